@@ -1,0 +1,1 @@
+"""dcarray: ordinary NumPy code, recorded, fused and compiled."""

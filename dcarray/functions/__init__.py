@@ -1,0 +1,1 @@
+"""What each NumPy function means on lazy arrays."""

@@ -1,0 +1,209 @@
+"""The region IR on one screen: an ordered list of statements over named, mutable arrays.
+
+A statement names the exact window of every array that it reads and writes; dependences follow from
+windows and are never stored.  Expressions are interned: equal expressions are one object, so that
+``is`` compares them, hashing is constant-time and shared sub-expressions stay shared.
+"""
+
+from __future__ import annotations
+
+import weakref
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+
+if TYPE_CHECKING:
+    import sympy
+
+Dim = Any  # int | sympy.Expr; sympy is heavy and is imported only by what needs it
+Role = Literal["in", "out", "inout", "temp"]
+
+
+# ---- data -----------------------------------------------------------------------------------------
+@dataclass(frozen=True, slots=True)
+class Array:
+    """A data container.  ``strides`` are in elements (None: C order).  An array with a ``base`` is
+    another geometry (shape, strides or dtype) of the memory of that array."""
+
+    name: str
+    dtype: np.dtype[Any]
+    shape: tuple[Dim, ...]
+    role: Role = "temp"
+    strides: tuple[Dim, ...] | None = None
+    place: str = "host"
+    layout: Any = None
+    base: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Index:
+    """``offset + stride * i[axis]``: where the iteration point ``i`` lies along one array axis."""
+
+    offset: Dim
+    stride: Dim = 0
+    axis: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """An affine view of ``array``: one ``Index`` per array axis over the iteration domain ``shape``.
+    A domain axis that no index uses is a broadcast when read and a reduction when written."""
+
+    array: str
+    shape: tuple[Dim, ...]
+    index: tuple[Index, ...]
+
+
+# ---- scalar expressions, interned ------------------------------------------------------------------
+class _Interned(type):
+    """Metaclass: constructing an equal expression gives back the same object."""
+
+    _table: weakref.WeakValueDictionary[tuple[Any, ...], Expr] = weakref.WeakValueDictionary()
+
+    def __call__(cls, *args: Any) -> Any:
+        key = (cls, *args)
+        found = _Interned._table.get(key)
+        if found is None:
+            found = super().__call__(*args)
+            _Interned._table[key] = found
+        return found
+
+
+@dataclass(frozen=True, slots=True, eq=False, weakref_slot=True)
+class Expr(metaclass=_Interned):
+    """A scalar value at one point of the iteration domain.  Arguments are positional only."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Load(Expr):
+    """The element of an array under an affine window."""
+
+    window: Window
+    dtype: np.dtype[Any]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Gather(Expr):
+    """The element of ``window``'s array at data-dependent positions: one integer expression per array
+    axis, counted from 0 and in bounds.  ``window.index`` is not used; its ``shape`` is the domain."""
+
+    window: Window
+    index: tuple[Expr, ...]
+    dtype: np.dtype[Any]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Const(Expr):
+    """A constant by its bytes, so that 0.0 and -0.0, or two NaNs, stay apart.  See ``ops.const``."""
+
+    bits: bytes
+    dtype: np.dtype[Any]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Size(Expr):
+    """A dimension, or an affine function of sizes and loop variables, as a value."""
+
+    dim: Dim
+    dtype: np.dtype[Any]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Iota(Expr):
+    """The coordinate of the iteration point along one domain axis."""
+
+    axis: int
+    dtype: np.dtype[Any]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Apply(Expr):
+    """An operation of ``ops.OPS``; ``args`` already have the dtypes of one of its loops, casts are
+    explicit (``op='cast'``), and ``dtype`` is the result's."""
+
+    op: str
+    args: tuple[Expr, ...]
+    dtype: np.dtype[Any]
+
+
+# ---- statements ------------------------------------------------------------------------------------
+@dataclass(frozen=True, slots=True)
+class Compute:
+    """``target[i] = body(i)`` for every ``i`` of the domain ``target.shape``.  With ``combine``, the
+    values of the domain axes that the target omits are folded into each element, which starts from
+    ``init`` or, if that is None, from what the target holds."""
+
+    target: Window
+    body: Expr
+    combine: str | None = None
+    init: Expr | None = None
+    loc: Any = field(default=None, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """A library call, a communication or an opaque function: an entry of ``ops.CALLS``."""
+
+    op: str
+    reads: tuple[Window, ...]
+    writes: tuple[Window, ...]
+    attrs: tuple[tuple[str, Any], ...] = ()
+    loc: Any = field(default=None, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Nest:
+    """Computes over one common domain, run as one loop nest, point by point, in order.  The result is
+    the same as running them one after the other; ``passes.siblings`` decides when that is so."""
+
+    body: tuple[Compute, ...]
+    loc: Any = field(default=None, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Loop:
+    """``for var in range(start, stop, step)``; ``var`` may appear in windows and bounds of the body."""
+
+    var: str
+    bounds: tuple[Dim, Dim, Dim]
+    body: tuple[Stmt, ...]
+    loc: Any = field(default=None, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class While:
+    cond: Expr
+    body: tuple[Stmt, ...]
+    loc: Any = field(default=None, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Branch:
+    cond: Expr
+    then: tuple[Stmt, ...]
+    orelse: tuple[Stmt, ...] = ()
+    loc: Any = field(default=None, compare=False)
+
+
+Stmt = Compute | Call | Nest | Loop | While | Branch
+
+
+@dataclass(frozen=True, slots=True)
+class Symbol:
+    """A size known only at run time: at least ``minimum``; ``hint`` is a value it once had."""
+
+    name: str
+    minimum: int = 0
+    hint: int | None = field(default=None, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Region:
+    """What is compiled as one.  ``guards`` are the sympy relations over the symbols that hold whenever
+    the region runs, because the caller checks them."""
+
+    symbols: tuple[Symbol, ...]
+    arrays: tuple[Array, ...]
+    body: tuple[Stmt, ...]
+    guards: tuple[Any, ...] = ()

@@ -1,0 +1,109 @@
+"""The one table of operations: what each means (its NumPy reference), and what passes may know of it.
+
+Element-wise operations are named after NumPy's ufuncs and mean exactly what the ufunc's loop for the
+argument dtypes computes.  ``CALLS`` holds the library calls, whose reference acts on whole windows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from .nodes import Const
+
+
+@dataclass(frozen=True, slots=True)
+class Op:
+    """An element-wise operation.
+
+    ``reference`` takes NumPy arrays of the loop's input dtypes.  ``cost`` is in units of one addition
+    (what duplicating it by fusion costs).  ``combine`` says that it is associative and commutative and
+    may fold values; ``identity`` starts such a fold (None: the first value does).
+    """
+
+    name: str
+    nin: int
+    reference: Callable[..., Any]
+    cost: float = 1.0
+    combine: bool = False
+    identity: Any = None
+
+
+def _where(cond: Any, x: Any, y: Any) -> Any:
+    return np.where(cond, x, y)
+
+
+def _table() -> dict[str, Op]:
+    ops: dict[str, Op] = {}
+
+    def put(names: str, cost: float = 1.0) -> None:
+        for name in names.split():
+            ufunc = getattr(np, name)
+            ops[name] = Op(name, ufunc.nin, ufunc, cost)
+
+    put("add subtract multiply negative positive absolute conjugate square sign signbit copysign fabs")
+    put("maximum minimum fmax fmin less less_equal greater greater_equal equal not_equal")
+    put("logical_and logical_or logical_xor logical_not isnan isinf isfinite")
+    put("bitwise_and bitwise_or bitwise_xor invert left_shift right_shift bitwise_count")
+    put("floor ceil trunc rint deg2rad rad2deg spacing nextafter heaviside", 2.0)
+    put("divide sqrt reciprocal", 4.0)
+    put("floor_divide remainder fmod gcd lcm ldexp", 12.0)
+    put("exp exp2 expm1 log log2 log10 log1p cbrt sin cos tan arcsin arccos arctan", 12.0)
+    put("sinh cosh tanh arcsinh arccosh arctanh hypot logaddexp logaddexp2", 16.0)
+    put("power float_power arctan2", 25.0)
+    ops["where"] = Op("where", 3, _where)
+    ops["real"] = Op("real", 1, np.real)
+    ops["imag"] = Op("imag", 1, np.imag)
+    # "cast" converts its argument to ``Apply.dtype`` as astype(casting="unsafe") does; the
+    # interpreter knows the target dtype from the node, hence no reference here.
+    ops["cast"] = Op("cast", 1, lambda x: x, 0.5)
+    folds = {
+        "add": 0, "multiply": 1, "maximum": None, "minimum": None, "fmax": None, "fmin": None,
+        "logical_and": True, "logical_or": False, "logical_xor": False,
+        "bitwise_and": -1, "bitwise_or": 0, "bitwise_xor": 0,
+    }  # fmt: skip
+    for name, identity in folds.items():
+        old = ops[name]
+        ops[name] = Op(name, old.nin, old.reference, old.cost, True, identity)
+    return ops
+
+
+OPS: dict[str, Op] = _table()
+
+
+@dataclass(frozen=True, slots=True)
+class CallOp:
+    """A library call.  ``reference(writes, reads, attrs)`` fills the write views from the read views."""
+
+    name: str
+    reference: Callable[[tuple[Any, ...], tuple[Any, ...], dict[str, Any]], None]
+
+
+def _matmul(writes: tuple[Any, ...], reads: tuple[Any, ...], attrs: dict[str, Any]) -> None:
+    np.matmul(reads[0], reads[1], out=writes[0])
+
+
+CALLS: dict[str, CallOp] = {
+    # writes[0] = reads[0] @ reads[1]; shapes, stacks and broadcasting as in numpy.matmul
+    "blas.matmul": CallOp("blas.matmul", _matmul),
+}
+
+
+def const(value: Any, dtype: Any) -> Const:
+    """The constant ``value`` as ``dtype``.
+
+    Raises
+    ------
+    OverflowError
+        If a Python integer does not fit the dtype.
+    """
+    dtype = np.dtype(dtype)
+    return Const(np.asarray(value, dtype=dtype).tobytes(), dtype)
+
+
+def const_value(node: Const) -> Any:
+    """The NumPy scalar of a constant."""
+    return np.frombuffer(node.bits, dtype=node.dtype)[0]

@@ -1,0 +1,1 @@
+"""Rewrites of a region, one file each; ``pipeline`` names their order."""
