@@ -9,12 +9,9 @@ from __future__ import annotations
 
 import weakref
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
-
-if TYPE_CHECKING:
-    import sympy
 
 Dim = Any  # int | sympy.Expr; sympy is heavy and is imported only by what needs it
 Role = Literal["in", "out", "inout", "temp"]
@@ -59,7 +56,7 @@ class Window:
 class _Interned(type):
     """Metaclass: constructing an equal expression gives back the same object."""
 
-    _table: weakref.WeakValueDictionary[tuple[Any, ...], Expr] = weakref.WeakValueDictionary()
+    _table: ClassVar[weakref.WeakValueDictionary[tuple[Any, ...], Expr]] = weakref.WeakValueDictionary()
 
     def __call__(cls, *args: Any) -> Any:
         key = (cls, *args)
