@@ -1,0 +1,40 @@
+# make demo | test | lint | bench: each makes its own .venv from $(PYTHON) when it is missing or stale.
+PYTHON ?= python3
+VENV := .venv
+PY := $(VENV)/bin/python
+# The C target and its tests need a compiler; a wheel brings one where the system has none.
+CC_WHEEL := $(if $(shell command -v cc || command -v gcc || command -v clang),,,c)
+
+.PHONY: demo test lint bench clean
+
+demo: $(VENV)/.has-demo
+	@$(PY) -m dcarray demo --out out
+
+test: lint
+	@echo "== tests"
+	@$(PY) -m pytest
+	@echo "== tests of the face again, with every small array through the compiler"
+	@DCARRAY_EAGER_BELOW=0 DCARRAY_JIT=eager $(PY) -m pytest tests/dcarray
+
+lint: $(VENV)/.has-test
+	@echo "== ruff"
+	@$(PY) -m ruff check --quiet .
+	@$(PY) -m ruff format --check --quiet .
+	@echo "== mypy --strict"
+	@$(PY) -m mypy -p dcarray -p benchmarks
+
+bench: $(VENV)/.has-bench
+	@$(PY) -m benchmarks
+
+clean:
+	rm -rf out build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis
+
+$(PY):
+	@echo "== making $(VENV) with $$($(PYTHON) --version)"
+	@$(PYTHON) -m venv $(VENV)
+
+# One stamp for each extra of pyproject.toml: a second run installs nothing.
+$(VENV)/.has-%: pyproject.toml | $(PY)
+	@echo "== installing dcarray[$*$(CC_WHEEL)] (the first time takes a minute)"
+	@$(PY) -m pip install --quiet --disable-pip-version-check --no-input -e '.[$*$(CC_WHEEL)]'
+	@touch $@

@@ -1,0 +1,166 @@
+"""The walls of the house: who may import whom, and what an import may cost."""
+
+from __future__ import annotations
+
+import ast
+import graphlib
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[1]
+LAYERS = {"ir": "dcarray.ir", "lowering": "dcarray.lowering", "comm": "dcarray.comm", "dcarray": "dcarray"}
+LONGEST = 420
+
+
+def _modules() -> dict[str, Path]:
+    """Dotted name -> file, of every module of the four layers."""
+    found = {}
+    for folder, package in LAYERS.items():
+        for path in sorted((ROOT / folder).rglob("*.py")):
+            parts = path.relative_to(ROOT / folder).with_suffix("").parts
+            if folder == "dcarray" and parts[0] in LAYERS:
+                continue  # reached through a symlink: counted once, under its own folder
+            name = ".".join((package, *parts))
+            found[name.removesuffix(".__init__")] = path
+    return found
+
+
+MODULES = _modules()
+TREES = {name: ast.parse(path.read_text(), str(path)) for name, path in MODULES.items()}
+
+
+def _layer(module: str) -> str:
+    parts = module.split(".")
+    return parts[1] if len(parts) > 1 and parts[1] in LAYERS else "dcarray"
+
+
+def _targets(module: str, node: ast.Import | ast.ImportFrom) -> Iterator[str]:
+    """The absolute names of the modules that an import statement loads."""
+    if isinstance(node, ast.Import):
+        yield from (alias.name for alias in node.names)
+        return
+    base = node.module or ""
+    if node.level:
+        package = module.split(".")
+        if MODULES[module].name != "__init__.py":
+            package = package[:-1]
+        package = package[: len(package) - node.level + 1]
+        base = ".".join([*package, base] if base else package)
+    for alias in node.names:
+        full = f"{base}.{alias.name}"
+        yield full if full in MODULES else base
+
+
+def _is_type_checking(node: ast.AST) -> bool:
+    return isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test)
+
+
+def _at_import(node: ast.AST) -> Iterator[ast.AST]:
+    """Every node that runs when the module is imported: not the bodies of functions."""
+    for child in ast.iter_child_nodes(node):
+        if isinstance(child, ast.Lambda) or _is_type_checking(child):
+            continue
+        if isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef):
+            for part in (*child.decorator_list, *child.args.defaults, *child.args.kw_defaults):
+                if part is not None:
+                    yield part
+                    yield from _at_import(part)
+            continue
+        yield child
+        yield from _at_import(child)
+
+
+def _imports(module: str, nodes: Iterator[ast.AST]) -> set[str]:
+    return {
+        target
+        for node in nodes
+        if isinstance(node, ast.Import | ast.ImportFrom)
+        for target in _targets(module, node)
+    }
+
+
+def test_layers_know_only_what_is_below_them() -> None:
+    below = {
+        "ir": {"ir"},
+        "lowering": {"lowering", "ir"},
+        "comm": {"comm", "ir"},
+        "dcarray": set(LAYERS),
+    }
+    for module, tree in TREES.items():
+        for target in _imports(module, ast.walk(tree)):
+            if target.split(".")[0] == "dcarray":
+                assert _layer(target) in below[_layer(module)], f"{module} imports {target}"
+
+
+def test_ir_imports_only_numpy_sympy_and_the_standard_library() -> None:
+    allowed = {"numpy", "sympy", "dcarray"} | sys.stdlib_module_names
+    for module, tree in TREES.items():
+        if _layer(module) == "ir":
+            for target in _imports(module, ast.walk(tree)):
+                assert target.split(".")[0] in allowed, f"{module} imports {target}"
+
+
+def test_only_comm_mpi_imports_mpi4py() -> None:
+    for module, tree in TREES.items():
+        if module != "dcarray.comm.mpi":
+            roots = {target.split(".")[0] for target in _imports(module, ast.walk(tree))}
+            assert "mpi4py" not in roots, module
+
+
+def test_modules_import_each_other_without_cycles() -> None:
+    graph = {
+        module: {t for t in _imports(module, _at_import(tree)) if t in MODULES} - {module}
+        for module, tree in TREES.items()
+    }
+    try:
+        tuple(graphlib.TopologicalSorter(graph).static_order())
+    except graphlib.CycleError as error:
+        pytest.fail("import cycle: " + " -> ".join(error.args[1]))
+
+
+@pytest.mark.parametrize("folder", ["benchmarks", "conformance", "examples"])
+def test_outsiders_use_the_public_face(folder: str) -> None:
+    for path in (ROOT / folder).rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text(), str(path))):
+            names: list[str] = []
+            if isinstance(node, ast.Import):
+                names = [alias.name for alias in node.names]
+            elif isinstance(node, ast.ImportFrom) and not node.level:
+                names = [node.module or ""]
+            for name in names:
+                assert not name.startswith("dcarray."), f"{path.relative_to(ROOT)} imports {name}"
+
+
+def test_nothing_reads_the_environment_at_import() -> None:
+    for module, tree in TREES.items():
+        for node in _at_import(tree):
+            name = node.attr if isinstance(node, ast.Attribute) else getattr(node, "id", None)
+            assert name not in ("environ", "environb", "getenv"), f"{module}:{getattr(node, 'lineno', '?')}"
+
+
+def test_files_have_one_purpose() -> None:
+    own = [*MODULES.values(), *(ROOT / "benchmarks").rglob("*.py"), *(ROOT / "examples").rglob("*.py")]
+    long = {str(p.relative_to(ROOT)): n for p in own if (n := len(p.read_text().splitlines())) > LONGEST}
+    assert not long, f"longer than {LONGEST} lines: {long}"
+
+
+def test_import_is_light() -> None:
+    code = (
+        "import sys, dcarray\n"
+        "heavy = {'sympy', 'llvmlite', 'mpmath', 'scipy', 'matplotlib', 'jax', 'numba'}\n"
+        "print(*sorted(heavy & set(sys.modules)))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=ROOT)
+    assert done.stdout.strip() == ""
+
+
+@pytest.mark.parametrize("layer", ["ir", "lowering", "comm"])
+def test_a_layer_refuses_its_bare_name(layer: str) -> None:
+    code = f"import sys; sys.path.insert(0, '.'); import {layer}"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=ROOT)
+    assert done.returncode != 0
+    assert f"dcarray.{layer}" in done.stderr
