@@ -1,0 +1,325 @@
+"""The kernel IR on one screen: loop nests over typed pointers and integers, ready for any target.
+
+A kernel is a sequence of *phases*.  A phase is one parallel loop ``for var in [0, extent)``; a target
+makes of it a function of ``(pointers, ints, lo, hi)`` that runs ``pre`` once and then ``body`` for
+``var`` in ``[lo, hi)``.  The runtime may cut ``[0, extent)`` in any way and run the pieces at the same
+time; all of one phase is finished before the next phase starts.  ``var`` iterates with ``kind``:
+"serial" is a plain loop (its body holds inner loops), "vector" is itself the SIMD loop.
+
+Sizes, strides and large offsets are integer arguments (int64, named ``n0``, ``n1``, ...), so the text
+of a kernel (``text``) has no sizes in it and is the structural key of its compiled code.  All address
+arithmetic is in elements of the buffer's dtype and in int64.
+
+Expressions are trees: what is used twice is bound by ``Let``.  Operations are those of ``ir.ops`` (with
+"where" and "cast", whose result dtype is ``Op.dtype``) on values of any compiled dtype, complex ones
+included: an emitter expands them.  One operation more exists here: "complex" of two real arguments.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+
+DType = np.dtype[Any]
+
+
+# ---- integers: addresses and bounds ----------------------------------------------------------------
+@dataclass(frozen=True, slots=True)
+class Term:
+    """``coef * arg * var``: an integer times an integer argument times a loop variable (None: 1)."""
+
+    coef: int
+    arg: str | None = None
+    var: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Affine:
+    """``const`` plus the sum of the terms.  Build it with ``affine``, which keeps it canonical."""
+
+    const: int = 0
+    terms: tuple[Term, ...] = ()
+
+
+def affine(const: int = 0, *terms: Term | Affine) -> Affine:
+    """The canonical sum of a constant, terms and other affine sums."""
+    total: dict[tuple[str, str], int] = {}
+    todo = list(terms)
+    for item in todo:
+        if isinstance(item, Affine):
+            const += item.const
+            todo.extend(item.terms)
+        elif item.arg is None and item.var is None:
+            const += item.coef
+        else:
+            key = (item.var or "", item.arg or "")
+            total[key] = total.get(key, 0) + item.coef
+    found = (Term(coef, arg or None, var or None) for (var, arg), coef in sorted(total.items()) if coef)
+    return Affine(const, tuple(found))
+
+
+# ---- expressions -----------------------------------------------------------------------------------
+@dataclass(frozen=True, slots=True)
+class Lit:
+    """A constant by its bytes in native order."""
+
+    bits: bytes
+    dtype: DType
+
+
+@dataclass(frozen=True, slots=True)
+class Index:
+    """An affine integer (a loop variable, an integer argument, ...) as an int64 value."""
+
+    at: Affine
+
+    @property
+    def dtype(self) -> DType:
+        return np.dtype(np.int64)
+
+
+@dataclass(frozen=True, slots=True)
+class Local:
+    """The value of a ``Let``, or the present value of a ``Declare``d variable."""
+
+    name: str
+    dtype: DType
+
+
+@dataclass(frozen=True, slots=True)
+class Elem:
+    """The element of a buffer at ``at`` plus, for a gather, the sum of ``index * stride`` over ``more``:
+    pairs of an integer expression of any integer dtype and an integer or integer argument."""
+
+    buffer: str
+    at: Affine
+    dtype: DType
+    more: tuple[tuple[Expr, Affine], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Op:
+    """An operation on scalars; arguments have the dtypes of one of its NumPy loops."""
+
+    name: str
+    args: tuple[Expr, ...]
+    dtype: DType
+
+
+Expr = Lit | Index | Local | Elem | Op
+
+
+# ---- statements ------------------------------------------------------------------------------------
+@dataclass(frozen=True, slots=True)
+class Let:
+    """Name a value; it never changes and is visible in the rest of its block."""
+
+    name: str
+    value: Expr
+
+
+@dataclass(frozen=True, slots=True)
+class Declare:
+    """A mutable scalar variable.  With ``reassoc`` its ``Update``s inside vector loops may be done in any
+    order and grouping (lanes of partial results); without, their order is the program's."""
+
+    name: str
+    init: Expr
+    reassoc: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Update:
+    """``name = op(name, value)`` with a folding operation of the variable's dtype."""
+
+    name: str
+    op: str
+    value: Expr
+
+
+@dataclass(frozen=True, slots=True)
+class Assign:
+    """``name = value``."""
+
+    name: str
+    value: Expr
+
+
+@dataclass(frozen=True, slots=True)
+class Store:
+    """``buffer[at] = value``; dtypes are equal."""
+
+    buffer: str
+    at: Affine
+    value: Expr
+
+
+@dataclass(frozen=True, slots=True)
+class For:
+    """``for var in range(lower, min(upper), step)``; ``step`` is positive.
+
+    "vector": no iteration touches memory that another one writes, and the only values that pass from
+    one to the next are those of ``reassoc`` variables that are only ``Update``d inside.  ``unroll`` is
+    a hint (0: the target's choice)."""
+
+    var: str
+    lower: Affine
+    upper: tuple[Affine, ...]
+    step: int
+    kind: Literal["serial", "vector"]
+    body: tuple[Stmt, ...]
+    unroll: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class If:
+    cond: Expr
+    then: tuple[Stmt, ...]
+    orelse: tuple[Stmt, ...] = ()
+
+
+Stmt = Let | Declare | Update | Assign | Store | For | If
+
+
+# ---- the kernel ------------------------------------------------------------------------------------
+@dataclass(frozen=True, slots=True)
+class Buffer:
+    """A pointer argument.  ``noalias``: what is written through any pointer of the kernel and touched
+    through this one is touched through this one only (C's ``restrict``)."""
+
+    name: str
+    dtype: DType
+    access: Literal["r", "w", "rw"]
+    noalias: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Phase:
+    """One parallel loop over ``[0, extent)``; ``pre`` (only ``Let``) is run once by each piece."""
+
+    var: str
+    extent: Affine
+    kind: Literal["serial", "vector"]
+    body: tuple[Stmt, ...]
+    pre: tuple[Let, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Kernel:
+    """Pointer arguments ``p0``, ``p1``, ..., integer arguments ``n0``, ..., and the phases."""
+
+    buffers: tuple[Buffer, ...]
+    ints: tuple[str, ...]
+    phases: tuple[Phase, ...]
+
+
+# ---- how a kernel is called ------------------------------------------------------------------------
+@dataclass(frozen=True, slots=True)
+class Pointer:
+    """The address of an element of a region array: ``offset`` elements (a Dim) after its first one."""
+
+    array: str
+    offset: Any
+
+
+@dataclass(frozen=True, slots=True)
+class Scratch:
+    """Uninitialised memory of ``size`` elements (a Dim) for the time of one launch."""
+
+    dtype: DType
+    size: Any
+
+
+@dataclass(frozen=True, slots=True)
+class Binding:
+    """What a kernel's arguments are in one statement; every number is a Dim (int or sympy).
+
+    ``extents`` and ``work`` go with the phases: iterations, and the work of one iteration in units of
+    about one addition on memory in cache, from which the runtime chooses threads and pieces.  ``bytes``
+    moved (every window once) and ``operations`` done are for people.
+    """
+
+    pointers: tuple[Pointer | Scratch, ...]
+    ints: tuple[Any, ...]
+    extents: tuple[Any, ...]
+    work: tuple[Any, ...]
+    bytes: Any = 0
+    operations: Any = 0
+
+
+# ---- text ------------------------------------------------------------------------------------------
+def _affine_text(value: Affine) -> str:
+    parts = []
+    for term in value.terms:
+        factors = [name for name in (term.arg, term.var) if name]
+        parts.append("*".join(factors if term.coef == 1 else [str(term.coef), *factors]))
+    if value.const or not parts:
+        parts.append(str(value.const))
+    return " + ".join(parts)
+
+
+def expr_text(expr: Expr) -> str:
+    """The canonical text of an expression."""
+    match expr:
+        case Lit(bits, dtype):
+            return f"{dtype.name}:{bits[::-1].hex()}"
+        case Index(at):
+            return f"({_affine_text(at)})"
+        case Local(name, _):
+            return name
+        case Elem(buffer, at, _, more):
+            extra = "".join(f" + {expr_text(e)}*({_affine_text(s)})" for e, s in more)
+            return f"{buffer}[{_affine_text(at)}{extra}]"
+        case Op(name, args, dtype):
+            return f"{name}.{dtype.name}({', '.join(map(expr_text, args))})"
+
+
+def _lines(stmt: Stmt) -> Iterator[str]:
+    match stmt:
+        case Let(name, value):
+            yield f"let {name}: {value.dtype.name} = {expr_text(value)}"
+        case Declare(name, init, reassoc):
+            yield f"var {name}: {init.dtype.name}{' reassoc' if reassoc else ''} = {expr_text(init)}"
+        case Update(name, op, value):
+            yield f"{name} {op}= {expr_text(value)}"
+        case Assign(name, value):
+            yield f"{name} = {expr_text(value)}"
+        case Store(buffer, at, value):
+            yield f"{buffer}[{_affine_text(at)}] = {expr_text(value)}"
+        case For(var, lower, upper, step, kind, body, unroll):
+            stop = (
+                _affine_text(upper[0]) if len(upper) == 1 else f"min({', '.join(map(_affine_text, upper))})"
+            )
+            by = (f" step {step}" if step != 1 else "") + (f" unroll {unroll}" if unroll else "")
+            yield f"{kind} {var} = {_affine_text(lower)} .. {stop}{by} {{"
+            yield from _block(body)
+            yield "}"
+        case If(cond, then, orelse):
+            yield f"if {expr_text(cond)} {{"
+            yield from _block(then)
+            if orelse:
+                yield "} else {"
+                yield from _block(orelse)
+            yield "}"
+
+
+def _block(body: tuple[Stmt, ...]) -> Iterator[str]:
+    for stmt in body:
+        for line in _lines(stmt):
+            yield "  " + line
+
+
+def text(kernel: Kernel) -> str:
+    """The canonical text: equal for equal kernels, different for different ones, without sizes."""
+    args = [f"{b.name}: {b.dtype.name} {b.access}{'' if b.noalias else ' alias'}" for b in kernel.buffers]
+    lines = [f"kernel({', '.join([*args, *kernel.ints])}) {{"]
+    for phase in kernel.phases:
+        lines.append(f"  parallel {phase.kind} {phase.var} < {_affine_text(phase.extent)} {{")
+        lines.extend("  " + line for line in _block(phase.pre))
+        lines.append("    --")
+        lines.extend("  " + line for line in _block(phase.body))
+        lines.append("  }")
+    return "\n".join([*lines, "}"])
