@@ -1,0 +1,255 @@
+"""Memory for arrays: a pool of large buffers that are reused while they are warm.
+
+Fresh memory from the system costs more than the arithmetic done on it: every page is cleared and mapped at
+its first touch.  Arrays of at least ``POOLED`` bytes therefore live in mapped blocks, in huge pages where
+the system has them, which come back to the pool when the array and all its views have died.  What the pool
+keeps is bounded.
+
+A block is lent through a ``_Loan``, the base of the array that the caller gets.  Its finaliser may run
+anywhere, also inside the pool's own code (a garbage collection), so it only appends to a queue and
+settles the queue when nobody else is at work.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import math
+import mmap
+import os
+import sys
+import threading
+from collections import deque
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+POOLED = 1 << 20
+"""Arrays of at least so many bytes come from the pool."""
+
+_HUGE = 1 << 21
+_U8 = np.dtype(np.uint8)
+_MAPS = hasattr(mmap, "MAP_PRIVATE") and hasattr(mmap, "MAP_ANONYMOUS")
+_ADVISE = hasattr(mmap, "MADV_HUGEPAGE")
+
+
+class _Block:
+    """One mapping: ``size`` usable bytes at ``skip``, which is ``address`` in memory, aligned to 64 bytes."""
+
+    __slots__ = ("address", "mapped", "size", "skip", "stamp")
+
+    def __init__(self, size: int, serial: int) -> None:
+        # Private, or a fork would share the arrays with the child.  One huge page more than asked for
+        # leaves room to start at a huge page's boundary.
+        self.mapped = mmap.mmap(-1, size + _HUGE, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+        start = address_of(np.frombuffer(self.mapped, _U8))
+        skip = -start % _HUGE
+        if _ADVISE and size >= _HUGE:
+            with contextlib.suppress(OSError):  # a kernel without huge pages: ordinary ones serve
+                self.mapped.madvise(mmap.MADV_HUGEPAGE, skip, size & -_HUGE)
+        # Arrays that all start at a boundary compete for the same cache sets and alias in the store
+        # buffer when a kernel walks several of them together; so each starts at another cache line.
+        self.skip = skip + (serial * 1088 % 16384 & -64)
+        self.size = size
+        self.address = start + self.skip
+        self.stamp = serial
+
+
+class _Loan(np.ndarray[Any, Any]):
+    """The bytes of a block while an array uses them.  Its own base is the mapping and not an array, or
+    NumPy would make that the base of what is built on the loan, and the loan would die at once."""
+
+    __slots__ = ("_block", "_pool")
+    _block: _Block
+    _pool: Pool
+
+    def __del__(self) -> None:
+        try:
+            pool, block = self._pool, self._block
+        except AttributeError:  # a view of a loan, or one whose construction failed
+            return
+        pool.give_back(block)
+
+
+class Pool:
+    """A pool of blocks.
+
+    Parameters
+    ----------
+    limit : int, optional
+        How many bytes may be kept for reuse; an eighth of the machine's memory, at most 1 GiB, if not given.
+    """
+
+    def __init__(self, limit: int | None = None) -> None:
+        self.limit = _default_limit() if limit is None else limit
+        self.lent = self.reused = self.mapped = self._clock = 0
+        self._free: dict[int, list[_Block]] = {}  # by size; in each list the longest unused first
+        self._returned: deque[_Block] = deque()
+        self._lock = threading.Lock()
+
+    def lend(self, nbytes: int) -> tuple[_Loan, int]:
+        """Lend a buffer of at least ``nbytes`` bytes.
+
+        Returns
+        -------
+        (ndarray, int)
+            The bytes, which return to the pool when the last reference to them dies, and their address.
+
+        Raises
+        ------
+        MemoryError
+            If the system has no memory left even after the pool has given back what it kept.
+        """
+        size = _size_class(nbytes)
+        with self._lock:
+            if self._returned:
+                self._settle()
+            block = self._take(size) or self._take(_size_class(size + 1)) or self._map(size)
+            self.lent += block.size
+        loan = np.ndarray.__new__(_Loan, (block.size,), _U8, block.mapped, block.skip)
+        loan._pool, loan._block = self, block
+        return loan, block.address
+
+    def give_back(self, block: _Block) -> None:
+        """Take a block back; callable from a finaliser at any moment."""
+        self._returned.append(block)
+        self._try_settle()
+
+    def _take(self, size: int) -> _Block | None:
+        blocks = self._free.get(size)
+        if not blocks:
+            return None
+        self.reused += 1
+        return blocks.pop()
+
+    def _map(self, size: int) -> _Block:
+        self._clock += 1
+        try:
+            block = _Block(size, self._clock)
+        except (OSError, MemoryError, OverflowError, ValueError):
+            self._shrink(0)
+            try:
+                block = _Block(size, self._clock)
+            except (OSError, OverflowError, ValueError):
+                raise MemoryError(f"Unable to allocate {size} bytes") from None
+        self.mapped += 1
+        return block
+
+    def _try_settle(self) -> None:
+        # Whoever holds the lock may have looked at the queue before the last append: look again.
+        while self._returned and self._lock.acquire(blocking=False):
+            try:
+                self._settle()
+            finally:
+                self._lock.release()
+
+    def _settle(self) -> None:
+        while self._returned:
+            block = self._returned.popleft()
+            self.lent -= block.size
+            if block.size > self.limit:
+                continue
+            self._clock += 1
+            block.stamp = self._clock
+            self._free.setdefault(block.size, []).append(block)
+        self._shrink(self.limit)
+
+    def _shrink(self, limit: int) -> None:
+        # The sum is taken afresh: a count kept aside would go wrong when an interrupt hits between.
+        while sum(size * len(blocks) for size, blocks in self._free.items()) > limit:
+            lists = (blocks for blocks in self._free.values() if blocks)
+            min(lists, key=lambda blocks: blocks[0].stamp).pop(0)
+
+    def trim(self, keep: int = 0) -> None:
+        """Give memory back to the system until at most ``keep`` unused bytes are kept."""
+        with self._lock:
+            self._settle()
+            self._shrink(keep)
+
+    def stats(self) -> dict[str, int]:
+        """``retained`` (unused) and ``lent`` bytes, and how many blocks were ``reused`` and ``mapped``."""
+        with self._lock:
+            self._settle()
+            retained = sum(size * len(blocks) for size, blocks in self._free.items())
+            return {"retained": retained, "lent": self.lent, "reused": self.reused, "mapped": self.mapped}
+
+    def after_fork(self) -> None:
+        """In the child: a lock that another thread of the parent held would never be released."""
+        self._lock = threading.Lock()
+
+
+def _size_class(nbytes: int) -> int:
+    """Round up to one of eight sizes per power of two, so that similar sizes share blocks."""
+    step = max(1 << max(nbytes - 1, 1).bit_length() - 4, 1 << 16)
+    return -(-nbytes // step) * step
+
+
+def _default_limit() -> int:
+    try:
+        total = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    except (AttributeError, ValueError, OSError):
+        total = 1 << 32
+    return min(total // 8, 1 << 30)
+
+
+def address_of(array: np.ndarray[Any, Any]) -> int:
+    """The address of an array's first element."""
+    address: int = array.__array_interface__["data"][0]
+    return address
+
+
+def _field_of(array: np.ndarray[Any, Any]) -> int:
+    return _word(id(array) + _HEAD).value
+
+
+# CPython's ndarray object starts with its data pointer (NumPy's C macros rely on it): reading it there is
+# ten times as fast as asking for it.  Believed only after a trial.
+_word = ctypes.c_size_t.from_address
+_HEAD = object.__basicsize__
+if sys.implementation.name == "cpython" and all(
+    _field_of(trial) == address_of(trial) for trial in (np.zeros(3), np.zeros((4, 5), np.int8)[2:, 3:])
+):
+    address_of = _field_of
+
+POOL = Pool()
+"""The pool of this process."""
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=POOL.after_fork)
+
+
+def allocate(shape: Sequence[int], dtype: Any) -> tuple[np.ndarray[Any, Any], int]:
+    """A new C-contiguous array with arbitrary contents, and its address.
+
+    Raises
+    ------
+    MemoryError
+        NumPy's own, if there is no memory left.
+    """
+    if type(dtype) is not np.dtype:
+        dtype = np.dtype(dtype)
+    nbytes = math.prod(shape, start=dtype.itemsize)
+    if nbytes >= POOLED and _MAPS and not dtype.hasobject:
+        try:
+            loan, address = POOL.lend(nbytes)
+            return np.ndarray(shape, dtype, loan), address
+        except MemoryError:
+            pass  # NumPy fails with its own words, or finds a hole that is large enough
+    array = np.empty(shape, dtype)
+    return array, address_of(array)
+
+
+def empty(shape: Sequence[int], dtype: Any) -> np.ndarray[Any, Any]:
+    """As ``numpy.empty``, with large arrays from the pool."""
+    return allocate(shape, dtype)[0]
+
+
+def stats() -> dict[str, int]:
+    """What the pool of this process holds; see `Pool.stats`."""
+    return POOL.stats()
+
+
+def trim(keep: int = 0) -> None:
+    """Give unused memory of the pool back to the system until at most ``keep`` bytes are kept."""
+    POOL.trim(keep)

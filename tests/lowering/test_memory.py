@@ -1,0 +1,167 @@
+"""The buffer pool: life times, reuse, bounds, threads, fork and exhaustion."""
+
+import gc
+import os
+import sys
+import threading
+
+import numpy as np
+import pytest
+
+from dcarray.lowering import memory
+
+BIG = (1 << 18, 8)  # 16 MiB of float64
+
+
+@pytest.mark.parametrize("shape", [(), (0,), (3, 4), (0, 1 << 40), BIG])
+@pytest.mark.parametrize("dtype", [bool, np.float16, np.float64, np.complex128])
+def test_looks_like_numpys_own(shape, dtype):
+    mine, theirs = memory.empty(shape, dtype), np.empty(shape, dtype)
+    assert type(mine) is np.ndarray
+    assert (mine.shape, mine.dtype, mine.strides) == (theirs.shape, theirs.dtype, theirs.strides)
+    assert mine.flags.writeable and mine.flags.aligned and mine.flags.c_contiguous
+    assert memory.address_of(mine) == mine.__array_interface__["data"][0]
+    mine.fill(1)
+    assert (mine == 1).all()
+
+
+def test_large_arrays_are_aligned_and_apart():
+    arrays = [memory.empty(BIG, float) for _ in range(4)]
+    addresses = [memory.address_of(array) for array in arrays]
+    assert all(address % 64 == 0 for address in addresses)
+    for number, array in enumerate(arrays):
+        array.fill(number)
+    assert [array[0, 0] for array in arrays] == [array[-1, -1] for array in arrays] == [0, 1, 2, 3]
+    assert not any(np.shares_memory(a, b) for a in arrays for b in arrays if a is not b)
+
+
+def test_allocate_gives_the_address():
+    for shape in ((5,), BIG):
+        array, address = memory.allocate(shape, np.float32)
+        assert address == array.__array_interface__["data"][0]
+
+
+def test_a_block_returns_when_the_last_view_dies():
+    pool = memory.Pool(1 << 30)
+    loan, address = pool.lend(1 << 21)
+    array = np.ndarray((1 << 18,), float, loan)
+    view = array[5:].reshape(-1)[::2]
+    export = memoryview(view)
+    del loan, array, view
+    assert pool.stats()["lent"] == 1 << 21
+    export.release()
+    del export
+    assert pool.stats() == {"lent": 0, "retained": 1 << 21, "reused": 0, "mapped": 1}
+    assert pool.lend(1 << 21)[1] == address
+    assert pool.stats()["reused"] == 1
+
+
+def test_similar_sizes_share_a_block():
+    pool = memory.Pool(1 << 30)
+    address = pool.lend(10_000_000)[1]
+    assert pool.lend(9_700_000)[1] == address
+    assert pool.lend(1_100_000)[1] != address
+
+
+def test_what_is_kept_is_bounded_and_the_oldest_goes_first():
+    pool = memory.Pool(6 << 20)
+    a, b, c = pool.lend(2 << 20), pool.lend(2 << 20), pool.lend(4 << 20)
+    kept = b[1], c[1]
+    del a, b, c
+    assert pool.stats()["retained"] == 6 << 20
+    assert {pool.lend(2 << 20)[1], pool.lend(4 << 20)[1]} == set(kept)
+    pool.lend(100 << 20)  # larger than the bound: it must not push the others out
+    assert pool.stats()["retained"] == 6 << 20
+    pool.trim(4 << 20)
+    assert pool.stats()["retained"] <= 4 << 20
+    pool.trim()
+    assert pool.stats()["retained"] == 0
+
+
+def test_many_threads_never_share_a_block():
+    pool = memory.Pool(1 << 30)
+    wrong = []
+
+    def work(number):
+        for _ in range(50):
+            loan, _ = pool.lend(1 << 20)
+            loan[:64] = number
+            loan[-64:] = number
+            if not ((loan[:64] == number).all() and (loan[-64:] == number).all()):
+                wrong.append(number)
+
+    threads = [threading.Thread(target=work, args=(n,)) for n in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not wrong
+    assert pool.stats()["lent"] == 0
+    assert pool.stats()["mapped"] <= 8
+
+
+def test_a_collection_inside_the_pool_does_not_hang():
+    class Cycle:
+        pass
+
+    pool = memory.Pool(1 << 30)
+    for _ in range(20):
+        ring = Cycle()
+        ring.me, ring.loan = ring, pool.lend(1 << 20)[0]
+    old = gc.get_threshold()
+    del ring
+    try:
+        gc.set_threshold(1)
+        for _ in range(20):
+            pool.lend(1 << 20)
+            pool.stats()
+    finally:
+        gc.set_threshold(*old)
+    gc.collect()
+    assert pool.stats()["lent"] == 0
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+@pytest.mark.filterwarnings("ignore:This process:DeprecationWarning")
+def test_fork_copies_and_the_child_can_allocate():
+    array = memory.empty(BIG, float)
+    array.fill(1.0)
+    memory.POOL._lock.acquire()  # as if another thread were inside the pool
+    try:
+        child = os.fork()
+        if child == 0:
+            array.fill(2.0)
+            other = memory.empty(BIG, float)
+            os._exit(0 if array[0, 0] == 2.0 and other.shape == BIG else 1)
+    finally:
+        memory.POOL._lock.release()
+    assert os.waitpid(child, 0)[1] == 0
+    assert (array == 1.0).all()
+
+
+def test_exhaustion_trims_and_then_says_so_as_numpy_does():
+    memory.empty(BIG, float)
+    with pytest.raises(MemoryError, match="Unable to allocate"):
+        memory.empty((1 << 50,), float)
+    assert memory.stats()["retained"] == 0
+    with pytest.raises(ValueError, match="array is too big"):
+        memory.empty((1 << 62, 1 << 62), float)
+    with pytest.raises(ValueError, match="negative dimensions"):
+        memory.empty((-1, 5), float)
+    assert memory.empty(BIG, float).shape == BIG
+
+
+def test_objects_stay_out_of_the_pool():
+    assert (memory.empty((1 << 18,), object) == np.empty((1 << 18,), object)).all()
+
+
+def test_steady_state_leaks_nothing():
+    for _ in range(3):
+        memory.empty(BIG, float)
+    before = memory.stats()
+    for _ in range(1000):
+        memory.empty(BIG, float)
+    after = memory.stats()
+    assert after["mapped"] == before["mapped"]
+    assert after["lent"] == before["lent"]
+    assert sys.getrefcount(memory.POOL) < 50
