@@ -1,0 +1,178 @@
+"""LLVM itself: this machine's description, text to object code, object code to addresses.
+
+Everything that touches llvmlite is here, behind one lock.  The lock is held across ``fork``, so that a
+child never inherits LLVM in the middle of a compilation.  llvmlite is imported when first needed.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import hashlib
+import os
+import platform
+import threading
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+_LOCK = threading.RLock()
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(before=_LOCK.acquire, after_in_parent=_LOCK.release, after_in_child=_LOCK.release)
+
+# Loaded code lives as long as the process: worker threads may sit in it while the interpreter shuts
+# down, so neither the compiler nor a library may be disposed of at its end.
+_kept: list[Any] = []
+_count = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Machine:
+    """What the emitter may know of the processor that its code will run on.
+
+    Parameters
+    ----------
+    vector_bits
+        The preferred width of vector registers.
+    vector_math
+        ABI letters and register bits of the vector math library's variants that exist here and that
+        the processor can run, widest first: ``(("e", 512), ("d", 256))``.
+    half
+        Whether the processor converts float16 itself.
+    """
+
+    vector_bits: int = 128
+    vector_math: tuple[tuple[str, int], ...] = ()
+    half: bool = False
+
+
+def _keep(thing: Any) -> Any:
+    _kept.append(thing)
+    ctypes.pythonapi.Py_IncRef(ctypes.py_object(thing))
+    return thing
+
+
+@cache
+def _llvm() -> Any:
+    """The llvmlite binding, initialised."""
+    import llvmlite.binding as llvm
+
+    llvm.initialize_native_target()
+    llvm.initialize_native_asmprinter()
+    return llvm
+
+
+@cache
+def _load_libraries() -> frozenset[str]:
+    """Make the mathematical libraries' symbols visible to generated code; the names that were found."""
+    found = set()
+    for name in ("libm.so.6", "libmvec.so.1") if platform.system() == "Linux" else ():
+        try:
+            _llvm().load_library_permanently(name)
+            found.add(name)
+        except RuntimeError:
+            continue
+    return frozenset(found)
+
+
+@cache
+def _host() -> tuple[str, str, frozenset[str]]:
+    with _LOCK:
+        llvm = _llvm()
+        features = llvm.get_host_cpu_features()
+        return llvm.get_host_cpu_name(), features.flatten(), frozenset(k for k, on in features.items() if on)
+
+
+@cache
+def machine() -> Machine:
+    """The processor that this process runs on."""
+    with _LOCK:
+        name, _, features = _host()
+        x86 = platform.machine() in ("x86_64", "AMD64")
+        wide = {"avx512f", "avx512vl", "avx512dq", "avx512bw"} <= features
+        # The first AVX-512 servers lower their clock for 512-bit code.
+        bits = (
+            512
+            if wide and name not in ("skylake-avx512", "cascadelake")
+            else 256
+            if "avx" in features
+            else 128
+        )
+        letters: list[tuple[str, int]] = []
+        if x86 and "libmvec.so.1" in _load_libraries():
+            letters += [("e", 512)] if bits == 512 else []
+            letters += [("d", 256)] if "avx2" in features else []
+        return Machine(bits, tuple(letters), "f16c" in features or not x86)
+
+
+@cache
+def fingerprint() -> str:
+    """What object code depends on besides its text: the compiler, the processor, the libraries."""
+    llvm = _llvm()
+    parts = (llvm.llvm_version_info, llvm.get_default_triple(), _host()[:2], machine())
+    return hashlib.sha256(repr(parts).encode()).hexdigest()[:16]
+
+
+@cache
+def _target_machine() -> Any:
+    llvm = _llvm()
+    name, features, _ = _host()
+    target = llvm.Target.from_default_triple()
+    return _keep(target.create_target_machine(cpu=name, features=features, opt=3, jit=True))
+
+
+def _optimised(text: str) -> Any:
+    llvm, tm = _llvm(), _target_machine()
+    module = llvm.parse_assembly(text)
+    module.verify()
+    module.triple = llvm.get_default_triple()
+    module.data_layout = str(tm.target_data)
+    tuning = llvm.create_pipeline_tuning_options(speed_level=3)
+    builder = llvm.create_pass_builder(tm, tuning)
+    builder.getModulePassManager().run(module, builder)
+    return module
+
+
+def compile_object(text: str) -> bytes:
+    """Object code of a module given as LLVM text, optimised for this processor."""
+    with _LOCK:
+        return bytes(_target_machine().emit_object(_optimised(text)))
+
+
+def assembly(text: str) -> str:
+    """The assembly of what ``compile_object`` makes, to look at."""
+    with _LOCK:
+        return str(_target_machine().emit_assembly(_optimised(text)))
+
+
+def optimised(text: str) -> str:
+    """The optimised LLVM text of what ``compile_object`` makes, to look at."""
+    with _LOCK:
+        return str(_optimised(text))
+
+
+@cache
+def _jit() -> Any:
+    _load_libraries()
+    return _keep(_llvm().create_lljit_compiler(_target_machine()))
+
+
+def load(code: bytes, names: Sequence[str]) -> tuple[int, ...]:
+    """Link object code into this process for good; the addresses of the functions ``names``.
+
+    Raises
+    ------
+    RuntimeError
+        If the code cannot be linked.
+    """
+    global _count
+    with _LOCK:
+        _count += 1
+        builder = _llvm().JITLibraryBuilder().add_object_img(code).add_current_process()
+        for name in names:
+            builder.export_symbol(name)
+        tracker = _keep(builder.link(_jit(), f"kernels{_count}"))
+        addresses = tuple(int(tracker[name]) for name in names)
+    if not all(addresses):
+        raise RuntimeError(f"object code lacks one of {', '.join(names)}")
+    return addresses
