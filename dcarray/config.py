@@ -1,0 +1,199 @@
+"""The one table of options: read from the environment when first needed, scoped by ``options``."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass, fields, replace
+from typing import Any, Final
+
+__all__ = ["Options", "current", "options", "refresh"]
+
+JIT_MODES: Final = ("background", "eager", "off")
+_TRUE: Final = ("1", "true", "yes", "on")
+_FALSE: Final = ("0", "false", "no", "off", "")
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """The values in force.
+
+    Attributes
+    ----------
+    device : str
+        Where regions run: ``cpu``, ``cuda:N``, ``opencl:N`` or ``auto``.
+    jit : str
+        ``background`` compiles beside the interpreter, ``eager`` before the first run, ``off`` never.
+    eager_below : int
+        Elements of work below which a call runs in NumPy at once; 0 records everything.
+    threads : int
+        Threads that kernels use.
+    distribute_above : int
+        Elements above which an array is distributed under MPI; 0 distributes everything.
+    strict : bool
+        Raise `StrictError` where a call would run through NumPy for want of a lowering.
+    fastmath : bool
+        Let the compiler reorder floating-point arithmetic.
+    cache_dir : str or None
+        Folder of the compiled code; None keeps none.
+    debug : bool
+        Verify the region after every pass.
+    """
+
+    device: str = "cpu"
+    jit: str = "background"
+    eager_below: int = 16384
+    threads: int = 1
+    distribute_above: int = 1 << 20
+    strict: bool = False
+    fastmath: bool = False
+    cache_dir: str | None = None
+    debug: bool = False
+
+
+def _device(value: Any) -> str:
+    if isinstance(value, str) and re.fullmatch(r"cpu|auto|(cuda|opencl):[0-9]+", value):
+        return value
+    raise ValueError("cpu, cuda:N, opencl:N or auto")
+
+
+def _jit(value: Any) -> str:
+    if value in JIT_MODES:
+        return str(value)
+    raise ValueError(", ".join(JIT_MODES[:-1]) + " or " + JIT_MODES[-1])
+
+
+def _integer(minimum: int) -> Callable[[Any], int]:
+    def read(value: Any) -> int:
+        try:
+            number = int(value) if isinstance(value, str) else value.__index__()
+        except (ValueError, AttributeError, TypeError):
+            number = None
+        if number is None or isinstance(value, bool) or number < minimum:
+            raise ValueError(f"an integer >= {minimum}")
+        return int(number)
+
+    return read
+
+
+def _flag(value: Any) -> bool:
+    if isinstance(value, bool):
+        return value
+    text = value.lower() if isinstance(value, str) else str(value) if isinstance(value, int) else "?"
+    if text in _TRUE:
+        return True
+    if text in _FALSE:
+        return False
+    raise ValueError("a boolean: 1, true, yes, on, or 0, false, no, off")
+
+
+def _folder(value: Any) -> str | None:
+    if value is None or value == "":
+        return None
+    if isinstance(value, (str, os.PathLike)):
+        return os.path.abspath(os.path.expanduser(os.fspath(value)))
+    raise ValueError("a folder, or an empty text for none")
+
+
+_READERS: Final[dict[str, Callable[[Any], Any]]] = {
+    "device": _device,
+    "jit": _jit,
+    "eager_below": _integer(0),
+    "threads": _integer(1),
+    "distribute_above": _integer(0),
+    "strict": _flag,
+    "fastmath": _flag,
+    "cache_dir": _folder,
+    "debug": _flag,
+}
+
+
+def _read(name: str, value: Any, said: str) -> Any:
+    try:
+        return _READERS[name](value)
+    except ValueError as allowed:
+        raise ValueError(f"{said}={value!r}: must be {allowed}") from None
+
+
+def _default_cache() -> str:
+    base = os.environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache")
+    return os.path.join(base, "dcarray")
+
+
+def _cores() -> int:
+    try:
+        return max(1, len(os.sched_getaffinity(0)))
+    except AttributeError:  # not on every system
+        return os.cpu_count() or 1
+
+
+def _from_environment() -> Options:
+    values: dict[str, Any] = {"threads": _cores(), "cache_dir": _default_cache()}
+    for name in _READERS:
+        variable = "DCARRAY_" + name.upper()
+        text = os.environ.get(variable)
+        if text is not None:
+            values[name] = _read(name, text, variable)
+    return Options(**values)
+
+
+_process: Options | None = None
+_scoped: ContextVar[Options | None] = ContextVar("dcarray_options", default=None)
+
+
+def _environment() -> Options:
+    global _process
+    if _process is None:
+        _process = _from_environment()
+    return _process
+
+
+def current() -> Options:
+    """The options in force in this thread and context; cheap enough for every call."""
+    return _scoped.get() or _process or _environment()
+
+
+def refresh() -> None:
+    """Forget the values taken from the environment, so that it is read again when next needed."""
+    global _process
+    _process = None
+
+
+@contextmanager
+def options(**values: Any) -> Iterator[Options]:
+    """Set options inside a ``with`` block, for this thread (or task) only; blocks nest.
+
+    Parameters
+    ----------
+    **values
+        Any of ``device``, ``jit``, ``eager_below``, ``threads``, ``distribute_above``, ``strict``,
+        ``fastmath``, ``cache_dir``, ``debug``; see `Options`.
+
+    Yields
+    ------
+    Options
+        The values in force inside the block.
+
+    Raises
+    ------
+    ValueError
+        For an unknown name or a value that is not allowed; the message names the allowed ones.
+
+    Examples
+    --------
+    >>> with options(jit="off", eager_below=0) as now:
+    ...     now.jit
+    'off'
+    """
+    for name in values:
+        if name not in _READERS:
+            allowed = ", ".join(field.name for field in fields(Options))
+            raise ValueError(f"unknown option {name!r}; the options are {allowed}")
+    token = _scoped.set(replace(current(), **{name: _read(name, v, name) for name, v in values.items()}))
+    try:
+        yield current()
+    finally:
+        _scoped.reset(token)
