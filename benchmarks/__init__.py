@@ -1,0 +1,1 @@
+"""dcarray beside NumPy, Numba and JAX, in one run: ``python -m benchmarks``."""

@@ -1,0 +1,60 @@
+"""Print the table of the foundation: ``python -m benchmarks [--json FILE] [--quick] [--only WORD]``."""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import json
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+from . import overhead, processes, speed
+from .measure import Row, machine
+
+
+def _line(row: Row) -> str:
+    sign = ">=" if row.at_least else "<="
+    mark = "ok" if row.holds else "MISSED"
+    peers = "".join(f"{name} {value:.2f}x, " for name, value in row.peers.items())
+    figure = f"{row.value:9.2f} {row.unit}"
+    return f"{row.name:<46}{figure:<32}{sign} {row.limit:<6g}{mark:<8}{peers}{row.detail}"
+
+
+def main() -> int:
+    """Run the benchmarks; the exit status is 0 also where a figure misses its limit."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks", description=main.__doc__)
+    parser.add_argument("--json", type=Path, metavar="FILE", help="also write the figures to FILE")
+    parser.add_argument("--quick", action="store_true", help="small arrays and few rounds: a smoke test")
+    parser.add_argument("--only", metavar="WORD", default="", help="only the groups whose name holds WORD")
+    args = parser.parse_args()
+    scale, rounds = (0.05, 3) if args.quick else (1.0, 9)
+    groups: dict[str, Callable[[], Iterator[Row]]] = {
+        "speed": lambda: speed.rows(scale, rounds),
+        "memory": lambda: processes.memory(scale),
+        "recording": lambda: overhead.recording(rounds),
+        "small calls": lambda: overhead.small_calls(rounds),
+        "import": lambda: processes.imports(rounds),
+        "disk cache": processes.disk_cache,
+    }
+    here = machine()
+    print(f"{here.pop('cpu')}, {here.pop('cores')} cores")
+    print(", ".join(f"{name} {version}" for name, version in here.items()))
+    print("ratios are medians over rounds in which the contenders take turns\n")
+    rows: list[Row] = []
+    for name, group in groups.items():
+        if args.only in name:
+            print(f"{name}")
+            for row in group():
+                rows.append(row)
+                print("  " + _line(row), flush=True)
+    if args.json:
+        figures = [{**dataclasses.asdict(row), "holds": row.holds} for row in rows]
+        args.json.write_text(json.dumps({"machine": machine(), "rows": figures}, indent=1) + "\n")
+    missed = [row.name for row in rows if not row.holds]
+    print(f"\n{len(rows) - len(missed)} of {len(rows)} figures keep their limit")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,98 @@
+"""Timing that survives a noisy machine: contenders take turns, and only ratios of one turn are kept."""
+
+from __future__ import annotations
+
+import os
+import platform
+import statistics
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from importlib import metadata
+from pathlib import Path
+
+Job = Callable[[], object]
+
+
+@dataclass
+class Row:
+    """One line of the table: a figure, the limit it must keep, and what the peers reach."""
+
+    name: str
+    value: float
+    unit: str
+    limit: float
+    at_least: bool
+    detail: str = ""
+    peers: dict[str, float] = field(default_factory=dict)
+
+    @property
+    def holds(self) -> bool:
+        return self.value >= self.limit if self.at_least else self.value <= self.limit
+
+
+def seconds(job: Job, repeat: int = 1) -> float:
+    """Time of one call of ``job``."""
+    start = time.perf_counter()
+    for _ in range(repeat):
+        job()
+    return (time.perf_counter() - start) / repeat
+
+
+def in_turns(jobs: Mapping[str, Job], rounds: int, repeat: int = 1) -> dict[str, list[float]]:
+    """Time every job once a round, in turns; the first call of each is not counted."""
+    for job in jobs.values():
+        job()
+        job()
+    times: dict[str, list[float]] = {name: [] for name in jobs}
+    for _ in range(rounds):
+        for name, job in jobs.items():
+            times[name].append(seconds(job, repeat))
+    return times
+
+
+def ratio(times: Mapping[str, Sequence[float]], over: str, under: str) -> float:
+    """Median over the rounds of the time of ``over`` divided by that of ``under``."""
+    return statistics.median(a / b for a, b in zip(times[over], times[under], strict=True))
+
+
+def child(code: str, env: Mapping[str, str] | None = None) -> str:
+    """Standard output of ``code`` in a fresh interpreter.
+
+    Raises
+    ------
+    RuntimeError
+        If the child fails; the message is what it wrote to standard error.
+    """
+    root = Path(__file__).resolve().parents[1]
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        capture_output=True,
+        text=True,
+        cwd=root,
+        env={**os.environ, **(env or {})},
+    )
+    if done.returncode:
+        raise RuntimeError(done.stderr.strip() or f"exit status {done.returncode}")
+    return done.stdout.strip()
+
+
+def machine() -> dict[str, str]:
+    """What the figures were measured on."""
+    cpu = platform.processor() or platform.machine()
+    info = Path("/proc/cpuinfo")
+    if info.exists():
+        names = [
+            line.split(":", 1)[1] for line in info.read_text().splitlines() if line.startswith("model name")
+        ]
+        cpu = names[0].strip() if names else cpu
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+    found = {"cpu": cpu, "cores": str(cores), "python": platform.python_version()}
+    for package in ("dcarray", "numpy", "llvmlite", "numba", "jax"):
+        try:
+            found[package] = metadata.version(package)
+        except metadata.PackageNotFoundError:
+            found[package] = "not installed"
+    return found

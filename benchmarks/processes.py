@@ -1,0 +1,71 @@
+"""What needs a process of its own: peak memory, import time, and the disk cache."""
+
+from __future__ import annotations
+
+import statistics
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+
+from .measure import Row, child
+
+_MEMORY = """
+import numpy as np, dcarray as dc
+from benchmarks.speed import chain
+def status(key):
+    with open("/proc/self/status") as file:
+        return next(int(line.split()[1]) * 1024 for line in file if line.startswith(key))
+n = {n}
+with dc.options(jit="eager"):
+    dc.evaluate(chain(np, dc.asarray(np.ones(200_000)), dc.asarray(np.ones(200_000))))
+    x, y = dc.asarray(np.random.default_rng(1).random(n)), dc.asarray(np.random.default_rng(2).random(n))
+    before = status("VmRSS")
+    with open("/proc/self/clear_refs", "w") as file:
+        file.write("5")  # the high-water mark starts anew
+    result = dc.evaluate(chain(np, x, y))
+    print((16 * n + status("VmHWM") - before) / (24 * n))
+"""
+
+_CACHE = """
+import numpy as np, dcarray as dc
+from benchmarks.speed import chain, jacobi, squares
+x, y = dc.asarray(np.ones(200_000)), dc.asarray(np.ones(200_000))
+dc.evaluate(chain(np, x, y))
+dc.evaluate(jacobi(np, x.reshape(400, 500), y.reshape(400, 500)))
+float(squares(np, x, y))
+print(dc.report().compiled)
+"""
+
+
+def memory(scale: float) -> Iterator[Row]:
+    """Peak of a ten-operation chain over inputs and output together."""
+    if sys.platform != "linux":
+        return
+    n = int(20_000_000 * scale)
+    peak = float(child(_MEMORY.format(n=n)))
+    yield Row(
+        "peak memory, 10 operations", peak, "x (inputs + output)", 1.10, False, f"{n:,} f64, own process"
+    )
+
+
+def imports(rounds: int) -> Iterator[Row]:
+    """Seconds that ``import dcarray`` adds to ``import numpy``."""
+    extra = []
+    for _ in range(rounds):
+        times = []
+        for module in ("numpy", "dcarray"):
+            start = time.perf_counter()
+            child(f"import {module}")
+            times.append(time.perf_counter() - start)
+        extra.append(times[1] - times[0])
+    yield Row("import dcarray - import numpy", statistics.median(extra), "s", 0.15, False)
+
+
+def disk_cache() -> Iterator[Row]:
+    """Kernels that a second process compiles."""
+    with tempfile.TemporaryDirectory() as folder:
+        env = {"DCARRAY_CACHE_DIR": folder, "DCARRAY_JIT": "eager", "DCARRAY_EAGER_BELOW": "0"}
+        first, second = (int(child(_CACHE, env).split()[-1]) for _ in range(2))
+    detail = f"the first compiled {first}"
+    yield Row("kernels compiled by a second process", second, "kernels", 0, False, detail)

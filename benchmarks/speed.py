@@ -1,0 +1,142 @@
+"""Large arrays: how many times faster than NumPy, with Numba and JAX beside us."""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+import dcarray as dc
+
+from .measure import Job, Row, in_turns, ratio
+
+
+@dataclass(frozen=True)
+class Case:
+    """``work(xp, *arrays)`` is the user's code; ``xp`` is numpy or jax.numpy."""
+
+    name: str
+    at_least: float
+    work: Callable[..., Any]
+    arrays: Callable[[], tuple[Any, ...]]
+    in_jax: Callable[..., Any] | None = None
+
+
+def chain(xp: Any, x: Any, y: Any) -> Any:
+    """Ten element-wise operations."""
+    t = xp.exp(-x)
+    u = xp.sqrt(x * x + y)
+    return xp.where(x > y, t * u, u - t) * 0.5
+
+
+def jacobi(xp: Any, a: Any, b: Any) -> Any:
+    """One five-point step from ``a`` into ``b``."""
+    b[1:-1, 1:-1] = 0.2 * (a[1:-1, 1:-1] + a[1:-1, :-2] + a[1:-1, 2:] + a[2:, 1:-1] + a[:-2, 1:-1])
+    return b
+
+
+def jacobi_jax(xp: Any, a: Any, b: Any) -> Any:
+    """The same for arrays that cannot be assigned into."""
+    inner = 0.2 * (a[1:-1, 1:-1] + a[1:-1, :-2] + a[1:-1, 2:] + a[2:, 1:-1] + a[:-2, 1:-1])
+    return b.at[1:-1, 1:-1].set(inner)
+
+
+def squares(xp: Any, x: Any, y: Any) -> Any:
+    """Sum of squares of differences."""
+    return xp.sum((x - y) ** 2)
+
+
+def _vectors(n: int, low: float = 0.1) -> Callable[[], tuple[Any, ...]]:
+    def make() -> tuple[Any, ...]:
+        rng = np.random.default_rng(1)
+        return rng.uniform(low, 3.0, n), rng.uniform(low, 3.0, n)
+
+    return make
+
+
+def _grids(n: int) -> Callable[[], tuple[Any, ...]]:
+    def make() -> tuple[Any, ...]:
+        a = np.random.default_rng(2).random((n, n))
+        return a, a.copy()
+
+    return make
+
+
+def _alone(name: str) -> Callable[..., Any]:
+    def work(xp: Any, x: Any, y: Any) -> Any:
+        return getattr(xp, name)(x)
+
+    work.__name__ = name
+    return work
+
+
+def power(xp: Any, x: Any, y: Any) -> Any:
+    """Different exponents for every element."""
+    return xp.power(x, y)
+
+
+def cases(scale: float) -> Iterator[Case]:
+    """The cases; ``scale`` < 1 shrinks the arrays."""
+    n, side = int(10_000_000 * scale), int(2000 * scale**0.5)
+    yield Case(f"10 element-wise operations, {n:,} f64", 5.0, chain, _vectors(n))
+    yield Case(f"five-point Jacobi step, {side} x {side}", 4.0, jacobi, _grids(side), jacobi_jax)
+    yield Case(f"sum of squares of differences, {n:,} f64", 3.0, squares, _vectors(n))
+    for name in ("exp", "log", "sin", "tanh"):
+        yield Case(f"{name} alone, {n:,} f64", 1.0, _alone(name), _vectors(n))
+    yield Case(f"power alone, {n:,} f64", 1.0, power, _vectors(n))
+
+
+def _numba(case: Case, arrays: tuple[Any, ...]) -> Job:
+    compiled = importlib.import_module("benchmarks.with_numba").COMPILED[case.work.__name__]
+    return lambda: compiled(*arrays)
+
+
+def _jax(case: Case, arrays: tuple[Any, ...]) -> Job:
+    jax = importlib.import_module("jax")
+    jax.config.update("jax_enable_x64", True)
+    xp = importlib.import_module("jax.numpy")
+    there = tuple(xp.asarray(a) for a in arrays)
+    work = case.in_jax or case.work
+    compiled = jax.jit(lambda *args: work(xp, *args))
+    return lambda: compiled(*there).block_until_ready()
+
+
+def rows(scale: float, rounds: int) -> Iterator[Row]:
+    """Run every case."""
+    peers = {"numba": _numba, "jax": _jax}
+    for case in cases(scale):
+        arrays = case.arrays()
+        wrapped = tuple(dc.asarray(a.copy()) for a in arrays)
+
+        def plain(case: Case = case, arrays: tuple[Any, ...] = arrays) -> object:
+            return case.work(np, *arrays)
+
+        def lazy(case: Case = case, wrapped: tuple[Any, ...] = wrapped) -> object:
+            return dc.evaluate(case.work(np, *wrapped))
+
+        jobs: dict[str, Job] = {"numpy": plain, "dcarray": lazy}
+        for name, make in peers.items():
+            if importlib.util.find_spec(name):
+                jobs[name] = make(case, arrays)
+        _agree(case, plain(), lazy())
+        times = in_turns(jobs, rounds)
+        best = {name: min(t) * 1e3 for name, t in times.items()}
+        yield Row(
+            case.name,
+            ratio(times, "numpy", "dcarray"),
+            "x NumPy",
+            case.at_least,
+            True,
+            f"NumPy {best['numpy']:.1f} ms, dcarray {best['dcarray']:.1f} ms",
+            {name: ratio(times, "numpy", name) for name in peers if name in times},
+        )
+
+
+def _agree(case: Case, expected: Any, got: Any) -> None:
+    """A fast wrong answer is worth nothing."""
+    if not np.allclose(np.asarray(got), np.asarray(expected), rtol=1e-12, atol=1e-300):
+        raise AssertionError(f"{case.name}: dcarray and NumPy disagree")

@@ -1,0 +1,57 @@
+"""The same work as Numba's users write it; imported only where Numba is installed."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numba
+import numpy as np
+
+
+def _chain(x: Any, y: Any) -> Any:
+    out = np.empty_like(x)
+    for i in numba.prange(x.size):
+        t = np.exp(-x[i])
+        u = np.sqrt(x[i] * x[i] + y[i])
+        out[i] = (t * u if x[i] > y[i] else u - t) * 0.5
+    return out
+
+
+def _jacobi(a: Any, b: Any) -> Any:
+    for i in numba.prange(1, a.shape[0] - 1):
+        for j in range(1, a.shape[1] - 1):
+            b[i, j] = 0.2 * (a[i, j] + a[i, j - 1] + a[i, j + 1] + a[i + 1, j] + a[i - 1, j])
+    return b
+
+
+def _squares(x: Any, y: Any) -> Any:
+    total = 0.0
+    for i in numba.prange(x.size):
+        total += (x[i] - y[i]) ** 2
+    return total
+
+
+def _exp(x: Any, y: Any) -> Any:
+    return np.exp(x)
+
+
+def _log(x: Any, y: Any) -> Any:
+    return np.log(x)
+
+
+def _sin(x: Any, y: Any) -> Any:
+    return np.sin(x)
+
+
+def _tanh(x: Any, y: Any) -> Any:
+    return np.tanh(x)
+
+
+def _power(x: Any, y: Any) -> Any:
+    return np.power(x, y)
+
+
+COMPILED: dict[str, Any] = {
+    work.__name__[1:]: numba.njit(parallel=True)(work)
+    for work in (_chain, _jacobi, _squares, _exp, _log, _sin, _tanh, _power)
+}
