@@ -1,0 +1,407 @@
+"""The native part of the thread pool and the launch of kernels on it, as LLVM text.
+
+The state of a pool is one 64-bit word: the job's number, a bit that says that the job is closed, and the
+number of workers inside.  A worker enters by compare-and-swap while the job is open; the launching
+thread closes the job when no chunk is left and waits until nobody is inside.
+"""
+
+from __future__ import annotations
+
+import platform
+import string
+from typing import Any
+
+# A piece of work below this many units of ``Binding.work`` (some ten microseconds) is not worth a thread.
+GRAIN_BITS = 15
+_SPIN_NS = 20_000
+
+# Byte offsets in a pool; what different threads write lies on different cache lines.  From _NEXT on, one
+# line for each thread.
+_SLEEPERS, _FLAGS, _BUSY, _JOB, _STOP, _MUTEX, _COND, _NEXT = 64, 128, 192, 256, 320, 384, 512, 640
+
+
+def pool_bytes(threads: int) -> int:
+    """The size of the pool of so many threads."""
+    return _NEXT + 64 * threads
+
+
+_SOURCE = """
+declare i32 @pthread_mutex_init(ptr, ptr)
+declare i32 @pthread_mutex_lock(ptr)
+declare i32 @pthread_mutex_unlock(ptr)
+declare i32 @pthread_cond_init(ptr, ptr)
+declare i32 @pthread_cond_wait(ptr, ptr)
+declare i32 @pthread_cond_broadcast(ptr)
+declare i32 @clock_gettime(i32, ptr)
+declare i32 @sched_yield()
+declare i32 @feclearexcept(i32)
+declare i32 @fetestexcept(i32)
+$declare_pause
+
+define internal void @pause() alwaysinline {
+  $pause
+  ret void
+}
+
+define internal i64 @now() {
+  %t = alloca [2 x i64]
+  call i32 @clock_gettime(i32 $monotonic, ptr %t)
+  %s = load i64, ptr %t
+  %np = getelementptr i64, ptr %t, i64 1
+  %n = load i64, ptr %np
+  %b = mul i64 %s, 1000000000
+  %r = add i64 %b, %n
+  ret i64 %r
+}
+
+; the flags that the hardware holds, in NumPy's numbering
+define internal i32 @raised() {
+  %e = call i32 @fetestexcept(i32 $all)
+  %d = and i32 %e, $divide
+  %d1 = icmp ne i32 %d, 0
+  %d2 = select i1 %d1, i32 1, i32 0
+  %o = and i32 %e, $overflow
+  %o1 = icmp ne i32 %o, 0
+  %o2 = select i1 %o1, i32 2, i32 0
+  %u = and i32 %e, $underflow
+  %u1 = icmp ne i32 %u, 0
+  %u2 = select i1 %u1, i32 4, i32 0
+  %i = and i32 %e, $invalid
+  %i1 = icmp ne i32 %i, 0
+  %i2 = select i1 %i1, i32 8, i32 0
+  %x = or i32 %d2, %o2
+  %y = or i32 %u2, %i2
+  %z = or i32 %x, %y
+  ret i32 %z
+}
+
+; is the job number of %state open, and another one than %seen?
+define internal i1 @fresh(i64 %state, i64 %seen) alwaysinline {
+  %number = lshr i64 %state, 20
+  %other = icmp ne i64 %number, %seen
+  %c = and i64 %state, 524288
+  %open = icmp eq i64 %c, 0
+  %r = and i1 %other, %open
+  ret i1 %r
+}
+
+; job: function, arguments, extent, chunk, chunks of one owner, owners
+define internal i32 @share(ptr %pool, i64 %me) {
+entry:
+  %job = getelementptr i8, ptr %pool, i64 $JOB
+  %fn = load ptr, ptr %job
+  %p1 = getelementptr i64, ptr %job, i64 1
+  %args = load ptr, ptr %p1
+  %p2 = getelementptr i64, ptr %job, i64 2
+  %extent = load i64, ptr %p2
+  %p3 = getelementptr i64, ptr %job, i64 3
+  %chunk = load i64, ptr %p3
+  %p4 = getelementptr i64, ptr %job, i64 4
+  %each = load i64, ptr %p4
+  %p5 = getelementptr i64, ptr %job, i64 5
+  %owners = load i64, ptr %p5
+  br label %victim
+victim:
+  %i = phi i64 [ 0, %entry ], [ %inext, %emptied ]
+  %soft0 = phi i32 [ 0, %entry ], [ %soft1, %emptied ]
+  %sum = add i64 %me, %i
+  %owner = urem i64 %sum, %owners
+  %line = mul i64 %owner, 64
+  %at = add i64 %line, $NEXT
+  %next = getelementptr i8, ptr %pool, i64 %at
+  %base = mul i64 %owner, %each
+  br label %take
+take:
+  %soft1 = phi i32 [ %soft0, %victim ], [ %soft2, %run ]
+  %k = atomicrmw add ptr %next, i64 1 monotonic
+  %some = icmp slt i64 %k, %each
+  br i1 %some, label %clip, label %emptied
+clip:
+  %c = add i64 %base, %k
+  %lo = mul i64 %c, %chunk
+  %in = icmp slt i64 %lo, %extent
+  br i1 %in, label %run, label %emptied
+run:
+  %end = add i64 %lo, %chunk
+  %over = icmp slt i64 %extent, %end
+  %hi = select i1 %over, i64 %extent, i64 %end
+  %f = call i32 %fn(ptr %args, i64 %lo, i64 %hi)
+  %soft2 = or i32 %soft1, %f
+  br label %take
+emptied:
+  %inext = add i64 %i, 1
+  %more = icmp slt i64 %inext, %owners
+  br i1 %more, label %victim, label %done
+done:
+  ret i32 %soft1
+}
+
+define void @dc_pool_init(ptr %pool) {
+  store atomic i64 524288, ptr %pool seq_cst, align 8
+  %m = getelementptr i8, ptr %pool, i64 $MUTEX
+  %c = getelementptr i8, ptr %pool, i64 $COND
+  call i32 @pthread_mutex_init(ptr %m, ptr null)
+  call i32 @pthread_cond_init(ptr %c, ptr null)
+  ret void
+}
+
+define internal void @wake(ptr %pool) {
+  %m = getelementptr i8, ptr %pool, i64 $MUTEX
+  %c = getelementptr i8, ptr %pool, i64 $COND
+  call i32 @pthread_mutex_lock(ptr %m)
+  call i32 @pthread_cond_broadcast(ptr %c)
+  call i32 @pthread_mutex_unlock(ptr %m)
+  ret void
+}
+
+define void @dc_pool_stop(ptr %pool) {
+  %stop = getelementptr i8, ptr %pool, i64 $STOP
+  store atomic i64 1, ptr %stop seq_cst, align 8
+  call void @wake(ptr %pool)
+  ret void
+}
+
+define void @dc_pool_work(ptr %pool, i64 %me) {
+entry:
+  %m = getelementptr i8, ptr %pool, i64 $MUTEX
+  %c = getelementptr i8, ptr %pool, i64 $COND
+  %stop = getelementptr i8, ptr %pool, i64 $STOP
+  %sleepers = getelementptr i8, ptr %pool, i64 $SLEEPERS
+  %flags = getelementptr i8, ptr %pool, i64 $FLAGS
+  br label %idle
+idle:
+  %seen = phi i64 [ 0, %entry ], [ %number, %work ]
+  %t0 = call i64 @now()
+  br label %spin
+spin:
+  %n = phi i64 [ 0, %idle ], [ %n1, %relax ], [ 0, %clock ], [ 0, %enter ]
+  %s = load atomic i64, ptr %pool seq_cst, align 8
+  %f = call i1 @fresh(i64 %s, i64 %seen)
+  br i1 %f, label %enter, label %relax
+relax:
+  call void @pause()
+  %n1 = add i64 %n, 1
+  %often = icmp slt i64 %n1, 16
+  br i1 %often, label %spin, label %clock
+clock:
+  %t1 = call i64 @now()
+  %dt = sub i64 %t1, %t0
+  %young = icmp slt i64 %dt, $spin
+  br i1 %young, label %spin, label %sleep
+sleep:
+  call i32 @pthread_mutex_lock(ptr %m)
+  atomicrmw add ptr %sleepers, i64 1 seq_cst
+  br label %check
+check:
+  %s2 = load atomic i64, ptr %pool seq_cst, align 8
+  %f2 = call i1 @fresh(i64 %s2, i64 %seen)
+  %e = load atomic i64, ptr %stop seq_cst, align 8
+  %ended = icmp ne i64 %e, 0
+  %up = or i1 %f2, %ended
+  br i1 %up, label %awake, label %wait
+wait:
+  call i32 @pthread_cond_wait(ptr %c, ptr %m)
+  br label %check
+awake:
+  atomicrmw sub ptr %sleepers, i64 1 seq_cst
+  call i32 @pthread_mutex_unlock(ptr %m)
+  br i1 %ended, label %leave, label %enter
+enter:
+  %s3 = phi i64 [ %s, %spin ], [ %s2, %awake ]
+  %in = add i64 %s3, 1
+  %pair = cmpxchg ptr %pool, i64 %s3, i64 %in seq_cst seq_cst
+  %ok = extractvalue { i64, i1 } %pair, 1
+  br i1 %ok, label %work, label %spin
+work:
+  %number = lshr i64 %s3, 20
+  call i32 @feclearexcept(i32 $all)
+  %soft = call i32 @share(ptr %pool, i64 %me)
+  %hard = call i32 @raised()
+  %both = or i32 %soft, %hard
+  atomicrmw or ptr %flags, i32 %both seq_cst
+  atomicrmw sub ptr %pool, i64 1 seq_cst
+  br label %idle
+leave:
+  ret void
+}
+
+; how many threads a phase is worth: its grains of work, but not above the threads and the extent
+define internal i64 @worth(i64 %extent, i64 %work, i64 %threads) {
+  %total = mul i64 %extent, %work
+  %grains = lshr i64 %total, $grain
+  %a = call i64 @llvm.smin.i64(i64 %grains, i64 %threads)
+  %b = call i64 @llvm.smin.i64(i64 %a, i64 %extent)
+  ret i64 %b
+}
+declare i64 @llvm.smin.i64(i64, i64)
+declare i64 @llvm.smax.i64(i64, i64)
+
+define internal i32 @parallel(ptr %pool, ptr %fn, ptr %args, i64 %extent, i64 %work, i64 %owners) {
+entry:
+  %total = mul i64 %extent, %work
+  %grains = lshr i64 %total, $grain
+  %mine = udiv i64 %grains, %owners
+  %half = lshr i64 %mine, 1
+  %few = call i64 @llvm.smin.i64(i64 %half, i64 8)
+  %each = call i64 @llvm.smax.i64(i64 %few, i64 1)
+  %n = mul i64 %owners, %each
+  %nm = sub i64 %n, 1
+  %em = add i64 %extent, %nm
+  %even = udiv i64 %em, %n
+  %e63 = add i64 %even, 63
+  %round = and i64 %e63, -64
+  %big = icmp sge i64 %even, 256
+  %chunk = select i1 %big, i64 %round, i64 %even
+  %job = getelementptr i8, ptr %pool, i64 $JOB
+  store ptr %fn, ptr %job
+  %p1 = getelementptr i64, ptr %job, i64 1
+  store ptr %args, ptr %p1
+  %p2 = getelementptr i64, ptr %job, i64 2
+  store i64 %extent, ptr %p2
+  %p3 = getelementptr i64, ptr %job, i64 3
+  store i64 %chunk, ptr %p3
+  %p4 = getelementptr i64, ptr %job, i64 4
+  store i64 %each, ptr %p4
+  %p5 = getelementptr i64, ptr %job, i64 5
+  store i64 %owners, ptr %p5
+  %flags = getelementptr i8, ptr %pool, i64 $FLAGS
+  store atomic i32 0, ptr %flags seq_cst, align 4
+  %next = getelementptr i8, ptr %pool, i64 $NEXT
+  br label %reset
+reset:
+  %i = phi i64 [ 0, %entry ], [ %i1, %reset ]
+  %line = mul i64 %i, 64
+  %slot = getelementptr i8, ptr %next, i64 %line
+  store i64 0, ptr %slot
+  %i1 = add i64 %i, 1
+  %more = icmp slt i64 %i1, %owners
+  br i1 %more, label %reset, label %open
+open:
+  %s = load atomic i64, ptr %pool seq_cst, align 8
+  %number = lshr i64 %s, 20
+  %number1 = add i64 %number, 1
+  %fresh = shl i64 %number1, 20
+  store atomic i64 %fresh, ptr %pool seq_cst, align 8
+  %sleepers = getelementptr i8, ptr %pool, i64 $SLEEPERS
+  %z = load atomic i64, ptr %sleepers seq_cst, align 8
+  %any = icmp sgt i64 %z, 0
+  br i1 %any, label %rouse, label %go
+rouse:
+  call void @wake(ptr %pool)
+  br label %go
+go:
+  %soft = call i32 @share(ptr %pool, i64 0)
+  atomicrmw or ptr %pool, i64 524288 seq_cst
+  br label %wait
+wait:
+  %spins = phi i64 [ 0, %go ], [ %spins1, %again ]
+  %now = load atomic i64, ptr %pool seq_cst, align 8
+  %inside = and i64 %now, 524287
+  %empty = icmp eq i64 %inside, 0
+  br i1 %empty, label %done, label %patience
+patience:
+  %spins1 = add i64 %spins, 1
+  %long = icmp sgt i64 %spins1, 1000
+  br i1 %long, label %yield, label %relax
+relax:
+  call void @pause()
+  br label %again
+yield:
+  call i32 @sched_yield()
+  br label %again
+again:
+  br label %wait
+done:
+  %theirs = load atomic i32, ptr %flags seq_cst, align 4
+  %both = or i32 %soft, %theirs
+  ret i32 %both
+}
+
+; %packed: extent and work of each phase, then the arguments.  -1: a pool is wanted and none was given
+define i32 @dc_launch(ptr %pool, ptr %table, i64 %phases, ptr %packed, i64 %threads) {
+entry:
+  %args = getelementptr { i64, i64 }, ptr %packed, i64 %phases
+  %alone = icmp eq ptr %pool, null
+  %many = icmp sgt i64 %threads, 1
+  %ask = and i1 %alone, %many
+  br i1 %ask, label %survey, label %begin
+survey:
+  %q = phi i64 [ 0, %entry ], [ %q1, %surveyed ]
+  %qend = icmp eq i64 %q, %phases
+  br i1 %qend, label %begin, label %surveyed
+surveyed:
+  %qp = getelementptr { i64, i64 }, ptr %packed, i64 %q
+  %qe = load i64, ptr %qp
+  %qwp = getelementptr i64, ptr %qp, i64 1
+  %qw = load i64, ptr %qwp
+  %qn = call i64 @worth(i64 %qe, i64 %qw, i64 %threads)
+  %q1 = add i64 %q, 1
+  %qbig = icmp sgt i64 %qn, 1
+  br i1 %qbig, label %want, label %survey
+want:
+  ret i32 -1
+begin:
+  call i32 @feclearexcept(i32 $all)
+  br label %phase
+phase:
+  %k = phi i64 [ 0, %begin ], [ %k1, %step ]
+  %soft0 = phi i32 [ 0, %begin ], [ %soft2, %step ]
+  %end = icmp eq i64 %k, %phases
+  br i1 %end, label %finish, label %look
+look:
+  %kp = getelementptr { i64, i64 }, ptr %packed, i64 %k
+  %extent = load i64, ptr %kp
+  %wp = getelementptr i64, ptr %kp, i64 1
+  %work = load i64, ptr %wp
+  %fp = getelementptr ptr, ptr %table, i64 %k
+  %fn = load ptr, ptr %fp
+  %some = icmp sgt i64 %extent, 0
+  br i1 %some, label %weigh, label %step
+weigh:
+  %n = call i64 @worth(i64 %extent, i64 %work, i64 %threads)
+  %big = icmp sgt i64 %n, 1
+  br i1 %big, label %claim, label %serial
+claim:
+  %busy = getelementptr i8, ptr %pool, i64 $BUSY
+  %pair = cmpxchg ptr %busy, i64 0, i64 1 seq_cst seq_cst
+  %free = extractvalue { i64, i1 } %pair, 1
+  br i1 %free, label %together, label %serial
+together:
+  %pf = call i32 @parallel(ptr %pool, ptr %fn, ptr %args, i64 %extent, i64 %work, i64 %n)
+  store atomic i64 0, ptr %busy seq_cst, align 8
+  br label %step
+serial:
+  %sf = call i32 %fn(ptr %args, i64 0, i64 %extent)
+  br label %step
+step:
+  %rf = phi i32 [ 0, %look ], [ %pf, %together ], [ %sf, %serial ]
+  %soft2 = or i32 %soft0, %rf
+  %k1 = add i64 %k, 1
+  br label %phase
+finish:
+  %hard = call i32 @raised()
+  %flags = or i32 %soft0, %hard
+  ret i32 %flags
+}
+"""
+
+
+def source() -> str:
+    """The LLVM text of the pool for this processor and operating system."""
+    arm = platform.machine() in ("arm64", "aarch64")
+    if arm:
+        pause = ("declare void @llvm.aarch64.hint(i32)", "call void @llvm.aarch64.hint(i32 1)")
+        invalid, divide, overflow, underflow = 1, 2, 4, 8
+    elif platform.machine() in ("x86_64", "AMD64"):
+        pause = ("declare void @llvm.x86.sse2.pause()", "call void @llvm.x86.sse2.pause()")
+        invalid, divide, overflow, underflow = 1, 4, 8, 16
+    else:
+        raise RuntimeError(f"floating-point flags of {platform.machine()} processors are not known")
+    words: dict[str, Any] = {
+        "JOB": _JOB, "MUTEX": _MUTEX, "COND": _COND, "NEXT": _NEXT, "STOP": _STOP, "SLEEPERS": _SLEEPERS,
+        "FLAGS": _FLAGS, "BUSY": _BUSY, "declare_pause": pause[0], "pause": pause[1],
+        "monotonic": 6 if platform.system() == "Darwin" else 1, "grain": GRAIN_BITS, "spin": _SPIN_NS,
+        "invalid": invalid, "divide": divide, "overflow": overflow, "underflow": underflow,
+        "all": invalid | divide | overflow | underflow,
+    }  # fmt: skip
+    return string.Template(_SOURCE).substitute(words)

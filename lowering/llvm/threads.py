@@ -1,0 +1,105 @@
+"""A small thread pool of our own.
+
+Workers are Python daemon threads that sit in one native call, without the GIL: they spin for a moment
+after a job (a spinning worker takes a core from the BLAS library's threads, so it must be short) and
+then sleep on a condition variable.  A job is one phase of a kernel, cut into chunks.  Each worker owns
+some chunks and takes those of others when its own are done; workers that wake too late find the job
+closed and stay out, so a launch never waits for a thread that has no work in hand.  A launch that finds
+the pool busy with another thread's job runs alone.
+"""
+
+from __future__ import annotations
+
+import atexit
+import ctypes
+import os
+import struct
+import threading
+from collections.abc import Callable, Sequence
+from functools import cache
+from typing import Any
+
+from . import engine, pool
+
+_pools: dict[int, int] = {}
+_lock = threading.Lock()
+_stopped = False
+
+
+@cache
+def _native() -> tuple[Any, ...]:
+    """init(pool), work(pool, index), stop(pool) and launch(pool, table, phases, packed, threads)."""
+    names = ("dc_pool_init", "dc_pool_work", "dc_pool_stop", "dc_launch")
+    addresses = engine.load(engine.compile_object(pool.source()), names)
+    kinds = (
+        ctypes.CFUNCTYPE(None, ctypes.c_void_p),
+        ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int64),
+        ctypes.CFUNCTYPE(None, ctypes.c_void_p),
+        ctypes.CFUNCTYPE(
+            ctypes.c_int32, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int64, ctypes.c_char_p, ctypes.c_int64
+        ),
+    )
+    return tuple(kind(address) for kind, address in zip(kinds, addresses, strict=True))
+
+
+def _pool(threads: int) -> int:
+    """The address of the running pool of so many threads, or 0 when no pool can be had any more."""
+    with _lock:
+        address = _pools.get(threads)
+        if address is None and not _stopped:
+            init, work, _, _ = _native()
+            # Never freed: workers touch it as long as the process lives.
+            memory = ctypes.create_string_buffer(pool.pool_bytes(threads) + 64)
+            ctypes.pythonapi.Py_IncRef(ctypes.py_object(memory))
+            address = ctypes.addressof(memory) + 63 & -64
+            init(address)
+            try:
+                for index in range(1, threads):
+                    name = f"dcarray-worker-{index}"
+                    threading.Thread(target=work, args=(address, index), name=name, daemon=True).start()
+            except RuntimeError:  # no more threads are to be had; those that run suffice
+                pass
+            _pools[threads] = address
+        return address or 0
+
+
+def _after_fork() -> None:
+    """Threads do not survive a fork: the child makes its own pools."""
+    global _lock
+    _lock = threading.Lock()
+    _pools.clear()
+
+
+def _stop() -> None:
+    """Let the workers leave before the interpreter goes."""
+    global _stopped
+    with _lock:
+        _stopped = True
+        running = tuple(_pools.values())
+        _pools.clear()
+    for address in running:
+        _native()[2](address)
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork)
+atexit.register(_stop)
+
+
+class Launch:
+    """A kernel of which the phases are native functions at ``addresses``; see ``lowering.target``."""
+
+    __slots__ = ("_call", "_phases", "_table", "pack")
+
+    def __init__(self, addresses: Sequence[int], arguments: int) -> None:
+        self._phases = len(addresses)
+        self._table = struct.pack(f"{self._phases}P", *addresses)
+        self.pack: Callable[..., bytes] = struct.Struct(f"{2 * self._phases + arguments}q").pack
+        self._call = _native()[3]
+
+    def __call__(self, arguments: bytes, threads: int) -> int:
+        flags: int = self._call(_pools.get(threads), self._table, self._phases, arguments, threads)
+        if flags < 0:
+            address = _pool(threads)
+            flags = self._call(address, self._table, self._phases, arguments, threads if address else 1)
+        return flags
