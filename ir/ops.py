@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -72,6 +73,24 @@ def _table() -> dict[str, Op]:
 
 
 OPS: dict[str, Op] = _table()
+
+
+@lru_cache(maxsize=4096)
+def loop_dtype(op: str, args: tuple[np.dtype[Any], ...]) -> np.dtype[Any] | None:
+    """The result's dtype of the loop for exactly these argument dtypes, None if there is no such loop.
+    ("cast" has none: its result is what the node says.)"""
+    if op == "where":
+        return args[1] if len(args) == 3 and args[0] == np.bool_ and args[1] == args[2] else None
+    if op in ("real", "imag"):
+        return np.empty(0, args[0]).real.dtype if len(args) == 1 and args[0].kind == "c" else None
+    ufunc = OPS[op].reference if op in OPS else None
+    if not isinstance(ufunc, np.ufunc) or len(args) != ufunc.nin:
+        return None
+    try:
+        *inputs, result = ufunc.resolve_dtypes((*args, None))
+    except TypeError:
+        return None
+    return result if tuple(inputs) == args else None
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,180 @@
+"""What statements read and write, and what orders them.  Derived on demand, never stored."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import product
+
+from .dims import free_symbols
+from .nodes import Branch, Call, Compute, Dim, Expr, Gather, Loop, Nest, Region, Stmt, While, Window
+from .windows import covers, loads, overlap
+
+
+@dataclass(frozen=True, slots=True)
+class Reason:
+    """Why something is not allowed: words for the user, and the windows that stand in the way."""
+
+    text: str
+    windows: tuple[Window, ...] = ()
+
+    def __str__(self) -> str:
+        return self.text
+
+
+# ---- one statement ----------------------------------------------------------------------------------
+def anywhere(array: str) -> Window:
+    """A window without an index: some elements of ``array``, it is not known which."""
+    return Window(array, (), ())
+
+
+def _read_by(*exprs: Expr) -> list[Window]:
+    return [
+        anywhere(load.window.array) if isinstance(load, Gather) else load.window
+        for expr in exprs
+        for load in loads(expr)
+    ]
+
+
+def reads(stmt: Stmt) -> tuple[Window, ...]:
+    """The windows that the statement may read.  Those of a gather, and those that move with the
+    variable of a loop inside ``stmt``, are ``anywhere``."""
+    match stmt:
+        case Compute(target, body, combine, init):
+            found = _read_by(body) + (_read_by(init) if init is not None else [])
+            if combine is not None and init is None:
+                found.append(target)
+            return _unique(found)
+        case Call():
+            return _unique(list(stmt.reads))
+        case Nest(body):
+            return _unique([w for s in body for w in reads(s)])
+        case Loop(var, _, inner):
+            return _unique([_settled(w, var) for s in inner for w in reads(s)])
+        case While(cond, inner):
+            return _unique(_read_by(cond) + [w for s in inner for w in reads(s)])
+        case Branch(cond, then, orelse):
+            return _unique(_read_by(cond) + [w for s in (*then, *orelse) for w in reads(s)])
+
+
+def writes(stmt: Stmt) -> tuple[Window, ...]:
+    """The windows that the statement may write; see ``surely`` for what it does write."""
+    match stmt:
+        case Compute(target):
+            return (target,)
+        case Call():
+            return _unique(list(stmt.writes))
+        case Nest(body):
+            return _unique([s.target for s in body])
+        case Loop(var, _, inner):
+            return _unique([_settled(w, var) for s in inner for w in writes(s)])
+        case While(_, inner):
+            return _unique([w for s in inner for w in writes(s)])
+        case Branch(_, then, orelse):
+            return _unique([w for s in (*then, *orelse) for w in writes(s)])
+
+
+def surely(stmt: Stmt) -> tuple[Window, ...]:
+    """The windows of which every element is written whenever the statement runs."""
+    match stmt:
+        case Compute() | Call() | Nest():
+            return writes(stmt)
+        case Branch(_, then, orelse):
+            first = [w for s in then for w in surely(s)]
+            second = [w for s in orelse for w in surely(s)]
+            return tuple(w for w in first if any(covers(v, w) is True for v in second))
+        case _:
+            return ()
+
+
+def touched(stmt: Stmt) -> frozenset[str]:
+    """The names of the arrays that the statement may read or write."""
+    return frozenset(w.array for w in (*reads(stmt), *writes(stmt)))
+
+
+def _unique(found: list[Window]) -> tuple[Window, ...]:
+    return tuple(dict.fromkeys(found))
+
+
+def _settled(window: Window, var: str) -> Window:
+    dims: list[Dim] = [*window.shape]
+    for ix in window.index:
+        dims += (ix.offset, ix.stride)
+    return anywhere(window.array) if any(var in free_symbols(dim) for dim in dims) else window
+
+
+# ---- memory -----------------------------------------------------------------------------------------
+def families(region: Region) -> dict[str, str]:
+    """For every array the name of the array at the root of its chain of bases: arrays with the same
+    root may share memory, others never do."""
+    base = {array.name: array.base for array in region.arrays}
+    found = {}
+    for name in base:
+        root = name
+        while (up := base.get(root)) is not None:
+            root = up
+        found[name] = root
+    return found
+
+
+def clash(a: Window, b: Window, region: Region) -> bool | None:
+    """Whether two windows share memory: as ``windows.overlap``, for any two arrays of a region."""
+    if a.array == b.array:
+        return overlap(a, b)
+    root = families(region)
+    return None if root[a.array] == root[b.array] else False
+
+
+# ---- the order of statements ------------------------------------------------------------------------
+def depends(a: Stmt, b: Stmt, region: Region) -> Reason | None:
+    """Why ``b``, which stands after ``a``, must stay there; None if the two may change places."""
+    root = families(region)
+    kinds = (
+        ("reads what the earlier statement writes", writes(a), reads(b)),
+        ("overwrites what the earlier statement reads", reads(a), writes(b)),
+        ("overwrites what the earlier statement writes", writes(a), writes(b)),
+    )
+    for text, first, second in kinds:
+        for v, w in product(first, second):
+            if root[v.array] != root[w.array]:
+                continue
+            if v.array != w.array:
+                return Reason(f"{text}: {w.array} may share memory with {v.array}", (v, w))
+            if overlap(v, w) is not False:
+                return Reason(f"{text}: {w.array}", (v, w))
+    return None
+
+
+def last_writer(region: Region, position: int, window: Window) -> int | None:
+    """The nearest top-level statement before ``position`` that may write some of ``window``."""
+    for k in range(position - 1, -1, -1):
+        if any(clash(w, window, region) is not False for w in writes(region.body[k])):
+            return k
+    return None
+
+
+def writers_between(region: Region, start: int, stop: int, window: Window) -> tuple[int, ...]:
+    """The top-level statements ``start <= k < stop`` that may write some of ``window``."""
+    return tuple(
+        k
+        for k in range(start, stop)
+        if any(clash(w, window, region) is not False for w in writes(region.body[k]))
+    )
+
+
+def readers_between(region: Region, start: int, stop: int, window: Window) -> tuple[int, ...]:
+    """The top-level statements ``start <= k < stop`` that may read some of ``window``."""
+    return tuple(
+        k
+        for k in range(start, stop)
+        if any(clash(w, window, region) is not False for w in reads(region.body[k]))
+    )
+
+
+def live_after(region: Region, position: int, name: str) -> bool:
+    """Whether what the array holds after top-level statement ``position`` may still be seen: read by
+    a later statement, or left to the caller."""
+    root = families(region)
+    kin = {array.name for array in region.arrays if root[array.name] == root[name]}
+    if any(array.role in ("out", "inout") for array in region.arrays if array.name in kin):
+        return True
+    return any(w.array in kin for stmt in region.body[position + 1 :] for w in reads(stmt))
