@@ -34,7 +34,7 @@ x, y = dc.asarray(np.ones(200_000)), dc.asarray(np.ones(200_000))
 dc.evaluate(chain(np, x, y))
 dc.evaluate(jacobi(np, x.reshape(400, 500), y.reshape(400, 500)))
 float(squares(np, x, y))
-print(dc.report().compiled)
+print(dc.report().compiles)
 """
 
 

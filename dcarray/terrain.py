@@ -16,7 +16,8 @@ METRES_PER_DEGREE = 111_200.0
 
 def load() -> tuple[Any, float, float]:
     """The elevation model of the Jacksboro fault that matplotlib ships: metres, and the grid spacing."""
-    with get_sample_data("jacksboro_fault_dem.npz") as data:
+    source: Any = get_sample_data("jacksboro_fault_dem.npz")
+    with source as data:
         elevation = data["elevation"].astype(np.float64)
         dy = METRES_PER_DEGREE * float(data["dy"])
         dx = METRES_PER_DEGREE * float(data["dx"]) * float(np.cos(np.radians(data["ymin"])))
