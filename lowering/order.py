@@ -1,0 +1,117 @@
+"""Which axes of a domain become which loops.
+
+Axes of extent 1 vanish; the axis along which most accesses are contiguous is the innermost; the others
+follow by falling strides; and neighbours along which every access goes on without a jump become one loop.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+
+from ..ir import dims
+from ..ir.nodes import Dim, Region
+from .access import Access, same, total
+
+UNKNOWN = 1000  # what a size is taken for when nothing is known of it
+
+
+class Guess:
+    """Plausible values of dimensions; they steer choices and never decide what is right."""
+
+    def __init__(self, region: Region) -> None:
+        self._hints: Mapping[str, int] = {
+            s.name: s.hint if s.hint is not None else max(s.minimum, UNKNOWN) for s in region.symbols
+        }
+
+    def __call__(self, dim: Dim) -> int:
+        """A plausible value."""
+        if type(dim) is int:
+            return dim
+        return dims.evaluate(dim, {name: self._hints.get(name, UNKNOWN) for name in dims.free_symbols(dim)})
+
+
+@dataclass(frozen=True, slots=True)
+class Loops:
+    """The loops of a nest, outermost first: each is one or more neighbouring axes of the domain."""
+
+    axes: tuple[tuple[int, ...], ...]
+    extents: tuple[Dim, ...]
+    folded: frozenset[int]  # positions of the loops that are reduced
+
+
+def choose(
+    shape: Sequence[Dim],
+    accesses: Sequence[tuple[Access, bool]],
+    folded: Collection[int],
+    fixed: Collection[int],
+    guess: Guess,
+) -> Loops:
+    """The loops of a domain.
+
+    Parameters
+    ----------
+    shape
+        The domain.
+    accesses
+        Every access, and whether it writes.
+    folded
+        The axes that are reduced.
+    fixed
+        Axes whose coordinate is itself a value: they are not merged with others.
+    guess
+        Plausible sizes.
+
+    Notes
+    -----
+    When the innermost loop is a reduced one, all kept loops come before all reduced ones.  Otherwise the
+    reduced loops stand between the outer kept loops and the innermost.
+    """
+    axes = [axis for axis, extent in enumerate(shape) if not same(extent, 1)]
+    if not axes:
+        return Loops((), (), frozenset())
+    sizes = [guess(extent) for extent in shape]
+    weights = [(tuple(abs(guess(c)) for c in access.coefs), 3 if write else 2) for access, write in accesses]
+
+    def cost(axis: int) -> float:
+        """About the cache lines that one step along the axis touches, and the loop's overhead."""
+        moved = sum(min(coefs[axis], 8) * weight for coefs, weight in weights)
+        return moved + 16 / max(sizes[axis], 1)
+
+    # Of equals the last is taken: C order.
+    inner = min(reversed(axes), key=cost)
+
+    def reach(axis: int) -> int:
+        return -sum(coefs[axis] for coefs, _ in weights)
+
+    rest = sorted((axis for axis in axes if axis != inner), key=reach)
+    kept, reduced = list[list[int]](), list[list[int]]()
+    for axis in [*rest, inner]:
+        groups = reduced if axis in folded else kept
+        if groups and _joined(groups[-1][-1], axis, shape, accesses, fixed):
+            groups[-1].append(axis)
+        else:
+            groups.append([axis])
+    order = [*kept, *reduced] if inner in folded else [*kept[:-1], *reduced, kept[-1]]
+    extents = tuple(total(shape[axis] for axis in group) for group in order)
+    positions = frozenset(k for k, group in enumerate(order) if group[0] in folded)
+    return Loops(tuple(map(tuple, order)), extents, positions)
+
+
+def _joined(
+    outer: int,
+    inner: int,
+    shape: Sequence[Dim],
+    accesses: Sequence[tuple[Access, bool]],
+    fixed: Collection[int],
+) -> bool:
+    """Whether one loop may run over both axes."""
+    if outer in fixed or inner in fixed:
+        return False
+    for access, _ in accesses:
+        a, b = access.coefs[outer], access.coefs[inner]
+        if type(a) is int and type(b) is int and (a == 0) != (b == 0):
+            return False
+        if not same(a, dims.simplify(b * shape[inner])):
+            return False
+    return True
