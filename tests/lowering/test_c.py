@@ -1,0 +1,300 @@
+"""The plain C target: every operation against NumPy, and the shape of the text."""
+
+import itertools
+import shutil
+
+import numpy as np
+import pytest
+
+from dcarray.ir.ops import OPS
+from dcarray.lowering import target
+from dcarray.lowering.c import ops as cops
+from dcarray.lowering.c.emit import emit
+from dcarray.lowering.kernel import (
+    Assign,
+    Buffer,
+    Declare,
+    Elem,
+    For,
+    If,
+    Index,
+    Kernel,
+    Let,
+    Lit,
+    Local,
+    Op,
+    Phase,
+    Store,
+    Term,
+    Update,
+    affine,
+)
+
+C = target.get("c")
+INTS = [np.dtype(f"{kind}{size}") for kind in "iu" for size in (1, 2, 4, 8)]
+FLOATS = [np.dtype(f"f{size}") for size in (2, 4, 8)]
+COMPLEX = [np.dtype("c8"), np.dtype("c16")]
+ALL = [np.dtype(bool), *INTS, *FLOATS, *COMPLEX]
+I = affine(0, Term(1, None, "i"))  # noqa: E741
+# What both sides leave to libraries that agree within a few units in the last place.
+LIBRARY = """exp exp2 expm1 log log2 log10 log1p cbrt sin cos tan arcsin arccos arctan sinh cosh tanh arcsinh
+arccosh arctanh hypot logaddexp logaddexp2 power float_power arctan2"""
+needs_cc = pytest.mark.skipif(not shutil.which("cc"), reason="needs a C compiler")
+
+
+def elementwise(outputs, inputs):
+    """A kernel of ``out[i] = expr`` for several expressions over the elements of ``inputs``."""
+    buffers = [Buffer(f"p{n}", dtype, "r") for n, dtype in enumerate(inputs)]
+    body = []
+    for expr in outputs:
+        buffers.append(Buffer(f"p{len(buffers)}", expr.dtype, "w"))
+        body.append(Store(buffers[-1].name, I, expr))
+    return Kernel(tuple(buffers), ("n0",), (Phase("i", affine(0, Term(1, "n0")), "vector", tuple(body)),))
+
+
+def launch(kernel, arrays, ints, extents):
+    """Compile and run; gives the floating-point flags."""
+    kernel_launch = C.load(kernel, C.compile(C.emit(kernel)))
+    work = [number for extent in extents for number in (extent, 1)]
+    pointers = [array.__array_interface__["data"][0] for array in arrays]
+    return kernel_launch(kernel_launch.pack(*work, *pointers, *ints), 1)
+
+
+def samples(dtype, seed, special=True):
+    """Pairs of every special value with every other one, then ordinary values."""
+    rng = np.random.default_rng(seed)
+    if dtype.kind == "b":
+        return np.array([False, True] * 150)[: 2 * 150]
+    if dtype.kind in "iu":
+        info = np.iinfo(dtype)
+        edge = [v for v in (0, 1, 2, 3, 7, -1, -2, -7, info.min, info.max, info.max - 1) if info.min <= v]
+        return np.concatenate(
+            [np.array(edge, dtype), rng.integers(-9 if info.min else 0, 9, 50).astype(dtype)]
+        )
+    if dtype.kind == "c":
+        real = dtype.type(0).real.dtype
+        parts = [samples(real, seed + n, special=False) for n in (0, 1)]
+        return (parts[0] + 1j * parts[1]).astype(dtype)
+    values = rng.normal(size=60) * 10.0 ** rng.integers(-2, 3, 60)
+    extra = [0.0, -0.0, 1.0, -1.0, 0.5, 2.5, -2.5, 3.0, 1e-3]
+    extra += [np.inf, -np.inf, np.nan] if special else []
+    return np.concatenate([extra, values]).astype(dtype)
+
+
+def pairs(*dtypes):
+    columns = [samples(dtype, 3 * n) for n, dtype in enumerate(dtypes)]
+    if len(columns) == 1:
+        return columns
+    grid = np.array(list(itertools.product(*(range(len(column)) for column in columns)))).T
+    return [np.ascontiguousarray(column[index]) for column, index in zip(columns, grid, strict=True)]
+
+
+def loops(name):
+    """The argument and result dtypes of an operation's loops."""
+    ufunc = getattr(np, name)
+    for text in ufunc.types:
+        source, result = text.split("->")
+        if len(result) == 1 and all(np.dtype(c).name in {d.name for d in ALL} for c in source + result):
+            yield tuple(np.dtype(np.dtype(c).name) for c in source), np.dtype(np.dtype(result).name)
+
+
+def same(got, want):
+    """Equal bits, with all NaNs alike."""
+    if got.dtype.kind == "c":
+        return same(got.real, want.real) & same(got.imag, want.imag)
+    if got.dtype.kind != "f":
+        return got == want
+    return ((got == want) & (np.signbit(got) == np.signbit(want))) | (np.isnan(got) & np.isnan(want))
+
+
+def close(got, want):
+    """Within 4 units in the last place, of which the library functions of both sides take their part."""
+    if got.dtype.kind == "c":
+        return close(got.real, want.real) & close(got.imag, want.imag)
+    with np.errstate(all="ignore"):
+        gap = np.abs(got - want) <= 8 * np.spacing(np.maximum(np.abs(got), np.abs(want)))
+    return gap | same(got, want)
+
+
+def many(cases):
+    """One kernel with a phase for each ``(expression of p0, p1, ..., argument dtypes)``."""
+    buffers, phases = [], []
+    for number, (make, source) in enumerate(cases):
+        names = [f"p{len(buffers) + n}" for n in range(len(source) + 1)]
+        expr = make([Elem(name, I, dtype) for name, dtype in zip(names, source, strict=False)])
+        buffers += [Buffer(name, dtype, "r") for name, dtype in zip(names, source, strict=False)]
+        buffers.append(Buffer(names[-1], expr.dtype, "w"))
+        extent = affine(0, Term(1, f"n{number}"))
+        phases.append(Phase("i", extent, "vector", (Store(names[-1], I, expr),)))
+    return Kernel(tuple(buffers), tuple(f"n{n}" for n in range(len(cases))), tuple(phases))
+
+
+def check(cases, results, references, exact):
+    inputs = [pairs(*source) for _, source in cases]
+    outputs = [np.zeros(len(x[0]), result) for x, result in zip(inputs, results, strict=True)]
+    arrays = [array for x, out in zip(inputs, outputs, strict=True) for array in (*x, out)]
+    launch(many(cases), arrays, [len(out) for out in outputs], [len(out) for out in outputs])
+    for (_, source), x, got, reference, bits in zip(cases, inputs, outputs, references, exact, strict=True):
+        with np.errstate(all="ignore"):
+            want = reference(*x)
+        assert got.dtype == want.dtype
+        bad = np.flatnonzero(~(same(got, want) if bits else close(got, want)))[:5]
+        assert not len(bad), f"{source}: {[([a[i] for a in x], got[i], want[i]) for i in bad]}"
+
+
+@needs_cc
+@pytest.mark.parametrize("name", sorted(set(OPS) - {"where", "cast", "real", "imag"}))
+def test_each_operation_means_what_numpy_means(name):
+    cases, results = [], []
+    for source, result in dict.fromkeys(loops(name)):
+        case = (lambda args, result=result: Op(name, tuple(args), result), source)
+        try:
+            C.emit(many([case]))
+        except target.Unsupported:
+            continue
+        cases.append(case)
+        results.append(result)
+    # What C leaves to the interpreter for every dtype.
+    assert cases or name in {"spacing", "logaddexp2"}
+    exact = [
+        name not in LIBRARY.split() and (name, source[0].kind) != ("absolute", "c") for _, source in cases
+    ]
+    if cases:
+        check(cases, results, [getattr(np, name)] * len(cases), exact)
+
+
+@needs_cc
+def test_casts():
+    def cast(source, dtype):
+        values = pairs(source)[0]
+        if source.kind in "fc" and dtype.kind in "iu":  # out of range nothing is promised
+            return None
+        if source.kind == "c" and dtype.kind != "c":
+            return None
+        return (lambda args: Op("cast", tuple(args), dtype), (source,)), lambda x: x.astype(dtype), values
+
+    found = [(cast(source, dtype), dtype) for source in ALL for dtype in ALL if source != dtype]
+    found = [(one, dtype) for one, dtype in found if one]
+    with np.errstate(all="ignore"):
+        check([o[0] for o, _ in found], [d for _, d in found], [o[1] for o, _ in found], [True] * len(found))
+
+
+@needs_cc
+def test_casts_of_floats_to_integers():
+    for source in FLOATS:
+        values = np.array([0.0, -0.0, 1.5, 2.9, 100.7, 127.0], source)
+        outputs = [np.zeros(len(values), dtype) for dtype in INTS]
+        exprs = [Op("cast", (Elem("p0", I, source),), dtype) for dtype in INTS]
+        launch(elementwise(exprs, [source]), [values, *outputs], [len(values)], [len(values)])
+        for got in outputs:
+            assert (got == values.astype(got.dtype)).all()
+
+
+@needs_cc
+def test_where_real_imag_and_complex():
+    cases = [(lambda args, d=d: Op("where", tuple(args), d), (np.dtype(bool), d, d)) for d in ALL]
+    results, references = list(ALL), [np.where] * len(ALL)
+    for dtype in COMPLEX:
+        part = np.dtype(f"f{dtype.itemsize // 2}")
+        for name in ("real", "imag"):
+            cases.append((lambda args, name=name, part=part: Op(name, tuple(args), part), (dtype,)))
+            results.append(part)
+            references.append(getattr(np, name))
+        cases.append((lambda args, dtype=dtype: Op("complex", tuple(args), dtype), (part, part)))
+        results.append(dtype)
+        references.append(lambda x, y, dtype=dtype: np.stack([x, y], -1).view(dtype)[..., 0])
+    check(cases, results, references, [True] * len(cases))
+
+
+@needs_cc
+def test_the_text_reads_well_and_every_statement_runs():
+    double = np.dtype(float)
+    x = Elem("p0", affine(0, Term(1, None, "j"), Term(1, "n1", "i")), double)
+    body = (
+        Declare("s", Lit(np.float64(0).tobytes(), double), True),
+        Declare("m", Lit(np.float64(-np.inf).tobytes(), double), True),
+        For(
+            "j",
+            affine(),
+            (affine(0, Term(1, "n1")), affine(0, Term(1, "n2"))),
+            1,
+            "vector",
+            (Update("s", "add", x),),
+        ),
+        For("j", affine(), (affine(0, Term(1, "n1")),), 2, "vector", (Update("m", "maximum", x),)),
+        Let("big", Op("greater", (Local("s", double), Local("m", double)), np.dtype(bool))),
+        If(Local("big", np.dtype(bool)), (Assign("s", Op("negative", (Local("s", double),), double)),), ()),
+        Store("p1", I, Local("s", double)),
+        Store(
+            "p2",
+            I,
+            Elem("p0", I, double, ((Index(affine(-1, Term(-2, None, "i"), Term(2, "n0"))), affine(1)),)),
+        ),
+    )
+    buffers = (Buffer("p0", double, "r"), Buffer("p1", double, "w"), Buffer("p2", double, "rw", False))
+    kernel = Kernel(buffers, ("n0", "n1", "n2"), (Phase("i", affine(0, Term(1, "n0")), "serial", body),))
+    text = emit(kernel, {"p0": "A", "p1": "total"})
+    assert text == emit(kernel, {"p0": "A", "p1": "total"})
+    for line in (
+        "const double *restrict p0 = (const double *)args[0];  /* A */",
+        "double *p2 = (double *)args[2];",
+        "#pragma omp simd reduction(+:s)",
+        "for (int64_t j = 0; j < (n1 < n2 ? n1 : n2); j++) {",
+        "s = (s + p0[n1*i + j]);",
+        "if (big) {",
+    ):
+        assert line in text
+    a = np.arange(-6.0, 24.0).reshape(5, 6)
+    total, other = np.zeros(5), np.zeros(5)
+    launch(kernel, [a, total, other], [5, 6, 4], [5])
+    sums, tops = a[:, :4].sum(1), a[:, ::2].max(1)
+    assert (total == np.where(sums > tops, -sums, sums)).all()
+    assert (other == a.ravel()[np.arange(5) + 2 * 5 - 2 * np.arange(5) - 1]).all()
+
+
+@needs_cc
+def test_flags_are_numpys():
+    double, long = np.dtype(float), np.dtype(np.int64)
+    elements = Elem("p0", I, double), Elem("p1", I, double)
+    cases = [
+        ("divide", 1.0, 0.0, target.DIVIDE),
+        ("divide", 0.0, 0.0, target.INVALID),
+        ("multiply", 1e300, 1e300, target.OVERFLOW),
+        ("multiply", 1e-300, 1e-300, target.UNDERFLOW),
+        ("add", 1.0, 2.0, 0),
+        ("less", np.nan, 2.0, 0),
+        ("equal", np.nan, np.nan, 0),
+    ]
+    for name, x, y, flags in cases:
+        result = np.dtype(bool if name in ("less", "equal") else float)
+        arrays = [np.full(9, x), np.full(9, y), np.zeros(9, result)]
+        kernel = elementwise([Op(name, elements, result)], [double, double])
+        assert launch(kernel, arrays, [9], [9]) == flags, name
+    kernel = elementwise([Op("floor_divide", (Elem("p0", I, long), Elem("p1", I, long)), long)], [long, long])
+    assert launch(kernel, [np.ones(4, int), np.zeros(4, int), np.zeros(4, int)], [4], [4]) == target.DIVIDE
+
+
+def test_constants_keep_their_bits():
+    assert cops.literal(Lit(np.float64(-0.0).tobytes(), np.dtype(float))) == "(-0.0)"
+    assert cops.literal(Lit(np.float64(0.1).tobytes(), np.dtype(float))) == "0x1.999999999999ap-4"
+    assert cops.literal(Lit(np.float32(0.5).tobytes(), np.dtype("f4"))) == "0x1.0000000000000p-1f"
+    assert (
+        cops.literal(Lit(np.float64(np.nan).tobytes(), np.dtype(float))) == "bits_float64(0x7ff8000000000000)"
+    )
+    assert cops.literal(Lit(np.int64(-(1 << 63)).tobytes(), np.dtype(int))) == "(INT64_MIN)"
+    assert (
+        cops.literal(Lit(np.uint64((1 << 64) - 1).tobytes(), np.dtype("u8"))) == f"UINT64_C({(1 << 64) - 1})"
+    )
+
+
+def test_what_c_cannot_do_is_refused():
+    with pytest.raises(target.Unsupported, match="no spacing for float64"):
+        C.emit(elementwise([Op("spacing", (Elem("p0", I, FLOATS[2]),), FLOATS[2])], [FLOATS[2]]))
+
+
+@needs_cc
+def test_a_failing_compiler_is_reported():
+    with pytest.raises(target.Unsupported, match="the C compiler fails"):
+        C.compile("int run(")
+    with pytest.raises(target.Unsupported, match="cannot be loaded"):
+        C.load(elementwise([], []), b"not a library")
