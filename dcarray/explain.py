@@ -16,10 +16,10 @@ from .ir.nodes import Call, Compute, Nest, Region, Stmt
 from .ir.traffic import Traffic, fused, fused_all, unfused
 
 if TYPE_CHECKING:
-    from .ir.passes import Log, Note
+    from .ir.passes import Note
     from .lowering.kernel import Kernel
 
-__all__ = ["Explanation", "KernelView", "RegionView", "explain", "view_region"]
+__all__ = ["Explanation", "KernelView", "RegionView", "Stage", "explain", "view_region"]
 
 _RULE = "-" * 100
 
@@ -85,13 +85,21 @@ class KernelView:
 
 
 @dataclass(frozen=True)
+class Stage:
+    """One run of a pass that changed the region (else ``region`` is None) or had something to say."""
+
+    name: str
+    region: Region | None
+    notes: tuple[Note, ...]
+
+
+@dataclass(frozen=True)
 class RegionView:
     """One region from the recording to its kernels."""
 
     region: Region
     final: Region
-    stages: tuple[tuple[str, Region], ...]
-    notes: tuple[Note, ...]
+    stages: tuple[Stage, ...]
     kernels: tuple[KernelView, ...]
     lines: Mapping[Any, str]
     names: Mapping[str, str]
@@ -239,15 +247,15 @@ def _passes_text(view: RegionView) -> list[str]:
     from .ir.text import dump
 
     out = []
-    for name in dict.fromkeys([*(n for n, _ in view.stages), *(note.pass_name for note in view.notes)]):
-        out.append(f"pass {name}")
-        for note in view.notes:
-            if note.pass_name == name:
-                where = view.lines.get(note.loc, "")
-                out.append(f"    {note.kind:<8} {note.text}{'  (' + where + ')' if where else ''}")
-    for name, region in view.stages[-1:]:
-        out += ["", f"region after the passes (the last to change it: {name})", dump(region).rstrip()]
-    return [*out, ""]
+    for stage in view.stages:
+        out.append(f"pass {stage.name}")
+        for note in stage.notes:
+            where = view.lines.get(note.loc, "")
+            out.append(f"    {note.kind:<8} {note.text}{'  (' + where + ')' if where else ''}")
+        if stage.region is not None:
+            out += ["    " + line for line in dump(stage.region).rstrip().splitlines()]
+        out.append("")
+    return out
 
 
 def view_region(
@@ -268,26 +276,26 @@ def view_region(
     -------
     RegionView
     """
-    from .ir.passes import Log
-    from .ir.passes.base import Pass
+    from .ir.passes import Log, Pass
     from .ir.passes.pipeline import PASSES, run
 
     lines, names = lines or {}, names or {}
-    stages: list[tuple[str, Region]] = []
+    stages: list[Stage] = []
 
     def seen(one: Pass) -> Pass:
         def fn(before: Region, log: Log) -> Region:
+            said = len(log.notes)
             after = one.fn(before, log)
-            if after is not before:
-                stages.append((one.name, after))
+            notes = tuple(log.notes[said:])
+            if after is not before or notes:
+                stages.append(Stage(one.name, None if after is before else after, notes))
             return after
 
         return Pass(one.name, fn)
 
-    log = Log()
-    final = run(region, log, passes=tuple(seen(one) for one in PASSES))
+    final = run(region, Log(), passes=tuple(seen(one) for one in PASSES))
     kernels = tuple(_kernel(k, stmt, final, lines, names) for k, stmt in enumerate(final.body, 1))
-    return RegionView(region, final, tuple(stages), tuple(log.notes), kernels, lines, names)
+    return RegionView(region, final, tuple(stages), kernels, lines, names)
 
 
 def _kernel(

@@ -102,7 +102,7 @@ def expression_lines(root: Expr, prefix: str, names: Names) -> list[str]:
     uses: dict[Expr, int] = {}
     for node in order:
         if isinstance(node, Apply):
-            for arg in dict.fromkeys(node.args):
+            for arg in node.args:
                 uses[arg] = uses.get(arg, 0) + 1
     text: dict[Expr, tuple[str, int]] = {}
     lines: list[str] = []
@@ -115,10 +115,8 @@ def expression_lines(root: Expr, prefix: str, names: Names) -> list[str]:
                 lines.append(f"{name} = {said[0]}")
                 said = (name, _ATOM)
         elif isinstance(node, Gather):
-            said = (
-                f"{names.get(node.window.array, node.window.array)}[{', '.join(text[part][0] for part in node.index)}]",
-                _ATOM,
-            )
+            parts = ", ".join(text[part][0] for part in node.index)
+            said = (f"{names.get(node.window.array, node.window.array)}[{parts}]", _ATOM)
         else:
             leaf = _leaf(node, names)
             said = (leaf, 11 if leaf.startswith("-") else _ATOM)

@@ -1,0 +1,38 @@
+"""``python -m dcarray {demo,info}``."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+
+
+def main(argv: list[str] | None = None) -> int:
+    """Run a subcommand; returns the exit status."""
+    parser = argparse.ArgumentParser(prog="python -m dcarray", description="Ordinary NumPy code, fused.")
+    commands = parser.add_subparsers(dest="command", required=True, metavar="{demo,info}")
+    demo = commands.add_parser("demo", help="terrain analysis with plain and with wrapped arrays")
+    demo.add_argument("--out", type=Path, default=Path("out"), help="folder of the picture (default: out)")
+    demo.add_argument("--factor", type=int, default=8, help="refinement of the large grid (default: 8)")
+    demo.add_argument("--rounds", type=int, default=5, help="timed rounds (default: 5)")
+    commands.add_parser("info", help="versions, device, options: the text to put into a bug report")
+    args = parser.parse_args(argv)
+    if args.command == "info":
+        from .report import info
+
+        print(info())
+        return 0
+    if args.factor < 1 or args.rounds < 1:
+        parser.error("--factor and --rounds must be at least 1")
+    try:
+        import matplotlib  # noqa: F401
+    except ImportError:
+        print("the demo needs matplotlib: pip install 'dcarray[demo]'", file=sys.stderr)
+        return 2
+    from .demo import run
+
+    return run(args.out, args.factor, args.rounds)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
