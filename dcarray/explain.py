@@ -1,346 +1,22 @@
-"""``dc.explain``: what was recorded, what the passes made of it and why, and the kernels that run."""
+"""``dc.explain``: from a lazy array, or a function, to the explanation of what it makes run."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
-from functools import cached_property
-from html import escape
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
 
-from .drawing import Panel, draw, panel, shape_text, size_text
-from .formula import domain_of, statement_lines
-from .ir.nodes import Call, Compute, Nest, Region, Stmt
-from .ir.traffic import Traffic, fused, fused_all, unfused
+from .executor import line_of
+from .explanation import Explanation, RegionView, view_region
+from .handle import Handle
+from .session import EXECUTOR, Recording, session
 
-if TYPE_CHECKING:
-    from .ir.passes import Note
-    from .lowering.kernel import Kernel
-
-__all__ = ["Explanation", "KernelView", "RegionView", "Stage", "explain", "view_region"]
-
-_RULE = "-" * 100
-
-
-@dataclass(frozen=True)
-class KernelView:
-    """One step of the final region.
-
-    Attributes
-    ----------
-    kind : str
-        ``kernel``, ``call`` (a library) or ``interpreter``.
-    formula : tuple of str
-        What it computes.
-    where : str
-        The user's line that it comes from.
-    traffic : Traffic
-        Bytes and operations.
-    listing : str
-        The kernel as C; why there is none, where it runs otherwise.
-    """
-
-    number: int
-    kind: str
-    shape: tuple[Any, ...]
-    formula: tuple[str, ...]
-    where: str
-    traffic: Traffic
-    listing: str
-    kernel: Kernel | None = None
-
-    @property
-    def title(self) -> str:
-        """One line of figures."""
-        cost = self.traffic
-        parts = [f"{self.kind} {self.number}", shape_text(self.shape)]
-        parts.append(f"reads {size_text(cost.read)}, writes {size_text(cost.written)}")
-        parts.append(f"{cost.operations:,} operations")
-        if cost.bytes:
-            parts.append(f"{cost.operations / cost.bytes:.2g} per byte")
-        return "  ·  ".join([*parts, *filter(None, (self.where,))])
-
-    @cached_property
-    def llvm(self) -> str:
-        """The optimised LLVM text."""
-        return self._compiled("optimised")
-
-    @cached_property
-    def asm(self) -> str:
-        """The assembly for this processor."""
-        return self._compiled("assembly")
-
-    def _compiled(self, form: str) -> str:
-        if self.kernel is None:
-            return self.listing
-        from .lowering.llvm import engine
-        from .lowering.target import Unsupported, get
-
-        try:
-            return str(getattr(engine, form)(get("cpu").emit(self.kernel)))
-        except Unsupported as reason:
-            return f"runs through the interpreter: {reason}"
-
-
-@dataclass(frozen=True)
-class Stage:
-    """One run of a pass that changed the region (else ``region`` is None) or had something to say."""
-
-    name: str
-    region: Region | None
-    notes: tuple[Note, ...]
-
-
-@dataclass(frozen=True)
-class RegionView:
-    """One region from the recording to its kernels."""
-
-    region: Region
-    final: Region
-    stages: tuple[Stage, ...]
-    kernels: tuple[KernelView, ...]
-    lines: Mapping[Any, str]
-    names: Mapping[str, str]
-
-    @property
-    def moved(self) -> int:
-        """Bytes that the kernels move."""
-        return fused_all(self.final.body, self.final).bytes
-
-    @property
-    def moved_unfused(self) -> int:
-        """Bytes that one operation at a time moves."""
-        return unfused(self.region)
-
-    def summary(self) -> str:
-        """One line."""
-        n, steps = len(self.region.body), len(self.final.body)
-        text = f"{_count(n, 'statement')} recorded, {_count(steps, 'kernel')} run"
-        before, after = self.moved_unfused, self.moved
-        text += f"; {size_text(after)} moved"
-        return text + (f" instead of {size_text(before)}" if before > after else "")
-
-    def panels(self) -> list[Panel]:
-        """The two graphs of the drawing."""
-        n = _count(len(self.region.body), "statement")
-        before = f"{n}, {size_text(self.moved_unfused)} moved if run one by one"
-        after = f"{_count(len(self.final.body), 'kernel')}, {size_text(self.moved)} moved"
-        return [
-            panel(self.region, "As recorded", before, self.lines, "statement", self.names),
-            panel(self.final, "As it runs", after, self.lines, "kernel", self.names),
-        ]
-
-
-def _count(n: int, noun: str) -> str:
-    return f"{n} {noun}{'' if n == 1 else 's'}"
-
-
-@dataclass(frozen=True)
-class Explanation:
-    """What will happen when a value is needed: ``print`` it, show it in a notebook, or ``save`` it.
-
-    Attributes
-    ----------
-    regions : tuple of RegionView
-        Usually one; a function that needed values on its way has several.
-    """
-
-    regions: tuple[RegionView, ...]
-    with_llvm: bool = False
-    with_asm: bool = False
-    remark: str = field(default="")
-
-    @property
-    def kernels(self) -> tuple[KernelView, ...]:
-        """All kernels in their order."""
-        return tuple(kernel for region in self.regions for kernel in region.kernels)
-
-    @property
-    def llvm(self) -> str:
-        """The optimised LLVM text of all kernels."""
-        return "\n".join(f"; {k.title}\n{k.llvm}" for k in self.kernels)
-
-    @property
-    def asm(self) -> str:
-        """The assembly of all kernels."""
-        return "\n".join(f"# {k.title}\n{k.asm}" for k in self.kernels)
-
-    def __str__(self) -> str:
-        if not self.regions:
-            return self.remark
-        out: list[str] = [self.remark] if self.remark else []
-        for number, view in enumerate(self.regions, 1):
-            title = f"region {number}: " if len(self.regions) > 1 else ""
-            out += [f"{title}{view.summary()}", ""]
-            out += _recorded_text(view) + _passes_text(view)
-            for kernel in view.kernels:
-                out += self._kernel_text(kernel)
-        return "\n".join(out)
-
-    def _kernel_text(self, kernel: KernelView) -> list[str]:
-        out = [_RULE, kernel.title, *("    " + line for line in kernel.formula), "", kernel.listing]
-        if self.with_llvm:
-            out += ["LLVM", kernel.llvm]
-        if self.with_asm:
-            out += ["assembly", kernel.asm]
-        return out
-
-    def svg(self) -> str:
-        """The drawing: the graph as recorded beside the graph as it runs."""
-        return draw([p for view in self.regions for p in view.panels()])
-
-    def _repr_html_(self) -> str:
-        if not self.regions:
-            return f"<p>{escape(self.remark)}</p>"
-        summary = "<br>".join(escape(view.summary()) for view in self.regions)
-        text = f"<pre style='line-height:1.3'>{escape(str(self))}</pre>"
-        return (
-            f"<div><p>{summary}</p><div style='overflow-x:auto'>{self.svg()}</div>"
-            f"<details><summary>passes and kernels</summary>{text}</details></div>"
-        )
-
-    def save(self, path: str | os.PathLike[str]) -> Path:
-        """Write the explanation to a file.
-
-        Parameters
-        ----------
-        path : str or path
-            The ending says how: ``.svg`` (drawing), ``.html`` (drawing and text) or ``.txt`` (text).
-
-        Returns
-        -------
-        Path
-
-        Raises
-        ------
-        ValueError
-            For another ending.
-        """
-        path = Path(path)
-        writers: dict[str, Callable[[], str]] = {
-            ".svg": self.svg,
-            ".html": lambda: f"<!doctype html><meta charset='utf-8'>{self._repr_html_()}",
-            ".txt": self.__str__,
-        }
-        if path.suffix not in writers:
-            raise ValueError(f"{path.name!r} must end in {', '.join(writers)}")
-        path.write_text(writers[path.suffix]() + "\n", encoding="utf-8")
-        return path
-
-
-def _recorded_text(view: RegionView) -> list[str]:
-    """The statements as recorded, each with the user's line."""
-    out = ["recorded"]
-    for number, stmt in enumerate(view.region.body, 1):
-        lines = statement_lines(stmt, view.names)
-        where = view.lines.get(stmt.loc, "")
-        shape = shape_text(domain_of(stmt))
-        out += [f"{number:>4}  {line}" if k == 0 else f"      {line}" for k, line in enumerate(lines)]
-        out[-1] = f"{out[-1]:<66}  {shape:<14} {where}".rstrip()
-    return [*out, ""]
-
-
-def _passes_text(view: RegionView) -> list[str]:
-    """What every pass did and refused, and the region after it."""
-    from .ir.text import dump
-
-    out = []
-    for stage in view.stages:
-        out.append(f"pass {stage.name}")
-        for note in stage.notes:
-            where = view.lines.get(note.loc, "")
-            out.append(f"    {note.kind:<8} {note.text}{'  (' + where + ')' if where else ''}")
-        if stage.region is not None:
-            out += ["    " + line for line in dump(stage.region).rstrip().splitlines()]
-        out.append("")
-    return out
-
-
-def view_region(
-    region: Region, lines: Mapping[Any, str] | None = None, names: Mapping[str, str] | None = None
-) -> RegionView:
-    """Everything about one region.
-
-    Parameters
-    ----------
-    region : Region
-        As recorded.
-    lines : mapping, optional
-        ``Stmt.loc`` to the user's line.
-    names : mapping, optional
-        Array name to what to show for it.
-
-    Returns
-    -------
-    RegionView
-    """
-    from .ir.passes import Log, Pass
-    from .ir.passes.pipeline import PASSES, run
-
-    lines, names = lines or {}, names or {}
-    stages: list[Stage] = []
-
-    def seen(one: Pass) -> Pass:
-        def fn(before: Region, log: Log) -> Region:
-            said = len(log.notes)
-            after = one.fn(before, log)
-            notes = tuple(log.notes[said:])
-            if after is not before or notes:
-                stages.append(Stage(one.name, None if after is before else after, notes))
-            return after
-
-        return Pass(one.name, fn)
-
-    final = run(region, Log(), passes=tuple(seen(one) for one in PASSES))
-    kernels = tuple(_kernel(k, stmt, final, lines, names) for k, stmt in enumerate(final.body, 1))
-    return RegionView(region, final, tuple(stages), kernels, lines, names)
-
-
-def _kernel(
-    number: int, stmt: Stmt, region: Region, lines: Mapping[Any, str], names: Mapping[str, str]
-) -> KernelView:
-    from .lowering.c.emit import emit
-    from .lowering.schedule import schedule
-    from .lowering.target import Unsupported
-
-    kind, listing, kernel = "kernel", "", None
-    if isinstance(stmt, Compute | Nest):
-        try:
-            kernel, binding = schedule(stmt, region)
-            listing = _body(emit(kernel, _buffer_names(kernel, binding)))
-        except Unsupported as reason:
-            kind, listing = "interpreter", f"no kernel: {reason}"
-    elif isinstance(stmt, Call):
-        kind, listing = "call", f"library call {stmt.op}"
-    else:
-        kind, listing = "interpreter", "control flow around the statements"
-    formula = tuple(statement_lines(stmt, names))
-    where = lines.get(stmt.loc, "")
-    cost = fused(stmt, region)
-    return KernelView(number, kind, domain_of(stmt), formula, where, cost, listing, kernel)
-
-
-def _buffer_names(kernel: Kernel, binding: Any) -> dict[str, str]:
-    """Which array lies behind each pointer argument."""
-    pairs = zip(kernel.buffers, binding.pointers, strict=True)
-    return {b.name: p.array for b, p in pairs if hasattr(p, "array")}
-
-
-def _body(listing: str) -> str:
-    """A C listing without what every listing has: the prelude and the entry point."""
-    body, _, _ = listing.partition("/* All phases")
-    kept = body.splitlines()
-    while (
-        kept and kept[0].startswith(("#include", "typedef", "static inline", "")) and "phase" not in kept[0]
-    ):
-        kept.pop(0)
-    return "\n".join(kept).rstrip()
+__all__ = ["explain"]
 
 
 def explain(what: Any, *args: Any, llvm: bool = False, asm: bool = False, **kwargs: Any) -> Explanation:
-    """Show what is pending on an array, or what a function does, without guessing.
+    """Show what is pending on an array, or what a function makes run.
 
     Parameters
     ----------
@@ -354,13 +30,67 @@ def explain(what: Any, *args: Any, llvm: bool = False, asm: bool = False, **kwar
     Returns
     -------
     Explanation
-        ``print`` it; ``.save("x.svg")``, ``.save("x.html")``; ``.kernels``, ``.llvm``, ``.asm``.
-    """
-    from .session import observed, pending
+        ``print`` it, or ``.save("x.svg")`` (``.html``, ``.txt``); ``.kernels``, ``.llvm``, ``.asm``.
 
-    with observed() as seen:
-        kept = what(*args, **kwargs) if callable(what) else what
-        seen = [*seen, *pending(kept if not callable(what) else None)]
-    views = tuple(view_region(region, lines, names) for region, lines, names in seen)
-    remark = "" if views else "nothing is pending: every value is computed"
-    return Explanation(views, llvm, asm, remark)
+    Raises
+    ------
+    TypeError
+        If ``what`` is neither.
+
+    Examples
+    --------
+    >>> import dcarray as dc, numpy as np
+    >>> x = dc.asarray(np.ones(100_000))
+    >>> print(dc.explain(np.sqrt(x * x + 1)))     # doctest: +SKIP
+    """
+    views: list[RegionView] = []
+    if isinstance(what, Handle):
+        rec = None if what._small is not None else what._store.family.dirty
+        if rec is not None and not rec.done:
+            views += _view(rec)
+    elif callable(what):
+        session().flush()  # what was pending before is not the function's
+        with _watching(views):
+            kept = what(*args, **kwargs)
+        views += _view(session().rec)
+        del kept  # alive until here: what a result holds is no temporary
+    else:
+        raise TypeError(f"explain() wants a dcarray.ndarray or a function, not {type(what).__name__}")
+    remark = "" if views else "nothing is pending: no region has to run"
+    return Explanation(tuple(views), llvm, asm, remark)
+
+
+def _view(rec: Recording) -> list[RegionView]:
+    """The view of a recording; none where nothing of it would run."""
+    prepared = EXECUTOR.prepare(rec)
+    if not prepared.useful:
+        return []
+    lines = {k: _where(*line_of(place)) for k, place in enumerate(rec.places) if place is not None}
+    values = {name: str(a[()]) for name, a in rec.scalar_arrays().items()}
+    return [view_region(prepared.region, lines, values)]
+
+
+def _where(file: str, line: int) -> str:
+    """``file:line``, the file as short as it can be found by."""
+    near = os.path.relpath(file) if os.path.isabs(file) else file
+    if near.startswith(os.pardir) or "site-packages" in near:
+        near = os.path.join(*file.split(os.sep)[-2:])
+    return f"{near}:{line}"
+
+
+@contextmanager
+def _watching(views: list[RegionView]) -> Iterator[None]:
+    """Collect the view of every recording of this thread that runs inside the block."""
+    here = session()
+
+    def run(rec: Recording, *rest: Any) -> Any:
+        if rec.session is here:
+            views.extend(_view(rec))
+        return type(EXECUTOR).run(EXECUTOR, rec, *rest)
+
+    # Shadows the method on this one object, so that a flush costs nothing when nobody watches.
+    vars(EXECUTOR)["run"] = run
+    try:
+        yield
+    finally:
+        vars(EXECUTOR).pop("run", None)
