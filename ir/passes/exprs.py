@@ -1,0 +1,77 @@
+"""What passes ask of expressions again and again, remembered for as long as the expression lives."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+from weakref import WeakKeyDictionary
+
+import numpy as np
+
+from .. import windows
+from ..nodes import Apply, Expr, Gather, Load
+from ..ops import OPS
+
+
+@dataclass(frozen=True, slots=True)
+class Summary:
+    """Size and price of an expression; shared nodes count once.
+
+    ``work`` is the cost of the operations in units of an addition (see ``ops.OPS``), ``weight`` adds one
+    for every load of more than a scalar, ``dearest`` is the cost of the most expensive operation.
+    """
+
+    nodes: int
+    loads: int
+    work: float
+    weight: float
+    dearest: float
+
+
+_loads: WeakKeyDictionary[Expr, tuple[Load | Gather, ...]] = WeakKeyDictionary()
+_sizes: WeakKeyDictionary[Expr, int] = WeakKeyDictionary()
+_summaries: WeakKeyDictionary[Expr, Summary] = WeakKeyDictionary()
+
+
+def dtype_of(expr: Expr) -> np.dtype[Any]:
+    """The dtype of an expression: every kind of node has one."""
+    dtype: np.dtype[Any] = expr.dtype  # type: ignore[attr-defined]
+    return dtype
+
+
+def loads_of(expr: Expr) -> tuple[Load | Gather, ...]:
+    """Every ``Load`` and ``Gather`` once, in a fixed order."""
+    found = _loads.get(expr)
+    if found is None:
+        found = _loads[expr] = windows.loads(expr)
+    return found
+
+
+def size_bound(expr: Expr) -> int:
+    """At least the number of nodes; see `made_of`."""
+    found = _sizes.get(expr)
+    if found is None:
+        found = _sizes[expr] = len(windows.walk(expr))
+    return found
+
+
+def made_of(expr: Expr, loads: tuple[Load | Gather, ...], size: int) -> None:
+    """Say what is known of an expression that was just made, which saves a walk through it."""
+    if expr not in _loads:
+        _loads[expr] = loads
+        _sizes[expr] = size
+
+
+def summary(expr: Expr) -> Summary:
+    """Count an expression."""
+    found = _summaries.get(expr)
+    if found is None:
+        nodes = windows.walk(expr)
+        costs = [OPS[node.op].cost for node in nodes if isinstance(node, Apply)]
+        loads = [node for node in nodes if isinstance(node, Load | Gather)]
+        heavy = sum(1 for node in loads if isinstance(node, Gather) or node.window.index)
+        work = sum(costs)
+        found = Summary(len(nodes), len(loads), work, work + heavy, max(costs, default=0.0))
+        _summaries[expr] = found
+        _sizes[expr] = len(nodes)
+    return found

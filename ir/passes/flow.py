@@ -1,0 +1,319 @@
+"""What the passes know of the order of things: who reads what a statement writes, and what may move.
+
+Statements of one body form a `Block`.  Whatever is inside a loop or a branch counts, seen from outside,
+as touching its arrays anywhere; seen from inside, an array is local only if nothing outside touches it.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right, insort
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from itertools import count
+from typing import Literal
+
+from .. import dims, windows
+from ..effects import Reason, anywhere
+from ..nodes import Array, Branch, Call, Compute, Gather, Loop, Nest, Region, Stmt, While, Window
+from .exprs import loads_of
+from .match import serve
+
+#: How an element is read: through a plain load, at a data-dependent place, as the start of a fold, by a
+#: library call, or somewhere in a loop or a branch.
+Kind = Literal["load", "gather", "fold", "call", "inside"]
+
+#: Accesses of arrays that live on are followed only so far: a bound on planning time.
+_LOOK_AHEAD = 16
+
+
+@dataclass(frozen=True, slots=True)
+class Use:
+    """A window that the statement at a position reads."""
+
+    pos: int
+    window: Window
+    kind: Kind
+
+
+class Facts:
+    """What holds for a region as a whole: which arrays share memory and which must survive."""
+
+    __slots__ = ("arrays", "blocks", "kept", "roots", "shared", "variables")
+
+    def __init__(self, region: Region) -> None:
+        self.arrays: dict[str, Array] = {array.name: array for array in region.arrays}
+        self.roots: dict[str, str] = {name: self._root(name) for name in self.arrays}
+        self.kept: set[str] = set()
+        members: dict[str, int] = {}
+        for name, root in self.roots.items():
+            members[root] = members.get(root, 0) + 1
+            if self.arrays[name].role != "temp":
+                self.kept.add(root)
+        self.shared = {root for root, count in members.items() if count > 1}
+        # the numbers of the bodies in which the leaf statements that touch a family stand
+        self.blocks: dict[str, set[int]] = {}
+        self.variables: set[str] = set()
+        if any(bodies(stmt) for stmt in region.body):
+            self._locate(region.body, count())
+
+    def _root(self, name: str) -> str:
+        while (base := self.arrays[name].base) is not None:
+            name = base
+        return name
+
+    def _locate(self, body: tuple[Stmt, ...], numbers: Iterator[int]) -> None:
+        here = next(numbers)
+        for stmt in body:
+            if isinstance(stmt, Loop):
+                self.variables.add(stmt.var)
+            for part in bodies(stmt):
+                self._locate(part, numbers)
+            if isinstance(stmt, While | Branch):
+                touched = [node.window for node in loads_of(stmt.cond)]
+            elif isinstance(stmt, Loop):
+                touched = []
+            else:
+                touched = [window for window, _ in reads_of(stmt)] + list(writes_of(stmt))
+            for window in touched:
+                self.blocks.setdefault(self.roots[window.array], set()).add(here)
+
+    def overlap(self, a: Window, b: Window) -> bool | None:
+        """Whether the windows, perhaps of different arrays, may share memory."""
+        if a.array == b.array:
+            return windows.overlap(a, b)
+        return None if self.roots[a.array] == self.roots[b.array] else False
+
+
+def bodies(stmt: Stmt) -> tuple[tuple[Stmt, ...], ...]:
+    """The bodies of a statement that has some."""
+    if isinstance(stmt, Loop | While):
+        return (stmt.body,)
+    if isinstance(stmt, Branch):
+        return (stmt.then, stmt.orelse)
+    return ()
+
+
+def reads_of(stmt: Stmt) -> list[tuple[Window, Kind]]:
+    """What a statement reads, and how."""
+    if isinstance(stmt, Compute):
+        found: list[tuple[Window, Kind]] = []
+        for node in loads_of(stmt.body):
+            found.append(
+                (anywhere(node.window.array), "gather") if isinstance(node, Gather) else (node.window, "load")
+            )
+        if stmt.combine is not None:
+            if stmt.init is None:
+                found.append((stmt.target, "fold"))
+            else:
+                found += [(anywhere(node.window.array), "fold") for node in loads_of(stmt.init)]
+        return found
+    if isinstance(stmt, Call):
+        return [(window, "call") for window in stmt.reads]
+    if isinstance(stmt, Nest):
+        # what is written in the nest itself is not only what came before it
+        own = {part.target.array for part in stmt.body}
+        uses = [use for part in stmt.body for use in reads_of(part)]
+        return [(w, "inside" if w.array in own else kind) for w, kind in uses]
+    inner = [use for body in bodies(stmt) for part in body for use in reads_of(part)]
+    cond = loads_of(stmt.cond) if isinstance(stmt, While | Branch) else ()
+    names = dict.fromkeys([window.array for window, _ in inner] + [node.window.array for node in cond])
+    return [(anywhere(name), "inside") for name in names]
+
+
+def writes_of(stmt: Stmt) -> tuple[Window, ...]:
+    """What a statement writes."""
+    if isinstance(stmt, Compute):
+        return (stmt.target,)
+    if isinstance(stmt, Call):
+        return stmt.writes
+    if isinstance(stmt, Nest):
+        return tuple(part.target for part in stmt.body)
+    names = dict.fromkeys(w.array for body in bodies(stmt) for part in body for w in writes_of(part))
+    return tuple(anywhere(name) for name in names)
+
+
+class Block:
+    """The statements of one body, with an index of who touches which memory.
+
+    Positions are stable while statements are replaced or removed.
+    """
+
+    __slots__ = ("_touched", "facts", "key", "nested", "reads", "stmts", "writes")
+
+    def __init__(self, body: tuple[Stmt, ...], facts: Facts, key: int = 0) -> None:
+        self.key = key
+        self.facts = facts
+        self.nested = key > 0
+        self.stmts: list[Stmt | None] = list(body)
+        self.reads: list[list[tuple[Window, Kind]]] = []
+        self.writes: list[tuple[Window, ...]] = []
+        self._touched: dict[str, list[int]] = {}
+        for pos, stmt in enumerate(body):
+            self.reads.append(reads_of(stmt))
+            self.writes.append(writes_of(stmt))
+            for root in self._roots_at(pos):
+                self._touched.setdefault(root, []).append(pos)
+
+    def _roots_at(self, pos: int) -> dict[str, None]:
+        roots = self.facts.roots
+        found = {roots[window.array]: None for window, _ in self.reads[pos]}
+        found.update({roots[window.array]: None for window in self.writes[pos]})
+        return found
+
+    def replace(self, pos: int, stmt: Stmt | None) -> None:
+        """Put another statement, or none, at a position."""
+        before = self._roots_at(pos)
+        self.stmts[pos] = stmt
+        self.reads[pos] = reads_of(stmt) if stmt is not None else []
+        self.writes[pos] = writes_of(stmt) if stmt is not None else ()
+        after = self._roots_at(pos)
+        for root in before:
+            if root not in after:
+                self._touched[root].remove(pos)
+        for root in after:
+            if root not in before:
+                insort(self._touched.setdefault(root, []), pos)
+
+    def body(self) -> tuple[Stmt, ...]:
+        """The statements that remain."""
+        return tuple(stmt for stmt in self.stmts if stmt is not None)
+
+    def touching(self, array: str, after: int) -> Iterator[int]:
+        """Positions after ``after`` that touch the memory of ``array``, in order."""
+        found = self._touched.get(self.facts.roots[array], [])
+        for k in range(bisect_right(found, after), len(found)):
+            yield found[k]
+
+    def definitely(self, pos: int) -> bool:
+        """Whether what the statement writes is written whenever the block runs."""
+        return isinstance(self.stmts[pos], Compute | Call | Nest)
+
+    def before(self, array: str, pos: int) -> list[int]:
+        """Positions before ``pos`` that touch the memory of ``array``, in order."""
+        found = self._touched.get(self.facts.roots[array], [])
+        return found[: bisect_left(found, pos)]
+
+    # ---- what becomes of a written window -------------------------------------------------------------
+    def uses(self, pos: int, target: Window) -> tuple[list[Use], Reason | None]:
+        """Every read of what the statement at ``pos`` writes to ``target``; with a reason if that is
+        not all: the values must stay in memory because somebody else may want them."""
+        facts = self.facts
+        lives = facts.roots[target.array] in facts.kept
+        shadows: list[Window] = []
+        found: list[Use] = []
+        for seen, q in enumerate(self.touching(target.array, pos)):
+            if lives and seen >= _LOOK_AHEAD:
+                break
+            for window, kind in self.reads[q]:
+                if self._apart(target, window):
+                    continue
+                if kind == "inside":
+                    return found, Reason(f"{target.array} is read in another body or nest", (window,))
+                if window.array != target.array:
+                    return found, Reason(f"{target.array} is read as {window.array}", (target, window))
+                if kind != "gather" and serve(target, window) is None:
+                    return found, Reason(
+                        f"{target.array} is read where this statement may not have written it",
+                        (target, window),
+                    )
+                if any(facts.overlap(other, window) is not False for other in shadows):
+                    return found, Reason(f"{target.array} is partly overwritten before it is read", (window,))
+                found.append(Use(q, window, kind))
+            for window in self.writes[q]:
+                if facts.overlap(target, window) is False:
+                    continue
+                if self._definite(q) and window.array == target.array and serve(window, target) is not None:
+                    return found, None
+                shadows.append(window)
+        return found, self._kept(pos, target)
+
+    def _definite(self, pos: int) -> bool:
+        """Whether what the statement writes is written whenever the block runs."""
+        return isinstance(self.stmts[pos], Compute | Call | Nest)
+
+    def _apart(self, a: Window, b: Window) -> bool:
+        """Whether the windows share no memory, in whatever iterations they are taken."""
+        if self.facts.overlap(a, b) is not False:
+            return False
+        return not self.nested or a.array != b.array or (self._steady(a) and self._steady(b))
+
+    def _steady(self, window: Window) -> bool:
+        """Whether the window does not move with a loop."""
+        parts = (*window.shape, *(part for ix in window.index for part in (ix.offset, ix.stride)))
+        return not any(dims.free_symbols(part) & self.facts.variables for part in parts)
+
+    def _kept(self, pos: int, target: Window) -> Reason | None:
+        """Why what is written must be stored even if no later statement of the block reads it."""
+        root = self.facts.roots[target.array]
+        if root in self.facts.kept:
+            return Reason(f"{target.array} is a result that must be stored", (target,))
+        if self.nested:
+            if self.facts.blocks.get(root, set()) != {self.key}:
+                return Reason(f"{target.array} is also used outside of this loop or branch", (target,))
+            for q in self._touched[root]:
+                if q > pos:
+                    break
+                if any(not self._apart(target, window) for window, _ in self.reads[q]):
+                    return Reason(f"{target.array} may be read by the next iteration", (target,))
+        return None
+
+    # ---- moving ---------------------------------------------------------------------------------------
+    def writer_between(self, start: int, stop: int, window: Window) -> Window | None:
+        """A write, at a position strictly between, that may change what ``window`` reads."""
+        for q in self.touching(window.array, start):
+            if q >= stop:
+                break
+            for written in self.writes[q]:
+                if self.facts.overlap(window, written) is not False:
+                    return written
+        return None
+
+    def toucher_between(self, start: int, stop: int, window: Window) -> Window | None:
+        """A read or write, at a position strictly between, of what ``window`` writes."""
+        for q in self.touching(window.array, start):
+            if q >= stop:
+                break
+            for other in (*self.writes[q], *(read for read, _ in self.reads[q])):
+                if self.facts.overlap(window, other) is not False:
+                    return other
+        return None
+
+
+def each_block(
+    region: Region, fn: Callable[[Block], bool], when: Callable[[Stmt], bool] | None = None
+) -> Region:
+    """Apply ``fn`` to every body, the inner ones first; ``fn`` says whether it changed the block.
+
+    With ``when``, nothing is looked at unless some statement answers to it."""
+    if when is not None and not _any(region.body, when):
+        return region
+    body = _descend(region.body, Facts(region), fn, count())
+    return region if body is region.body else replace(region, body=body)
+
+
+def _any(body: tuple[Stmt, ...], when: Callable[[Stmt], bool]) -> bool:
+    return any(when(stmt) or any(_any(part, when) for part in bodies(stmt)) for stmt in body)
+
+
+def _descend(
+    body: tuple[Stmt, ...], facts: Facts, fn: Callable[[Block], bool], numbers: Iterator[int]
+) -> tuple[Stmt, ...]:
+    key = next(numbers)
+    inner = [stmt if not bodies(stmt) else _inside(stmt, facts, fn, numbers) for stmt in body]
+    changed = any(new is not old for new, old in zip(inner, body, strict=True))
+    block = Block(tuple(inner), facts, key)
+    if fn(block):
+        changed = True
+    return block.body() if changed else body
+
+
+def _inside(stmt: Stmt, facts: Facts, fn: Callable[[Block], bool], numbers: Iterator[int]) -> Stmt:
+    if isinstance(stmt, Branch):
+        then = _descend(stmt.then, facts, fn, numbers)
+        orelse = _descend(stmt.orelse, facts, fn, numbers)
+        return (
+            stmt if then is stmt.then and orelse is stmt.orelse else replace(stmt, then=then, orelse=orelse)
+        )
+    assert isinstance(stmt, Loop | While)
+    body = _descend(stmt.body, facts, fn, numbers)
+    return stmt if body is stmt.body else replace(stmt, body=body)

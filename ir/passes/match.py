@@ -1,0 +1,108 @@
+"""Matching windows of one array: where in another window's domain does an element lie."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from .. import dims
+from ..nodes import Dim, Index, Window
+
+
+def _is_zero(dim: Dim) -> bool:
+    return isinstance(dim, int) and dim == 0
+
+
+def _quotient(value: Dim, divisor: Dim) -> Dim | None:
+    """``value / divisor`` when it is surely whole."""
+    if isinstance(divisor, int):
+        if divisor == 1:
+            return value
+        if divisor == -1:
+            return dims.simplify(-value)
+        if isinstance(value, int) and divisor:
+            return value // divisor if value % divisor == 0 else None
+    if _is_zero(value):
+        return 0
+    if dims.prove_eq(value, divisor) is True:
+        return 1
+    return None
+
+
+def solve(outer: Window, inner: Window) -> tuple[Index, ...] | None:
+    """Give each domain axis of ``outer`` in terms of ``inner``'s, so that both name the same element.
+
+    Both are windows of one array.  The answer may lead outside of ``outer``'s domain: see `serve`.
+    None if there is no single such map, or it cannot be shown.
+    """
+    found: list[Index | None] = [None] * len(outer.shape)
+    for have, want in zip(outer.index, inner.index, strict=True):
+        fixed = want.axis is None or _is_zero(want.stride)
+        if have.axis is None or _is_zero(have.stride):
+            if not fixed or dims.prove_eq(have.offset, want.offset) is not True:
+                return None
+            continue
+        offset = _quotient(dims.simplify(want.offset - have.offset), have.stride)
+        stride = 0 if fixed else _quotient(want.stride, have.stride)
+        if offset is None or stride is None:
+            return None
+        index = Index(offset) if fixed else Index(offset, stride, want.axis)
+        before = found[have.axis]
+        if before is not None and before != index:
+            return None
+        found[have.axis] = index
+    for axis, extent in enumerate(outer.shape):
+        if found[axis] is None:
+            if not (isinstance(extent, int) and extent == 1):
+                return None
+            found[axis] = Index(0)
+    return tuple(index for index in found if index is not None)
+
+
+def within(amap: Sequence[Index], domain: Sequence[Dim], bounds: Sequence[Dim]) -> bool:
+    """Whether the map surely leads from the whole of ``domain`` into ``bounds``."""
+    if any(_is_zero(extent) for extent in domain):
+        return True
+    for index, bound in zip(amap, bounds, strict=True):
+        first = last = index.offset
+        if index.axis is not None:
+            reach = dims.simplify(index.stride * (domain[index.axis] - 1))
+            sign = dims.prove_nonneg(index.stride)
+            if sign is True:
+                last = dims.simplify(first + reach)
+            elif dims.prove_nonneg(-index.stride) is True:
+                first = dims.simplify(first + reach)
+            else:
+                return False
+        if dims.prove_nonneg(first) is not True or dims.prove_lt(last, bound) is not True:
+            return False
+    return True
+
+
+def serve(outer: Window, inner: Window) -> tuple[Index, ...] | None:
+    """Like `solve`, but only if ``outer`` surely names every element that ``inner`` names."""
+    if outer.array != inner.array or len(outer.index) != len(inner.index):
+        return None
+    amap = solve(outer, inner)
+    if amap is None or not within(amap, inner.shape, outer.shape):
+        return None
+    return amap
+
+
+def unused_axes(window: Window) -> tuple[int, ...]:
+    """Return the domain axes longer than one along which the window stays on the same element."""
+    used = {index.axis for index in window.index if index.axis is not None and not _is_zero(index.stride)}
+    return tuple(
+        axis
+        for axis, extent in enumerate(window.shape)
+        if axis not in used and not (isinstance(extent, int) and extent == 1)
+    )
+
+
+def same_shape(one: Sequence[Dim], other: Sequence[Dim]) -> bool:
+    """Whether two domains are surely the same."""
+    if len(one) != len(other):
+        return False
+    return all(
+        a == b if isinstance(a, int) and isinstance(b, int) else dims.prove_eq(a, b) is True
+        for a, b in zip(one, other, strict=True)
+    )

@@ -1,0 +1,72 @@
+"""The order of the passes, and how they are run: again and again until none finds anything to do."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ..nodes import Region
+from .base import Log, Pass
+from .collapse import COLLAPSE
+from .contract import CONTRACT
+from .copies import COPIES
+from .dead import DEAD
+from .fuse import FUSE
+from .siblings import SIBLINGS
+from .simplify import SIMPLIFY
+
+#: Early passes shrink the region; contractions are recognised before and after fusion (it makes some,
+#: and would hide others); siblings come last, since a nest is not taken apart again.
+PASSES: tuple[Pass, ...] = (SIMPLIFY, COLLAPSE, COPIES, DEAD, FUSE, CONTRACT, SIBLINGS)
+
+#: Every pass shrinks something, so this is never reached; a third party's pass might not.
+MAX_ROUNDS = 12
+
+
+def run(
+    region: Region, log: Log | None = None, debug: bool = False, passes: Sequence[Pass] = PASSES
+) -> Region:
+    """Run the passes on a region until nothing changes.
+
+    Parameters
+    ----------
+    region : Region
+    log : Log, optional
+        Receives what was done and what was refused.
+    debug : bool
+        Verify the region before the first and after every pass that changed it.
+    passes : sequence of Pass
+        In the order in which they run.
+
+    Returns
+    -------
+    Region
+        The same object if nothing changed.
+    """
+    log = log if log is not None else Log()
+    if debug:
+        _verify(region, "the recorder")
+    idle = 0  # how many passes in a row had nothing to do
+    for _ in range(MAX_ROUNDS):
+        for one in passes:
+            log.forget(one.name)
+            new = one.fn(region, log)
+            if new is region:
+                idle += 1
+                if idle >= len(passes):
+                    return region
+                continue
+            idle = 0
+            region = new
+            if debug:
+                _verify(region, one.name)
+    return region
+
+
+def _verify(region: Region, author: str) -> None:
+    from ..verify import VerifyError, verify
+
+    try:
+        verify(region)
+    except VerifyError as error:
+        error.add_note(f"the region was made by {author}")
+        raise
