@@ -1,1 +1,36 @@
-"""dcarray: ordinary NumPy code, recorded, fused and compiled."""
+"""dcarray: ordinary NumPy code, recorded, fused and compiled.
+
+``x = dcarray.asarray(a)`` wraps an array; NumPy's own calls on it are recorded and run together when a
+value is needed.  Every public name of NumPy is here too, giving wrapped arrays.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from .array import evaluate, ndarray
+from .config import options
+from .errors import StrictError
+from .report import info, report
+
+__version__ = "0.1.0"
+
+
+def __getattr__(name: str) -> Any:
+    if name == "explain":
+        from .explain import explain as value
+    else:
+        from .functions.namespace import lookup
+
+        value = lookup(name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    from .functions.namespace import names
+
+    return sorted({*globals(), *names(), "explain"})
+
+
+__all__ = ["StrictError", "evaluate", "explain", "info", "ndarray", "options", "report"]  # noqa: F822

@@ -285,6 +285,4 @@ def info() -> Info:
     names = ("dcarray", "numpy", "llvmlite", "sympy", "array-api-compat", "mpi4py", "cupy", "pyopencl")
     versions = {"python": platform.python_version(), **{name: _version(name) for name in names}}
     now = current()
-    return Info(
-        versions, now.device, _cpu_name(), _cpu_features(), now.threads, now.cache_dir, _blas(), now
-    )
+    return Info(versions, now.device, _cpu_name(), _cpu_features(), now.threads, now.cache_dir, _blas(), now)

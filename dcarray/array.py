@@ -1,0 +1,243 @@
+"""The lazy array: NumPy's ndarray as users see it, over a handle."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from . import config, indexing, protocols, trace
+from .handle import NDArray, adopt, export, register
+from .methods import Methods
+from .session import session
+
+_new = object.__new__
+_ndarray = np.ndarray
+# Operands that an operator on a small array hands to NumPy without a second look.
+_PLAIN = frozenset({bool, int, float, complex, np.float64, np.float32, np.int64, np.int32, np.bool_})
+_LIMIT = 1 << 14  # what is larger may not count as small
+
+
+def _binary(name: str, op: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
+    def method(self: ndarray, other: Any) -> Any:
+        a = self._small
+        if a is not None:
+            t = type(other)
+            b = other._small if t is ndarray else other if t in _PLAIN else None
+            if b is not None:
+                r = op(a, b)
+                if type(r) is _ndarray:
+                    if r.size < _LIMIT:
+                        x = _new(ndarray)
+                        x._small = r
+                        return x
+                    return wrap(r)
+                return r
+        return protocols.binary(name, op, self, other)
+
+    return method
+
+
+def _reflected(name: str, op: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
+    def method(self: ndarray, other: Any) -> Any:
+        a = self._small
+        if a is not None and type(other) in _PLAIN:
+            return wrap(op(other, a))
+        return protocols.reflected(name, op, other, self)
+
+    return method
+
+
+def _inplace(name: str, op: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
+    def method(self: ndarray, other: Any) -> Any:
+        a = self._small
+        if a is not None:
+            t = type(other)
+            b = other._small if t is ndarray else other if t in _PLAIN else None
+            if b is not None:
+                op(a, b)
+                return self
+        return protocols.inplace(name, op, self, other)
+
+    return method
+
+
+def _unary(name: str, op: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    def method(self: ndarray) -> Any:
+        a = self._small
+        return wrap(op(a)) if a is not None else trace.elementwise(name, (self,))
+
+    return method
+
+
+class ndarray(Methods):
+    """A lazy array; made by `asarray` and by the creation functions, used as `numpy.ndarray` is."""
+
+    __slots__ = ()
+    __array_priority__ = 1000.0
+    __hash__ = None  # type: ignore[assignment]
+
+    def __new__(cls, shape: Any, dtype: Any = float, *args: Any, **kwargs: Any) -> Any:
+        return wrap(np.ndarray(shape, dtype, *args, **kwargs))
+
+    # ---- protocols ---------------------------------------------------------------------------------
+    def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **kwargs: Any) -> Any:
+        if method == "__call__" and not kwargs:
+            plain = []
+            for x in inputs:
+                t = type(x)
+                a = x._small if t is ndarray else x if t in _PLAIN else None
+                if a is None:
+                    return protocols.ufunc(ndarray, ufunc, method, inputs, kwargs)
+                plain.append(a)
+            r = ufunc(*plain)
+            if type(r) is _ndarray and r.size < _LIMIT:
+                x = _new(ndarray)
+                x._small = r
+                return x
+            return protocols.rewrap(ndarray, r)
+        return protocols.ufunc(ndarray, ufunc, method, inputs, kwargs)
+
+    def __array_function__(self, func: Any, types: Any, args: Any, kwargs: Any) -> Any:
+        return protocols.function(func, args, kwargs)
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray:
+        a = self._settled() if copy else export(self)
+        if dtype is None and not copy:
+            return a
+        if copy is False and np.dtype(dtype) != a.dtype:
+            raise ValueError("Unable to avoid copy while creating an array as requested.")
+        return np.array(a, dtype=dtype, copy=copy)
+
+    def __array_namespace__(self, *, api_version: str | None = None) -> Any:
+        import dcarray
+
+        if api_version not in (None, "2021.12", "2022.12", "2023.12", "2024.12", "2025.12"):
+            raise ValueError(f"unknown version of the array API standard: {api_version!r}")
+        return dcarray
+
+    def __dlpack__(self, **kwargs: Any) -> Any:
+        return export(self).__dlpack__(**kwargs)
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return (1, 0)
+
+    # ---- indexing ----------------------------------------------------------------------------------
+    def __getitem__(self, key: Any) -> Any:
+        a = self._small
+        if a is not None:
+            try:
+                r = a[key]
+            except IndexError:
+                r = a[indexing.plain_key(key)]
+            if type(r) is _ndarray:
+                x = _new(ndarray)
+                x._small = r
+                return x
+            return r
+        return indexing.get(self, key)
+
+    def __setitem__(self, key: Any, value: Any) -> None:
+        a = self._small
+        if a is not None and type(value) in _PLAIN:
+            try:
+                a[key] = value
+            except IndexError:
+                a[indexing.plain_key(key)] = value
+            return
+        indexing.put(self, key, value)
+
+    # ---- operators ---------------------------------------------------------------------------------
+    __add__ = _binary("add", operator.add)
+    __radd__ = _reflected("add", operator.add)
+    __iadd__ = _inplace("add", operator.iadd)
+    __sub__ = _binary("subtract", operator.sub)
+    __rsub__ = _reflected("subtract", operator.sub)
+    __isub__ = _inplace("subtract", operator.isub)
+    __mul__ = _binary("multiply", operator.mul)
+    __rmul__ = _reflected("multiply", operator.mul)
+    __imul__ = _inplace("multiply", operator.imul)
+    __truediv__ = _binary("divide", operator.truediv)
+    __rtruediv__ = _reflected("divide", operator.truediv)
+    __itruediv__ = _inplace("divide", operator.itruediv)
+    __floordiv__ = _binary("floor_divide", operator.floordiv)
+    __rfloordiv__ = _reflected("floor_divide", operator.floordiv)
+    __ifloordiv__ = _inplace("floor_divide", operator.ifloordiv)
+    __mod__ = _binary("remainder", operator.mod)
+    __rmod__ = _reflected("remainder", operator.mod)
+    __imod__ = _inplace("remainder", operator.imod)
+    __pow__ = _binary("power", operator.pow)
+    __rpow__ = _reflected("power", operator.pow)
+    __ipow__ = _inplace("power", operator.ipow)
+    __matmul__ = _binary("matmul", operator.matmul)
+    __rmatmul__ = _reflected("matmul", operator.matmul)
+    __imatmul__ = _inplace("matmul", operator.imatmul)
+    __and__ = _binary("bitwise_and", operator.and_)
+    __rand__ = _reflected("bitwise_and", operator.and_)
+    __iand__ = _inplace("bitwise_and", operator.iand)
+    __or__ = _binary("bitwise_or", operator.or_)
+    __ror__ = _reflected("bitwise_or", operator.or_)
+    __ior__ = _inplace("bitwise_or", operator.ior)
+    __xor__ = _binary("bitwise_xor", operator.xor)
+    __rxor__ = _reflected("bitwise_xor", operator.xor)
+    __ixor__ = _inplace("bitwise_xor", operator.ixor)
+    __lshift__ = _binary("left_shift", operator.lshift)
+    __rlshift__ = _reflected("left_shift", operator.lshift)
+    __ilshift__ = _inplace("left_shift", operator.ilshift)
+    __rshift__ = _binary("right_shift", operator.rshift)
+    __rrshift__ = _reflected("right_shift", operator.rshift)
+    __irshift__ = _inplace("right_shift", operator.irshift)
+    __divmod__ = _binary("divmod", divmod)
+    __rdivmod__ = _reflected("divmod", divmod)
+    __lt__ = _binary("less", operator.lt)
+    __le__ = _binary("less_equal", operator.le)
+    __gt__ = _binary("greater", operator.gt)
+    __ge__ = _binary("greater_equal", operator.ge)
+    __eq__ = _binary("equal", operator.eq)
+    __ne__ = _binary("not_equal", operator.ne)
+    __neg__ = _unary("negative", operator.neg)
+    __pos__ = _unary("positive", operator.pos)
+    __abs__ = _unary("absolute", abs)
+    __invert__ = _unary("invert", operator.invert)
+
+
+def wrap(value: Any) -> Any:
+    """A plain array as ours, sharing its memory; anything else as it is."""
+    if type(value) is _ndarray:
+        return adopt(ndarray, value, config.current().eager_below)
+    return value
+
+
+def unwrap(value: Any) -> Any:
+    """The plain view of an array's memory after everything pending on it has run; the memory may be
+    written through it, so nothing stays pending.  Anything that is not ours comes back as it is."""
+    if not isinstance(value, ndarray):
+        return value
+    a = value._writable()
+    if value._small is None:
+        register(value._store)
+    return a
+
+
+def evaluate(*arrays: Any) -> Any:
+    """Run everything that is pending.
+
+    Parameters
+    ----------
+    *arrays
+        Arrays that are to be up to date; without any, all that this thread has recorded is run.
+
+    Returns
+    -------
+    The array, or a tuple of them.
+    """
+    if len(arrays) == 1:
+        x = arrays[0]
+        if type(x) is ndarray and x._small is None:
+            x._settled()
+        return x
+    if not arrays:
+        session().flush()
+    return tuple(evaluate(x) for x in arrays)

@@ -1,0 +1,115 @@
+"""NumPy's floating-point error state, kept from the recording of a call to its execution.
+
+A kernel reports the IEEE exceptions that it raised, not who raised them; when the captured state does
+not ignore one, the region runs once more through the interpreter under a *witness*, which notes what
+NumPy would have said, statement by statement.  ``tell`` then says it with the user's line.
+"""
+
+from __future__ import annotations
+
+import threading
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+from numpy._core.umath import _extobj_contextvar
+
+# NumPy's FPE_* bits, in the order of their names in ``np.geterr``.
+KINDS = ("divide", "over", "under", "invalid")
+_TEXTS = {"divide by zero": "divide", "overflow": "over", "underflow": "under", "invalid value": "invalid"}
+
+_local = threading.local()
+
+
+def captured() -> Any:
+    """The current error state, as an opaque value."""
+    return _extobj_contextvar.get()
+
+
+def watched(state: Any) -> int:
+    """The exceptions that an error state does not ignore, as FPE bits."""
+    token = _extobj_contextvar.set(state)
+    try:
+        err: Any = np.geterr()
+    finally:
+        _extobj_contextvar.reset(token)
+    return sum(1 << k for k, name in enumerate(KINDS) if err[name] != "ignore")
+
+
+class Witness:
+    """Notes of ``(loc, mode, text)`` for what a run would have warned of or raised."""
+
+    def __init__(self, states: Callable[[Any], Any]) -> None:
+        self.notes: list[tuple[Any, str, str]] = []
+        self.loc: Any = None
+        self._states = states
+
+    @contextmanager
+    def around(self, loc: Any) -> Iterator[None]:
+        """Run a statement under the state that was captured with it."""
+        self.loc = loc
+        outer = getattr(_local, "witness", None)
+        _local.witness = self
+        token = _extobj_contextvar.set(_derived(self._states(loc)))
+        try:
+            yield
+        finally:
+            _extobj_contextvar.reset(token)
+            _local.witness = outer
+
+
+_cache: list[tuple[Any, Any]] = []
+
+
+def _derived(state: Any) -> Any:
+    """The state that notes where ``state`` would warn or raise."""
+    for known, made in _cache:
+        if known is state:
+            return made
+    token = _extobj_contextvar.set(state)
+    try:
+        err: Any = np.geterr()
+        call: Any = np.geterrcall()
+        made = state
+        if "log" not in err.values():
+            modes: Any = {k: "call" if v in ("warn", "raise", "call") else v for k, v in err.items()}
+            with np.errstate(**modes, call=_noting(err, call)):
+                made = _extobj_contextvar.get()
+    finally:
+        _extobj_contextvar.reset(token)
+    _cache[:] = [*_cache[-15:], (state, made)]
+    return made
+
+
+def _noting(err: dict[str, Any], call: Any) -> Callable[[str, int], None]:
+    def note(text: str, flag: int) -> None:
+        mode = err[_TEXTS[text]]
+        if mode == "call":
+            call(text, flag)
+        else:
+            witness = _local.witness
+            witness.notes.append((witness.loc, mode, text))
+
+    return note
+
+
+_registries: dict[str, dict[Any, Any]] = {}
+
+
+def tell(notes: list[tuple[Any, str, str]], name: Callable[[Any], str], place: Callable[[Any], Any]) -> None:
+    """Warn, or raise, as NumPy would have.
+
+    Raises
+    ------
+    FloatingPointError
+        Where the captured state asks for it.
+    """
+    for loc, mode, text in notes:
+        message = f"{text} encountered in {name(loc)}"
+        if mode == "raise":
+            raise FloatingPointError(message)
+        filename, line = place(loc)
+        registry = _registries.setdefault(filename, {})
+        warnings.warn_explicit(message, RuntimeWarning, filename, line, registry=registry)

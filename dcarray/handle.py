@@ -1,0 +1,151 @@
+"""The handle: what a wrapped array is made of, whichever way it is used.
+
+A handle lives in one of two ways.  *Small*: ``_small`` is the plain ndarray and every call runs in NumPy
+at once.  *Large*: ``_small`` is None and the handle is a window (``_shape``, ``_index``) on a store, whose
+memory may still have to be computed.
+"""
+
+from __future__ import annotations
+
+import weakref
+from typing import Any
+
+import numpy as np
+
+from . import window
+from .store import FAMILIES, Store, compilable, owner, store_of
+
+NDArray = np.ndarray[Any, Any]
+
+
+class Handle:
+    """A window on a store, or a small plain ndarray."""
+
+    __slots__ = ("__weakref__", "_index", "_ndarray", "_readonly", "_shape", "_small", "_store")
+
+    _small: NDArray | None
+    _store: Store
+    _shape: tuple[int, ...]
+    _index: window.Index | None
+    _readonly: bool
+    _ndarray: NDArray | None  # the view on the memory, once somebody asked for it
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        a = self._small
+        return self._store.dtype if a is None else a.dtype
+
+    def _settled(self) -> NDArray:
+        """The plain view of this array's memory when all writes to it that are pending have run."""
+        if self._small is not None:
+            return self._small
+        store = self._store
+        head = store.family
+        rec = head.dirty
+        if rec is not None and not rec.done:
+            rec.session.flush(rec)
+        if self._ndarray is None:
+            mem = memory(store)
+            a = mem if self._index is None else window.view(mem, self._shape, self._index)
+            if self._readonly and a.flags.writeable:
+                a = a.view()
+                a.flags.writeable = False
+            self._ndarray = a
+        return self._ndarray
+
+    def _writable(self) -> NDArray:
+        """As ``_settled``, when pending reads have run too: the caller may write."""
+        if self._small is not None:
+            return self._small
+        rec = self._store.family.used
+        if rec is not None and not rec.done:
+            rec.session.flush(rec)
+        return self._settled()
+
+    def _clean(self) -> bool:
+        """Is nothing pending on this memory?"""
+        if self._small is not None:
+            return True
+        head = self._store.family
+        used, dirty = head.used, head.dirty
+        return (used is None or used.done) and (dirty is None or dirty.done)
+
+    def _window(self) -> window.Index:
+        return window.identity(len(self._shape)) if self._index is None else self._index
+
+
+def memory(store: Store) -> NDArray:
+    """The memory of a store that is computed; a reshaped one takes its head's."""
+    if store.mem is None:
+        head = store.family
+        assert head is not store and head.mem is not None
+        store.bind(head.mem.view(store.dtype).reshape(store.shape))
+    assert store.mem is not None
+    return store.mem
+
+
+def register(store: Store) -> None:
+    """Make the memory known by its owner, before plain views of it go out into the world."""
+    own = owner(memory(store))
+    if FAMILIES.find(own) is None:
+        FAMILIES.add(own, store.family)
+
+
+def small(cls: type[Handle], a: NDArray) -> Any:
+    """A handle that leaves ``a`` to NumPy."""
+    x = object.__new__(cls)
+    x._small = a
+    return x
+
+
+def large(cls: type[Handle], store: Store, shape: tuple[int, ...], index: window.Index | None) -> Any:
+    """A handle on a window of a store."""
+    x = object.__new__(cls)
+    x._small = None
+    x._store = store
+    x._shape = shape
+    x._index = index
+    x._readonly = False
+    x._ndarray = None
+    return x
+
+
+def adopt(cls: type[Handle], a: NDArray, eager_below: int) -> Any:
+    """A handle that shares the memory of ``a``.
+
+    It is small when the owner of the memory is, so that all views of one memory are alike.
+    """
+    if compilable(a):
+        own = owner(a)
+        if isinstance(own, np.ndarray):
+            if own.size < eager_below and (own is a or compilable(own)):
+                return small(cls, a)
+        elif a.size < eager_below and FAMILIES.find(own) is None:
+            return small(cls, a)
+    x = large(cls, store_of(a), a.shape, None)
+    x._readonly = not a.flags.writeable
+    return x
+
+
+def export(x: Handle) -> NDArray:
+    """The plain view for somebody outside: while it or a view of it lives, work on this memory runs at
+    once.  Its base is a memoryview, so that views of it keep it alive rather than the memory alone."""
+    a = x._settled()
+    if x._small is not None:
+        return a
+    out: NDArray = np.asarray(memoryview(a))  # type: ignore[arg-type]
+    if not a.flags.writeable:
+        out.flags.writeable = False
+    head = x._store.family
+    register(x._store)
+    head.exports = [*(head.exports or []), weakref.ref(out)]
+    return out
+
+
+def derive(x: Handle, view: NDArray, eager_below: int) -> Any:
+    """A handle on ``view``, which NumPy made of the settled view of ``x`` and which may share its memory."""
+    if x._small is not None and compilable(view):
+        return small(type(x), view)
+    if x._small is None:
+        register(x._store)
+    return adopt(type(x), view, eager_below)

@@ -1,0 +1,377 @@
+"""The attributes and methods of NumPy's ndarray, on a handle."""
+
+from __future__ import annotations
+
+import math
+import operator
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+from numpy.lib.array_utils import normalize_axis_index, normalize_axis_tuple
+
+from . import config, trace, window
+from .handle import Handle, NDArray, adopt, derive, export, large, small
+from .store import Store
+
+
+def _method(name: str) -> Callable[..., Any]:
+    """A method that is NumPy's function of the same name, which dispatches to ours."""
+
+    def method(self: Methods, *args: Any, **kwargs: Any) -> Any:
+        if self._small is not None:
+            function = getattr(self._small, name)
+            result = function(*map(trace.settled, args), **{k: trace.settled(v) for k, v in kwargs.items()})
+            out = kwargs.get("out")
+            return out if isinstance(out, Handle) else self._adopt(result)
+        return getattr(np, name)(self, *args, **kwargs)
+
+    method.__name__ = name
+    method.__doc__ = f"See `numpy.{name}`."
+    return method
+
+
+def _settling(name: str) -> Callable[..., Any]:
+    """A method that NumPy's array does on the memory, after everything pending on it."""
+
+    def method(self: Methods, *args: Any, **kwargs: Any) -> Any:
+        return self._adopt(getattr(self._writable(), name)(*map(trace.settled, args), **kwargs))
+
+    method.__name__ = name
+    method.__doc__ = f"See `numpy.ndarray.{name}`."
+    return method
+
+
+def _rebuild(cls: type[Handle], a: NDArray) -> Any:
+    return adopt(cls, a, config.current().eager_below)
+
+
+class Methods(Handle):
+    """Everything about an array that does not depend on how its operators dispatch."""
+
+    __slots__ = ()
+    __getitem__: Callable[[Any], Any]
+    __setitem__: Callable[[Any, Any], None]
+
+    def _adopt(self, value: Any) -> Any:
+        """An array of NumPy's as ours; anything else as it is."""
+        return trace.wrap_result(type(self), value)
+
+    def _derive(self, view: NDArray) -> Any:
+        return derive(self, view, config.current().eager_below)
+
+    # ---- attributes --------------------------------------------------------------------------------
+    @property
+    def shape(self) -> tuple[int, ...]:
+        a = self._small
+        return self._shape if a is None else a.shape
+
+    @shape.setter
+    def shape(self, value: Any) -> None:
+        other = self._settled().view()
+        other.shape = value
+        self._become(self._derive(other))
+
+    @property
+    def ndim(self) -> int:
+        return len(self.shape)
+
+    @property
+    def size(self) -> int:
+        return math.prod(self.shape)
+
+    @property
+    def itemsize(self) -> int:
+        return self.dtype.itemsize
+
+    @property
+    def nbytes(self) -> int:
+        return self.size * self.itemsize
+
+    @property
+    def strides(self) -> tuple[int, ...]:
+        return self._settled().strides
+
+    @property
+    def flags(self) -> Any:
+        return self._settled().flags
+
+    @property
+    def base(self) -> Any:
+        if self._small is not None:
+            b = self._small.base
+            return self._adopt(b) if isinstance(b, np.ndarray) else b
+        head = self._store.family
+        whole = self._store is head and self._index is None
+        return None if whole else large(type(self), head, head.shape, None)
+
+    @property
+    def device(self) -> str:
+        return "cpu"
+
+    @property
+    def data(self) -> memoryview:
+        return export(self).data
+
+    @property
+    def ctypes(self) -> Any:
+        return export(self).ctypes
+
+    @property
+    def flat(self) -> Any:
+        return export(self).flat
+
+    @flat.setter
+    def flat(self, value: Any) -> None:
+        self._writable().flat[:] = trace.settled(value)
+
+    @property
+    def T(self) -> Any:
+        return self.transpose()
+
+    @property
+    def mT(self) -> Any:
+        if self.ndim < 2:
+            raise ValueError("matrix transpose with ndim < 2 is undefined")
+        return self.swapaxes(-1, -2)
+
+    @property
+    def real(self) -> Any:
+        return self._derive(self._settled().real) if self._complex() else self
+
+    @real.setter
+    def real(self, value: Any) -> None:
+        self.real[...] = value
+
+    @property
+    def imag(self) -> Any:
+        return self._derive(self._settled().imag)
+
+    @imag.setter
+    def imag(self, value: Any) -> None:
+        if self._complex():
+            self.imag[...] = value
+        else:
+            self._writable().imag = trace.settled(value)
+
+    def _complex(self) -> bool:
+        return self.dtype.kind == "c"
+
+    def _become(self, other: Handle) -> None:
+        for name in ("_small", "_store", "_shape", "_index", "_readonly", "_ndarray"):
+            if hasattr(other, name):
+                setattr(self, name, getattr(other, name))
+
+    def __len__(self) -> int:
+        shape = self.shape
+        if not shape:
+            raise TypeError("len() of unsized object")
+        return shape[0]
+
+    def __iter__(self) -> Iterator[Any]:
+        if not self.shape:
+            raise TypeError("iteration over a 0-d array")
+        if self._small is None and self.ndim == 1:
+            yield from self._settled()
+            return
+        for k in range(len(self)):
+            yield self.__getitem__(k)
+
+    def __contains__(self, value: Any) -> bool:
+        return trace.settled(value) in self._settled()
+
+    # ---- values ------------------------------------------------------------------------------------
+    def __bool__(self) -> bool:
+        return bool(self._settled())
+
+    def __int__(self) -> int:
+        return int(self._settled())
+
+    def __float__(self) -> float:
+        return float(self._settled())
+
+    def __complex__(self) -> complex:
+        return complex(self._settled())
+
+    def __index__(self) -> int:
+        return operator.index(self._settled())
+
+    def __repr__(self) -> str:
+        return repr(self._settled())
+
+    def __str__(self) -> str:
+        return str(self._settled())
+
+    def __format__(self, spec: str) -> str:
+        return format(self._settled(), spec)
+
+    def item(self, *args: Any) -> Any:
+        return self._settled().item(*args)
+
+    def tolist(self) -> Any:
+        return self._settled().tolist()
+
+    def tobytes(self, order: Any = "C") -> bytes:
+        return self._settled().tobytes(order)
+
+    def tofile(self, *args: Any, **kwargs: Any) -> None:
+        self._settled().tofile(*args, **kwargs)
+
+    def dump(self, file: Any) -> None:
+        self._settled().dump(file)
+
+    def dumps(self) -> bytes:
+        return self._settled().dumps()
+
+    def __copy__(self) -> Any:
+        return self.copy()
+
+    def __deepcopy__(self, memo: Any) -> Any:
+        if self.dtype.hasobject:
+            import copy
+
+            return self._adopt(copy.deepcopy(self._settled(), memo))
+        return self.copy()
+
+    def __reduce__(self) -> Any:
+        return wrap, (np.array(self._settled()),)
+
+    # ---- shapes ------------------------------------------------------------------------------------
+    def reshape(self, *shape: Any, order: Any = "C", copy: bool | None = None) -> Any:
+        """See `numpy.reshape`; a view where NumPy gives one."""
+        if len(shape) == 1:
+            shape = tuple(shape[0]) if isinstance(shape[0], (tuple, list)) else shape
+        if self._small is None and order in ("C", None) and not copy:
+            wanted = window.filled(tuple(operator.index(n) for n in shape), self.size)
+            view = None if wanted is None else self._reshaped(wanted)
+            if view is not None:
+                return view
+        return self._derive(np.reshape(self._settled(), shape, order=order, copy=copy))
+
+    def _reshaped(self, shape: tuple[int, ...]) -> Any:
+        """A reshape without looking at the memory, or None."""
+        index = window.resized(self._shape, self._window(), shape)
+        if index is not None:
+            return self._view(shape, index)
+        head = self._store.family
+        if self._index is None and self._store is head and head.mem is None and head.size:
+            x = large(type(self), Store(shape, head.dtype, head), shape, None)
+            x._readonly = self._readonly
+            return x
+        return None
+
+    def transpose(self, *axes: Any) -> Any:
+        """See `numpy.transpose`; always a view."""
+        if self._small is not None:
+            return small(type(self), self._small.transpose(*axes))
+        if len(axes) == 1 and not isinstance(axes[0], (int, np.integer)):
+            axes = () if axes[0] is None else tuple(axes[0])
+        n = len(self._shape)
+        order = normalize_axis_tuple(axes, n) if axes else tuple(range(n))[::-1]
+        return self._view(*window.transpose(self._shape, self._window(), order))
+
+    def swapaxes(self, axis1: int, axis2: int) -> Any:
+        """See `numpy.swapaxes`; always a view."""
+        n = self.ndim
+        i, j = normalize_axis_index(axis1, n), normalize_axis_index(axis2, n)
+        order = list(range(n))
+        order[i], order[j] = order[j], order[i]
+        return self.transpose(*order) if n else self._view(self.shape, ())
+
+    def _view(self, shape: tuple[int, ...], index: window.Index) -> Any:
+        if self._small is not None:
+            return small(type(self), self._small.view())
+        x = large(type(self), self._store, shape, index)
+        x._readonly = self._readonly
+        return x
+
+    def ravel(self, order: Any = "C") -> Any:
+        """See `numpy.ravel`."""
+        if order in ("C", None):
+            return self.reshape(-1)
+        return self._derive(self._settled().ravel(order))
+
+    def flatten(self, order: Any = "C") -> Any:
+        """See `numpy.ndarray.flatten`."""
+        if order in ("C", None):
+            return self.copy().reshape(-1)
+        return self._adopt(self._settled().flatten(order))
+
+    def squeeze(self, axis: Any = None) -> Any:
+        """See `numpy.squeeze`; always a view."""
+        return self.reshape(np.squeeze(np.broadcast_to(np.int8(0), self.shape), axis=axis).shape)
+
+    def view(self, *args: Any, **kwargs: Any) -> Any:
+        """See `numpy.ndarray.view`."""
+        if not args and not kwargs:
+            return self._view(self.shape, self._window() if self._small is None else ())
+        return self._derive(self._settled().view(*args, **kwargs))
+
+    def astype(
+        self, dtype: Any, order: Any = "K", casting: Any = "unsafe", subok: bool = True, copy: bool = True,
+        device: Any = None,
+    ) -> Any:  # fmt: skip
+        """See `numpy.ndarray.astype`."""
+        dtype = np.dtype(dtype)
+        if casting != "unsafe" and not np.can_cast(self.dtype, dtype, casting):
+            np.empty(0, self.dtype).astype(dtype, casting=casting)
+        if order in ("F", "A") or not isinstance(dtype.type, type):
+            a = self._settled().astype(dtype, order=order, casting=casting, copy=copy)
+            return self._derive(a)
+        return trace.cast(self, dtype, copy=copy)
+
+    def copy(self, order: Any = "C") -> Any:
+        """See `numpy.ndarray.copy`."""
+        if order in ("F", "A"):
+            return self._adopt(self._settled().copy(order))
+        return trace.cast(self, self.dtype)
+
+    def fill(self, value: Any) -> None:
+        """See `numpy.ndarray.fill`."""
+        if np.ndim(value):
+            self._writable().fill(trace.settled(value))
+        else:
+            self.__setitem__(Ellipsis, value)
+
+    def to_device(self, device: Any, /, *, stream: Any = None) -> Any:
+        """Arrays live on ``"cpu"``."""
+        if device != "cpu" or stream is not None:
+            raise ValueError(f"unsupported device {device!r}: must be 'cpu', without a stream")
+        return self
+
+    # ---- functions as methods ----------------------------------------------------------------------
+    all = _method("all")
+    any = _method("any")
+    argmax = _method("argmax")
+    argmin = _method("argmin")
+    argpartition = _method("argpartition")
+    argsort = _method("argsort")
+    choose = _method("choose")
+    clip = _method("clip")
+    compress = _method("compress")
+    cumprod = _method("cumprod")
+    cumsum = _method("cumsum")
+    diagonal = _method("diagonal")
+    dot = _method("dot")
+    max = _method("max")
+    mean = _method("mean")
+    min = _method("min")
+    nonzero = _method("nonzero")
+    prod = _method("prod")
+    repeat = _method("repeat")
+    round = _method("round")
+    searchsorted = _method("searchsorted")
+    std = _method("std")
+    sum = _method("sum")
+    take = _method("take")
+    trace = _method("trace")
+    var = _method("var")
+    conj = conjugate = _method("conjugate")
+    sort = _settling("sort")
+    partition = _settling("partition")
+    put = _settling("put")
+    resize = _settling("resize")
+    byteswap = _settling("byteswap")
+    setfield = _settling("setfield")
+    getfield = _settling("getfield")
+    setflags = _settling("setflags")

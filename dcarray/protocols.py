@@ -1,0 +1,167 @@
+"""NumPy's dispatch protocols: how operators, ufuncs and functions find their way to the recorder."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from . import trace
+from .handle import Handle
+from .loops import ALIASES, UFUNCS
+
+_KNOWN = (Handle, np.generic, bool, int, float, complex)
+
+
+def _known(x: Any) -> bool:
+    return isinstance(x, _KNOWN) or type(x) is np.ndarray
+
+
+def binary(name: str, op: Callable[[Any, Any], Any], x: Any, other: Any) -> Any:
+    """``x op other`` where ``x`` is ours."""
+    if not _known(other):
+        if getattr(type(other), "__array_ufunc__", np) is None:
+            return NotImplemented
+        if name in ("equal", "not_equal") or name not in UFUNCS:
+            # NumPy answers comparisons with just anything
+            return trace.wrap_result(type(x), op(trace.settled(x), other))
+        return _named(name)(x, other)
+    if name == "power":
+        fast = _fast_power(x, other)
+        if fast is not None:
+            return fast
+    if name == "matmul":
+        return np.matmul(x, other)
+    if name not in UFUNCS:
+        return _named(name)(x, other)
+    return trace.elementwise(name, (x, other))
+
+
+def reflected(name: str, op: Callable[[Any, Any], Any], other: Any, x: Any) -> Any:
+    """``other op x`` where ``x`` is ours and ``other`` did not take it."""
+    if not _known(other):
+        if getattr(type(other), "__array_ufunc__", np) is None:
+            return NotImplemented
+        return _named(name)(other, x)
+    if name == "matmul" or name not in UFUNCS:
+        return _named(name)(other, x)
+    return trace.elementwise(name, (other, x))
+
+
+def inplace(name: str, op: Callable[[Any, Any], Any], x: Any, other: Any) -> Any:
+    """``x op= other``: into the memory of ``x``."""
+    if name == "power" and type(other) in (int, float):
+        fast = _fast_power(x, other, out=x)
+        if fast is not None:
+            return fast
+    if name == "matmul" or not _known(other):
+        return _named(name)(x, other, out=(x,))
+    return trace.elementwise(name, (x, other), out=x)
+
+
+def _named(name: str) -> Any:
+    return getattr(np, name)
+
+
+def _fast_power(x: Any, exponent: Any, out: Any = None) -> Any:
+    """What NumPy's ``**`` makes of some scalar exponents, which is exact where ``power`` is not."""
+    if type(exponent) not in (int, float) or not isinstance(x, Handle):
+        return None
+    kind = x.dtype.kind
+    if exponent == 2 and (kind in "fc" or (kind in "iu" and type(exponent) is int)):
+        return trace.elementwise("square", (x,), out=out)
+    if kind in "fc" and exponent in (0.5, 1, -1):
+        name = {0.5: "sqrt", 1: "positive", -1: "reciprocal"}[exponent]
+        return trace.elementwise(name, (x,), out=out)
+    return None
+
+
+def rewrap(cls: type[Handle], result: Any) -> Any:
+    """Arrays of NumPy's as ours, also in tuples."""
+    if type(result) is tuple:
+        return tuple(trace.wrap_result(cls, r) for r in result)
+    return trace.wrap_result(cls, result)
+
+
+def ufunc(
+    cls: type[Handle], function: np.ufunc, method: str, inputs: tuple[Any, ...], kwargs: dict[str, Any]
+) -> Any:
+    """``__array_ufunc__``."""
+    outs = kwargs.get("out", ())
+    for x in (*inputs, *outs):
+        override = getattr(type(x), "__array_ufunc__", None)
+        if override is None and x is not None and hasattr(type(x), "__array_ufunc__"):
+            return NotImplemented
+        if override is not None and not isinstance(x, (Handle, np.ndarray, np.generic)):
+            return NotImplemented
+    name = ALIASES.get(function.__name__, function.__name__)
+    known = UFUNCS.get(name) is function
+    inputs = tuple(x if _known(x) or isinstance(x, np.ndarray) else _plain(x) for x in inputs)
+    if method == "__call__":
+        return _call(cls, name if known else "", function, inputs, kwargs)
+    if method == "reduce" and known and isinstance(inputs[0], Handle):
+        return _reduce(name, *inputs, **kwargs)
+    if method == "outer" and known and not kwargs and all(_known(x) for x in inputs):
+        a, b = inputs
+        wide = np.reshape(a, (*np.shape(a), *(1,) * np.ndim(b)))
+        return function(wide, b)
+    return _at_once(cls, function, method, inputs, kwargs)
+
+
+def _plain(x: Any) -> Any:
+    return np.asarray(x) if isinstance(x, (list, tuple)) else x
+
+
+def _call(
+    cls: type[Handle], name: str, function: np.ufunc, inputs: tuple[Any, ...], kwargs: dict[str, Any]
+) -> Any:
+    options = dict(kwargs)
+    (out,) = options.pop("out", (None,)) if function.nout == 1 else (None,)
+    if function is np.matmul and set(kwargs) <= {"out"}:
+        return trace.matmul(*inputs, out=out)
+    usual = set(options) <= {"dtype", "casting", "where"}
+    if name and usual and all(_known(x) or type(x) is np.ndarray for x in inputs):
+        return trace.elementwise(name, inputs, out=out, **options)
+    return _at_once(cls, function, "__call__", inputs, kwargs)
+
+
+def _reduce(
+    name: str, x: Any, axis: Any = 0, dtype: Any = None, out: Any = None, keepdims: bool = False, **rest: Any
+) -> Any:
+    if isinstance(out, tuple):
+        (out,) = out
+    return trace.reduce(name, x, axis, dtype=dtype, out=out, keepdims=keepdims, **rest)
+
+
+def _at_once(
+    cls: type[Handle], function: np.ufunc, method: str, inputs: tuple[Any, ...], kwargs: dict[str, Any]
+) -> Any:
+    """The ufunc in NumPy, on the memory."""
+    label = function.__name__ if method == "__call__" else f"{function.__name__}.{method}"
+    trace.missing(label, inputs)
+    options = {k: trace.settled(v) for k, v in kwargs.items() if k != "out"}
+    outs = kwargs.get("out")
+    if outs is not None:
+        options["out"] = tuple(x._writable() if isinstance(x, Handle) else x for x in outs)
+    if method == "at":
+        plain = [inputs[0]._writable() if isinstance(inputs[0], Handle) else inputs[0]]
+        plain += [trace.settled(x) for x in inputs[1:]]
+    else:
+        plain = [trace.settled(x) for x in inputs]
+    result = getattr(function, method)(*plain, **options)
+    if outs is None:
+        return rewrap(cls, result)
+    results = result if isinstance(result, tuple) else (result,)
+    final = tuple(trace.wrap_result(cls, r) if o is None else o for o, r in zip(outs, results, strict=True))
+    return final if isinstance(result, tuple) else final[0]
+
+
+def function(func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """``__array_function__``."""
+    from .functions import IMPLEMENTATIONS, fallback
+
+    ours = IMPLEMENTATIONS.get(func)
+    if ours is not None:
+        return ours(*args, **kwargs)
+    return fallback.call(func, args, kwargs)

@@ -1,0 +1,242 @@
+"""Sessions: what a thread has recorded and not yet run, and how it is run.
+
+A `Recording` is the log of one region to be.  `Session.flush` ends it: the log is the key of a plan;
+outputs that somebody still holds are allocated, the plan runs, and the stores get their memory.
+"""
+
+from __future__ import annotations
+
+import signal
+import sys
+import threading
+import weakref
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
+from typing import Any
+
+import numpy as np
+
+from . import config
+from .executor import Executor
+from .fpstate import captured, watched
+from .store import Store
+
+ARENA = 512  # scalars a recording can hold
+MAX_ENTRIES = 1024
+HELD_BYTES = 256 << 20
+
+_CHARS = "?bBhHiIlLqQefdFD"
+
+
+class Recording:
+    """A log in the making.
+
+    Attributes
+    ----------
+    log : list of tuple
+        The entries, as in `dcarray.ir.build`.
+    slots : list
+        For each declaration the store (strongly for existing memory, weakly for what is to be computed).
+    places : list of (code, int) or None
+        For each entry the user's code object and instruction, from which the line follows.
+    states : list
+        For each entry NumPy's floating-point error state when it was recorded.
+    mask : int
+        The floating-point exceptions that some entry does not ignore.
+    """
+
+    __slots__ = (
+        "__weakref__", "arena", "done", "held", "kinds", "log", "mask", "places", "session", "slots", "state",
+        "states", "urgent", "views",
+    )  # fmt: skip
+
+    def __init__(self, session: Session) -> None:
+        self.session = session
+        self.done = False
+        self.log: list[tuple[Any, ...]] = []
+        self.slots: list[Any] = []
+        self.places: list[Any] = []
+        self.states: list[Any] = []
+        self.state: Any = None
+        self.mask = 0
+        self.held = 0
+        self.urgent = False
+        self.kinds = ""
+        self.arena, self.views = session.take_arena()
+
+    def scalar(self, value: Any, char: str) -> int:
+        """The number of a new scalar argument.
+
+        Raises
+        ------
+        OverflowError
+            If a Python integer does not fit the dtype.
+        """
+        k = len(self.kinds)
+        self.views[char][k] = value
+        self.kinds += char
+        return k
+
+    def declare(self, store: Store) -> int:
+        """The slot of a store that is read or written (``old``), or reshapes a pending one (``new``)."""
+        head = store.family
+        slot = len(self.slots)
+        store.slot = slot
+        store.rec = self
+        first = slot
+        if head is not store:
+            if head.rec is not self:
+                head_slot = self.declare(head)
+                slot = store.slot = len(self.slots)
+                first = head_slot
+            else:
+                first = head.slot
+        if store.mem is None and head.mem is None:
+            self.log.append(("new", store.char, store.shape, first))
+        else:
+            if store.mem is None:
+                from .handle import memory
+
+                memory(store)
+            self.log.append(("old", store.char, store.shape, store.strides, first))
+        self.slots.append(store)
+        self.held += store.size * store.dtype.itemsize
+        self.places.append(None)
+        self.states.append(None)
+        return slot
+
+    def fresh(self, store: Store) -> int:
+        """The slot of a new store that the next entry computes."""
+        slot = len(self.slots)
+        store.slot = slot
+        store.rec = store.dirty = self
+        self.slots.append(weakref.ref(store))
+        self.log.append(("new", store.char, store.shape, slot))
+        self.places.append(None)
+        self.states.append(None)
+        return slot
+
+    def add(self, entry: tuple[Any, ...], place: Any) -> None:
+        self.log.append(entry)
+        self.places.append(place)
+        state = captured()
+        if state is not self.state:
+            self.state = state
+            self.mask |= self.session.watched(state)
+        self.states.append(state)
+
+    def drop(self) -> None:
+        """Take the last entry back."""
+        self.log.pop()
+        self.places.pop()
+        self.states.pop()
+
+    def scalar_arrays(self) -> dict[str, np.ndarray[Any, Any]]:
+        return {f"c{k}": self.views[char][k : k + 1].reshape(()) for k, char in enumerate(self.kinds)}
+
+    def store_at(self, slot: int) -> Store | None:
+        entry = self.slots[slot]
+        return entry if type(entry) is Store else entry()
+
+
+class Session:
+    """The recordings of one thread."""
+
+    def __init__(self) -> None:
+        self._arenas: list[tuple[Any, dict[str, Any]]] = []
+        self._watched: list[tuple[Any, int]] = []
+        self.rec = Recording(self)
+
+    # ---- recording ---------------------------------------------------------------------------------
+    def take_arena(self) -> tuple[Any, dict[str, Any]]:
+        if self._arenas:
+            return self._arenas.pop()
+        arena = np.zeros(ARENA * 2, dtype=np.float64)
+        return arena, {c: arena.view(c)[:: 16 // np.dtype(c).itemsize] for c in _CHARS}
+
+    def watched(self, state: Any) -> int:
+        """The exceptions that an error state does not ignore (most programs have one or two states)."""
+        for known, bits in self._watched:
+            if known is state:
+                return bits
+        bits = watched(state)
+        self._watched = [*self._watched[-15:], (state, bits)]
+        return bits
+
+    def after(self, rec: Recording) -> None:
+        """To be called when an entry was added: keeps what is pending within bounds."""
+        if rec.urgent or len(rec.log) >= MAX_ENTRIES or len(rec.kinds) > ARENA - 16:
+            self.flush(rec)
+        elif rec.held > HELD_BYTES:
+            self._release(rec)
+
+    def _release(self, rec: Recording) -> None:
+        """Flush when the log alone keeps much memory alive."""
+        kept = 0
+        for entry in rec.slots:
+            # references: the slot list, the loop variable, getrefcount's argument
+            if type(entry) is Store and sys.getrefcount(entry) <= 3:
+                kept += entry.size * entry.dtype.itemsize
+        if kept > HELD_BYTES // 2:
+            self.flush(rec)
+        rec.held = 0
+
+    # ---- running -----------------------------------------------------------------------------------
+    def flush(self, rec: Recording | None = None) -> None:
+        """Run what is pending (in this recording or before it).
+
+        Raises
+        ------
+        MemoryError
+            If the outputs cannot be allocated; everything stays pending.
+        FloatingPointError, Warning
+            As `numpy.errstate` asked when the calls were recorded.
+        """
+        with LOCK:
+            current = self.rec
+            if (rec is not None and rec is not current) or not current.log:
+                return
+            with _uninterrupted():
+                after = EXECUTOR.run(current, config.current())
+                self.rec = Recording(self)
+                current.done = True
+                self._arenas.append((current.arena, current.views))
+                # a finished recording may live on in its stores' marks; what it held must not
+                current.log, current.slots = [], []
+        after()
+
+
+# One lock for all threads: whoever records or runs holds it.  The calls under it are short, or kernels
+# that use every core anyway, and an array may pass from thread to thread.
+LOCK = threading.RLock()
+
+_local = threading.local()
+EXECUTOR = Executor()
+
+
+def session() -> Session:
+    """The session of this thread."""
+    try:
+        return _local.session  # type: ignore[no-any-return]
+    except AttributeError:
+        _local.session = Session()
+        return _local.session  # type: ignore[no-any-return]
+
+
+@contextmanager
+def _deferred() -> Iterator[None]:
+    """Hold an interrupt back until the region is done, so that no array is left half-way."""
+    caught: list[Any] = []
+    old = signal.signal(signal.SIGINT, lambda *args: caught.append(args))
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, old)
+        if caught and callable(old):
+            old(*caught[0])
+
+
+def _uninterrupted() -> Any:
+    if threading.current_thread() is threading.main_thread() and callable(signal.getsignal(signal.SIGINT)):
+        return _deferred()
+    return nullcontext()

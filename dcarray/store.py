@@ -1,0 +1,136 @@
+"""Stores: what memory a wrapped array stands for, and which memory is the same.
+
+A *store* is one geometry (shape, dtype, strides) of some memory, or of memory that is still to be
+computed.  Stores of the same memory belong to one *family*, headed by the store that came first; all
+that concerns aliasing (is it written by something recorded?  has it been handed out?) lives there.
+"""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from .session import Recording
+
+# The dtypes that compile, by their character code.  Any other lives in NumPy's hands alone.
+COMPILED = frozenset("?bBhHiIlLqQefdFD")
+
+
+class Store:
+    """One geometry of some memory.
+
+    Attributes
+    ----------
+    shape, dtype
+        The geometry that windows refer to.
+    strides
+        In elements; None for C order.
+    char
+        The dtype's character code; empty if kernels cannot work on this memory.
+    mem
+        The memory as an ndarray of this geometry; None while it is still to be computed.
+    family
+        The store that heads the memory's family (itself, for most).
+    rec, slot
+        The recording in which this store last got a slot, and that slot.
+    used, dirty
+        (Family head.)  The recordings that last read and wrote this memory; what they hold counts
+        only as long as the recording is pending.
+    exports
+        (Family head.)  Weak references to plain ndarrays of this memory that were handed out.
+    """
+
+    __slots__ = (
+        "__weakref__", "address", "char", "dirty", "dtype", "exports", "family", "mem", "rec", "shape",
+        "size", "slot", "strides", "used",
+    )  # fmt: skip
+
+    address: int
+    mem: np.ndarray[Any, Any] | None
+    rec: Recording | None
+    used: Recording | None
+    dirty: Recording | None
+    exports: list[Callable[[], Any]] | None
+
+    def __init__(self, shape: tuple[int, ...], dtype: np.dtype[Any], family: Store | None = None) -> None:
+        self.shape = shape
+        self.dtype = dtype
+        self.address = 0
+        self.char: str = dtype.char
+        self.slot = -1
+        size = 1
+        for n in shape:
+            size *= n
+        self.size = size
+        self.strides: tuple[int, ...] | None = None
+        self.mem = None
+        self.rec = self.used = self.dirty = self.exports = None
+        self.family = self if family is None else family
+
+    def bind(self, mem: np.ndarray[Any, Any]) -> None:
+        """Give the store its memory."""
+        self.mem = mem
+        self.address = mem.__array_interface__["data"][0]
+        if not compilable(mem):
+            self.char = ""
+        elif not mem.flags.c_contiguous:
+            item = mem.itemsize
+            self.strides = tuple(s // item for s in mem.strides)
+
+    def exported(self) -> bool:
+        """Is a plain ndarray of this memory, handed out by us, still alive?"""
+        head = self.family
+        if head.exports is None:
+            return False
+        head.exports = [r for r in head.exports if r() is not None] or None
+        return head.exports is not None
+
+
+def compilable(a: np.ndarray[Any, Any]) -> bool:
+    """May kernels work on this memory: a dtype that compiles, native, aligned, whole strides?"""
+    dtype = a.dtype
+    if not (dtype.char in COMPILED and dtype.isnative and a.flags.aligned):
+        return False
+    return a.flags.c_contiguous or all(s % a.itemsize == 0 for s in a.strides)
+
+
+def owner(a: Any) -> Any:
+    """The object at the end of the chain of bases: whoever shares it shares memory."""
+    while True:
+        base: Any = a.obj if isinstance(a, memoryview) else getattr(a, "base", None)
+        if base is None:
+            return a
+        a = base
+
+
+class Registry:
+    """Which family stands for the memory of an owner; a family keeps its owner alive, so ids stay true."""
+
+    def __init__(self) -> None:
+        self._families: weakref.WeakValueDictionary[int, Store] = weakref.WeakValueDictionary()
+
+    def find(self, own: Any) -> Store | None:
+        return self._families.get(id(own))
+
+    def add(self, own: Any, store: Store) -> None:
+        self._families[id(own)] = store
+
+
+FAMILIES = Registry()
+
+
+def store_of(a: np.ndarray[Any, Any]) -> Store:
+    """The store of an ndarray's geometry, in the family of its memory."""
+    own = owner(a)
+    head = FAMILIES.find(own)
+    if head is not None and head.mem is a:
+        return head
+    store = Store(a.shape, a.dtype, head)
+    store.bind(a)
+    if head is None:
+        FAMILIES.add(own, store)
+    return store

@@ -1,0 +1,205 @@
+"""From a recorded log to a region.
+
+The log is the recorder's compact form: a tuple of plain tuples, which is hashed on every flush, while
+this module runs only when no plan is known.  Its entries, where a *slot* is the number of a declaration
+(``old`` or ``new``) in the order of the log:
+
+``("old", char, shape, strides, head)``
+    Memory that exists; ``head`` is the slot of the first array on the same memory.
+``("new", char, shape, head)``
+    An array to be computed; ``head`` is its own slot, or that of the array it is a reshape of.
+``("map", op, loop, shape, out, index, *args)``
+    An element-wise operation over the domain ``shape`` into the window ``index`` of slot ``out``.
+    ``loop`` is written as in ``ufunc.types``: ``"dd->d"``.
+``("fold", op, loop, shape, axes, keepdims, out, arg)``
+    A reduction of ``arg`` over ``axes`` of the domain ``shape`` into all of slot ``out``.
+``("call", op, (out, ...), (arg, ...), attrs)``
+    A library call that fills all of its outputs.
+
+An argument is the number of a scalar, or ``(slot, index, shape)``, where ``index`` None is all of the
+array and ``shape`` None is the domain; shapes broadcast to the domain as NumPy's do.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import replace
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+from .nodes import Apply, Array, Call, Compute, Dim, Expr, Index, Load, Region, Stmt, Window
+from .ops import OPS, const
+
+Entry = tuple[Any, ...]
+
+
+@lru_cache(maxsize=64)
+def dtype_of(char: str) -> np.dtype[Any]:
+    return np.dtype(char)
+
+
+def build(log: Sequence[Entry], live: Collection[int], scalars: Sequence[str]) -> Region:
+    """The region of a log.
+
+    Parameters
+    ----------
+    log
+        The entries; a statement's ``loc`` is the position of its entry.
+    live
+        The ``new`` slots that somebody can still read afterwards; the others are temporaries.
+    scalars
+        The dtype character of each scalar.
+
+    Returns
+    -------
+    Region
+        Its arrays are named ``a<slot>`` and, for the scalars, ``c<number>``, in this order.
+    """
+    return _Builder(log, live, scalars).region()
+
+
+class _Builder:
+    def __init__(self, log: Sequence[Entry], live: Collection[int], scalars: Sequence[str]) -> None:
+        self.log = log
+        self.live = live
+        self.arrays: list[Array] = []
+        self.heads: list[int] = []
+        self.scalars = [Array(f"c{k}", dtype_of(char), (), "in") for k, char in enumerate(scalars)]
+        self.temps: list[Array] = []
+        self.body: list[Stmt] = []
+
+    def region(self) -> Region:
+        for position, entry in enumerate(self.log):
+            getattr(self, "_" + entry[0])(position, *entry[1:])
+        return Region((), (*self.arrays, *self.scalars, *self.temps), tuple(self.body))
+
+    # ---- declarations ------------------------------------------------------------------------------
+    def _declare(
+        self, char: str, shape: tuple[Dim, ...], head: int, role: Any, strides: tuple[Dim, ...] | None
+    ) -> None:
+        slot = len(self.arrays)
+        base = None if head == slot else f"a{head}"
+        self.arrays.append(Array(f"a{slot}", dtype_of(char), shape, role, strides, base=base))
+        self.heads.append(head)
+
+    def _old(
+        self, _: int, char: str, shape: tuple[Dim, ...], strides: tuple[Dim, ...] | None, head: int
+    ) -> None:
+        self._declare(char, shape, head, "in", strides)
+
+    def _new(self, _: int, char: str, shape: tuple[Dim, ...], head: int) -> None:
+        self._declare(char, shape, head, "out" if head in self.live else "temp", None)
+
+    # ---- arguments ---------------------------------------------------------------------------------
+    def _read(self, arg: Any, domain: tuple[Dim, ...]) -> Expr:
+        if type(arg) is int:
+            array = self.scalars[arg]
+            return Load(Window(array.name, domain, ()), array.dtype)
+        slot, index, shape = arg
+        return Load(self._window(slot, index, shape, domain), self.arrays[slot].dtype)
+
+    def _window(self, slot: int, index: Any, shape: Any, domain: tuple[Dim, ...]) -> Window:
+        array = self.arrays[slot]
+        own = domain if shape is None else shape
+        shift = len(domain) - len(own)
+
+        def place(axis: int | None) -> int | None:
+            if axis is None or (_is_one(own[axis]) and not _is_one(domain[axis + shift])):
+                return None
+            return axis + shift
+
+        triples = [(0, 1, k) for k in range(len(array.shape))] if index is None else index
+        parts = []
+        for offset, stride, axis in triples:
+            new = place(axis)
+            parts.append(Index(offset, 0 if new is None else stride, new))
+        return Window(array.name, domain, tuple(parts))
+
+    def _written(self, slot: int) -> None:
+        head = self.heads[slot]
+        for k, other in enumerate(self.heads):
+            if other == head and self.arrays[k].role == "in":
+                self.arrays[k] = replace(self.arrays[k], role="inout")
+
+    # ---- statements --------------------------------------------------------------------------------
+    def _map(self, position: int, op: str, loop: str, domain: Any, out: int, index: Any, *args: Any) -> None:
+        kinds, result = loop.split("->")
+        target = self._window(out, index, None, domain)
+        reads = [self._read(arg, domain) for arg in args]
+        body = _apply(op, kinds, result, reads)
+        if self.arrays[out].dtype != body.dtype:
+            body = Apply("cast", (body,), self.arrays[out].dtype)
+        self._written(out)
+        if self._overlaps(out, target, args, reads):
+            target_array = self.arrays[out]
+            temp = Array(f"t{len(self.temps)}", target_array.dtype, domain)
+            self.temps.append(temp)
+            whole = Window(temp.name, domain, tuple(Index(0, 1, k) for k in range(len(domain))))
+            self.body.append(Compute(whole, body, loc=position))
+            body = Load(whole, temp.dtype)
+        self.body.append(Compute(target, body, loc=position))
+
+    def _overlaps(self, out: int, target: Window, args: tuple[Any, ...], reads: list[Expr]) -> bool:
+        """Could an element be written before another point of the domain reads it?"""
+        for arg, read in zip(args, reads, strict=True):
+            if type(arg) is int or self.heads[arg[0]] != self.heads[out]:
+                continue
+            if not (isinstance(read, Load) and read.window == target):
+                return True
+        return False
+
+    def _fold(
+        self, position: int, op: str, loop: str, domain: Any, axes: Any, keepdims: bool, out: int, arg: Any
+    ) -> None:
+        kinds, result = loop.split("->")
+        body = _cast(self._read(arg, domain), kinds[0])
+        parts: list[Index] = []
+        for axis in range(len(domain)):
+            if axis not in axes:
+                parts.append(Index(0, 1, axis))
+            elif keepdims:
+                parts.append(Index(0, 0, None))
+        target = Window(f"a{out}", domain, tuple(parts))
+        identity = OPS[op].identity
+        dtype = dtype_of(result)
+        start = identity if identity is not None else _extreme(op, dtype)
+        self.body.append(Compute(target, body, op, const(start, dtype), loc=position))
+
+    def _call(self, position: int, op: str, outs: Any, args: Any, attrs: Any) -> None:
+        def whole(slot: int, index: Any, shape: Any) -> Window:
+            return self._window(slot, index, shape, self.arrays[slot].shape if shape is None else shape)
+
+        reads = tuple(whole(*arg) for arg in args)
+        writes = tuple(whole(out, None, None) for out in outs)
+        self.body.append(Call(op, reads, writes, attrs, loc=position))
+
+
+def _extreme(op: str, dtype: np.dtype[Any]) -> Any:
+    """What every value of the dtype absorbs: the start of a maximum or minimum over a non-empty axis."""
+    low = op in ("maximum", "fmax")
+    if dtype.kind == "f":
+        if op in ("fmax", "fmin"):
+            return np.nan
+        return -np.inf if low else np.inf
+    if dtype.kind == "b":
+        return not low
+    info = np.iinfo(dtype)
+    return info.min if low else info.max
+
+
+def _is_one(dim: Dim) -> bool:
+    return type(dim) is int and dim == 1
+
+
+def _cast(x: Expr, char: str) -> Expr:
+    dtype = dtype_of(char)
+    return x if x.dtype == dtype else Apply("cast", (x,), dtype)
+
+
+def _apply(op: str, kinds: str, result: str, reads: list[Expr]) -> Expr:
+    args = tuple(_cast(x, char) for x, char in zip(reads, kinds, strict=True))
+    if op == "cast":
+        return _cast(args[0], result)
+    return Apply(op, args, dtype_of(result))
