@@ -87,12 +87,16 @@ atexit.register(_stop)
 
 
 class Launch:
-    """A kernel of which the phases are native functions at ``addresses``; see ``lowering.target``."""
+    """A kernel of which the phases are native functions at ``addresses``; see ``lowering.target``.
 
-    __slots__ = ("_call", "_phases", "_table", "pack")
+    ``arguments`` is their number; flags outside ``mask`` are not reported.
+    """
 
-    def __init__(self, addresses: Sequence[int], arguments: int) -> None:
+    __slots__ = ("_call", "_mask", "_phases", "_table", "pack")
+
+    def __init__(self, addresses: Sequence[int], arguments: int, mask: int = 15) -> None:
         self._phases = len(addresses)
+        self._mask = mask
         self._table = struct.pack(f"{self._phases}P", *addresses)
         self.pack: Callable[..., bytes] = struct.Struct(f"{2 * self._phases + arguments}q").pack
         self._call = _native()[3]
@@ -102,4 +106,4 @@ class Launch:
         if flags < 0:
             address = _pool(threads)
             flags = self._call(address, self._table, self._phases, arguments, threads if address else 1)
-        return flags
+        return flags & self._mask

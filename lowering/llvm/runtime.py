@@ -1,0 +1,42 @@
+"""The CPU target: LLVM text from kernels, object code from text, launches on the thread pool."""
+
+from __future__ import annotations
+
+from .. import flags
+from ..kernel import Kernel
+from ..target import Unsupported
+from . import engine, threads
+from .emit import emit
+
+
+class CpuTarget:
+    """LLVM through llvmlite; see ``lowering.target.Target``."""
+
+    name = "cpu"
+
+    def fingerprint(self) -> str:
+        """What object code depends on besides its text."""
+        return engine.fingerprint()
+
+    def emit(self, kernel: Kernel) -> str:
+        """The LLVM text of a kernel for this machine."""
+        return emit(kernel, engine.machine())
+
+    def compile(self, source: str) -> bytes:
+        """Object code of LLVM text."""
+        try:
+            return engine.compile_object(source)
+        except (RuntimeError, OSError, ImportError) as error:
+            raise Unsupported(f"LLVM: {error}") from error
+
+    def load(self, kernel: Kernel, code: bytes) -> threads.Launch:
+        """Link object code and make it callable."""
+        names = [f"phase{number}" for number in range(len(kernel.phases))]
+        try:
+            addresses = engine.load(code, names)
+            return threads.Launch(addresses, len(kernel.buffers) + len(kernel.ints), flags.possible(kernel))
+        except (RuntimeError, OSError, ImportError) as error:
+            raise Unsupported(f"LLVM: {error}") from error
+
+
+TARGET = CpuTarget()
