@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from ..ir import dims, windows
-from ..ir.nodes import Array, Dim, Gather, Region, Window
+from ..ir.nodes import Array, Dim, Gather, Load, Region, Window
 from .kernel import Affine, Buffer, DType, Pointer, Scratch, Term, affine
 from .target import Unsupported
 
@@ -156,6 +156,7 @@ class Arguments:
     """The pointer and integer arguments of one kernel, numbered in the order of first use."""
 
     memory: Memory
+    rank: int  # of the domain
     loops: tuple[tuple[int, ...], ...]  # the domain axes, collapsed and ordered; others have extent 1
     extents: tuple[Dim, ...]  # of the loops
     ints: list[Dim] = field(default_factory=list)
@@ -182,16 +183,17 @@ class Arguments:
 
     def access(self, window: Window) -> Access:
         """The linear form of a window of the domain."""
-        return linear(window, self.memory.arrays[window.array], max(self._rank(), len(window.shape)))
+        return linear(window, self.memory.arrays[window.array], self.rank)
+
+    def reach(self, load: Load | Gather) -> Access:
+        """The linear form of what a load reads."""
+        return self.gathered(load) if isinstance(load, Gather) else self.access(load.window)
 
     def gathered(self, node: Gather) -> Access:
         """The linear form of a gather's array: its first element, at every point."""
         array = self.memory.arrays[node.window.array]
         zeros = (0,) * len(array.shape)
-        return Access(array, zeros, (0,) * max(self._rank(), 1), (None,) * len(array.shape))
-
-    def _rank(self) -> int:
-        return 1 + max((axis for axes in self.loops for axis in axes), default=-1)
+        return Access(array, zeros, (0,) * self.rank, (None,) * len(array.shape))
 
     def stride(self, array: Array, axis: int) -> Affine:
         """The stride of an array as a constant (0 or 1) or an integer argument."""

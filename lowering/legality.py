@@ -7,9 +7,12 @@ when every element that is written is read, if at all, at the same point of the 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
 
 from ..ir import dims, windows
-from ..ir.nodes import Compute, Gather, Window
+from ..ir.nodes import Compute, Gather, Load, Window
 from .access import Memory, dense, same
 from .target import Unsupported
 
@@ -60,16 +63,16 @@ def check(computes: Sequence[Compute], memory: Memory) -> None:
     """
     for compute in computes:
         for node in windows.walk(compute.body, *([compute.init] if compute.init else [])):
-            if node.dtype.char not in COMPILED or not node.dtype.isnative:
-                raise Unsupported(f"dtype {node.dtype} does not compile")
+            dtype: np.dtype[Any] = getattr(node, "dtype")  # noqa: B009
+            if dtype.char not in COMPILED or not dtype.isnative:
+                raise Unsupported(f"dtype {dtype} does not compile")
         if not dense(memory.arrays[compute.target.array]):
             raise Unsupported(f"elements of {compute.target.array} may share memory")
     folds = [bool(reduced(compute)) for compute in computes]
     for number, writer in enumerate(computes):
         target = writer.target
         for other, compute in enumerate(computes):
-            found = windows.loads(compute.body)
-            for load in found:
+            for load in windows.loads(compute.body):
                 _apart(target, load, folds[number], memory)
             if compute.init is not None:
                 for load in windows.loads(compute.init):
@@ -81,9 +84,9 @@ def check(computes: Sequence[Compute], memory: Memory) -> None:
                     raise Unsupported(f"overlap: {target.array} is written twice")
 
 
-def _apart(target: Window, load: object, folding: bool, memory: Memory) -> None:
+def _apart(target: Window, load: Load | Gather, folding: bool, memory: Memory) -> None:
     """Refuse a read that may see what another point of the domain writes."""
-    window: Window = load.window  # type: ignore[attr-defined]
+    window = load.window
     if memory.family(window.array) != memory.family(target.array):
         return
     if not isinstance(load, Gather):

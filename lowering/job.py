@@ -1,0 +1,177 @@
+"""One statement on its way to a kernel: what the templates of ``schedule`` and ``reduce`` share."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from ..ir import dims, ops, windows
+from ..ir.nodes import Apply, Compute, Dim, Gather, Iota, Load, Nest, Region
+from ..ir.nodes import Expr as Value
+from .access import Arguments, Memory, positive, total
+from .body import Names, Scope
+from .kernel import Affine, Binding, Expr, For, Kernel, Phase, Stmt, Term, affine
+from .legality import check, reduced
+from .order import Guess, Loops, choose
+from .target import Unsupported
+
+FEW = 16  # a parallel loop of fewer iterations is too short for many cores
+Block = tuple[Stmt, ...]
+Kind = Literal["serial", "vector"]
+
+
+def variable(name: str, coef: int = 1) -> Affine:
+    """A loop variable, or a multiple of it."""
+    return affine(0, Term(coef, None, name))
+
+
+@dataclass(frozen=True, slots=True)
+class Open:
+    """The head of a loop, and what stands before and after the loop in the level around it."""
+
+    var: str
+    lower: Affine
+    upper: tuple[Affine, ...]
+    step: int = 1
+    before: tuple[Stmt, ...] = ()
+    after: tuple[Stmt, ...] = ()
+
+
+class Job:
+    """One statement on its way to a kernel: what the templates share."""
+
+    def __init__(self, stmt: Compute | Nest, region: Region) -> None:
+        self.computes = (stmt,) if isinstance(stmt, Compute) else stmt.body
+        self.memory = Memory(region)
+        self.guess = Guess(region)
+        self.shape = self.computes[0].target.shape
+        check(self.computes, self.memory)
+        folds = [reduced(compute) for compute in self.computes]
+        self.folds = [bool(axes) for axes in folds]
+        folded = frozenset[int]().union(*folds)
+        if any(axes and axes != folded for axes in folds):
+            raise Unsupported("reductions over different axes in one nest")
+        self.values = [self._value(c, f) for c, f in zip(self.computes, self.folds, strict=True)]
+        self.arguments = Arguments(self.memory, len(self.shape), (), ())
+        self.loops = self._loops(folded)
+        self.arguments = Arguments(self.memory, len(self.shape), self.loops.axes, self.loops.extents)
+        for access, write in self._accesses():
+            self.arguments.note(access, "w" if write else "r")
+        self.names = Names()
+        self.variables = [variable(f"i{k}") for k in range(len(self.loops.axes))]
+        self.nonempty = all(map(positive, self.loops.extents))
+        self.phases: list[Phase] = []
+        self.launches: list[tuple[Dim, Dim]] = []
+
+    def _value(self, compute: Compute, fold: bool) -> Value:
+        """What an element-wise statement stores, or a reduction folds, at one point."""
+        if fold or compute.combine is None:
+            return compute.body
+        old: Any = self.start(compute)
+        return Apply(compute.combine, (old, compute.body), old.dtype)
+
+    def start(self, compute: Compute) -> Value:
+        """The value that a fold begins with."""
+        return compute.init or Load(compute.target, self.memory.arrays[compute.target.array].dtype)
+
+    def _accesses(self) -> list[tuple[Any, bool]]:
+        found: dict[tuple[Any, bool], None] = {}
+        for compute, value, fold in zip(self.computes, self.values, self.folds, strict=True):
+            for root in (value, self.start(compute)) if fold else (value,):
+                for load in windows.loads(root):
+                    found[self.arguments.reach(load), False] = None
+            found[self.arguments.access(compute.target), True] = None
+        return list(found)
+
+    def _loops(self, folded: frozenset[int]) -> Loops:
+        accesses = self._accesses()
+        fixed = {n.axis for v in self.values for n in windows.walk(v) if isinstance(n, Iota)}
+        return choose(self.shape, accesses, folded, fixed, self.guess)
+
+    # ---- pieces of kernels -------------------------------------------------------------------------
+    def scope(self, depths: Sequence[int], deepest: int, hoist: bool) -> Scope:
+        """A place in the loop nest; see ``Scope``."""
+        return Scope(self.arguments, self.names, self.variables, depths, deepest, hoist)
+
+    def whole(self, loop: int) -> Open:
+        """All of a loop."""
+        return Open(f"i{loop}", affine(), (self.arguments.extent(loop),))
+
+    def strips(self, loop: int, var: str, step: int) -> Open:
+        """A loop in strips: ``var`` is where each begins."""
+        return Open(var, affine(), (self.arguments.extent(loop),), step)
+
+    def piece(self, loop: int, start: Affine, size: Affine) -> Open:
+        """A loop's iterations from ``start``, at most ``size`` of them."""
+        return Open(f"i{loop}", start, (affine(0, start, size), self.arguments.extent(loop)))
+
+    def blocks(self, extent: Dim, size: Dim) -> Dim:
+        """How many blocks of a size cover an extent."""
+        return dims.simplify((extent + size - 1) // size)
+
+    def at_least_one(self, value: Dim) -> Dim:
+        """The value, or 1 if it is less."""
+        if type(value) is int:
+            return max(1, value)
+        import sympy
+
+        return dims.simplify(sympy.Max(1, value))
+
+    def at_most(self, value: Dim, limit: int) -> Dim:
+        """The value, or the limit if it is more."""
+        if type(value) is int:
+            return min(limit, value)
+        import sympy
+
+        return dims.simplify(sympy.Min(limit, value))
+
+    def add(self, phase: Phase, extent: Dim, work: Dim) -> None:
+        """The next phase, the Dim of its extent, and the work of one iteration."""
+        self.phases.append(phase)
+        self.launches.append((extent, dims.simplify(work)))
+
+    def cost(self) -> int:
+        """The work at one point of the domain, in additions."""
+        every = windows.walk(*self.values)
+        steps = sum(ops.OPS[n.op].cost for n in every if isinstance(n, Apply))
+        return max(1, round(steps + sum(isinstance(n, Load | Gather) for n in every)))
+
+    def finish(self) -> tuple[Kernel, Binding]:
+        """The kernel and how it is called."""
+        buffers, pointers = self.arguments.buffers()
+        every = [n for n in windows.walk(*self.values) if isinstance(n, Apply) and n.op != "cast"]
+        points = total(self.shape)
+        kernel = Kernel(buffers, tuple(f"n{k}" for k in range(len(self.arguments.ints))), tuple(self.phases))
+        binding = Binding(
+            pointers,
+            tuple(self.arguments.ints),
+            tuple(extent for extent, _ in self.launches),
+            tuple(work for _, work in self.launches),
+            self.arguments.bytes(),
+            dims.simplify((len(every) + sum(self.folds)) * points),
+        )
+        return kernel, binding
+
+
+def nest(scope: Scope, level: int, opens: Sequence[Open], kind: Kind) -> Block:
+    """The body of a level: the loops inside it, one in the other, with all that the scope collected.
+    ``kind`` is the innermost loop's."""
+    body = scope.take(level + len(opens))
+    for number, head in reversed(list(enumerate(opens))):
+        own = kind if number == len(opens) - 1 else "serial"
+        loop = For(head.var, head.lower, head.upper, head.step, own, body)
+        body = (*scope.take(level + number), *head.before, loop, *head.after)
+    return body
+
+
+def statements(job: Job, scope: Scope, fold: Callable[[int, Expr], None] | None) -> None:
+    """Evaluate all statements at the scope; ``fold(number, value)`` takes what a reduction folds."""
+    for number, compute in enumerate(job.computes):
+        value = scope.evaluate(job.values[number])
+        if fold is not None and job.folds[number]:
+            fold(number, value)
+            continue
+        family = job.memory.family(compute.target.array)
+        later = (load for rest in job.values[number + 1 :] for load in windows.loads(rest))
+        scope.store(compute.target, value, any(job.memory.family(x.window.array) == family for x in later))
