@@ -1,0 +1,40 @@
+"""The demo on a small grid, and the command line."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from dcarray.__main__ import main
+
+pytest.importorskip("matplotlib")
+
+
+def test_demo_agrees_and_writes_its_picture(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["demo", "--out", str(tmp_path), "--factor", "1", "--rounds", "1"]) == 0
+    said = capsys.readouterr().out
+    assert "DISAGREE" not in said
+    for expected in ("largest difference", "kernels", "bytes moved", "saved", "x as fast"):
+        assert expected in said
+    assert (tmp_path / "terrain.png").stat().st_size > 10_000
+
+
+def test_terrain_does_not_know_dcarray() -> None:
+    source = Path(sys.modules["dcarray.demo"].__file__ or "").with_name("terrain.py").read_text()
+    assert "import dcarray" not in source
+    assert "from ." not in source
+
+
+def test_info_and_usage() -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "dcarray", "info"], capture_output=True, text=True, check=True
+    )
+    assert "numpy" in done.stdout
+    bad = subprocess.run([sys.executable, "-m", "dcarray", "nonsense"], capture_output=True, text=True)
+    assert bad.returncode == 2
+    assert "demo,info" in bad.stderr
+    with pytest.raises(SystemExit):
+        main(["demo", "--factor", "0"])
