@@ -163,6 +163,7 @@ def complex_op(b: Builder, name: str, args: tuple[Pair, ...], types: tuple[DType
         "negative": lambda: (b.fneg(t, x[0]), b.fneg(t, x[1])),
         "positive": lambda: x,
         "conjugate": lambda: (x[0], b.fneg(t, x[1])),
+        "rint": lambda: (b.intrinsic("rint", t, x[0]), b.intrinsic("rint", t, x[1])),
         "real": lambda: x[0],
         "imag": lambda: x[1],
         "logical_not": lambda: b.inverse(_truth(b, t, x)),

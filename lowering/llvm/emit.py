@@ -222,9 +222,9 @@ class _Phase:
         b.lines.append(f"{end}:")
 
     def note(self, group: str, unroll: int) -> str:
-        """What the vectoriser is told of a loop: that it may, and that its iterations are independent."""
+        """What the vectoriser is told of a loop: that its iterations are independent."""
         self.metadata.append(f"{group} = distinct !{{}}")
-        parts = [f'!{{!"llvm.loop.parallel_accesses", {group}}}', '!{!"llvm.loop.vectorize.enable", i1 true}']
+        parts = [f'!{{!"llvm.loop.parallel_accesses", {group}}}']
         if unroll:
             parts.append(f'!{{!"llvm.loop.interleave.count", i32 {unroll}}}')
         names = []

@@ -197,6 +197,7 @@ def integer(b: Builder, name: str, args: tuple[str, ...], types: tuple[DType, ..
         "isnan": lambda: "false",
         "isinf": lambda: "false",
         "isfinite": lambda: "true",
+        "imag": lambda: "0",
         "negative": lambda: b.op(f"sub {t} 0, {args[0]}"),
         "invert": lambda: b.op(f"xor {t} {args[0]}, -1"),
         "square": lambda: b.op(f"mul {t} {args[0]}, {args[0]}"),
