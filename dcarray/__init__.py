@@ -19,6 +19,8 @@ __version__ = "0.1.0"
 def __getattr__(name: str) -> Any:
     if name == "explain":
         from .explain import explain as value
+    elif name == "injected":
+        from .inject import injected as value
     else:
         from .functions.namespace import lookup
 
@@ -30,7 +32,7 @@ def __getattr__(name: str) -> Any:
 def __dir__() -> list[str]:
     from .functions.namespace import names
 
-    return sorted({*globals(), *names(), "explain"})
+    return sorted({*globals(), *names(), "explain", "injected"})
 
 
-__all__ = ["StrictError", "evaluate", "explain", "info", "ndarray", "options", "report"]  # noqa: F822
+__all__ = ["StrictError", "evaluate", "explain", "info", "injected", "ndarray", "options", "report"]  # noqa: F822

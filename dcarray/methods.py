@@ -303,7 +303,8 @@ class Methods(Handle):
 
     def view(self, *args: Any, **kwargs: Any) -> Any:
         """See `numpy.ndarray.view`."""
-        if not args and not kwargs:
+        # libraries write a.view(type(b)) to keep subclasses
+        if (not args and not kwargs) or (args == (type(self),) and not kwargs):
             return self._view(self.shape, self._window() if self._small is None else ())
         return self._derive(self._settled().view(*args, **kwargs))
 
