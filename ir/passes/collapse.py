@@ -24,15 +24,7 @@ def can_collapse(stmt: Stmt | None) -> Reason | None:
     shape = _domain(stmt)
     if not any(_is_one(extent) for extent in shape):
         return Reason("no axis has length one", ())
-    parts = stmt.body if isinstance(stmt, Nest) else (stmt,)
-    for part in parts:
-        if part.combine is not None and not _same_dtype(part):
-            return Reason("the values that are folded have another dtype than their result", (part.target,))
     return None
-
-
-def _same_dtype(stmt: Compute) -> bool:
-    return stmt.init is None or dtype_of(stmt.init) == dtype_of(stmt.body)
 
 
 def _is_one(extent: Dim) -> bool:

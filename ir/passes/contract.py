@@ -51,6 +51,13 @@ def _operands(stmt: Compute) -> tuple[Load, Load] | None:
     return None
 
 
+def _length(stmt: Compute, axis: int) -> tuple[bool, int, int]:
+    """Sorts domain axes by their length, the unknown ones last, and then by place."""
+    extent = stmt.target.shape[axis]
+    known = isinstance(extent, int)
+    return not known, extent if known else 0, axis
+
+
 def _split(stmt: Compute) -> Axes | Reason:
     operands = _operands(stmt)
     if operands is None:
@@ -67,7 +74,7 @@ def _split(stmt: Compute) -> Axes | Reason:
         return Reason("it sums along several axes", (stmt.target,))
     if not rows or not columns:
         return Reason("it is a product with a vector, which a kernel does as well", (stmt.target,))
-    m, n = rows[-1], columns[-1]
+    m, n = (max(axes, key=lambda axis: _length(stmt, axis)) for axes in (rows, columns))
     batch = tuple(axis for axis in sorted(c) if axis not in (m, n))
     return Axes(batch, m, n, summed[0])
 

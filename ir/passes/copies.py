@@ -11,7 +11,7 @@ from ..effects import Reason
 from ..nodes import Call, Compute, Expr, Gather, Load, Nest, Region, Stmt, Window
 from .base import Log, Pass
 from .flow import Block, Use, each_block
-from .match import same_shape, serve, solve, within
+from .match import fills, serve, solve, within
 
 
 def is_copy(stmt: Stmt | None) -> bool:
@@ -113,16 +113,16 @@ def can_place(block: Block, pos: int, at: int) -> Reason | None:
     temp, final = _source(copy), copy.target
     facts = block.facts
     array = facts.arrays[temp.array]
-    if block.nested or array.role != "temp" or facts.roots[temp.array] in facts.shared:
+    if block.nested or facts.roots[temp.array] in facts.shared:
         return Reason(f"{temp.array} may be used elsewhere", (temp,))
     if not isinstance(maker, Compute | Call) or [w.array for w in block.writes[pos]].count(temp.array) != 1:
         return Reason(f"{temp.array} is made by more than one statement", (temp,))
     if any(w.array == temp.array for w, _ in block.reads[pos]):
         return Reason(f"{temp.array} is made from itself", (temp,))
-    if not same_shape(temp.shape, array.shape) or temp.index != windows.identity(array).index:
+    if serve(temp, windows.identity(array)) is None:
         return Reason(f"only a part of {temp.array} is copied", (temp,))
     (written,) = [w for w in block.writes[pos] if w.array == temp.array]
-    if serve(written, temp) is None:
+    if not fills(written, temp):
         return Reason(f"{temp.array} is not written as a whole", (written,))
     for window in [w for w in block.writes[pos] if w is not written] + [w for w, _ in block.reads[pos]]:
         if facts.overlap(final, window) is not False:
@@ -168,6 +168,8 @@ def _may_reread(block: Block, q: int, window: Window, temp: Window, final: Windo
 
 def _try_place(block: Block, at: int, copy: Compute, log: Log) -> bool:
     temp, final = _source(copy), copy.target
+    if block.facts.roots[temp.array] in block.facts.kept:
+        return False
     makers = [q for q in block.before(temp.array, at) if any(w.array == temp.array for w in block.writes[q])]
     if len(makers) != 1:
         return False

@@ -5,16 +5,22 @@ from __future__ import annotations
 from dataclasses import replace
 
 from ..effects import Reason
-from ..nodes import Nest, Region, Stmt
+from ..nodes import Call, Nest, Region, Stmt
 from .base import Log, Pass
 from .flow import Block, bodies, each_block, reads_of, writes_of
+
+
+#: Calls of these families do nothing but fill their outputs.
+PURE = frozenset({"blas", "lapack", "linalg", "fft", "scan", "sort"})
 
 
 def can_remove(block: Block, pos: int) -> Reason | None:
     """Why the statement at ``pos`` must stay; None if nobody sees what it writes."""
     stmt = block.stmts[pos]
     if stmt is None or bodies(stmt):
-        return Reason("control flow is kept", ())
+        return Reason("control flow is kept")
+    if isinstance(stmt, Call) and (not stmt.writes or stmt.op.partition(".")[0] not in PURE):
+        return Reason(f"{stmt.op} may have other effects")
     for window in block.writes[pos]:
         uses, reason = block.uses(pos, window)
         if reason is not None:

@@ -16,7 +16,7 @@ from .. import dims, windows
 from ..effects import Reason, anywhere
 from ..nodes import Array, Branch, Call, Compute, Gather, Loop, Nest, Region, Stmt, While, Window
 from .exprs import loads_of
-from .match import serve
+from .match import fills, serve
 
 #: How an element is read: through a plain load, at a data-dependent place, as the start of a fold, by a
 #: library call, or somewhere in a loop or a branch.
@@ -222,7 +222,7 @@ class Block:
             for window in self.writes[q]:
                 if facts.overlap(target, window) is False:
                     continue
-                if self._definite(q) and window.array == target.array and serve(window, target) is not None:
+                if self._definite(q) and fills(window, target):
                     return found, None
                 shadows.append(window)
         return found, self._kept(pos, target)

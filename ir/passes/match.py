@@ -88,6 +88,18 @@ def serve(outer: Window, inner: Window) -> tuple[Index, ...] | None:
     return amap
 
 
+def fills(target: Window, inner: Window) -> bool:
+    """Whether a statement that writes ``target``, perhaps a fold, surely writes all of ``inner``."""
+    used = sorted({ix.axis for ix in target.index if ix.axis is not None})
+    if len(used) < len(target.shape):
+        place = {axis: k for k, axis in enumerate(used)}
+        index = tuple(
+            ix if ix.axis is None else Index(ix.offset, ix.stride, place[ix.axis]) for ix in target.index
+        )
+        target = Window(target.array, tuple(target.shape[axis] for axis in used), index)
+    return serve(target, inner) is not None
+
+
 def unused_axes(window: Window) -> tuple[int, ...]:
     """Return the domain axes longer than one along which the window stays on the same element."""
     used = {index.axis for index in window.index if index.axis is not None and not _is_zero(index.stride)}

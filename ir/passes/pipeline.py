@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from .. import dims
 from ..nodes import Region
 from .base import Log, Pass
 from .collapse import COLLAPSE
@@ -43,6 +44,13 @@ def run(
         The same object if nothing changed.
     """
     log = log if log is not None else Log()
+    if not region.guards:
+        return _rounds(region, log, debug, passes)
+    with dims.assuming(region.guards):
+        return _rounds(region, log, debug, passes)
+
+
+def _rounds(region: Region, log: Log, debug: bool, passes: Sequence[Pass]) -> Region:
     if debug:
         _verify(region, "the recorder")
     idle = 0  # how many passes in a row had nothing to do

@@ -17,7 +17,6 @@ from ..nodes import Apply, Branch, Compute, Const, Expr, Load, Loop, Nest, Regio
 from ..ops import OPS, const, const_value
 from .base import Log, Pass
 from .exprs import dtype_of
-from .flow import writes_of
 
 _REAL = "biuf"
 _INVOLUTIONS = {"negative": "iufc", "conjugate": "c", "invert": "biu"}
@@ -174,7 +173,7 @@ def _statement(stmt: Stmt, log: Log) -> tuple[Stmt, ...]:
         if cond is stmt.cond and then is stmt.then and orelse is stmt.orelse:
             return (stmt,)
         return (replace(stmt, cond=cond, then=then, orelse=orelse),)
-    return (stmt,) if writes_of(stmt) else ()
+    return (stmt,)
 
 
 def _never_runs(loop: Loop) -> bool:
