@@ -1,1 +1,20 @@
-"""What each NumPy function means on lazy arrays."""
+"""What NumPy's functions mean on wrapped arrays: one module a topic, and NumPy itself for the rest."""
+
+from __future__ import annotations
+
+from . import (
+    creation,
+    differences,
+    elementwise,
+    fallback,
+    indexing,
+    linalg,
+    manipulation,
+    reductions,
+)
+from .registry import IMPLEMENTATIONS, implements
+
+__all__ = [
+    "IMPLEMENTATIONS", "creation", "differences", "elementwise", "fallback", "implements", "indexing",
+    "linalg", "manipulation", "reductions",
+]  # fmt: skip

@@ -1,0 +1,170 @@
+"""What the topic modules share: operands, views with other axes, fresh results."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.lib.array_utils import normalize_axis_index
+
+from dcarray import trace, window
+from dcarray.array import ndarray, wrap
+from dcarray.handle import large
+
+from .registry import Unserved
+
+__all__ = [
+    "NOTHING", "axis_of", "broadcast", "columns_first", "diagonal_view", "expand", "fresh", "fresh_like",
+    "is_array", "operand", "plain_key", "strides_of",
+]  # fmt: skip
+
+NOTHING: Any = np._NoValue  # NumPy's own "argument not given"
+
+
+def is_array(value: Any) -> bool:
+    """A wrapped or a plain array (no subclass)?"""
+    return type(value) is ndarray or type(value) is np.ndarray
+
+
+def operand(value: Any) -> Any:
+    """``value`` as an array: wrapped ones as they are, plain ones too, sequences and scalars converted.
+
+    A plain array may be changed by its owner later: slice it and hand it to a ufunc, which takes a
+    snapshot, but never wrap it.
+
+    Raises
+    ------
+    Unserved
+        For anything whose meaning as an array is its own affair, such as a subclass.
+    """
+    kind = type(value)
+    if kind is ndarray or kind is np.ndarray:
+        return value
+    if isinstance(value, (bool, int, float, complex, np.generic)):
+        return np.asarray(value)
+    if kind is list or kind is tuple:
+        found = np.asarray(value)
+        if found.dtype != object:
+            return found
+    raise Unserved
+
+
+def axis_of(axis: Any, ndim: int) -> int:
+    """A non-negative axis number; a bad one is left to NumPy to complain about."""
+    try:
+        return int(normalize_axis_index(axis, ndim))
+    except (TypeError, ValueError, IndexError):
+        raise Unserved from None
+
+
+def plain_key(ndim: int, axis: int, key: Any) -> tuple[Any, ...]:
+    """The index that applies ``key`` along one axis."""
+    return (slice(None),) * axis + (key,) + (slice(None),) * (ndim - axis - 1)
+
+
+def expand(x: Any, *axes: int) -> Any:
+    """``x`` with new axes of length 1 at these places of the result, which are in ascending order."""
+    key: list[Any] = [slice(None)] * (x.ndim + len(axes))
+    for axis in axes:
+        key[axis] = None
+    return x[tuple(key)]
+
+
+def fresh(shape: tuple[int, ...], dtype: Any, order: str = "C") -> Any:
+    """A wrapped array whose content is still to be written."""
+    if order == "F" and len(shape) > 1:
+        return trace.empty(shape[::-1], np.dtype(dtype)).transpose()
+    return trace.empty(shape, np.dtype(dtype))
+
+
+def strides_of(x: Any) -> tuple[int, ...]:
+    """The strides in elements, without computing what is pending."""
+    if type(x) is np.ndarray or x._small is not None:
+        plain = x if type(x) is np.ndarray else x._small
+        return tuple(s // plain.itemsize for s in plain.strides)
+    store = x._store
+    steps = _c_strides(store.shape) if store.strides is None else store.strides
+    if x._index is None:
+        return steps  # type: ignore[no-any-return]
+    strides = [0] * x.ndim
+    for (_, stride, axis), step in zip(x._index, steps, strict=True):
+        if axis is not None:
+            strides[axis] += stride * step
+    return tuple(strides)
+
+
+def _c_strides(shape: tuple[int, ...]) -> tuple[int, ...]:
+    strides = []
+    step = 1
+    for n in reversed(shape):
+        strides.append(step)
+        step *= n
+    return tuple(reversed(strides))
+
+
+def columns_first(x: Any) -> bool:
+    """Is the memory in Fortran order, and not in C order too?"""
+    shape, strides = x.shape, strides_of(x)
+    return not _contiguous(shape, strides) and _contiguous(shape[::-1], strides[::-1])
+
+
+def _contiguous(shape: tuple[int, ...], strides: tuple[int, ...]) -> bool:
+    return (
+        all(n == 1 or s == t for n, s, t in zip(shape, strides, _c_strides(shape), strict=True)) or 0 in shape
+    )
+
+
+def fresh_like(x: Any, dtype: Any = None, shape: tuple[int, ...] | None = None, order: str = "K") -> Any:
+    """A wrapped array of ``x``'s shape, dtype and memory order unless told otherwise."""
+    dtype = x.dtype if dtype is None else np.dtype(dtype)
+    shape = x.shape if shape is None else shape
+    if order in "CF" or len(shape) != x.ndim:
+        return fresh(shape, dtype, "F" if order == "F" else "C")
+    strides = strides_of(x)
+    if _contiguous(x.shape, strides):
+        return fresh(shape, dtype)
+    if order == "A" or columns_first(x):
+        return fresh(shape, dtype, "F" if columns_first(x) else "C")
+    # as NumPy: the axes of the new memory in the order of the strides of the old
+    axes = sorted(range(len(shape)), key=lambda k: (-abs(strides[k]), k))
+    back = sorted(range(len(shape)), key=axes.__getitem__)
+    return fresh(tuple(shape[k] for k in axes), dtype).transpose(back)
+
+
+def _view(x: Any, shape: tuple[int, ...], maps: list[tuple[int, int, int | None]], readonly: bool) -> Any:
+    """A view: each old axis is ``start + step * i[new axis]``."""
+    result = large(ndarray, x._store, shape, window.apply(x._window(), maps))
+    result._readonly = readonly or x._readonly
+    return result
+
+
+def broadcast(x: Any, shape: tuple[int, ...]) -> Any:
+    """A read-only view in a shape that ``x`` is known to broadcast to."""
+    if x._small is not None:
+        return wrap(np.broadcast_to(x._small, shape))
+    more = len(shape) - x.ndim
+    maps: list[tuple[int, int, int | None]] = [
+        (0, 1, k + more) if n == shape[k + more] else (0, 0, None) for k, n in enumerate(x.shape)
+    ]
+    return _view(x, shape, maps, True)
+
+
+def diagonal_view(a: Any, offset: int, first: int, second: int, writeable: bool = False) -> Any:
+    """The view of a diagonal of two axes, as the last axis."""
+    if type(a) is np.ndarray or a._small is not None:
+        plain = a if type(a) is np.ndarray else a._small
+        found = plain.diagonal(offset, first, second)
+        found.flags.writeable = writeable and plain.flags.writeable
+        return found if type(a) is np.ndarray else wrap(found)
+    down, right = max(-offset, 0), max(offset, 0)
+    n = max(min(a.shape[first] - down, a.shape[second] - right), 0)
+    rest = [k for k in range(a.ndim) if k not in (first, second)]
+    maps: list[tuple[int, int, int | None]] = []
+    for k in range(a.ndim):
+        if k in (first, second):
+            start = down if k == first else right
+            maps.append((start if n else 0, 1, len(rest)))
+        else:
+            maps.append((0, 1, rest.index(k)))
+    shape = tuple(a.shape[k] for k in rest) + (n,)
+    return _view(a, shape, maps, not writeable)

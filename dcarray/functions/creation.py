@@ -1,0 +1,209 @@
+"""Functions that make arrays from nothing, from shapes, or from other things."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from dcarray.array import ndarray, unwrap, wrap
+from dcarray.config import current
+
+from . import fallback
+from .common import fresh, fresh_like
+from .registry import IMPLEMENTATIONS, Unserved, implements
+
+_FILLED = "biufc"
+
+
+def check_device(device: Any) -> None:
+    """Refuse a device that is not there, in NumPy's words."""
+    if device is not None and device not in ("cpu", current().device):
+        raise ValueError(f'Device not understood. Only "cpu" is allowed, but received: {device}')
+
+
+def _numpy(function: Any, *args: Any, **kwargs: Any) -> Any:
+    return fallback.direct(function, args, kwargs)
+
+
+def _shape(shape: Any) -> tuple[int, ...]:
+    """A shape of plain integers; anything odd is left to NumPy."""
+    if type(shape) is int:
+        shape = (shape,)
+    if type(shape) is not tuple and type(shape) is not list:
+        raise Unserved
+    found = tuple(shape)
+    size = 1
+    for n in found:
+        if type(n) is not int or n < 0:
+            raise Unserved
+        size *= n
+    if size < current().eager_below:
+        raise Unserved
+    return found
+
+
+def _filled(shape: Any, dtype: Any, order: Any, value: Any) -> Any:
+    kind = np.dtype(dtype)
+    if kind.kind not in _FILLED or order not in ("C", "F"):
+        raise Unserved
+    result = fresh(_shape(shape), kind, order)
+    if value is not None:
+        result[...] = value
+    return result
+
+
+def empty(shape: Any, dtype: Any = float, order: Any = "C", *, device: Any = None, like: Any = None) -> Any:
+    """An array of uninitialised memory; see `numpy.empty`."""
+    check_device(device)
+    try:
+        return _filled(shape, dtype, order, None)
+    except Unserved:
+        return _numpy(np.empty, shape, dtype, order)
+
+
+def zeros(shape: Any, dtype: Any = float, order: Any = "C", *, device: Any = None, like: Any = None) -> Any:
+    """An array of zeros; see `numpy.zeros`."""
+    check_device(device)
+    try:
+        return _filled(shape, dtype, order, 0)
+    except Unserved:
+        return _numpy(np.zeros, shape, dtype, order)
+
+
+def ones(shape: Any, dtype: Any = None, order: Any = "C", *, device: Any = None, like: Any = None) -> Any:
+    """An array of ones; see `numpy.ones`."""
+    check_device(device)
+    try:
+        return _filled(shape, dtype, order, 1)
+    except Unserved:
+        return _numpy(np.ones, shape, dtype, order)
+
+
+def full(
+    shape: Any, fill_value: Any, dtype: Any = None, order: Any = "C", *, device: Any = None, like: Any = None
+) -> Any:
+    """An array of one value; see `numpy.full`."""
+    check_device(device)
+    try:
+        if not isinstance(fill_value, (bool, int, float, complex, np.generic)):
+            raise Unserved
+        return _filled(shape, np.asarray(fill_value).dtype if dtype is None else dtype, order, fill_value)
+    except Unserved:
+        return _numpy(np.full, shape, fill_value, dtype, order)
+
+
+def _like(a: Any, dtype: Any, order: Any, shape: Any, device: Any, value: Any) -> Any:
+    check_device(device)
+    if type(a) is not ndarray or order not in ("C", "F", "A", "K"):
+        raise Unserved
+    kind = a.dtype if dtype is None else np.dtype(dtype)
+    if kind.kind not in _FILLED:
+        raise Unserved
+    result = fresh_like(a, kind, _shape(a.shape if shape is None else shape), order)
+    if value is not None:
+        result[...] = value
+    return result
+
+
+@implements(np.empty_like)
+def empty_like(
+    prototype: Any, /, dtype: Any = None, order: Any = "K", subok: bool = True, shape: Any = None, *,
+    device: Any = None,
+) -> Any:  # fmt: skip
+    """An array like another, of uninitialised memory."""
+    return _like(prototype, dtype, order, shape, device, None)
+
+
+@implements(np.zeros_like)
+def zeros_like(
+    a: Any, dtype: Any = None, order: Any = "K", subok: bool = True, shape: Any = None, *, device: Any = None
+) -> Any:
+    """An array like another, of zeros."""
+    return _like(a, dtype, order, shape, device, 0)
+
+
+@implements(np.ones_like)
+def ones_like(
+    a: Any, dtype: Any = None, order: Any = "K", subok: bool = True, shape: Any = None, *, device: Any = None
+) -> Any:
+    """An array like another, of ones."""
+    return _like(a, dtype, order, shape, device, 1)
+
+
+@implements(np.full_like)
+def full_like(
+    a: Any, fill_value: Any, dtype: Any = None, order: Any = "K", subok: bool = True, shape: Any = None, *,
+    device: Any = None,
+) -> Any:  # fmt: skip
+    """An array like another, of one value."""
+    if not isinstance(fill_value, (bool, int, float, complex, np.generic)):
+        raise Unserved
+    return _like(a, dtype, order, shape, device, fill_value)
+
+
+def _converted(function: Any, a: Any, **kwargs: Any) -> Any:
+    """What NumPy makes of ``a`` (of its memory, if wrapped), wrapped; ``a`` itself if that is it."""
+    plain = unwrap(a) if type(a) is ndarray else a
+    result = function(plain, **kwargs)
+    if result is plain:
+        return wrap(a) if type(a) is np.ndarray else a
+    return wrap(result) if type(result) is np.ndarray else result
+
+
+def _same(a: Any, dtype: Any) -> bool:
+    return type(a) is ndarray and (dtype is None or a.dtype == dtype)
+
+
+def asarray(
+    a: Any, dtype: Any = None, order: Any = None, *, device: Any = None, copy: Any = None, like: Any = None
+) -> Any:
+    """``a`` as a wrapped array, which shares the memory of a plain one; see `numpy.asarray`."""
+    check_device(device)
+    if order in (None, "K"):
+        if type(a) is np.ndarray and dtype is None and copy is None:
+            return wrap(a)
+        if copy is not True and _same(a, dtype):
+            return a
+        if type(a) is ndarray and (copy is True or copy is None):
+            return a.astype(a.dtype if dtype is None else dtype, copy=True)
+    return _converted(np.asarray, a, dtype=dtype, order=order, copy=copy)
+
+
+def asanyarray(
+    a: Any, dtype: Any = None, order: Any = None, *, device: Any = None, copy: Any = None, like: Any = None
+) -> Any:
+    """As `asarray`; a subclass of NumPy's array passes through as it is."""
+    if isinstance(a, np.ndarray) and type(a) is not np.ndarray:
+        check_device(device)
+        return np.asanyarray(a, dtype, order, copy=copy)
+    return asarray(a, dtype, order, device=device, copy=copy)
+
+
+def array(
+    object: Any, dtype: Any = None, *, copy: Any = True, order: Any = "K", subok: bool = False,
+    ndmin: int = 0, like: Any = None, **more: Any,
+) -> Any:  # fmt: skip
+    """A wrapped array, a copy unless told otherwise; see `numpy.array`."""
+    if order in (None, "K") and not more and type(object) is ndarray and ndmin <= object.ndim:
+        return asarray(object, dtype, copy=copy)
+    return _converted(np.array, object, dtype=dtype, copy=copy, order=order, subok=subok, ndmin=ndmin, **more)
+
+
+def ascontiguousarray(a: Any, dtype: Any = None, *, like: Any = None) -> Any:
+    """``a`` in C order, with one axis at least."""
+    if _same(a, dtype) and a.ndim and a.flags.c_contiguous:
+        return a
+    return _converted(np.ascontiguousarray, a, dtype=dtype)
+
+
+def asfortranarray(a: Any, dtype: Any = None, *, like: Any = None) -> Any:
+    """``a`` in Fortran order."""
+    if _same(a, dtype) and a.flags.f_contiguous:
+        return a
+    return _converted(np.asfortranarray, a, dtype=dtype)
+
+
+# NumPy calls these for `like=` one of our arrays, without the argument.
+for _function in (empty, zeros, ones, full, asarray, asanyarray, array, ascontiguousarray, asfortranarray):
+    IMPLEMENTATIONS[getattr(np, _function.__name__)] = _function

@@ -1,0 +1,294 @@
+"""Functions of one element at a time that are no ufuncs."""
+
+from __future__ import annotations
+
+import builtins
+from typing import Any
+
+import numpy as np
+
+from dcarray import trace
+from dcarray.array import ndarray
+
+from .common import NOTHING, fresh_like, is_array, operand
+from .registry import Unserved, implements
+
+_PYTHON = (bool, int, float, complex)
+
+
+@implements(np.where, composite=False)
+def where(condition: Any, x: Any = NOTHING, y: Any = NOTHING, /) -> Any:
+    """Choose between ``x`` and ``y``; with the condition alone, its non-zero positions."""
+    if x is NOTHING or y is NOTHING:
+        raise Unserved
+    values = [v if is_array(v) or type(v) in _PYTHON else operand(v) for v in (condition, x, y)]
+    if all(v.ndim == 0 for v in values if is_array(v)):
+        raise Unserved  # NumPy's answer is a 0-d array, not a scalar
+    return trace.elementwise("where", tuple(values))
+
+
+def _bounds(a: Any, low: Any, high: Any) -> tuple[Any, Any]:
+    """Python integers beyond the range of an integer array are no bounds at all."""
+    if a.dtype.kind in "iu":
+        limits = np.iinfo(a.dtype)
+        if type(low) is int and low <= limits.min:
+            low = None
+        if type(high) is int and high >= limits.max:
+            high = None
+    return low, high
+
+
+@implements(np.clip)
+def clip(a: Any, a_min: Any = NOTHING, a_max: Any = NOTHING, out: Any = None, **kwargs: Any) -> Any:
+    """Limit values to an interval."""
+    low, high = kwargs.pop("min", NOTHING), kwargs.pop("max", NOTHING)
+    if (low is not NOTHING or high is not NOTHING) and not (a_min is NOTHING and a_max is NOTHING):
+        raise Unserved
+    if a_min is NOTHING and a_max is NOTHING:
+        low, high = (None if v is NOTHING else v for v in (low, high))
+    elif a_min is NOTHING or a_max is NOTHING:
+        raise Unserved
+    else:
+        low, high = a_min, a_max
+    if kwargs or type(a) is not ndarray:
+        raise Unserved
+    low, high = _bounds(a, low, high)
+    if low is None and high is None:
+        return np.positive(a, out=out)
+    if low is None:
+        return np.minimum(a, high, out=out)
+    if high is None:
+        return np.maximum(a, low, out=out)
+    low, high = (v if type(v) in _PYTHON else operand(v) for v in (low, high))
+    dtype = np.result_type(*(v.dtype if is_array(v) else v for v in (a, low, high)))
+    if dtype.kind not in "iuf":
+        raise Unserved
+    if out is not None and not (type(out) is ndarray and np.can_cast(dtype, out.dtype, "same_kind")):
+        raise Unserved
+    a, low, high = (v.astype(dtype, copy=False) if is_array(v) else v for v in (a, low, high))
+    if dtype.kind != "f":
+        return np.minimum(np.maximum(a, low), high, out=out)
+    # unlike maximum and minimum, equal values (zeros of either sign) give the bound; NaNs stay
+    x = trace.elementwise("where", ((a > low) | (a != a), a, low))
+    x = trace.elementwise("where", ((x < high) | (x != x), x, high))
+    if out is None:
+        return x
+    if out.shape != x.shape:
+        raise Unserved
+    out[...] = x
+    return out
+
+
+@implements(np.real, composite=False)
+def real(val: Any) -> Any:
+    """The real part, a view of a complex array."""
+    return val.real
+
+
+@implements(np.imag, composite=False)
+def imag(val: Any) -> Any:
+    """The imaginary part, a view of a complex array."""
+    return val.imag
+
+
+@implements(np.angle)
+def angle(z: Any, deg: bool = False) -> Any:
+    """The argument of a complex number."""
+    z = operand(z)
+    complex_ = z.dtype.kind == "c"
+    a = np.arctan2(z.imag, z.real) if complex_ else np.arctan2(0, z)
+    if deg:
+        a *= 180 / np.pi
+    return a
+
+
+@implements(np.sinc)
+def sinc(x: Any) -> Any:
+    """``sin(pi x) / (pi x)``."""
+    x = operand(x)
+    if x.dtype.kind not in "fiub":
+        raise Unserved
+    x = np.pi * x
+    y = trace.elementwise("where", (x != 0, x, np.finfo(x.dtype).eps))
+    return np.sin(y) / y
+
+
+@implements(np.fix, composite=False)
+def fix(x: Any, out: Any = None) -> Any:
+    """Round towards zero."""
+    if operand(x).dtype.kind != "f":
+        raise Unserved
+    return np.trunc(x, out=out)
+
+
+@implements(np.isposinf)
+def isposinf(x: Any, out: Any = None) -> Any:
+    """Where an element is positive infinity."""
+    if operand(x).dtype.kind not in "fiu":
+        raise Unserved
+    return np.logical_and(np.isinf(x), ~np.signbit(x), out)
+
+
+@implements(np.isneginf)
+def isneginf(x: Any, out: Any = None) -> Any:
+    """Where an element is negative infinity."""
+    if operand(x).dtype.kind not in "fiu":
+        raise Unserved
+    return np.logical_and(np.isinf(x), np.signbit(x), out)
+
+
+@implements(np.iscomplexobj, composite=False)
+def iscomplexobj(x: Any) -> bool:
+    """Has the array a complex dtype?"""
+    return bool(x.dtype.kind == "c")
+
+
+@implements(np.isrealobj, composite=False)
+def isrealobj(x: Any) -> bool:
+    """Has the array a dtype that is not complex?"""
+    return bool(x.dtype.kind != "c")
+
+
+def _round(a: Any, decimals: Any, out: Any) -> Any:
+    if type(a) is not ndarray or type(decimals) is not int or not (out is None or type(out) is ndarray):
+        raise Unserved
+    kind = a.dtype.kind
+    if kind == "f" and decimals == 0:
+        return np.rint(a, out=out)
+    if kind in "iu" and decimals >= 0 and out is None:
+        return a.copy()
+    raise Unserved
+
+
+@implements(np.round)
+def round(a: Any, decimals: Any = 0, out: Any = None) -> Any:
+    """Round to the given number of decimals."""
+    return _round(a, decimals, out)
+
+
+@implements(np.around)
+def around(a: Any, decimals: Any = 0, out: Any = None) -> Any:
+    """Round to the given number of decimals."""
+    return _round(a, decimals, out)
+
+
+def _inexact(y: Any) -> Any:
+    if is_array(y):
+        return y.astype(np.result_type(y.dtype, 1.0), copy=False)
+    return float(y) if isinstance(y, int) else y
+
+
+@implements(np.isclose)
+def isclose(a: Any, b: Any, rtol: Any = 1e-05, atol: Any = 1e-08, equal_nan: bool = False) -> Any:
+    """Where two arrays agree within a tolerance."""
+    x, y = (v if isinstance(v, _PYTHON) else operand(v) for v in (a, b))
+    if not all(type(t) in _PYTHON and np.isfinite(t) for t in (rtol, atol)):
+        raise Unserved
+    if any(is_array(v) and v.dtype.kind not in "biufc" for v in (x, y)):
+        raise Unserved
+    y = _inexact(y)
+    with np.errstate(invalid="ignore"):
+        result = np.less_equal(abs(x - y), atol + rtol * abs(y)) & np.isfinite(y) | (x == y)
+        if equal_nan:
+            result |= np.isnan(x) & np.isnan(y)
+    return result
+
+
+@implements(np.allclose)
+def allclose(a: Any, b: Any, rtol: Any = 1e-05, atol: Any = 1e-08, equal_nan: bool = False) -> bool:
+    """Do two arrays agree within a tolerance, everywhere?"""
+    return builtins.bool(np.all(isclose(a, b, rtol, atol, equal_nan)))
+
+
+@implements(np.array_equal)
+def array_equal(a1: Any, a2: Any, equal_nan: bool = False) -> bool:
+    """Have two arrays the same shape and elements?"""
+    a1, a2 = operand(a1), operand(a2)
+    if a1.shape != a2.shape:
+        return False
+    if equal_nan and a1.dtype.kind in "fc" and a2.dtype.kind in "fc":
+        same = (a1 == a2) | (np.isnan(a1) & np.isnan(a2))
+        return builtins.bool(np.all(same))
+    if equal_nan and (a1.dtype.kind not in "biufc" or a2.dtype.kind not in "biufc"):
+        raise Unserved
+    return builtins.bool(np.all(np.equal(a1, a2)))
+
+
+@implements(np.nan_to_num)
+def nan_to_num(x: Any, copy: bool = True, nan: Any = 0.0, posinf: Any = None, neginf: Any = None) -> Any:
+    """Replace NaN and infinities by numbers."""
+    limits = (nan, posinf, neginf)
+    if type(x) is not ndarray or x.dtype.kind not in "biuf" or x.ndim == 0:
+        raise Unserved
+    if any(v is not None and type(v) not in (int, float) for v in limits):
+        raise Unserved
+    if x.dtype.kind != "f":
+        return x.copy() if copy else x
+    info = np.finfo(x.dtype)
+    posinf = info.max if posinf is None else posinf
+    neginf = info.min if neginf is None else neginf
+    with np.errstate(over="ignore"):
+        none, high, low = (x.dtype.type(v) for v in (nan, posinf, neginf))
+    y = trace.elementwise("where", (np.isnan(x), none, x))
+    y = trace.elementwise("where", (x == np.inf, high, y))
+    y = trace.elementwise("where", (x == -np.inf, low, y))
+    if copy:
+        return y
+    x[...] = y
+    return x
+
+
+@implements(np.select)
+def select(condlist: Any, choicelist: Any, default: Any = 0) -> Any:
+    """The choice of the first condition that holds, element by element."""
+    if len(condlist) != len(choicelist) or not len(condlist):
+        raise Unserved
+    conditions = [operand(c) for c in condlist]
+    choices = [c if type(c) in (int, float, complex) else operand(c) for c in (*choicelist, default)]
+    if any(c.dtype != np.bool_ for c in conditions):
+        raise Unserved
+    try:
+        dtype = np.result_type(*(c.dtype if is_array(c) else c for c in choices))
+        shape = np.broadcast_shapes(
+            *(c.shape for c in conditions), *(c.shape for c in choices if is_array(c))
+        )
+    except (TypeError, ValueError):
+        raise Unserved from None
+    if dtype.kind not in "biufc" or not shape:
+        raise Unserved
+    result = trace.empty(shape, dtype)
+    result[...] = choices[-1]
+    for condition, choice in zip(conditions[::-1], choices[-2::-1], strict=True):
+        choice = choice.astype(dtype, copy=False) if is_array(choice) else choice
+        result = trace.elementwise("where", (condition, choice, result))
+    return result
+
+
+@implements(np.copyto, composite=False)
+def copyto(dst: Any, src: Any, casting: Any = "same_kind", where: Any = True) -> None:
+    """Copy values into an array, where a mask allows."""
+    if type(dst) is not ndarray or where is not True:
+        raise Unserved
+    source = src if type(src) in _PYTHON else operand(src)
+    # NumPy's rules and errors for the casting, on one element
+    one = np.ones((), source.dtype) if is_array(source) else source
+    np.copyto(np.empty((), dst.dtype), one, casting=casting)
+    dst[...] = source
+
+
+@implements("astype")
+def astype(x: Any, dtype: Any, /, *, copy: bool = True, device: Any = None) -> Any:
+    """Convert to another dtype."""
+    if type(x) is not ndarray or device not in (None, "cpu"):
+        raise Unserved
+    return x.astype(dtype, copy=copy)
+
+
+@implements(np.copy, composite=False)
+def copy(a: Any, order: Any = "K", subok: bool = False) -> Any:
+    """A copy in fresh memory."""
+    if type(a) is not ndarray or a.ndim == 0 or order not in ("C", "F", "A", "K"):
+        raise Unserved
+    result = fresh_like(a, order=order)
+    result[...] = a
+    return result

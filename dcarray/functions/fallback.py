@@ -1,0 +1,145 @@
+"""Any NumPy function on wrapped arrays: run NumPy on their memory, wrap what comes back, and say so."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from dcarray.array import ndarray, unwrap, wrap
+from dcarray.config import current
+from dcarray.errors import StrictError
+from dcarray.report import note, user_line
+from dcarray.store import COMPILED
+
+from .served import served_by_numpy
+
+__all__ = ["call", "direct", "name_of", "wrapped"]
+
+Function = Callable[..., Any]
+
+
+def name_of(function: Function) -> str:
+    """The name that a user would write, such as ``numpy.linalg.svd``."""
+    module = getattr(function, "__module__", None) or "numpy"
+    return f"{module}.{getattr(function, '__name__', str(function))}"
+
+
+class _Boundary:
+    """The way of arguments into NumPy and of results back, for one call."""
+
+    __slots__ = ("bytes", "foreign", "given")
+
+    def __init__(self) -> None:
+        self.bytes = 0
+        self.foreign: np.dtype[Any] | None = None  # a dtype met that does not compile
+        self.given: dict[int, tuple[Any, ndarray]] = {}
+
+    def into(self, value: Any) -> Any:
+        """``value`` with every wrapped array replaced by its memory."""
+        kind = type(value)
+        if kind is ndarray:
+            plain = unwrap(value)
+            self.given[id(plain)] = (plain, value)
+            self.bytes += plain.nbytes
+            if plain.dtype.char not in COMPILED:
+                self.foreign = plain.dtype
+            return plain
+        if kind is tuple or kind is list:
+            return kind([self.into(v) for v in value])
+        if kind is dict:
+            return {k: self.into(v) for k, v in value.items()}
+        if isinstance(value, tuple) and hasattr(value, "_fields"):
+            return type(value)(*(self.into(v) for v in value))
+        return value
+
+    def back(self, value: Any) -> Any:
+        """``value`` with every plain array wrapped; an array that was passed in comes back as itself."""
+        kind = type(value)
+        if kind is np.ndarray:
+            known = self.given.get(id(value))
+            if known is not None:
+                return known[1]
+            self.bytes += value.nbytes
+            return wrap(value)
+        if kind is tuple or kind is list:
+            return kind([self.back(v) for v in value])
+        if kind is dict:
+            return {k: self.back(v) for k, v in value.items()}
+        if isinstance(value, tuple) and hasattr(value, "_fields"):
+            return type(value)(*(self.back(v) for v in value))
+        return value
+
+
+def _run(function: Function, args: tuple[Any, ...], kwargs: dict[str, Any], quiet: bool, tried: bool) -> Any:
+    way = _Boundary()
+    plain = [way.into(a) for a in args]
+    named = {k: way.into(v) for k, v in kwargs.items()} if kwargs else kwargs
+    if quiet and way.foreign is None:
+        return way.back(function(*plain, **named))
+    where = user_line(3)
+    name = name_of(function)
+    if way.foreign is not None:
+        name += f" of {way.foreign}"
+    served = served_by_numpy(function)
+    if current().strict and not served:
+        if tried:
+            function(*plain, **named)  # a bad call is answered by NumPy's own error
+        raise StrictError(f"{name} has no lowering and strict is on ({where[0]}:{where[1]})")
+    result = way.back(function(*plain, **named))
+    note(name, way.bytes, "numpy" if served else "fallback", where)
+    return result
+
+
+def direct(function: Function, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """Run ``function`` in NumPy because that is the best way, as for small arrays.
+
+    Only a dtype that does not compile is reported.
+
+    Parameters
+    ----------
+    function : callable
+        A function of NumPy.
+    args, kwargs
+        Its arguments; wrapped arrays may stand in sequences and dictionaries, at any depth.
+
+    Returns
+    -------
+    object
+        The result with plain arrays wrapped; views of an argument's memory stay views of it.
+    """
+    return _run(function, args, kwargs, True, False)
+
+
+def call(function: Function, args: tuple[Any, ...], kwargs: dict[str, Any], tried: bool = False) -> Any:
+    """Run ``function`` in NumPy and leave a line in the report.
+
+    Parameters
+    ----------
+    function : callable
+        A function of NumPy.
+    args, kwargs
+        Its arguments; wrapped arrays may stand in sequences and dictionaries, at any depth.
+    tried : bool
+        There is an implementation, which did not serve this call; the call may be a bad one.
+
+    Returns
+    -------
+    object
+        As `direct`.
+
+    Raises
+    ------
+    StrictError
+        If ``strict`` is on and a lowering is missing.
+    """
+    return _run(function, args, kwargs, False, tried)
+
+
+def wrapped(value: Any) -> Any:
+    """A result of NumPy with plain arrays wrapped, in tuples, lists and dictionaries too."""
+    kind = type(value)
+    if kind is ndarray:
+        return value
+    return _Boundary().back(value)

@@ -1,0 +1,359 @@
+"""Sums, extrema, means and what is made of them."""
+
+from __future__ import annotations
+
+import builtins
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.lib.array_utils import normalize_axis_tuple
+
+from dcarray import trace
+from dcarray.array import ndarray
+
+from .common import NOTHING, is_array, operand
+from .registry import Unserved, implements
+
+
+def _given(**kwargs: Any) -> dict[str, Any]:
+    return {name: value for name, value in kwargs.items() if value is not NOTHING}
+
+
+def _plain_reduction(ufunc: np.ufunc, doc: str) -> Callable[..., Any]:
+    def body(
+        a: Any, axis: Any = None, dtype: Any = None, out: Any = None, keepdims: Any = NOTHING,
+        initial: Any = NOTHING, where: Any = NOTHING,
+    ) -> Any:  # fmt: skip
+        return ufunc.reduce(a, axis, dtype, out, **_given(keepdims=keepdims, initial=initial, where=where))
+
+    body.__doc__ = doc
+    return body
+
+
+def _extremum(ufunc: np.ufunc, doc: str) -> Callable[..., Any]:
+    def body(
+        a: Any, axis: Any = None, out: Any = None, keepdims: Any = NOTHING, initial: Any = NOTHING,
+        where: Any = NOTHING,
+    ) -> Any:  # fmt: skip
+        return ufunc.reduce(a, axis, None, out, **_given(keepdims=keepdims, initial=initial, where=where))
+
+    body.__doc__ = doc
+    return body
+
+
+def _logical(ufunc: np.ufunc, doc: str) -> Callable[..., Any]:
+    def body(
+        a: Any, axis: Any = None, out: Any = None, keepdims: Any = NOTHING, *, where: Any = NOTHING
+    ) -> Any:
+        if type(a) is not ndarray:
+            raise Unserved
+        return ufunc.reduce(a, axis, None, out, **_given(keepdims=keepdims, where=where))
+
+    body.__doc__ = doc
+    return body
+
+
+sum = implements(np.sum, composite=False)(_plain_reduction(np.add, "Sum of elements."))
+prod = implements(np.prod, composite=False)(_plain_reduction(np.multiply, "Product of elements."))
+max = implements(np.max, composite=False)(_extremum(np.maximum, "The largest element; NaN if there is one."))
+min = implements(np.min, composite=False)(_extremum(np.minimum, "The smallest element; NaN if there is one."))
+amax = implements(np.amax, composite=False)(_extremum(np.maximum, "As `max`."))
+amin = implements(np.amin, composite=False)(_extremum(np.minimum, "As `min`."))
+any = implements(np.any, composite=False)(_logical(np.logical_or, "Is some element true?"))
+all = implements(np.all, composite=False)(_logical(np.logical_and, "Is every element true?"))
+
+
+@implements(np.count_nonzero)
+def count_nonzero(a: Any, axis: Any = None, *, keepdims: bool = False) -> Any:
+    """The number of elements that are not zero."""
+    if type(a) is not ndarray or a.dtype.kind not in "biufc":
+        raise Unserved
+    flags = a if a.dtype == np.bool_ else np.not_equal(a, 0)
+    count = np.add.reduce(flags, axis, np.intp, keepdims=keepdims)
+    if axis is None and not keepdims:
+        return type(np.count_nonzero(np.empty(0)))(count)
+    return count
+
+
+def _axes(axis: Any, ndim: int) -> tuple[int, ...]:
+    try:
+        return tuple(range(ndim)) if axis is None else normalize_axis_tuple(axis, ndim)
+    except (TypeError, ValueError, IndexError):
+        raise Unserved from None
+
+
+def _items(a: Any, axis: Any) -> np.intp:
+    count = 1
+    for k in _axes(axis, a.ndim):
+        count *= a.shape[k]
+    return np.intp(count)
+
+
+def _divide(total: Any, count: Any) -> Any:
+    """``total / count`` in the dtype of ``total``, which is fresh (or the caller's ``out``)."""
+    if is_array(total):
+        return np.true_divide(total, count, out=total, casting="unsafe")
+    return total.dtype.type(total / count)
+
+
+def _wide(a: Any, dtype: Any) -> Any:
+    return np.dtype("f8") if dtype is None and a.dtype.kind in "iub" else dtype
+
+
+def _checked(a: Any, where: Any) -> None:
+    if type(a) is not ndarray or a.dtype.kind not in "biufc":
+        raise Unserved
+    if not (where is NOTHING or where is True):
+        raise Unserved
+
+
+@implements(np.mean)
+def mean(
+    a: Any,
+    axis: Any = None,
+    dtype: Any = None,
+    out: Any = None,
+    keepdims: Any = NOTHING,
+    *,
+    where: Any = NOTHING,
+) -> Any:
+    """The arithmetic mean."""
+    _checked(a, where)
+    count = _items(a, axis)
+    if count == 0:
+        raise Unserved  # NumPy warns
+    half = dtype is None and a.dtype == np.float16
+    total = np.add.reduce(
+        a, axis, np.dtype("f4") if half else _wide(a, dtype), out, **_given(keepdims=keepdims)
+    )
+    if not half:
+        return _divide(total, count)
+    if is_array(total):
+        result = _divide(total, count)
+        return result if out is not None else result.astype(np.float16)
+    return np.float16(total / count)
+
+
+def _squares(a: Any, center: Any) -> Any:
+    x = np.subtract(a, center)
+    if x.dtype.kind == "c":
+        return np.square(x.real) + np.square(x.imag)
+    return np.square(x)
+
+
+@implements(np.var)
+def var(
+    a: Any, axis: Any = None, dtype: Any = None, out: Any = None, ddof: Any = 0, keepdims: Any = NOTHING, *,
+    where: Any = NOTHING, mean: Any = NOTHING, correction: Any = NOTHING,
+) -> Any:  # fmt: skip
+    """The variance."""
+    _checked(a, where)
+    if correction is not NOTHING:
+        if ddof != 0:
+            raise Unserved
+        ddof = correction
+    count = _items(a, axis)
+    if not isinstance(ddof, (int, float)) or ddof >= count or a.dtype == np.float16 or a.dtype == np.bool_:
+        raise Unserved
+    dtype = _wide(a, dtype)
+    if mean is NOTHING:
+        mean = _divide(np.add.reduce(a, axis, dtype, keepdims=True), count)
+    total = np.add.reduce(_squares(a, mean), axis, dtype, out, **_given(keepdims=keepdims))
+    return _divide(total, np.maximum(count - ddof, 0))
+
+
+@implements(np.std)
+def std(
+    a: Any, axis: Any = None, dtype: Any = None, out: Any = None, ddof: Any = 0, keepdims: Any = NOTHING, *,
+    where: Any = NOTHING, mean: Any = NOTHING, correction: Any = NOTHING,
+) -> Any:  # fmt: skip
+    """The standard deviation."""
+    _checked(a, where)
+    if a.dtype == np.float16 or a.dtype == np.bool_ or not isinstance(ddof, (int, float)):
+        raise Unserved
+    if ddof >= _items(a, axis) or (correction is not NOTHING and correction >= _items(a, axis)):
+        raise Unserved
+    result = var(a, axis, dtype, out, ddof, keepdims, where=where, **_given(mean=mean, correction=correction))
+    if is_array(result):
+        return np.sqrt(result, out=result)
+    return result.dtype.type(np.sqrt(result))
+
+
+@implements(np.ptp)
+def ptp(a: Any, axis: Any = None, out: Any = None, keepdims: Any = NOTHING) -> Any:
+    """The largest element minus the smallest."""
+    given = _given(keepdims=keepdims)
+    high = np.maximum.reduce(a, axis, None, out, **given)
+    return np.subtract(high, np.minimum.reduce(a, axis, None, None, **given), out)
+
+
+@implements(np.average)
+def average(
+    a: Any, axis: Any = None, weights: Any = None, returned: bool = False, *, keepdims: Any = NOTHING
+) -> Any:
+    """The weighted mean."""
+    if returned:
+        raise Unserved
+    a = operand(a)
+    given = _given(keepdims=keepdims)
+    if weights is None:
+        return np.mean(a, axis, **given)
+    w = operand(weights)
+    if w.shape != a.shape:
+        if type(axis) is not int or w.ndim != 1 or not -a.ndim <= axis < a.ndim:
+            raise Unserved
+        axis %= a.ndim
+        if w.shape[0] != a.shape[axis]:
+            raise Unserved
+        w = w.reshape((-1,) + (1,) * (a.ndim - axis - 1))
+        w = np.broadcast_to(w, a.shape[:axis] + w.shape) if given else w
+    if a.dtype.kind not in "biufc" or w.dtype.kind not in "biufc" or (w.shape != a.shape and given):
+        raise Unserved
+    dtype = np.result_type(a.dtype, w.dtype, *(["f8"] if a.dtype.kind in "iub" else []))
+    if w.shape == a.shape:
+        scale = np.add.reduce(w, axis, dtype, **given)
+    else:
+        scale = np.add.reduce(w, None, dtype)
+    if np.any(scale == 0.0):
+        raise ZeroDivisionError("Weights sum to zero, can't be normalized")
+    return np.add.reduce(np.multiply(a, w, dtype=dtype), axis, **given) / scale
+
+
+def _without_nan(a: Any, value: float) -> tuple[Any, Any]:
+    """``a`` with its NaNs replaced, and where they were (None: the dtype knows no NaN)."""
+    if type(a) is not ndarray or a.dtype.kind not in "biufc":
+        raise Unserved
+    if a.dtype.kind not in "fc":
+        return a, None
+    mask = np.isnan(a)
+    return trace.elementwise("where", (mask, a.dtype.type(value), a)), mask
+
+
+@implements(np.nansum)
+def nansum(
+    a: Any, axis: Any = None, dtype: Any = None, out: Any = None, keepdims: Any = NOTHING,
+    initial: Any = NOTHING, where: Any = NOTHING,
+) -> Any:  # fmt: skip
+    """The sum, NaNs taken for zero."""
+    a, _ = _without_nan(a, 0)
+    return np.add.reduce(a, axis, dtype, out, **_given(keepdims=keepdims, initial=initial, where=where))
+
+
+@implements(np.nanprod)
+def nanprod(
+    a: Any, axis: Any = None, dtype: Any = None, out: Any = None, keepdims: Any = NOTHING,
+    initial: Any = NOTHING, where: Any = NOTHING,
+) -> Any:  # fmt: skip
+    """The product, NaNs taken for one."""
+    a, _ = _without_nan(a, 1)
+    return np.multiply.reduce(a, axis, dtype, out, **_given(keepdims=keepdims, initial=initial, where=where))
+
+
+def _nan_extremum(ufunc: np.ufunc, doc: str) -> Callable[..., Any]:
+    def body(
+        a: Any, axis: Any = None, out: Any = None, keepdims: Any = NOTHING, initial: Any = NOTHING,
+        where: Any = NOTHING,
+    ) -> Any:  # fmt: skip
+        if type(a) is not ndarray or a.dtype.kind not in "biufc":
+            raise Unserved
+        given = _given(keepdims=keepdims, initial=initial, where=where)
+        result = ufunc.reduce(a, axis, None, out, **given)
+        if a.dtype.kind in "fc" and np.any(np.isnan(result)):
+            warnings.warn("All-NaN slice encountered", RuntimeWarning, stacklevel=4)
+        return result
+
+    body.__doc__ = doc
+    return body
+
+
+nanmax = implements(np.nanmax)(_nan_extremum(np.fmax, "The largest element, NaNs left out."))
+nanmin = implements(np.nanmin)(_nan_extremum(np.fmin, "The smallest element, NaNs left out."))
+
+
+def _ratio(total: Any, count: Any) -> Any:
+    with np.errstate(invalid="ignore", divide="ignore"):
+        return _divide(total, count)
+
+
+@implements(np.nanmean)
+def nanmean(
+    a: Any,
+    axis: Any = None,
+    dtype: Any = None,
+    out: Any = None,
+    keepdims: Any = NOTHING,
+    *,
+    where: Any = NOTHING,
+) -> Any:
+    """The mean, NaNs left out."""
+    _checked(a, where)
+    if a.dtype.kind not in "fc" or a.dtype == np.float16 or dtype is not None or out is not None:
+        raise Unserved
+    given = _given(keepdims=keepdims)
+    values, mask = _without_nan(a, 0)
+    count = np.add.reduce(~mask, axis, np.intp, **given)
+    total = np.add.reduce(values, axis, **given)
+    result = _ratio(total, count)
+    if np.any(count == 0):
+        warnings.warn("Mean of empty slice", RuntimeWarning, stacklevel=3)
+    return result
+
+
+def _nanvar(a: Any, axis: Any, ddof: Any, keepdims: Any) -> Any:
+    if not isinstance(ddof, (int, float)):
+        raise Unserved
+    values, mask = _without_nan(a, 0)
+    count = np.add.reduce(~mask, axis, np.intp, keepdims=True)
+    center = _ratio(np.add.reduce(values, axis, keepdims=True), count)
+    squares = trace.elementwise("where", (mask, a.dtype.type(0), np.square(np.subtract(values, center))))
+    keep = builtins.bool(keepdims is not NOTHING and keepdims)
+    total = np.add.reduce(squares, axis, keepdims=keep)
+    free = (count if keep else np.add.reduce(~mask, axis, np.intp)) - ddof
+    result = _ratio(total, free)
+    bad = free <= 0
+    if np.any(bad):
+        warnings.warn("Degrees of freedom <= 0 for slice.", RuntimeWarning, stacklevel=4)
+        nan = a.dtype.type(np.nan)
+        result = trace.elementwise("where", (bad, nan, result)) if is_array(result) else nan
+    return result
+
+
+@implements(np.nanvar)
+def nanvar(
+    a: Any, axis: Any = None, dtype: Any = None, out: Any = None, ddof: Any = 0, keepdims: Any = NOTHING, *,
+    where: Any = NOTHING, mean: Any = NOTHING, correction: Any = NOTHING,
+) -> Any:  # fmt: skip
+    """The variance, NaNs left out."""
+    _checked(a, where)
+    if dtype is not None or out is not None or mean is not NOTHING or correction is not NOTHING:
+        raise Unserved
+    if a.dtype.kind != "f" or a.dtype == np.float16:
+        raise Unserved
+    return _nanvar(a, axis, ddof, keepdims)
+
+
+@implements(np.nanstd)
+def nanstd(
+    a: Any, axis: Any = None, dtype: Any = None, out: Any = None, ddof: Any = 0, keepdims: Any = NOTHING, *,
+    where: Any = NOTHING, mean: Any = NOTHING, correction: Any = NOTHING,
+) -> Any:  # fmt: skip
+    """The standard deviation, NaNs left out."""
+    _checked(a, where)
+    if dtype is not None or out is not None or mean is not NOTHING or correction is not NOTHING:
+        raise Unserved
+    if a.dtype.kind != "f" or a.dtype == np.float16:
+        raise Unserved
+    result = _nanvar(a, axis, ddof, keepdims)
+    return np.sqrt(result, out=result) if is_array(result) else result.dtype.type(np.sqrt(result))
+
+
+@implements(np.trace)
+def trace_(
+    a: Any, offset: Any = 0, axis1: Any = 0, axis2: Any = 1, dtype: Any = None, out: Any = None
+) -> Any:
+    """The sum of a diagonal."""
+    if type(a) is not ndarray or a.ndim < 2:
+        raise Unserved
+    return np.add.reduce(np.diagonal(a, offset, axis1, axis2), -1, dtype, out)

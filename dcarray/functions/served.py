@@ -1,0 +1,54 @@
+"""The functions for which NumPy's own routine is the implementation we mean to use.
+
+Nothing is missing there, so the report lists such calls apart and ``strict`` lets them pass.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+__all__ = ["served_by_numpy"]
+
+_SORTING = """
+sort argsort partition argpartition lexsort sort_complex searchsorted digitize bincount histogram
+histogram2d histogramdd histogram_bin_edges median percentile quantile nanmedian nanpercentile
+nanquantile argmax argmin nanargmax nanargmin
+"""
+_SETS = """
+unique unique_all unique_counts unique_inverse unique_values intersect1d setdiff1d setxor1d union1d isin
+"""
+_SCANS = " cumsum cumprod nancumsum nancumprod cumulative_sum cumulative_prod "
+_INDEXING = """
+nonzero flatnonzero argwhere where extract compress choose take take_along_axis put put_along_axis place
+putmask copyto fill_diagonal delete insert append resize repeat unravel_index ravel_multi_index
+tril_indices_from triu_indices_from diag_indices_from ix_ trim_zeros block piecewise apply_along_axis
+apply_over_axes
+"""
+_PRODUCTS = " dot inner vdot tensordot einsum einsum_path kron matmul corrcoef cov convolve correlate vander "
+_POLYNOMIALS = " polyfit roots poly polyval polyadd polysub polymul polydiv polyder polyint interp unwrap i0 "
+_QUESTIONS = """
+shares_memory may_share_memory min_scalar_type real_if_close iscomplex isreal array_equiv result_type
+can_cast common_type
+"""
+_TEXT = """
+array_repr array_str array2string save savez savez_compressed savetxt packbits unpackbits is_busday
+busday_offset busday_count datetime_as_string ediff1d
+"""
+_CREATION = """
+arange linspace logspace geomspace eye identity tri frombuffer fromfile fromfunction fromiter fromstring
+genfromtxt loadtxt require from_dlpack asarray asanyarray array empty zeros ones full ascontiguousarray
+asfortranarray meshgrid indices
+"""
+_NAMES = frozenset(
+    (
+        _SORTING + _SETS + _SCANS + _INDEXING + _PRODUCTS + _POLYNOMIALS + _QUESTIONS + _TEXT + _CREATION
+    ).split()
+)
+_MODULES = frozenset(("numpy.linalg", "numpy.fft", "numpy.lib.recfunctions", "numpy.random"))
+
+
+def served_by_numpy(function: Callable[..., Any]) -> bool:
+    """Is NumPy's routine the intended implementation, rather than a stopgap?"""
+    module = getattr(function, "__module__", None)
+    return module in _MODULES or (module == "numpy" and getattr(function, "__name__", None) in _NAMES)

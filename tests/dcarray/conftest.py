@@ -1,0 +1,96 @@
+"""The judge of every function: the same call on plain and on wrapped arrays."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import dcarray as dc
+
+MODES: tuple[dict[str, Any], ...] = ({}, {"eager_below": 0, "jit": "off"})
+
+
+def _copied(value: Any, wrap: bool) -> Any:
+    if type(value) is np.ndarray:
+        fresh = value.copy(order="K")
+        return dc.asarray(fresh) if wrap else fresh
+    if type(value) in (list, tuple):
+        return type(value)(_copied(v, wrap) for v in value)
+    if type(value) is dict:
+        return {k: _copied(v, wrap) for k, v in value.items()}
+    return value
+
+
+def _run(function: Callable[..., Any], args: Any, kwargs: Any) -> tuple[Any, list[type], Any]:
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        try:
+            result = function(*args, **kwargs)
+            # pending work belongs to the call: its warnings count
+            for value in result if isinstance(result, (list, tuple)) else [result]:
+                if isinstance(value, dc.ndarray):
+                    np.asarray(value)
+            error = None
+        except Exception as raised:
+            result, error = None, raised
+    return result, sorted({w.category for w in caught}, key=str), error
+
+
+def _compare(want: Any, got: Any, what: str) -> None:
+    if isinstance(want, (list, tuple)):
+        assert type(got).__name__ == type(want).__name__ and len(got) == len(want), what
+        for a, b in zip(want, got, strict=True):
+            _compare(a, b, what)
+        return
+    if type(want) is np.ndarray:
+        assert type(got) is dc.ndarray, f"{what}: {type(got)} for an array"
+        assert got.shape == want.shape, f"{what}: shape {got.shape}, not {want.shape}"
+        assert got.dtype == want.dtype, f"{what}: dtype {got.dtype}, not {want.dtype}"
+        got = np.asarray(got)
+    else:
+        assert type(got) is type(want), f"{what}: {type(got)} for {type(want)}"
+    if isinstance(want, (np.ndarray, np.inexact, float)) and np.asarray(want).dtype.kind in "fc":
+        eps = np.finfo(np.asarray(want).dtype).eps
+        np.testing.assert_allclose(got, want, rtol=64 * eps, atol=64 * eps, err_msg=what)
+    else:
+        assert np.array_equal(np.asarray(got), np.asarray(want)), f"{what}: {got} for {want}"
+
+
+def _arrays(value: Any) -> list[Any]:
+    if isinstance(value, (list, tuple)):
+        return [a for v in value for a in _arrays(v)]
+    return [value] if isinstance(value, (np.ndarray, dc.ndarray)) else []
+
+
+def _shares(result: Any, args: Any) -> list[bool]:
+    return [np.shares_memory(a, b) for a in _arrays(result) for b in _arrays(args)]
+
+
+@pytest.fixture
+def same() -> Callable[..., None]:
+    """Does a call give on wrapped arrays what it gives on plain ones: values, dtypes, errors, warnings,
+    changed arguments and shared memory?"""
+
+    def judge(function: Callable[..., Any], *args: Any, views: bool = True, **kwargs: Any) -> None:
+        plain, named = _copied(args, False), _copied(kwargs, False)
+        want, warned, error = _run(function, plain, named)
+        for mode in MODES:
+            what = f"{getattr(function, '__name__', function)} {mode} {args} {kwargs}"
+            with dc.options(**mode):
+                ours, ours_named = _copied(args, True), _copied(kwargs, True)
+                got, warned_too, error_too = _run(function, ours, ours_named)
+                if error is not None or error_too is not None:
+                    assert type(error_too) is type(error), f"{what}: {error_too!r}, not {error!r}"
+                    continue
+                assert warned_too == warned, f"{what}: warnings {warned_too}, not {warned}"
+                _compare(want, got, what)
+                _compare(plain, ours, f"arguments of {what}")
+                if views:
+                    shared = _shares(want, [*plain, *named.values()])
+                    assert _shares(got, [*ours, *ours_named.values()]) == shared, f"{what}: shared memory"
+
+    return judge

@@ -1,0 +1,129 @@
+"""Functions of single elements, choices and comparisons."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as hnp
+
+import dcarray as dc
+
+F = np.array([[0.5, -0.0, np.nan], [np.inf, -np.inf, 2.5]])
+I = np.arange(-3, 3, dtype=np.int8).reshape(2, 3)  # noqa: E741
+ARRAYS = [
+    F, F.astype(np.float32), F.astype(np.float16), I, I.astype(np.uint8), I > 0, F * (1 + 2j), F[:0],
+    np.array(1.5), F.T, I.astype(object),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("a", ARRAYS)
+def test_of_one_array(same, a):
+    for f in (np.angle, np.sinc, np.fix, np.isposinf, np.isneginf, np.real, np.imag, np.nan_to_num, np.copy):
+        same(f, a, views=f is not np.real)
+    for decimals in (0, 1, -1):
+        same(np.round, a, decimals)
+        same(np.around, a, decimals)
+    same(np.angle, a, deg=True)
+    same(np.nan_to_num, a, copy=False)
+    same(np.nan_to_num, a, nan=7, posinf=8.5)
+    same(np.nan_to_num, a, nan=None)
+    for order in "CFAK":
+        same(np.copy, a, order)
+    if hasattr(np, "astype"):
+        same(np.astype, a, np.float32)
+        same(np.astype, a, a.dtype, copy=False)
+
+
+@pytest.mark.parametrize("a", ARRAYS)
+def test_clip(same, a):
+    for low, high in ((0, 1), (-1.5, 1.5), (None, 1), (0, None), (None, None), (-1000, 1000), (1, 0)):
+        same(np.clip, a, low, high)
+    same(np.clip, a, 0.0, 1.0)
+    same(np.clip, a, np.nan, 1.0)
+    same(np.clip, a, -0.0, 0.0)
+    same(np.clip, a, np.zeros(3), np.ones((2, 1)))
+    same(np.clip, a, np.zeros(3, np.int8), np.float32(2))
+    same(np.clip, a, min=0)
+    same(np.clip, a)
+    same(np.clip, a, 0, 1, min=2)
+    same(lambda x, out: np.clip(x, 0, 1, out=out), a, np.zeros((2, 3)))
+    same(lambda x, out: np.clip(x, 0, 1, out), a, np.zeros((2, 3), np.int8))
+    same(lambda x, out: np.clip(x, 0, 1, out), a, np.zeros(2))
+
+
+def test_clip_keeps_the_sign_of_zero():
+    z = np.array([-0.0, 0.0, -0.0, 0.0])
+    for low, high in ((0.0, 1.0), (-0.0, 1.0), (-1.0, 0.0), (-1.0, -0.0)):
+        want = np.clip(z, low, high)
+        with dc.options(eager_below=0, jit="off"):
+            got = np.asarray(np.clip(dc.asarray(z.copy()), low, high))
+        assert np.array_equal(np.signbit(got), np.signbit(want))
+
+
+@pytest.mark.parametrize("a", ARRAYS)
+def test_where(same, a):
+    same(np.where, a, a, 0)
+    same(np.where, a > 0 if a.dtype.kind != "c" else a, 1, 2.5)
+    same(np.where, a, a.T, a)
+    same(np.where, a, np.float32(3), a)
+    same(np.where, a, a, [1, 2, 3])
+    same(np.where, a, "x", "y")
+    same(np.where, a)
+    same(np.where, a, 1)
+    same(np.where, np.bool_(True), a, 0)
+
+
+def test_select(same):
+    same(np.select, [I > 1, I > 0], [F, I], 9)
+    same(np.select, [I > 1, I > 0], [I, 2])
+    same(np.select, [I > 1], [F, F])
+    same(np.select, [I], [F])
+    same(np.select, [I[0] > 0], [F * 1j], 1.5)
+    same(np.select, [], [])
+
+
+@pytest.mark.parametrize("a", ARRAYS[:-1])
+@pytest.mark.parametrize("equal_nan", [False, True])
+def test_comparisons(same, a, equal_nan):
+    for b in (a, F, I, 0, 1.5, np.zeros((4, 4))):
+        for f in (np.isclose, np.allclose):
+            same(f, a, b, equal_nan=equal_nan)
+        same(np.array_equal, a, b, equal_nan=equal_nan)
+        same(np.array_equiv, a, b)
+    same(np.isclose, a, a, atol=np.inf)
+    same(np.isclose, a, a, rtol=np.ones(3))
+    same(np.isclose, 1, a, 1, 1)
+
+
+@pytest.mark.parametrize("a", [*ARRAYS[:6], np.zeros((2, 3), "U4")])
+def test_copyto(same, a):
+    for source in (F, I, 1, 300, 2.5, np.float64(2.5), 1j, True, F[0], np.zeros((4, 4)), [1, 2, 3], F[None]):
+        same(np.copyto, a, source)
+        same(np.copyto, a, source, casting="unsafe")
+        same(np.copyto, a, source, casting="no")
+        same(lambda d, s: np.copyto(d, s, where=[True, False, True]), a, source)
+
+
+DTYPES = st.sampled_from([np.float64, np.float32, np.int64, np.int8, np.uint8, np.bool_, np.complex64])
+
+
+@settings(derandomize=True, deadline=None, max_examples=60)
+@given(st.data())
+def test_where_and_clip_promote_as_numpy(data):
+    shape = data.draw(hnp.array_shapes(min_dims=0, max_dims=3, max_side=4))
+    a, b = (data.draw(hnp.arrays(data.draw(DTYPES), shape, elements={"allow_nan": False})) for _ in "ab")
+    mask = data.draw(hnp.arrays(np.bool_, shape))
+    with dc.options(eager_below=0, jit="off"), np.errstate(all="ignore"):
+        x, y, m = (dc.asarray(v.copy()) for v in (a, b, mask))
+        for want, got in (
+            (np.where(mask, a, b), np.where(m, x, y)),
+            (np.where(mask, a, 1.5), np.where(m, x, 1.5)),
+            (np.where(a, b, 2), np.where(x, y, 2)),
+        ):
+            assert got.dtype == want.dtype and got.shape == want.shape
+            assert np.array_equal(np.asarray(got), want)
+        if a.dtype.kind in "iuf" and b.dtype.kind in "iuf":
+            want, got = np.clip(a, b, b), np.clip(x, y, y)
+            assert got.dtype == want.dtype and np.array_equal(np.asarray(got), want)

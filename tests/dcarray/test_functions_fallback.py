@@ -1,0 +1,83 @@
+"""What NumPy does for us: results, views, in-place functions, the report, strictness."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import dcarray as dc
+
+A = np.array([[3.0, 1.0, 2.0], [9.0, 7.0, 8.0]])
+
+
+def test_in_place_functions(same):
+    same(np.put, A, [0, 2], [7, 8])
+    same(np.place, A, A > 2, [0, 1])
+    same(np.putmask, A, A > 2, A * 10)
+    same(np.fill_diagonal, A, 5)
+    same(np.put_along_axis, A, np.array([[0], [1]]), 9, 1)
+    same(np.random.default_rng(1).shuffle, A)
+
+
+def test_results_and_views(same):
+    same(np.unique, A)
+    same(np.unique, A, return_index=True)
+    same(np.nonzero, A)
+    same(np.histogram, A)
+    same(np.searchsorted, A[0], A)
+    same(np.take, A, [0, 1], 1)
+    same(np.lib.stride_tricks.sliding_window_view, A, 2, axis=1)
+    same(np.interp, A, A[1], A[0])
+    same(np.convolve, A[0], A[1])
+    same(np.polyfit, A[0], A[1], 1)
+    same(np.intersect1d, A, A)
+    same(np.apply_along_axis, np.sum, 0, A)
+    same(np.array2string, A)
+    same(np.result_type, A, np.float32)
+    same(np.shares_memory, A, A)
+    same(np.choose, [0, 1, 0], A)
+    same(np.delete, A, 0, 1)
+    same(np.cov, A)
+
+
+def test_an_out_argument_comes_back_itself():
+    for mode in ({}, {"eager_below": 0, "jit": "off"}):
+        with dc.options(**mode):
+            x, out = dc.asarray(A.copy()), dc.asarray(np.zeros((2, 3)))
+            assert np.cumsum(x, axis=1, out=out) is out
+            assert np.asarray(out)[1, 2] == 24
+
+
+def test_the_report_names_function_and_line():
+    dc.report(reset=True)
+    with dc.options(eager_below=0, jit="off"):
+        x = dc.asarray(A.copy())
+        np.geomspace(x, x)
+        np.sort(x)
+        np.sort(x)
+    text = str(dc.report())
+    rows = {row.function: row for row in dc.report().fallbacks}
+    sort = rows["numpy.sort"]
+    assert sort.kind == "numpy" and sort.bytes == 2 * 48
+    assert "test_functions_fallback.py:" in sort.where and "test_functions_fallback.py:" in text
+    assert "<table>" in dc.report()._repr_html_()
+
+
+def test_other_dtypes_are_reported():
+    dc.report(reset=True)
+    x = dc.asarray(np.array([1, None, "a"], dtype=object))
+    assert np.roll(x, 1).tolist() == ["a", 1, None]
+    (row,) = dc.report().fallbacks
+    assert row.function == "numpy.roll of object" and row.kind == "fallback" and row.count == 1
+
+
+def test_strict():
+    with dc.options(eager_below=0, jit="off", strict=True):
+        x = dc.asarray(A.copy())
+        with pytest.raises(dc.StrictError, match=r"numpy\.roll of object.*test_functions_fallback\.py"):
+            np.roll(dc.asarray(A.astype(object)), 1)
+        with pytest.raises(dc.StrictError, match="round"):
+            np.round(x, 2)
+        np.sort(x)
+        with pytest.raises(ValueError):
+            np.broadcast_to(x, (7, 7))  # a bad call is NumPy's error, strict or not

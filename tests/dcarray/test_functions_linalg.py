@@ -1,0 +1,110 @@
+"""Products, norms and factorisations."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import dcarray as dc
+
+R = np.random.default_rng(3)
+S, V3, V4 = np.float64(2), R.normal(size=3), R.normal(size=4)
+A, B = R.normal(size=(3, 4)), R.normal(size=(4, 5))
+C, D = R.normal(size=(2, 3, 4)), R.normal(size=(2, 4, 5))
+SQUARE = R.normal(size=(4, 4)) + 4 * np.eye(4)
+
+
+@pytest.mark.parametrize("kind", [np.float64, np.float32, np.complex128, np.int64, np.int8, np.bool_, object])
+def test_products(same, kind):
+    arrays = [np.asarray(x).astype(kind) for x in (2 * S, 3 * V3, 3 * V4, 3 * A, 3 * B, 3 * C, 3 * D)]
+    arrays += [arrays[3][:0], arrays[4][:, :0], arrays[3].T]
+    for a in arrays:
+        for b in arrays:
+            for f in (np.dot, np.inner, np.outer, np.vdot, np.kron):
+                same(f, a, b)
+            for axes in (0, 1, 2, ([0], [0]), (0, 1), ([1, 0], [0, 1]), ([-1], [0]), -1, ([5], [0])):
+                same(np.tensordot, a, b, axes)
+
+
+def test_products_out(same):
+    same(lambda a, b, out: np.dot(a, b, out), A, B, np.zeros((3, 5)))
+    same(lambda a, b, out: np.dot(a, b, out), A, B, np.zeros((3, 5), np.float32))
+    same(lambda a, b, out: np.dot(a, b, out=out), A, B, np.zeros((5, 3)))
+    same(lambda a, b, out: np.outer(a, b, out), A, B, np.zeros((12, 20)))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "ij,jk->ik", "ij,jk", "ij,jk->ki", "ij,jk->", "ij,jk->i", "ij,jk->ijk", "ij,kl->ijkl", "ij,kl->lk",
+        "ij,jk->kij", "ij,jj->i", "ij,j k -> i k", "ij,jk->ii", "ij,j", "i,i", "ij,jk->ix", "...j,jk->...k",
+    ],
+)  # fmt: skip
+def test_einsum_of_two(same, text):
+    for kind in (np.float64, np.int32, np.complex64, np.bool_):
+        same(np.einsum, text, (3 * A).astype(kind), (3 * B).astype(kind))
+        same(np.einsum, text, (3 * A).astype(kind), (3 * SQUARE).astype(kind))
+    same(np.einsum, text, A, B.astype(np.float32))
+    same(np.einsum, text, A, B, optimize=True)
+    same(np.einsum, text, A)
+
+
+def test_einsum_of_one_and_of_stacks(same):
+    for text in ("ii->i", "ii", "ij->ji", "ij->j", "ij->", "ij", "ji", "ii->ii", "ij->ij"):
+        same(np.einsum, text, SQUARE)
+    same(np.einsum, "bij,bjk->bik", C, D)
+    same(np.einsum, "bij,bjk->ikb", C, D)
+    same(np.einsum, "bij,bjk->k", C, D)
+    same(np.einsum, "iij->j", R.normal(size=(3, 3, 2)))
+    same(np.einsum, "ij,jk,kl->il", A, B, B.T)
+    same(np.einsum, A, [0, 1], B, [1, 2])
+    same(np.einsum, "ij,jk->ik", A[:, :0], B[:0])
+
+
+def test_norms(same):
+    for a in (V3, A, C, A.astype(np.float32), (A * 9).astype(int), A * (1 + 1j), A[:0], V3[:0]):
+        for order in (None, 2, 1, np.inf, -np.inf, 0, 3, "fro", "nuc", "bad"):
+            for axis in (None, 0, -1, (0, 1), 4):
+                same(np.linalg.norm, a, order, axis)
+                same(np.linalg.norm, a, order, axis, True)
+
+
+def test_factorisations(same):
+    for f in (np.linalg.inv, np.linalg.det, np.linalg.eigh, np.linalg.svd, np.linalg.qr, np.linalg.slogdet):
+        same(f, SQUARE)
+        same(f, A)
+    same(np.linalg.cholesky, SQUARE @ SQUARE.T)
+    same(np.linalg.solve, SQUARE, V4)
+    same(np.linalg.solve, SQUARE * 0, V4)
+    same(np.linalg.matrix_power, SQUARE, 3)
+    same(np.linalg.multi_dot, [A, B, B.T])
+
+
+def test_array_api_names(same):
+    if not hasattr(np.linalg, "matrix_transpose"):
+        pytest.skip("NumPy 2.0 and later")
+    same(np.linalg.matmul, A, B)
+    same(np.linalg.matmul, A, A)
+    same(np.linalg.matrix_transpose, C)
+    same(np.linalg.matrix_transpose, V3)
+    same(np.linalg.tensordot, A, B, axes=1)
+    same(np.linalg.diagonal, C, offset=1)
+    same(np.linalg.vecdot, A, A)
+
+
+def test_fft(same):
+    for f in (np.fft.fft, np.fft.ifft, np.fft.rfft, np.fft.fft2, np.fft.fftn, np.fft.fftshift):
+        same(f, A)
+    same(np.fft.fft, A, 8, 0)
+    same(np.fft.fft, A, axis=5)
+
+
+def test_large_products_do_not_fall_back():
+    a, b = R.normal(size=(150, 160)), R.normal(size=(160, 170))
+    with dc.options(strict=True, jit="off"):
+        x, y = dc.asarray(a.copy()), dc.asarray(b.copy())
+        dc.report(reset=True)
+        for f in (np.dot, lambda p, q: np.einsum("ij,jk->ik", p, q), lambda p, q: np.tensordot(p, q, 1)):
+            np.testing.assert_allclose(np.asarray(f(x, y)), a @ b, rtol=1e-10, atol=1e-10)
+        np.testing.assert_allclose(np.linalg.norm(x), np.linalg.norm(a))
+        assert dc.report().fallbacks == ()

@@ -1,0 +1,86 @@
+"""The public namespace is NumPy's."""
+
+from __future__ import annotations
+
+import inspect
+import pickle
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+import dcarray as dc
+
+PUBLIC = [name for name in dir(np) if not name.startswith("_")]
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("name", PUBLIC)
+def test_every_public_name_is_there(name):
+    original = getattr(np, name)
+    ours = getattr(dc, name)
+    if callable(original) and not isinstance(original, type):
+        assert callable(ours)
+        try:
+            signature = inspect.signature(original)
+        except (TypeError, ValueError):
+            return
+        if name not in ("array", "asarray", "asanyarray", "empty", "zeros", "ones", "full"):
+            assert list(inspect.signature(ours).parameters) == list(signature.parameters)
+
+
+def test_dir_lists_them():
+    assert set(PUBLIC) <= set(dir(dc))
+
+
+def test_results_are_wrapped():
+    made = [
+        dc.arange(3), dc.linspace(0, 1, 4), dc.eye(2), dc.identity(2), dc.tri(2), dc.sort([2, 1]),
+        dc.sum([[1]], 0),
+        dc.add([1], [2]), dc.add.outer([1], [2]), dc.add.accumulate([1, 2]), dc.concatenate([[1], [2]]),
+        dc.linalg.inv([[2.0]]), dc.fft.fft([1.0]), dc.r_[1:3, 5],
+        dc.c_[[1], [2]], dc.mgrid[:2], dc.indices((2,)),
+        dc.fromfunction(lambda i: i, (3,)), dc.hanning(4), dc.vectorize(lambda x: x + 1)([1, 2]),
+        dc.frombuffer(b"abcd", dtype=np.uint8), dc.logspace(0, 1, 3),
+        dc.tril_indices(2)[0], dc.nonzero([1])[0],
+        dc.strings.upper(["a"]), dc.emath.sqrt([-1.0]), dc.asarray_chkfinite([1.0]), dc.meshgrid([1], [2])[0],
+        dc.fromiter([1, 2], int), dc.broadcast_arrays([1], [2])[0], dc.linalg.svd(np.eye(2)).U,
+    ]  # fmt: skip
+    for value in made:
+        assert type(value) is dc.ndarray
+    assert type(dc.sum([1.5])) is np.float64
+    assert dc.pi is np.pi and dc.float32 is np.float32 and dc.errstate is np.errstate
+    assert dc.newaxis is None and dc.testing is np.testing
+
+
+def test_a_ufunc_passes_for_numpys():
+    assert isinstance(dc.add, np.ufunc) and isinstance(dc.add, dc.ufunc)
+    assert dc.add == np.add and dc.add.nin == 2 and dc.add.__name__ == "add"
+    assert hash(dc.add) == hash(np.add) and pickle.loads(pickle.dumps(dc.add)) == np.add
+    a = dc.asarray([1, 2])
+    dc.add.at(a, [0, 0], 5)
+    assert a.tolist() == [11, 2]
+
+
+def test_unknown_names():
+    with pytest.raises(AttributeError, match="no_such"):
+        dc.no_such  # noqa: B018
+    with pytest.raises(AttributeError):
+        dc.linalg.no_such  # noqa: B018
+
+
+def test_sub_namespaces_import():
+    code = (
+        "import dcarray.linalg as la, dcarray.random, dcarray.fft; from dcarray.linalg import norm;"
+        "import dcarray; assert dcarray.linalg is la; assert norm([3.0, 4.0]) == 5"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_device_argument():
+    assert dc.arange(3, device="cpu").shape == (3,)
+    with pytest.raises(ValueError, match="gpu"):
+        dc.arange(3, device="gpu")
+    with pytest.raises(ValueError):
+        dc.linspace(0, 1, 3, device="gpu")

@@ -1,0 +1,75 @@
+"""Sums, extrema, means and their NaN-aware sisters."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import dcarray as dc
+
+R = np.random.default_rng(5)
+M = R.normal(size=(4, 6))
+N = np.where(R.random((4, 6)) < 0.3, np.nan, M)
+N[2] = np.nan
+ARRAYS = [
+    M, M.astype(np.float32), M.astype(np.float16), (M * 9).astype(np.int8), (M * 9).astype(np.uint16), M > 0,
+    M + 1j * M[::-1], N, M.T, M[:0], M[0], np.array(2.5), R.normal(size=(2, 3, 4)), M.astype(object),
+]  # fmt: skip
+AXES = (None, 0, 1, -1, (0, 1), (), 3, (0, 0))
+PLAIN = (np.sum, np.prod, np.max, np.min, np.amax, np.amin, np.any, np.all, np.mean, np.std, np.var, np.ptp)
+NAN = (np.nansum, np.nanprod, np.nanmax, np.nanmin, np.nanmean, np.nanvar, np.nanstd)
+SERVED = (np.argmax, np.argmin, np.cumsum, np.cumprod, np.median, np.nanmedian, np.sort, np.argsort)
+
+
+@pytest.mark.parametrize("a", ARRAYS, ids=lambda a: f"{a.dtype}{a.shape}")
+@pytest.mark.parametrize("f", (*PLAIN, *NAN, np.count_nonzero), ids=lambda f: f.__name__)
+def test_axes(same, f, a):
+    with np.errstate(all="ignore"):
+        for axis in AXES:
+            same(f, a, axis=axis)
+            same(f, a, axis=axis, keepdims=True)
+
+
+@pytest.mark.parametrize("a", ARRAYS[:-1], ids=lambda a: f"{a.dtype}{a.shape}")
+def test_other_arguments(same, a):
+    with np.errstate(all="ignore"):
+        for f in (np.sum, np.prod, np.mean, np.std, np.var, np.nansum, np.nanmean, np.nanvar, np.trace):
+            same(f, a, dtype=np.float32)
+            same(f, a, dtype=np.complex128)
+        for f in (np.sum, np.max, np.mean, np.any, np.nansum, np.nanmax, np.std, np.nanmean):
+            same(f, a, where=np.abs(a) > 0.5, **({"initial": 0} if f in (np.max, np.nanmax) else {}))
+            same(lambda x, out, f=f: f(x, axis=-1, out=out), a, np.zeros(a.shape[:-1]))
+            same(lambda x, out, f=f: f(x, 0, out=out), a, np.zeros(a.shape[1:], np.float32))
+            same(lambda x, out, f=f: f(x, 0, out=out), a, np.zeros(9))
+        for f in (np.sum, np.prod, np.max, np.min, np.nansum):
+            same(f, a, initial=2)
+        for f in (np.var, np.std, np.nanvar, np.nanstd):
+            for ddof in (1, 0.5, 4, 100):
+                same(f, a, 0, ddof=ddof)
+            same(f, a, 0, mean=np.zeros((1, 6)))
+            same(f, a, 0, correction=1)
+        same(np.average, a)
+        for w in (np.arange(6.0), np.ones((4, 6)), np.arange(4), np.zeros(4), 2):
+            for axis in (None, 0, 1, -1):
+                same(np.average, a, axis, w)
+                same(np.average, a, axis, w, keepdims=True)
+        same(np.average, a, returned=True)
+        same(np.sum, a, "x")
+
+
+@pytest.mark.parametrize("a", ARRAYS, ids=lambda a: f"{a.dtype}{a.shape}")
+@pytest.mark.parametrize("f", SERVED, ids=lambda f: f.__name__)
+def test_numpys_own(same, f, a):
+    for axis in (None, 0, -1, 2):
+        same(f, a, axis=axis)
+
+
+@pytest.mark.parametrize("f", (*PLAIN, *NAN[:5]), ids=lambda f: f.__name__)
+def test_large_arrays_fuse_without_a_fallback(f):
+    a = R.normal(size=(150, 200))
+    with dc.options(strict=True, jit="off"):
+        x = dc.asarray(a.copy())
+        dc.report(reset=True)
+        np.testing.assert_allclose(np.asarray(f(x, axis=0)), f(a, axis=0), rtol=1e-12)
+        np.testing.assert_allclose(f(x), f(a), rtol=1e-12)
+        assert dc.report().fallbacks == ()
