@@ -45,8 +45,8 @@ class Store:
     """
 
     __slots__ = (
-        "__weakref__", "address", "char", "dirty", "dtype", "exports", "family", "mem", "rec", "shape",
-        "size", "slot", "strides", "used",
+        "__weakref__", "_head", "address", "char", "dirty", "dtype", "exports", "mem", "rec", "shape", "size",
+        "slot", "strides", "used",
     )  # fmt: skip
 
     address: int
@@ -69,7 +69,13 @@ class Store:
         self.strides: tuple[int, ...] | None = None
         self.mem = None
         self.rec = self.used = self.dirty = self.exports = None
-        self.family = self if family is None else family
+        # None for itself: a cycle would keep temporaries alive, and so unfused, until the collector comes
+        self._head = family
+
+    @property
+    def family(self) -> Store:
+        head = self._head
+        return self if head is None else head
 
     def bind(self, mem: np.ndarray[Any, Any]) -> None:
         """Give the store its memory."""
