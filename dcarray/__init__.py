@@ -15,6 +15,9 @@ from .report import info, report
 
 __version__ = "0.1.0"
 
+# A submodule with the name of a NumPy function; as an attribute the function is meant.
+globals().pop("array", None)
+
 
 def __getattr__(name: str) -> Any:
     if name == "explain":
@@ -35,4 +38,4 @@ def __dir__() -> list[str]:
     return sorted({*globals(), *names(), "explain", "injected"})
 
 
-__all__ = ["StrictError", "evaluate", "explain", "info", "injected", "ndarray", "options", "report"]  # noqa: F822
+__all__ = ["StrictError", "evaluate", "explain", "info", "injected", "ndarray", "options", "report"]
