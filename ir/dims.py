@@ -8,7 +8,8 @@ sympy while all dimensions are ints.
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from contextvars import ContextVar, Token
 from functools import lru_cache
 from typing import Any
@@ -367,6 +368,19 @@ class Guards:
         return any(
             _always(e - p - q, bounds) for i, p in enumerate(near) for q in self._positive if q is not near[i]
         )
+
+
+@contextmanager
+def assuming(facts: Iterable[Any]) -> Iterator[None]:
+    """Inside, proofs may use the relations ``facts`` as well; what they do not decide is left to the
+    guards that are active outside, if any."""
+    outer = _ACTIVE.get()
+    inner = Guards({}, facts)
+    if outer is not None:
+        inner._positive = outer._positive + inner._positive
+        inner.hints, inner.recorded = outer.hints, outer.recorded
+    with inner:
+        yield
 
 
 _ACTIVE: ContextVar[Guards | None] = ContextVar("dcarray_guards", default=None)

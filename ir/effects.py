@@ -103,16 +103,24 @@ def _settled(window: Window, var: str) -> Window:
 
 
 # ---- memory -----------------------------------------------------------------------------------------
+# The last answer: passes and the verifier ask about one region many times.
+_known: tuple[Region | None, dict[str, str]] = (None, {})
+
+
 def families(region: Region) -> dict[str, str]:
     """For every array the name of the array at the root of its chain of bases: arrays with the same
     root may share memory, others never do."""
+    global _known
+    if _known[0] is region:
+        return _known[1]
     base = {array.name: array.base for array in region.arrays}
-    found = {}
+    found: dict[str, str] = {}
     for name in base:
         root = name
         while (up := base.get(root)) is not None:
             root = up
         found[name] = root
+    _known = (region, found)
     return found
 
 

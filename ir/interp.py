@@ -36,7 +36,7 @@ from .nodes import (
     While,
     Window,
 )
-from .ops import CALLS, OPS, const_value, loop_dtype
+from .ops import CALLS, OPS, const_value, has_loop
 from .windows import compose, identity, remap, walk
 
 Around = Callable[[Any], AbstractContextManager[Any]]
@@ -339,7 +339,7 @@ def _apply(node: Apply, args: list[Any], spare: NDArray | None) -> Any:
             return x.astype(dtype)
         np.copyto(spare, x, casting="unsafe")
         return spare
-    if loop_dtype(op, tuple([x.dtype for x in args])) != dtype:
+    if not has_loop(op, tuple([x.dtype for x in args]), dtype):
         raise TypeError(f"{op} has no loop {', '.join(str(x.dtype) for x in args)} -> {dtype}")
     reference = OPS[op].reference
     if spare is None or not isinstance(reference, np.ufunc):

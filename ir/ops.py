@@ -93,6 +93,13 @@ def loop_dtype(op: str, args: tuple[np.dtype[Any], ...]) -> np.dtype[Any] | None
     return result if tuple(inputs) == args else None
 
 
+def has_loop(op: str, args: tuple[np.dtype[Any], ...], result: np.dtype[Any]) -> bool:
+    """Whether ``op`` has a loop for exactly these dtypes.  (``loop_dtype(...) == result`` would not do:
+    None equals float64 in NumPy.)"""
+    found = loop_dtype(op, args)
+    return found is not None and found == result
+
+
 @dataclass(frozen=True, slots=True)
 class CallOp:
     """A library call.  ``reference(writes, reads, attrs)`` fills the write views from the read views."""

@@ -42,12 +42,12 @@ from .nodes import (
     While,
     Window,
 )
-from .ops import const, const_value, loop_dtype
+from .ops import const, const_value, has_loop
 from .parse import DTYPES, parse
 from .scan import ParseError
 from .windows import children, identity, walk
 
-__all__ = ["ParseError", "axis_names", "dtype_name", "dump", "parse", "show_expr", "show_window"]
+__all__ = ["ParseError", "axis_names", "dtype_name", "dump", "parse", "show_expr", "show_stmt", "show_window"]
 
 _NAMES = {dtype: name for name, dtype in DTYPES.items()}
 _WIDTH = 100  # of the lines of declarations
@@ -57,6 +57,13 @@ _DEPTH = 30  # what nests deeper is written after ``with``
 def dump(region: Region) -> str:
     """``region`` as text."""
     return _Printer(region).region()
+
+
+def show_stmt(stmt: Stmt, region: Region) -> str:
+    """One statement of ``region`` as text."""
+    printer = _Printer(region)
+    printer.stmt(stmt, "")
+    return "\n".join(printer.lines)
 
 
 def dtype_name(dtype: np.dtype[Any]) -> str:
@@ -247,7 +254,7 @@ def _node(node: Expr, args: list[str], axes: list[str]) -> str:
             return f"gather({', '.join([window.array, *args])})"
         case Apply(op, below, dtype):
             inner: Any = below
-            follows = loop_dtype(op, tuple(a.dtype for a in inner)) == dtype
+            follows = has_loop(op, tuple(a.dtype for a in inner), dtype)
             return f"{op}{'' if follows else ':' + dtype_name(dtype)}({', '.join(args)})"
     raise TypeError(f"not an expression: {node!r}")
 

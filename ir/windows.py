@@ -50,7 +50,17 @@ def _compose_index(ix: Index, amap: tuple[Index, ...]) -> Index:
 
 def empty(window: Window) -> bool | None:
     """Whether the domain has no points."""
-    sizes = [prove_le(n, 0) for n in window.shape]
+    return _hollow(window.shape)
+
+
+def _untouched(window: Window) -> bool | None:
+    """Whether no element is touched, whatever the axes are that the index does not use: a fold over no
+    values still sets its target to the start value."""
+    return _hollow(tuple(window.shape[ix.axis] for ix in window.index if ix.axis is not None))
+
+
+def _hollow(shape: tuple[Dim, ...]) -> bool | None:
+    sizes = [prove_le(n, 0) for n in shape]
     if True in sizes:
         return True
     return None if None in sizes else False
@@ -118,10 +128,11 @@ def _ends(run: _Run) -> tuple[Dim, Dim] | None:
 
 
 def overlap(a: Window, b: Window) -> bool | None:
-    """Whether two windows of one array share an element."""
+    """Whether two windows of one array share an element.  (An axis that an index does not use counts as
+    having points: see ``_untouched``.)"""
     if a.array != b.array:
         return False
-    nothing = [empty(a), empty(b)]
+    nothing = [_untouched(a), _untouched(b)]
     if True in nothing:
         return False
     if len(a.index) != len(b.index):
@@ -181,7 +192,7 @@ def _meet_ints(low_a: int, high_a: int, step_a: int, low_b: int, high_b: int, st
 
 def covers(outer: Window, inner: Window) -> bool | None:
     """Whether every element of ``inner`` is one of ``outer`` (of one array)."""
-    nothing = empty(inner)
+    nothing = _untouched(inner)
     if nothing is True:
         return True
     if outer.array != inner.array:

@@ -1,0 +1,392 @@
+"""What every region must hold.  ``verify`` is run on what is recorded and, when debugging or testing,
+after each pass."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+
+from . import dims
+from .effects import Reason, clash, families, reads, surely, writes
+from .nodes import (
+    Apply,
+    Array,
+    Branch,
+    Call,
+    Compute,
+    Const,
+    Dim,
+    Expr,
+    Gather,
+    Index,
+    Iota,
+    Load,
+    Loop,
+    Nest,
+    Region,
+    Size,
+    Stmt,
+    While,
+    Window,
+)
+from .ops import CALLS, OPS, has_loop, loop_dtype
+from .parse import DTYPES, RESERVED
+from .text import show_stmt
+from .windows import empty, injective, same, walk
+
+_NATIVE = frozenset(DTYPES.values())
+_ROLES = ("in", "out", "inout", "temp")
+
+
+class VerifyError(ValueError):
+    """A region breaks a rule; the message names the rule and the statement."""
+
+
+def verify(region: Region) -> None:
+    """Check a region.
+
+    Bounds and the like that neither follow from the symbols nor from ``region.guards`` are errors,
+    unless a ``dims.Guards`` with hints is active: then they are decided and recorded there.
+
+    Raises
+    ------
+    VerifyError
+        If the region breaks a rule.
+    """
+    _Checker(region).region()
+
+
+def nest_conflict(body: tuple[Compute, ...], region: Region) -> Reason | None:
+    """Why the computes cannot run point by point, each point in order; None if that gives the same as
+    running them one after the other."""
+    for k, later in enumerate(body):
+        for earlier in body[:k]:
+            pairs = [(earlier.target, w) for w in (*reads(later), later.target)]
+            pairs += [(w, later.target) for w in reads(earlier)]
+            for v, w in pairs:
+                if clash(v, w, region) is False:
+                    continue
+                if v.array != w.array or not same(v, w) or injective(v) is not True:
+                    return Reason(f"{w.array} is touched at different points of the domain", (v, w))
+    return None
+
+
+class _Checker:
+    def __init__(self, region: Region) -> None:
+        self.source = region
+        self.arrays: dict[str, Array] = {}
+        self.root = families(region)
+        self.scope: set[str] = set()
+        self.ranges: dict[str, tuple[Dim | None, Dim | None]] = {}  # of the loop variables
+        self.written: dict[str, list[Window]] = {}  # so far, by family
+        self.stmt: Stmt | None = None
+
+    def fail(self, rule: str) -> VerifyError:
+        if self.stmt is None:
+            return VerifyError(rule)
+        try:
+            where = show_stmt(self.stmt, self.source)
+        except Exception:  # what is malformed may not print
+            where = repr(self.stmt)
+        return VerifyError(f"{rule}, in: {where}")
+
+    def need(self, holds: Any, rule: str) -> None:
+        if not holds:
+            raise self.fail(rule)
+
+    # ---- declarations -------------------------------------------------------------------------------
+    def region(self) -> None:
+        for symbol in self.source.symbols:
+            self.name(symbol.name)
+            self.scope.add(symbol.name)
+        for array in self.source.arrays:
+            self.name(array.name)
+            self.arrays[array.name] = array
+        for array in self.source.arrays:
+            self.array(array)
+        for guard in self.source.guards:
+            names = {s.name for s in guard.free_symbols} if hasattr(guard, "free_symbols") else set()
+            self.need(names <= self.scope, "a guard may only use the symbols")
+        self.body(self.source.body)
+
+    def name(self, name: str) -> None:
+        self.need(name.isidentifier() and name not in RESERVED, f"{name!r} cannot be a name")
+        taken = name in self.scope or name in self.arrays
+        self.need(not taken, f"{name!r} is declared twice")
+
+    def array(self, array: Array) -> None:
+        name = array.name
+        self.need(array.dtype in _NATIVE and array.dtype.isnative, f"{name} has the dtype {array.dtype}")
+        self.need(array.role in _ROLES, f"{name} has the role {array.role!r}")
+        self.dims(array.shape, f"the shape of {name}")
+        for n in array.shape:
+            self.need(dims.prove_nonneg(n) is not False, f"{name} has a negative size")
+        if array.strides is not None:
+            self.dims(array.strides, f"the strides of {name}")
+            self.need(len(array.strides) == len(array.shape), f"{name} needs one stride per axis")
+        if array.base is not None:
+            self.base(array)
+
+    def base(self, array: Array) -> None:
+        seen = {array.name}
+        up = array.base
+        while up is not None:
+            self.need(up in self.arrays, f"{array.name} has the base {up}, which is not declared")
+            self.need(up not in seen, f"{array.name} is its own base")
+            seen.add(up)
+            up = self.arrays[up].base
+        base = self.arrays[str(array.base)]
+        if base.role in ("temp", "out"):
+            both = (array, base)
+            self.need(array.role == base.role, f"{array.name} and its base {base.name} differ in role")
+            first, second = (_product(a.shape) * a.dtype.itemsize for a in both)
+            equal = dims.prove_eq(first, second)
+            self.need(equal is not False, f"{array.name} is not as large as its base {base.name}")
+
+    def dims(self, values: tuple[Dim, ...], what: str) -> None:
+        for dim in values:
+            if type(dim) is int:
+                continue
+            self.need(hasattr(dim, "free_symbols"), f"{what} is no dimension: {dim!r}")
+            self.need(dim == dims.simplify(dim), f"{what} is not in canonical form: {dim}")
+            unknown = dims.free_symbols(dim) - self.scope
+            self.need(not unknown, f"{what} uses {', '.join(sorted(unknown))}, which is not declared")
+
+    # ---- statements ---------------------------------------------------------------------------------
+    def body(self, body: tuple[Stmt, ...]) -> None:
+        for stmt in body:
+            self.stmt = stmt
+            self.statement(stmt)
+
+    def statement(self, stmt: Stmt) -> None:
+        match stmt:
+            case Compute():
+                self.compute(stmt)
+                self.ordered(stmt)
+            case Call():
+                self.call(stmt)
+                self.ordered(stmt)
+            case Nest(body):
+                self.need(body, "a nest needs statements")
+                for inner in body:
+                    self.stmt = inner
+                    self.need(inner.target.shape == body[0].target.shape, "a nest has one domain")
+                    self.compute(inner)
+                    self.ordered(inner)
+                self.stmt = stmt
+                if reason := nest_conflict(body, self.source):
+                    raise self.fail(f"a nest has to give what its statements give in order: {reason}")
+            case Loop():
+                self.loop(stmt)
+            case While(cond, body):
+                self.condition(cond)
+                self.body(body)
+            case Branch(cond, then, orelse):
+                self.condition(cond)
+                self.body((*then, *orelse))
+            case _:
+                raise self.fail("this is no statement")
+
+    def loop(self, stmt: Loop) -> None:
+        self.name(stmt.var)
+        start, stop, step = stmt.bounds
+        self.dims(stmt.bounds, "a loop's bound")
+        self.need(dims.prove_eq(step, 0) is False, "a loop's step is not 0")
+        up = dims.prove_nonneg(step)
+        if up is None:
+            self.ranges[stmt.var] = (None, None)
+        else:
+            self.ranges[stmt.var] = (start, stop - 1) if up else (stop + 1, start)
+        self.scope.add(stmt.var)
+        self.body(stmt.body)
+        self.scope.discard(stmt.var)
+        del self.ranges[stmt.var]
+
+    def condition(self, cond: Expr) -> None:
+        self.expr(cond, ())
+        self.need(_dtype(cond) == np.bool_, "a condition is a bool")
+        for node in walk(cond):
+            if isinstance(node, Load | Gather):
+                self.readable(Window(node.window.array, (), ()))
+
+    def compute(self, stmt: Compute) -> None:
+        target = stmt.target
+        self.window(target)
+        dtype = self.arrays[target.array].dtype
+        self.writable(target)
+        self.expr(stmt.body, target.shape)
+        self.need(_dtype(stmt.body) == dtype, f"a {_dtype(stmt.body)} is stored in a {dtype} array")
+        omitted = {k for k in range(len(target.shape))} - {ix.axis for ix in target.index}
+        if stmt.combine is None:
+            self.need(stmt.init is None, "only a fold has a start value")
+            self.need(injective(target) is True, "a write without combine touches every element once")
+        else:
+            op = OPS.get(stmt.combine)
+            self.need(op is not None and op.combine, f"{stmt.combine} cannot fold values")
+            folds = has_loop(stmt.combine, (dtype, dtype), dtype)
+            self.need(folds, f"{stmt.combine} does not fold {dtype} into {dtype}")
+        if stmt.init is not None:
+            self.expr(stmt.init, target.shape)
+            self.need(_dtype(stmt.init) == dtype, "the start value has the target's dtype")
+            used = set().union(*(_axes(node) for node in walk(stmt.init)))
+            self.need(not used & omitted, "the start value does not depend on the folded axes")
+        self.own_loads(stmt)
+
+    def own_loads(self, stmt: Compute) -> None:
+        roots = [stmt.body] if stmt.init is None else [stmt.body, stmt.init]
+        for node in walk(*roots):
+            if not isinstance(node, Load | Gather):
+                continue
+            name = node.window.array
+            if self.root[name] != self.root[stmt.target.array]:
+                continue
+            alike = isinstance(node, Load) and name == stmt.target.array
+            if alike and same(node.window, stmt.target) and injective(stmt.target) is True:
+                continue
+            apart = isinstance(node, Load) and clash(node.window, stmt.target, self.source) is False
+            self.need(apart, f"the body reads {name}, which it writes, at other points")
+
+    def call(self, stmt: Call) -> None:
+        self.need(stmt.op in CALLS, f"there is no call {stmt.op!r}")
+        for window in (*stmt.reads, *stmt.writes):
+            self.window(window)
+        for k, window in enumerate(stmt.writes):
+            self.writable(window)
+            self.need(injective(window) is True, "a call writes every element once")
+            for other in (*stmt.reads, *stmt.writes[:k]):
+                apart = clash(window, other, self.source) is False
+                self.need(apart, f"the call writes {window.array}, which it also touches as {other.array}")
+
+    # ---- order --------------------------------------------------------------------------------------
+    def ordered(self, stmt: Compute | Call) -> None:
+        for window in reads(stmt):
+            self.readable(window)
+        for window in (*writes(stmt), *surely(stmt)):
+            self.written.setdefault(self.root[window.array], []).append(window)
+
+    def readable(self, window: Window) -> None:
+        """Fresh memory is read only where an earlier statement may have written."""
+        if self.arrays[window.array].role in ("in", "inout") or empty(window) is True:
+            return
+        before = self.written.get(self.root[window.array], [])
+        met = any(clash(w, window, self.source) is not False for w in before)
+        self.need(met, f"{window.array} is read before it is written")
+
+    def writable(self, window: Window) -> None:
+        self.need(self.arrays[window.array].role != "in", f"{window.array} is read-only")
+
+    # ---- windows and expressions --------------------------------------------------------------------
+    def window(self, window: Window) -> None:
+        array = self.arrays.get(window.array)
+        if array is None:
+            raise self.fail(f"{window.array} is not declared")
+        self.dims(window.shape, "the domain")
+        self.need(len(window.index) == len(array.shape), f"{array.name} needs one index per axis")
+        for ix in window.index:
+            self.dims((ix.offset, ix.stride), "an index")
+            if ix.axis is None:
+                plain = type(ix.stride) is int and ix.stride == 0
+                self.need(plain, "an index without an axis has no stride")
+            else:
+                self.need(0 <= ix.axis < len(window.shape), f"the domain has no axis {ix.axis}")
+                self.need(dims.prove_eq(ix.stride, 0) is False, "an index with an axis moves")
+        self.inside(window, array)
+
+    def inside(self, window: Window, array: Array) -> None:
+        if empty(window) is True:
+            return
+        with self.facts(window):
+            for ix, size in zip(window.index, array.shape, strict=True):
+                first = ix.offset
+                last = first if ix.axis is None else first + ix.stride * (window.shape[ix.axis] - 1)
+                for place in (first,) if ix.axis is None else (first, last):
+                    inside = [self.decide(place), self.decide(size - 1 - place)]
+                    if inside != [True, True]:
+                        how = "reaches out" if False in inside else "is not proved to stay inside"
+                        raise self.fail(f"the window on {array.name} {how} ({_text(ix)}, size {size})")
+
+    def decide(self, dim: Dim) -> bool | None:
+        """Whether ``dim >= 0``: proved with the facts, or else by the guards that the caller entered."""
+        return dims.prove_nonneg(dim, self.ranges)
+
+    @contextmanager
+    def facts(self, window: Window) -> Iterator[None]:
+        """Inside, proofs may use the guards of the region, and that the domain has points."""
+        if all(type(n) is int for n in (*window.shape, *self.arrays[window.array].shape)) and all(
+            type(ix.offset) is int and type(ix.stride) is int for ix in window.index
+        ):
+            yield
+            return
+        known = [*self.source.guards, *(n >= 1 for n in window.shape if type(n) is not int)]
+        with dims.assuming(known):
+            yield
+
+    def expr(self, root: Expr, domain: tuple[Dim, ...]) -> None:
+        for node in walk(root):
+            match node:
+                case Load(window, dtype):
+                    self.window(window)
+                    self.need(window.shape == domain, f"{window.array} is loaded over another domain")
+                    self.need(dtype == self.arrays[window.array].dtype, f"{window.array} is no {dtype}")
+                case Gather():
+                    self.gather(node, domain)
+                case Const(bits, dtype):
+                    self.need(len(bits) == dtype.itemsize, "a constant has the bytes of its dtype")
+                case Size(dim, _):
+                    self.dims((dim,), "a size")
+                case Iota(axis, _):
+                    self.need(0 <= axis < len(domain), f"the domain has no axis {axis}")
+                case Apply():
+                    self.apply(node)
+                case _:
+                    raise self.fail(f"{node!r} is no expression")
+            self.need(_dtype(node) in _NATIVE, f"an expression has the dtype {_dtype(node)}")
+
+    def gather(self, node: Gather, domain: tuple[Dim, ...]) -> None:
+        array = self.arrays.get(node.window.array)
+        if array is None:
+            raise self.fail(f"{node.window.array} is not declared")
+        self.need(node.window.shape == domain, f"{array.name} is gathered over another domain")
+        self.need(node.window.index == (), "the window of a gather has no index")
+        self.need(len(node.index) == len(array.shape), f"{array.name} needs one index per axis")
+        self.need(node.dtype == array.dtype, f"{array.name} is no {node.dtype}")
+        whole = all(_dtype(ix).kind in "iu" for ix in node.index)
+        self.need(whole, "an index is an integer")
+
+    def apply(self, node: Apply) -> None:
+        self.need(node.op in OPS, f"there is no operation {node.op!r}")
+        given = tuple(_dtype(arg) for arg in node.args)
+        if node.op == "cast":
+            self.need(len(given) == 1, "a cast has one argument")
+            return
+        found = loop_dtype(node.op, given)
+        words = ", ".join(map(str, given))
+        self.need(found is not None, f"{node.op} has no loop for ({words})")
+        self.need(
+            has_loop(node.op, given, node.dtype), f"{node.op} of ({words}) is {found}, not {node.dtype}"
+        )
+
+
+def _dtype(expr: Any) -> np.dtype[Any]:
+    dtype: np.dtype[Any] = expr.dtype
+    return dtype
+
+
+def _axes(node: Expr) -> set[int]:
+    if isinstance(node, Load):
+        return {ix.axis for ix in node.window.index if ix.axis is not None}
+    return {node.axis} if isinstance(node, Iota) else set()
+
+
+def _product(shape: tuple[Dim, ...]) -> Dim:
+    total: Dim = 1
+    for n in shape:
+        total = total * n
+    return total
+
+
+def _text(ix: Index) -> str:
+    return str(ix.offset) if ix.axis is None else f"{ix.offset} + {ix.stride}*i"
