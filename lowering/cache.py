@@ -34,6 +34,10 @@ _MAGIC = b"dcarray code 1\n\0"
 _POSIX = hasattr(os, "geteuid") and hasattr(os, "O_NOFOLLOW") and os.open in os.supports_dir_fd
 
 
+class CompilerFailed(Unsupported):
+    """The kernel is fine, but this installation cannot compile it."""
+
+
 class DiskCache:
     """Pieces of code in one folder, shared by any number of processes.
 
@@ -171,7 +175,7 @@ class CodeCache:
         else:
             self.hits += 1
         if isinstance(found, Unsupported):
-            raise Unsupported(*found.args)
+            raise type(found)(*found.args)
         return found
 
     def _load(self, target: Target, kernel: Kernel, name: tuple[str, str]) -> Launch | Unsupported:
@@ -184,11 +188,15 @@ class CodeCache:
                 self.disk_hits += 1
         if found is None:
             try:
-                code = target.compile(target.emit(kernel))
+                source = target.emit(kernel)
+            except Unsupported as refusal:
+                return _LOADED.setdefault(name, refusal)
+            try:
+                code = target.compile(source)
                 self.compiled += 1
                 found = target.load(kernel, code)
-            except Unsupported as refusal:
-                found = refusal
+            except Unsupported as failure:
+                found = CompilerFailed(*failure.args)
             else:
                 if self.disk:
                     self.disk.write(key, code)

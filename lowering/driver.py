@@ -1,0 +1,175 @@
+"""The driver of a plan: a Python function, written as text, that lays out memory and runs the steps.
+
+What is known when the plan is made is a number in the text; what depends on symbols or loop variables is
+an expression in them.  So a run costs little more than the launches themselves.
+
+::
+
+    def run(_arrays, _addresses, _symbols=(), threads=0):
+        _a0, _a1, = _addresses
+        N, = _symbols
+        _hold, _base = _allocate((N*8 + 1151 & -64,), _u8)
+        _t0 = _base
+        _flags = _s0(_p0(N, 3, _a0 + 8, _t0, N), threads or 2)
+        ...
+        return _flags
+"""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ..ir import dims
+from ..ir.nodes import Array, Region
+from . import buffers, memory
+from .access import total
+from .kernel import Binding, Pointer, Scratch
+
+if TYPE_CHECKING:
+    from .target import Launch
+
+NDArray = np.ndarray[Any, Any]
+_U8 = np.dtype(np.uint8)
+
+
+def _view(hold: NDArray, offset: int, shape: tuple[int, ...], dtype: np.dtype[Any]) -> NDArray:
+    """Some of the bytes of ``hold`` as an array."""
+    return np.ndarray(shape, dtype, hold, offset)
+
+
+def _byte(address: int) -> int:
+    return ctypes.c_uint8.from_address(address).value
+
+
+class Driver:
+    """Writes the driver of a region statement by statement; ``depth`` is the depth of indentation."""
+
+    def __init__(self, region: Region) -> None:
+        self.region = region
+        self.given = [array.name for array in region.arrays if array.role != "temp"]
+        self.variables = [symbol.name for symbol in region.symbols]  # with those of the loops around
+        self._declared = {array.name: array for array in region.arrays}
+        self._needs = buffers.temporaries(region)
+        self._lines: list[str] = []
+        self._scope: dict[str, Any] = {
+            "_allocate": memory.allocate, "_u8": _U8, "_view": _view, "_byte": _byte,
+            "min": min, "max": max, "range": range,
+        }  # fmt: skip
+
+    def declare(self, array: Array, position: int) -> None:
+        """One more temporary, which only the statement at ``position`` uses."""
+        self._declared[array.name] = array
+        size = total((*array.shape, array.dtype.itemsize))
+        self._needs.append(buffers.Need(array.name, size, position, position))
+
+    def line(self, depth: int, text: str) -> None:
+        """A line of text."""
+        self._lines.append("    " * depth + text)
+
+    # ---- steps --------------------------------------------------------------------------------------
+    def launch(self, depth: int, launch: Launch, binding: Binding, position: int) -> None:
+        """Launch a kernel."""
+        number = len(self._lines)
+        numbers = [n for pair in zip(binding.extents, binding.work, strict=True) for n in pair]
+        if all(type(extent) is int and extent <= 0 for extent in binding.extents):
+            return
+        pointers = []
+        for slot, pointer in enumerate(binding.pointers):
+            if isinstance(pointer, Pointer):
+                pointers.append(self._pointer(pointer))
+            else:
+                pointers.append(self._scratch(depth, pointer, f"{number}_{slot}", position))
+        self._scope[f"_p{number}"], self._scope[f"_s{number}"] = launch.pack, launch
+        arguments = [*map(dims.show, numbers), *pointers, *map(dims.show, binding.ints)]
+        self.line(depth, f"_flags |= _s{number}(_p{number}({', '.join(arguments)}), threads)")
+
+    def _pointer(self, pointer: Pointer) -> str:
+        array = self._declared[pointer.array]
+        ahead = dims.simplify(pointer.offset * array.dtype.itemsize)
+        address = self.address(pointer.array)
+        return address if type(ahead) is int and ahead == 0 else f"{address} + {dims.show(ahead)}"
+
+    def _scratch(self, depth: int, scratch: Scratch, label: str, position: int) -> str:
+        size = total((scratch.size, scratch.dtype.itemsize))
+        if dims.free_symbols(size) <= {symbol.name for symbol in self.region.symbols}:
+            self._needs.append(buffers.Need(label, size, position, position))
+            return f"_t{label}"
+        # Its size changes from one turn of a loop to the next.
+        self.line(depth, f"_h{label}, _t{label} = _allocate(({dims.show(size)},), _u8)")
+        return f"_t{label}"
+
+    def call(self, depth: int, step: Callable[..., int], names: Sequence[str]) -> None:
+        """Call a step with ndarrays and the values of symbols and loop variables."""
+        number = len(self._lines)
+        self._scope[f"_s{number}"] = step
+        arrays = "".join(f"{self._array(name, number)}, " for name in names)
+        values = ", ".join(f"{name!r}: {name}" for name in self.variables)
+        self.line(depth, f"_flags |= _s{number}(({arrays}), {{{values}}})")
+
+    def truth(self, name: str) -> str:
+        """An expression: the value of a boolean array without axes."""
+        return f"_byte({self.address(name)})"
+
+    # ---- where things are -----------------------------------------------------------------------------
+    def _root(self, name: str) -> str:
+        while name not in self.given and (base := self._declared[name].base) is not None:
+            name = base
+        return name
+
+    def address(self, name: str) -> str:
+        """An expression: the address of an array's first element."""
+        root = self._root(name)
+        return f"_a{self.given.index(root)}" if root in self.given else f"_t{self._label(root)}"
+
+    def _label(self, name: str) -> str:
+        return str(list(self._declared).index(name)) if name in self._declared else name
+
+    def _array(self, name: str, number: int) -> str:
+        """An expression: the array as an ndarray."""
+        array, root = self._declared[name], self._root(name)
+        if name in self.given:
+            return f"_arrays[{self.given.index(name)}]"
+        dtype = f"_d{number}_{self._label(name)}"
+        self._scope[dtype] = array.dtype
+        shape = "".join(f"{dims.show(extent)}, " for extent in array.shape)
+        if root in self.given:
+            return f"_view(_arrays[{self.given.index(root)}], 0, ({shape}), {dtype})"
+        return f"_view(_hold, _t{self._label(root)} - _base, ({shape}), {dtype})"
+
+    def _memory(self) -> list[str]:
+        """One block for all temporaries and scratch memory."""
+        layout = buffers.layout(self._needs)
+        if not layout.sizes:
+            return []
+        lines: list[str] = []
+        offsets: dict[int, str] = {}
+        end: int | str = 0
+        # Each piece ends at a cache line; a large one has a gap after it, so that they do not start alike.
+        for piece, size in sorted(enumerate(layout.sizes), key=lambda item: type(item[1]) is not int):
+            if type(size) is int and type(end) is int:
+                offsets[piece] = f" + {end}" if end else ""
+                end += (size + 63 & -64) + (1088 if size >= 4096 else 0)
+            else:
+                lines.append(f"_o{piece} = {end}")
+                offsets[piece] = f" + _o{piece}"
+                end = f"_o{piece} + ({dims.show(size)} + 1151 & -64)"
+        lines.append(f"_hold, _base = _allocate(({end},), _u8)")
+        lines += [f"_t{self._label(name)} = _base{offsets[piece]}" for name, piece in layout.piece.items()]
+        return lines
+
+    def finish(self, threads: int) -> tuple[str, Callable[..., int]]:
+        """The text and the function."""
+        head = ["threads = threads or " + str(threads)]
+        if self.given:
+            head.append("".join(f"_a{k}, " for k in range(len(self.given))) + "= _addresses")
+        if self.region.symbols:
+            head.append("".join(f"{symbol.name}, " for symbol in self.region.symbols) + "= _symbols")
+        head += [*self._memory(), "_flags = 0"]
+        lines = ["def run(_arrays, _addresses, _symbols=(), threads=0):", *("    " + line for line in head)]
+        text = "\n".join([*lines, *self._lines, "    return _flags", ""])
+        exec(compile(text, "<dcarray driver>", "exec"), self._scope)  # the text is ours alone
+        return text, self._scope["run"]

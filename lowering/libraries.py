@@ -1,0 +1,154 @@
+"""Which library serves a library call, and what a call is without any.
+
+``LIBRARIES`` lists for each operation who can do it, best first; ``expand`` says the same in plain
+statements, for when there is nobody.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ..ir import dims, windows
+from ..ir.nodes import Apply, Array, Call, Compute, Dim, Index, Load, Region, Window
+from ..ir.ops import const
+from .access import Memory, same
+
+NDArray = np.ndarray[Any, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Library:
+    """Somebody who can do an operation: ``run(writes, reads, attrs)`` on array views, when
+    ``serves(dtypes of writes and reads)``."""
+
+    name: str
+    serves: Callable[[Sequence[np.dtype[Any]]], bool]
+    run: Callable[[Sequence[NDArray], Sequence[NDArray], dict[str, Any]], None]
+
+
+def _fits_blas(array: NDArray) -> bool:
+    """Whether the last two axes are a matrix as BLAS takes it, by rows or by columns."""
+    if array.ndim < 2:
+        return array.ndim == 0 or array.strides[0] % array.itemsize == 0
+    rows, columns = array.strides[-2:]
+    height, width = array.shape[-2:]
+    size = array.itemsize
+    if columns == size:
+        return rows % size == 0 and rows >= size * max(width, 1)
+    return rows == size and columns % size == 0 and columns >= size * max(height, 1)
+
+
+def _matmul(writes: Sequence[NDArray], reads: Sequence[NDArray], attrs: dict[str, Any]) -> None:
+    (out,), (a, b) = writes, reads
+    if out.dtype.kind in "fc" and out.itemsize > 2:
+        # NumPy's loop for odd strides does not use BLAS: one copy is much cheaper than it.
+        a, b = (x if _fits_blas(x) else np.ascontiguousarray(x) for x in (a, b))
+        if out.ndim >= 2 and a.ndim >= 2 and b.ndim >= 2:
+            turned = out.swapaxes(-1, -2)
+            if turned.strides[-1] == out.itemsize and out.strides[-1] != out.itemsize:
+                np.matmul(b.swapaxes(-1, -2), a.swapaxes(-1, -2), out=turned)
+                return
+    np.matmul(a, b, out=out)
+
+
+def _all_alike(dtypes: Sequence[np.dtype[Any]]) -> bool:
+    return all(dtype == dtypes[0] and dtype.char in "fdFD" for dtype in dtypes)
+
+
+LIBRARIES: dict[str, list[Library]] = {"blas.matmul": [Library("numpy", _all_alike, _matmul)]}
+"""Who does what, best first."""
+
+
+def find(call: Call, arrays: dict[str, Array]) -> Library | None:
+    """The first library that serves a call."""
+    dtypes = [arrays[window.array].dtype for window in (*call.writes, *call.reads)]
+    return next((one for one in LIBRARIES.get(call.op, ()) if one.serves(dtypes)), None)
+
+
+def expand(call: Call, region: Region) -> Compute | None:
+    """A call as a statement, if it can be one: it must not write what it reads."""
+    if call.op != "blas.matmul" or call.attrs:
+        return None
+    memory = Memory(region)
+    (out,), (a, b) = call.writes, call.reads
+    dtypes = {memory.arrays[window.array].dtype for window in (out, a, b)}
+    if len(dtypes) > 1 or not all(memory.disjoint(out, window) for window in (a, b)):
+        return None
+    (dtype,) = dtypes
+    add, multiply, zero = (
+        ("logical_or", "logical_and", False) if dtype.kind == "b" else ("add", "multiply", 0)
+    )
+    if dtype == np.float16:
+        return None  # NumPy adds up in a wider format
+    # The domain is the result's, with the axis that is added up after it.
+    rank = len(out.shape)
+    depth = a.shape[-1]
+    shape = (*out.shape, depth)
+    row = rank - 2 if len(b.shape) > 1 else rank - 1
+    batch = rank - (len(a.shape) > 1) - (len(b.shape) > 1)
+    left = _axes(a.shape[:-2], out.shape[:batch]) + ((Index(0, 1, row),) if len(a.shape) > 1 else ())
+    right = _axes(b.shape[:-2], out.shape[:batch]) + (Index(0, 1, rank),)
+    right += (Index(0, 1, rank - 1),) if len(b.shape) > 1 else ()
+    target = windows.compose(out, tuple(Index(0, 1, axis) for axis in range(rank)), shape)
+    first = Load(windows.compose(a, (*left, Index(0, 1, rank)), shape), dtype)
+    second = Load(windows.compose(b, right, shape), dtype)
+    return Compute(target, Apply(multiply, (first, second), dtype), add, const(zero, dtype), call.loc)
+
+
+def _axes(stack: tuple[Dim, ...], batch: tuple[Dim, ...]) -> tuple[Index, ...]:
+    """Where the axes of a stack of matrices lie in the batch that they are broadcast to."""
+    skipped = len(batch) - len(stack)
+    return tuple(
+        Index(0, 1, skipped + k) if same(extent, batch[skipped + k]) else Index(0)
+        for k, extent in enumerate(stack)
+    )
+
+
+class View:
+    """A window as a view of its array: worked out once where it can be.
+
+    Parameters
+    ----------
+    window : Window
+        What to look at.
+    array : Array
+        The window's array.
+    """
+
+    def __init__(self, window: Window, array: Array) -> None:
+        self.window, self.array = window, array
+        every = [n for ix in window.index for n in (ix.offset, ix.stride)] + list(window.shape)
+        self._ready = self._prepare({}) if all(type(n) is int for n in every) else None
+
+    def __call__(self, array: NDArray, values: dict[str, int]) -> NDArray:
+        """The view, with one axis for every axis of the domain."""
+        key, order, expand, shape = self._ready or self._prepare(values)
+        view: NDArray = array[key]
+        if order is not None:
+            view = view.transpose(order)
+        if expand is not None:
+            view = np.broadcast_to(view[expand], shape)
+        return view
+
+    def _prepare(self, values: dict[str, int]) -> tuple[Any, ...]:
+        shape = tuple(dims.evaluate(n, values) for n in self.window.shape)
+        key: list[Any] = []
+        axes: list[int] = []
+        for ix in self.window.index:
+            start, stride = dims.evaluate(ix.offset, values), dims.evaluate(ix.stride, values)
+            if ix.axis is None or stride == 0:
+                key.append(start)
+                continue
+            stop = start + stride * shape[ix.axis]
+            key.append(slice(start, None if stop < 0 else stop, stride) if shape[ix.axis] else slice(0, 0))
+            axes.append(ix.axis)
+        if len(set(axes)) < len(axes):
+            raise ValueError("a library call cannot take a diagonal")
+        order = tuple(sorted(range(len(axes)), key=axes.__getitem__))
+        full = len(axes) == len(shape)
+        expand = None if full else tuple(slice(None) if k in axes else None for k in range(len(shape)))
+        return (*key, ...), None if order == tuple(range(len(axes))) else order, expand, shape

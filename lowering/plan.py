@@ -1,0 +1,224 @@
+"""From a region to something that runs: a plan.
+
+Every statement becomes a step: a kernel, a library call, or, for what cannot be compiled, the interpreter.
+"""
+
+from __future__ import annotations
+
+import os
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ..ir import dims
+from ..ir.nodes import Apply, Array, Branch, Call, Compute, Expr, Loop, Nest, Region, Stmt, While, Window
+from . import buffers, cache, libraries
+from .driver import Driver
+from .kernel import Pointer
+from .schedule import schedule
+from .steps import CallStep, InterpStep, KernelStep, Step
+from .target import Target, Unsupported, get
+
+Fallback = Callable[[str, Any], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """A region that is ready to run, from any thread and in several at once.
+
+    Attributes
+    ----------
+    region : Region
+        What is run: the region as given, with temporaries merged.
+    arrays : tuple of str
+        The names of the arrays that a run is given, in order: all but the temporaries.
+    steps : tuple
+        The steps in the order of the text.
+    driver : str
+        The Python text that runs them.
+    run : callable
+        ``run(arrays, addresses, symbols=(), threads=0) -> flags``: the ndarrays, the addresses of their
+        first elements, the values of the region's symbols, all in order, and the number of threads (0:
+        the plan's own).  Gives the floating-point flags that were raised (1 divide, 2 over, 4 under,
+        8 invalid).  All memory is allocated before anything is written.
+    """
+
+    region: Region
+    arrays: tuple[str, ...]
+    steps: tuple[Step, ...]
+    driver: str
+    run: Callable[..., int]
+
+    @property
+    def kernels(self) -> tuple[KernelStep, ...]:
+        """The kernels in order."""
+        return tuple(step for step in self.steps if isinstance(step, KernelStep))
+
+    @property
+    def stats(self) -> dict[str, int]:
+        """How many steps of each kind there are."""
+        kinds = {"kernels": KernelStep, "calls": CallStep, "interpreted": InterpStep}
+        return {name: sum(isinstance(step, kind) for step in self.steps) for name, kind in kinds.items()}
+
+
+def compile_region(
+    region: Region,
+    target: str = "cpu",
+    cache_dir: str | None = None,
+    threads: int = 0,
+    fallback: Fallback | None = None,
+) -> Plan:
+    """Compile a region.
+
+    Parameters
+    ----------
+    region : Region
+        A verified region.
+    target : str, optional
+        The name of a target.
+    cache_dir : str, optional
+        Where code outlives the process; empty or None for nowhere.
+    threads : int, optional
+        Threads that a run uses if it does not say; 0: the cores this process may use.
+    fallback : callable, optional
+        Called with the reason and the ``loc`` of each statement that is left to the interpreter.
+
+    Returns
+    -------
+    Plan
+
+    Raises
+    ------
+    ValueError
+        If there is no such target.
+    """
+    compiler = _Compiler(buffers.in_place(region), get(target), cache.of(cache_dir), fallback)
+    for position, stmt in enumerate(compiler.region.body):
+        compiler.statement(stmt, 1, position)
+    text, run = compiler.driver.finish(threads or _cores())
+    return Plan(compiler.region, tuple(compiler.driver.given), tuple(compiler.steps), text, run)
+
+
+def _cores() -> int:
+    try:
+        return len(os.sched_getaffinity(0))
+    except AttributeError:  # not on every system
+        return os.cpu_count() or 1
+
+
+_warned: set[str] = set()
+
+
+def _warn(reason: str) -> None:
+    """Say, once for each reason, that something is wrong here and not with the user's program."""
+    if reason not in _warned:
+        _warned.add(reason)
+        warnings.warn(f"some of the program is not compiled: {reason}", RuntimeWarning, stacklevel=2)
+
+
+class _Compiler:
+    """One region on its way to a plan."""
+
+    def __init__(
+        self, region: Region, target: Target, code: cache.CodeCache, fallback: Fallback | None
+    ) -> None:
+        self.region, self.target, self.code, self.fallback = region, target, code, fallback
+        self.driver = Driver(region)
+        self.steps: list[Step] = []
+
+    def statement(self, stmt: Stmt, depth: int, position: int) -> None:
+        """Compile one statement; ``position`` is that of the top-level statement it belongs to."""
+        driver = self.driver
+        match stmt:
+            case Compute() | Nest():
+                self.compute(stmt, depth, position)
+            case Call():
+                self.call(stmt, depth, position)
+            case Loop(var, bounds, body):
+                start, stop, step = map(dims.show, bounds)
+                driver.line(depth, f"for {var} in range({start}, {stop}, {step}):")
+                driver.variables.append(var)
+                self.block(body, depth + 1, position)
+                driver.variables.remove(var)
+            case While(cond, body):
+                driver.line(depth, "while True:")
+                name = self.condition(cond, depth + 1, position, stmt.loc)
+                driver.line(depth + 1, f"if not {driver.truth(name)}: break")
+                self.block(body, depth + 1, position)
+            case Branch(cond, then, orelse):
+                name = self.condition(cond, depth, position, stmt.loc)
+                driver.line(depth, f"if {driver.truth(name)}:")
+                self.block(then, depth + 1, position)
+                driver.line(depth, "else:")
+                self.block(orelse, depth + 1, position)
+
+    def block(self, body: tuple[Stmt, ...], depth: int, position: int) -> None:
+        """Compile the statements of a loop or branch."""
+        self.driver.line(depth, "pass")
+        for stmt in body:
+            self.statement(stmt, depth, position)
+
+    def condition(self, cond: Expr, depth: int, position: int, loc: Any) -> str:
+        """Compile what decides a loop or branch: it is stored in an array of one element."""
+        array = Array(f"_condition{len(self.region.arrays)}", np.dtype(bool), ())
+        if getattr(cond, "dtype") != array.dtype:  # noqa: B009
+            cond = Apply("cast", (cond,), array.dtype)
+        self.region = _with_array(self.region, array)
+        self.driver.declare(array, position)
+        self.compute(Compute(Window(array.name, (), ()), cond, None, None, loc), depth, position)
+        return array.name
+
+    def call(self, stmt: Call, depth: int, position: int) -> None:
+        """Find a library, or do without."""
+        arrays = {array.name: array for array in self.region.arrays}
+        library = libraries.find(stmt, arrays)
+        if library is not None:
+            step = CallStep(stmt, library, self.region)
+            self.steps.append(step)
+            self.driver.call(depth, step, step.names)
+            return
+        plain = libraries.expand(stmt, self.region)
+        if plain is not None:
+            self.compute(plain, depth, position)
+        else:
+            self.interpret(stmt, depth, f"no library serves {stmt.op}")
+
+    def compute(self, stmt: Compute | Nest, depth: int, position: int) -> None:
+        """Compile a kernel, or leave the statement to the interpreter."""
+        try:
+            kernel, binding = schedule(stmt, self.region)
+            launch = self.code.launch(self.target, kernel)
+        except Exception as error:  # whatever the compiler does, the program has to run
+            reason = str(error)
+            if not isinstance(error, Unsupported):
+                reason = f"{type(error).__name__}: {error}"
+            if not isinstance(error, Unsupported) or isinstance(error, cache.CompilerFailed):
+                _warn(reason)
+            if isinstance(stmt, Nest):
+                for inner in stmt.body:
+                    self.compute(inner, depth, position)
+            else:
+                self.interpret(stmt, depth, reason)
+            return
+        names = {
+            buffer.name: pointer.array
+            for buffer, pointer in zip(kernel.buffers, binding.pointers, strict=True)
+            if isinstance(pointer, Pointer)
+        }
+        self.steps.append(KernelStep(kernel, binding, names, self.target.name, stmt.loc))
+        self.driver.launch(depth, launch, binding, position)
+
+    def interpret(self, stmt: Stmt, depth: int, reason: str) -> None:
+        """Leave a statement to the interpreter."""
+        if self.fallback is not None:
+            self.fallback(reason, stmt.loc)
+        step = InterpStep(stmt, self.region, reason)
+        self.steps.append(step)
+        self.driver.call(depth, step, step.names)
+
+
+def _with_array(region: Region, array: Array) -> Region:
+    return Region(region.symbols, (*region.arrays, array), region.body, region.guards)
