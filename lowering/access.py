@@ -107,12 +107,12 @@ class Memory:
         return name
 
     def _overlay(self, name: str) -> tuple[Any, ...] | None:
-        """Equal for two arrays of one family that begin at one place with equal element sizes."""
+        """Equal for two arrays of one family that begin at one place with one dtype."""
         array, root = self.arrays[name], self.arrays[self.family(name)]
         if array is root:
-            return (root.name, root.dtype.itemsize)
+            return (root.name, root.dtype)
         plain = root.role in ("temp", "out") and root.strides is None and array.strides is None
-        return (root.name, array.dtype.itemsize) if plain else None
+        return (root.name, array.dtype) if plain else None
 
     def identical(self, a: Window, b: Window) -> bool:
         """Whether two windows provably are the same element at every point of the domain."""

@@ -22,6 +22,7 @@ from .kernel import Affine, Elem, Expr, Phase, Store, affine
 BLOCK = 512  # elements whose sum a target may regroup
 PIECE = 64 * BLOCK  # elements of one partial result
 COLUMNS = 1024  # elements of a strip of the result of a column reduction
+GROUP = 64  # rows of one partial result
 ROWS = 128  # rows summed before the sum is added to the result
 
 
@@ -46,9 +47,11 @@ def reduction(job: Job) -> None:
     kept = [loop for loop in range(rank) if loop not in job.loops.folded]
     folded = [loop for loop in range(rank) if loop in job.loops.folded]
     sizes = [job.guess(extent) for extent in job.loops.extents]
-    many = total(sizes[loop] for loop in folded) > 2 * PIECE
+    many = total(sizes) > 2 * PIECE
     ordered = any(f.fold.mode == "ordered" for f in foldings)
-    if folded[-1] != rank - 1:
+    if folded[-1] != rank - 1 and many and len(kept) == 1 and sizes[-1] < FEW * COLUMNS and not ordered:
+        _column_partials(job, foldings, folded)
+    elif folded[-1] != rank - 1:
         _columns(job, foldings, kept, folded)
     elif many and total(sizes[loop] for loop in kept) < FEW and not ordered:
         _partials(job, foldings, kept, folded)
@@ -278,6 +281,61 @@ def _columns(job: Job, foldings: list[_Folding], kept: list[int], folded: list[i
     body = nest(main, 1, opens, "vector")
     pre = (*main.preamble(), *begins.preamble())
     job.add(Phase(phase, extent, "serial", body, pre), launch, points * job.cost())
+
+
+def _column_partials(job: Job, foldings: list[_Folding], folded: list[int]) -> None:
+    """Columns that are too few for many cores: blocks of rows give partial rows of results."""
+    arguments, (first, *others), last = job.arguments, folded, len(job.loops.axes) - 1
+    extent, rows = job.loops.extents[last], job.loops.extents[first]
+    count = job.blocks(rows, GROUP)
+    row = product(arguments.extent(last), variable("b0"))
+    places = {f.number: arguments.scratch(f.fold.wide, count * extent) for f in foldings}
+    at = affine(0, row, job.variables[last])
+    across = job.piece(last, variable("b1"), affine(COLUMNS))
+
+    fills = _scope(job, "b0", [job.strips(last, "b1", COLUMNS), across], 3, False)
+    for folding in foldings:
+        value = folding.fold.identity() if not folding.fold.idempotent else None
+        start = value or converted(_starts(fills, job, [folding])[0], folding.fold.wide)
+        fills.add(Store(places[folding.number], at, start))
+    before = nest(fills, 2, [across], "vector")
+    group = job.piece(first, variable("b0", GROUP), affine(GROUP))
+    opens = [job.strips(last, "b1", COLUMNS), group, *map(job.whole, others), across]
+    _around(opens, 1, before, ())
+    main = _scope(job, "b0", opens, 1 + len(opens), job.nonempty)
+    main.announce(job.values, [compute.target for compute in job.computes])
+    folds = {folding.number: folding.fold for folding in foldings}
+
+    def fold(number: int, value: Expr) -> None:
+        place, wide = places[number], folds[number].wide
+        main.add(Store(place, at, op(folds[number].name, Elem(place, at, wide), converted(value, wide))))
+
+    statements(job, main, fold)
+    body = nest(main, 1, opens, "vector")
+    pre = (*main.preamble(), *fills.preamble())
+    points = GROUP * total(n for loop, n in enumerate(job.loops.extents) if loop != first)
+    blocks = arguments.integer(count, "blocks")
+    job.add(Phase("b0", blocks, "serial", body, pre), count, points * job.cost())
+
+    strips = job.blocks(extent, COLUMNS)
+    strip = job.piece(last, variable("b1", COLUMNS), affine(COLUMNS))
+    begins = _scope(job, "b1", [strip], 2, False)
+    adds = _scope(job, "b1", [Open("b0", affine(), (blocks,)), strip], 3, False)
+    for folding in foldings:
+        arguments.note(arguments.access(folding.compute.target), "r")
+        if folding.compute.init is not None:
+            begins.store(folding.compute.target, _starts(begins, job, [folding])[0], False)
+        fold_, wide = folding.fold, folding.fold.wide
+        value = op(
+            fold_.name, converted(_element(adds, folding), wide), Elem(places[folding.number], at, wide)
+        )
+        adds.store(folding.compute.target, converted(value, fold_.dtype), False)
+    opens = [Open("b0", affine(), (blocks,)), strip]
+    body = nest(adds, 1, opens, "vector")
+    if any(folding.compute.init is not None for folding in foldings):
+        body = (*nest(begins, 1, [strip], "vector"), *body)
+    phase = Phase("b1", arguments.integer(strips, "strips"), "serial", body, begins.preamble())
+    job.add(phase, strips, COLUMNS * count * 4)
 
 
 def _element(scope: Scope, folding: _Folding) -> Elem:

@@ -1,14 +1,13 @@
 """Schedules against the interpreter, by a slow executor of kernels that also watches for races."""
 
 import contextlib
-from itertools import product
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dcarray.ir import dims, interp, ops
+from dcarray.ir import dims, interp, ops, text, verify
 from dcarray.ir.nodes import (
     Apply,
     Array,
@@ -187,6 +186,7 @@ def run_both(region, symbols=None, seed=0):
         kernels = []
         for stmt in region.body:
             made, binding = schedule(stmt, region)
+            K.check(made)
             kernels.append(made)
             Machine(made, binding, flats, symbols)
     for array in region.arrays:
@@ -211,7 +211,7 @@ def small_blocks():
         patch.setattr(schedule_module, "TILE", 2)
         patch.setattr(schedule_module, "STRIP", 2)
         patch.setattr(schedule_module, "FEW", 2)
-        for name, value in {"BLOCK": 2, "PIECE": 4, "COLUMNS": 2, "ROWS": 2, "FEW": 3}.items():
+        for name, value in {"BLOCK": 2, "PIECE": 4, "COLUMNS": 2, "ROWS": 2, "GROUP": 2, "FEW": 3}.items():
             patch.setattr(reduce_module, name, value)
         yield
 
@@ -385,3 +385,125 @@ def test_random_statements(drawn, seed):
     region, symbols = drawn
     with contextlib.suppress(Unsupported):
         run_both(region, symbols, seed)
+
+
+# ---- cases ------------------------------------------------------------------------------------------
+def region(source):
+    made = text.parse(source)
+    verify.verify(made)
+    return made
+
+
+def texts(source):
+    made = region(source)
+    return [K.text(schedule(stmt, made)[0]) for stmt in made.body]
+
+
+def test_a_stencil_has_one_pointer_and_one_row_stride():
+    made = region("""region() {
+  in A: f64[30, 30]
+  inout B: f64[30, 30]
+  B[i+1,j+1] = add(add(add(A[i+1,j], A[i+1,j+2]), A[i+2,j+1]), A[i,j+1]) for i<28, j<28
+}""")
+    (kernel,) = run_both(made)
+    assert [b.access for b in kernel.buffers] == ["r", "w"]
+    assert all(b.noalias for b in kernel.buffers)
+    assert len(kernel.ints) == 3  # two extents and the stride of a row
+    assert schedule(made.body[0], made)[1].bytes == 2 * 8 * 28 * 28
+
+
+def test_slices_of_any_length_share_one_kernel():
+    def axpy(n, k):
+        return texts(f"""region() {{
+  in a: f64[{n}]
+  in x: f64[{n}]
+  inout y: f64[{n}]
+  y[i] = add(y[i], multiply(a[{k}], x[i])) for i<{k}
+}}""")
+
+    assert len({str(axpy(n, k)) for n in (50, 90000) for k in (2, 3, 17, 49)}) == 1
+
+
+def test_contiguous_axes_become_one_loop():
+    (one,) = texts("""region() {
+  in a: f64[7, 8, 9]
+  out b: f64[7, 8, 9]
+  b[i,j,k] = exp(a[i,j,k]) for i<7, j<8, k<9
+}""")
+    assert "parallel vector i0 < n0" in one and "i1" not in one
+
+
+def test_updates_in_place():
+    run_both(
+        region("""region() {
+  inout a: f64[9]
+  in b: f64[9]
+  a[i] = multiply(add(a[i], b[8-i]), a[i]) for i<9
+}""")
+    )
+
+
+@pytest.mark.parametrize("body", ["a[i+1] = a[i] for i<8", "a[i] = a[8-i] for i<9", "a[0] add= a[i] for i<9"])
+def test_overlap_is_refused(body):
+    made = text.parse(f"region() {{\n  inout a: f64[9]\n  {body}\n}}")
+    with pytest.raises(Unsupported, match="overlap"):
+        schedule(made.body[0], made)
+
+
+def test_parts_of_one_array_may_be_read_and_written():
+    run_both(
+        region("""region() {
+  inout a: f64[4, 9]
+  a[i,j] = add(a[i+2,j], 1.0) for i<2, j<9
+}""")
+    )
+
+
+def test_later_statements_of_a_nest_see_what_was_written():
+    run_both(
+        region("""region() {
+  inout a: f64[9]
+  out b: f64[9]
+  out c: f64[9]
+  nest {
+    b[i] = exp(a[i]) for i<9
+    a[i] = add(b[i], 1.0) for i<9
+    c[i] = exp(a[i]) for i<9
+  }
+}""")
+    )
+
+
+def total(values, dtype):
+    """The sum of values by a kernel, on blocks of full size."""
+    array = Array("a", np.dtype(dtype), (len(values),), "in")
+    out = Array("s", np.dtype(dtype), (), "inout")
+    stmt = Compute(
+        Window("s", (len(values),), ()),
+        Load(Window("a", (len(values),), (Index(0, 1, 0),)), array.dtype),
+        "add",
+        ops.const(complex(-0.0, -0.0) if dtype == "D" else -0.0, dtype),
+    )
+    kernel, binding = schedule(stmt, Region((), (array, out), (stmt,)))
+    flats = {"a": (np.array(values, dtype), 0), "s": (np.ones(1, dtype), 0)}
+    with np.errstate(all="ignore"):
+        Machine(kernel, binding, flats, {})
+    return flats["s"][0][0]
+
+
+@pytest.mark.parametrize("count", [1, 2, 3, 13])
+@pytest.mark.parametrize("dtype", ["d", "e", "D"])
+def test_special_values_of_sums(dtype, count):
+    assert str(total([-0.0] * count, dtype).real) == "-0.0"
+    assert total([1.0] * count + [np.inf], dtype).real == np.inf
+    assert total([np.inf] + [-1.0] * count, dtype).real == np.inf
+    assert np.isnan(total([np.inf] * count + [-np.inf], dtype))
+    assert np.isnan(total([1.0] * count + [np.nan], dtype))
+
+
+def test_sums_keep_what_rounding_loses():
+    assert total([1e16, 0.0, 1.0, 0.0, 1.0, 0.0, -1e16, 0.0], "d") == 2.0
+
+
+def test_sum_of_nothing():
+    assert total([], "d") == 0.0
