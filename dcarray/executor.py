@@ -9,7 +9,7 @@ import threading
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from . import config, fpstate
+from . import config, forms, fpstate
 from .lowering.memory import empty
 from .report import counters
 from .store import Store
@@ -23,52 +23,30 @@ MAX_PLANS = 4096
 
 
 class Prepared:
-    """What is known of a log: its region, which slots take part, and the plan once it is compiled."""
+    """What is known of one log: its form, and the plan that serves it once there is one."""
 
-    __slots__ = ("memory_slots", "names", "new_slots", "plan", "queued", "region", "saved", "useful")
+    __slots__ = ("_region", "form", "key", "plan", "symbols", "values")
 
-    def __init__(self, log: tuple[Any, ...], live: tuple[int, ...], kinds: str) -> None:
-        from .ir.build import build
-
-        self.region: Region = build(log, live, kinds)
+    def __init__(self, key: tuple[forms.Log, tuple[int, ...], str], form: forms.Form, values: Any) -> None:
+        self.key = key
+        self.form = form
+        self.values = values
         self.plan: Plan | None = None
-        self.queued = False
-        arrays = self.region.arrays
-        slots = sum(entry[0] in ("old", "new") for entry in log)
-        self.memory_slots = [k for k in range(slots) if arrays[k].role != "temp"]
-        self.new_slots = [k for k in self.memory_slots if arrays[k].role == "out" and arrays[k].base is None]
-        self.names = [a.name for a in arrays if a.role != "temp"]
-        self.useful = any(a.role in ("out", "inout") for a in arrays)
-        self.saved = _clobbered(log, self.region)
+        self.symbols: tuple[int, ...] = ()
+        self._region: Region | None = None
 
+    @property
+    def useful(self) -> bool:
+        return self.form.useful
 
-def _clobbered(log: tuple[Any, ...], region: Region) -> list[int]:
-    """The slots that are written after they may have been read, if floating-point exceptions can come:
-    they are to be kept, since the region may have to run again."""
-    if not any(entry[0] not in ("old", "new") and _may_raise(entry) for entry in log):
-        return []
-    heads = [entry[-1] for entry in log if entry[0] in ("old", "new")]
-    read = {
-        heads[arg[0]]
-        for entry in log
-        if entry[0] not in ("old", "new")
-        for arg in _arguments(entry)
-        if type(arg) is tuple
-    }
-    return [k for k, head in enumerate(heads) if region.arrays[k].role == "inout" and head in read]
+    @property
+    def region(self) -> Region:
+        """The region with this log's integers."""
+        if self._region is None:
+            from .ir.build import build
 
-
-def _arguments(entry: tuple[Any, ...]) -> tuple[Any, ...]:
-    if entry[0] == "map":
-        return entry[6:]
-    return entry[3] if entry[0] == "call" else (entry[7],)
-
-
-def _may_raise(entry: tuple[Any, ...]) -> bool:
-    if entry[0] == "map" and entry[1] == "cast":
-        source, result = entry[2].split("->")
-        return bool(source != result)
-    return entry[0] == "call" or any(c in "efdFD" for c in entry[2])
+            self._region = build(*self.key)
+        return self._region
 
 
 class Background:
@@ -79,20 +57,19 @@ class Background:
         self._thread: threading.Thread | None = None
         self._pid = 0
 
-    def submit(self, prepared: Prepared, options: config.Options) -> None:
+    def submit(self, job: Callable[[], None]) -> None:
         if self._thread is None or self._pid != os.getpid():  # threads do not survive a fork
             self._queue = queue.SimpleQueue()
             self._pid = os.getpid()
             self._thread = threading.Thread(target=self._work, args=(self._queue,), daemon=True)
             self._thread.start()
             atexit.register(self._stop)
-        self._queue.put((prepared, options))
+        self._queue.put(job)
 
     @staticmethod
     def _work(jobs: queue.SimpleQueue[Any]) -> None:
         while (job := jobs.get()) is not None:
-            prepared, options = job
-            prepared.plan = compiled(prepared.region, options)
+            job()
 
     def _stop(self) -> None:
         """Let a compilation that runs end before the interpreter goes down."""
@@ -103,27 +80,39 @@ class Background:
         self._queue.put(None)
         self._thread.join()
 
+    def wait(self) -> None:
+        """Return when everything that was submitted so far is done."""
+        if self._thread is not None and self._pid == os.getpid():
+            done = threading.Event()
+            self._queue.put(done.set)
+            done.wait()
+
 
 class Executor:
     """The plans of a process."""
 
     def __init__(self) -> None:
         self._prepared: dict[Any, Prepared] = {}
-        self._background = Background()
+        self._forms: dict[Any, forms.Form] = {}
+        self.background = Background()
 
     def prepare(self, rec: Recording) -> Prepared:
         """The entry of this log; its key has the windows' integers and who is still alive."""
-        live = tuple(
-            k for k, s in enumerate(rec.slots) if type(s) is not Store and s() is not None
-        )  # fmt: skip
+        live = tuple([k for k, s in enumerate(rec.slots) if type(s) is not Store and s() is not None])
         key = (tuple(rec.log), live, rec.kinds)
         prepared = self._prepared.get(key)
-        if prepared is None:
-            if len(self._prepared) >= MAX_PLANS:
-                self._prepared.clear()
-            prepared = self._prepared[key] = Prepared(*key)
-        else:
+        if prepared is not None:
             counters.plan_hits += 1
+            return prepared
+        skeleton, values = forms.split(key[0])
+        form = self._forms.get((skeleton, live, rec.kinds))
+        if form is None:
+            if len(self._forms) >= MAX_PLANS:
+                self._forms.clear()
+            form = self._forms[skeleton, live, rec.kinds] = forms.Form(key[0], live, values)
+        if len(self._prepared) >= MAX_PLANS:
+            self._prepared.clear()
+        prepared = self._prepared[key] = Prepared(key, form, values)
         return prepared
 
     def run(self, rec: Recording, options: config.Options) -> Callable[[], None]:
@@ -135,14 +124,21 @@ class Executor:
             Before anything is changed.
         """
         prepared = self.prepare(rec)
+        form = prepared.form
         counters.flushes += 1
         counters.statements += len(rec.log) - len(rec.slots)
-        if not prepared.useful:
+        if not form.useful:
             return _nothing
-        declared = prepared.region.arrays
-        fresh = {k: empty(declared[k].shape, declared[k].dtype) for k in prepared.new_slots}
-        arrays = {k: fresh[k] if k in fresh else _existing(rec, k, fresh) for k in prepared.memory_slots}
-        plan = prepared.plan or self._compile(prepared, options)
+        fresh: dict[int, Any] = {}
+        for slot in form.fresh:
+            store = rec.store_at(slot)
+            if store is not None:
+                fresh[slot] = empty(store.shape, store.dtype)
+            else:  # its last holder, in another thread, has let it go meanwhile
+                declared = prepared.region.arrays[slot]
+                fresh[slot] = empty(declared.shape, declared.dtype)
+        arrays = {k: fresh[k] if k in fresh else _existing(rec, k, fresh) for k in form.memory}
+        plan = prepared.plan or self._plan(prepared, options)
         if plan is None:
             notes = _interpret(rec, prepared, arrays)
         else:
@@ -156,17 +152,47 @@ class Executor:
         log, places = rec.log, rec.places
         return lambda: fpstate.tell(notes, lambda k: str(log[k][1]), lambda k: line_of(places[k]))
 
-    def _compile(self, prepared: Prepared, options: config.Options) -> Plan | None:
-        """The compiled plan, or None while the interpreter has to do."""
+    def _plan(self, prepared: Prepared, options: config.Options) -> Plan | None:
+        """The plan of a log that has none yet, or None while the interpreter has to do."""
         if options.jit == "off":
             return None
-        if options.jit == "eager":
-            prepared.plan = compiled(prepared.region, options)
-            return prepared.plan
-        if not prepared.queued:
-            prepared.queued = True
-            self._background.submit(prepared, options)
+        form = prepared.form
+        if form.exact is not None and prepared.values == form.sample:
+            prepared.plan = form.exact
+            return form.exact
+        for general in form.general:
+            symbols = general.fits(prepared.values)
+            if symbols is not None and general.serves(symbols):
+                prepared.symbols = symbols
+                prepared.plan = general.plan
+                return general.plan
+        job = self._job(prepared, options)
+        if job is not None:
+            if options.jit == "eager":
+                job()
+                return self._plan(prepared, options)
+            self.background.submit(job)
         return None
+
+    def _job(self, prepared: Prepared, options: config.Options) -> Callable[[], None] | None:
+        """What is to be compiled so that this log gets a plan; None if that is under way."""
+        form = prepared.form
+        if prepared.values == form.sample:
+            if form.queued:
+                return None
+            form.queued = True
+            region = prepared.region
+
+            def exact() -> None:
+                form.exact = compiled(region, options)
+
+            return exact
+        for general in form.general:
+            if general.plan is None and general.fits(prepared.values) is not None:
+                return None
+        general = forms.General(*prepared.key, form.sample, prepared.values)
+        form.general = [*form.general[1 - forms.MAX_GENERAL :], general]
+        return lambda: general.compile(lambda region: compiled(region, options))
 
 
 def compiled(region: Region, options: config.Options) -> Plan:
@@ -174,9 +200,8 @@ def compiled(region: Region, options: config.Options) -> Plan:
     from .ir.passes import pipeline
     from .lowering.plan import compile_region
 
-    return compile_region(
-        pipeline.run(region, debug=options.debug), target="cpu", cache_dir=options.cache_dir
-    )
+    final = pipeline.run(region, debug=options.debug)
+    return compile_region(final, target="cpu", cache_dir=options.cache_dir)
 
 
 def _existing(rec: Recording, slot: int, fresh: dict[int, Any]) -> Any:
@@ -194,24 +219,25 @@ def _interpret(rec: Recording, prepared: Prepared, arrays: dict[int, Any]) -> li
     memory = {f"a{k}": a for k, a in arrays.items()} | rec.scalar_arrays()
     witness = fpstate.Witness(lambda loc: rec.states[loc])
     interp.run(prepared.region, memory, around=witness.around)
+    counters.interpreted += len(rec.log) - len(rec.slots)
     return witness.notes
 
 
 def _execute(
     rec: Recording, prepared: Prepared, plan: Plan, arrays: dict[int, Any], options: config.Options
 ) -> list[Any]:
-    saved = {k: arrays[k].copy() for k in prepared.saved} if rec.mask else {}
-    scalars = rec.scalar_arrays()
-    every = [*arrays.values(), *scalars.values()]
+    form = prepared.form
+    saved = {k: arrays[k].copy() for k in form.saved} if rec.mask else {}
+    every = [*arrays.values(), *rec.scalar_arrays().values()]
     addresses = [a.__array_interface__["data"][0] for a in every]
-    flags = plan.run(every, addresses, threads=options.threads)
+    flags = plan.run(every, addresses, prepared.symbols, threads=options.threads)
+    counters.kernels += len(plan.kernels)
     if not flags & rec.mask:
         return []
     # What raised it, and was it real?  The interpreter knows, on the inputs as they were.
     again = {
-        k: saved[k] if k in saved else a if prepared.region.arrays[k].role == "in" else a.copy()
-        for k, a in arrays.items()
-    }
+        k: saved[k] if k in saved else a if k in form.inputs else a.copy() for k, a in arrays.items()
+    }  # fmt: skip
     return _interpret(rec, prepared, again)
 
 

@@ -81,8 +81,9 @@ def put(x: Handle, key: Any, value: Any) -> None:
             x._writable()[key] = value
             return
     shape, index = window.getitem(x._shape, x._window(), key)
-    if not shape and x._clean() and x._store.mem is not None and not x._readonly:
-        x._store.mem[tuple([offset for offset, _, _ in index])] = trace.settled(value)
+    if not shape and not _has_ellipsis(key) and (x._clean() or not np.isscalar(value)):
+        value = trace.settled(value)
+        x._writable()[key] = value
         return
     y = large(type(x), x._store, shape, index)
     y._readonly = x._readonly

@@ -234,7 +234,10 @@ class Methods(Handle):
         return self.copy()
 
     def __reduce__(self) -> Any:
-        return wrap, (np.array(self._settled()),)
+        return _rebuild, (
+            type(self),
+            np.array(self._settled()),
+        )
 
     # ---- shapes ------------------------------------------------------------------------------------
     def reshape(self, *shape: Any, order: Any = "C", copy: bool | None = None) -> Any:

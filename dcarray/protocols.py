@@ -119,7 +119,8 @@ def _call(
     options = dict(kwargs)
     (out,) = options.pop("out", (None,)) if function.nout == 1 else (None,)
     if function is np.matmul and set(kwargs) <= {"out"}:
-        return trace.matmul(*inputs, out=out)
+        a, b = inputs
+        return trace.matmul(a, b, out=out)
     usual = set(options) <= {"dtype", "casting", "where"}
     if name and usual and all(_known(x) or type(x) is np.ndarray for x in inputs):
         return trace.elementwise(name, inputs, out=out, **options)

@@ -89,19 +89,20 @@ _SKIPPED = (_PACKAGE, os.path.dirname(np.__file__))
 
 
 # ---- operands ----------------------------------------------------------------------------------------
-def _operand(rec: Recording, x: Any, domain: tuple[int, ...], char: str) -> Any:
-    """The log's argument for an operand."""
+def _operand(rec: Recording, x: Any, domain: tuple[int, ...] | None, char: str) -> Any:
+    """The log's argument for an operand; with no domain, its shape is spelled out."""
     if isinstance(x, Handle):
         if x._small is None:
             store = x._store
             shape = x._shape
-            slot = store.slot if store.rec is rec else _enter(rec, store)
+            slot = _enter(rec, store)
             store.family.used = rec
             return (slot, x._index, None if shape == domain else shape)
         x = x._small
     elif not isinstance(x, np.ndarray):
         return rec.scalar(x, char)
     elif FAMILIES.find(owner(x)) is not None:  # memory that we know by another name
+        rec.urgent = True
         return _operand(rec, large(Handle, store_of(x), x.shape, None), domain, char)
     if x.ndim == 0 and x.dtype.char == char:
         return rec.scalar(x[()], char)
@@ -116,16 +117,16 @@ def _operand(rec: Recording, x: Any, domain: tuple[int, ...], char: str) -> Any:
 
 
 def _enter(rec: Recording, store: Store) -> int:
-    """A slot for a store; memory that another recording works on is brought up to date first."""
+    """The slot of a store.  Memory that another recording works on is brought up to date first; what has
+    been handed out must not wait."""
     head = store.family
-    for other in (head.dirty, head.used):
-        if other is not None and other is not rec and not other.done:
-            other.session.flush(other)
-    if store.rec is rec:
-        return store.slot
     if head.exports is not None and store.exported():
         rec.urgent = True
-    return rec.declare(store)
+    if head.used is not rec or head.dirty is not rec:
+        for other in (head.dirty, head.used):
+            if other is not None and other is not rec and not other.done:
+                other.session.flush(other)
+    return store.slot if store.rec is rec else rec.declare(store)
 
 
 def _target(rec: Recording, out: Handle) -> tuple[int, window.Index | None]:
@@ -152,17 +153,19 @@ def _kind(x: Any) -> Any:
     t = type(x)
     if t in _SCALARS:
         return t
-    if isinstance(x, np.ndarray):
+    if type(x) is np.ndarray:
         return _plain_kind(x)
+    if isinstance(x, np.ndarray):
+        raise _Eager  # a subclass has its own ways
     if isinstance(x, np.generic) and x.dtype.char in COMPILED:
-        return x.dtype.char
+        return str(x.dtype.char)
     raise _Missing
 
 
 def _plain_kind(a: NDArray) -> str:
     if not compilable(a):
         raise _Missing
-    return a.dtype.char
+    return str(a.dtype.char)
 
 
 def _broadcast(shapes: list[tuple[int, ...]]) -> tuple[int, ...]:
@@ -442,7 +445,7 @@ def matmul(a: Any, b: Any, out: Any = None) -> Any:
             if out is not None or kinds[0] not in _BLAS or kinds[0] != kinds[1] or 0 in shape:
                 raise _Missing
             rec = session().rec
-            args = tuple(_operand(rec, x, _shape_of(x), kinds[0]) for x in (a, b))
+            args = tuple(_operand(rec, x, None, kinds[0]) for x in (a, b))
         except _NOT_RECORDED as error:
             why: Exception = error
         else:

@@ -122,7 +122,10 @@ def view(mem: np.ndarray[Any, Any], shape: tuple[int, ...], index: Index) -> np.
         part = part.transpose(sorted(range(len(used)), key=used.__getitem__))
     if len(used) < len(shape):
         part = part[tuple(slice(None) if a in used else None for a in range(len(shape)))]
-        part = np.broadcast_to(part, shape)
+        if 0 in shape:
+            part = part[tuple(slice(n) for n in shape)]
+        if part.shape != shape:
+            part = np.broadcast_to(part, shape)
     return part
 
 

@@ -17,7 +17,7 @@ this module runs only when no plan is known.  Its entries, where a *slot* is the
     A library call that fills all of its outputs.
 
 An argument is the number of a scalar, or ``(slot, index, shape)``, where ``index`` None is all of the
-array and ``shape`` None is the domain; shapes broadcast to the domain as NumPy's do.
+array and ``shape`` None is the domain (a call has none); shapes broadcast to the domain as NumPy's do.
 """
 
 from __future__ import annotations
@@ -168,11 +168,8 @@ class _Builder:
         self.body.append(Compute(target, body, op, const(start, dtype), loc=position))
 
     def _call(self, position: int, op: str, outs: Any, args: Any, attrs: Any) -> None:
-        def whole(slot: int, index: Any, shape: Any) -> Window:
-            return self._window(slot, index, shape, self.arrays[slot].shape if shape is None else shape)
-
-        reads = tuple(whole(*arg) for arg in args)
-        writes = tuple(whole(out, None, None) for out in outs)
+        reads = tuple(self._window(slot, index, shape, shape) for slot, index, shape in args)
+        writes = tuple(self._window(out, None, None, self.arrays[out].shape) for out in outs)
         self.body.append(Call(op, reads, writes, attrs, loc=position))
 
 

@@ -1,0 +1,207 @@
+"""Forms: logs that differ in their integers alone, and the plans that serve many of them.
+
+The first log of a form is planned with its integers.  When the form comes back with others, those that
+changed become symbols - integers that changed by the same amount share one - and the region is planned
+again with these symbols, deciding what cannot be proved by the values at hand and recording it as guards.
+A plan so made serves every log whose integers fit its pattern and its guards.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from .ir.nodes import Region
+    from .lowering.plan import Plan
+
+Log = tuple[tuple[Any, ...], ...]
+MAX_GENERAL = 8
+
+
+def rewrite(log: Log, f: Callable[[int], Any]) -> Log:
+    """The log with ``f`` applied to every size, stride and offset above 1."""
+
+    def shape(dims: Any) -> Any:
+        return None if dims is None else tuple([f(d) if d > 1 else d for d in dims])
+
+    def index(parts: Any) -> Any:
+        if parts is None:
+            return None
+        return tuple([(f(o) if o > 1 else o, f(s) if s > 1 else s, a) for o, s, a in parts])
+
+    def argument(arg: Any) -> Any:
+        return arg if type(arg) is int else (arg[0], index(arg[1]), shape(arg[2]))
+
+    out: list[tuple[Any, ...]] = []
+    for entry in log:
+        kind = entry[0]
+        if kind == "map":
+            _, op, loop, domain, slot, where, *args = entry
+            out.append((kind, op, loop, shape(domain), slot, index(where), *map(argument, args)))
+        elif kind == "old":
+            _, char, dims, strides, head = entry
+            out.append((kind, char, shape(dims), shape(strides), head))
+        elif kind == "new":
+            _, char, dims, head = entry
+            out.append((kind, char, shape(dims), head))
+        elif kind == "fold":
+            _, op, loop, domain, axes, keepdims, slot, arg = entry
+            out.append((kind, op, loop, shape(domain), axes, keepdims, slot, argument(arg)))
+        else:
+            _, op, outs, args, attrs = entry
+            out.append((kind, op, outs, tuple(map(argument, args)), attrs))
+    return tuple(out)
+
+
+def split(log: Log) -> tuple[Log, tuple[int, ...]]:
+    """The form of a log, and its integers in order."""
+    values: list[int] = []
+
+    def take(n: int) -> None:
+        values.append(n)
+
+    return rewrite(log, take), tuple(values)
+
+
+class General:
+    """A plan over symbols, and which integers it serves.
+
+    Parameters
+    ----------
+    log, live, kinds
+        What is planned, as for `dcarray.ir.build`.
+    old, new
+        The integers of two logs of the form; ``new`` are those of ``log``.
+    """
+
+    def __init__(self, log: Log, live: tuple[int, ...], kinds: str, old: Any, new: Any) -> None:
+        from .ir import dims
+        from .ir.build import build
+        from .ir.nodes import Symbol
+
+        leaders: dict[int, int] = {}  # change -> the first position that changed so
+        pattern: list[tuple[int, int]] = []  # (leader's position or -1, difference to it or the value)
+        for position, (a, b) in enumerate(zip(old, new, strict=True)):
+            if a == b:
+                pattern.append((-1, b))
+            else:
+                leader = leaders.setdefault(b - a, position)
+                pattern.append((leader, b - new[leader]))
+        names = {position: f"n{k}" for k, position in enumerate(leaders.values())}
+        self._pattern = pattern
+        self._leaders = tuple(names)
+        self.plan: Plan | None = None
+        self.queued = False
+        self.hints = {name: new[position] for position, name in names.items()}
+        sizes = {position: dims.symbol(name, 2) for position, name in names.items()}
+        each = iter([value if at < 0 else sizes[at] + value for at, value in pattern])
+        general = rewrite(log, lambda n: dims.simplify(next(each)))
+        region = build(general, live, kinds)
+        symbols = tuple(Symbol(name, 2, hint) for name, hint in self.hints.items())
+        self.region: Region = _with_symbols(region, symbols)
+        self._guard: Callable[..., bool] = lambda *values: False
+
+    def compile(self, make: Callable[[Region], Plan]) -> None:
+        """Plan the region; what had to be assumed becomes the guard."""
+        from .ir import dims
+
+        guards = dims.Guards(self.hints)
+        with guards:
+            plan = make(self.region)
+        self._guard = _compiled(tuple(self.hints), guards.recorded)
+        self.plan = plan
+
+    def fits(self, values: tuple[int, ...]) -> tuple[int, ...] | None:
+        """The symbols' values if these integers have the pattern, else None."""
+        for (leader, difference), value in zip(self._pattern, values, strict=True):
+            if value != (difference if leader < 0 else values[leader] + difference):
+                return None
+        return tuple([values[position] for position in self._leaders])
+
+    def serves(self, symbols: tuple[int, ...]) -> bool:
+        return self.plan is not None and self._guard(*symbols)
+
+
+def _with_symbols(region: Region, symbols: Any) -> Region:
+    from dataclasses import replace
+
+    return replace(region, symbols=symbols)
+
+
+def _compiled(names: tuple[str, ...], relations: list[Any]) -> Callable[..., bool]:
+    """The relations as one Python function of the symbols."""
+    if not relations:
+        return lambda *values: True
+    import sympy
+
+    from .ir import dims
+
+    function: Callable[..., bool] = sympy.lambdify(
+        [dims.symbol(name, 2) for name in names], sympy.And(*relations), modules="math"
+    )
+    return lambda *values: bool(function(*values))
+
+
+class Form:
+    """What all logs of a form have in common: which slots take part, and how."""
+
+    def __init__(self, log: Log, live: tuple[int, ...], values: tuple[int, ...]) -> None:
+        self.sample = values
+        self.queued = False
+        self.exact: Plan | None = None
+        self.general: list[General] = []
+        declared = [entry for entry in log if entry[0] in ("old", "new")]
+        heads = [entry[-1] for entry in declared]
+        written, read = _effects(log)
+        alive = set(live)
+        changed = {heads[k] for k in written}
+        seen = {heads[k] for k in read}
+        # the slots whose memory a run is given, those that get new memory, and those that are written
+        # after they may have been read (to be kept, should the region have to run again)
+        self.memory: list[int] = []
+        self.fresh: list[int] = []
+        self.saved: list[int] = []
+        self.inputs: list[int] = []
+        risky = any(_may_raise(entry) for entry in log)
+        for k, entry in enumerate(declared):
+            if entry[0] == "new":
+                if heads[k] in alive:
+                    self.memory.append(k)
+                    if heads[k] == k:
+                        self.fresh.append(k)
+                continue
+            self.memory.append(k)
+            if heads[k] not in changed:
+                self.inputs.append(k)
+            elif risky and heads[k] in seen:
+                self.saved.append(k)
+        self.useful = bool(self.fresh) or any(declared[k][0] == "old" for k in written)
+
+
+def _effects(log: Log) -> tuple[set[int], set[int]]:
+    """The slots that are written and read."""
+    written: set[int] = set()
+    read: set[int] = set()
+    for entry in log:
+        if entry[0] == "map":
+            written.add(entry[4])
+            read.update(arg[0] for arg in entry[6:] if type(arg) is tuple)
+        elif entry[0] == "fold":
+            written.add(entry[6])
+            read.update(arg[0] for arg in entry[7:] if type(arg) is tuple)
+        elif entry[0] == "call":
+            written.update(entry[2])
+            read.update(arg[0] for arg in entry[3])
+    return written, read
+
+
+def _may_raise(entry: tuple[Any, ...]) -> bool:
+    """Can this entry raise a floating-point exception?"""
+    if entry[0] in ("old", "new"):
+        return False
+    if entry[0] == "map" and entry[1] == "cast":
+        source, result = entry[2].split("->")
+        return bool(source != result)
+    floating = entry[0] == "call" or any(c in "efdFD" for c in entry[2])
+    return floating or entry[1] in ("floor_divide", "remainder", "fmod")
