@@ -27,8 +27,12 @@ _FLOATS = {
     "exp": OVERFLOW | UNDERFLOW, "exp2": OVERFLOW | UNDERFLOW, "expm1": OVERFLOW | UNDERFLOW,
     "sinh": OVERFLOW | UNDERFLOW, "cosh": OVERFLOW | UNDERFLOW, "sin": UNDERFLOW | INVALID,
     "cos": UNDERFLOW | INVALID, "tanh": UNDERFLOW, "arctan": UNDERFLOW, "cbrt": UNDERFLOW,
+    "tan": UNDERFLOW | INVALID, "arcsin": UNDERFLOW | INVALID, "arccos": INVALID, "arcsinh": UNDERFLOW,
+    "arccosh": INVALID, "arctanh": DIVIDE | UNDERFLOW | INVALID, "arctan2": UNDERFLOW,
+    "hypot": OVERFLOW | UNDERFLOW, "log1p": DIVIDE | UNDERFLOW | INVALID,
     "log": DIVIDE | INVALID, "log2": DIVIDE | INVALID, "log10": DIVIDE | INVALID,
 }  # fmt: skip
+_ORDER = frozenset({"less", "less_equal", "greater", "greater_equal"})
 _INTEGERS = {
     "floor_divide": DIVIDE | OVERFLOW, "remainder": DIVIDE, "fmod": DIVIDE, "reciprocal": DIVIDE | INVALID,
 }  # fmt: skip
@@ -49,9 +53,11 @@ def of(name: str, types: tuple[DType, ...], out: DType) -> int:
     """The flags of one operation on arguments of ``types``."""
     if name == "cast":
         return _cast(types[0], out)
+    kind = types[0].kind
+    if kind == "c" and name in _ORDER:
+        return INVALID
     if name in _SILENT:
         return 0
-    kind = types[0].kind
     if kind in "biu":
         return _INTEGERS.get(name, 0)
     if name == "absolute" and kind == "f":

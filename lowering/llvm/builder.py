@@ -141,6 +141,13 @@ class Builder:
     def fabs(self, t: str, a: str) -> str:
         return self.intrinsic("fabs", t, a)
 
+    def one(self, t: str) -> str:
+        """1.0, unknown to LLVM: dividing by ``select(c, x, one)`` stays one division.  With a constant it
+        would become a select between two results, and divide where it must not."""
+        name = f"dc_one_{t}"
+        self.declare(name, f"@{name} = global {t} {real(1.0, t)}")
+        return self.op(f"load {t}, ptr @{name}{self.group}")
+
     def isnan(self, t: str, a: str) -> str:
         return self.op(f"fcmp uno {t} {a}, {a}")
 

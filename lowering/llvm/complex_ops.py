@@ -11,7 +11,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from ..target import Unsupported
+from ..target import DIVIDE, INVALID, Unsupported
 from .builder import Builder, DType, Value, part, real, ty
 
 _C_NAMES = {
@@ -31,6 +31,11 @@ def multiply(b: Builder, t: str, x: Pair, y: Pair) -> Pair:
     return b.fma(t, x[0], y[0], minus), b.fma(t, x[0], y[1], b.fmul(t, x[1], y[0]))
 
 
+def _note_nan(b: Builder, t: str, x: Pair) -> None:
+    """NumPy orders the parts with comparisons that flag a NaN."""
+    b.soft(b.op(f"fcmp uno {t} {x[0]}, {x[1]}"), INVALID)
+
+
 def _wider(b: Builder, t: str, x: Pair) -> tuple[str, Pair]:
     """Is the real part at least as large as the imaginary one; the absolute values."""
     size = (b.fabs(t, x[0]), b.fabs(t, x[1]))
@@ -38,30 +43,29 @@ def _wider(b: Builder, t: str, x: Pair) -> tuple[str, Pair]:
 
 
 def _divide(b: Builder, t: str, x: Pair, y: Pair) -> Pair:
+    _note_nan(b, t, y)
     tall, size = _wider(b, t, y)
     large = b.select(tall, t, y[0], y[1])
     small = b.select(tall, t, y[1], y[0])
+    # Where the divisor is 0, NumPy divides by its absolute value: the same as multiplying by infinity.
     zero = b.both(*(b.op(f"fcmp oeq {t} {s}, {real(0.0, t)}") for s in size))
-    # Where the divisor is 0, NumPy divides by its absolute value and never forms 0/0.
-    ratio = b.fdiv(t, small, b.select(zero, t, real(1.0, t), large))
+    b.soft(zero, DIVIDE | INVALID)
+    ratio = b.fdiv(t, small, b.select(zero, t, b.one(t), large))
     whole = b.fadd(t, large, b.fmul(t, small, ratio))
-    scale = b.fdiv(t, real(1.0, t), b.select(zero, t, real(1.0, t), whole))
+    scale = b.fdiv(t, real(1.0, t), b.select(zero, t, b.one(t), whole))
+    scale = b.select(zero, t, real(np.inf, t), scale)
     first = b.select(tall, t, x[0], x[1])
     second = b.select(tall, t, x[1], x[0])
-    re = b.fmul(t, b.fadd(t, first, b.fmul(t, second, ratio)), scale)
+    re = b.fadd(t, first, b.fmul(t, second, ratio))
     # tall: imag - real * ratio, else: imag * ratio - real
-    product = b.fmul(t, b.select(tall, t, x[0], x[1]), ratio)
-    left = b.select(tall, t, x[1], product)
-    right = b.select(tall, t, product, x[0])
-    im = b.fmul(t, b.fsub(t, left, right), scale)
-    divisor = b.select(zero, t, size[0], real(1.0, t))
-    return (
-        b.select(zero, t, b.fdiv(t, x[0], divisor), re),
-        b.select(zero, t, b.fdiv(t, x[1], divisor), im),
-    )
+    product = b.fmul(t, first, ratio)
+    im = b.fsub(t, b.select(tall, t, second, product), b.select(tall, t, product, second))
+    re, im = b.select(zero, t, x[0], re), b.select(zero, t, x[1], im)
+    return b.fmul(t, re, scale), b.fmul(t, im, scale)
 
 
 def _reciprocal(b: Builder, t: str, x: Pair) -> Pair:
+    _note_nan(b, t, x)
     size = (b.fabs(t, x[0]), b.fabs(t, x[1]))
     tall = b.fcmp("ole", t, size[1], size[0])
     large = b.select(tall, t, x[0], x[1])
@@ -84,7 +88,7 @@ def _absolute(b: Builder, t: str, x: Pair) -> str:
     above = b.fcmp("ogt", t, re, im)
     high, low = b.select(above, t, re, im), b.select(above, t, im, re)
     plain = b.both(b.inverse(infinite), b.op(f"fcmp one {t} {high}, {real(0.0, t)}"))
-    ratio = b.fdiv(t, b.select(plain, t, low, real(0.0, t)), b.select(plain, t, high, real(1.0, t)))
+    ratio = b.fdiv(t, b.select(plain, t, low, real(0.0, t)), b.select(plain, t, high, b.one(t)))
     length = b.fmul(t, b.intrinsic("sqrt", t, b.fma(t, ratio, ratio, real(1.0, t))), high)
     length = b.select(unknown, t, real(np.nan, t), length)
     return b.select(infinite, t, real(np.inf, t), length)
@@ -138,6 +142,8 @@ def complex_op(b: Builder, name: str, args: tuple[Pair, ...], types: tuple[DType
         how = "fadd" if name == "add" else "fsub"
         return b.op(f"{how} {t} {x[0]}, {y[0]}"), b.op(f"{how} {t} {x[1]}, {y[1]}")
     if name in ("less", "less_equal", "greater", "greater_equal"):
+        _note_nan(b, t, x)
+        _note_nan(b, t, y)
         return _order(b, t, name[0] + ("e" if name.endswith("equal") else "t"), x, y)
     if name in ("equal", "not_equal"):
         how, join = ("oeq", "and") if name == "equal" else ("une", "or")

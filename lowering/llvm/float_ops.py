@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from ..target import Unsupported
+from ..target import INVALID, OVERFLOW, UNDERFLOW, Unsupported
 from . import vecmath
 from .builder import BITS, Builder, DType, real, ty
 from .casts import narrow, widen
@@ -90,6 +90,11 @@ def _spacing(b: Builder, t: str, x: str) -> str:
     smallest = b.op(f"bitcast {i} 1 to {t}")
     size = b.select(b.op(f"fcmp oeq {t} {x}, {real(0.0, t)}"), t, smallest, size)
     infinite = b.op(f"fcmp oeq {t} {b.fabs(t, x)}, {real(np.inf, t)}")
+    last = b.op(f"fcmp oeq {t} {b.fabs(t, x)}, {real(float(np.finfo(f'f{BITS[t] // 8}').max), t)}")
+    b.soft(last, OVERFLOW)
+    b.soft(
+        b.op(f"fcmp olt {t} {b.fabs(t, x)}, {real(float(np.finfo(f'f{BITS[t] // 8}').tiny), t)}"), UNDERFLOW
+    )
     size = b.select(infinite, t, real(np.nan, t), size)
     return b.select(b.isnan(t, x), t, x, size)
 
@@ -106,8 +111,38 @@ def _logaddexp(b: Builder, t: str, x: str, y: str, two: bool) -> str:
     result = b.fadd(t, larger, tail)
     # Equal values, infinities among them, have no useful difference.
     same = b.op(f"fcmp oeq {t} {x}, {y}")
+    b.soft(b.op(f"fcmp uno {t} {x}, {y}"), INVALID)
     offset = real(1.0 if two else float(scalar(np.log(2.0))), t)
     return b.select(same, t, b.fadd(t, x, offset), b.select(b.isnan(t, gap), t, gap, result))
+
+
+def _hypot(b: Builder, t: str, x: str, y: str) -> str:
+    """Squares that cannot overflow or vanish: float32's in double, float64's scaled by powers of two."""
+    x, y = b.fabs(t, x), b.fabs(t, y)
+    infinite = b.op(f"fcmp oeq {t} {x}, {real(np.inf, t)}")
+    infinite = b.either(infinite, b.op(f"fcmp oeq {t} {y}, {real(np.inf, t)}"))
+    d = "double"
+    if t == "float":
+        u, v = b.op(f"fpext float {x} to double"), b.op(f"fpext float {y} to double")
+        length = b.intrinsic("sqrt", d, b.fadd(d, b.fmul(d, u, u), b.fmul(d, v, v)))
+        length = b.op(f"fptrunc double {length} to float")
+    else:
+        longer = b.intrinsic("umax", "i64", b.bits(d, x), b.bits(d, y))
+        large = b.icmp("uge", "i64", longer, str((1023 + 500) << 52))
+        small = b.icmp("ult", "i64", longer, str((1023 - 400) << 52))
+        scale = b.select(large, d, real(2.0**-600, d), b.select(small, d, real(2.0**600, d), real(1.0, d)))
+        back = b.select(large, d, real(2.0**600, d), b.select(small, d, real(2.0**-600, d), real(1.0, d)))
+        u, v = b.fmul(d, x, scale), b.fmul(d, y, scale)
+        length = b.fmul(d, b.intrinsic("sqrt", d, b.fadd(d, b.fmul(d, u, u), b.fmul(d, v, v))), back)
+    return b.select(infinite, t, real(np.inf, t), length)
+
+
+def _power(b: Builder, t: str, x: str, y: str) -> str:
+    """float32's in double: the vector library's own raises a false overflow for powers of 0."""
+    if t == "double":
+        return vecmath.call(b, "power", t, x, y)
+    u, v = b.op(f"fpext float {x} to double"), b.op(f"fpext float {y} to double")
+    return b.op(f"fptrunc double {vecmath.call(b, 'power', 'double', u, v)} to float")
 
 
 def _ldexp(b: Builder, t: str, x: str, power: str, dtype: DType) -> str:
@@ -139,6 +174,8 @@ def _wide(b: Builder, name: str, t: str, args: tuple[str, ...], types: tuple[DTy
         return b.op(f"{_TRUTH[name]} i1 {truths}")
     if name in ("maximum", "minimum", "fmax", "fmin"):
         return _extreme(b, name, t, x, y, half)
+    if name in ("power", "float_power"):
+        return _power(b, t, x, y)
     if name in vecmath.FUNCTIONS:
         return vecmath.call(b, name, t, *args)
     special: dict[str, Callable[[], str]] = {
@@ -157,6 +194,7 @@ def _wide(b: Builder, name: str, t: str, args: tuple[str, ...], types: tuple[DTy
         "isnan": lambda: b.isnan(t, x),
         "isinf": lambda: b.op(f"fcmp oeq {t} {b.fabs(t, x)}, {real(np.inf, t)}"),
         "isfinite": lambda: b.op(f"fcmp one {t} {b.fabs(t, x)}, {real(np.inf, t)}"),
+        "hypot": lambda: _hypot(b, t, x, y),
         "fmod": lambda: _fmod(b, t, x, y),
         "remainder": lambda: _modulo(b, t, x, y)[0],
         "floor_divide": lambda: _floor_divide(b, t, x, y),

@@ -13,11 +13,11 @@ from .builder import BITS, Builder
 # NumPy's name -> C's.
 _C_NAMES = {
     "arcsin": "asin", "arccos": "acos", "arctan": "atan", "arcsinh": "asinh", "arccosh": "acosh",
-    "arctanh": "atanh", "arctan2": "atan2", "power": "pow", "float_power": "pow",
+    "arctanh": "atanh", "arctan2": "atan2", "power": "pow",
 }  # fmt: skip
 FUNCTIONS = frozenset(
     {
-        *("exp", "exp2", "expm1", "log", "log2", "log10", "log1p", "cbrt", "power", "float_power", "hypot"),
+        *("exp", "exp2", "expm1", "log", "log2", "log10", "log1p", "cbrt", "power"),
         *("sin", "cos", "tan", "arcsin", "arccos", "arctan", "arctan2"),
         *("sinh", "cosh", "tanh", "arcsinh", "arccosh", "arctanh"),
     }
