@@ -1,0 +1,149 @@
+"""Dimensions, proofs about them, and guards."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from itertools import product
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from dcarray.ir import dims
+from dcarray.ir.dims import Guards, prove_eq, prove_le, prove_lt, prove_nonneg, symbol
+
+N, M = symbol("N", 3), symbol("M")
+K = symbol("k", None)
+quick = settings(max_examples=120, deadline=None, derandomize=True)
+
+
+def test_ints_need_no_sympy():
+    code = (
+        "import sys; from dcarray.ir import dims, windows, effects, interp, text, verify;"
+        "assert dims.prove_lt(1, 2) and dims.simplify(3) == 3 and not dims.free_symbols(4);"
+        "assert 'sympy' not in sys.modules"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_symbols_are_equal_by_name_and_minimum():
+    assert symbol("N", 3) == N
+    assert hash(symbol("N", 3)) == hash(N)
+    assert symbol("N", 2) != N
+    assert N.is_positive and M.is_nonnegative and K.is_nonnegative is None
+
+
+def test_simplify_gives_ints_back():
+    assert type(dims.simplify(N - N + 2)) is int
+    assert dims.simplify(2 * (N + 1)) == 2 * N + 2
+    import numpy as np
+
+    assert type(dims.simplify(np.int64(3))) is int
+
+
+def test_substitute_and_evaluate():
+    size = 2 * N * (M + 1) - 5
+    assert dims.substitute(size, {"N": M}) == dims.simplify(2 * M * M + 2 * M - 5)
+    assert dims.substitute(size, {"N": 4, "M": 1}) == 11
+    assert dims.evaluate(size, {"N": 4, "M": 1}) == 11
+    assert dims.free_symbols(size) == {"N", "M"}
+    with pytest.raises(KeyError):
+        dims.evaluate(size, {"N": 4})
+
+
+def test_floor_divisions_are_exact_in_integers():
+    import sympy
+
+    half = sympy.floor((N - 1) / 2) + 1
+    for n in (3, 4, 10**18 + 1):
+        assert dims.evaluate(half, {"N": n}) == (n - 1) // 2 + 1
+
+
+def test_proofs():
+    assert prove_nonneg(N - 3) is True
+    assert prove_nonneg(N - 4) is None
+    assert prove_nonneg(2 - N) is False
+    assert prove_eq(N, M) is None
+    assert prove_eq(N, N + 1) is False
+    assert prove_eq(2 * (N + M), 2 * N + 2 * M) is True
+    assert prove_le(M, N * M) is True
+    assert prove_lt(K + 1, N, {"k": (0, N - 2)}) is True
+    assert prove_lt(K, N, {"k": (0, N)}) is None
+    assert prove_nonneg(K * M, {"k": (0, N)}) is True
+
+
+def test_proofs_with_floor_min_and_max():
+    import sympy
+
+    assert prove_nonneg(N - 1 - 2 * sympy.floor((N - 1) / 2)) is True
+    assert prove_le(N, sympy.Max(N, M)) is True
+    assert prove_le(sympy.Min(N, M), M) is True
+    assert prove_le(sympy.Max(N, M), N) is None
+    assert prove_nonneg(sympy.Mod(M, 4)) is True
+    assert prove_lt(sympy.Mod(M, 4), 4) is True
+
+
+@quick
+@given(st.lists(st.integers(-3, 3), min_size=5, max_size=5))
+def test_no_proof_is_refuted_by_an_example(c):
+    expr = c[0] + c[1] * N + c[2] * M + c[3] * N * M + c[4] * K
+    bounds = {"k": (1, M + 1)}
+    values = [
+        c[0] + c[1] * n + c[2] * m + c[3] * n * m + c[4] * k
+        for n, m in product(range(3, 7), range(4))
+        for k in range(1, m + 2)
+    ]
+    sign = prove_nonneg(expr, bounds)
+    assert sign is None or all((value >= 0) == sign for value in values)
+    zero = prove_eq(expr, 0, bounds)
+    assert zero is None or all((value == 0) == zero for value in values)
+
+
+def test_guards_record_what_they_assume():
+    with Guards({"N": 10, "M": 10}) as guards:
+        assert prove_eq(N, M) is True
+        assert prove_eq(M, N) is True
+        assert prove_le(M, N) is True
+        assert prove_lt(M, N + 1) is True
+    assert len(guards.recorded) == 1
+    assert guards.holds({"N": 5, "M": 5}) and not guards.holds({"N": 5, "M": 6})
+    assert prove_eq(N, M) is None  # not active any more
+
+
+def test_guards_decide_relations():
+    import sympy
+
+    guards = Guards({"N": 10}, facts=[sympy.Le(M, N)])
+    assert guards.decide(True) is True
+    assert guards.decide(sympy.Le(M, N + 1)) is True
+    assert guards.recorded == []
+    assert guards.decide(sympy.Ne(N, 7)) is True
+    assert guards.decide(sympy.Gt(N, 20)) is False
+    assert guards.holds({"N": 11}) and not guards.holds({"N": 7}) and not guards.holds({"N": 21})
+    with pytest.raises(KeyError):
+        guards.decide(sympy.Le(K, 3))
+
+
+def test_loop_variables_are_never_guarded():
+    with Guards({"N": 10}) as guards:
+        assert prove_le(K, N) is None
+    assert guards.recorded == []
+
+
+def test_facts_combine():
+    import sympy
+
+    a, b, c = (symbol(s) for s in "abc")
+    with dims.assuming([sympy.Le(a, b), sympy.Le(b, c)]):
+        assert prove_le(a, c) is True
+        assert prove_le(c, a) is None
+
+
+def test_show_is_python():
+    import sympy
+
+    size = dims.simplify(sympy.floor((N - 1) / 2) * 3 - M + 2)
+    assert eval(dims.show(size), {"N": 8, "M": 5}) == 6
+    assert dims.show(N - 2) == "N-2"
+    assert dims.show(sympy.Le(N, M)) == "N <= M"
