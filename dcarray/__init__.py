@@ -20,6 +20,7 @@ globals().pop("array", None)
 
 
 def __getattr__(name: str) -> Any:
+    value: Any
     if name == "explain":
         from .explain import explain as value
     elif name == "injected":

@@ -15,6 +15,7 @@ from .ir.windows import loads
 from .layout import Placed, place
 
 _CHAR, _LINE, _PAD, _LONGEST = 6.65, 15.0, 9.0, 92
+_MARGIN, _WIDEST = 24.0, 1500.0
 _TONES = {  # fill, border
     "in": ("#e3edf9", "#5b87b8"),
     "out": ("#dff3e4", "#3f9a5b"),
@@ -71,8 +72,8 @@ def shape_text(shape: Sequence[Any]) -> str:
     return " x ".join(map(str, shape)) if shape else "scalar"
 
 
-def _pill(array: Array) -> Node:
-    parts = [array.name, shape_text(array.shape), dtype_text(array.dtype)]
+def _pill(array: Array, names: Names) -> Node:
+    parts = [names.get(array.name, array.name), shape_text(array.shape), dtype_text(array.dtype)]
     if all(isinstance(d, int) for d in array.shape):
         parts.append(size_text(prod(array.shape) * array.dtype.itemsize))
     return Node("out" if array.role == "out" else "in", "", ("  ".join(parts),))
@@ -144,6 +145,7 @@ def panel(
     -------
     Panel
     """
+    names = names or {}
     arrays = {a.name: a for a in region.arrays}
     root = {a.name: a.base or a.name for a in region.arrays}
     nodes: dict[str, Node] = {}
@@ -152,13 +154,13 @@ def panel(
     for number, stmt in enumerate(region.body, 1):
         me = f"s{number}"
         reads, writes = _touched(stmt)
-        nodes[me] = _box(stmt, number, region, (where or {}).get(stmt.loc, ""), noun, names or {})
+        nodes[me] = _box(stmt, number, region, (where or {}).get(stmt.loc, ""), noun, names)
         for name in reads:
             base = root[name]
             if base not in writer:
                 if not arrays[base].shape:
                     continue  # a scalar: its name in the formula says enough
-                nodes.setdefault(f"a{base}", _pill(arrays[base]))
+                nodes.setdefault(f"a{base}", _pill(arrays[base], names))
                 writer[base] = f"a{base}"
             if writer[base] != me:
                 edges[writer[base], me] = "m" if arrays[base].role == "temp" else ""
@@ -169,7 +171,7 @@ def panel(
             writer[base] = me
     for a in region.arrays:
         if a.role in ("out", "inout") and a.base is None and writer.get(a.name, "a").startswith("s"):
-            nodes[f"o{a.name}"] = Node("out", "", _pill(a).lines)
+            nodes[f"o{a.name}"] = Node("out", "", _pill(a, names).lines)
             edges[writer[a.name], f"o{a.name}"] = ""
     return Panel(title, note, nodes, edges)
 
@@ -238,23 +240,27 @@ def _legend_svg(x: float, y: float) -> str:
     return "".join([*out, "temporary in memory</text>"])
 
 
-def draw(panels: Sequence[Panel]) -> str:
-    """The panels side by side (one below the other where they are wide) as one SVG text."""
-    placed = [place({n: node.size for n, node in p.nodes.items()}, list(p.edges)) for p in panels]
-    widths = [max(q.width, 7.6 * max(len(p.title), len(p.note))) for p, q in zip(panels, placed, strict=True)]
-    beside = sum(widths) < 1500
-    x, y, bodies = 24.0, 40.0, []
-    for drawn, where, width in zip(panels, placed, widths, strict=True):
-        bodies.append(_panel_svg(drawn, where, x, y))
-        x, y = (x + width + 60, y) if beside else (x, y + where.height + 90)
-    total = sum(widths) + 60 * (len(widths) - 1) if beside else max(widths)
-    bottom = max((q.height for q in placed), default=0) + 110 if beside else y
-    total, bottom = max(total + 48, 640), bottom + 20
+def draw(rows: Sequence[Sequence[Panel]]) -> str:
+    """Rows of panels as one SVG text; a row that is too wide becomes a column."""
+    x, y, right = _MARGIN, 40.0, 640.0
+    bodies: list[str] = []
+    for row in rows:
+        placed = [place({n: node.size for n, node in p.nodes.items()}, list(p.edges)) for p in row]
+        titles = [7.6 * max(len(p.title), len(p.note)) for p in row]
+        widths = [max(q.width, title) for q, title in zip(placed, titles, strict=True)]
+        beside = sum(widths) < _WIDEST
+        x, deepest = _MARGIN, 0.0
+        for drawn, where, width in zip(row, placed, widths, strict=True):
+            bodies.append(_panel_svg(drawn, where, x, y))
+            right, deepest = max(right, x + width + _MARGIN), max(deepest, where.height)
+            x, y = (x + width + 60, y) if beside else (x, y + where.height + 90)
+        x, y = _MARGIN, y + deepest + 90 if beside else y
+    total, bottom = right, y + 20
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" width="{total:.0f}" height="{bottom:.0f}" '
         f'viewBox="0 0 {total:.0f} {bottom:.0f}"><style>{_STYLE}</style><defs><marker id="p" '
         'viewBox="0 0 8 8" refX="4" refY="4" markerWidth="7" markerHeight="7" orient="auto" '
         'markerUnits="userSpaceOnUse"><path d="M0 0L8 4L0 8z" fill="#6b7686"/></marker></defs>'
         f'<rect width="100%" height="100%" rx="10" fill="#fbfcfe"/>{"".join(bodies)}'
-        f"{_legend_svg(24, round(bottom) - 16)}</svg>"
+        f"{_legend_svg(_MARGIN, round(bottom) - 16)}</svg>"
     )

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from types import FrameType
 from typing import Any
 
 from .executor import line_of
@@ -13,6 +15,8 @@ from .handle import Handle
 from .session import EXECUTOR, Recording, session
 
 __all__ = ["explain"]
+
+_PACKAGE = os.path.dirname(os.path.abspath(__file__))
 
 
 def explain(what: Any, *args: Any, llvm: bool = False, asm: bool = False, **kwargs: Any) -> Explanation:
@@ -66,8 +70,27 @@ def _view(rec: Recording) -> list[RegionView]:
     if not prepared.useful:
         return []
     lines = {k: _where(*line_of(place)) for k, place in enumerate(rec.places) if place is not None}
-    values = {name: str(a[()]) for name, a in rec.scalar_arrays().items()}
-    return [view_region(prepared.region, lines, values)]
+    names = {name: str(a[()]) for name, a in rec.scalar_arrays().items()}
+    called = {id(store): name for name, store in _callers_arrays()}
+    for slot in range(len(rec.slots)):
+        name = called.get(id(rec.store_at(slot)))
+        if name is not None and name not in names.values():
+            names[f"a{slot}"] = name
+    return [view_region(prepared.region, lines, names)]
+
+
+def _callers_arrays() -> Iterator[tuple[str, Any]]:
+    """The names of whole arrays in the user's frames, those of the inner frames last."""
+    frame: FrameType | None = sys._getframe(2)
+    frames = []
+    while frame is not None:
+        frames.append(frame)
+        frame = frame.f_back
+    for one in reversed(frames):
+        if not one.f_code.co_filename.startswith(_PACKAGE):
+            for name, value in one.f_locals.items():
+                if isinstance(value, Handle) and value._small is None and value._index is None:
+                    yield name, value._store
 
 
 def _where(file: str, line: int) -> str:

@@ -190,7 +190,7 @@ class Explanation:
 
     def svg(self) -> str:
         """The drawing: the graph as recorded beside the graph as it runs."""
-        return draw([p for view in self.regions for p in view.panels()])
+        return draw([view.panels() for view in self.regions])
 
     def _repr_html_(self) -> str:
         if not self.regions:
@@ -240,7 +240,8 @@ def _recorded_text(view: RegionView) -> list[str]:
         shape = shape_text(domain_of(stmt))
         out += [f"{number:>4}  {line}" if k == 0 else f"      {line}" for k, line in enumerate(lines)]
         out[-1] = f"{out[-1]:<66}  {shape:<14} {where}".rstrip()
-    return [*out, ""]
+    called = ", ".join(f"{array} is {name}" for array, name in view.names.items())
+    return [*out, *([f"in what follows, {called}"] if called else []), ""]
 
 
 def _passes_text(view: RegionView) -> list[str]:
@@ -260,6 +261,8 @@ def _passes_text(view: RegionView) -> list[str]:
 def _note_lines(view: RegionView, notes: tuple[Note, ...], with_pass: bool = False) -> list[str]:
     out = []
     for note in notes:
+        if note.text.endswith("no data in common"):
+            continue  # true of most pairs, and nothing is lost by it
         where = view.lines.get(note.loc, "")
         text = f"{note.pass_name}: {note.text}" if with_pass else note.text
         out.append(f"  - {text}{'  (' + where + ')' if where else ''}")
@@ -319,7 +322,7 @@ def _kernel(
     if isinstance(stmt, Compute | Nest):
         try:
             kernel, binding = schedule(stmt, region)
-            listing = _body(emit(kernel, _buffer_names(kernel, binding)))
+            listing = _body(emit(kernel, _buffer_names(kernel, binding, names)))
         except Unsupported as reason:
             kind, listing = "interpreter", f"no kernel: {reason}"
     elif isinstance(stmt, Call):
@@ -332,10 +335,10 @@ def _kernel(
     return KernelView(number, kind, domain_of(stmt), formula, where, cost, listing, kernel)
 
 
-def _buffer_names(kernel: Kernel, binding: Any) -> dict[str, str]:
+def _buffer_names(kernel: Kernel, binding: Any, names: Mapping[str, str]) -> dict[str, str]:
     """Which array lies behind each pointer argument."""
     pairs = zip(kernel.buffers, binding.pointers, strict=True)
-    return {b.name: p.array for b, p in pairs if hasattr(p, "array")}
+    return {b.name: names.get(p.array, p.array) for b, p in pairs if hasattr(p, "array")}
 
 
 def _body(listing: str) -> str:

@@ -87,7 +87,7 @@ def fused(stmt: Stmt, region: Region, sizes: Sizes | None = None) -> Traffic:
     if not isinstance(stmt, Compute | Nest):
         return fused_all((*stmt.then, *stmt.orelse), region, sizes)
     computes = _computes(stmt)
-    made = {c.target for c in computes}
+    made: set[Window] = set()  # by the computes before: still in registers
     reads, operations = [], 0
     for c in computes:
         domain = math.prod(_int(d, sizes) for d in c.target.shape)
@@ -96,6 +96,7 @@ def fused(stmt: Stmt, region: Region, sizes: Sizes | None = None) -> Traffic:
                 reads.append(node.window)
             operations += domain * isinstance(node, Apply)
         operations += domain * (c.combine is not None)
+        made.add(c.target)
     written = _bytes((c.target for c in computes), region, sizes)
     return Traffic(_bytes(reads, region, sizes), written, operations)
 
