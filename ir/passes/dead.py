@@ -9,7 +9,6 @@ from ..nodes import Call, Nest, Region, Stmt
 from .base import Log, Pass
 from .flow import Block, bodies, each_block, reads_of, writes_of
 
-
 #: Calls of these families do nothing but fill their outputs.
 PURE = frozenset({"blas", "lapack", "linalg", "fft", "scan", "sort"})
 

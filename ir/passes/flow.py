@@ -207,18 +207,10 @@ class Block:
             for window, kind in self.reads[q]:
                 if self._apart(target, window):
                     continue
-                if kind == "inside":
-                    return found, Reason(f"{target.array} is read in another body or nest", (window,))
-                if window.array != target.array:
-                    return found, Reason(f"{target.array} is read as {window.array}", (target, window))
-                if kind != "gather" and serve(target, window) is None:
-                    return found, Reason(
-                        f"{target.array} is read where this statement may not have written it",
-                        (target, window),
-                    )
-                if any(facts.overlap(other, window) is not False for other in shadows):
-                    return found, Reason(f"{target.array} is partly overwritten before it is read", (window,))
                 found.append(Use(q, window, kind))
+                reason = self._unserved(target, window, kind, shadows)
+                if reason is not None:
+                    return found, reason
             for window in self.writes[q]:
                 if facts.overlap(target, window) is False:
                     continue
@@ -226,6 +218,20 @@ class Block:
                     return found, None
                 shadows.append(window)
         return found, self._kept(pos, target)
+
+    def _unserved(self, target: Window, window: Window, kind: Kind, shadows: list[Window]) -> Reason | None:
+        """Why a read is not surely of what was written to ``target``, all of it."""
+        if kind == "inside":
+            return Reason(f"{target.array} is read in another body or nest", (window,))
+        if window.array != target.array:
+            return Reason(f"{target.array} is read as {window.array}", (target, window))
+        if kind != "gather" and serve(target, window) is None:
+            return Reason(
+                f"{target.array} is read where this statement may not have written it", (target, window)
+            )
+        if any(self.facts.overlap(other, window) is not False for other in shadows):
+            return Reason(f"{target.array} is partly overwritten before it is read", (window,))
+        return None
 
     def _definite(self, pos: int) -> bool:
         """Whether what the statement writes is written whenever the block runs."""

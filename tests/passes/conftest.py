@@ -24,7 +24,9 @@ def memory(region: Region, seed: int = 0) -> dict[str, np.ndarray]:
     for array in region.arrays:
         if array.role in ("in", "inout") and array.base is None:
             shape = tuple(evaluate(n, SYMBOLS) for n in array.shape)
-            made[array.name] = rng.integers(1 if array.dtype.kind == "u" else -3, 4, shape).astype(array.dtype)
+            made[array.name] = rng.integers(1 if array.dtype.kind == "u" else -3, 4, shape).astype(
+                array.dtype
+            )
     return made
 
 
@@ -32,7 +34,9 @@ def meaning(region: Region, seed: int = 0) -> dict[str, tuple[str, bytes]]:
     """The bits of every result."""
     with np.errstate(all="ignore"):
         results = interp.run(region, memory(region, seed), SYMBOLS)
-    return {name: (str(value.dtype), np.ascontiguousarray(value).tobytes()) for name, value in results.items()}
+    return {
+        name: (str(value.dtype), np.ascontiguousarray(value).tobytes()) for name, value in results.items()
+    }
 
 
 def apply(one: Pass | Callable[[Region, Log], Region], text: str, log: Log) -> str:
@@ -51,7 +55,7 @@ def apply(one: Pass | Callable[[Region, Log], Region], text: str, log: Log) -> s
     return dump(after)
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def check() -> Callable[..., Log]:
     """``check(pass, before, after)``: the golden texts; indentation does not count."""
 
@@ -69,7 +73,7 @@ def check() -> Callable[..., Log]:
     return run
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def same_meaning() -> Callable[[Region, Region], None]:
     """``same_meaning(before, after)``: bit for bit, on some inputs."""
 

@@ -29,7 +29,8 @@ def test_operands_in_any_order_windows_and_stacks(check):
         """,
         """region() {
           in a: f32[2, 3, 20, 9];  in b: f32[2, 9, 10];  inout c: f32[3, 2, 10, 10]
-          call blas.matmul(b[i,l,k for i<2, j<1, k<10, l<9], a[i,j,2*l,8-k for i<2, j<3, k<9, l<10]) -> c[j,i,k,l for i<2, j<3, k<10, l<10]
+          call blas.matmul(b[i,l,k for i<2, j<1, k<10, l<9], a[i,j,2*l,8-k for i<2, j<3, k<9, l<10]) -> """
+        """c[j,i,k,l for i<2, j<3, k<10, l<10]
         }
         """,
     )

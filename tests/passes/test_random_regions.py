@@ -1,0 +1,273 @@
+"""Random regions mean the same, bit for bit, before and after each pass and the whole pipeline."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from dcarray.ir import windows
+from dcarray.ir.dims import symbol
+from dcarray.ir.nodes import (
+    Apply,
+    Array,
+    Branch,
+    Compute,
+    Dim,
+    Expr,
+    Gather,
+    Index,
+    Iota,
+    Load,
+    Loop,
+    Nest,
+    Region,
+    Stmt,
+    Window,
+)
+from dcarray.ir.ops import const
+from dcarray.ir.passes import Log, pipeline
+from dcarray.ir.passes.siblings import SIBLINGS
+from dcarray.ir.text import dump, parse
+from dcarray.ir.verify import verify
+
+I8 = np.dtype("i8")
+SIZE = 6
+BINARY = ["add", "subtract", "multiply", "maximum", "bitwise_xor"]
+
+
+class Maker:
+    """Makes a region statement by statement, as a recorder would.  Whole numbers that wrap: sums are
+    exact in any order."""
+
+    def __init__(self, rng: random.Random) -> None:
+        self.rng = rng
+        self.arrays = {
+            name: Array(name, I8, shape, role)
+            for name, shape, role in (
+                ("a", (SIZE, SIZE), "in"),
+                ("b", (SIZE, SIZE), "inout"),
+                ("v", (SIZE,), "inout"),
+                ("c", (), "in"),
+                ("o", (SIZE, SIZE), "out"),
+            )
+        }
+        self.defined = ["a", "b", "v", "c"]
+        self.variable: Dim | None = None
+        self.fixed: set[str] = set()  # what a body inside may not write
+
+    def region(self) -> Region:
+        body = self.statements(self.rng.randint(3, 9))
+        if "o" not in self.defined:
+            body += self.whole("o")
+        return Region((), tuple(self.arrays.values()), tuple(body))
+
+    # ---- statements --------------------------------------------------------------------------------
+    def statements(self, count: int) -> list[Stmt]:
+        return [stmt for _ in range(count) for stmt in self.step()]
+
+    def step(self) -> list[Stmt]:
+        kind = self.rng.random()
+        if kind < 0.08 and self.variable is None:
+            return self.nested()
+        if kind < 0.35:
+            return self.whole(None)
+        if kind < 0.42:
+            return self.reshaped()
+        if kind < 0.57:
+            return self.fold()
+        return self.part()
+
+    def temp(self, shape: tuple[int, ...]) -> str:
+        name = f"t{len(self.arrays)}"
+        self.arrays[name] = Array(name, I8, shape)
+        return name
+
+    def whole(self, name: str | None) -> list[Stmt]:
+        """Write all of an array, most often a new temporary."""
+        if name is None:
+            if "o" not in self.defined and self.variable is None and self.rng.random() < 0.2:
+                name = "o"
+            else:
+                name = self.temp(self.rng.choice([(), (SIZE,), (SIZE, SIZE), (4, 5), (1, SIZE), (3,)]))
+        target = windows.identity(self.arrays[name])
+        made = self.assign(target)
+        if name not in self.defined:
+            self.defined.append(name)
+        return made
+
+    def part(self) -> list[Stmt]:
+        """Update a part of an array in place."""
+        names = [n for n in self.defined if self.arrays[n].role != "in" and self.arrays[n].shape]
+        names = [n for n in names if n not in self.fixed]
+        if not names:
+            return self.whole(None)
+        name = self.rng.choice(names)
+        shape = self.arrays[name].shape
+        domain = tuple(self.rng.randint(1, n) for n in shape)
+        target = self.window(name, domain, list(range(len(domain))))
+        return self.assign(target, update=self.rng.random() < 0.5)
+
+    def assign(self, target: Window, update: bool = False) -> list[Stmt]:
+        body = self.expr(target.shape)
+        if update:
+            body = Apply(self.rng.choice(BINARY), (Load(target, I8), body), I8)
+        return self.safe(target, body)
+
+    def safe(self, target: Window, body: Expr, combine: str | None = None) -> list[Stmt]:
+        """The statement, or two with a temporary where it reads what it writes elsewhere."""
+        family = self.arrays[target.array].base or target.array
+        for node in windows.loads(body):
+            own = (self.arrays[node.window.array].base or node.window.array) == family
+            if own and (isinstance(node, Gather) or combine is not None or node.window != target):
+                name = self.temp(target.shape)
+                whole = windows.identity(self.arrays[name])
+                return [Compute(whole, body), *self.stored(target, Load(whole, I8), combine)]
+        return self.stored(target, body, combine)
+
+    def stored(self, target: Window, body: Expr, combine: str | None) -> list[Stmt]:
+        init = None
+        if combine is not None and self.rng.random() < 0.8:
+            init = const(3, I8)
+        return [Compute(target, body, combine, init)]
+
+    def fold(self) -> list[Stmt]:
+        domain = self.rng.choice([(SIZE, SIZE), (4, 5), (SIZE,)])
+        kept = [axis for axis in range(len(domain)) if self.rng.random() < 0.5]
+        name = self.temp(tuple(domain[axis] for axis in kept))
+        target = Window(name, domain, tuple(Index(0, 1, axis) for axis in kept))
+        made = self.safe(target, self.expr(domain), self.rng.choice(["add", "maximum"]))
+        (*before, last) = made
+        assert isinstance(last, Compute)
+        if last.init is None:  # continue from what is there
+            whole = windows.identity(self.arrays[name])
+            before.append(Compute(whole, self.expr(whole.shape)))
+        self.defined.append(name)
+        return [*before, last]
+
+    def reshaped(self) -> list[Stmt]:
+        """A temporary that is seen in two geometries."""
+        name = self.temp((SIZE, SIZE))
+        made = self.assign(windows.identity(self.arrays[name]))
+        other = f"r{len(self.arrays)}"
+        self.arrays[other] = Array(other, I8, (SIZE * SIZE,), base=name)
+        self.defined += [name, other]
+        return made
+
+    def nested(self) -> list[Stmt]:
+        known, count = list(self.defined), self.rng.randint(1, 4)
+        if self.rng.random() < 0.6:
+            self.variable = symbol("k", None)
+            body = self.statements(count)
+            self.variable = None
+            stmt: Stmt = Loop("k", (0, 3, 1), tuple(body))
+        else:
+            self.variable = 1
+            cond = Apply("less", (Load(Window("c", (), ()), I8), const(0, I8)), np.dtype("?"))
+            then = self.statements(count)
+            self.defined = list(known)
+            orelse = self.statements(self.rng.randint(0, 2))
+            self.variable = None
+            stmt = Branch(cond, tuple(then), tuple(orelse))
+        self.defined = known
+        return [stmt] if body_of(stmt) else []
+
+    # ---- expressions -------------------------------------------------------------------------------
+    def window(self, name: str, domain: tuple[int, ...], axes: list[int]) -> Window:
+        """A window with the given domain axes along the array's axes, -1 for none."""
+        index = []
+        for size, axis in zip(self.arrays[name].shape, axes, strict=True):
+            need = 1 if axis < 0 else domain[axis]
+            moving = self.variable is not None and need + 2 <= size and self.rng.random() < 0.5
+            room, shift = (size - 2, self.variable) if moving else (size, 0)
+            if axis < 0 or domain[axis] > room:
+                index.append(Index(shift + self.rng.randrange(room)))
+                continue
+            reach = domain[axis] - 1
+            stride = self.rng.choice([s for s in (1, 1, 2, 3) if s * reach < room])
+            offset = self.rng.randrange(room - stride * reach)
+            if self.rng.random() < 0.25:
+                index.append(Index(shift + offset + stride * reach, -stride, axis))
+            else:
+                index.append(Index(shift + offset, stride, axis))
+        return Window(name, domain, tuple(index))
+
+    def load(self, domain: tuple[int, ...]) -> Expr:
+        name = self.rng.choice(self.defined[-5:] if self.rng.random() < 0.7 else self.defined)
+        rank = len(self.arrays[name].shape)
+        axes = list(range(len(domain)))
+        if self.rng.random() < 0.3:
+            self.rng.shuffle(axes)
+        padded = ([-1] * rank + axes)[-rank:] if rank else []
+        if rank and self.rng.random() < 0.1 and len(domain) == 1:
+            steps = tuple(Apply("bitwise_and", (Iota(0, I8), const(1, I8)), I8) for _ in range(rank))
+            return (
+                Gather(Window(name, domain, ()), steps, I8)
+                if min(self.arrays[name].shape) > 1
+                else const(2, I8)
+            )
+        return Load(self.window(name, domain, padded), I8)
+
+    def expr(self, domain: tuple[int, ...]) -> Expr:
+        kind = self.rng.random()
+        if kind < 0.2:
+            return self.load(domain)
+        if kind < 0.25:
+            return const(self.rng.randint(-2, 2), I8)
+        if kind < 0.3 and domain:
+            return Iota(self.rng.randrange(len(domain)), I8)
+        if kind < 0.4:
+            return Apply("negative", (self.load(domain),), I8)
+        if kind < 0.5:
+            cond = Apply("less", (self.load(domain), self.load(domain)), np.dtype("?"))
+            return Apply("where", (cond, self.load(domain), self.load(domain)), I8)
+        return Apply(self.rng.choice(BINARY), (self.load(domain), self.load(domain)), I8)
+
+
+def body_of(stmt: Stmt) -> tuple[Stmt, ...]:
+    return (*stmt.then, *stmt.orelse) if isinstance(stmt, Branch) else stmt.body  # type: ignore[union-attr]
+
+
+def make(rng: random.Random) -> Region:
+    region = Maker(rng).region()
+    verify(region)
+    return region
+
+
+@settings(max_examples=150, deadline=None, derandomize=True)
+@given(st.randoms(use_true_random=False))
+def test_pipeline(same_meaning: Callable[[Region, Region], None], rng: random.Random) -> None:
+    before = make(rng)
+    log = Log()
+    after = pipeline.run(before, log, debug=True)
+    same_meaning(before, after)
+    assert pipeline.run(after) is after
+    again = Log()
+    assert dump(pipeline.run(before, again)) == dump(after)
+    assert str(again) == str(log)
+
+
+@pytest.mark.parametrize("one", pipeline.PASSES, ids=lambda one: one.name)
+def test_each_pass(same_meaning: Callable[[Region, Region], None], one: object) -> None:
+    for seed in range(40):
+        before = make(random.Random(seed))
+        after = one.fn(before, Log())  # type: ignore[attr-defined]
+        verify(after)
+        same_meaning(before, after)
+
+
+def test_nests_are_kept_by_all_passes(same_meaning: Callable[[Region, Region], None]) -> None:
+    """The other passes meet nests too, when a third party made some."""
+    found = 0
+    for seed in range(60):
+        before = make(random.Random(1000 + seed))
+        nested = SIBLINGS.fn(before, Log())
+        found += any(isinstance(stmt, Nest) for stmt in nested.body)
+        after = pipeline.run(nested, debug=True)
+        same_meaning(before, after)
+        assert parse(dump(after)) == after
+    assert found > 10
