@@ -184,10 +184,14 @@ def _nonneg(a: Any, bounds: Bounds | None) -> bool | None:
 
 def _always(e: Any, bounds: Bounds | None) -> bool:
     """Whether ``e >= 0`` is proved for all values."""
-    if bounds:
-        for name in reversed(list(bounds)):
-            e = _eliminate(simplify(e), name, *bounds[name])
-    return _always_free(simplify(e))
+    return _always_free(_smallest(e, bounds))
+
+
+def _smallest(e: Any, bounds: Bounds | None) -> Dim:
+    """``e`` where the bounded variables make it smallest, as far as that is known."""
+    for name in reversed(list(bounds or ())):
+        e = _eliminate(simplify(e), name, *(bounds or {})[name])
+    return simplify(e)
 
 
 def _eliminate(e: Any, name: str, low: Dim | None, high: Dim | None) -> Any:
@@ -318,13 +322,18 @@ class Guards:
             return True
         if self._follows(-d - 1, bounds):
             return False
-        if not self._hinted(d):
-            return None
         import sympy
 
-        answer = evaluate(d, self.hints) >= 0
-        self._record(sympy.Ge(d, 0) if answer else sympy.Lt(d, 0))
-        return answer
+        if self._hinted(d):
+            answer = evaluate(d, self.hints) >= 0
+            self._record(sympy.Ge(d, 0) if answer else sympy.Lt(d, 0))
+            return answer
+        for answer, e in ((True, d), (False, -d - 1)):  # with loop variables: for all of their values
+            low = _smallest(e, bounds)
+            if self._hinted(low) and evaluate(low, self.hints) >= 0:
+                self._record(sympy.Ge(low, 0))
+                return answer
+        return None
 
     def assume_zero(self, d: Any, bounds: Bounds | None = None) -> bool | None:
         """Whether ``d == 0`` by the facts, or else by the hints (recorded); None without either."""
@@ -344,7 +353,7 @@ class Guards:
         return all(name in self.hints for name in free_symbols(d))
 
     def _record(self, relation: Any) -> None:
-        if relation not in self.recorded:
+        if getattr(relation, "is_Relational", False) and relation not in self.recorded:
             self.recorded.append(relation)
             self._learn(relation)
 
