@@ -7,9 +7,10 @@ from typing import Any
 import numpy as np
 from numpy.lib.array_utils import normalize_axis_index
 
-from dcarray import trace, window
+from dcarray import window
 from dcarray.array import ndarray, wrap
 from dcarray.handle import large
+from dcarray.trace import empty
 
 from .registry import Unserved
 
@@ -73,8 +74,8 @@ def expand(x: Any, *axes: int) -> Any:
 def fresh(shape: tuple[int, ...], dtype: Any, order: str = "C") -> Any:
     """A wrapped array whose content is still to be written."""
     if order == "F" and len(shape) > 1:
-        return trace.empty(shape[::-1], np.dtype(dtype)).transpose()
-    return trace.empty(shape, np.dtype(dtype))
+        return empty(shape[::-1], np.dtype(dtype)).transpose()
+    return empty(shape, np.dtype(dtype))
 
 
 def strides_of(x: Any) -> tuple[int, ...]:

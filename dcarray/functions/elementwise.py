@@ -7,13 +7,14 @@ from typing import Any
 
 import numpy as np
 
-from dcarray import trace
 from dcarray.array import ndarray
+from dcarray.trace import elementwise
 
-from .common import NOTHING, fresh_like, is_array, operand
+from .common import NOTHING, fresh, fresh_like, is_array, operand
 from .registry import Unserved, implements
 
 _PYTHON = (bool, int, float, complex)
+_CASTINGS = ("no", "equiv", "safe", "same_kind", "unsafe")
 
 
 @implements(np.where, composite=False)
@@ -24,7 +25,7 @@ def where(condition: Any, x: Any = NOTHING, y: Any = NOTHING, /) -> Any:
     values = [v if is_array(v) or type(v) in _PYTHON else operand(v) for v in (condition, x, y)]
     if all(v.ndim == 0 for v in values if is_array(v)):
         raise Unserved  # NumPy's answer is a 0-d array, not a scalar
-    return trace.elementwise("where", tuple(values))
+    return elementwise("where", tuple(values))
 
 
 def _bounds(a: Any, low: Any, high: Any) -> tuple[Any, Any]:
@@ -36,6 +37,13 @@ def _bounds(a: Any, low: Any, high: Any) -> tuple[Any, Any]:
         if type(high) is int and high >= limits.max:
             high = None
     return low, high
+
+
+def _number(bound: Any) -> bool:
+    """A bound known to be one value, and not NaN?"""
+    if type(bound) is ndarray or np.ndim(bound):
+        return False
+    return builtins.bool(bound == bound)
 
 
 @implements(np.clip)
@@ -50,7 +58,7 @@ def clip(a: Any, a_min: Any = NOTHING, a_max: Any = NOTHING, out: Any = None, **
         raise Unserved
     else:
         low, high = a_min, a_max
-    if kwargs or type(a) is not ndarray:
+    if kwargs or type(a) is not ndarray or not a.ndim or (out is not None and out.shape != a.shape):
         raise Unserved
     low, high = _bounds(a, low, high)
     if low is None and high is None:
@@ -68,9 +76,14 @@ def clip(a: Any, a_min: Any = NOTHING, a_max: Any = NOTHING, out: Any = None, **
     a, low, high = (v.astype(dtype, copy=False) if is_array(v) else v for v in (a, low, high))
     if dtype.kind != "f":
         return np.minimum(np.maximum(a, low), high, out=out)
-    # unlike maximum and minimum, equal values (zeros of either sign) give the bound; NaNs stay
-    x = trace.elementwise("where", ((a > low) | (a != a), a, low))
-    x = trace.elementwise("where", ((x < high) | (x != x), x, high))
+    if _number(low) and _number(high):
+        # NumPy's way with constant bounds: what is equal to one (a zero of the other sign) stays
+        x = elementwise("where", (a < low, low, a))
+        x = elementwise("where", (x > high, high, x))
+    else:
+        # and with arrays: what is equal gives the bound; NaNs on either side stay
+        x = elementwise("where", ((a > low) | (a != a), a, low))
+        x = elementwise("where", ((x < high) | (x != x), x, high))
     if out is None:
         return x
     if out.shape != x.shape:
@@ -109,7 +122,7 @@ def sinc(x: Any) -> Any:
     if x.dtype.kind not in "fiub":
         raise Unserved
     x = np.pi * x
-    y = trace.elementwise("where", (x != 0, x, np.finfo(x.dtype).eps))
+    y = elementwise("where", (x != 0, x, np.finfo(x.dtype).eps))
     return np.sin(y) / y
 
 
@@ -220,7 +233,7 @@ def nan_to_num(x: Any, copy: bool = True, nan: Any = 0.0, posinf: Any = None, ne
     limits = (nan, posinf, neginf)
     if type(x) is not ndarray or x.dtype.kind not in "biuf" or x.ndim == 0:
         raise Unserved
-    if any(v is not None and type(v) not in (int, float) for v in limits):
+    if nan is None or any(v is not None and type(v) not in (int, float) for v in limits):
         raise Unserved
     if x.dtype.kind != "f":
         return x.copy() if copy else x
@@ -229,9 +242,9 @@ def nan_to_num(x: Any, copy: bool = True, nan: Any = 0.0, posinf: Any = None, ne
     neginf = info.min if neginf is None else neginf
     with np.errstate(over="ignore"):
         none, high, low = (x.dtype.type(v) for v in (nan, posinf, neginf))
-    y = trace.elementwise("where", (np.isnan(x), none, x))
-    y = trace.elementwise("where", (x == np.inf, high, y))
-    y = trace.elementwise("where", (x == -np.inf, low, y))
+    y = elementwise("where", (np.isnan(x), none, x))
+    y = elementwise("where", (x == np.inf, high, y))
+    y = elementwise("where", (x == -np.inf, low, y))
     if copy:
         return y
     x[...] = y
@@ -256,11 +269,11 @@ def select(condlist: Any, choicelist: Any, default: Any = 0) -> Any:
         raise Unserved from None
     if dtype.kind not in "biufc" or not shape:
         raise Unserved
-    result = trace.empty(shape, dtype)
+    result = fresh(shape, dtype)
     result[...] = choices[-1]
     for condition, choice in zip(conditions[::-1], choices[-2::-1], strict=True):
         choice = choice.astype(dtype, copy=False) if is_array(choice) else choice
-        result = trace.elementwise("where", (condition, choice, result))
+        result = elementwise("where", (condition, choice, result))
     return result
 
 
@@ -270,9 +283,13 @@ def copyto(dst: Any, src: Any, casting: Any = "same_kind", where: Any = True) ->
     if type(dst) is not ndarray or where is not True:
         raise Unserved
     source = src if type(src) in _PYTHON else operand(src)
-    # NumPy's rules and errors for the casting, on one element
-    one = np.ones((), source.dtype) if is_array(source) else source
-    np.copyto(np.empty((), dst.dtype), one, casting=casting)
+    if type(source) is complex and dst.dtype.kind != "c":
+        source = np.asarray(source)
+    if is_array(source):
+        if casting not in _CASTINGS or not np.can_cast(source.dtype, dst.dtype, casting):
+            raise Unserved
+    else:
+        np.copyto(np.empty((), dst.dtype), source, casting=casting)  # raises what is to be raised
     dst[...] = source
 
 

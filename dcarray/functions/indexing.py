@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from dcarray import trace
-from dcarray.array import ndarray
+from dcarray.array import ndarray, wrap
+from dcarray.trace import elementwise
 
 from .common import axis_of, broadcast, diagonal_view, fresh, operand
 from .registry import Unserved, implements
@@ -61,8 +61,8 @@ def _triangle(m: Any, k: Any, lower: bool) -> Any:
     # both vectors are small: the comparison is part of the kernel, no mask is stored
     row, column = np.arange(rows)[:, None], np.arange(-k, columns - k)[None, :]
     zero = np.zeros((), m.dtype)[()]
-    inside = trace.elementwise("greater_equal" if lower else "greater", (row, column))
-    return trace.elementwise("where", (inside, m, zero) if lower else (inside, zero, m))
+    inside = elementwise("greater_equal", (wrap(row), column))
+    return elementwise("where", (inside, m, zero) if lower else (inside, zero, m))
 
 
 @implements(np.tril)
@@ -94,9 +94,7 @@ def broadcast_to(array: Any, shape: Any, subok: bool = False) -> Any:
 @implements(np.broadcast_arrays)
 def broadcast_arrays(*args: Any, subok: bool = False) -> tuple[Any, ...]:
     """Views of arrays in their common shape."""
-    arrays = [operand(a) for a in args]
-    if any(type(a) is not ndarray for a in arrays):
-        raise Unserved
+    arrays = [wrap(operand(a)) for a in args]
     try:
         shape = np.broadcast_shapes(*(a.shape for a in arrays))
     except ValueError:

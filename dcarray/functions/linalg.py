@@ -149,6 +149,8 @@ def einsum(*operands: Any, out: Any = None, optimize: Any = False, **kwargs: Any
     """Einstein's summation over one or two operands, written as text."""
     if out is not None or kwargs or not operands or not isinstance(operands[0], str):
         raise Unserved
+    if optimize is not False and type(optimize) is not bool:
+        raise Unserved
     arrays = [operand(a) for a in operands[1:]]
     if len(arrays) not in (1, 2) or any(a.dtype.kind not in "iufc" for a in arrays):
         raise Unserved
@@ -162,6 +164,8 @@ def einsum(*operands: Any, out: Any = None, optimize: Any = False, **kwargs: Any
                 raise Unserved  # also axes of length 1 that broadcast
     if len(arrays) == 1:
         return single(arrays[0], labels[0], result)
+    if optimize and not result:
+        raise Unserved  # here NumPy gives a 0-d array, not a scalar
     return contract(arrays[0], labels[0], arrays[1], labels[1], result, sizes)
 
 
@@ -170,7 +174,7 @@ def einsum(*operands: Any, out: Any = None, optimize: Any = False, **kwargs: Any
 def norm(x: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> Any:
     """The norm of vectors, or Frobenius' of everything."""
     x = operand(x)
-    if x.dtype.kind not in "iufc" or x.dtype == np.float16 or type(keepdims) is not bool:
+    if x.dtype.kind not in "iufc" or x.dtype == np.float16 or type(keepdims) is not bool or not x.size:
         raise Unserved
     if x.dtype.kind in "iu":
         x = x.astype(np.float64)

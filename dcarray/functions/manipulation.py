@@ -34,7 +34,7 @@ def size(a: Any, axis: Any = None) -> int:
     """The number of elements, or the length of an axis."""
     if axis is None:
         return a.size  # type: ignore[no-any-return]
-    if type(axis) is not int:
+    if type(axis) is not int or not -len(a.shape) <= axis < len(a.shape):
         raise Unserved
     return a.shape[axis]  # type: ignore[no-any-return]
 
@@ -42,7 +42,12 @@ def size(a: Any, axis: Any = None) -> int:
 @implements(np.transpose, composite=False)
 def transpose(a: Any, axes: Any = None) -> Any:
     """Permute the axes."""
-    return a.transpose(axes)
+    if axes is None:
+        return a.transpose()
+    order = [axis_of(k, a.ndim) for k in axes]
+    if sorted(order) != list(range(a.ndim)):
+        raise Unserved
+    return a.transpose(order)
 
 
 @implements("matrix_transpose", composite=False)

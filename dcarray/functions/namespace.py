@@ -9,7 +9,8 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable
 from functools import wraps
-from types import BuiltinFunctionType, FunctionType, ModuleType
+from importlib import import_module
+from types import BuiltinFunctionType, FunctionType
 from typing import Any
 
 import numpy as np
@@ -18,12 +19,12 @@ from dcarray.array import ndarray
 
 from . import creation, fallback
 
-__all__ = ["lookup", "names", "submodules"]
+__all__ = ["delegate", "lookup", "names"]
 
 _CREATION = (
     "array", "asanyarray", "asarray", "ascontiguousarray", "asfortranarray", "empty", "full", "ones", "zeros",
 )  # fmt: skip
-_WRAPPED_MODULES = ("char", "emath", "fft", "linalg", "strings")
+_MODULES = ("char", "emath", "fft", "linalg", "random", "strings")
 _DISPATCHER = type(np.sum)
 _DUNDER = ("__array_api_version__", "__array_namespace_info__")
 
@@ -142,67 +143,25 @@ def _ours(value: Any) -> Any:
     return value
 
 
-class _Module(ModuleType):
-    """A sub-namespace such as ``dcarray.linalg``."""
+def delegate(name: str) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
+    """``__getattr__`` and ``__dir__`` of a sub-namespace such as ``dcarray.linalg``.
 
-    def __init__(self, name: str, original: ModuleType) -> None:
-        super().__init__(name, original.__doc__)
-        self._original = original
+    Parameters
+    ----------
+    name : str
+        Of NumPy's module.
+    """
 
-    def __getattr__(self, name: str) -> Any:
-        if name == "__path__":  # not a package, whatever NumPy's is
-            raise AttributeError(name)
-        value = getattr(self._original, name)
-        if not name.startswith("_") and not isinstance(value, ModuleType):
-            value = _ours(value)
-        setattr(self, name, value)
+    def find(attribute: str) -> Any:
+        if attribute == "__path__":  # a module, even where NumPy has a package
+            raise AttributeError(attribute)
+        value = getattr(getattr(np, name), attribute)
+        if attribute.startswith("_"):
+            return value
+        value = sys.modules[f"dcarray.{name}"].__dict__[attribute] = _ours(value)
         return value
 
-    def __dir__(self) -> list[str]:
-        return dir(self._original)
-
-
-def _submodule(name: str) -> ModuleType:
-    full = f"dcarray.{name}"
-    found = sys.modules.get(full)
-    if found is None:
-        if name == "random":
-            from . import random
-
-            found = random.module(full)
-        else:
-            found = _Module(full, getattr(np, name))
-        sys.modules[full] = found
-    return found
-
-
-class _Finder:
-    """Makes ``import dcarray.linalg`` find the sub-namespaces."""
-
-    def find_spec(self, name: str, path: Any = None, target: Any = None) -> Any:
-        head, _, tail = name.partition(".")
-        if head != "dcarray" or tail not in submodules():
-            return None
-        from importlib.machinery import ModuleSpec
-
-        return ModuleSpec(name, self)  # type: ignore[arg-type]
-
-    def create_module(self, spec: Any) -> ModuleType:
-        return _submodule(spec.name.partition(".")[2])
-
-    def exec_module(self, module: ModuleType) -> None:
-        """Nothing to run: names are made when first used."""
-
-
-def submodules() -> tuple[str, ...]:
-    """The sub-namespaces whose functions give wrapped arrays."""
-    return (*_WRAPPED_MODULES, "random")
-
-
-def install() -> None:
-    """Let the import system find the sub-namespaces."""
-    if not any(type(finder) is _Finder for finder in sys.meta_path):
-        sys.meta_path.append(_Finder())  # type: ignore[arg-type]
+    return find, lambda: dir(getattr(np, name))
 
 
 def lookup(name: str) -> Any:
@@ -222,8 +181,8 @@ def lookup(name: str) -> Any:
         raise AttributeError(f"module 'dcarray' has no attribute {name!r}")
     if name in _CREATION:
         return getattr(creation, name)
-    if name in submodules():
-        return _submodule(name)
+    if name in _MODULES:
+        return import_module(f"dcarray.{name}")
     if name in ("r_", "c_", "mgrid", "ogrid"):
         return _Indexer(getattr(np, name))
     if name == "vectorize":

@@ -16,7 +16,7 @@ import numpy as np
 
 from . import fallback
 
-__all__ = ["Generator", "RandomState", "default_rng", "module"]
+__all__ = ["Generator", "RandomState", "default_rng", "function"]
 
 
 def _method(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -48,10 +48,22 @@ class Generator(np.random.Generator):
         """Independent child generators."""
         return [type(self)(bits) for bits in self.bit_generator.spawn(n_children)]
 
+    def __reduce__(self) -> Any:
+        return type(self), (self.bit_generator,)
+
 
 @_wrapping(np.random.RandomState)
 class RandomState(np.random.RandomState):
     """`numpy.random.RandomState` whose arrays are wrapped."""
+
+    def __reduce__(self) -> Any:
+        return _random_state, (self.get_state(legacy=False),)
+
+
+def _random_state(state: Any) -> RandomState:
+    found = RandomState()
+    found.set_state(state)
+    return found
 
 
 def default_rng(seed: Any = None) -> Generator:
@@ -72,26 +84,9 @@ def default_rng(seed: Any = None) -> Generator:
     return Generator(fallback.direct(np.random.default_rng, (seed,), {}).bit_generator)
 
 
-_OWN = {"Generator": Generator, "RandomState": RandomState, "default_rng": default_rng}
-
-
-class _Module(ModuleType):
-    """``dcarray.random``: names are made when first used."""
-
-    def __getattr__(self, name: str) -> Any:
-        if name in _OWN:
-            value: Any = _OWN[name]
-        else:
-            value = getattr(np.random, name)
-            if callable(value) and not isinstance(value, (type, ModuleType)) and not name.startswith("_"):
-                value = _method(value)
-        setattr(self, name, value)
-        return value
-
-    def __dir__(self) -> list[str]:
-        return dir(np.random)
-
-
-def module(name: str) -> ModuleType:
-    """The namespace as a module of this name."""
-    return _Module(name, __doc__)
+def function(name: str) -> Any:
+    """The counterpart of a name of `numpy.random` that has no class here."""
+    value = getattr(np.random, name)
+    if callable(value) and not isinstance(value, (type, ModuleType)) and not name.startswith("_"):
+        return _method(value)
+    return value

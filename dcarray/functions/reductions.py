@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 from numpy.lib.array_utils import normalize_axis_tuple
 
-from dcarray import trace
 from dcarray.array import ndarray
+from dcarray.trace import elementwise
 
 from .common import NOTHING, is_array, operand
 from .registry import Unserved, implements
@@ -47,7 +47,7 @@ def _logical(ufunc: np.ufunc, doc: str) -> Callable[..., Any]:
     def body(
         a: Any, axis: Any = None, out: Any = None, keepdims: Any = NOTHING, *, where: Any = NOTHING
     ) -> Any:
-        if type(a) is not ndarray:
+        if type(a) is not ndarray or a.dtype.kind not in "biufc":
             raise Unserved
         return ufunc.reduce(a, axis, None, out, **_given(keepdims=keepdims, where=where))
 
@@ -228,7 +228,7 @@ def _without_nan(a: Any, value: float) -> tuple[Any, Any]:
     if a.dtype.kind not in "fc":
         return a, None
     mask = np.isnan(a)
-    return trace.elementwise("where", (mask, a.dtype.type(value), a)), mask
+    return elementwise("where", (mask, a.dtype.type(value), a)), mask
 
 
 @implements(np.nansum)
@@ -307,7 +307,7 @@ def _nanvar(a: Any, axis: Any, ddof: Any, keepdims: Any) -> Any:
     values, mask = _without_nan(a, 0)
     count = np.add.reduce(~mask, axis, np.intp, keepdims=True)
     center = _ratio(np.add.reduce(values, axis, keepdims=True), count)
-    squares = trace.elementwise("where", (mask, a.dtype.type(0), np.square(np.subtract(values, center))))
+    squares = elementwise("where", (mask, a.dtype.type(0), np.square(np.subtract(values, center))))
     keep = builtins.bool(keepdims is not NOTHING and keepdims)
     total = np.add.reduce(squares, axis, keepdims=keep)
     free = (count if keep else np.add.reduce(~mask, axis, np.intp)) - ddof
@@ -316,7 +316,7 @@ def _nanvar(a: Any, axis: Any, ddof: Any, keepdims: Any) -> Any:
     if np.any(bad):
         warnings.warn("Degrees of freedom <= 0 for slice.", RuntimeWarning, stacklevel=4)
         nan = a.dtype.type(np.nan)
-        result = trace.elementwise("where", (bad, nan, result)) if is_array(result) else nan
+        result = elementwise("where", (bad, nan, result)) if is_array(result) else nan
     return result
 
 

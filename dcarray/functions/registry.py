@@ -19,11 +19,11 @@ IMPLEMENTATIONS: dict[Function, Function] = {}
 
 
 def small(values: Any) -> bool:
-    """Are all wrapped arrays among ``values`` (sequences looked into) so small that NumPy holds them?"""
+    """Are all wrapped arrays among ``values`` (sequences looked into) for NumPy: small, or one element?"""
     for value in values:
         kind = type(value)
         if kind is ndarray:
-            if value._small is None:
+            if value._small is None and value._shape:
                 return False
         elif (kind is tuple or kind is list) and not small(value):
             return False

@@ -31,9 +31,8 @@ def _run(function: Callable[..., Any], args: Any, kwargs: Any) -> tuple[Any, lis
         try:
             result = function(*args, **kwargs)
             # pending work belongs to the call: its warnings count
-            for value in result if isinstance(result, (list, tuple)) else [result]:
-                if isinstance(value, dc.ndarray):
-                    np.asarray(value)
+            for value in _arrays([result, args, list(kwargs.values())]):
+                np.asarray(value)
             error = None
         except Exception as raised:
             result, error = None, raised

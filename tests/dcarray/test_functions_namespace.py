@@ -16,7 +16,7 @@ PUBLIC = [name for name in dir(np) if not name.startswith("_")]
 
 
 @pytest.mark.filterwarnings("ignore")
-@pytest.mark.parametrize("name", PUBLIC)
+@pytest.mark.parametrize("name", [name for name in PUBLIC if name != "info"])  # ours is another
 def test_every_public_name_is_there(name):
     original = getattr(np, name)
     ours = getattr(dc, name)

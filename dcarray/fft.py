@@ -1,0 +1,5 @@
+"""`numpy.fft`, giving wrapped arrays."""
+
+from .functions.namespace import delegate
+
+__getattr__, __dir__ = delegate("fft")

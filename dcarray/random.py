@@ -1,0 +1,22 @@
+"""`numpy.random`: the same streams, as wrapped arrays."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from .functions.random import Generator, RandomState, default_rng, function
+
+__all__ = ["Generator", "RandomState", "default_rng"]
+
+
+def __getattr__(name: str) -> Any:
+    if name == "__path__":  # a module, though NumPy's is a package
+        raise AttributeError(name)
+    value = globals()[name] = function(name)
+    return value
+
+
+def __dir__() -> list[str]:
+    return dir(np.random)
