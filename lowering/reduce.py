@@ -21,7 +21,7 @@ from .kernel import Affine, Elem, Expr, Phase, Store, affine
 
 BLOCK = 512  # elements whose sum a target may regroup
 PIECE = 64 * BLOCK  # elements of one partial result
-COLUMNS = 1024  # elements of a strip of the result of a column reduction
+COLUMNS = 4096  # elements of a strip of the result of a column reduction
 GROUP = 64  # rows of one partial result
 ROWS = 128  # rows summed before the sum is added to the result
 

@@ -14,7 +14,9 @@ from .kernel import Binding, Kernel, Phase, affine
 from .reduce import reduction
 
 STRIP = 4096  # elements of one parallel piece when the innermost loop itself is cut
-TILE = 32  # the side of a tile of a transposed access
+# a tile of a transposed access: its iterations along the innermost loop, and along the other one
+WIDE = 256
+TALL = 64
 
 
 def schedule(stmt: Compute | Nest, region: Region) -> tuple[Kernel, Binding]:
@@ -61,13 +63,13 @@ def _elementwise(job: Job) -> None:
     elif rank == 1:
         phase, extent, launch = "i0", arguments.extent(0), loops.extents[0]
     elif across is not None:
-        launch = job.blocks(loops.extents[across], TILE)
+        launch = job.blocks(loops.extents[across], TALL)
         phase, extent = "b0", arguments.integer(launch, "blocks", across)
         others = [loop for loop in order if loop not in (across, inner)]
-        opens = [*map(job.whole, others), job.strips(inner, "b1", TILE)]
-        opens += [job.piece(across, variable("b0", TILE), affine(TILE))]
-        opens += [job.piece(inner, variable("b1"), affine(TILE))]
-        share = TILE * total(loops.extents[loop] for loop in (*others, inner))
+        opens = [*map(job.whole, others), job.strips(inner, "b1", WIDE)]
+        opens += [job.piece(across, variable("b0", TALL), affine(TALL))]
+        opens += [job.piece(inner, variable("b1"), affine(WIDE))]
+        share = TALL * total(loops.extents[loop] for loop in (*others, inner))
     else:
         if sizes[0] < FEW:
             longest = max(order[:-1], key=lambda loop: sizes[loop])
@@ -113,6 +115,6 @@ def _across(job: Job, sizes: Sequence[int]) -> int | None:
         *outer, last = (abs(job.guess(step)) for step in job.arguments.steps(access))
         if last > 1 and 1 in outer:
             loop = outer.index(1)
-            if min(sizes[loop], sizes[-1]) >= 2 * TILE:
+            if min(sizes[loop], sizes[-1]) >= 2 * TALL:
                 return loop
     return None

@@ -208,7 +208,8 @@ def run_both(region, symbols=None, seed=0):
 def small_blocks():
     """Sizes of blocks that small tests go beyond."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(schedule_module, "TILE", 2)
+        patch.setattr(schedule_module, "WIDE", 3)
+        patch.setattr(schedule_module, "TALL", 2)
         patch.setattr(schedule_module, "STRIP", 2)
         patch.setattr(schedule_module, "FEW", 2)
         for name, value in {"BLOCK": 2, "PIECE": 4, "COLUMNS": 2, "ROWS": 2, "GROUP": 2, "FEW": 3}.items():
