@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from . import config, forms, fpstate
 from .lowering.memory import empty
-from .report import counters
+from .report import counters, note
 from .store import Store
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ MAX_PLANS = 4096
 class Prepared:
     """What is known of one log: its form, and the plan that serves it once there is one."""
 
-    __slots__ = ("_region", "form", "key", "plan", "symbols", "values")
+    __slots__ = ("_region", "form", "key", "plan", "symbols", "tally", "values")
 
     def __init__(self, key: tuple[forms.Log, tuple[int, ...], str], form: forms.Form, values: Any) -> None:
         self.key = key
@@ -33,6 +33,7 @@ class Prepared:
         self.values = values
         self.plan: Plan | None = None
         self.symbols: tuple[int, ...] = ()
+        self.tally: tuple[int, int, int] | None = None  # what a run of the plan adds to the counters
         self._region: Region | None = None
 
     @property
@@ -198,10 +199,33 @@ class Executor:
 def compiled(region: Region, options: config.Options) -> Plan:
     """The plan of a region: passes, schedules, code.  What does not compile is left to the interpreter."""
     from .ir.passes import pipeline
+    from .lowering import cache
     from .lowering.plan import compile_region
 
     final = pipeline.run(region, debug=options.debug)
-    return compile_region(final, target="cpu", cache_dir=options.cache_dir)
+    code = cache.of(options.cache_dir)
+    before = code.stats()
+    plan = compile_region(final, target="cpu", cache_dir=options.cache_dir, fallback=_uncompiled)
+    after = code.stats()
+    counters.compiles += after["compiled"] - before["compiled"]
+    counters.cache_hits += after["hits"] - before["hits"]
+    counters.disk_hits += after["disk_hits"] - before["disk_hits"]
+    return plan
+
+
+def _uncompiled(reason: str, loc: Any) -> None:
+    """A statement that every run of the plan leaves to the interpreter."""
+    note(f"interpreter ({reason})", where=("<compiled region>", 0))
+
+
+def _tally(prepared: Prepared, plan: Plan) -> tuple[int, int, int]:
+    """Kernels, interpreted statements, and bytes moved by one run with this log's integers."""
+    from .ir.traffic import fused_all
+
+    names = (symbol.name for symbol in plan.region.symbols)
+    sizes = dict(zip(names, prepared.symbols, strict=True))
+    stats = plan.stats
+    return stats["kernels"], stats["interpreted"], fused_all(plan.region.body, plan.region, sizes).bytes
 
 
 def _existing(rec: Recording, slot: int, fresh: dict[int, Any]) -> Any:
@@ -231,7 +255,12 @@ def _execute(
     every = [*arrays.values(), *rec.scalar_arrays().values()]
     addresses = [a.__array_interface__["data"][0] for a in every]
     flags = plan.run(every, addresses, prepared.symbols, threads=options.threads)
-    counters.kernels += len(plan.kernels)
+    tally = prepared.tally
+    if tally is None:
+        tally = prepared.tally = _tally(prepared, plan)
+    counters.kernels += tally[0]
+    counters.interpreted += tally[1]
+    counters.bytes += tally[2]
     if not flags & rec.mask:
         return []
     # What raised it, and was it real?  The interpreter knows, on the inputs as they were.

@@ -12,6 +12,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from .dims import evaluate
 from .nodes import Apply, Call, Compute, Expr, Gather, Load, Loop, Nest, Region, Stmt, While, Window
 from .windows import walk
 
@@ -37,10 +38,7 @@ class Traffic:
 
 
 def _int(dim: Any, sizes: Sizes) -> int:
-    if isinstance(dim, int):
-        return dim
-    names = {symbol: sizes.get(symbol.name, 0) for symbol in dim.free_symbols}
-    return max(0, int(dim.subs(names)))
+    return dim if type(dim) is int else max(0, evaluate(dim, sizes))
 
 
 def _elements(window: Window, sizes: Sizes) -> int:
