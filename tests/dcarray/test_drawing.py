@@ -117,14 +117,13 @@ def test_layout_goes_down_and_keeps_nodes_apart() -> None:
 
 def test_drawing_is_wellformed_and_complete() -> None:
     region = _jacobi()
-    svg = draw([[panel(region, "As <recorded>", "3 & more", {1: "user.py:7"}, "statement", {"c": "0.2"})]])
+    wanted = panel(region, "As <recorded>", "3 & more", {1: "user.py:7"}, "statement", {"c": "0.2"})
+    svg = draw([[wanted]])
     root = ET.fromstring(svg)
     text = " ".join("".join(node.itertext()) for node in root.iter("{http://www.w3.org/2000/svg}text"))
     for expected in ("As <recorded>", "3 & more", "user.py:7", "statement 3", "0.2 * t[i, j]", "100 x 100"):
         assert expected in text.replace("\xa0", " ")
-    assert svg == draw(
-        [panel(region, "As <recorded>", "3 & more", {1: "user.py:7"}, "statement", {"c": "0.2"})]
-    )
+    assert svg == draw([[wanted]])
 
 
 @pytest.mark.parametrize(
