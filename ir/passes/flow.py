@@ -193,6 +193,12 @@ class Block:
         found = self._touched.get(self.facts.roots[array], [])
         return found[: bisect_left(found, pos)]
 
+    def only_at(self, array: str, pos: int) -> bool:
+        """Whether nothing but the statement at ``pos`` touches the memory of ``array``."""
+        root = self.facts.roots[array]
+        local = not self.nested or self.facts.blocks.get(root) == {self.key}
+        return local and self._touched.get(root) == [pos]
+
     # ---- what becomes of a written window -------------------------------------------------------------
     def uses(self, pos: int, target: Window) -> tuple[list[Use], Reason | None]:
         """Every read of what the statement at ``pos`` writes to ``target``; with a reason if that is

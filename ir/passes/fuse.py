@@ -26,10 +26,10 @@ EXPENSIVE = 10.0
 #: Operations and loads that may be repeated per element to save a trip through memory: writing and
 #: reading an array of doubles takes about as long as this many vector operations.
 MAX_REPEATED = 40.0
-#: Work that may be repeated along all axes, along the innermost ones (in both cases a compiler can keep
-#: the value in a register), and along an outer axis.
-MAX_SCALAR = 8.0
-MAX_INNER = 4.0
+#: Work that may be repeated along all axes (a kernel does it once), along the innermost ones (once for
+#: each row, as long as they are innermost in the kernel too), and along an outer axis.
+MAX_SCALAR = 40.0
+MAX_INNER = 8.0
 MAX_OUTER = 1.0
 
 

@@ -12,12 +12,13 @@ from .contract import CONTRACT
 from .copies import COPIES
 from .dead import DEAD
 from .fuse import FUSE
+from .locals import LOCALS
 from .siblings import SIBLINGS
 from .simplify import SIMPLIFY
 
-#: Early passes shrink the region; contractions are recognised before and after fusion (it makes some,
-#: and would hide others); siblings come last, since a nest is not taken apart again.
-PASSES: tuple[Pass, ...] = (SIMPLIFY, COLLAPSE, COPIES, DEAD, FUSE, CONTRACT, SIBLINGS)
+#: Early passes shrink the region.  Fusion makes contractions, and spares those that it meets.  Siblings
+#: come late, since a nest is not taken apart again.
+PASSES: tuple[Pass, ...] = (SIMPLIFY, COLLAPSE, COPIES, DEAD, FUSE, CONTRACT, SIBLINGS, LOCALS)
 
 #: Every pass shrinks something, so this is never reached; a third party's pass might not.
 MAX_ROUNDS = 12
