@@ -262,10 +262,10 @@ def _cpu_name() -> str:
 
 def _cpu_features() -> tuple[str, ...]:
     try:
-        from numpy._core._multiarray_umath import __cpu_features__ as found
+        from numpy._core import _multiarray_umath  # type: ignore[attr-defined]
     except ImportError:  # a private place of NumPy; only shown, never relied on
         return ()
-    return tuple(sorted(name for name, present in found.items() if present))
+    return tuple(sorted(k for k, present in _multiarray_umath.__cpu_features__.items() if present))
 
 
 def _blas() -> str:

@@ -15,11 +15,25 @@ from dcarray.trace import empty
 from .registry import Unserved
 
 __all__ = [
-    "NOTHING", "axis_of", "broadcast", "columns_first", "diagonal_view", "expand", "fresh", "fresh_like",
-    "is_array", "operand", "plain_key", "strides_of",
+    "NOTHING", "add", "axis_of", "broadcast", "columns_first", "diagonal_view", "expand", "fresh",
+    "fresh_like", "is_array", "is_wrapped", "matmul", "maximum", "minimum", "operand", "plain_key", "rint",
+    "strides_of",
 ]  # fmt: skip
 
 NOTHING: Any = np._NoValue  # NumPy's own "argument not given"
+
+
+# NumPy's stubs know these with plain arrays only
+add: Any = np.add
+maximum: Any = np.maximum
+minimum: Any = np.minimum
+matmul: Any = np.matmul
+rint: Any = np.rint
+
+
+def is_wrapped(value: Any) -> bool:
+    """One of our arrays?"""
+    return type(value) is ndarray
 
 
 def is_array(value: Any) -> bool:
@@ -86,7 +100,7 @@ def strides_of(x: Any) -> tuple[int, ...]:
     store = x._store
     steps = _c_strides(store.shape) if store.strides is None else store.strides
     if x._index is None:
-        return steps  # type: ignore[no-any-return]
+        return steps
     strides = [0] * x.ndim
     for (_, stride, axis), step in zip(x._index, steps, strict=True):
         if axis is not None:

@@ -7,10 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from dcarray.array import ndarray
 from dcarray.trace import elementwise
 
-from .common import NOTHING, fresh, fresh_like, is_array, operand
+from .common import NOTHING, fresh, fresh_like, is_array, is_wrapped, maximum, minimum, operand, rint
 from .registry import Unserved, implements
 
 _PYTHON = (bool, int, float, complex)
@@ -41,7 +40,7 @@ def _bounds(a: Any, low: Any, high: Any) -> tuple[Any, Any]:
 
 def _number(bound: Any) -> bool:
     """A bound known to be one value, and not NaN?"""
-    if type(bound) is ndarray or np.ndim(bound):
+    if is_wrapped(bound) or np.ndim(bound):
         return False
     return builtins.bool(bound == bound)
 
@@ -58,24 +57,24 @@ def clip(a: Any, a_min: Any = NOTHING, a_max: Any = NOTHING, out: Any = None, **
         raise Unserved
     else:
         low, high = a_min, a_max
-    if kwargs or type(a) is not ndarray or not a.ndim or (out is not None and out.shape != a.shape):
+    if kwargs or not is_wrapped(a) or not a.ndim or (out is not None and out.shape != a.shape):
         raise Unserved
     low, high = _bounds(a, low, high)
     if low is None and high is None:
         return np.positive(a, out=out)
     if low is None:
-        return np.minimum(a, high, out=out)
+        return minimum(a, high, out=out)
     if high is None:
-        return np.maximum(a, low, out=out)
+        return maximum(a, low, out=out)
     low, high = (v if type(v) in _PYTHON else operand(v) for v in (low, high))
     dtype = np.result_type(*(v.dtype if is_array(v) else v for v in (a, low, high)))
     if dtype.kind not in "iuf":
         raise Unserved
-    if out is not None and not (type(out) is ndarray and np.can_cast(dtype, out.dtype, "same_kind")):
+    if out is not None and not (is_wrapped(out) and np.can_cast(dtype, out.dtype, "same_kind")):
         raise Unserved
     a, low, high = (v.astype(dtype, copy=False) if is_array(v) else v for v in (a, low, high))
     if dtype.kind != "f":
-        return np.minimum(np.maximum(a, low), high, out=out)
+        return minimum(maximum(a, low), high, out=out)
     if _number(low) and _number(high):
         # NumPy's way with constant bounds: what is equal to one (a zero of the other sign) stays
         x = elementwise("where", (a < low, low, a))
@@ -163,11 +162,11 @@ def isrealobj(x: Any) -> bool:
 
 
 def _round(a: Any, decimals: Any, out: Any) -> Any:
-    if type(a) is not ndarray or type(decimals) is not int or not (out is None or type(out) is ndarray):
+    if not is_wrapped(a) or type(decimals) is not int or not (out is None or is_wrapped(out)):
         raise Unserved
     kind = a.dtype.kind
     if kind == "f" and decimals == 0:
-        return np.rint(a, out=out)
+        return rint(a, out=out)
     if kind in "iu" and decimals >= 0 and out is None:
         return a.copy()
     raise Unserved
@@ -194,7 +193,7 @@ def _inexact(y: Any) -> Any:
 @implements(np.isclose)
 def isclose(a: Any, b: Any, rtol: Any = 1e-05, atol: Any = 1e-08, equal_nan: bool = False) -> Any:
     """Where two arrays agree within a tolerance."""
-    x, y = (v if isinstance(v, _PYTHON) else operand(v) for v in (a, b))
+    x, y = (v if type(v) in _PYTHON else operand(v) for v in (a, b))
     if not all(type(t) in _PYTHON and np.isfinite(t) for t in (rtol, atol)):
         raise Unserved
     if any(is_array(v) and v.dtype.kind not in "biufc" for v in (x, y)):
@@ -231,7 +230,7 @@ def array_equal(a1: Any, a2: Any, equal_nan: bool = False) -> bool:
 def nan_to_num(x: Any, copy: bool = True, nan: Any = 0.0, posinf: Any = None, neginf: Any = None) -> Any:
     """Replace NaN and infinities by numbers."""
     limits = (nan, posinf, neginf)
-    if type(x) is not ndarray or x.dtype.kind not in "biuf" or x.ndim == 0:
+    if not is_wrapped(x) or x.dtype.kind not in "biuf" or x.ndim == 0:
         raise Unserved
     if nan is None or any(v is not None and type(v) not in (int, float) for v in limits):
         raise Unserved
@@ -257,7 +256,9 @@ def select(condlist: Any, choicelist: Any, default: Any = 0) -> Any:
     if len(condlist) != len(choicelist) or not len(condlist):
         raise Unserved
     conditions = [operand(c) for c in condlist]
-    choices = [c if type(c) in (int, float, complex) else operand(c) for c in (*choicelist, default)]
+    choices: list[Any] = [
+        c if type(c) in (int, float, complex) else operand(c) for c in (*choicelist, default)
+    ]
     if any(c.dtype != np.bool_ for c in conditions):
         raise Unserved
     try:
@@ -280,7 +281,7 @@ def select(condlist: Any, choicelist: Any, default: Any = 0) -> Any:
 @implements(np.copyto, composite=False)
 def copyto(dst: Any, src: Any, casting: Any = "same_kind", where: Any = True) -> None:
     """Copy values into an array, where a mask allows."""
-    if type(dst) is not ndarray or where is not True:
+    if not is_wrapped(dst) or where is not True:
         raise Unserved
     source = src if type(src) in _PYTHON else operand(src)
     if type(source) is complex and dst.dtype.kind != "c":
@@ -296,7 +297,7 @@ def copyto(dst: Any, src: Any, casting: Any = "same_kind", where: Any = True) ->
 @implements("astype")
 def astype(x: Any, dtype: Any, /, *, copy: bool = True, device: Any = None) -> Any:
     """Convert to another dtype."""
-    if type(x) is not ndarray or device not in (None, "cpu"):
+    if not is_wrapped(x) or device not in (None, "cpu"):
         raise Unserved
     return x.astype(dtype, copy=copy)
 
@@ -304,7 +305,7 @@ def astype(x: Any, dtype: Any, /, *, copy: bool = True, device: Any = None) -> A
 @implements(np.copy, composite=False)
 def copy(a: Any, order: Any = "K", subok: bool = False) -> Any:
     """A copy in fresh memory."""
-    if type(a) is not ndarray or a.ndim == 0 or order not in ("C", "F", "A", "K"):
+    if not is_wrapped(a) or a.ndim == 0 or order not in ("C", "F", "A", "K"):
         raise Unserved
     result = fresh_like(a, order=order)
     result[...] = a

@@ -6,9 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from dcarray.array import ndarray
-
-from .common import axis_of, expand, is_array, operand
+from .common import add, axis_of, expand, is_array, is_wrapped, matmul, maximum, minimum, operand
 from .contraction import contract, parse, single
 from .indexing import diagonal
 from .registry import Unserved, implements
@@ -26,7 +24,7 @@ def _pair(a: Any, b: Any) -> tuple[Any, Any]:
 @implements(np.dot)
 def dot(a: Any, b: Any, out: Any = None) -> Any:
     """The product over the last axis of ``a`` and the last but one of ``b``."""
-    if out is not None and type(out) is not ndarray:
+    if out is not None and not is_wrapped(out):
         raise Unserved
     a, b = _pair(a, b)
     if a.ndim == 0 or b.ndim == 0:
@@ -41,14 +39,14 @@ def dot(a: Any, b: Any, out: Any = None) -> Any:
             raise Unserved
         if out.shape != a.shape[:-1] + b.shape[1:]:
             raise Unserved
-        return np.matmul(a, b, out=out)
+        return matmul(a, b, out=out)
     if a.ndim <= 2 and b.ndim <= 2:
-        return np.matmul(a, b)
+        return matmul(a, b)
     n = a.shape[-1]
     if b.ndim == 1:
-        return np.matmul(a.reshape(-1, n) if a.size else a, b).reshape(a.shape[:-1])
+        return matmul(a.reshape(-1, n) if a.size else a, b).reshape(a.shape[:-1])
     columns = np.moveaxis(b, -2, 0)
-    flat = np.matmul(_rows(a, n), columns.reshape(n, _count(columns.shape[1:])))
+    flat = matmul(_rows(a, n), columns.reshape(n, _count(columns.shape[1:])))
     return flat.reshape(a.shape[:-1] + columns.shape[1:])
 
 
@@ -70,7 +68,7 @@ def vdot(a: Any, b: Any, /) -> Any:
     a, b = a.reshape(-1), b.reshape(-1)
     if a.shape != b.shape:
         raise Unserved
-    return np.matmul(np.conjugate(a) if a.dtype.kind == "c" else a, b)
+    return matmul(np.conjugate(a) if a.dtype.kind == "c" else a, b)
 
 
 @implements(np.inner)
@@ -83,8 +81,8 @@ def inner(a: Any, b: Any, /) -> Any:
         raise Unserved
     n = a.shape[-1]
     if a.ndim <= 2 and b.ndim <= 2:
-        return np.matmul(a, b.transpose())
-    flat = np.matmul(_rows(a, n), _rows(b, n).transpose())
+        return matmul(a, b.transpose())
+    flat = matmul(_rows(a, n), _rows(b, n).transpose())
     return flat.reshape(a.shape[:-1] + b.shape[:-1])
 
 
@@ -125,7 +123,7 @@ def tensordot(a: Any, b: Any, axes: Any = 2) -> Any:
     shape_b = tuple(b.shape[k] for k in free_b)
     left = a.transpose(free_a + over_a).reshape(_count(shape_a), n)
     right = b.transpose(over_b + free_b).reshape(n, _count(shape_b))
-    result = np.matmul(left, right).reshape(shape_a + shape_b)
+    result = matmul(left, right).reshape(shape_a + shape_b)
     # with no axis left NumPy gives a 0-d array
     return result
 
@@ -188,13 +186,13 @@ def norm(x: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> A
         raise Unserved
     if ord is None or ord == 2:
         squares = np.square(x.real) + np.square(x.imag) if x.dtype.kind == "c" else np.square(x)
-        return np.sqrt(np.add.reduce(squares, axis, keepdims=keepdims))
+        return np.sqrt(add.reduce(squares, axis, keepdims=keepdims))
     if ord == np.inf:
-        return np.maximum.reduce(np.abs(x), axis, keepdims=keepdims)
+        return maximum.reduce(np.abs(x), axis, keepdims=keepdims)
     if ord == -np.inf:
-        return np.minimum.reduce(np.abs(x), axis, keepdims=keepdims)
+        return minimum.reduce(np.abs(x), axis, keepdims=keepdims)
     if ord == 1:
-        return np.add.reduce(np.abs(x), axis, keepdims=keepdims)
+        return add.reduce(np.abs(x), axis, keepdims=keepdims)
     raise Unserved
 
 
@@ -203,7 +201,7 @@ if hasattr(np.linalg, "matrix_transpose"):  # the array API's names
     @implements(np.linalg.matmul)
     def linalg_matmul(x1: Any, x2: Any, /) -> Any:
         """The matrix product."""
-        return np.matmul(x1, x2)
+        return matmul(x1, x2)
 
     @implements(np.linalg.matrix_transpose, composite=False)
     def linalg_matrix_transpose(x: Any, /) -> Any:
@@ -222,7 +220,9 @@ if hasattr(np.linalg, "matrix_transpose"):  # the array API's names
         """The diagonals of a stack of matrices."""
         return diagonal(x, offset, -2, -1)
 
+    _vecdot: Any = np.vecdot
+
     @implements(np.linalg.vecdot)
     def linalg_vecdot(x1: Any, x2: Any, /, *, axis: Any = -1) -> Any:
         """The products of stacks of vectors."""
-        return np.vecdot(x1, x2, axis=axis)
+        return _vecdot(x1, x2, axis=axis)

@@ -18,6 +18,7 @@ import numpy as np
 from dcarray.array import ndarray
 
 from . import creation, fallback
+from .common import NOTHING
 
 __all__ = ["delegate", "lookup", "names"]
 
@@ -40,8 +41,8 @@ class Ufunc:
     def __init__(self, ufunc: np.ufunc) -> None:
         self._ufunc = ufunc
 
-    @property
-    def __class__(self) -> type:  # type: ignore[override]
+    @property  # type: ignore[misc]
+    def __class__(self) -> type:
         return np.ufunc
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
@@ -102,7 +103,7 @@ class vectorize(np.vectorize):
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Call the function element by element."""
-        if not hasattr(self, "pyfunc") or self.pyfunc is np._NoValue:  # still decorating
+        if not hasattr(self, "pyfunc") or self.pyfunc is NOTHING:  # still decorating
             return super().__call__(*args, **kwargs)
         return fallback.direct(super().__call__, args, kwargs)
 

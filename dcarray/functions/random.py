@@ -44,7 +44,7 @@ def _wrapping(base: type) -> Callable[[type], type]:
 class Generator(np.random.Generator):
     """`numpy.random.Generator` whose arrays are wrapped."""
 
-    def spawn(self, n_children: int) -> list[Generator]:
+    def spawn(self, n_children: int) -> list[np.random.Generator]:
         """Independent child generators."""
         return [type(self)(bits) for bits in self.bit_generator.spawn(n_children)]
 

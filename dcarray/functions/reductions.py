@@ -10,10 +10,9 @@ from typing import Any
 import numpy as np
 from numpy.lib.array_utils import normalize_axis_tuple
 
-from dcarray.array import ndarray
 from dcarray.trace import elementwise
 
-from .common import NOTHING, is_array, operand
+from .common import NOTHING, add, is_array, is_wrapped, maximum, minimum, operand
 from .registry import Unserved, implements
 
 
@@ -47,7 +46,7 @@ def _logical(ufunc: np.ufunc, doc: str) -> Callable[..., Any]:
     def body(
         a: Any, axis: Any = None, out: Any = None, keepdims: Any = NOTHING, *, where: Any = NOTHING
     ) -> Any:
-        if type(a) is not ndarray or a.dtype.kind not in "biufc":
+        if not is_wrapped(a) or a.dtype.kind not in "biufc":
             raise Unserved
         return ufunc.reduce(a, axis, None, out, **_given(keepdims=keepdims, where=where))
 
@@ -68,10 +67,10 @@ all = implements(np.all, composite=False)(_logical(np.logical_and, "Is every ele
 @implements(np.count_nonzero)
 def count_nonzero(a: Any, axis: Any = None, *, keepdims: bool = False) -> Any:
     """The number of elements that are not zero."""
-    if type(a) is not ndarray or a.dtype.kind not in "biufc":
+    if not is_wrapped(a) or a.dtype.kind not in "biufc":
         raise Unserved
     flags = a if a.dtype == np.bool_ else np.not_equal(a, 0)
-    count = np.add.reduce(flags, axis, np.intp, keepdims=keepdims)
+    count = add.reduce(flags, axis, np.intp, keepdims=keepdims)
     if axis is None and not keepdims:
         return type(np.count_nonzero(np.empty(0)))(count)
     return count
@@ -103,7 +102,7 @@ def _wide(a: Any, dtype: Any) -> Any:
 
 
 def _checked(a: Any, where: Any) -> None:
-    if type(a) is not ndarray or a.dtype.kind not in "biufc":
+    if not is_wrapped(a) or a.dtype.kind not in "biufc":
         raise Unserved
     if not (where is NOTHING or where is True):
         raise Unserved
@@ -125,9 +124,7 @@ def mean(
     if count == 0:
         raise Unserved  # NumPy warns
     half = dtype is None and a.dtype == np.float16
-    total = np.add.reduce(
-        a, axis, np.dtype("f4") if half else _wide(a, dtype), out, **_given(keepdims=keepdims)
-    )
+    total = add.reduce(a, axis, np.dtype("f4") if half else _wide(a, dtype), out, **_given(keepdims=keepdims))
     if not half:
         return _divide(total, count)
     if is_array(total):
@@ -159,8 +156,8 @@ def var(
         raise Unserved
     dtype = _wide(a, dtype)
     if mean is NOTHING:
-        mean = _divide(np.add.reduce(a, axis, dtype, keepdims=True), count)
-    total = np.add.reduce(_squares(a, mean), axis, dtype, out, **_given(keepdims=keepdims))
+        mean = _divide(add.reduce(a, axis, dtype, keepdims=True), count)
+    total = add.reduce(_squares(a, mean), axis, dtype, out, **_given(keepdims=keepdims))
     return _divide(total, np.maximum(count - ddof, 0))
 
 
@@ -185,8 +182,8 @@ def std(
 def ptp(a: Any, axis: Any = None, out: Any = None, keepdims: Any = NOTHING) -> Any:
     """The largest element minus the smallest."""
     given = _given(keepdims=keepdims)
-    high = np.maximum.reduce(a, axis, None, out, **given)
-    return np.subtract(high, np.minimum.reduce(a, axis, None, None, **given), out)
+    high = maximum.reduce(a, axis, None, out, **given)
+    return np.subtract(high, minimum.reduce(a, axis, None, None, **given), out)
 
 
 @implements(np.average)
@@ -213,17 +210,17 @@ def average(
         raise Unserved
     dtype = np.result_type(a.dtype, w.dtype, *(["f8"] if a.dtype.kind in "iub" else []))
     if w.shape == a.shape:
-        scale = np.add.reduce(w, axis, dtype, **given)
+        scale = add.reduce(w, axis, dtype, **given)
     else:
-        scale = np.add.reduce(w, None, dtype)
+        scale = add.reduce(w, None, dtype)
     if np.any(scale == 0.0):
         raise ZeroDivisionError("Weights sum to zero, can't be normalized")
-    return np.add.reduce(np.multiply(a, w, dtype=dtype), axis, **given) / scale
+    return add.reduce(np.multiply(a, w, dtype=dtype), axis, **given) / scale
 
 
 def _without_nan(a: Any, value: float) -> tuple[Any, Any]:
     """``a`` with its NaNs replaced, and where they were (None: the dtype knows no NaN)."""
-    if type(a) is not ndarray or a.dtype.kind not in "biufc":
+    if not is_wrapped(a) or a.dtype.kind not in "biufc":
         raise Unserved
     if a.dtype.kind not in "fc":
         return a, None
@@ -238,7 +235,7 @@ def nansum(
 ) -> Any:  # fmt: skip
     """The sum, NaNs taken for zero."""
     a, _ = _without_nan(a, 0)
-    return np.add.reduce(a, axis, dtype, out, **_given(keepdims=keepdims, initial=initial, where=where))
+    return add.reduce(a, axis, dtype, out, **_given(keepdims=keepdims, initial=initial, where=where))
 
 
 @implements(np.nanprod)
@@ -256,7 +253,7 @@ def _nan_extremum(ufunc: np.ufunc, doc: str) -> Callable[..., Any]:
         a: Any, axis: Any = None, out: Any = None, keepdims: Any = NOTHING, initial: Any = NOTHING,
         where: Any = NOTHING,
     ) -> Any:  # fmt: skip
-        if type(a) is not ndarray or a.dtype.kind not in "biufc":
+        if not is_wrapped(a) or a.dtype.kind not in "biufc":
             raise Unserved
         given = _given(keepdims=keepdims, initial=initial, where=where)
         result = ufunc.reduce(a, axis, None, out, **given)
@@ -293,8 +290,8 @@ def nanmean(
         raise Unserved
     given = _given(keepdims=keepdims)
     values, mask = _without_nan(a, 0)
-    count = np.add.reduce(~mask, axis, np.intp, **given)
-    total = np.add.reduce(values, axis, **given)
+    count = add.reduce(~mask, axis, np.intp, **given)
+    total = add.reduce(values, axis, **given)
     result = _ratio(total, count)
     if np.any(count == 0):
         warnings.warn("Mean of empty slice", RuntimeWarning, stacklevel=3)
@@ -305,12 +302,12 @@ def _nanvar(a: Any, axis: Any, ddof: Any, keepdims: Any) -> Any:
     if not isinstance(ddof, (int, float)):
         raise Unserved
     values, mask = _without_nan(a, 0)
-    count = np.add.reduce(~mask, axis, np.intp, keepdims=True)
-    center = _ratio(np.add.reduce(values, axis, keepdims=True), count)
+    count = add.reduce(~mask, axis, np.intp, keepdims=True)
+    center = _ratio(add.reduce(values, axis, keepdims=True), count)
     squares = elementwise("where", (mask, a.dtype.type(0), np.square(np.subtract(values, center))))
     keep = builtins.bool(keepdims is not NOTHING and keepdims)
-    total = np.add.reduce(squares, axis, keepdims=keep)
-    free = (count if keep else np.add.reduce(~mask, axis, np.intp)) - ddof
+    total = add.reduce(squares, axis, keepdims=keep)
+    free = (count if keep else add.reduce(~mask, axis, np.intp)) - ddof
     result = _ratio(total, free)
     bad = free <= 0
     if np.any(bad):
@@ -354,6 +351,6 @@ def trace_(
     a: Any, offset: Any = 0, axis1: Any = 0, axis2: Any = 1, dtype: Any = None, out: Any = None
 ) -> Any:
     """The sum of a diagonal."""
-    if type(a) is not ndarray or a.ndim < 2:
+    if not is_wrapped(a) or a.ndim < 2:
         raise Unserved
-    return np.add.reduce(np.diagonal(a, offset, axis1, axis2), -1, dtype, out)
+    return add.reduce(np.diagonal(a, offset, axis1, axis2), -1, dtype, out)
