@@ -112,7 +112,7 @@ def machine() -> Machine:
         letters: list[tuple[str, int]] = []
         if x86 and "libmvec.so.1" in _load_libraries():
             letters += [("e", 512)] if bits == 512 else []
-            letters += [("d", 256)] if "avx2" in features else []
+            letters += [("d", 256)] if {"avx2", "fma"} <= features else []
         return Machine(bits, tuple(letters), "f16c" in features or not x86, _fused_complex())
 
 

@@ -36,14 +36,10 @@ def _copysign(b: Builder, t: str, x: str, y: str) -> str:
     return b.intrinsic("copysign", t, x, y)
 
 
-def _fmod(b: Builder, t: str, x: str, y: str) -> str:
-    return b.call(t, "fmodf" if t == "float" else "fmod", (t, x), (t, y))
-
-
 def _modulo(b: Builder, t: str, x: str, y: str) -> tuple[str, str, str]:
     """The remainder with the divisor's sign, C's remainder, and whether the two differ."""
     zero = real(0.0, t)
-    rest = _fmod(b, t, x, y)
+    rest = vecmath.call(b, "fmod", t, x, y)
     uneven = b.op(f"fcmp une {t} {rest}, {zero}")
     apart = b.differ(b.negative_bit(t, rest), b.negative_bit(t, y))
     # A NaN remainder stays NaN whatever is added to it.
@@ -137,14 +133,6 @@ def _hypot(b: Builder, t: str, x: str, y: str) -> str:
     return b.select(infinite, t, real(np.inf, t), length)
 
 
-def _power(b: Builder, t: str, x: str, y: str) -> str:
-    """float32's in double: the vector library's own raises a false overflow for powers of 0."""
-    if t == "double":
-        return vecmath.call(b, "power", t, x, y)
-    u, v = b.op(f"fpext float {x} to double"), b.op(f"fpext float {y} to double")
-    return b.op(f"fptrunc double {vecmath.call(b, 'power', 'double', u, v)} to float")
-
-
 def _ldexp(b: Builder, t: str, x: str, power: str, dtype: DType) -> str:
     if dtype.itemsize == 8:
         high = b.intrinsic("smin", "i64", power, str(2**31 - 1))
@@ -175,7 +163,7 @@ def _wide(b: Builder, name: str, t: str, args: tuple[str, ...], types: tuple[DTy
     if name in ("maximum", "minimum", "fmax", "fmin"):
         return _extreme(b, name, t, x, y, half)
     if name in ("power", "float_power"):
-        return _power(b, t, x, y)
+        return vecmath.power(b, t, x, y)
     if name in vecmath.FUNCTIONS:
         return vecmath.call(b, name, t, *args)
     special: dict[str, Callable[[], str]] = {
@@ -195,7 +183,6 @@ def _wide(b: Builder, name: str, t: str, args: tuple[str, ...], types: tuple[DTy
         "isinf": lambda: b.op(f"fcmp oeq {t} {b.fabs(t, x)}, {real(np.inf, t)}"),
         "isfinite": lambda: b.op(f"fcmp one {t} {b.fabs(t, x)}, {real(np.inf, t)}"),
         "hypot": lambda: _hypot(b, t, x, y),
-        "fmod": lambda: _fmod(b, t, x, y),
         "remainder": lambda: _modulo(b, t, x, y)[0],
         "floor_divide": lambda: _floor_divide(b, t, x, y),
         "heaviside": lambda: _heaviside(b, t, x, y),

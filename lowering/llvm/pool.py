@@ -12,7 +12,7 @@ import string
 from typing import Any
 
 # A piece of work below this many units of ``Binding.work`` (some ten microseconds) is not worth a thread.
-GRAIN_BITS = 15
+GRAIN_BITS = 18
 _SPIN_NS = 20_000
 
 # Byte offsets in a pool; what different threads write lies on different cache lines.  From _NEXT on, one

@@ -3,12 +3,14 @@
 A call of the scalar function carries the names of its vector variants, and LLVM's vectoriser calls those.
 Where a variant exists, the scalar function is one lane of it, so that an element's result does not
 depend on where a vector loop begins and ends or how the work is cut for threads.  The library's results
-are within 4 ulp.
+are within 4 ulp.  What it lacks and is worth it, we write as vector functions of our own.
 """
 
 from __future__ import annotations
 
-from .builder import BITS, Builder
+from string import Template
+
+from .builder import BITS, Builder, real
 
 # NumPy's name -> C's.
 _C_NAMES = {
@@ -17,34 +19,101 @@ _C_NAMES = {
 }  # fmt: skip
 FUNCTIONS = frozenset(
     {
-        *("exp", "exp2", "expm1", "log", "log2", "log10", "log1p", "cbrt", "power"),
+        *("exp", "exp2", "expm1", "log", "log2", "log10", "log1p", "cbrt", "power", "fmod"),
         *("sin", "cos", "tan", "arcsin", "arccos", "arctan", "arctan2"),
         *("sinh", "cosh", "tanh", "arcsinh", "arccosh", "arctanh"),
     }
 )
 
+# C's fmod is exact.  So is x - trunc(x/y)*y with one fused rounding while the quotient is small; where the
+# division was rounded up, the remainder has the wrong sign and one divisor is added.  The lanes with a
+# large, infinite or unknown quotient, or a divisor of 0, go to the library one by one.
+_FMOD = Template("""define internal $v @$name($v %x, $v %y) #lane {
+  %q = fdiv $v %x, %y
+  %trunc = call $v @llvm.trunc.$s($v %q)
+  %minus = fneg $v %trunc
+  %r0 = call $v @llvm.fma.$s($v %minus, $v %y, $v %x)
+  %a = bitcast $v %r0 to $i
+  %b = bitcast $v %x to $i
+  %c = xor $i %a, %b
+  %apart = icmp slt $i %c, zeroinitializer
+  %some = fcmp une $v %r0, zeroinitializer
+  %wrong = and $m %apart, %some
+  %divisor = call $v @llvm.copysign.$s($v %y, $v %x)
+  %fixed = fadd $v %r0, %divisor
+  %r1 = select $m %wrong, $v %fixed, $v %r0
+  %signed = call $v @llvm.copysign.$s($v %r1, $v %x)
+  %none = fcmp oeq $v %trunc, zeroinitializer
+  %fast = select $m %none, $v %x, $v %signed
+  %size = call $v @llvm.fabs.$s($v %q)
+  %bits = bitcast $v %size to $i
+  %lost = icmp uge $i %bits, $limit
+  %nan = fcmp uno $v %x, %y
+  %known = xor $m %nan, splat (i1 true)
+  %lanes = and $m %lost, %known
+  %set = bitcast $m %lanes to i$n
+  %any = icmp ne i$n %set, 0
+  br i1 %any, label %slow, label %done, !prof !{!"branch_weights", i32 1, i32 10000}
+slow:
+  %k = phi i32 [ 0, %0 ], [ %k1, %next ]
+  %old = phi $v [ %fast, %0 ], [ %new, %next ]
+  %hard = extractelement $m %lanes, i32 %k
+  br i1 %hard, label %one, label %next
+one:
+  %xk = extractelement $v %x, i32 %k
+  %yk = extractelement $v %y, i32 %k
+  %rk = call $t @$c($t %xk, $t %yk)
+  %put = insertelement $v %old, $t %rk, i32 %k
+  br label %next
+next:
+  %new = phi $v [ %old, %slow ], [ %put, %one ]
+  %k1 = add i32 %k, 1
+  %more = icmp ult i32 %k1, $n
+  br i1 %more, label %slow, label %done
+done:
+  %r = phi $v [ %fast, %0 ], [ %new, %next ]
+  ret $v %r
+}""")
+
+
+def _fmod(b: Builder, name: str, t: str, lanes: int) -> None:
+    """Define our vector fmod."""
+    v, s = f"<{lanes} x {t}>", f"v{lanes}f{BITS[t]}"
+    c = "fmodf" if t == "float" else "fmod"
+    b.declare(c, f"declare {t} @{c}({t}, {t}) #pure")
+    for intrinsic, count in (("trunc", 1), ("fma", 3), ("copysign", 2), ("fabs", 1)):
+        arguments = ", ".join([v] * count)
+        b.declare(f"llvm.{intrinsic}.{s}", f"declare {v} @llvm.{intrinsic}.{s}({arguments})")
+    # The bits of 2**50 or 2**22 in every lane: below it the truncated quotient is exact enough.
+    limit = (1023 + 50) << 52 if t == "double" else (127 + 22) << 23
+    text = _FMOD.substitute(
+        name=name, v=v, t=t, s=s, c=c, n=lanes, i=f"<{lanes} x i{BITS[t]}>", m=f"<{lanes} x i1>",
+        limit=f"splat (i{BITS[t]} {limit})",
+    )  # fmt: skip
+    b.declare(name, text)
+
 
 def call(b: Builder, function: str, t: str, *args: str) -> str:
     """A function of NumPy's name on float or double values."""
-    name = _C_NAMES.get(function, function)
-    symbol = name + ("f" if t == "float" else "")
+    symbol = _C_NAMES.get(function, function) + ("f" if t == "float" else "")
     typed = tuple((t, a) for a in args)
     variants = []
     for letter, width in b.machine.vector_math:
         lanes = width // BITS[t]
-        variants.append((lanes, f"_ZGV{letter}N{lanes}{'v' * len(args)}_{symbol}"))
+        if function == "fmod":
+            name = f"dc_{symbol}_{lanes}"
+            _fmod(b, name, t, lanes)
+        else:
+            name, vector = f"_ZGV{letter}N{lanes}{'v' * len(args)}_{symbol}", f"<{lanes} x {t}>"
+            b.declare(name, f"declare {vector} @{name}({', '.join([vector] * len(args))}) #pure")
+        b.declare(f"used:{name}", "")
+        variants.append((lanes, name))
     if not variants:
         return b.call(t, symbol, *typed)
     lane = f"dc_{symbol}"
-    names = []
-    for lanes, variant in variants:
-        vector = f"<{lanes} x {t}>"
-        b.declare(variant, f"declare {vector} @{variant}({', '.join([vector] * len(args))}) #pure")
-        b.declare(f"used:{variant}", "")
-        names.append(f"_ZGV_LLVM_N{lanes}{'v' * len(args)}_{lane}({variant})")
-    lanes, variant = variants[0]
-    b.declare(lane, _one_lane(lane, variant, lanes, t, len(args)))
-    return b.call(t, lane, *typed, attributes=f' #pure "vector-function-abi-variant"="{",".join(names)}"')
+    mapped = (f"_ZGV_LLVM_N{lanes}{'v' * len(args)}_{lane}({name})" for lanes, name in variants)
+    b.declare(lane, _one_lane(lane, variants[0][1], variants[0][0], t, len(args)))
+    return b.call(t, lane, *typed, attributes=f' #pure "vector-function-abi-variant"="{",".join(mapped)}"')
 
 
 def _one_lane(name: str, variant: str, lanes: int, t: str, count: int) -> str:
@@ -59,3 +128,23 @@ def _one_lane(name: str, variant: str, lanes: int, t: str, count: int) -> str:
     lines.append(f"  %r = call {vector} @{variant}({arguments})")
     lines.append(f"  %y = extractelement {vector} %r, i32 0")
     return "\n".join([*lines, f"  ret {t} %y", "}"])
+
+
+def power(b: Builder, t: str, x: str, y: str) -> str:
+    """``x ** y``.  The float32 variants raise a false overflow for powers of 0, which is common: those
+    are made here."""
+    if t == "double":
+        return call(b, "power", t, x, y)
+    zero, one = real(0.0, t), real(1.0, t)
+    base = b.op(f"fcmp oeq {t} {x}, {zero}")
+    plain = call(b, "power", t, b.select(base, t, one, x), y)
+    negative = b.both(b.negative_bit(t, y), b.op(f"fcmp ord {t} {y}, {y}"))
+    size = b.select(negative, t, real(float("inf"), t), zero)
+    half = b.fmul(t, y, real(0.5, t))
+    whole = b.op(f"fcmp oeq {t} {y}, {b.intrinsic('trunc', t, y)}")
+    odd = b.both(whole, b.op(f"fcmp une {t} {half}, {b.intrinsic('trunc', t, half)}"))
+    signed = b.intrinsic("copysign", t, size, b.select(odd, t, x, zero))
+    never = b.op(f"fcmp oeq {t} {y}, {zero}")
+    special = b.select(never, t, one, b.select(b.isnan(t, y), t, y, signed))
+    b.soft(b.both(base, b.both(negative, b.inverse(never))), 1)
+    return b.select(base, t, special, plain)
