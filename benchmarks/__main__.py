@@ -31,7 +31,7 @@ def main() -> int:
     scale, rounds = (0.05, 3) if args.quick else (1.0, 9)
     groups: dict[str, Callable[[], Iterator[Row]]] = {
         "speed": lambda: speed.rows(scale, rounds),
-        "memory": lambda: processes.memory(scale),
+        "memory": processes.memory,
         "recording": lambda: overhead.recording(rounds),
         "small calls": lambda: overhead.small_calls(rounds),
         "import": lambda: processes.imports(rounds),

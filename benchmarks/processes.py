@@ -38,11 +38,11 @@ print(dc.report().compiles)
 """
 
 
-def memory(scale: float) -> Iterator[Row]:
+def memory() -> Iterator[Row]:
     """Peak of a ten-operation chain over inputs and output together."""
     if sys.platform != "linux":
         return
-    n = int(20_000_000 * scale)
+    n = 20_000_000
     peak = float(child(_MEMORY.format(n=n)))
     yield Row(
         "peak memory, 10 operations", peak, "x (inputs + output)", 1.10, False, f"{n:,} f64, own process"

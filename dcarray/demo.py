@@ -146,7 +146,7 @@ def describe(r: Result) -> str:
 
 
 def picture(results: list[Result], path: Path) -> None:
-    """Maps of the last grid and the figures of all grids as one PNG."""
+    """Maps and the figures of all grids as one PNG."""
     import matplotlib
 
     matplotlib.use("Agg")
@@ -163,10 +163,10 @@ def picture(results: list[Result], path: Path) -> None:
     shown = flat[1].imshow(maps["slope"], cmap="magma")
     flat[1].set_title("slope, degrees")
     fig.colorbar(shown, ax=flat[1], shrink=0.8)
-    rough = maps["elevation"] - maps["smoothed"]
+    rough = results[0].maps["elevation"] - results[0].maps["smoothed"]
     limit = float(np.percentile(np.abs(rough), 99.5)) or 1.0
     shown = flat[2].imshow(rough, cmap="RdBu_r", vmin=-limit, vmax=limit)
-    flat[2].set_title("what smoothing took away, metres")
+    flat[2].set_title("what smoothing took away (original grid), metres")
     fig.colorbar(shown, ax=flat[2], shrink=0.8)
     for axis in flat[:3]:
         axis.set_axis_off()
