@@ -68,6 +68,11 @@ def choose(
     reduced loops stand between the outer kept loops and the innermost.
     """
     axes = [axis for axis, extent in enumerate(shape) if not same(extent, 1)]
+    if not axes:  # a slice of one element has the kernel of longer ones
+        moving = (
+            a for a in range(len(shape)) if all(not same(x.coefs[a], 0) for x, write in accesses if write)
+        )
+        axes = list(moving)[-1:]
     if not axes:
         return Loops((), (), frozenset())
     sizes = [guess(extent) for extent in shape]

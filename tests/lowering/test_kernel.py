@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from dcarray.lowering import kernel as K
+from dcarray.lowering.check import check
 
 F8 = np.dtype("d")
 
@@ -53,7 +54,7 @@ def test_text_of_every_statement():
         K.If(K.Op("isnan", (v,), np.dtype(bool)), (K.Assign("a0", zero),), (K.Store("p0", n, v),)),
     )
     kernel = K.Kernel((K.Buffer("p0", F8, "rw"),), ("n0", "n1"), (K.Phase("i0", n, "serial", body),))
-    K.check(kernel)
+    check(kernel)
     assert K.text(kernel).splitlines()[3:-2] == [
         "    var a0: float64 reassoc = float64:0000000000000000",
         "    vector i1 = 0 .. min(n0, 7) step 2 unroll 4 {",
@@ -78,6 +79,6 @@ def test_text_of_every_statement():
     ],
 )
 def test_check_names_what_is_wrong(change, words):
-    K.check(axpy())
+    check(axpy())
     with pytest.raises(ValueError, match=words):
-        K.check(replace(axpy(), **change))
+        check(replace(axpy(), **change))
