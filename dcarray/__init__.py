@@ -15,8 +15,10 @@ from .report import info, report
 
 __version__ = "0.1.0"
 
-# A submodule with the name of a NumPy function; as an attribute the function is meant.
-globals().pop("array", None)
+# Submodules with the names of NumPy functions; as attributes the functions are meant.
+for _name in ("array", "trace"):
+    globals().pop(_name, None)
+del _name
 
 
 def __getattr__(name: str) -> Any:

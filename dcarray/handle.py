@@ -133,11 +133,15 @@ def export(x: Handle) -> NDArray:
     a = x._settled()
     if x._small is not None:
         return a
-    out: NDArray = np.asarray(memoryview(a))  # type: ignore[arg-type]
-    if not a.flags.writeable:
-        out.flags.writeable = False
     head = x._store.family
     register(x._store)
+    try:
+        out: NDArray = np.asarray(memoryview(a))  # type: ignore[arg-type]
+    except ValueError:  # a dtype that buffers do not know, such as datetime64: exported for good
+        head.exports = [lambda: a]
+        return a
+    if not a.flags.writeable:
+        out.flags.writeable = False
     head.exports = [*(head.exports or []), weakref.ref(out)]
     return out
 
