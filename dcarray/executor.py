@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from . import config, forms, fpstate
-from .lowering.memory import empty
+from .lowering.memory import allocate
 from .report import counters, note
 from .store import Store
 
@@ -25,16 +25,23 @@ MAX_PLANS = 4096
 class Prepared:
     """What is known of one log: its form, and the plan that serves it once there is one."""
 
-    __slots__ = ("_region", "form", "key", "plan", "symbols", "tally", "values")
+    __slots__ = ("_region", "bytes", "form", "key", "plan", "symbols", "values")
 
     def __init__(self, key: tuple[forms.Log, tuple[int, ...], str], form: forms.Form, values: Any) -> None:
         self.key = key
         self.form = form
         self.values = values
-        self.plan: Plan | None = None
+        self.plan: Ready | None = None
         self.symbols: tuple[int, ...] = ()
-        self.tally: tuple[int, int, int] | None = None  # what a run of the plan adds to the counters
+        self.bytes = 0
         self._region: Region | None = None
+
+    def serve(self, plan: Ready, symbols: tuple[int, ...]) -> Ready:
+        """From now on this plan runs the log."""
+        self.symbols = symbols
+        self.bytes = plan.bytes(symbols)
+        self.plan = plan
+        return plan
 
     @property
     def useful(self) -> bool:
@@ -48,6 +55,27 @@ class Prepared:
 
             self._region = build(*self.key)
         return self._region
+
+
+class Ready:
+    """A plan, with what every run of it wants to know."""
+
+    __slots__ = ("interpreted", "kernels", "needs_arrays", "plan", "run")
+
+    def __init__(self, plan: Plan) -> None:
+        self.plan = plan
+        self.run = plan.run
+        stats = plan.stats
+        self.kernels = stats["kernels"]
+        self.interpreted = stats["interpreted"]
+        self.needs_arrays = self.kernels < len(plan.steps)
+
+    def bytes(self, symbols: tuple[int, ...]) -> int:
+        """What the kernels read and write in a run with these sizes."""
+        from .ir import dims
+
+        values = dict(zip((s.name for s in self.plan.region.symbols), symbols, strict=True))
+        return sum(dims.evaluate(step.binding.bytes, values) for step in self.plan.kernels)
 
 
 class Background:
@@ -130,43 +158,49 @@ class Executor:
         counters.statements += len(rec.log) - len(rec.slots)
         if not form.useful:
             return _nothing
-        fresh: dict[int, Any] = {}
-        for slot in form.fresh:
-            store = rec.store_at(slot)
-            if store is not None:
-                fresh[slot] = empty(store.shape, store.dtype)
-            else:  # its last holder, in another thread, has let it go meanwhile
-                declared = prepared.region.arrays[slot]
-                fresh[slot] = empty(declared.shape, declared.dtype)
-        arrays = {k: fresh[k] if k in fresh else _existing(rec, k, fresh) for k in form.memory}
+        slots = rec.slots
+        arrays: dict[int, Any] = {}
+        addresses: list[int] = []
+        fresh: list[tuple[int, Any, int]] = []
+        for k in form.memory:
+            store = slots[k]
+            if type(store) is not Store:
+                shape, dtype = rec.declared(k)
+                mem, address = allocate(shape, dtype)
+                fresh.append((k, mem, address))
+            elif store.mem is None:  # a reshape of an array that is computed here
+                mem = arrays[store.family.slot].view(store.dtype).reshape(store.shape)
+                address = addresses[form.memory.index(store.family.slot)]
+            else:
+                mem, address = store.mem, store.address
+            arrays[k] = mem
+            addresses.append(address)
         plan = prepared.plan or self._plan(prepared, options)
         if plan is None:
             notes = _interpret(rec, prepared, arrays)
         else:
-            notes = _execute(rec, prepared, plan, arrays, options)
-        for slot, mem in fresh.items():
-            store = rec.store_at(slot)
+            notes = _execute(rec, prepared, plan, arrays, addresses, options)
+        for k, mem, address in fresh:
+            store = slots[k]()
             if store is not None and store.mem is None:
-                store.bind(mem)
+                store.bind_new(mem, address)
         if not notes:
             return _nothing
         log, places = rec.log, rec.places
         return lambda: fpstate.tell(notes, lambda k: str(log[k][1]), lambda k: line_of(places[k]))
 
-    def _plan(self, prepared: Prepared, options: config.Options) -> Plan | None:
+    def _plan(self, prepared: Prepared, options: config.Options) -> Ready | None:
         """The plan of a log that has none yet, or None while the interpreter has to do."""
         if options.jit == "off":
             return None
         form = prepared.form
         if form.exact is not None and prepared.values == form.sample:
-            prepared.plan = form.exact
-            return form.exact
+            return prepared.serve(form.exact, ())
         for general in form.general:
             symbols = general.fits(prepared.values)
             if symbols is not None and general.serves(symbols):
-                prepared.symbols = symbols
-                prepared.plan = general.plan
-                return general.plan
+                assert general.plan is not None
+                return prepared.serve(general.plan, symbols)
         job = self._job(prepared, options)
         if job is not None:
             if options.jit == "eager":
@@ -196,7 +230,7 @@ class Executor:
         return lambda: general.compile(lambda region: compiled(region, options))
 
 
-def compiled(region: Region, options: config.Options) -> Plan:
+def compiled(region: Region, options: config.Options) -> Ready:
     """The plan of a region: passes, schedules, code.  What does not compile is left to the interpreter."""
     from .ir.passes import pipeline
     from .lowering import cache
@@ -210,31 +244,12 @@ def compiled(region: Region, options: config.Options) -> Plan:
     counters.compiles += after["compiled"] - before["compiled"]
     counters.cache_hits += after["hits"] - before["hits"]
     counters.disk_hits += after["disk_hits"] - before["disk_hits"]
-    return plan
+    return Ready(plan)
 
 
 def _uncompiled(reason: str, loc: Any) -> None:
     """A statement that every run of the plan leaves to the interpreter."""
     note(f"interpreter ({reason})", where=("<compiled region>", 0))
-
-
-def _tally(prepared: Prepared, plan: Plan) -> tuple[int, int, int]:
-    """Kernels, interpreted statements, and bytes moved by one run with this log's integers."""
-    from .ir.traffic import fused_all
-
-    names = (symbol.name for symbol in plan.region.symbols)
-    sizes = dict(zip(names, prepared.symbols, strict=True))
-    stats = plan.stats
-    return stats["kernels"], stats["interpreted"], fused_all(plan.region.body, plan.region, sizes).bytes
-
-
-def _existing(rec: Recording, slot: int, fresh: dict[int, Any]) -> Any:
-    """The memory of a slot that was there before, or that is a reshape of a fresh one."""
-    store = rec.store_at(slot)
-    assert store is not None
-    if store.mem is None:
-        return fresh[store.family.slot].view(store.dtype).reshape(store.shape)
-    return store.mem
 
 
 def _interpret(rec: Recording, prepared: Prepared, arrays: dict[int, Any]) -> list[Any]:
@@ -248,25 +263,26 @@ def _interpret(rec: Recording, prepared: Prepared, arrays: dict[int, Any]) -> li
 
 
 def _execute(
-    rec: Recording, prepared: Prepared, plan: Plan, arrays: dict[int, Any], options: config.Options
+    rec: Recording,
+    prepared: Prepared,
+    plan: Ready,
+    arrays: dict[int, Any],
+    addresses: list[int],
+    options: config.Options,
 ) -> list[Any]:
     form = prepared.form
-    saved = {k: arrays[k].copy() for k in form.saved} if rec.mask else {}
-    every = [*arrays.values(), *rec.scalar_arrays().values()]
-    addresses = [a.__array_interface__["data"][0] for a in every]
-    flags = plan.run(every, addresses, prepared.symbols, threads=options.threads)
-    tally = prepared.tally
-    if tally is None:
-        tally = prepared.tally = _tally(prepared, plan)
-    counters.kernels += tally[0]
-    counters.interpreted += tally[1]
-    counters.bytes += tally[2]
+    saved = {k: arrays[k].copy() for k in form.saved} if form.saved and rec.mask else {}
+    every: Any = [*arrays.values(), *rec.scalar_arrays().values()] if plan.needs_arrays else ()
+    flags = plan.run(every, addresses + rec.scalar_addresses(), prepared.symbols, options.threads)
+    counters.kernels += plan.kernels
+    counters.interpreted += plan.interpreted
+    counters.bytes += prepared.bytes
     if not flags & rec.mask:
         return []
     # What raised it, and was it real?  The interpreter knows, on the inputs as they were.
-    again = {
-        k: saved[k] if k in saved else a if k in form.inputs else a.copy() for k, a in arrays.items()
-    }  # fmt: skip
+    again = {}
+    for k, a in arrays.items():
+        again[k] = saved[k] if k in saved else a if k in form.inputs else a.copy()
     return _interpret(rec, prepared, again)
 
 

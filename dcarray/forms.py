@@ -12,8 +12,8 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from .executor import Ready
     from .ir.nodes import Region
-    from .lowering.plan import Plan
 
 Log = tuple[tuple[Any, ...], ...]
 MAX_GENERAL = 8
@@ -91,7 +91,7 @@ class General:
         names = {position: f"n{k}" for k, position in enumerate(leaders.values())}
         self._pattern = pattern
         self._leaders = tuple(names)
-        self.plan: Plan | None = None
+        self.plan: Ready | None = None
         self.queued = False
         self.hints = {name: new[position] for position, name in names.items()}
         sizes = {position: dims.symbol(name, 2) for position, name in names.items()}
@@ -102,7 +102,7 @@ class General:
         self.region: Region = _with_symbols(region, symbols)
         self._guard: Callable[..., bool] = lambda *values: False
 
-    def compile(self, make: Callable[[Region], Plan]) -> None:
+    def compile(self, make: Callable[[Region], Ready]) -> None:
         """Plan the region; what had to be assumed becomes the guard."""
         from .ir import dims
 
@@ -149,7 +149,7 @@ class Form:
     def __init__(self, log: Log, live: tuple[int, ...], values: tuple[int, ...]) -> None:
         self.sample = values
         self.queued = False
-        self.exact: Plan | None = None
+        self.exact: Ready | None = None
         self.general: list[General] = []
         declared = [entry for entry in log if entry[0] in ("old", "new")]
         heads = [entry[-1] for entry in declared]

@@ -6,12 +6,11 @@ outputs that somebody still holds are allocated, the plan runs, and the stores g
 
 from __future__ import annotations
 
+import importlib
 import signal
 import sys
 import threading
 import weakref
-from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext
 from typing import Any
 
 import numpy as np
@@ -20,6 +19,9 @@ from . import config
 from .executor import Executor
 from .fpstate import captured, watched
 from .store import Store
+
+# The functions under ``signal.signal`` and ``signal.getsignal``, which spend microseconds on enumerations.
+_signal: Any = importlib.import_module("_signal")
 
 ARENA = 512  # scalars a recording can hold
 MAX_ENTRIES = 1024
@@ -131,6 +133,9 @@ class Recording:
         self.places.pop()
         self.states.pop()
 
+    def scalar_addresses(self) -> list[int]:
+        return [self.arena + 16 * k for k in range(len(self.kinds))]
+
     def scalar_arrays(self) -> dict[str, np.ndarray[Any, Any]]:
         return {f"c{k}": self.views[char][k : k + 1].reshape(()) for k, char in enumerate(self.kinds)}
 
@@ -138,21 +143,31 @@ class Recording:
         entry = self.slots[slot]
         return entry if type(entry) is Store else entry()
 
+    def declared(self, slot: int) -> tuple[tuple[int, ...], np.dtype[Any]]:
+        """Shape and dtype of a slot that is to be computed."""
+        store = self.store_at(slot)
+        if store is not None:
+            return store.shape, store.dtype
+        # its last holder, in another thread, has let it go meanwhile
+        entry = [e for e in self.log if e[0] in ("old", "new")][slot]
+        return entry[2], np.dtype(entry[1])
+
 
 class Session:
     """The recordings of one thread."""
 
     def __init__(self) -> None:
-        self._arenas: list[tuple[Any, dict[str, Any]]] = []
+        self._arenas: list[tuple[int, dict[str, Any]]] = []
         self._watched: list[tuple[Any, int]] = []
         self.rec = Recording(self)
 
     # ---- recording ---------------------------------------------------------------------------------
-    def take_arena(self) -> tuple[Any, dict[str, Any]]:
+    def take_arena(self) -> tuple[int, dict[str, Any]]:
         if self._arenas:
             return self._arenas.pop()
-        arena = np.zeros(ARENA * 2, dtype=np.float64)
-        return arena, {c: arena.view(c)[:: 16 // np.dtype(c).itemsize] for c in _CHARS}
+        arena: np.ndarray[Any, Any] = np.zeros(ARENA * 2, dtype=np.float64)
+        address = int(arena.__array_interface__["data"][0])
+        return address, {c: arena.view(c)[:: 16 // np.dtype(c).itemsize] for c in _CHARS}
 
     def watched(self, state: Any) -> int:
         """The exceptions that an error state does not ignore (most programs have one or two states)."""
@@ -196,7 +211,7 @@ class Session:
             current = self.rec
             if (rec is not None and rec is not current) or not current.log:
                 return
-            with _uninterrupted():
+            with _Uninterrupted():
                 after = EXECUTOR.run(current, config.current())
                 self.rec = Recording(self)
                 current.done = True
@@ -223,20 +238,23 @@ def session() -> Session:
         return _local.session  # type: ignore[no-any-return]
 
 
-@contextmanager
-def _deferred() -> Iterator[None]:
-    """Hold an interrupt back until the region is done, so that no array is left half-way."""
-    caught: list[Any] = []
-    old = signal.signal(signal.SIGINT, lambda *args: caught.append(args))
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGINT, old)
-        if caught and callable(old):
-            old(*caught[0])
+class _Uninterrupted:
+    """Holds an interrupt back until the region is done, so that no array is left half-way."""
 
+    __slots__ = ("_caught", "_old")
 
-def _uninterrupted() -> Any:
-    if threading.current_thread() is threading.main_thread() and callable(signal.getsignal(signal.SIGINT)):
-        return _deferred()
-    return nullcontext()
+    def __enter__(self) -> None:
+        self._caught: list[Any] = []
+        self._old = None
+        if threading.current_thread() is threading.main_thread():
+            old = _signal.getsignal(signal.SIGINT)
+            if callable(old):  # Python's own or the user's handler; nothing to hold back otherwise
+                _signal.signal(signal.SIGINT, lambda *args: self._caught.append(args))
+                self._old = old
+
+    def __exit__(self, *exc: object) -> None:
+        old = self._old
+        if old is not None:
+            _signal.signal(signal.SIGINT, old)
+            if self._caught:
+                old(*self._caught[0])

@@ -77,6 +77,11 @@ class Store:
         head = self._head
         return self if head is None else head
 
+    def bind_new(self, mem: np.ndarray[Any, Any], address: int) -> None:
+        """Give the store memory that is just as it wants it: new, contiguous, aligned."""
+        self.mem = mem
+        self.address = address
+
     def bind(self, mem: np.ndarray[Any, Any]) -> None:
         """Give the store its memory."""
         self.mem = mem
