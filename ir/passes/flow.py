@@ -138,7 +138,7 @@ class Block:
     Positions are stable while statements are replaced or removed.
     """
 
-    __slots__ = ("_touched", "facts", "key", "nested", "reads", "stmts", "writes")
+    __slots__ = ("_touched", "facts", "key", "nested", "reads", "stmts", "written", "writes")
 
     def __init__(self, body: tuple[Stmt, ...], facts: Facts, key: int = 0) -> None:
         self.key = key
@@ -148,9 +148,11 @@ class Block:
         self.reads: list[list[tuple[Window, Kind]]] = []
         self.writes: list[tuple[Window, ...]] = []
         self._touched: dict[str, list[int]] = {}
+        self.written: set[str] = set()  # the families that some statement writes, or wrote once
         for pos, stmt in enumerate(body):
             self.reads.append(reads_of(stmt))
             self.writes.append(writes_of(stmt))
+            self.written.update(facts.roots[window.array] for window in self.writes[pos])
             for root in self._roots_at(pos):
                 self._touched.setdefault(root, []).append(pos)
 

@@ -56,6 +56,8 @@ def can_inline(block: Block, pos: int, use: Use) -> Reason | None:
     if amap is None:
         return Reason(f"{name} is read where this statement may not have written it", (use.window,))
     for node in loads_of(producer.body):
+        if block.facts.roots[node.window.array] not in block.written:
+            continue
         moved = _moved(node, amap, use.window)
         written = block.writer_between(pos, use.pos, moved)
         if written is not None:
@@ -113,7 +115,8 @@ def _bounded(producer: Compute, before: list[Compute], after: list[Compute], rep
     for old, new in zip(before, after, strict=True):
         if size_bound(new.body) > MAX_NODES and (nodes := summary(new.body).nodes) > MAX_NODES:
             return Reason(f"the expression with {name} inside would have {nodes} nodes")
-        if (found := len(loads_of(new.body))) > MAX_LOADS:
+        found = sum(1 for load in loads_of(new.body) if load.window.index)
+        if found > MAX_LOADS:
             return Reason(f"the expression with {name} inside would load from {found} places")
         if repeats:
             extra += summary(new.body).weight - summary(old.body).weight
