@@ -110,14 +110,6 @@ class Job:
         """How many blocks of a size cover an extent."""
         return dims.simplify((extent + size - 1) // size)
 
-    def at_least_one(self, value: Dim) -> Dim:
-        """The value, or 1 if it is less."""
-        if type(value) is int:
-            return max(1, value)
-        import sympy
-
-        return dims.simplify(sympy.Max(1, value))
-
     def at_most(self, value: Dim, limit: int) -> Dim:
         """The value, or the limit if it is more."""
         if type(value) is int:

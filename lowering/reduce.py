@@ -138,7 +138,7 @@ def _partials(job: Job, foldings: list[_Folding], kept: list[int], folded: list[
     extents, arguments = job.loops.extents, job.arguments
     size, rows = affine(PIECE), PIECE
     if len(folded) > 1:
-        rows = job.at_least_one(PIECE // job.at_least_one(total(extents[loop] for loop in folded[1:])))
+        rows = max(1, PIECE // max(1, job.guess(total(extents[loop] for loop in folded[1:]))))
         size = arguments.integer(rows, "rows")
     count = job.blocks(extents[folded[0]], rows)
     extent = arguments.integer(count, "blocks")

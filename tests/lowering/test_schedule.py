@@ -509,3 +509,15 @@ def test_sums_keep_what_rounding_loses():
 
 def test_sum_of_nothing():
     assert total([], "d") == 0.0
+
+
+@pytest.mark.parametrize("sizes", [{"N": 3, "M": 4}, {"N": 5, "M": 1}, {"N": 7, "M": 0}, {"N": 0, "M": 3}])
+@pytest.mark.parametrize("target", ["s[]", "s[k]"])
+def test_blocks_of_symbolic_size(sizes, target):
+    shape = "[2]" if "k" in target else "[]"
+    made = text.parse(f"""region(N: int>=0, M: int>=0) {{
+  in a: f64[2, N+1, M+2]
+  inout s: f64{shape}
+  {target} add= a[k,i,j+1] init 1.0 for k<2, i<N, j<M
+}}""")
+    run_both(made, sizes)
