@@ -16,7 +16,7 @@ from .. import dims, windows
 from ..effects import Reason, anywhere
 from ..nodes import Array, Branch, Call, Compute, Gather, Loop, Nest, Region, Stmt, While, Window
 from .exprs import loads_of
-from .match import fills, serve
+from .match import far_apart, fills, serve
 
 #: How an element is read: through a plain load, at a data-dependent place, as the start of a fold, by a
 #: library call, or somewhere in a loop or a branch.
@@ -80,7 +80,7 @@ class Facts:
     def overlap(self, a: Window, b: Window) -> bool | None:
         """Whether the windows, perhaps of different arrays, may share memory."""
         if a.array == b.array:
-            return windows.overlap(a, b)
+            return False if far_apart(a, b) else windows.overlap(a, b)
         return None if self.roots[a.array] == self.roots[b.array] else False
 
 
@@ -138,7 +138,7 @@ class Block:
     Positions are stable while statements are replaced or removed.
     """
 
-    __slots__ = ("_touched", "facts", "key", "nested", "reads", "stmts", "written", "writes")
+    __slots__ = ("_touched", "facts", "key", "nested", "reads", "stmts", "writes", "written")
 
     def __init__(self, body: tuple[Stmt, ...], facts: Facts, key: int = 0) -> None:
         self.key = key

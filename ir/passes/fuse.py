@@ -83,16 +83,17 @@ def _worthwhile(block: Block, producer: Compute, uses: list[Use]) -> Reason | No
     """Why it is better to store the producer's values, as far as that is seen from the producer."""
     if isinstance(producer.body, Load):
         return None
-    name, price = producer.target.array, summary(producer.body)
+    name = producer.target.array
     for use in uses:
         consumer = block.stmts[use.pos]
         assert isinstance(consumer, Compute)
         if can_contract(consumer, block.facts) is None:
             return Reason(f"{name} is an operand of a contraction", (use.window,))
         repeated = unused_axes(use.window)
-        if repeated and price.work > _limit(use.window, repeated):
+        if repeated and summary(producer.body).work > _limit(use.window, repeated):
             return Reason(f"{name} would be computed again along a whole axis", (use.window,))
     if len(uses) > 1:
+        price = summary(producer.body)
         if price.dearest >= EXPENSIVE:
             return Reason(f"{name} is expensive and is read through {len(uses)} windows")
         if (len(uses) - 1) * price.work > 2 * MAX_REPEATED:
