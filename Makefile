@@ -36,5 +36,5 @@ $(PY):
 # One stamp for each extra of pyproject.toml: a second run installs nothing.
 $(VENV)/.has-%: pyproject.toml | $(PY)
 	@echo "== installing dcarray[$*$(CC_WHEEL)] (the first time takes a minute)"
-	@$(PY) -m pip install --quiet --disable-pip-version-check --no-input -e '.[$*$(CC_WHEEL)]'
+	@$(PY) -m pip install -qq --disable-pip-version-check --no-input -e '.[$*$(CC_WHEEL)]'
 	@touch $@

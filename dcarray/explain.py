@@ -56,22 +56,23 @@ def explain(what: Any, *args: Any, llvm: bool = False, asm: bool = False, **kwar
         session().flush()  # what was pending before is not the function's
         with _watching(views):
             kept = what(*args, **kwargs)
-        views += _view(session().rec)
-        del kept  # alive until here: what a result holds is no temporary
+        views += _view(session().rec, kept)  # alive: what a result holds is no temporary
     else:
         raise TypeError(f"explain() wants a dcarray.ndarray or a function, not {type(what).__name__}")
     remark = "" if views else "nothing is pending: no region has to run"
     return Explanation(tuple(views), llvm, asm, remark)
 
 
-def _view(rec: Recording) -> list[RegionView]:
+def _view(rec: Recording, result: Any = None) -> list[RegionView]:
     """The view of a recording; none where nothing of it would run."""
     prepared = EXECUTOR.prepare(rec)
     if not prepared.useful:
         return []
-    lines = {k: _where(*line_of(place)) for k, place in enumerate(rec.places) if place is not None}
+    lines = {k: _where(*line_of(place)) for k, place in enumerate(rec.marks)}
     names = {name: str(a[()]) for name, a in rec.scalar_arrays().items()}
     called = {id(store): name for name, store in _callers_arrays()}
+    if isinstance(result, Handle) and result._small is None:
+        called.setdefault(id(result._store), "result")
     for slot in range(len(rec.slots)):
         name = called.get(id(rec.store_at(slot)))
         if name is not None and name not in names.values():
