@@ -17,6 +17,7 @@ from collections.abc import Callable, Iterator, Mapping
 from functools import cache
 from typing import Any
 
+from .. import flags
 from ..kernel import Kernel
 from ..target import Unsupported
 from .emit import emit
@@ -54,13 +55,14 @@ class CLaunch:
         self.pack: Callable[..., bytes] = struct.Struct(f"={count}q").pack
         with _file(code) as path:
             library = ctypes.CDLL(path)
+        self._mask = flags.possible(kernel)
         self._run: Any = library.run
         self._run.argtypes, self._run.restype = (ctypes.c_char_p,), ctypes.c_int32
 
     def __call__(self, arguments: bytes, threads: int) -> int:
         """Run the kernel; one thread does all."""
-        flags: int = self._run(arguments)
-        return flags
+        raised: int = self._run(arguments)
+        return raised & self._mask
 
 
 class CTarget:

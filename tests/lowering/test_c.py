@@ -6,8 +6,11 @@ import shutil
 import numpy as np
 import pytest
 
+from dcarray.ir import interp
+from dcarray.ir.dims import evaluate
 from dcarray.ir.ops import OPS
-from dcarray.lowering import target
+from dcarray.ir.text import parse
+from dcarray.lowering import memory, target
 from dcarray.lowering.c import ops as cops
 from dcarray.lowering.c.emit import emit
 from dcarray.lowering.kernel import (
@@ -29,6 +32,7 @@ from dcarray.lowering.kernel import (
     Update,
     affine,
 )
+from dcarray.lowering.plan import compile_region
 
 C = target.get("c")
 INTS = [np.dtype(f"{kind}{size}") for kind in "iu" for size in (1, 2, 4, 8)]
@@ -64,7 +68,7 @@ def samples(dtype, seed, special=True):
     """Pairs of every special value with every other one, then ordinary values."""
     rng = np.random.default_rng(seed)
     if dtype.kind == "b":
-        return np.array([False, True] * 150)[: 2 * 150]
+        return np.array([False, True])
     if dtype.kind in "iu":
         info = np.iinfo(dtype)
         edge = [v for v in (0, 1, 2, 3, 7, -1, -2, -7, info.min, info.max, info.max - 1) if info.min <= v]
@@ -90,11 +94,12 @@ def pairs(*dtypes):
 
 
 def loops(name):
-    """The argument and result dtypes of an operation's loops."""
+    """The argument and result dtypes of an operation's loops, with every other size of integer."""
+    tried = {d.name for d in ALL} - {"uint8", "int16", "uint32"}
     ufunc = getattr(np, name)
     for text in ufunc.types:
         source, result = text.split("->")
-        if len(result) == 1 and all(np.dtype(c).name in {d.name for d in ALL} for c in source + result):
+        if len(result) == 1 and result not in "gGO" and all(np.dtype(c).name in tried for c in source):
             yield tuple(np.dtype(np.dtype(c).name) for c in source), np.dtype(np.dtype(result).name)
 
 
@@ -263,6 +268,7 @@ def test_flags_are_numpys():
         ("multiply", 1e-300, 1e-300, target.UNDERFLOW),
         ("add", 1.0, 2.0, 0),
         ("less", np.nan, 2.0, 0),
+        ("maximum", np.nan, 2.0, 0),
         ("equal", np.nan, np.nan, 0),
     ]
     for name, x, y, flags in cases:
@@ -298,3 +304,79 @@ def test_a_failing_compiler_is_reported():
         C.compile("int run(")
     with pytest.raises(target.Unsupported, match="cannot be loaded"):
         C.load(elementwise([], []), b"not a library")
+
+
+# ---- whole regions, against LLVM and the interpreter ---------------------------------------------------
+REGIONS = {
+    "stencil": """region() {
+      in A: f64[40,50];  inout B: f64[40,50]
+      B[i+1,j+1] = multiply(0.2, add(add(add(A[i+1,j+1], A[i+1,j]), A[i+1,j+2]), A[i,j+1])) for i<38, j<48
+    }""",
+    "strides": """region(N: int>=3) {
+      in A: f32[N,N];  temp t: f32[N,N];  out B: f32[N,N]
+      t[i,j] = multiply(A[j,N-i-1], f32(3.0)) for i<N, j<N
+      B[i,j] = subtract(t[N-i-1,j], A[i,j]) for i<N, j<N
+    }""",
+    "integers": """region() {
+      in a: i16[300];  in b: i16[300];  out p: i16[300];  out q: bool[300];  out r: i64[]
+      p[i] = add(floor_divide(a[i], b[i]), left_shift(remainder(a[i], b[i]), b[299-i])) for i<300
+      q[i] = logical_xor(less(a[i], b[i]), equal(bitwise_xor(a[i], b[i]), i16(3))) for i<300
+      r[] add= cast:i64(p[i]) init 0 for i<300
+    }""",
+    "complex": """region() {
+      in a: c128[7,9];  in b: c128[9];  out p: c128[7,9];  out q: f64[7,9]
+      p[i,j] = divide(multiply(a[i,j], b[j]), add(conjugate(a[i,j]), b[j])) for i<7, j<9
+      q[i,j] = where(isfinite(a[i,j]), real(p[i,j]), imag(a[i,8-j])) for i<7, j<9
+    }""",
+    "half": """region() {
+      in a: f16[33];  in b: f16[33];  out p: f16[33];  out q: f32[33]
+      p[i] = divide(add(multiply(a[i], b[i]), a[i]), maximum(b[i], f16(0.5))) for i<33
+      q[i] = sqrt(absolute(cast:f32(p[32-i]))) for i<33
+    }""",
+    "folds": """region() {
+      in a: f64[30,40];  out s: i64[30];  out top: f64[40];  out all: bool[]
+      s[i] add= cast:i64(greater(a[i,j], 0.0)) init 0 for i<30, j<40
+      top[j] maximum= a[i,j] init -1e300 for i<30, j<40
+      all[] logical_and= less(a[i,j], 9.0) init true for i<30, j<40
+    }""",
+    "gather": """region() {
+      in a: f64[12,5];  in k: i64[20];  out o: f64[20,5]
+      o[i,j] = add(gather(a, k[i], remainder(iota(j), 5)), size:f64(3)) for i<20, j<5
+    }""",
+}
+
+
+def run_region(region, name, values):
+    """The written arrays and the flags of a region on a target, or by the interpreter."""
+    rng = np.random.default_rng(1)
+    given = {}
+    for array in region.arrays:
+        shape = [evaluate(extent, values) for extent in array.shape]
+        if array.role == "temp":
+            continue
+        given[array.name] = np.zeros(shape, array.dtype)
+        if array.role != "out":
+            noise = rng.normal(size=shape) * 3
+            if array.dtype.kind == "c":
+                noise = noise + 1j * rng.normal(size=shape)
+            given[array.name][...] = rng.integers(0, 5, shape) + 1 if array.dtype.kind == "i" else noise
+    if name is None:
+        kept = {array.name: given[array.name] for array in region.arrays if array.role in ("in", "inout")}
+        return interp.run(region, kept, values)
+    reasons = []
+    plan = compile_region(region, name, fallback=lambda reason, loc: reasons.append(reason))
+    assert not reasons
+    ordered = [given[array] for array in plan.arrays]
+    plan.run(ordered, [memory.address_of(array) for array in ordered], list(values.values()), 1)
+    return {array.name: given[array.name] for array in region.arrays if array.role in ("out", "inout")}
+
+
+@needs_cc
+@pytest.mark.parametrize("name", REGIONS)
+def test_c_llvm_and_the_interpreter_agree_to_the_bit(name):
+    region = parse(REGIONS[name])
+    values = {symbol.name: 17 for symbol in region.symbols}
+    want = run_region(region, None, values)
+    for backend in ("c", "cpu"):
+        for array, got in run_region(region, backend, values).items():
+            assert same(got, want[array]).all(), (backend, array)
