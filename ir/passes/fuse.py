@@ -32,6 +32,9 @@ MAX_SCALAR = 40.0
 MAX_INNER = 8.0
 MAX_OUTER = 1.0
 
+#: A producer that was refused so often in one sweep is left alone: a bound on planning time.
+_PATIENCE = 8
+
 
 @dataclass(frozen=True, slots=True)
 class Fusion:
@@ -223,10 +226,18 @@ def _sweep(block: Block, log: Log) -> bool:
     changed = False
     # First what is read once, consumer by consumer from the first on: each expression is then whole
     # when its own reader comes, and what it costs to repeat it is known in the second sweep.
+    refusals = [0] * len(block.stmts)
     for pos, stmt in enumerate(block.stmts):
-        if isinstance(stmt, Compute):
-            while any(_apply(block, q, True, log) for q in _producers(block, pos)):
-                changed = True
+        open_ = isinstance(stmt, Compute)
+        while open_:
+            open_ = False
+            for q in _producers(block, pos):
+                if refusals[q] >= _PATIENCE:
+                    continue
+                if _apply(block, q, True, log):
+                    changed = open_ = True
+                    break
+                refusals[q] += 1
     for pos in reversed(range(len(block.stmts))):
         changed |= _apply(block, pos, False, log)
     return changed
