@@ -6,7 +6,10 @@ import os
 import tomllib
 from pathlib import Path
 
+import numpy as np
 import pytest
+
+import dcarray as dc
 
 ROOT = Path(__file__).resolve().parents[1]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
@@ -49,3 +52,9 @@ def test_types_are_published() -> None:
 def test_extras() -> None:
     extras = PROJECT["project"]["optional-dependencies"]
     assert {"cuda", "opencl", "mpi", "bench", "demo", "test", "c"} <= set(extras)
+
+
+def test_submodules_do_not_hide_numpys_names() -> None:
+    for path in (ROOT / "dcarray").glob("*.py"):
+        if hasattr(np, path.stem) and not path.stem.startswith("_"):
+            assert callable(getattr(dc, path.stem)), path.stem
