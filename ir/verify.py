@@ -78,7 +78,7 @@ class _Checker:
     def __init__(self, region: Region) -> None:
         self.source = region
         self.arrays: dict[str, Array] = {}
-        self.root = families(region)
+        self.root: dict[str, str] = {}
         self.scope: set[str] = set()
         self.ranges: dict[str, tuple[Dim | None, Dim | None]] = {}  # of the loop variables
         self.written: dict[str, list[Window]] = {}  # so far, by family
@@ -107,6 +107,7 @@ class _Checker:
             self.arrays[array.name] = array
         for array in self.source.arrays:
             self.array(array)
+        self.root = families(self.source)
         for guard in self.source.guards:
             names = {s.name for s in guard.free_symbols} if hasattr(guard, "free_symbols") else set()
             self.need(names <= self.scope, "a guard may only use the symbols")

@@ -9,6 +9,7 @@ results NumPy leaves open, do not occur.
 from __future__ import annotations
 
 import random
+import re
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -63,8 +64,35 @@ class Case:
         """New memory, with the same values every time, for the ``in`` and ``inout`` arrays."""
         return _memory(self.region, self.seed, self.values)
 
+    @property
+    def zero_signs(self) -> bool:
+        """Whether the sign of a zero is determined: a fold may take either of two equal ones."""
+        return not re.search(r"(maximum|minimum|fmax|fmin)= ", dump(self.region))
+
     def __repr__(self) -> str:  # what Hypothesis shows of a failing example
         return f"Case(seed={self.seed}, values={self.values})\n{dump(self.region)}"
+
+
+def assert_agree(got: Any, want: Any, *, zero_signs: bool = True, rtol: float = 0.0) -> None:
+    """Check that every array of ``got`` has dtype, shape and values of that in ``want``.
+
+    Which of several NaNs a result is, is not compared; with ``rtol`` finite values may differ so far.
+    """
+    for name, array in got.items():
+        other = want[name]
+        assert array.dtype == other.dtype and array.shape == other.shape, name
+        if array.dtype.kind not in "fc":
+            assert np.array_equal(array, other), name
+            continue
+        for x, y in ((array.real, other.real), (array.imag, other.imag)):
+            nan = np.isnan(x)
+            assert np.array_equal(nan, np.isnan(y)), name
+            x, y = x[~nan], y[~nan]
+            if rtol:
+                np.testing.assert_allclose(x, y, rtol=rtol, atol=rtol, err_msg=name)
+            else:
+                assert np.array_equal(x, y), name
+                assert not zero_signs or np.array_equal(np.signbit(x), np.signbit(y)), name
 
 
 @st.composite
