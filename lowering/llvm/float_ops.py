@@ -164,6 +164,8 @@ def _wide(b: Builder, name: str, t: str, args: tuple[str, ...], types: tuple[DTy
         return _extreme(b, name, t, x, y, half)
     if name in ("power", "float_power"):
         return vecmath.power(b, t, x, y)
+    if name == "log10":
+        return vecmath.log10(b, t, x)
     if name in vecmath.FUNCTIONS:
         return vecmath.call(b, name, t, *args)
     special: dict[str, Callable[[], str]] = {

@@ -25,6 +25,8 @@ FUNCTIONS = frozenset(
     }
 )
 
+_BITS_OF_22_POINT_5 = 0x4036800000000000
+
 # C's fmod is exact.  So is x - trunc(x/y)*y with one fused rounding while the quotient is small; where the
 # division was rounded up, the remainder has the wrong sign and one divisor is added.  The lanes with a
 # large, infinite or unknown quotient, or a divisor of 0, go to the library one by one.
@@ -148,3 +150,20 @@ def power(b: Builder, t: str, x: str, y: str) -> str:
     special = b.select(never, t, one, b.select(b.isnan(t, y), t, y, signed))
     b.soft(b.both(base, b.both(negative, b.inverse(never))), 1)
     return b.select(base, t, special, plain)
+
+
+def log10(b: Builder, t: str, x: str) -> str:
+    """log10; exact for powers of ten, where programs count on it and the vector library is not."""
+    near = call(b, "log10", t, x)
+    if t != "double" or not b.machine.vector_math:
+        return near
+    powers = ", ".join(f"double {real(10.0**k, t)}" for k in range(23))
+    b.declare("dc_powers", f"@dc_powers = internal constant [23 x double] [{powers}]")
+    whole = b.intrinsic("rint", t, near)
+    # NaN and what lies outside the table are compared with its first entry, 1, and are not equal to it.
+    size = b.intrinsic("fabs", t, near)
+    inside = b.icmp("ule", "i64", b.bits(t, size), str(_BITS_OF_22_POINT_5))
+    index = b.op(f"fptosi double {b.select(inside, t, b.intrinsic('fabs', t, whole), real(0.0, t))} to i64")
+    power = b.op(f"load double, ptr {b.op(f'getelementptr inbounds double, ptr @dc_powers, i64 {index}')}")
+    same = b.op(f"fcmp oeq double {power}, {x}")
+    return b.select(same, t, whole, near)

@@ -1,0 +1,347 @@
+"""Kernels of every statement kind through the LLVM target."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from dcarray.lowering import flags, target
+from dcarray.lowering import kernel as k
+from dcarray.lowering.llvm import engine
+from dcarray.lowering.llvm.emit import emit
+
+CPU = target.get("cpu")
+F8, F4, I8, B1 = np.dtype("d"), np.dtype("f"), np.dtype("q"), np.dtype("?")
+Array = np.ndarray[Any, Any]
+
+
+def var(name: str, coef: int = 1, arg: str | None = None) -> k.Term:
+    return k.Term(coef, arg, name)
+
+
+def at(*terms: k.Term, const: int = 0) -> k.Affine:
+    return k.affine(const, *terms)
+
+
+def elem(buffer: str, *terms: k.Term, const: int = 0, dtype: Any = F8) -> k.Elem:
+    return k.Elem(buffer, at(*terms, const=const), np.dtype(dtype))
+
+
+def lit(value: Any, dtype: Any = F8) -> k.Lit:
+    return k.Lit(np.array(value, dtype).tobytes(), np.dtype(dtype))
+
+
+def op(name: str, *args: k.Expr, dtype: Any = None) -> k.Op:
+    return k.Op(name, args, np.dtype(dtype or args[-1].dtype))
+
+
+def run(
+    kernel: k.Kernel,
+    extents: list[int],
+    arrays: list[Array],
+    ints: list[int],
+    threads: int = 1,
+    work: int = 1,
+) -> int:
+    launch = CPU.load(kernel, CPU.compile(CPU.emit(kernel)))
+    heads = [n for extent in extents for n in (extent, work)]
+    return launch(launch.pack(*heads, *(a.ctypes.data for a in arrays), *ints), threads)
+
+
+def buffers(*specs: tuple[Any, str]) -> tuple[k.Buffer, ...]:
+    return tuple(k.Buffer(f"p{i}", np.dtype(d), access) for i, (d, access) in enumerate(specs))
+
+
+def flat(body: tuple[k.Stmt, ...], *specs: tuple[Any, str], pre: tuple[k.Let, ...] = ()) -> k.Kernel:
+    """A one-dimensional kernel over ``n0``."""
+    phase = k.Phase("i", at(k.Term(1, "n0")), "vector", body, pre)
+    return k.Kernel(buffers(*specs), ("n0",), (phase,))
+
+
+def test_no_contraction() -> None:
+    rng = np.random.default_rng(0)
+    x, y, z = (rng.standard_normal(1003) for _ in range(3))
+    out = np.empty(1003)
+    value = op("add", op("multiply", elem("p0", var("i")), elem("p1", var("i"))), elem("p2", var("i")))
+    kernel = flat((k.Store("p3", at(var("i")), value),), (F8, "r"), (F8, "r"), (F8, "r"), (F8, "w"))
+    assert run(kernel, [1003], [x, y, z, out], [1003]) == 0
+    np.testing.assert_array_equal(out, x * y + z)
+
+
+def test_no_reassociation_of_plain_arithmetic() -> None:
+    x = np.random.default_rng(0).standard_normal(517)
+    out = np.empty(517)
+    e = elem("p0", var("i"))
+    value = op("subtract", op("add", op("add", e, lit(1e16)), lit(1.0)), lit(1e16))
+    run(flat((k.Store("p1", at(var("i")), value),), (F8, "r"), (F8, "w")), [517], [x, out], [517])
+    np.testing.assert_array_equal(out, ((x + 1e16) + 1.0) - 1e16)
+
+
+def test_strided_two_dimensional_loops_with_a_tile() -> None:
+    a = np.arange(40 * 60, dtype=F8).reshape(40, 60)
+    out = np.zeros((60, 40))
+    tile = at(var("j"), const=0)
+    inner = k.For(
+        "i", at(var("b", 8)), (at(var("b", 8), const=8), at(k.Term(1, "n0"))), 1, "vector",
+        (k.Store("p1", at(var("j", arg="n0"), var("i")), elem("p0", var("i", arg="n1"), var("j"))),),
+    )  # fmt: skip
+    loop = k.For("j", at(), (at(k.Term(1, "n1")),), 1, "serial", (inner,))
+    assert tile == at(var("j"))
+    phase = k.Phase("b", at(k.Term(1, "n2")), "serial", (loop,))
+    kernel = k.Kernel(buffers((F8, "r"), (F8, "w")), ("n0", "n1", "n2"), (phase,))
+    for threads in (1, 3):
+        out[...] = 0
+        run(kernel, [5], [a, out], [40, 60, 5], threads, 1 << 20)
+        np.testing.assert_array_equal(out, a.T)
+
+
+def test_negative_stride_step_and_offset() -> None:
+    x = np.arange(50, dtype=F8)
+    out = np.zeros(50)
+    loop = k.For(
+        "i", at(const=1), (at(k.Term(1, "n0")),), 3, "serial",
+        (k.Store("p1", at(var("i")), elem("p0", var("i", -1), const=-1)),),
+    )  # fmt: skip
+    kernel = k.Kernel(
+        buffers((F8, "r"), (F8, "w")), ("n0",), (k.Phase("one", at(const=1), "serial", (loop,)),)
+    )
+    launch = CPU.load(kernel, CPU.compile(CPU.emit(kernel)))
+    launch(launch.pack(1, 1, x.ctypes.data + 50 * 8, out.ctypes.data, 50), 1)
+    expected = np.zeros(50)
+    expected[1::3] = x[::-1][1::3]
+    np.testing.assert_array_equal(out, expected)
+
+
+@pytest.mark.parametrize("char", ["e", "f", "d", "F", "D", "q", "b", "?"])
+@pytest.mark.parametrize("reassoc", [False, True])
+def test_folds(char: str, reassoc: bool) -> None:
+    dtype = np.dtype(char)
+    rng = np.random.default_rng(1)
+    x = (rng.integers(-8, 8, 300) + (1j if char in "FD" else 0)).astype(dtype)
+    start = np.asarray(3).astype(dtype)
+    names = ["add", "maximum", "minimum"] + ([] if char in "ef?" else ["multiply"])
+    names += (
+        ["logical_and", "logical_or"]
+        if char == "?"
+        else ["bitwise_and", "bitwise_xor"]
+        if char in "qb"
+        else []
+    )
+    for name in names:
+        body = (
+            k.Declare("acc", lit(start, dtype), reassoc),
+            k.For(
+                "i", at(), (at(k.Term(1, "n0")),), 1, "vector" if reassoc else "serial",
+                (k.Update("acc", name, elem("p0", var("i"), dtype=dtype)),),
+            ),
+            k.Store("p1", at(), k.Local("acc", dtype)),
+        )  # fmt: skip
+        kernel = k.Kernel(
+            buffers((dtype, "r"), (dtype, "w")), ("n0",), (k.Phase("one", at(const=1), "serial", body),)
+        )
+        out = np.empty(1, dtype)
+        run(kernel, [1], [x, out], [300])
+        ufunc = getattr(np, name)
+        expected = start
+        with np.errstate(all="ignore"):
+            for value in x:
+                expected = ufunc(expected, value)
+        assert out[0] == expected, name
+
+
+def test_a_maximum_keeps_nan() -> None:
+    for where in (0, 7, 299):
+        x = np.zeros(300)
+        x[where] = np.nan
+        body = (
+            k.Declare("acc", lit(-np.inf), True),
+            k.For("i", at(), (at(k.Term(1, "n0")),), 1, "vector", (k.Update("acc", "maximum", elem("p0", var("i"))),)),
+            k.Store("p1", at(), k.Local("acc", F8)),
+        )  # fmt: skip
+        phase = k.Phase("one", at(const=1), "serial", body)
+        out = np.zeros(1)
+        raised = run(k.Kernel(buffers((F8, "r"), (F8, "w")), ("n0",), (phase,)), [1], [x, out], [300])
+        assert np.isnan(out[0]) and raised == 0
+
+
+def test_gather_with_bool_and_let_and_if() -> None:
+    x = np.arange(100, dtype=F8)
+    index = np.random.default_rng(2).integers(0, 10, 64).astype(np.uint8)
+    out = np.full(64, -1.0)
+    gathered = k.Elem("p0", at(const=3), F8, ((elem("p1", var("i"), dtype="B"), at(k.Term(1, "n1"))),))
+    body = (
+        k.Let("v", gathered),
+        k.If(
+            op("greater", k.Local("v", F8), lit(50.0), dtype="?"),
+            (k.Store("p2", at(var("i")), op("multiply", k.Local("v", F8), lit(2.0))),),
+            (k.If(op("equal", k.Local("v", F8), lit(3.0), dtype="?"), (k.Store("p2", at(var("i")), lit(0.0)),)),),
+        ),
+    )  # fmt: skip
+    phase = k.Phase("i", at(k.Term(1, "n0")), "vector", body)
+    kernel = k.Kernel(buffers((F8, "r"), ("B", "r"), (F8, "w")), ("n0", "n1"), (phase,))
+    run(kernel, [64], [x, index, out], [64, 7])
+    v = x[3 + 7 * index.astype(int)]
+    np.testing.assert_array_equal(out, np.where(v > 50, v * 2, np.where(v == 3, 0, -1)))
+
+
+def test_two_phases_with_scratch_and_index_values() -> None:
+    x = np.arange(1000, dtype=F8)
+    partial, out = np.empty(10), np.empty(1)
+    fold = k.For(
+        "i", at(var("b", 1, "n0")), (at(var("b", 1, "n0"), k.Term(1, "n0")),), 1, "vector",
+        (k.Update("acc", "add", elem("p0", var("i"))),),
+    )  # fmt: skip
+    weight = op("cast", k.Index(at(var("b"), const=1)), dtype="d")
+    first = k.Phase(
+        "b", at(k.Term(1, "n1")), "serial",
+        (
+            k.Declare("acc", k.Local("zero", F8), True), fold,
+            k.Store("p1", at(var("b")), op("multiply", k.Local("acc", F8), weight)),
+        ),
+        (k.Let("zero", lit(0.0)),),
+    )  # fmt: skip
+    second = k.Phase(
+        "one", at(const=1), "serial",
+        (
+            k.Declare("acc", lit(0.0)),
+            k.For("b", at(), (at(k.Term(1, "n1")),), 1, "serial", (k.Update("acc", "add", elem("p1", var("b"))),)),
+            k.Assign("acc", op("negative", k.Local("acc", F8))),
+            k.Store("p2", at(), k.Local("acc", F8)),
+        ),
+    )  # fmt: skip
+    kernel = k.Kernel(buffers((F8, "r"), (F8, "rw"), (F8, "w")), ("n0", "n1"), (first, second))
+    for threads in (1, 2, 4):
+        run(kernel, [10, 1], [x, partial, out], [100, 10], threads, 1 << 20)
+        assert out[0] == -sum(x[100 * b : 100 * b + 100].sum() * (b + 1) for b in range(10))
+
+
+def test_an_empty_extent_does_nothing() -> None:
+    out = np.zeros(3)
+    kernel = flat((k.Store("p0", at(var("i")), lit(1.0)),), (F8, "w"))
+    assert run(kernel, [0], [out], [0]) == 0
+    assert run(kernel, [-2], [out], [-2], 2) == 0
+    assert not out.any()
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_flags_come_from_every_thread(threads: int) -> None:
+    size = 100_000
+    value = op("divide", lit(1.0), elem("p0", var("i")))
+    kernel = flat((k.Store("p1", at(var("i")), value),), (F8, "r"), (F8, "w"))
+    x, out = np.ones(size), np.empty(size)
+    assert run(kernel, [size], [x, out], [size], threads, 1000) == 0
+    for position in (3, size - 3):
+        x[:] = 1
+        x[position] = 0
+        assert run(kernel, [size], [x, out], [size], threads, 1000) == target.DIVIDE
+        assert out[position] == np.inf
+
+
+def test_integer_division_flags_and_the_mask() -> None:
+    value = op("floor_divide", elem("p0", var("i"), dtype=I8), elem("p1", var("i"), dtype=I8))
+    kernel = flat((k.Store("p2", at(var("i")), value),), (I8, "r"), (I8, "r"), (I8, "w"))
+    x, y, out = np.full(100, 7), np.full(100, 2), np.empty(100, I8)
+    assert run(kernel, [100], [x, y, out], [100]) == 0
+    y[50] = 0
+    assert run(kernel, [100], [x, y, out], [100]) == target.DIVIDE
+    y[50], x[50] = -1, np.iinfo(I8).min
+    assert run(kernel, [100], [x, y, out], [100]) == target.OVERFLOW
+    assert flags.possible(kernel) == target.DIVIDE | target.OVERFLOW
+
+
+@settings(derandomize=True, deadline=None, max_examples=20)
+@given(st.data())
+def test_a_nan_raises_nothing_in_comparisons(data: st.DataObject) -> None:
+    # The sum makes "invalid" a flag that is looked at.
+    name = data.draw(
+        st.sampled_from(["less", "less_equal", "greater", "greater_equal", "equal", "not_equal"])
+    )
+    size = data.draw(st.integers(1, 40))
+    x, y = (np.array(data.draw(st.lists(st.sampled_from([0.0, 1.0, -1.0, np.nan]), min_size=size, max_size=size)))
+            for _ in range(2))  # fmt: skip
+    a, b = elem("p0", var("i")), elem("p1", var("i"))
+    value = op("where", op(name, a, b, dtype="?"), op("add", a, b), op("maximum", a, b))
+    kernel = flat((k.Store("p2", at(var("i")), value),), (F8, "r"), (F8, "r"), (F8, "w"))
+    out = np.empty(size)
+    assert run(kernel, [size], [x, y, out], [size]) == 0
+    np.testing.assert_array_equal(out, np.where(getattr(np, name)(x, y), x + y, np.maximum(x, y)))
+
+
+def test_both_arms_of_where_are_computed() -> None:
+    """NumPy warns for arms that are not taken; so must we, at every length of the rest loop."""
+    quotient = op("divide", lit(1.0), elem("p0", var("i")))
+    cond = op("equal", elem("p0", var("i")), lit(0.0), dtype="?")
+    kernel = flat((k.Store("p1", at(var("i")), op("where", cond, lit(5.0), quotient)),), (F8, "r"), (F8, "w"))
+    for size in (1, 3, 8, 33):
+        x, out = np.ones(size), np.empty(size)
+        x[-1] = 0
+        assert run(kernel, [size], [x, out], [size]) == target.DIVIDE
+        assert out[-1] == 5
+
+
+def test_results_do_not_depend_on_position() -> None:
+    x = np.random.default_rng(3).standard_normal(4096)
+    body = (k.Store("p1", at(var("i")), op("sin", op("exp", elem("p0", var("i"))))),)
+    kernel = flat(body, (F8, "r"), (F8, "w"))
+    whole, piece = np.empty(4096), np.empty(4096)
+    run(kernel, [4096], [x, whole], [4096])
+    for start, stop in ((0, 1), (1, 8), (5, 77), (4000, 4095)):
+        part = x[start:stop].copy()
+        run(kernel, [stop - start], [part, piece], [stop - start])
+        np.testing.assert_array_equal(piece[: stop - start], whole[start:stop])
+
+
+def test_other_machines() -> None:
+    """The emitter serves processors without vector math, and says what it cannot do."""
+    x = (k.Store("p1", at(var("i")), op("exp", elem("p0", var("i")))),)
+    kernel = flat(x, (F8, "r"), (F8, "w"))
+    plain = emit(kernel, engine.Machine())
+    assert "@exp(double" in plain and "_ZGV" not in plain
+    launch = CPU.load(kernel, CPU.compile(plain))
+    a, out = np.linspace(-3, 3, 37), np.empty(37)
+    launch(launch.pack(37, 1, a.ctypes.data, out.ctypes.data, 37), 1)
+    np.testing.assert_allclose(out, np.exp(a), 1e-15)
+    half = flat(
+        (k.Store("p1", at(var("i")), op("sqrt", elem("p0", var("i"), dtype="e"))),), ("e", "r"), ("e", "w")
+    )
+    with pytest.raises(target.Unsupported, match="float16"):
+        emit(half, engine.Machine())
+
+
+def test_what_llvm_refuses_is_unsupported() -> None:
+    with pytest.raises(target.Unsupported):
+        CPU.compile("not LLVM text")
+    kernel = flat((k.Store("p0", at(var("i")), lit(1.0)),), (F8, "w"))
+    with pytest.raises(target.Unsupported):
+        CPU.load(kernel, b"not object code")
+
+
+def test_code_outlives_the_process() -> None:
+    """Object code made by one process is loaded by another."""
+    program = """
+import sys, numpy as np
+from dcarray.lowering import kernel as k, target
+at = k.affine(0, k.Term(1, None, "i"))
+d = np.dtype("d")
+value = k.Op("sin", (k.Elem("p0", at, d),), d)
+phase = k.Phase("i", k.affine(0, k.Term(1, "n0")), "vector", (k.Store("p1", at, value),))
+kernel = k.Kernel((k.Buffer("p0", d, "r"), k.Buffer("p1", d, "w")), ("n0",), (phase,))
+cpu = target.get("cpu")
+if sys.argv[1] == "make":
+    sys.stdout.buffer.write(cpu.fingerprint().encode() + cpu.compile(cpu.emit(kernel)))
+else:
+    code = sys.stdin.buffer.read()
+    assert code[:16] == cpu.fingerprint().encode()
+    launch = cpu.load(kernel, code[16:])
+    x, y = np.linspace(0, 1, 99), np.empty(99)
+    launch(launch.pack(99, 1, x.ctypes.data, y.ctypes.data, 99), 1)
+    assert np.allclose(y, np.sin(x), 1e-15)
+"""
+    made = subprocess.run([sys.executable, "-c", program, "make"], capture_output=True, check=True)
+    subprocess.run([sys.executable, "-c", program, "use"], input=made.stdout, check=True)
