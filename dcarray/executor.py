@@ -186,8 +186,8 @@ class Executor:
                 store.bind_new(mem, address)
         if not notes:
             return _nothing
-        log, places = rec.log, rec.places
-        return lambda: fpstate.tell(notes, lambda k: str(log[k][1]), lambda k: line_of(places[k]))
+        calls, marks = rec.statements(), rec.marks
+        return lambda: fpstate.tell(notes, lambda k: str(calls[k][1]), lambda k: line_of(marks[k]))
 
     def _plan(self, prepared: Prepared, options: config.Options) -> Ready | None:
         """The plan of a log that has none yet, or None while the interpreter has to do."""
@@ -256,7 +256,7 @@ def _interpret(rec: Recording, prepared: Prepared, arrays: dict[int, Any]) -> li
     from .ir import interp
 
     memory = {f"a{k}": a for k, a in arrays.items()} | rec.scalar_arrays()
-    witness = fpstate.Witness(lambda loc: rec.states[loc])
+    witness = fpstate.Witness(lambda loc: rec.marks[loc][2])
     interp.run(prepared.region, memory, around=witness.around)
     counters.interpreted += len(rec.log) - len(rec.slots)
     return witness.notes
@@ -286,11 +286,9 @@ def _execute(
     return _interpret(rec, prepared, again)
 
 
-def line_of(place: Any) -> tuple[str, int]:
-    """File and line of a recorded place."""
-    if place is None:
-        return "<unknown>", 0
-    code, instruction = place
+def line_of(mark: Any) -> tuple[str, int]:
+    """File and line of a statement's mark."""
+    code, instruction, _ = mark
     for start, end, line in code.co_lines():
         if start <= instruction < end and line is not None:
             return code.co_filename, line

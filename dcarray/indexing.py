@@ -30,6 +30,12 @@ def plain_key(key: Any) -> Any:
 
 def get(x: Handle, key: Any) -> Any:
     """``x[key]`` of a large handle."""
+    if type(key) is tuple and len(key) == len(x._shape):
+        found = window.sliced(x._shape, x._index, key)
+        if found is not None:
+            y = large(type(x), x._store, *found)
+            y._readonly = x._readonly
+            return y
     if not window.is_basic(key):
         key = plain_key(key)
         if not window.is_basic(key):
@@ -73,6 +79,13 @@ def put(x: Handle, key: Any, value: Any) -> None:
         key = plain_key(key)
         x._small[key] = trace.settled(value)
         return
+    if type(key) is tuple and len(key) == len(x._shape):
+        found = window.sliced(x._shape, x._index, key)
+        if found is not None:
+            y = large(type(x), x._store, *found)
+            y._readonly = x._readonly
+            trace.assign(y, value)
+            return
     if not window.is_basic(key):
         key = plain_key(key)
         if not window.is_basic(key):

@@ -20,6 +20,10 @@ def _known(x: Any) -> bool:
 
 def binary(name: str, op: Callable[[Any, Any], Any], x: Any, other: Any) -> Any:
     """``x op other`` where ``x`` is ours."""
+    if x._small is None and name != "power":
+        result = trace.quick(name, x, other)
+        if result is not None:
+            return result
     if not _known(other):
         if getattr(type(other), "__array_ufunc__", np) is None:
             return NotImplemented
@@ -40,6 +44,10 @@ def binary(name: str, op: Callable[[Any, Any], Any], x: Any, other: Any) -> Any:
 
 def reflected(name: str, op: Callable[[Any, Any], Any], other: Any, x: Any) -> Any:
     """``other op x`` where ``x`` is ours and ``other`` did not take it."""
+    if x._small is None and type(other) in (int, float):
+        result = trace.quick(name, other, x)
+        if result is not None:
+            return result
     if not _known(other):
         if getattr(type(other), "__array_ufunc__", np) is None:
             return NotImplemented
@@ -88,6 +96,12 @@ def ufunc(
     cls: type[Handle], function: np.ufunc, method: str, inputs: tuple[Any, ...], kwargs: dict[str, Any]
 ) -> Any:
     """``__array_ufunc__``."""
+    if method == "__call__" and not kwargs and len(inputs) == 2:
+        a, b = inputs
+        if (type(a) is cls and a._small is None) or (type(b) is cls and b._small is None):
+            result = trace.quick(function.__name__, a, b)
+            if result is not None:
+                return result
     outs = kwargs.get("out", ())
     for x in (*inputs, *outs):
         override = getattr(type(x), "__array_ufunc__", None)

@@ -127,7 +127,8 @@ def _roots() -> tuple[str, ...]:
     return tuple(path + os.sep for path in sorted(found))
 
 
-def _is_inside(filename: str) -> bool:
+def is_inside(filename: str) -> bool:
+    """Is this file of this package or of NumPy?"""
     known = _inside.get(filename)
     if known is None:
         # "<...>" names code without a file; NumPy's dispatchers are such, a user's console is not
@@ -154,7 +155,7 @@ def user_line(depth: int = 1) -> tuple[str, int]:
     frame = sys._getframe(depth)
     walk: Any = frame
     while walk is not None:
-        if not _is_inside(walk.f_code.co_filename):
+        if not is_inside(walk.f_code.co_filename):
             return walk.f_code.co_filename, walk.f_lineno
         walk = walk.f_back
     return "<unknown>", 0

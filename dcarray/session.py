@@ -11,6 +11,7 @@ import signal
 import sys
 import threading
 import weakref
+from types import FrameType
 from typing import Any
 
 import numpy as np
@@ -39,17 +40,16 @@ class Recording:
         The entries, as in `dcarray.ir.build`.
     slots : list
         For each declaration the store (strongly for existing memory, weakly for what is to be computed).
-    places : list of (code, int) or None
-        For each entry the user's code object and instruction, from which the line follows.
-    states : list
-        For each entry NumPy's floating-point error state when it was recorded.
+    marks : list of (code, int, state)
+        For each statement (not declaration): the user's code object and instruction, from which the line
+        follows, and NumPy's floating-point error state when it was recorded.
     mask : int
         The floating-point exceptions that some entry does not ignore.
     """
 
     __slots__ = (
-        "__weakref__", "arena", "done", "held", "kinds", "log", "mask", "places", "session", "slots", "state",
-        "states", "urgent", "views",
+        "__weakref__", "arena", "done", "held", "kinds", "log", "marks", "mask", "session", "slots", "state",
+        "urgent", "views",
     )  # fmt: skip
 
     def __init__(self, session: Session) -> None:
@@ -57,8 +57,7 @@ class Recording:
         self.done = False
         self.log: list[tuple[Any, ...]] = []
         self.slots: list[Any] = []
-        self.places: list[Any] = []
-        self.states: list[Any] = []
+        self.marks: list[tuple[Any, int, Any]] = []
         self.state: Any = None
         self.mask = 0
         self.held = 0
@@ -103,8 +102,6 @@ class Recording:
             self.log.append(("old", store.char, store.shape, store.strides, first))
         self.slots.append(store)
         self.held += store.size * store.dtype.itemsize
-        self.places.append(None)
-        self.states.append(None)
         return slot
 
     def fresh(self, store: Store) -> int:
@@ -114,24 +111,25 @@ class Recording:
         store.rec = store.dirty = self
         self.slots.append(weakref.ref(store))
         self.log.append(("new", store.char, store.shape, slot))
-        self.places.append(None)
-        self.states.append(None)
         return slot
 
-    def add(self, entry: tuple[Any, ...], place: Any) -> None:
+    def add(self, entry: tuple[Any, ...], frame: FrameType) -> None:
+        """Log a statement that ``frame`` asked for."""
         self.log.append(entry)
-        self.places.append(place)
         state = captured()
         if state is not self.state:
             self.state = state
             self.mask |= self.session.watched(state)
-        self.states.append(state)
+        self.marks.append((frame.f_code, frame.f_lasti, state))
+
+    def statements(self) -> list[tuple[Any, ...]]:
+        """The entries that are no declarations; a statement's ``loc`` counts them."""
+        return [entry for entry in self.log if entry[0] not in ("old", "new")]
 
     def drop(self) -> None:
         """Take the last entry back."""
         self.log.pop()
-        self.places.pop()
-        self.states.pop()
+        self.marks.pop()
 
     def scalar_addresses(self) -> list[int]:
         return [self.arena + 16 * k for k in range(len(self.kinds))]

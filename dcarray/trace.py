@@ -8,7 +8,6 @@ runs in NumPy at once.
 from __future__ import annotations
 
 import math
-import os
 import sys
 from types import FrameType
 from typing import Any
@@ -22,10 +21,9 @@ from .handle import Handle, NDArray, adopt, large, small
 from .ir.ops import OPS
 from .loops import ALIASES, UFUNCS, resolve, resolve_fold
 from .lowering.memory import empty as pool_empty
-from .session import LOCK, Recording, session
+from .session import HELD_BYTES, LOCK, Recording, session
 from .store import COMPILED, FAMILIES, Store, compilable, owner, store_of
 
-_PACKAGE = os.path.dirname(os.path.abspath(__file__))
 SNAPSHOT_BYTES = 1 << 20  # plain operands up to this size are copied, larger ones are read at once
 _SCALARS = (bool, int, float, complex)
 
@@ -77,15 +75,23 @@ def missing(function: str, inputs: tuple[Any, ...]) -> None:
         report.note(function, sum(math.prod(x._shape) * x._store.dtype.itemsize for x in arrays))
 
 
-def _place() -> Any:
-    """The user's code object and instruction: the innermost frame that is not ours or NumPy's."""
+def user_frame() -> FrameType:
+    """The innermost frame that is neither ours nor NumPy's."""
     frame: FrameType | None = sys._getframe(2)
-    while frame is not None and frame.f_code.co_filename.startswith(_SKIPPED):
+    while frame is not None:
+        code = frame.f_code
+        ours = _OURS.get(id(code))
+        if ours is None:
+            if len(_OURS) > 10_000:
+                _OURS.clear()
+            ours = _OURS[id(code)] = report.is_inside(code.co_filename)
+        if not ours:
+            return frame
         frame = frame.f_back
-    return None if frame is None else (frame.f_code, frame.f_lasti)
+    return sys._getframe(2)
 
 
-_SKIPPED = (_PACKAGE, os.path.dirname(np.__file__))
+_OURS: dict[int, bool] = {}  # by the identity of the code object, since hashing one is slow
 
 
 # ---- operands ----------------------------------------------------------------------------------------
@@ -176,18 +182,23 @@ def _broadcast(shapes: list[tuple[int, ...]]) -> tuple[int, ...]:
     return first
 
 
+_COPIES = {c: f"{c}->{c}" for c in COMPILED}
 _DTYPES = {c: np.dtype(c) for c in COMPILED}
 
 
 def _commit(rec: Recording, entry: tuple[Any, ...]) -> None:
     """Log an entry, and run the recording when it must not wait or has grown large."""
-    rec.add(entry, _place())
-    if rec.urgent or len(rec.log) > 256 or rec.held > (1 << 28) or len(rec.kinds) > 256:
-        try:
-            rec.session.after(rec)
-        except MemoryError:
-            rec.drop()  # the call failed: it must not happen later
-            raise
+    rec.add(entry, user_frame())
+    if rec.urgent or len(rec.log) > 256 or rec.held > HELD_BYTES or len(rec.kinds) > 256:
+        _bound(rec)
+
+
+def _bound(rec: Recording) -> None:
+    try:
+        rec.session.after(rec)
+    except MemoryError:
+        rec.drop()  # the call failed: it must not happen later
+        raise
 
 
 # ---- the entries -------------------------------------------------------------------------------------
@@ -235,6 +246,9 @@ def elementwise(
             _commit(rec, ("map", name, loop, shape, slot, index, *args))
             if out is not None:
                 return out
+            if len(inputs) == 2 and len(_SIZES) < 4096:
+                _USUAL[name, _kind(inputs[0]), _kind(inputs[1])] = loop
+                _SIZES[shape] = math.prod(shape)
             return result if shape else result._settled()[()]
     # NumPy does it, or says in its own words what is wrong.
     if name == "where":
@@ -276,6 +290,54 @@ def _result(
         return target, *_target(rec, target)
     store = Store(shape, _DTYPES[char])
     return large(cls, store, shape, None), rec.fresh(store), None
+
+
+def quick(name: str, a: Any, b: Any) -> Any:
+    """A binary operation of the most usual kind - two large arrays of one shape, or one and a Python
+    scalar - the short way.  Gives None for any other; `elementwise` then does it."""
+    ta, tb = type(a), type(b)
+    if ta is float or ta is int:
+        cls, shape, key = tb, b._shape, (name, ta, b._store.char)
+    elif tb is float or tb is int:
+        cls, shape, key = ta, a._shape, (name, a._store.char, tb)
+    elif ta is tb and a._small is None and b._small is None and a._shape == b._shape:
+        cls, shape, key = ta, a._shape, (name, a._store.char, b._store.char)
+    else:
+        return None
+    loop = _USUAL.get(key)
+    size = _SIZES.get(shape)
+    if loop is None or size is None or size < config.current().eager_below or not shape:
+        return None
+    with LOCK:
+        rec = session().rec
+        args: list[Any] = []
+        for x, char in ((a, loop[0]), (b, loop[1])):
+            if type(x) is not cls:
+                try:
+                    args.append(rec.scalar(x, char))
+                except OverflowError:
+                    return None
+                continue
+            store = x._store
+            head = store.family
+            if store.rec is rec and head.exports is None:
+                slot = store.slot
+            else:
+                slot = _enter(rec, store)
+            head.used = rec
+            args.append((slot, x._index, None))
+        store = Store(shape, _DTYPES[loop[-1]])
+        slot = rec.fresh(store)
+        rec.add(("map", name, loop, shape, slot, None, *args), user_frame())
+        if rec.urgent or len(rec.log) > 256 or rec.held > HELD_BYTES or len(rec.kinds) > 256:
+            _bound(rec)
+    result = large(cls, store, shape, None)
+    return result
+
+
+# What `elementwise` found out, for `quick`: loops by name and operands, sizes by shape.
+_USUAL: dict[tuple[Any, ...], str] = {}
+_SIZES: dict[tuple[int, ...], int] = {}
 
 
 def _class(*operands: Any) -> type[Handle]:
@@ -394,6 +456,20 @@ def cast(x: Any, dtype: Any, *, copy: bool = True) -> Any:
 def assign(target: Any, value: Any) -> None:
     """``target[...] = value``, where ``target`` is a view already."""
     shape = _shape_of(target)
+    size = _SIZES.get(shape)
+    if size is not None and size >= config.current().eager_below and type(value) is type(target):
+        char = target._store.char
+        if value._small is None and value._shape == shape and value._store.char == char != "":
+            if not target._readonly:
+                with LOCK:
+                    rec = session().rec
+                    store = value._store
+                    source = _enter(rec, store)
+                    store.family.used = rec
+                    slot, index = _target(rec, target)
+                    loop = _COPIES[char]
+                    _commit(rec, ("map", "cast", loop, shape, slot, index, (source, value._index, None)))
+                return
     with LOCK:
         try:
             char, kind = _assignment(target, value, shape)

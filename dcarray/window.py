@@ -24,7 +24,25 @@ def is_basic(key: Any) -> bool:
 
 
 def identity(ndim: int) -> Index:
-    return tuple((0, 1, k) for k in range(ndim))
+    return _IDENTITIES[ndim] if ndim < 9 else tuple((0, 1, k) for k in range(ndim))
+
+
+_IDENTITIES: list[Index] = [tuple((0, 1, k) for k in range(n)) for n in range(9)]
+
+
+def sliced(shape: tuple[int, ...], index: Index | None, key: tuple[Any, ...]) -> Any:
+    """``getitem`` for a key of one slice per axis, the short way; None for any other key."""
+    out = []
+    maps: list[tuple[int, int, int | None]] = []
+    for axis, k in enumerate(key):
+        if type(k) is not slice:
+            return None
+        start, stop, step = k.indices(shape[axis])
+        if step != 1 or stop <= start:
+            return None
+        maps.append((start, 1, axis))
+        out.append(stop - start)
+    return tuple(out), tuple(maps) if index is None else apply(index, maps)
 
 
 def getitem(shape: tuple[int, ...], index: Index, key: Any) -> tuple[tuple[int, ...], Index]:

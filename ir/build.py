@@ -46,7 +46,7 @@ def build(log: Sequence[Entry], live: Collection[int], scalars: Sequence[str]) -
     Parameters
     ----------
     log
-        The entries; a statement's ``loc`` is the position of its entry.
+        The entries; a statement's ``loc`` is the number of its entry, not counting declarations.
     live
         The ``new`` slots that somebody can still read afterwards; the others are temporaries.
     scalars
@@ -71,8 +71,10 @@ class _Builder:
         self.body: list[Stmt] = []
 
     def region(self) -> Region:
-        for position, entry in enumerate(self.log):
+        position = 0
+        for entry in self.log:
             getattr(self, "_" + entry[0])(position, *entry[1:])
+            position += entry[0] not in ("old", "new")
         return Region((), (*self.arrays, *self.scalars, *self.temps), tuple(self.body))
 
     # ---- declarations ------------------------------------------------------------------------------
