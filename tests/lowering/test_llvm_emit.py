@@ -86,13 +86,11 @@ def test_no_reassociation_of_plain_arithmetic() -> None:
 def test_strided_two_dimensional_loops_with_a_tile() -> None:
     a = np.arange(40 * 60, dtype=F8).reshape(40, 60)
     out = np.zeros((60, 40))
-    tile = at(var("j"), const=0)
     inner = k.For(
         "i", at(var("b", 8)), (at(var("b", 8), const=8), at(k.Term(1, "n0"))), 1, "vector",
         (k.Store("p1", at(var("j", arg="n0"), var("i")), elem("p0", var("i", arg="n1"), var("j"))),),
     )  # fmt: skip
     loop = k.For("j", at(), (at(k.Term(1, "n1")),), 1, "serial", (inner,))
-    assert tile == at(var("j"))
     phase = k.Phase("b", at(k.Term(1, "n2")), "serial", (loop,))
     kernel = k.Kernel(buffers((F8, "r"), (F8, "w")), ("n0", "n1", "n2"), (phase,))
     for threads in (1, 3):
@@ -125,14 +123,8 @@ def test_folds(char: str, reassoc: bool) -> None:
     rng = np.random.default_rng(1)
     x = (rng.integers(-8, 8, 300) + (1j if char in "FD" else 0)).astype(dtype)
     start = np.asarray(3).astype(dtype)
-    names = ["add", "maximum", "minimum"] + ([] if char in "ef?" else ["multiply"])
-    names += (
-        ["logical_and", "logical_or"]
-        if char == "?"
-        else ["bitwise_and", "bitwise_xor"]
-        if char in "qb"
-        else []
-    )
+    names = ["add", "maximum", "minimum"] + ([] if char in "efF?" else ["multiply"])
+    names += {"?": ["logical_and", "logical_or"], "q": ["bitwise_and"], "b": ["bitwise_xor"]}.get(char, [])
     for name in names:
         body = (
             k.Declare("acc", lit(start, dtype), reassoc),
@@ -159,9 +151,10 @@ def test_a_maximum_keeps_nan() -> None:
     for where in (0, 7, 299):
         x = np.zeros(300)
         x[where] = np.nan
+        fold = k.Update("acc", "maximum", elem("p0", var("i")))
         body = (
             k.Declare("acc", lit(-np.inf), True),
-            k.For("i", at(), (at(k.Term(1, "n0")),), 1, "vector", (k.Update("acc", "maximum", elem("p0", var("i"))),)),
+            k.For("i", at(), (at(k.Term(1, "n0")),), 1, "vector", (fold,)),
             k.Store("p1", at(), k.Local("acc", F8)),
         )  # fmt: skip
         phase = k.Phase("one", at(const=1), "serial", body)
@@ -175,12 +168,13 @@ def test_gather_with_bool_and_let_and_if() -> None:
     index = np.random.default_rng(2).integers(0, 10, 64).astype(np.uint8)
     out = np.full(64, -1.0)
     gathered = k.Elem("p0", at(const=3), F8, ((elem("p1", var("i"), dtype="B"), at(k.Term(1, "n1"))),))
+    clear = k.If(op("equal", k.Local("v", F8), lit(3.0), dtype="?"), (k.Store("p2", at(var("i")), lit(0.0)),))
     body = (
         k.Let("v", gathered),
         k.If(
             op("greater", k.Local("v", F8), lit(50.0), dtype="?"),
             (k.Store("p2", at(var("i")), op("multiply", k.Local("v", F8), lit(2.0))),),
-            (k.If(op("equal", k.Local("v", F8), lit(3.0), dtype="?"), (k.Store("p2", at(var("i")), lit(0.0)),)),),
+            (clear,),
         ),
     )  # fmt: skip
     phase = k.Phase("i", at(k.Term(1, "n0")), "vector", body)
@@ -206,11 +200,12 @@ def test_two_phases_with_scratch_and_index_values() -> None:
         ),
         (k.Let("zero", lit(0.0)),),
     )  # fmt: skip
+    add = k.Update("acc", "add", elem("p1", var("b")))
     second = k.Phase(
         "one", at(const=1), "serial",
         (
             k.Declare("acc", lit(0.0)),
-            k.For("b", at(), (at(k.Term(1, "n1")),), 1, "serial", (k.Update("acc", "add", elem("p1", var("b"))),)),
+            k.For("b", at(), (at(k.Term(1, "n1")),), 1, "serial", (add,)),
             k.Assign("acc", op("negative", k.Local("acc", F8))),
             k.Store("p2", at(), k.Local("acc", F8)),
         ),
@@ -259,12 +254,10 @@ def test_integer_division_flags_and_the_mask() -> None:
 @given(st.data())
 def test_a_nan_raises_nothing_in_comparisons(data: st.DataObject) -> None:
     # The sum makes "invalid" a flag that is looked at.
-    name = data.draw(
-        st.sampled_from(["less", "less_equal", "greater", "greater_equal", "equal", "not_equal"])
-    )
+    name = data.draw(st.sampled_from(["less", "less_equal", "greater", "greater_equal", "not_equal"]))
     size = data.draw(st.integers(1, 40))
-    x, y = (np.array(data.draw(st.lists(st.sampled_from([0.0, 1.0, -1.0, np.nan]), min_size=size, max_size=size)))
-            for _ in range(2))  # fmt: skip
+    numbers = st.lists(st.sampled_from([0.0, 1.0, -1.0, np.nan]), min_size=size, max_size=size)
+    x, y = np.array(data.draw(numbers)), np.array(data.draw(numbers))
     a, b = elem("p0", var("i")), elem("p1", var("i"))
     value = op("where", op(name, a, b, dtype="?"), op("add", a, b), op("maximum", a, b))
     kernel = flat((k.Store("p2", at(var("i")), value),), (F8, "r"), (F8, "r"), (F8, "w"))
