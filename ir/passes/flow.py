@@ -186,10 +186,6 @@ class Block:
         for k in range(bisect_right(found, after), len(found)):
             yield found[k]
 
-    def definitely(self, pos: int) -> bool:
-        """Whether what the statement writes is written whenever the block runs."""
-        return isinstance(self.stmts[pos], Compute | Call | Nest)
-
     def before(self, array: str, pos: int) -> list[int]:
         """Positions before ``pos`` that touch the memory of ``array``, in order."""
         found = self._touched.get(self.facts.roots[array], [])

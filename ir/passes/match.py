@@ -133,13 +133,3 @@ def unused_axes(window: Window) -> tuple[int, ...]:
         for axis, extent in enumerate(window.shape)
         if axis not in used and not (isinstance(extent, int) and extent == 1)
     )
-
-
-def same_shape(one: Sequence[Dim], other: Sequence[Dim]) -> bool:
-    """Whether two domains are surely the same."""
-    if len(one) != len(other):
-        return False
-    return all(
-        a == b if isinstance(a, int) and isinstance(b, int) else dims.prove_eq(a, b) is True
-        for a, b in zip(one, other, strict=True)
-    )
