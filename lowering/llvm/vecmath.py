@@ -121,7 +121,8 @@ def call(b: Builder, function: str, t: str, *args: str) -> str:
 def _one_lane(name: str, variant: str, lanes: int, t: str, count: int) -> str:
     """The scalar function that is one lane of the vector function."""
     vector = f"<{lanes} x {t}>"
-    lines = [f"define internal {t} @{name}({', '.join(f'{t} %x{i}' for i in range(count))}) #lane {{"]
+    # Not internal: its parameters have to stay, also when every call passes the same constant.
+    lines = [f"define linkonce_odr {t} @{name}({', '.join(f'{t} %x{i}' for i in range(count))}) #lane {{"]
     for i in range(count):
         lines.append(f"  %i{i} = insertelement {vector} poison, {t} %x{i}, i32 0")
         splat = f"<{lanes} x i32> zeroinitializer"

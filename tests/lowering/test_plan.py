@@ -402,3 +402,12 @@ def test_no_work_is_no_launch():
     assert "_s0" not in plan_.driver
     got, flags = execute(plan_, {"x": np.zeros((0, 5))})
     assert got["y"].shape == (0, 5) and flags == 0
+
+
+@pytest.mark.parametrize("name", ["tanh", "exp", "fmod"])
+def test_functions_of_constants(name):
+    call = f"{name}(f32(1.5))" if name != "fmod" else "fmod(f32(1.5), f32(1.0))"
+    plan_ = compiled(f"region() {{ in x: f32[99]; out y: f32[99]\n y[i] = add(x[i], {call}) for i<99\n}}")
+    got, _ = execute(plan_, {"x": np.zeros(99, np.float32)})
+    value = np.fmod(1.5, 1.0) if name == "fmod" else getattr(np, name)(np.float32(1.5))
+    np.testing.assert_allclose(got["y"], value, rtol=3e-7)
