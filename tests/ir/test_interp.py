@@ -196,6 +196,14 @@ def test_an_operand_that_something_still_views_is_not_overwritten():
     assert np.array_equal(got, (-z).real + np.square(-z).real)
 
 
+def test_negative_in_place_with_a_large_stride():
+    region = parse("region() {\n inout a: f64[5]\n a[i] = negative(a[i]) for i<5\n}")
+    a = np.zeros(40)[::8]
+    a[:] = range(5)
+    interp.run(region, {"a": a})
+    assert a.tolist() == [-0.0, -1, -2, -3, -4]
+
+
 def test_bases():
     region = parse(
         "region() {\n inout a: f64[2, 6]; inout v: f64[4] strides[3] base a\n"
