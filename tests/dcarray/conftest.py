@@ -11,17 +11,35 @@ import pytest
 
 import dcarray as dc
 
-MODES: tuple[dict[str, Any], ...] = ({}, {"eager_below": 0, "jit": "off"})
+RECORDED: dict[str, Any] = {"eager_below": 0, "jit": "off"}
 
 
-def _copied(value: Any, wrap: bool) -> Any:
+def _plain(a: np.ndarray) -> Any:
+    return a.copy(order="K")
+
+
+def _wrapped(a: np.ndarray) -> Any:
+    return dc.asarray(a.copy(order="K"))
+
+
+def _scattered(a: np.ndarray) -> Any:
+    """A wrapped view with gaps, backwards along the last axis."""
+    store = np.zeros([2 * n + 3 for n in a.shape], a.dtype)
+    key = tuple(slice(1, 2 * n + 1, 2) for n in a.shape)
+    if not a.ndim:
+        return _wrapped(a)
+    view = dc.asarray(store)[key][..., ::-1]
+    view[...] = a
+    return view
+
+
+def _copied(value: Any, copy: Callable[[np.ndarray], Any]) -> Any:
     if type(value) is np.ndarray:
-        fresh = value.copy(order="K")
-        return dc.asarray(fresh) if wrap else fresh
+        return copy(value)
     if type(value) in (list, tuple):
-        return type(value)(_copied(v, wrap) for v in value)
+        return type(value)(_copied(v, copy) for v in value)
     if type(value) is dict:
-        return {k: _copied(v, wrap) for k, v in value.items()}
+        return {k: _copied(v, copy) for k, v in value.items()}
     return value
 
 
@@ -75,12 +93,12 @@ def same() -> Callable[..., None]:
     changed arguments and shared memory?"""
 
     def judge(function: Callable[..., Any], *args: Any, views: bool = True, **kwargs: Any) -> None:
-        plain, named = _copied(args, False), _copied(kwargs, False)
+        plain, named = _copied(args, _plain), _copied(kwargs, _plain)
         want, warned, error = _run(function, plain, named)
-        for mode in MODES:
-            what = f"{getattr(function, '__name__', function)} {mode} {args} {kwargs}"
+        for mode, copy in (({}, _wrapped), (RECORDED, _wrapped), (RECORDED, _scattered)):
+            what = f"{getattr(function, '__name__', function)} {mode} {copy.__name__} {args} {kwargs}"
             with dc.options(**mode):
-                ours, ours_named = _copied(args, True), _copied(kwargs, True)
+                ours, ours_named = _copied(args, copy), _copied(kwargs, copy)
                 got, warned_too, error_too = _run(function, ours, ours_named)
                 if error is not None or error_too is not None:
                     assert type(error_too) is type(error), f"{what}: {error_too!r}, not {error!r}"
@@ -88,7 +106,7 @@ def same() -> Callable[..., None]:
                 assert warned_too == warned, f"{what}: warnings {warned_too}, not {warned}"
                 _compare(want, got, what)
                 _compare(plain, ours, f"arguments of {what}")
-                if views:
+                if views and copy is not _scattered:
                     shared = _shares(want, [*plain, *named.values()])
                     assert _shares(got, [*ours, *ours_named.values()]) == shared, f"{what}: shared memory"
 

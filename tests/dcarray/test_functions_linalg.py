@@ -108,3 +108,12 @@ def test_large_products_do_not_fall_back():
             np.testing.assert_allclose(np.asarray(f(x, y)), a @ b, rtol=1e-10, atol=1e-10)
         np.testing.assert_allclose(np.linalg.norm(x), np.linalg.norm(a))
         assert dc.report().fallbacks == ()
+
+
+@pytest.mark.parametrize("jit", ["off", "eager"])
+@pytest.mark.parametrize("offset", [0, 1, -2])
+def test_products_of_diagonals(jit, offset):
+    a, b = R.normal(size=(5, 4, 4)), R.normal(size=(5, 7))
+    with dc.options(eager_below=0, jit=jit):
+        got = np.matmul(np.diagonal(dc.asarray(a.copy()), offset, 1, 2).T, dc.asarray(b.copy()))
+        np.testing.assert_allclose(np.asarray(got), np.diagonal(a, offset, 1, 2).T @ b)
