@@ -26,11 +26,23 @@ _lock = threading.Lock()
 _stopped = False
 
 
+_code: bytes | None = None
+
+
+def object_code(known: bytes | None = None) -> bytes:
+    """The object code of the pool: ``known``, if none is there yet, or else compiled now.  It travels with
+    the code of kernels, so that a process which finds those in a cache need not compile anything."""
+    global _code
+    if _code is None:
+        _code = known or engine.compile_object(pool.source())
+    return _code
+
+
 @cache
 def _native() -> tuple[Any, ...]:
     """init(pool), work(pool, index), stop(pool) and launch(pool, table, phases, packed, threads)."""
     names = ("dc_pool_init", "dc_pool_work", "dc_pool_stop", "dc_launch")
-    addresses = engine.load(engine.compile_object(pool.source()), names)
+    addresses = engine.load(object_code(), names)
     kinds = (
         ctypes.CFUNCTYPE(None, ctypes.c_void_p),
         ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int64),

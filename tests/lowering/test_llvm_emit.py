@@ -329,6 +329,8 @@ cpu = target.get("cpu")
 if sys.argv[1] == "make":
     sys.stdout.buffer.write(cpu.fingerprint().encode() + cpu.compile(cpu.emit(kernel)))
 else:
+    from dcarray.lowering.llvm import engine
+    engine.compile_object = None
     code = sys.stdin.buffer.read()
     assert code[:16] == cpu.fingerprint().encode()
     launch = cpu.load(kernel, code[16:])
