@@ -35,12 +35,14 @@ _summaries: WeakKeyDictionary[Expr, Summary] = WeakKeyDictionary()
 
 def dtype_of(expr: Expr) -> np.dtype[Any]:
     """The dtype of an expression: every kind of node has one."""
-    dtype: np.dtype[Any] = expr.dtype  # type: ignore[attr-defined]
+    dtype: np.dtype[Any] = expr.dtype
     return dtype
 
 
 def loads_of(expr: Expr) -> tuple[Load | Gather, ...]:
     """Every ``Load`` and ``Gather`` once, in a fixed order."""
+    if not isinstance(expr, Apply):
+        return windows.loads(expr)  # an entry that held its own key would live for ever
     found = _loads.get(expr)
     if found is None:
         found = _loads[expr] = windows.loads(expr)
@@ -57,7 +59,7 @@ def size_bound(expr: Expr) -> int:
 
 def made_of(expr: Expr, loads: tuple[Load | Gather, ...], size: int) -> None:
     """Say what is known of an expression that was just made, which saves a walk through it."""
-    if expr not in _loads:
+    if isinstance(expr, Apply) and expr not in _loads:
         _loads[expr] = loads
         _sizes[expr] = size
 
