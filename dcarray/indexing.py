@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from . import config, trace, window
+from . import config, operands, trace, window
 from .handle import Handle, derive, large
 
 
@@ -67,7 +67,7 @@ def _take(x: Handle, key: Any) -> Any:
     """Advanced indexing and fields: through NumPy."""
     a = x._settled()
     result = a[key]
-    trace.missing("getitem", (x,))
+    operands.missing("getitem", (x,))
     if isinstance(result, np.ndarray):
         return derive(x, result, config.current().eager_below)
     return result
@@ -77,9 +77,9 @@ def put(x: Handle, key: Any, value: Any) -> None:
     """``x[key] = value``."""
     if x._small is not None:
         key = plain_key(key)
-        x._small[key] = trace.settled(value)
+        x._small[key] = operands.settled(value)
         return
-    if type(key) is tuple and len(key) == len(x._shape):
+    if type(key) is tuple and len(key) == len(x._shape) != 0:
         found = window.sliced(x._shape, x._index, key)
         if found is not None:
             y = large(type(x), x._store, *found)
@@ -89,13 +89,13 @@ def put(x: Handle, key: Any, value: Any) -> None:
     if not window.is_basic(key):
         key = plain_key(key)
         if not window.is_basic(key):
-            trace.missing("setitem", (x,))
-            value = trace.settled(value)
+            operands.missing("setitem", (x,))
+            value = operands.settled(value)
             x._writable()[key] = value
             return
     shape, index = window.getitem(x._shape, x._window(), key)
     if not shape and not _has_ellipsis(key) and (x._clean() or not np.isscalar(value)):
-        value = trace.settled(value)
+        value = operands.settled(value)
         x._writable()[key] = value
         return
     y = large(type(x), x._store, shape, index)

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.lib.array_utils import normalize_axis_index, normalize_axis_tuple
 
-from . import config, trace, window
+from . import config, operands, trace, window
 from .handle import Handle, NDArray, adopt, derive, export, large, small
 from .store import Store
 
@@ -21,7 +21,9 @@ def _method(name: str) -> Callable[..., Any]:
     def method(self: Methods, *args: Any, **kwargs: Any) -> Any:
         if self._small is not None:
             function = getattr(self._small, name)
-            result = function(*map(trace.settled, args), **{k: trace.settled(v) for k, v in kwargs.items()})
+            result = function(
+                *map(operands.settled, args), **{k: operands.settled(v) for k, v in kwargs.items()}
+            )
             out = kwargs.get("out")
             return out if isinstance(out, Handle) else self._adopt(result)
         return getattr(np, name)(self, *args, **kwargs)
@@ -35,7 +37,7 @@ def _settling(name: str) -> Callable[..., Any]:
     """A method that NumPy's array does on the memory, after everything pending on it."""
 
     def method(self: Methods, *args: Any, **kwargs: Any) -> Any:
-        return self._adopt(getattr(self._writable(), name)(*map(trace.settled, args), **kwargs))
+        return self._adopt(getattr(self._writable(), name)(*map(operands.settled, args), **kwargs))
 
     method.__name__ = name
     method.__doc__ = f"See `numpy.ndarray.{name}`."
@@ -55,7 +57,7 @@ class Methods(Handle):
 
     def _adopt(self, value: Any) -> Any:
         """An array of NumPy's as ours; anything else as it is."""
-        return trace.wrap_result(type(self), value)
+        return operands.wrap_result(type(self), value)
 
     def _derive(self, view: NDArray) -> Any:
         return derive(self, view, config.current().eager_below)
@@ -123,7 +125,7 @@ class Methods(Handle):
 
     @flat.setter
     def flat(self, value: Any) -> None:
-        self._writable().flat[:] = trace.settled(value)
+        self._writable().flat[:] = operands.settled(value)
 
     @property
     def T(self) -> Any:
@@ -152,7 +154,7 @@ class Methods(Handle):
         if self._complex():
             self.imag[...] = value
         else:
-            self._writable().imag = trace.settled(value)
+            self._writable().imag = operands.settled(value)
 
     def _complex(self) -> bool:
         return self.dtype.kind == "c"
@@ -178,7 +180,7 @@ class Methods(Handle):
             yield self.__getitem__(k)
 
     def __contains__(self, value: Any) -> bool:
-        return trace.settled(value) in self._settled()
+        return operands.settled(value) in self._settled()
 
     # ---- values ------------------------------------------------------------------------------------
     def __bool__(self) -> bool:
@@ -333,7 +335,7 @@ class Methods(Handle):
     def fill(self, value: Any) -> None:
         """See `numpy.ndarray.fill`."""
         if np.ndim(value):
-            self._writable().fill(trace.settled(value))
+            self._writable().fill(operands.settled(value))
         else:
             self.__setitem__(Ellipsis, value)
 

@@ -7,9 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from . import trace
+from . import quick, trace
 from .handle import Handle
 from .loops import ALIASES, UFUNCS
+from .operands import missing, settled, wrap_result
 
 _KNOWN = (Handle, np.generic, bool, int, float, complex)
 
@@ -21,7 +22,7 @@ def _known(x: Any) -> bool:
 def binary(name: str, op: Callable[[Any, Any], Any], x: Any, other: Any) -> Any:
     """``x op other`` where ``x`` is ours."""
     if x._small is None and name != "power":
-        result = trace.quick(name, x, other)
+        result = quick.binary(name, x, other)
         if result is not None:
             return result
     if not _known(other):
@@ -29,7 +30,7 @@ def binary(name: str, op: Callable[[Any, Any], Any], x: Any, other: Any) -> Any:
             return NotImplemented
         if name in ("equal", "not_equal") or name not in UFUNCS:
             # NumPy answers comparisons with just anything
-            return trace.wrap_result(type(x), op(trace.settled(x), other))
+            return wrap_result(type(x), op(settled(x), other))
         return _named(name)(x, other)
     if name == "power":
         fast = _fast_power(x, other)
@@ -45,7 +46,7 @@ def binary(name: str, op: Callable[[Any, Any], Any], x: Any, other: Any) -> Any:
 def reflected(name: str, op: Callable[[Any, Any], Any], other: Any, x: Any) -> Any:
     """``other op x`` where ``x`` is ours and ``other`` did not take it."""
     if x._small is None and type(other) in (int, float):
-        result = trace.quick(name, other, x)
+        result = quick.binary(name, other, x)
         if result is not None:
             return result
     if not _known(other):
@@ -88,8 +89,8 @@ def _fast_power(x: Any, exponent: Any, out: Any = None) -> Any:
 def rewrap(cls: type[Handle], result: Any) -> Any:
     """Arrays of NumPy's as ours, also in tuples."""
     if type(result) is tuple:
-        return tuple(trace.wrap_result(cls, r) for r in result)
-    return trace.wrap_result(cls, result)
+        return tuple(wrap_result(cls, r) for r in result)
+    return wrap_result(cls, result)
 
 
 def ufunc(
@@ -99,7 +100,7 @@ def ufunc(
     if method == "__call__" and not kwargs and len(inputs) == 2:
         a, b = inputs
         if (type(a) is cls and a._small is None) or (type(b) is cls and b._small is None):
-            result = trace.quick(function.__name__, a, b)
+            result = quick.binary(function.__name__, a, b)
             if result is not None:
                 return result
     outs = kwargs.get("out", ())
@@ -154,21 +155,21 @@ def _at_once(
 ) -> Any:
     """The ufunc in NumPy, on the memory."""
     label = function.__name__ if method == "__call__" else f"{function.__name__}.{method}"
-    trace.missing(label, inputs)
-    options = {k: trace.settled(v) for k, v in kwargs.items() if k != "out"}
+    missing(label, inputs)
+    options = {k: settled(v) for k, v in kwargs.items() if k != "out"}
     outs = kwargs.get("out")
     if outs is not None:
         options["out"] = tuple(x._writable() if isinstance(x, Handle) else x for x in outs)
     if method == "at":
         plain = [inputs[0]._writable() if isinstance(inputs[0], Handle) else inputs[0]]
-        plain += [trace.settled(x) for x in inputs[1:]]
+        plain += [settled(x) for x in inputs[1:]]
     else:
-        plain = [trace.settled(x) for x in inputs]
+        plain = [settled(x) for x in inputs]
     result = getattr(function, method)(*plain, **options)
     if outs is None:
         return rewrap(cls, result)
     results = result if isinstance(result, tuple) else (result,)
-    final = tuple(trace.wrap_result(cls, r) if o is None else o for o, r in zip(outs, results, strict=True))
+    final = tuple(wrap_result(cls, r) if o is None else o for o, r in zip(outs, results, strict=True))
     return final if isinstance(result, tuple) else final[0]
 
 

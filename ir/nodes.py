@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import weakref
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
 
@@ -70,6 +70,11 @@ class _Interned(type):
 @dataclass(frozen=True, slots=True, eq=False, weakref_slot=True)
 class Expr(metaclass=_Interned):
     """A scalar value at one point of the iteration domain.  Arguments are positional only."""
+
+    if TYPE_CHECKING:
+
+        @property
+        def dtype(self) -> np.dtype[Any]: ...
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -1,0 +1,191 @@
+"""Operands and results: how arrays and scalars enter a log, and how NumPy serves what does not."""
+
+from __future__ import annotations
+
+import math
+import sys
+from types import FrameType
+from typing import Any
+
+import numpy as np
+
+from . import config, report, window
+from .errors import StrictError
+from .handle import Handle, NDArray, adopt, large
+from .session import HELD_BYTES, Recording
+from .store import COMPILED, FAMILIES, Store, compilable, owner, store_of
+
+SNAPSHOT_BYTES = 1 << 20  # plain operands up to this size are copied, larger ones are read at once
+MAX_PENDING = 256  # entries, and scalars, of a recording
+SCALARS = (bool, int, float, complex)
+DTYPES = {c: np.dtype(c) for c in COMPILED}
+
+
+class Eager(Exception):
+    """Not for the recorder: NumPy is to do this call at once."""
+
+
+class Missing(Eager):
+    """As `Eager`, because there is no lowering: the report says so, and strict mode refuses."""
+
+
+# ---- results -----------------------------------------------------------------------------------------
+def wrap_result(cls: type[Handle], value: Any) -> Any:
+    """What NumPy gave back, as ours: arrays become handles, scalars stay."""
+    return adopt(cls, value, config.current().eager_below) if isinstance(value, np.ndarray) else value
+
+
+def settled(x: Any) -> Any:
+    """The plain array of a handle; anything else as it is."""
+    return x._settled() if isinstance(x, Handle) else x
+
+
+def at_once(
+    why: Exception, cls: type[Handle], function: Any, inputs: tuple[Any, ...], out: Any = None, **kwargs: Any
+) -> Any:
+    """The call in NumPy, now, on the memory of the operands; ``why`` is what kept it from the log."""
+    if isinstance(why, Missing):
+        missing(function.__name__, inputs)
+    if out is not None:
+        kwargs["out"] = out._writable() if isinstance(out, Handle) else out
+    result = function(*(settled(x) for x in inputs), **kwargs)
+    return out if out is not None else wrap_result(cls, result)
+
+
+def missing(function: str, inputs: tuple[Any, ...]) -> None:
+    """Note that a call on large or uncompiled arrays goes through NumPy for want of a lowering.
+
+    Raises
+    ------
+    StrictError
+        In strict mode.
+    """
+    arrays = [x for x in inputs if isinstance(x, Handle) and x._small is None]
+    if arrays:
+        if config.current().strict:
+            file, line = report.user_line()
+            raise StrictError(function, file, line)
+        report.note(function, sum(math.prod(x._shape) * x._store.dtype.itemsize for x in arrays))
+
+
+def user_frame() -> FrameType:
+    """The innermost frame that is neither ours nor NumPy's."""
+    frame: FrameType | None = sys._getframe(2)
+    while frame is not None:
+        code = frame.f_code
+        ours = _OURS.get(id(code))
+        if ours is None:
+            if len(_OURS) > 10_000:
+                _OURS.clear()
+            ours = _OURS[id(code)] = report.is_inside(code.co_filename)
+        if not ours:
+            return frame
+        frame = frame.f_back
+    return sys._getframe(2)
+
+
+_OURS: dict[int, bool] = {}  # by the identity of the code object, since hashing one is slow
+
+
+# ---- operands ----------------------------------------------------------------------------------------
+def operand(rec: Recording, x: Any, domain: tuple[int, ...] | None, char: str) -> Any:
+    """The log's argument for an operand; with no domain, its shape is spelled out."""
+    if isinstance(x, Handle):
+        if x._small is None:
+            store = x._store
+            shape = x._shape
+            slot = enter(rec, store)
+            store.family.used = rec
+            return (slot, x._index, None if shape == domain else shape)
+        x = x._small
+    elif not isinstance(x, np.ndarray):
+        return rec.scalar(x, char)
+    elif FAMILIES.find(owner(x)) is not None:  # memory that we know by another name
+        rec.urgent = True
+        return operand(rec, large(Handle, store_of(x), x.shape, None), domain, char)
+    if x.ndim == 0 and x.dtype.char == char:
+        return rec.scalar(x[()], char)
+    # Plain memory, which its owner may change before the region runs.
+    if x.nbytes <= SNAPSHOT_BYTES:
+        x = np.array(x, order="C")
+    else:
+        rec.urgent = True
+    store = Store(x.shape, x.dtype)
+    store.bind(x)
+    return (rec.declare(store), None, None if x.shape == domain else x.shape)
+
+
+def enter(rec: Recording, store: Store) -> int:
+    """The slot of a store.  Memory that another recording works on is brought up to date first; what has
+    been handed out must not wait."""
+    head = store.family
+    if head.exports is not None and store.exported():
+        rec.urgent = True
+    if head.used is not rec or head.dirty is not rec:
+        for other in (head.dirty, head.used):
+            if other is not None and other is not rec and not other.done:
+                other.session.flush(other)
+    return store.slot if store.rec is rec else rec.declare(store)
+
+
+def target_of(rec: Recording, out: Handle) -> tuple[int, window.Index | None]:
+    store = out._store
+    slot = enter(rec, store)
+    store.family.dirty = store.family.used = rec
+    return slot, out._index
+
+
+def shape_of(x: Any) -> tuple[int, ...]:
+    if isinstance(x, Handle):
+        return x._shape if x._small is None else x._small.shape
+    return x.shape if isinstance(x, np.ndarray) else ()
+
+
+def kind_of(x: Any) -> Any:
+    """What `resolve` wants to know of an operand."""
+    if isinstance(x, Handle):
+        if x._small is not None:
+            return x._small.dtype.char
+        if not x._store.char:
+            raise Missing
+        return x._store.char
+    t = type(x)
+    if t in SCALARS:
+        return t
+    if type(x) is np.ndarray:
+        return _plain_kind(x)
+    if isinstance(x, np.ndarray):
+        raise Eager  # a subclass has its own ways
+    if isinstance(x, np.generic) and x.dtype.char in COMPILED:
+        return str(x.dtype.char)
+    raise Missing
+
+
+def _plain_kind(a: NDArray) -> str:
+    if not compilable(a):
+        raise Missing
+    return str(a.dtype.char)
+
+
+def broadcast(shapes: list[tuple[int, ...]]) -> tuple[int, ...]:
+    first = shapes[0]
+    for s in shapes:
+        if s != first and s != ():
+            return np.broadcast_shapes(*shapes)
+    return first
+
+
+def commit(rec: Recording, entry: tuple[Any, ...]) -> None:
+    """Log an entry, and run the recording when it must not wait or has grown large."""
+    rec.add(entry, user_frame())
+    if rec.urgent or len(rec.log) > MAX_PENDING or rec.held > HELD_BYTES or len(rec.kinds) > MAX_PENDING:
+        bound(rec)
+
+
+def bound(rec: Recording) -> None:
+    """Run the recording if it must be."""
+    try:
+        rec.session.after(rec)
+    except MemoryError:
+        rec.drop()  # the call failed: it must not happen later
+        raise
