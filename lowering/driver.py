@@ -6,11 +6,13 @@ an expression in them.  So a run costs little more than the launches themselves.
 ::
 
     def run(_arrays, _addresses, _symbols=(), threads=0):
+        _threads = threads or 2
         _a0, _a1, = _addresses
         N, = _symbols
         _hold, _base = _allocate((N*8 + 1151 & -64,), _u8)
         _t0 = _base
-        _flags = _s0(_p0(N, 3, _a0 + 8, _t0, N), threads or 2)
+        _flags = 0
+        _flags |= _s0(_p0(N, 3, _a0 + 8, _t0, N), _threads)
         ...
         return _flags
 """
@@ -85,7 +87,7 @@ class Driver:
                 pointers.append(self._scratch(depth, pointer, f"{number}_{slot}", position))
         self._scope[f"_p{number}"], self._scope[f"_s{number}"] = launch.pack, launch
         arguments = [*map(dims.show, numbers), *pointers, *map(dims.show, binding.ints)]
-        self.line(depth, f"_flags |= _s{number}(_p{number}({', '.join(arguments)}), threads)")
+        self.line(depth, f"_flags |= _s{number}(_p{number}({', '.join(arguments)}), _threads)")
 
     def _pointer(self, pointer: Pointer) -> str:
         array = self._declared[pointer.array]
@@ -163,7 +165,7 @@ class Driver:
 
     def finish(self, threads: int) -> tuple[str, Callable[..., int]]:
         """The text and the function."""
-        head = ["threads = threads or " + str(threads)]
+        head = [f"_threads = threads or {threads}"]
         if self.given:
             head.append("".join(f"_a{k}, " for k in range(len(self.given))) + "= _addresses")
         if self.region.symbols:

@@ -69,11 +69,17 @@ class InterpStep:
         )
         self.names = tuple(array.name for array in arrays)
         self._region = replace(region, arrays=arrays, body=(stmt,))
+        self._idle: list[interp.Interpreter] = []  # each serves one thread at a time
 
     def __call__(self, arrays: Sequence[NDArray], values: dict[str, int]) -> int:
         """Run on the arrays called ``names``; gives the floating-point flags."""
+        try:
+            runner = self._idle.pop()
+        except IndexError:
+            runner = interp.Interpreter(self._region)
         with _flags() as raised:
-            interp.run(self._region, dict(zip(self.names, arrays, strict=True)), values)
+            runner.run(dict(zip(self.names, arrays, strict=True)), values)
+        self._idle.append(runner)
         return raised[0]
 
 
