@@ -113,7 +113,8 @@ def _logaddexp(b: Builder, t: str, x: str, y: str, two: bool) -> str:
 
 
 def _hypot(b: Builder, t: str, x: str, y: str) -> str:
-    """Squares that cannot overflow or vanish: float32's in double, float64's scaled by powers of two."""
+    """Squares that cannot overflow or vanish: float32's in double, float64's scaled by powers of two and
+    with the rounding errors of the sum and the root put back, as near as the C library's own."""
     x, y = b.fabs(t, x), b.fabs(t, y)
     infinite = b.op(f"fcmp oeq {t} {x}, {real(np.inf, t)}")
     infinite = b.either(infinite, b.op(f"fcmp oeq {t} {y}, {real(np.inf, t)}"))
@@ -122,14 +123,25 @@ def _hypot(b: Builder, t: str, x: str, y: str) -> str:
         u, v = b.op(f"fpext float {x} to double"), b.op(f"fpext float {y} to double")
         length = b.intrinsic("sqrt", d, b.fadd(d, b.fmul(d, u, u), b.fmul(d, v, v)))
         length = b.op(f"fptrunc double {length} to float")
-    else:
-        longer = b.intrinsic("umax", "i64", b.bits(d, x), b.bits(d, y))
-        large = b.icmp("uge", "i64", longer, str((1023 + 500) << 52))
-        small = b.icmp("ult", "i64", longer, str((1023 - 400) << 52))
-        scale = b.select(large, d, real(2.0**-600, d), b.select(small, d, real(2.0**600, d), real(1.0, d)))
-        back = b.select(large, d, real(2.0**600, d), b.select(small, d, real(2.0**-600, d), real(1.0, d)))
-        u, v = b.fmul(d, x, scale), b.fmul(d, y, scale)
-        length = b.fmul(d, b.intrinsic("sqrt", d, b.fadd(d, b.fmul(d, u, u), b.fmul(d, v, v))), back)
+        return b.select(infinite, t, real(np.inf, t), length)
+    one = real(1.0, d)
+    x, y = b.select(infinite, d, one, x), b.select(infinite, d, one, y)
+    longer = b.icmp("ugt", "i64", b.bits(d, x), b.bits(d, y))
+    high, low = b.select(longer, d, x, y), b.select(longer, d, y, x)
+    large = b.icmp("uge", "i64", b.bits(d, high), str((1023 + 500) << 52))
+    small = b.icmp("ult", "i64", b.bits(d, high), str((1023 - 400) << 52))
+    scale = b.select(large, d, real(2.0**-600, d), b.select(small, d, real(2.0**600, d), one))
+    back = b.select(large, d, real(2.0**600, d), b.select(small, d, real(2.0**-600, d), one))
+    u, v = b.fmul(d, high, scale), b.fmul(d, low, scale)
+    uu, vv = b.fmul(d, u, u), b.fmul(d, v, v)
+    lost = b.fadd(d, b.fma(d, u, u, b.fneg(d, uu)), b.fma(d, v, v, b.fneg(d, vv)))
+    total = b.fadd(d, uu, vv)
+    lost = b.fadd(d, lost, b.fadd(d, b.fsub(d, uu, total), vv))
+    length = b.intrinsic("sqrt", d, total)
+    lost = b.fadd(d, lost, b.fma(d, b.fneg(d, length), length, total))
+    nothing = b.op(f"fcmp oeq {d} {length}, {real(0.0, d)}")
+    twice = b.select(nothing, d, b.one(d), b.fadd(d, length, length))
+    length = b.fmul(d, b.fadd(d, length, b.fdiv(d, lost, twice)), back)
     return b.select(infinite, t, real(np.inf, t), length)
 
 
