@@ -44,7 +44,8 @@ def _fits_blas(array: NDArray) -> bool:
 
 def _matmul(writes: Sequence[NDArray], reads: Sequence[NDArray], attrs: dict[str, Any]) -> None:
     (out,), (a, b) = writes, reads
-    if out.dtype.kind in "fc" and out.itemsize > 2:
+    plain = out.flags.c_contiguous and a.flags.c_contiguous and b.flags.c_contiguous
+    if not plain and out.dtype.kind in "fc" and out.itemsize > 2:
         # NumPy's loop for odd strides does not use BLAS: one copy is much cheaper than it.
         a, b = (x if _fits_blas(x) else np.ascontiguousarray(x) for x in (a, b))
         if out.ndim >= 2 and a.ndim >= 2 and b.ndim >= 2:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -28,16 +27,16 @@ class KernelStep:
     loc: Any
 
 
-@contextmanager
-def _flags() -> Iterator[list[int]]:
-    """Collect NumPy's floating-point flags, numbered as those of kernels are, and let it say nothing."""
-    raised = [0]
+class _Flags:
+    """Collects NumPy's floating-point flags, numbered as those of kernels are."""
 
-    def note(_: str, flag: int) -> None:
-        raised[0] |= flag
+    __slots__ = ("raised",)
 
-    with np.errstate(all="call", call=note):
-        yield raised
+    def __init__(self) -> None:
+        self.raised = 0
+
+    def __call__(self, _: str, flag: int) -> None:
+        self.raised |= flag
 
 
 class CallStep:
@@ -53,9 +52,10 @@ class CallStep:
     def __call__(self, arrays: Sequence[NDArray], values: dict[str, int]) -> int:
         """Run on the arrays called ``names``; gives the floating-point flags."""
         views = [view(array, values) for view, array in zip(self._views, arrays, strict=True)]
-        with _flags() as raised:
+        flags = _Flags()
+        with np.errstate(all="call", call=flags):
             self._run(views[: self._writes], views[self._writes :], self._attrs)
-        return raised[0]
+        return flags.raised
 
 
 class InterpStep:
@@ -77,10 +77,11 @@ class InterpStep:
             runner = self._idle.pop()
         except IndexError:
             runner = interp.Interpreter(self._region)
-        with _flags() as raised:
+        flags = _Flags()
+        with np.errstate(all="call", call=flags):
             runner.run(dict(zip(self.names, arrays, strict=True)), values)
         self._idle.append(runner)
-        return raised[0]
+        return flags.raised
 
 
 Step = KernelStep | CallStep | InterpStep
