@@ -8,6 +8,7 @@ temporaries go away after their last use.
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
 from typing import Any
@@ -17,17 +18,13 @@ import numpy as np
 from .dims import evaluate
 from .effects import families, touched
 from .nodes import (
-    Apply,
     Branch,
     Call,
     Compute,
-    Const,
     Dim,
     Expr,
-    Gather,
     Index,
     Iota,
-    Load,
     Loop,
     Nest,
     Region,
@@ -36,11 +33,12 @@ from .nodes import (
     While,
     Window,
 )
-from .ops import CALLS, OPS, const_value, has_loop
-from .windows import compose, identity, remap, walk
+from .ops import CALLS, OPS
+from .steps import Kind, Step, program
+from .views import Geometry, NDArray, geometry, view
+from .windows import compose, identity, remap
 
 Around = Callable[[Any], AbstractContextManager[Any]]
-NDArray = np.ndarray[Any, np.dtype[Any]]
 
 
 def run(
@@ -49,23 +47,46 @@ def run(
     symbols: Mapping[str, int] | None = None,
     around: Around | None = None,
 ) -> dict[str, NDArray]:
-    """Run ``region`` once; see ``Interpreter.run``."""
-    return Interpreter(region).run(memory, symbols, around)
+    """Run ``region`` once.
+
+    Parameters
+    ----------
+    region : Region
+    memory : mapping of str to ndarray
+        The arrays that exist (``in`` and ``inout``) and, if the caller has them, ``out`` arrays; of the
+        declared shape and dtype, with any strides.
+    symbols : mapping of str to int, optional
+        The values of the region's symbols.
+    around : callable, optional
+        ``around(stmt.loc)`` is a context manager that is entered around each statement.
+
+    Returns
+    -------
+    dict of str to ndarray
+        Every ``out`` and ``inout`` array.
+    """
+    known = _recent.get(id(region))
+    if known is None or known.region is not region:
+        known = Interpreter(region)
+        _recent[id(region)] = known
+        if len(_recent) > 32:
+            _recent.popitem(last=False)
+    return known.run(memory, symbols, around)
 
 
 class Interpreter:
-    """Runs one region any number of times, from one thread at a time."""
+    """What is worth preparing once for a region that runs many times.  Safe to share by threads."""
 
     def __init__(self, region: Region) -> None:
         self.region = region
-        self._arrays = {array.name: array for array in region.arrays}
-        self._whole = {array.name: identity(array) for array in region.arrays}
-        self._based = {array.base for array in region.arrays} - {None}
-        self._dying = _last_uses(region)
-        self._nodes: dict[Expr, tuple[list[Expr], dict[Expr, int]]] = {}
-        self._values: dict[str, int] = {}
-        self._env: dict[str, NDArray] = {}
-        self._around: Around | None = None
+        self.arrays = {array.name: array for array in region.arrays}
+        self.whole = {array.name: identity(array) for array in region.arrays}
+        self.based = {array.base for array in region.arrays} - {None}
+        self.dying = _last_uses(region)
+        # By the expression or, since a window's hash is dear, the identity of the window.  The region
+        # keeps its windows alive, so identities stay unique.
+        self.programs: dict[Expr, tuple[Step, ...]] = {}
+        self.geometries: dict[int, Geometry] = {}
 
     def run(
         self,
@@ -73,35 +94,31 @@ class Interpreter:
         symbols: Mapping[str, int] | None = None,
         around: Around | None = None,
     ) -> dict[str, NDArray]:
-        """Run the region.
+        """As the function ``run``."""
+        return _Machine(self, symbols or {}, around).run(memory)
 
-        Parameters
-        ----------
-        memory : mapping of str to ndarray
-            The arrays that exist (``in`` and ``inout``) and, if the caller has them, ``out`` arrays; of
-            the declared shape and dtype, with any strides.
-        symbols : mapping of str to int, optional
-        around : callable, optional
-            ``around(stmt.loc)`` is a context manager that is entered around each statement.
 
-        Returns
-        -------
-        dict of str to ndarray
-            Every ``out`` and ``inout`` array.
-        """
-        self._values = dict(symbols or {})
-        self._env = {}
+_recent: OrderedDict[int, Interpreter] = OrderedDict()
+
+
+class _Machine:
+    """One run."""
+
+    def __init__(self, prepared: Interpreter, symbols: Mapping[str, int], around: Around | None) -> None:
+        self._prepared = prepared
+        self._values = dict(symbols)
+        self._env: dict[str, NDArray] = {}
         self._around = around
-        try:
-            for name, array in memory.items():
-                self._admit(name, array)
-            for stmt, dying in zip(self.region.body, self._dying, strict=True):
-                self._run(stmt)
-                for name in dying:
-                    self._env.pop(name, None)
-            return {a.name: self._array(a.name) for a in self.region.arrays if a.role in ("out", "inout")}
-        finally:
-            self._env = {}
+
+    def run(self, memory: Mapping[str, NDArray]) -> dict[str, NDArray]:
+        region = self._prepared.region
+        for name, array in memory.items():
+            self._admit(name, array)
+        for stmt, dying in zip(region.body, self._prepared.dying, strict=True):
+            self._run(stmt)
+            for name in dying:
+                self._env.pop(name, None)
+        return {a.name: self._array(a.name) for a in region.arrays if a.role in ("out", "inout")}
 
     # ---- memory -------------------------------------------------------------------------------------
     def _dims(self, dims: tuple[Dim, ...]) -> tuple[int, ...]:
@@ -111,7 +128,7 @@ class Interpreter:
         return dim if type(dim) is int else evaluate(dim, self._values)
 
     def _admit(self, name: str, given: NDArray) -> None:
-        array = self._arrays[name]
+        array = self._prepared.arrays[name]
         shape = self._dims(array.shape)
         if given.shape != shape or given.dtype != array.dtype:
             raise ValueError(f"{name} is {array.dtype}{shape}, but {given.dtype}{given.shape} was given")
@@ -121,7 +138,7 @@ class Interpreter:
         """The memory of an array, which is made when it is first asked for."""
         found = self._env.get(name)
         if found is None:
-            array = self._arrays[name]
+            array = self._prepared.arrays[name]
             shape = self._dims(array.shape)
             if array.base is not None:
                 base = self._array(array.base)
@@ -135,32 +152,18 @@ class Interpreter:
             self._env[name] = found
         return found
 
-    def _view(self, window: Window, full: bool = False) -> NDArray:
+    def _view(self, window: Window, full: bool = False, keep: bool = True) -> NDArray:
         """The elements of a window with one axis per domain axis.  An axis that the index does not use
-        has one element, or, if ``full``, repeats it."""
+        has one element, or, if ``full``, repeats it.  ``keep`` says that the region has the window."""
+        how = self._prepared.geometries.get(id(window))
         array = self._array(window.array)
-        shape = self._dims(window.shape)
-        if 0 in shape:
-            return np.empty(shape, array.dtype)
-        key: list[Any] = []
-        axes: list[int] = []
-        for size, ix in zip(array.shape, window.index, strict=True):
-            first = self._dim(ix.offset)
-            if ix.axis is None:
-                last = first
-                key.append(first)
-            else:
-                stride = self._dim(ix.stride)
-                last = first + stride * (shape[ix.axis] - 1)
-                stop = last + 1 if stride > 0 else (last - 1 if last > 0 else None)
-                key.append(slice(first, stop, stride))
-                axes.append(ix.axis)
-            if not (0 <= first < size and 0 <= last < size):
-                raise IndexError(f"{window} reaches {first}..{last} of an axis of {size} elements")
-        view = array[(*key, ...)]
-        if axes != list(range(len(shape))):
-            view = _arrange(view, axes, len(shape))
-        return np.broadcast_to(view, shape) if full and view.shape != shape else view
+        if how is None:
+            index = [(self._dim(ix.offset), self._dim(ix.stride), ix.axis) for ix in window.index]
+            how = geometry(array.shape, self._dims(window.shape), index)
+            if keep and not self._prepared.region.symbols and _is_int(window):
+                self._prepared.geometries[id(window)] = how
+        made = view(array, how)
+        return np.broadcast_to(made, how.shape) if full and made.shape != how.shape else made
 
     # ---- statements ---------------------------------------------------------------------------------
     def _run(self, stmt: Stmt) -> None:
@@ -210,8 +213,12 @@ class Interpreter:
         target, body = stmt.target, stmt.body
         shape = self._dims(target.shape)
         name = target.array
-        if name not in self._env and name not in self._based and target == self._whole[name]:
-            array = self._arrays[name]
+        if (
+            name not in self._env
+            and name not in self._prepared.based
+            and target == self._prepared.whole[name]
+        ):
+            array = self._prepared.arrays[name]
             if array.base is None:
                 value, owned = self._value(body, shape)
                 if owned and value.shape == shape and (array.role == "temp" or value.flags.c_contiguous):
@@ -250,7 +257,8 @@ class Interpreter:
         one = tuple(1 if k in axes else n for k, n in enumerate(stmt.target.shape))
         onto = tuple(Index(0) if k in axes else Index(0, 1, k) for k in range(len(one)))
         start = remap(stmt.init, onto, one)
-        self._value(start, self._dims(one), self._view(compose(stmt.target, onto, one)))
+        out = self._view(compose(stmt.target, onto, one), keep=False)
+        self._value(start, self._dims(one), out)
 
     def _call(self, stmt: Call) -> None:
         into = tuple(self._view(w) for w in stmt.writes)
@@ -264,62 +272,51 @@ class Interpreter:
     def _value(self, root: Expr, shape: tuple[int, ...], out: NDArray | None = None) -> tuple[Any, bool]:
         """The value of ``root``, broadcastable to ``shape``, and whether it is fresh memory; it is
         stored in ``out`` if that is given, which may overlap with what is read."""
-        known = self._nodes.get(root)
-        if known is None:
-            nodes = walk(root)
-            uses = dict.fromkeys(nodes, 0)
-            for node in nodes:
-                for arg in node.args if isinstance(node, Apply) else ():
-                    uses[arg] += 1
-                for arg in node.index if isinstance(node, Gather) else ():
-                    uses[arg] += 1
-            uses[root] += 1
-            known = self._nodes[root] = (nodes, uses)
-        nodes, uses = known[0], dict(known[1])
-        values: dict[Expr, Any] = {}
-        fresh: set[Expr] = set()
-        for node in nodes:
-            last = node is root and out is not None
-            if isinstance(node, Apply):
-                args = [values[a] for a in node.args]
-                spare = out if last else None
-                for a in node.args:
-                    uses[a] -= 1
-                    if uses[a] == 0:
-                        value = values.pop(a)
-                        if (
-                            spare is None
-                            and a in fresh
-                            and value.dtype == node.dtype
-                            and value.shape == shape
-                        ):
-                            spare = value
-                values[node] = _apply(node, args, spare)
-                if node.op in ("real", "imag"):
-                    fresh.difference_update(node.args)  # this one is a view of them
-                else:
-                    fresh.add(node)
-                if last and values[node] is out:
-                    return out, False
-            elif isinstance(node, Load):
-                values[node] = self._view(node.window)
-            elif isinstance(node, Gather):
-                array = self._array(node.window.array)
-                values[node] = array[tuple(values[a] for a in node.index)]
-                fresh.add(node)
+        steps = self._prepared.programs.get(root)
+        if steps is None:
+            steps = self._prepared.programs[root] = program(root)
+        values: list[Any] = []
+        fresh: list[bool] = []
+        end = len(steps) - 1
+        for k, (kind, data, args, last, dtype) in enumerate(steps):
+            made: Any
+            new = False
+            if kind is Kind.LOAD:
+                made = self._view(data)
+            elif kind is Kind.VALUE:
+                made = data
+            elif kind is Kind.LEAF:
+                made = self._leaf_value(data, shape)
             else:
-                values[node] = self._leaf_value(node, shape)
-            if type(values[node]) is not np.ndarray:
-                fresh.discard(node)
-        value = values[root]
+                given = [values[a] for a in args]
+                new = True
+                if kind is Kind.UFUNC:
+                    spare = out if k == end else None
+                    if spare is None:
+                        for a in last:
+                            if fresh[a] and values[a].dtype == dtype and values[a].shape == shape:
+                                spare = values[a]
+                    made = data(*given) if spare is None else data(*given, out=spare)
+                elif kind is Kind.CAST:
+                    made = _cast(given[0], dtype, out if k == end else None)
+                elif kind is Kind.GATHER:
+                    made = self._array(data)[tuple(given)]
+                else:
+                    made = data(*given)
+                    if kind is Kind.PART:
+                        new = fresh[args[0]] = False  # they share memory
+                for a in last:
+                    values[a] = None
+                if made is out:
+                    return out, False
+            values.append(made)
+            fresh.append(new and type(made) is np.ndarray)
         if out is not None:
-            out[...] = value
-        return value, root in fresh
+            out[...] = values[-1]
+        return values[-1], fresh[-1]
 
     def _leaf_value(self, node: Expr, shape: tuple[int, ...]) -> Any:
         match node:
-            case Const():
-                return const_value(node)
             case Size(dim, dtype):
                 return np.asarray(self._dim(dim)).astype(dtype)[()]
             case Iota(axis, dtype):
@@ -328,38 +325,19 @@ class Interpreter:
         raise TypeError(f"not an expression: {node!r}")
 
 
-def _apply(node: Apply, args: list[Any], spare: NDArray | None) -> Any:
-    """The result of an operation, stored in ``spare`` if it can be."""
-    op, dtype = node.op, node.dtype
-    if op == "cast":
-        (x,) = args
-        if x.dtype.kind == "c" and dtype.kind not in "cb":
-            x = x.real  # what the conversion means, without NumPy's warning
-        if spare is None or x is spare:
-            return x.astype(dtype)
-        np.copyto(spare, x, casting="unsafe")
-        return spare
-    if not has_loop(op, tuple([x.dtype for x in args]), dtype):
-        raise TypeError(f"{op} has no loop {', '.join(str(x.dtype) for x in args)} -> {dtype}")
-    reference = OPS[op].reference
-    if spare is None or not isinstance(reference, np.ufunc):
-        return reference(*args)
-    if op == "negative" and not spare.flags.c_contiguous:
-        # NumPy 2.4 with AVX-512 gives wrong values when both strides are large: negative(x[::8], out=y[::8])
-        return reference(*args)
-    return reference(*args, out=spare)
+def _cast(x: Any, dtype: np.dtype[Any], out: NDArray | None) -> Any:
+    if x.dtype.kind == "c" and dtype.kind not in "cb":
+        x = x.real  # what the conversion means, without NumPy's warning
+    if out is None:
+        return x.astype(dtype)
+    np.copyto(out, x, casting="unsafe")
+    return out
 
 
-def _arrange(view: NDArray, axes: list[int], rank: int) -> NDArray:
-    """A view whose axes are the given domain axes, with all ``rank`` domain axes in order."""
-    shape, strides = [1] * rank, [0] * rank
-    for axis, size, stride in zip(axes, view.shape, view.strides, strict=True):
-        shape[axis] = size
-        strides[axis] += stride  # an axis that moves along two array axes is a diagonal
-    if len(set(axes)) < len(axes):
-        return np.lib.stride_tricks.as_strided(view, shape, strides, writeable=view.flags.writeable)
-    ordered = view.transpose(sorted(range(len(axes)), key=axes.__getitem__))
-    return ordered[tuple(slice(None) if axis in axes else None for axis in range(rank))]
+def _is_int(window: Window) -> bool:
+    return all(type(n) is int for n in window.shape) and all(
+        type(ix.offset) is int and type(ix.stride) is int for ix in window.index
+    )
 
 
 def _last_uses(region: Region) -> list[list[str]]:
