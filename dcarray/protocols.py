@@ -9,6 +9,7 @@ import numpy as np
 
 from . import quick, trace
 from .handle import Handle
+from .indexing import plain_key
 from .loops import ALIASES, UFUNCS
 from .operands import missing, settled, wrap_result
 
@@ -26,8 +27,8 @@ def binary(name: str, op: Callable[[Any, Any], Any], x: Any, other: Any) -> Any:
         if result is not None:
             return result
     if not _known(other):
-        if getattr(type(other), "__array_ufunc__", np) is None:
-            return NotImplemented
+        if getattr(type(other), "__array_ufunc__", np) is None or isinstance(other, np.ndarray):
+            return NotImplemented  # a subclass of ndarray has its own ways
         if name in ("equal", "not_equal") or name not in UFUNCS:
             # NumPy answers comparisons with just anything
             return wrap_result(type(x), op(settled(x), other))
@@ -36,6 +37,9 @@ def binary(name: str, op: Callable[[Any, Any], Any], x: Any, other: Any) -> Any:
         fast = _fast_power(x, other)
         if fast is not None:
             return fast
+    if _opaque(x) or _opaque(other):  # NumPy's operators do more for such dtypes than its ufuncs
+        missing(name, (x, other))
+        return rewrap(type(x), op(settled(x), settled(other)))
     if name == "matmul":
         return np.matmul(x, other)
     if name not in UFUNCS:
@@ -111,7 +115,9 @@ def ufunc(
         if override is not None and not isinstance(x, (Handle, np.ndarray, np.generic)):
             return NotImplemented
     name = ALIASES.get(function.__name__, function.__name__)
-    known = UFUNCS.get(name) is function
+    known = UFUNCS.get(function.__name__) is function
+    if method == "at":
+        return _at_once(cls, function, method, inputs, kwargs)
     inputs = tuple(x if _known(x) or isinstance(x, np.ndarray) else _plain(x) for x in inputs)
     if method == "__call__":
         return _call(cls, name if known else "", function, inputs, kwargs)
@@ -122,6 +128,10 @@ def ufunc(
         wide = np.reshape(a, (*np.shape(a), *(1,) * np.ndim(b)))
         return function(wide, b)
     return _at_once(cls, function, method, inputs, kwargs)
+
+
+def _opaque(x: Any) -> bool:
+    return isinstance(x, Handle) and x._small is None and not x._store.char
 
 
 def _plain(x: Any) -> Any:
@@ -162,7 +172,7 @@ def _at_once(
         options["out"] = tuple(x._writable() if isinstance(x, Handle) else x for x in outs)
     if method == "at":
         plain = [inputs[0]._writable() if isinstance(inputs[0], Handle) else inputs[0]]
-        plain += [settled(x) for x in inputs[1:]]
+        plain += [plain_key(inputs[1]), *map(settled, inputs[2:])]
     else:
         plain = [settled(x) for x in inputs]
     result = getattr(function, method)(*plain, **options)
@@ -173,11 +183,19 @@ def _at_once(
     return final if isinstance(result, tuple) else final[0]
 
 
+_table: dict[Any, Callable[..., Any]] = {}
+
+
 def function(func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """``__array_function__``."""
-    from .functions import IMPLEMENTATIONS, fallback
+    global _table
+    if not _table:  # the functions need the array, so they come later
+        from .functions import IMPLEMENTATIONS
 
-    ours = IMPLEMENTATIONS.get(func)
+        _table = IMPLEMENTATIONS
+    ours = _table.get(func)
     if ours is not None:
         return ours(*args, **kwargs)
+    from .functions import fallback
+
     return fallback.call(func, args, kwargs)

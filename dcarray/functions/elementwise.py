@@ -16,7 +16,7 @@ _PYTHON = (bool, int, float, complex)
 _CASTINGS = ("no", "equiv", "safe", "same_kind", "unsafe")
 
 
-@implements(np.where, composite=False)
+@implements(np.where)
 def where(condition: Any, x: Any = NOTHING, y: Any = NOTHING, /) -> Any:
     """Choose between ``x`` and ``y``; with the condition alone, its non-zero positions."""
     if x is NOTHING or y is NOTHING:
@@ -91,13 +91,13 @@ def clip(a: Any, a_min: Any = NOTHING, a_max: Any = NOTHING, out: Any = None, **
     return out
 
 
-@implements(np.real, composite=False)
+@implements(np.real, views=True)
 def real(val: Any) -> Any:
     """The real part, a view of a complex array."""
     return val.real
 
 
-@implements(np.imag, composite=False)
+@implements(np.imag, views=True)
 def imag(val: Any) -> Any:
     """The imaginary part, a view of a complex array."""
     return val.imag
@@ -125,7 +125,7 @@ def sinc(x: Any) -> Any:
     return np.sin(y) / y
 
 
-@implements(np.fix, composite=False)
+@implements(np.fix)
 def fix(x: Any, out: Any = None) -> Any:
     """Round towards zero."""
     if operand(x).dtype.kind != "f":
@@ -149,13 +149,13 @@ def isneginf(x: Any, out: Any = None) -> Any:
     return np.logical_and(np.isinf(x), np.signbit(x), out)
 
 
-@implements(np.iscomplexobj, composite=False)
+@implements(np.iscomplexobj, views=True)
 def iscomplexobj(x: Any) -> bool:
     """Has the array a complex dtype?"""
     return bool(x.dtype.kind == "c")
 
 
-@implements(np.isrealobj, composite=False)
+@implements(np.isrealobj, views=True)
 def isrealobj(x: Any) -> bool:
     """Has the array a dtype that is not complex?"""
     return bool(x.dtype.kind != "c")
@@ -278,7 +278,7 @@ def select(condlist: Any, choicelist: Any, default: Any = 0) -> Any:
     return result
 
 
-@implements(np.copyto, composite=False)
+@implements(np.copyto)
 def copyto(dst: Any, src: Any, casting: Any = "same_kind", where: Any = True) -> None:
     """Copy values into an array, where a mask allows."""
     if not is_wrapped(dst) or where is not True:
@@ -302,7 +302,7 @@ def astype(x: Any, dtype: Any, /, *, copy: bool = True, device: Any = None) -> A
     return x.astype(dtype, copy=copy)
 
 
-@implements(np.copy, composite=False)
+@implements(np.copy)
 def copy(a: Any, order: Any = "K", subok: bool = False) -> Any:
     """A copy in fresh memory."""
     if not is_wrapped(a) or a.ndim == 0 or order not in ("C", "F", "A", "K"):

@@ -15,7 +15,7 @@ from dcarray.store import COMPILED
 
 from .served import served_by_numpy
 
-__all__ = ["call", "direct", "name_of", "wrapped"]
+__all__ = ["NOT_SMALL", "call", "direct", "name_of", "quick", "wrapped"]
 
 Function = Callable[..., Any]
 
@@ -72,6 +72,80 @@ class _Boundary:
         return value
 
 
+_new = object.__new__
+_array = np.ndarray
+_SMALL = 1 << 14  # elements; larger results are looked at before they count as small
+NOT_SMALL: Any = object()
+
+
+def _small_arguments(values: Any) -> list[Any] | None:
+    """The arguments for NumPy if every wrapped array among them is small, else None."""
+    plain: list[Any] = []
+    for value in values:
+        kind = type(value)
+        if kind is ndarray:
+            value = value._small
+            if value is None:
+                return None
+        elif kind is list or kind is tuple:
+            value = _small_arguments(value)
+            if value is None:
+                return None
+            if kind is tuple:
+                value = tuple(value)
+        plain.append(value)
+    return plain
+
+
+def quick(function: Function, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """The call in NumPy if all wrapped arrays are small, else `NOT_SMALL`."""
+    plain: list[Any] = []
+    for value in args:
+        kind = type(value)
+        if kind is ndarray:
+            value = value._small
+            if value is None:
+                return NOT_SMALL
+        elif kind is list or kind is tuple:
+            inner = _small_arguments(value)
+            if inner is None:
+                return NOT_SMALL
+            value = inner if kind is list else tuple(inner)
+        plain.append(value)
+    if kwargs:
+        named = _small_arguments(kwargs.values())
+        if named is None:
+            return NOT_SMALL
+        result = function(*plain, **dict(zip(kwargs, named, strict=True)))
+        args, plain = (*args, *kwargs.values()), plain + named
+    else:
+        result = function(*plain)
+    if type(result) is not _array:
+        if isinstance(result, (tuple, list)):
+            way = _Boundary()
+            way.given = {id(p): (p, v) for p, v in zip(plain, args, strict=True) if type(v) is ndarray}
+            return way.back(result)
+        return result
+    base = result.base
+    if base is None and result.size < _SMALL and result.dtype.char in COMPILED:
+        for p, value in zip(plain, args, strict=True):
+            if p is result:
+                return value
+    else:
+        for p, value in zip(plain, args, strict=True):
+            if p is result:
+                return value
+            if type(p) is _array and (p is base or (base is not None and p.base is base)):
+                break  # a view of small memory
+        else:
+            return wrap(result)
+        if result.dtype.char not in COMPILED:
+            return wrap(result)
+    x = _new(ndarray)
+    x._small = result
+    return x
+
+
 def _run(function: Function, args: tuple[Any, ...], kwargs: dict[str, Any], quiet: bool, tried: bool) -> Any:
     way = _Boundary()
     plain = [way.into(a) for a in args]
@@ -86,7 +160,7 @@ def _run(function: Function, args: tuple[Any, ...], kwargs: dict[str, Any], quie
     if current().strict and not served:
         if tried:
             function(*plain, **named)  # a bad call is answered by NumPy's own error
-        raise StrictError(f"{name} has no lowering and strict is on ({where[0]}:{where[1]})")
+        raise StrictError(name, where)
     result = way.back(function(*plain, **named))
     note(name, way.bytes, "numpy" if served else "fallback", where)
     return result
@@ -134,6 +208,10 @@ def call(function: Function, args: tuple[Any, ...], kwargs: dict[str, Any], trie
     StrictError
         If ``strict`` is on and a lowering is missing.
     """
+    if served_by_numpy(function):
+        result = quick(function, args, kwargs)
+        if result is not NOT_SMALL:
+            return result
     return _run(function, args, kwargs, False, tried)
 
 

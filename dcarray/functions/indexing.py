@@ -13,7 +13,7 @@ from .common import axis_of, broadcast, diagonal_view, fresh, operand
 from .registry import Unserved, implements
 
 
-@implements(np.diagonal, composite=False)
+@implements(np.diagonal, views=True)
 def diagonal(a: Any, offset: Any = 0, axis1: Any = 0, axis2: Any = 1) -> Any:
     """A read-only view of a diagonal."""
     if type(a) is not ndarray or a.ndim < 2 or type(offset) is not int:

@@ -203,7 +203,7 @@ if hasattr(np.linalg, "matrix_transpose"):  # the array API's names
         """The matrix product."""
         return matmul(x1, x2)
 
-    @implements(np.linalg.matrix_transpose, composite=False)
+    @implements(np.linalg.matrix_transpose, views=True)
     def linalg_matrix_transpose(x: Any, /) -> Any:
         """Exchange the last two axes."""
         if not is_array(x) or x.ndim < 2:

@@ -17,19 +17,19 @@ _COMPUTED = "biufc"
 
 
 # ---- views ------------------------------------------------------------------------------------------
-@implements(np.shape, composite=False)
+@implements(np.shape, views=True)
 def shape(a: Any) -> tuple[int, ...]:
     """The lengths of the axes."""
     return a.shape  # type: ignore[no-any-return]
 
 
-@implements(np.ndim, composite=False)
+@implements(np.ndim, views=True)
 def ndim(a: Any) -> int:
     """The number of axes."""
     return len(a.shape)
 
 
-@implements(np.size, composite=False)
+@implements(np.size, views=True)
 def size(a: Any, axis: Any = None) -> int:
     """The number of elements, or the length of an axis."""
     if axis is None:
@@ -39,7 +39,7 @@ def size(a: Any, axis: Any = None) -> int:
     return a.shape[axis]  # type: ignore[no-any-return]
 
 
-@implements(np.transpose, composite=False)
+@implements(np.transpose, views=True)
 def transpose(a: Any, axes: Any = None) -> Any:
     """Permute the axes."""
     if axes is None:
@@ -50,7 +50,7 @@ def transpose(a: Any, axes: Any = None) -> Any:
     return a.transpose(order)
 
 
-@implements("matrix_transpose", composite=False)
+@implements("matrix_transpose", views=True)
 def matrix_transpose(x: Any, /) -> Any:
     """Exchange the last two axes."""
     if x.ndim < 2:
@@ -58,7 +58,7 @@ def matrix_transpose(x: Any, /) -> Any:
     return x.swapaxes(-1, -2)
 
 
-@implements(np.swapaxes, composite=False)
+@implements(np.swapaxes, views=True)
 def swapaxes(a: Any, axis1: Any, axis2: Any) -> Any:
     """Exchange two axes."""
     return a.swapaxes(axis1, axis2)
@@ -96,7 +96,7 @@ def rollaxis(a: Any, axis: Any, start: Any = 0) -> Any:
     return a.transpose(order)
 
 
-@implements(np.expand_dims, composite=False)
+@implements(np.expand_dims, views=True)
 def expand_dims(a: Any, axis: Any) -> Any:
     """Insert axes of length 1."""
     axes = axis if isinstance(axis, (tuple, list)) else (axis,)
@@ -107,19 +107,19 @@ def expand_dims(a: Any, axis: Any) -> Any:
     return expand(a, *sorted(places))
 
 
-@implements(np.squeeze, composite=False)
+@implements(np.squeeze, views=True)
 def squeeze(a: Any, axis: Any = None) -> Any:
     """Drop axes of length 1."""
     return a.squeeze(axis)
 
 
-@implements(np.ravel, composite=False)
+@implements(np.ravel, views=True)
 def ravel(a: Any, order: Any = "C") -> Any:
     """The elements along one axis."""
     return a.ravel(order)
 
 
-@implements(np.reshape, composite=False)
+@implements(np.reshape, views=True)
 def reshape(a: Any, /, shape: Any, order: Any = "C", *, copy: Any = None) -> Any:
     """The elements in another shape."""
     if copy is not None or type(a) is not ndarray:
@@ -175,7 +175,7 @@ def flip(m: Any, axis: Any = None) -> Any:
     return m[tuple(slice(None, None, -1 if k in axes else None) for k in range(m.ndim))]
 
 
-@implements(np.flipud, composite=False)
+@implements(np.flipud, views=True)
 def flipud(m: Any) -> Any:
     """Reverse the order along the first axis."""
     if m.ndim < 1:
@@ -183,7 +183,7 @@ def flipud(m: Any) -> Any:
     return m[::-1]
 
 
-@implements(np.fliplr, composite=False)
+@implements(np.fliplr, views=True)
 def fliplr(m: Any) -> Any:
     """Reverse the order along the second axis."""
     if m.ndim < 2:

@@ -54,14 +54,14 @@ def _logical(ufunc: np.ufunc, doc: str) -> Callable[..., Any]:
     return body
 
 
-sum = implements(np.sum, composite=False)(_plain_reduction(np.add, "Sum of elements."))
-prod = implements(np.prod, composite=False)(_plain_reduction(np.multiply, "Product of elements."))
-max = implements(np.max, composite=False)(_extremum(np.maximum, "The largest element; NaN if there is one."))
-min = implements(np.min, composite=False)(_extremum(np.minimum, "The smallest element; NaN if there is one."))
-amax = implements(np.amax, composite=False)(_extremum(np.maximum, "As `max`."))
-amin = implements(np.amin, composite=False)(_extremum(np.minimum, "As `min`."))
-any = implements(np.any, composite=False)(_logical(np.logical_or, "Is some element true?"))
-all = implements(np.all, composite=False)(_logical(np.logical_and, "Is every element true?"))
+sum = implements(np.sum)(_plain_reduction(np.add, "Sum of elements."))
+prod = implements(np.prod)(_plain_reduction(np.multiply, "Product of elements."))
+max = implements(np.max)(_extremum(np.maximum, "The largest element; NaN if there is one."))
+min = implements(np.min)(_extremum(np.minimum, "The smallest element; NaN if there is one."))
+amax = implements(np.amax)(_extremum(np.maximum, "As `max`."))
+amin = implements(np.amin)(_extremum(np.minimum, "As `min`."))
+any = implements(np.any)(_logical(np.logical_or, "Is some element true?"))
+all = implements(np.all)(_logical(np.logical_and, "Is every element true?"))
 
 
 @implements(np.count_nonzero)

@@ -10,22 +10,23 @@ import numpy as np
 from dcarray.array import ndarray
 
 from . import fallback
+from .fallback import NOT_SMALL, quick
 
-__all__ = ["IMPLEMENTATIONS", "Unserved", "implements", "small"]
+__all__ = ["IMPLEMENTATIONS", "Unserved", "implements"]
 
 Function = Callable[..., Any]
 
 IMPLEMENTATIONS: dict[Function, Function] = {}
 
 
-def small(values: Any) -> bool:
-    """Are all wrapped arrays among ``values`` (sequences looked into) for NumPy: small, or one element?"""
+def _single(values: Any) -> bool:
+    """Has every wrapped array among ``values`` (sequences looked into) one element, or is it small?"""
     for value in values:
         kind = type(value)
         if kind is ndarray:
             if value._small is None and value._shape:
                 return False
-        elif (kind is tuple or kind is list) and not small(value):
+        elif (kind is tuple or kind is list) and not _single(value):
             return False
     return True
 
@@ -34,19 +35,19 @@ class Unserved(Exception):
     """An implementation does not serve this call; NumPy computes the result or raises its own error."""
 
 
-def implements(function: Function | str, *, composite: bool = True) -> Callable[[Function], Function]:
+def implements(function: Function | str, *, views: bool = False) -> Callable[[Function], Function]:
     """Enter an implementation of a NumPy function into the table.
 
     An implementation takes the function's arguments, whose signature NumPy's dispatcher has already
     checked, and raises `Unserved`, before it changes anything, for any call that it does not serve,
-    bad ones included.
+    bad ones included.  Calls on small arrays alone do not get to it.
 
     Parameters
     ----------
     function : callable or str
         The NumPy function; a name that this version of NumPy lacks is passed over.
-    composite : bool
-        It makes several calls of its own, so that on small arrays NumPy's own code is faster.
+    views : bool
+        It asks about arrays or makes one view, which is quick and right for any array of ours.
 
     Returns
     -------
@@ -56,22 +57,17 @@ def implements(function: Function | str, *, composite: bool = True) -> Callable[
     known: Any = getattr(np, function, None) if isinstance(function, str) else function
 
     def register(body: Function) -> Function:
-        if composite:
-
-            def entry(*args: Any, **kwargs: Any) -> Any:
-                if small(args) and (not kwargs or small(kwargs.values())):
+        def entry(*args: Any, **kwargs: Any) -> Any:
+            if not views:
+                result = quick(known, args, kwargs)
+                if result is not NOT_SMALL:
+                    return result
+                if _single(args) and _single(kwargs.values()):
                     return fallback.direct(known, args, kwargs)
-                try:
-                    return body(*args, **kwargs)
-                except Unserved:
-                    return fallback.call(known, args, kwargs, True)
-        else:
-
-            def entry(*args: Any, **kwargs: Any) -> Any:
-                try:
-                    return body(*args, **kwargs)
-                except Unserved:
-                    return fallback.call(known, args, kwargs, True)
+            try:
+                return body(*args, **kwargs)
+            except Unserved:
+                return fallback.call(known, args, kwargs, True)
 
         entry.__name__ = entry.__qualname__ = body.__name__
         entry.__doc__ = body.__doc__

@@ -6,6 +6,7 @@ Nothing is missing there, so the report lists such calls apart and ``strict`` le
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import lru_cache
 from typing import Any
 
 __all__ = ["served_by_numpy"]
@@ -45,9 +46,13 @@ _NAMES = frozenset(
         _SORTING + _SETS + _SCANS + _INDEXING + _PRODUCTS + _POLYNOMIALS + _QUESTIONS + _TEXT + _CREATION
     ).split()
 )
-_MODULES = frozenset(("numpy.linalg", "numpy.fft", "numpy.lib.recfunctions", "numpy.random"))
+_ELSEWHERE = """
+numpy.linalg numpy.fft numpy.random numpy.lib.recfunctions numpy.lib.scimath numpy.lib.stride_tricks
+"""
+_MODULES = frozenset(_ELSEWHERE.split())
 
 
+@lru_cache(maxsize=1024)
 def served_by_numpy(function: Callable[..., Any]) -> bool:
     """Is NumPy's routine the intended implementation, rather than a stopgap?"""
     module = getattr(function, "__module__", None)
