@@ -6,4 +6,15 @@ __all__ = ["StrictError"]
 
 
 class StrictError(RuntimeError):
-    """A call has no lowering of its own and ``strict`` forbids to run it through NumPy."""
+    """A call has no lowering of its own and ``strict`` forbids to run it through NumPy.
+
+    Parameters
+    ----------
+    function : str
+        The function that was called.
+    where : tuple of str and int
+        The user's file and line.
+    """
+
+    def __init__(self, function: str, where: tuple[str, int]) -> None:
+        super().__init__(f"{function} has no lowering and strict is on ({where[0]}:{where[1]})")

@@ -30,7 +30,7 @@ def plain_key(key: Any) -> Any:
 
 def get(x: Handle, key: Any) -> Any:
     """``x[key]`` of a large handle."""
-    if type(key) is tuple and len(key) == len(x._shape):
+    if type(key) is tuple and len(key) == len(x._shape) != 0:
         found = window.sliced(x._shape, x._index, key)
         if found is not None:
             y = large(type(x), x._store, *found)

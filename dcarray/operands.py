@@ -31,8 +31,8 @@ class Missing(Eager):
 
 # ---- results -----------------------------------------------------------------------------------------
 def wrap_result(cls: type[Handle], value: Any) -> Any:
-    """What NumPy gave back, as ours: arrays become handles, scalars stay."""
-    return adopt(cls, value, config.current().eager_below) if isinstance(value, np.ndarray) else value
+    """What NumPy gave back, as ours: arrays become handles; scalars and subclasses stay."""
+    return adopt(cls, value, config.current().eager_below) if type(value) is np.ndarray else value
 
 
 def settled(x: Any) -> Any:
@@ -63,8 +63,7 @@ def missing(function: str, inputs: tuple[Any, ...]) -> None:
     arrays = [x for x in inputs if isinstance(x, Handle) and x._small is None]
     if arrays:
         if config.current().strict:
-            file, line = report.user_line()
-            raise StrictError(function, file, line)
+            raise StrictError(function, report.user_line())
         report.note(function, sum(math.prod(x._shape) * x._store.dtype.itemsize for x in arrays))
 
 

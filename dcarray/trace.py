@@ -268,6 +268,8 @@ def _assignment(target: Handle, value: Any, shape: tuple[int, ...]) -> tuple[str
         raise Eager
     if not isinstance(value, (Handle, np.ndarray, np.generic, *SCALARS)):
         raise Eager
+    if isinstance(value, np.generic) and value.dtype != target.dtype:
+        raise Eager  # NumPy converts scalars by their value
     _leave_small(shape, (value, target), None)
     char = target._store.char
     if not char:
