@@ -35,8 +35,8 @@ class Machine:
     vector_bits
         The preferred width of vector registers.
     vector_math
-        ABI letters and register bits of the vector math library's variants that exist here and that
-        the processor can run, widest first: ``(("e", 512), ("d", 256))``.
+        ABI letter and register bits of the vector math library's widest variants that the processor
+        can run, such as ``("e", 512)``; None without the library.
     half
         Whether the processor converts float16 itself.
     fused_complex
@@ -44,7 +44,7 @@ class Machine:
     """
 
     vector_bits: int = 128
-    vector_math: tuple[tuple[str, int], ...] = ()
+    vector_math: tuple[str, int] | None = None
     half: bool = False
     fused_complex: bool = False
 
@@ -109,11 +109,10 @@ def machine() -> Machine:
             if "avx" in features
             else 128
         )
-        letters: list[tuple[str, int]] = []
-        if x86 and "libmvec.so.1" in _load_libraries():
-            letters += [("e", 512)] if bits == 512 else []
-            letters += [("d", 256)] if {"avx2", "fma"} <= features else []
-        return Machine(bits, tuple(letters), "f16c" in features or not x86, _fused_complex())
+        math = ("e", 512) if bits == 512 else ("d", 256) if {"avx2", "fma"} <= features else None
+        if not x86 or "libmvec.so.1" not in _load_libraries():
+            math = None
+        return Machine(bits, math, "f16c" in features or not x86, _fused_complex())
 
 
 @cache

@@ -8,6 +8,7 @@ are within 4 ulp.  What it lacks and is worth it, we write as vector functions o
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from string import Template
 
 from .builder import BITS, Builder, real
@@ -99,38 +100,60 @@ def call(b: Builder, function: str, t: str, *args: str) -> str:
     """A function of NumPy's name on float or double values."""
     symbol = _C_NAMES.get(function, function) + ("f" if t == "float" else "")
     typed = tuple((t, a) for a in args)
-    variants = []
-    for letter, width in b.machine.vector_math:
-        lanes = width // BITS[t]
-        if function == "fmod":
-            name = f"dc_{symbol}_{lanes}"
-            _fmod(b, name, t, lanes)
-        else:
-            name, vector = f"_ZGV{letter}N{lanes}{'v' * len(args)}_{symbol}", f"<{lanes} x {t}>"
-            b.declare(name, f"declare {vector} @{name}({', '.join([vector] * len(args))}) #pure")
-        b.declare(f"used:{name}", "")
-        variants.append((lanes, name))
-    if not variants:
+    if not b.machine.vector_math:
         return b.call(t, symbol, *typed)
+    # One variant does all: others of the library round differently, and which of them serves an element
+    # depends on its place.  Half and twice its lanes are for loops that also have other types.
+    letter, width = b.machine.vector_math
+    lanes, count = width // BITS[t], len(args)
+    native = f"_ZGV{letter}N{lanes}{'v' * count}_{symbol}"
+    if function == "fmod":
+        native = f"dc_{symbol}_native"
+        _fmod(b, native, t, lanes)
+    else:
+        vector = f"<{lanes} x {t}>"
+        b.declare(native, f"declare {vector} @{native}({', '.join([vector] * count)}) #pure")
     lane = f"dc_{symbol}"
-    mapped = (f"_ZGV_LLVM_N{lanes}{'v' * len(args)}_{lane}({name})" for lanes, name in variants)
-    b.declare(lane, _one_lane(lane, variants[0][1], variants[0][0], t, len(args)))
+    b.declare(lane, _resized(lane, native, t, lanes, count, 1))
+    names = {lanes: native}
+    for size in (lanes // 2, 2 * lanes):
+        names[size] = f"{lane}_{size}"
+        b.declare(names[size], _resized(names[size], native, t, lanes, count, size))
+    mapped = []
+    for size, name in names.items():
+        b.declare(f"used:{name}", "")
+        mapped.append(f"_ZGV_LLVM_N{size}{'v' * count}_{lane}({name})")
     return b.call(t, lane, *typed, attributes=f' #pure "vector-function-abi-variant"="{",".join(mapped)}"')
 
 
-def _one_lane(name: str, variant: str, lanes: int, t: str, count: int) -> str:
-    """The scalar function that is one lane of the vector function."""
-    vector = f"<{lanes} x {t}>"
-    # Not internal: its parameters have to stay, also when every call passes the same constant.
-    lines = [f"define linkonce_odr {t} @{name}({', '.join(f'{t} %x{i}' for i in range(count))}) #lane {{"]
-    for i in range(count):
-        lines.append(f"  %i{i} = insertelement {vector} poison, {t} %x{i}, i32 0")
-        splat = f"<{lanes} x i32> zeroinitializer"
-        lines.append(f"  %v{i} = shufflevector {vector} %i{i}, {vector} poison, {splat}")
-    arguments = ", ".join(f"{vector} %v{i}" for i in range(count))
-    lines.append(f"  %r = call {vector} @{variant}({arguments})")
-    lines.append(f"  %y = extractelement {vector} %r, i32 0")
-    return "\n".join([*lines, f"  ret {t} %y", "}"])
+def _resized(name: str, native: str, t: str, lanes: int, count: int, size: int) -> str:
+    """A function on ``size`` lanes (1: a scalar) made of the one on ``lanes`` lanes."""
+    outer, inner = (f"<{size} x {t}>" if size > 1 else t), f"<{lanes} x {t}>"
+    lines = [f"define internal {outer} @{name}({', '.join(f'{outer} %x{k}' for k in range(count))}) #lane {{"]
+
+    def shuffle(result: str, kind: str, x: str, y: str, order: Iterable[int]) -> None:
+        mask = ", ".join(f"i32 {k}" for k in order)
+        lines.append(
+            f"  {result} = shufflevector {kind} {x}, {kind} {y}, <{mask.count('i32')} x i32> <{mask}>"
+        )
+
+    halves = range(0, size, lanes)
+    for half in halves:
+        for k in range(count):
+            if size == 1:
+                lines.append(f"  %i{k} = insertelement {inner} poison, {t} %x{k}, i32 0")
+                shuffle(f"%v0_{k}", inner, f"%i{k}", "poison", [0] * lanes)
+            else:
+                # The first lane fills up what is left over: it raises no flag that it does not raise anyway.
+                order = [half + m if half + m < size else 0 for m in range(lanes)]
+                shuffle(f"%v{half}_{k}", outer, f"%x{k}", "poison", order)
+        arguments = ", ".join(f"{inner} %v{half}_{k}" for k in range(count))
+        lines.append(f"  %r{half} = call {inner} @{native}({arguments})")
+    if size == 1:
+        lines.append(f"  %y = extractelement {inner} %r0, i32 0")
+    else:
+        shuffle("%y", inner, "%r0", f"%r{halves[-1]}" if len(halves) > 1 else "poison", range(size))
+    return "\n".join([*lines, f"  ret {outer} %y", "}"])
 
 
 def power(b: Builder, t: str, x: str, y: str) -> str:

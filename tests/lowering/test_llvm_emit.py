@@ -278,16 +278,34 @@ def test_both_arms_of_where_are_computed() -> None:
         assert out[-1] == 5
 
 
-def test_results_do_not_depend_on_position() -> None:
-    x = np.random.default_rng(3).standard_normal(4096)
-    body = (k.Store("p1", at(var("i")), op("sin", op("exp", elem("p0", var("i"))))),)
-    kernel = flat(body, (F8, "r"), (F8, "w"))
-    whole, piece = np.empty(4096), np.empty(4096)
-    run(kernel, [4096], [x, whole], [4096])
-    for start, stop in ((0, 1), (1, 8), (5, 77), (4000, 4095)):
+@pytest.mark.parametrize("char", ["f", "d"])
+def test_results_do_not_depend_on_position(char: str) -> None:
+    x = np.abs(np.random.default_rng(3).standard_normal(4096)).astype(char)
+    value = elem("p0", var("i"), dtype=char)
+    stores = []
+    for number, name in enumerate(["exp", "tanh", "cbrt", "log", "arctan", "fmod"]):
+        args = (value, lit(0.3, char)) if name == "fmod" else (value,)
+        stores.append(k.Store(f"p{number + 1}", at(var("i")), op(name, *args)))
+    kernel = flat(tuple(stores), (char, "r"), *[(char, "w")] * len(stores))
+    whole, piece = (np.empty((len(stores), 4096), char) for _ in range(2))
+    run(kernel, [4096], [x, *whole], [4096])
+    for start, stop in ((0, 1), (1, 8), (5, 21), (5, 77), (4000, 4095)):
         part = x[start:stop].copy()
-        run(kernel, [stop - start], [part, piece], [stop - start])
-        np.testing.assert_array_equal(piece[: stop - start], whole[start:stop])
+        run(kernel, [stop - start], [part, *piece], [stop - start])
+        np.testing.assert_array_equal(piece[:, : stop - start], whole[:, start:stop])
+
+
+def test_vector_functions_in_loops_of_mixed_types() -> None:
+    rng = np.random.default_rng(4)
+    x, y = rng.standard_normal(333).astype("f"), rng.standard_normal(333)
+    single = op("exp", elem("p0", var("i"), dtype="f"))
+    value = op("add", op("cast", single, dtype="d"), op("exp", elem("p1", var("i"))))
+    kernel = flat((k.Store("p2", at(var("i")), value),), ("f", "r"), (F8, "r"), (F8, "w"))
+    out = np.empty(333)
+    run(kernel, [333], [x, y, out], [333])
+    np.testing.assert_allclose(out, np.exp(x).astype("d") + np.exp(y), 1e-6)
+    text = engine.optimised(CPU.emit(kernel))
+    assert "call <" in text or not engine.machine().vector_math
 
 
 def test_other_machines() -> None:
