@@ -11,10 +11,11 @@ from . import (
     linalg,
     manipulation,
     reductions,
+    types,
 )
 from .registry import IMPLEMENTATIONS, implements
 
 __all__ = [
     "IMPLEMENTATIONS", "creation", "differences", "elementwise", "fallback", "implements", "indexing",
-    "linalg", "manipulation", "reductions",
+    "linalg", "manipulation", "reductions", "types",
 ]  # fmt: skip

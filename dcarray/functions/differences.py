@@ -38,6 +38,17 @@ def diff(a: Any, n: Any = 1, axis: Any = -1, prepend: Any = NOTHING, append: Any
     return a
 
 
+@implements(np.ediff1d)
+def ediff1d(ary: Any, to_end: Any = None, to_begin: Any = None) -> Any:
+    """The differences of the elements in C order."""
+    if to_end is not None or to_begin is not None:
+        raise Unserved
+    flat = operand(ary).reshape(-1)
+    if flat.dtype.kind not in "iufc":
+        raise Unserved
+    return np.subtract(flat[1:], flat[:-1])
+
+
 def _central(f: Any, out: Any, axis: int, step: Any) -> None:
     def at(key: Any) -> tuple[Any, ...]:
         return plain_key(f.ndim, axis, key)

@@ -169,7 +169,12 @@ def _round(a: Any, decimals: Any, out: Any) -> Any:
         return rint(a, out=out)
     if kind in "iu" and decimals >= 0 and out is None:
         return a.copy()
-    raise Unserved
+    if kind != "f" or out is not None or not -300 < decimals < 300:
+        raise Unserved
+    scale = 10.0 ** builtins.abs(decimals)
+    if decimals > 0:
+        return np.divide(rint(np.multiply(a, scale)), scale)
+    return np.multiply(rint(np.divide(a, scale)), scale)
 
 
 @implements(np.round)
@@ -224,6 +229,47 @@ def array_equal(a1: Any, a2: Any, equal_nan: bool = False) -> bool:
     if equal_nan and (a1.dtype.kind not in "biufc" or a2.dtype.kind not in "biufc"):
         raise Unserved
     return builtins.bool(np.all(np.equal(a1, a2)))
+
+
+@implements(np.array_equiv)
+def array_equiv(a1: Any, a2: Any) -> bool:
+    """Are two arrays equal once they are broadcast against each other?"""
+    a1, a2 = operand(a1), operand(a2)
+    try:
+        np.broadcast_shapes(a1.shape, a2.shape)
+    except ValueError:
+        return False
+    return builtins.bool(np.all(np.equal(a1, a2)))
+
+
+@implements(np.iscomplex)
+def iscomplex(x: Any) -> Any:
+    """Where an element has an imaginary part."""
+    if x.dtype.kind != "c":
+        raise Unserved
+    return np.not_equal(x.imag, 0)
+
+
+@implements(np.isreal)
+def isreal(x: Any) -> Any:
+    """Where an element has no imaginary part."""
+    if x.dtype.kind != "c":
+        raise Unserved
+    return np.equal(x.imag, 0)
+
+
+@implements(np.polyval)
+def polyval(p: Any, x: Any) -> Any:
+    """A polynomial's values, by Horner's rule."""
+    if isinstance(x, np.poly1d) or isinstance(p, np.poly1d):
+        raise Unserved
+    x, coefficients = operand(x), np.asarray(p)
+    if coefficients.ndim != 1 or coefficients.size > 64 or coefficients.dtype.kind not in "biufc":
+        raise Unserved
+    y = np.zeros_like(x)
+    for c in coefficients:
+        y = y * x + c
+    return y
 
 
 @implements(np.nan_to_num)

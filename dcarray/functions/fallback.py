@@ -127,20 +127,15 @@ def quick(function: Function, args: tuple[Any, ...], kwargs: dict[str, Any]) -> 
             return way.back(result)
         return result
     base = result.base
-    if base is None and result.size < _SMALL and result.dtype.char in COMPILED:
-        for p, value in zip(plain, args, strict=True):
-            if p is result:
-                return value
-    else:
-        for p, value in zip(plain, args, strict=True):
-            if p is result:
-                return value
-            if type(p) is _array and (p is base or (base is not None and p.base is base)):
-                break  # a view of small memory
-        else:
-            return wrap(result)
-        if result.dtype.char not in COMPILED:
-            return wrap(result)
+    fresh: Any = result if base is None else base
+    for p, value in zip(plain, args, strict=True):
+        if p is result:
+            return value
+        if base is not None and type(p) is _array and (p is base or p.base is base):
+            fresh = p if type(value) is ndarray else None
+            break
+    if type(fresh) is not _array or fresh.size >= _SMALL or result.dtype.char not in COMPILED:
+        return wrap(result)
     x = _new(ndarray)
     x._small = result
     return x

@@ -316,6 +316,12 @@ def concatenate(
     return _join(parts, axis_of(axis, parts[0].ndim), dtype, casting)
 
 
+@implements(np.append)
+def append(arr: Any, values: Any, axis: Any = None) -> Any:
+    """Join values to the end of an array."""
+    return concatenate([arr, values], axis)
+
+
 @implements(np.stack)
 def stack(
     arrays: Any, axis: Any = 0, out: Any = None, *, dtype: Any = None, casting: Any = "same_kind"

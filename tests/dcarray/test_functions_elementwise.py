@@ -22,7 +22,14 @@ ARRAYS = [
 def test_of_one_array(same, a):
     for f in (np.angle, np.sinc, np.fix, np.isposinf, np.isneginf, np.real, np.imag, np.nan_to_num, np.copy):
         same(f, a, views=f is not np.real)
-    for decimals in (0, 1, -1):
+    for f in (np.iscomplex, np.isreal):
+        same(f, a)
+    for p in ([1, 2.5, 3], [], [1, -1], [[1, 2]]):
+        same(np.polyval, p, a)
+    same(np.result_type, a, np.float32, 1)
+    same(np.can_cast, a, np.float32)
+    same(np.common_type, a, a)
+    for decimals in (0, 1, -1, 3):
         same(np.round, a, decimals)
         same(np.around, a, decimals)
     same(np.angle, a, deg=True)

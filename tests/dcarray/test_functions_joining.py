@@ -33,6 +33,9 @@ def test_joining(same, parts):
     same(np.concatenate, parts, dtype=np.int8, casting="unsafe")
     same(np.vstack, parts, dtype=float)
     same(np.append, A, A)
+    same(np.append, A, 1.5)
+    same(np.append, A, V, 0)
+    same(np.append, A, [V], 0)
 
 
 def test_concatenate_out(same):
