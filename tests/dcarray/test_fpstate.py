@@ -1,0 +1,115 @@
+"""``np.errstate`` is captured when a call is recorded and honoured when it runs."""
+
+from __future__ import annotations
+
+import warnings
+
+import numpy as np
+import pytest
+
+import dcarray as dc
+
+MODES = [
+    pytest.param({"eager_below": 0, "jit": "off"}, id="interpreted"),
+    pytest.param({"eager_below": 0, "jit": "eager"}, id="compiled"),
+]
+
+
+@pytest.fixture(params=MODES, autouse=True)
+def mode(request):
+    with dc.options(**request.param):
+        yield
+
+
+def said(f):
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        f()
+    return sorted((w.category, str(w.message)) for w in caught)
+
+
+CASES = [
+    lambda x: 1 / x,
+    lambda x: x / x,
+    lambda x: np.log(x - 1),
+    lambda x: np.sqrt(x - 1) + 1,
+    lambda x: np.exp(x * 1000),
+    lambda x: (x * 1e308) * 1e10,
+    lambda x: np.power(x, -1.0),
+    lambda x: (x * 1e300).astype(np.int32),
+    lambda x: x.astype(int) // (x.astype(int) - 1),
+    lambda x: np.where(x > 0, 1 / x, 0),
+    lambda x: np.sum(x / 0),
+    lambda x: x.__itruediv__(x - 1),
+    lambda x: (x / (x + 1)).sum(axis=0),
+]
+
+
+@pytest.mark.parametrize("k", range(len(CASES)))
+def test_warnings_are_numpys(k):
+    a = np.arange(4.0)
+    want = said(lambda: CASES[k](a.copy()))
+    got = said(lambda: dc.evaluate(CASES[k](dc.asarray(a.copy()))))
+    assert got == want
+    assert said(lambda: dc.evaluate(CASES[k](dc.asarray(a.copy())))) == want  # with the plan known
+
+
+def test_warning_names_the_users_line():
+    x = dc.asarray(np.zeros(3))
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        y = 1 / x  # this line
+        dc.evaluate(y)
+    assert caught[0].filename == __file__
+    with open(__file__) as lines:
+        assert "# this line" in lines.readlines()[caught[0].lineno - 1]
+
+
+def test_state_is_that_of_the_call():
+    x = dc.asarray(np.zeros(3))
+    with np.errstate(divide="ignore"):
+        y = 1 / x
+    assert said(lambda: dc.evaluate(y)) == []
+    with np.errstate(divide="raise"):
+        z = 1 / x
+    w = x + 5
+    with pytest.raises(FloatingPointError, match="divide by zero encountered in divide"):
+        dc.evaluate(z)
+    assert np.all(np.asarray(w) == 5) and np.all(np.isinf(np.asarray(z)))  # nothing is lost
+
+
+def test_mixed_states_in_one_region():
+    x = dc.asarray(np.zeros(3))
+    with np.errstate(divide="ignore"):
+        y = 1 / x
+    z = x / x + y
+    assert said(lambda: dc.evaluate(z)) == [(RuntimeWarning, "invalid value encountered in divide")]
+
+
+def test_call_and_print(capfd):
+    heard = []
+    x = dc.asarray(np.zeros(3))
+    with np.errstate(divide="call", call=lambda text, flag: heard.append((text, flag))):
+        dc.evaluate(1 / x)
+    assert heard == [("divide by zero", 1)]
+    with np.errstate(divide="print"):
+        dc.evaluate(1 / x)
+    assert "divide by zero" in capfd.readouterr().err
+
+
+def test_in_place_updates_are_judged_by_their_old_values():
+    a = np.array([1.0, 0.0, 2.0])
+    x = dc.asarray(a.copy())
+    x *= 2
+    np.divide(1, x, out=x)
+    x += 1
+    assert said(lambda: dc.evaluate(x)) == [(RuntimeWarning, "divide by zero encountered in divide")]
+    with np.errstate(divide="ignore"):
+        np.testing.assert_array_equal(np.asarray(x), 1 / (a * 2) + 1)
+
+
+def test_nan_alone_is_no_error():
+    x = dc.asarray(np.array([np.nan, 1.0, np.inf]))
+    f = [lambda: x > 1, lambda: np.maximum(x, 0), lambda: x + 1, lambda: x == x, lambda: np.sign(x)]
+    for g in f:
+        assert said(lambda g=g: dc.evaluate(g())) == []
