@@ -244,10 +244,15 @@ class _Checker:
             name = node.window.array
             if self.root[name] != self.root[stmt.target.array]:
                 continue
-            alike = isinstance(node, Load) and name == stmt.target.array
-            if alike and same(node.window, stmt.target) and injective(stmt.target) is True:
+            fixed = isinstance(node, Load) or not node.index  # not at a place that depends on data
+            if (
+                fixed
+                and name == stmt.target.array
+                and same(node.window, stmt.target)
+                and injective(stmt.target) is True
+            ):
                 continue
-            apart = isinstance(node, Load) and clash(node.window, stmt.target, self.source) is False
+            apart = fixed and clash(node.window, stmt.target, self.source) is False
             self.need(apart, f"the body reads {name}, which it writes, at other points")
 
     def call(self, stmt: Call) -> None:
