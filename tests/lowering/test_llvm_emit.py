@@ -358,3 +358,10 @@ else:
 """
     made = subprocess.run([sys.executable, "-c", program, "make"], capture_output=True, check=True)
     subprocess.run([sys.executable, "-c", program, "use"], input=made.stdout, check=True)
+
+
+def test_an_unknown_function_is_unsupported() -> None:
+    with pytest.raises(target.Unsupported, match="no_such_function"):
+        CPU.compile(
+            "declare void @no_such_function()\ndefine void @phase0() { call void @no_such_function() ret void }"
+        )
