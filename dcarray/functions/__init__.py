@@ -8,6 +8,7 @@ from . import (
     elementwise,
     fallback,
     indexing,
+    joining,
     linalg,
     manipulation,
     reductions,
@@ -17,5 +18,5 @@ from .registry import IMPLEMENTATIONS, implements
 
 __all__ = [
     "IMPLEMENTATIONS", "creation", "differences", "elementwise", "fallback", "implements", "indexing",
-    "linalg", "manipulation", "reductions", "types",
+    "joining", "linalg", "manipulation", "reductions", "types",
 ]  # fmt: skip

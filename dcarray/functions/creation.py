@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import wraps
 from typing import Any
 
 import numpy as np
@@ -53,6 +55,22 @@ def _filled(shape: Any, dtype: Any, order: Any, value: Any) -> Any:
     return result
 
 
+def _creates(body: Callable[..., Any]) -> Callable[..., Any]:
+    """Let ``like=`` an array of another library reach that library, and enter the function for ours."""
+    original = getattr(np, body.__name__)
+
+    @wraps(body)
+    def create(*args: Any, **kwargs: Any) -> Any:
+        like = kwargs.pop("like", None)
+        if like is not None and type(like) is not ndarray and type(like) is not np.ndarray:
+            return original(*args, like=like, **kwargs)
+        return body(*args, **kwargs)
+
+    IMPLEMENTATIONS[original] = create
+    return create
+
+
+@_creates
 def empty(shape: Any, dtype: Any = float, order: Any = "C", *, device: Any = None, like: Any = None) -> Any:
     """An array of uninitialised memory; see `numpy.empty`."""
     check_device(device)
@@ -62,6 +80,7 @@ def empty(shape: Any, dtype: Any = float, order: Any = "C", *, device: Any = Non
         return _numpy(np.empty, shape, dtype, order)
 
 
+@_creates
 def zeros(shape: Any, dtype: Any = float, order: Any = "C", *, device: Any = None, like: Any = None) -> Any:
     """An array of zeros; see `numpy.zeros`."""
     check_device(device)
@@ -71,6 +90,7 @@ def zeros(shape: Any, dtype: Any = float, order: Any = "C", *, device: Any = Non
         return _numpy(np.zeros, shape, dtype, order)
 
 
+@_creates
 def ones(shape: Any, dtype: Any = None, order: Any = "C", *, device: Any = None, like: Any = None) -> Any:
     """An array of ones; see `numpy.ones`."""
     check_device(device)
@@ -80,6 +100,7 @@ def ones(shape: Any, dtype: Any = None, order: Any = "C", *, device: Any = None,
         return _numpy(np.ones, shape, dtype, order)
 
 
+@_creates
 def full(
     shape: Any, fill_value: Any, dtype: Any = None, order: Any = "C", *, device: Any = None, like: Any = None
 ) -> Any:
@@ -155,6 +176,7 @@ def _same(a: Any, dtype: Any) -> bool:
     return type(a) is ndarray and (dtype is None or a.dtype == dtype)
 
 
+@_creates
 def asarray(
     a: Any, dtype: Any = None, order: Any = None, *, device: Any = None, copy: Any = None, like: Any = None
 ) -> Any:
@@ -170,6 +192,7 @@ def asarray(
     return _converted(np.asarray, a, dtype=dtype, order=order, copy=copy)
 
 
+@_creates
 def asanyarray(
     a: Any, dtype: Any = None, order: Any = None, *, device: Any = None, copy: Any = None, like: Any = None
 ) -> Any:
@@ -180,6 +203,7 @@ def asanyarray(
     return asarray(a, dtype, order, device=device, copy=copy)
 
 
+@_creates
 def array(
     object: Any, dtype: Any = None, *, copy: Any = True, order: Any = "K", subok: bool = False,
     ndmin: int = 0, like: Any = None, **more: Any,
@@ -190,6 +214,7 @@ def array(
     return _converted(np.array, object, dtype=dtype, copy=copy, order=order, subok=subok, ndmin=ndmin, **more)
 
 
+@_creates
 def ascontiguousarray(a: Any, dtype: Any = None, *, like: Any = None) -> Any:
     """``a`` in C order, with one axis at least."""
     if _same(a, dtype) and a.ndim and a.flags.c_contiguous:
@@ -197,13 +222,9 @@ def ascontiguousarray(a: Any, dtype: Any = None, *, like: Any = None) -> Any:
     return _converted(np.ascontiguousarray, a, dtype=dtype)
 
 
+@_creates
 def asfortranarray(a: Any, dtype: Any = None, *, like: Any = None) -> Any:
     """``a`` in Fortran order."""
     if _same(a, dtype) and a.flags.f_contiguous:
         return a
     return _converted(np.asfortranarray, a, dtype=dtype)
-
-
-# NumPy calls these for `like=` one of our arrays, without the argument.
-for _function in (empty, zeros, ones, full, asarray, asanyarray, array, ascontiguousarray, asfortranarray):
-    IMPLEMENTATIONS[getattr(np, _function.__name__)] = _function

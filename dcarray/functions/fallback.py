@@ -11,7 +11,7 @@ from dcarray.array import ndarray, unwrap, wrap
 from dcarray.config import current
 from dcarray.errors import StrictError
 from dcarray.report import note, user_line
-from dcarray.store import COMPILED
+from dcarray.store import COMPILED, owner
 
 from .served import served_by_numpy
 
@@ -29,12 +29,13 @@ def name_of(function: Function) -> str:
 class _Boundary:
     """The way of arguments into NumPy and of results back, for one call."""
 
-    __slots__ = ("bytes", "foreign", "given")
+    __slots__ = ("bytes", "foreign", "given", "plain")
 
     def __init__(self) -> None:
         self.bytes = 0
         self.foreign: np.dtype[Any] | None = None  # a dtype met that does not compile
         self.given: dict[int, tuple[Any, ndarray]] = {}
+        self.plain: list[Any] = []  # who owns the memory of the plain arrays among the arguments
 
     def into(self, value: Any) -> Any:
         """``value`` with every wrapped array replaced by its memory."""
@@ -46,6 +47,9 @@ class _Boundary:
             if plain.dtype.char not in COMPILED:
                 self.foreign = plain.dtype
             return plain
+        if kind is np.ndarray:
+            self.plain.append(owner(value))
+            return value
         if kind is tuple or kind is list:
             return kind([self.into(v) for v in value])
         if kind is dict:
@@ -55,12 +59,19 @@ class _Boundary:
         return value
 
     def back(self, value: Any) -> Any:
-        """``value`` with every plain array wrapped; an array that was passed in comes back as itself."""
+        """``value`` with every plain array wrapped; an array that was passed in comes back as itself.
+
+        A view of a plain argument stays plain: who owns its memory may write at any time.
+        """
         kind = type(value)
         if kind is np.ndarray:
             known = self.given.get(id(value))
             if known is not None:
                 return known[1]
+            if self.plain:
+                own = owner(value)
+                if any(own is p for p in self.plain):
+                    return value
             self.bytes += value.nbytes
             return wrap(value)
         if kind is tuple or kind is list:
@@ -124,6 +135,7 @@ def quick(function: Function, args: tuple[Any, ...], kwargs: dict[str, Any]) -> 
         if isinstance(result, (tuple, list)):
             way = _Boundary()
             way.given = {id(p): (p, v) for p, v in zip(plain, args, strict=True) if type(v) is ndarray}
+            way.plain = [owner(v) for v in args if type(v) is _array]
             return way.back(result)
         return result
     base = result.base
@@ -132,7 +144,9 @@ def quick(function: Function, args: tuple[Any, ...], kwargs: dict[str, Any]) -> 
         if p is result:
             return value
         if base is not None and type(p) is _array and (p is base or p.base is base):
-            fresh = p if type(value) is ndarray else None
+            if type(value) is not ndarray:
+                return result  # of memory that its owner may write at any time
+            fresh = p
             break
     if type(fresh) is not _array or fresh.size >= _SMALL or result.dtype.char not in COMPILED:
         return wrap(result)

@@ -12,6 +12,8 @@ from dcarray.trace import elementwise
 from .common import axis_of, broadcast, diagonal_view, fresh, operand
 from .registry import Unserved, implements
 
+_SCALARS = (bool, int, float, complex, np.generic)
+
 
 @implements(np.diagonal, views=True)
 def diagonal(a: Any, offset: Any = 0, axis1: Any = 0, axis2: Any = 1) -> Any:
@@ -94,7 +96,9 @@ def broadcast_to(array: Any, shape: Any, subok: bool = False) -> Any:
 @implements(np.broadcast_arrays)
 def broadcast_arrays(*args: Any, subok: bool = False) -> tuple[Any, ...]:
     """Views of arrays in their common shape."""
-    arrays = [wrap(operand(a)) for a in args]
+    arrays = [wrap(np.asarray(a)) if isinstance(a, _SCALARS) else operand(a) for a in args]
+    if any(type(a) is not ndarray for a in arrays):
+        raise Unserved
     try:
         shape = np.broadcast_shapes(*(a.shape for a in arrays))
     except ValueError:

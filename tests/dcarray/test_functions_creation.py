@@ -74,6 +74,16 @@ def test_conversion():
     assert dc.ascontiguousarray(f).flags.c_contiguous and dc.asfortranarray(f) is f
 
 
+def test_like_another_library():
+    class Other:
+        def __array_function__(self, func, types, args, kwargs):
+            return func.__name__
+
+    assert dc.zeros(3, like=Other()) == "zeros" and dc.asarray([1], like=Other()) == "asarray"
+    with pytest.raises(TypeError):
+        dc.zeros(3, like=3)
+
+
 def test_like_argument():
     x = dc.asarray([1.0])
     for made in (

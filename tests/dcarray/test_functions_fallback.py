@@ -80,3 +80,14 @@ def test_strict():
         np.sort(x)
         with pytest.raises(ValueError):
             np.broadcast_to(x, (7, 7))  # a bad call is NumPy's error, strict or not
+
+
+@pytest.mark.parametrize("mode", [{}, {"eager_below": 0, "jit": "off"}])
+def test_views_of_a_plain_argument_are_never_read_late(mode):
+    with dc.options(**mode):
+        x, plain = dc.asarray(A.copy()), A.copy()
+        for view in (np.atleast_2d(x, plain)[1], np.broadcast_arrays(x, plain)[1]):
+            late = view + x
+            plain[...] = 0
+            assert np.array_equal(np.asarray(late), 2 * A)
+            plain[...] = A

@@ -1,0 +1,266 @@
+"""Joining, repeating, rolling and padding: functions that write their elements into fresh memory."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from dcarray.array import ndarray
+
+from .common import axis_of, columns_first, expand, fresh, fresh_like, operand, plain_key
+from .manipulation import at_least, flip
+from .registry import Unserved, implements
+
+_COMPUTED = "biufc"
+
+
+# ---- joining ----------------------------------------------------------------------------------------
+def _parts(arrays: Any) -> list[Any]:
+    if not isinstance(arrays, (list, tuple)) or not arrays or len(arrays) > 256:
+        raise Unserved
+    return [operand(a) for a in arrays]
+
+
+def _join(parts: list[Any], axis: int, dtype: Any, casting: Any) -> Any:
+    first = parts[0]
+    if any(p.ndim != first.ndim or p.dtype.kind not in _COMPUTED for p in parts) or not first.ndim:
+        raise Unserved
+    for k in range(first.ndim):
+        if k != axis and any(p.shape[k] != first.shape[k] for p in parts):
+            raise Unserved
+    kind = np.result_type(*(p.dtype for p in parts)) if dtype is None else np.dtype(dtype)
+    if kind.kind not in _COMPUTED or any(not np.can_cast(p.dtype, kind, casting) for p in parts):
+        raise Unserved
+    total = sum(p.shape[axis] for p in parts)
+    shape = first.shape[:axis] + (total,) + first.shape[axis + 1 :]
+    columns = all(columns_first(p) for p in parts)
+    result = fresh(shape, kind, "F" if columns else "C")
+    start = 0
+    for p in parts:
+        stop = start + p.shape[axis]
+        if stop > start:
+            result[plain_key(len(shape), axis, slice(start, stop))] = p
+        start = stop
+    return result
+
+
+@implements(np.concatenate)
+def concatenate(
+    arrays: Any, /, axis: Any = 0, out: Any = None, *, dtype: Any = None, casting: Any = "same_kind"
+) -> Any:
+    """Join arrays along an axis."""
+    if out is not None:
+        raise Unserved
+    parts = _parts(arrays)
+    if axis is None:
+        parts, axis = [p.reshape(-1) for p in parts], 0
+    return _join(parts, axis_of(axis, parts[0].ndim), dtype, casting)
+
+
+@implements(np.append)
+def append(arr: Any, values: Any, axis: Any = None) -> Any:
+    """Join values to the end of an array."""
+    return concatenate([arr, values], axis)
+
+
+@implements(np.stack)
+def stack(
+    arrays: Any, axis: Any = 0, out: Any = None, *, dtype: Any = None, casting: Any = "same_kind"
+) -> Any:
+    """Join arrays along a new axis."""
+    if out is not None:
+        raise Unserved
+    parts = _parts(arrays)
+    axis = axis_of(axis, parts[0].ndim + 1)
+    if any(p.shape != parts[0].shape for p in parts):
+        raise Unserved
+    return _join([expand(p, axis) for p in parts], axis, dtype, casting)
+
+
+@implements(np.vstack)
+def vstack(tup: Any, *, dtype: Any = None, casting: Any = "same_kind") -> Any:
+    """Join arrays along the first axis, vectors as rows."""
+    return _join([at_least(2, (p,)) for p in _parts(tup)], 0, dtype, casting)
+
+
+@implements(np.hstack)
+def hstack(tup: Any, *, dtype: Any = None, casting: Any = "same_kind") -> Any:
+    """Join arrays along the second axis, vectors along their only one."""
+    parts = [at_least(1, (p,)) for p in _parts(tup)]
+    return _join(parts, 0 if parts[0].ndim == 1 else 1, dtype, casting)
+
+
+@implements(np.dstack)
+def dstack(tup: Any) -> Any:
+    """Join arrays along the third axis."""
+    return _join([at_least(3, (p,)) for p in _parts(tup)], 2, None, "same_kind")
+
+
+@implements(np.column_stack)
+def column_stack(tup: Any) -> Any:
+    """Join arrays along the second axis, vectors as columns."""
+    parts = [p if p.ndim > 1 else p.reshape(-1, 1) for p in _parts(tup)]
+    return _join(parts, 1, None, "same_kind")
+
+
+def _depth(arrays: Any) -> int:
+    """How deep the lists are nested, the same everywhere."""
+    if type(arrays) is not list:
+        return 0
+    depths = {_depth(a) for a in arrays}
+    if len(depths) != 1:
+        raise Unserved
+    return 1 + depths.pop()
+
+
+def _leaves(arrays: Any) -> list[Any]:
+    return [x for a in arrays for x in _leaves(a)] if type(arrays) is list else [operand(arrays)]
+
+
+@implements(np.block)
+def block(arrays: Any) -> Any:
+    """Join nested lists of blocks."""
+    depth = _depth(arrays)
+    if depth == 0:
+        raise Unserved
+    ndim = max(depth, *(x.ndim for x in _leaves(arrays)))
+
+    def build(part: Any, level: int) -> Any:
+        if level == depth:
+            x = operand(part)
+            return x[(None,) * (ndim - x.ndim) + (Ellipsis,)]
+        return np.concatenate([build(p, level + 1) for p in part], axis=level - depth)
+
+    return build(arrays, 0)
+
+
+# ---- repeating, rolling, padding --------------------------------------------------------------------
+@implements(np.tile)
+def tile(A: Any, reps: Any) -> Any:
+    """Repeat an array as a whole."""
+    if type(reps) is int:
+        reps = (reps,)
+    if type(A) is not ndarray or type(reps) not in (tuple, list) or any(type(r) is not int for r in reps):
+        raise Unserved
+    if any(r < 0 for r in reps) or A.dtype.kind not in _COMPUTED or A.size == 0:
+        raise Unserved
+    d = max(len(reps), A.ndim)
+    counts = (1,) * (d - len(reps)) + tuple(reps)
+    lengths = (1,) * (d - A.ndim) + A.shape
+    result = fresh(tuple(r * n for r, n in zip(counts, lengths, strict=True)), A.dtype)
+    if result.size:
+        apart = result.reshape([x for pair in zip(counts, lengths, strict=True) for x in pair])
+        apart[...] = A.reshape([x for n in lengths for x in (1, n)])
+    return result
+
+
+@implements(np.repeat)
+def repeat(a: Any, repeats: Any, axis: Any = None) -> Any:
+    """Repeat each element the same number of times."""
+    if type(a) is not ndarray or type(repeats) is not int or repeats < 0 or a.dtype.kind not in _COMPUTED:
+        raise Unserved
+    if axis is None:
+        a, axis = a.reshape(-1), 0
+    axis = axis_of(axis, a.ndim)
+    shape = a.shape
+    result = fresh(shape[:axis] + (shape[axis] * repeats,) + shape[axis + 1 :], a.dtype)
+    if result.size:
+        apart = result.reshape(shape[: axis + 1] + (repeats,) + shape[axis + 1 :])
+        apart[...] = expand(a, axis + 1)
+    return result
+
+
+@implements(np.roll)
+def roll(a: Any, shift: Any, axis: Any = None) -> Any:
+    """Shift elements along axes, from the end back to the start."""
+    if type(a) is not ndarray or a.dtype.kind not in _COMPUTED:
+        raise Unserved
+    if axis is None:
+        if type(shift) is not int:
+            raise Unserved
+        return roll(a.reshape(-1), shift, 0).reshape(a.shape)
+    axes = axis if isinstance(axis, tuple) else (axis,)
+    shifts = shift if isinstance(shift, tuple) else (shift,) * len(axes)
+    if len(axes) != len(shifts) or any(type(s) is not int for s in shifts):
+        raise Unserved
+    moves: dict[int, int] = {}
+    for k, s in zip((axis_of(k, a.ndim) for k in axes), shifts, strict=True):
+        moves[k] = moves.get(k, 0) + s
+    # every axis that moves is cut in two; each pair is (where from, where to)
+    pieces: list[tuple[tuple[Any, ...], tuple[Any, ...]]] = [((), ())]
+    for k, n in enumerate(a.shape):
+        s = moves.get(k, 0) % n if n else 0
+        if s:
+            cuts = [(slice(None, n - s), slice(s, None)), (slice(n - s, None), slice(None, s))]
+        else:
+            cuts = [(slice(None), slice(None))]
+        pieces = [(src + (p,), dst + (q,)) for src, dst in pieces for p, q in cuts]
+    result = fresh_like(a)
+    for src, dst in pieces:
+        result[dst] = a[src]
+    return result
+
+
+def _pairs(value: Any, ndim: int) -> list[tuple[Any, Any]]:
+    try:
+        array = np.broadcast_to(np.asarray(value), (ndim, 2))
+    except ValueError:
+        raise Unserved from None
+    return [(array[k, 0], array[k, 1]) for k in range(ndim)]
+
+
+@implements(np.pad)
+def pad(array: Any, pad_width: Any, mode: Any = "constant", **kwargs: Any) -> Any:
+    """Add a border."""
+    if type(array) is not ndarray or mode not in ("constant", "edge", "wrap", "reflect", "symmetric"):
+        raise Unserved
+    if set(kwargs) - ({"constant_values"} if mode == "constant" else set()):
+        raise Unserved
+    given = pad_width if isinstance(pad_width, dict) else np.asarray(pad_width)
+    if isinstance(given, dict) or given.dtype.kind != "i" or array.dtype.kind not in _COMPUTED:
+        raise Unserved
+    widths = [(int(lo), int(hi)) for lo, hi in _pairs(given, array.ndim)]
+    values = np.asarray(kwargs.get("constant_values", 0))
+    if values.dtype == object or not array.ndim:
+        raise Unserved
+    short = 1 if mode == "reflect" else 0
+    for (lo, hi), n in zip(widths, array.shape, strict=True):
+        if min(lo, hi) < 0 or (mode != "constant" and n == 0):
+            raise Unserved
+        if mode in ("wrap", "reflect", "symmetric") and max(lo, hi) > n - short:
+            raise Unserved
+    shape = tuple(n + lo + hi for n, (lo, hi) in zip(array.shape, widths, strict=True))
+    result = fresh(shape, array.dtype, "F" if columns_first(array) else "C")
+    inside = tuple(slice(lo, lo + n) for n, (lo, _) in zip(array.shape, widths, strict=True))
+    result[inside] = array
+    for k, value in enumerate(_pairs(values, array.ndim)):
+        # the axes up to k in full, the later ones still without their border
+        part = result[(slice(None),) * (k + 1) + inside[k + 1 :]]
+        _border(part, k, array.shape[k], *widths[k], mode, value)
+    return result
+
+
+def _border(x: Any, axis: int, n: int, lo: int, hi: int, mode: str, values: tuple[Any, Any]) -> None:
+    """Fill ``lo`` and ``hi`` elements around the ``n`` that are there along ``axis``."""
+
+    def at(start: int, stop: int, step: int = 1) -> Any:
+        return x[plain_key(x.ndim, axis, slice(start, stop))][
+            plain_key(x.ndim, axis, slice(None, None, step))
+        ]
+
+    end = lo + n
+    if mode == "constant":
+        before, after = values
+    elif mode == "edge":
+        before, after = at(lo, lo + 1), at(end - 1, end)
+    elif mode == "wrap":
+        before, after = at(n, end), at(lo, lo + hi)
+    else:
+        skip = 1 if mode == "reflect" else 0
+        before = flip(at(lo + skip, 2 * lo + skip), axis)
+        after = flip(at(end - skip - hi, end - skip), axis)
+    if lo:
+        x[plain_key(x.ndim, axis, slice(0, lo))] = before
+    if hi:
+        x[plain_key(x.ndim, axis, slice(end, None))] = after
