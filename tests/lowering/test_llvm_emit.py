@@ -361,7 +361,6 @@ else:
 
 
 def test_an_unknown_function_is_unsupported() -> None:
+    body = "define void @phase0() { call void @no_such_function() ret void }"
     with pytest.raises(target.Unsupported, match="no_such_function"):
-        CPU.compile(
-            "declare void @no_such_function()\ndefine void @phase0() { call void @no_such_function() ret void }"
-        )
+        CPU.compile("declare void @no_such_function()\n" + body)
