@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from . import config, indexing, protocols, trace
+from . import config, indexing, protocols, quick, trace
 from .handle import NDArray, adopt, export, register
 from .methods import Methods
 from .session import session
@@ -21,6 +21,8 @@ _LIMIT = 1 << 14  # what is larger may not count as small
 
 
 def _binary(name: str, op: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
+    short = name != "power"  # whose operator looks at scalar exponents first
+
     def method(self: ndarray, other: Any) -> Any:
         a = self._small
         if a is not None:
@@ -35,6 +37,10 @@ def _binary(name: str, op: Callable[[Any, Any], Any]) -> Callable[[Any, Any], An
                         return x
                     return wrap(r)
                 return r
+        elif short:
+            result = quick.binary(name, self, other)
+            if result is not None:
+                return result
         return protocols.binary(name, op, self, other)
 
     return method
@@ -85,6 +91,12 @@ class ndarray(Methods):
     # ---- protocols ---------------------------------------------------------------------------------
     def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **kwargs: Any) -> Any:
         if method == "__call__" and not kwargs:
+            if len(inputs) == 2:
+                a, b = inputs
+                if (type(a) is ndarray and a._small is None) or (type(b) is ndarray and b._small is None):
+                    result = quick.binary(ufunc.__name__, a, b)
+                    if result is not None:
+                        return result
             plain = []
             for x in inputs:
                 t = type(x)

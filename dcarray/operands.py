@@ -67,9 +67,9 @@ def missing(function: str, inputs: tuple[Any, ...]) -> None:
         report.note(function, sum(math.prod(x._shape) * x._store.dtype.itemsize for x in arrays))
 
 
-def user_frame() -> FrameType:
-    """The innermost frame that is neither ours nor NumPy's."""
-    frame: FrameType | None = sys._getframe(2)
+def user_frame(depth: int = 2) -> FrameType:
+    """The innermost frame that is neither ours nor NumPy's, from ``depth`` calls up."""
+    frame: FrameType | None = sys._getframe(depth)
     while frame is not None:
         code = frame.f_code
         ours = _OURS.get(id(code))
@@ -80,7 +80,7 @@ def user_frame() -> FrameType:
         if not ours:
             return frame
         frame = frame.f_back
-    return sys._getframe(2)
+    return sys._getframe(depth)
 
 
 _OURS: dict[int, bool] = {}  # by the identity of the code object, since hashing one is slow

@@ -22,10 +22,6 @@ def _known(x: Any) -> bool:
 
 def binary(name: str, op: Callable[[Any, Any], Any], x: Any, other: Any) -> Any:
     """``x op other`` where ``x`` is ours."""
-    if x._small is None and name != "power":
-        result = quick.binary(name, x, other)
-        if result is not None:
-            return result
     if not _known(other):
         if getattr(type(other), "__array_ufunc__", np) is None or isinstance(other, np.ndarray):
             return NotImplemented  # a subclass of ndarray has its own ways
@@ -101,12 +97,6 @@ def ufunc(
     cls: type[Handle], function: np.ufunc, method: str, inputs: tuple[Any, ...], kwargs: dict[str, Any]
 ) -> Any:
     """``__array_ufunc__``."""
-    if method == "__call__" and not kwargs and len(inputs) == 2:
-        a, b = inputs
-        if (type(a) is cls and a._small is None) or (type(b) is cls and b._small is None):
-            result = quick.binary(function.__name__, a, b)
-            if result is not None:
-                return result
     outs = kwargs.get("out", ())
     for x in (*inputs, *outs):
         override = getattr(type(x), "__array_ufunc__", None)

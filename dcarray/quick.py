@@ -53,9 +53,9 @@ def binary(name: str, a: Any, b: Any) -> Any:
                 slot = enter(rec, store)
             head.used = rec
             args.append((slot, x._index, None))
-        store = Store(shape, DTYPES[loop[-1]])
+        store = Store(shape, DTYPES[loop[-1]], None, size)
         slot = rec.fresh(store)
-        rec.add(("map", name, loop, shape, slot, None, *args), user_frame())
+        rec.add(("map", name, loop, shape, slot, None, *args), user_frame(2))
         if rec.urgent or len(rec.log) > MAX_PENDING or rec.held > HELD_BYTES or len(rec.kinds) > MAX_PENDING:
             bound(rec)
     return large(cls, store, shape, None)

@@ -7,6 +7,7 @@ that concerns aliasing (is it written by something recorded?  has it been handed
 
 from __future__ import annotations
 
+import math
 import weakref
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
@@ -56,16 +57,15 @@ class Store:
     dirty: Recording | None
     exports: list[Callable[[], Any]] | None
 
-    def __init__(self, shape: tuple[int, ...], dtype: np.dtype[Any], family: Store | None = None) -> None:
+    def __init__(
+        self, shape: tuple[int, ...], dtype: np.dtype[Any], family: Store | None = None, size: int = -1
+    ) -> None:
         self.shape = shape
         self.dtype = dtype
         self.address = 0
         self.char: str = dtype.char
         self.slot = -1
-        size = 1
-        for n in shape:
-            size *= n
-        self.size = size
+        self.size = math.prod(shape) if size < 0 else size
         self.strides: tuple[int, ...] | None = None
         self.mem = None
         self.rec = self.used = self.dirty = self.exports = None
