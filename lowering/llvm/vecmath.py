@@ -33,7 +33,7 @@ _BITS_OF_22_POINT_5 = 0x4036800000000000
 # C's fmod is exact.  So is x - trunc(x/y)*y with one fused rounding while the quotient is small; where the
 # division was rounded up, the remainder has the wrong sign and one divisor is added.  The lanes with a
 # large, infinite or unknown quotient, or a divisor of 0, go to the library one by one.
-_FMOD = Template("""define internal $v @$name($v %x, $v %y) #lane {
+_FMOD = Template("""define $v @$name($v %x, $v %y) #lane {
   %q = fdiv $v %x, %y
   %trunc = call $v @llvm.trunc.$s($v %q)
   %minus = fneg $v %trunc
@@ -130,11 +130,13 @@ def call(b: Builder, function: str, t: str, *args: str) -> str:
 
 
 def _call(b: Builder, t: str, names: dict[int, str], typed: tuple[tuple[str, str], ...]) -> str:
-    """Call a function that is defined for several numbers of lanes."""
+    """Call a function that is defined for several numbers of lanes.  They are not internal, or LLVM would
+    take constant arguments out of their signatures, which no longer fitted those of the variants."""
     mapped = []
     for size, name in names.items():
+        # Used, also the scalar one: calls that all pass the same constant must not lose the parameter.
+        b.declare(f"used:{name}", "")
         if size > 1:
-            b.declare(f"used:{name}", "")
             mapped.append(f"_ZGV_LLVM_N{size}{'v' * len(typed)}_{names[1]}({name})")
     variants = ",".join(mapped)
     return b.call(t, names[1], *typed, attributes=f' #pure "vector-function-abi-variant"="{variants}"')
@@ -151,7 +153,7 @@ def _loop(b: Builder, name: str, loop: str, t: str, count: int, size: int) -> st
     b.declare(f"dc_count_{size}", f"@dc_count_{size} = internal constant i64 {size}")
     strides = f"[3 x i64] [i64 {step}, i64 {step}, i64 {step}]"
     b.declare(f"dc_strides_{step}", f"@dc_strides_{step} = internal constant {strides}")
-    lines = [f"define internal {kind} @{name}({', '.join(f'{kind} %x{k}' for k in range(count))}) #lane {{"]
+    lines = [f"define {kind} @{name}({', '.join(f'{kind} %x{k}' for k in range(count))}) #lane {{"]
     lines.append("  %args = alloca [3 x ptr]")
     for k in range(count + 1):
         lines.append(f"  %m{k} = alloca {kind}, align 64")
@@ -166,7 +168,7 @@ def _loop(b: Builder, name: str, loop: str, t: str, count: int, size: int) -> st
 def _resized(name: str, native: str, t: str, lanes: int, count: int, size: int) -> str:
     """A function on ``size`` lanes (1: a scalar) made of the one on ``lanes`` lanes."""
     outer, inner = (f"<{size} x {t}>" if size > 1 else t), f"<{lanes} x {t}>"
-    lines = [f"define internal {outer} @{name}({', '.join(f'{outer} %x{k}' for k in range(count))}) #lane {{"]
+    lines = [f"define {outer} @{name}({', '.join(f'{outer} %x{k}' for k in range(count))}) #lane {{"]
 
     def shuffle(result: str, kind: str, x: str, y: str, order: Iterable[int]) -> None:
         mask = ", ".join(f"i32 {k}" for k in order)

@@ -295,6 +295,14 @@ def test_results_do_not_depend_on_position(char: str) -> None:
         np.testing.assert_array_equal(piece[:, : stop - start], whole[:, start:stop])
 
 
+def test_vector_functions_of_constants() -> None:
+    value = op("power", op("log1p", lit(0.5)), elem("p0", var("i")))
+    value = op("add", op("fmod", value, lit(0.25)), op("cast", op("exp", lit(0.5, "f")), dtype="d"))
+    x, out = np.linspace(0, 1, 100), np.empty(100)
+    run(flat((k.Store("p1", at(var("i")), value),), (F8, "r"), (F8, "w")), [100], [x, out], [100])
+    np.testing.assert_allclose(out, np.fmod(np.log1p(0.5) ** x, 0.25) + np.exp(np.float32(0.5)), 1e-14)
+
+
 def test_vector_functions_in_loops_of_mixed_types() -> None:
     rng = np.random.default_rng(4)
     x, y = rng.standard_normal(333).astype("f"), rng.standard_normal(333)
