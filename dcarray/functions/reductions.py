@@ -215,7 +215,7 @@ def average(
         scale = add.reduce(w, None, dtype)
     if np.any(scale == 0.0):
         raise ZeroDivisionError("Weights sum to zero, can't be normalized")
-    return add.reduce(np.multiply(a, w, dtype=dtype), axis, **given) / scale
+    return add.reduce(np.multiply(a.astype(dtype, copy=False), w), axis, **given) / scale
 
 
 def _without_nan(a: Any, value: float) -> tuple[Any, Any]:

@@ -62,7 +62,7 @@ class Builder:
 
     def name(self) -> str:
         self.count += 1
-        return f"%t{self.count}"
+        return f"%x.{self.count}"
 
     def label(self, hint: str) -> str:
         self.count += 1

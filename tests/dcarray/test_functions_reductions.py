@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import warnings
+
 import numpy as np
 import pytest
 
@@ -73,3 +75,12 @@ def test_large_arrays_fuse_without_a_fallback(f):
         np.testing.assert_allclose(np.asarray(f(x, axis=0)), f(a, axis=0), rtol=1e-12)
         np.testing.assert_allclose(f(x), f(a), rtol=1e-12)
         assert dc.report().fallbacks == ()
+
+
+def test_two_reductions_of_columns_compile_as_one():
+    a = R.normal(size=(40, 50))
+    with dc.options(eager_below=0, jit="eager", cache_dir=None), warnings.catch_warnings():
+        warnings.simplefilter("error")
+        x = dc.asarray(a.copy())
+        got = np.add.reduce(x * 2, 0) + np.add.reduce(x, 0)
+        np.testing.assert_allclose(np.asarray(got), 3 * a.sum(0), rtol=1e-12)
