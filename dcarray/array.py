@@ -239,17 +239,24 @@ def evaluate(*arrays: Any) -> Any:
     Parameters
     ----------
     *arrays
-        Arrays that are to be up to date; without any, all that this thread has recorded is run.
+        What is to be up to date: arrays, or tuples, lists and dicts of them.  Without any, all that this
+        thread has recorded is run.
 
     Returns
     -------
-    The array, or a tuple of them.
+    object
+        The argument, or a tuple of them.
     """
     if len(arrays) == 1:
         x = arrays[0]
-        if type(x) is ndarray and x._small is None:
-            x._settled()
+        if type(x) is ndarray:
+            if x._small is None:
+                x._settled()
+        elif isinstance(x, (tuple, list)):
+            evaluate(*x)
+        elif isinstance(x, dict):
+            evaluate(*x.values())
         return x
     if not arrays:
         session().flush()
-    return tuple(evaluate(x) for x in arrays)
+    return tuple([evaluate(x) for x in arrays])

@@ -6,6 +6,7 @@ import atexit
 import os
 import queue
 import threading
+import warnings
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
@@ -85,6 +86,13 @@ class Background:
         self._queue: queue.SimpleQueue[Any] = queue.SimpleQueue()
         self._thread: threading.Thread | None = None
         self._pid = 0
+        self._busy = threading.Lock()
+        if hasattr(os, "register_at_fork"):  # a child must not inherit a compiler in the middle of its work
+            lock = self._busy
+            os.register_at_fork(
+                before=lock.acquire, after_in_parent=lock.release, after_in_child=lock.release
+            )
+        atexit.register(self._stop)
 
     def submit(self, job: Callable[[], None]) -> None:
         if self._thread is None or self._pid != os.getpid():  # threads do not survive a fork
@@ -92,13 +100,12 @@ class Background:
             self._pid = os.getpid()
             self._thread = threading.Thread(target=self._work, args=(self._queue,), daemon=True)
             self._thread.start()
-            atexit.register(self._stop)
         self._queue.put(job)
 
-    @staticmethod
-    def _work(jobs: queue.SimpleQueue[Any]) -> None:
+    def _work(self, jobs: queue.SimpleQueue[Any]) -> None:
         while (job := jobs.get()) is not None:
-            job()
+            with self._busy:
+                job()
 
     def _stop(self) -> None:
         """Let a compilation that runs end before the interpreter goes down."""
@@ -204,9 +211,9 @@ class Executor:
         job = self._job(prepared, options)
         if job is not None:
             if options.jit == "eager":
-                job()
+                _attempt(job, options.debug)
                 return self._plan(prepared, options)
-            self.background.submit(job)
+            self.background.submit(lambda: _attempt(job, options.debug))
         return None
 
     def _job(self, prepared: Prepared, options: config.Options) -> Callable[[], None] | None:
@@ -228,6 +235,23 @@ class Executor:
         general = forms.General(*prepared.key, form.sample, prepared.values)
         form.general = [*form.general[1 - forms.MAX_GENERAL :], general]
         return lambda: general.compile(lambda region: compiled(region, options))
+
+
+def _attempt(job: Callable[[], None], debug: bool) -> None:
+    """Compile; where that fails, the interpreter goes on serving, and the user is told once."""
+    try:
+        job()
+    except Exception as error:
+        if debug:
+            raise
+        reason = f"{type(error).__name__}: {error}"
+        note(f"interpreter ({reason})", where=("<compiled region>", 0))
+        if reason not in _told:
+            _told.add(reason)
+            warnings.warn(f"a region is not compiled: {reason}", RuntimeWarning, stacklevel=2)
+
+
+_told: set[str] = set()
 
 
 def compiled(region: Region, options: config.Options) -> Ready:

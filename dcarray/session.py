@@ -7,6 +7,7 @@ outputs that somebody still holds are allocated, the plan runs, and the stores g
 from __future__ import annotations
 
 import importlib
+import os
 import signal
 import sys
 import threading
@@ -225,6 +226,8 @@ LOCK = threading.RLock()
 
 _local = threading.local()
 EXECUTOR = Executor()
+if hasattr(os, "register_at_fork"):  # the child finds nothing half done
+    os.register_at_fork(before=LOCK.acquire, after_in_parent=LOCK.release, after_in_child=LOCK.release)
 
 
 def session() -> Session:

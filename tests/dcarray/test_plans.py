@@ -209,3 +209,25 @@ def test_a_broken_compiler_is_said_once_and_served(monkeypatch):
             want = np.floor(np.arange(78.0) / shift) ** 3 + shift
             np.testing.assert_allclose(np.asarray(np.floor(x / shift) ** 3 + shift), want)
     assert len(caught) == 1
+
+
+def test_a_bug_in_a_pass_is_said_once_and_served(monkeypatch):
+    from dcarray.ir.passes import pipeline
+
+    def fail(*args, **kwargs):
+        raise AssertionError("a pass went wrong")
+
+    monkeypatch.setattr(pipeline, "run", fail)
+    x = dc.asarray(np.arange(79.0))
+    with dc.options(debug=False), pytest.warns(RuntimeWarning, match="a pass went wrong") as caught:
+        for n in (79, 78, 77):
+            want = np.ceil(np.arange(n) / 3) * 2 - np.arange(n)
+            np.testing.assert_array_equal(np.asarray(np.ceil(x[:n] / 3) * 2 - x[:n]), want)
+    assert len(caught) == 1
+
+
+def test_evaluate_looks_into_containers():
+    x = dc.asarray(np.arange(5.0))
+    for box in ([x + 1], (x + 1,), {"a": [x + 1]}):
+        assert dc.evaluate(box) is box
+    assert dc.evaluate(x + 1, x + 2)[1][0] == 2
