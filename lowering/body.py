@@ -71,7 +71,7 @@ class Scope:
         self._pending: dict[int, list[Stmt]] = {}
         self._made: dict[nodes.Expr, tuple[Expr, int, int]] = {}
         self._uses: dict[nodes.Expr, int] = {}
-        self._written: list[tuple[nodes.Window, Local]] = []
+        self._written: list[tuple[nodes.Window, Local | Lit]] = []
         self._families: set[str] = set()
 
     # ---- what the schedule calls -------------------------------------------------------------------
@@ -109,8 +109,8 @@ class Scope:
             return
         family = self.arguments.memory.family(window.array)
         self._made = {node: made for node, made in self._made.items() if family not in self._reads(node)}
-        if isinstance(value, Local):
-            self._written = [(w, v) for w, v in self._written if not self._identical(w, window)]
+        self._written = [(w, v) for w, v in self._written if not self._identical(w, window)]
+        if isinstance(value, Local | Lit):
             self._written.append((window, value))
 
     def name(self, value: Expr) -> Local:

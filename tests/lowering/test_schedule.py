@@ -521,3 +521,16 @@ def test_blocks_of_symbolic_size(sizes, target):
   {target} add= a[k,i,j+1] init 1.0 for k<2, i<N, j<M
 }}""")
     run_both(made, sizes)
+
+
+def test_a_constant_that_is_stored_hides_what_was_stored_before():
+    region = text.parse("""region(N: int>=0) {
+      inout a: f64[N]
+      nest {
+        a[i] add= 1.0 for i<N
+        a[i] = 0.0 for i<N
+        a[i] add= 2.0 for i<N
+      }
+    }""")
+    kernel, _ = schedule(region.body[0], region)
+    assert "add.float64(float64:0000000000000000, float64:4000000000000000)" in K.text(kernel)
