@@ -5,6 +5,8 @@ from __future__ import annotations
 from .kernel import (
     Affine,
     Assign,
+    Buffer,
+    Call,
     Declare,
     DType,
     Elem,
@@ -16,7 +18,10 @@ from .kernel import (
     Let,
     Lit,
     Local,
+    Native,
     Op,
+    Row,
+    Stack,
     Stmt,
     Store,
     Update,
@@ -65,7 +70,24 @@ class _Checker:
             case Op(_, args, _):
                 for arg in args:
                     self.expr(arg)
+            case Native(_, args, _, code, data):
+                self.loop_arguments(code, data)
+                for arg in args:
+                    self.expr(arg)
         return expr.dtype
+
+    def loop_arguments(self, *names: str) -> None:
+        for name in names:
+            self.need(name in self.ints, f"no integer argument {name}")
+
+    def call(self, stmt: Call) -> None:
+        self.loop_arguments(stmt.code, stmt.data)
+        self.need(len(stmt.count) > 0, "a call without a count")
+        self.affine(*stmt.count)
+        rows: list[tuple[Row, str]] = [(row, "r") for row in stmt.reads]
+        for row, mode in [*rows, (stmt.write, "w")]:
+            self.access(row.buffer, mode, row.dtype, row.at)
+            self.need(row.step > 0 or (mode == "r" and row.step == 0), "a row that goes nowhere")
 
     def declare(self, name: str, value: Expr, mutable: bool) -> None:
         dtype = self.expr(value)
@@ -78,7 +100,7 @@ class _Checker:
         self.need(known is not None and known == (dtype, True), f"{name} cannot be given this value")
 
     def block(self, body: tuple[Stmt, ...]) -> None:
-        outside = dict(self.locals)
+        outside, buffers = dict(self.locals), dict(self.buffers)
         for stmt in body:
             match stmt:
                 case Let(name, value):
@@ -97,7 +119,14 @@ class _Checker:
                     self.need(self.expr(cond).kind == "b", "a condition that is not boolean")
                     self.block(then)
                     self.block(orelse)
-        self.locals = outside
+                case Stack(name, dtype, size):
+                    self.need(name not in self.used and name not in self.buffers, f"{name} is declared twice")
+                    self.need(size > 0, f"{name} has no room")
+                    self.used.add(name)
+                    self.buffers[name] = Buffer(name, dtype, "rw")
+                case Call():
+                    self.call(stmt)
+        self.locals, self.buffers = outside, buffers
 
     def loop(self, var: str, body: tuple[Stmt, ...]) -> None:
         self.need(var not in self.variables, f"{var} is already a loop variable")

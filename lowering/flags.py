@@ -72,7 +72,7 @@ def _expression(expr: k.Expr) -> int:
             for position, _ in more:
                 flags |= _expression(position)
             return flags
-        case k.Op(name, args, out):
+        case k.Op(name, args, out) | k.Native(name, args, out):
             flags = of(name, tuple(a.dtype for a in args), out)
             for a in args:
                 flags |= _expression(a)
@@ -95,6 +95,8 @@ def _statements(body: Iterable[k.Stmt]) -> Iterator[int]:
                 yield _expression(cond)
                 yield from _statements(then)
                 yield from _statements(orelse)
+            case k.Call(name, reads, write):
+                yield of(name, tuple(row.dtype for row in reads), write.dtype)
 
 
 def possible(kernel: k.Kernel) -> int:

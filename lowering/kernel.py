@@ -15,6 +15,10 @@ unique in a kernel; loops that are not inside one another may use the same varia
 those of ``ir.ops`` (with "where" and "cast", whose result dtype is ``Op.dtype``) on values of any
 compiled dtype, complex ones included: an emitter expands them.  One operation more exists here:
 "complex" of two real arguments.
+
+What NumPy computes in a way of its own is done by NumPy's own inner loops: ``Native`` on one element,
+``Call`` on a row of them.  Their code and data addresses are integer arguments, so that compiled code does
+not depend on where a process has loaded NumPy.  ``lowering.blocks`` puts them in.
 """
 
 from __future__ import annotations
@@ -111,7 +115,19 @@ class Op:
     dtype: DType
 
 
-Expr = Lit | Index | Local | Elem | Op
+@dataclass(frozen=True, slots=True)
+class Native:
+    """An operation on scalars by NumPy's loop of which ``code`` and ``data`` are the address and the last
+    argument: integer arguments of the kernel."""
+
+    name: str
+    args: tuple[Expr, ...]
+    dtype: DType
+    code: str
+    data: str
+
+
+Expr = Lit | Index | Local | Elem | Op | Native
 
 
 # ---- statements ------------------------------------------------------------------------------------
@@ -183,7 +199,40 @@ class If:
     orelse: tuple[Stmt, ...] = ()
 
 
-Stmt = Let | Declare | Update | Assign | Store | For | If
+@dataclass(frozen=True, slots=True)
+class Stack:
+    """A buffer of ``size`` uninitialised elements for the rest of the block, read and written like the
+    others.  It belongs to one iteration of the loop around it."""
+
+    name: str
+    dtype: DType
+    size: int
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """Elements of a buffer: the first, and the distance from each to the next (0: the same again)."""
+
+    buffer: str
+    at: Affine
+    step: int
+    dtype: DType
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """``write[k] = name(reads[0][k], ...)`` for ``k`` in ``range(min(count))``, which is not empty, by
+    NumPy's loop as in ``Native``.  A row is written that is no other row, or one that is read exactly."""
+
+    name: str
+    reads: tuple[Row, ...]
+    write: Row
+    count: tuple[Affine, ...]
+    code: str
+    data: str
+
+
+Stmt = Let | Declare | Update | Assign | Store | For | If | Stack | Call
 
 
 # ---- the kernel ------------------------------------------------------------------------------------
@@ -278,6 +327,19 @@ def expr_text(expr: Expr) -> str:
             return f"{buffer}[{_affine_text(at)}{extra}]"
         case Op(name, args, dtype):
             return f"{name}.{dtype.name}({', '.join(map(expr_text, args))})"
+        case Native(name, args, dtype, code, data):
+            return f"{name}.{dtype.name}[{code}, {data}]({', '.join(map(expr_text, args))})"
+
+
+def _row_text(row: Row) -> str:
+    return f"{row.buffer}[{_affine_text(row.at)}{'...' if row.step else ''}]" + (
+        f" step {row.step}" if row.step > 1 else ""
+    )
+
+
+def _least_text(values: tuple[Affine, ...]) -> str:
+    first, *rest = map(_affine_text, values)
+    return f"min({', '.join([first, *rest])})" if rest else first
 
 
 def _lines(stmt: Stmt) -> Iterator[str]:
@@ -293,11 +355,8 @@ def _lines(stmt: Stmt) -> Iterator[str]:
         case Store(buffer, at, value):
             yield f"{buffer}[{_affine_text(at)}] = {expr_text(value)}"
         case For(var, lower, upper, step, kind, body, unroll):
-            stop = (
-                _affine_text(upper[0]) if len(upper) == 1 else f"min({', '.join(map(_affine_text, upper))})"
-            )
             by = (f" step {step}" if step != 1 else "") + (f" unroll {unroll}" if unroll else "")
-            yield f"{kind} {var} = {_affine_text(lower)} .. {stop}{by} {{"
+            yield f"{kind} {var} = {_affine_text(lower)} .. {_least_text(upper)}{by} {{"
             yield from _block(body)
             yield "}"
         case If(cond, then, orelse):
@@ -307,6 +366,11 @@ def _lines(stmt: Stmt) -> Iterator[str]:
                 yield "} else {"
                 yield from _block(orelse)
             yield "}"
+        case Stack(name, dtype, size):
+            yield f"stack {name}: {dtype.name}[{size}]"
+        case Call(name, reads, write, count, code, data):
+            args = ", ".join(map(_row_text, reads))
+            yield f"{_row_text(write)} = {name}[{code}, {data}]({args}) for {_least_text(count)}"
 
 
 def _block(body: tuple[Stmt, ...]) -> Iterator[str]:

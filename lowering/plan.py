@@ -15,7 +15,7 @@ import numpy as np
 
 from ..ir import dims
 from ..ir.nodes import Apply, Array, Branch, Call, Compute, Expr, Loop, Nest, Region, Stmt, While, Window
-from . import buffers, cache, libraries
+from . import blocks, buffers, cache, libraries
 from .driver import Driver
 from .kernel import Pointer
 from .schedule import schedule
@@ -70,6 +70,7 @@ def compile_region(
     cache_dir: str | None = None,
     threads: int = 0,
     fallback: Fallback | None = None,
+    fastmath: bool = False,
 ) -> Plan:
     """Compile a region.
 
@@ -85,6 +86,9 @@ def compile_region(
         Threads that a run uses if it does not say; 0: the cores this process may use.
     fallback : callable, optional
         Called with the reason and the ``loc`` of each statement that is left to the interpreter.
+    fastmath : bool, optional
+        Take functions like ``exp`` from the target's own libraries where they are faster than NumPy's
+        loops: within a few units in the last place, not to the bit.
 
     Returns
     -------
@@ -95,7 +99,7 @@ def compile_region(
     ValueError
         If there is no such target.
     """
-    compiler = _Compiler(buffers.in_place(region), get(target), cache.of(cache_dir), fallback)
+    compiler = _Compiler(buffers.in_place(region), get(target), cache.of(cache_dir), fallback, fastmath)
     for position, stmt in enumerate(compiler.region.body):
         compiler.statement(stmt, 1, position)
     text, run = compiler.driver.finish(threads or _cores())
@@ -123,9 +127,15 @@ class _Compiler:
     """One region on its way to a plan."""
 
     def __init__(
-        self, region: Region, target: Target, code: cache.CodeCache, fallback: Fallback | None
+        self,
+        region: Region,
+        target: Target,
+        code: cache.CodeCache,
+        fallback: Fallback | None,
+        fastmath: bool,
     ) -> None:
         self.region, self.target, self.code, self.fallback = region, target, code, fallback
+        self.fastmath = fastmath
         self.driver = Driver(region)
         self.steps: list[Step] = []
 
@@ -190,6 +200,7 @@ class _Compiler:
         """Compile a kernel, or leave the statement to the interpreter."""
         try:
             kernel, binding = schedule(stmt, self.region)
+            kernel, binding = blocks.natively(kernel, binding, not self.fastmath)
             launch = self.code.launch(self.target, kernel)
         except Exception as error:  # whatever the compiler does, the program has to run
             reason = str(error)

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import numpy as np
 
 from .. import kernel as k
 from ..target import Unsupported
-from .ops import TEMPLATES, cast, ctype, function, literal, suffix
+from .ops import CALL, TEMPLATES, call_function, cast, ctype, function, literal, suffix
 
 _HEAD = """#include <fenv.h>
 #include <math.h>
@@ -65,6 +65,13 @@ def _affine(value: k.Affine) -> str:
     return text
 
 
+def _least(values: Sequence[k.Affine]) -> str:
+    text = _affine(values[-1])
+    for one in map(_affine, reversed(values[:-1])):
+        text = f"({one} < {text} ? {one} : {text})"
+    return text
+
+
 def _simd(body: tuple[k.Stmt, ...]) -> Iterator[str]:
     """The pragma for a vector loop, with the variables that it folds into; none if C has no such fold."""
     clauses, inner = "", {stmt.name for stmt in body if isinstance(stmt, k.Declare)}
@@ -102,6 +109,10 @@ class _Printer:
                 return self.apply("where", [self.expr(arg) for arg in args], [dtype], dtype)
             case k.Op(name, args, dtype):
                 return self.apply(name, [self.expr(arg) for arg in args], [arg.dtype for arg in args], dtype)
+            case k.Native(name, args, dtype, code, data):
+                self.helper("call", CALL)
+                ours = self.helper(*call_function(name, [arg.dtype for arg in args], dtype))
+                return f"{ours}({', '.join([code, data, *map(self.expr, args)])})"
 
     def apply(self, name: str, args: list[str], kinds: list[k.DType], dtype: k.DType) -> str:
         source = kinds[0]
@@ -117,9 +128,7 @@ class _Printer:
             return f"(_Float16){text}" if dtype == source else text
         found = function(name, source, dtype)
         if found is not None:
-            if found[1] not in self.helpers:
-                self.helpers.append(found[1])
-            return f"{found[0]}({', '.join(args)})"
+            return f"{self.helper(*found)}({', '.join(args)})"
         template = TEMPLATES.get((name, source.kind))
         if template is None:
             raise Unsupported(f"the C target has no {name} for {source.name}")
@@ -127,6 +136,20 @@ class _Printer:
         if dtype.kind == "b" or (dtype.kind in "iu" and dtype.itemsize < 8):
             return f"({ctype(dtype)})({text})"  # back from int, to which C promotes
         return text if template[0].isalpha() else f"({text})"
+
+    def helper(self, name: str, text: str) -> str:
+        """The name of a function that the text defines."""
+        if text not in self.helpers:
+            self.helpers.append(text)
+        return name
+
+    def call(self, stmt: k.Call) -> str:
+        self.helper("call", CALL)
+        rows = [*stmt.reads, stmt.write]
+        places = ", ".join(f"{row.buffer} + ({_affine(row.at)})" for row in rows)
+        steps = ", ".join(f"{row.step} * (int)sizeof *{row.buffer}" for row in rows)
+        function = f"{stmt.code}, {stmt.data}, {_least(stmt.count)}"
+        return f"call({function}, (void *[]){{{places}}}, (intptr_t[]){{{steps}}});  /* {stmt.name} */"
 
     # ---- statements ----
     def phase(self, number: int, phase: k.Phase) -> Iterator[str]:
@@ -164,13 +187,10 @@ class _Printer:
             case k.Store(buffer, at, value):
                 yield f"{buffer}[{_affine(at)}] = {self.expr(value)};"
             case k.For(var, lower, upper, step, kind, body):
-                stop = _affine(upper[-1])
-                for one in map(_affine, reversed(upper[:-1])):
-                    stop = f"({one} < {stop} ? {one} : {stop})"
                 if kind == "vector":
                     yield from _simd(body)
                 advance = f"{var} += {step}" if step > 1 else f"{var}++"
-                yield f"for (int64_t {var} = {_affine(lower)}; {var} < {stop}; {advance}) {{"
+                yield f"for (int64_t {var} = {_affine(lower)}; {var} < {_least(upper)}; {advance}) {{"
                 yield from self.block(body)
                 yield "}"
             case k.If(cond, then, orelse):
@@ -180,3 +200,7 @@ class _Printer:
                     yield "} else {"
                     yield from self.block(orelse)
                 yield "}"
+            case k.Stack(name, dtype, size):
+                yield f"{ctype(dtype)} {name}[{size}];"
+            case k.Call():
+                yield self.call(stmt)

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import re
 import sys
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -202,6 +203,27 @@ def function(name: str, source: DType, dtype: DType) -> tuple[str, str] | None:
     return ours, f"static inline {ctype(dtype)} {ours}({arguments}) {{{body}}}"
 
 
+CALL = """/* NumPy's own loop, by the addresses of its code and data.  Some loops clear the flags. */
+static void call(int64_t code, int64_t data, intptr_t count, void **rows, const intptr_t *steps) {
+  int raised = fetestexcept(FE_ALL_EXCEPT);
+  ((void (*)(void **, const intptr_t *, const intptr_t *, void *))code)(rows, &count, steps, (void *)data);
+  feraiseexcept(raised);
+}"""
+
+
+def call_function(name: str, types: Sequence[DType], dtype: DType) -> tuple[str, str]:
+    """Name and text of the C function that calls a loop of NumPy for one element."""
+    ours = "_".join([name, *(kind.name for kind in types), "by_numpy"])
+    letters = "abc"[: len(types)]
+    arguments = "".join(f", {ctype(kind)} {letter}" for kind, letter in zip(types, letters, strict=True))
+    rows = ", ".join(f"&{letter}" for letter in letters)
+    return ours, (
+        f"static {ctype(dtype)} {ours}(int64_t code, int64_t data{arguments}) {{\n  {ctype(dtype)} result;\n"
+        f"  call(code, data, 1, (void *[]){{{rows}, &result}}, (intptr_t[]){{{'0, ' * len(types)}0}});\n"
+        "  return result;\n}"
+    )
+
+
 def literal(lit: Lit) -> str:
     """A constant."""
     value, name = np.frombuffer(lit.bits, lit.dtype)[0], ctype(lit.dtype)
@@ -214,7 +236,7 @@ def literal(lit: Lit) -> str:
         text = f"bits_{wide.dtype.name}(0x{int.from_bytes(wide.tobytes(), sys.byteorder):x})"
         return f"(_Float16){text}" if lit.dtype.itemsize == 2 else text
     if lit.dtype.kind == "f":
-        plain = float(value).is_integer() and abs(value) < 1e6
+        plain = float(value).is_integer() and abs(float(value)) < 1e6
         text = (str(float(value)) if plain else float(value).hex()) + suffix(lit.dtype)
         text = f"(_Float16){text}" if lit.dtype.itemsize == 2 else text
     elif lit.dtype == np.int64:

@@ -14,6 +14,7 @@ from ..kernel import (
     Affine,
     Assign,
     Buffer,
+    Call,
     Declare,
     Elem,
     Expr,
@@ -24,8 +25,10 @@ from ..kernel import (
     Let,
     Lit,
     Local,
+    Native,
     Op,
     Phase,
+    Stack,
     Stmt,
     Store,
     Update,
@@ -34,6 +37,7 @@ from ..target import INVALID
 from .builder import Builder, DType, Value, part, ty
 from .engine import Machine
 from .literals import literal
+from .pool import exceptions
 from .scalar_ops import apply
 
 _INT64 = np.dtype(np.int64)
@@ -92,7 +96,11 @@ class _Phase:
             i = apply(b, "cast", (self.expr(position),), (position.dtype,), _INT64)
             step = b.op(f"mul nsw i64 {i}, {self.affine(stride)}")
             index = b.op(f"add nsw i64 {index}, {step}")
-        t = _memory_type(buffer.dtype)
+        return self.fetch(buffer, index)
+
+    def fetch(self, buffer: Buffer, index: str) -> Value:
+        """The element of a buffer."""
+        b, t = self.b, _memory_type(buffer.dtype)
         align = np.dtype(part(buffer.dtype) if buffer.dtype.kind == "c" else buffer.dtype).itemsize
         values = [b.op(f"load {t}, ptr {at}, align {align}{b.group}") for at in self.address(buffer, index)]
         if buffer.dtype.kind == "b":
@@ -100,15 +108,69 @@ class _Phase:
         return tuple(values) if buffer.dtype.kind == "c" else values[0]
 
     def store(self, stmt: Store) -> None:
-        b, buffer = self.b, self.buffers[stmt.buffer]
         value = self.expr(stmt.value)
+        self.put(self.buffers[stmt.buffer], self.affine(stmt.at), value)
+
+    def put(self, buffer: Buffer, index: str, value: Value) -> None:
+        """Write the element of a buffer."""
+        b = self.b
         if buffer.dtype.kind == "b":
             value = b.op(f"zext i1 {value} to i8")
         values = value if buffer.dtype.kind == "c" else (value,)
         t = _memory_type(buffer.dtype)
         align = np.dtype(part(buffer.dtype) if buffer.dtype.kind == "c" else buffer.dtype).itemsize
-        for at, v in zip(self.address(buffer, self.affine(stmt.at)), values, strict=True):
+        for at, v in zip(self.address(buffer, index), values, strict=True):
             b.line(f"store {t} {v}, ptr {at}, align {align}{b.group}")
+
+    def stack(self, name: str, dtype: DType, size: int) -> Buffer:
+        """A new buffer on the stack."""
+        size *= 2 if dtype.kind == "c" else 1
+        self.allocas.append(f"  %{name} = alloca [{size} x {_memory_type(dtype)}], align 64")
+        self.buffers[name] = Buffer(name, dtype, "rw")
+        return self.buffers[name]
+
+    # ---- NumPy's loops ------------------------------------------------------------------------------
+    def native(self, code: str, data: str, rows: list[tuple[str, int]], count: str) -> None:
+        """Call a loop on addresses and strides in bytes.  Some loops clear the floating-point flags."""
+        b, names = self.b, [self.b.label(f"%{hint}") for hint in ("pointers", "strides", "count")]
+        pointers, strides, number = names
+        self.allocas += [f"  {pointers} = alloca [{len(rows)} x ptr]", f"  {number} = alloca i64"]
+        self.allocas += [f"  {strides} = alloca [{len(rows)} x i64]"]
+        for position, (address, stride) in enumerate(rows):
+            slot = b.op(f"getelementptr [{len(rows)} x ptr], ptr {pointers}, i64 0, i64 {position}")
+            b.line(f"store ptr {address}, ptr {slot}")
+            slot = b.op(f"getelementptr [{len(rows)} x i64], ptr {strides}, i64 0, i64 {position}")
+            b.line(f"store i64 {stride}, ptr {slot}")
+        b.line(f"store i64 {count}, ptr {number}")
+        b.declare("fetestexcept", "declare i32 @fetestexcept(i32)")
+        b.declare("feraiseexcept", "declare i32 @feraiseexcept(i32)")
+        raised = b.op(f"call i32 @fetestexcept(i32 {sum(exceptions())})")
+        function = b.op(f"inttoptr i64 %{code} to ptr")
+        last = b.op(f"inttoptr i64 %{data} to ptr")
+        b.line(f"call void {function}(ptr {pointers}, ptr {number}, ptr {strides}, ptr {last})")
+        b.line(f"call i32 @feraiseexcept(i32 {raised})")
+
+    def call(self, stmt: Call) -> None:
+        count = self.least(stmt.count)
+        rows = []
+        for row in (*stmt.reads, stmt.write):
+            address = self.address(self.buffers[row.buffer], self.affine(row.at))[0]
+            rows.append((address, row.step * row.dtype.itemsize))
+        self.native(stmt.code, stmt.data, rows, count)
+
+    def one(self, expr: Native) -> Value:
+        """A loop called for one element."""
+        b = self.b
+        kinds = [*(arg.dtype for arg in expr.args), expr.dtype]
+        values = [self.expr(arg) for arg in expr.args]
+        places = [self.stack(b.label("one"), dtype, 1) for dtype in kinds]
+        group, b.group = b.group, ""  # iterations share these places
+        for place, value in zip(places, values, strict=False):
+            self.put(place, "0", value)
+        self.native(expr.code, expr.data, [(f"%{place.name}", 0) for place in places], "1")
+        result = self.fetch(places[-1], "0")
+        b.group = group
+        return result
 
     # ---- expressions --------------------------------------------------------------------------------
     def expr(self, expr: Expr) -> Value:
@@ -124,6 +186,8 @@ class _Phase:
             case Op(name, args, dtype):
                 values = tuple(self.expr(a) for a in args)
                 return apply(self.b, name, values, tuple(a.dtype for a in args), dtype)
+            case Native():
+                return self.one(expr)
 
     # ---- variables ----------------------------------------------------------------------------------
     def types(self, dtype: DType) -> tuple[str, ...]:
@@ -183,13 +247,21 @@ class _Phase:
                 case Store():
                     self.store(stmt)
                 case For(var, lower, upper, step, kind, inner, unroll):
-                    low = self.affine(lower)
-                    high = self.affine(upper[0])
-                    for other in upper[1:]:
-                        high = self.b.intrinsic("smin", "i64", high, self.affine(other))
+                    low, high = self.affine(lower), self.least(upper)
                     self.loop(var, low, high, step, kind == "vector", inner, unroll)
                 case If():
                     self.branch(stmt)
+                case Stack(name, dtype, size):
+                    self.stack(name, dtype, size)
+                case Call():
+                    self.call(stmt)
+
+    def least(self, values: tuple[Affine, ...]) -> str:
+        """The least of some integers."""
+        first, *rest = map(self.affine, values)
+        for other in rest:
+            first = self.b.intrinsic("smin", "i64", first, other)
+        return first
 
     def loop(
         self, var: str, low: str, high: str, step: int, vector: bool, body: tuple[Stmt, ...], unroll: int = 0

@@ -386,17 +386,22 @@ finish:
 """
 
 
+def exceptions() -> tuple[int, int, int, int]:
+    """What C calls FE_INVALID, FE_DIVBYZERO, FE_OVERFLOW and FE_UNDERFLOW on this processor."""
+    if platform.machine() in ("arm64", "aarch64"):
+        return 1, 2, 4, 8
+    if platform.machine() in ("x86_64", "AMD64"):
+        return 1, 4, 8, 16
+    raise RuntimeError(f"floating-point flags of {platform.machine()} processors are not known")
+
+
 def source() -> str:
     """The LLVM text of the pool for this processor and operating system."""
-    arm = platform.machine() in ("arm64", "aarch64")
-    if arm:
+    invalid, divide, overflow, underflow = exceptions()
+    if platform.machine() in ("arm64", "aarch64"):
         pause = ("declare void @llvm.aarch64.hint(i32)", "call void @llvm.aarch64.hint(i32 1)")
-        invalid, divide, overflow, underflow = 1, 2, 4, 8
-    elif platform.machine() in ("x86_64", "AMD64"):
-        pause = ("declare void @llvm.x86.sse2.pause()", "call void @llvm.x86.sse2.pause()")
-        invalid, divide, overflow, underflow = 1, 4, 8, 16
     else:
-        raise RuntimeError(f"floating-point flags of {platform.machine()} processors are not known")
+        pause = ("declare void @llvm.x86.sse2.pause()", "call void @llvm.x86.sse2.pause()")
     words: dict[str, Any] = {
         "JOB": _JOB, "MUTEX": _MUTEX, "COND": _COND, "NEXT": _NEXT, "STOP": _STOP, "SLEEPERS": _SLEEPERS,
         "FLAGS": _FLAGS, "BUSY": _BUSY, "declare_pause": pause[0], "pause": pause[1],

@@ -1,0 +1,211 @@
+"""Kernels that call NumPy's own loops for what NumPy computes in a way of its own.
+
+The last bits of ``exp``, ``sin`` or ``power`` depend on who computes them, so they are left to the loops
+that NumPy itself runs: results are NumPy's to the bit.  An innermost loop is cut into blocks that stay in
+the first cache, and each block is done in stages (``lowering.stages``).  What is not in such a loop calls
+NumPy's loop for one element.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+from itertools import count
+from typing import Literal
+
+import numpy as np
+
+from ..ir import dims
+from . import numpy_loops
+from .kernel import (
+    Affine,
+    Binding,
+    Call,
+    DType,
+    Expr,
+    For,
+    If,
+    Kernel,
+    Let,
+    Local,
+    Native,
+    Op,
+    Phase,
+    Stack,
+    Stmt,
+    Store,
+    Term,
+    Update,
+    affine,
+)
+from .stages import Stages
+from .walk import changed, mapped, operations, values, walk
+
+SIZE = 512  # elements of a block
+CALLS = 4  # with more calls than these, blocks are smaller: the rows of a block stay in the first cache
+
+Find = Callable[[str, tuple[DType, ...], DType], tuple[int, int] | None]
+
+_OPEN = frozenset(
+    {
+        *("exp", "exp2", "expm1", "log", "log2", "log10", "log1p", "cbrt", "logaddexp", "logaddexp2"),
+        *("sin", "cos", "tan", "arcsin", "arccos", "arctan", "arctan2", "hypot", "power", "float_power"),
+        *("sinh", "cosh", "tanh", "arcsinh", "arccosh", "arctanh"),
+    }
+)  # what IEEE 754 does not define to the bit
+_COMPLEX = frozenset({"sqrt", "sign", "absolute"})
+_HALF = frozenset({"spacing", "nextafter"})
+
+
+def natively(
+    kernel: Kernel, binding: Binding, exact: bool = True, find: Find = numpy_loops.find
+) -> tuple[Kernel, Binding]:
+    """The kernel with NumPy's loops in the place of operations that are not defined to the bit.
+
+    Parameters
+    ----------
+    kernel, binding
+        As ``schedule`` gives them.
+    exact : bool, optional
+        If False, real functions that targets have libraries for stay with the target.
+    find : callable, optional
+        Function and data address of the loop for a name, argument dtypes and a result dtype; None if
+        there is none: the operation stays with the target.
+
+    Returns
+    -------
+    kernel, binding
+        The same objects if there is nothing to do.
+    """
+    maker = _Maker(kernel, binding, exact, find)
+    phases = [maker.phase(number) for number in range(len(kernel.phases))]
+    if not maker.loops:
+        return kernel, binding
+    made = replace(kernel, phases=tuple(phases), ints=tuple(maker.ints))
+    return made, replace(
+        binding, ints=tuple(maker.values), extents=tuple(maker.extents), work=tuple(maker.work)
+    )
+
+
+class _Maker:
+    """Rewrites one kernel."""
+
+    def __init__(self, kernel: Kernel, binding: Binding, exact: bool, find: Find) -> None:
+        self.kernel, self.exact, self.find = kernel, exact, find
+        self.ints, self.values = list(kernel.ints), list(binding.ints)
+        self.extents, self.work = list(binding.extents), list(binding.work)
+        self.loops: dict[tuple[str, tuple[DType, ...], DType], tuple[str, str]] = {}
+        self.numbers = count()
+        self.free = frozenset(b.name for b in kernel.buffers if b.access == "r" and b.noalias)
+
+    def integer(self, value: object) -> str:
+        """A new integer argument."""
+        self.ints.append(f"n{len(self.ints)}")
+        self.values.append(value)
+        return self.ints[-1]
+
+    def fresh(self, prefix: str) -> str:
+        """A new name; no other part of a kernel's making uses these prefixes."""
+        return f"{prefix}{next(self.numbers)}"
+
+    def loop(self, op: Op) -> tuple[str, str] | None:
+        """The arguments that hold the addresses of an operation's loop; None if the target computes it."""
+        if not op.args or not self.wanted(op.name, op.args[0].dtype):
+            return None
+        key = op.name, tuple(arg.dtype for arg in op.args), op.dtype
+        if key not in self.loops:
+            found = self.find(*key)
+            if found is None:
+                return None
+            self.loops[key] = self.integer(found[0]), self.integer(found[1])
+        return self.loops[key]
+
+    def wanted(self, name: str, dtype: DType) -> bool:
+        """Is an operation on this dtype NumPy's to do?"""
+        if dtype.kind == "c":
+            return name in _OPEN or name in _COMPLEX
+        return dtype.kind == "f" and (
+            (self.exact and name in _OPEN) or (name in _HALF and dtype == np.float16)
+        )
+
+    def phase(self, number: int) -> Phase:
+        """A phase; a vector loop becomes a serial one over blocks."""
+        phase = self.kernel.phases[number]
+        pre = tuple(Let(let.name, self.single(let.value)) for let in phase.pre)
+        if phase.kind == "serial" or not self.calls(phase.body):
+            return replace(phase, pre=pre, body=self.block(phase.body))
+        size = self.size(phase.body)
+        var = self.fresh("k")
+        start = affine(0, Term(size, None, var))
+        body = self.pieces(phase.var, start, (affine(size, start), phase.extent), phase.body, "vector", 0)
+        if body is None:
+            return replace(phase, pre=pre, body=self.block(phase.body))
+        blocks = dims.simplify((self.extents[number] + size - 1) // size)
+        extent = affine(blocks) if type(blocks) is int and not phase.extent.terms else None
+        self.extents[number], self.work[number] = blocks, dims.simplify(self.work[number] * size)
+        extent = extent or affine(0, Term(1, self.integer(blocks)))
+        return Phase(var, extent, "serial", body, pre)
+
+    def block(self, body: Iterable[Stmt]) -> tuple[Stmt, ...]:
+        """Statements, one by one."""
+        return tuple(made for stmt in body for made in self.statement(stmt))
+
+    def statement(self, stmt: Stmt) -> tuple[Stmt, ...]:
+        """A statement outside of blocks."""
+        match stmt:
+            case For(var, lower, upper, step, kind, body, unroll):
+                if step == 1 and self.calls(body):
+                    size, block = self.size(body), self.fresh("k")
+                    start = affine(0, Term(1, None, block))
+                    inner = self.pieces(var, start, (affine(size, start), *upper), body, kind, unroll)
+                    if inner is not None:
+                        return (For(block, lower, upper, size, "serial", inner),)
+                return (replace(stmt, body=self.block(body)),)
+            case If(cond, then, orelse):
+                return (If(self.single(cond), self.block(then), self.block(orelse)),)
+            case Stack() | Call():
+                return (stmt,)
+        return (mapped(stmt, self.single),)
+
+    def single(self, expr: Expr) -> Expr:
+        """An expression in which NumPy's loops are called for one element."""
+        made = changed(expr, self.single)
+        found = self.loop(made) if isinstance(made, Op) else None
+        return Native(made.name, made.args, made.dtype, *found) if found and isinstance(made, Op) else made
+
+    def calls(self, body: Iterable[Stmt]) -> bool:
+        """Does one of these statements itself contain what NumPy's loops do?"""
+        return any(self.loop(op) for op in operations(body))
+
+    def size(self, body: Iterable[Stmt]) -> int:
+        """The elements of a block."""
+        calls = sum(self.loop(op) is not None for op in operations(body))
+        return max(1, SIZE // 8, SIZE >> (max(calls - 1, 0) // CALLS).bit_length())
+
+    def pieces(
+        self,
+        var: str,
+        start: Affine,
+        stops: tuple[Affine, ...],
+        body: tuple[Stmt, ...],
+        kind: Literal["serial", "vector"],
+        unroll: int,
+    ) -> tuple[Stmt, ...] | None:
+        """What does ``for var in range(start, min(stops))`` in stages; None if that cannot be."""
+        if not _divisible(body, kind):
+            return None
+        inside = frozenset(stmt.name for stmt in body if isinstance(stmt, Let))
+        stages = Stages(self, var, start, stops, inside)
+        for stmt in body:
+            stages.add(stmt)
+        return stages.finish(kind, unroll, self.size(body))
+
+
+def _divisible(body: tuple[Stmt, ...], kind: str) -> bool:
+    """May a loop be done in stages?  In a vector loop no iteration sees another one's memory.  A serial
+    loop that only folds does so in order in one of the stages."""
+    if kind == "vector":
+        return all(isinstance(stmt, Let | Store | Update) for stmt in body)
+    folded = {stmt.name for stmt in body if isinstance(stmt, Update)}
+    read = {node.name for s in body for r in values(s) for node in walk(r) if isinstance(node, Local)}
+    return all(isinstance(stmt, Let | Update) for stmt in body) and not folded & read

@@ -1,0 +1,115 @@
+"""NumPy's own inner loops: where they are, for compiled code to call them.
+
+A ufunc holds a table of C functions ``void loop(char **args, npy_intp const *dimensions, npy_intp const
+*strides, void *data)``, one for each signature.  Its layout is part of NumPy's public C interface
+(``PyUFuncObject`` in ``ufuncobject.h``) for one version of its binary interface; that version, all that the
+ufunc also says to Python, and the loop's results on a few values are checked before an address is given
+out.  Loops over floating-point and complex elements need neither the GIL nor any Python object.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import importlib
+import sys
+from functools import cache
+from typing import Any
+
+import numpy as np
+
+DType = np.dtype[Any]
+
+_ABI = 0x02000000  # what NumPy 2 calls the version of its binary interface
+
+
+class _UFunc(ctypes.Structure):
+    """What follows the object's head in a PyUFuncObject."""
+
+    _fields_ = (
+        ("nin", ctypes.c_int),
+        ("nout", ctypes.c_int),
+        ("nargs", ctypes.c_int),
+        ("identity", ctypes.c_int),
+        ("functions", ctypes.POINTER(ctypes.c_void_p)),
+        ("data", ctypes.POINTER(ctypes.c_void_p)),
+        ("ntypes", ctypes.c_int),
+        ("reserved", ctypes.c_int),
+        ("name", ctypes.c_void_p),
+        ("types", ctypes.c_void_p),
+    )
+
+
+_LOOP = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p)
+
+
+@cache
+def find(name: str, types: tuple[DType, ...], result: DType) -> tuple[int, int] | None:
+    """The loop of a ufunc for exactly these dtypes.
+
+    Parameters
+    ----------
+    name : str
+        The ufunc's name.
+    types : tuple of dtype
+        Of its arguments: floating-point or complex ones, beside which there may be integers.
+    result : dtype
+        Of its only result.
+
+    Returns
+    -------
+    tuple of int or None
+        The addresses of the function and of its data (0 for none), or None if there is no such loop or
+        this NumPy is not as expected.
+    """
+    ufunc = getattr(np, name, None)
+    if not isinstance(ufunc, np.ufunc) or types[0].kind not in "fc" or not _known():
+        return None
+    known = _UFunc.from_address(id(ufunc) + object.__basicsize__)
+    counts = (known.nin, known.nout, known.nargs, known.ntypes)
+    if counts != (ufunc.nin, ufunc.nout, ufunc.nargs, ufunc.ntypes) or ufunc.nout != 1:
+        return None
+    if not (known.functions and known.data and known.types and known.name):
+        return None
+    if ctypes.string_at(known.name) != ufunc.__name__.encode():
+        return None
+    numbers = ctypes.string_at(known.types, known.ntypes * known.nargs)
+    for number, text in enumerate(ufunc.types):
+        loop = [np.dtype(char) for char in text.replace("->", "")]
+        if loop != [*types, result]:
+            continue
+        if [d.num for d in loop] != list(numbers[number * known.nargs :][: known.nargs]):
+            return None
+        found = known.functions[number] or 0, known.data[number] or 0
+        return found if found[0] and _works(ufunc, found, types, result) else None
+    return None
+
+
+@cache
+def _known() -> bool:
+    """Is the layout of this interpreter's and this NumPy's objects the one that is described here?"""
+    if sys.implementation.name != "cpython" or ctypes.sizeof(ctypes.c_void_p) != 8:
+        return False
+    try:
+        core: Any = importlib.import_module("numpy._core._multiarray_umath")
+        version = core._get_ndarray_c_version()
+    except (ImportError, AttributeError):
+        return False
+    return bool(version == _ABI) and np.ufunc.__basicsize__ >= object.__basicsize__ + ctypes.sizeof(_UFunc)
+
+
+def _works(ufunc: Any, loop: tuple[int, int], types: tuple[DType, ...], result: DType) -> bool:
+    """Does the loop give what the ufunc gives?"""
+    values = np.array([0.5, 1.25, 3.0, 0.75, 1.0])
+    arguments: list[Any] = [np.roll(values, k).astype(dtype) for k, dtype in enumerate(types)]
+    with np.errstate(all="ignore"):
+        expected = ufunc(*arguments)
+        got = np.empty(values.size, result)
+        every = [*arguments, got]
+        code, data = loop
+        _LOOP(code)(
+            (ctypes.c_void_p * len(every))(*(a.ctypes.data for a in every)),
+            (ctypes.c_ssize_t * 1)(values.size),
+            (ctypes.c_ssize_t * len(every))(*(a.itemsize for a in every)),
+            data,
+        )
+    return bool(expected.dtype == result and expected.tobytes() == got.tobytes())
