@@ -16,8 +16,6 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
-from . import borrowed
-
 _LOCK = threading.RLock()
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(before=_LOCK.acquire, after_in_parent=_LOCK.release, after_in_child=_LOCK.release)
@@ -43,15 +41,12 @@ class Machine:
         Whether the processor converts float16 itself.
     fused_complex
         Whether NumPy multiplies complex numbers with fused multiply-adds here.
-    borrowed
-        The symbols of NumPy's own loops that generated code may call.
     """
 
     vector_bits: int = 128
     vector_math: tuple[str, int] | None = None
     half: bool = False
     fused_complex: bool = False
-    borrowed: tuple[str, ...] = ()
 
 
 def _keep(thing: Any) -> Any:
@@ -115,10 +110,9 @@ def machine() -> Machine:
             else 128
         )
         math = ("e", 512) if bits == 512 else ("d", 256) if {"avx2", "fma"} <= features else None
-        loops = tuple(sorted(borrowed.addresses()))
         if not x86 or "libmvec.so.1" not in _load_libraries():
             math = None
-        return Machine(bits, math, "f16c" in features or not x86, _fused_complex(), loops)
+        return Machine(bits, math, "f16c" in features or not x86, _fused_complex())
 
 
 @cache
@@ -155,8 +149,7 @@ def compile_object(text: str) -> bytes:
         module = _optimised(text)
         _load_libraries()
         for name in (function.name for function in module.functions if function.is_declaration):
-            known = name.startswith("llvm.") or name in borrowed.addresses()
-            if not known and not _llvm().address_of_symbol(name):
+            if not name.startswith("llvm.") and not _llvm().address_of_symbol(name):
                 # Loading code with an unresolved symbol would end the process.
                 raise RuntimeError(f"there is no function {name} here")
         return bytes(_target_machine().emit_object(module))
@@ -194,8 +187,6 @@ def load(code: bytes, names: Sequence[str]) -> tuple[int, ...]:
         builder = _llvm().JITLibraryBuilder().add_object_img(code).add_current_process()
         for name in names:
             builder.export_symbol(name)
-        for name, address in borrowed.addresses().items():
-            builder.import_symbol(name, address)
         tracker = _keep(builder.link(_jit(), f"kernels{_count}"))
         addresses = tuple(int(tracker[name]) for name in names)
     if not all(addresses):

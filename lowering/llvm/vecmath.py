@@ -3,8 +3,7 @@
 A call of the scalar function carries the names of its vector variants, and LLVM's vectoriser calls those.
 Where a variant exists, the scalar function is one lane of it, so that an element's result does not
 depend on where a vector loop begins and ends or how the work is cut for threads.  The library's results
-are within 4 ulp.  What it lacks and is worth it, we write as vector functions of our own, and some functions
-are done by NumPy's own loops, for its very bits.
+are within 4 ulp.  What it lacks and is worth it, we write as vector functions of our own.
 """
 
 from __future__ import annotations
@@ -12,7 +11,6 @@ from __future__ import annotations
 from collections.abc import Iterable
 from string import Template
 
-from . import borrowed
 from .builder import BITS, Builder, real
 
 # NumPy's name -> C's.
@@ -102,13 +100,6 @@ def call(b: Builder, function: str, t: str, *args: str) -> str:
     """A function of NumPy's name on float or double values."""
     symbol = _C_NAMES.get(function, function) + ("f" if t == "float" else "")
     typed = tuple((t, a) for a in args)
-    loop = borrowed.symbol(function, t)
-    if loop in b.machine.borrowed:
-        lanes, count = b.machine.vector_bits // BITS[t], len(args)
-        sizes = {size: f"dc_{symbol}_{size}" for size in (1, lanes // 2, lanes, 2 * lanes)}
-        for size, name in sizes.items():
-            b.declare(name, _loop(b, name, loop, t, count, size))
-        return _call(b, t, sizes, typed)
     if not b.machine.vector_math:
         return b.call(t, symbol, *typed)
     # One variant does all: others of the library round differently, and which of them serves an element
@@ -140,29 +131,6 @@ def _call(b: Builder, t: str, names: dict[int, str], typed: tuple[tuple[str, str
             mapped.append(f"_ZGV_LLVM_N{size}{'v' * len(typed)}_{names[1]}({name})")
     variants = ",".join(mapped)
     return b.call(t, names[1], *typed, attributes=f' #pure "vector-function-abi-variant"="{variants}"')
-
-
-def _loop(b: Builder, name: str, loop: str, t: str, count: int, size: int) -> str:
-    """A function on ``size`` lanes that has NumPy's own loop do them."""
-    kind, step = (f"<{size} x {t}>" if size > 1 else t), BITS[t] // 8
-    b.declare(loop, f"declare void @{loop}(ptr, ptr, ptr, ptr)")
-    data = "null"
-    if f"{loop}_data" in b.machine.borrowed:
-        data = f"@{loop}_data"
-        b.declare(f"{loop}_data", f"{data} = external global i8")
-    b.declare(f"dc_count_{size}", f"@dc_count_{size} = internal constant i64 {size}")
-    strides = f"[3 x i64] [i64 {step}, i64 {step}, i64 {step}]"
-    b.declare(f"dc_strides_{step}", f"@dc_strides_{step} = internal constant {strides}")
-    lines = [f"define {kind} @{name}({', '.join(f'{kind} %x{k}' for k in range(count))}) #lane {{"]
-    lines.append("  %args = alloca [3 x ptr]")
-    for k in range(count + 1):
-        lines.append(f"  %m{k} = alloca {kind}, align 64")
-        lines.append(f"  %p{k} = getelementptr ptr, ptr %args, i64 {k}")
-        lines.append(f"  store ptr %m{k}, ptr %p{k}")
-        if k < count:
-            lines.append(f"  store {kind} %x{k}, ptr %m{k}, align 64")
-    lines.append(f"  call void @{loop}(ptr %args, ptr @dc_count_{size}, ptr @dc_strides_{step}, ptr {data})")
-    return "\n".join([*lines, f"  %r = load {kind}, ptr %m{count}, align 64", f"  ret {kind} %r", "}"])
 
 
 def _resized(name: str, native: str, t: str, lanes: int, count: int, size: int) -> str:
@@ -198,7 +166,7 @@ def _resized(name: str, native: str, t: str, lanes: int, count: int, size: int) 
 def power(b: Builder, t: str, x: str, y: str) -> str:
     """``x ** y``.  The float32 variants raise a false overflow for powers of 0, which is common: those
     are made here."""
-    if t == "double" or borrowed.symbol("power", t) in b.machine.borrowed:
+    if t == "double":
         return call(b, "power", t, x, y)
     zero, one = real(0.0, t), real(1.0, t)
     base = b.op(f"fcmp oeq {t} {x}, {zero}")
