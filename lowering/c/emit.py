@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 
 import numpy as np
 
 from .. import kernel as k
 from ..target import Unsupported
-from .ops import CALL, TEMPLATES, call_function, cast, ctype, function, literal, suffix
+from .ops import CALL, TEMPLATES, affine, call_function, cast, ctype, function, least, literal, suffix
 
 _HEAD = """#include <fenv.h>
 #include <math.h>
@@ -52,26 +52,6 @@ def _run(kernel: k.Kernel) -> Iterator[str]:
     yield "}"
 
 
-def _affine(value: k.Affine) -> str:
-    text = ""
-    for term in value.terms:
-        factors = [name for name in (term.arg, term.var) if name]
-        if abs(term.coef) != 1:
-            factors.insert(0, str(abs(term.coef)))
-        sign = ("-" if term.coef < 0 else "") if not text else " - " if term.coef < 0 else " + "
-        text += sign + "*".join(factors)
-    if value.const or not text:
-        text += f" {'-' if value.const < 0 else '+'} {abs(value.const)}" if text else str(value.const)
-    return text
-
-
-def _least(values: Sequence[k.Affine]) -> str:
-    text = _affine(values[-1])
-    for one in map(_affine, reversed(values[:-1])):
-        text = f"({one} < {text} ? {one} : {text})"
-    return text
-
-
 def _simd(body: tuple[k.Stmt, ...]) -> Iterator[str]:
     """The pragma for a vector loop, with the variables that it folds into; none if C has no such fold."""
     clauses, inner = "", {stmt.name for stmt in body if isinstance(stmt, k.Declare)}
@@ -97,12 +77,12 @@ class _Printer:
             case k.Lit():
                 return literal(expr)
             case k.Index(at):
-                return f"({_affine(at)})"
+                return f"({affine(at)})"
             case k.Local(name, _):
                 return name
             case k.Elem(buffer, at, _, more):
-                extra = "".join(f" + (int64_t){self.expr(e)} * ({_affine(s)})" for e, s in more)
-                return f"{buffer}[{_affine(at)}{extra}]"
+                extra = "".join(f" + (int64_t){self.expr(e)} * ({affine(s)})" for e, s in more)
+                return f"{buffer}[{affine(at)}{extra}]"
             case k.Op("cast", (arg,), dtype):
                 return cast(self.expr(arg), arg.dtype, dtype)
             case k.Op("where", args, dtype):
@@ -146,9 +126,9 @@ class _Printer:
     def call(self, stmt: k.Call) -> str:
         self.helper("call", CALL)
         rows = [*stmt.reads, stmt.write]
-        places = ", ".join(f"{row.buffer} + ({_affine(row.at)})" for row in rows)
+        places = ", ".join(f"{row.buffer} + ({affine(row.at)})" for row in rows)
         steps = ", ".join(f"{row.step} * (int)sizeof *{row.buffer}" for row in rows)
-        function = f"{stmt.code}, {stmt.data}, {_least(stmt.count)}"
+        function = f"{stmt.code}, {stmt.data}, {least(stmt.count)}"
         return f"call({function}, (void *[]){{{places}}}, (intptr_t[]){{{steps}}});  /* {stmt.name} */"
 
     # ---- statements ----
@@ -185,12 +165,12 @@ class _Printer:
             case k.Assign(name, value):
                 yield f"{name} = {self.expr(value)};"
             case k.Store(buffer, at, value):
-                yield f"{buffer}[{_affine(at)}] = {self.expr(value)};"
+                yield f"{buffer}[{affine(at)}] = {self.expr(value)};"
             case k.For(var, lower, upper, step, kind, body):
                 if kind == "vector":
                     yield from _simd(body)
                 advance = f"{var} += {step}" if step > 1 else f"{var}++"
-                yield f"for (int64_t {var} = {_affine(lower)}; {var} < {_least(upper)}; {advance}) {{"
+                yield f"for (int64_t {var} = {affine(lower)}; {var} < {least(upper)}; {advance}) {{"
                 yield from self.block(body)
                 yield "}"
             case k.If(cond, then, orelse):

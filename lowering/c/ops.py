@@ -1,4 +1,4 @@
-"""What operations, constants and casts are in C.
+"""What operations, constants, casts and addresses are in C.
 
 ``TEMPLATES`` holds expressions by the kind of the first argument's dtype: ``b`` bool (a byte holding 0 or 1),
 ``i`` and ``u`` signed and unsigned integers, ``f`` real floating point of 32 or 64 bits, ``c`` complex (the
@@ -15,7 +15,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from ..kernel import DType, Lit
+from ..kernel import Affine, DType, Lit
 
 _NAMES = {
     "bool": "uint8_t", "float16": "_Float16", "float32": "float", "float64": "double",
@@ -222,6 +222,28 @@ def call_function(name: str, types: Sequence[DType], dtype: DType) -> tuple[str,
         f"  call(code, data, 1, (void *[]){{{rows}, &result}}, (intptr_t[]){{{'0, ' * len(types)}0}});\n"
         "  return result;\n}"
     )
+
+
+def affine(value: Affine) -> str:
+    """An affine integer."""
+    text = ""
+    for term in value.terms:
+        factors = [name for name in (term.arg, term.var) if name]
+        if abs(term.coef) != 1:
+            factors.insert(0, str(abs(term.coef)))
+        sign = ("-" if term.coef < 0 else "") if not text else " - " if term.coef < 0 else " + "
+        text += sign + "*".join(factors)
+    if value.const or not text:
+        text += f" {'-' if value.const < 0 else '+'} {abs(value.const)}" if text else str(value.const)
+    return text
+
+
+def least(values: Sequence[Affine]) -> str:
+    """The smallest of several affine integers."""
+    text = affine(values[-1])
+    for one in map(affine, reversed(values[:-1])):
+        text = f"({one} < {text} ? {one} : {text})"
+    return text
 
 
 def literal(lit: Lit) -> str:
