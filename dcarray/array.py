@@ -73,7 +73,14 @@ def _inplace(name: str, op: Callable[[Any, Any], Any]) -> Callable[[Any, Any], A
 def _unary(name: str, op: Callable[[Any], Any]) -> Callable[[Any], Any]:
     def method(self: ndarray) -> Any:
         a = self._small
-        return wrap(op(a)) if a is not None else trace.elementwise(name, (self,))
+        if a is None:
+            return trace.elementwise(name, (self,))
+        r = op(a)
+        if type(r) is _ndarray:
+            x = _new(ndarray)
+            x._small = r
+            return x
+        return r
 
     return method
 
@@ -91,25 +98,31 @@ class ndarray(Methods):
     # ---- protocols ---------------------------------------------------------------------------------
     def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **kwargs: Any) -> Any:
         if method == "__call__" and not kwargs:
-            if len(inputs) == 2:
-                a, b = inputs
-                if (type(a) is ndarray and a._small is None) or (type(b) is ndarray and b._small is None):
-                    result = quick.binary(ufunc.__name__, a, b)
+            r: Any = None
+            if len(inputs) == 1:
+                a = inputs[0]._small
+                if a is not None:
+                    r = ufunc(a)
+            elif len(inputs) == 2:
+                p, q = inputs
+                tp, tq = type(p), type(q)
+                a = p._small if tp is ndarray else p if tp in _PLAIN else None
+                if a is not None:
+                    b = q._small if tq is ndarray else q if tq in _PLAIN else None
+                    if b is not None:
+                        r = ufunc(a, b)
+                if r is None and (
+                    (tp is ndarray and p._small is None) or (tq is ndarray and q._small is None)
+                ):
+                    result = quick.binary(ufunc.__name__, p, q)
                     if result is not None:
                         return result
-            plain = []
-            for x in inputs:
-                t = type(x)
-                a = x._small if t is ndarray else x if t in _PLAIN else None
-                if a is None:
-                    return protocols.ufunc(ndarray, ufunc, method, inputs, kwargs)
-                plain.append(a)
-            r = ufunc(*plain)
             if type(r) is _ndarray and r.size < _LIMIT:
                 x = _new(ndarray)
                 x._small = r
                 return x
-            return protocols.rewrap(ndarray, r)
+            if r is not None:
+                return protocols.rewrap(ndarray, r)
         return protocols.ufunc(ndarray, ufunc, method, inputs, kwargs)
 
     def __array_function__(self, func: Any, types: Any, args: Any, kwargs: Any) -> Any:
@@ -153,12 +166,15 @@ class ndarray(Methods):
 
     def __setitem__(self, key: Any, value: Any) -> None:
         a = self._small
-        if a is not None and type(value) in _PLAIN:
-            try:
-                a[key] = value
-            except IndexError:
-                a[indexing.plain_key(key)] = value
-            return
+        if a is not None:
+            t = type(value)
+            b = value._small if t is ndarray else value if t in _PLAIN else None
+            if b is not None:
+                try:
+                    a[key] = b
+                except IndexError:
+                    a[indexing.plain_key(key)] = b
+                return
         indexing.put(self, key, value)
 
     # ---- operators ---------------------------------------------------------------------------------

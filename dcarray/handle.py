@@ -148,8 +148,8 @@ def export(x: Handle) -> NDArray:
 
 def derive(x: Handle, view: NDArray, eager_below: int) -> Any:
     """A handle on ``view``, which NumPy made of the settled view of ``x`` and which may share its memory."""
-    if x._small is not None and compilable(view):
-        return small(type(x), view)
+    if x._small is not None and (view is x._small or compilable(view)):
+        return x if view is x._small else small(type(x), view)
     if x._small is None:
         register(x._store)
     return adopt(type(x), view, eager_below)

@@ -129,7 +129,7 @@ class Methods(Handle):
 
     @property
     def T(self) -> Any:
-        return self.transpose()
+        return self.transpose() if self._small is None else small(type(self), self._small.T)
 
     @property
     def mT(self) -> Any:
@@ -244,6 +244,8 @@ class Methods(Handle):
     # ---- shapes ------------------------------------------------------------------------------------
     def reshape(self, *shape: Any, order: Any = "C", copy: bool | None = None) -> Any:
         """See `numpy.reshape`; a view where NumPy gives one."""
+        if self._small is not None and copy is None:
+            return small(type(self), self._small.reshape(*shape, order=order))
         if len(shape) == 1:
             shape = tuple(shape[0]) if isinstance(shape[0], (tuple, list)) else shape
         if self._small is None and order in ("C", None) and not copy:
@@ -292,6 +294,8 @@ class Methods(Handle):
 
     def ravel(self, order: Any = "C") -> Any:
         """See `numpy.ravel`."""
+        if self._small is not None:
+            return small(type(self), self._small.ravel(order))
         if order in ("C", None):
             return self.reshape(-1)
         return self._derive(self._settled().ravel(order))
@@ -304,6 +308,8 @@ class Methods(Handle):
 
     def squeeze(self, axis: Any = None) -> Any:
         """See `numpy.squeeze`; always a view."""
+        if self._small is not None:
+            return small(type(self), self._small.squeeze(axis))
         return self.reshape(np.squeeze(np.broadcast_to(np.int8(0), self.shape), axis=axis).shape)
 
     def view(self, *args: Any, **kwargs: Any) -> Any:
@@ -318,6 +324,8 @@ class Methods(Handle):
         device: Any = None,
     ) -> Any:  # fmt: skip
         """See `numpy.ndarray.astype`."""
+        if self._small is not None:
+            return self._derive(self._small.astype(dtype, order, casting, subok, copy))
         dtype = np.dtype(dtype)
         if casting != "unsafe" and not np.can_cast(self.dtype, dtype, casting):
             np.empty(0, self.dtype).astype(dtype, casting=casting)
@@ -328,6 +336,8 @@ class Methods(Handle):
 
     def copy(self, order: Any = "C") -> Any:
         """See `numpy.ndarray.copy`."""
+        if self._small is not None:
+            return small(type(self), self._small.copy(order))
         if order in ("F", "A"):
             return self._adopt(self._settled().copy(order))
         return trace.cast(self, self.dtype)
