@@ -295,7 +295,14 @@ def _execute(
     options: config.Options,
 ) -> list[Any]:
     form = prepared.form
-    saved = {k: arrays[k].copy() for k in form.saved} if form.saved and rec.mask else {}
+    sole = form.sole
+    if sole is not None and fpstate.modes(rec.marks[sole][2]) is None:
+        sole = None
+    saved = {}
+    if form.saved and rec.mask and sole is None:
+        for k in form.saved:
+            saved[k], _ = allocate(arrays[k].shape, arrays[k].dtype)
+            saved[k][...] = arrays[k]
     every: Any = [*arrays.values(), *rec.scalar_arrays().values()] if plan.needs_arrays else ()
     flags = plan.run(every, addresses + rec.scalar_addresses(), prepared.symbols, options.threads)
     counters.kernels += plan.kernels
@@ -303,6 +310,8 @@ def _execute(
     counters.bytes += prepared.bytes
     if not flags & rec.mask:
         return []
+    if sole is not None:
+        return fpstate.blame(sole, rec.marks[sole][2], flags)
     # What raised it, and was it real?  The interpreter knows, on the inputs as they were.
     again = {}
     for k, a in arrays.items():

@@ -163,7 +163,13 @@ class Form:
         self.fresh: list[int] = []
         self.saved: list[int] = []
         self.inputs: list[int] = []
-        risky = any(_may_raise(entry) for entry in log)
+        statements = [entry for entry in log if entry[0] not in ("old", "new")]
+        suspects = [k for k, entry in enumerate(statements) if _may_raise(entry)]
+        risky = bool(suspects)
+        # the one statement that can have raised whatever was raised, if there is no doubt
+        self.sole: int | None = None
+        if len(suspects) == 1 and statements[suspects[0]][1] in _PLAIN_RAISERS:
+            self.sole = suspects[0]
         for k, entry in enumerate(declared):
             if entry[0] == "new":
                 if heads[k] in alive:
@@ -177,6 +183,10 @@ class Form:
             elif risky and heads[k] in seen:
                 self.saved.append(k)
         self.useful = bool(self.fresh) or any(declared[k][0] == "old" for k in written)
+
+
+# Kernels of these raise exactly what the operation itself does.
+_PLAIN_RAISERS = frozenset({"add", "subtract", "multiply", "divide", "sqrt", "square", "reciprocal"})
 
 
 def _effects(log: Log) -> tuple[set[int], set[int]]:

@@ -38,6 +38,28 @@ def watched(state: Any) -> int:
     return sum(1 << k for k, name in enumerate(KINDS) if err[name] != "ignore")
 
 
+def modes(state: Any) -> dict[str, str] | None:
+    """What an error state does for each kind, if that is to ignore, warn or raise; else None."""
+    token = _extobj_contextvar.set(state)
+    try:
+        err: Any = np.geterr()
+    finally:
+        _extobj_contextvar.reset(token)
+    return err if set(err.values()) <= {"ignore", "warn", "raise"} else None
+
+
+def blame(loc: Any, state: Any, flags: int) -> list[tuple[Any, str, str]]:
+    """The notes on one statement that is known to have raised these FPE bits."""
+    err = modes(state)
+    assert err is not None
+    texts = {kind: text for text, kind in _TEXTS.items()}
+    return [
+        (loc, err[kind], texts[kind])
+        for k, kind in enumerate(KINDS)
+        if flags & (1 << k) and err[kind] != "ignore"
+    ]
+
+
 class Witness:
     """Notes of ``(loc, mode, text)`` for what a run would have warned of or raised."""
 

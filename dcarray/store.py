@@ -14,6 +14,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from .lowering.memory import address_of
+
 if TYPE_CHECKING:
     from .session import Recording
 
@@ -85,7 +87,7 @@ class Store:
     def bind(self, mem: np.ndarray[Any, Any]) -> None:
         """Give the store its memory."""
         self.mem = mem
-        self.address = mem.__array_interface__["data"][0]
+        self.address = address_of(mem)
         if not compilable(mem):
             self.char = ""
         elif not mem.flags.c_contiguous:
