@@ -379,7 +379,8 @@ def emit(kernel: Kernel, machine: Machine) -> str:
     pure = "memory(none) nounwind willreturn"
     attributes = [
         f"attributes #0 = {{ nounwind {width} }}",
-        f"attributes #1 = {{ nounwind noinline {width} }}",
+        # Vectors that are spilled around calls would cross cache lines on a stack aligned to 16 bytes.
+        f"attributes #1 = {{ nounwind noinline alignstack=64 {width} }}",
         f"attributes #2 = {{ {pure} }}",
         f"attributes #3 = {{ noinline {pure} {width} }}",
     ]
