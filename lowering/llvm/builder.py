@@ -57,6 +57,7 @@ class Builder:
         self.lines: list[str] = []
         self.declarations: dict[str, str] = {}
         self.soft_used = False
+        self.calls = 0  # of vector functions
         self.group = ""  # what is attached to memory accesses at present
         self.count = first
 

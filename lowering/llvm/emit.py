@@ -280,16 +280,16 @@ class _Phase:
         b.lines.append(f"{inside}:")
         outer_group, outer_locals, outer_vars = b.group, self.locals, self.vars
         self.locals, self.vars = dict(self.locals), {**self.vars, var: i}
-        note = ""
+        group, calls = f"!{b.label('')}", b.calls
         if vector:
-            group = f"!{b.label('')}"
-            note = self.note(group, unroll)
             b.group = f", !llvm.access.group {group}"
         self.block(body)
         b.group, self.locals, self.vars = outer_group, outer_locals, outer_vars
         b.line(f"br label %{latch}")
         b.lines.append(f"{latch}:")
         b.line(f"{following} = add nsw i64 {i}, {step}")
+        # Interleaved iterations around a call would all spill what they hold.
+        note = self.note(group, 1 if b.calls > calls else unroll) if vector else ""
         b.line(f"br label %{head}{note}")
         b.lines.append(f"{end}:")
 

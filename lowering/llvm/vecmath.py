@@ -129,6 +129,7 @@ def _call(b: Builder, t: str, names: dict[int, str], typed: tuple[tuple[str, str
         b.declare(f"used:{name}", "")
         if size > 1:
             mapped.append(f"_ZGV_LLVM_N{size}{'v' * len(typed)}_{names[1]}({name})")
+    b.calls += 1
     variants = ",".join(mapped)
     return b.call(t, names[1], *typed, attributes=f' #pure "vector-function-abi-variant"="{variants}"')
 
