@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from .session import Recording
 
 MAX_PLANS = 4096
+WORTHWHILE = 1 << 20  # elements from which on a region is compiled when it is first seen
 
 
 class Prepared:
@@ -219,6 +220,9 @@ class Executor:
     def _job(self, prepared: Prepared, options: config.Options) -> Callable[[], None] | None:
         """What is to be compiled so that this log gets a plan; None if that is under way."""
         form = prepared.form
+        form.sights += 1
+        if options.jit == "background" and form.sights < 2 and form.elements < WORTHWHILE:
+            return None
         if prepared.values == form.sample:
             if form.queued:
                 return None

@@ -8,6 +8,7 @@ A plan so made serves every log whose integers fit its pattern and its guards.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
@@ -148,6 +149,8 @@ class Form:
 
     def __init__(self, log: Log, live: tuple[int, ...], values: tuple[int, ...]) -> None:
         self.sample = values
+        self.sights = 0
+        self.elements = sum(math.prod(entry[2]) for entry in log if entry[0] in ("old", "new"))
         self.queued = False
         self.exact: Ready | None = None
         self.general: list[General] = []

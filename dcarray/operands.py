@@ -12,11 +12,10 @@ import numpy as np
 from . import config, report, window
 from .errors import StrictError
 from .handle import Handle, NDArray, adopt, large
-from .session import HELD_BYTES, Recording
+from .session import Recording
 from .store import COMPILED, FAMILIES, Store, compilable, owner, store_of
 
 SNAPSHOT_BYTES = 1 << 20  # plain operands up to this size are copied, larger ones are read at once
-MAX_PENDING = 256  # entries, and scalars, of a recording
 SCALARS = (bool, int, float, complex)
 DTYPES = {c: np.dtype(c) for c in COMPILED}
 
@@ -177,7 +176,7 @@ def broadcast(shapes: list[tuple[int, ...]]) -> tuple[int, ...]:
 def commit(rec: Recording, entry: tuple[Any, ...]) -> None:
     """Log an entry, and run the recording when it must not wait or has grown large."""
     rec.add(entry, user_frame())
-    if rec.urgent or len(rec.log) > MAX_PENDING or rec.held > HELD_BYTES or len(rec.kinds) > MAX_PENDING:
+    if rec.due():
         bound(rec)
 
 

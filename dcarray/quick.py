@@ -10,8 +10,8 @@ from typing import Any
 
 from . import config
 from .handle import large
-from .operands import DTYPES, MAX_PENDING, bound, commit, enter, target_of, user_frame
-from .session import HELD_BYTES, LOCK, session
+from .operands import DTYPES, bound, commit, enter, target_of, user_frame
+from .session import LOCK, session
 from .store import COMPILED, Store
 
 USUAL: dict[tuple[Any, ...], str] = {}  # loops by name and kinds of the operands
@@ -56,7 +56,7 @@ def binary(name: str, a: Any, b: Any) -> Any:
         store = Store(shape, DTYPES[loop[-1]], None, size)
         slot = rec.fresh(store)
         rec.add(("map", name, loop, shape, slot, None, *args), user_frame(2))
-        if rec.urgent or len(rec.log) > MAX_PENDING or rec.held > HELD_BYTES or len(rec.kinds) > MAX_PENDING:
+        if rec.due():
             bound(rec)
     return large(cls, store, shape, None)
 

@@ -26,7 +26,8 @@ from .store import Store
 _signal: Any = importlib.import_module("_signal")
 
 ARENA = 512  # scalars a recording can hold
-MAX_ENTRIES = 1024
+ENTRIES = 256  # a recording of so many ends where a loop comes round
+MAX_ENTRIES = 1024  # and of so many anywhere
 HELD_BYTES = 256 << 20
 
 _CHARS = "?bBhHiIlLqQefdFD"
@@ -123,6 +124,10 @@ class Recording:
             self.mask |= self.session.watched(state)
         self.marks.append((frame.f_code, frame.f_lasti, state))
 
+    def due(self) -> bool:
+        """Must something be done about this recording?"""
+        return self.urgent or len(self.log) > ENTRIES or self.held > HELD_BYTES or len(self.kinds) > ENTRIES
+
     def statements(self) -> list[tuple[Any, ...]]:
         """The entries that are no declarations; a statement's ``loc`` counts them."""
         return [entry for entry in self.log if entry[0] not in ("old", "new")]
@@ -158,6 +163,7 @@ class Session:
     def __init__(self) -> None:
         self._arenas: list[tuple[int, dict[str, Any]]] = []
         self._watched: list[tuple[Any, int]] = []
+        self._cut: Any = None  # where the user's code was when a long recording ended
         self.rec = Recording(self)
 
     # ---- recording ---------------------------------------------------------------------------------
@@ -178,10 +184,19 @@ class Session:
         return bits
 
     def after(self, rec: Recording) -> None:
-        """To be called when an entry was added: keeps what is pending within bounds."""
-        if rec.urgent or len(rec.log) >= MAX_ENTRIES or len(rec.kinds) > ARENA - 16:
+        """To be called when an entry was added to a recording that is `due`."""
+        if rec.urgent or len(rec.kinds) > ARENA - 16:
             self.flush(rec)
-        elif rec.held > HELD_BYTES:
+        elif len(rec.log) > ENTRIES:
+            # A long program is cut at the same place of the user's code each time, after a write: what a
+            # loop records is then the same region again and again.
+            here = rec.marks[-1][:2]
+            writes = rec.log[-1][0] == "map" and rec.log[-2][0] != "new"
+            again = here == self._cut
+            if again or (writes and self._cut is None) or len(rec.log) > MAX_ENTRIES:
+                self._cut = here if again or writes else None
+                self.flush(rec)
+        if rec.held > HELD_BYTES:
             self._release(rec)
 
     def _release(self, rec: Recording) -> None:

@@ -231,3 +231,17 @@ def test_evaluate_looks_into_containers():
     for box in ([x + 1], (x + 1,), {"a": [x + 1]}):
         assert dc.evaluate(box) is box
     assert dc.evaluate(x + 1, x + 2)[1][0] == 2
+
+
+def test_a_long_loop_is_few_regions():
+    a, x = random(12, 13)
+    b, y = random(12, 13)
+    dc.report(reset=True)
+    for A, B in ((x, y), (a, b)):
+        for _ in range(200):
+            jacobi(A, B)
+            B *= 1.01
+            jacobi(B, A)
+    np.testing.assert_array_equal(np.asarray(x), a)
+    report = dc.report()
+    assert report.flushes - report.plan_hits <= 4, report

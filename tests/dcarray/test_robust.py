@@ -182,7 +182,8 @@ def test_a_failed_allocation_changes_nothing():
 def test_background_compilation_takes_over():
     with dc.options(eager_below=0, jit="background"):
         x = dc.asarray(np.arange(50.0))
-        dc.evaluate(x * 3 + 1)
+        for _ in range(2):
+            dc.evaluate(x * 3 + 1)
         from dcarray.session import EXECUTOR
 
         EXECUTOR.background.wait()
