@@ -21,6 +21,7 @@ from typing import Any
 
 from . import engine, pool
 
+MOST_THREADS = 256
 _pools: dict[int, int] = {}
 _lock = threading.Lock()
 _stopped = False
@@ -116,6 +117,7 @@ class Launch:
     def __call__(self, arguments: bytes, threads: int) -> int:
         flags: int = self._call(_pools.get(threads), self._table, self._phases, arguments, threads)
         if flags < 0:
+            threads = min(threads, MOST_THREADS)
             address = _pool(threads)
             flags = self._call(address, self._table, self._phases, arguments, threads if address else 1)
         return flags & self._mask

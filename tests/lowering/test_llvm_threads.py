@@ -122,3 +122,11 @@ time.sleep(float(sys.argv[2]))
             capture_output=True, text=True, timeout=60, check=True,
         )  # fmt: skip
         assert (done.stdout, done.stderr) == ("1\n", "")
+
+
+def test_a_senseless_number_of_threads() -> None:
+    x = np.zeros(5000)
+    run = job(x, 10**6)
+    run()
+    run()
+    assert (x == 2).all()
