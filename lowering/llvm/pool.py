@@ -14,6 +14,7 @@ from typing import Any
 # A piece of work below this many units of ``Binding.work`` (some ten microseconds) is not worth a thread.
 GRAIN_BITS = 18
 _SPIN_NS = 20_000
+_WORTH_WAKING = 16  # grains: to wake a sleeping thread takes as long as a smaller job
 
 # Byte offsets in a pool; what different threads write lies on different cache lines.  From _NEXT on, one
 # line for each thread.
@@ -285,7 +286,9 @@ open:
   %sleepers = getelementptr i8, ptr %pool, i64 $SLEEPERS
   %z = load atomic i64, ptr %sleepers seq_cst, align 8
   %any = icmp sgt i64 %z, 0
-  br i1 %any, label %rouse, label %go
+  %large = icmp uge i64 %grains, $worth_waking
+  %wanted = and i1 %any, %large
+  br i1 %wanted, label %rouse, label %go
 rouse:
   call void @wake(ptr %pool)
   br label %go
@@ -405,7 +408,7 @@ def source() -> str:
     words: dict[str, Any] = {
         "JOB": _JOB, "MUTEX": _MUTEX, "COND": _COND, "NEXT": _NEXT, "STOP": _STOP, "SLEEPERS": _SLEEPERS,
         "FLAGS": _FLAGS, "BUSY": _BUSY, "declare_pause": pause[0], "pause": pause[1],
-        "monotonic": 6 if platform.system() == "Darwin" else 1, "grain": GRAIN_BITS, "spin": _SPIN_NS,
+        "monotonic": 6 if platform.system() == "Darwin" else 1, "grain": GRAIN_BITS, "worth_waking": _WORTH_WAKING, "spin": _SPIN_NS,
         "invalid": invalid, "divide": divide, "overflow": overflow, "underflow": underflow,
         "all": invalid | divide | overflow | underflow,
     }  # fmt: skip
