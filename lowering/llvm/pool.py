@@ -408,7 +408,8 @@ def source() -> str:
     words: dict[str, Any] = {
         "JOB": _JOB, "MUTEX": _MUTEX, "COND": _COND, "NEXT": _NEXT, "STOP": _STOP, "SLEEPERS": _SLEEPERS,
         "FLAGS": _FLAGS, "BUSY": _BUSY, "declare_pause": pause[0], "pause": pause[1],
-        "monotonic": 6 if platform.system() == "Darwin" else 1, "grain": GRAIN_BITS, "worth_waking": _WORTH_WAKING, "spin": _SPIN_NS,
+        "monotonic": 6 if platform.system() == "Darwin" else 1, "grain": GRAIN_BITS, "spin": _SPIN_NS,
+        "worth_waking": _WORTH_WAKING,
         "invalid": invalid, "divide": divide, "overflow": overflow, "underflow": underflow,
         "all": invalid | divide | overflow | underflow,
     }  # fmt: skip
