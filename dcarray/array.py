@@ -143,8 +143,11 @@ class ndarray(Methods):
             raise ValueError(f"unknown version of the array API standard: {api_version!r}")
         return dcarray
 
-    def __dlpack__(self, **kwargs: Any) -> Any:
-        return export(self).__dlpack__(**kwargs)
+    def __dlpack__(
+        self, *, stream: Any = None, max_version: Any = None, dl_device: Any = None, copy: bool | None = None
+    ) -> Any:
+        a = export(self)
+        return a.__dlpack__(stream=stream, max_version=max_version, dl_device=dl_device, copy=copy)
 
     def __dlpack_device__(self) -> tuple[int, int]:
         return (1, 0)

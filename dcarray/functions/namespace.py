@@ -19,6 +19,7 @@ from dcarray.array import ndarray
 
 from . import creation, fallback
 from .common import NOTHING
+from .standard import STANDARD
 
 __all__ = ["delegate", "lookup", "names"]
 
@@ -27,7 +28,6 @@ _CREATION = (
 )  # fmt: skip
 _MODULES = ("char", "emath", "fft", "linalg", "random", "strings")
 _DISPATCHER = type(np.sum)
-_DUNDER = ("__array_api_version__", "__array_namespace_info__")
 
 
 class Ufunc:
@@ -156,6 +156,8 @@ def delegate(name: str) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
     def find(attribute: str) -> Any:
         if attribute == "__path__":  # a module, even where NumPy has a package
             raise AttributeError(attribute)
+        if attribute in STANDARD.get(name, ()):
+            return STANDARD[name][attribute]
         value = getattr(getattr(np, name), attribute)
         if attribute.startswith("_"):
             return value
@@ -178,7 +180,9 @@ def lookup(name: str) -> Any:
     AttributeError
         If NumPy has no such public name.
     """
-    if name.startswith("_") and name not in _DUNDER:
+    if name in STANDARD["numpy"]:
+        return STANDARD["numpy"][name]
+    if name.startswith("_"):
         raise AttributeError(f"module 'dcarray' has no attribute {name!r}")
     if name in _CREATION:
         return getattr(creation, name)

@@ -1,0 +1,127 @@
+"""Functions of our namespace that take what NumPy's take and what the array API standard adds to it."""
+
+from __future__ import annotations
+
+import builtins
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from . import creation, fallback
+from .common import NOTHING
+
+__all__ = ["STANDARD", "VERSION"]
+
+VERSION = "2025.12"
+
+
+class Info(getattr(np, "__array_namespace_info__", object)):  # type: ignore[misc]
+    """What this namespace has; see the standard's inspection functions."""
+
+    __module__ = "dcarray"
+
+    def devices(self) -> tuple[str, ...]:
+        """The devices that ``device=`` takes."""
+        return ("cpu",)
+
+
+def sort(
+    a: Any, axis: Any = -1, kind: Any = None, order: Any = None, *, stable: Any = None,
+    descending: bool = False,
+) -> Any:  # fmt: skip
+    """A sorted copy; see `numpy.sort`.
+
+    Parameters
+    ----------
+    a, axis, kind, order, stable
+        As in NumPy.
+    descending : bool
+        From the largest element to the smallest; what is equal stays in its order if ``stable``.
+    """
+    if not descending:
+        return fallback.wrapped(np.sort(a, axis, kind, order, stable=stable))
+    if axis is None:
+        a, axis = np.reshape(a, -1), 0
+    return fallback.wrapped(np.flip(np.sort(np.flip(a, axis), axis, kind, order, stable=stable), axis))
+
+
+def argsort(
+    a: Any, axis: Any = -1, kind: Any = None, order: Any = None, *, stable: Any = None,
+    descending: bool = False,
+) -> Any:  # fmt: skip
+    """The indices that sort an array; see `numpy.argsort`.
+
+    Parameters
+    ----------
+    a, axis, kind, order
+        As in NumPy.
+    stable : bool, optional
+        What is equal stays in its order; so it does unless this is false or ``kind`` is given.
+    descending : bool
+        From the largest element to the smallest.
+    """
+    if kind is None and stable is None:
+        stable = True
+    if not descending:
+        return fallback.wrapped(np.argsort(a, axis, kind, order, stable=stable))
+    if axis is None:
+        a, axis = np.reshape(a, -1), 0
+    ascending = np.argsort(np.flip(a, axis), axis, kind, order, stable=stable)
+    return fallback.wrapped(np.shape(a)[axis] - 1 - np.flip(ascending, axis))
+
+
+def clip(
+    a: Any, min: Any = NOTHING, max: Any = NOTHING, out: Any = None, *, a_min: Any = NOTHING,
+    a_max: Any = NOTHING, **kwargs: Any,
+) -> Any:  # fmt: skip
+    """Limit values to an interval; see `numpy.clip`.  Either bound may be left out."""
+    if builtins.any(x is not NOTHING and y is not NOTHING for x, y in ((min, a_min), (max, a_max))):
+        raise ValueError("a bound of clip is given by its two names")
+    low, high = (
+        None if x is y is NOTHING else y if x is NOTHING else x for x, y in ((min, a_min), (max, a_max))
+    )
+    return fallback.wrapped(np.clip(a, low, high, out, **kwargs))
+
+
+def _frequencies(function: Callable[..., Any]) -> Callable[..., Any]:
+    def frequencies(n: Any, d: Any = 1.0, device: Any = None, dtype: Any = None) -> Any:
+        creation.check_device(device)
+        kind = None if dtype is None else np.dtype(dtype)
+        if kind is not None and kind.kind != "f":
+            raise ValueError(f"frequencies are real floating-point numbers, not {kind}")
+        result = function(n, d)
+        return fallback.wrapped(result if kind is None else result.astype(kind, copy=False))
+
+    frequencies.__name__ = frequencies.__qualname__ = function.__name__
+    frequencies.__doc__ = f"See `numpy.fft.{function.__name__}`; ``dtype`` is that of the result."
+    return frequencies
+
+
+def _complex(value: Any) -> Any:
+    return value.astype(np.result_type(value.dtype, np.complex64), copy=False)
+
+
+def eig(a: Any) -> Any:
+    """Eigenvalues and right eigenvectors, always complex, as in NumPy 2.5; see `numpy.linalg.eig`."""
+    found = np.linalg.eig(a)
+    return fallback.wrapped(type(found)(_complex(found.eigenvalues), _complex(found.eigenvectors)))
+
+
+def eigvals(a: Any) -> Any:
+    """Eigenvalues, always complex, as in NumPy 2.5; see `numpy.linalg.eigvals`."""
+    return fallback.wrapped(_complex(np.linalg.eigvals(a)))
+
+
+# By the NumPy module whose names they have.
+STANDARD: dict[str, dict[str, Any]] = {
+    "numpy": {
+        "__array_api_version__": VERSION,
+        "__array_namespace_info__": Info,
+        "argsort": argsort,
+        "clip": clip,
+        "sort": sort,
+    },
+    "fft": {"fftfreq": _frequencies(np.fft.fftfreq), "rfftfreq": _frequencies(np.fft.rfftfreq)},
+    "linalg": {"eig": eig, "eigvals": eigvals},
+}
