@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from . import functions
 from .array import evaluate, ndarray
 from .config import options
 from .errors import StrictError
@@ -41,4 +42,14 @@ def __dir__() -> list[str]:
     return sorted({*globals(), *names(), "explain", "injected"})
 
 
-__all__ = ["StrictError", "evaluate", "explain", "info", "injected", "ndarray", "options", "report"]
+__all__ = [
+    "StrictError",
+    "evaluate",
+    "explain",
+    "functions",
+    "info",
+    "injected",
+    "ndarray",
+    "options",
+    "report",
+]

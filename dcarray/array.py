@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from . import config, indexing, protocols, quick, trace
+from .dispatch import DISPATCH
 from .handle import NDArray, adopt, export, register
 from .methods import Methods
 from .session import session
@@ -126,7 +127,7 @@ class ndarray(Methods):
         return protocols.ufunc(ndarray, ufunc, method, inputs, kwargs)
 
     def __array_function__(self, func: Any, types: Any, args: Any, kwargs: Any) -> Any:
-        return protocols.function(func, args, kwargs)
+        return DISPATCH(func, args, kwargs)
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray:
         a = self._settled() if copy else export(self)

@@ -17,8 +17,7 @@ from .store import Store
 
 if TYPE_CHECKING:
     from .ir.nodes import Region
-    from .lowering.plan import Plan
-    from .session import Recording
+    from .recording import Recording
 
 MAX_PLANS = 4096
 WORTHWHILE = 1 << 20  # elements from which on a region is compiled when it is first seen
@@ -33,12 +32,12 @@ class Prepared:
         self.key = key
         self.form = form
         self.values = values
-        self.plan: Ready | None = None
+        self.plan: forms.Ready | None = None
         self.symbols: tuple[int, ...] = ()
         self.bytes = 0
         self._region: Region | None = None
 
-    def serve(self, plan: Ready, symbols: tuple[int, ...]) -> Ready:
+    def serve(self, plan: forms.Ready, symbols: tuple[int, ...]) -> forms.Ready:
         """From now on this plan runs the log."""
         self.symbols = symbols
         self.bytes = plan.bytes(symbols)
@@ -57,27 +56,6 @@ class Prepared:
 
             self._region = build(*self.key)
         return self._region
-
-
-class Ready:
-    """A plan, with what every run of it wants to know."""
-
-    __slots__ = ("interpreted", "kernels", "needs_arrays", "plan", "run")
-
-    def __init__(self, plan: Plan) -> None:
-        self.plan = plan
-        self.run = plan.run
-        stats = plan.stats
-        self.kernels = stats["kernels"]
-        self.interpreted = stats["interpreted"]
-        self.needs_arrays = self.kernels < len(plan.steps)
-
-    def bytes(self, symbols: tuple[int, ...]) -> int:
-        """What the kernels read and write in a run with these sizes."""
-        from .ir import dims
-
-        values = dict(zip((s.name for s in self.plan.region.symbols), symbols, strict=True))
-        return sum(dims.evaluate(step.binding.bytes, values) for step in self.plan.kernels)
 
 
 class Background:
@@ -197,7 +175,7 @@ class Executor:
         calls, marks = rec.statements(), rec.marks
         return lambda: fpstate.tell(notes, lambda k: str(calls[k][1]), lambda k: line_of(marks[k]))
 
-    def _plan(self, prepared: Prepared, options: config.Options) -> Ready | None:
+    def _plan(self, prepared: Prepared, options: config.Options) -> forms.Ready | None:
         """The plan of a log that has none yet, or None while the interpreter has to do."""
         if options.jit == "off":
             return None
@@ -258,7 +236,7 @@ def _attempt(job: Callable[[], None], debug: bool) -> None:
 _told: set[str] = set()
 
 
-def compiled(region: Region, options: config.Options) -> Ready:
+def compiled(region: Region, options: config.Options) -> forms.Ready:
     """The plan of a region: passes, schedules, code.  What does not compile is left to the interpreter."""
     from .ir.passes import pipeline
     from .lowering import cache
@@ -272,7 +250,7 @@ def compiled(region: Region, options: config.Options) -> Ready:
     counters.compiles += after["compiled"] - before["compiled"]
     counters.cache_hits += after["hits"] - before["hits"]
     counters.disk_hits += after["disk_hits"] - before["disk_hits"]
-    return Ready(plan)
+    return forms.Ready(plan)
 
 
 def _uncompiled(reason: str, loc: Any) -> None:
@@ -293,7 +271,7 @@ def _interpret(rec: Recording, prepared: Prepared, arrays: dict[int, Any]) -> li
 def _execute(
     rec: Recording,
     prepared: Prepared,
-    plan: Ready,
+    plan: forms.Ready,
     arrays: dict[int, Any],
     addresses: list[int],
     options: config.Options,

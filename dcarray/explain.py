@@ -12,7 +12,8 @@ from typing import Any
 from .executor import line_of
 from .explanation import Explanation, RegionView, view_region
 from .handle import Handle
-from .session import EXECUTOR, Recording, session
+from .recording import Recording
+from .session import EXECUTOR, session
 
 __all__ = ["explain"]
 
@@ -50,7 +51,7 @@ def explain(what: Any, *args: Any, llvm: bool = False, asm: bool = False, **kwar
     views: list[RegionView] = []
     if isinstance(what, Handle):
         rec = None if what._small is not None else what._store.family.dirty
-        if rec is not None and not rec.done:
+        if isinstance(rec, Recording) and not rec.done:
             views += _view(rec)
     elif callable(what):
         session().flush()  # what was pending before is not the function's

@@ -13,11 +13,32 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from .executor import Ready
     from .ir.nodes import Region
+    from .lowering.plan import Plan
 
 Log = tuple[tuple[Any, ...], ...]
 MAX_GENERAL = 8
+
+
+class Ready:
+    """A plan, with what every run of it wants to know."""
+
+    __slots__ = ("interpreted", "kernels", "needs_arrays", "plan", "run")
+
+    def __init__(self, plan: Plan) -> None:
+        self.plan = plan
+        self.run = plan.run
+        stats = plan.stats
+        self.kernels = stats["kernels"]
+        self.interpreted = stats["interpreted"]
+        self.needs_arrays = self.kernels < len(plan.steps)
+
+    def bytes(self, symbols: tuple[int, ...]) -> int:
+        """What the kernels read and write in a run with these sizes."""
+        from .ir import dims
+
+        values = dict(zip((s.name for s in self.plan.region.symbols), symbols, strict=True))
+        return sum(dims.evaluate(step.binding.bytes, values) for step in self.plan.kernels)
 
 
 def rewrite(log: Log, f: Callable[[int], Any]) -> Log:

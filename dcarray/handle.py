@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from . import window
-from .store import FAMILIES, Store, compilable, owner, store_of
+from .store import FAMILIES, Store, compilable, memory, owner, store_of
 
 NDArray = np.ndarray[Any, Any]
 
@@ -42,8 +42,8 @@ class Handle:
         store = self._store
         head = store.family
         rec = head.dirty
-        if rec is not None and not rec.done:
-            rec.session.flush(rec)
+        if rec is not None:
+            rec.settle()
         if self._ndarray is None:
             mem = memory(store)
             a = mem if self._index is None else window.view(mem, self._shape, self._index)
@@ -58,8 +58,8 @@ class Handle:
         if self._small is not None:
             return self._small
         rec = self._store.family.used
-        if rec is not None and not rec.done:
-            rec.session.flush(rec)
+        if rec is not None:
+            rec.settle()
         return self._settled()
 
     def _clean(self) -> bool:
@@ -72,16 +72,6 @@ class Handle:
 
     def _window(self) -> window.Index:
         return window.identity(len(self._shape)) if self._index is None else self._index
-
-
-def memory(store: Store) -> NDArray:
-    """The memory of a store that is computed; a reshaped one takes its head's."""
-    if store.mem is None:
-        head = store.family
-        assert head is not store and head.mem is not None
-        store.bind(head.mem.view(store.dtype).reshape(store.shape))
-    assert store.mem is not None
-    return store.mem
 
 
 def register(store: Store) -> None:

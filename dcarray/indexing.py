@@ -52,8 +52,8 @@ def element(x: Handle, index: window.Index) -> Any:
     """The NumPy scalar at a window of one element."""
     store = x._store
     rec = store.family.dirty
-    if rec is not None and not rec.done:
-        rec.session.flush(rec)
+    if rec is not None:
+        rec.settle()
     if store.mem is None:
         return large(type(x), store, (), index)._settled()[()]
     return store.mem[tuple([offset for offset, _, _ in index])]

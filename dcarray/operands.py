@@ -12,7 +12,7 @@ import numpy as np
 from . import config, report, window
 from .errors import StrictError
 from .handle import Handle, NDArray, adopt, large
-from .session import Recording
+from .recording import Recording
 from .store import COMPILED, FAMILIES, Store, compilable, owner, store_of
 
 SNAPSHOT_BYTES = 1 << 20  # plain operands up to this size are copied, larger ones are read at once
@@ -121,8 +121,8 @@ def enter(rec: Recording, store: Store) -> int:
         rec.urgent = True
     if head.used is not rec or head.dirty is not rec:
         for other in (head.dirty, head.used):
-            if other is not None and other is not rec and not other.done:
-                other.session.flush(other)
+            if other is not None and other is not rec:
+                other.settle()
     return store.slot if store.rec is rec else rec.declare(store)
 
 

@@ -171,21 +171,3 @@ def _at_once(
     results = result if isinstance(result, tuple) else (result,)
     final = tuple(wrap_result(cls, r) if o is None else o for o, r in zip(outs, results, strict=True))
     return final if isinstance(result, tuple) else final[0]
-
-
-_table: dict[Any, Callable[..., Any]] = {}
-
-
-def function(func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """``__array_function__``."""
-    global _table
-    if not _table:  # the functions need the array, so they come later
-        from .functions import IMPLEMENTATIONS
-
-        _table = IMPLEMENTATIONS
-    ours = _table.get(func)
-    if ours is not None:
-        return ours(*args, **kwargs)
-    from .functions import fallback
-
-    return fallback.call(func, args, kwargs)

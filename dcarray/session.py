@@ -1,7 +1,7 @@
-"""Sessions: what a thread has recorded and not yet run, and how it is run.
+"""Sessions: what a thread has recorded and not yet run, and when it is run.
 
-A `Recording` is the log of one region to be.  `Session.flush` ends it: the log is the key of a plan;
-outputs that somebody still holds are allocated, the plan runs, and the stores get their memory.
+`Session.flush` ends the thread's recording: the log is the key of a plan; outputs that somebody still
+holds are allocated, the plan runs, and the stores get their memory.
 """
 
 from __future__ import annotations
@@ -11,150 +11,21 @@ import os
 import signal
 import sys
 import threading
-import weakref
-from types import FrameType
 from typing import Any
 
 import numpy as np
 
 from . import config
 from .executor import Executor
-from .fpstate import captured, watched
+from .fpstate import watched
+from .recording import CHARS, ENTRIES, HELD_BYTES, Recording
 from .store import Store
 
 # The functions under ``signal.signal`` and ``signal.getsignal``, which spend microseconds on enumerations.
 _signal: Any = importlib.import_module("_signal")
 
 ARENA = 512  # scalars a recording can hold
-ENTRIES = 256  # a recording of so many ends where a loop comes round
-MAX_ENTRIES = 1024  # and of so many anywhere
-HELD_BYTES = 256 << 20
-
-_CHARS = "?bBhHiIlLqQefdFD"
-
-
-class Recording:
-    """A log in the making.
-
-    Attributes
-    ----------
-    log : list of tuple
-        The entries, as in `dcarray.ir.build`.
-    slots : list
-        For each declaration the store (strongly for existing memory, weakly for what is to be computed).
-    marks : list of (code, int, state)
-        For each statement (not declaration): the user's code object and instruction, from which the line
-        follows, and NumPy's floating-point error state when it was recorded.
-    mask : int
-        The floating-point exceptions that some entry does not ignore.
-    """
-
-    __slots__ = (
-        "__weakref__", "arena", "done", "held", "kinds", "log", "marks", "mask", "session", "slots", "state",
-        "urgent", "views",
-    )  # fmt: skip
-
-    def __init__(self, session: Session) -> None:
-        self.session = session
-        self.done = False
-        self.log: list[tuple[Any, ...]] = []
-        self.slots: list[Any] = []
-        self.marks: list[tuple[Any, int, Any]] = []
-        self.state: Any = None
-        self.mask = 0
-        self.held = 0
-        self.urgent = False
-        self.kinds = ""
-        self.arena, self.views = session.take_arena()
-
-    def scalar(self, value: Any, char: str) -> int:
-        """The number of a new scalar argument.
-
-        Raises
-        ------
-        OverflowError
-            If a Python integer does not fit the dtype.
-        """
-        k = len(self.kinds)
-        self.views[char][k] = value
-        self.kinds += char
-        return k
-
-    def declare(self, store: Store) -> int:
-        """The slot of a store that is read or written (``old``), or reshapes a pending one (``new``)."""
-        head = store.family
-        slot = len(self.slots)
-        store.slot = slot
-        store.rec = self
-        first = slot
-        if head is not store:
-            if head.rec is not self:
-                head_slot = self.declare(head)
-                slot = store.slot = len(self.slots)
-                first = head_slot
-            else:
-                first = head.slot
-        if store.mem is None and head.mem is None:
-            self.log.append(("new", store.char, store.shape, first))
-        else:
-            if store.mem is None:
-                from .handle import memory
-
-                memory(store)
-            self.log.append(("old", store.char, store.shape, store.strides, first))
-        self.slots.append(store)
-        self.held += store.size * store.dtype.itemsize
-        return slot
-
-    def fresh(self, store: Store) -> int:
-        """The slot of a new store that the next entry computes."""
-        slot = len(self.slots)
-        store.slot = slot
-        store.rec = store.dirty = self
-        self.slots.append(weakref.ref(store))
-        self.log.append(("new", store.char, store.shape, slot))
-        return slot
-
-    def add(self, entry: tuple[Any, ...], frame: FrameType) -> None:
-        """Log a statement that ``frame`` asked for."""
-        self.log.append(entry)
-        state = captured()
-        if state is not self.state:
-            self.state = state
-            self.mask |= self.session.watched(state)
-        self.marks.append((frame.f_code, frame.f_lasti, state))
-
-    def due(self) -> bool:
-        """Must something be done about this recording?"""
-        return self.urgent or len(self.log) > ENTRIES or self.held > HELD_BYTES or len(self.kinds) > ENTRIES
-
-    def statements(self) -> list[tuple[Any, ...]]:
-        """The entries that are no declarations; a statement's ``loc`` counts them."""
-        return [entry for entry in self.log if entry[0] not in ("old", "new")]
-
-    def drop(self) -> None:
-        """Take the last entry back."""
-        self.log.pop()
-        self.marks.pop()
-
-    def scalar_addresses(self) -> list[int]:
-        return [self.arena + 16 * k for k in range(len(self.kinds))]
-
-    def scalar_arrays(self) -> dict[str, np.ndarray[Any, Any]]:
-        return {f"c{k}": self.views[char][k : k + 1].reshape(()) for k, char in enumerate(self.kinds)}
-
-    def store_at(self, slot: int) -> Store | None:
-        entry = self.slots[slot]
-        return entry if type(entry) is Store else entry()
-
-    def declared(self, slot: int) -> tuple[tuple[int, ...], np.dtype[Any]]:
-        """Shape and dtype of a slot that is to be computed."""
-        store = self.store_at(slot)
-        if store is not None:
-            return store.shape, store.dtype
-        # its last holder, in another thread, has let it go meanwhile
-        entry = [e for e in self.log if e[0] in ("old", "new")][slot]
-        return entry[2], np.dtype(entry[1])
+MAX_ENTRIES = 1024  # entries at which a recording ends anywhere
 
 
 class Session:
@@ -172,7 +43,7 @@ class Session:
             return self._arenas.pop()
         arena: np.ndarray[Any, Any] = np.zeros(ARENA * 2, dtype=np.float64)
         address = int(arena.__array_interface__["data"][0])
-        return address, {c: arena.view(c)[:: 16 // np.dtype(c).itemsize] for c in _CHARS}
+        return address, {c: arena.view(c)[:: 16 // np.dtype(c).itemsize] for c in CHARS}
 
     def watched(self, state: Any) -> int:
         """The exceptions that an error state does not ignore (most programs have one or two states)."""

@@ -10,14 +10,21 @@ from __future__ import annotations
 import math
 import weakref
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 import numpy as np
 
 from .lowering.memory import address_of
 
-if TYPE_CHECKING:
-    from .session import Recording
+
+class Pending(Protocol):
+    """A recording, as far as the memory that it works on is concerned."""
+
+    done: bool
+
+    def settle(self) -> None:
+        """Run it, if it has not run."""
+
 
 # The dtypes that compile, by their character code.  Any other lives in NumPy's hands alone.
 COMPILED = frozenset("?bBhHiIlLqQefdFD")
@@ -54,9 +61,9 @@ class Store:
 
     address: int
     mem: np.ndarray[Any, Any] | None
-    rec: Recording | None
-    used: Recording | None
-    dirty: Recording | None
+    rec: Pending | None
+    used: Pending | None
+    dirty: Pending | None
     exports: list[Callable[[], Any]] | None
 
     def __init__(
@@ -101,6 +108,16 @@ class Store:
             return False
         head.exports = [r for r in head.exports if r() is not None] or None
         return head.exports is not None
+
+
+def memory(store: Store) -> np.ndarray[Any, Any]:
+    """The memory of a store that is computed; a reshaped one takes its head's."""
+    if store.mem is None:
+        head = store.family
+        assert head is not store and head.mem is not None
+        store.bind(head.mem.view(store.dtype).reshape(store.shape))
+    assert store.mem is not None
+    return store.mem
 
 
 def compilable(a: np.ndarray[Any, Any]) -> bool:

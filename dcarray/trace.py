@@ -33,7 +33,8 @@ from .operands import (
     target_of,
 )
 from .quick import SIZES, USUAL
-from .session import LOCK, Recording, session
+from .recording import Recording
+from .session import LOCK, session
 from .store import COMPILED, Store, compilable, store_of
 
 
@@ -320,15 +321,13 @@ def _matmul_shape(a: tuple[int, ...], b: tuple[int, ...]) -> tuple[int, ...]:
     return (*stack, *a[-2:-1], *(b[-1:] if len(b) > 1 else ()))
 
 
-def empty(shape: Any, dtype: Any = np.float64) -> Any:
+def empty(cls: type[Handle], shape: Any, dtype: Any = np.float64) -> Any:
     """An array of uninitialised memory."""
-    from .array import ndarray
-
     dtype = np.dtype(dtype)
     below = config.current().eager_below
     a = np.empty(shape, dtype)
     if a.size < below or dtype.char not in COMPILED or not dtype.isnative:
-        return small(ndarray, a)
+        return small(cls, a)
     store = Store(a.shape, dtype)
     store.bind(pool_empty(a.shape, dtype))
-    return large(ndarray, store, a.shape, None)
+    return large(cls, store, a.shape, None)

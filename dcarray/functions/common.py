@@ -88,8 +88,8 @@ def expand(x: Any, *axes: int) -> Any:
 def fresh(shape: tuple[int, ...], dtype: Any, order: str = "C") -> Any:
     """A wrapped array whose content is still to be written."""
     if order == "F" and len(shape) > 1:
-        return empty(shape[::-1], np.dtype(dtype)).transpose()
-    return empty(shape, np.dtype(dtype))
+        return empty(ndarray, shape[::-1], np.dtype(dtype)).transpose()
+    return empty(ndarray, shape, np.dtype(dtype))
 
 
 def strides_of(x: Any) -> tuple[int, ...]:

@@ -9,6 +9,7 @@ import numpy as np
 
 from dcarray.array import ndarray, unwrap, wrap
 from dcarray.config import current
+from dcarray.dispatch import DISPATCH
 from dcarray.errors import StrictError
 from dcarray.report import note, user_line
 from dcarray.store import COMPILED, owner
@@ -230,3 +231,6 @@ def wrapped(value: Any) -> Any:
     if kind is ndarray:
         return value
     return _Boundary().back(value)
+
+
+DISPATCH.fallback = call

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from dcarray.array import ndarray
+from dcarray.dispatch import DISPATCH
 
 from . import fallback
 from .fallback import NOT_SMALL, quick
@@ -16,7 +17,7 @@ __all__ = ["IMPLEMENTATIONS", "Unserved", "implements"]
 
 Function = Callable[..., Any]
 
-IMPLEMENTATIONS: dict[Function, Function] = {}
+IMPLEMENTATIONS = DISPATCH.table
 
 
 def _single(values: Any) -> bool:

@@ -1,0 +1,159 @@
+"""A recording: the log of one region in the making."""
+
+from __future__ import annotations
+
+import weakref
+from types import FrameType
+from typing import Any, Protocol
+
+import numpy as np
+
+from .fpstate import captured
+from .store import Store, memory
+
+ENTRIES = 256  # a recording of so many ends where a loop comes round
+HELD_BYTES = 256 << 20
+CHARS = "?bBhHiIlLqQefdFD"
+
+
+class Keeper(Protocol):
+    """Whose recording it is."""
+
+    def flush(self, rec: Recording | None = None) -> None:
+        """Run it."""
+
+    def after(self, rec: Recording) -> None:
+        """Keep what is pending within bounds."""
+
+    def watched(self, state: Any) -> int:
+        """The floating-point exceptions that an error state does not ignore."""
+
+    def take_arena(self) -> tuple[int, dict[str, Any]]:
+        """Memory for scalars: its address, and views of it by dtype character."""
+
+
+class Recording:
+    """A log in the making.
+
+    Attributes
+    ----------
+    log : list of tuple
+        The entries, as in `dcarray.ir.build`.
+    slots : list
+        For each declaration the store (strongly for existing memory, weakly for what is to be computed).
+    marks : list of (code, int, state)
+        For each statement (not declaration): the user's code object and instruction, from which the line
+        follows, and NumPy's floating-point error state when it was recorded.
+    mask : int
+        The floating-point exceptions that some entry does not ignore.
+    """
+
+    __slots__ = (
+        "__weakref__", "arena", "done", "held", "kinds", "log", "marks", "mask", "session", "slots", "state",
+        "urgent", "views",
+    )  # fmt: skip
+
+    def __init__(self, session: Keeper) -> None:
+        self.session = session
+        self.done = False
+        self.log: list[tuple[Any, ...]] = []
+        self.slots: list[Any] = []
+        self.marks: list[tuple[Any, int, Any]] = []
+        self.state: Any = None
+        self.mask = 0
+        self.held = 0
+        self.urgent = False
+        self.kinds = ""
+        self.arena, self.views = session.take_arena()
+
+    def scalar(self, value: Any, char: str) -> int:
+        """The number of a new scalar argument.
+
+        Raises
+        ------
+        OverflowError
+            If a Python integer does not fit the dtype.
+        """
+        k = len(self.kinds)
+        self.views[char][k] = value
+        self.kinds += char
+        return k
+
+    def settle(self) -> None:
+        """Run what is recorded here, if it has not run."""
+        if not self.done:
+            self.session.flush(self)
+
+    def declare(self, store: Store) -> int:
+        """The slot of a store that is read or written (``old``), or reshapes a pending one (``new``)."""
+        head = store.family
+        slot = len(self.slots)
+        store.slot = slot
+        store.rec = self
+        first = slot
+        if head is not store:
+            if head.rec is not self:
+                head_slot = self.declare(head)
+                slot = store.slot = len(self.slots)
+                first = head_slot
+            else:
+                first = head.slot
+        if store.mem is None and head.mem is None:
+            self.log.append(("new", store.char, store.shape, first))
+        else:
+            if store.mem is None:
+                memory(store)
+            self.log.append(("old", store.char, store.shape, store.strides, first))
+        self.slots.append(store)
+        self.held += store.size * store.dtype.itemsize
+        return slot
+
+    def fresh(self, store: Store) -> int:
+        """The slot of a new store that the next entry computes."""
+        slot = len(self.slots)
+        store.slot = slot
+        store.rec = store.dirty = self
+        self.slots.append(weakref.ref(store))
+        self.log.append(("new", store.char, store.shape, slot))
+        return slot
+
+    def add(self, entry: tuple[Any, ...], frame: FrameType) -> None:
+        """Log a statement that ``frame`` asked for."""
+        self.log.append(entry)
+        state = captured()
+        if state is not self.state:
+            self.state = state
+            self.mask |= self.session.watched(state)
+        self.marks.append((frame.f_code, frame.f_lasti, state))
+
+    def due(self) -> bool:
+        """Must something be done about this recording?"""
+        return self.urgent or len(self.log) > ENTRIES or self.held > HELD_BYTES or len(self.kinds) > ENTRIES
+
+    def statements(self) -> list[tuple[Any, ...]]:
+        """The entries that are no declarations; a statement's ``loc`` counts them."""
+        return [entry for entry in self.log if entry[0] not in ("old", "new")]
+
+    def drop(self) -> None:
+        """Take the last entry back."""
+        self.log.pop()
+        self.marks.pop()
+
+    def scalar_addresses(self) -> list[int]:
+        return [self.arena + 16 * k for k in range(len(self.kinds))]
+
+    def scalar_arrays(self) -> dict[str, np.ndarray[Any, Any]]:
+        return {f"c{k}": self.views[char][k : k + 1].reshape(()) for k, char in enumerate(self.kinds)}
+
+    def store_at(self, slot: int) -> Store | None:
+        entry = self.slots[slot]
+        return entry if type(entry) is Store else entry()
+
+    def declared(self, slot: int) -> tuple[tuple[int, ...], np.dtype[Any]]:
+        """Shape and dtype of a slot that is to be computed."""
+        store = self.store_at(slot)
+        if store is not None:
+            return store.shape, store.dtype
+        # its last holder, in another thread, has let it go meanwhile
+        entry = [e for e in self.log if e[0] in ("old", "new")][slot]
+        return entry[2], np.dtype(entry[1])
