@@ -1,0 +1,251 @@
+"""NumPy's own test-suite on wrapped arrays: ``python -m conformance.numpy_suite``.
+
+The test modules come from the installed wheel.  Each runs twice in processes of its own: with plain NumPy,
+which is the baseline, and with the arrays that the tests create wrapped (`conformance.numpy_names`).  What
+NumPy passes and we do not must be listed, with its reason, in ``numpy_suite_known.txt``; that list may only
+shrink: an entry that passes is an error too.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+
+import numpy as np
+
+__all__ = ["KNOWN", "MODES", "MODULES", "OUT_OF_SCOPE", "Result", "known", "main", "run_module"]
+
+KNOWN = Path(__file__).with_name("numpy_suite_known.txt")
+MODES = {
+    "defaults": {},
+    "interpreted": {"DCARRAY_EAGER_BELOW": "0", "DCARRAY_JIT": "off"},
+    "compiled": {"DCARRAY_EAGER_BELOW": "0", "DCARRAY_JIT": "eager"},
+}
+MODULES = {
+    "_core": """
+        array_api_info array_coercion arrayobject arrayprint api casting_floatingpoint_errors datetime
+        defchararray deprecations dlpack einsum errstate function_base half indexerrors indexing
+        item_selection longdouble mem_overlap multiarray multithreading nditer nep50_promotions numeric
+        protocols records regression scalar_methods scalarmath shape_base stringdtype strings ufunc umath
+        umath_complex unicode
+    """,
+    "lib": """
+        array_utils arraypad arraysetops arrayterator format function_base histograms index_tricks io loadtxt
+        nanfunctions packbits polynomial recfunctions regression shape_base stride_tricks twodim_base
+        type_check ufunclike
+    """,
+    "linalg": "deprecations linalg regression",
+    "fft": "helper pocketfft",
+    "ma": "arrayobject core deprecations extras mrecords old_ma regression subclassing",
+    "random": """
+        direct generator_mt19937 generator_mt19937_regressions random randomstate randomstate_regression
+        regression smoke
+    """,
+}
+OUT_OF_SCOPE = {
+    "no arrays in them": """
+        _core:_exceptions _core:abc _core:cpu_dispatcher _core:cpu_features _core:dtype _core:finfo
+        _core:getlimits _core:numerictypes _core:print _core:scalar_ctors _core:scalarbuffer
+        _core:scalarinherit _core:scalarprint lib:_datasource lib:_iotools lib:_version lib:utils
+        random:seed_sequence
+    """,
+    "NumPy's C code and its interfaces": """
+        _core:argparse _core:array_interface _core:arraymethod _core:casting_unittests
+        _core:conversion_utils _core:custom_dtypes _core:cython _core:extint128 _core:hashtable
+        _core:limited_api _core:mem_policy _core:simd _core:simd_module random:extending
+    """,
+    "how NumPy dispatches to other arrays": "_core:overrides lib:mixins",
+    "mapped files": "_core:memmap",
+    "processes": "_core:multiprocessing",
+    "needs data that the wheel lacks": "_core:umath_accuracy",
+}
+# Tests that take gigabytes or minutes of NumPy itself.
+_TOO_LARGE = ("_core/tests/test_shape_base.py::TestConcatenate::test_huge_list_error",)
+_PACKAGES = Path(np.__file__).parent.parent
+
+
+@dataclass
+class Result:
+    """The outcome of one test module.
+
+    Attributes
+    ----------
+    module : str
+        Such as ``"_core/tests/test_umath.py"``.
+    numpy, ours : int
+        Tests that plain NumPy passes, and those of them that pass with wrapped arrays.
+    failures : dict
+        Test id: the last line of what went wrong.
+    seconds : tuple of float
+        Plain and wrapped.
+    """
+
+    module: str
+    numpy: int
+    ours: int
+    failures: dict[str, str] = field(default_factory=dict)
+    seconds: tuple[float, float] = (0.0, 0.0)
+
+    @property
+    def share(self) -> float:
+        """The part of NumPy's passing tests that pass with wrapped arrays."""
+        return self.ours / self.numpy if self.numpy else 1.0
+
+
+def _outcomes(
+    module: str, arrays: str, mode: str, chosen: str, timeout: int
+) -> tuple[float, dict[str, list[str]]]:
+    """Run a module in a process of its own: seconds, and outcome and message by test id."""
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder, "outcomes.json")
+        command = [
+            sys.executable, "-m", "pytest", "-c", os.devnull, "--rootdir", str(_PACKAGES), "-qq", "--no-header",
+            "-p", "conformance.numpy_plugin", "-p", "no:cacheprovider", "-W", "ignore", "--tb=short",
+            "--arrays", arrays, "--outcomes", str(file), f"--timeout={timeout}", "--available-memory=1G",
+        ]  # fmt: skip
+        if chosen:
+            command += ["-k", chosen]
+        for test in _TOO_LARGE:
+            command += ["--deselect", f"numpy/{test}"]
+        environment = {**os.environ, **(MODES[mode] if arrays == "wrapped" else {})}
+        root = str(Path(__file__).parent.parent)
+        environment["PYTHONPATH"] = os.pathsep.join(filter(None, (root, environment.get("PYTHONPATH"))))
+        done = subprocess.run(
+            [*command, str(_PACKAGES / "numpy" / module)],
+            env=environment,
+            cwd=folder,
+            capture_output=True,
+            text=True,
+        )
+        if not file.exists():
+            tail = (done.stdout + done.stderr)[-2000:]
+            raise RuntimeError(f"{module} with {arrays} arrays ended without a result:\n{tail}")
+        found = json.loads(file.read_text())
+        return found["seconds"], found["tests"]
+
+
+def run_module(module: str, mode: str = "defaults", chosen: str = "", timeout: int = 120) -> Result:
+    """Run a test module with plain and with wrapped arrays.
+
+    Parameters
+    ----------
+    module : str
+        Such as ``"_core/tests/test_umath.py"``.
+    mode : str
+        A name in `MODES`.
+    chosen : str
+        As pytest's ``-k``; empty for all tests.
+    timeout : int
+        Seconds for one test.
+    """
+    plain_seconds, plain = _outcomes(module, "plain", mode, chosen, timeout)
+    seconds, ours = _outcomes(module, "wrapped", mode, chosen, timeout)
+    passed = [test for test, (outcome, _) in plain.items() if outcome == "passed"]
+    failures = {}
+    for test in passed:
+        outcome, message = ours.get(test, ("missing", "not collected"))
+        if outcome != "passed":
+            failures[test.removeprefix("numpy/")] = message or outcome
+    return Result(module, len(passed), len(passed) - len(failures), failures, (plain_seconds, seconds))
+
+
+def known(mode: str = "defaults", file: Path = KNOWN) -> dict[str, str]:
+    """The listed failures of a mode: test id and reason.
+
+    The file has one heading a reason, ``# reason``, and below it one test id a line.  A line that begins
+    with ``[mode]`` counts in that mode only.
+    """
+    reason = ""
+    found = {}
+    for line in file.read_text().splitlines():
+        text = line.strip()
+        if text.startswith("# "):
+            reason = text[2:]
+        elif text.startswith("["):
+            where, _, test = text[1:].partition("] ")
+            if where == mode:
+                found[test] = reason
+        elif text:
+            found[text] = reason
+    return found
+
+
+def _table(results: Iterable[Result], listed: Mapping[str, str]) -> str:
+    lines = [f"{'module':52}{'NumPy':>7}{'ours':>7}{'%':>8}{'new':>5}{'time':>8}"]
+    results = list(results)
+    for r in results:
+        new = sum(test not in listed for test in r.failures)
+        times = r.seconds[1] / max(r.seconds[0], 1e-9)
+        lines.append(f"{r.module:52}{r.numpy:7}{r.ours:7}{100 * r.share:8.2f}{new:5}{times:7.2f}x")
+    if len(results) > 1:
+        numpy, ours = sum(r.numpy for r in results), sum(r.ours for r in results)
+        new = sum(test not in listed for r in results for test in r.failures)
+        times = sum(r.seconds[1] for r in results) / max(sum(r.seconds[0] for r in results), 1e-9)
+        share = 100 * ours / max(numpy, 1)
+        lines.append(f"{'all':52}{numpy:7}{ours:7}{share:8.2f}{new:5}{times:7.2f}x")
+    return "\n".join(lines)
+
+
+def _selected(names: Iterable[str]) -> list[str]:
+    every = [f"{part}/tests/test_{name}.py" for part, text in MODULES.items() for name in text.split()]
+    if not names:
+        return every
+    found = []
+    for name in names:
+        some = [m for m in every if name in (m, m.partition("/")[0], Path(m).stem.removeprefix("test_"))]
+        if not some:
+            raise SystemExit(f"unknown module {name!r}: must be one of\n  " + "\n  ".join(every))
+        found += some
+    return found
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """The command.
+
+    Returns
+    -------
+    int
+        0 if the failures are exactly the listed ones and every share is large enough.
+    """
+    parser = argparse.ArgumentParser(prog="python -m conformance.numpy_suite", description=__doc__)
+    parser.add_argument("--module", nargs="+", default=[], help="paths, names or parts (_core, lib, ...)")
+    parser.add_argument("--json", type=Path, help="file for the results")
+    parser.add_argument("--mode", choices=MODES, default="defaults")
+    parser.add_argument("--timeout", type=int, default=120, help="seconds for one test")
+    parser.add_argument("--list", action="store_true", help="print the failures and what went wrong")
+    options = parser.parse_args(arguments)
+    listed = known(options.mode)
+    results = []
+    for module in _selected(options.module):
+        result = run_module(module, options.mode, timeout=options.timeout)
+        results.append(result)
+        print(_table([result], listed).splitlines()[-1], flush=True)
+        if options.list:
+            for test, message in result.failures.items():
+                reason = listed.get(test)
+                print(
+                    f"    {'(' + reason + ')' if reason else 'NEW'} {test}\n        {message.splitlines()[0]}"
+                )
+    print("\n" + _table(results, listed))
+    if options.json:
+        options.json.write_text(json.dumps([asdict(r) for r in results], indent=1))
+    failed = {test for r in results for test in r.failures}
+    ran = {r.module for r in results}
+    new = sorted(failed - set(listed))
+    gone = sorted(test for test in listed if test not in failed and test.partition("::")[0] in ran)
+    for title, tests in (("failures that are not listed", new), ("listed, but passing", gone)):
+        if tests:
+            print(f"\n{title}:\n  " + "\n  ".join(tests))
+    share = sum(r.ours for r in results) / max(sum(r.numpy for r in results), 1)
+    return int(bool(new or gone) or share < 0.97 or any(r.share < 0.90 for r in results))
+
+
+if __name__ == "__main__":
+    sys.exit(main())
