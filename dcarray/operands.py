@@ -99,7 +99,7 @@ def operand(rec: Recording, x: Any, domain: tuple[int, ...] | None, char: str) -
     elif not isinstance(x, np.ndarray):
         return rec.scalar(x, char)
     elif FAMILIES.find(owner(x)) is not None:  # memory that we know by another name
-        rec.urgent = True
+        rec.urgent = rec.due = True
         return operand(rec, large(Handle, store_of(x), x.shape, None), domain, char)
     if x.ndim == 0 and x.dtype.char == char:
         return rec.scalar(x[()], char)
@@ -107,7 +107,7 @@ def operand(rec: Recording, x: Any, domain: tuple[int, ...] | None, char: str) -
     if x.nbytes <= SNAPSHOT_BYTES:
         x = np.array(x, order="C")
     else:
-        rec.urgent = True
+        rec.urgent = rec.due = True
     store = Store(x.shape, x.dtype)
     store.bind(x)
     return (rec.declare(store), None, None if x.shape == domain else x.shape)
@@ -118,7 +118,7 @@ def enter(rec: Recording, store: Store) -> int:
     been handed out must not wait."""
     head = store.family
     if head.exports is not None and store.exported():
-        rec.urgent = True
+        rec.urgent = rec.due = True
     if head.used is not rec or head.dirty is not rec:
         for other in (head.dirty, head.used):
             if other is not None and other is not rec:
@@ -176,7 +176,7 @@ def broadcast(shapes: list[tuple[int, ...]]) -> tuple[int, ...]:
 def commit(rec: Recording, entry: tuple[Any, ...]) -> None:
     """Log an entry, and run the recording when it must not wait or has grown large."""
     rec.add(entry, user_frame())
-    if rec.due():
+    if rec.due:
         bound(rec)
 
 

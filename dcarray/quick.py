@@ -6,15 +6,18 @@ microseconds.
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 from . import config
 from .handle import large
 from .operands import DTYPES, bound, commit, enter, target_of, user_frame
+from .recording import Recording
 from .session import LOCK, session
 from .store import COMPILED, Store
 
-USUAL: dict[tuple[Any, ...], str] = {}  # loops by name and kinds of the operands
+_MOST = 4096
+USUAL: dict[tuple[Any, ...], tuple[str, int]] = {}  # loop and size by name, kinds of operands, shape
 SIZES: dict[tuple[int, ...], int] = {}  # by shape
 _COPIES = {c: f"{c}->{c}" for c in COMPILED}
 
@@ -24,41 +27,53 @@ def binary(name: str, a: Any, b: Any) -> Any:
     scalar - the short way.  Gives None for any other; `elementwise` then does it."""
     ta, tb = type(a), type(b)
     if ta is float or ta is int:
-        cls, shape, key = tb, b._shape, (name, ta, b._store.char)
+        cls, shape, left, right = tb, b._shape, ta, b._store.char
     elif tb is float or tb is int:
-        cls, shape, key = ta, a._shape, (name, a._store.char, tb)
+        cls, shape, left, right = ta, a._shape, a._store.char, tb
     elif ta is tb and a._small is None and b._small is None and a._shape == b._shape:
-        cls, shape, key = ta, a._shape, (name, a._store.char, b._store.char)
+        cls, shape, left, right = ta, a._shape, a._store.char, b._store.char
     else:
         return None
-    loop = USUAL.get(key)
-    size = SIZES.get(shape)
-    if loop is None or size is None or size < config.current().eager_below or not shape:
+    known = USUAL.get((name, left, right, shape))
+    if known is None:
+        return None
+    loop, size = known
+    if size < config.current().eager_below:
         return None
     with LOCK:
         rec = session().rec
-        args: list[Any] = []
-        for x, char in ((a, loop[0]), (b, loop[1])):
-            if type(x) is not cls:
-                try:
-                    args.append(rec.scalar(x, char))
-                except OverflowError:
-                    return None
-                continue
-            store = x._store
-            head = store.family
-            if store.rec is rec and head.exports is None:
-                slot = store.slot
-            else:
-                slot = enter(rec, store)
-            head.used = rec
-            args.append((slot, x._index, None))
+        try:
+            x = _array(rec, a) if ta is cls else rec.scalar(a, loop[0])
+            y = _array(rec, b) if tb is cls else rec.scalar(b, loop[1])
+        except OverflowError:
+            return None
         store = Store(shape, DTYPES[loop[-1]], None, size)
-        slot = rec.fresh(store)
-        rec.add(("map", name, loop, shape, slot, None, *args), user_frame(2))
-        if rec.due():
+        rec.add(("map", name, loop, shape, rec.fresh(store), None, x, y), user_frame(3))
+        if rec.due:
             bound(rec)
     return large(cls, store, shape, None)
+
+
+def _array(rec: Recording, x: Any) -> tuple[int, Any, None]:
+    """The log's argument for an array of the domain's shape."""
+    store = x._store
+    head = store.family
+    if store.rec is not rec or head.exports is not None:
+        enter(rec, store)
+    head.used = rec
+    return (store.slot, x._index, None)
+
+
+def learn(
+    name: str, inputs: tuple[Any, ...], kinds: tuple[Any, ...], loop: str, shape: tuple[int, ...]
+) -> None:
+    """Remember what `elementwise` found out about a binary operation."""
+    SIZES[shape] = size = math.prod(shape)
+    if len(kinds) == 2 and shape:
+        USUAL[(name, *kinds, shape)] = (loop, size)
+    if len(USUAL) > _MOST:
+        USUAL.clear()
+        SIZES.clear()
 
 
 def assign(target: Any, value: Any) -> bool:

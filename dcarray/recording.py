@@ -44,13 +44,17 @@ class Recording:
     marks : list of (code, int, state)
         For each statement (not declaration): the user's code object and instruction, from which the line
         follows, and NumPy's floating-point error state when it was recorded.
+    urgent : bool
+        It holds something that must not wait: run it as soon as the entry is complete.
+    due : bool
+        It is urgent, long, or keeps much memory alive: `Keeper.after` is to look at it.
     mask : int
         The floating-point exceptions that some entry does not ignore.
     """
 
     __slots__ = (
-        "__weakref__", "arena", "done", "held", "kinds", "log", "marks", "mask", "session", "slots", "state",
-        "urgent", "views",
+        "__weakref__", "arena", "done", "due", "held", "kinds", "log", "marks", "mask", "session", "slots",
+        "state", "urgent", "views",
     )  # fmt: skip
 
     def __init__(self, session: Keeper) -> None:
@@ -62,6 +66,7 @@ class Recording:
         self.state: Any = None
         self.mask = 0
         self.held = 0
+        self.due = False
         self.urgent = False
         self.kinds = ""
         self.arena, self.views = session.take_arena()
@@ -77,6 +82,8 @@ class Recording:
         k = len(self.kinds)
         self.views[char][k] = value
         self.kinds += char
+        if k > ENTRIES:
+            self.due = True
         return k
 
     def settle(self) -> None:
@@ -106,6 +113,8 @@ class Recording:
             self.log.append(("old", store.char, store.shape, store.strides, first))
         self.slots.append(store)
         self.held += store.size * store.dtype.itemsize
+        if self.held > HELD_BYTES:
+            self.due = True
         return slot
 
     def fresh(self, store: Store) -> int:
@@ -120,15 +129,13 @@ class Recording:
     def add(self, entry: tuple[Any, ...], frame: FrameType) -> None:
         """Log a statement that ``frame`` asked for."""
         self.log.append(entry)
+        if len(self.log) > ENTRIES:
+            self.due = True
         state = captured()
         if state is not self.state:
             self.state = state
             self.mask |= self.session.watched(state)
         self.marks.append((frame.f_code, frame.f_lasti, state))
-
-    def due(self) -> bool:
-        """Must something be done about this recording?"""
-        return self.urgent or len(self.log) > ENTRIES or self.held > HELD_BYTES or len(self.kinds) > ENTRIES
 
     def statements(self) -> list[tuple[Any, ...]]:
         """The entries that are no declarations; a statement's ``loc`` counts them."""

@@ -6,7 +6,6 @@ cannot be recorded (small arrays, dtypes that do not compile, unusual arguments)
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 import numpy as np
@@ -32,7 +31,6 @@ from .operands import (
     shape_of,
     target_of,
 )
-from .quick import SIZES, USUAL
 from .recording import Recording
 from .session import LOCK, session
 from .store import COMPILED, Store, compilable, store_of
@@ -83,9 +81,7 @@ def elementwise(
             commit(rec, ("map", name, loop, shape, slot, index, *args))
             if out is not None:
                 return out
-            if len(inputs) == 2 and len(SIZES) < 4096:
-                USUAL[name, kind_of(inputs[0]), kind_of(inputs[1])] = loop
-                SIZES[shape] = math.prod(shape)
+            quick.learn(name, tuple([kind_of(x) for x in inputs]), loop, shape)
             return result if shape else result._settled()[()]
     # NumPy does it, or says in its own words what is wrong.
     if name == "where":
@@ -157,7 +153,8 @@ def _as_target(cls: type[Handle], out: Any) -> Handle:
         return out
     if type(out) is not np.ndarray or not compilable(out) or not out.flags.writeable:
         raise Eager
-    session().rec.urgent = True  # its owner may look at it as soon as the call returns
+    rec = session().rec
+    rec.urgent = rec.due = True  # its owner may look at it as soon as the call returns
     x: Handle = large(cls, store_of(out), out.shape, None)
     return x
 
