@@ -64,9 +64,7 @@ def _array(rec: Recording, x: Any) -> tuple[int, Any, None]:
     return (store.slot, x._index, None)
 
 
-def learn(
-    name: str, inputs: tuple[Any, ...], kinds: tuple[Any, ...], loop: str, shape: tuple[int, ...]
-) -> None:
+def learn(name: str, kinds: tuple[Any, ...], loop: str, shape: tuple[int, ...]) -> None:
     """Remember what `elementwise` found out about a binary operation."""
     SIZES[shape] = size = math.prod(shape)
     if len(kinds) == 2 and shape:
