@@ -1,0 +1,164 @@
+"""Run the array API standard's official test-suite against dcarray.
+
+::
+
+    python -m conformance.array_api --suite PATH [--max-examples N] [--json FILE] [--all-compiled]
+
+``PATH`` is a checkout of github.com/data-apis/array-api-tests with its submodule; what the suite itself
+imports is the extra ``conformance`` of this project.  The options of dcarray are taken from the environment.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import platform
+import subprocess
+import sys
+import tempfile
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import dcarray as dc
+
+XFAILS = Path(__file__).with_name("array_api_xfails.txt")
+STANDARD = "2025.12"
+COLUMNS = ("passed", "failed", "xfailed", "skipped")
+_AS_COLUMN = {"error": "failed", "xpassed": "passed"}
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What became of one test."""
+
+    test: str  # its id
+    kind: str  # passed, failed, error, xfailed, xpassed or skipped
+    message: str  # the last line of what went wrong
+
+
+def listed(file: Path = XFAILS) -> list[str]:
+    """The ids in a file of known failures."""
+    lines = file.read_text().splitlines()
+    return [line for line in lines if line.strip() and not line.startswith("#")]
+
+
+def run(
+    suite: Path, max_examples: int = 100, all_compiled: bool = False, tests: Iterable[str] = ()
+) -> list[Outcome]:
+    """Run the suite in a process of its own.
+
+    Parameters
+    ----------
+    suite : Path
+        The checkout.
+    max_examples : int
+        Of each property.
+    all_compiled : bool
+        Put every small array through the compiler too.
+    tests : iterable of str
+        Ids or files, relative to the checkout; none are all.
+
+    Raises
+    ------
+    SystemExit
+        If the suite cannot be started.
+    """
+    if not (suite / "array_api_tests").is_dir() or not any((suite / "array-api").glob("src/*")):
+        raise SystemExit(f"{suite} is no checkout of array-api-tests with its submodule array-api")
+    environment = dict(os.environ, ARRAY_API_TESTS_MODULE="dcarray", ARRAY_API_TESTS_VERSION=STANDARD)
+    if all_compiled:
+        environment |= {"DCARRAY_EAGER_BELOW": "0", "DCARRAY_JIT": "eager"}
+    with tempfile.TemporaryDirectory() as folder:
+        report = Path(folder, "report.json")
+        command = [
+            sys.executable, "-m", "pytest", *(tests or ("array_api_tests",)), "-q", "--tb=line",
+            f"--xfails-file={XFAILS}", f"--max-examples={max_examples}", "--derandomize",
+            "--disable-deadline", "--json-report", f"--json-report-file={report}",
+            "--json-report-omit", "collectors", "keywords", "-p", "no:cacheprovider", "--disable-warnings",
+        ]  # fmt: skip
+        code = subprocess.run(command, cwd=suite, env=environment).returncode
+        if not report.is_file() or code not in (0, 1):
+            raise SystemExit(f"pytest ended with status {code}; it needs: pip install -e '.[conformance]'")
+        return [_outcome(test) for test in json.loads(report.read_text())["tests"]]
+
+
+def _outcome(test: dict[str, Any]) -> Outcome:
+    message = ""
+    for stage in ("setup", "call", "teardown"):
+        crash = test.get(stage, {}).get("crash", {})
+        message = message or crash.get("message", "").strip().split("\n")[0]
+    return Outcome(test["nodeid"], test["outcome"], message if test["outcome"] in ("failed", "error") else "")
+
+
+def by_module(outcomes: Iterable[Outcome]) -> dict[str, Counter[str]]:
+    """The counts of each test module."""
+    counts: dict[str, Counter[str]] = {}
+    for outcome in outcomes:
+        module = Path(outcome.test.partition("::")[0]).stem
+        counts.setdefault(module, Counter())[_AS_COLUMN.get(outcome.kind, outcome.kind)] += 1
+    return dict(sorted(counts.items()))
+
+
+def table(counts: dict[str, Counter[str]]) -> str:
+    """The counts as text."""
+    rows = [*counts.items(), ("all", sum(counts.values(), Counter()))]
+    lines = [" " * 42 + "".join(f"{column:>9}" for column in COLUMNS)]
+    lines += [f"{name:<42}" + "".join(f"{count[column]:>9}" for column in COLUMNS) for name, count in rows]
+    return "\n".join(lines)
+
+
+def _commit(folder: Path) -> str:
+    done = subprocess.run(["git", "-C", folder, "rev-parse", "HEAD"], capture_output=True, text=True)
+    return done.stdout.strip() or "unknown"
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Run, print the table, write the JSON; the exit status is 1 if a test failed."""
+    about = (__doc__ or "").partition("\n")[0]
+    parser = argparse.ArgumentParser(prog="python -m conformance.array_api", description=about)
+    parser.add_argument("--suite", type=Path, required=True, help="checkout of data-apis/array-api-tests")
+    parser.add_argument("--max-examples", type=int, default=100, help="of each property (default 100)")
+    parser.add_argument("--json", type=Path, help="file for the outcome")
+    parser.add_argument("--all-compiled", action="store_true", help="small arrays are compiled too")
+    parser.add_argument("tests", nargs="*", help="ids or files in the checkout (default: all)")
+    given = parser.parse_args(arguments)
+    outcomes = run(given.suite, given.max_examples, given.all_compiled, given.tests)
+    counts = by_module(outcomes)
+    print(f"\narray API standard {STANDARD}, array-api-tests {_commit(given.suite)[:7]}, "
+          f"dcarray {dc.__version__}, NumPy {np.__version__}, {given.max_examples} examples"
+          f"{', all compiled' if given.all_compiled else ''}")  # fmt: skip
+    print(table(counts))
+    better = [outcome.test for outcome in outcomes if outcome.kind == "xpassed"]
+    if better:
+        print("\nknown failures that passed with these examples:", *better, sep="\n  ")
+    gone = [] if given.tests else sorted({*listed()} - {outcome.test for outcome in outcomes})
+    if gone:
+        print("\nknown failures that the suite does not have:", *gone, sep="\n  ")
+    if given.json:
+        document = {
+            "suite": "array-api-tests",
+            "commit": _commit(given.suite),
+            "standard": STANDARD,
+            "python": platform.python_version(),
+            "numpy": np.__version__,
+            "dcarray": dc.__version__,
+            "max_examples": given.max_examples,
+            "all_compiled": given.all_compiled,
+            "environment": {k: v for k, v in sorted(os.environ.items()) if k.startswith("DCARRAY_")},
+            "known_failures": len(listed()),
+            "modules": {name: {c: count[c] for c in COLUMNS} for name, count in counts.items()},
+            "failed": {o.test: o.message for o in outcomes if o.kind in ("failed", "error")},
+            "xpassed": better,
+        }
+        given.json.write_text(json.dumps(document, indent=1) + "\n")
+    return int(any(outcome.kind in ("failed", "error") for outcome in outcomes))
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

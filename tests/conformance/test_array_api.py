@@ -1,0 +1,159 @@
+"""The array API standard: what our namespace has beyond NumPy's, and the list of known failures."""
+
+from __future__ import annotations
+
+import os
+from inspect import signature
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import dcarray as dc
+from conformance import array_api
+
+MOST = 28  # known failures; a smaller list lowers this
+
+
+def test_known_failures_are_numpys_too_and_get_fewer() -> None:
+    ours = array_api.listed()
+    assert len(ours) == len(set(ours)) <= MOST
+    assert set(ours) <= set(array_api.listed(Path(__file__).with_name("numpy_xfails.txt")))
+
+
+def test_every_known_failure_has_a_reason() -> None:
+    for paragraph in array_api.XFAILS.read_text().strip().split("\n\n")[1:]:
+        assert paragraph.startswith("# "), paragraph
+
+
+def test_the_table_counts_every_outcome() -> None:
+    outcomes = [
+        array_api.Outcome(f"array_api_tests/test_{module}.py::test_{k}", kind, "")
+        for module, kinds in {
+            "a": ("passed", "xpassed", "error"),
+            "b": ("failed", "xfailed", "skipped"),
+        }.items()
+        for k, kind in enumerate(kinds)
+    ]
+    counts = array_api.by_module(outcomes)
+    assert counts["test_a"] == {"passed": 2, "failed": 1}
+    assert array_api.table(counts).splitlines()[-1].split() == ["all", "2", "2", "1", "1"]
+
+
+def test_what_is_no_checkout_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(SystemExit, match="no checkout"):
+        array_api.run(tmp_path)
+
+
+def test_the_suite_itself() -> None:
+    suite = os.environ.get("ARRAY_API_SUITE")
+    if not suite:
+        pytest.skip("ARRAY_API_SUITE names no checkout of array-api-tests")
+    tests = [
+        f"array_api_tests/test_{name}.py" for name in ("has_names", "signatures", "inspection_functions")
+    ]
+    failed = [o for o in array_api.run(Path(suite), 5, tests=tests) if o.kind in ("failed", "error")]
+    assert not failed
+
+
+# ---- the namespace ----------------------------------------------------------------------------------
+def _values(*shape: int) -> np.ndarray:
+    return np.random.default_rng(1).integers(0, 9, shape).astype(float)
+
+
+def test_namespace_of_an_array() -> None:
+    x = dc.asarray([1.0, 2.0])
+    assert x.__array_namespace__() is dc
+    assert x.__array_namespace__(api_version="2025.12") is dc
+    with pytest.raises(ValueError, match="version"):
+        x.__array_namespace__(api_version="1999.12")
+    assert dc.__array_api_version__ == "2025.12"
+
+
+def test_inspection() -> None:
+    info = dc.__array_namespace_info__()
+    assert info.default_device() in info.devices() == ("cpu",)
+    assert info.dtypes(kind="bool") == {"bool": np.dtype(bool)}
+    assert info.default_dtypes()["real floating"] == np.float64
+    assert info.capabilities()["boolean indexing"]
+
+
+@pytest.mark.parametrize("axis", [0, 1, -1, None])
+@pytest.mark.parametrize("n", [7, 200])
+def test_sorting_downwards(n: int, axis: int | None) -> None:
+    a = _values(n, n)
+    down = dc.sort(dc.asarray(a), axis=axis, descending=True)
+    order = dc.argsort(dc.asarray(a), axis=axis, descending=True)
+    assert type(down) is type(order) is dc.ndarray
+    flat = a.reshape(-1) if axis is None else a
+    along = 0 if axis is None else axis
+    np.testing.assert_array_equal(down, np.flip(np.sort(flat, along), along))
+    np.testing.assert_array_equal(order, np.argsort(-flat, along, stable=True))
+    assert order.dtype == np.intp
+
+
+def test_argsort_keeps_the_order_of_what_is_equal() -> None:
+    a = _values(5000)
+    np.testing.assert_array_equal(dc.argsort(dc.asarray(a)), np.argsort(a, stable=True))
+    np.testing.assert_array_equal(dc.argsort(a, kind="quicksort"), np.argsort(a, kind="quicksort"))
+
+
+def test_clip_takes_both_names() -> None:
+    a = _values(10)
+    x = dc.asarray(a)
+    expected = np.clip(a, 2, 5)
+    for y in (
+        dc.clip(x, 2, 5), dc.clip(x, min=2, max=5), dc.clip(x, a_min=2, a_max=5), dc.clip(x, 2, a_max=5),
+        dc.clip(x, 2, None).clip(None, 5), dc.clip(dc.clip(x, 2), max=5),
+    ):  # fmt: skip
+        np.testing.assert_array_equal(y, expected)
+    with pytest.raises(ValueError, match="clip"):
+        dc.clip(x, 2, 5, a_max=5)
+    assert list(signature(dc.clip).parameters)[1:3] == ["min", "max"]
+
+
+def test_frequencies_have_a_dtype() -> None:
+    for name in ("fftfreq", "rfftfreq"):
+        ours, numpys = getattr(dc.fft, name), getattr(np.fft, name)
+        result = ours(9, d=0.5, dtype=np.float32, device="cpu")
+        assert type(result) is dc.ndarray and result.dtype == np.float32
+        np.testing.assert_array_equal(ours(9, 0.5), numpys(9, 0.5))
+        with pytest.raises(ValueError, match="real"):
+            ours(9, dtype=np.int64)
+        with pytest.raises(ValueError, match="cpu"):
+            ours(9, device="moon")
+
+
+@pytest.mark.parametrize("dtype", ["f4", "f8", "c8", "c16", "i8"])
+def test_eigenvalues_are_complex(dtype: str) -> None:
+    a = np.diag([1, 2, 3]).astype(dtype)
+    values, vectors = dc.linalg.eig(dc.asarray(a))
+    wanted = np.complex64 if dtype in ("f4", "c8") else np.complex128
+    assert values.dtype == vectors.dtype == dc.linalg.eigvals(dc.asarray(a)).dtype == wanted
+    np.testing.assert_array_equal(np.sort(values.real), [1, 2, 3])
+
+
+@pytest.mark.parametrize("n", [3, 300])
+def test_dlpack_both_ways(n: int) -> None:
+    a = _values(n, n)
+    x = dc.asarray(a.copy()) * 2
+    plain = np.from_dlpack(x)
+    assert type(plain) is np.ndarray
+    np.testing.assert_array_equal(plain, a * 2)
+    x[0, 0] = 77  # the export shares the memory and sees what comes later
+    assert plain[0, 0] == 77
+    y = dc.from_dlpack(a)
+    assert type(y) is dc.ndarray and np.shares_memory(np.asarray(y), a)
+    z = dc.from_dlpack(x, device="cpu", copy=True)
+    x[0, 0] = 5
+    assert z[0, 0] == 77 and type(z) is dc.ndarray
+    assert x.__dlpack_device__() == (1, 0)
+
+
+@pytest.mark.parametrize("name", ["empty", "zeros", "ones", "arange", "eye", "linspace"])
+def test_device_of_creation(name: str) -> None:
+    arguments = (0, 1, 3) if name == "linspace" else (3,)
+    x = getattr(dc, name)(*arguments, device="cpu")
+    assert type(x) is dc.ndarray and x.device == "cpu"
+    with pytest.raises(ValueError, match="moon"):
+        getattr(dc, name)(*arguments, device="moon")
