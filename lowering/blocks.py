@@ -11,14 +11,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 from itertools import count
-from typing import Literal
 
 import numpy as np
 
 from ..ir import dims
 from . import numpy_loops
 from .kernel import (
-    Affine,
     Binding,
     Call,
     DType,
@@ -41,8 +39,9 @@ from .kernel import (
 from .stages import Stages
 from .walk import changed, mapped, operations, values, walk
 
-SIZE = 512  # elements of a block
-CALLS = 4  # with more calls than these, blocks are smaller: the rows of a block stay in the first cache
+ROW = 4096  # bytes of a row on the stack
+PLAIN = 8  # a block without such rows is so many times larger
+CALLS = 8  # with more calls than these in a block, rows are smaller: they stay in the first caches
 
 Find = Callable[[str, tuple[DType, ...], DType], tuple[int, int] | None]
 
@@ -134,12 +133,11 @@ class _Maker:
         pre = tuple(Let(let.name, self.single(let.value)) for let in phase.pre)
         if phase.kind == "serial" or not self.calls(phase.body):
             return replace(phase, pre=pre, body=self.block(phase.body))
-        size = self.size(phase.body)
         var = self.fresh("k")
-        start = affine(0, Term(size, None, var))
-        body = self.pieces(phase.var, start, (affine(size, start), phase.extent), phase.body, "vector", 0)
-        if body is None:
+        found = self.pieces(For(phase.var, affine(), (phase.extent,), 1, "vector", phase.body), var, True)
+        if found is None:
             return replace(phase, pre=pre, body=self.block(phase.body))
+        body, size = found
         blocks = dims.simplify((self.extents[number] + size - 1) // size)
         extent = affine(blocks) if type(blocks) is int and not phase.extent.terms else None
         self.extents[number], self.work[number] = blocks, dims.simplify(self.work[number] * size)
@@ -153,13 +151,12 @@ class _Maker:
     def statement(self, stmt: Stmt) -> tuple[Stmt, ...]:
         """A statement outside of blocks."""
         match stmt:
-            case For(var, lower, upper, step, kind, body, unroll):
+            case For(_, lower, upper, step, _, body):
                 if step == 1 and self.calls(body):
-                    size, block = self.size(body), self.fresh("k")
-                    start = affine(0, Term(1, None, block))
-                    inner = self.pieces(var, start, (affine(size, start), *upper), body, kind, unroll)
-                    if inner is not None:
-                        return (For(block, lower, upper, size, "serial", inner),)
+                    block = self.fresh("k")
+                    found = self.pieces(stmt, block, False)
+                    if found is not None:
+                        return (For(block, lower, upper, found[1], "serial", found[0]),)
                 return (replace(stmt, body=self.block(body)),)
             case If(cond, then, orelse):
                 return (If(self.single(cond), self.block(then), self.block(orelse)),)
@@ -177,35 +174,32 @@ class _Maker:
         """Does one of these statements itself contain what NumPy's loops do?"""
         return any(self.loop(op) for op in operations(body))
 
-    def size(self, body: Iterable[Stmt]) -> int:
-        """The elements of a block."""
-        calls = sum(self.loop(op) is not None for op in operations(body))
-        return max(1, SIZE // 8, SIZE >> (max(calls - 1, 0) // CALLS).bit_length())
-
-    def pieces(
-        self,
-        var: str,
-        start: Affine,
-        stops: tuple[Affine, ...],
-        body: tuple[Stmt, ...],
-        kind: Literal["serial", "vector"],
-        unroll: int,
-    ) -> tuple[Stmt, ...] | None:
-        """What does ``for var in range(start, min(stops))`` in stages; None if that cannot be."""
-        if not _divisible(body, kind):
+    def pieces(self, loop: For, block: str, counted: bool) -> tuple[tuple[Stmt, ...], int] | None:
+        """One block of a loop in stages, and its size; None if that cannot be.  The variable ``block`` is
+        the block's number if ``counted``, else its first iteration."""
+        if not _divisible(loop):
             return None
-        inside = frozenset(stmt.name for stmt in body if isinstance(stmt, Let))
-        stages = Stages(self, var, start, stops, inside)
-        for stmt in body:
-            stages.add(stmt)
-        return stages.finish(kind, unroll, self.size(body))
+        ops = [op for op in operations(loop.body) if self.loop(op)]
+        narrow = min(3, ((len(ops) - 1) // CALLS).bit_length())
+        size = max(1, ROW // max(op.dtype.itemsize for op in ops) >> narrow)
+        inside = frozenset(stmt.name for stmt in loop.body if isinstance(stmt, Let))
+        for elements in (PLAIN * size, size):
+            start = affine(0, Term(elements if counted else 1, None, block))
+            stages = Stages(self, loop, start, (affine(elements, start), *loop.upper), inside)
+            for stmt in loop.body:
+                stages.add(stmt)
+            made = stages.finish(elements)
+            if not any(isinstance(stmt, Stack) and stmt.size > 1 for stmt in made):
+                break
+        return made, elements
 
 
-def _divisible(body: tuple[Stmt, ...], kind: str) -> bool:
+def _divisible(loop: For) -> bool:
     """May a loop be done in stages?  In a vector loop no iteration sees another one's memory.  A serial
     loop that only folds does so in order in one of the stages."""
-    if kind == "vector":
-        return all(isinstance(stmt, Let | Store | Update) for stmt in body)
-    folded = {stmt.name for stmt in body if isinstance(stmt, Update)}
-    read = {node.name for s in body for r in values(s) for node in walk(r) if isinstance(node, Local)}
-    return all(isinstance(stmt, Let | Update) for stmt in body) and not folded & read
+    if loop.kind == "vector":
+        return all(isinstance(stmt, Let | Store | Update) for stmt in loop.body)
+    folded = [stmt.name for stmt in loop.body if isinstance(stmt, Update)]
+    read = {node.name for s in loop.body for v in values(s) for node in walk(v) if isinstance(node, Local)}
+    plain = all(isinstance(stmt, Let | Update) for stmt in loop.body)
+    return plain and len(folded) == len(set(folded)) and not read.intersection(folded)

@@ -48,10 +48,10 @@ class Maker(Protocol):
 
 @dataclass(slots=True)
 class Stages:
-    """The stages of one block of a loop over ``var``, from ``start`` to the least of ``stops``."""
+    """The stages of one block of a loop, from ``start`` to the least of ``stops``."""
 
     maker: Maker
-    var: str
+    loop: For
     start: Affine
     stops: tuple[Affine, ...]
     inside: frozenset[str]  # the locals that the body makes
@@ -194,12 +194,12 @@ class Stages:
 
     def step(self, at: Affine) -> int | None:
         """The step of an offset in this loop if it is 0 or 1."""
-        own = [term for term in at.terms if term.var == self.var]
-        return 0 if not own else 1 if own == [Term(1, None, self.var)] else None
+        own = [term for term in at.terms if term.var == self.loop.var]
+        return 0 if not own else 1 if own == [Term(1, None, self.loop.var)] else None
 
     def at_start(self, at: Affine) -> Affine:
         """An offset of step 0 or 1 at the block's first iteration."""
-        rest = [term for term in at.terms if term.var != self.var]
+        rest = [term for term in at.terms if term.var != self.loop.var]
         return affine(at.const, *rest, *([self.start] if self.step(at) else []))
 
     def new_row(self, dtype: DType, one: bool = False) -> str:
@@ -210,7 +210,7 @@ class Stages:
 
     def element(self, name: str) -> Elem:
         """This iteration's element of a row."""
-        return Elem(name, affine(0, Term(1, None, self.var), _minus(self.start)), self.kinds[name][0])
+        return Elem(name, affine(0, Term(1, None, self.loop.var), _minus(self.start)), self.kinds[name][0])
 
     def spill(self, local: Local) -> str:
         """A row that holds a local of an earlier stage."""
@@ -219,8 +219,8 @@ class Stages:
         return self.spilled[local.name]
 
     # ---- the result -----------------------------------------------------------------------------------
-    def finish(self, kind: Literal["serial", "vector"], unroll: int, size: int) -> tuple[Stmt, ...]:
-        """The rows, loops and calls of the block."""
+    def finish(self, size: int) -> tuple[Stmt, ...]:
+        """The rows, loops and calls of a block of ``size`` elements."""
         last = max([0, *self.loops, *self.calls])
         bodies = {stage: self.resolve(stage) for stage in range(last + 1)}
         steps: list[Stmt] = []
@@ -232,9 +232,11 @@ class Stages:
                     name = self.spilled[stmt.name]
                     made.append(Store(name, self.element(name).at, Local(stmt.name, stmt.value.dtype)))
             if made:
-                plain = kind == "vector" or not any(isinstance(stmt, Update) for stmt in made)
+                plain = self.loop.kind == "vector" or not any(isinstance(stmt, Update) for stmt in made)
                 own: Literal["serial", "vector"] = "vector" if plain else "serial"
-                steps.append(For(self.var, self.start, self.stops, 1, own, tuple(made), unroll))
+                steps.append(
+                    For(self.loop.var, self.start, self.stops, 1, own, tuple(made), self.loop.unroll)
+                )
             steps += self.calls.get(stage, [])
         return _packed(steps, {name: (d, 1 if one else size) for name, (d, one) in self.kinds.items()})
 

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from kernel_machine import Machine, loop_of
 
 from dcarray.ir import dims, interp, ops, text, verify
 from dcarray.ir.nodes import (
@@ -22,130 +23,16 @@ from dcarray.ir.nodes import (
     Symbol,
     Window,
 )
+from dcarray.lowering import blocks as blocks_module
 from dcarray.lowering import kernel as K
 from dcarray.lowering import reduce as reduce_module
 from dcarray.lowering import schedule as schedule_module
+from dcarray.lowering.blocks import natively
 from dcarray.lowering.check import check
 from dcarray.lowering.schedule import schedule
 from dcarray.lowering.target import Unsupported
 
 F8, F4, F2, I4, U1, B1, C16 = (np.dtype(c) for c in "defiB?D")
-
-
-# ---- the executor ---------------------------------------------------------------------------------
-class Machine:
-    """Runs a kernel element by element.  ``arrays`` maps names to (flat memory, first element)."""
-
-    def __init__(self, kernel, binding, arrays, symbols):
-        self.buffers = {}
-        for buffer, pointer in zip(kernel.buffers, binding.pointers, strict=True):
-            if isinstance(pointer, K.Scratch):
-                size = dims.evaluate(pointer.size, symbols)
-                self.buffers[buffer.name] = (np.full(size, 77).astype(buffer.dtype), 0, buffer)
-            else:
-                flat, first = arrays[pointer.array]
-                assert flat.dtype == buffer.dtype
-                self.buffers[buffer.name] = (flat, first + dims.evaluate(pointer.offset, symbols), buffer)
-        self.env = dict(zip(kernel.ints, (dims.evaluate(n, symbols) for n in binding.ints), strict=True))
-        self.watch = []
-        for phase, extent in zip(kernel.phases, binding.extents, strict=True):
-            launched = dims.evaluate(extent, symbols)
-            assert launched in (0, self.at(phase.extent))
-            if launched:
-                for let in phase.pre:
-                    assert isinstance(let, K.Let)
-                    self.run(let)
-                self.iterate(phase.var, reversed(range(launched)), phase.body, True)
-
-    def iterate(self, var, values, body, check):
-        assert var not in self.env
-        seen = {}
-        for number, value in enumerate(values):
-            self.env[var] = value
-            saved = dict(self.env)
-            if check:
-                self.watch.append((set(), set()))
-            for stmt in body:
-                self.run(stmt)
-            if check:
-                reads, writes = self.watch.pop()
-                for place in reads | writes:
-                    others = seen.setdefault(place, [set(), set()])
-                    others[place in writes].add(number)
-                if self.watch:
-                    self.watch[-1][0].update(reads)
-                    self.watch[-1][1].update(writes)
-            self.env = {name: self.env[name] for name in saved}
-        for place, (reads, writes) in seen.items():
-            assert len(writes) < 2 and (not writes or reads <= writes), f"a race at {place}"
-        self.env.pop(var, None)
-
-    def at(self, affine):
-        value = affine.const
-        for term in affine.terms:
-            value += (
-                term.coef * (self.env[term.arg] if term.arg else 1) * (self.env[term.var] if term.var else 1)
-            )
-        return value
-
-    def element(self, name, at, mode):
-        flat, first, buffer = self.buffers[name]
-        assert mode in buffer.access
-        place = first + at
-        assert 0 <= place < flat.size, "out of bounds"
-        if self.watch:
-            self.watch[-1][mode == "w"].add((id(flat), place))
-        return flat, place
-
-    def value(self, expr):
-        match expr:
-            case K.Lit(bits, dtype):
-                return np.frombuffer(bits, dtype)[0]
-            case K.Index(at):
-                return np.int64(self.at(at))
-            case K.Local(name, dtype):
-                assert self.env[name].dtype == dtype
-                return self.env[name]
-            case K.Elem(name, at, dtype, more):
-                index = self.at(at) + sum(int(self.value(e)) * self.at(s) for e, s in more)
-                flat, place = self.element(name, index, "r")
-                assert flat.dtype == dtype
-                return flat[place]
-            case K.Op(name, args, dtype):
-                values = [self.value(arg) for arg in args]
-                if name == "cast":
-                    return np.asarray(values[0]).astype(dtype)[()]
-                if name == "complex":
-                    made = np.empty((), dtype)
-                    made.real, made.imag = values
-                    return made[()]
-                result = ops.OPS[name].reference(*values)
-                assert result.dtype == dtype
-                return dtype.type(result)
-
-    def run(self, stmt):
-        match stmt:
-            case K.Let(name, value) | K.Declare(name, value):
-                assert name not in self.env
-                self.env[name] = self.value(value)
-            case K.Update(name, op, value):
-                self.env[name] = self.value(
-                    K.Op(op, (K.Local(name, self.env[name].dtype), value), value.dtype)
-                )
-            case K.Assign(name, value):
-                assert self.env[name].dtype == value.dtype
-                self.env[name] = self.value(value)
-            case K.Store(name, at, value):
-                made = self.value(value)
-                flat, place = self.element(name, self.at(at), "w")
-                assert flat.dtype == made.dtype
-                flat[place] = made
-            case K.For(var, lower, upper, step, kind, body):
-                stop = min(map(self.at, upper))
-                self.iterate(var, range(self.at(lower), stop, step), body, kind == "vector")
-            case K.If(cond, then, orelse):
-                for inner in then if self.value(cond) else orelse:
-                    self.run(inner)
 
 
 def elements(array, symbols):
@@ -164,7 +51,7 @@ def run_both(region, symbols=None, seed=0):
     """The region by the interpreter and by its kernels, on equal memory."""
     symbols = symbols or {}
     rng = np.random.default_rng(seed)
-    memory, flats = {}, {}
+    memory, flats, staged = {}, {}, {}
     for array in region.arrays:
         shape, steps = elements(array, symbols)
         spans = [(n - 1) * s for n, s in zip(shape, steps, strict=True)]
@@ -173,9 +60,9 @@ def run_both(region, symbols=None, seed=0):
         values = rng.integers(-4, 5, size).astype(np.float64) * (0.37 if array.dtype.kind in "fc" else 1)
         with np.errstate(all="ignore"):
             flat = values.astype(array.dtype)
-        for copy in (memory, flats):
+        for copy in (memory, flats, staged):
             own = flat.copy()
-            if copy is flats:
+            if copy is not memory:
                 copy[array.name] = (own, -low)
             else:
                 start = own[-low:] if size else own
@@ -190,6 +77,11 @@ def run_both(region, symbols=None, seed=0):
             check(made)
             kernels.append(made)
             Machine(made, binding, flats, symbols)
+            made, binding = natively(made, binding, find=loop_of)
+            check(made)
+            Machine(made, binding, staged, symbols)
+    for name, (flat, _) in flats.items():  # the same to the bit
+        np.testing.assert_array_equal(flat.view(np.uint8), staged[name][0].view(np.uint8), err_msg=name)
     for array in region.arrays:
         want = memory[array.name]
         flat, first = flats[array.name]
@@ -215,6 +107,10 @@ def small_blocks():
         patch.setattr(schedule_module, "FEW", 2)
         for name, value in {"BLOCK": 2, "PIECE": 4, "COLUMNS": 2, "ROWS": 2, "GROUP": 2, "FEW": 3}.items():
             patch.setattr(reduce_module, name, value)
+        # Operations of random statements that are done in stages.
+        patch.setattr(blocks_module, "_OPEN", frozenset({"multiply", "subtract", "exp", "power"}))
+        patch.setattr(blocks_module, "ROW", 16)
+        patch.setattr(blocks_module, "PLAIN", 2)
         yield
 
 
