@@ -9,11 +9,12 @@ from typing import Any
 import numpy as np
 
 from . import creation, fallback
-from .common import NOTHING
+from .common import NOTHING, is_array
 
 __all__ = ["STANDARD", "VERSION"]
 
 VERSION = "2025.12"
+_MANY = 1 << 16  # elements from which looking for equal ones is cheaper than a stable sort
 
 
 class Info(getattr(np, "__array_namespace_info__", object)):  # type: ignore[misc]
@@ -61,14 +62,24 @@ def argsort(
     descending : bool
         From the largest element to the smallest.
     """
-    if kind is None and stable is None:
-        stable = True
-    if not descending:
-        return fallback.wrapped(np.argsort(a, axis, kind, order, stable=stable))
     if axis is None:
         a, axis = np.reshape(a, -1), 0
-    ascending = np.argsort(np.flip(a, axis), axis, kind, order, stable=stable)
-    return fallback.wrapped(np.shape(a)[axis] - 1 - np.flip(ascending, axis))
+    values = np.flip(a, axis) if descending else a
+    if kind is None and stable is None:
+        found = _in_order(values, axis, order)
+    else:
+        found = np.argsort(values, axis, kind, order, stable=stable)
+    return fallback.wrapped(np.shape(a)[axis] - 1 - np.flip(found, axis) if descending else found)
+
+
+def _in_order(a: Any, axis: Any, order: Any) -> Any:
+    """As `numpy.argsort` with ``stable=True``, in less time where no two elements are equal."""
+    if is_array(a) and a.size >= _MANY and a.dtype.kind in "iuf" and a.dtype.itemsize >= 4:
+        found = np.argsort(a, axis)
+        rising = np.moveaxis(np.take_along_axis(a, found, axis), axis, -1)
+        if np.all(rising[..., 1:] > rising[..., :-1]):
+            return found
+    return np.argsort(a, axis, order=order, stable=True)
 
 
 def clip(

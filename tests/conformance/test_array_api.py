@@ -92,10 +92,19 @@ def test_sorting_downwards(n: int, axis: int | None) -> None:
     assert order.dtype == np.intp
 
 
-def test_argsort_keeps_the_order_of_what_is_equal() -> None:
-    a = _values(5000)
-    np.testing.assert_array_equal(dc.argsort(dc.asarray(a)), np.argsort(a, stable=True))
-    np.testing.assert_array_equal(dc.argsort(a, kind="quicksort"), np.argsort(a, kind="quicksort"))
+@pytest.mark.parametrize("axis", [0, -1, None])
+@pytest.mark.parametrize("kind", ["equal", "distinct", "nan"])
+def test_argsort_keeps_the_order_of_what_is_equal(kind: str, axis: int | None) -> None:
+    a = (
+        _values(300, 300)
+        if kind == "equal"
+        else np.random.default_rng(2).permutation(90_000).reshape(300, 300)
+    )
+    a = a.astype(float)
+    if kind == "nan":
+        a[::50] = np.nan
+    np.testing.assert_array_equal(dc.argsort(dc.asarray(a), axis), np.argsort(a, axis, stable=True))
+    np.testing.assert_array_equal(dc.argsort(a, axis, "heapsort"), np.argsort(a, axis, "heapsort"))
 
 
 def test_clip_takes_both_names() -> None:
