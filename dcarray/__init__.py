@@ -26,8 +26,8 @@ def __getattr__(name: str) -> Any:
     value: Any
     if name == "explain":
         from .explain import explain as value
-    elif name == "injected":
-        from .inject import injected as value
+    elif name == "accelerate":
+        from .inject import accelerate as value
     else:
         from .functions.namespace import lookup
 
@@ -39,16 +39,16 @@ def __getattr__(name: str) -> Any:
 def __dir__() -> list[str]:
     from .functions.namespace import names
 
-    return sorted({*globals(), *names(), "explain", "injected"})
+    return sorted({*globals(), *names(), "accelerate", "explain"})
 
 
 __all__ = [
     "StrictError",
+    "accelerate",
     "evaluate",
     "explain",
     "functions",
     "info",
-    "injected",
     "ndarray",
     "options",
     "report",

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from .drawing import size_text
-from .inject import injected
+from .inject import accelerate
 from .meter import Metered
 from .report import Report, report
 from .session import EXECUTOR
@@ -85,7 +85,7 @@ def run_grid(terrain: Any, name: str, z: Any, dx: float, dy: float, rounds: int 
         return terrain.analyse(z, dx, dy)
 
     def ours() -> Any:
-        with injected("matplotlib.colors"):
+        with accelerate("matplotlib.colors"):
             maps, figures = terrain.analyse(wrapped, dx, dy)
             return dc.evaluate(maps), figures
 

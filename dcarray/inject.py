@@ -1,70 +1,247 @@
-"""Let a library's own ``np`` be dcarray for a while.
+"""``dc.accelerate``: let a function's or a library's own ``np`` be dcarray.
 
 Wrapped arrays carry dcarray into a library by themselves wherever NumPy dispatches on its arguments.
 ``np.empty(shape)`` has no array among its arguments, so what a library creates and then fills is a plain
-array.  Inside ``injected`` it is a wrapped one too.  The library's code stays as it is.
+array.  In accelerated code it is a wrapped one too.  The code itself stays as it is.
 """
 
 from __future__ import annotations
 
+import inspect
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
-from types import ModuleType
-from typing import Any
+import threading
+from collections.abc import Callable
+from contextvars import ContextVar
+from functools import wraps
+from types import FunctionType, ModuleType, TracebackType
+from typing import Any, TypeVar, overload
 
 import numpy as np
 
+from .array import ndarray, wrap
+from .namesake import counterpart
 
-class _Namespace(ModuleType):
-    """dcarray's functions and, for the names that it does not have, NumPy's."""
+__all__ = ["Accelerated", "accelerate"]
 
-    def __getattr__(self, name: str) -> Any:
-        import dcarray
+_F = TypeVar("_F", bound=Callable[..., Any])
 
-        value = getattr(dcarray, name, None)
-        if value is None:
-            value = getattr(np, name)
-        setattr(self, name, value)
+
+# ---- the exchange of names ---------------------------------------------------------------------------
+class _Scope:
+    """The global names of one module.  NumPy's come back when all who asked for ours have gone."""
+
+    def __init__(self, names: dict[str, Any]) -> None:
+        self.names = names
+        self.users = 0
+        self.swapped: list[tuple[str, Any, Any]] = []
+
+    def enter(self) -> None:
+        with _lock:
+            self.users += 1
+            if self.users == 1:
+                self.swapped = [
+                    (name, value, ours)
+                    for name, value in self.names.items()
+                    if not name.startswith("__") and (ours := counterpart(value)) is not value
+                ]
+                for name, _, ours in self.swapped:
+                    self.names[name] = ours
+
+    def leave(self) -> None:
+        with _lock:
+            self.users -= 1
+            if self.users == 0:
+                for name, value, ours in self.swapped:
+                    if self.names.get(name) is ours:
+                        self.names[name] = value
+
+
+_lock = threading.RLock()
+_scopes: dict[int, _Scope] = {}
+
+
+def _scope(names: dict[str, Any]) -> _Scope:
+    with _lock:
+        found = _scopes.get(id(names))
+        if found is None or found.names is not names:
+            found = _scopes[id(names)] = _Scope(names)
+        return found
+
+
+class Accelerated:
+    """Modules in which NumPy is dcarray: until `undo`, or until the end of the ``with`` block."""
+
+    def __init__(self, modules: tuple[ModuleType, ...]) -> None:
+        self._names = tuple(module.__name__ for module in modules)
+        self._held = [_scope(vars(module)) for module in modules]
+        for scope in self._held:
+            scope.enter()
+
+    def undo(self) -> None:
+        """Give the modules their NumPy back; a second call does nothing."""
+        while self._held:
+            self._held.pop().leave()
+
+    def __enter__(self) -> Accelerated:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.undo()
+
+    def __repr__(self) -> str:
+        state = "accelerated" if self._held else "no longer accelerated"
+        return f"<{', '.join(self._names)}: {state}>"
+
+
+def _module(target: ModuleType | str) -> ModuleType:
+    found = sys.modules.get(target) if isinstance(target, str) else target
+    if found is None:
+        raise ValueError(f"module {target!r} is not imported")
+    if not isinstance(found, ModuleType):
+        raise TypeError(f"accelerate() wants a function, or modules and their names, not {target!r}")
+    held = _scope(vars(found)).users or any(counterpart(value) is not value for value in vars(found).values())
+    if not held:
+        raise ValueError(f"module {found.__name__!r} holds no NumPy among its global names")
+    return found
+
+
+# ---- functions ---------------------------------------------------------------------------------------
+_inside: ContextVar[bool] = ContextVar("dcarray_accelerated", default=False)
+
+
+class _Call:
+    """The arguments of one call on their way in, and what comes back on its way out."""
+
+    def __init__(self) -> None:
+        self.given: dict[int, tuple[Any, Any]] = {}
+        self.wrapped = False
+        self.seen: set[int] = set()
+
+    def into(self, value: Any) -> Any:
+        kind = type(value)
+        if kind is np.ndarray:
+            ours = wrap(value)
+            self.given[id(ours)] = ours, value
+            return ours
+        if kind is tuple:
+            return tuple([self.into(v) for v in value])
+        if kind is ndarray:
+            self.wrapped = True
+        return value
+
+    def back(self, value: Any) -> Any:
+        """Evaluated plain arrays for wrapped ones, also in tuples, and in place in lists and dictionaries."""
+        kind = type(value)
+        if kind is ndarray:
+            known = self.given.get(id(value))
+            return np.asarray(value) if known is None else known[1]
+        if kind is list or kind is dict:
+            if id(value) not in self.seen:
+                self.seen.add(id(value))
+                for k, v in enumerate(value) if kind is list else value.items():
+                    plain = self.back(v)
+                    if plain is not v:
+                        value[k] = plain
+        elif isinstance(value, tuple):
+            items = [self.back(v) for v in value]
+            if any(a is not b for a, b in zip(items, value, strict=True)):
+                return value._make(items) if hasattr(value, "_make") else tuple(items)
         return value
 
 
-_NUMPY = _Namespace("numpy")
+def _function(function: Any) -> Any:
+    plain = inspect.unwrap(function)
+    if not isinstance(plain, FunctionType):
+        raise TypeError(f"accelerate() wants a function, or modules and their names, not {function!r}")
+    if inspect.isgeneratorfunction(plain) or inspect.iscoroutinefunction(plain):
+        raise TypeError(f"{plain.__qualname__}() does not run when it is called: accelerate what it calls")
+    scope = _scope(plain.__globals__)
+
+    @wraps(function)
+    def accelerated(*args: Any, **kwargs: Any) -> Any:
+        call = _Call()
+        args = tuple([call.into(a) for a in args])
+        kwargs = {k: call.into(v) for k, v in kwargs.items()}
+        keep = call.wrapped or (not call.given and _inside.get())
+        token = _inside.set(True)
+        scope.enter()
+        try:
+            result = function(*args, **kwargs)
+        finally:
+            scope.leave()
+            _inside.reset(token)
+            for ours, _ in call.given.values():  # its owner may look at it, and change it, from now on
+                ours._writable()
+        if keep:
+            return result
+        for value in (*args, *kwargs.values()):
+            if type(value) is list or type(value) is dict:
+                call.back(value)
+        return call.back(result)
+
+    return accelerated
 
 
-@contextmanager
-def injected(*modules: ModuleType | str) -> Iterator[None]:
-    """Replace NumPy by dcarray in the global names of modules while the block runs.
+@overload
+def accelerate(target: _F, /) -> _F: ...
+
+
+@overload
+def accelerate(*targets: ModuleType | str) -> Accelerated: ...
+
+
+def accelerate(*targets: Any) -> Any:
+    """Let NumPy be dcarray in a function, or in modules.
 
     Parameters
     ----------
-    *modules : module or str
-        Imported modules, or their names, which hold NumPy under some global name.
+    *targets : function, or modules or their names
+        A function: gives one that does the same; also as a decorator.  Modules, which must be imported:
+        their global names (``np``, ``from numpy import zeros``) mean dcarray from now on, or, in a ``with``
+        statement, for the block.
+
+    Returns
+    -------
+    function or Accelerated
+        `Accelerated.undo` takes the exchange of modules back.
 
     Raises
     ------
     ValueError
         If a module is not imported or holds no NumPy.
+    TypeError
+        If a target is neither, or a generator or coroutine function.
+
+    Notes
+    -----
+    Plain arrays among a function's arguments (and in tuples) are wrapped for it, sharing their memory; what
+    it did to them is in place when it returns.  A call that was given no wrapped array gives plain, evaluated
+    arrays back, alone or in tuples, lists and dictionaries.  A call that was given a wrapped array gives
+    wrapped ones, still lazy.  What the function keeps elsewhere (attributes, globals) stays wrapped.
+
+    While it runs, its whole module sees dcarray, helper functions and other threads included.  Imports inside
+    functions are NumPy's.
 
     Examples
     --------
-    >>> import dcarray as dc, matplotlib.colors          # doctest: +SKIP
-    >>> with dc.injected(matplotlib.colors):              # doctest: +SKIP
+    >>> import numpy as np, dcarray as dc
+    >>> @dc.accelerate
+    ... def step(u):
+    ...     v = np.empty_like(u)
+    ...     v[1:-1] = (u[:-2] + u[2:]) / 2
+    ...     v[[0, -1]] = 0
+    ...     return v
+    >>> step(np.ones(4))
+    array([0., 1., 1., 0.])
+
+    >>> import matplotlib.colors                           # doctest: +SKIP
+    >>> with dc.accelerate(matplotlib.colors):              # doctest: +SKIP
     ...     shade = matplotlib.colors.LightSource().hillshade(dc.asarray(z))
     """
-    places: list[tuple[dict[str, Any], str]] = []
-    for module in modules:
-        found = sys.modules.get(module) if isinstance(module, str) else module
-        if found is None:
-            raise ValueError(f"module {module!r} is not imported")
-        names = [name for name, value in vars(found).items() if value is np]
-        if not names:
-            raise ValueError(f"module {found.__name__!r} holds no NumPy among its global names")
-        places += [(vars(found), name) for name in names]
-    try:
-        for scope, name in places:
-            scope[name] = _NUMPY
-        yield
-    finally:
-        for scope, name in places:
-            scope[name] = np
+    if len(targets) == 1 and callable(targets[0]):
+        return _function(targets[0])
+    if not targets:
+        raise TypeError("accelerate() wants a function, or modules and their names")
+    return Accelerated(tuple([_module(target) for target in targets]))

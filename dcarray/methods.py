@@ -15,12 +15,16 @@ from .handle import Handle, NDArray, adopt, derive, export, large, small
 from .store import Store
 
 
-def _method(name: str) -> Callable[..., Any]:
-    """A method that is NumPy's function of the same name, which dispatches to ours."""
+def _method(name: str, fresh: bool = True) -> Callable[..., Any]:
+    """A method that is NumPy's function of the same name, which dispatches to ours; ``fresh`` if its
+    result never shares memory with the array."""
 
     def method(self: Methods, *args: Any, **kwargs: Any) -> Any:
-        if self._small is not None:
-            function = getattr(self._small, name)
+        a = self._small
+        if a is None and fresh:
+            a = self._quiet()
+        if a is not None:
+            function = getattr(a, name)
             result = function(
                 *map(operands.settled, args), **{k: operands.settled(v) for k, v in kwargs.items()}
             )
@@ -60,6 +64,8 @@ class Methods(Handle):
         return operands.wrap_result(type(self), value)
 
     def _derive(self, view: NDArray) -> Any:
+        if type(view) is not np.ndarray:  # as asked for by ``view``: subclasses stay what they are
+            return view
         return derive(self, view, config.current().eager_below)
 
     # ---- attributes --------------------------------------------------------------------------------
@@ -367,7 +373,7 @@ class Methods(Handle):
     compress = _method("compress")
     cumprod = _method("cumprod")
     cumsum = _method("cumsum")
-    diagonal = _method("diagonal")
+    diagonal = _method("diagonal", fresh=False)
     dot = _method("dot")
     max = _method("max")
     mean = _method("mean")

@@ -1,13 +1,9 @@
-"""The byte counter of the demo, and the replacement of a library's NumPy."""
+"""The byte counter of the demo."""
 
 from __future__ import annotations
 
-import types
-
 import numpy as np
-import pytest
 
-from dcarray.inject import injected
 from dcarray.meter import Metered
 
 
@@ -38,21 +34,3 @@ def test_metered_results_are_numpys() -> None:
     a = np.arange(12.0).reshape(3, 4)
     assert np.array_equal(np.gradient(a.view(Metered), axis=0), np.gradient(a, axis=0))
     assert float(np.std(a.view(Metered))) == float(np.std(a))
-
-
-def test_injected_swaps_and_restores_also_after_an_error() -> None:
-    module = types.ModuleType("library")
-    module.np = np  # type: ignore[attr-defined]
-    with pytest.raises(KeyError), injected(module):
-        assert module.np is not np
-        assert module.np.newaxis is None
-        assert module.np.pi == np.pi
-        raise KeyError
-    assert module.np is np
-
-
-def test_injected_refuses_what_it_cannot_serve() -> None:
-    with pytest.raises(ValueError, match="not imported"), injected("no.such.module"):
-        pass
-    with pytest.raises(ValueError, match="holds no NumPy"), injected(types.ModuleType("empty")):
-        pass

@@ -1,0 +1,172 @@
+"""NumPy as accelerated code sees it: the same modules and names, making wrapped arrays.
+
+What dcarray has under a name of NumPy's is dcarray's; everything else is NumPy's own object.  Code that asks
+``isinstance(x, np.ndarray)`` is answered for plain and for wrapped arrays, and a class that derives from
+``np.ndarray`` derives from the real one.
+"""
+
+from __future__ import annotations
+
+import types
+from abc import ABCMeta
+from collections.abc import Callable
+from functools import wraps
+from importlib import import_module
+from types import BuiltinFunctionType, FunctionType, ModuleType
+from typing import Any
+
+import numpy as np
+
+from .array import ndarray as _Wrapped
+from .functions import fallback
+from .functions.namespace import _dispatched, _undispatched
+
+__all__ = ["counterpart", "namespace"]
+
+# Modules of NumPy's that dcarray has too.
+_OURS = ("char", "emath", "fft", "linalg", "random", "strings")
+# Modules about other things than arrays, or about subclasses of ndarray, which stay what they are.
+_ASIDE = (
+    "ctypeslib", "dtypes", "exceptions", "f2py", "ma", "matlib", "polynomial", "rec", "typing", "version",
+)  # fmt: skip
+_DISPATCHER = type(np.sum)
+
+
+# ---- the class ---------------------------------------------------------------------------------------
+def _method(name: str, theirs: Any) -> Any:
+    """A method of ``np.ndarray`` called through the class, for wrapped arrays too."""
+    ours = getattr(_Wrapped, name, None)
+    if not callable(theirs) or not callable(ours):
+        return theirs
+
+    @wraps(theirs)
+    def call(self: Any, *args: Any, **kwargs: Any) -> Any:
+        return (ours if isinstance(self, _Wrapped) else theirs)(self, *args, **kwargs)
+
+    return call
+
+
+class _Arrays(ABCMeta):
+    """The class of the name ``ndarray``."""
+
+    def __new__(meta, name: str, bases: tuple[type, ...], body: dict[str, Any], **kwargs: Any) -> Any:
+        if not bases:
+            return super().__new__(meta, name, bases, body)
+        bases = tuple(np.ndarray if base is ndarray else base for base in bases)
+        kind, _, _ = types.prepare_class(name, bases)
+        return kind(name, bases, body, **kwargs)
+
+    def __call__(cls, *args: Any, **kwargs: Any) -> Any:
+        return _Wrapped(*args, **kwargs)
+
+    def __instancecheck__(cls, value: Any) -> bool:
+        return isinstance(value, (_Wrapped, np.ndarray))
+
+    def __subclasscheck__(cls, other: Any) -> bool:
+        return other is cls or issubclass(other, (_Wrapped, np.ndarray))
+
+    def __eq__(cls, other: object) -> bool:
+        return other is cls or other is _Wrapped or other is np.ndarray
+
+    def __hash__(cls) -> int:
+        return hash(_Wrapped)
+
+    def __repr__(cls) -> str:
+        return repr(np.ndarray)
+
+
+def _new(cls: Any, *args: Any, **kwargs: Any) -> Any:
+    return np.ndarray.__new__(cls, *args, **kwargs) if cls is not ndarray else _Wrapped(*args, **kwargs)
+
+
+_KEPT = ("__class_getitem__", "__doc__", "__hash__", "__new__")
+ndarray: Any = _Arrays(
+    "ndarray",
+    (),
+    {
+        "__doc__": np.ndarray.__doc__,
+        "__module__": "numpy",
+        "__new__": _new,
+        "__class_getitem__": np.ndarray.__class_getitem__,
+        **{name: _method(name, value) for name, value in vars(np.ndarray).items() if name not in _KEPT},
+    },
+)
+
+
+# ---- modules -----------------------------------------------------------------------------------------
+def _comparing(function: Callable[..., Any]) -> Callable[..., Any]:
+    """A function of `numpy.testing`, given plain arrays."""
+
+    @wraps(function)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        return fallback.direct(function, args, kwargs)
+
+    return call
+
+
+class _Module(ModuleType):
+    """A module of NumPy's; its names are looked up when first asked for."""
+
+    def __init__(self, original: ModuleType) -> None:
+        super().__init__(original.__name__, original.__doc__)
+        self.__dict__.update(_original=original, __spec__=original.__spec__, __loader__=original.__loader__)
+
+    def __getattr__(self, name: str) -> Any:
+        value = self.__dict__[name] = _member(self._original, name)
+        return value
+
+    def __dir__(self) -> list[str]:
+        return dir(self._original)
+
+    def __repr__(self) -> str:
+        return repr(self._original)
+
+
+_modules: dict[str, ModuleType] = {}
+
+
+def namespace(module: ModuleType) -> ModuleType:
+    """A module of NumPy's as accelerated code sees it; any other module as it is."""
+    root, _, short = module.__name__.partition(".")
+    if root != "numpy" or short.split(".")[0] in _ASIDE or ".tests" in short:
+        return module
+    if short in _OURS:
+        return import_module(f"dcarray.{short}")
+    return _modules.get(module.__name__) or _modules.setdefault(module.__name__, _Module(module))
+
+
+def _member(module: ModuleType, name: str) -> Any:
+    value = getattr(module, name)
+    if isinstance(value, ModuleType):
+        return namespace(value)
+    if value is np.ndarray:
+        return ndarray
+    if name.startswith("_") or (isinstance(value, type) and value is not np.vectorize):
+        return value
+    if module is np or getattr(np, name, None) is value:
+        import dcarray
+
+        return value if name in dcarray.__all__ else getattr(dcarray, name)
+    if module.__name__ == "numpy.testing":
+        return _comparing(value) if name.startswith("assert_") and callable(value) else value
+    if type(value) is _DISPATCHER:
+        return _dispatched(value)
+    return _undispatched(value) if isinstance(value, (FunctionType, BuiltinFunctionType)) else value
+
+
+# ---- things that code has imported already -----------------------------------------------------------
+_known: dict[int, tuple[ModuleType, str]] = {}  # the identity of a member of NumPy's: where it is
+
+
+def counterpart(value: Any) -> Any:
+    """What stands for an object of NumPy's in accelerated code; the object itself where nothing does."""
+    if isinstance(value, ModuleType):
+        return namespace(value)
+    if not _known:
+        for module in (*(getattr(np, name) for name in _OURS), np):
+            for name in dir(module):
+                member = getattr(module, name)
+                if not name.startswith("_") and (callable(member) or name in ("r_", "c_", "mgrid", "ogrid")):
+                    _known[id(member)] = module, name
+    found = _known.get(id(value))
+    return value if found is None else getattr(namespace(found[0]), found[1])

@@ -1,0 +1,263 @@
+"""dc.accelerate: functions and modules whose NumPy is dcarray."""
+
+from __future__ import annotations
+
+import abc
+import functools
+import threading
+import types
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy import linspace, ndarray
+from numpy.linalg import norm
+
+import dcarray as dc
+from dcarray.namesake import counterpart, namespace
+
+RECORDED: dict[str, Any] = {"eager_below": 0, "jit": "off"}
+
+
+def _helper(shape: Any) -> Any:
+    return np.zeros(shape)
+
+
+def _smooth(u: Any) -> Any:
+    v = _helper(u.shape)
+    assert type(v) is dc.ndarray
+    v[1:-1] = (u[:-2] + u[2:]) / 2
+    return v
+
+
+smooth = dc.accelerate(_smooth)
+
+
+@pytest.fixture(params=[{}, RECORDED], ids=["defaults", "recorded"])
+def mode(request: pytest.FixtureRequest) -> Any:
+    with dc.options(**request.param):
+        yield
+
+
+# ---- functions ---------------------------------------------------------------------------------------
+@pytest.mark.usefixtures("mode")
+def test_plain_arguments_give_plain_evaluated_results() -> None:
+    u = np.arange(6.0) ** 2
+    got = smooth(u)
+    assert type(got) is np.ndarray and got.flags.writeable
+    want = np.zeros(6)
+    want[1:-1] = (u[:-2] + u[2:]) / 2
+    np.testing.assert_array_equal(got, want)
+    assert type(np.zeros(3)) is np.ndarray  # NumPy is back
+
+
+@pytest.mark.usefixtures("mode")
+def test_wrapped_arguments_give_wrapped_results() -> None:
+    got = smooth(dc.asarray(np.arange(6.0)))
+    assert type(got) is dc.ndarray
+    np.testing.assert_array_equal(got, [0, 1, 2, 3, 4, 0])
+
+
+@pytest.mark.usefixtures("mode")
+def test_updates_of_plain_arguments_are_in_place_at_return_and_after_an_error() -> None:
+    @dc.accelerate
+    def update(a: Any, fail: bool = False, *, out: Any = None) -> Any:
+        a += 1
+        a[::2] *= 2
+        if out is not None:
+            np.multiply(a, 3, out=out)
+        if fail:
+            raise KeyError("no")
+        return a
+
+    a, b = np.arange(4.0), np.zeros(4)
+    assert update(a, out=b) is a
+    np.testing.assert_array_equal(a, [2, 2, 6, 4])
+    np.testing.assert_array_equal(b, [6, 6, 18, 12])
+    with pytest.raises(KeyError):
+        update(a, True)
+    np.testing.assert_array_equal(a, [6, 3, 14, 5])
+    later = update(dc.asarray(np.ones(4)), out=b)  # pending reads and writes of what is the caller's have run
+    b[:] = -1
+    np.testing.assert_array_equal(later, [4, 2, 4, 2])
+    np.testing.assert_array_equal(b, -1)
+
+
+def test_results_in_containers() -> None:
+    Pair = __import__("collections").namedtuple("Pair", "a b")
+
+    @dc.accelerate
+    def several(x: Any, bag: list[Any]) -> Any:
+        bag.append(np.ones(2))
+        inner: list[Any] = [x + 1]
+        inner.append(inner)
+        return (x, 1.5), Pair(x * 2, "b"), inner, {"k": (np.sum(x, axis=0),)}
+
+    bag: list[Any] = []
+    x = np.ones((2, 2))
+    (same, number), pair, inner, table = several(x, bag)
+    assert same is x and number == 1.5 and inner[1] is inner
+    assert type(pair).__name__ == "Pair"
+    for value in (pair.a, inner[0], table["k"][0], bag[0]):
+        assert type(value) is np.ndarray
+
+
+def test_functions_without_array_arguments() -> None:
+    @dc.accelerate
+    def make(n: int) -> Any:
+        made = np.arange(n) + linspace(0, 1, n)
+        assert type(made) is dc.ndarray
+        return made
+
+    assert type(make(4)) is np.ndarray
+    inner: list[type] = []
+
+    @dc.accelerate
+    def outer(x: Any) -> Any:
+        inner.append(type(make(4)))
+        return x + make(len(x))
+
+    assert type(outer(np.ones(4))) is np.ndarray and inner == [dc.ndarray]
+
+
+def test_a_function_keeps_its_face() -> None:
+    def f(a: int, *, b: int = 2) -> int:
+        """Doc."""
+        return a + b
+
+    g = dc.accelerate(f)
+    assert g.__name__ == "f" and g.__doc__ == "Doc." and g(1) == 3
+    assert type(g).__get__(g, object()) is not g  # works as a method
+
+
+def test_an_update_without_name_of_numpy() -> None:
+    scope: dict[str, Any] = {}
+    exec("def f(a):\n    a *= 2\n    return a[1:]", scope)
+    a = np.ones(3)
+    got = dc.accelerate(scope["f"])(a)
+    a[1] = 7
+    assert got[0] == 7 and type(got) is np.ndarray
+
+
+def test_threads_and_recursion_leave_numpy_in_its_place() -> None:
+    @dc.accelerate
+    def deep(x: Any, n: int) -> Any:
+        return deep(x + np.ones(2), n - 1) if n else x
+
+    def work() -> None:
+        for _ in range(50):
+            assert deep(np.zeros(2), 5)[0] == 5
+
+    threads = [threading.Thread(target=work) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert np is __import__("numpy") and linspace is np.linspace
+
+
+def test_what_cannot_be_accelerated() -> None:
+    def generate() -> Any:
+        yield np.ones(2)
+
+    for wrong in (generate, 3, dc.ndarray, len):
+        with pytest.raises(TypeError, match="accelerate"):
+            dc.accelerate(wrong)  # type: ignore[call-overload]
+    with pytest.raises(TypeError, match="wants"):
+        dc.accelerate()
+    with pytest.raises(ValueError, match="not imported"):
+        dc.accelerate("no.such.module")
+    with pytest.raises(ValueError, match="holds no NumPy"):
+        dc.accelerate(types.ModuleType("empty"))
+
+
+# ---- modules -----------------------------------------------------------------------------------------
+def _library() -> Any:
+    module = types.ModuleType("library")
+    source = "import numpy as np\nimport numpy.linalg as la\nfrom numpy import zeros, sqrt, r_, float32\n"
+    exec(source + "def make(n):\n    return sqrt(zeros(n) + r_[1:n + 1]), la.norm(np.ones(n))", vars(module))
+    return module
+
+
+def test_a_module_for_a_block_also_after_an_error() -> None:
+    module = _library()
+    before = dict(vars(module))
+    with pytest.raises(KeyError), dc.accelerate(module):
+        assert type(module.make(3)[0]) is dc.ndarray
+        assert module.np.newaxis is None and module.np.pi == np.pi and module.float32 is np.float32
+        with dc.accelerate(module):
+            assert type(module.make(3)[0]) is dc.ndarray
+        assert type(module.make(3)[0]) is dc.ndarray
+        raise KeyError
+    assert dict(vars(module)) == before and type(module.make(3)[0]) is np.ndarray
+
+
+def test_a_module_by_a_call() -> None:
+    module = _library()
+    done = dc.accelerate(module)
+    assert "accelerated" in repr(done) and type(module.make(3)[0]) is dc.ndarray
+    module.np = "something else"
+    done.undo()
+    done.undo()
+    assert module.np == "something else" and module.zeros is np.zeros
+
+
+# ---- the namespace -----------------------------------------------------------------------------------
+N: Any = namespace(np)
+
+
+def test_the_namespace_is_numpys() -> None:
+    assert N.__version__ == np.__version__ and N.__name__ == "numpy" and N.info is np.info
+    assert N.sin == np.sin and N.pi == np.pi and N.bool_ is np.bool_ and N.ma is np.ma
+    assert type(N.random.default_rng(3).random(4)) is dc.ndarray
+    assert type(N.lib.stride_tricks.as_strided(N.arange(4), (2,))) is dc.ndarray
+    assert namespace(np.linalg) is dc.linalg and namespace(threading) is threading
+    assert counterpart(norm) is dc.linalg.norm and counterpart(3) == 3
+    with pytest.raises(AttributeError, match="nonsense"):
+        N.nonsense  # noqa: B018
+    N.testing.assert_equal([N.ones(2)], [np.ones(2)])
+    with pytest.raises(AssertionError):
+        N.testing.assert_array_equal(N.ones(2), 2)
+
+
+def test_every_public_name_of_numpy_is_there() -> None:
+    for name in dir(np):
+        getattr(N, name)
+
+
+def test_isinstance_is_true_of_both() -> None:
+    cls = N.ndarray
+    assert isinstance(np.ones(2), cls) and isinstance(dc.asarray(np.ones(2)), cls) and not isinstance(1, cls)
+    assert issubclass(np.ndarray, cls) and issubclass(dc.ndarray, cls) and not issubclass(int, cls)
+    assert counterpart(ndarray) is cls and repr(cls) == repr(np.ndarray)
+    assert {type(N.ones(2)): 1}[cls] == {cls: 1}[type(N.ones(2))]
+    assert type(cls((2,), int)) is dc.ndarray and N.ndarray[Any, np.dtype[np.float64]] is not None
+    match np.ones(2):
+        case N.ndarray():
+            pass
+        case _:
+            pytest.fail("a plain array does not match")
+
+    @functools.singledispatch
+    def kind(x: Any) -> str:
+        return "other"
+
+    kind.register(cls, lambda x: "array")
+    assert kind(N.ones(2)) == "array" and kind(1) == "other"
+    assert cls.sum(N.ones(2)) == cls.sum(np.ones(2)) == 2
+
+
+def test_subclasses_are_numpys() -> None:
+    class Named(N.ndarray, abc.ABC):  # type: ignore[misc, name-defined]
+        def __new__(cls, values: Any, name: str) -> Any:
+            made = N.asarray(values).view(cls) if name == "v" else N.ndarray.__new__(cls, (2,))
+            made.name = name
+            return made
+
+        def __array_finalize__(self, other: Any) -> None:
+            super().__array_finalize__(other)
+            self.name = getattr(other, "name", None)
+
+    made = Named([1, 2], "v")
+    assert issubclass(Named, np.ndarray) and type(made + 1) is Named and (made + 1).name == "v"
+    assert type(Named([1, 2], "n")) is Named
