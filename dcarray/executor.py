@@ -107,27 +107,30 @@ class Executor:
     """The plans of a process."""
 
     def __init__(self) -> None:
-        self._prepared: dict[Any, Prepared] = {}
-        self._forms: dict[Any, forms.Form] = {}
+        # without and with fastmath
+        self._prepared: tuple[dict[Any, Prepared], ...] = ({}, {})
+        self._forms: tuple[dict[Any, forms.Form], ...] = ({}, {})
         self.background = Background()
 
-    def prepare(self, rec: Recording) -> Prepared:
+    def prepare(self, rec: Recording, fastmath: bool = False) -> Prepared:
         """The entry of this log; its key has the windows' integers and who is still alive."""
         live = tuple([k for k, s in enumerate(rec.slots) if type(s) is not Store and s() is not None])
         key = (tuple(rec.log), live, rec.kinds)
-        prepared = self._prepared.get(key)
+        plans = self._prepared[fastmath]
+        prepared = plans.get(key)
         if prepared is not None:
             counters.plan_hits += 1
             return prepared
         skeleton, values = forms.split(key[0])
-        form = self._forms.get((skeleton, live, rec.kinds))
+        known = self._forms[fastmath]
+        form = known.get((skeleton, live, rec.kinds))
         if form is None:
-            if len(self._forms) >= MAX_PLANS:
-                self._forms.clear()
-            form = self._forms[skeleton, live, rec.kinds] = forms.Form(key[0], live, values)
-        if len(self._prepared) >= MAX_PLANS:
-            self._prepared.clear()
-        prepared = self._prepared[key] = Prepared(key, form, values)
+            if len(known) >= MAX_PLANS:
+                known.clear()
+            form = known[skeleton, live, rec.kinds] = forms.Form(key[0], live, values)
+        if len(plans) >= MAX_PLANS:
+            plans.clear()
+        prepared = plans[key] = Prepared(key, form, values)
         return prepared
 
     def run(self, rec: Recording, options: config.Options) -> Callable[[], None]:
@@ -138,7 +141,7 @@ class Executor:
         MemoryError
             Before anything is changed.
         """
-        prepared = self.prepare(rec)
+        prepared = self.prepare(rec, options.fastmath)
         form = prepared.form
         counters.flushes += 1
         counters.statements += len(rec.log) - len(rec.slots)
@@ -245,7 +248,7 @@ def compiled(region: Region, options: config.Options) -> forms.Ready:
     final = pipeline.run(region, debug=options.debug)
     code = cache.of(options.cache_dir)
     before = code.stats()
-    plan = compile_region(final, target="cpu", cache_dir=options.cache_dir, fallback=_uncompiled)
+    plan = compile_region(final, "cpu", options.cache_dir, fallback=_uncompiled, fastmath=options.fastmath)
     after = code.stats()
     counters.compiles += after["compiled"] - before["compiled"]
     counters.cache_hits += after["hits"] - before["hits"]

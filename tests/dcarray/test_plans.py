@@ -179,6 +179,17 @@ def test_a_second_process_compiles_nothing(tmp_path):
     assert first[1] == second[1]
 
 
+def test_functions_have_numpys_bits_unless_fastmath_says_otherwise():
+    a = np.random.default_rng(1).normal(size=5000)
+    want = np.power(np.exp(a), 2.7)
+    for fastmath, equal in ((False, True), (True, False), (False, True)):
+        with dc.options(fastmath=fastmath):
+            x = dc.asarray(a)
+            got = np.asarray(np.power(np.exp(x), 2.7))
+        assert np.array_equal(got, want) is equal
+        np.testing.assert_allclose(got, want, 1e-14)
+
+
 def test_what_cannot_be_compiled_is_interpreted(monkeypatch):
     from dcarray.lowering import plan
     from dcarray.lowering.target import Unsupported

@@ -187,7 +187,7 @@ def corners(dtype):
     )
     some = np.concatenate([small, rng.normal(size=4700), 300 * rng.normal(size=99)])
     if dtype.kind == "c":
-        return (some + 1j * rng.permutation(some)).astype(dtype)
+        return np.stack([some, rng.permutation(some)], -1).view(complex)[:, 0].astype(dtype)
     return some.astype(dtype)
 
 
