@@ -21,14 +21,24 @@ _PLAIN = frozenset({bool, int, float, complex, np.float64, np.float32, np.int64,
 _LIMIT = 1 << 14  # what is larger may not count as small
 
 
+def _at_hand(x: Any) -> Any:
+    """The operand as NumPy can take it at once, or None."""
+    t = type(x)
+    if t is ndarray:
+        a = x._small
+        return x._quiet() if a is None else a
+    return x if t in _PLAIN else None
+
+
 def _binary(name: str, op: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
     short = name != "power"  # whose operator looks at scalar exponents first
 
     def method(self: ndarray, other: Any) -> Any:
         a = self._small
+        if a is None and self._little is not None:
+            a = self._quiet()
         if a is not None:
-            t = type(other)
-            b = other._small if t is ndarray else other if t in _PLAIN else None
+            b = _at_hand(other)
             if b is not None:
                 r = op(a, b)
                 if type(r) is _ndarray:
@@ -50,6 +60,8 @@ def _binary(name: str, op: Callable[[Any, Any], Any]) -> Callable[[Any, Any], An
 def _reflected(name: str, op: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
     def method(self: ndarray, other: Any) -> Any:
         a = self._small
+        if a is None:
+            a = self._quiet()
         if a is not None and type(other) in _PLAIN:
             return wrap(op(other, a))
         return protocols.reflected(name, op, other, self)
@@ -60,9 +72,10 @@ def _reflected(name: str, op: Callable[[Any, Any], Any]) -> Callable[[Any, Any],
 def _inplace(name: str, op: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
     def method(self: ndarray, other: Any) -> Any:
         a = self._small
+        if a is None and self._little is not None:
+            a = self._quiet()
         if a is not None:
-            t = type(other)
-            b = other._small if t is ndarray else other if t in _PLAIN else None
+            b = _at_hand(other)
             if b is not None:
                 op(a, b)
                 return self
@@ -75,7 +88,9 @@ def _unary(name: str, op: Callable[[Any], Any]) -> Callable[[Any], Any]:
     def method(self: ndarray) -> Any:
         a = self._small
         if a is None:
-            return trace.elementwise(name, (self,))
+            a = self._quiet()
+            if a is None:
+                return trace.elementwise(name, (self,))
         r = op(a)
         if type(r) is _ndarray:
             x = _new(ndarray)
@@ -100,21 +115,18 @@ class ndarray(Methods):
     def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **kwargs: Any) -> Any:
         if method == "__call__" and not kwargs:
             r: Any = None
+            p = inputs[0]
+            a = _at_hand(p)
             if len(inputs) == 1:
-                a = inputs[0]._small
                 if a is not None:
                     r = ufunc(a)
             elif len(inputs) == 2:
-                p, q = inputs
-                tp, tq = type(p), type(q)
-                a = p._small if tp is ndarray else p if tp in _PLAIN else None
+                q = inputs[1]
                 if a is not None:
-                    b = q._small if tq is ndarray else q if tq in _PLAIN else None
+                    b = _at_hand(q)
                     if b is not None:
                         r = ufunc(a, b)
-                if r is None and (
-                    (tp is ndarray and p._small is None) or (tq is ndarray and q._small is None)
-                ):
+                if r is None and ((type(p) is ndarray) or type(q) is ndarray):
                     result = quick.binary(ufunc.__name__, p, q)
                     if result is not None:
                         return result

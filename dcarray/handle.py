@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from . import window
+from . import config, window
 from .store import FAMILIES, Store, compilable, memory, owner, store_of
 
 NDArray = np.ndarray[Any, Any]
@@ -21,7 +21,8 @@ NDArray = np.ndarray[Any, Any]
 class Handle:
     """A window on a store, or a small plain ndarray."""
 
-    __slots__ = ("__weakref__", "_index", "_ndarray", "_readonly", "_shape", "_small", "_store")
+    __slots__ = ("__weakref__", "_index", "_little", "_ndarray", "_origin", "_readonly", "_shape", "_small",
+                 "_store")  # fmt: skip
 
     _small: NDArray | None
     _store: Store
@@ -29,6 +30,19 @@ class Handle:
     _index: window.Index | None
     _readonly: bool
     _ndarray: NDArray | None  # the view on the memory, once somebody asked for it
+    _little: (
+        NDArray | None
+    )  # that view, if it is so small that NumPy is to work on it when nothing is pending
+    _origin: tuple[
+        Handle, Any
+    ]  # of what, and by which key, this is a view whose window is still to be composed
+
+    def __getattr__(self, name: str) -> Any:
+        if name != "_index":
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+        whole, key = self._origin
+        self._index = index = window.getitem(whole._shape, whole._window(), key)[1]
+        return index
 
     @property
     def dtype(self) -> np.dtype[Any]:
@@ -61,6 +75,11 @@ class Handle:
         if rec is not None:
             rec.settle()
         return self._settled()
+
+    def _quiet(self) -> NDArray | None:
+        """The plain view, if NumPy may work on it at once: it is little, and nothing is pending on it.
+        What NumPy makes of it must not be a view of it."""
+        return self._little if self._little is not None and self._clean() else None
 
     def _clean(self) -> bool:
         """Is nothing pending on this memory?"""
@@ -96,7 +115,20 @@ def large(cls: type[Handle], store: Store, shape: tuple[int, ...], index: window
     x._shape = shape
     x._index = index
     x._readonly = False
-    x._ndarray = None
+    x._ndarray = x._little = None
+    return x
+
+
+def part(whole: Handle, key: Any, view: NDArray) -> Any:
+    """The handle of ``whole[key]`` by a basic key, where the plain view of it is known already."""
+    x = object.__new__(type(whole))
+    x._small = None
+    x._store = whole._store
+    x._shape = view.shape
+    x._origin = (whole, key)
+    x._readonly = whole._readonly
+    x._ndarray = view
+    x._little = view if view.size < config.current().eager_below else None
     return x
 
 
@@ -114,6 +146,7 @@ def adopt(cls: type[Handle], a: NDArray, eager_below: int) -> Any:
             return small(cls, a)
     x = large(cls, store_of(a), a.shape, None)
     x._readonly = not a.flags.writeable
+    x._ndarray = a
     return x
 
 

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import math
 import operator
 from typing import Any
 
 import numpy as np
 
 from . import config, operands, trace, window
-from .handle import Handle, derive, large
+from .handle import Handle, derive, large, part
+from .store import memory
 
 
 def plain_key(key: Any) -> Any:
@@ -30,19 +32,28 @@ def plain_key(key: Any) -> Any:
 
 def get(x: Handle, key: Any) -> Any:
     """``x[key]`` of a large handle."""
-    if type(key) is tuple and len(key) == len(x._shape) != 0:
+    if type(key) is tuple and len(key) == len(x._shape) != 0 and type(key[-1]) is slice:
         found = window.sliced(x._shape, x._index, key)
-        if found is not None:
-            y = large(type(x), x._store, *found)
-            y._readonly = x._readonly
-            return y
+        if found is not None and (x._ndarray is None or math.prod(found[0]) >= config.current().eager_below):
+            return _windowed(x, *found)
     if not window.is_basic(key):
         key = plain_key(key)
         if not window.is_basic(key):
             return _take(x, key)
+    if x._ndarray is not None:
+        view = x._ndarray[key]
+        if type(view) is np.ndarray:
+            return part(x, key, view)
+        rec = x._store.family.dirty
+        if rec is None or rec.done:
+            return view
     shape, index = window.getitem(x._shape, x._window(), key)
     if not shape and not _has_ellipsis(key):
         return element(x, index)
+    return _windowed(x, shape, index)
+
+
+def _windowed(x: Handle, shape: tuple[int, ...], index: window.Index) -> Any:
     y = large(type(x), x._store, shape, index)
     y._readonly = x._readonly
     return y
@@ -52,11 +63,9 @@ def element(x: Handle, index: window.Index) -> Any:
     """The NumPy scalar at a window of one element."""
     store = x._store
     rec = store.family.dirty
-    if rec is not None:
+    if rec is not None and not rec.done:
         rec.settle()
-    if store.mem is None:
-        return large(type(x), store, (), index)._settled()[()]
-    return store.mem[tuple([offset for offset, _, _ in index])]
+    return memory(store)[tuple([offset for offset, _, _ in index])]
 
 
 def _has_ellipsis(key: Any) -> bool:
@@ -76,16 +85,8 @@ def _take(x: Handle, key: Any) -> Any:
 def put(x: Handle, key: Any, value: Any) -> None:
     """``x[key] = value``."""
     if x._small is not None:
-        key = plain_key(key)
-        x._small[key] = operands.settled(value)
+        x._small[plain_key(key)] = operands.settled(value)
         return
-    if type(key) is tuple and len(key) == len(x._shape) != 0:
-        found = window.sliced(x._shape, x._index, key)
-        if found is not None:
-            y = large(type(x), x._store, *found)
-            y._readonly = x._readonly
-            trace.assign(y, value)
-            return
     if not window.is_basic(key):
         key = plain_key(key)
         if not window.is_basic(key):
@@ -93,11 +94,19 @@ def put(x: Handle, key: Any, value: Any) -> None:
             value = operands.settled(value)
             x._writable()[key] = value
             return
-    shape, index = window.getitem(x._shape, x._window(), key)
-    if not shape and not _has_ellipsis(key) and (x._clean() or not np.isscalar(value)):
+    target = get(x, key)
+    if not isinstance(target, Handle):  # one element
         value = operands.settled(value)
         x._writable()[key] = value
         return
-    y = large(type(x), x._store, shape, index)
-    y._readonly = x._readonly
-    trace.assign(y, value)
+    plain = target._quiet()
+    if plain is not None:
+        at_hand = (
+            (value._small if value._small is not None else value._quiet())
+            if isinstance(value, Handle)
+            else value
+        )
+        if at_hand is not None:
+            plain[...] = at_hand
+            return
+    trace.assign(target, value)

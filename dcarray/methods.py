@@ -166,7 +166,7 @@ class Methods(Handle):
         return self.dtype.kind == "c"
 
     def _become(self, other: Handle) -> None:
-        for name in ("_small", "_store", "_shape", "_index", "_readonly", "_ndarray"):
+        for name in ("_small", "_store", "_shape", "_index", "_readonly", "_ndarray", "_little"):
             if hasattr(other, name):
                 setattr(self, name, getattr(other, name))
 

@@ -79,6 +79,8 @@ def assign(target: Any, value: Any) -> bool:
     if type(value) is not type(target) or target._small is not None or value._small is not None:
         return False
     shape = target._shape
+    if value._store is target._store and value._shape == shape and value._window() == target._window():
+        return not target._readonly  # as after ``x[key] += y``
     char = target._store.char
     if value._shape != shape or value._store.char != char or not char or target._readonly:
         return False
