@@ -204,7 +204,7 @@ class Stages:
 
     def new_row(self, dtype: DType, one: bool = False) -> str:
         """A row on the stack."""
-        name = self.maker.fresh("x")
+        name = self.maker.fresh("r")
         self.kinds[name] = dtype, 1 if one else 0
         return name
 

@@ -129,14 +129,14 @@ def test_the_text_of_stages():
     made, bound = blocks.natively(kernel, binding, find=lambda *_: (12, 34))
     body = """  parallel serial k0 < n3 {
     --
-    stack x3: float64[512]
-    stack x4: float64[512]
+    stack r3: float64[512]
+    stack r4: float64[512]
     vector i = 512*k0 .. min(512*k0 + 512, n0) {
-      x3[i + -512*k0] = negative.float64(p0[i])
+      r3[i + -512*k0] = negative.float64(p0[i])
     }
-    x4[0...] = exp[n1, n2](x3[0...]) for min(512, n0 + -512*k0)
+    r4[0...] = exp[n1, n2](r3[0...]) for min(512, n0 + -512*k0)
     vector i = 512*k0 .. min(512*k0 + 512, n0) {
-      p1[i] = add.float64(x4[i + -512*k0], p0[i])
+      p1[i] = add.float64(r4[i + -512*k0], p0[i])
     }
   }
 }"""
