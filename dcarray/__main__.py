@@ -1,4 +1,4 @@
-"""``python -m dcarray {demo,info}``."""
+"""``python -m dcarray {demo,info,run}``."""
 
 from __future__ import annotations
 
@@ -10,12 +10,18 @@ from pathlib import Path
 def main(argv: list[str] | None = None) -> int:
     """Run a subcommand; returns the exit status."""
     parser = argparse.ArgumentParser(prog="python -m dcarray", description="Ordinary NumPy code, fused.")
-    commands = parser.add_subparsers(dest="command", required=True, metavar="{demo,info}")
+    commands = parser.add_subparsers(dest="command", required=True, metavar="{demo,info,run}")
     demo = commands.add_parser("demo", help="terrain analysis with plain and with wrapped arrays")
     demo.add_argument("--out", type=Path, default=Path("out"), help="folder of the picture (default: out)")
     demo.add_argument("--factor", type=int, default=8, help="refinement of the large grid (default: 8)")
     demo.add_argument("--rounds", type=int, default=5, help="timed rounds (default: 5)")
     commands.add_parser("info", help="versions, device, options: the text to put into a bug report")
+    commands.add_parser("run", add_help=False, help="an unmodified script or module, its NumPy being dcarray")
+    argv = sys.argv[1:] if argv is None else argv
+    if argv[:1] == ["run"]:  # what follows is the program's
+        from .runner import main as run_program
+
+        return run_program(argv[1:])
     args = parser.parse_args(argv)
     if args.command == "info":
         from .report import info

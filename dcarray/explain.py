@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import FrameType
 from typing import Any
@@ -13,9 +13,10 @@ from .executor import line_of
 from .explanation import Explanation, RegionView, view_region
 from .handle import Handle
 from .recording import Recording
+from .report import counters
 from .session import EXECUTOR, session
 
-__all__ = ["explain"]
+__all__ = ["Collection", "explain"]
 
 _PACKAGE = os.path.dirname(os.path.abspath(__file__))
 
@@ -108,14 +109,50 @@ def _watching(views: list[RegionView]) -> Iterator[None]:
     """Collect the view of every recording of this thread that runs inside the block."""
     here = session()
 
-    def run(rec: Recording, *rest: Any) -> Any:
+    def seen(rec: Recording) -> None:
         if rec.session is here:
             views.extend(_view(rec))
-        return type(EXECUTOR).run(EXECUTOR, rec, *rest)
 
-    # Shadows the method on this one object, so that a flush costs nothing when nobody watches.
-    vars(EXECUTOR)["run"] = run
+    _watch(seen)
     try:
         yield
     finally:
         vars(EXECUTOR).pop("run", None)
+
+
+def _watch(seen: Callable[[Recording], None]) -> None:
+    """Have every recording seen when it has run."""
+
+    def run(rec: Recording, *rest: Any) -> Any:
+        after = type(EXECUTOR).run(EXECUTOR, rec, *rest)
+        hits = counters.plan_hits
+        seen(rec)
+        counters.plan_hits = hits
+        return after
+
+    # Shadows the method on this one object, so that a flush costs nothing when nobody watches.
+    vars(EXECUTOR)["run"] = run
+
+
+class Collection:
+    """The regions that run in this process from now on, in all threads, each form of region once."""
+
+    MOST = 300
+
+    def __init__(self) -> None:
+        self._views: list[RegionView] = []
+        self._forms: set[int] = set()
+        _watch(self._seen)
+
+    def _seen(self, rec: Recording) -> None:
+        form = id(EXECUTOR.prepare(rec).form)
+        if form not in self._forms:
+            self._forms.add(form)
+            if len(self._forms) <= self.MOST:
+                self._views += _view(rec)
+
+    def explanation(self) -> Explanation:
+        """What was collected."""
+        more = len(self._forms) - self.MOST
+        remark = "" if self._views else "no region was run"
+        return Explanation(tuple(self._views), remark=f"{more} more are left out" if more > 0 else remark)

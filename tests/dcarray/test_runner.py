@@ -1,0 +1,172 @@
+"""``python -m dcarray run``: scripts and modules as plain python runs them, but for their NumPy."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+ENVIRONMENT = {k: v for k, v in os.environ.items() if not k.startswith("DCARRAY_")}
+
+HELPER = """
+import numpy as np
+from numpy import zeros
+import numpy.linalg as la
+from numpy.random import default_rng
+kinds = {type(v).__module__ for v in (np.ones(3), zeros(2), la.inv(np.eye(2)), default_rng(1).random(3))}
+"""
+SCRIPT = """
+import sys, threading
+import numpy, helper, package.inner
+import numpy.linalg
+import numpy as np
+import scipy.linalg
+def work():
+    import numpy as inside
+    return type(inside.ones(2)).__module__
+assert helper.kinds == {"dcarray.array"} == {work()}, helper.kinds
+assert package.inner.kind == "dcarray.array" == type(numpy.linalg.inv(np.eye(2))).__module__
+assert type(scipy.linalg.inv([[2.0]])).__module__ == "numpy"
+assert isinstance(scipy.linalg.inv([[2.0]]), np.ndarray) and isinstance(np.ones(2), np.ndarray)
+assert __import__("pickle").loads(__import__("pickle").dumps(work)) is work
+print(__name__, __file__, sys.argv, sys.path[0], __spec__, __package__, sorted(globals()))
+x = np.linspace(0, 1, 100_000)
+print(np.sqrt(x * x + 1)[-1], np.__version__)
+"""
+FAILING = """
+import numpy as np
+def work(a):
+    return a + np.ones((4000, 5))
+try:
+    import broken
+except ZeroDivisionError as error:
+    raise ValueError("first") from error
+finally:
+    work(np.ones((2000, 30)))
+"""
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    (tmp_path / "helper.py").write_text(HELPER)
+    (tmp_path / "package").mkdir()
+    (tmp_path / "package" / "__init__.py").write_text("")
+    (tmp_path / "package" / "inner.py").write_text("import numpy as np\nkind = type(np.ones(2)).__module__\n")
+    (tmp_path / "package" / "__main__.py").write_text(
+        "import sys; from . import inner; print(sys.argv, inner.kind)"
+    )
+    (tmp_path / "script.py").write_text(SCRIPT)
+    (tmp_path / "broken.py").write_text("def f():\n    1 / 0\nf()\n")
+    (tmp_path / "failing.py").write_text(FAILING)
+    (tmp_path / "ending.py").write_text(
+        "import sys, atexit\natexit.register(print, 'at exit')\nprint('on')\n"
+        "ends = {'int': KeyboardInterrupt, 'text': SystemExit('bye'), '3': SystemExit(3), '': SystemExit}\n"
+        "raise ends[sys.argv[1]]\n"
+    )
+    return tmp_path
+
+
+def _python(folder: Path, *arguments: str) -> Any:
+    command = [sys.executable, *arguments]
+    return subprocess.run(command, cwd=folder, capture_output=True, text=True, env=ENVIRONMENT, timeout=120)
+
+
+def _ours(folder: Path, *arguments: str) -> Any:
+    return _python(folder, "-m", "dcarray", "run", *arguments)
+
+
+def test_a_script_sees_what_python_shows_it(folder: Path) -> None:
+    ours = _ours(folder, "script.py", "--report", "-x")
+    assert ours.returncode == 0, ours.stderr
+    assert ours.stderr == ""
+    plain = _python(folder, "-c", "pass")
+    (folder / "script.py").write_text("\n".join(k for k in SCRIPT.splitlines() if not k.startswith("assert")))
+    plain = _python(folder, "script.py", "--report", "-x")
+    assert ours.stdout == plain.stdout and "'--report', '-x'" in plain.stdout
+
+
+@pytest.mark.parametrize("name", ["failing.py", "broken.py"])
+def test_tracebacks_are_those_of_python(folder: Path, name: str) -> None:
+    ours, plain = _ours(folder, name), _python(folder, name)
+    assert ours.returncode == plain.returncode == 1
+    assert ours.stderr == plain.stderr and "Traceback" in plain.stderr
+
+
+def test_a_syntax_error(folder: Path) -> None:
+    (folder / "bad.py").write_text("x = (\n")
+    assert _ours(folder, "bad.py").stderr == _python(folder, "bad.py").stderr
+
+
+@pytest.mark.parametrize("how", ["int", "text", "3", ""])
+def test_the_end_of_a_program(folder: Path, how: str) -> None:
+    ours, plain = _ours(folder, "ending.py", how), _python(folder, "ending.py", how)
+    assert ours.returncode == (130 if how == "int" else plain.returncode)
+    assert (ours.stdout, ours.stderr) == (plain.stdout, plain.stderr)
+
+
+def test_modules_packages_and_folders(folder: Path) -> None:
+    assert _ours(folder, "-m", "package", "a", "--report").stdout == (
+        f"['{folder / 'package' / '__main__.py'}', 'a', '--report'] dcarray.array\n"
+    )
+    (folder / "program").mkdir()
+    (folder / "program" / "near.py").write_text(HELPER)
+    (folder / "program" / "__main__.py").write_text("import near, sys; print(near.kinds, sys.path[0])")
+    assert _ours(folder, "program").stdout == f"{{'dcarray.array'}} {folder / 'program'}\n"
+    assert _ours(folder, "-m", "helper").returncode == 0
+
+
+def test_report_and_regions_also_after_an_exception(folder: Path) -> None:
+    source = (
+        "import numpy as np\nx = np.ones(50_000)\ny = np.sort(x * 2 + 1)\nz = x * 3\nraise KeyError('no')\n"
+    )
+    (folder / "work.py").write_text(source)
+    done = _ours(folder, "--report", "--explain=out.html", "work.py")
+    assert done.returncode == 1 and "KeyError" in done.stderr
+    assert "dcarray report" in done.stderr and "numpy.sort" in done.stderr and "work.py:3" in done.stderr
+    page = (folder / "out.html").read_text()
+    assert "<svg" in page and "work.py:3" in page and "work.py:2" in page
+
+
+def test_what_is_left_pending_is_not_lost(folder: Path) -> None:
+    (folder / "late.py").write_text("import numpy as np\nx = np.zeros(50_000)\nx = 1 / x\n")
+    done = _ours(folder, "late.py")
+    assert done.returncode == 0 and "late.py:3: RuntimeWarning: divide by zero" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "status", "said"),
+    [
+        (("missing.py",), 2, "can't open file"),
+        ((".",), 1, "can't find '__main__' module in '.'"),
+        (("-m", "missing"), 1, "No module named missing"),
+        (("-m", "missing.inner"), 1, "No module named 'missing'"),
+        (("-m", "program"), 1, "'program' is a package and cannot be directly executed"),
+        ((), 2, "no script and no module given"),
+        (("--nonsense", "script.py"), 2, "unknown option --nonsense"),
+        (("-m",), 2, "-m wants a value"),
+        (("--explain", "x.pdf", "script.py"), 2, "must end in .html, .svg or .txt"),
+        (("--explain", "no/x.html", "script.py"), 2, "there is no such folder"),
+    ],
+)
+def test_what_cannot_be_run(folder: Path, arguments: tuple[str, ...], status: int, said: str) -> None:
+    (folder / "program").mkdir()
+    (folder / "program" / "__init__.py").write_text("")
+    done = _ours(folder, *arguments)
+    assert done.returncode == status and said in done.stderr and "Traceback" not in done.stderr
+
+
+def test_help(folder: Path) -> None:
+    assert "--explain FILE" in _ours(folder, "--help").stdout
+    assert "run" in _python(folder, "-m", "dcarray", "--help").stdout
+
+
+def test_pytest_as_the_program(folder: Path) -> None:
+    (folder / "test_it.py").write_text(
+        "import numpy as np\ndef test():\n    assert type(np.ones(2)).__module__ == 'dcarray.array'\n"
+    )
+    done = _ours(folder, "-m", "pytest", "-q", "-p", "no:cacheprovider", "test_it.py")
+    assert done.returncode == 0, done.stdout
