@@ -191,6 +191,12 @@ def test_recorded_and_interpreted(program):
     agree(program, eager_below=0, jit="off")
 
 
+@settings(max_examples=800, **COMMON)
+@given(programs)
+def test_small_beside_large(program):
+    agree(program, eager_below=10, jit="off")  # some arrays and windows count as small, others do not
+
+
 @settings(max_examples=120, **COMMON)
 @given(programs)
 def test_recorded_and_compiled(program):
