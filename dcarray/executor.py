@@ -178,7 +178,7 @@ class Executor:
         calls, marks = rec.statements(), rec.marks
         return lambda: fpstate.tell(notes, lambda k: str(calls[k][1]), lambda k: line_of(marks[k]))
 
-    def _plan(self, prepared: Prepared, options: config.Options) -> forms.Ready | None:
+    def _plan(self, prepared: Prepared, options: config.Options, waited: bool = False) -> forms.Ready | None:
         """The plan of a log that has none yet, or None while the interpreter has to do."""
         if options.jit == "off":
             return None
@@ -191,12 +191,15 @@ class Executor:
                 assert general.plan is not None
                 return prepared.serve(general.plan, symbols)
         job = self._job(prepared, options)
+        if options.jit == "background":
+            if job is not None:
+                self.background.submit(lambda: _attempt(job, options.debug))
+            return None
         if job is not None:
-            if options.jit == "eager":
-                _attempt(job, options.debug)
-                return self._plan(prepared, options)
-            self.background.submit(lambda: _attempt(job, options.debug))
-        return None
+            _attempt(job, options.debug)
+        elif not waited:
+            self.background.wait()  # it may have been asked for before
+        return None if waited else self._plan(prepared, options, True)
 
     def _job(self, prepared: Prepared, options: config.Options) -> Callable[[], None] | None:
         """What is to be compiled so that this log gets a plan; None if that is under way."""

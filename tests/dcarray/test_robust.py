@@ -202,3 +202,14 @@ def test_leaving_while_compiling_is_clean():
         print("fine")
     """)
     assert done.returncode == 0 and done.stdout.strip() == "fine", done.stderr
+
+
+def test_eager_compilation_waits_for_what_was_asked_before():
+    x = dc.asarray(np.arange(51.0))
+    with dc.options(eager_below=0, jit="background"):
+        for _ in range(2):
+            dc.evaluate(x * 3 - x / 7)
+    with dc.options(eager_below=0, jit="eager"):
+        dc.report(reset=True)
+        dc.evaluate(x * 3 - x / 7)
+        assert dc.report().kernels == 1
