@@ -205,8 +205,8 @@ def test_leaving_while_compiling_is_clean():
 
 
 def test_eager_compilation_waits_for_what_was_asked_before():
-    x = dc.asarray(np.arange(51.0))
     with dc.options(eager_below=0, jit="background"):
+        x = dc.asarray(np.arange(51.0))
         for _ in range(2):
             dc.evaluate(x * 3 - x / 7)
     with dc.options(eager_below=0, jit="eager"):
