@@ -20,6 +20,7 @@ import numpy as np
 from .array import ndarray as _Wrapped
 from .functions import fallback
 from .functions.namespace import _dispatched, _undispatched
+from .functions.standard import STANDARD
 
 __all__ = ["counterpart", "namespace"]
 
@@ -130,7 +131,7 @@ def namespace(module: ModuleType) -> ModuleType:
     root, _, short = module.__name__.partition(".")
     if root != "numpy" or short.split(".")[0] in _ASIDE or ".tests" in short:
         return module
-    if short in _OURS:
+    if short in _OURS and short not in STANDARD:
         return import_module(f"dcarray.{short}")
     return _modules.get(module.__name__) or _modules.setdefault(module.__name__, _Module(module))
 
@@ -143,6 +144,11 @@ def _member(module: ModuleType, name: str) -> Any:
         return ndarray
     if name.startswith("_") or (isinstance(value, type) and value is not np.vectorize):
         return value
+    short = module.__name__.partition(".")[2]
+    if name in STANDARD.get(short or "numpy", ()):  # the standard's meaning is not NumPy's
+        return _dispatched(value)
+    if short in _OURS:
+        return getattr(import_module(f"dcarray.{short}"), name)
     if module is np or getattr(np, name, None) is value:
         import dcarray
 

@@ -142,6 +142,13 @@ def test_eigenvalues_are_complex(dtype: str) -> None:
     np.testing.assert_array_equal(np.sort(values.real), [1, 2, 3])
 
 
+def test_accelerated_code_keeps_numpys_meaning() -> None:
+    a = np.diag([1.0, 2.0, 3.0])
+    values = dc.accelerate(lambda: np.linalg.eigvals(a))()
+    assert values.dtype == np.linalg.eigvals(a).dtype
+    assert list(signature(dc.accelerate(lambda: np.clip)()).parameters) == list(signature(np.clip).parameters)
+
+
 @pytest.mark.parametrize("n", [3, 300])
 def test_dlpack_both_ways(n: int) -> None:
     a = _values(n, n)

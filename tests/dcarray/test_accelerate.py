@@ -211,7 +211,7 @@ def test_the_namespace_is_numpys() -> None:
     assert N.sin == np.sin and N.pi == np.pi and N.bool_ is np.bool_ and N.ma is np.ma
     assert type(N.random.default_rng(3).random(4)) is dc.ndarray
     assert type(N.lib.stride_tricks.as_strided(N.arange(4), (2,))) is dc.ndarray
-    assert namespace(np.linalg) is dc.linalg and namespace(threading) is threading
+    assert namespace(np.strings) is dc.strings and namespace(threading) is threading
     assert counterpart(norm) is dc.linalg.norm and counterpart(3) == 3
     with pytest.raises(AttributeError, match="nonsense"):
         N.nonsense  # noqa: B018

@@ -12,6 +12,8 @@ import pytest
 
 import dcarray as dc
 
+CREATION = ("array", "asarray", "asanyarray", "empty", "zeros", "ones", "full")
+STANDARD = ("argsort", "clip", "sort")  # which take what the array API standard adds, too
 PUBLIC = [name for name in dir(np) if not name.startswith("_")]
 
 
@@ -26,7 +28,7 @@ def test_every_public_name_is_there(name):
             signature = inspect.signature(original)
         except (TypeError, ValueError):
             return
-        if name not in ("array", "asarray", "asanyarray", "empty", "zeros", "ones", "full"):
+        if name not in (*CREATION, *STANDARD):
             assert list(inspect.signature(ours).parameters) == list(signature.parameters)
 
 
