@@ -38,7 +38,13 @@ def _binary(name: str, op: Callable[[Any, Any], Any]) -> Callable[[Any, Any], An
         if a is None and self._little is not None:
             a = self._quiet()
         if a is not None:
-            b = _at_hand(other)
+            t = type(other)
+            if t is ndarray:
+                b = other._small
+                if b is None:
+                    b = other._quiet()
+            else:
+                b = other if t in _PLAIN else None
             if b is not None:
                 r = op(a, b)
                 if type(r) is _ndarray:
@@ -115,18 +121,21 @@ class ndarray(Methods):
     def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **kwargs: Any) -> Any:
         if method == "__call__" and not kwargs:
             r: Any = None
-            p = inputs[0]
-            a = _at_hand(p)
             if len(inputs) == 1:
+                (p,) = inputs
+                a = p._small
+                if a is None:
+                    a = p._quiet()
                 if a is not None:
                     r = ufunc(a)
             elif len(inputs) == 2:
-                q = inputs[1]
+                p, q = inputs
+                a = _at_hand(p)
                 if a is not None:
                     b = _at_hand(q)
                     if b is not None:
                         r = ufunc(a, b)
-                if r is None and ((type(p) is ndarray) or type(q) is ndarray):
+                if r is None:
                     result = quick.binary(ufunc.__name__, p, q)
                     if result is not None:
                         return result

@@ -130,6 +130,7 @@ def target_of(rec: Recording, out: Handle) -> tuple[int, window.Index | None]:
     store = out._store
     slot = enter(rec, store)
     store.family.dirty = store.family.used = rec
+    rec.writes = True
     return slot, out._index
 
 

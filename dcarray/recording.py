@@ -48,13 +48,15 @@ class Recording:
         It holds something that must not wait: run it as soon as the entry is complete.
     due : bool
         It is urgent, long, or keeps much memory alive: `Keeper.after` is to look at it.
+    writes : bool
+        It changes memory that existed before.
     mask : int
         The floating-point exceptions that some entry does not ignore.
     """
 
     __slots__ = (
         "__weakref__", "arena", "done", "due", "held", "kinds", "log", "marks", "mask", "session", "slots",
-        "state", "urgent", "views",
+        "state", "urgent", "views", "writes",
     )  # fmt: skip
 
     def __init__(self, session: Keeper) -> None:
@@ -68,6 +70,7 @@ class Recording:
         self.held = 0
         self.due = False
         self.urgent = False
+        self.writes = False
         self.kinds = ""
         self.arena, self.views = session.take_arena()
 

@@ -11,6 +11,7 @@ import os
 import signal
 import sys
 import threading
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -96,14 +97,21 @@ class Session:
             current = self.rec
             if (rec is not None and rec is not current) or not current.log:
                 return
-            with _Uninterrupted():
-                after = EXECUTOR.run(current, config.current())
-                self.rec = Recording(self)
-                current.done = True
-                self._arenas.append((current.arena, current.views))
-                # a finished recording may live on in its stores' marks; what it held must not
-                current.log, current.slots = [], []
+            if current.writes:
+                with _Uninterrupted():
+                    after = self._run(current)
+            else:  # to be interrupted does no harm: it can run again
+                after = self._run(current)
         after()
+
+    def _run(self, rec: Recording) -> Callable[[], None]:
+        after = EXECUTOR.run(rec, config.current())
+        self.rec = Recording(self)
+        rec.done = True
+        self._arenas.append((rec.arena, rec.views))
+        # a finished recording may live on in its stores' marks; what it held must not
+        rec.log, rec.slots = [], []
+        return after
 
 
 # One lock for all threads: whoever records or runs holds it.  The calls under it are short, or kernels

@@ -132,7 +132,7 @@ def _class(*operands: Any) -> type[Handle]:
     raise TypeError("no array of ours among the operands")
 
 
-def _leave_small(shape: tuple[int, ...], inputs: tuple[Any, ...], out: Any) -> None:
+def _leave_small(shape: tuple[int, ...], inputs: tuple[Any, ...], out: Any, factor: int = 1) -> None:
     """Leave little work on settled memory to NumPy, and empty work always."""
     size = 1
     for n in shape:
@@ -193,7 +193,8 @@ def reduce(
             if x._small is not None:
                 raise Eager
             axes = tuple(range(len(shape))) if axis is None else normalize_axis_tuple(axis, len(shape))
-            _leave_small(shape, (x,), None)
+            # one pass with a result at once: nothing is won by recording before some more elements
+            _leave_small(shape, (x,), None, 8 if len(axes) == len(shape) else 1)
             if initial is not np._NoValue or where is not True or out is not None or not axes:
                 raise Missing
             loop = resolve_fold(name, kind_of(x), dtype)
