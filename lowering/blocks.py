@@ -26,6 +26,7 @@ from .kernel import (
     Kernel,
     Let,
     Local,
+    Loop,
     Native,
     Op,
     Phase,
@@ -43,7 +44,7 @@ ROW = 4096  # bytes of a row on the stack
 PLAIN = 8  # a block without such rows is so many times larger
 CALLS = 8  # with more calls than these in a block, rows are smaller: they stay in the first caches
 
-Find = Callable[[str, tuple[DType, ...], DType], tuple[int, int] | None]
+Find = Callable[[str, tuple[DType, ...], DType], tuple[int, int, bool] | None]
 
 _OPEN = frozenset(
     {
@@ -68,8 +69,8 @@ def natively(
     exact : bool, optional
         If False, real functions that targets have libraries for stay with the target.
     find : callable, optional
-        Function and data address of the loop for a name, argument dtypes and a result dtype; None if
-        there is none: the operation stays with the target.
+        The loop for a name, argument dtypes and a result dtype, as ``numpy_loops.find`` does; None if there
+        is none: the operation stays with the target.
 
     Returns
     -------
@@ -93,7 +94,7 @@ class _Maker:
         self.kernel, self.exact, self.find = kernel, exact, find
         self.ints, self.values = list(kernel.ints), list(binding.ints)
         self.extents, self.work = list(binding.extents), list(binding.work)
-        self.loops: dict[tuple[str, tuple[DType, ...], DType], tuple[str, str]] = {}
+        self.loops: dict[tuple[str, tuple[DType, ...], DType], Loop] = {}
         self.numbers = count()
         self.free = frozenset(b.name for b in kernel.buffers if b.access == "r" and b.noalias)
 
@@ -107,8 +108,8 @@ class _Maker:
         """A new name; no other part of a kernel's making uses these prefixes."""
         return f"{prefix}{next(self.numbers)}"
 
-    def loop(self, op: Op) -> tuple[str, str] | None:
-        """The arguments that hold the addresses of an operation's loop; None if the target computes it."""
+    def native(self, op: Op) -> Loop | None:
+        """The loop that does an operation; None if the target computes it."""
         if not op.args or not self.wanted(op.name, op.args[0].dtype):
             return None
         key = op.name, tuple(arg.dtype for arg in op.args), op.dtype
@@ -116,7 +117,7 @@ class _Maker:
             found = self.find(*key)
             if found is None:
                 return None
-            self.loops[key] = self.integer(found[0]), self.integer(found[1])
+            self.loops[key] = Loop(self.integer(found[0]), self.integer(found[1]), found[2])
         return self.loops[key]
 
     def wanted(self, name: str, dtype: DType) -> bool:
@@ -167,19 +168,19 @@ class _Maker:
     def single(self, expr: Expr) -> Expr:
         """An expression in which NumPy's loops are called for one element."""
         made = changed(expr, self.single)
-        found = self.loop(made) if isinstance(made, Op) else None
-        return Native(made.name, made.args, made.dtype, *found) if found and isinstance(made, Op) else made
+        found = self.native(made) if isinstance(made, Op) else None
+        return Native(made.name, made.args, made.dtype, found) if found and isinstance(made, Op) else made
 
     def calls(self, body: Iterable[Stmt]) -> bool:
         """Does one of these statements itself contain what NumPy's loops do?"""
-        return any(self.loop(op) for op in operations(body))
+        return any(self.native(op) for op in operations(body))
 
     def pieces(self, loop: For, block: str, counted: bool) -> tuple[tuple[Stmt, ...], int] | None:
         """One block of a loop in stages, and its size; None if that cannot be.  The variable ``block`` is
         the block's number if ``counted``, else its first iteration."""
         if not _divisible(loop):
             return None
-        ops = [op for op in operations(loop.body) if self.loop(op)]
+        ops = [op for op in operations(loop.body) if self.native(op)]
         narrow = min(3, ((len(ops) - 1) // CALLS).bit_length())
         size = max(1, ROW // max(op.dtype.itemsize for op in ops) >> narrow)
         inside = frozenset(stmt.name for stmt in loop.body if isinstance(stmt, Let))

@@ -18,6 +18,7 @@ from .kernel import (
     Let,
     Lit,
     Local,
+    Loop,
     Native,
     Op,
     Row,
@@ -70,18 +71,18 @@ class _Checker:
             case Op(_, args, _):
                 for arg in args:
                     self.expr(arg)
-            case Native(_, args, _, code, data):
-                self.loop_arguments(code, data)
+            case Native(_, args, _, loop):
+                self.addresses(loop)
                 for arg in args:
                     self.expr(arg)
         return expr.dtype
 
-    def loop_arguments(self, *names: str) -> None:
-        for name in names:
+    def addresses(self, loop: Loop) -> None:
+        for name in (loop.code, loop.data):
             self.need(name in self.ints, f"no integer argument {name}")
 
     def call(self, stmt: Call) -> None:
-        self.loop_arguments(stmt.code, stmt.data)
+        self.addresses(stmt.loop)
         self.need(len(stmt.count) > 0, "a call without a count")
         self.affine(*stmt.count)
         rows: list[tuple[Row, str]] = [(row, "r") for row in stmt.reads]

@@ -116,15 +116,23 @@ class Op:
 
 
 @dataclass(frozen=True, slots=True)
+class Loop:
+    """One of NumPy's loops: the integer arguments that hold its address and its last argument, and whether
+    it may clear floating-point flags, which its caller has to keep."""
+
+    code: str
+    data: str
+    clears: bool
+
+
+@dataclass(frozen=True, slots=True)
 class Native:
-    """An operation on scalars by NumPy's loop of which ``code`` and ``data`` are the address and the last
-    argument: integer arguments of the kernel."""
+    """An operation on scalars by NumPy's loop."""
 
     name: str
     args: tuple[Expr, ...]
     dtype: DType
-    code: str
-    data: str
+    loop: Loop
 
 
 Expr = Lit | Index | Local | Elem | Op | Native
@@ -222,14 +230,13 @@ class Row:
 @dataclass(frozen=True, slots=True)
 class Call:
     """``write[k] = name(reads[0][k], ...)`` for ``k`` in ``range(min(count))``, which is not empty, by
-    NumPy's loop as in ``Native``.  A row is written that is no other row, or one that is read exactly."""
+    NumPy's loop.  A row is written that is no other row, or one that is read exactly."""
 
     name: str
     reads: tuple[Row, ...]
     write: Row
     count: tuple[Affine, ...]
-    code: str
-    data: str
+    loop: Loop
 
 
 Stmt = Let | Declare | Update | Assign | Store | For | If | Stack | Call
@@ -327,8 +334,12 @@ def expr_text(expr: Expr) -> str:
             return f"{buffer}[{_affine_text(at)}{extra}]"
         case Op(name, args, dtype):
             return f"{name}.{dtype.name}({', '.join(map(expr_text, args))})"
-        case Native(name, args, dtype, code, data):
-            return f"{name}.{dtype.name}[{code}, {data}]({', '.join(map(expr_text, args))})"
+        case Native(name, args, dtype, loop):
+            return f"{name}.{dtype.name}{_loop_text(loop)}({', '.join(map(expr_text, args))})"
+
+
+def _loop_text(loop: Loop) -> str:
+    return f"[{loop.code}, {loop.data}{', clears' if loop.clears else ''}]"
 
 
 def _row_text(row: Row) -> str:
@@ -368,9 +379,9 @@ def _lines(stmt: Stmt) -> Iterator[str]:
             yield "}"
         case Stack(name, dtype, size):
             yield f"stack {name}: {dtype.name}[{size}]"
-        case Call(name, reads, write, count, code, data):
+        case Call(name, reads, write, count, loop):
             args = ", ".join(map(_row_text, reads))
-            yield f"{_row_text(write)} = {name}[{code}, {data}]({args}) for {_least_text(count)}"
+            yield f"{_row_text(write)} = {name}{_loop_text(loop)}({args}) for {_least_text(count)}"
 
 
 def _block(body: tuple[Stmt, ...]) -> Iterator[str]:

@@ -9,11 +9,12 @@ out.  Loops over floating-point and complex elements need neither the GIL nor an
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import importlib
 import sys
 from functools import cache
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -39,11 +40,20 @@ class _UFunc(ctypes.Structure):
     )
 
 
+class Loop(NamedTuple):
+    """The addresses of a loop's function and of its data (0 for none), and whether it may clear the
+    floating-point flags that were raised before."""
+
+    code: int
+    data: int
+    clears: bool
+
+
 _LOOP = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p)
 
 
 @cache
-def find(name: str, types: tuple[DType, ...], result: DType) -> tuple[int, int] | None:
+def find(name: str, types: tuple[DType, ...], result: DType) -> Loop | None:
     """The loop of a ufunc for exactly these dtypes.
 
     Parameters
@@ -57,9 +67,8 @@ def find(name: str, types: tuple[DType, ...], result: DType) -> tuple[int, int] 
 
     Returns
     -------
-    tuple of int or None
-        The addresses of the function and of its data (0 for none), or None if there is no such loop or
-        this NumPy is not as expected.
+    Loop or None
+        None if there is no such loop, or this NumPy is not as expected.
     """
     ufunc = getattr(np, name, None)
     if not isinstance(ufunc, np.ufunc) or types[0].kind not in "fc" or not _known():
@@ -79,8 +88,8 @@ def find(name: str, types: tuple[DType, ...], result: DType) -> tuple[int, int] 
             continue
         if [d.num for d in loop] != list(numbers[number * known.nargs :][: known.nargs]):
             return None
-        found = known.functions[number] or 0, known.data[number] or 0
-        return found if found[0] and _works(ufunc, found, types, result) else None
+        code, data = known.functions[number] or 0, known.data[number] or 0
+        return _tried(ufunc, code, data, types, result) if code else None
     return None
 
 
@@ -97,19 +106,41 @@ def _known() -> bool:
     return bool(version == _ABI) and np.ufunc.__basicsize__ >= object.__basicsize__ + ctypes.sizeof(_UFunc)
 
 
-def _works(ufunc: Any, loop: tuple[int, int], types: tuple[DType, ...], result: DType) -> bool:
-    """Does the loop give what the ufunc gives?"""
+def _tried(ufunc: Any, code: int, data: int, types: tuple[DType, ...], result: DType) -> Loop | None:
+    """The loop, if it gives what the ufunc gives."""
     values = np.array([0.5, 1.25, 3.0, 0.75, 1.0])
     arguments: list[Any] = [np.roll(values, k).astype(dtype) for k, dtype in enumerate(types)]
     with np.errstate(all="ignore"):
         expected = ufunc(*arguments)
-        got = np.empty(values.size, result)
-        every = [*arguments, got]
-        code, data = loop
-        _LOOP(code)(
-            (ctypes.c_void_p * len(every))(*(a.ctypes.data for a in every)),
-            (ctypes.c_ssize_t * 1)(values.size),
-            (ctypes.c_ssize_t * len(every))(*(a.itemsize for a in every)),
-            data,
-        )
-    return bool(expected.dtype == result and expected.tobytes() == got.tobytes())
+    got = np.empty(values.size, result)
+    every = [*arguments, got]
+    pointers = (ctypes.c_void_p * len(every))(*(a.ctypes.data for a in every))
+    count = (ctypes.c_ssize_t * 1)(values.size)
+    steps = (ctypes.c_ssize_t * len(every))(*(a.itemsize for a in every))
+    loop = _LOOP(code)
+    flags = _flags()
+    raised = 0
+    if flags is not None:
+        flags.feraiseexcept(_ALL)
+        raised = flags.fetestexcept(_ALL)
+    loop(pointers, count, steps, data)
+    clears = flags is None or flags.fetestexcept(_ALL) & raised != raised
+    if flags is not None:
+        flags.feclearexcept(_ALL)
+    same = expected.dtype == result and expected.tobytes() == got.tobytes()
+    return Loop(code, data, clears) if same else None
+
+
+_ALL = 31  # every exception's bit on the processors that there are
+
+
+@cache
+def _flags() -> Any:
+    """The C library's functions on floating-point flags, if they are to be had."""
+    with contextlib.suppress(OSError, AttributeError, TypeError):
+        library = ctypes.CDLL(None)
+        if library.feraiseexcept and library.fetestexcept and library.feclearexcept:
+            return library
+    with contextlib.suppress(OSError):
+        return ctypes.CDLL("libm.so.6")
+    return None

@@ -22,6 +22,7 @@ from .kernel import (
     Index,
     Let,
     Local,
+    Loop,
     Op,
     Row,
     Stack,
@@ -39,8 +40,8 @@ class Maker(Protocol):
 
     free: frozenset[str]
 
-    def loop(self, op: Op) -> tuple[str, str] | None:
-        """The arguments that hold the addresses of an operation's loop; None if the target computes it."""
+    def native(self, op: Op) -> Loop | None:
+        """The loop that does an operation; None if the target computes it."""
 
     def fresh(self, prefix: str) -> str:
         """A new name."""
@@ -118,15 +119,15 @@ class Stages:
             ready.append(stage)
             return made
 
-        found = self.maker.loop(expr) if isinstance(expr, Op) else None
+        found = self.maker.native(expr) if isinstance(expr, Op) else None
         if found is not None and isinstance(expr, Op):
-            return self.call(expr, *found)
+            return self.call(expr, found)
         made = changed(expr, inner)
         if isinstance(made, Elem) and not self.is_free(made.buffer):
             ready.append((self.stored + 1) // 2)
         return made, max(ready)
 
-    def call(self, op: Op, code: str, data: str) -> tuple[Expr, int]:
+    def call(self, op: Op, loop: Loop) -> tuple[Expr, int]:
         """Have NumPy's loop compute a row."""
         reads, before, after = [], list[Stmt](), 0
         for arg in op.args:
@@ -141,9 +142,7 @@ class Stages:
         name = self.new_row(op.dtype)
         counts = tuple(affine(0, stop, _minus(self.start)) for stop in self.stops)
         write = Row(name, affine(), 1, op.dtype)
-        self.calls.setdefault(after, []).extend(
-            [*before, Call(op.name, tuple(reads), write, counts, code, data)]
-        )
+        self.calls.setdefault(after, []).extend([*before, Call(op.name, tuple(reads), write, counts, loop)])
         return self.element(name), after + 1
 
     def row(self, value: Expr, ready: int, before: list[Stmt]) -> tuple[Row, int]:

@@ -89,10 +89,10 @@ class _Printer:
                 return self.apply("where", [self.expr(arg) for arg in args], [dtype], dtype)
             case k.Op(name, args, dtype):
                 return self.apply(name, [self.expr(arg) for arg in args], [arg.dtype for arg in args], dtype)
-            case k.Native(name, args, dtype, code, data):
+            case k.Native(name, args, dtype, loop):
                 self.helper("call", CALL)
                 ours = self.helper(*call_function(name, [arg.dtype for arg in args], dtype))
-                return f"{ours}({', '.join([code, data, *map(self.expr, args)])})"
+                return f"{ours}({', '.join([loop.code, loop.data, *map(self.expr, args)])})"
 
     def apply(self, name: str, args: list[str], kinds: list[k.DType], dtype: k.DType) -> str:
         source = kinds[0]
@@ -128,7 +128,7 @@ class _Printer:
         rows = [*stmt.reads, stmt.write]
         places = ", ".join(f"{row.buffer} + ({affine(row.at)})" for row in rows)
         steps = ", ".join(f"{row.step} * (int)sizeof *{row.buffer}" for row in rows)
-        function = f"{stmt.code}, {stmt.data}, {least(stmt.count)}"
+        function = f"{stmt.loop.code}, {stmt.loop.data}, {least(stmt.count)}"
         return f"call({function}, (void *[]){{{places}}}, (intptr_t[]){{{steps}}});  /* {stmt.name} */"
 
     # ---- statements ----

@@ -25,6 +25,7 @@ from ..kernel import (
     Let,
     Lit,
     Local,
+    Loop,
     Native,
     Op,
     Phase,
@@ -130,8 +131,8 @@ class _Phase:
         return self.buffers[name]
 
     # ---- NumPy's loops ------------------------------------------------------------------------------
-    def native(self, code: str, data: str, rows: list[tuple[str, int]], count: str) -> None:
-        """Call a loop on addresses and strides in bytes.  Some loops clear the floating-point flags."""
+    def native(self, loop: Loop, rows: list[tuple[str, int]], count: str) -> None:
+        """Call a loop on addresses and strides in bytes."""
         b, names = self.b, [self.b.label(f"%{hint}") for hint in ("pointers", "strides", "count")]
         pointers, strides, number = names
         self.allocas += [f"  {pointers} = alloca [{len(rows)} x ptr]", f"  {number} = alloca i64"]
@@ -142,12 +143,15 @@ class _Phase:
             slot = b.op(f"getelementptr [{len(rows)} x i64], ptr {strides}, i64 0, i64 {position}")
             b.line(f"store i64 {stride}, ptr {slot}")
         b.line(f"store i64 {count}, ptr {number}")
+        function = b.op(f"inttoptr i64 %{loop.code} to ptr")
+        last = b.op(f"inttoptr i64 %{loop.data} to ptr")
+        call = f"call void {function}(ptr {pointers}, ptr {number}, ptr {strides}, ptr {last})"
+        if not loop.clears:
+            return b.line(call)
         b.declare("fetestexcept", "declare i32 @fetestexcept(i32)")
         b.declare("feraiseexcept", "declare i32 @feraiseexcept(i32)")
         raised = b.op(f"call i32 @fetestexcept(i32 {sum(exceptions())})")
-        function = b.op(f"inttoptr i64 %{code} to ptr")
-        last = b.op(f"inttoptr i64 %{data} to ptr")
-        b.line(f"call void {function}(ptr {pointers}, ptr {number}, ptr {strides}, ptr {last})")
+        b.line(call)
         b.line(f"call i32 @feraiseexcept(i32 {raised})")
 
     def call(self, stmt: Call) -> None:
@@ -156,7 +160,7 @@ class _Phase:
         for row in (*stmt.reads, stmt.write):
             address = self.address(self.buffers[row.buffer], self.affine(row.at))[0]
             rows.append((address, row.step * row.dtype.itemsize))
-        self.native(stmt.code, stmt.data, rows, count)
+        self.native(stmt.loop, rows, count)
 
     def one(self, expr: Native) -> Value:
         """A loop called for one element."""
@@ -167,7 +171,7 @@ class _Phase:
         group, b.group = b.group, ""  # iterations share these places
         for place, value in zip(places, values, strict=False):
             self.put(place, "0", value)
-        self.native(expr.code, expr.data, [(f"%{place.name}", 0) for place in places], "1")
+        self.native(expr.loop, [(f"%{place.name}", 0) for place in places], "1")
         result = self.fetch(places[-1], "0")
         b.group = group
         return result

@@ -126,7 +126,7 @@ def test_the_text_of_stages():
     phase = K.Phase("i", K.affine(0, K.Term(1, "n0")), "vector", (store,))
     kernel = K.Kernel(buffers, ("n0",), (phase,))
     binding = K.Binding((K.Pointer("x", 0), K.Pointer("y", 0)), (1000,), (1000,), (3,))
-    made, bound = blocks.natively(kernel, binding, find=lambda *_: (12, 34))
+    made, bound = blocks.natively(kernel, binding, find=lambda *_: (12, 34, True))
     body = """  parallel serial k0 < n3 {
     --
     stack r3: float64[512]
@@ -134,7 +134,7 @@ def test_the_text_of_stages():
     vector i = 512*k0 .. min(512*k0 + 512, n0) {
       r3[i + -512*k0] = negative.float64(p0[i])
     }
-    r4[0...] = exp[n1, n2](r3[0...]) for min(512, n0 + -512*k0)
+    r4[0...] = exp[n1, n2, clears](r3[0...]) for min(512, n0 + -512*k0)
     vector i = 512*k0 .. min(512*k0 + 512, n0) {
       p1[i] = add.float64(r4[i + -512*k0], p0[i])
     }
@@ -145,8 +145,8 @@ def test_the_text_of_stages():
     assert blocks.natively(kernel, binding, False)[0] is kernel
     assert blocks.natively(kernel, binding, find=lambda *_: None)[0] is kernel
     plain = K.Phase("i", phase.extent, "vector", (K.Store("p1", K.affine(0, I), K.Op("exp", (x,), F8)),))
-    made, _ = blocks.natively(K.Kernel(buffers, ("n0",), (plain,)), binding, find=lambda *_: (12, 34))
-    assert "p1[4096*k0...] = exp[n1, n2](p0[4096*k0...]) for min(4096, n0 + -4096*k0)" in K.text(made)
+    made, _ = blocks.natively(K.Kernel(buffers, ("n0",), (plain,)), binding, find=lambda *_: (12, 34, True))
+    assert "p1[4096*k0...] = exp[n1, n2, clears](p0[4096*k0...]) for min(4096, n0 + -4096*k0)" in K.text(made)
 
 
 # ---- the loops ----------------------------------------------------------------------------------------
@@ -160,7 +160,7 @@ def test_loops_are_found_and_checked(monkeypatch):
     find = numpy_loops.find.__wrapped__
     assert find("exp", (double,), double) == numpy_loops.find("exp", (double,), double)
     with monkeypatch.context() as patch:  # another function than the one that was asked for
-        patch.setattr(numpy_loops, "_works", lambda *_: False)
+        patch.setattr(numpy_loops, "_tried", lambda *_: None)
         assert find("exp", (double,), double) is None
     for name in ("_ABI", "_UFunc"):
         with monkeypatch.context() as patch:

@@ -85,8 +85,8 @@ class Machine:
                 flat, place = self.element(name, index, "r")
                 assert flat.dtype == dtype
                 return flat[place]
-            case K.Native(name, args, dtype, code, data):
-                assert (self.env[code], self.env[data]) == loop_of(name, tuple(a.dtype for a in args), dtype)
+            case K.Native(name, args, dtype, loop):
+                self.known(loop, name, tuple(a.dtype for a in args), dtype)
                 return self.value(K.Op(name, args, dtype))
             case K.Op(name, args, dtype):
                 values = [self.value(arg) for arg in args]
@@ -129,10 +129,13 @@ class Machine:
             case K.Call():
                 self.call(stmt)
 
+    def known(self, loop, name, types, result):
+        assert (self.env[loop.code], self.env[loop.data], loop.clears) == loop_of(name, types, result)
+
     def call(self, stmt):
         """NumPy's loop; an element that is written may be read for itself only."""
         types = tuple(row.dtype for row in stmt.reads)
-        assert (self.env[stmt.code], self.env[stmt.data]) == loop_of(stmt.name, types, stmt.write.dtype)
+        self.known(stmt.loop, stmt.name, types, stmt.write.dtype)
         count = min(map(self.at, stmt.count))
         assert count > 0
         reads = []
@@ -153,4 +156,4 @@ class Machine:
 
 def loop_of(name, types, result):
     """Addresses that tell loops apart."""
-    return abs(hash((name, types, result))), len(name)
+    return abs(hash((name, types, result))), len(name), False
