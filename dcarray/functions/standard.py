@@ -95,6 +95,12 @@ def clip(
     return fallback.wrapped(np.clip(a, low, high, out, **kwargs))
 
 
+def diff(a: Any, n: int = 1, axis: int = -1, prepend: Any = None, append: Any = None) -> Any:
+    """Differences of neighbours; see `numpy.diff`.  None is nothing to prepend or append."""
+    ends = {"prepend": prepend, "append": append}
+    return fallback.wrapped(np.diff(a, n, axis, **{k: v for k, v in ends.items() if v is not None}))
+
+
 def _frequencies(function: Callable[..., Any]) -> Callable[..., Any]:
     def frequencies(n: Any, d: Any = 1.0, device: Any = None, dtype: Any = None) -> Any:
         creation.check_device(device)
@@ -131,6 +137,7 @@ STANDARD: dict[str, dict[str, Any]] = {
         "__array_namespace_info__": Info,
         "argsort": argsort,
         "clip": clip,
+        "diff": diff,
         "sort": sort,
     },
     "fft": {"fftfreq": _frequencies(np.fft.fftfreq), "rfftfreq": _frequencies(np.fft.rfftfreq)},

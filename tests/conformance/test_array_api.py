@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from inspect import signature
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -121,6 +122,13 @@ def test_clip_takes_both_names() -> None:
     assert list(signature(dc.clip).parameters)[1:3] == ["min", "max"]
 
 
+def test_nothing_to_prepend() -> None:
+    a = _values(5, 6)
+    for ends in ({}, {"prepend": None, "append": None}, {"prepend": 0.0, "append": None}):
+        given = {k: v for k, v in ends.items() if v is not None}
+        np.testing.assert_array_equal(dc.diff(dc.asarray(a), axis=0, **ends), np.diff(a, axis=0, **given))
+
+
 def test_frequencies_have_a_dtype() -> None:
     for name in ("fftfreq", "rfftfreq"):
         ours, numpys = getattr(dc.fft, name), getattr(np.fft, name)
@@ -166,9 +174,16 @@ def test_dlpack_both_ways(n: int) -> None:
     assert x.__dlpack_device__() == (1, 0)
 
 
-@pytest.mark.parametrize("name", ["empty", "zeros", "ones", "arange", "eye", "linspace"])
-def test_device_of_creation(name: str) -> None:
-    arguments = (0, 1, 3) if name == "linspace" else (3,)
+@pytest.mark.parametrize(
+    ("name", "arguments"),
+    [
+        ("arange", (3,)), ("asarray", ([1.0],)), ("empty", (3,)), ("eye", (3,)), ("full", (3, 1.0)),
+        ("linspace", (0, 1, 3)), ("ones", (3,)), ("zeros", (3,)), ("astype", (dc.ones(3), np.float32)),
+        ("empty_like", (dc.ones(3),)), ("full_like", (dc.ones(3), 2)), ("ones_like", (dc.ones(3),)),
+        ("zeros_like", (dc.ones(3),)), ("from_dlpack", (dc.ones(3),)),
+    ],
+)  # fmt: skip
+def test_device_of_creation(name: str, arguments: tuple[Any, ...]) -> None:
     x = getattr(dc, name)(*arguments, device="cpu")
     assert type(x) is dc.ndarray and x.device == "cpu"
     with pytest.raises(ValueError, match="moon"):
