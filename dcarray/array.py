@@ -11,6 +11,7 @@ import numpy as np
 from . import config, indexing, protocols, quick, trace
 from .dispatch import DISPATCH
 from .handle import NDArray, adopt, export, register
+from .loops import UFUNCS
 from .methods import Methods
 from .session import session
 
@@ -18,6 +19,7 @@ _new = object.__new__
 _ndarray = np.ndarray
 # Operands that an operator on a small array hands to NumPy without a second look.
 _PLAIN = frozenset({bool, int, float, complex, np.float64, np.float32, np.int64, np.int32, np.bool_})
+_USUAL_REDUCTION = frozenset({"axis", "dtype", "keepdims"})
 _LIMIT = 1 << 14  # what is larger may not count as small
 
 
@@ -145,6 +147,10 @@ class ndarray(Methods):
                 return x
             if r is not None:
                 return protocols.rewrap(ndarray, r)
+        elif method == "reduce" and type(inputs[0]) is ndarray and kwargs.keys() <= _USUAL_REDUCTION:
+            known = UFUNCS.get(ufunc.__name__)
+            if known is ufunc:
+                return trace.reduce(ufunc.__name__, inputs[0], *inputs[1:], **{"axis": 0, **kwargs})
         return protocols.ufunc(ndarray, ufunc, method, inputs, kwargs)
 
     def __array_function__(self, func: Any, types: Any, args: Any, kwargs: Any) -> Any:

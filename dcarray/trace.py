@@ -139,9 +139,8 @@ def _leave_small(shape: tuple[int, ...], inputs: tuple[Any, ...], out: Any, fact
         size *= n
     if size == 0:
         raise Eager
-    if size < config.current().eager_below and all(
-        x._clean() for x in (*inputs, out) if isinstance(x, Handle)
-    ):
+    little = size < factor * config.current().eager_below
+    if little and all(x._clean() for x in (*inputs, out) if isinstance(x, Handle)):
         raise Eager
 
 
