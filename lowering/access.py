@@ -237,6 +237,12 @@ class Arguments:
             return affine(dim)
         return self.integer(dim, "stride", loop)
 
+    def slope(self, access: Access, loop: int) -> Affine:
+        """The elements per step of a loop."""
+        group = self._find(access)
+        assert group is not None
+        return self._stride(loop, group.loops[loop])
+
     def _shift(self, access: Access, axis: int, reference: Dim) -> Affine:
         """The elements from the pointer to where a window starts, along one array axis."""
         ahead = dims.simplify(access.start[axis] - reference)

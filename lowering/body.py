@@ -6,7 +6,7 @@ determines is not computed again for each element; what is used twice is named.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -16,6 +16,7 @@ from .access import Access, Arguments, same
 from .kernel import Affine, DType, Elem, Expr, Index, Let, Lit, Local, Op, Stmt, Store
 
 DEEP = 24  # a tree deeper than this is named, so that emitters may recurse
+Spot = tuple[str, Affine]  # a buffer and an offset in it
 
 
 def literal(value: Any, dtype: DType) -> Lit:
@@ -68,6 +69,7 @@ class Scope:
         self.depths = depths
         self.deepest = deepest
         self.hoist = hoist
+        self.tiles: Mapping[Spot, Spot] = {}  # where to find what has been copied from elsewhere
         self._pending: dict[int, list[Stmt]] = {}
         self._made: dict[nodes.Expr, tuple[Expr, int, int]] = {}
         self._uses: dict[nodes.Expr, int] = {}
@@ -123,11 +125,15 @@ class Scope:
         """A statement at the deepest level."""
         self._pending.setdefault(self.deepest, []).append(stmt)
 
-    def address(self, window: nodes.Window) -> tuple[str, Affine]:
+    def address(self, window: nodes.Window) -> Spot:
         """The buffer and offset of a window's element."""
-        return self.arguments.address(self.arguments.access(window), self.variables)
+        return self._spot(self.arguments.access(window))
 
     # ---- inside ------------------------------------------------------------------------------------
+    def _spot(self, access: Access) -> Spot:
+        spot = self.arguments.address(access, self.variables)
+        return self.tiles.get(spot, spot)
+
     def _identical(self, a: nodes.Window, b: nodes.Window) -> bool:
         return self.arguments.memory.identical(a, b)
 
@@ -198,7 +204,7 @@ class Scope:
             if self._identical(window, node.window):
                 return local, self.deepest
         access = self.arguments.access(node.window)
-        buffer, at = self.arguments.address(access, self.variables)
+        buffer, at = self._spot(access)
         return Elem(buffer, at, node.dtype), self._load_level(access)
 
     def _gather(self, node: nodes.Gather) -> tuple[Expr, int]:

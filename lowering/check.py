@@ -25,6 +25,7 @@ from .kernel import (
     Stack,
     Stmt,
     Store,
+    Turn,
     Update,
 )
 
@@ -127,6 +128,11 @@ class _Checker:
                     self.buffers[name] = Buffer(name, dtype, "rw")
                 case Call():
                     self.call(stmt)
+                case Turn(write, to, across, read, at, along, rows, cols, dtype):
+                    self.access(write, "w", dtype, to)
+                    self.access(read, "r", dtype, at)
+                    self.affine(across, along, *rows, *cols)
+                    self.need(write != read and len(rows) > 0 and len(cols) > 0, "a tile without an extent")
         self.locals, self.buffers = outside, buffers
 
     def loop(self, var: str, body: tuple[Stmt, ...]) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -10,7 +10,7 @@ from ..ir import dims, ops, windows
 from ..ir.nodes import Apply, Compute, Dim, Gather, Iota, Load, Nest, Region
 from ..ir.nodes import Expr as Value
 from .access import Arguments, Memory, positive, total
-from .body import Names, Scope
+from .body import Names, Scope, Spot
 from .kernel import Affine, Binding, Expr, For, Kernel, Phase, Stmt, Term, affine
 from .legality import check, reduced
 from .order import Guess, Loops, choose
@@ -118,6 +118,17 @@ class Job:
 
         return dims.simplify(sympy.Min(limit, value))
 
+    def unless_empty(self, head: Dim) -> Dim:
+        """The launched extent: nothing when the domain has no point."""
+        if self.nonempty or len(self.loops.extents) < 2:
+            return head
+        points = total(self.loops.extents)
+        if type(points) is int:
+            return head if points else 0
+        import sympy
+
+        return head * sympy.Min(1, points)
+
     def add(self, phase: Phase, extent: Dim, work: Dim) -> None:
         """The next phase, the Dim of its extent, and the work of one iteration."""
         self.phases.append(phase)
@@ -167,3 +178,14 @@ def statements(job: Job, scope: Scope, fold: Callable[[int, Expr], None] | None)
         family = job.memory.family(compute.target.array)
         later = (load for rest in job.values[number + 1 :] for load in windows.loads(rest))
         scope.store(compute.target, value, any(job.memory.family(x.window.array) == family for x in later))
+
+
+def evaluated(job: Job, phase: str, opens: Sequence[Open], tiles: Mapping[Spot, Spot]) -> Scope:
+    """A scope inside of the phase and the loops, in which all statements are evaluated."""
+    level = {phase: 1, **{head.var: 2 + k for k, head in enumerate(opens)}}
+    # Without points nothing is launched: values may be computed before the loops that use them.
+    scope = job.scope([level[f"i{k}"] for k in range(len(job.loops.axes))], 1 + len(opens), True)
+    scope.tiles = tiles
+    scope.announce(job.values, [compute.target for compute in job.computes])
+    statements(job, scope, None)
+    return scope

@@ -239,7 +239,23 @@ class Call:
     loop: Loop
 
 
-Stmt = Let | Declare | Update | Assign | Store | For | If | Stack | Call
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """``write[to + c*across + r] = read[at + r*along + c]`` for ``r < min(rows)`` and ``c < min(cols)``: the
+    transpose of a tile, which a target can do in registers.  The two tiles share no memory."""
+
+    write: str
+    to: Affine
+    across: Affine
+    read: str
+    at: Affine
+    along: Affine
+    rows: tuple[Affine, ...]
+    cols: tuple[Affine, ...]
+    dtype: DType
+
+
+Stmt = Let | Declare | Update | Assign | Store | For | If | Stack | Call | Turn
 
 
 # ---- the kernel ------------------------------------------------------------------------------------
@@ -382,6 +398,10 @@ def _lines(stmt: Stmt) -> Iterator[str]:
         case Call(name, reads, write, count, loop):
             args = ", ".join(map(_row_text, reads))
             yield f"{_row_text(write)} = {name}{_loop_text(loop)}({args}) for {_least_text(count)}"
+        case Turn(write, to, across, read, at, along, rows, cols):
+            there, here = f"{write}[{_affine_text(to)}...]", f"{read}[{_affine_text(at)}...]"
+            steps = f"by {_affine_text(across)}, {_affine_text(along)}"
+            yield f"{there} = turn {here} {steps} for {_least_text(rows)}, {_least_text(cols)}"
 
 
 def _block(body: tuple[Stmt, ...]) -> Iterator[str]:

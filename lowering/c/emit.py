@@ -184,3 +184,8 @@ class _Printer:
                 yield f"{ctype(dtype)} {name}[{size}];"
             case k.Call():
                 yield self.call(stmt)
+            case k.Turn(write, to, across, read, at, along, rows, cols):
+                yield f"for (int64_t c = 0; c < {least(cols)}; c++)"
+                yield f"  for (int64_t r = 0; r < {least(rows)}; r++)"
+                there = f"{write}[{affine(to)} + c * ({affine(across)}) + r]"
+                yield f"    {there} = {read}[{affine(at)} + r * ({affine(along)}) + c];"

@@ -32,6 +32,7 @@ from ..kernel import (
     Stack,
     Stmt,
     Store,
+    Turn,
     Update,
 )
 from ..target import INVALID
@@ -40,6 +41,7 @@ from .engine import Machine
 from .literals import literal
 from .pool import exceptions
 from .scalar_ops import apply
+from .tiles import transposer
 
 _INT64 = np.dtype(np.int64)
 
@@ -162,6 +164,17 @@ class _Phase:
             rows.append((address, row.step * row.dtype.itemsize))
         self.native(stmt.loop, rows, count)
 
+    def turn(self, stmt: Turn) -> None:
+        """Call the function that transposes tiles of this dtype."""
+        b = self.b
+        name, text = transposer(stmt.dtype.itemsize, b.machine.vector_bits)
+        b.declare(name, text)
+        there = self.address(self.buffers[stmt.write], self.affine(stmt.to))[0]
+        here = self.address(self.buffers[stmt.read], self.affine(stmt.at))[0]
+        numbers = [self.affine(stmt.across), self.affine(stmt.along)]
+        numbers += [self.least(stmt.rows), self.least(stmt.cols)]
+        b.line(f"call void @{name}(ptr {there}, ptr {here}, {', '.join(f'i64 {n}' for n in numbers)})")
+
     def one(self, expr: Native) -> Value:
         """A loop called for one element."""
         b = self.b
@@ -259,6 +272,8 @@ class _Phase:
                     self.stack(name, dtype, size)
                 case Call():
                     self.call(stmt)
+                case Turn():
+                    self.turn(stmt)
 
     def least(self, values: tuple[Affine, ...]) -> str:
         """The least of some integers."""

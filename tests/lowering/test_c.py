@@ -343,6 +343,14 @@ REGIONS = {
       in a: f64[12,5];  in k: i64[20];  out o: f64[20,5]
       o[i,j] = add(gather(a, k[i], remainder(iota(j), 5)), size:f64(3)) for i<20, j<5
     }""",
+    "transposed": """region(N: int>=9, M: int>=9) {
+      in a: f64[N,M];  in b: f64[N,M];  in c: f64[M,N];  out o: f64[M,N];  out p: f64[N,M];  out q: f64[M,N]
+      o[i,j] = a[j,i] for i<M, j<N
+      nest {
+        p[j,i] = add(b[j,i], c[i,j]) for i<M, j<N
+        q[i,j] = multiply(add(a[j,i], b[j,i]), c[i,j]) for i<M, j<N
+      }
+    }""",
 }
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import subprocess
 import sys
 from typing import Any
@@ -372,3 +373,24 @@ def test_an_unknown_function_is_unsupported() -> None:
     body = "define void @phase0() { call void @no_such_function() ret void }"
     with pytest.raises(target.Unsupported, match="no_such_function"):
         CPU.compile("declare void @no_such_function()\n" + body)
+
+
+@pytest.mark.parametrize("bits", [128, 256, 512])
+@pytest.mark.parametrize("dtype", ["?", "e", "f", "d", "D"])
+def test_tiles_are_transposed(dtype: str, bits: int) -> None:
+    kind = np.dtype(dtype)
+    sizes = at(k.Term(1, "n0")), at(k.Term(1, "n1"))
+    turn = k.Turn("p1", at(var("i")), at(k.Term(1, "n3")), "p0", at(), at(k.Term(1, "n2")),
+                  sizes[:1], (sizes[1], at(const=1000)), kind)  # fmt: skip
+    kernel = k.Kernel(buffers((kind, "r"), (kind, "w")), ("n0", "n1", "n2", "n3"),
+                      (k.Phase("i", at(const=1), "serial", (turn,)),))  # fmt: skip
+    machine = dataclasses.replace(engine.machine(), vector_bits=bits)
+    launch = CPU.load(kernel, CPU.compile(emit(kernel, machine)))
+    rng = np.random.default_rng(1)
+    for rows, cols in [(1, 1), (2, 3), (8, 8), (16, 32), (33, 17), (5, 40), (64, 7)]:
+        a = rng.integers(0, 2, (rows, cols + 3)).astype(kind)
+        b = np.zeros((cols, rows + 5), kind)
+        sizes_ = rows, cols, a.shape[1], b.shape[1]
+        launch(launch.pack(1, 1, a.ctypes.data, b.ctypes.data, *sizes_), 1)
+        np.testing.assert_array_equal(b[:, :rows], a[:, :cols].T)
+        assert not b[:, rows:].any()

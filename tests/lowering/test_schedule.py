@@ -27,6 +27,7 @@ from dcarray.lowering import blocks as blocks_module
 from dcarray.lowering import kernel as K
 from dcarray.lowering import reduce as reduce_module
 from dcarray.lowering import schedule as schedule_module
+from dcarray.lowering import transpose as transpose_module
 from dcarray.lowering.blocks import natively
 from dcarray.lowering.check import check
 from dcarray.lowering.schedule import schedule
@@ -101,8 +102,9 @@ def run_both(region, symbols=None, seed=0):
 def small_blocks():
     """Sizes of blocks that small tests go beyond."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(schedule_module, "WIDE", 3)
-        patch.setattr(schedule_module, "TALL", 2)
+        patch.setattr(transpose_module, "WIDE", 3)
+        patch.setattr(transpose_module, "TALL", 16)
+        patch.setattr(transpose_module, "NARROW", 2)
         patch.setattr(schedule_module, "STRIP", 2)
         patch.setattr(schedule_module, "FEW", 2)
         for name, value in {"BLOCK": 2, "PIECE": 4, "COLUMNS": 2, "ROWS": 2, "GROUP": 2, "FEW": 3}.items():
@@ -430,3 +432,44 @@ def test_a_constant_that_is_stored_hides_what_was_stored_before():
     }""")
     kernel, _ = schedule(region.body[0], region)
     assert "add.float64(float64:0000000000000000, float64:4000000000000000)" in K.text(kernel)
+
+
+def test_a_transpose_goes_straight_to_its_place():
+    source = """region() {
+  in a: f64[7, 5]
+  out b: f64[5, 7]
+  b[i,j] = a[j,i] for i<5, j<7
+}"""
+    (kernel,) = run_both(region(source))
+    assert "= turn p0[" in K.text(kernel) and "stack" not in K.text(kernel)
+
+
+def test_what_is_transposed_is_read_and_written_through_tiles():
+    (kernel,) = run_both(
+        region("""region() {
+  in a: f64[7, 5]
+  in b: f64[7, 5]
+  in c: f64[5, 7]
+  out d: f64[5, 7]
+  out e: f64[7, 5]
+  nest {
+    d[j,i] = multiply(add(a[i,j], b[i,j]), c[j,i]) for i<7, j<5
+    e[i,j] = subtract(a[i,j], c[j,i]) for i<7, j<5
+  }
+}""")
+    )
+    text = K.text(kernel)
+    assert text.count("stack") == 3 and text.count("turn") == 3
+    assert "x0[0...] = turn" in text and "x1[0...] = turn" in text and "= turn x2[0...]" in text
+
+
+def test_an_array_that_is_written_is_not_read_ahead():
+    (kernel,) = run_both(
+        region("""region() {
+  inout a: f64[7, 5]
+  in b: f64[5, 7]
+  in c: f64[5, 7]
+  a[i,j] = multiply(add(a[i,j], c[j,i]), b[j,i]) for i<7, j<5
+}""")
+    )
+    assert "p0[" not in "".join(line for line in K.text(kernel).splitlines() if "turn" in line)

@@ -1,5 +1,7 @@
 """A slow executor of kernels that also watches for races, and NumPy's loops as it knows them."""
 
+import itertools
+
 import numpy as np
 
 from dcarray.ir import dims, ops
@@ -128,6 +130,14 @@ class Machine:
                 self.buffers[name] = (self.kept[-1], 0, K.Buffer(name, dtype, "rw"))
             case K.Call():
                 self.call(stmt)
+            case K.Turn(write, to, across, read, at, along, rows, cols):
+                count, width = min(map(self.at, rows)), min(map(self.at, cols))
+                assert count > 0 and width > 0
+                for r, c in itertools.product(range(count), range(width)):
+                    source, first = self.element(read, self.at(at) + r * self.at(along) + c, "r")
+                    target, place = self.element(write, self.at(to) + c * self.at(across) + r, "w")
+                    assert source is not target
+                    target[place] = source[first]
 
     def known(self, loop, name, types, result):
         assert (self.env[loop.code], self.env[loop.data], loop.clears) == loop_of(name, types, result)
