@@ -58,7 +58,11 @@ _HALF = frozenset({"spacing", "nextafter"})
 
 
 def natively(
-    kernel: Kernel, binding: Binding, exact: bool = True, find: Find = numpy_loops.find
+    kernel: Kernel,
+    binding: Binding,
+    exact: bool = True,
+    own: frozenset[str] = frozenset(),
+    find: Find = numpy_loops.find,
 ) -> tuple[Kernel, Binding]:
     """The kernel with NumPy's loops in the place of operations that are not defined to the bit.
 
@@ -68,6 +72,8 @@ def natively(
         As ``schedule`` gives them.
     exact : bool, optional
         If False, real functions that targets have libraries for stay with the target.
+    own : frozenset of str, optional
+        Functions of float64 for which the target has NumPy's bits itself.
     find : callable, optional
         The loop for a name, argument dtypes and a result dtype, as ``numpy_loops.find`` does; None if there
         is none: the operation stays with the target.
@@ -77,7 +83,7 @@ def natively(
     kernel, binding
         The same objects if there is nothing to do.
     """
-    maker = _Maker(kernel, binding, exact, find)
+    maker = _Maker(kernel, binding, exact, own, find)
     phases = [maker.phase(number) for number in range(len(kernel.phases))]
     if not maker.loops:
         return kernel, binding
@@ -90,8 +96,10 @@ def natively(
 class _Maker:
     """Rewrites one kernel."""
 
-    def __init__(self, kernel: Kernel, binding: Binding, exact: bool, find: Find) -> None:
-        self.kernel, self.exact, self.find = kernel, exact, find
+    def __init__(
+        self, kernel: Kernel, binding: Binding, exact: bool, own: frozenset[str], find: Find
+    ) -> None:
+        self.kernel, self.exact, self.own, self.find = kernel, exact, own, find
         self.ints, self.values = list(kernel.ints), list(binding.ints)
         self.extents, self.work = list(binding.extents), list(binding.work)
         self.loops: dict[tuple[str, tuple[DType, ...], DType], Loop] = {}
@@ -124,6 +132,8 @@ class _Maker:
         """Is an operation on this dtype NumPy's to do?"""
         if dtype.kind == "c":
             return name in _OPEN or name in _COMPLEX
+        if name in self.own and dtype == np.float64:
+            return False
         return dtype.kind == "f" and (
             (self.exact and name in _OPEN) or (name in _HALF and dtype == np.float16)
         )

@@ -200,7 +200,7 @@ class _Compiler:
         """Compile a kernel, or leave the statement to the interpreter."""
         try:
             kernel, binding = schedule(stmt, self.region)
-            kernel, binding = blocks.natively(kernel, binding, not self.fastmath)
+            kernel, binding = blocks.natively(kernel, binding, not self.fastmath, self.target.own())
             launch = self.code.launch(self.target, kernel)
         except Exception as error:  # whatever the compiler does, the program has to run
             reason = str(error)

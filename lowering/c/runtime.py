@@ -74,6 +74,10 @@ class CTarget:
         """The compiler's version and the processor."""
         return _fingerprint()
 
+    def own(self) -> frozenset[str]:
+        """None."""
+        return frozenset()
+
     def emit(self, kernel: Kernel, names: Mapping[str, str] | None = None) -> str:
         """The C text; ``names`` of the arrays behind the buffers go into comments."""
         return emit(kernel, names)

@@ -16,6 +16,8 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
+from . import circular
+
 _LOCK = threading.RLock()
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(before=_LOCK.acquire, after_in_parent=_LOCK.release, after_in_child=_LOCK.release)
@@ -41,12 +43,16 @@ class Machine:
         Whether the processor converts float16 itself.
     fused_complex
         Whether NumPy multiplies complex numbers with fused multiply-adds here.
+    circular
+        The width of the vectors for our sin and cos of doubles; 0 where they would not have NumPy's bits
+        or would be slow.
     """
 
     vector_bits: int = 128
     vector_math: tuple[str, int] | None = None
     half: bool = False
     fused_complex: bool = False
+    circular: int = 0
 
 
 def _keep(thing: Any) -> Any:
@@ -112,7 +118,9 @@ def machine() -> Machine:
         math = ("e", 512) if bits == 512 else ("d", 256) if {"avx2", "fma"} <= features else None
         if not x86 or "libmvec.so.1" not in _load_libraries():
             math = None
-        return Machine(bits, math, "f16c" in features or not x86, _fused_complex())
+        half = "f16c" in features or not x86
+        own = bits if {"avx2", "fma"} <= features and circular.serves() else 0
+        return Machine(bits, math, half, _fused_complex(), own)
 
 
 @cache

@@ -22,6 +22,10 @@ class CpuTarget:
         """What object code depends on besides its text."""
         return engine.fingerprint()
 
+    def own(self) -> frozenset[str]:
+        """sin and cos where ``circular`` serves."""
+        return frozenset(["sin", "cos"] if engine.machine().circular else [])
+
     def emit(self, kernel: Kernel) -> str:
         """The LLVM text of a kernel for this machine."""
         return emit(kernel, engine.machine())

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from string import Template
 
+from . import circular
 from .builder import BITS, Builder, real
 
 # NumPy's name -> C's.
@@ -100,6 +101,8 @@ def call(b: Builder, function: str, t: str, *args: str) -> str:
     """A function of NumPy's name on float or double values."""
     symbol = _C_NAMES.get(function, function) + ("f" if t == "float" else "")
     typed = tuple((t, a) for a in args)
+    if function in ("sin", "cos") and t == "double" and b.machine.circular:
+        return _circular(b, function, typed)
     if not b.machine.vector_math:
         return b.call(t, symbol, *typed)
     # One variant does all: others of the library round differently, and which of them serves an element
@@ -118,6 +121,21 @@ def call(b: Builder, function: str, t: str, *args: str) -> str:
         names[size] = f"dc_{symbol}_{size}"
         b.declare(names[size], _resized(names[size], native, t, lanes, count, size))
     return _call(b, t, names, typed)
+
+
+def _circular(b: Builder, function: str, typed: tuple[tuple[str, str], ...]) -> str:
+    """Our sin and cos of doubles."""
+    lanes, native = b.machine.circular // 64, f"dc_{function}_native"
+    text, needs = circular.define(native, function, lanes)
+    b.declare(native, text)
+    for name, declaration in needs.items():
+        b.declare(name, declaration)
+    b.declare(function, f"declare double @{function}(double) #pure")
+    names = {lanes: native}
+    for size in (1, lanes // 2, 2 * lanes):
+        names[size] = f"dc_{function}_{size}"
+        b.declare(names[size], _resized(names[size], native, "double", lanes, 1, size))
+    return _call(b, "double", names, typed)
 
 
 def _call(b: Builder, t: str, names: dict[int, str], typed: tuple[tuple[str, str], ...]) -> str:

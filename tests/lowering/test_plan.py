@@ -263,6 +263,9 @@ class Broken:
     def fingerprint(self):
         return ""
 
+    def own(self):
+        return frozenset()
+
     def emit(self, kernel):
         if self.where == "emit":
             raise KeyError("surprise")
