@@ -189,6 +189,8 @@ class ndarray(Methods):
             except IndexError:
                 r = a[indexing.plain_key(key)]
             if type(r) is _ndarray:
+                if not r.size:  # an empty mask of ours is no mask to NumPy
+                    r = a[indexing.plain_key(key)]
                 x = _new(ndarray)
                 x._small = r
                 return x
@@ -201,6 +203,8 @@ class ndarray(Methods):
             t = type(value)
             b = value._small if t is ndarray else value if t in _PLAIN else None
             if b is not None:
+                if type(key) is ndarray or (type(key) is tuple and ndarray in map(type, key)):
+                    key = indexing.plain_key(key)
                 try:
                     a[key] = b
                 except IndexError:

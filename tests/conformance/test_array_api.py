@@ -188,3 +188,16 @@ def test_device_of_creation(name: str, arguments: tuple[Any, ...]) -> None:
     assert type(x) is dc.ndarray and x.device == "cpu"
     with pytest.raises(ValueError, match="moon"):
         getattr(dc, name)(*arguments, device="moon")
+
+
+# ---- found by the suite ------------------------------------------------------------------------------
+@pytest.mark.parametrize("shape", [(0, 0), (3, 0), (0, 3)])
+def test_empty_masks(shape: tuple[int, ...]) -> None:
+    a, mask = np.zeros(shape), np.zeros(shape, bool)
+    x, ours = dc.asarray(a), dc.asarray(mask)
+    assert x[ours].shape == a[mask].shape == (0,)
+    x[ours] = 1
+    with pytest.raises(IndexError):
+        x[dc.asarray(a)]
+    with pytest.raises(IndexError):
+        x[dc.asarray(a)] = 1
