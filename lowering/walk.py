@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 
-from .kernel import Assign, Call, Declare, Elem, Expr, For, Let, Native, Op, Stmt, Store, Update
+from .kernel import Assign, Call, Declare, Elem, Expr, For, If, Let, Native, Op, Stmt, Store, Update
 
 
 def changed(expr: Expr, change: Callable[[Expr], Expr]) -> Expr:
@@ -55,6 +55,18 @@ def operations(body: Iterable[Stmt]) -> Iterator[Op]:
     for stmt in body:
         for value in values(stmt):
             yield from (node for node in walk(value) if isinstance(node, Op))
+
+
+def updates(body: Iterable[Stmt]) -> Iterator[Update]:
+    """The updates of variables in statements and all that is in them."""
+    for stmt in body:
+        match stmt:
+            case Update():
+                yield stmt
+            case For(body=inner):
+                yield from updates(inner)
+            case If(_, then, orelse):
+                yield from updates((*then, *orelse))
 
 
 def buffers(stmt: Stmt) -> set[str]:

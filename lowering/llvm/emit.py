@@ -36,12 +36,13 @@ from ..kernel import (
     Update,
 )
 from ..target import INVALID
-from .builder import Builder, DType, Value, part, ty
+from ..walk import updates
+from .builder import BITS, Builder, DType, Value, part, real, ty
 from .engine import Machine
 from .literals import literal
 from .pool import exceptions
 from .scalar_ops import apply
-from .tiles import transposer
+from .tiles import PREFETCH, transposer
 
 _INT64 = np.dtype(np.int64)
 
@@ -51,6 +52,13 @@ def _memory_type(dtype: DType) -> str:
     if dtype.kind == "c":
         return ty(part(dtype))
     return "i8" if dtype.kind == "b" else ty(dtype)
+
+
+def _extremes(phase: Phase) -> frozenset[str]:
+    """The variables that hold nothing but the largest or the least of values."""
+    every = list(updates(phase.body))
+    others = {stmt.name for stmt in every if stmt.op not in ("maximum", "minimum")}
+    return frozenset(stmt.name for stmt in every if stmt.name not in others)
 
 
 class _Phase:
@@ -63,6 +71,8 @@ class _Phase:
         self.vars: dict[str, str] = {}
         self.locals: dict[str, Value] = {}
         self.variables: dict[str, tuple[DType, tuple[str, ...], bool]] = {}
+        self.extremes = _extremes(phase)
+        self.unordered: dict[str, str] = {}
         self.allocas: list[str] = []
         self.metadata: list[str] = []
 
@@ -169,6 +179,7 @@ class _Phase:
         b = self.b
         name, text = transposer(stmt.dtype.itemsize, b.machine.vector_bits)
         b.declare(name, text)
+        b.declare("llvm.prefetch", PREFETCH)
         there = self.address(self.buffers[stmt.write], self.affine(stmt.to))[0]
         here = self.address(self.buffers[stmt.read], self.affine(stmt.at))[0]
         numbers = [self.affine(stmt.across), self.affine(stmt.along)]
@@ -216,15 +227,23 @@ class _Phase:
         for slot, t in zip(slots, self.types(dtype), strict=True):
             self.allocas.append(f"  {slot} = alloca {t}")
         self.variables[stmt.name] = (dtype, slots, stmt.reassoc)
+        if stmt.reassoc and stmt.name in self.extremes and dtype.kind == "f" and dtype.itemsize > 2:
+            self.unordered[stmt.name] = self.b.label("%v")
+            self.allocas.append(f"  {self.unordered[stmt.name]} = alloca i1")
         self.write(stmt.name, self.expr(stmt.init))
 
     def read(self, name: str) -> Value:
         dtype, slots, _ = self.variables[name]
         values = tuple(self.b.op(f"load {t}, ptr {s}") for s, t in zip(slots, self.types(dtype), strict=True))
+        if name in self.unordered:
+            found = self.b.op(f"load i1, ptr {self.unordered[name]}")
+            return self.b.select(found, ty(dtype), real(np.nan, ty(dtype)), values[0])
         return values if dtype.kind == "c" else values[0]
 
     def write(self, name: str, value: Value) -> None:
         dtype, slots, _ = self.variables[name]
+        if name in self.unordered:
+            self.b.line(f"store i1 {self.b.isnan(ty(dtype), value)}, ptr {self.unordered[name]}")
         values = value if dtype.kind == "c" else (value,)
         for slot, t, v in zip(slots, self.types(dtype), values, strict=True):
             self.b.line(f"store {t} {v}, ptr {slot}")
@@ -232,6 +251,8 @@ class _Phase:
     def update(self, stmt: Update) -> None:
         b = self.b
         dtype, _, reassoc = self.variables[stmt.name]
+        if stmt.name in self.unordered:
+            return self.extreme(stmt)
         value, old = self.expr(stmt.value), self.read(stmt.name)
         kind = self.types(dtype)[0]
         if reassoc and dtype.kind in "fc" and kind != "half":
@@ -243,11 +264,20 @@ class _Phase:
             if stmt.op == "multiply" and dtype.kind == "f":
                 self.write(stmt.name, b.op(f"fmul reassoc {kind} {old}, {value}"))
                 return
-            if stmt.op in ("maximum", "minimum") and dtype.kind == "f":
-                # Which zero wins is the only difference from NumPy's own fold, whose lanes leave it open.
-                self.write(stmt.name, b.intrinsic(stmt.op, kind, old, value))
-                return
         self.write(stmt.name, apply(b, stmt.op, (old, value), (dtype, dtype), dtype))
+
+    def extreme(self, stmt: Update) -> None:
+        """Keep the extreme of what is ordered, and whether there was a NaN, which is cheaper than to have
+        it win each time.  Which zero wins is left open, as by NumPy's own lanes."""
+        b, (dtype, (slot,), _) = self.b, self.variables[stmt.name]
+        t, name = ty(dtype), stmt.op.replace("imum", "num")
+        value, old = self.expr(stmt.value), b.op(f"load {ty(dtype)}, ptr {slot}")
+        # With a NaN the result is undefined ("nnan"), and not used.
+        b.declare(f"llvm.{name}.{t}", f"declare {t} @llvm.{name}.f{BITS[t]}({t}, {t})")
+        made = b.op(f"call nnan nsz {t} @llvm.{name}.f{BITS[t]}({t} {old}, {t} {value})")
+        b.line(f"store {t} {made}, ptr {slot}")
+        before = b.op(f"load i1, ptr {self.unordered[stmt.name]}")
+        b.line(f"store i1 {b.either(before, b.isnan(t, value))}, ptr {self.unordered[stmt.name]}")
 
     # ---- statements ---------------------------------------------------------------------------------
     def block(self, body: tuple[Stmt, ...]) -> None:

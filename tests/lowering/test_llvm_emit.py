@@ -148,20 +148,29 @@ def test_folds(char: str, reassoc: bool) -> None:
         assert out[0] == expected, name
 
 
-def test_a_maximum_keeps_nan() -> None:
-    for where in (0, 7, 299):
-        x = np.zeros(300)
-        x[where] = np.nan
-        fold = k.Update("acc", "maximum", elem("p0", var("i")))
-        body = (
-            k.Declare("acc", lit(-np.inf), True),
-            k.For("i", at(), (at(k.Term(1, "n0")),), 1, "vector", (fold,)),
-            k.Store("p1", at(), k.Local("acc", F8)),
-        )  # fmt: skip
-        phase = k.Phase("one", at(const=1), "serial", body)
-        out = np.zeros(1)
-        raised = run(k.Kernel(buffers((F8, "r"), (F8, "w")), ("n0",), (phase,)), [1], [x, out], [300])
-        assert np.isnan(out[0]) and raised == 0
+@pytest.mark.parametrize("name", ["maximum", "minimum"])
+@pytest.mark.parametrize("char", ["e", "f", "d"])
+def test_an_extreme_keeps_nan(char: str, name: str) -> None:
+    dtype = np.dtype(char)
+    fold = k.Update("acc", name, elem("p0", var("i"), dtype=dtype))
+    body = (
+        k.Declare("acc", elem("p0", dtype=dtype), True),
+        k.For("i", at(), (at(k.Term(1, "n0")),), 1, "vector", (fold,)),
+        k.Store("p1", at(), k.Local("acc", dtype)),
+    )
+    phase = k.Phase("one", at(const=1), "serial", body)
+    kernel = k.Kernel(buffers((dtype, "r"), (dtype, "w")), ("n0",), (phase,))
+    launch = CPU.load(kernel, CPU.compile(CPU.emit(kernel)))
+    out = np.zeros(1, dtype)
+    rng = np.random.default_rng(1)
+    for size in (1, 9, 300):
+        for nans in ((), (0,), (size // 2,), (size - 1,), (0, size - 1), range(size)):
+            x = rng.normal(size=size).astype(dtype)
+            x[rng.integers(size)] = np.inf
+            x[list(nans)] = np.nan
+            raised = launch(launch.pack(1, 1, x.ctypes.data, out.ctypes.data, size), 1)
+            np.testing.assert_array_equal(out[0], getattr(np, name).reduce(x))
+            assert raised == 0
 
 
 def test_gather_with_bool_and_let_and_if() -> None:
