@@ -110,7 +110,13 @@ def _namespace(module: ModuleType) -> ModuleType:
     name = module.__name__
     if name.partition(".")[0] != "numpy" or ".tests" in name or name in _ASIDE:
         return module
-    return _namespaces.setdefault(name, _Namespace(module))
+    if name not in _namespaces:
+        space = _namespaces[name] = _Namespace(module)
+        if name != "numpy":  # tests look through the dictionaries of some
+            for attribute in list(vars(module)):
+                if not attribute.startswith("__"):
+                    getattr(space, attribute)
+    return _namespaces[name]
 
 
 def _counterpart(module: ModuleType, name: str) -> Any:
@@ -118,6 +124,8 @@ def _counterpart(module: ModuleType, name: str) -> Any:
     home = module.__name__
     if isinstance(value, ModuleType):
         return _namespace(value)
+    if name == "HAS_REFCOUNT":  # the tests' own switch for what counts references to arrays
+        return False
     if home.startswith(_TESTING):
         return _comparing(value) if name in _COMPARE else value
     if value is np.ndarray:
@@ -129,7 +137,7 @@ def _counterpart(module: ModuleType, name: str) -> Any:
     short = home.removeprefix("numpy.")
     if short in _OURS:
         return getattr(getattr(dc, short), name)
-    if not isinstance(value, type) and getattr(np, name, None) is value:
+    if not (name.startswith("_") or isinstance(value, type)) and getattr(np, name, None) is value:
         return getattr(dc, name)
     if isinstance(value, (FunctionType, BuiltinFunctionType, _DISPATCHER)):
         return _served(value)

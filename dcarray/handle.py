@@ -158,11 +158,10 @@ def export(x: Handle) -> NDArray:
         return a
     head = x._store.family
     register(x._store)
-    try:
-        out: NDArray = np.asarray(memoryview(a))  # type: ignore[arg-type]
-    except ValueError:  # a dtype that buffers do not know, such as datetime64: exported for good
+    if not x._store.char:  # nothing is ever recorded; and buffers do not know every dtype
         head.exports = [lambda: a]
         return a
+    out: NDArray = np.asarray(memoryview(a))  # type: ignore[arg-type]
     if not a.flags.writeable:
         out.flags.writeable = False
     head.exports = [*(head.exports or []), weakref.ref(out)]

@@ -121,11 +121,24 @@ def memory(store: Store) -> np.ndarray[Any, Any]:
 
 
 def compilable(a: np.ndarray[Any, Any]) -> bool:
-    """May kernels work on this memory: a dtype that compiles, native, aligned, whole strides?"""
+    """May kernels work on this memory: a dtype that compiles, native, aligned, whole strides, and no
+    element that a write to another one changes?"""
     dtype = a.dtype
     if not (dtype.char in COMPILED and dtype.isnative and a.flags.aligned):
         return False
-    return a.flags.c_contiguous or all(s % a.itemsize == 0 for s in a.strides)
+    if a.flags.c_contiguous:
+        return True
+    return all(s % a.itemsize == 0 for s in a.strides) and not (a.flags.writeable and _overlaps_itself(a))
+
+
+def _overlaps_itself(a: np.ndarray[Any, Any]) -> bool:
+    """May two elements share memory?"""
+    span = a.itemsize
+    for stride, n in sorted((abs(s), n) for s, n in zip(a.strides, a.shape, strict=True) if n > 1):
+        if stride < span:
+            return True
+        span += stride * (n - 1)
+    return False
 
 
 def owner(a: Any) -> Any:
@@ -163,4 +176,6 @@ def store_of(a: np.ndarray[Any, Any]) -> Store:
     store.bind(a)
     if head is None:
         FAMILIES.add(own, store)
+    elif not head.char:
+        store.char = ""  # regions declare the head of a family too
     return store

@@ -149,6 +149,8 @@ def _as_target(cls: type[Handle], out: Any) -> Handle:
     if isinstance(out, Handle):
         if out._small is not None or out._readonly:
             raise Eager
+        if not out._store.char:
+            raise Missing
         return out
     if type(out) is not np.ndarray or not compilable(out) or not out.flags.writeable:
         raise Eager
@@ -207,7 +209,11 @@ def reduce(
             kept = [1 if k in axes else n for k, n in enumerate(shape) if keepdims or k not in axes]
             result, slot, _ = _result(cls, rec, tuple(kept), loop[-1], None)
             commit(rec, ("fold", name, loop, shape, axes, bool(keepdims), slot, arg))
-            return result if kept else result._settled()[()]
+            if kept:
+                return result
+            if not rec.done:
+                rec.session.flush_sparing(rec, x._store)
+            return result._settled()[()]
     kwargs: dict[str, Any] = {} if initial is np._NoValue else {"initial": initial}
     if where is not True:
         kwargs["where"] = settled(where)
