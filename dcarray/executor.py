@@ -114,7 +114,10 @@ class Executor:
 
     def prepare(self, rec: Recording, fastmath: bool = False) -> Prepared:
         """The entry of this log; its key has the windows' integers and who is still alive."""
-        live = tuple([k for k, s in enumerate(rec.slots) if type(s) is not Store and s() is not None])
+        spared = rec.spared
+        live = tuple(
+            [k for k, s in enumerate(rec.slots) if type(s) is not Store and s() is not None and k != spared]
+        )
         key = (tuple(rec.log), live, rec.kinds)
         plans = self._prepared[fastmath]
         prepared = plans.get(key)

@@ -22,11 +22,17 @@ class Keeper(Protocol):
     def flush(self, rec: Recording | None = None) -> None:
         """Run it."""
 
+    def flush_sparing(self, rec: Recording, store: Store) -> None:
+        """Run it for a result taken from a store, which need not be stored."""
+
     def after(self, rec: Recording) -> None:
         """Keep what is pending within bounds."""
 
     def watched(self, state: Any) -> int:
         """The floating-point exceptions that an error state does not ignore."""
+
+    def forget(self, rec: Recording, length: int) -> None:
+        """Nobody wants what a recording of this length holds; drop it if nothing was added."""
 
     def take_arena(self) -> tuple[int, dict[str, Any]]:
         """Memory for scalars: its address, and views of it by dtype character."""
@@ -50,13 +56,15 @@ class Recording:
         It is urgent, long, or keeps much memory alive: `Keeper.after` is to look at it.
     writes : bool
         It changes memory that existed before.
+    spared : int
+        The slot of an array that is not to be stored though somebody holds it; see `dcarray.spare`.
     mask : int
         The floating-point exceptions that some entry does not ignore.
     """
 
     __slots__ = (
-        "__weakref__", "arena", "done", "due", "held", "kinds", "log", "marks", "mask", "session", "slots",
-        "state", "urgent", "views", "writes",
+        "__weakref__", "arena", "done", "due", "guard", "held", "kinds", "log", "marks", "mask", "session",
+        "slots", "spared", "state", "urgent", "views", "writes",
     )  # fmt: skip
 
     def __init__(self, session: Keeper) -> None:
@@ -70,6 +78,8 @@ class Recording:
         self.held = 0
         self.due = False
         self.urgent = False
+        self.spared = -1
+        self.guard: Any = None
         self.writes = False
         self.kinds = ""
         self.arena, self.views = session.take_arena()

@@ -20,6 +20,7 @@ from . import config
 from .executor import Executor
 from .fpstate import watched
 from .recording import CHARS, ENTRIES, HELD_BYTES, Recording
+from .spare import spare
 from .store import Store
 
 # The functions under ``signal.signal`` and ``signal.getsignal``, which spend microseconds on enumerations.
@@ -104,13 +105,38 @@ class Session:
                 after = self._run(current)
         after()
 
-    def _run(self, rec: Recording) -> Callable[[], None]:
-        after = EXECUTOR.run(rec, config.current())
+    def flush_sparing(self, rec: Recording, store: Store) -> None:
+        """Run a recording for a result taken from ``store``, which is not stored if that saves work."""
+        with LOCK:
+            spared = spare(rec, store) if rec is self.rec else None
+            if spared is not None:
+                rec.spared = store.slot
+            try:
+                self.flush(rec)
+            finally:
+                rec.spared = -1
+                if spared is not None and rec.done:
+                    spared.record(self.rec)
+
+    def forget(self, rec: Recording, length: int) -> None:
+        """Drop a recording that holds nothing but what nobody wants any more."""
+        if LOCK.acquire(blocking=False):
+            try:
+                if self.rec is rec and not rec.done and len(rec.log) == length:
+                    self._end(rec)
+            finally:
+                LOCK.release()
+
+    def _end(self, rec: Recording) -> None:
         self.rec = Recording(self)
         rec.done = True
         self._arenas.append((rec.arena, rec.views))
         # a finished recording may live on in its stores' marks; what it held must not
         rec.log, rec.slots = [], []
+
+    def _run(self, rec: Recording) -> Callable[[], None]:
+        after = EXECUTOR.run(rec, config.current())
+        self._end(rec)
         return after
 
 

@@ -256,3 +256,36 @@ def test_a_long_loop_is_few_regions():
     np.testing.assert_array_equal(np.asarray(x), a)
     report = dc.report()
     assert report.flushes - report.plan_hits <= 4, report
+
+
+def test_what_a_sum_is_taken_of_is_not_stored():
+    (a, x), (b, y) = random(300), random(300)
+    dc.evaluate()
+    dc.report(reset=True)
+    total = float(((x - y) ** 2).sum())  # not in an assert, which would hold the difference
+    assert total == pytest.approx(((a - b) ** 2).sum(), rel=1e-14)
+    report = dc.report()
+    assert report.kernels == 1 and report.bytes < 3 * a.nbytes  # two reads and one number
+    dc.evaluate()
+    assert dc.report().kernels == 1  # and nothing is left to do
+
+
+def test_what_a_sum_was_taken_of_may_still_be_read():
+    (a, x), (b, y) = random(300), random(300)
+    for _ in range(3):
+        d, e = x - y * 2, a - b * 2
+        assert float(d.max()) == e.max()
+        assert float(np.sum(d * d)) == pytest.approx((e * e).sum(), rel=1e-14)
+        x += 1  # after d was taken
+        a += 1
+        np.testing.assert_array_equal(np.asarray(d), e)
+        np.testing.assert_array_equal(np.asarray(d + x), e + a)
+    plain = np.asarray(y)  # from now on y may change under our feet
+    d = x + y
+    total = float(d.sum())
+    plain[:] = 0
+    assert float(d.sum()) == total
+    with np.errstate(divide="ignore"):
+        q = x / 0
+        assert float(q.max()) == np.inf
+    np.testing.assert_array_equal(np.asarray(q), np.full(300, np.inf))
