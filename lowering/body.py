@@ -90,6 +90,15 @@ class Scope:
         """The statements to put at the beginning of a level's body."""
         return tuple(self._pending.pop(level, ()))
 
+    def absorb(self, other: Scope) -> None:
+        """Take over what another place has collected."""
+        for level, stmts in other._pending.items():
+            self._pending.setdefault(level, []).extend(stmts)
+
+    def put(self, level: int, stmts: Iterable[Stmt]) -> None:
+        """Statements of a level."""
+        self._pending.setdefault(level, []).extend(stmts)
+
     def preamble(self) -> tuple[Let, ...]:
         """What the whole phase needs once."""
         return tuple(stmt for stmt in self.take(0) if isinstance(stmt, Let))

@@ -8,18 +8,37 @@ added with their rounding errors carried along, which is at least as accurate as
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from ..ir import ops
-from .body import Names, literal
-from .job import Block
+from ..ir.nodes import Compute
+from .body import Names, Scope, literal
+from .job import Block, Job
 from .kernel import Assign, Declare, DType, Expr, If, Let, Local, Op, Stmt, Update
 
 _IDEMPOTENT = frozenset(
     ["maximum", "minimum", "fmax", "fmin", "logical_and", "logical_or", "bitwise_and", "bitwise_or"]
 )  # folding the initial value again changes nothing
+
+
+@dataclass(frozen=True, slots=True)
+class Folding:
+    """A statement of a nest that reduces, and how."""
+
+    number: int
+    compute: Compute
+    fold: Fold
+
+
+def starts_of(scope: Scope, job: Job, foldings: Sequence[Folding]) -> list[Expr]:
+    """The values that the reductions begin with."""
+    roots = [job.start(folding.compute) for folding in foldings]
+    scope.announce(roots, [])
+    return [scope.evaluate(root) for root in roots]
 
 
 def op(name: str, *args: Expr) -> Op:

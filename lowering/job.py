@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from ..ir import dims, ops, windows
@@ -94,6 +94,24 @@ class Job:
         """A place in the loop nest; see ``Scope``."""
         return Scope(self.arguments, self.names, self.variables, depths, deepest, hoist)
 
+    def place(self, phase: str, opens: Sequence[Open], level: int, hoist: bool, ahead: int = 0) -> Scope:
+        """A place ``level`` loops deep, with the phase's as the first; ``ahead``: at so many iterations
+        after the present one of the last loop but one."""
+        levels = {phase: 1, **{head.var: 2 + k for k, head in enumerate(opens)}}
+        scope = self.scope([levels.get(f"i{k}", 0) for k in range(len(self.loops.axes))], level, hoist)
+        if ahead:
+            var = opens[-2].var
+            scope.variables = [affine(ahead, v) if v == variable(var) else v for v in self.variables]
+        return scope
+
+    def head(self, kept: Sequence[int]) -> tuple[str, Affine, Dim, Dim]:
+        """Variable, extent, its Dim and the points of one iteration, when the first kept loop is parallel."""
+        extents = self.loops.extents
+        if not kept:
+            return "one", affine(1), 1, total(extents)
+        others = (extent for loop, extent in enumerate(extents) if loop != kept[0])
+        return f"i{kept[0]}", self.arguments.extent(kept[0]), extents[kept[0]], total(others)
+
     def whole(self, loop: int) -> Open:
         """All of a loop."""
         return Open(f"i{loop}", affine(), (self.arguments.extent(loop),))
@@ -117,6 +135,14 @@ class Job:
         import sympy
 
         return dims.simplify(sympy.Min(limit, value))
+
+    def largest(self, *values: Dim) -> Dim:
+        """The largest of some dimensions."""
+        if all(type(value) is int for value in values):
+            return max(values)
+        import sympy
+
+        return dims.simplify(sympy.Max(*values))
 
     def unless_empty(self, head: Dim) -> Dim:
         """The launched extent: nothing when the domain has no point."""
@@ -155,6 +181,12 @@ class Job:
             dims.simplify((len(every) + sum(self.folds)) * points),
         )
         return kernel, binding
+
+
+def around(opens: list[Open], at: int, before: Block, after: Block) -> None:
+    """Put statements before and after one of the loops, outside of those that are there."""
+    head = opens[at]
+    opens[at] = replace(head, before=(*before, *head.before), after=(*head.after, *after))
 
 
 def nest(scope: Scope, level: int, opens: Sequence[Open], kind: Kind) -> Block:

@@ -24,6 +24,7 @@ from dcarray.ir.nodes import (
     Window,
 )
 from dcarray.lowering import blocks as blocks_module
+from dcarray.lowering import columns as columns_module
 from dcarray.lowering import kernel as K
 from dcarray.lowering import reduce as reduce_module
 from dcarray.lowering import schedule as schedule_module
@@ -107,8 +108,11 @@ def small_blocks():
         patch.setattr(transpose_module, "NARROW", 2)
         patch.setattr(schedule_module, "STRIP", 2)
         patch.setattr(schedule_module, "FEW", 2)
-        for name, value in {"BLOCK": 2, "PIECE": 4, "COLUMNS": 2, "ROWS": 2, "GROUP": 2, "FEW": 3}.items():
+        for name, value in {"BLOCK": 2, "PIECE": 4, "COLUMNS": 2, "FEW": 3}.items():
             patch.setattr(reduce_module, name, value)
+        sizes = {"COLUMNS": 2, "ROWS": 2, "GROUP": 2, "GROUPS": 2, "PART": 2, "WAYS": 2, "BODY": 99, "FEW": 3}
+        for name, value in sizes.items():
+            patch.setattr(columns_module, name, value)
         # Operations of random statements that are done in stages.
         patch.setattr(blocks_module, "_OPEN", frozenset({"multiply", "subtract", "exp", "power"}))
         patch.setattr(blocks_module, "ROW", 16)

@@ -1,0 +1,241 @@
+"""Reductions whose innermost loop is kept: rows are added to a strip of results that stays in the cache.
+
+Several rows are taken at a time, and what they give is folded in registers, so that the strip is loaded
+and stored less often, and sums lose less to rounding.  Where the columns are too few for many cores, blocks
+of rows give partial rows of results, which are then folded in their order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+from ..ir import dims
+from ..ir.nodes import Dim
+from .access import product, total
+from .body import Scope
+from .fold import Folding, converted, op, starts_of
+from .job import FEW, Block, Job, Open, around, nest, statements, variable
+from .kernel import Affine, Elem, Expr, Lit, Local, Phase, Stmt, Store, affine
+
+COLUMNS = 4096  # elements of a strip of the result
+GROUP = 64  # rows of one partial result, at least
+GROUPS = 64  # partial results, about, at most
+PART = 1 << 18  # elements that go into one partial result, at least
+ROWS = 128  # rows summed before the sum is added to the result
+WAYS = 8  # rows taken at a time, at most; it divides GROUP and ROWS
+BODY = 16  # the cost of what is done for the rows taken at a time, at most
+
+Add = Callable[[Scope, Folding, Expr], None]
+
+
+def columns(job: Job, foldings: list[Folding], kept: list[int], folded: list[int]) -> None:
+    """One phase: every strip is folded from its first row to its last."""
+    extents, arguments = job.loops.extents, job.arguments
+    *outer, last = kept
+    strips = not outer or job.guess(extents[outer[0]]) < FEW
+    if strips:
+        launch = job.blocks(extents[last], COLUMNS)
+        phase, extent = "b0", arguments.integer(launch, "blocks")
+        opens = [job.whole(loop) for loop in outer]
+        start = variable("b0", COLUMNS)
+        points = COLUMNS * total(n for loop, n in enumerate(extents) if loop != last)
+    else:
+        phase, extent, launch, points = job.head(outer)
+        opens = [*map(job.whole, outer[1:]), job.strips(last, "b0", COLUMNS)]
+        start = variable("b0")
+    base = 1 + len(opens)
+    across = job.piece(last, start, affine(COLUMNS))
+    rows = total(extents[loop] for loop in folded)
+    few = type(rows) is int and rows <= ROWS
+
+    places: dict[int, tuple[str, Affine]] = {}  # where each sum of a few rows is kept
+    for folding in foldings:
+        arguments.note(arguments.access(folding.compute.target), "r")
+        if folding.fold.mode == "sum" and not few:
+            size, at = extents[last], job.variables[last]
+            if not strips:
+                width = job.at_most(extents[last], COLUMNS)
+                size = width * extents[outer[0]]
+                row = product(arguments.integer(width, "width"), job.variables[outer[0]])
+                at = affine(0, row, at, variable("b0", -1))
+            places[folding.number] = (arguments.scratch(folding.fold.wide, size), at)
+
+    def sweep(fill: Callable[[Scope, Folding], None], which: list[Folding]) -> tuple[Block, Scope]:
+        """A loop across the strip that does something for some of the reductions."""
+        scope = job.place(phase, [*opens, across], base + 1, False)
+        for folding in which:
+            fill(scope, folding)
+        return (nest(scope, base, [across], "vector") if which else ()), scope
+
+    def begin(scope: Scope, folding: Folding) -> None:
+        (value,) = starts_of(scope, job, [folding])
+        scope.store(folding.compute.target, value, False)
+
+    def clear(scope: Scope, folding: Folding) -> None:
+        scope.add(Store(*places[folding.number], folding.fold.identity()))
+
+    def flush(scope: Scope, folding: Folding) -> None:
+        place, at = places[folding.number]
+        old, fold = _element(scope, folding), folding.fold
+        value = op(fold.name, converted(old, fold.wide), Elem(place, at, fold.wide))
+        scope.store(folding.compute.target, converted(value, fold.dtype), False)
+
+    def add(scope: Scope, folding: Folding, value: Expr) -> None:
+        if folding.number in places:
+            place, at = places[folding.number]
+            scope.add(Store(place, at, op("add", Elem(place, at, folding.fold.wide), value)))
+            return
+        old, fold = converted(_element(scope, folding), folding.fold.wide), folding.fold
+        scope.store(folding.compute.target, converted(op(fold.name, old, value), fold.dtype), False)
+
+    begun, begins = sweep(begin, [f for f in foldings if f.compute.init is not None])
+    summed = [f for f in foldings if f.number in places]
+    inside = [*map(job.whole, folded)]
+    if summed:
+        inside[-1:] = [
+            job.strips(folded[-1], "b1", ROWS),
+            job.piece(folded[-1], variable("b1"), affine(ROWS)),
+        ]
+        around(inside, -1, sweep(clear, summed)[0], sweep(flush, summed)[0])
+    around(inside, 0, begun, ())
+    body, main = _swept(job, phase, [*opens, *inside], across, foldings, add)
+    pre = (*main.preamble(), *begins.preamble())
+    job.add(Phase(phase, extent, "serial", body, pre), launch, points * job.cost())
+
+
+def column_partials(job: Job, foldings: list[Folding], folded: list[int]) -> None:
+    """Two phases: blocks of rows give partial rows of results; these are folded."""
+    arguments, (first, *others), last = job.arguments, folded, len(job.loops.axes) - 1
+    extent, rows = job.loops.extents[last], job.loops.extents[first]
+    size = _rows_of_a_part(job, first)
+    count = job.blocks(rows, size)
+    row = product(arguments.extent(last), variable("b0"))
+    places = {f.number: arguments.scratch(f.fold.wide, count * extent) for f in foldings}
+    at = affine(0, row, job.variables[last])
+    across = job.piece(last, variable("b1"), affine(COLUMNS))
+
+    fills = job.place("b0", [job.strips(last, "b1", COLUMNS), across], 3, False)
+    for folding in foldings:
+        value = folding.fold.identity() if not folding.fold.idempotent else None
+        start = value or converted(starts_of(fills, job, [folding])[0], folding.fold.wide)
+        fills.add(Store(places[folding.number], at, start))
+    before = nest(fills, 2, [across], "vector")
+    height = arguments.integer(size, "height")
+    group = job.piece(first, product(height, variable("b0")), height)
+    opens = [job.strips(last, "b1", COLUMNS), group, *map(job.whole, others)]
+    around(opens, 1, before, ())
+
+    def add(scope: Scope, folding: Folding, value: Expr) -> None:
+        place, fold = places[folding.number], folding.fold
+        scope.add(Store(place, at, op(fold.name, Elem(place, at, fold.wide), value)))
+
+    body, main = _swept(job, "b0", opens, across, foldings, add)
+    pre = (*main.preamble(), *fills.preamble())
+    points = size * total(n for loop, n in enumerate(job.loops.extents) if loop != first)
+    blocks = arguments.integer(count, "blocks")
+    job.add(Phase("b0", blocks, "serial", body, pre), count, points * job.cost())
+    _fold_parts(job, foldings, places, count, blocks)
+
+
+def _rows_of_a_part(job: Job, first: int) -> Dim:
+    """The rows of a partial result: a multiple of ``GROUP``, so many that it is worth it, and that the
+    partial results are few."""
+    extents = job.loops.extents
+    points = total(n for loop, n in enumerate(extents) if loop != first)
+    worth = job.blocks(job.blocks(PART, job.largest(points, 1)), GROUP)
+    return dims.simplify(GROUP * job.largest(worth, job.blocks(extents[first], GROUP * GROUPS), 1))
+
+
+def _fold_parts(
+    job: Job, foldings: list[Folding], places: dict[int, str], count: Dim, extent: Affine
+) -> None:
+    """The phase that folds partial rows of results in their order."""
+    arguments, last = job.arguments, len(job.loops.axes) - 1
+    at = affine(0, product(arguments.extent(last), variable("b0")), job.variables[last])
+    strips = job.blocks(job.loops.extents[last], COLUMNS)
+    strip = job.piece(last, variable("b1", COLUMNS), affine(COLUMNS))
+    begins = job.place("b1", [strip], 2, False)
+    adds = job.place("b1", [Open("b0", affine(), (extent,)), strip], 3, False)
+    for folding in foldings:
+        arguments.note(arguments.access(folding.compute.target), "r")
+        if folding.compute.init is not None:
+            begins.store(folding.compute.target, starts_of(begins, job, [folding])[0], False)
+        fold, old = folding.fold, _element(adds, folding)
+        value = op(fold.name, converted(old, fold.wide), Elem(places[folding.number], at, fold.wide))
+        adds.store(folding.compute.target, converted(value, fold.dtype), False)
+    body = nest(adds, 1, [Open("b0", affine(), (extent,)), strip], "vector")
+    if any(folding.compute.init is not None for folding in foldings):
+        body = (*nest(begins, 1, [strip], "vector"), *body)
+    phase = Phase("b1", arguments.integer(strips, "strips"), "serial", body, begins.preamble())
+    job.add(phase, strips, COLUMNS * count * 4)
+
+
+def _swept(
+    job: Job, phase: str, opens: list[Open], across: Open, foldings: list[Folding], add: Add
+) -> tuple[Block, Scope]:
+    """The loops, of which the last is over rows, and in it one across the strip: for several rows at a time
+    and then for those that are left.  ``add`` takes what they give."""
+    *others, rows = opens
+    ways, level = _ways(job), 1 + len(others)
+    heads = [(1, rows)]
+    if ways > 1:
+        extent = job.loops.extents[int(rows.var[1:])]
+        whole = job.arguments.integer(dims.simplify(extent // ways * ways), "whole", rows.var)
+        heads = [(ways, replace(rows, upper=(*rows.upper[:-1], whole), step=ways, after=()))]
+        heads += [(1, replace(rows, lower=whole, before=()))]
+    main: Scope | None = None
+    body: list[Stmt] = []
+    for count, head in heads:
+        scope = _row(job, phase, [*others, head, across], foldings, count, add)
+        body += nest(scope, level, [head, across], "vector")
+        if main is None:
+            main = scope
+        else:
+            main.absorb(scope)
+    assert main is not None
+    main.put(level, body)
+    return nest(main, 1, others, "serial"), main
+
+
+def _row(job: Job, phase: str, opens: list[Open], foldings: list[Folding], count: int, add: Add) -> Scope:
+    """The statements at one column of so many rows."""
+    found: dict[int, list[Expr]] = {folding.number: [] for folding in foldings}
+    by_number = {folding.number: folding for folding in foldings}
+    places = [job.place(phase, opens, 1 + len(opens), job.nonempty, ahead) for ahead in range(count)]
+    for scope in places:
+        scope.announce(job.values, [compute.target for compute in job.computes])
+
+        def fold(number: int, value: Expr, scope: Scope = scope) -> None:
+            wide = converted(value, by_number[number].fold.wide)
+            # What comes later may write what this reads.
+            found[number].append(wide if count == 1 or isinstance(wide, Local | Lit) else scope.name(wide))
+            if count == 1:
+                add(scope, by_number[number], wide)
+
+        statements(job, scope, fold)
+    main, *more = places
+    for scope in more:
+        main.absorb(scope)
+    if count > 1:
+        for folding in foldings:
+            values = found[folding.number]
+            while len(values) > 1 and folding.fold.mode != "ordered":
+                values = [op(folding.fold.name, *values[k : k + 2]) for k in range(0, len(values), 2)]
+            for value in values:
+                add(main, folding, value)
+    return main
+
+
+def _ways(job: Job) -> int:
+    """How many rows are taken at a time: fewer when there is much to do for each."""
+    ways = WAYS
+    while ways > 1 and ways * job.cost() > BODY:
+        ways //= 2
+    return ways
+
+
+def _element(scope: Scope, folding: Folding) -> Elem:
+    """What the target holds."""
+    buffer, at = scope.address(folding.compute.target)
+    return Elem(buffer, at, folding.fold.dtype)
