@@ -119,13 +119,17 @@ def _show(dim: Any) -> str:
         import sympy
 
         top, bottom = sympy.fraction(sympy.together(dim.args[0]))
-        return f"(({show(simplify(top))})//{_factors([bottom])})"
+        return f"(({show(simplify(top))})//{_divisor(bottom)})"
     if name == "Mod":
-        return f"(({_show(dim.args[0])})%{_factors([dim.args[1]])})"
+        return f"(({_show(dim.args[0])})%{_divisor(dim.args[1])})"
     if name in ("Max", "Min"):
         args = sorted(_show(a) for a in dim.args)
         return f"{name.lower()}({', '.join(args)})"
     raise ValueError(f"a dimension cannot hold {dim!r}")
+
+
+def _divisor(dim: Any) -> str:
+    return f"({_show(dim)})" if dim.is_Add or dim.is_Mul or dim.is_Pow else _show(dim)
 
 
 def _factors(factors: Iterable[Any]) -> str:

@@ -145,5 +145,12 @@ def test_show_is_python():
 
     size = dims.simplify(sympy.floor((N - 1) / 2) * 3 - M + 2)
     assert eval(dims.show(size), {"N": 8, "M": 5}) == 6
+    for size in (
+        sympy.floor(N / (3 * M)),
+        sympy.floor((N - 1) / (2 * sympy.Max(M, N + 1))),
+        sympy.Mod(N, 2 * M),
+    ):
+        exact = int(size.subs({N: 97, M: 5}))
+        assert eval(dims.show(size), {"N": 97, "M": 5, "max": max}) == exact
     assert dims.show(N - 2) == "N-2"
     assert dims.show(sympy.Le(N, M)) == "N <= M"

@@ -1,6 +1,7 @@
 """Schedules against the interpreter, by a slow executor of kernels that also watches for races."""
 
 import contextlib
+import dataclasses
 
 import numpy as np
 import pytest
@@ -477,3 +478,22 @@ def test_an_array_that_is_written_is_not_read_ahead():
 }""")
     )
     assert "p0[" not in "".join(line for line in K.text(kernel).splitlines() if "turn" in line)
+
+
+@pytest.mark.parametrize("hint", [(2, 2), (9, 3), (30, 5)])
+@pytest.mark.parametrize("sizes", [(1, 1), (7, 3), (8, 3), (9, 2), (19, 4), (24, 5), (0, 3), (3, 0)])
+def test_columns_of_symbolic_size(sizes, hint):
+    made = text.parse("""region(N: int>=0, M: int>=0) {
+  in a: f64[N, M]
+  in b: f64[3, N, M]
+  inout s: f64[M]
+  inout t: f64[M]
+  inout m: f64[3, M]
+  s[j] add= a[i,j] init 0.0 for i<N, j<M
+  t[j] multiply= a[i,j] for i<N, j<M
+  nest {
+    m[k,j] maximum= subtract(b[k,i,j], a[i,j]) for k<3, i<N, j<M
+  }
+}""")
+    symbols = tuple(dataclasses.replace(s, hint=h) for s, h in zip(made.symbols, hint, strict=True))
+    run_both(dataclasses.replace(made, symbols=symbols), dict(zip("NM", sizes, strict=True)))
