@@ -29,42 +29,11 @@ from typing import Any, Literal
 
 import numpy as np
 
+from .affine import Affine as Affine
+from .affine import Term as Term
+from .affine import affine as affine
+
 DType = np.dtype[Any]
-
-
-# ---- integers: addresses and bounds ----------------------------------------------------------------
-@dataclass(frozen=True, slots=True)
-class Term:
-    """``coef * arg * var``: an integer times an integer argument times a loop variable (None: 1)."""
-
-    coef: int
-    arg: str | None = None
-    var: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Affine:
-    """``const`` plus the sum of the terms.  Build it with ``affine``, which keeps it canonical."""
-
-    const: int = 0
-    terms: tuple[Term, ...] = ()
-
-
-def affine(const: int = 0, *terms: Term | Affine) -> Affine:
-    """The canonical sum of a constant, terms and other affine sums."""
-    total: dict[tuple[str, str], int] = {}
-    todo = list(terms)
-    for item in todo:
-        if isinstance(item, Affine):
-            const += item.const
-            todo.extend(item.terms)
-        elif item.arg is None and item.var is None:
-            const += item.coef
-        else:
-            key = (item.var or "", item.arg or "")
-            total[key] = total.get(key, 0) + item.coef
-    found = (Term(coef, arg or None, var or None) for (var, arg), coef in sorted(total.items()) if coef)
-    return Affine(const, tuple(found))
 
 
 # ---- expressions -----------------------------------------------------------------------------------
@@ -399,9 +368,9 @@ def _lines(stmt: Stmt) -> Iterator[str]:
             args = ", ".join(map(_row_text, reads))
             yield f"{_row_text(write)} = {name}{_loop_text(loop)}({args}) for {_least_text(count)}"
         case Turn(write, to, across, read, at, along, rows, cols):
-            there, here = f"{write}[{_affine_text(to)}...]", f"{read}[{_affine_text(at)}...]"
-            steps = f"by {_affine_text(across)}, {_affine_text(along)}"
-            yield f"{there} = turn {here} {steps} for {_least_text(rows)}, {_least_text(cols)}"
+            here = f"{read}[{_affine_text(at)}...] by {_affine_text(across)}, {_affine_text(along)}"
+            extent = f"{_least_text(rows)}, {_least_text(cols)}"
+            yield f"{write}[{_affine_text(to)}...] = turn {here} for {extent}"
 
 
 def _block(body: tuple[Stmt, ...]) -> Iterator[str]:

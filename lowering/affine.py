@@ -1,0 +1,39 @@
+"""The integers of kernels, addresses and bounds: affine in loop variables."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Term:
+    """``coef * arg * var``: an integer times an integer argument times a loop variable (None: 1)."""
+
+    coef: int
+    arg: str | None = None
+    var: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Affine:
+    """``const`` plus the sum of the terms.  Build it with ``affine``, which keeps it canonical."""
+
+    const: int = 0
+    terms: tuple[Term, ...] = ()
+
+
+def affine(const: int = 0, *terms: Term | Affine) -> Affine:
+    """The canonical sum of a constant, terms and other affine sums."""
+    total: dict[tuple[str, str], int] = {}
+    todo = list(terms)
+    for item in todo:
+        if isinstance(item, Affine):
+            const += item.const
+            todo.extend(item.terms)
+        elif item.arg is None and item.var is None:
+            const += item.coef
+        else:
+            key = (item.var or "", item.arg or "")
+            total[key] = total.get(key, 0) + item.coef
+    found = (Term(coef, arg or None, var or None) for (var, arg), coef in sorted(total.items()) if coef)
+    return Affine(const, tuple(found))

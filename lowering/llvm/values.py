@@ -1,0 +1,213 @@
+"""The values of a phase as LLVM text: integers, memory, expressions, variables, and NumPy's own loops."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ..kernel import (
+    Affine,
+    Buffer,
+    Declare,
+    Elem,
+    Expr,
+    Index,
+    Kernel,
+    Lit,
+    Local,
+    Loop,
+    Native,
+    Op,
+    Phase,
+)
+from ..walk import updates
+from .builder import Builder, DType, Value, part, real, ty
+from .literals import literal
+from .pool import exceptions
+from .scalar_ops import apply
+
+_INT64 = np.dtype(np.int64)
+
+
+def _memory_type(dtype: DType) -> str:
+    """The type of an element, or of one part of a complex element, in memory."""
+    if dtype.kind == "c":
+        return ty(part(dtype))
+    return "i8" if dtype.kind == "b" else ty(dtype)
+
+
+def _extremes(phase: Phase) -> frozenset[str]:
+    """The variables that hold nothing but the largest or the least of values."""
+    every = list(updates(phase.body))
+    others = {stmt.name for stmt in every if stmt.op not in ("maximum", "minimum")}
+    return frozenset(stmt.name for stmt in every if stmt.name not in others)
+
+
+class Values:
+    """Emits the values of one phase."""
+
+    def __init__(self, kernel: Kernel, phase: Phase, b: Builder) -> None:
+        self.b = b
+        self.phase = phase
+        self.buffers = {buffer.name: buffer for buffer in kernel.buffers}
+        self.vars: dict[str, str] = {}
+        self.locals: dict[str, Value] = {}
+        self.variables: dict[str, tuple[DType, tuple[str, ...], bool]] = {}
+        self.extremes = _extremes(phase)
+        self.unordered: dict[str, str] = {}
+        self.allocas: list[str] = []
+        self.metadata: list[str] = []
+
+    # ---- integers and memory ------------------------------------------------------------------------
+    def affine(self, value: Affine) -> str:
+        b = self.b
+        total = ""
+        for term in value.terms:
+            factors = [f"%{term.arg}"] if term.arg else []
+            factors += [self.vars[term.var]] if term.var else []
+            product = factors[0]
+            for factor in factors[1:]:
+                product = b.op(f"mul nsw i64 {product}, {factor}")
+            if term.coef != 1:
+                product = b.op(f"mul nsw i64 {product}, {term.coef}")
+            total = b.op(f"add nsw i64 {total}, {product}") if total else product
+        if not total:
+            return str(value.const)
+        return b.op(f"add nsw i64 {total}, {value.const}") if value.const else total
+
+    def least(self, values: tuple[Affine, ...]) -> str:
+        """The least of some integers."""
+        first, *rest = map(self.affine, values)
+        for other in rest:
+            first = self.b.intrinsic("smin", "i64", first, other)
+        return first
+
+    def address(self, buffer: Buffer, index: str) -> tuple[str, ...]:
+        """The addresses of an element, or of both parts of a complex one."""
+        b, t = self.b, _memory_type(buffer.dtype)
+        base = f"%{buffer.name}"
+        if buffer.dtype.kind != "c":
+            return (b.op(f"getelementptr inbounds {t}, ptr {base}, i64 {index}"),)
+        first = b.op(f"getelementptr inbounds [2 x {t}], ptr {base}, i64 {index}")
+        return first, b.op(f"getelementptr inbounds {t}, ptr {first}, i64 1")
+
+    def load(self, expr: Elem) -> Value:
+        b, buffer = self.b, self.buffers[expr.buffer]
+        index = self.affine(expr.at)
+        for position, stride in expr.more:
+            i = apply(b, "cast", (self.expr(position),), (position.dtype,), _INT64)
+            step = b.op(f"mul nsw i64 {i}, {self.affine(stride)}")
+            index = b.op(f"add nsw i64 {index}, {step}")
+        return self.fetch(buffer, index)
+
+    def fetch(self, buffer: Buffer, index: str) -> Value:
+        """The element of a buffer."""
+        b, t = self.b, _memory_type(buffer.dtype)
+        align = np.dtype(part(buffer.dtype) if buffer.dtype.kind == "c" else buffer.dtype).itemsize
+        values = [b.op(f"load {t}, ptr {at}, align {align}{b.group}") for at in self.address(buffer, index)]
+        if buffer.dtype.kind == "b":
+            return b.icmp("ne", "i8", values[0], "0")
+        return tuple(values) if buffer.dtype.kind == "c" else values[0]
+
+    def put(self, buffer: Buffer, index: str, value: Value) -> None:
+        """Write the element of a buffer."""
+        b = self.b
+        if buffer.dtype.kind == "b":
+            value = b.op(f"zext i1 {value} to i8")
+        values = value if buffer.dtype.kind == "c" else (value,)
+        t = _memory_type(buffer.dtype)
+        align = np.dtype(part(buffer.dtype) if buffer.dtype.kind == "c" else buffer.dtype).itemsize
+        for at, v in zip(self.address(buffer, index), values, strict=True):
+            b.line(f"store {t} {v}, ptr {at}, align {align}{b.group}")
+
+    def stack(self, name: str, dtype: DType, size: int) -> Buffer:
+        """A new buffer on the stack."""
+        size *= 2 if dtype.kind == "c" else 1
+        self.allocas.append(f"  %{name} = alloca [{size} x {_memory_type(dtype)}], align 64")
+        self.buffers[name] = Buffer(name, dtype, "rw")
+        return self.buffers[name]
+
+    # ---- NumPy's loops ------------------------------------------------------------------------------
+    def native(self, loop: Loop, rows: list[tuple[str, int]], count: str) -> None:
+        """Call a loop on addresses and strides in bytes."""
+        b, names = self.b, [self.b.label(f"%{hint}") for hint in ("pointers", "strides", "count")]
+        pointers, strides, number = names
+        self.allocas += [f"  {pointers} = alloca [{len(rows)} x ptr]", f"  {number} = alloca i64"]
+        self.allocas += [f"  {strides} = alloca [{len(rows)} x i64]"]
+        for position, (address, stride) in enumerate(rows):
+            slot = b.op(f"getelementptr [{len(rows)} x ptr], ptr {pointers}, i64 0, i64 {position}")
+            b.line(f"store ptr {address}, ptr {slot}")
+            slot = b.op(f"getelementptr [{len(rows)} x i64], ptr {strides}, i64 0, i64 {position}")
+            b.line(f"store i64 {stride}, ptr {slot}")
+        b.line(f"store i64 {count}, ptr {number}")
+        function = b.op(f"inttoptr i64 %{loop.code} to ptr")
+        last = b.op(f"inttoptr i64 %{loop.data} to ptr")
+        call = f"call void {function}(ptr {pointers}, ptr {number}, ptr {strides}, ptr {last})"
+        if not loop.clears:
+            return b.line(call)
+        b.declare("fetestexcept", "declare i32 @fetestexcept(i32)")
+        b.declare("feraiseexcept", "declare i32 @feraiseexcept(i32)")
+        raised = b.op(f"call i32 @fetestexcept(i32 {sum(exceptions())})")
+        b.line(call)
+        b.line(f"call i32 @feraiseexcept(i32 {raised})")
+
+    def one(self, expr: Native) -> Value:
+        """A loop called for one element."""
+        b = self.b
+        kinds = [*(arg.dtype for arg in expr.args), expr.dtype]
+        values = [self.expr(arg) for arg in expr.args]
+        places = [self.stack(b.label("one"), dtype, 1) for dtype in kinds]
+        group, b.group = b.group, ""  # iterations share these places
+        for place, value in zip(places, values, strict=False):
+            self.put(place, "0", value)
+        self.native(expr.loop, [(f"%{place.name}", 0) for place in places], "1")
+        result = self.fetch(places[-1], "0")
+        b.group = group
+        return result
+
+    # ---- expressions --------------------------------------------------------------------------------
+    def expr(self, expr: Expr) -> Value:
+        match expr:
+            case Lit(bits, dtype):
+                return literal(bits, dtype)
+            case Index(at):
+                return self.affine(at)
+            case Local(name, _):
+                return self.locals[name] if name in self.locals else self.read(name)
+            case Elem():
+                return self.load(expr)
+            case Op(name, args, dtype):
+                values = tuple(self.expr(a) for a in args)
+                return apply(self.b, name, values, tuple(a.dtype for a in args), dtype)
+            case Native():
+                return self.one(expr)
+
+    # ---- variables ----------------------------------------------------------------------------------
+    def types(self, dtype: DType) -> tuple[str, ...]:
+        return (ty(part(dtype)),) * 2 if dtype.kind == "c" else (ty(dtype),)
+
+    def declare(self, stmt: Declare) -> None:
+        dtype = stmt.init.dtype
+        slots = tuple(self.b.label("%v") for _ in self.types(dtype))
+        for slot, t in zip(slots, self.types(dtype), strict=True):
+            self.allocas.append(f"  {slot} = alloca {t}")
+        self.variables[stmt.name] = (dtype, slots, stmt.reassoc)
+        if stmt.reassoc and stmt.name in self.extremes and dtype.kind == "f" and dtype.itemsize > 2:
+            self.unordered[stmt.name] = self.b.label("%v")
+            self.allocas.append(f"  {self.unordered[stmt.name]} = alloca i1")
+        self.write(stmt.name, self.expr(stmt.init))
+
+    def read(self, name: str) -> Value:
+        dtype, slots, _ = self.variables[name]
+        values = tuple(self.b.op(f"load {t}, ptr {s}") for s, t in zip(slots, self.types(dtype), strict=True))
+        if name in self.unordered:
+            found = self.b.op(f"load i1, ptr {self.unordered[name]}")
+            return self.b.select(found, ty(dtype), real(np.nan, ty(dtype)), values[0])
+        return values if dtype.kind == "c" else values[0]
+
+    def write(self, name: str, value: Value) -> None:
+        dtype, slots, _ = self.variables[name]
+        if name in self.unordered:
+            self.b.line(f"store i1 {self.b.isnan(ty(dtype), value)}, ptr {self.unordered[name]}")
+        values = value if dtype.kind == "c" else (value,)
+        for slot, t, v in zip(slots, self.types(dtype), values, strict=True):
+            self.b.line(f"store {t} {v}, ptr {slot}")
