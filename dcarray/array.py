@@ -184,13 +184,14 @@ class ndarray(Methods):
     def __getitem__(self, key: Any) -> Any:
         a = self._small
         if a is not None:
+            t = type(key)  # an empty mask of ours is no mask to NumPy
+            if t is ndarray or (t is tuple and ndarray in map(type, key)):
+                key = indexing.settled_key(key)
             try:
                 r = a[key]
             except IndexError:
                 r = a[indexing.plain_key(key)]
             if type(r) is _ndarray:
-                if not r.size:  # an empty mask of ours is no mask to NumPy
-                    r = a[indexing.plain_key(key)]
                 x = _new(ndarray)
                 x._small = r
                 return x

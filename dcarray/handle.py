@@ -153,7 +153,7 @@ def adopt(cls: type[Handle], a: NDArray, eager_below: int) -> Any:
 def export(x: Handle) -> NDArray:
     """The plain view for somebody outside: while it or a view of it lives, work on this memory runs at
     once.  Its base is a memoryview, so that views of it keep it alive rather than the memory alone."""
-    a = x._settled()
+    a = x._writable()  # pending reads must not see what is written through it
     if x._small is not None:
         return a
     head = x._store.family

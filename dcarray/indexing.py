@@ -30,6 +30,13 @@ def plain_key(key: Any) -> Any:
     return key
 
 
+def settled_key(key: Any) -> Any:
+    """The key with our arrays made plain."""
+    if type(key) is tuple:
+        return tuple([operands.settled(k) for k in key])
+    return operands.settled(key)
+
+
 def get(x: Handle, key: Any) -> Any:
     """``x[key]`` of a large handle."""
     if type(key) is tuple and len(key) == len(x._shape) != 0 and type(key[-1]) is slice:
@@ -37,9 +44,12 @@ def get(x: Handle, key: Any) -> Any:
         if found is not None and (x._ndarray is None or math.prod(found[0]) >= config.current().eager_below):
             return _windowed(x, *found)
     if not window.is_basic(key):
-        key = plain_key(key)
-        if not window.is_basic(key):
-            return _take(x, key)
+        plain = plain_key(key)
+        if not window.is_basic(plain):
+            return _take(x, plain)
+        found = get(x, plain)
+        # an array without axes is an integer whose result is a copy
+        return found.copy() if isinstance(found, Handle) and _has_array(key) else found
     if x._ndarray is not None:
         view = x._ndarray[key]
         if type(view) is np.ndarray:
@@ -72,6 +82,10 @@ def _has_ellipsis(key: Any) -> bool:
     return key is Ellipsis or (type(key) is tuple and any(k is Ellipsis for k in key))
 
 
+def _has_array(key: Any) -> bool:
+    return any(isinstance(k, (Handle, np.ndarray)) for k in (key if type(key) is tuple else (key,)))
+
+
 def _take(x: Handle, key: Any) -> Any:
     """Advanced indexing and fields: through NumPy."""
     a = x._settled()
@@ -87,6 +101,8 @@ def put(x: Handle, key: Any, value: Any) -> None:
     if x._small is not None:
         x._small[plain_key(key)] = operands.settled(value)
         return
+    if x._readonly:  # NumPy says so
+        x._settled()[settled_key(key)] = operands.settled(value)
     if not window.is_basic(key):
         key = plain_key(key)
         if not window.is_basic(key):

@@ -149,7 +149,7 @@ class Methods(Handle):
 
     @real.setter
     def real(self, value: Any) -> None:
-        self.real[...] = value
+        self.real[...] = value if isinstance(value, Handle) else np.asarray(value)
 
     @property
     def imag(self) -> Any:
@@ -303,7 +303,9 @@ class Methods(Handle):
         if self._small is not None:
             return small(type(self), self._small.ravel(order))
         if order in ("C", None):
-            return self.reshape(-1)
+            from .functions.common import rows_first
+
+            return (self if rows_first(self) else self.copy()).reshape(-1)
         return self._derive(self._settled().ravel(order))
 
     def flatten(self, order: Any = "C") -> Any:

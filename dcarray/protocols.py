@@ -11,7 +11,7 @@ from . import quick, trace
 from .handle import Handle
 from .indexing import plain_key
 from .loops import ALIASES, UFUNCS
-from .operands import missing, settled, wrap_result
+from .operands import SCALARS, missing, settled, wrap_result
 
 _KNOWN = (Handle, np.generic, bool, int, float, complex)
 
@@ -114,7 +114,7 @@ def ufunc(
     if method == "reduce" and known and isinstance(inputs[0], Handle):
         return _reduce(name, *inputs, **kwargs)
     if method == "outer" and known and not kwargs and all(_known(x) for x in inputs):
-        a, b = inputs
+        a, b = (np.asarray(x) if type(x) in SCALARS else x for x in inputs)  # scalars are arrays here
         wide = np.reshape(a, (*np.shape(a), *(1,) * np.ndim(b)))
         return function(wide, b)
     return _at_once(cls, function, method, inputs, kwargs)
@@ -136,7 +136,7 @@ def _call(
     if function is np.matmul and set(kwargs) <= {"out"}:
         a, b = inputs
         return trace.matmul(a, b, out=out)
-    usual = set(options) <= {"dtype", "casting", "where"}
+    usual = set(options) <= {"dtype", "casting"}
     if name and usual and all(_known(x) or type(x) is np.ndarray for x in inputs):
         return trace.elementwise(name, inputs, out=out, **options)
     return _at_once(cls, function, "__call__", inputs, kwargs)

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.lib.array_utils import normalize_axis_tuple
 
 from . import config, quick, window
-from .handle import Handle, large, small
+from .handle import Handle, adopt, large
 from .ir.ops import OPS
 from .loops import ALIASES, UFUNCS, resolve, resolve_fold
 from .lowering.memory import empty as pool_empty
@@ -44,7 +44,6 @@ def elementwise(
     out: Any = None,
     dtype: Any = None,
     casting: str = "same_kind",
-    where: Any = True,
 ) -> Any:
     """An element-wise operation.
 
@@ -56,7 +55,7 @@ def elementwise(
         Handles, plain arrays and scalars; at least one handle among them or as ``out``.
     out : Handle or ndarray, optional
         Where the result goes.
-    dtype, casting, where
+    dtype, casting
         As in NumPy's ufuncs; anything unusual runs in NumPy at once.
 
     Returns
@@ -68,7 +67,7 @@ def elementwise(
     cls = _class(*inputs, out)
     with LOCK:
         try:
-            if dtype is not None or where is not True:
+            if dtype is not None:
                 raise Missing
             loop, shape = _meaning(name, inputs, out, casting)
             target = None if out is None else _as_target(cls, out)
@@ -89,8 +88,6 @@ def elementwise(
     kwargs: dict[str, Any] = {} if casting == "same_kind" else {"casting": casting}
     if dtype is not None:
         kwargs["dtype"] = dtype
-    if where is not True:
-        kwargs["where"] = settled(where)
     return at_once(why, cls, UFUNCS[name], inputs, out, **kwargs)
 
 
@@ -107,8 +104,10 @@ def _meaning(name: str, inputs: tuple[Any, ...], out: Any, casting: str) -> tupl
         inner, shape = shape, shape_of(out)
         if inner != shape and np.broadcast_shapes(inner, shape) != shape:
             raise Eager
-        if not np.can_cast(loop[-1], out.dtype, casting):  # type: ignore[arg-type]
+        if casting in ("no", "equiv") or not np.can_cast(loop[-1], out.dtype, casting):  # type: ignore[arg-type]
             raise Eager
+        if loop[-1] in "FD" and out.dtype.kind != "c":
+            raise Missing  # NumPy warns of it
     _leave_small(shape, inputs, out)
     if name == "power" and loop[0] not in "efdFD":
         raise Missing  # a negative exponent is an error, which depends on values
@@ -330,7 +329,7 @@ def empty(cls: type[Handle], shape: Any, dtype: Any = np.float64) -> Any:
     below = config.current().eager_below
     a = np.empty(shape, dtype)
     if a.size < below or dtype.char not in COMPILED or not dtype.isnative:
-        return small(cls, a)
+        return adopt(cls, a, below)
     store = Store(a.shape, dtype)
     store.bind(pool_empty(a.shape, dtype))
     return large(cls, store, a.shape, None)

@@ -117,6 +117,11 @@ def _c_strides(shape: tuple[int, ...]) -> tuple[int, ...]:
     return tuple(reversed(strides))
 
 
+def rows_first(x: Any) -> bool:
+    """Is the memory in C order?"""
+    return _contiguous(x.shape, strides_of(x))
+
+
 def columns_first(x: Any) -> bool:
     """Is the memory in Fortran order, and not in C order too?"""
     shape, strides = x.shape, strides_of(x)

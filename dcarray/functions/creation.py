@@ -51,8 +51,15 @@ def _filled(shape: Any, dtype: Any, order: Any, value: Any) -> Any:
         raise Unserved
     result = fresh(_shape(shape), kind, order)
     if value is not None:
-        result[...] = value
+        result[...] = _as(value, kind)
     return result
+
+
+def _as(value: Any, kind: np.dtype[Any]) -> Any:
+    """The scalar that fills an array of some dtype."""
+    one = np.empty((), kind)
+    np.copyto(one, value, casting="unsafe")
+    return one[()]
 
 
 def _creates(body: Callable[..., Any]) -> Callable[..., Any]:
@@ -123,7 +130,7 @@ def _like(a: Any, dtype: Any, order: Any, shape: Any, device: Any, value: Any) -
         raise Unserved
     result = fresh_like(a, kind, _shape(a.shape if shape is None else shape), order)
     if value is not None:
-        result[...] = value
+        result[...] = _as(value, kind)
     return result
 
 

@@ -317,7 +317,10 @@ def select(condlist: Any, choicelist: Any, default: Any = 0) -> Any:
     if dtype.kind not in "biufc" or not shape:
         raise Unserved
     result = fresh(shape, dtype)
-    result[...] = choices[-1]
+    try:
+        result[...] = choices[-1]
+    except OverflowError:
+        raise Unserved from None
     for condition, choice in zip(conditions[::-1], choices[-2::-1], strict=True):
         choice = choice.astype(dtype, copy=False) if is_array(choice) else choice
         result = elementwise("where", (condition, choice, result))
@@ -336,7 +339,9 @@ def copyto(dst: Any, src: Any, casting: Any = "same_kind", where: Any = True) ->
         if casting not in _CASTINGS or not np.can_cast(source.dtype, dst.dtype, casting):
             raise Unserved
     else:
-        np.copyto(np.empty((), dst.dtype), source, casting=casting)  # raises what is to be raised
+        one = np.empty((), dst.dtype)
+        np.copyto(one, source, casting=casting)  # raises what is to be raised
+        source = one[()]
     dst[...] = source
 
 

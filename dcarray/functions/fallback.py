@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import numpy as np
@@ -58,6 +58,14 @@ class _Boundary:
         if isinstance(value, tuple) and hasattr(value, "_fields"):
             return type(value)(*(self.into(v) for v in value))
         return value
+
+    def look(self, values: Iterable[Any]) -> None:
+        """Remember who owns the plain arrays among these values."""
+        for value in values:
+            if type(value) is np.ndarray:
+                self.plain.append(owner(value))
+            elif type(value) is tuple or type(value) is list:
+                self.look(value)
 
     def back(self, value: Any) -> Any:
         """``value`` with every plain array wrapped; an array that was passed in comes back as itself.
@@ -225,12 +233,19 @@ def call(function: Function, args: tuple[Any, ...], kwargs: dict[str, Any], trie
     return _run(function, args, kwargs, False, tried)
 
 
-def wrapped(value: Any) -> Any:
-    """A result of NumPy with plain arrays wrapped, in tuples, lists and dictionaries too."""
+def wrapped(value: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None) -> Any:
+    """A result of NumPy with plain arrays wrapped, in tuples, lists and dictionaries too; those that share
+    the memory of a plain argument stay plain."""
     kind = type(value)
-    if kind is ndarray:
+    if kind is ndarray or isinstance(value, np.generic):
         return value
-    return _Boundary().back(value)
+    if kind is np.ndarray and value.base is None and not kwargs and not any(value is a for a in args):
+        return wrap(value)
+    way = _Boundary()
+    way.look(args)
+    if kwargs:
+        way.look(kwargs.values())
+    return way.back(value)
 
 
 DISPATCH.fallback = call

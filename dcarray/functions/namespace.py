@@ -46,23 +46,23 @@ class Ufunc:
         return np.ufunc
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        return fallback.wrapped(self._ufunc(*args, **kwargs))
+        return fallback.wrapped(self._ufunc(*args, **kwargs), args, kwargs)
 
     def reduce(self, *args: Any, **kwargs: Any) -> Any:
         """As `numpy.ufunc.reduce`."""
-        return fallback.wrapped(self._ufunc.reduce(*args, **kwargs))
+        return fallback.wrapped(self._ufunc.reduce(*args, **kwargs), args, kwargs)
 
     def accumulate(self, *args: Any, **kwargs: Any) -> Any:
         """As `numpy.ufunc.accumulate`."""
-        return fallback.wrapped(self._ufunc.accumulate(*args, **kwargs))
+        return fallback.wrapped(self._ufunc.accumulate(*args, **kwargs), args, kwargs)
 
     def reduceat(self, *args: Any, **kwargs: Any) -> Any:
         """As `numpy.ufunc.reduceat`."""
-        return fallback.wrapped(self._ufunc.reduceat(*args, **kwargs))
+        return fallback.wrapped(self._ufunc.reduceat(*args, **kwargs), args, kwargs)
 
     def outer(self, *args: Any, **kwargs: Any) -> Any:
         """As `numpy.ufunc.outer`."""
-        return fallback.wrapped(self._ufunc.outer(*args, **kwargs))
+        return fallback.wrapped(self._ufunc.outer(*args, **kwargs), args, kwargs)
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._ufunc, name)
@@ -113,7 +113,7 @@ def _dispatched(function: Callable[..., Any]) -> Callable[..., Any]:
 
     @wraps(function)
     def call(*args: Any, **kwargs: Any) -> Any:
-        return fallback.wrapped(function(*args, **kwargs))
+        return fallback.wrapped(function(*args, **kwargs), args, kwargs)
 
     return call
 

@@ -196,6 +196,8 @@ def average(
     a = operand(a)
     given = _given(keepdims=keepdims)
     if weights is None:
+        if not a.size:
+            raise Unserved
         return np.mean(a, axis, **given)
     w = operand(weights)
     if w.shape != a.shape:
