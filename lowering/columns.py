@@ -1,7 +1,7 @@
 """Reductions whose innermost loop is kept: rows are added to a strip of results that stays in the cache.
 
 Several rows are taken at a time, and what they give is folded in registers, so that the strip is loaded
-and stored less often, and sums lose less to rounding.  Where the columns are too few for many cores, blocks
+and stored less often.  Where the columns are too few for many cores, blocks
 of rows give partial rows of results, which are then folded in their order.
 """
 
@@ -219,10 +219,7 @@ def _row(job: Job, phase: str, opens: list[Open], foldings: list[Folding], count
         main.absorb(scope)
     if count > 1:
         for folding in foldings:
-            values = found[folding.number]
-            while len(values) > 1 and folding.fold.mode != "ordered":
-                values = [op(folding.fold.name, *values[k : k + 2]) for k in range(0, len(values), 2)]
-            for value in values:
+            for value in found[folding.number]:  # in their order, as NumPy adds rows
                 add(main, folding, value)
     return main
 
