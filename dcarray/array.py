@@ -10,7 +10,7 @@ import numpy as np
 
 from . import config, indexing, protocols, quick, trace
 from .dispatch import DISPATCH
-from .handle import NDArray, adopt, export, register
+from .handle import Handle, NDArray, adopt, export, register
 from .loops import UFUNCS
 from .methods import Methods
 from .session import session
@@ -117,7 +117,9 @@ class ndarray(Methods):
     __hash__ = None  # type: ignore[assignment]
 
     def __new__(cls, shape: Any, dtype: Any = float, *args: Any, **kwargs: Any) -> Any:
-        return wrap(np.ndarray(shape, dtype, *args, **kwargs))
+        plain: list[Any] = [export(v) if isinstance(v, Handle) else v for v in args]  # the memory to take
+        named: dict[str, Any] = {k: export(v) if isinstance(v, Handle) else v for k, v in kwargs.items()}
+        return wrap(np.ndarray(shape, dtype, *plain, **named))
 
     # ---- protocols ---------------------------------------------------------------------------------
     def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **kwargs: Any) -> Any:
@@ -212,6 +214,9 @@ class ndarray(Methods):
                     a[indexing.plain_key(key)] = b
                 return
         indexing.put(self, key, value)
+
+    def __delitem__(self, key: Any) -> None:
+        raise ValueError("cannot delete array elements")
 
     # ---- operators ---------------------------------------------------------------------------------
     __add__ = _binary("add", operator.add)

@@ -6,11 +6,13 @@ import math
 import operator
 from collections.abc import Callable, Iterator
 from typing import Any
+from weakref import WeakValueDictionary
 
 import numpy as np
 from numpy.lib.array_utils import normalize_axis_index, normalize_axis_tuple
 
 from . import config, operands, trace, window
+from .flat import Flat
 from .handle import Handle, NDArray, adopt, derive, export, large, small
 from .store import Store
 
@@ -21,19 +23,26 @@ def _method(name: str, fresh: bool = True) -> Callable[..., Any]:
 
     def method(self: Methods, *args: Any, **kwargs: Any) -> Any:
         a = self._small
-        if a is None and fresh:
-            a = self._quiet()
+        if a is None:
+            if fresh:
+                a = self._quiet()
+            if a is None and not self._store.char:  # the methods of such arrays take more than the functions
+                operands.missing(name, (self,))
+                a = self._settled()
         if a is not None:
-            function = getattr(a, name)
-            result = function(
-                *map(operands.settled, args), **{k: operands.settled(v) for k, v in kwargs.items()}
-            )
-            out = kwargs.get("out")
-            return out if isinstance(out, Handle) else self._adopt(result)
+            plain = [v._writable() if isinstance(v, Handle) else v for v in args]
+            named = {k: v._writable() if isinstance(v, Handle) else v for k, v in kwargs.items()}
+            result = getattr(a, name)(*plain, **named)
+            if result is a:
+                return self
+            for p, given in zip((*plain, *named.values()), (*args, *kwargs.values()), strict=True):
+                if p is result:
+                    return given
+            return self._adopt(result)
         return getattr(np, name)(self, *args, **kwargs)
 
     method.__name__ = name
-    method.__doc__ = f"See `numpy.{name}`."
+    method.__doc__ = f"See `numpy.ndarray.{name}`."
     return method
 
 
@@ -46,6 +55,17 @@ def _settling(name: str) -> Callable[..., Any]:
     method.__name__ = name
     method.__doc__ = f"See `numpy.ndarray.{name}`."
     return method
+
+
+_BASES: WeakValueDictionary[int, Any] = WeakValueDictionary()
+
+
+def _shared(base: Any, make: Callable[[Any], Any]) -> Any:
+    """The handle on a base: the same one as long as it lives, which keeps ``base`` alive too."""
+    found = _BASES.get(id(base))
+    if found is None:
+        found = _BASES[id(base)] = make(base)
+    return found
 
 
 def _rebuild(cls: type[Handle], a: NDArray) -> Any:
@@ -108,10 +128,11 @@ class Methods(Handle):
     def base(self) -> Any:
         if self._small is not None:
             b = self._small.base
-            return self._adopt(b) if isinstance(b, np.ndarray) else b
+            return _shared(b, self._adopt) if type(b) is np.ndarray else b
         head = self._store.family
-        whole = self._store is head and self._index is None
-        return None if whole else large(type(self), head, head.shape, None)
+        if self._store is head and self._index is None:
+            return None
+        return _shared(head, lambda head: large(type(self), head, head.shape, None))
 
     @property
     def device(self) -> str:
@@ -127,11 +148,12 @@ class Methods(Handle):
 
     @property
     def flat(self) -> Any:
-        return export(self).flat
+        return Flat(self)
 
     @flat.setter
     def flat(self, value: Any) -> None:
-        self._writable().flat[:] = operands.settled(value)
+        a: Any = self._writable()
+        a.flat = operands.settled(value)
 
     @property
     def T(self) -> Any:
@@ -231,6 +253,12 @@ class Methods(Handle):
     def dumps(self) -> bytes:
         return self._settled().dumps()
 
+    def __sizeof__(self) -> int:
+        return object.__sizeof__(self) + (self.nbytes if self.base is None else 0)
+
+    def __array_wrap__(self, array: Any, context: Any = None, return_scalar: bool = False) -> Any:
+        return array[()] if return_scalar and not array.ndim else self._adopt(array)
+
     def __copy__(self) -> Any:
         return self.copy()
 
@@ -244,7 +272,7 @@ class Methods(Handle):
     def __reduce__(self) -> Any:
         return _rebuild, (
             type(self),
-            np.array(self._settled()),
+            export(self),
         )
 
     # ---- shapes ------------------------------------------------------------------------------------
@@ -303,9 +331,9 @@ class Methods(Handle):
         if self._small is not None:
             return small(type(self), self._small.ravel(order))
         if order in ("C", None):
-            from .functions.common import rows_first
+            from .functions.common import in_c_order
 
-            return (self if rows_first(self) else self.copy()).reshape(-1)
+            return (self if in_c_order(self) else self.copy()).reshape(-1)
         return self._derive(self._settled().ravel(order))
 
     def flatten(self, order: Any = "C") -> Any:
@@ -334,6 +362,9 @@ class Methods(Handle):
         """See `numpy.ndarray.astype`."""
         if self._small is not None:
             return self._derive(self._small.astype(dtype, order, casting, subok, copy))
+        if not self._store.char:
+            operands.missing("astype", (self,))
+            return self._derive(self._settled().astype(dtype, order, casting, subok, copy))
         dtype = np.dtype(dtype)
         if casting != "unsafe" and not np.can_cast(self.dtype, dtype, casting):
             np.empty(0, self.dtype).astype(dtype, casting=casting)
@@ -356,6 +387,33 @@ class Methods(Handle):
             self._writable().fill(operands.settled(value))
         else:
             self.__setitem__(Ellipsis, value)
+
+    def conjugate(self, *args: Any, **kwargs: Any) -> Any:
+        """See `numpy.conjugate`; the array itself where nothing is imaginary."""
+        if not args and not kwargs and self.dtype.kind in "biuf":
+            return self
+        return self._conjugate(*args, **kwargs)
+
+    conj = conjugate
+
+    def resize(self, *shape: Any, refcheck: bool = True) -> None:
+        """See `numpy.ndarray.resize`.  Views made before stay views of the old memory."""
+        operator.index(refcheck)  # other references to the memory do no harm here
+        if shape in ((), (None,)):
+            return
+        a = self._writable()
+        order: Any = "F" if a.flags.fnc else "C"
+        new = np.zeros(shape[0] if len(shape) == 1 else shape, a.dtype, order)
+        if not a.flags.forc:
+            raise ValueError("resize only works on single-segment arrays")
+        if new.size == a.size:
+            self.shape = new.shape
+            return
+        if self.base is not None:
+            raise ValueError("cannot resize this array: it does not own its data")
+        n = min(new.size, a.size)
+        new.reshape(-1, order=order)[:n] = a.reshape(-1, order=order)[:n]
+        self._become(self._adopt(new))
 
     def to_device(self, device: Any, /, *, stream: Any = None) -> Any:
         """Arrays live on ``"cpu"``."""
@@ -390,12 +448,16 @@ class Methods(Handle):
     take = _method("take")
     trace = _method("trace")
     var = _method("var")
-    conj = conjugate = _method("conjugate")
+    _conjugate = _method("conjugate")
     sort = _settling("sort")
     partition = _settling("partition")
     put = _settling("put")
-    resize = _settling("resize")
     byteswap = _settling("byteswap")
     setfield = _settling("setfield")
     getfield = _settling("getfield")
     setflags = _settling("setflags")
+
+
+for _name, _function in vars(Methods).items():
+    if hasattr(_function, "__code__") and hasattr(np.ndarray, _name):
+        _function.__wrapped__ = getattr(np.ndarray, _name)  # whose signature is the method's

@@ -20,10 +20,17 @@ def _known(x: Any) -> bool:
     return isinstance(x, _KNOWN) or type(x) is np.ndarray
 
 
+def _defers(other: Any) -> bool:
+    """Does an operator leave the work to ``other``, as those of NumPy's arrays do?"""
+    if hasattr(type(other), "__array_ufunc__"):
+        return type(other).__array_ufunc__ is None
+    return bool(getattr(other, "__array_priority__", -1.0) > 0.0)
+
+
 def binary(name: str, op: Callable[[Any, Any], Any], x: Any, other: Any) -> Any:
     """``x op other`` where ``x`` is ours."""
     if not _known(other):
-        if getattr(type(other), "__array_ufunc__", np) is None or isinstance(other, np.ndarray):
+        if isinstance(other, np.ndarray) or _defers(other):
             return NotImplemented  # a subclass of ndarray has its own ways
         if name in ("equal", "not_equal") or name not in UFUNCS:
             # NumPy answers comparisons with just anything
@@ -50,7 +57,7 @@ def reflected(name: str, op: Callable[[Any, Any], Any], other: Any, x: Any) -> A
         if result is not None:
             return result
     if not _known(other):
-        if getattr(type(other), "__array_ufunc__", np) is None:
+        if _defers(other):
             return NotImplemented
         return _named(name)(other, x)
     if name == "matmul" or name not in UFUNCS:
@@ -64,6 +71,8 @@ def inplace(name: str, op: Callable[[Any, Any], Any], x: Any, other: Any) -> Any
         fast = _fast_power(x, other, out=x)
         if fast is not None:
             return fast
+    if not _known(other) and not hasattr(type(other), "__array_ufunc__") and _defers(other):
+        return NotImplemented
     if name == "matmul" or not _known(other):
         return _named(name)(x, other, out=(x,))
     return trace.elementwise(name, (x, other), out=x)
@@ -106,7 +115,7 @@ def ufunc(
             return NotImplemented
     name = ALIASES.get(function.__name__, function.__name__)
     known = UFUNCS.get(function.__name__) is function
-    if method == "at":
+    if method in ("at", "reduceat"):
         return _at_once(cls, function, method, inputs, kwargs)
     inputs = tuple(x if _known(x) or isinstance(x, np.ndarray) else _plain(x) for x in inputs)
     if method == "__call__":

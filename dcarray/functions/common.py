@@ -98,6 +98,8 @@ def strides_of(x: Any) -> tuple[int, ...]:
         plain = x if type(x) is np.ndarray else x._small
         return tuple(s // plain.itemsize for s in plain.strides)
     store = x._store
+    if not store.char:
+        return strides_of(x._settled())
     steps = _c_strides(store.shape) if store.strides is None else store.strides
     if x._index is None:
         return steps
@@ -117,7 +119,7 @@ def _c_strides(shape: tuple[int, ...]) -> tuple[int, ...]:
     return tuple(reversed(strides))
 
 
-def rows_first(x: Any) -> bool:
+def in_c_order(x: Any) -> bool:
     """Is the memory in C order?"""
     return _contiguous(x.shape, strides_of(x))
 

@@ -16,6 +16,7 @@ from .common import fresh, fresh_like
 from .registry import IMPLEMENTATIONS, Unserved, implements
 
 _FILLED = "biufc"
+_ALIKE = "?bBhHiIlLqQefdFDO"  # dtypes for which NumPy looks at our arrays as at its own
 
 
 def check_device(device: Any) -> None:
@@ -78,7 +79,7 @@ def _creates(body: Callable[..., Any]) -> Callable[..., Any]:
 
 
 @_creates
-def empty(shape: Any, dtype: Any = float, order: Any = "C", *, device: Any = None, like: Any = None) -> Any:
+def empty(shape: Any, dtype: Any = None, order: Any = "C", *, device: Any = None, like: Any = None) -> Any:
     """An array of uninitialised memory; see `numpy.empty`."""
     check_device(device)
     try:
@@ -88,7 +89,7 @@ def empty(shape: Any, dtype: Any = float, order: Any = "C", *, device: Any = Non
 
 
 @_creates
-def zeros(shape: Any, dtype: Any = float, order: Any = "C", *, device: Any = None, like: Any = None) -> Any:
+def zeros(shape: Any, dtype: Any = None, order: Any = "C", *, device: Any = None, like: Any = None) -> Any:
     """An array of zeros; see `numpy.zeros`."""
     check_device(device)
     try:
@@ -173,10 +174,34 @@ def full_like(
 def _converted(function: Any, a: Any, **kwargs: Any) -> Any:
     """What NumPy makes of ``a`` (of its memory, if wrapped), wrapped; ``a`` itself if that is it."""
     plain = unwrap(a) if type(a) is ndarray else a
-    result = function(plain, **kwargs)
+    try:
+        result = function(plain, **kwargs)
+        looked = not isinstance(a, (list, tuple)) or result.dtype.char in _ALIKE
+    except (TypeError, ValueError):
+        if _opened(a) is a:
+            raise
+        looked = False
+    if not looked and _opened(a) is not a:
+        result = function(_opened(a), **kwargs)
     if result is plain:
         return wrap(a) if type(a) is np.ndarray else a
     return wrap(result) if type(result) is np.ndarray else result
+
+
+def _opened(value: Any, seen: dict[int, Any] | None = None) -> Any:
+    """``value`` with the wrapped arrays in sequences made plain; itself if there are none."""
+    kind = type(value)
+    if kind is ndarray:
+        return unwrap(value)
+    if kind is not list and kind is not tuple:
+        return value
+    seen = {} if seen is None else seen
+    if id(value) not in seen:
+        seen[id(value)] = value  # for a sequence that contains itself
+        inner = [_opened(v, seen) for v in value]
+        if any(p is not v for p, v in zip(inner, value, strict=True)):
+            seen[id(value)] = kind(inner)
+    return seen[id(value)]
 
 
 def _same(a: Any, dtype: Any) -> bool:
@@ -194,7 +219,7 @@ def asarray(
             return wrap(a)
         if copy is not True and _same(a, dtype):
             return a
-        if type(a) is ndarray and (copy is True or copy is None):
+        if type(a) is ndarray and copy is not False and a._small is None and a._store.char:
             return a.astype(a.dtype if dtype is None else dtype, copy=True)
     return _converted(np.asarray, a, dtype=dtype, order=order, copy=copy)
 

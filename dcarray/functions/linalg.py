@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from .common import add, axis_of, expand, is_array, is_wrapped, matmul, maximum, minimum, operand
+from .common import add, axis_of, expand, in_c_order, is_array, is_wrapped, matmul, maximum, minimum, operand
 from .contraction import contract, parse, single
 from .indexing import diagonal
 from .registry import Unserved, implements
@@ -37,7 +37,7 @@ def dot(a: Any, b: Any, out: Any = None) -> Any:
         dtype = np.result_type(a.dtype, b.dtype)
         if a.ndim > 2 or b.ndim > 2 or out.dtype != dtype:
             raise Unserved
-        if out.shape != a.shape[:-1] + b.shape[1:]:
+        if out.shape != a.shape[:-1] + b.shape[1:] or not in_c_order(out):
             raise Unserved
         return matmul(a, b, out=out)
     if a.ndim <= 2 and b.ndim <= 2:

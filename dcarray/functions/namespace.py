@@ -46,11 +46,11 @@ class Ufunc:
         return np.ufunc
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        return fallback.wrapped(self._ufunc(*args, **kwargs), args, kwargs)
+        return fallback.wrapped(_as_asked(self._ufunc(*args, **kwargs), kwargs), args, kwargs)
 
     def reduce(self, *args: Any, **kwargs: Any) -> Any:
         """As `numpy.ufunc.reduce`."""
-        return fallback.wrapped(self._ufunc.reduce(*args, **kwargs), args, kwargs)
+        return fallback.wrapped(_as_asked(self._ufunc.reduce(*args, **kwargs), kwargs), args, kwargs)
 
     def accumulate(self, *args: Any, **kwargs: Any) -> Any:
         """As `numpy.ufunc.accumulate`."""
@@ -80,8 +80,18 @@ class Ufunc:
         return _ufunc_named, (self._ufunc.__name__,)
 
 
+def _as_asked(result: Any, kwargs: dict[str, Any]) -> Any:
+    """The results as arrays, those without axes too, if ``out=...`` asks for it.  NumPy does not tell
+    other arrays that it was asked."""
+    if not kwargs or kwargs.get("out") is not Ellipsis:
+        return result
+    if type(result) is tuple:
+        return tuple(_as_asked(r, kwargs) for r in result)
+    return np.asarray(result) if isinstance(result, np.generic) else result
+
+
 def _ufunc_named(name: str) -> Any:
-    return lookup(name)
+    return getattr(import_module("dcarray"), name)
 
 
 class _Indexer:

@@ -32,6 +32,11 @@ def _single(values: Any) -> bool:
     return True
 
 
+def _opaque(value: Any) -> bool:
+    """A wrapped array that kernels do not know, for its dtype or its place in memory?"""
+    return type(value) is ndarray and value._small is None and not value._store.char
+
+
 class Unserved(Exception):
     """An implementation does not serve this call; NumPy computes the result or raises its own error."""
 
@@ -65,6 +70,8 @@ def implements(function: Function | str, *, views: bool = False) -> Callable[[Fu
                     return result
                 if _single(args) and _single(kwargs.values()):
                     return fallback.direct(known, args, kwargs)
+                if any(map(_opaque, args)):
+                    return fallback.call(known, args, kwargs)
             try:
                 return body(*args, **kwargs)
             except Unserved:

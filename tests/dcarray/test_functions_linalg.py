@@ -26,8 +26,16 @@ def test_products(same, kind):
                 same(np.tensordot, a, b, axes)
 
 
+def test_dot_out_in_c_order():
+    with dc.options(eager_below=0):
+        a, b, out = dc.asarray(A), dc.asarray(B), dc.zeros((3, 5))
+        assert np.dot(a, b, out) is out
+        np.testing.assert_allclose(np.asarray(out), A @ B)
+        with pytest.raises(ValueError, match="C-Array"):
+            np.dot(a, b, dc.zeros((3, 10))[:, ::2])
+
+
 def test_products_out(same):
-    same(lambda a, b, out: np.dot(a, b, out), A, B, np.zeros((3, 5)))
     same(lambda a, b, out: np.dot(a, b, out), A, B, np.zeros((3, 5), np.float32))
     same(lambda a, b, out: np.dot(a, b, out=out), A, B, np.zeros((5, 3)))
     same(lambda a, b, out: np.outer(a, b, out), A, B, np.zeros((12, 20)))

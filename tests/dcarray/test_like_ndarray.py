@@ -1,0 +1,136 @@
+"""The less usual parts of ndarray's face, small and large."""
+
+import copy
+import pickle
+import sys
+
+import numpy as np
+import pytest
+
+import dcarray as dc
+
+
+@pytest.fixture(params=["small", "large"])
+def way(request):
+    with dc.options(**({} if request.param == "small" else {"eager_below": 0, "jit": "off"})):
+        yield
+
+
+def test_flat(way):
+    x = dc.asarray(np.arange(12.0).reshape(3, 4))
+    mask = x.ravel() > 6
+    assert type(x.flat[mask]) is dc.ndarray and x.flat[mask].tolist() == [7, 8, 9, 10, 11]
+    y = x + 1  # a pending reader of what is written next
+    x.flat[dc.asarray([0, 5])] = dc.asarray([-1.0, -2.0])
+    assert (x[0, 0], x[1, 1]) == (-1, -2)
+    assert (y[0, 0], y[1, 1]) == (1, 6)
+    assert isinstance(x.flat, np.flatiter) and x.flat.base is x and len(x.flat) == 12
+    assert list(x.flat) == x.ravel().tolist()
+    assert np.asarray(x.flat).tolist() == x.ravel().tolist()
+    assert type(x.flat == 3.0) is dc.ndarray
+
+
+def test_resize(way):
+    x = dc.asarray(np.arange(6.0))
+    x.resize((2, 4))
+    assert x.tolist() == [[0, 1, 2, 3], [4, 5, 0, 0]]
+    x.resize(3)
+    assert x.tolist() == [0, 1, 2]
+    with pytest.raises(ValueError, match="own its data"):
+        x[1:].resize(7)
+
+
+def test_real_conjugate_is_the_array(way):
+    x = dc.asarray(np.arange(3.0))
+    assert x.conj() is x
+    assert (x * 1j).conj().tolist() == [0, -1j, -2j]
+
+
+def test_writes_through_results_wait_for_readers(way):
+    x = dc.asarray(np.arange(4.0))
+    y = x + 1
+    dc.asarray(np.ones((2, 4))).sum(axis=0, out=x)
+    assert y.tolist() == [1, 2, 3, 4] and x.tolist() == [2, 2, 2, 2]
+
+
+@pytest.mark.parametrize("protocol", [2, 5])
+def test_pickle(way, protocol):
+    for x in (dc.arange(6).reshape(2, 3), dc.arange(6)[::2], dc.asarray(np.zeros(2, "i4,O"))):
+        y = pickle.loads(pickle.dumps(x, protocol))
+        assert type(y) is dc.ndarray and y.dtype == x.dtype and y.tolist() == x.tolist()
+        assert copy.deepcopy(x).tolist() == x.tolist()
+    assert pickle.loads(pickle.dumps(dc.sin, protocol)) is dc.sin
+
+
+def test_buffers_out_of_band(way):
+    x = dc.arange(5)
+    buffers = []
+    y = pickle.loads(pickle.dumps(x, 5, buffer_callback=buffers.append), buffers=buffers)
+    assert len(buffers) == 1
+    x[0] = -1
+    assert y[0] == -1
+
+
+class _Other:
+    __array_priority__ = 10.0
+
+    def __add__(self, other):
+        return "mine"
+
+    __radd__ = __add__
+
+
+def test_operators_defer_as_numpys(way):
+    x = dc.arange(3)
+    assert x + _Other() == "mine"
+    assert _Other() + x == "mine"
+    x += _Other()
+    assert x == "mine"
+
+
+def test_out_ellipsis(way):
+    x = dc.asarray(np.array(1.0))
+    assert type(dc.add(x, 2, out=...)) is dc.ndarray
+    assert type(dc.add.reduce(dc.ones(3), out=...)) is dc.ndarray
+    assert type(dc.add(x, 2)) is np.float64
+
+
+def test_ndarray_of_memory(way):
+    x = dc.arange(4)
+    y = dc.ndarray((2,), x.dtype, x, 16)
+    y[0] = 7
+    assert x.tolist() == [0, 1, 7, 3]
+
+
+def test_base_and_size(way):
+    x = dc.arange(100)
+    assert x[1:].base is x[2:].base
+    assert sys.getsizeof(x) > x.nbytes > sys.getsizeof(x[1:])
+
+
+def test_memory_that_kernels_do_not_know(way):
+    buffer = np.zeros(8 * 1000 + 1, np.uint8)
+    odd = dc.asarray(buffer[1:].view("f8"))
+    x = dc.arange(1000.0)
+    assert np.add(x, 1, out=odd) is odd
+    odd += x
+    assert np.array_equal(np.asarray(odd), 2 * np.arange(1000.0) + 1)
+    plain = np.lib.stride_tricks.as_strided(np.zeros(60), (20, 20), (8, 16))
+    ours = dc.asarray(np.lib.stride_tricks.as_strided(np.zeros(60), (20, 20), (8, 16)))
+    plain += 1
+    ours += 1
+    assert np.array_equal(np.asarray(ours), plain)
+
+
+@pytest.mark.parametrize("dtype", ["V4", "M8[s]", "i4,O", "O", "g"])
+def test_other_dtypes_go_out_as_they_are(way, dtype):
+    a = np.zeros(3, dtype)
+    assert np.asarray(dc.asarray(a)).dtype == a.dtype
+
+
+def test_nested_arrays_of_other_dtypes(way):
+    assert np.array_equal(np.asarray(dc.array([dc.asarray(np.array("ab"))])), ["ab"])
+    tiny = np.nextafter(np.longdouble(0), 1)
+    assert dc.array([dc.asarray(np.asarray(tiny))])[0] == tiny
+    ragged = dc.array([dc.zeros(2), [1]], dtype=object)
+    assert type(ragged[0]) is dc.ndarray
