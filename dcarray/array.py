@@ -55,7 +55,7 @@ def _binary(name: str, op: Callable[[Any, Any], Any]) -> Callable[[Any, Any], An
                         x._small = r
                         return x
                     return wrap(r)
-                return r
+                return protocols.rewrap(ndarray, r)
         elif short:
             result = quick.binary(name, self, other)
             if result is not None:
@@ -71,7 +71,7 @@ def _reflected(name: str, op: Callable[[Any, Any], Any]) -> Callable[[Any, Any],
         if a is None:
             a = self._quiet()
         if a is not None and type(other) in _PLAIN:
-            return wrap(op(other, a))
+            return protocols.rewrap(ndarray, op(other, a))
         return protocols.reflected(name, op, other, self)
 
     return method

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from . import config, window
-from .store import FAMILIES, Store, compilable, memory, owner, store_of
+from .store import FAMILIES, Store, compilable, memory, owner, store_of, writeable
 
 NDArray = np.ndarray[Any, Any]
 
@@ -145,7 +145,7 @@ def adopt(cls: type[Handle], a: NDArray, eager_below: int) -> Any:
         elif a.size < eager_below and FAMILIES.find(own) is None:
             return small(cls, a)
     x = large(cls, store_of(a), a.shape, None)
-    x._readonly = not a.flags.writeable
+    x._readonly = not writeable(a)
     x._ndarray = a
     return x
 
@@ -162,7 +162,7 @@ def export(x: Handle) -> NDArray:
         head.exports = [lambda: a]
         return a
     out: NDArray = np.asarray(memoryview(a))  # type: ignore[arg-type]
-    if not a.flags.writeable:
+    if not writeable(a):
         out.flags.writeable = False
     head.exports = [*(head.exports or []), weakref.ref(out)]
     return out

@@ -128,10 +128,10 @@ def compilable(a: np.ndarray[Any, Any]) -> bool:
         return False
     if a.flags.c_contiguous:
         return True
-    return all(s % a.itemsize == 0 for s in a.strides) and not (_writeable(a) and _overlaps_itself(a))
+    return all(s % a.itemsize == 0 for s in a.strides) and not (writeable(a) and _overlaps_itself(a))
 
 
-def _writeable(a: np.ndarray[Any, Any]) -> bool:
+def writeable(a: np.ndarray[Any, Any]) -> bool:
     """May it be written?  Not what `numpy.broadcast_arrays` makes, which warns of the question too."""
     flags = a.flags.num
     return bool(flags & 0x400) and not flags & (1 << 31)

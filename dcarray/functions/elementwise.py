@@ -226,7 +226,7 @@ def array_equal(a1: Any, a2: Any, equal_nan: bool = False) -> bool:
     if equal_nan and a1.dtype.kind in "fc" and a2.dtype.kind in "fc":
         same = (a1 == a2) | (np.isnan(a1) & np.isnan(a2))
         return builtins.bool(np.all(same))
-    if equal_nan and (a1.dtype.kind not in "biufc" or a2.dtype.kind not in "biufc"):
+    if a1.dtype.kind not in "biufc" or a2.dtype.kind not in "biufc":
         raise Unserved
     return builtins.bool(np.all(np.equal(a1, a2)))
 
@@ -276,7 +276,7 @@ def polyval(p: Any, x: Any) -> Any:
 def nan_to_num(x: Any, copy: bool = True, nan: Any = 0.0, posinf: Any = None, neginf: Any = None) -> Any:
     """Replace NaN and infinities by numbers."""
     limits = (nan, posinf, neginf)
-    if not is_wrapped(x) or x.dtype.kind not in "biuf" or x.ndim == 0:
+    if not is_wrapped(x) or x.dtype.kind not in "biuf" or x.ndim == 0 or not x.dtype.isnative:
         raise Unserved
     if nan is None or any(v is not None and type(v) not in (int, float) for v in limits):
         raise Unserved
@@ -315,6 +315,8 @@ def select(condlist: Any, choicelist: Any, default: Any = 0) -> Any:
     except (TypeError, ValueError):
         raise Unserved from None
     if dtype.kind not in "biufc" or not shape:
+        raise Unserved
+    if not all(is_array(c) or np.can_cast(np.result_type(c), dtype, "same_kind") for c in choices[:-1]):
         raise Unserved
     result = fresh(shape, dtype)
     try:

@@ -97,10 +97,18 @@ def broadcast_to(array: Any, shape: Any, subok: bool = False) -> Any:
 def broadcast_arrays(*args: Any, subok: bool = False) -> tuple[Any, ...]:
     """Views of arrays in their common shape."""
     arrays = [wrap(np.asarray(a)) if isinstance(a, _SCALARS) else operand(a) for a in args]
-    if any(type(a) is not ndarray for a in arrays):
+    if any(type(a) is not ndarray and type(a) is not np.ndarray for a in arrays):
         raise Unserved
     try:
         shape = np.broadcast_shapes(*(a.shape for a in arrays))
     except ValueError:
         raise Unserved from None
-    return tuple(a if a.shape == shape else broadcast(a, shape) for a in arrays)
+
+    def one(a: Any) -> Any:
+        if a.shape == shape:
+            return a
+        if type(a) is ndarray:
+            return broadcast(a, shape)
+        return np.broadcast_arrays(a, np.broadcast_to(False, shape))[0]  # a plain one stays plain
+
+    return tuple(map(one, arrays))

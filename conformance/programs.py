@@ -1,0 +1,300 @@
+"""Programs on arrays as data: lines of Python that are run with plain and with wrapped arrays, and judged.
+
+A program has a body and rounds.  Each round makes the arrays and scalars that the body works on, so that the
+same statements meet other sizes, dtypes, strides, aliases and values.  Every line must raise and warn alike,
+and after every round all variables must agree: bit for bit, except those whose last bits depend on the order
+of additions or on a mathematical library, which are named as rough.
+"""
+
+from __future__ import annotations
+
+import copy
+import pickle
+import threading
+import warnings
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from types import CodeType
+from typing import Any
+
+import numpy as np
+
+import dcarray as dc
+
+__all__ = ["Program", "data", "difference", "shrunk"]
+
+Variables = dict[str, Any]
+_LOOSE = {"e": 40.0, "f": 1000.0, "F": 1000.0, "d": 4000.0, "D": 4000.0, "g": 4000.0, "G": 4000.0}
+
+
+@dataclass(frozen=True)
+class Program:
+    """Lines of Python.
+
+    Attributes
+    ----------
+    body : tuple of str
+        Statements, each done whatever became of the one before.
+    rounds : tuple of tuple of str
+        The statements that make what the body works on.
+    rough : frozenset of str
+        Variables that are compared with a tolerance.
+    face : str
+        What ``np`` is for wrapped arrays: ``"numpy"`` or ``"dcarray"``.
+    """
+
+    body: tuple[str, ...]
+    rounds: tuple[tuple[str, ...], ...]
+    rough: frozenset[str] = frozenset()
+    face: str = "numpy"
+
+    def text(self, **mode: Any) -> str:
+        """A script that shows the difference."""
+        rounds = "".join(f"        {_tuple(lines, 8)},\n" for lines in self.rounds)
+        used = " ".join((*self.body, *(line for lines in self.rounds for line in lines)))
+        rough = ", ".join(repr(name) for name in sorted(self.rough) if name in used)
+        options = "".join(f", {name}={value!r}" for name, value in mode.items())
+        return (
+            "from conformance.programs import Program, difference\n\n"
+            f"program = Program(\n    body={_tuple(self.body, 4)},\n    rounds=(\n{rounds}    ),\n"
+            f"    rough=frozenset({{{rough}}}),\n    face={self.face!r},\n)\n"
+            f"print(difference(program{options}))\n"
+        ).replace("frozenset({})", "frozenset()")
+
+
+def _tuple(lines: tuple[str, ...], indent: int) -> str:
+    return "(\n" + "".join(f"{' ' * (indent + 4)}{line!r},\n" for line in lines) + " " * indent + ")"
+
+
+# ---- arrays ------------------------------------------------------------------------------------------
+def data(dtype: str, shape: tuple[int, ...], seed: int, layout: str = "C") -> Any:
+    """A plain array of small values (multiples of one half, with some NaN, infinities and negative zeros).
+
+    Parameters
+    ----------
+    dtype : str
+    shape : tuple of int
+    seed : int
+    layout : str
+        ``C``, ``F``, ``step`` (gaps in memory), ``flip`` (backwards), ``inner`` (within a larger array),
+        ``wide`` (broadcast, read only) or ``odd`` (not aligned).
+    """
+    kind = np.dtype(dtype)
+    rng = np.random.default_rng(seed)
+    full = shape[:-1] + (1,) if layout == "wide" and shape else shape
+    a: Any = np.asarray(rng.integers(0 if kind.kind in "uSM" else -8, 9, full))
+    if kind.kind in "fc":
+        a = a * 0.5
+        if seed % 3 == 0:
+            special = np.asarray(rng.choice([np.nan, np.inf, -np.inf, -0.0], full))
+            a = np.where(np.asarray(rng.random(full)) < 0.2, special, a)
+    if kind.kind == "c":
+        a = a + 0.5j * np.asarray(rng.integers(-4, 5, full))
+    a = np.asarray(a).astype(kind)
+    if layout == "wide":
+        return np.broadcast_to(a, shape)
+    if layout == "F":
+        return np.array(a, order="F")
+    if layout == "odd" and not kind.hasobject:
+        raw = np.zeros(a.nbytes + 1, np.uint8)
+        b = raw[1:].view(kind).reshape(shape)
+    elif layout in ("step", "flip", "inner") and shape:
+        key = {"step": np.s_[1 : 2 * shape[-1] + 1 : 2], "flip": np.s_[: shape[-1]], "inner": np.s_[1:-1]}[
+            layout
+        ]
+        extra = {"step": shape[-1] + 2, "flip": 0, "inner": 2}[layout]
+        b = np.zeros((*shape[:-1], shape[-1] + extra), kind)[..., key]
+        b = b[..., ::-1] if layout == "flip" else b
+    else:
+        return a
+    b[...] = a
+    return b
+
+
+# ---- running -----------------------------------------------------------------------------------------
+def in_thread(work: Callable[[], Any]) -> Any:
+    """What ``work`` gives in a thread of its own."""
+    done: list[Any] = []
+
+    def run() -> None:
+        try:
+            done.append((work(), None))
+        except Exception as error:
+            done.append((None, error))
+
+    thread = threading.Thread(target=run)
+    thread.start()
+    thread.join()
+    value, error = done[0]
+    if error is not None:
+        raise error
+    return value
+
+
+def scope(program: Program, wrapped: bool) -> Variables:
+    """The names that the lines of a program use."""
+    names: Variables = {"plain": data, "in_thread": in_thread, "pickle": pickle, "copy": copy}
+    if not wrapped:
+        same = lambda a: a  # noqa: E731
+        return {**names, "np": np, "data": data, "wrap": same, "export": same, "evaluate": same}
+    return {
+        **names,
+        "np": dc if program.face == "dcarray" else np,
+        "data": lambda *made: dc.asarray(data(*made)),
+        "wrap": dc.asarray,
+        "export": lambda a: np.asarray(a) if isinstance(a, dc.ndarray) else a,
+        "evaluate": dc.evaluate,
+    }
+
+
+_codes: dict[str, CodeType] = {}
+
+
+def compiled(line: str) -> CodeType:
+    """The code of a line."""
+    code = _codes.get(line)
+    if code is None:
+        if len(_codes) > 5000:
+            _codes.clear()
+        code = _codes[line] = compile(line, "<program>", "exec")
+    return code
+
+
+def _perform(program: Program, wrapped: bool) -> Iterator[tuple[list[Any], Variables]]:
+    """For each round what every line raised and warned of, and the variables."""
+    common = scope(program, wrapped)
+    for inputs in program.rounds:
+        names = dict(common)
+        events = []
+        for line in (*inputs, *program.body):
+            with warnings.catch_warnings(record=True) as caught:
+                warnings.simplefilter("always")
+                try:
+                    exec(compiled(line), names)
+                    raised = None
+                except Exception as error:
+                    raised = type(error).__name__
+            said = set() if raised else {f"{w.category.__name__}: {w.message}" for w in caught}
+            events.append((line, raised, said))
+        yield events, {k: v for k, v in names.items() if k not in common and not k.startswith("__")}
+
+
+def difference(program: Program, **mode: Any) -> str | None:
+    """The first thing in which wrapped arrays differ from plain ones, or None.
+
+    Parameters
+    ----------
+    program : Program
+    **mode
+        Options of `dcarray.options` for the wrapped arrays.
+    """
+    with np.errstate(all="ignore"), dc.options(**mode):
+        ours = _perform(program, True)
+        for number, (events, want) in enumerate(_perform(program, False)):
+            done, got = next(ours)
+            for one, other in zip(events, done, strict=True):
+                if one != other:
+                    return f"round {number}: {one[0]!r}: {_event(other)}, not {_event(one)}"
+            if want.keys() != got.keys():
+                return f"round {number}: variables {sorted(want.keys() ^ got.keys())}"
+            scale = max([1.0, *map(_magnitude, want.values())])
+            loose = any(
+                name in line for line in program.body for name in ("max", "min", "clip", "sort", "sign")
+            )
+            for name, value in want.items():
+                try:
+                    text = _differs(value, got[name], name in program.rough, scale, loose)
+                except Exception as error:
+                    text = f"{type(error).__name__}: {error}"
+                if text is not None:
+                    return f"round {number}: {name} {text}"
+    return None
+
+
+def _event(event: Any) -> str:
+    _, raised, said = event
+    return " and ".join(filter(None, (raised, *sorted(said)))) or "nothing raised"
+
+
+# ---- judging -----------------------------------------------------------------------------------------
+def _magnitude(value: Any) -> float:
+    if not isinstance(value, np.ndarray | np.generic) or value.dtype.kind not in "fc" or not value.size:
+        return 0.0
+    size = np.abs(value)
+    return float(np.max(size, where=np.isfinite(size), initial=0))
+
+
+def _differs(want: Any, got: Any, rough: bool, scale: float, loose: bool) -> str | None:
+    """In what two values differ."""
+    if type(want) is np.ndarray:
+        if not isinstance(got, dc.ndarray | np.ndarray):
+            return f"is a {type(got)} for an array"
+        got = np.asarray(got)
+    elif type(want) is not type(got):
+        return f"is a {type(got)}, not a {type(want)}"
+    if isinstance(want, list | tuple):
+        if len(want) != len(got):
+            return f"has {len(got)} items, not {len(want)}"
+        found = (_differs(a, b, rough, scale, loose) for a, b in zip(want, got, strict=True))
+        return next((text for text in found if text is not None), None)
+    if not isinstance(want, np.ndarray | np.generic | int | float | complex):
+        return None if want == got or want is got else f"is {got!r}, not {want!r}"
+    a, b = np.asarray(want), np.asarray(got)
+    if a.dtype != b.dtype or a.shape != b.shape:
+        return f"is {b.dtype} {b.shape}, not {a.dtype} {a.shape}"
+    if _same(a, b, rough, scale, loose):
+        return None
+    where = next(k for k in np.ndindex(a.shape) if not _same(a[k], b[k], rough, scale, loose))
+    return f"is {b[where]!r} at {where}, not {a[where]!r}"
+
+
+def _same(a: Any, b: Any, rough: bool, scale: float, loose: bool) -> bool:
+    if a.dtype.kind not in "fc":
+        return bool(np.all(a == b)) if a.dtype.kind in "biu" else repr(a) == repr(b)
+    if a.dtype.kind == "c":
+        if rough:  # products of infinities end as any of several
+            a, b = (np.where(np.isfinite(a) | np.isfinite(b), x, 0) for x in (a, b))
+        return all(_same(getattr(a, k), getattr(b, k), rough, scale, loose) for k in ("real", "imag"))
+    equal = (a == b) | (np.isnan(a) & np.isnan(b))
+    if not (rough or loose):
+        equal &= (np.signbit(a) == np.signbit(b)) | (a != 0)
+    if rough:
+        limits = np.finfo(a.dtype)
+        near = _LOOSE[a.dtype.char] * float(limits.eps) * scale
+        with np.errstate(all="ignore"):
+            equal |= np.abs(a - b) <= near
+            # where the range ends or a scale is lost, rounding decides between numbers and infinities
+            most = float(limits.max) / 1e3
+            equal |= ~(np.abs(a) < most) | ~(np.abs(b) < most) if scale >= most else False
+    return bool(np.all(equal))
+
+
+# ---- shrinking ---------------------------------------------------------------------------------------
+def shrunk(program: Program, **mode: Any) -> Program:
+    """A smaller program that still differs: without rounds, lines and sizes that do not matter."""
+
+    def differs(candidate: Program) -> bool:
+        return difference(candidate, **mode) is not None
+
+    before = None
+    while before != program:
+        before = program
+        for k in reversed(range(len(program.rounds))):
+            if len(program.rounds) > 1:
+                program = _better(program, replace(program, rounds=_without(program.rounds, k)), differs)
+        for k in reversed(range(len(program.body))):
+            program = _better(program, replace(program, body=_without(program.body, k)), differs)
+        for r in range(len(program.rounds)):
+            for k in reversed(range(len(program.rounds[r]))):
+                lines = _without(program.rounds[r], k)
+                rounds = (*program.rounds[:r], lines, *program.rounds[r + 1 :])
+                program = _better(program, replace(program, rounds=rounds), differs)
+    return program
+
+
+def _without(items: tuple[Any, ...], k: int) -> tuple[Any, ...]:
+    return items[:k] + items[k + 1 :]
+
+
+def _better(program: Program, candidate: Program, differs: Callable[[Program], bool]) -> Program:
+    return candidate if differs(candidate) else program

@@ -1,0 +1,309 @@
+"""Writes random programs.  The writer runs what it writes on plain arrays, so that most lines make sense."""
+
+from __future__ import annotations
+
+import random
+import re
+import warnings
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from .lines import TABLE
+from .programs import Program, Variables, compiled, scope
+
+__all__ = ["Writer", "program"]
+
+DTYPES = ("?", "i1", "u1", "i2", "u2", "i4", "u4", "i8", "u8", "f2", "f4", "f8", "f8", "f8", "c8", "c16")
+RARE = (">f8", "g", "O", ">i4")  # pass through NumPy
+LAYOUTS = ("C", "C", "C", "F", "step", "flip", "inner", "wide", "odd")
+SCALARS = (
+    "0", "1", "2", "-3", "2.5", "True", "1j", "300", "-0.0", "np.float32(1.5)", "np.int8(-2)",
+    "np.float64(0.1)", "np.uint8(200)", "np.inf", "np.nan", "np.bool_(True)",
+)  # fmt: skip
+MOST = 1500  # elements of an array
+TRIES = 8
+
+
+class Writer:
+    """The state of a program in the making.
+
+    Attributes
+    ----------
+    r : random.Random
+    names : list of str
+        The arrays there are.
+    """
+
+    def __init__(self, seed: int) -> None:
+        self.r = random.Random(seed)
+        self.scope: Variables = {}
+        self.names: list[str] = []
+        self.body: list[str] = []
+        self.rough: set[str] = set()
+        self.plain: set[str] = set()  # the arrays that are not wrapped
+        self.counts: dict[str, int] = {}
+        self._rough_memory: dict[int, Any] = {}
+        self._given: dict[int, Any] = {}
+
+    # ---- choices -------------------------------------------------------------------------------------
+    def chance(self, p: float) -> bool:
+        """True once in a while."""
+        return self.r.random() < p
+
+    def one(self, items: Sequence[Any]) -> Any:
+        """One of them."""
+        return self.r.choice(items)
+
+    def fresh(self, letter: str = "v") -> str:
+        """A new name."""
+        self.counts[letter] = self.counts.get(letter, -1) + 1
+        return f"{letter}{self.counts[letter]}"
+
+    def dtype(self) -> str:
+        """The text of a dtype."""
+        return str(self.one(DTYPES))
+
+    def scalar(self) -> str:
+        """The text of a scalar: a number or a variable of the round."""
+        return self.one(("k0", "k1")) if self.chance(0.3) else str(self.one(SCALARS))
+
+    def is_rough(self, name: str) -> bool:
+        """Does this array hold values that are only known within rounding?"""
+        return name in self.rough or id(_owner(self.scope[name])) in self._rough_memory
+
+    def has_layout(self, name: str) -> bool:
+        """Is this array a view of one that the program began with, whose strides are known?"""
+        return id(_owner(self.scope[name])) in self._given
+
+    def array(self, want: Callable[[Any], Any] = lambda a: True, rough: bool = False) -> str:
+        """The name of an array; a rough one only if asked for.
+
+        Raises
+        ------
+        LookupError
+            If there is none.
+        """
+        found = [n for n in self.names if (rough or not self.is_rough(n)) and want(self.scope[n])]
+        if not found:
+            raise LookupError
+        return str(
+            found[-1 - min(int(self.r.expovariate(0.35)), len(found) - 1)]
+            if self.chance(0.6)
+            else self.one(found)
+        )
+
+    def mate(self, name: str, rough: bool = False) -> str:
+        """Another operand for an array: an array that broadcasts, most of the time, or a scalar."""
+        if self.chance(0.25):
+            return self.scalar()
+        shape = self.scope[name].shape
+        if self.chance(0.07):
+            return f"plain({self.dtype()!r}, {self.suffix(shape)}, {self.r.randrange(99)})"
+        if self.chance(0.95):
+            return self.array(lambda a: _broadcasts(a.shape, shape), rough)
+        return self.array(rough=rough)
+
+    def shape(self) -> tuple[int, ...]:
+        """A small shape."""
+        return tuple(
+            self.r.choice((0, 1, 2, 3, 3, 4, 5)) for _ in range(self.r.choice((0, 1, 1, 2, 2, 2, 3)))
+        )
+
+    def suffix(self, shape: tuple[int, ...]) -> tuple[int, ...]:
+        """A shape that broadcasts to another."""
+        cut = shape[self.r.randrange(len(shape) + 1) :] if self.chance(0.3) else shape
+        return tuple(1 if self.chance(0.15) else n for n in cut)
+
+    def axis(self, a: Any) -> int:
+        """An axis of an array; rarely none of it."""
+        n = a.ndim + (1 if self.chance(0.03) else 0)
+        return self.r.randrange(-n, n) if n else 0
+
+    def axes(self, a: Any) -> str:
+        """The text of an axis, of several, or of all."""
+        if a.ndim > 1 and self.chance(0.3):
+            return str(tuple(self.r.sample(range(a.ndim), self.r.randint(1, a.ndim))))
+        return "None" if self.chance(0.35) else str(self.axis(a))
+
+    def slice(self, n: int) -> str:
+        """The text of a slice."""
+        if self.chance(0.3):
+            return ":"
+        start = "" if self.chance(0.4) else str(self.r.randint(-n - 1, n + 1))
+        stop = "" if self.chance(0.4) else str(self.r.randint(-n - 1, n + 1))
+        step = self.one(("", "", ":", ":2", ":-1", ":-2", ":3"))
+        return f"{start}:{stop}{step}"
+
+    def key(self, shape: tuple[int, ...]) -> str:
+        """The text of a basic key."""
+        keys: list[str] = []
+        for n in shape[: self.r.randint(0, len(shape))]:
+            keys.append(str(self.r.randrange(-n, n)) if n and self.chance(0.2) else self.slice(n))
+        if self.chance(0.2):
+            keys.insert(self.r.randint(0, len(keys)), "None")
+        if self.chance(0.2):
+            keys.insert(self.r.randint(0, len(keys)) if len(keys) < len(shape) else 0, "...")
+        return ", ".join(keys) or "..."
+
+    def indices(self, n: int, shape: tuple[int, ...]) -> str:
+        """The text of an array of indices into ``n``."""
+        values = np.array(
+            [self.r.randrange(-n, n) if n else 0 for _ in range(int(np.prod(shape)))], dtype=int
+        )
+        text = re.sub(r"\s+", " ", str(values.reshape(shape).tolist()))
+        if not shape:
+            return f"np.array({text})"  # a wrapped one indexes a plain array as an integer does
+        kind = self.one(("int", "np.int8"))
+        ways = (text, f"np.array({text}, dtype={kind})", f"wrap(np.array({text}, dtype=int))")
+        return str(self.one(ways))
+
+    def fancy(self, name: str) -> str:
+        """The text of an advanced key."""
+        a = self.scope[name]
+        if not a.ndim or self.chance(0.3):
+            if self.chance(0.5):
+                return f"{name} {self.one(('>', '<=', '!='))} {self.scalar()}"
+            shape = a.shape[: self.r.randint(0, a.ndim)]
+            # NumPy takes an empty mask of another type for integers
+            maker = "plain" if name in self.plain else "data"
+            return f"{maker}('?', {shape}, {self.r.randrange(99)})"
+        shapes: list[tuple[int, ...]] = [(2,), (3,), (), (2, 1), (2, 3), (1,), (0,)]
+        common = self.one(shapes)
+        keys: list[str] = []
+        for n in a.shape[: self.r.randint(1, a.ndim)]:
+            kind = self.r.random()
+            if kind < 0.55 or not keys:
+                keys.append(self.indices(n, common if self.chance(0.7) else self.one(shapes)))
+            elif kind < 0.85:
+                keys.append(self.slice(n))
+            else:
+                keys.append(str(self.r.randrange(-n, n) if n else 0))
+        self.r.shuffle(keys)
+        if self.chance(0.1):
+            keys.insert(self.r.randint(0, len(keys)), "None")
+        return ", ".join(keys) + ("," if len(keys) == 1 and keys[0].startswith("[") else "")
+
+    # ---- lines ---------------------------------------------------------------------------------------
+    def write(self, text: str, makes: str = "", rough: bool = False, into: str = "") -> bool:
+        """Add a line if it makes sense, or, rarely, if it does not.
+
+        Parameters
+        ----------
+        text : str
+        makes : str
+            Names of the variables that it makes, with blanks between.
+        rough : bool
+            Are what it makes, and what it writes to, known only within rounding?
+        into : str
+            The array that it writes to.
+        """
+        rough = rough or any(self.is_rough(n) for n in re.findall(r"\b[vept]\d+\b", text) if n in self.scope)
+        made = makes.split()
+        read = [n for n in re.findall(r"\b[vep]\d+\b", text) if n in self.scope and n not in made]
+        plain = all(n in self.plain for n in read) and not re.search(r"\b(data|wrap)\(", text)
+        try:
+            exec(compiled(text), self.scope)
+        except Exception:
+            for name in made:
+                self.scope.pop(name, None)
+            if self.chance(0.85):
+                return False
+        if any(isinstance(self.scope.get(n), np.ndarray) and self.scope[n].size > MOST for n in made):
+            for name in made:
+                self.scope.pop(name, None)
+            return False
+        self.body.append(text)
+        for name in made:
+            value = self.scope.get(name)
+            if isinstance(value, np.ndarray) and name not in self.names:
+                self.names.append(name)
+            if rough:
+                self.rough.add(name)
+            if plain or name[0] in "ep":
+                self.plain.add(name)
+        if rough:
+            for value in (self.scope.get(n) for n in (*made, into)):
+                if isinstance(value, np.ndarray):
+                    own = _owner(value)
+                    self._rough_memory[id(own)] = own
+            if into:
+                self.in_place = True
+        return True
+
+    in_place = False  # has something been written into that is known only within rounding?
+
+    def inputs(self) -> list[tuple[str, ...]]:
+        """The arrays of the first round: name, dtype, shape, seed and layout."""
+        made: list[tuple[Any, ...]] = []
+        for _ in range(self.r.choice((1, 2, 2, 3))):
+            rare = self.chance(0.03)
+            dtype = self.one(RARE) if rare else made[0][1] if made and self.chance(0.5) else self.dtype()
+            shape = self.suffix(made[0][2]) if made and self.chance(0.7) else self.shape()
+            made.append((self.fresh(), dtype, shape, self.r.randrange(99), self.one(LAYOUTS)))
+        return made
+
+    def round(self, made: Sequence[tuple[Any, ...]], first: bool) -> tuple[str, ...]:
+        """The lines that make the arrays; other arrays than in the first round."""
+        size: dict[int, int] = {}
+        lines = []
+        same = self.chance(0.3)
+        for name, dtype, shape, seed, layout in made:
+            if not first:
+                shape = tuple(
+                    size.setdefault(n, n if same or self.chance(0.3) else self.r.randint(0, 6)) for n in shape
+                )
+                dtype = self.dtype() if self.chance(0.15) else dtype
+                seed, layout = self.r.randrange(99), self.one(LAYOUTS) if self.chance(0.4) else layout
+            lines.append(f"{name} = data({dtype!r}, {shape}, {seed}, {layout!r})")
+        if not first and len(made) > 1 and not self.in_place and self.chance(0.3):
+            a, b = self.r.sample([m[0] for m in made], 2)
+            lines.append(f"{a} = {b}{self.one(('', '[...]', '[::-1]', '.T', '[1:]', '[:-1]', '.copy()'))}")
+        return (*lines, f"k0 = {self.one(SCALARS)}", f"k1 = {self.r.randint(-2, 6)}")
+
+    def program(self) -> Program:
+        """The program."""
+        made = self.inputs()
+        lines = self.round(made, True)
+        self.scope = scope(Program((), ()), False)
+        with np.errstate(all="ignore"), warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            for line in lines:
+                exec(compiled(line), self.scope)
+            self.names = [m[0] for m in made]
+            self._given = {id(_owner(self.scope[n])): self.scope[n] for n in self.names}
+            wanted = self.r.randint(2, 14)
+            kinds, weights = zip(*TABLE, strict=True)
+            for kind in self.r.choices(kinds, weights, k=wanted * 2):
+                if len(self.body) >= wanted:
+                    break
+                for _ in range(TRIES):
+                    try:
+                        if kind(self) is not False:
+                            break
+                    except LookupError:
+                        continue
+        rough = {
+            n
+            for n, v in self.scope.items()
+            if isinstance(v, np.ndarray) and id(_owner(v)) in self._rough_memory
+        }
+        rounds = [lines] + [self.round(made, False) for _ in range(self.r.choice((0, 1, 2, 4)))]
+        face = "dcarray" if self.chance(0.25) else "numpy"
+        return Program(tuple(self.body), tuple(rounds), frozenset(rough | self.rough), face)
+
+
+def _owner(a: Any) -> Any:
+    while isinstance(a, np.ndarray) and isinstance(a.base, np.ndarray):
+        a = a.base
+    return a
+
+
+def _broadcasts(a: tuple[int, ...], b: tuple[int, ...]) -> bool:
+    return all(m == n or 1 in (m, n) for m, n in zip(a[::-1], b[::-1], strict=False))
+
+
+def program(seed: int) -> Program:
+    """The program of a number."""
+    return Writer(seed).program()
