@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from . import config, forms, fpstate
-from .lowering.memory import allocate
+from .lowering.memory import allocate, empty
 from .report import counters, note
 from .store import Store
 
@@ -272,7 +272,7 @@ def _interpret(rec: Recording, prepared: Prepared, arrays: dict[int, Any]) -> li
 
     memory = {f"a{k}": a for k, a in arrays.items()} | rec.scalar_arrays()
     witness = fpstate.Witness(lambda loc: rec.marks[loc][2])
-    interp.run(prepared.region, memory, around=witness.around)
+    interp.run(prepared.region, memory, around=witness.around, empty=empty)
     counters.interpreted += len(rec.log) - len(rec.slots)
     return witness.notes
 

@@ -39,6 +39,7 @@ from .views import Geometry, NDArray, geometry, view
 from .windows import compose, identity, remap
 
 Around = Callable[[Any], AbstractContextManager[Any]]
+Empty = Callable[[tuple[int, ...], np.dtype[Any]], NDArray]
 
 
 def run(
@@ -46,6 +47,7 @@ def run(
     memory: Mapping[str, NDArray],
     symbols: Mapping[str, int] | None = None,
     around: Around | None = None,
+    empty: Empty | None = None,
 ) -> dict[str, NDArray]:
     """Run ``region`` once.
 
@@ -59,6 +61,9 @@ def run(
         The values of the region's symbols.
     around : callable, optional
         ``around(stmt.loc)`` is a context manager that is entered around each statement.
+    empty : callable, optional
+        ``empty(shape, dtype)`` makes the C-contiguous memory of temporaries and of ``out`` arrays that are
+        not given, instead of NumPy.
 
     Returns
     -------
@@ -71,7 +76,7 @@ def run(
         _recent[id(region)] = known
         if len(_recent) > 32:
             _recent.popitem(last=False)
-    return known.run(memory, symbols, around)
+    return known.run(memory, symbols, around, empty)
 
 
 class Interpreter:
@@ -93,9 +98,10 @@ class Interpreter:
         memory: Mapping[str, NDArray],
         symbols: Mapping[str, int] | None = None,
         around: Around | None = None,
+        empty: Empty | None = None,
     ) -> dict[str, NDArray]:
         """As the function ``run``."""
-        return _Machine(self, symbols or {}, around).run(memory)
+        return _Machine(self, symbols or {}, around, empty).run(memory)
 
 
 _recent: OrderedDict[int, Interpreter] = OrderedDict()
@@ -104,8 +110,15 @@ _recent: OrderedDict[int, Interpreter] = OrderedDict()
 class _Machine:
     """One run."""
 
-    def __init__(self, prepared: Interpreter, symbols: Mapping[str, int], around: Around | None) -> None:
+    def __init__(
+        self,
+        prepared: Interpreter,
+        symbols: Mapping[str, int],
+        around: Around | None,
+        empty: Empty | None,
+    ) -> None:
         self._prepared = prepared
+        self._empty = empty
         self._values = dict(symbols)
         self._env: dict[str, NDArray] = {}
         self._around = around
@@ -148,7 +161,7 @@ class _Machine:
             elif array.role in ("in", "inout"):
                 raise ValueError(f"{name} was not given")
             else:
-                found = np.empty(shape, array.dtype)
+                found = (self._empty or np.empty)(shape, array.dtype)
             self._env[name] = found
         return found
 
@@ -219,6 +232,9 @@ class _Machine:
             and target == self._prepared.whole[name]
         ):
             array = self._prepared.arrays[name]
+            if array.base is None and self._empty is not None:
+                self._value(body, shape, self._array(name))
+                return
             if array.base is None:
                 value, owned = self._value(body, shape)
                 if owned and value.shape == shape and (array.role == "temp" or value.flags.c_contiguous):
