@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from .drawing import Panel, draw, panel, shape_text, size_text
 from .formula import domain_of, statement_lines
-from .ir.nodes import Call, Compute, Nest, Region, Stmt
+from .ir.nodes import Call, Compute, Nest, Region, Rows, Stmt
 from .ir.traffic import Traffic, fused, fused_all, unfused
 
 if TYPE_CHECKING:
@@ -288,7 +288,7 @@ def view_region(
     RegionView
     """
     from .ir.passes import Log, Pass
-    from .ir.passes.pipeline import PASSES, run
+    from .ir.passes.pipeline import FINAL, PASSES, run
 
     lines, names = lines or {}, names or {}
     stages: list[Stage] = []
@@ -305,7 +305,8 @@ def view_region(
         return Pass(one.name, fn)
 
     log = Log()
-    final = run(region, log, passes=tuple(seen(one) for one in PASSES))
+    passes, last = (tuple(seen(one) for one in some) for some in (PASSES, FINAL))
+    final = run(region, log, passes=passes, final=last)
     refused = tuple(note for note in log.notes if note.kind == "refused")
     kernels = tuple(_kernel(k, stmt, final, lines, names) for k, stmt in enumerate(final.body, 1))
     return RegionView(region, final, tuple(stages), refused, kernels, lines, names)
@@ -319,7 +320,7 @@ def _kernel(
     from .lowering.target import Unsupported
 
     kind, listing, kernel = "kernel", "", None
-    if isinstance(stmt, Compute | Nest):
+    if isinstance(stmt, Compute | Nest | Rows):
         try:
             kernel, binding = schedule(stmt, region)
             listing = _body(emit(kernel, _buffer_names(kernel, binding, names)))

@@ -18,6 +18,7 @@ from .ir.nodes import (
     Load,
     Loop,
     Nest,
+    Rows,
     Size,
     Stmt,
     While,
@@ -137,8 +138,8 @@ def statement_lines(stmt: Stmt, names: Names | None = None) -> list[str]:
     names = names or {}
     if isinstance(stmt, Compute):
         return _compute_lines(stmt, names)
-    if isinstance(stmt, Nest):
-        return [line for c in stmt.body for line in _compute_lines(c, names)]
+    if isinstance(stmt, Nest | Rows):
+        return [line for inner in stmt.body for line in statement_lines(inner, names)]
     if isinstance(stmt, Call):
         reads = ", ".join(w.array for w in stmt.reads)
         return [f"{', '.join(w.array for w in stmt.writes)} = {stmt.op}({reads})"]
@@ -159,6 +160,6 @@ def domain_of(stmt: Stmt) -> tuple[Any, ...]:
     """The iteration domain of a statement; empty for those that have none."""
     if isinstance(stmt, Compute):
         return stmt.target.shape
-    if isinstance(stmt, Nest):
-        return stmt.body[0].target.shape
+    if isinstance(stmt, Nest | Rows):
+        return domain_of(stmt.body[0])
     return stmt.writes[0].shape if isinstance(stmt, Call) else ()

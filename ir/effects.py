@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from itertools import product
 
 from .dims import free_symbols
-from .nodes import Branch, Call, Compute, Dim, Expr, Gather, Loop, Nest, Region, Stmt, While, Window
-from .windows import covers, loads, overlap
+from .nodes import Branch, Call, Compute, Dim, Expr, Gather, Loop, Nest, Region, Rows, Stmt, While, Window
+from .windows import apart, covers, loads, overlap
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +46,7 @@ def reads(stmt: Stmt) -> tuple[Window, ...]:
             return _unique(found)
         case Call():
             return _unique(list(stmt.reads))
-        case Nest(body):
+        case Nest(body) | Rows(body):
             return _unique([w for s in body for w in reads(s)])
         case Loop(var, _, inner):
             return _unique([_settled(w, var) for s in inner for w in reads(s)])
@@ -63,8 +63,8 @@ def writes(stmt: Stmt) -> tuple[Window, ...]:
             return (target,)
         case Call():
             return _unique(list(stmt.writes))
-        case Nest(body):
-            return _unique([s.target for s in body])
+        case Nest(body) | Rows(body):
+            return _unique([w for s in body for w in writes(s)])
         case Loop(var, _, inner):
             return _unique([_settled(w, var) for s in inner for w in writes(s)])
         case While(_, inner):
@@ -76,7 +76,7 @@ def writes(stmt: Stmt) -> tuple[Window, ...]:
 def surely(stmt: Stmt) -> tuple[Window, ...]:
     """The windows of which every element is written whenever the statement runs."""
     match stmt:
-        case Compute() | Call() | Nest():
+        case Compute() | Call() | Nest() | Rows():
             return writes(stmt)
         case Branch(_, then, orelse):
             first = [w for s in then for w in surely(s)]
@@ -130,6 +130,28 @@ def clash(a: Window, b: Window, region: Region) -> bool | None:
         return overlap(a, b)
     root = families(region)
     return None if root[a.array] == root[b.array] else False
+
+
+# ---- rows -------------------------------------------------------------------------------------------
+def domain(stmt: Compute | Nest) -> tuple[Dim, ...]:
+    """The iteration domain."""
+    return stmt.target.shape if isinstance(stmt, Compute) else stmt.body[0].target.shape
+
+
+def rows_conflict(body: tuple[Compute | Nest, ...], axes: int, region: Region) -> Reason | None:
+    """Why the statements cannot run row by row, a row being a point of the first ``axes`` axes of their
+    domains; None if that gives the same as running them one after the other."""
+    for number, later in enumerate(body):
+        for target in writes(later):
+            if not apart(target, target, axes):
+                return Reason(f"{target.array} is complete only after the last row", (target,))
+        for earlier in body[:number]:
+            pairs = [(v, w) for v in writes(earlier) for w in (*reads(later), *writes(later))]
+            pairs += [(v, w) for v in reads(earlier) for w in writes(later)]
+            for v, w in pairs:
+                if clash(v, w, region) is not False and not (v.array == w.array and apart(v, w, axes)):
+                    return Reason(f"a row needs {w.array} of other rows", (v, w))
+    return None
 
 
 # ---- the order of statements ------------------------------------------------------------------------

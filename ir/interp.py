@@ -28,6 +28,7 @@ from .nodes import (
     Loop,
     Nest,
     Region,
+    Rows,
     Size,
     Stmt,
     While,
@@ -187,7 +188,7 @@ class _Machine:
                 else:
                     with self._around(stmt.loc):
                         self._leaf(stmt)
-            case Nest(body):
+            case Nest(body) | Rows(body):
                 for inner in body:
                     self._run(inner)
             case Loop(var, bounds, body):

@@ -164,6 +164,17 @@ class Nest:
 
 
 @dataclass(frozen=True, slots=True)
+class Rows:
+    """Statements whose domains begin with the same ``axes`` axes, run row by row: all of them, in order, for
+    each point of those axes.  The result is the same as running them one after the other, because each row
+    only needs itself; ``passes.rows`` decides when that is so."""
+
+    body: tuple[Compute | Nest, ...]
+    axes: int
+    loc: Any = field(default=None, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
 class Loop:
     """``for var in range(start, stop, step)``; ``var`` may appear in windows and bounds of the body."""
 
@@ -188,7 +199,7 @@ class Branch:
     loc: Any = field(default=None, compare=False)
 
 
-Stmt = Compute | Call | Nest | Loop | While | Branch
+Stmt = Compute | Call | Nest | Rows | Loop | While | Branch
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,6 +24,7 @@ from .nodes import (
     Loop,
     Nest,
     Region,
+    Rows,
     Size,
     Stmt,
     Symbol,
@@ -41,7 +42,8 @@ for _kind, _sizes in (("i", (1, 2, 4, 8)), ("u", (1, 2, 4, 8)), ("f", (2, 4, 8))
 
 #: Words that cannot be the name of an array, a symbol or a loop variable.
 RESERVED = frozenset(
-    ["region", "in", "out", "inout", "temp", "for", "while", "if", "else", "nest", "call", "with", "init"]
+    ["region", "in", "out", "inout", "temp", "for", "while", "if", "else", "nest", "rows"]
+    + ["call", "with", "init"]
 )
 
 
@@ -143,6 +145,11 @@ class _Parser(Scanner):
             self.need("{")
             body: Any = self.body()
             return Nest(body)
+        if self.take("rows"):
+            axes = self.next()
+            self.need("{")
+            body = self.body()
+            return Rows(body, int(axes))
         if self.take("for"):
             return self.loop()
         if self.take("while"):

@@ -37,6 +37,7 @@ from .nodes import (
     Loop,
     Nest,
     Region,
+    Rows,
     Size,
     Stmt,
     While,
@@ -142,6 +143,8 @@ class _Printer:
                 return
             case Nest(body):
                 head = "nest"
+            case Rows(body, axes):
+                head = f"rows {axes}"
             case Loop(var, bounds, body):
                 head = f"for {var} in range({', '.join(show(d) for d in bounds)})"
             case While(cond, body):

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from .dims import evaluate
-from .nodes import Apply, Call, Compute, Expr, Gather, Load, Loop, Nest, Region, Stmt, While, Window
+from .nodes import Apply, Call, Compute, Expr, Gather, Load, Loop, Nest, Region, Rows, Stmt, While, Window
 from .windows import walk
 
 Sizes = Mapping[str, int]
@@ -47,7 +47,9 @@ def _elements(window: Window, sizes: Sizes) -> int:
     return math.prod(_int(window.shape[axis], sizes) for axis in axes)
 
 
-def _computes(stmt: Compute | Nest) -> tuple[Compute, ...]:
+def _computes(stmt: Compute | Nest | Rows) -> tuple[Compute, ...]:
+    if isinstance(stmt, Rows):
+        return tuple(c for part in stmt.body for c in _computes(part))
     return stmt.body if isinstance(stmt, Nest) else (stmt,)
 
 
@@ -82,7 +84,7 @@ def fused(stmt: Stmt, region: Region, sizes: Sizes | None = None) -> Traffic:
             operations = 2 * _int(inner, sizes) * _elements(stmt.writes[0], sizes)
         read, written = (_bytes(w, region, sizes) for w in (stmt.reads, stmt.writes))
         return Traffic(read, written, operations)
-    if not isinstance(stmt, Compute | Nest):
+    if not isinstance(stmt, Compute | Nest | Rows):
         return fused_all((*stmt.then, *stmt.orelse), region, sizes)
     computes = _computes(stmt)
     made: set[Window] = set()  # by the computes before: still in registers
@@ -126,7 +128,7 @@ def unfused(region: Region, sizes: Sizes | None = None) -> int:
     values = sizes or {symbol.name: symbol.hint or symbol.minimum for symbol in region.symbols}
     total = 0
     for stmt in region.body:
-        if not isinstance(stmt, Compute | Nest):
+        if not isinstance(stmt, Compute | Nest | Rows):
             total += fused(stmt, region, values).bytes
             continue
         for c in _computes(stmt):

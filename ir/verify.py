@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from . import dims
-from .effects import Reason, clash, families, reads, surely, writes
+from .effects import Reason, clash, domain, families, reads, rows_conflict, surely, writes
 from .nodes import (
     Apply,
     Array,
@@ -27,6 +27,7 @@ from .nodes import (
     Loop,
     Nest,
     Region,
+    Rows,
     Size,
     Stmt,
     While,
@@ -170,6 +171,17 @@ class _Checker:
             case Call():
                 self.call(stmt)
                 self.ordered(stmt)
+            case Rows(body, axes):
+                plain = all(isinstance(inner, Compute | Nest) for inner in body)
+                self.need(body and plain and axes > 0, "rows need plain statements and an axis")
+                heads = {domain(inner)[:axes] for inner in body}
+                self.need(
+                    len(heads) == 1 and len(heads.pop()) == axes, "rows have their first axes in common"
+                )
+                self.body(body)
+                self.stmt = stmt
+                if reason := rows_conflict(body, axes, self.source):
+                    raise self.fail(f"rows have to give what their statements give in order: {reason}")
             case Nest(body):
                 self.need(body, "a nest needs statements")
                 for inner in body:

@@ -190,6 +190,19 @@ def _meet_ints(low_a: int, high_a: int, step_a: int, low_b: int, high_b: int, st
     return first <= min(high_a, high_b)
 
 
+def apart(a: Window, b: Window, axes: int) -> bool:
+    """Whether two windows of one array provably share no element at points of their domains that differ in
+    one of the first ``axes`` coordinates."""
+
+    def moves(a: Index, b: Index, axis: int) -> bool:
+        return a.axis == b.axis == axis and prove_eq(a.stride, 0) is False and _same_index(a, b)
+
+    pairs = list(zip(a.index, b.index, strict=False))
+    return min(len(a.shape), len(b.shape)) >= axes and all(
+        prove_eq(a.shape[axis], 1) is True or any(moves(i, j, axis) for i, j in pairs) for axis in range(axes)
+    )
+
+
 def covers(outer: Window, inner: Window) -> bool | None:
     """Whether every element of ``inner`` is one of ``outer`` (of one array)."""
     nothing = _untouched(inner)

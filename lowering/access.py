@@ -10,7 +10,7 @@ never change the text.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 from ..ir import dims, windows
@@ -146,7 +146,8 @@ class _Group:
 
     access: Access  # the first of them
     reference: list[Dim]
-    loops: tuple[Dim, ...] = ()
+    loops: tuple[Dim, ...]
+    extents: tuple[Dim, ...]
     read: bool = False
     written: bool = False
 
@@ -163,6 +164,10 @@ class Arguments:
     _names: dict[Any, str] = field(default_factory=dict)
     _groups: list[_Group] = field(default_factory=list)
     _scratch: list[Scratch] = field(default_factory=list)
+
+    def kin(self, rank: int, loops: tuple[tuple[int, ...], ...], extents: tuple[Dim, ...]) -> Arguments:
+        """The same arguments, for another statement of the kernel with loops of its own."""
+        return replace(self, rank=rank, loops=loops, extents=extents)
 
     def integer(self, dim: Dim, *what: Any) -> Affine:
         """An integer argument with value ``dim``; the same for the same ``what``."""
@@ -206,7 +211,7 @@ class Arguments:
         """Announce a window; all are announced before the first ``address``."""
         group = self._find(access)
         if group is None:
-            group = _Group(access, list(access.start), self.steps(access))
+            group = _Group(access, list(access.start), self.steps(access), self.extents)
             self._groups.append(group)
         for axis, offset in enumerate(access.start):
             ahead = dims.simplify(offset - group.reference[axis])
@@ -228,7 +233,8 @@ class Arguments:
     def _find(self, access: Access) -> _Group | None:
         steps = self.steps(access)
         for group in self._groups:
-            if group.access.array is access.array and all(map(same, group.loops, steps)):
+            alike = group.access.array is access.array and len(group.loops) == len(steps)
+            if alike and all(map(same, group.loops, steps)):
                 return group
         return None
 
@@ -293,7 +299,7 @@ class Arguments:
         """The bytes of all windows, each pointer's counted once for reading and once for writing."""
         moved: Dim = 0
         for group in self._groups:
-            used = (n for n, step in zip(self.extents, group.loops, strict=True) if not same(step, 0))
+            used = (n for n, step in zip(group.extents, group.loops, strict=True) if not same(step, 0))
             times = int(group.read) + int(group.written)
             moved = moved + times * group.access.array.dtype.itemsize * total(used)
         return dims.simplify(moved)

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import islice
 from typing import Any
 
 from ..ir import windows
-from ..ir.effects import families, touched
+from ..ir.effects import families, reads, touched, writes
 from ..ir.nodes import (
     Array,
     Branch,
@@ -20,6 +21,7 @@ from ..ir.nodes import (
     Loop,
     Nest,
     Region,
+    Rows,
     Stmt,
     While,
     Window,
@@ -36,7 +38,12 @@ def in_place(region: Region) -> Region:
     """
     arrays = {array.name: array for array in region.arrays}
     based = {array.base for array in region.arrays}
-    body = list(region.body)
+    body: list[Stmt] = []
+    rows: list[tuple[int, int]] = []  # of each statement: the first one of its rows, and their axes
+    for stmt in region.body:
+        inner, axes = (stmt.body, stmt.axes) if isinstance(stmt, Rows) else ((stmt,), 0)
+        rows += [(len(body), axes)] * len(inner)
+        body += inner
     uses = [set(touched(stmt)) for stmt in body]
     first: dict[str, int] = {}
     last: dict[str, int] = {}
@@ -47,13 +54,29 @@ def in_place(region: Region) -> Region:
     for position in range(len(body)):
         while (pair := _pair(body[position], position, arrays, based, first, last)) is not None:
             old, new = pair
+            start, axes = rows[position]
+            if axes and not _in_rows(body[start : position + 1], old, new, axes):
+                break
             for earlier in range(first[old], position + 1):
                 body[earlier] = rename(body[earlier], old, new)
             first[new] = first.pop(old)
             del arrays[old], last[old]
     if len(arrays) == len(region.arrays):
         return region
-    return replace(region, arrays=tuple(arrays.values()), body=tuple(body))
+    rest: Iterator[Any] = iter(body)
+    whole = tuple(
+        replace(stmt, body=tuple(islice(rest, len(stmt.body)))) if isinstance(stmt, Rows) else next(rest)
+        for stmt in region.body
+    )
+    return replace(region, arrays=tuple(arrays.values()), body=whole)
+
+
+def _in_rows(body: Sequence[Stmt], old: str, new: str, axes: int) -> bool:
+    """Whether the last of some statements that run row by row may write ``new`` in the place of ``old``:
+    nobody needs more of that than its own row."""
+    (target,) = (window for window in writes(body[-1]) if window.array == new)
+    used = (window for stmt in body for window in (*reads(stmt), *writes(stmt)) if window.array == old)
+    return all(windows.apart(replace(window, array=new), target, axes) for window in used)
 
 
 def _pair(
@@ -130,7 +153,7 @@ def rename(stmt: Stmt, old: str, new: str) -> Stmt:
             return replace(stmt, target=window(stmt.target), body=expr(stmt.body), init=expr(stmt.init))
         case Call():
             return replace(stmt, reads=tuple(map(window, stmt.reads)), writes=tuple(map(window, stmt.writes)))
-        case Nest() | Loop():
+        case Nest() | Rows() | Loop():
             return replace(stmt, body=block(stmt.body))
         case While():
             return replace(stmt, cond=expr(stmt.cond), body=block(stmt.body))

@@ -33,7 +33,7 @@ def columns(job: Job, foldings: list[Folding], kept: list[int], folded: list[int
     """One phase: every strip is folded from its first row to its last."""
     extents, arguments = job.loops.extents, job.arguments
     *outer, last = kept
-    strips = not outer or job.guess(extents[outer[0]]) < FEW
+    strips = not job.rows and (not outer or job.guess(extents[outer[0]]) < FEW)
     if strips:
         launch = job.blocks(extents[last], COLUMNS)
         phase, extent = "b0", arguments.integer(launch, "blocks")

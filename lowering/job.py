@@ -13,7 +13,7 @@ from .access import Arguments, Memory, positive, total
 from .body import Names, Scope, Spot
 from .kernel import Affine, Binding, Expr, For, Kernel, Phase, Stmt, Term, affine
 from .legality import check, reduced
-from .order import Guess, Loops, choose
+from .order import Guess, can_join, choose
 from .target import Unsupported
 
 FEW = 16  # a parallel loop of fewer iterations is too short for many cores
@@ -39,9 +39,22 @@ class Open:
 
 
 class Job:
-    """One statement on its way to a kernel: what the templates share."""
+    """One statement on its way to a kernel: what the templates share.
 
-    def __init__(self, stmt: Compute | Nest, region: Region) -> None:
+    Parameters
+    ----------
+    stmt, region
+        The statement and its region.
+    rows
+        So many of the first axes are the first loop, which is the phase: the statement is one of several
+        that run row by row.
+    before
+        The job of a statement before it in the same kernel.
+    """
+
+    def __init__(
+        self, stmt: Compute | Nest, region: Region, rows: int = 0, before: Job | None = None
+    ) -> None:
         self.computes = (stmt,) if isinstance(stmt, Compute) else stmt.body
         self.memory = Memory(region)
         self.guess = Guess(region)
@@ -54,11 +67,16 @@ class Job:
             raise Unsupported("reductions over different axes in one nest")
         self.values = [self._value(c, f) for c, f in zip(self.computes, self.folds, strict=True)]
         self.arguments = Arguments(self.memory, len(self.shape), (), ())
-        self.loops = self._loops(folded)
-        self.arguments = Arguments(self.memory, len(self.shape), self.loops.axes, self.loops.extents)
+        self.rows = rows
+        accesses = self._accesses()
+        fixed = {n.axis for v in self.values for n in windows.walk(v) if isinstance(n, Iota)}
+        self.joined = can_join(self.shape, accesses, fixed, rows)
+        self.loops = choose(self.shape, accesses, folded, fixed, self.guess, rows)
+        shared = before.arguments if before is not None else self.arguments
+        self.arguments = shared.kin(len(self.shape), self.loops.axes, self.loops.extents)
         for access, write in self._accesses():
             self.arguments.note(access, "w" if write else "r")
-        self.names = Names()
+        self.names: Names = before.names if before is not None else Names()
         self.variables = [variable(f"i{k}") for k in range(len(self.loops.axes))]
         self.nonempty = all(map(positive, self.loops.extents))
         self.phases: list[Phase] = []
@@ -83,11 +101,6 @@ class Job:
                     found[self.arguments.reach(load), False] = None
             found[self.arguments.access(compute.target), True] = None
         return list(found)
-
-    def _loops(self, folded: frozenset[int]) -> Loops:
-        accesses = self._accesses()
-        fixed = {n.axis for v in self.values for n in windows.walk(v) if isinstance(n, Iota)}
-        return choose(self.shape, accesses, folded, fixed, self.guess)
 
     # ---- pieces of kernels -------------------------------------------------------------------------
     def scope(self, depths: Sequence[int], deepest: int, hoist: bool) -> Scope:
@@ -166,21 +179,40 @@ class Job:
         steps = sum(ops.OPS[n.op].cost for n in every if isinstance(n, Apply))
         return max(1, round(steps + sum(isinstance(n, Load | Gather) for n in every)))
 
-    def finish(self) -> tuple[Kernel, Binding]:
-        """The kernel and how it is called."""
-        buffers, pointers = self.arguments.buffers()
+    def operations(self) -> Dim:
+        """The operations that the statement does."""
         every = [n for n in windows.walk(*self.values) if isinstance(n, Apply) and n.op != "cast"]
-        points = total(self.shape)
-        kernel = Kernel(buffers, tuple(f"n{k}" for k in range(len(self.arguments.ints))), tuple(self.phases))
-        binding = Binding(
-            pointers,
-            tuple(self.arguments.ints),
-            tuple(extent for extent, _ in self.launches),
-            tuple(work for _, work in self.launches),
-            self.arguments.bytes(),
-            dims.simplify((len(every) + sum(self.folds)) * points),
-        )
-        return kernel, binding
+        return (len(every) + sum(self.folds)) * total(self.shape)
+
+
+def finish(jobs: Sequence[Job]) -> tuple[Kernel, Binding]:
+    """The kernel of one statement, or of several that run row by row, and how it is called."""
+    first = jobs[0]
+    phases, launches = first.phases, first.launches
+    if len(jobs) > 1:
+        rows = [phase for job in jobs for phase in job.phases]
+        assert all(phase.var == "i0" and phase.kind == "serial" for phase in rows)
+        body = tuple(stmt for phase in rows for stmt in phase.body)
+        pre = tuple(let for phase in rows for let in phase.pre)
+        phases = [Phase("i0", first.arguments.extent(0), "serial", body, pre)]
+        work: Dim = 0
+        for job in jobs:
+            work = work + job.launches[0][1]
+        launches = [(first.loops.extents[0], dims.simplify(work))]
+    buffers, pointers = first.arguments.buffers()
+    ints = tuple(f"n{k}" for k in range(len(first.arguments.ints)))
+    done: Dim = 0
+    for job in jobs:
+        done = done + job.operations()
+    binding = Binding(
+        pointers,
+        tuple(first.arguments.ints),
+        tuple(extent for extent, _ in launches),
+        tuple(work for _, work in launches),
+        first.arguments.bytes(),
+        dims.simplify(done),
+    )
+    return Kernel(buffers, ints, tuple(phases)), binding
 
 
 def around(opens: list[Open], at: int, before: Block, after: Block) -> None:
@@ -215,8 +247,10 @@ def statements(job: Job, scope: Scope, fold: Callable[[int, Expr], None] | None)
 def evaluated(job: Job, phase: str, opens: Sequence[Open], tiles: Mapping[Spot, Spot]) -> Scope:
     """A scope inside of the phase and the loops, in which all statements are evaluated."""
     level = {phase: 1, **{head.var: 2 + k for k, head in enumerate(opens)}}
-    # Without points nothing is launched: values may be computed before the loops that use them.
-    scope = job.scope([level[f"i{k}"] for k in range(len(job.loops.axes))], 1 + len(opens), True)
+    # Without points nothing is launched: values may be computed before the loops that use them.  A row may
+    # have none, though.
+    hoist = not job.rows or job.nonempty
+    scope = job.scope([level[f"i{k}"] for k in range(len(job.loops.axes))], 1 + len(opens), hoist)
     scope.tiles = tiles
     scope.announce(job.values, [compute.target for compute in job.computes])
     statements(job, scope, None)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 from ..ir import dims
 from ..ir.nodes import Dim, Region
@@ -46,6 +47,7 @@ def choose(
     folded: Collection[int],
     fixed: Collection[int],
     guess: Guess,
+    first: int = 0,
 ) -> Loops:
     """The loops of a domain.
 
@@ -61,13 +63,18 @@ def choose(
         Axes whose coordinate is itself a value: they are not merged with others.
     guess
         Plausible sizes.
+    first
+        So many of the first axes are the first loop, whatever the others are.
 
     Notes
     -----
     When the innermost loop is a reduced one, all kept loops come before all reduced ones.  Otherwise the
     reduced loops stand between the outer kept loops and the innermost.
     """
-    axes = [axis for axis, extent in enumerate(shape) if not same(extent, 1)]
+    head = (_head(shape, first),) if first else ()
+    axes = [axis for axis in range(first, len(shape)) if not same(shape[axis], 1)]
+    if head and not axes:
+        return Loops(head, (total(shape[:first]),), frozenset())
     if not axes:  # a slice of one element has the kernel of longer ones
         moving = (
             a for a in range(len(shape)) if all(not same(x.coefs[a], 0) for x, write in accesses if write)
@@ -98,9 +105,25 @@ def choose(
         else:
             groups.append([axis])
     order = [*kept, *reduced] if inner in folded else [*kept[:-1], *reduced, kept[-1]]
-    extents = tuple(total(shape[axis] for axis in group) for group in order)
-    positions = frozenset(k for k, group in enumerate(order) if group[0] in folded)
-    return Loops(tuple(map(tuple, order)), extents, positions)
+    loops = (*head, *map(tuple, order))
+    extents = tuple(total(shape[axis] for axis in group) for group in loops)
+    positions = frozenset(k for k, group in enumerate(loops) if group[0] in folded)
+    return Loops(loops, extents, positions)
+
+
+def _head(shape: Sequence[Dim], first: int) -> tuple[int, ...]:
+    """The axes of the first loop: those before ``first``."""
+    return tuple(axis for axis in range(first) if not same(shape[axis], 1)) or (first - 1,)
+
+
+def can_join(
+    shape: Sequence[Dim],
+    accesses: Sequence[tuple[Access, bool]],
+    fixed: Collection[int],
+    first: int,
+) -> bool:
+    """Whether one loop may run over the first axes."""
+    return all(_joined(a, b, shape, accesses, fixed) for a, b in pairwise(_head(shape, first)))
 
 
 def _joined(

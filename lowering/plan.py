@@ -14,7 +14,21 @@ from typing import Any
 import numpy as np
 
 from ..ir import dims
-from ..ir.nodes import Apply, Array, Branch, Call, Compute, Expr, Loop, Nest, Region, Stmt, While, Window
+from ..ir.nodes import (
+    Apply,
+    Array,
+    Branch,
+    Call,
+    Compute,
+    Expr,
+    Loop,
+    Nest,
+    Region,
+    Rows,
+    Stmt,
+    While,
+    Window,
+)
 from . import blocks, buffers, cache, libraries
 from .driver import Driver
 from .kernel import Pointer
@@ -143,7 +157,7 @@ class _Compiler:
         """Compile one statement; ``position`` is that of the top-level statement it belongs to."""
         driver = self.driver
         match stmt:
-            case Compute() | Nest():
+            case Compute() | Nest() | Rows():
                 self.compute(stmt, depth, position)
             case Call():
                 self.call(stmt, depth, position)
@@ -196,7 +210,7 @@ class _Compiler:
         else:
             self.interpret(stmt, depth, f"no library serves {stmt.op}")
 
-    def compute(self, stmt: Compute | Nest, depth: int, position: int) -> None:
+    def compute(self, stmt: Compute | Nest | Rows, depth: int, position: int) -> None:
         """Compile a kernel, or leave the statement to the interpreter."""
         try:
             kernel, binding = schedule(stmt, self.region)
@@ -208,7 +222,7 @@ class _Compiler:
                 reason = f"{type(error).__name__}: {error}"
             if not isinstance(error, Unsupported) or isinstance(error, cache.CompilerFailed):
                 _warn(reason)
-            if isinstance(stmt, Nest):
+            if isinstance(stmt, Nest | Rows):
                 for inner in stmt.body:
                     self.compute(inner, depth, position)
             else:

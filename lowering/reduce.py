@@ -37,6 +37,8 @@ def reduction(job: Job) -> None:
     sizes = [job.guess(extent) for extent in job.loops.extents]
     many = total(sizes) > 2 * PIECE
     ordered = any(f.fold.mode == "ordered" for f in foldings)
+    if job.rows:
+        many = False  # a row is done by one thread
     if folded[-1] != rank - 1 and many and len(kept) == 1 and sizes[-1] < FEW * COLUMNS and not ordered:
         column_partials(job, foldings, folded)
     elif folded[-1] != rank - 1:

@@ -5,23 +5,26 @@
 
 from __future__ import annotations
 
-from ..ir.nodes import Compute, Dim, Nest, Region
+from ..ir.effects import rows_conflict
+from ..ir.nodes import Compute, Dim, Nest, Region, Rows
 from .access import total
-from .job import FEW, Job, Kind, Open, evaluated, nest, variable
+from .job import FEW, Job, Kind, Open, evaluated, finish, nest, variable
 from .kernel import Binding, Kernel, Phase, affine
 from .reduce import reduction
+from .target import Unsupported
 from .transpose import found, transposing
 
 STRIP = 4096  # elements of one parallel piece when the innermost loop itself is cut
 
 
-def schedule(stmt: Compute | Nest, region: Region) -> tuple[Kernel, Binding]:
+def schedule(stmt: Compute | Nest | Rows, region: Region) -> tuple[Kernel, Binding]:
     """The kernel of a statement, and how its arguments come from the region's arrays and symbols.
 
     Parameters
     ----------
-    stmt : Compute or Nest
-        A statement of the region.  When a nest is refused, its statements may be scheduled one by one.
+    stmt : Compute, Nest or Rows
+        A statement of the region.  When a nest or rows are refused, their statements may be scheduled one
+        by one.
     region : Region
         Where the statement is from; its arrays and symbols are looked up.
 
@@ -37,12 +40,47 @@ def schedule(stmt: Compute | Nest, region: Region) -> tuple[Kernel, Binding]:
     Unsupported
         If it cannot be done, or cannot be proved right; the text says why.
     """
+    if isinstance(stmt, Rows):
+        return _by_rows(stmt, region)
     job = Job(stmt, region)
     if any(job.folds):
         reduction(job)
     else:
         _elementwise(job)
-    return job.finish()
+    return finish([job])
+
+
+def _by_rows(stmt: Rows, region: Region) -> tuple[Kernel, Binding]:
+    """One phase over the rows; in it the loops of one statement after the other."""
+    reason = rows_conflict(stmt.body, stmt.axes, region)
+    if reason is not None:
+        raise Unsupported(reason.text)
+    jobs = _jobs(stmt, region, stmt.axes)
+    if not all(job.joined for job in jobs):  # then a row is all that has the same first coordinate
+        jobs = _jobs(stmt, region, 1)
+    if jobs[0].guess(jobs[0].loops.extents[0]) < FEW:
+        raise Unsupported("the rows are too few")
+    for job in jobs:
+        if any(job.folds):
+            reduction(job)
+        else:
+            _row(job)
+    return finish(jobs)
+
+
+def _jobs(stmt: Rows, region: Region, axes: int) -> list[Job]:
+    jobs: list[Job] = []
+    for part in stmt.body:
+        jobs.append(Job(part, region, axes, jobs[0] if jobs else None))
+    return jobs
+
+
+def _row(job: Job) -> None:
+    """Element-wise statements of one row."""
+    opens = [job.whole(loop) for loop in range(1, len(job.loops.axes))]
+    scope = evaluated(job, "i0", opens, {})
+    phase = Phase("i0", job.arguments.extent(0), "serial", nest(scope, 1, opens, "vector"), scope.preamble())
+    job.add(phase, job.loops.extents[0], job.cost() * total(job.loops.extents[1:]))
 
 
 def _elementwise(job: Job) -> None:

@@ -13,6 +13,7 @@ from .copies import COPIES
 from .dead import DEAD
 from .fuse import FUSE
 from .locals import LOCALS
+from .rows import ROWS
 from .siblings import SIBLINGS
 from .simplify import SIMPLIFY
 
@@ -20,14 +21,21 @@ from .simplify import SIMPLIFY
 #: come late, since a nest is not taken apart again.
 PASSES: tuple[Pass, ...] = (SIMPLIFY, COLLAPSE, COPIES, DEAD, FUSE, CONTRACT, SIBLINGS, LOCALS)
 
+#: Run once, when the others find nothing more to do: they do not look inside of what these make.
+FINAL: tuple[Pass, ...] = (ROWS,)
+
 #: Every pass shrinks something, so this is never reached; a third party's pass might not.
 MAX_ROUNDS = 12
 
 
 def run(
-    region: Region, log: Log | None = None, debug: bool = False, passes: Sequence[Pass] = PASSES
+    region: Region,
+    log: Log | None = None,
+    debug: bool = False,
+    passes: Sequence[Pass] = PASSES,
+    final: Sequence[Pass] = FINAL,
 ) -> Region:
-    """Run the passes on a region until nothing changes.
+    """Run the passes on a region until nothing changes, and then the final ones.
 
     Parameters
     ----------
@@ -38,6 +46,8 @@ def run(
         Verify the region before the first and after every pass that changed it.
     passes : sequence of Pass
         In the order in which they run.
+    final : sequence of Pass
+        Run once at the end.
 
     Returns
     -------
@@ -46,9 +56,18 @@ def run(
     """
     log = log if log is not None else Log()
     if not region.guards:
-        return _rounds(region, log, debug, passes)
+        return _once(_rounds(region, log, debug, passes), log, debug, final)
     with dims.assuming(region.guards):
-        return _rounds(region, log, debug, passes)
+        return _once(_rounds(region, log, debug, passes), log, debug, final)
+
+
+def _once(region: Region, log: Log, debug: bool, passes: Sequence[Pass]) -> Region:
+    for one in passes:
+        new = one.fn(region, log)
+        if debug and new is not region:
+            _verify(new, one.name)
+        region = new
+    return region
 
 
 def _rounds(region: Region, log: Log, debug: bool, passes: Sequence[Pass]) -> Region:

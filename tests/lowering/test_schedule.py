@@ -2,14 +2,17 @@
 
 import contextlib
 import dataclasses
+import random
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from kernel_machine import Machine, loop_of
+from row_regions import Maker
 
 from dcarray.ir import dims, interp, ops, text, verify
+from dcarray.ir.effects import rows_conflict
 from dcarray.ir.nodes import (
     Apply,
     Array,
@@ -20,6 +23,7 @@ from dcarray.ir.nodes import (
     Load,
     Nest,
     Region,
+    Rows,
     Size,
     Symbol,
     Window,
@@ -292,6 +296,20 @@ def test_random_statements(drawn, seed):
         run_both(region, symbols, seed)
 
 
+@settings(max_examples=300, derandomize=True, deadline=None)
+@given(st.integers(0, 10**6), st.booleans())
+def test_random_rows(seed, symbolic):
+    maker = Maker(random.Random(seed), symbolic)
+    made = maker.region()
+    whole = Rows(made.body, 1)
+    if rows_conflict(made.body, 1, made) is None:
+        with contextlib.suppress(Unsupported):
+            run_both(dataclasses.replace(made, body=(whole,)), maker.values, seed)
+    else:
+        with pytest.raises(Unsupported):
+            schedule(whole, dataclasses.replace(made, body=(whole,)))
+
+
 # ---- cases ------------------------------------------------------------------------------------------
 def region(source):
     made = text.parse(source)
@@ -497,3 +515,40 @@ def test_columns_of_symbolic_size(sizes, hint):
 }""")
     symbols = tuple(dataclasses.replace(s, hint=h) for s, h in zip(made.symbols, hint, strict=True))
     run_both(dataclasses.replace(made, symbols=symbols), dict(zip("NM", sizes, strict=True)))
+
+
+def test_a_softmax_is_one_phase():
+    (kernel,) = run_both(
+        region("""region() {
+  in x: f64[5, 7]
+  inout m: f64[5, 1]
+  inout s: f64[5, 1]
+  out e: f64[5, 7]
+  rows 1 {
+    m[i,0] maximum= x[i,j] init -inf for i<5, j<7
+    nest {
+      e[i,j] = exp(subtract(x[i,j], m[i,0])) for i<5, j<7
+      s[i,0] add= e[i,j] init 0.0 for i<5, j<7
+    }
+    e[i,j] = divide(e[i,j], s[i,0]) for i<5, j<7
+  }
+}""")
+    )
+    (phase,) = kernel.phases
+    assert phase.var == "i0" and len(kernel.buffers) == 4
+
+
+def test_rows_of_several_axes_are_one_loop_if_they_go_on_without_a_jump():
+    source = """region() {{
+  in x: f64[3, {size}, 7]
+  out s: f64[3, 2]
+  out y: f64[3, 2, 7]
+  rows 2 {{
+    s[i,j] add= x[i,j,k] init 0.0 for i<3, j<2, k<7
+    y[i,j,k] = divide(x[i,j,k], s[i,j]) for i<3, j<2, k<7
+  }}
+}}"""
+    for size, rows in ((2, 6), (4, 3)):
+        made = region(source.format(size=size))
+        run_both(made)
+        assert schedule(made.body[0], made)[1].extents == (rows,)

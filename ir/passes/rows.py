@@ -1,0 +1,194 @@
+"""Fusion row by row: statements whose dependences stay within a row run one row after the other.
+
+A row that one statement has read or written is still in the cache when the next one needs it, and there is
+one kernel instead of many.  A softmax (a maximum, an exponential with its sum, a division) so moves its
+data through memory once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from .. import dims
+from ..effects import Reason, domain
+from ..nodes import Compute, Dim, Nest, Region, Rows, Stmt, Window
+from ..windows import apart
+from .base import Log, Pass
+from .flow import Block, Facts, each_block, reads_of, writes_of
+from .siblings import can_move
+
+#: With fewer rows there are too few for many cores.
+MIN_ROWS = 16
+#: Shorter rows are done faster all at once, longer ones do not stay in the cache.
+MIN_POINTS, MAX_POINTS = 64, 1 << 18
+MAX_PARTS = 16
+#: How many earlier statements are tried.
+_TRIES = 4
+#: What a size is taken for when nothing is known of it.
+_UNKNOWN = 1000
+
+Part = Compute | Nest
+Guess = Callable[[Dim], int]
+
+
+def _parts(stmt: Stmt | None) -> tuple[Part, ...]:
+    if isinstance(stmt, Rows):
+        return stmt.body
+    return (stmt,) if isinstance(stmt, Compute | Nest) else ()
+
+
+# ---- legality -----------------------------------------------------------------------------------------
+def can_share_rows(first: Part, second: Part, axes: int, facts: Facts) -> Reason | None:
+    """Why the statements may not run row by row, ``first`` before ``second`` in each."""
+    pairs = [(v, w) for v in writes_of(first) for w in (*_read(second), *writes_of(second))]
+    pairs += [(v, w) for v in _read(first) for w in writes_of(second)]
+    for v, w in pairs:
+        if facts.overlap(v, w) is False:
+            continue
+        if v.array != w.array:
+            return Reason(f"{w.array} may share memory with {v.array}", (v, w))
+        if not apart(v, w, axes):
+            return Reason(f"a row needs {w.array} of other rows", (v, w))
+    return None
+
+
+def can_row(first: tuple[Part, ...], second: tuple[Part, ...], axes: int, facts: Facts) -> Reason | None:
+    """Why the statements may not run row by row, a row being a point of their first ``axes`` axes."""
+    for part in first + second:
+        for target in writes_of(part):
+            if not apart(target, target, axes):
+                return Reason(f"{target.array} is complete only after the last row", (target,))
+    for a in first:
+        for b in second:
+            reason = can_share_rows(a, b, axes, facts)
+            if reason is not None:
+                return reason
+    return None
+
+
+def worth_rows(first: tuple[Part, ...], second: tuple[Part, ...], axes: int, guess: Guess) -> Reason | None:
+    """Why it is of no use."""
+    parts = first + second
+    if len(parts) > MAX_PARTS:
+        return Reason(f"there would be more than {MAX_PARTS} statements")
+    if not any(len(domain(part)) > axes for part in parts):
+        return Reason("their rows have one point")
+    rows = _product(guess, domain(parts[0])[:axes])
+    if rows < MIN_ROWS:
+        return Reason(f"{rows} rows are too few for many cores")
+    points = [_product(guess, domain(part)[axes:]) for part in parts]
+    if max(points) < MIN_POINTS:
+        return Reason(f"rows of {max(points)} points are too short")
+    if max(points) > MAX_POINTS:
+        return Reason(f"rows of {max(points)} points do not stay in the cache")
+    one, two = ({w.array for p in some for w in (*_read(p), *writes_of(p))} for some in (first, second))
+    if not one & two:
+        return Reason("they have no data in common")
+    return None
+
+
+def _read(part: Part) -> list[Window]:
+    return [window for window, _ in reads_of(part)]
+
+
+def _product(guess: Guess, shape: tuple[Dim, ...]) -> int:
+    total = 1
+    for dim in shape:
+        total *= guess(dim)
+    return total
+
+
+def _common(parts: tuple[Part, ...]) -> int:
+    """How many of the first axes all domains have in common."""
+    first, *others = map(domain, parts)
+    count = 0
+    while all(count < len(shape) for shape in (first, *others)) and all(
+        shape[count] == first[count] for shape in others
+    ):
+        count += 1
+    return count
+
+
+# ---- action -------------------------------------------------------------------------------------------
+def _sweep(block: Block, log: Log, guess: Guess) -> bool:
+    changed = False
+    heads: list[int] = []
+    for pos in range(len(block.stmts)):
+        parts = _parts(block.stmts[pos])
+        if not parts:
+            continue
+        home = _join(block, pos, parts, heads, log, guess)
+        changed |= home is not None
+        if home is None:
+            heads.append(pos)
+    return changed
+
+
+def _join(
+    block: Block, pos: int, parts: tuple[Part, ...], heads: list[int], log: Log, guess: Guess
+) -> int | None:
+    """Put the statement behind an earlier one, or that one before this: the position of both."""
+    for k in range(len(heads) - 1, max(-1, len(heads) - 1 - _TRIES), -1):
+        head = heads[k]
+        earlier = _parts(block.stmts[head])
+        most = min(_most(block.stmts[head]), _most(block.stmts[pos]), _common(earlier + parts))
+        axes, reason = _axes(earlier, parts, most, block.facts, guess)
+        if not axes:
+            continue
+        home = head
+        if reason is None:
+            reason = can_move(block, pos, head)
+            if reason is not None and can_move(block, head, pos) is None:
+                reason, home = None, pos
+        names = f"{_names(earlier)} and {_names(parts)}"
+        if reason is not None:
+            log.refused("rows", f"{names} do not run row by row: {reason.text}", parts[-1].loc)
+            continue
+        block.replace(head, None)
+        block.replace(pos, None)
+        block.replace(home, Rows(earlier + parts, axes, parts[-1].loc))
+        del heads[k]
+        heads.append(home)
+        heads.sort()
+        log.done("rows", f"{names} run row by row", parts[-1].loc)
+        return home
+    return None
+
+
+def _most(stmt: Stmt | None) -> int:
+    """How many axes at most may make rows of a statement's parts."""
+    return stmt.axes if isinstance(stmt, Rows) else len(domain(_parts(stmt)[0]))
+
+
+def _axes(
+    first: tuple[Part, ...], second: tuple[Part, ...], most: int, facts: Facts, guess: Guess
+) -> tuple[int, Reason | None]:
+    """The most axes that make rows, or else a reason; no axes: they have none in common."""
+    reason: Reason | None = None
+    for axes in range(most, 0, -1):
+        reason = can_row(first, second, axes, facts) or worth_rows(first, second, axes, guess)
+        if reason is None:
+            return axes, None
+    return most, reason
+
+
+def _names(parts: tuple[Part, ...]) -> str:
+    return ", ".join(dict.fromkeys(window.array for part in parts for window in writes_of(part)))
+
+
+def _is_part(stmt: Stmt) -> bool:
+    return isinstance(stmt, Compute | Nest)
+
+
+def _rows(region: Region, log: Log) -> Region:
+    hints = {s.name: s.hint if s.hint is not None else max(s.minimum, _UNKNOWN) for s in region.symbols}
+
+    def guess(dim: Dim) -> int:
+        if type(dim) is int:
+            return dim
+        return dims.evaluate(dim, {name: hints.get(name, _UNKNOWN) for name in dims.free_symbols(dim)})
+
+    return each_block(region, lambda block: _sweep(block, log, guess), _is_part)
+
+
+ROWS = Pass("rows", _rows)

@@ -1,0 +1,187 @@
+"""Statements whose dependences stay within a row run row by row."""
+
+import random
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from row_regions import Maker, one_by_one
+
+from dcarray.ir import interp
+from dcarray.ir.effects import rows_conflict
+from dcarray.ir.nodes import Region, Rows
+from dcarray.ir.passes import Log, rows
+from dcarray.ir.passes.rows import ROWS
+from dcarray.ir.text import dump, parse
+from dcarray.ir.verify import VerifyError, verify
+
+
+def test_a_softmax(check):
+    log = check(
+        ROWS,
+        """region() {
+          in x: f64[20, 90];  temp m: f64[20, 1];  temp s: f64[20, 1];  out e: f64[20, 90]
+          m[i,0] maximum= x[i,j] init -inf for i<20, j<90
+          nest {
+            e[i,j] = exp(subtract(x[i,j], m[i,0])) for i<20, j<90
+            s[i,0] add= e[i,j] init 0.0 for i<20, j<90
+          }
+          e[i,j] = divide(e[i,j], s[i,0]) for i<20, j<90
+        }
+        """,
+        """region() {
+          in x: f64[20, 90];  temp m: f64[20, 1];  temp s: f64[20, 1];  out e: f64[20, 90]
+          rows 1 {
+            m[i,0] maximum= x[i,j] init -inf for i<20, j<90
+            nest {
+              e[i,j] = exp(subtract(x[i,j], m[i,0])) for i<20, j<90
+              s[i,0] add= e[i,j] init 0.0 for i<20, j<90
+            }
+            e[i,j] = divide(e[i,j], s[i,0]) for i<20, j<90
+          }
+        }
+        """,
+    )
+    assert "m and e, s run row by row" in str(log)
+
+
+def test_rows_are_points_of_all_the_axes_they_can_be(check):
+    check(
+        ROWS,
+        """region(N: int>=1) {
+          in x: f64[N, 8, 90];  temp m: f64[N, 8];  out r: f64[N, 8];  out y: f64[N, 8, 90]
+          m[i,j] add= x[i,j,k] init 0.0 for i<N, j<8, k<90
+          r[i,j] = sqrt(m[i,j]) for i<N, j<8
+          y[i,j,k] = divide(x[i,j,k], r[i,j]) for i<N, j<8, k<90
+        }
+        """,
+        """region(N: int>=1) {
+          in x: f64[N, 8, 90];  temp m: f64[N, 8];  out r: f64[N, 8];  out y: f64[N, 8, 90]
+          rows 2 {
+            m[i,j] add= x[i,j,k] init 0.0 for i<N, j<8, k<90
+            r[i,j] = sqrt(m[i,j]) for i<N, j<8
+            y[i,j,k] = divide(x[i,j,k], r[i,j]) for i<N, j<8, k<90
+          }
+        }
+        """,
+    )
+
+
+def test_moved_over_others(check):
+    check(
+        ROWS,
+        """region() {
+          in x: f64[20, 90];  in k: f64[5];  out s: f64[20];  out w: f64[5];  out y: f64[20, 90]
+          s[i] add= x[i,j] init 0.0 for i<20, j<90
+          w[i] = negative(k[i]) for i<5
+          y[i,j] = subtract(x[i,j], s[i]) for i<20, j<90
+        }
+        """,
+        """region() {
+          in x: f64[20, 90];  in k: f64[5];  out s: f64[20];  out w: f64[5];  out y: f64[20, 90]
+          rows 1 {
+            s[i] add= x[i,j] init 0.0 for i<20, j<90
+            y[i,j] = subtract(x[i,j], s[i]) for i<20, j<90
+          }
+          w[i] = negative(k[i]) for i<5
+        }
+        """,
+    )
+
+
+REFUSED = {
+    "a row needs s of other rows": """
+      s[i] add= x[i,j] init 0.0 for i<20, j<90
+      y[i,j] = subtract(x[i,j], s[19-i]) for i<20, j<90
+    """,
+    "v is complete only after the last row": """
+      v[j] add= x[i,j] init 0.0 for i<20, j<90
+      y[i,j] = subtract(x[i,j], v[j]) for i<20, j<90
+    """,
+    "a row needs y of other rows": """
+      s[i] add= y[i+1,j] init 0.0 for i<19, j<90
+      y[i,j] = subtract(x[i,j], s[i]) for i<19, j<90
+    """,
+    "3 rows are too few for many cores": """
+      s[i] add= x[i,j] init 0.0 for i<3, j<90
+      y[i,j] = subtract(x[i,j], s[i]) for i<3, j<90
+    """,
+    "rows of 5 points are too short": """
+      s[i] add= x[i,j] init 0.0 for i<20, j<5
+      y[i,j] = subtract(x[i,j], s[i]) for i<20, j<5
+    """,
+    "they have no data in common": """
+      s[i] add= x[i,j] init 0.0 for i<20, j<90
+      y[i,j] = 1.0 for i<20, j<90
+    """,
+}
+
+
+@pytest.mark.parametrize("reason", REFUSED)
+def test_reasons(check, reason):
+    arrays = "in x: f64[20, 90];  inout y: f64[20, 90];  inout s: f64[20];  inout v: f64[90]"
+    log = check(ROWS, f"region() {{\n {arrays}\n {REFUSED[reason]} }}", None)
+    assert reason in str(log)
+
+
+def test_views_of_one_memory_stay_apart(check):
+    log = check(
+        ROWS,
+        """region() {
+          inout x: f64[20, 90];  inout z: f64[1800] base x;  out s: f64[20]
+          s[i] add= x[i,j] init 0.0 for i<20, j<90
+          z[i] = multiply(z[i], 2.0) for i<20
+        }
+        """,
+        None,
+    )
+    assert "z may share memory with x" in str(log)
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "s[i] add= x[i,j] init 0.0 for i<20, j<90\n y[i,j] = s[19-i] for i<20, j<90",
+        "v[j] add= x[i,j] init 0.0 for i<20, j<90",
+        "s[i] = 1.0 for i<20\n v[i] = 2.0 for i<90",
+        "y[i,j] = x[i,j] for i<20, j<90\n s[i] = y[0,0] for i<20",
+        "s[i] = 1.0 for i<20\n s[19] = 2.0 for i<20",
+    ],
+)
+def test_the_verifier_knows_rows(body):
+    arrays = "in x: f64[20, 90];  inout y: f64[20, 90];  inout s: f64[20];  inout v: f64[90]"
+    region = parse(f"region() {{\n {arrays}\n rows 1 {{\n {body}\n }}\n}}")
+    assert parse(dump(region)) == region
+    with pytest.raises(VerifyError):
+        verify(region)
+
+
+def bits(region: Region, seed: int) -> list[bytes]:
+    rng = np.random.default_rng(seed)
+    memory = {a.name: rng.integers(-3, 4, a.shape).astype(a.dtype) for a in region.arrays}
+    interp.run(region, memory)
+    return [value.tobytes() for value in memory.values()]
+
+
+@settings(max_examples=300, derandomize=True, deadline=None)
+@given(st.integers(0, 10**6))
+def test_rows_taken_one_by_one_in_any_order(seed):
+    rng = random.Random(seed)
+    region = Maker(rng, dtype=np.dtype("i8")).region()
+    verify(region)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(rows, "MIN_ROWS", 1)
+        patch.setattr(rows, "MIN_POINTS", 1)
+        made = ROWS.fn(region, Log())
+    verify(made)
+    assert parse(dump(made)) == made
+    want = bits(region, seed)
+    assert bits(made, seed) == want
+    assert bits(one_by_one(made, rng), seed) == want
+    # What is refused may be refused for nothing, but what is allowed is right.
+    whole = tuple(region.body)
+    if rows_conflict(whole, 1, region) is None:
+        forced = Region(region.symbols, region.arrays, (Rows(whole, 1),))
+        verify(forced)
+        assert bits(one_by_one(forced, rng), seed) == want
