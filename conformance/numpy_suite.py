@@ -107,8 +107,8 @@ def _outcomes(
         file = Path(folder, "outcomes.json")
         command = [
             sys.executable, "-m", "pytest", "-c", os.devnull, "--rootdir", str(_PACKAGES), "-qq",
-            "--no-header", "-p", "conformance.numpy_plugin", "-p", "no:cacheprovider", "-W", "ignore", "--tb=short",
-            "--arrays", arrays, "--outcomes", str(file), f"--timeout={timeout}", "--available-memory=1G",
+            "--no-header", "-p", "conformance.numpy_plugin", "-p", "no:cacheprovider", "-W", "ignore",
+            "--tb=short", "--arrays", arrays, "--outcomes", str(file), f"--timeout={timeout}", "--available-memory=1G",
         ]  # fmt: skip
         if chosen:
             command += ["-k", chosen]
