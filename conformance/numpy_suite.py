@@ -106,10 +106,29 @@ def _outcomes(
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder, "outcomes.json")
         command = [
-            sys.executable, "-m", "pytest", "-c", os.devnull, "--rootdir", str(_PACKAGES), "-qq",
-            "--no-header", "-p", "conformance.numpy_plugin", "-p", "no:cacheprovider", "-W", "ignore",
-            "--tb=short", "--arrays", arrays, "--outcomes", str(file), f"--timeout={timeout}", "--available-memory=1G",
-        ]  # fmt: skip
+            sys.executable,
+            "-m",
+            "pytest",
+            "-c",
+            os.devnull,
+            "--rootdir",
+            str(_PACKAGES),
+            "-qq",
+            "--no-header",
+            "-p",
+            "conformance.numpy_plugin",
+            "-p",
+            "no:cacheprovider",
+            "-W",
+            "ignore",
+            "--tb=short",
+            "--arrays",
+            arrays,
+            "--outcomes",
+            str(file),
+            f"--timeout={timeout}",
+            "--available-memory=1G",
+        ]
         if chosen:
             command += ["-k", chosen]
         for test in _TOO_LARGE:
