@@ -1,9 +1,9 @@
 """NumPy as the modules of its own test-suite see it: the same names, making wrapped arrays.
 
-A test module is executed with builtins of its own.  Their ``__import__`` answers ``numpy`` with a
-namespace in which whatever dcarray has is dcarray's, ``isinstance`` takes wrapped arrays and NumPy's own
-for ``np.ndarray``, and classes that derive from ``np.ndarray`` derive from the real one.  The source of the
-tests stays as it is.
+A test module is executed with builtins of its own.  Their ``__import__`` answers ``numpy`` as it does in a
+script under ``python -m dcarray run``; beyond that, ``np.ndarray`` is the class of wrapped arrays, so that
+``type(x) is np.ndarray`` holds, with ``isinstance`` and the making of subclasses to go with it.  The
+assertions of `numpy.testing` are given plain arrays.  The source of the tests stays as it is.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from __future__ import annotations
 import builtins
 from collections.abc import Callable
 from functools import wraps
-from types import BuiltinFunctionType, FunctionType, ModuleType
+from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -20,13 +20,6 @@ import dcarray as dc
 
 __all__ = ["substituted"]
 
-# Served by dcarray under the same name.
-_OURS = ("char", "emath", "fft", "linalg", "random", "strings")
-# Not about arrays, or about subclasses of ndarray, which stay what they are.
-_ASIDE = (
-    "numpy.ctypeslib", "numpy.dtypes", "numpy.exceptions", "numpy.f2py", "numpy.ma.core", "numpy.ma",
-    "numpy.matlib", "numpy.polynomial", "numpy.rec", "numpy.typing", "numpy.version",
-)  # fmt: skip
 _TESTING = ("numpy.testing", "numpy.ma.testutils")
 _COMPARE = (
     "assert_", "almost", "approx", "assert_allclose", "assert_almost_equal", "assert_approx_equal",
@@ -34,7 +27,6 @@ _COMPARE = (
     "assert_array_compare", "assert_array_equal", "assert_array_less", "assert_array_max_ulp", "assert_close",
     "assert_equal", "assert_equal_records", "assert_mask_equal", "assert_not_equal", "fail_if_equal",
 )  # fmt: skip
-_DISPATCHER = type(np.sum)
 
 
 def _plain(value: Any) -> Any:
@@ -59,35 +51,7 @@ def _comparing(function: Callable[..., Any]) -> Callable[..., Any]:
     return call
 
 
-def _served(function: Callable[..., Any]) -> Callable[..., Any]:
-    """A function of NumPy's that is in no public namespace: plain arrays in, wrapped ones out."""
-
-    @wraps(function)
-    def call(*args: Any, **kwargs: Any) -> Any:
-        given: dict[int, Any] = {}
-
-        def into(value: Any) -> Any:
-            kind = type(value)
-            if kind is dc.ndarray:
-                plain = np.asarray(value)
-                given[id(plain)] = value
-                return plain
-            return kind(map(into, value)) if kind is tuple or kind is list else value
-
-        def back(value: Any) -> Any:
-            kind = type(value)
-            if kind is np.ndarray:
-                return given.get(id(value), value) if id(value) in given else dc.asarray(value)
-            return kind(map(back, value)) if kind is tuple or kind is list else value
-
-        plain = list(map(into, args))
-        named = {k: into(v) for k, v in kwargs.items()}
-        return back(function(*plain, **named))
-
-    return call
-
-
-class _Namespace(ModuleType):
+class _Module(ModuleType):
     """A module of NumPy's; its names are looked up when first asked for."""
 
     def __init__(self, original: ModuleType) -> None:
@@ -95,58 +59,60 @@ class _Namespace(ModuleType):
         self.__dict__["_original"] = original
 
     def __getattr__(self, name: str) -> Any:
-        value = _counterpart(self._original, name)
-        self.__dict__[name] = value
+        value = self.__dict__[name] = _member(self._original, name)
         return value
 
     def __dir__(self) -> list[str]:
         return dir(self._original)
 
 
-_namespaces: dict[str, ModuleType] = {}
+_modules: dict[str, ModuleType] = {}
+_accelerated: dict[str, ModuleType] = {}
 
 
 def _namespace(module: ModuleType) -> ModuleType:
+    """What accelerated code gets for a module of NumPy's; any other module as it is."""
     name = module.__name__
-    if name.partition(".")[0] != "numpy" or ".tests" in name or name in _ASIDE:
+    if name not in _accelerated:
+        probe = ModuleType("probe")
+        probe.__dict__.update(found=module, numpy=np)
+        with dc.accelerate(probe):
+            _accelerated[name] = probe.__dict__["found"]
+    return _accelerated[name]
+
+
+def _module(module: ModuleType) -> ModuleType:
+    """A module of NumPy's as a test sees it; any other module as it is."""
+    name = module.__name__
+    if name.partition(".")[0] != "numpy":
         return module
-    if name not in _namespaces:
-        space = _namespaces[name] = _Namespace(module)
+    if name not in _TESTING and _namespace(module) is module:
+        return module
+    if name not in _modules:
+        made = _modules[name] = _Module(module)
         if name != "numpy":  # tests look through the dictionaries of some
             for attribute in list(vars(module)):
                 if not attribute.startswith("__"):
-                    getattr(space, attribute)
-    return _namespaces[name]
+                    getattr(made, attribute)
+    return _modules[name]
 
 
-def _counterpart(module: ModuleType, name: str) -> Any:
+def _member(module: ModuleType, name: str) -> Any:
     value = getattr(module, name)
-    home = module.__name__
     if isinstance(value, ModuleType):
-        return _namespace(value)
-    if name == "HAS_REFCOUNT":  # the tests' own switch for what counts references to arrays
-        return False
-    if home.startswith(_TESTING):
-        return _comparing(value) if name in _COMPARE else value
+        return _module(value)
     if value is np.ndarray:
         return dc.ndarray
-    if name.startswith("__"):
-        return value
-    if home == "numpy":
-        return value if name.startswith("_") else getattr(dc, name)
-    short = home.removeprefix("numpy.")
-    if short in _OURS:
-        return getattr(getattr(dc, short), name)
-    if not (name.startswith("_") or isinstance(value, type)) and getattr(np, name, None) is value:
-        return getattr(dc, name)
-    if isinstance(value, (FunctionType, BuiltinFunctionType, _DISPATCHER)):
-        return _served(value)
-    return value
+    if name == "HAS_REFCOUNT":  # the tests' own switch for what counts references to arrays
+        return False
+    if module.__name__.startswith(_TESTING):
+        return _comparing(value) if name in _COMPARE else value
+    return getattr(_namespace(module), name)
 
 
 # ---- builtins ----------------------------------------------------------------------------------------
 def _import(name: str, globals: Any = None, locals: Any = None, fromlist: Any = (), level: int = 0) -> Any:
-    return _namespace(builtins.__import__(name, globals, locals, fromlist, level))
+    return _module(builtins.__import__(name, globals, locals, fromlist, level))
 
 
 def _classes(classes: Any) -> Any:

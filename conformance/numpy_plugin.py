@@ -56,7 +56,7 @@ class _Outcomes:
 
     def __init__(self, file: Path) -> None:
         self.file = file
-        self.start = time.perf_counter()
+        self.start = time.process_time()
         self.tests: dict[str, tuple[str, str]] = {}
 
     def note(self, report: Any) -> None:
@@ -74,7 +74,7 @@ class _Outcomes:
 
     def pytest_sessionfinish(self) -> None:
         tests = {k: v for k, v in self.tests.items() if "::" in k or v[0] == "failed"}
-        found = {"seconds": time.perf_counter() - self.start, "tests": tests}
+        found = {"seconds": time.process_time() - self.start, "tests": tests}
         self.file.write_text(json.dumps(found))
 
 

@@ -84,7 +84,8 @@ class _Boundary:
             self.bytes += value.nbytes
             return wrap(value)
         if kind is tuple or kind is list:
-            return kind([self.back(v) for v in value])
+            inner = [self.back(v) for v in value]
+            return kind(inner) if any(a is not b for a, b in zip(inner, value, strict=True)) else value
         if kind is dict:
             return {k: self.back(v) for k, v in value.items()}
         if isinstance(value, tuple) and hasattr(value, "_fields"):
@@ -142,6 +143,9 @@ def quick(function: Function, args: tuple[Any, ...], kwargs: dict[str, Any]) -> 
         result = function(*plain)
     if type(result) is not _array:
         if isinstance(result, (tuple, list)):
+            for p, value in zip(plain, args, strict=True):
+                if p is result:
+                    return value
             way = _Boundary()
             way.given = {id(p): (p, v) for p, v in zip(plain, args, strict=True) if type(v) is ndarray}
             way.plain = [owner(v) for v in args if type(v) is _array]
@@ -149,14 +153,15 @@ def quick(function: Function, args: tuple[Any, ...], kwargs: dict[str, Any]) -> 
         return result
     base = result.base
     fresh: Any = result if base is None else base
+    foreign = False
     for p, value in zip(plain, args, strict=True):
         if p is result:
             return value
         if base is not None and type(p) is _array and (p is base or p.base is base):
-            if type(value) is not ndarray:
-                return result  # of memory that its owner may write at any time
+            foreign = foreign or type(value) is not ndarray
             fresh = p
-            break
+    if foreign:
+        return result  # of memory that its owner may write at any time
     if type(fresh) is not _array or fresh.size >= _SMALL or result.dtype.char not in COMPILED:
         return wrap(result)
     x = _new(ndarray)

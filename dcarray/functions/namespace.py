@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
-from functools import wraps
+from functools import update_wrapper, wraps
 from importlib import import_module
 from types import BuiltinFunctionType, FunctionType
 from typing import Any
@@ -77,7 +77,11 @@ class Ufunc:
         return repr(self._ufunc)
 
     def __reduce__(self) -> Any:
-        return _ufunc_named, (self._ufunc.__name__,)
+        return _named, (self._ufunc.__name__,)
+
+
+# Their documentation is that of NumPy's.
+Ufunc.__doc__ = property(lambda self: self._ufunc.__doc__)  # type: ignore[assignment]
 
 
 def _as_asked(result: Any, kwargs: dict[str, Any]) -> Any:
@@ -90,8 +94,25 @@ def _as_asked(result: Any, kwargs: dict[str, Any]) -> Any:
     return np.asarray(result) if isinstance(result, np.generic) else result
 
 
-def _ufunc_named(name: str) -> Any:
+def _named(name: str) -> Any:
     return getattr(import_module("dcarray"), name)
+
+
+class _Builtin:
+    """A function that does not become a method as an attribute of a class, as NumPy's built-in ones."""
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        update_wrapper(self, function)
+        self._function = function
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        return self._function(*args, **kwargs)
+
+    def __repr__(self) -> str:
+        return f"<function {self._function.__name__} of dcarray>"
+
+    def __reduce__(self) -> Any:
+        return _named, (self._function.__name__,)
 
 
 class _Indexer:
@@ -195,7 +216,7 @@ def lookup(name: str) -> Any:
     if name.startswith("_"):
         raise AttributeError(f"module 'dcarray' has no attribute {name!r}")
     if name in _CREATION:
-        return getattr(creation, name)
+        return _Builtin(getattr(creation, name))
     if name in _MODULES:
         return import_module(f"dcarray.{name}")
     if name in ("r_", "c_", "mgrid", "ogrid"):
@@ -208,7 +229,8 @@ def lookup(name: str) -> Any:
         value = getattr(np, name)
     except AttributeError:
         raise AttributeError(f"module 'dcarray' has no attribute {name!r}") from None
-    return _ours(value)
+    ours = _ours(value)
+    return _Builtin(ours) if isinstance(value, BuiltinFunctionType) else ours
 
 
 def names() -> list[str]:

@@ -1,0 +1,236 @@
+"""The attributes of NumPy's ndarray and the ways to its values, on a handle."""
+
+from __future__ import annotations
+
+import math
+import operator
+from collections.abc import Callable, Iterator
+from typing import Any
+from weakref import WeakValueDictionary
+
+import numpy as np
+
+from . import config, operands
+from .flat import Flat
+from .handle import Handle, NDArray, adopt, derive, export, large, small
+
+_BASES: WeakValueDictionary[int, Any] = WeakValueDictionary()
+
+
+def _shared(base: Any, make: Callable[[Any], Any]) -> Any:
+    """The handle on a base: the same one as long as it lives."""
+    found = _BASES.get(id(base))
+    if found is None or all(
+        getattr(found, name, None) is not base for name in ("_small", "_ndarray", "_store")
+    ):
+        found = _BASES[id(base)] = make(base)
+    return found
+
+
+def _rebuild(cls: type[Handle], a: NDArray) -> Any:
+    return adopt(cls, a, config.current().eager_below)
+
+
+class Attributes(Handle):
+    """What an array is, and what is in it."""
+
+    __slots__ = ()
+    __getitem__: Callable[[Any], Any]
+    __setitem__: Callable[[Any, Any], None]
+    transpose: Callable[..., Any]
+    swapaxes: Callable[[int, int], Any]
+    copy: Callable[[], Any]
+
+    def _adopt(self, value: Any) -> Any:
+        """An array of NumPy's as ours; anything else as it is."""
+        return operands.wrap_result(type(self), value)
+
+    def _derive(self, view: NDArray) -> Any:
+        if type(view) is not np.ndarray:  # as asked for by ``view``: subclasses stay what they are
+            return view
+        return derive(self, view, config.current().eager_below)
+
+    # ---- attributes --------------------------------------------------------------------------------
+    @property
+    def shape(self) -> tuple[int, ...]:
+        a = self._small
+        return self._shape if a is None else a.shape
+
+    @shape.setter
+    def shape(self, value: Any) -> None:
+        other = self._settled().view()
+        other.shape = value
+        self._become(self._derive(other))
+
+    @property
+    def ndim(self) -> int:
+        return len(self.shape)
+
+    @property
+    def size(self) -> int:
+        return math.prod(self.shape)
+
+    @property
+    def itemsize(self) -> int:
+        return self.dtype.itemsize
+
+    @property
+    def nbytes(self) -> int:
+        return self.size * self.itemsize
+
+    @property
+    def strides(self) -> tuple[int, ...]:
+        return self._settled().strides
+
+    @property
+    def flags(self) -> Any:
+        return self._settled().flags
+
+    @property
+    def base(self) -> Any:
+        if self._small is not None:
+            b = self._small.base
+            return _shared(b, self._adopt) if type(b) is np.ndarray else b
+        head = self._store.family
+        if self._store is head and self._index is None:
+            return None
+        return _shared(head, lambda head: large(type(self), head, head.shape, None))
+
+    @property
+    def device(self) -> str:
+        return "cpu"
+
+    @property
+    def data(self) -> memoryview:
+        return export(self).data
+
+    @property
+    def ctypes(self) -> Any:
+        return export(self).ctypes
+
+    @property
+    def flat(self) -> Any:
+        return Flat(self)
+
+    @flat.setter
+    def flat(self, value: Any) -> None:
+        a: Any = self._writable()
+        a.flat = operands.settled(value)
+
+    @property
+    def T(self) -> Any:
+        return self.transpose() if self._small is None else small(type(self), self._small.T)
+
+    @property
+    def mT(self) -> Any:
+        if self.ndim < 2:
+            raise ValueError("matrix transpose with ndim < 2 is undefined")
+        return self.swapaxes(-1, -2)
+
+    @property
+    def real(self) -> Any:
+        return self._derive(self._settled().real) if self._complex() else self
+
+    @real.setter
+    def real(self, value: Any) -> None:
+        self.real[...] = value if isinstance(value, Handle) else np.asarray(value)
+
+    @property
+    def imag(self) -> Any:
+        return self._derive(self._settled().imag)
+
+    @imag.setter
+    def imag(self, value: Any) -> None:
+        if self._complex():
+            self.imag[...] = value if isinstance(value, Handle) else np.asarray(value)
+        else:
+            self._writable().imag = operands.settled(value)
+
+    def _complex(self) -> bool:
+        return self.dtype.kind == "c"
+
+    def _become(self, other: Handle) -> None:
+        for name in ("_small", "_store", "_shape", "_index", "_readonly", "_ndarray", "_little"):
+            if hasattr(other, name):
+                setattr(self, name, getattr(other, name))
+
+    def __len__(self) -> int:
+        shape = self.shape
+        if not shape:
+            raise TypeError("len() of unsized object")
+        return shape[0]
+
+    def __iter__(self) -> Iterator[Any]:
+        if not self.shape:
+            raise TypeError("iteration over a 0-d array")
+        if self._small is None and self.ndim == 1:
+            return iter(self._settled())
+        return (self.__getitem__(k) for k in range(len(self)))
+
+    def __contains__(self, value: Any) -> bool:
+        return operands.settled(value) in self._settled()
+
+    # ---- values ------------------------------------------------------------------------------------
+    def __bool__(self) -> bool:
+        return bool(self._settled())
+
+    def __int__(self) -> int:
+        return int(self._settled())
+
+    def __float__(self) -> float:
+        return float(self._settled())
+
+    def __complex__(self) -> complex:
+        return complex(self._settled())
+
+    def __index__(self) -> int:
+        return operator.index(self._settled())
+
+    def __repr__(self) -> str:
+        return repr(self._settled())
+
+    def __str__(self) -> str:
+        return str(self._settled())
+
+    def __format__(self, spec: str) -> str:
+        return format(self._settled(), spec)
+
+    def item(self, *args: Any) -> Any:
+        return self._settled().item(*args)
+
+    def tolist(self) -> Any:
+        return self._settled().tolist()
+
+    def tobytes(self, order: Any = "C") -> bytes:
+        return self._settled().tobytes(order)
+
+    def tofile(self, *args: Any, **kwargs: Any) -> None:
+        self._settled().tofile(*args, **kwargs)
+
+    def dump(self, file: Any) -> None:
+        self._settled().dump(file)
+
+    def dumps(self) -> bytes:
+        return self._settled().dumps()
+
+    def __sizeof__(self) -> int:
+        return object.__sizeof__(self) + (self.nbytes if self.base is None else 0)
+
+    def __array_wrap__(self, array: Any, context: Any = None, return_scalar: bool = False) -> Any:
+        return array[()] if return_scalar and not array.ndim else self._adopt(array)
+
+    def __copy__(self) -> Any:
+        return self.copy()
+
+    def __deepcopy__(self, memo: Any) -> Any:
+        if self.dtype.hasobject:
+            import copy
+
+            return self._adopt(copy.deepcopy(self._settled(), memo))
+        return self.copy()
+
+    def __reduce__(self) -> Any:
+        return _rebuild, (
+            type(self),
+            export(self),
+        )
