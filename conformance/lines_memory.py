@@ -103,7 +103,7 @@ def cast(w: Writer) -> bool:
     a, v = w.array(), w.fresh()
     dtype = w.dtype()
     if w.scope[a].dtype.kind in "fc" and dtype[0] in "iu" and w.chance(0.9):
-        # what does not fit has no meaning in C, and NumPy gives what the processor gives
+        # what does not fit has no meaning
         return w.write(f"{v} = np.nan_to_num({a}).real.clip(0, 99).astype({dtype!r})", v)
     ways = (
         f"{a}.astype({dtype!r})", f"{a}.astype({dtype!r})", f"{a}.astype({dtype!r}, casting='same_kind')",

@@ -22,8 +22,12 @@ SCALARS = (
     "0", "1", "2", "-3", "2.5", "True", "1j", "300", "-0.0", "np.float32(1.5)", "np.int8(-2)",
     "np.float64(0.1)", "np.uint8(200)", "np.inf", "np.nan", "np.bool_(True)",
 )  # fmt: skip
-MOST = 1500  # elements of an array
+MOST = 2000  # elements of an array
 TRIES = 8
+_BLOWING_UP = (
+    "outer", "kron", "meshgrid", "convolve", "einsum", "tensordot", "cov", "inner", "dot", "@", "matmul",
+    "tolist", "for b in", "for k in",
+)  # fmt: skip
 
 
 class Writer:
@@ -38,6 +42,7 @@ class Writer:
 
     def __init__(self, seed: int) -> None:
         self.r = random.Random(seed)
+        self.large = seed % 50 == 49
         self.scope: Variables = {}
         self.names: list[str] = []
         self.body: list[str] = []
@@ -106,10 +111,19 @@ class Writer:
         return self.array(rough=rough)
 
     def shape(self) -> tuple[int, ...]:
-        """A small shape."""
-        return tuple(
-            self.r.choice((0, 1, 2, 3, 3, 4, 5)) for _ in range(self.r.choice((0, 1, 1, 2, 2, 2, 3)))
-        )
+        """A shape: mostly small; some axes are longer than a vector, some arrays larger than small."""
+        if self.large:
+            return tuple(self.one(((17000,), (130, 130), (40, 501), (7, 50, 60))))
+        shape = [self.r.choice((0, 1, 2, 3, 3, 4, 5)) for _ in range(self.r.choice((0, 1, 1, 2, 2, 2, 3)))]
+        if shape and self.chance(0.15):
+            shape[self.r.randrange(len(shape))] = self.one((9, 17, 33, 64, 65, 129))
+        return tuple(shape)
+
+    def other(self, n: int) -> int:
+        """Another length for an axis."""
+        if n > 6 and self.chance(0.6):
+            return int(self.one((n + 1, n - 1, n // 2, min(2 * n, 20000))))
+        return self.r.randint(0, 6)
 
     def suffix(self, shape: tuple[int, ...]) -> tuple[int, ...]:
         """A shape that broadcasts to another."""
@@ -200,6 +214,8 @@ class Writer:
             The array that it writes to.
         """
         rough = rough or any(self.is_rough(n) for n in re.findall(r"\b[vept]\d+\b", text) if n in self.scope)
+        if self.large and any(word in text for word in _BLOWING_UP):
+            return False
         made = makes.split()
         read = [n for n in re.findall(r"\b[vep]\d+\b", text) if n in self.scope and n not in made]
         plain = all(n in self.plain for n in read) and not re.search(r"\b(data|wrap)\(", text)
@@ -210,7 +226,11 @@ class Writer:
                 self.scope.pop(name, None)
             if self.chance(0.85):
                 return False
-        if any(isinstance(self.scope.get(n), np.ndarray) and self.scope[n].size > MOST for n in made):
+        if any(
+            isinstance(self.scope.get(n), np.ndarray)
+            and self.scope[n].size > MOST * (40 if self.large else 1)
+            for n in made
+        ):
             for name in made:
                 self.scope.pop(name, None)
             return False
@@ -252,7 +272,7 @@ class Writer:
         for name, dtype, shape, seed, layout in made:
             if not first:
                 shape = tuple(
-                    size.setdefault(n, n if same or self.chance(0.3) else self.r.randint(0, 6)) for n in shape
+                    size.setdefault(n, n if same or self.chance(0.3) else self.other(n)) for n in shape
                 )
                 dtype = self.dtype() if self.chance(0.15) else dtype
                 seed, layout = self.r.randrange(99), self.one(LAYOUTS) if self.chance(0.4) else layout

@@ -192,7 +192,7 @@ class Form:
         risky = bool(suspects)
         # the one statement that can have raised whatever was raised, if there is no doubt
         self.sole: int | None = None
-        if len(suspects) == 1 and statements[suspects[0]][1] in _PLAIN_RAISERS:
+        if len(suspects) == 1 and _raises_plainly(statements[suspects[0]]):
             self.sole = suspects[0]
         for k, entry in enumerate(declared):
             if entry[0] == "new":
@@ -209,8 +209,12 @@ class Form:
         self.useful = bool(self.fresh) or any(declared[k][0] == "old" for k in written)
 
 
-# Kernels of these raise exactly what the operation itself does.
+# Kernels of these raise exactly what the operation itself does, unless complex parts make several of it.
 _PLAIN_RAISERS = frozenset({"add", "subtract", "multiply", "divide", "sqrt", "square", "reciprocal"})
+
+
+def _raises_plainly(entry: tuple[Any, ...]) -> bool:
+    return entry[1] in _PLAIN_RAISERS and not any(c in "FD" for c in entry[2])
 
 
 def _effects(log: Log) -> tuple[set[int], set[int]]:
@@ -238,4 +242,4 @@ def _may_raise(entry: tuple[Any, ...]) -> bool:
         source, result = entry[2].split("->")
         return bool(source != result)
     floating = entry[0] == "call" or any(c in "efdFD" for c in entry[2])
-    return floating or entry[1] in ("floor_divide", "remainder", "fmod")
+    return floating or entry[1] in ("floor_divide", "remainder", "fmod", "reciprocal")
