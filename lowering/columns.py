@@ -1,8 +1,8 @@
 """Reductions whose innermost loop is kept: rows are added to a strip of results that stays in the cache.
 
 Several rows are taken at a time, and what they give is folded in registers, so that the strip is loaded
-and stored less often.  Where the columns are too few for many cores, blocks
-of rows give partial rows of results, which are then folded in their order.
+and stored less often; rows are added in their order, as NumPy does.  Where the columns are too few for many
+cores, blocks of rows give partial rows of results, which are then folded in their order.
 """
 
 from __future__ import annotations
@@ -24,9 +24,10 @@ GROUPS = 64  # partial results, about, at most
 PART = 1 << 18  # elements that go into one partial result, at least
 ROWS = 128  # rows summed before the sum is added to the result
 WAYS = 8  # rows taken at a time, at most; it divides GROUP and ROWS
+UNROLL = 2  # iterations in flight when several rows are taken at a time: strips may be short
 BODY = 16  # the cost of what is done for the rows taken at a time, at most
 
-Add = Callable[[Scope, Folding, Expr], None]
+Add = Callable[[Scope, Folding, list[Expr]], None]
 
 
 def columns(job: Job, foldings: list[Folding], kept: list[int], folded: list[int]) -> None:
@@ -81,13 +82,14 @@ def columns(job: Job, foldings: list[Folding], kept: list[int], folded: list[int
         value = op(fold.name, converted(old, fold.wide), Elem(place, at, fold.wide))
         scope.store(folding.compute.target, converted(value, fold.dtype), False)
 
-    def add(scope: Scope, folding: Folding, value: Expr) -> None:
+    def add(scope: Scope, folding: Folding, values: list[Expr]) -> None:
+        fold = folding.fold
         if folding.number in places:
             place, at = places[folding.number]
-            scope.add(Store(place, at, op("add", Elem(place, at, folding.fold.wide), value)))
+            scope.add(Store(place, at, _folded(fold.name, Elem(place, at, fold.wide), values)))
             return
-        old, fold = converted(_element(scope, folding), folding.fold.wide), folding.fold
-        scope.store(folding.compute.target, converted(op(fold.name, old, value), fold.dtype), False)
+        value = _folded(fold.name, converted(_element(scope, folding), fold.wide), values)
+        scope.store(folding.compute.target, converted(value, fold.dtype), False)
 
     begun, begins = sweep(begin, [f for f in foldings if f.compute.init is not None])
     summed = [f for f in foldings if f.number in places]
@@ -126,9 +128,9 @@ def column_partials(job: Job, foldings: list[Folding], folded: list[int]) -> Non
     opens = [job.strips(last, "b1", COLUMNS), group, *map(job.whole, others)]
     around(opens, 1, before, ())
 
-    def add(scope: Scope, folding: Folding, value: Expr) -> None:
+    def add(scope: Scope, folding: Folding, values: list[Expr]) -> None:
         place, fold = places[folding.number], folding.fold
-        scope.add(Store(place, at, op(fold.name, Elem(place, at, fold.wide), value)))
+        scope.add(Store(place, at, _folded(fold.name, Elem(place, at, fold.wide), values)))
 
     body, main = _swept(job, "b0", opens, across, foldings, add)
     pre = (*main.preamble(), *fills.preamble())
@@ -188,7 +190,7 @@ def _swept(
     body: list[Stmt] = []
     for count, head in heads:
         scope = _row(job, phase, [*others, head, across], foldings, count, add)
-        body += nest(scope, level, [head, across], "vector")
+        body += nest(scope, level, [head, across], "vector", UNROLL if count > 1 else 0)
         if main is None:
             main = scope
         else:
@@ -211,7 +213,7 @@ def _row(job: Job, phase: str, opens: list[Open], foldings: list[Folding], count
             # What comes later may write what this reads.
             found[number].append(wide if count == 1 or isinstance(wide, Local | Lit) else scope.name(wide))
             if count == 1:
-                add(scope, by_number[number], wide)
+                add(scope, by_number[number], [wide])
 
         statements(job, scope, fold)
     main, *more = places
@@ -219,8 +221,7 @@ def _row(job: Job, phase: str, opens: list[Open], foldings: list[Folding], count
         main.absorb(scope)
     if count > 1:
         for folding in foldings:
-            for value in found[folding.number]:  # in their order, as NumPy adds rows
-                add(main, folding, value)
+            add(main, folding, found[folding.number])
     return main
 
 
@@ -230,6 +231,13 @@ def _ways(job: Job) -> int:
     while ways > 1 and ways * job.cost() > BODY:
         ways //= 2
     return ways
+
+
+def _folded(name: str, old: Expr, values: list[Expr]) -> Expr:
+    """The old value and some more, in their order."""
+    for value in values:
+        old = op(name, old, value)
+    return old
 
 
 def _element(scope: Scope, folding: Folding) -> Elem:

@@ -221,13 +221,13 @@ def around(opens: list[Open], at: int, before: Block, after: Block) -> None:
     opens[at] = replace(head, before=(*before, *head.before), after=(*head.after, *after))
 
 
-def nest(scope: Scope, level: int, opens: Sequence[Open], kind: Kind) -> Block:
+def nest(scope: Scope, level: int, opens: Sequence[Open], kind: Kind, unroll: int = 0) -> Block:
     """The body of a level: the loops inside it, one in the other, with all that the scope collected.
-    ``kind`` is the innermost loop's."""
+    ``kind`` and ``unroll`` are the innermost loop's."""
     body = scope.take(level + len(opens))
     for number, head in reversed(list(enumerate(opens))):
-        own = kind if number == len(opens) - 1 else "serial"
-        loop = For(head.var, head.lower, head.upper, head.step, own, body)
+        own, times = (kind, unroll) if number == len(opens) - 1 else ("serial", 0)
+        loop = For(head.var, head.lower, head.upper, head.step, own, body, times)
         body = (*scope.take(level + number), *head.before, loop, *head.after)
     return body
 
