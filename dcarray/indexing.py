@@ -101,6 +101,11 @@ def put(x: Handle, key: Any, value: Any) -> None:
     if x._small is not None:
         x._small[plain_key(key)] = operands.settled(value)
         return
+    if not x._store.char:  # an array of objects takes ours as they are
+        if not window.is_basic(key):
+            operands.missing("setitem", (x,))
+        x._writable()[plain_key(key)] = value if x.dtype.kind == "O" else operands.settled(value)
+        return
     if x._readonly:  # NumPy says so
         x._settled()[settled_key(key)] = operands.settled(value)
     if not window.is_basic(key):

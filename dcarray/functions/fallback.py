@@ -51,8 +51,9 @@ class _Boundary:
         if kind is np.ndarray:
             self.plain.append(owner(value))
             return value
-        if kind is tuple or kind is list:
-            return kind([self.into(v) for v in value])
+        if kind is tuple or kind is list:  # the same one, if it can be: NumPy may write into it
+            inner = [self.into(v) for v in value]
+            return kind(inner) if any(a is not b for a, b in zip(inner, value, strict=True)) else value
         if kind is dict:
             return {k: self.into(v) for k, v in value.items()}
         if isinstance(value, tuple) and hasattr(value, "_fields"):

@@ -14,6 +14,8 @@ from typing import Any
 
 import numpy as np
 
+from dcarray.array import ndarray
+
 from . import fallback
 
 __all__ = ["Generator", "RandomState", "default_rng", "function"]
@@ -27,6 +29,17 @@ def _method(function: Callable[..., Any]) -> Callable[..., Any]:
     return call
 
 
+def _shuffling(function: Callable[..., Any], where: int) -> Callable[..., Any]:
+    @wraps(function)
+    def shuffle(*args: Any, **kwargs: Any) -> Any:
+        x = args[where] if len(args) > where else kwargs.get("x")
+        if isinstance(x, (ndarray, np.ndarray)):
+            return fallback.direct(function, args, kwargs)
+        return function(*args, **kwargs)  # a sequence, of wrapped arrays perhaps, in place
+
+    return shuffle
+
+
 def _wrapping(base: type) -> Callable[[type], type]:
     """Class decorator: every public method of ``base`` takes and gives wrapped arrays."""
 
@@ -34,7 +47,7 @@ def _wrapping(base: type) -> Callable[[type], type]:
         for name in dir(base):
             function = getattr(base, name)
             if not name.startswith("_") and callable(function) and name not in vars(cls):
-                setattr(cls, name, _method(function))
+                setattr(cls, name, _shuffling(function, 1) if name == "shuffle" else _method(function))
         return cls
 
     return decorate
@@ -66,6 +79,35 @@ def _random_state(state: Any) -> RandomState:
     return found
 
 
+class _Seeded(type):
+    """The classes of what is made from a seed, which may be a wrapped array; what is made is NumPy's."""
+
+    _original: type
+
+    def __new__(meta, name: str, bases: tuple[type, ...], body: dict[str, Any]) -> Any:
+        if not bases:
+            return super().__new__(meta, name, bases, body)
+        return type(name, tuple(vars(base).get("_original", base) for base in bases), body)
+
+    def __call__(cls, *args: Any, **kwargs: Any) -> Any:
+        return fallback.direct(cls._original, args, kwargs)
+
+    def __instancecheck__(cls, value: Any) -> bool:
+        return isinstance(value, cls._original)
+
+    def __subclasscheck__(cls, other: type) -> bool:
+        return other is cls or issubclass(other, cls._original)
+
+    def __getattr__(cls, name: str) -> Any:
+        return getattr(cls._original, name)
+
+    def __eq__(cls, other: object) -> bool:
+        return other is cls or other is cls._original
+
+    def __hash__(cls) -> int:
+        return hash(cls._original)
+
+
 def default_rng(seed: Any = None) -> Generator:
     """A new `Generator` with NumPy's default bit generator.
 
@@ -87,6 +129,10 @@ def default_rng(seed: Any = None) -> Generator:
 def function(name: str) -> Any:
     """The counterpart of a name of `numpy.random` that has no class here."""
     value = getattr(np.random, name)
+    if name == "shuffle":
+        return _shuffling(value, 0)
+    if isinstance(value, type) and issubclass(value, (np.random.BitGenerator, np.random.SeedSequence)):
+        return _Seeded(name, (), {"_original": value, "__doc__": value.__doc__})
     if callable(value) and not isinstance(value, (type, ModuleType)) and not name.startswith("_"):
         return _method(value)
     return value

@@ -134,3 +134,14 @@ def test_nested_arrays_of_other_dtypes(way):
     assert dc.array([dc.asarray(np.asarray(tiny))])[0] == tiny
     ragged = dc.array([dc.zeros(2), [1]], dtype=object)
     assert type(ragged[0]) is dc.ndarray
+
+
+def test_arrays_of_objects_keep_ours(way):
+    x = dc.asarray(np.empty(2, object))
+    inner = dc.arange(3)
+    x[0] = inner
+    assert x[0] is inner
+    x[0] = 5
+    assert x[0] == 5 and inner.tolist() == [0, 1, 2]
+    x[:] = dc.asarray([1, 2])
+    assert x.tolist() == [1, 2]

@@ -63,3 +63,25 @@ def test_legacy_shares_the_global_state():
     assert set(dir(np.random)) <= set(dir(dc.random))
     with pytest.raises(ValueError):
         dc.random.default_rng(-1)
+
+
+def test_sequences_are_shuffled_in_place():
+    plain, ours = list(range(20)), list(range(20))
+    np.random.default_rng(3).shuffle(plain)
+    dc.random.default_rng(3).shuffle(ours)
+    assert ours == plain != list(range(20))
+    arrays = [dc.arange(k) for k in range(6)]
+    dc.random.seed(1)
+    dc.random.shuffle(arrays)
+    np.random.seed(1)
+    order = list(range(6))
+    np.random.shuffle(order)
+    assert [len(a) for a in arrays] == order
+
+
+def test_seeds_may_be_wrapped():
+    for kind in ("PCG64", "MT19937", "SFC64", "Philox"):
+        bits = getattr(dc.random, kind)(dc.asarray([1, 2, 3]))
+        assert isinstance(bits, getattr(np.random, kind)) and isinstance(bits, getattr(dc.random, kind))
+        assert bits.random_raw() == getattr(np.random, kind)([1, 2, 3]).random_raw()
+    assert dc.random.PCG64 == np.random.PCG64
