@@ -40,6 +40,16 @@ def _shuffling(function: Callable[..., Any], where: int) -> Callable[..., Any]:
     return shuffle
 
 
+def _inside(function: Callable[..., Any]) -> Callable[..., Any]:
+    """A method that hands over to NumPy's generator inside, whose methods call one another."""
+
+    @wraps(function)
+    def call(self: Any, *args: Any, **kwargs: Any) -> Any:
+        return function(self._plain, *args, **kwargs)
+
+    return call
+
+
 def _wrapping(base: type) -> Callable[[type], type]:
     """Class decorator: every public method of ``base`` takes and gives wrapped arrays."""
 
@@ -47,7 +57,8 @@ def _wrapping(base: type) -> Callable[[type], type]:
         for name in dir(base):
             function = getattr(base, name)
             if not name.startswith("_") and callable(function) and name not in vars(cls):
-                setattr(cls, name, _shuffling(function, 1) if name == "shuffle" else _method(function))
+                way = _shuffling(function, 1) if name == "shuffle" else _method(function)
+                setattr(cls, name, _inside(way))
         return cls
 
     return decorate
@@ -56,6 +67,10 @@ def _wrapping(base: type) -> Callable[[type], type]:
 @_wrapping(np.random.Generator)
 class Generator(np.random.Generator):
     """`numpy.random.Generator` whose arrays are wrapped."""
+
+    def __init__(self, bit_generator: Any) -> None:
+        super().__init__(bit_generator)
+        self._plain = np.random.Generator(bit_generator)
 
     def spawn(self, n_children: int) -> list[np.random.Generator]:
         """Independent child generators."""
@@ -68,6 +83,10 @@ class Generator(np.random.Generator):
 @_wrapping(np.random.RandomState)
 class RandomState(np.random.RandomState):
     """`numpy.random.RandomState` whose arrays are wrapped."""
+
+    def __init__(self, seed: Any = None) -> None:
+        self._plain = fallback.direct(np.random.RandomState, (seed,), {})
+        super().__init__(self._plain._bit_generator)
 
     def __reduce__(self) -> Any:
         return _random_state, (self.get_state(legacy=False),)
