@@ -19,6 +19,7 @@ _new = object.__new__
 _ndarray = np.ndarray
 # Operands that an operator on a small array hands to NumPy without a second look.
 _PLAIN = frozenset({bool, int, float, complex, np.float64, np.float32, np.int64, np.int32, np.bool_})
+_FOLDS = frozenset({np.sum, np.max, np.min, np.mean, np.prod, np.any, np.all, np.std, np.var})
 _USUAL_REDUCTION = frozenset({"axis", "dtype", "keepdims"})
 _LIMIT = 1 << 14  # what is larger may not count as small
 
@@ -156,6 +157,10 @@ class ndarray(Methods):
         return protocols.ufunc(ndarray, ufunc, method, inputs, kwargs)
 
     def __array_function__(self, func: Any, types: Any, args: Any, kwargs: Any) -> Any:
+        if func in _FOLDS and len(args) == 1 and args[0] is self and not kwargs and self._small is None:
+            a = self._ndarray if self._clean() else None
+            if a is not None and 0 < a.size < 8 * config.current().eager_below and self._store.char:
+                return func(a)  # one pass with a result at once: nothing is won by recording it
         return DISPATCH(func, args, kwargs)
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray:
