@@ -66,8 +66,11 @@ OUT_OF_SCOPE = {
     "processes": "_core:multiprocessing",
     "needs data that the wheel lacks": "_core:umath_accuracy",
 }
-# Tests that take gigabytes or minutes of NumPy itself.
-_TOO_LARGE = ("_core/tests/test_shape_base.py::TestConcatenate::test_huge_list_error",)
+# Single tests, of which NumPy's own run is no measure.
+_LEFT_OUT = (
+    "_core/tests/test_shape_base.py::TestConcatenate::test_huge_list_error",  # takes 16 GB
+    "_core/tests/test_multithreading.py::test_arg_locking",  # races inside NumPy's C code, without an end
+)
 _PACKAGES = Path(np.__file__).parent.parent
 
 
@@ -131,7 +134,7 @@ def _outcomes(
         ]
         if chosen:
             command += ["-k", chosen]
-        for test in _TOO_LARGE:
+        for test in _LEFT_OUT:
             command += ["--deselect", f"numpy/{test}"]
         environment = {**os.environ, **(MODES[mode] if arrays == "wrapped" else {})}
         root = str(Path(__file__).parent.parent)
