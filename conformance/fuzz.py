@@ -5,21 +5,29 @@
     python -m conformance.fuzz --examples N [--seed S] [--mode defaults|interpreted|compiled|background|all]
 
 Program ``k`` of a run is the program of the number ``S + k``.  A program that differs is made smaller and
-printed as a script; the run goes on, and its exit status says whether there was one.
+printed as a script; the run goes on, and its exit status says whether there was one.  The programs run in
+chunks, each in a process of its own, so that one that crashes (as some do in NumPy itself) ends only its
+process: it is counted and named, and the next process goes on behind it.
 """
 
 from __future__ import annotations
 
 import argparse
 import faulthandler
+import json
+import multiprocessing
 import sys
 import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from multiprocessing.connection import Connection
+from pathlib import Path
 from typing import Any
 
 from .programs import Program, difference, shrunk
 from .writer import program
 
-__all__ = ["MODES", "main", "run"]
+__all__ = ["MODES", "Outcome", "main", "run", "supervised"]
 
 # With the defaults arrays as small as these stay in NumPy.
 MODES: dict[str, dict[str, Any]] = {
@@ -30,6 +38,7 @@ MODES: dict[str, dict[str, Any]] = {
 }
 STUCK = 300  # seconds without a finished program
 SHOWN = 20  # programs that differ are made smaller and printed up to so many
+CHUNK = 1000  # programs of one process
 
 
 def options(mode: str, seed: int) -> dict[str, Any]:
@@ -40,8 +49,10 @@ def options(mode: str, seed: int) -> dict[str, Any]:
     return chosen
 
 
-def run(mode: str, seeds: range, progress: bool = True) -> list[tuple[int, str]]:
-    """Run programs in one mode.
+def run(
+    mode: str, seeds: range, begin: Callable[[int], None] = lambda seed: None, shown: int = SHOWN
+) -> Iterator[tuple[int, str]]:
+    """Run programs in one mode, in this process.
 
     Parameters
     ----------
@@ -49,36 +60,23 @@ def run(mode: str, seeds: range, progress: bool = True) -> list[tuple[int, str]]
         One of `MODES`.
     seeds : range
         The numbers of the programs.
-    progress : bool
-        Show a line while running.
+    begin : callable
+        Told each number before its program is written.
+    shown : int
+        How many that differ are made smaller.
 
-    Returns
-    -------
-    list of (int, str)
-        Those that differ, with a script each.
+    Yields
+    ------
+    (int, str)
+        The number of one that differs, and a script.
     """
-    found: list[tuple[int, str]] = []
-    start = shown = time.monotonic()
-    for count, seed in enumerate(seeds):
-        now = time.monotonic()
-        if progress and now - shown > 1:
-            shown = now
-            faulthandler.dump_traceback_later(STUCK, exit=True, file=2)
-            rate = count / (now - start)
-            line = f"{mode}: {count:,} of {len(seeds):,}, number {seed}, {rate:.0f}/s, {len(found)} differ"
-            print(f"\r{line}", end="", file=sys.stderr, flush=True)
-        made, chosen = program(seed), options(mode, seed)
-        text = difference(made, **chosen)
+    for seed in seeds:
+        begin(seed)
+        made = program(seed)
+        text = difference(made, **options(mode, seed))
         if text is not None:
-            known = len(found) >= SHOWN
-            found.append((seed, text if known else script(made, seed, mode, text)))
-            if progress and not known:
-                print(f"\n{found[-1][1]}", flush=True)
-    faulthandler.cancel_dump_traceback_later()
-    if progress:
-        seconds = time.monotonic() - start
-        print(f"\r{mode}: {len(seeds):,} programs in {seconds:.0f} s, {len(found)} differ{' ' * 20}")
-    return found
+            yield seed, script(made, seed, mode, text) if shown > 0 else text
+            shown -= 1
 
 
 def script(made: Program, seed: int, mode: str, text: str) -> str:
@@ -93,22 +91,167 @@ def script(made: Program, seed: int, mode: str, text: str) -> str:
     return f"{head}\n{shown}\n{small.text(**chosen)}"
 
 
+# ---- processes ---------------------------------------------------------------------------------------
+@dataclass
+class Outcome:
+    """What became of the programs of a mode.
+
+    Attributes
+    ----------
+    mode : str
+    programs : int
+        How many were run.
+    differ : list of int
+        The numbers of those that differ.
+    crashed : list of int
+        The numbers of those that ended their process, or that took longer than `STUCK` seconds.
+    seconds : float
+    """
+
+    mode: str
+    programs: int = 0
+    differ: list[int] = field(default_factory=list)
+    crashed: list[int] = field(default_factory=list)
+    seconds: float = 0.0
+
+    @property
+    def wrong(self) -> int:
+        """How many did not do as they should."""
+        return len(self.differ) + len(self.crashed)
+
+    def __str__(self) -> str:
+        crashed = f", {len(self.crashed)} crashed" if self.crashed else ""
+        differ = f"{len(self.differ)} differ{crashed}"
+        return f"{self.mode}: {self.programs:,} programs in {self.seconds:.0f} s, {differ}"
+
+
+def chunk(mode: str, seeds: range, shown: int, pipe: Connection) -> None:
+    """The work of one process: it sends every number as it begins, what differs, and None at the end."""
+    faulthandler.enable()
+
+    def begin(seed: int) -> None:
+        faulthandler.dump_traceback_later(STUCK, exit=True)
+        pipe.send(seed)
+
+    for found in run(mode, seeds, begin, shown):
+        pipe.send(found)
+    faulthandler.cancel_dump_traceback_later()
+    pipe.send(None)
+
+
+def messages(mode: str, seeds: range, shown: int) -> Iterator[int | tuple[int, str] | None]:
+    """What a process says of its programs; the last is None unless it has crashed."""
+    context = multiprocessing.get_context("spawn")
+    ours, theirs = context.Pipe(duplex=False)
+    process = context.Process(target=chunk, args=(mode, seeds, shown, theirs), daemon=True)
+    process.start()
+    theirs.close()
+    try:
+        while True:
+            said = ours.recv()
+            yield said
+            if said is None:
+                break
+    except EOFError:
+        pass
+    finally:
+        ours.close()
+        process.join()
+
+
+def supervised(mode: str, seeds: range, size: int = CHUNK, tell: Callable[[str], None] = print) -> Outcome:
+    """Run programs in one mode, in processes.
+
+    Parameters
+    ----------
+    mode : str
+        One of `MODES`.
+    seeds : range
+        The numbers of the programs.
+    size : int
+        How many one process runs.
+    tell : callable
+        Told of each program that differs or crashes.
+    """
+    outcome = Outcome(mode)
+    progress = Progress(len(seeds))
+    start, next_seed = time.monotonic(), seeds.start
+    while next_seed < seeds.stop:
+        part = range(next_seed, min(next_seed + size, seeds.stop))
+        at, done = None, False
+        for said in messages(mode, part, SHOWN - len(outcome.differ)):
+            if isinstance(said, int):
+                at = said
+                outcome.programs = at - seeds.start
+                outcome.seconds = time.monotonic() - start
+                progress.show(outcome)
+            elif said is None:
+                done = True
+            else:
+                outcome.differ.append(said[0])
+                small = len(outcome.differ) <= SHOWN
+                tell(f"\n{said[1]}" if small else f"# number {said[0]}, {mode}: {said[1]}")
+        if at is None:
+            raise RuntimeError("a process ended before its first program")
+        if not done:
+            outcome.crashed.append(at)
+            tell(f"\n# number {at}, {mode}: ended its process\n")
+        next_seed = part.stop if done else at + 1
+        outcome.programs = next_seed - seeds.start
+    outcome.seconds = time.monotonic() - start
+    progress.end()
+    return outcome
+
+
+class Progress:
+    """A line on standard error: every second on a terminal, every minute elsewhere."""
+
+    def __init__(self, total: int) -> None:
+        self.total = total
+        self.terminal = sys.stderr.isatty()
+        self.shown = time.monotonic()
+
+    def show(self, outcome: Outcome) -> None:
+        """How far it is."""
+        now = time.monotonic()
+        if now - self.shown < (1 if self.terminal else 60):
+            return
+        self.shown = now
+        rate = outcome.programs / max(outcome.seconds, 1e-9)
+        line = f"{outcome}, of {self.total:,} ({rate:.0f}/s)"
+        line = f"\r{line}" if self.terminal else f"{line}\n"
+        print(line, end="", file=sys.stderr, flush=True)
+
+    def end(self) -> None:
+        """Take the line away."""
+        if self.terminal:
+            print("\r\x1b[K", end="", file=sys.stderr, flush=True)
+
+
 def main(arguments: list[str] | None = None) -> int:
     """The command; gives the exit status."""
     parser = argparse.ArgumentParser(prog="python -m conformance.fuzz", description=__doc__.split("\n")[0])
     parser.add_argument("--examples", type=int, default=1000, metavar="N", help="programs in each mode")
     parser.add_argument("--seed", type=int, default=0, metavar="S", help="number of the first program")
     parser.add_argument("--mode", choices=[*MODES, "all"], default="all")
+    parser.add_argument("--chunk", type=int, default=CHUNK, metavar="N", help="programs of one process")
+    parser.add_argument("--json", type=Path, metavar="PATH", help="write the counts there")
     chosen = parser.parse_args(arguments)
-    if chosen.examples < 1:
-        parser.error("--examples must be at least 1")
+    if chosen.examples < 1 or chosen.chunk < 1:
+        parser.error("--examples and --chunk must be at least 1")
     modes = list(MODES) if chosen.mode == "all" else [chosen.mode]
     seeds = range(chosen.seed, chosen.seed + chosen.examples)
-    failed = [len(run(mode, seeds)) for mode in modes]
-    print(f"{len(modes) * len(seeds):,} runs, {sum(failed)} differ")
-    return 1 if any(failed) else 0
+    outcomes = []
+    for mode in modes:
+        outcomes.append(supervised(mode, seeds, chosen.chunk, lambda text: print(text, flush=True)))
+        print(outcomes[-1], flush=True)
+    if chosen.json is not None:
+        counts = [vars(o) | {"first": seeds.start} for o in outcomes]
+        chosen.json.write_text(json.dumps(counts, indent=1) + "\n")
+    wrong = sum(o.wrong for o in outcomes)
+    print(f"{len(modes) * len(seeds):,} runs, {wrong} differ or crash")
+    return 1 if wrong else 0
 
 
 if __name__ == "__main__":
-    faulthandler.enable()
     sys.exit(main())

@@ -8,7 +8,7 @@ from typing import Any
 from . import lines_memory as memory
 from . import lines_values as values
 
-__all__ = ["TABLE"]
+__all__ = ["LONG", "TABLE"]
 
 TABLE: tuple[tuple[Callable[[Any], bool], int], ...] = (
     (values.binary, 22),
@@ -36,7 +36,27 @@ TABLE: tuple[tuple[Callable[[Any], bool], int], ...] = (
     (values.states, 4),
     (memory.threads, 2),
     (memory.loop, 6),
+    (memory.windows, 6),
     (memory.values, 6),
     (memory.forget, 4),
     (memory.rebound, 4),
+)
+
+# Lines that nothing has to be known for: many of them in a row are one region.
+LONG: tuple[tuple[Callable[[Any], bool], int], ...] = (
+    (values.binary, 24),
+    (values.unary, 8),
+    (values.output, 8),
+    (values.update, 14),
+    (memory.view, 18),
+    (memory.turned, 5),
+    (memory.assign, 16),
+    (values.plain_fold, 8),
+    (values.join, 2),
+    (memory.plain_cast, 3),
+    (memory.owned, 1),
+    (memory.loop, 2),
+    (memory.windows, 4),
+    (memory.forget, 5),
+    (memory.rebound, 8),
 )

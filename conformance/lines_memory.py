@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from .lines_values import BINARY
 
 if TYPE_CHECKING:
@@ -69,7 +71,9 @@ def assign(w: Writer) -> bool:
     """An assignment through a key."""
     a = w.array(lambda x: x.flags.writeable, rough=True)
     shape = w.scope[a].shape
-    if w.chance(0.35):
+    if w.scope[a].dtype == object:  # one that holds itself overflows the stack in NumPy
+        key, value = w.key(shape), w.scalar()
+    elif w.chance(0.02 if w.long else 0.35):
         key = w.fancy(a) if not w.is_rough(a) or w.chance(0.5) else w.key(shape)
         value = w.scalar() if w.chance(0.6) else w.array()
     else:
@@ -92,7 +96,7 @@ def put(w: Writer) -> bool:
         f"np.putmask({a}, {a} == {a}, {s})", f"{a}.flat = {s}", f"{a}.flat[::2] = {s}", f"{a}.real = {s}",
         f"{a}.T[...] = {w.scalar()}", f"np.fill_diagonal({a}, {s})", f"{a}[...] = {a}[::-1]",
         f"{a}[1:] = {a}[:-1]", f"{a}[:-1] += {a}[1:]", f"{a}.sort(axis=-1)", f"{a}[:] = {a}.T",
-        f"np.negative({a}, out={a})",
+        f"np.conjugate({a}, out={a})",
         f"np.add.at({a}, {w.indices(len(w.scope[a]) if w.scope[a].ndim else 0, (3,))}, {s})",
     )  # fmt: skip
     return w.write(w.one(ways[:6] if w.is_rough(a) else ways), into=a)
@@ -112,6 +116,13 @@ def cast(w: Writer) -> bool:
         f"pickle.loads(pickle.dumps({a}))", f"copy.deepcopy({a})", f"np.astype({a}, np.dtype({dtype!r}))",
     )  # fmt: skip
     return w.write(f"{v} = {w.one(ways)}", v)
+
+
+def plain_cast(w: Writer) -> bool:
+    """A conversion, or a copy, that is recorded."""
+    a, v = w.array(), w.fresh()
+    kind = w.one(("f8", "f4", "c16"))
+    return w.write(f"{v} = {w.one((f'{a}.astype({kind!r})', f'{a}.copy()'))}", v)
 
 
 def owned(w: Writer) -> bool:
@@ -153,15 +164,17 @@ def exported(w: Writer) -> bool:
 
 
 def through(w: Writer) -> bool:
-    """A write through an export, with work pending on both sides of it."""
+    """A write through an export, with work on the same memory pending."""
     found = [n for n in w.names if n.startswith("e") and w.scope[n].flags.writeable and not w.is_rough(n)]
     if not found:
         return exported(w)
     e, v = w.one(found), w.fresh()
-    a = w.array()
+    a = w.array(lambda x: np.shares_memory(x, w.scope[e]) or w.chance(0.05))
     key = w.key(w.scope[e].shape)
     write = w.one((f"{e}[{key}] = {w.scalar()}", f"{e} *= 2", f"{e}[{key}] += 1", f"{e}.fill(2)"))
-    return w.write(f"{v} = {a} + {w.scalar()}; {write}", v, into=e)
+    work = w.one((f"{a} + {w.scalar()}", f"{a} * {a}", f"np.stack([{a}, {a}])", f"{a}[...] + {w.mate(a)}"))
+    before = f"{a} += 1; " if w.chance(0.3) else ""
+    return w.write(f"{before}{v} = {work}; {write}", v, into=e)
 
 
 def threads(w: Writer) -> bool:
@@ -185,10 +198,28 @@ def loop(w: Writer) -> bool:
         f"{a}[k:k + 2] = np.maximum({a}[k:k + 2], {b}[k:k + 2])", f"{a}[...] = np.where({b} > k, {a}, k)",
         f"{a}[k] += {a}[:k].max(initial=0)", f"{a}[:k] *= k0", f"{a}[-k:] = {b}[:k]",
     )  # fmt: skip
-    if w.chance(0.3):
+    if w.chance(0.3) and not w.long:
         return w.write(f"{v} = np.stack([({b}[:k] * k0).max(initial=k) for k in range({n})])", v)
     bound = w.one((n, f"len({a})", n + 1))
     return w.write(f"for k in range({bound}): {w.one(bodies)}", into=a)
+
+
+def windows(w: Writer) -> bool:
+    """The same statements on windows that overlap one time, and not another."""
+    a = w.array(lambda x: x.ndim >= 1 and len(x) >= 3 and x.flags.writeable)
+    x = w.scope[a]
+    b = w.array(lambda y: y.shape == x.shape and y.flags.writeable)
+    m = w.r.randint(1, min(4, len(x) - 1))
+    pairs = [(w.r.randint(0, len(x) - m), w.r.randint(0, len(x) - m)) for _ in range(w.r.randint(2, 5))]
+    p, q = w.one(((f"[j:j + {m}]", f"[k:k + {m}]"), (f"[j:j + {m}]", f"[k:k + {m}][::-1]"), ("[j]", "[k]")))
+    bodies = (
+        f"{a}{p} = {a}{q} * 2", f"t = {a}{p} * 2; {a}{q} = t; {a}{p} = t - {a}{q}",
+        f"{a}{p} += {a}{q}; {b}{q} = {a}{p}", f"{b}{p} = {a}{q}; {a}{p} = {b}{q}",
+        f"t = {a}{q} - {a}{p}; {a}{q} = 0; {a}{p} -= t", f"{a}{p} = 1; t = {a}{q} + {b}{p}; {a}{q} = t",
+        f"{a}[j:] = {b}[: len({a}) - j]; {b}{q} = {a}{p}",
+        f"t = {a} + {b}; t{p} = {a}{q}; {a}{q} = t{p} - t{q}", f"{a}{p}, {a}{q} = {a}{q}, {a}{p}",
+    )  # fmt: skip
+    return w.write(f"for j, k in {pairs}: {w.one(bodies)}; evaluate({a})", into=a)
 
 
 def values(w: Writer) -> bool:
@@ -209,7 +240,7 @@ def values(w: Writer) -> bool:
 
 def forget(w: Writer) -> bool:
     """A variable that goes, or pending work that is done."""
-    if w.chance(0.5) or len(w.names) < 3:
+    if len(w.names) < 3 or (w.chance(0.5) and not w.long):
         return w.write(f"evaluate({w.array(rough=True)})")
     a = w.one(w.names[1:])
     w.names.remove(a)

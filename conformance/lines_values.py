@@ -44,7 +44,9 @@ EINSUM = {
 def binary(w: Writer) -> bool:
     """A ufunc, or an operator, of two operands."""
     rough = w.chance(0.25)
-    name = w.one(SMOOTH_BINARY + ROUGH_BINARY[:1] if rough and w.chance(0.8) else BINARY)
+    name = w.one(
+        SMOOTH_BINARY + ROUGH_BINARY[:1] if rough and w.chance(0.8) else BINARY[: 20 if w.long else None]
+    )
     smooth = name in SMOOTH_BINARY
     a = w.array(rough=smooth)
     b = w.mate(a, rough=smooth)
@@ -53,7 +55,7 @@ def binary(w: Writer) -> bool:
     v = w.fresh()
     if w.chance(0.4) and not w.is_rough(_first(w, a, b)) and not w.is_rough(_first(w, b, a)):
         return w.write(f"{v} = {a} {w.one(OPERATORS)} {b}", v)
-    if w.chance(0.1):
+    if w.chance(0.02 if w.long else 0.1):
         return w.write(
             f"{v} = np.{name}({a}, {b}, dtype={w.dtype()!r}, casting={w.one(('unsafe', 'same_kind'))!r})", v
         )
@@ -123,7 +125,7 @@ def update(w: Writer) -> bool:
     key = w.chance(0.35)
     if not key:
         return w.write(f"{a} {kind} {b}", into=a)
-    where = w.fancy(a) if w.chance(0.3) and not w.is_rough(a) else w.key(w.scope[a].shape)
+    where = w.fancy(a) if w.chance(0.05 if w.long else 0.3) and not w.is_rough(a) else w.key(w.scope[a].shape)
     b = w.scalar() if w.chance(0.6) else f"{a}[{w.key(w.scope[a].shape)}]"
     return w.write(f"{a}[{where}] {kind} {b}", into=a)
 
@@ -151,6 +153,15 @@ def fold(w: Writer) -> bool:
     method = hasattr(x, name) and w.chance(0.4)
     text = f"{a}.{name}(axis={axis}{more})" if method else f"np.{name}({a}, axis={axis}{more})"
     return w.write(f"{v} = {text}", v, rough=not exact)
+
+
+def plain_fold(w: Writer) -> bool:
+    """A reduction that is recorded."""
+    name = w.one(("sum", "max", "min", "mean", "any", "all"))
+    a = w.array(lambda x: x.ndim > 1, rough=name in ("sum", "mean"))
+    v = w.fresh()
+    keep = ", keepdims=True" if w.chance(0.4) else ""
+    return w.write(f"{v} = np.{name}({a}, axis={w.axis(w.scope[a])}{keep})", v, rough=name in ("sum", "mean"))
 
 
 def method(w: Writer) -> bool:

@@ -21,9 +21,10 @@ import numpy as np
 
 import dcarray as dc
 
-__all__ = ["Program", "data", "difference", "shrunk"]
+__all__ = ["Judge", "Program", "data", "difference", "shrunk"]
 
 Variables = dict[str, Any]
+_PRODUCTS = ("@", "dot", "matmul", "einsum", "inner", "outer", "kron", "convolve", "cross", "cov", "fft")
 _LOOSE = {"e": 40.0, "f": 1000.0, "F": 1000.0, "d": 4000.0, "D": 4000.0, "g": 4000.0, "G": 4000.0}
 
 
@@ -211,13 +212,10 @@ def _difference(program: Program, mode: dict[str, Any]) -> str | None:
                     return f"round {number}: {one[0]!r}: {_event(other)}, not {_event(one)}"
             if want.keys() != got.keys():
                 return f"round {number}: variables {sorted(want.keys() ^ got.keys())}"
-            scale = max([1.0, *map(_magnitude, want.values())])
-            loose = any(
-                name in line for line in program.body for name in ("max", "min", "clip", "sort", "sign")
-            )
+            judge = Judge.of(program, want)
             for name, value in want.items():
                 try:
-                    text = _differs(value, got[name], name in program.rough, scale, loose)
+                    text = judge.differs(value, got[name], name in program.rough)
                 except Exception as error:
                     text = f"{type(error).__name__}: {error}"
                 if text is not None:
@@ -231,56 +229,80 @@ def _event(event: Any) -> str:
 
 
 # ---- judging -----------------------------------------------------------------------------------------
-def _magnitude(value: Any) -> float:
-    if not isinstance(value, np.ndarray | np.generic) or value.dtype.kind not in "fc" or not value.size:
-        return 0.0
-    size = np.abs(value)
-    return float(np.max(size, where=np.isfinite(size), initial=0))
+@dataclass(frozen=True)
+class Judge:
+    """How values are compared.
 
+    Attributes
+    ----------
+    scale : float
+        The largest number there is: errors of what is rough are relative to it.
+    wild : bool
+        Are there infinities or NaN, and sums of products?  A library may leave out products with zero.
+    unsigned : bool
+        Does the sign of zero, or which NaN, depend on an order that NumPy leaves open?
+    """
 
-def _differs(want: Any, got: Any, rough: bool, scale: float, loose: bool) -> str | None:
-    """In what two values differ."""
-    if type(want) is np.ndarray:
-        if not isinstance(got, dc.ndarray | np.ndarray):
-            return f"is a {type(got)} for an array"
-        got = np.asarray(got)
-    elif type(want) is not type(got):
-        return f"is a {type(got)}, not a {type(want)}"
-    if isinstance(want, list | tuple):
-        if len(want) != len(got):
-            return f"has {len(got)} items, not {len(want)}"
-        found = (_differs(a, b, rough, scale, loose) for a, b in zip(want, got, strict=True))
-        return next((text for text in found if text is not None), None)
-    if not isinstance(want, np.ndarray | np.generic | int | float | complex):
-        return None if want == got or want is got else f"is {got!r}, not {want!r}"
-    a, b = np.asarray(want), np.asarray(got)
-    if a.dtype != b.dtype or a.shape != b.shape:
-        return f"is {b.dtype} {b.shape}, not {a.dtype} {a.shape}"
-    if _same(a, b, rough, scale, loose):
-        return None
-    where = next(k for k in np.ndindex(a.shape) if not _same(a[k], b[k], rough, scale, loose))
-    return f"is {b[where]!r} at {where}, not {a[where]!r}"
+    scale: float
+    wild: bool
+    unsigned: bool
 
+    @classmethod
+    def of(cls, program: Program, variables: Variables) -> Judge:
+        """For the values that plain arrays gave."""
+        found = [
+            v for v in variables.values() if isinstance(v, np.ndarray | np.generic) and v.dtype.kind in "fc"
+        ]
+        sizes = [np.abs(v) for v in found if v.size]
+        scale = max([1.0, *(float(np.max(s, where=np.isfinite(s), initial=0)) for s in sizes)])
+        text = "\n".join(program.body)
+        wild = any(w in text for w in _PRODUCTS) and not all(np.all(np.isfinite(s)) for s in sizes)
+        return cls(scale, wild, any(word in text for word in ("max", "min", "clip", "sort", "sign")))
 
-def _same(a: Any, b: Any, rough: bool, scale: float, loose: bool) -> bool:
-    if a.dtype.kind not in "fc":
-        return bool(np.all(a == b)) if a.dtype.kind in "biu" else repr(a) == repr(b)
-    if a.dtype.kind == "c":
-        if rough:  # products of infinities end as any of several
-            a, b = (np.where(np.isfinite(a) | np.isfinite(b), x, 0) for x in (a, b))
-        return all(_same(getattr(a, k), getattr(b, k), rough, scale, loose) for k in ("real", "imag"))
-    equal = (a == b) | (np.isnan(a) & np.isnan(b))
-    if not (rough or loose):
-        equal &= (np.signbit(a) == np.signbit(b)) | (a != 0)
-    if rough:
-        limits = np.finfo(a.dtype)
-        near = _LOOSE[a.dtype.char] * float(limits.eps) * scale
-        with np.errstate(all="ignore"):
-            equal |= np.abs(a - b) <= near
-            # where the range ends or a scale is lost, rounding decides between numbers and infinities
-            most = float(limits.max) / 1e3
-            equal |= ~(np.abs(a) < most) | ~(np.abs(b) < most) if scale >= most else False
-    return bool(np.all(equal))
+    def differs(self, want: Any, got: Any, rough: bool) -> str | None:
+        """In what two values differ."""
+        if type(want) is np.ndarray:
+            if not isinstance(got, dc.ndarray | np.ndarray):
+                return f"is a {type(got)} for an array"
+            got = np.asarray(got)
+        elif type(want) is not type(got):
+            return f"is a {type(got)}, not a {type(want)}"
+        if isinstance(want, list | tuple):
+            if len(want) != len(got):
+                return f"has {len(got)} items, not {len(want)}"
+            found = (self.differs(a, b, rough) for a, b in zip(want, got, strict=True))
+            return next((text for text in found if text is not None), None)
+        if not isinstance(want, np.ndarray | np.generic | int | float | complex):
+            return None if want == got or want is got else f"is {got!r}, not {want!r}"
+        a, b = np.asarray(want), np.asarray(got)
+        if a.dtype != b.dtype or a.shape != b.shape:
+            return f"is {b.dtype} {b.shape}, not {a.dtype} {a.shape}"
+        if self.same(a, b, rough):
+            return None
+        where = next(k for k in np.ndindex(a.shape) if not self.same(a[k], b[k], rough))
+        return f"is {b[where]!r} at {where}, not {a[where]!r}"
+
+    def same(self, a: Any, b: Any, rough: bool) -> bool:
+        """Are these arrays of one shape and dtype as equal as they must be?"""
+        if a.dtype.kind not in "fc":
+            return bool(np.all(a == b)) if a.dtype.kind in "biu" else repr(a) == repr(b)
+        if a.dtype.kind == "c":
+            lost = (np.isnan(a) & np.isnan(b)) | (rough & ~np.isfinite(a) & ~np.isfinite(b))
+            a, b = (np.where(lost, 0, x) for x in (a, b))  # which part is the NaN?
+            return all(self.same(getattr(a, k), getattr(b, k), rough) for k in ("real", "imag"))
+        equal = (a == b) | (np.isnan(a) & np.isnan(b))
+        if not (rough or self.unsigned):
+            equal &= (np.signbit(a) == np.signbit(b)) | (a != 0)
+        if rough:
+            limits = np.finfo(a.dtype)
+            near = _LOOSE[a.dtype.char] * float(limits.eps) * self.scale
+            with np.errstate(all="ignore"):
+                equal |= np.abs(a - b) <= near
+                # where the range ends, rounding decides between numbers and infinities
+                most = float(limits.max) / 1e3
+                if self.wild or self.scale >= most:
+                    equal |= ~(np.abs(a) < most) | ~(np.abs(b) < most)
+        return bool(np.all(equal))
 
 
 # ---- shrinking ---------------------------------------------------------------------------------------

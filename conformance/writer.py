@@ -10,12 +10,13 @@ from typing import Any
 
 import numpy as np
 
-from .lines import TABLE
+from .lines import LONG, TABLE
 from .programs import Program, Variables, compiled, scope
 
 __all__ = ["Writer", "program"]
 
 DTYPES = ("?", "i1", "u1", "i2", "u2", "i4", "u4", "i8", "u8", "f2", "f4", "f8", "f8", "f8", "c8", "c16")
+USUAL = ("f8", "f8", "f8", "f4", "i4", "i8", "?", "u1", "c16")
 RARE = (">f8", "g", "O", ">i4")  # pass through NumPy
 LAYOUTS = ("C", "C", "C", "F", "step", "flip", "inner", "wide", "odd")
 SCALARS = (
@@ -26,7 +27,7 @@ MOST = 2000  # elements of an array
 TRIES = 8
 _BLOWING_UP = (
     "outer", "kron", "meshgrid", "convolve", "einsum", "tensordot", "cov", "inner", "dot", "@", "matmul",
-    "tolist", "for b in", "for k in",
+    "tolist", "for b in", "for k in", "for j",
 )  # fmt: skip
 
 
@@ -43,6 +44,7 @@ class Writer:
     def __init__(self, seed: int) -> None:
         self.r = random.Random(seed)
         self.large = seed % 50 == 49
+        self.long = self.chance(0.5)
         self.scope: Variables = {}
         self.names: list[str] = []
         self.body: list[str] = []
@@ -68,7 +70,7 @@ class Writer:
 
     def dtype(self) -> str:
         """The text of a dtype."""
-        return str(self.one(DTYPES))
+        return str(self.one(USUAL if self.long and self.chance(0.9) else DTYPES))
 
     def scalar(self) -> str:
         """The text of a scalar: a number or a variable of the round."""
@@ -104,7 +106,7 @@ class Writer:
         if self.chance(0.25):
             return self.scalar()
         shape = self.scope[name].shape
-        if self.chance(0.07):
+        if self.chance(0.02 if self.long else 0.07):
             return f"plain({self.dtype()!r}, {self.suffix(shape)}, {self.r.randrange(99)})"
         if self.chance(0.95):
             return self.array(lambda a: _broadcasts(a.shape, shape), rough)
@@ -114,6 +116,8 @@ class Writer:
         """A shape: mostly small; some axes are longer than a vector, some arrays larger than small."""
         if self.large:
             return tuple(self.one(((17000,), (130, 130), (40, 501), (7, 50, 60))))
+        if self.long and self.chance(0.8):
+            return tuple(self.r.choice((1, 3, 4, 5, 6, 17)) for _ in range(self.r.choice((1, 2, 2, 3))))
         shape = [self.r.choice((0, 1, 2, 3, 3, 4, 5)) for _ in range(self.r.choice((0, 1, 1, 2, 2, 2, 3)))]
         if shape and self.chance(0.15):
             shape[self.r.randrange(len(shape))] = self.one((9, 17, 33, 64, 65, 129))
@@ -139,7 +143,7 @@ class Writer:
         """The text of an axis, of several, or of all."""
         if a.ndim > 1 and self.chance(0.3):
             return str(tuple(self.r.sample(range(a.ndim), self.r.randint(1, a.ndim))))
-        return "None" if self.chance(0.35) else str(self.axis(a))
+        return "None" if self.chance(0.1 if self.long else 0.35) else str(self.axis(a))
 
     def slice(self, n: int) -> str:
         """The text of a slice."""
@@ -224,7 +228,7 @@ class Writer:
         except Exception:
             for name in made:
                 self.scope.pop(name, None)
-            if self.chance(0.85):
+            if self.chance(0.97 if self.long else 0.85):
                 return False
         if any(
             isinstance(self.scope.get(n), np.ndarray)
@@ -258,10 +262,11 @@ class Writer:
         """The arrays of the first round: name, dtype, shape, seed and layout."""
         made: list[tuple[Any, ...]] = []
         for _ in range(self.r.choice((1, 2, 2, 3))):
-            rare = self.chance(0.03)
+            rare = self.chance(0.03) and not self.long
             dtype = self.one(RARE) if rare else made[0][1] if made and self.chance(0.5) else self.dtype()
             shape = self.suffix(made[0][2]) if made and self.chance(0.7) else self.shape()
-            made.append((self.fresh(), dtype, shape, self.r.randrange(99), self.one(LAYOUTS)))
+            layout = self.one(LAYOUTS[:-2] if self.long and self.chance(0.95) else LAYOUTS)
+            made.append((self.fresh(), dtype, shape, self.r.randrange(99), layout))
         return made
 
     def round(self, made: Sequence[tuple[Any, ...]], first: bool) -> tuple[str, ...]:
@@ -293,8 +298,8 @@ class Writer:
                 exec(compiled(line), self.scope)
             self.names = [m[0] for m in made]
             self._given = {id(_owner(self.scope[n])): self.scope[n] for n in self.names}
-            wanted = self.r.randint(2, 14)
-            kinds, weights = zip(*TABLE, strict=True)
+            wanted = self.r.randint(6, 30) if self.long else self.r.randint(2, 14)
+            kinds, weights = zip(*(LONG if self.long else TABLE), strict=True)
             for kind in self.r.choices(kinds, weights, k=wanted * 2):
                 if len(self.body) >= wanted:
                     break

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 from pathlib import Path
@@ -12,7 +13,7 @@ import pytest
 
 import dcarray as dc
 from conformance import fuzz
-from conformance.lines import TABLE
+from conformance.lines import LONG, TABLE
 from conformance.programs import Program, data, difference, shrunk
 from conformance.writer import Writer, program
 
@@ -37,9 +38,9 @@ def test_every_kind_of_line_is_written() -> None:
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(Writer, "write", noted)
-        for k in range(150):
+        for k in range(400):
             program(k)
-    assert seen == {kind.__name__ for kind, _ in TABLE}
+    assert seen == {kind.__name__ for kind, _ in (*TABLE, *LONG)}
 
 
 @pytest.mark.parametrize("layout", ["C", "F", "step", "flip", "inner", "wide", "odd"])
@@ -109,27 +110,65 @@ def test_shrinking_and_the_script(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize("mode", list(fuzz.MODES))
-def test_a_short_run(mode: str, capsys: pytest.CaptureFixture[str]) -> None:
-    assert fuzz.run(mode, range(500_000, 500_010)) == []
-    assert "10 programs" in capsys.readouterr().out
+def test_a_short_run(mode: str) -> None:
+    begun: list[int] = []
+    seeds = range(500_000, 500_010)
+    assert list(fuzz.run(mode, seeds, begun.append)) == [] and begun == list(seeds)
 
 
-def test_differences_are_reported(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.setattr(fuzz, "program", lambda seed: Program(("s0 = type(v0).__module__",), ONE))
-    assert fuzz.main(["--examples", "2", "--mode", "defaults"]) == 1
-    said = capsys.readouterr().out
-    assert (
-        "# number 1, defaults" in said and "print(difference(program))" in said and "2 runs, 2 differ" in said
-    )
+def test_differences_are_made_smaller(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(fuzz, "program", lambda seed: Program(("v1 = v0", "s0 = type(v0).__module__"), ONE))
+    (one, small), (two, text) = fuzz.run("defaults", range(1, 3), shown=1)
+    assert (one, two) == (1, 2)
+    assert "# number 1, defaults" in small and "print(difference(program))" in small
+    assert "v1 = v0" not in small and text.startswith("round 0: s0 is")
 
 
-def test_the_command() -> None:
-    command = [sys.executable, "-m", "conformance.fuzz", "--examples", "5", "--seed", "7"]
+def test_a_run_goes_on_behind_what_crashes(monkeypatch: pytest.MonkeyPatch) -> None:
+    parts = []
+
+    def messages(mode: str, seeds: range, shown: int) -> Any:
+        parts.append(seeds)
+        for k in seeds:
+            yield k
+            if k == 13:
+                return
+            if k == 15:
+                yield k, "script"
+        yield None
+
+    monkeypatch.setattr(fuzz, "messages", messages)
+    said: list[str] = []
+    outcome = fuzz.supervised("defaults", range(10, 20), 5, said.append)
+    assert parts == [range(10, 15), range(14, 19), range(19, 20)]
+    assert (outcome.programs, outcome.differ, outcome.crashed) == (10, [15], [13])
+    assert "number 13" in said[0] and "script" in said[1]
+    assert "10 programs" in str(outcome) and "1 differ, 1 crashed" in str(outcome)
+
+
+def test_a_process_that_ends_is_noticed() -> None:
+    assert list(fuzz.messages("no such mode", range(3), 0)) == [0]
+
+
+def test_the_command(tmp_path: Path) -> None:
+    counts = tmp_path / "counts.json"
+    command = [
+        sys.executable,
+        "-m",
+        "conformance.fuzz",
+        "--examples",
+        "5",
+        "--seed",
+        "7",
+        "--json",
+        str(counts),
+    ]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=250)
     assert done.returncode == 0, done.stdout + done.stderr
     assert "20 runs, 0 differ" in done.stdout
+    assert [(o["mode"], o["programs"], o["differ"]) for o in json.loads(counts.read_text())] == [
+        (mode, 5, []) for mode in fuzz.MODES
+    ]
     with pytest.raises(SystemExit):
         fuzz.main(["--examples", "0"])
     assert type(dc.ndarray) is type

@@ -19,7 +19,7 @@ from conformance.programs import Program, difference
 )
 def test_programs(mode: str, first: int, count: int) -> None:
     with dc.options(eager_below=16384):
-        found = run(mode, range(first, first + count), progress=False)
+        found = list(run(mode, range(first, first + count)))
     assert not found, "\n\n".join(text for _, text in found)
 
 
