@@ -29,6 +29,7 @@ POOLED = 1 << 20
 """Arrays of at least so many bytes come from the pool."""
 
 _HUGE = 1 << 21
+_STAGGER = 1 << 14  # bytes within which arrays start at different cache lines
 _U8 = np.dtype(np.uint8)
 _MAPS = hasattr(mmap, "MAP_PRIVATE") and hasattr(mmap, "MAP_ANONYMOUS")
 _ADVISE = hasattr(mmap, "MADV_HUGEPAGE")
@@ -42,7 +43,7 @@ class _Block:
     def __init__(self, size: int, serial: int) -> None:
         # Private, or a fork would share the arrays with the child.  One huge page more than asked for
         # leaves room to start at a huge page's boundary.
-        self.mapped = mmap.mmap(-1, size + _HUGE, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+        self.mapped = mmap.mmap(-1, size + _HUGE + _STAGGER, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
         start = address_of(np.frombuffer(self.mapped, _U8))
         skip = -start % _HUGE
         if _ADVISE and size >= _HUGE:
@@ -50,7 +51,7 @@ class _Block:
                 self.mapped.madvise(mmap.MADV_HUGEPAGE, skip, size & -_HUGE)
         # Arrays that all start at a boundary compete for the same cache sets and alias in the store
         # buffer when a kernel walks several of them together; so each starts at another cache line.
-        self.skip = skip + (serial * 1088 % 16384 & -64)
+        self.skip = skip + (serial * 1088 % _STAGGER & -64)
         self.size = size
         self.address = start + self.skip
         self.stamp = serial

@@ -165,3 +165,13 @@ def test_steady_state_leaks_nothing():
     assert after["mapped"] == before["mapped"]
     assert after["lent"] == before["lent"]
     assert sys.getrefcount(memory.POOL) < 50
+
+
+@pytest.mark.parametrize("past", [64, 4096, memory._HUGE - 64, memory._HUGE])
+def test_a_block_fits_in_its_mapping_wherever_that_lies(monkeypatch, past):
+    """The system puts a mapping anywhere; the way to the next huge page may be all but a whole one."""
+    monkeypatch.setattr(memory, "address_of", lambda array: 5 * memory._HUGE + past)
+    for serial in range(300):
+        block = memory._Block(memory.POOLED, serial)
+        assert block.skip + block.size <= len(block.mapped)
+        assert block.address % 64 == 0
