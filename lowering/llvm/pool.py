@@ -1,4 +1,4 @@
-"""The native part of the thread pool and the launch of kernels on it, as LLVM text.
+"""The native part of the thread pool, as LLVM text.
 
 The state of a pool is one 64-bit word: the job's number, a bit that says that the job is closed, and the
 number of workers inside.  A worker enters by compare-and-swap while the job is open; the launching
@@ -11,14 +11,23 @@ import platform
 import string
 from typing import Any
 
-# A piece of work below this many units of ``Binding.work`` (some ten microseconds) is not worth a thread.
-GRAIN_BITS = 18
-_SPIN_NS = 20_000
-_WORTH_WAKING = 16  # grains: to wake a sleeping thread takes as long as a smaller job
+from .launch import LAUNCH
+
+# A piece of work below this many units of ``Binding.work`` (some microseconds) is not worth a thread.
+GRAIN_BITS = 15
+_SPIN_NS = 50_000
+# To wake a sleeping thread takes as long as a job of fewer grains than this one; for those it is done only
+# where the last job is no longer ago than that many nanoseconds, since then others are likely to follow.
+_WORTH_WAKING = 32
+_THICK_NS = 200_000
+# Where a worker kept a launch waiting, which means that other programs want the cores, jobs of fewer grains
+# run alone for so long.
+_COOL_NS = 5_000_000
 
 # Byte offsets in a pool; what different threads write lies on different cache lines.  From _NEXT on, one
 # line for each thread.
 _SLEEPERS, _FLAGS, _BUSY, _JOB, _STOP, _MUTEX, _COND, _NEXT = 64, 128, 192, 256, 320, 384, 512, 640
+_THREADS, _LAST, _COOL = _BUSY + 8, _BUSY + 16, _BUSY + 24
 
 
 def pool_bytes(threads: int) -> int:
@@ -137,8 +146,10 @@ done:
   ret i32 %soft1
 }
 
-define void @dc_pool_init(ptr %pool) {
+define void @dc_pool_init(ptr %pool, i64 %threads) {
   store atomic i64 524288, ptr %pool seq_cst, align 8
+  %size = getelementptr i8, ptr %pool, i64 $THREADS
+  store i64 %threads, ptr %size
   %m = getelementptr i8, ptr %pool, i64 $MUTEX
   %c = getelementptr i8, ptr %pool, i64 $COND
   call i32 @pthread_mutex_init(ptr %m, ptr null)
@@ -225,167 +236,6 @@ work:
 leave:
   ret void
 }
-
-; how many threads a phase is worth: its grains of work, but not above the threads and the extent
-define internal i64 @worth(i64 %extent, i64 %work, i64 %threads) {
-  %total = mul i64 %extent, %work
-  %grains = lshr i64 %total, $grain
-  %a = call i64 @llvm.smin.i64(i64 %grains, i64 %threads)
-  %b = call i64 @llvm.smin.i64(i64 %a, i64 %extent)
-  ret i64 %b
-}
-declare i64 @llvm.smin.i64(i64, i64)
-declare i64 @llvm.smax.i64(i64, i64)
-
-define internal i32 @parallel(ptr %pool, ptr %fn, ptr %args, i64 %extent, i64 %work, i64 %owners) {
-entry:
-  %total = mul i64 %extent, %work
-  %grains = lshr i64 %total, $grain
-  %mine = udiv i64 %grains, %owners
-  %half = lshr i64 %mine, 1
-  %few = call i64 @llvm.smin.i64(i64 %half, i64 8)
-  %each = call i64 @llvm.smax.i64(i64 %few, i64 1)
-  %n = mul i64 %owners, %each
-  %nm = sub i64 %n, 1
-  %em = add i64 %extent, %nm
-  %even = udiv i64 %em, %n
-  %e63 = add i64 %even, 63
-  %round = and i64 %e63, -64
-  %big = icmp sge i64 %even, 256
-  %chunk = select i1 %big, i64 %round, i64 %even
-  %job = getelementptr i8, ptr %pool, i64 $JOB
-  store ptr %fn, ptr %job
-  %p1 = getelementptr i64, ptr %job, i64 1
-  store ptr %args, ptr %p1
-  %p2 = getelementptr i64, ptr %job, i64 2
-  store i64 %extent, ptr %p2
-  %p3 = getelementptr i64, ptr %job, i64 3
-  store i64 %chunk, ptr %p3
-  %p4 = getelementptr i64, ptr %job, i64 4
-  store i64 %each, ptr %p4
-  %p5 = getelementptr i64, ptr %job, i64 5
-  store i64 %owners, ptr %p5
-  %flags = getelementptr i8, ptr %pool, i64 $FLAGS
-  store atomic i32 0, ptr %flags seq_cst, align 4
-  %next = getelementptr i8, ptr %pool, i64 $NEXT
-  br label %reset
-reset:
-  %i = phi i64 [ 0, %entry ], [ %i1, %reset ]
-  %line = mul i64 %i, 64
-  %slot = getelementptr i8, ptr %next, i64 %line
-  store i64 0, ptr %slot
-  %i1 = add i64 %i, 1
-  %more = icmp slt i64 %i1, %owners
-  br i1 %more, label %reset, label %open
-open:
-  %s = load atomic i64, ptr %pool seq_cst, align 8
-  %number = lshr i64 %s, 20
-  %number1 = add i64 %number, 1
-  %fresh = shl i64 %number1, 20
-  store atomic i64 %fresh, ptr %pool seq_cst, align 8
-  %sleepers = getelementptr i8, ptr %pool, i64 $SLEEPERS
-  %z = load atomic i64, ptr %sleepers seq_cst, align 8
-  %any = icmp sgt i64 %z, 0
-  %large = icmp uge i64 %grains, $worth_waking
-  %wanted = and i1 %any, %large
-  br i1 %wanted, label %rouse, label %go
-rouse:
-  call void @wake(ptr %pool)
-  br label %go
-go:
-  %soft = call i32 @share(ptr %pool, i64 0)
-  atomicrmw or ptr %pool, i64 524288 seq_cst
-  br label %wait
-wait:
-  %spins = phi i64 [ 0, %go ], [ %spins1, %again ]
-  %now = load atomic i64, ptr %pool seq_cst, align 8
-  %inside = and i64 %now, 524287
-  %empty = icmp eq i64 %inside, 0
-  br i1 %empty, label %done, label %patience
-patience:
-  %spins1 = add i64 %spins, 1
-  %long = icmp sgt i64 %spins1, 1000
-  br i1 %long, label %yield, label %relax
-relax:
-  call void @pause()
-  br label %again
-yield:
-  call i32 @sched_yield()
-  br label %again
-again:
-  br label %wait
-done:
-  %theirs = load atomic i32, ptr %flags seq_cst, align 4
-  %both = or i32 %soft, %theirs
-  ret i32 %both
-}
-
-; %packed: extent and work of each phase, then the arguments.  -1: a pool is wanted and none was given
-define i32 @dc_launch(ptr %pool, ptr %table, i64 %phases, ptr %packed, i64 %threads) {
-entry:
-  %args = getelementptr { i64, i64 }, ptr %packed, i64 %phases
-  %alone = icmp eq ptr %pool, null
-  %many = icmp sgt i64 %threads, 1
-  %ask = and i1 %alone, %many
-  br i1 %ask, label %survey, label %begin
-survey:
-  %q = phi i64 [ 0, %entry ], [ %q1, %surveyed ]
-  %qend = icmp eq i64 %q, %phases
-  br i1 %qend, label %begin, label %surveyed
-surveyed:
-  %qp = getelementptr { i64, i64 }, ptr %packed, i64 %q
-  %qe = load i64, ptr %qp
-  %qwp = getelementptr i64, ptr %qp, i64 1
-  %qw = load i64, ptr %qwp
-  %qn = call i64 @worth(i64 %qe, i64 %qw, i64 %threads)
-  %q1 = add i64 %q, 1
-  %qbig = icmp sgt i64 %qn, 1
-  br i1 %qbig, label %want, label %survey
-want:
-  ret i32 -1
-begin:
-  call i32 @feclearexcept(i32 $all)
-  br label %phase
-phase:
-  %k = phi i64 [ 0, %begin ], [ %k1, %step ]
-  %soft0 = phi i32 [ 0, %begin ], [ %soft2, %step ]
-  %end = icmp eq i64 %k, %phases
-  br i1 %end, label %finish, label %look
-look:
-  %kp = getelementptr { i64, i64 }, ptr %packed, i64 %k
-  %extent = load i64, ptr %kp
-  %wp = getelementptr i64, ptr %kp, i64 1
-  %work = load i64, ptr %wp
-  %fp = getelementptr ptr, ptr %table, i64 %k
-  %fn = load ptr, ptr %fp
-  %some = icmp sgt i64 %extent, 0
-  br i1 %some, label %weigh, label %step
-weigh:
-  %n = call i64 @worth(i64 %extent, i64 %work, i64 %threads)
-  %big = icmp sgt i64 %n, 1
-  br i1 %big, label %claim, label %serial
-claim:
-  %busy = getelementptr i8, ptr %pool, i64 $BUSY
-  %pair = cmpxchg ptr %busy, i64 0, i64 1 seq_cst seq_cst
-  %free = extractvalue { i64, i1 } %pair, 1
-  br i1 %free, label %together, label %serial
-together:
-  %pf = call i32 @parallel(ptr %pool, ptr %fn, ptr %args, i64 %extent, i64 %work, i64 %n)
-  store atomic i64 0, ptr %busy seq_cst, align 8
-  br label %step
-serial:
-  %sf = call i32 %fn(ptr %args, i64 0, i64 %extent)
-  br label %step
-step:
-  %rf = phi i32 [ 0, %look ], [ %pf, %together ], [ %sf, %serial ]
-  %soft2 = or i32 %soft0, %rf
-  %k1 = add i64 %k, 1
-  br label %phase
-finish:
-  %hard = call i32 @raised()
-  %flags = or i32 %soft0, %hard
-  ret i32 %flags
-}
 """
 
 
@@ -407,10 +257,12 @@ def source() -> str:
         pause = ("declare void @llvm.x86.sse2.pause()", "call void @llvm.x86.sse2.pause()")
     words: dict[str, Any] = {
         "JOB": _JOB, "MUTEX": _MUTEX, "COND": _COND, "NEXT": _NEXT, "STOP": _STOP, "SLEEPERS": _SLEEPERS,
-        "FLAGS": _FLAGS, "BUSY": _BUSY, "declare_pause": pause[0], "pause": pause[1],
+        "FLAGS": _FLAGS, "BUSY": _BUSY, "THREADS": _THREADS, "LAST": _LAST, "COOL": _COOL,
+        "declare_pause": pause[0], "pause": pause[1],
+        "thick": _THICK_NS, "cool": _COOL_NS, "large": _WORTH_WAKING << GRAIN_BITS,
         "monotonic": 6 if platform.system() == "Darwin" else 1, "grain": GRAIN_BITS, "spin": _SPIN_NS,
         "worth_waking": _WORTH_WAKING,
         "invalid": invalid, "divide": divide, "overflow": overflow, "underflow": underflow,
         "all": invalid | divide | overflow | underflow,
     }  # fmt: skip
-    return string.Template(_SOURCE).substitute(words)
+    return string.Template(_SOURCE + LAUNCH).substitute(words)

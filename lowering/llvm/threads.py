@@ -16,13 +16,14 @@ import os
 import struct
 import threading
 from collections.abc import Callable, Sequence
-from functools import cache
+from functools import cache, partial
 from typing import Any
 
 from . import engine, pool
 
 MOST_THREADS = 256
-_pools: dict[int, int] = {}
+_NONE_YET = 1  # what stands for the address of a pool that is still to be made
+_pools = {1: 0}
 _lock = threading.Lock()
 _stopped = False
 
@@ -41,16 +42,14 @@ def object_code(known: bytes | None = None) -> bytes:
 
 @cache
 def _native() -> tuple[Any, ...]:
-    """init(pool), work(pool, index), stop(pool) and launch(pool, table, phases, packed, threads)."""
+    """init(pool, threads), work(pool, index), stop(pool) and launch(pool, packed)."""
     names = ("dc_pool_init", "dc_pool_work", "dc_pool_stop", "dc_launch")
     addresses = engine.load(object_code(), names)
     kinds = (
-        ctypes.CFUNCTYPE(None, ctypes.c_void_p),
+        ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int64),
         ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int64),
         ctypes.CFUNCTYPE(None, ctypes.c_void_p),
-        ctypes.CFUNCTYPE(
-            ctypes.c_int32, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int64, ctypes.c_char_p, ctypes.c_int64
-        ),
+        ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p, ctypes.c_char_p),
     )
     return tuple(kind(address) for kind, address in zip(kinds, addresses, strict=True))
 
@@ -65,7 +64,7 @@ def _pool(threads: int) -> int:
             memory = ctypes.create_string_buffer(pool.pool_bytes(threads) + 64)
             ctypes.pythonapi.Py_IncRef(ctypes.py_object(memory))
             address = ctypes.addressof(memory) + 63 & -64
-            init(address)
+            init(address, threads)
             try:
                 for index in range(1, threads):
                     name = f"dcarray-worker-{index}"
@@ -80,7 +79,12 @@ def _after_fork() -> None:
     """Threads do not survive a fork: the child makes its own pools."""
     global _lock
     _lock = threading.Lock()
+    _forget()
+
+
+def _forget() -> None:
     _pools.clear()
+    _pools[1] = 0
 
 
 def _stop() -> None:
@@ -89,9 +93,10 @@ def _stop() -> None:
     with _lock:
         _stopped = True
         running = tuple(_pools.values())
-        _pools.clear()
+        _forget()
     for address in running:
-        _native()[2](address)
+        if address:
+            _native()[2](address)
 
 
 if hasattr(os, "register_at_fork"):
@@ -105,19 +110,18 @@ class Launch:
     ``arguments`` is their number; flags outside ``mask`` are not reported.
     """
 
-    __slots__ = ("_call", "_mask", "_phases", "_table", "pack")
+    __slots__ = ("_call", "_mask", "_table", "pack")
 
     def __init__(self, addresses: Sequence[int], arguments: int, mask: int = 15) -> None:
-        self._phases = len(addresses)
+        phases = len(addresses)
         self._mask = mask
-        self._table = struct.pack(f"{self._phases}P", *addresses)
-        self.pack: Callable[..., bytes] = struct.Struct(f"{2 * self._phases + arguments}q").pack
+        self._table = (ctypes.c_void_p * phases)(*addresses)
+        pack = struct.Struct(f"{2 + 2 * phases + arguments}q").pack
+        self.pack: Callable[..., bytes] = partial(pack, ctypes.addressof(self._table), phases)
         self._call = _native()[3]
 
     def __call__(self, arguments: bytes, threads: int) -> int:
-        flags: int = self._call(_pools.get(threads), self._table, self._phases, arguments, threads)
+        flags: int = self._call(_pools.get(threads, _NONE_YET), arguments)
         if flags < 0:
-            threads = min(threads, MOST_THREADS)
-            address = _pool(threads)
-            flags = self._call(address, self._table, self._phases, arguments, threads if address else 1)
+            flags = self._call(_pool(min(threads, MOST_THREADS)), arguments)
         return flags & self._mask
