@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 
 import dcarray as dc
+from dcarray.namesake import answering
 
 __all__ = ["substituted"]
 
@@ -98,16 +99,15 @@ def _module(module: ModuleType) -> ModuleType:
 
 
 def _member(module: ModuleType, name: str) -> Any:
-    value = getattr(module, name)
-    if isinstance(value, ModuleType):
-        return _module(value)
-    if value is np.ndarray:
-        return dc.ndarray
     if name == "HAS_REFCOUNT":  # the tests' own switch for what counts references to arrays
         return False
     if module.__name__.startswith(_TESTING):
+        value = getattr(module, name)
         return _comparing(value) if name in _COMPARE else value
-    return getattr(_namespace(module), name)
+    value = getattr(_namespace(module), name)
+    if isinstance(value, ModuleType):
+        return _module(getattr(module, name))
+    return dc.ndarray if name == "ndarray" else value
 
 
 # ---- builtins ----------------------------------------------------------------------------------------
@@ -131,7 +131,7 @@ def _issubclass(value: Any, classes: Any) -> bool:
 
 def _build_class(body: Any, name: str, *bases: Any, **kwargs: Any) -> Any:
     bases = tuple(np.ndarray if b is dc.ndarray else b for b in bases)
-    return builtins.__build_class__(body, name, *bases, **kwargs)
+    return answering(builtins.__build_class__(body, name, *bases, **kwargs))
 
 
 def substituted() -> dict[str, Any]:

@@ -39,7 +39,7 @@ class Attributes(Handle):
     __setitem__: Callable[[Any, Any], None]
     transpose: Callable[..., Any]
     swapaxes: Callable[[int, int], Any]
-    copy: Callable[[], Any]
+    copy: Callable[..., Any]
 
     def _adopt(self, value: Any) -> Any:
         """An array of NumPy's as ours; anything else as it is."""
@@ -220,14 +220,14 @@ class Attributes(Handle):
         return array[()] if return_scalar and not array.ndim else self._adopt(array)
 
     def __copy__(self) -> Any:
-        return self.copy()
+        return self.copy("K")
 
     def __deepcopy__(self, memo: Any) -> Any:
         if self.dtype.hasobject:
             import copy
 
             return self._adopt(copy.deepcopy(self._settled(), memo))
-        return self.copy()
+        return self.copy("K")
 
     def __reduce__(self) -> Any:
         return _rebuild, (

@@ -162,9 +162,9 @@ class Methods(Attributes):
         """See `numpy.ndarray.copy`."""
         if self._small is not None:
             return small(type(self), self._small.copy(order))
-        if order in ("F", "A"):
-            return self._adopt(self._settled().copy(order))
-        return trace.cast(self, self.dtype)
+        if order in ("C", None):
+            return trace.cast(self, self.dtype)
+        return np.copy(self, order)
 
     def fill(self, value: Any) -> None:
         """See `numpy.ndarray.fill`."""

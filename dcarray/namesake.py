@@ -18,17 +18,19 @@ from typing import Any
 import numpy as np
 
 from .array import ndarray as _Wrapped
+from .dispatch import DISPATCH
 from .functions import fallback
 from .functions.namespace import _dispatched, _undispatched
 from .functions.standard import STANDARD
+from .handle import export
 
-__all__ = ["counterpart", "namespace"]
+__all__ = ["answering", "counterpart", "namespace"]
 
 # Modules of NumPy's that dcarray has too.
 _OURS = ("char", "emath", "fft", "linalg", "random", "strings")
 # Modules about other things than arrays, or about subclasses of ndarray, which stay what they are.
 _ASIDE = (
-    "ctypeslib", "dtypes", "exceptions", "f2py", "ma", "matlib", "polynomial", "rec", "typing", "version",
+    "ctypeslib", "dtypes", "exceptions", "f2py", "ma", "matlib", "polynomial", "typing", "version",
 )  # fmt: skip
 _DISPATCHER = type(np.sum)
 
@@ -155,9 +157,36 @@ def _member(module: ModuleType, name: str) -> Any:
         return value if name in dcarray.__all__ else getattr(dcarray, name)
     if module.__name__ == "numpy.testing":
         return _comparing(value) if name.startswith("assert_") and callable(value) else value
-    if type(value) is _DISPATCHER:
+    if type(value) is _DISPATCHER and value in DISPATCH.table:
         return _dispatched(value)
-    return _undispatched(value) if isinstance(value, (FunctionType, BuiltinFunctionType)) else value
+    plain = isinstance(value, (FunctionType, BuiltinFunctionType, _DISPATCHER))
+    return _undispatched(value) if plain else value
+
+
+def answering(kind: Any) -> Any:
+    """Have ``__array__`` of a class of accelerated code answer NumPy, which takes plain arrays only.
+
+    Parameters
+    ----------
+    kind : type
+        The class, which is changed in place.
+
+    Returns
+    -------
+    type
+        The class.
+    """
+    body = vars(kind).get("__array__") if isinstance(kind, type) else None
+    if isinstance(body, FunctionType) and not hasattr(body, "answers_numpy"):
+
+        @wraps(body)
+        def __array__(self: Any, *args: Any, **kwargs: Any) -> Any:
+            found = body(self, *args, **kwargs)
+            return export(found) if type(found) is _Wrapped else found
+
+        vars(__array__)["answers_numpy"] = True
+        kind.__array__ = __array__
+    return kind
 
 
 # ---- things that code has imported already -----------------------------------------------------------

@@ -22,7 +22,7 @@ from typing import Any, NoReturn
 
 from . import config
 from .array import evaluate
-from .namesake import namespace
+from .namesake import answering, namespace
 from .report import is_inside, report
 
 __all__ = ["main"]
@@ -38,6 +38,7 @@ Run an unmodified script or module.  In your own code NumPy is dcarray, in insta
   -m MODULE       run a module, as python -m does
 """
 _MACHINERY = "<frozen importlib._bootstrap>"
+_HOOKS = {(_MACHINERY, "__import__"), (_MACHINERY, "__build_class__")}
 _OPAQUE = ("site-packages", "dist-packages")
 
 
@@ -68,9 +69,18 @@ class _Imports:
                     return namespace(module)
             return module
 
+        build = builtins.__build_class__
+
+        def __build_class__(body: Any, name: str, /, *bases: Any, **kwargs: Any) -> Any:
+            made = build(body, name, *bases, **kwargs)
+            file = body.__globals__.get("__file__")
+            return answering(made) if isinstance(file, str) and users(file) else made
+
         # Tracebacks and the counting of warnings pass over the import machinery by its name.
         __import__.__code__ = __import__.__code__.replace(co_filename=_MACHINERY)
+        __build_class__.__code__ = __build_class__.__code__.replace(co_filename=_MACHINERY)
         builtins.__import__ = __import__
+        builtins.__build_class__ = __build_class__
 
     def users(self, file: str) -> bool:
         """Is this file the user's own?"""
@@ -163,7 +173,7 @@ def _stripped(trace: TracebackType | None) -> TracebackType | None:
     while trace is not None:
         code = trace.tb_frame.f_code
         own = is_inside(code.co_filename) and "numpy" not in Path(code.co_filename).parts
-        if not own and (code.co_filename, code.co_name) != (_MACHINERY, "__import__"):
+        if not own and (code.co_filename, code.co_name) not in _HOOKS:
             kept.append(trace)
         trace = trace.tb_next
     for one in reversed(kept):

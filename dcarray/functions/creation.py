@@ -205,7 +205,9 @@ def _opened(value: Any, seen: dict[int, Any] | None = None) -> Any:
 
 
 def _same(a: Any, dtype: Any) -> bool:
-    return type(a) is ndarray and (dtype is None or a.dtype == dtype)
+    if type(a) is not ndarray or dtype is None:
+        return type(a) is ndarray
+    return bool(a.dtype == dtype) and a.dtype.char in _ALIKE
 
 
 @_creates

@@ -145,3 +145,11 @@ def test_arrays_of_objects_keep_ours(way):
     assert x[0] == 5 and inner.tolist() == [0, 1, 2]
     x[:] = dc.asarray([1, 2])
     assert x.tolist() == [1, 2]
+
+
+def test_copies_keep_the_order_where_numpys_do(way):
+    plain = np.ones((3, 4, 2)).transpose(2, 0, 1)
+    x = dc.asarray(plain)
+    pairs = (copy.copy(plain), copy.copy(x)), (plain.copy("K"), x.copy("K")), (plain.copy(), x.copy())
+    for theirs, ours in pairs:
+        assert ours.strides == theirs.strides

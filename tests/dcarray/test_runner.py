@@ -32,6 +32,10 @@ assert helper.kinds == {"dcarray.array"} == {work()}, helper.kinds
 assert package.inner.kind == "dcarray.array" == type(numpy.linalg.inv(np.eye(2))).__module__
 assert type(scipy.linalg.inv([[2.0]])).__module__ == "numpy"
 assert isinstance(scipy.linalg.inv([[2.0]]), np.ndarray) and isinstance(np.ones(2), np.ndarray)
+class Answering:
+    def __array__(self, dtype=None, copy=None):
+        return np.arange(3.0)
+assert np.sum(Answering()) == 3 and scipy.linalg.norm(Answering()) == 5**0.5
 assert __import__("pickle").loads(__import__("pickle").dumps(work)) is work
 print(__name__, __file__, sys.argv, sys.path[0], __spec__, __package__, sorted(globals()))
 x = np.linspace(0, 1, 100_000)
