@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import copy
 import pickle
+import re
 import threading
 import warnings
 from collections.abc import Callable, Iterator
@@ -24,6 +25,7 @@ import dcarray as dc
 __all__ = ["Judge", "Program", "data", "difference", "shrunk"]
 
 Variables = dict[str, Any]
+_SIGNS = re.compile(r"(np\.(?:signbit|copysign))\(")
 _PRODUCTS = ("@", "dot", "matmul", "einsum", "inner", "outer", "kron", "convolve", "cross", "cov", "fft")
 _LOOSE = {"e": 40.0, "f": 1000.0, "F": 1000.0, "d": 4000.0, "D": 4000.0, "g": 4000.0, "G": 4000.0}
 
@@ -132,9 +134,23 @@ def in_thread(work: Callable[[], Any]) -> Any:
     return value
 
 
+def nans(function: Callable[..., Any]) -> Callable[..., Any]:
+    """The function, of arguments in which every NaN has the same sign."""
+
+    def call(*args: Any, **kwargs: Any) -> Any:
+        return function(*map(_positive, args), **kwargs)
+
+    return call
+
+
+def _positive(a: Any) -> Any:
+    kind = getattr(a, "dtype", np.dtype("O")).kind
+    return np.where(np.isnan(a), np.nan, a) if kind == "f" else a
+
+
 def scope(program: Program, wrapped: bool) -> Variables:
     """The names that the lines of a program use."""
-    names: Variables = {"plain": data, "in_thread": in_thread, "pickle": pickle, "copy": copy}
+    names: Variables = {"plain": data, "in_thread": in_thread, "pickle": pickle, "copy": copy, "nans": nans}
     if not wrapped:
         same = lambda a: a  # noqa: E731
         return {**names, "np": np, "data": data, "wrap": same, "export": same, "evaluate": same}
@@ -184,7 +200,7 @@ def difference(program: Program, **mode: Any) -> str | None:
     """The first thing in which wrapped arrays differ from plain ones, or None.
 
     A program that casts numbers to integers which cannot hold them has no right result: NumPy gives what the
-    processor gives, which depends on strides too.
+    processor gives, which depends on strides too.  Nor has one that asks for the sign of a NaN.
 
     Parameters
     ----------
@@ -193,7 +209,10 @@ def difference(program: Program, **mode: Any) -> str | None:
         Options of `dcarray.options` for the wrapped arrays.
     """
     text = _difference(program, mode)
-    return None if text is None or _is_undefined(program) else text
+    if text is None or _is_undefined(program):
+        return None
+    unsigned = replace(program, body=tuple(_SIGNS.sub(r"nans(\1)(", line) for line in program.body))
+    return text if unsigned == program else _difference(unsigned, mode)
 
 
 def _is_undefined(program: Program) -> bool:

@@ -1,4 +1,4 @@
-"""`numpy.random`: the same streams, as wrapped arrays."""
+"""`numpy.random`: the same streams, as wrapped arrays, and blocks of them."""
 
 from __future__ import annotations
 
@@ -7,8 +7,9 @@ from typing import Any
 import numpy as np
 
 from .functions.random import Generator, RandomState, default_rng, function
+from .functions.random_blocks import block
 
-__all__ = ["Generator", "RandomState", "default_rng"]
+__all__ = ["Generator", "RandomState", "block", "default_rng"]
 
 
 def __getattr__(name: str) -> Any:
@@ -19,4 +20,4 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return dir(np.random)
+    return sorted([*dir(np.random), "block"])

@@ -89,6 +89,17 @@ def test_a_rough_value_may_differ_a_little(monkeypatch: pytest.MonkeyPatch) -> N
     assert difference(Program(("v1 = np.abs(v0) + 1 + wrong * 1e6",), ONE, frozenset({"v1"}))) is not None
 
 
+def test_the_sign_of_a_nan_is_open(monkeypatch: pytest.MonkeyPatch) -> None:
+    from conformance import programs
+
+    usual = programs.scope
+    flip = {False: 1.0, True: -1.0}
+    monkeypatch.setattr(programs, "scope", lambda p, wrapped: {**usual(p, wrapped), "wrong": flip[wrapped]})
+    for line in ("v1 = np.signbit(v0 * {})", "v1 = np.copysign(1, np.where(v0 < 9, {}, v0))"):
+        assert difference(Program((line.format("np.copysign(np.nan, wrong)"),), ONE)) is None
+        assert difference(Program((line.format("wrong"),), ONE)) is not None
+
+
 def test_shrinking_and_the_script(monkeypatch: pytest.MonkeyPatch) -> None:
     from conformance import programs
 
