@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import UserList, deque
 from collections.abc import Callable, Iterable
 from typing import Any
 
@@ -56,8 +57,10 @@ class _Boundary:
             return kind(inner) if any(a is not b for a, b in zip(inner, value, strict=True)) else value
         if kind is dict:
             return {k: self.into(v) for k, v in value.items()}
-        if isinstance(value, tuple) and hasattr(value, "_fields"):
-            return type(value)(*(self.into(v) for v in value))
+        if isinstance(value, _SEQUENCES):
+            known = tuple(value) if isinstance(value, tuple) else list(value)
+            found = self.into(known)
+            return value if found is known else found
         return value
 
     def look(self, values: Iterable[Any]) -> None:
@@ -96,6 +99,7 @@ class _Boundary:
 
 _new = object.__new__
 _array = np.ndarray
+_SEQUENCES = (list, tuple, deque, UserList)  # NumPy looks into all; what it does not, it leaves to us again
 _SMALL = 1 << 14  # elements; larger results are looked at before they count as small
 NOT_SMALL: Any = object()
 
@@ -109,7 +113,7 @@ def _small_arguments(values: Any) -> list[Any] | None:
             value = value._small
             if value is None:
                 return None
-        elif kind is list or kind is tuple:
+        elif kind is list or kind is tuple or isinstance(value, _SEQUENCES):
             value = _small_arguments(value)
             if value is None:
                 return None
@@ -128,11 +132,11 @@ def quick(function: Function, args: tuple[Any, ...], kwargs: dict[str, Any]) -> 
             value = value._small
             if value is None:
                 return NOT_SMALL
-        elif kind is list or kind is tuple:
+        elif kind is list or kind is tuple or isinstance(value, _SEQUENCES):
             inner = _small_arguments(value)
             if inner is None:
                 return NOT_SMALL
-            value = inner if kind is list else tuple(inner)
+            value = tuple(inner) if kind is tuple else inner
         plain.append(value)
     if kwargs:
         named = _small_arguments(kwargs.values())

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import collections
+
 import numpy as np
 import pytest
 
 import dcarray as dc
+from dcarray.functions import fallback
 
 A = np.array([[3.0, 1.0, 2.0], [9.0, 7.0, 8.0]])
 
@@ -91,3 +94,23 @@ def test_views_of_a_plain_argument_are_never_read_late(mode):
             plain[...] = 0
             assert np.array_equal(np.asarray(late), 2 * A)
             plain[...] = A
+
+
+class _Rows(list):
+    """A list of a kind of its own."""
+
+
+@pytest.mark.parametrize("kind", [_Rows, collections.deque, collections.UserList])
+@pytest.mark.parametrize("size", [4, 40_000])
+def test_sequences_of_any_kind_are_looked_into(kind, size):
+    values = np.arange(float(size))
+    x = dc.asarray(values)
+    for function in (np.concatenate, np.stack, np.lexsort):
+        result = function(kind([x, values]))
+        np.testing.assert_array_equal(np.asarray(result), function(kind([values, values])))
+
+
+def test_the_sequence_itself_is_passed_on_where_nothing_in_it_is_ours():
+    seen = []
+    fallback.direct(lambda a, b: seen.append(b), (dc.asarray(np.ones(40_000)), rows := _Rows([1, 2])), {})
+    assert seen[0] is rows
