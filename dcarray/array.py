@@ -21,6 +21,7 @@ _ndarray = np.ndarray
 _PLAIN = frozenset({bool, int, float, complex, np.float64, np.float32, np.int64, np.int32, np.bool_})
 _FOLDS = frozenset({np.sum, np.max, np.min, np.mean, np.prod, np.any, np.all, np.std, np.var})
 _USUAL_REDUCTION = frozenset({"axis", "dtype", "keepdims"})
+_OURS: set[type] = set()  # the classes of our arrays
 _LIMIT = 1 << 14  # what is larger may not count as small
 
 
@@ -117,6 +118,9 @@ class ndarray(Methods):
     __array_priority__ = 1000.0
     __hash__ = None  # type: ignore[assignment]
 
+    def __init_subclass__(cls) -> None:
+        _OURS.add(cls)
+
     def __new__(cls, shape: Any, dtype: Any = float, *args: Any, **kwargs: Any) -> Any:
         plain: list[Any] = [export(v) if isinstance(v, Handle) else v for v in args]  # the memory to take
         named: dict[str, Any] = {k: export(v) if isinstance(v, Handle) else v for k, v in kwargs.items()}
@@ -172,11 +176,11 @@ class ndarray(Methods):
         return np.array(a, dtype=dtype, copy=copy)
 
     def __array_namespace__(self, *, api_version: str | None = None) -> Any:
-        import dcarray
+        from . import standard
 
         if api_version not in (None, "2021.12", "2022.12", "2023.12", "2024.12", "2025.12"):
             raise ValueError(f"unknown version of the array API standard: {api_version!r}")
-        return dcarray
+        return standard
 
     def __dlpack__(
         self, *, stream: Any = None, max_version: Any = None, dl_device: Any = None, copy: bool | None = None
@@ -192,7 +196,7 @@ class ndarray(Methods):
         a = self._small
         if a is not None:
             t = type(key)  # an empty mask of ours is no mask to NumPy
-            if t is ndarray or (t is tuple and ndarray in map(type, key)):
+            if t in _OURS or (t is tuple and not _OURS.isdisjoint(map(type, key))):
                 key = indexing.settled_key(key)
             try:
                 r = a[key]
@@ -211,7 +215,7 @@ class ndarray(Methods):
             t = type(value)
             b = value._small if t is ndarray else value if t in _PLAIN else None
             if b is not None:
-                if type(key) is ndarray or (type(key) is tuple and ndarray in map(type, key)):
+                if type(key) in _OURS or (type(key) is tuple and not _OURS.isdisjoint(map(type, key))):
                     key = indexing.plain_key(key)
                 try:
                     a[key] = b
@@ -277,6 +281,9 @@ class ndarray(Methods):
     __invert__ = _unary("invert", operator.invert)
 
 
+_OURS.add(ndarray)
+
+
 def wrap(value: Any) -> Any:
     """A plain array as ours, sharing its memory; anything else as it is."""
     if type(value) is _ndarray:
@@ -311,7 +318,7 @@ def evaluate(*arrays: Any) -> Any:
     """
     if len(arrays) == 1:
         x = arrays[0]
-        if type(x) is ndarray:
+        if isinstance(x, ndarray):
             if x._small is None:
                 x._settled()
         elif isinstance(x, (tuple, list)):

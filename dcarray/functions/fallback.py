@@ -17,7 +17,7 @@ from dcarray.store import COMPILED, owner
 
 from .served import served_by_numpy
 
-__all__ = ["NOT_SMALL", "call", "direct", "name_of", "quick", "wrapped"]
+__all__ = ["NOT_SMALL", "SEQUENCES", "call", "direct", "name_of", "quick", "wrapped"]
 
 Function = Callable[..., Any]
 
@@ -57,7 +57,7 @@ class _Boundary:
             return kind(inner) if any(a is not b for a, b in zip(inner, value, strict=True)) else value
         if kind is dict:
             return {k: self.into(v) for k, v in value.items()}
-        if isinstance(value, _SEQUENCES):
+        if isinstance(value, SEQUENCES):
             known = tuple(value) if isinstance(value, tuple) else list(value)
             found = self.into(known)
             return value if found is known else found
@@ -99,7 +99,7 @@ class _Boundary:
 
 _new = object.__new__
 _array = np.ndarray
-_SEQUENCES = (list, tuple, deque, UserList)  # NumPy looks into all; what it does not, it leaves to us again
+SEQUENCES = (list, tuple, deque, UserList)  # NumPy looks into all; what it does not, it leaves to us again
 _SMALL = 1 << 14  # elements; larger results are looked at before they count as small
 NOT_SMALL: Any = object()
 
@@ -113,7 +113,7 @@ def _small_arguments(values: Any) -> list[Any] | None:
             value = value._small
             if value is None:
                 return None
-        elif kind is list or kind is tuple or isinstance(value, _SEQUENCES):
+        elif kind is list or kind is tuple or isinstance(value, SEQUENCES):
             value = _small_arguments(value)
             if value is None:
                 return None
@@ -132,7 +132,7 @@ def quick(function: Function, args: tuple[Any, ...], kwargs: dict[str, Any]) -> 
             value = value._small
             if value is None:
                 return NOT_SMALL
-        elif kind is list or kind is tuple or isinstance(value, _SEQUENCES):
+        elif kind is list or kind is tuple or isinstance(value, SEQUENCES):
             inner = _small_arguments(value)
             if inner is None:
                 return NOT_SMALL
