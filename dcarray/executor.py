@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from . import config, forms, fpstate
 from .lowering.memory import allocate, empty
-from .report import counters, note
+from .report import counters, note, user_line
 from .store import Store
 
 if TYPE_CHECKING:
@@ -139,9 +139,33 @@ class Executor:
     def run(self, rec: Recording, options: config.Options) -> Callable[[], None]:
         """Run a recording; gives back what is left to say to the user once everything is in its place.
 
+        Whatever goes wrong on the way - there is no memory, or a bug of ours - the recording then runs call
+        by call, and what cannot be computed even so is in ``rec.left``.
+        """
+        try:
+            notes = self._whole(rec, options)
+        except Exception as error:
+            if options.debug and not isinstance(error, (MemoryError, _Halfway)):
+                raise
+            notes = _singly(rec, error)
+        if not notes and not _unsaid:
+            return _nothing
+        calls, marks = rec.statements(), rec.marks
+
+        def after() -> None:
+            _say()
+            fpstate.tell(notes, lambda k: str(calls[k][1]), lambda k: line_of(marks[k]))
+
+        return after
+
+    def _whole(self, rec: Recording, options: config.Options) -> list[Any]:
+        """Run a recording as one region; gives the notes of floating-point exceptions.
+
         Raises
         ------
-        MemoryError
+        _Halfway
+            When some statements have run.
+        Exception
             Before anything is changed.
         """
         prepared = self.prepare(rec, options.fastmath)
@@ -149,7 +173,7 @@ class Executor:
         counters.flushes += 1
         counters.statements += len(rec.log) - len(rec.slots)
         if not form.useful:
-            return _nothing
+            return []
         slots = rec.slots
         arrays: dict[int, Any] = {}
         addresses: list[int] = []
@@ -176,10 +200,7 @@ class Executor:
             store = slots[k]()
             if store is not None and store.mem is None:
                 store.bind_new(mem, address)
-        if not notes:
-            return _nothing
-        calls, marks = rec.statements(), rec.marks
-        return lambda: fpstate.tell(notes, lambda k: str(calls[k][1]), lambda k: line_of(marks[k]))
+        return notes
 
     def _plan(self, prepared: Prepared, options: config.Options, waited: bool = False) -> forms.Ready | None:
         """The plan of a log that has none yet, or None while the interpreter has to do."""
@@ -235,14 +256,25 @@ def _attempt(job: Callable[[], None], debug: bool) -> None:
     except Exception as error:
         if debug:
             raise
-        reason = f"{type(error).__name__}: {error}"
-        note(f"interpreter ({reason})", where=("<compiled region>", 0))
-        if reason not in _told:
-            _told.add(reason)
-            warnings.warn(f"a region is not compiled: {reason}", RuntimeWarning, stacklevel=2)
+        _complain("a region is not compiled", error, ("<compiled region>", 0))
+
+
+def _complain(what: str, error: BaseException, where: tuple[str, int]) -> None:
+    """Put it into the report, and warn once of each reason when the user's thread has no work half done."""
+    reason = f"{type(error).__name__}: {error}"
+    note(f"interpreter ({reason})", where=where)
+    if reason not in _told:
+        _told.add(reason)
+        _unsaid.append(f"{what}: {reason}")
+
+
+def _say() -> None:
+    while _unsaid:
+        warnings.warn_explicit(_unsaid.pop(0), RuntimeWarning, *user_line())
 
 
 _told: set[str] = set()
+_unsaid: list[str] = []
 
 
 def compiled(region: Region, options: config.Options) -> forms.Ready:
@@ -271,9 +303,45 @@ def _interpret(rec: Recording, prepared: Prepared, arrays: dict[int, Any]) -> li
     from .ir import interp
 
     memory = {f"a{k}": a for k, a in arrays.items()} | rec.scalar_arrays()
+    region = prepared.region
     witness = fpstate.Witness(lambda loc: rec.marks[loc][2])
-    interp.run(prepared.region, memory, around=witness.around, empty=empty)
+    env: dict[str, Any] = {}
+    try:
+        interp.run(region, memory, around=witness.around, empty=empty, env=env)
+    except Exception as error:
+        raise _Halfway(witness, {int(k[1:]): a for k, a in env.items() if k[0] == "a"}) from error
     counters.interpreted += len(rec.log) - len(rec.slots)
+    return witness.notes
+
+
+class _Halfway(Exception):
+    """Some statements have run; the one that ``witness`` saw last has failed and changed nothing."""
+
+    def __init__(self, witness: fpstate.Witness, memory: dict[int, Any]) -> None:
+        super().__init__()
+        self.witness = witness
+        self.memory = memory
+
+
+def _singly(rec: Recording, error: Exception) -> list[Any]:
+    """Run, call by call, what a failed run has left."""
+    from .singly import Singly
+
+    witness = fpstate.Witness(lambda loc: rec.marks[loc][2])
+    start = 0
+    memory: dict[int, Any] = {}
+    cause: BaseException = error
+    if isinstance(error, _Halfway):
+        start, memory = error.witness.loc or 0, error.memory
+        witness.notes = error.witness.notes
+        cause = error.__cause__ or error
+    if rec.marks and not isinstance(cause, MemoryError):
+        _complain("a region is run call by call", cause, line_of(rec.marks[start]))
+    error.__traceback__ = cause.__traceback__ = None  # its frames hold memory
+    run = Singly(rec, memory, start)
+    counters.interpreted += run.run(witness.around)
+    if run.left:
+        rec.left = (run.again(), run.error)
     return witness.notes
 
 
@@ -295,7 +363,13 @@ def _execute(
             saved[k], _ = allocate(arrays[k].shape, arrays[k].dtype)
             saved[k][...] = arrays[k]
     every: Any = [*arrays.values(), *rec.scalar_arrays().values()] if plan.needs_arrays else ()
-    flags = plan.run(every, addresses + rec.scalar_addresses(), prepared.symbols, options.threads)
+    kept = {k: arrays[k].copy() for k in plan.keeps}
+    try:
+        flags = plan.run(every, addresses + rec.scalar_addresses(), prepared.symbols, options.threads)
+    except Exception:
+        for k, a in kept.items():
+            arrays[k][...] = a
+        raise
     counters.kernels += plan.kernels
     counters.interpreted += plan.interpreted
     counters.bytes += prepared.bytes
@@ -305,9 +379,23 @@ def _execute(
         return fpstate.blame(sole, rec.marks[sole][2], flags)
     # What raised it, and was it real?  The interpreter knows, on the inputs as they were.
     again = {}
-    for k, a in arrays.items():
-        again[k] = saved[k] if k in saved else a if k in form.inputs else a.copy()
-    return _interpret(rec, prepared, again)
+    try:
+        for k, a in arrays.items():
+            again[k] = saved[k] if k in saved else a if k in form.inputs else a.copy()
+        return _interpret(rec, prepared, again)
+    except Exception:  # all is computed; what is not known is who raised it
+        return _suspect(rec, flags)
+
+
+def _suspect(rec: Recording, flags: int) -> list[Any]:
+    """The notes on the first statement that may have raised floating-point exceptions."""
+    for k, entry in enumerate(rec.statements()):
+        state = rec.marks[k][2]
+        if forms.may_raise(entry) and fpstate.modes(state) is not None:
+            notes = fpstate.blame(k, state, flags)
+            if notes:
+                return notes
+    return []
 
 
 def line_of(mark: Any) -> tuple[str, int]:

@@ -23,7 +23,7 @@ MAX_GENERAL = 8
 class Ready:
     """A plan, with what every run of it wants to know."""
 
-    __slots__ = ("interpreted", "kernels", "needs_arrays", "plan", "run")
+    __slots__ = ("interpreted", "keeps", "kernels", "needs_arrays", "plan", "run")
 
     def __init__(self, plan: Plan) -> None:
         self.plan = plan
@@ -32,6 +32,8 @@ class Ready:
         self.kernels = stats["kernels"]
         self.interpreted = stats["interpreted"]
         self.needs_arrays = self.kernels < len(plan.steps)
+        # the slots of existing memory that is to be as it was, should the plan fail half-way
+        self.keeps = tuple(int(name[1:]) for name in plan.overwritten) if self.needs_arrays else ()
 
     def bytes(self, symbols: tuple[int, ...]) -> int:
         """What the kernels read and write in a run with these sizes."""
@@ -188,7 +190,7 @@ class Form:
         self.saved: list[int] = []
         self.inputs: list[int] = []
         statements = [entry for entry in log if entry[0] not in ("old", "new")]
-        suspects = [k for k, entry in enumerate(statements) if _may_raise(entry)]
+        suspects = [k for k, entry in enumerate(statements) if may_raise(entry)]
         risky = bool(suspects)
         # the one statement that can have raised whatever was raised, if there is no doubt
         self.sole: int | None = None
@@ -234,7 +236,7 @@ def _effects(log: Log) -> tuple[set[int], set[int]]:
     return written, read
 
 
-def _may_raise(entry: tuple[Any, ...]) -> bool:
+def may_raise(entry: tuple[Any, ...]) -> bool:
     """Can this entry raise a floating-point exception?"""
     if entry[0] in ("old", "new"):
         return False

@@ -57,7 +57,7 @@ class Handle:
         head = store.family
         rec = head.dirty
         if rec is not None:
-            rec.settle()
+            rec.settle(head)
         if self._ndarray is None:
             mem = memory(store)
             a = mem if self._index is None else window.view(mem, self._shape, self._index)
@@ -71,9 +71,10 @@ class Handle:
         """As ``_settled``, when pending reads have run too: the caller may write."""
         if self._small is not None:
             return self._small
-        rec = self._store.family.used
+        head = self._store.family
+        rec = head.used
         if rec is not None:
-            rec.settle()
+            rec.settle(head, writing=True)
         return self._settled()
 
     def _quiet(self) -> NDArray | None:
@@ -164,6 +165,7 @@ def export(x: Handle) -> NDArray:
     out: NDArray = np.asarray(memoryview(a))  # type: ignore[arg-type]
     if not writeable(a):
         out.flags.writeable = False
+    x._store.exported()  # forgets those that have gone
     head.exports = [*(head.exports or []), weakref.ref(out)]
     return out
 

@@ -72,9 +72,10 @@ def _windowed(x: Handle, shape: tuple[int, ...], index: window.Index) -> Any:
 def element(x: Handle, index: window.Index) -> Any:
     """The NumPy scalar at a window of one element."""
     store = x._store
-    rec = store.family.dirty
-    if rec is not None and not rec.done:
-        rec.settle()
+    head = store.family
+    rec = head.dirty
+    if rec is not None:
+        rec.settle(head)
     return memory(store)[tuple([offset for offset, _, _ in index])]
 
 

@@ -122,7 +122,7 @@ def enter(rec: Recording, store: Store) -> int:
     if head.used is not rec or head.dirty is not rec:
         for other in (head.dirty, head.used):
             if other is not None and other is not rec:
-                other.settle()
+                other.settle(head, writing=True)
     return store.slot if store.rec is rec else rec.declare(store)
 
 
@@ -182,9 +182,16 @@ def commit(rec: Recording, entry: tuple[Any, ...]) -> None:
 
 
 def bound(rec: Recording) -> None:
-    """Run the recording if it must be."""
-    try:
-        rec.session.after(rec)
-    except MemoryError:
-        rec.drop()  # the call failed: it must not happen later
-        raise
+    """Run the recording if it must be.
+
+    Raises
+    ------
+    MemoryError
+        If the last call cannot be computed for want of memory.
+    """
+    mark = rec.marks[-1]
+    rec.session.after(rec)
+    left = rec.session.rec
+    if rec.done and left.marks and left.marks[-1] is mark:
+        left.drop()  # the call failed: it must not happen later
+        left.check()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import weakref
 from types import FrameType
 from typing import Any, Protocol
@@ -34,6 +35,10 @@ class Keeper(Protocol):
     def forget(self, rec: Recording, length: int) -> None:
         """Nobody wants what a recording of this length holds; drop it if nothing was added."""
 
+    @property
+    def rec(self) -> Recording:
+        """The current recording."""
+
     def take_arena(self) -> tuple[int, dict[str, Any]]:
         """Memory for scalars: its address, and views of it by dtype character."""
 
@@ -56,6 +61,10 @@ class Recording:
         It is urgent, long, or keeps much memory alive: `Keeper.after` is to look at it.
     writes : bool
         It changes memory that existed before.
+    left : (Again, Exception) or None
+        After a run: the statements that could not run, and why the first of them could not.
+    failure : Exception or None
+        Why the statements that it began with could not run before.
     spared : int
         The slot of an array that is not to be stored though somebody holds it; see `dcarray.spare`.
     mask : int
@@ -63,8 +72,8 @@ class Recording:
     """
 
     __slots__ = (
-        "__weakref__", "arena", "done", "due", "guard", "held", "kinds", "log", "marks", "mask", "session",
-        "slots", "spared", "state", "urgent", "views", "writes",
+        "__weakref__", "arena", "done", "due", "failure", "guard", "held", "kinds", "left", "log", "marks",
+        "mask", "session", "slots", "spared", "state", "urgent", "views", "writes",
     )  # fmt: skip
 
     def __init__(self, session: Keeper) -> None:
@@ -78,6 +87,8 @@ class Recording:
         self.held = 0
         self.due = False
         self.urgent = False
+        self.left: Any = None
+        self.failure: Exception | None = None
         self.spared = -1
         self.guard: Any = None
         self.writes = False
@@ -99,10 +110,25 @@ class Recording:
             self.due = True
         return k
 
-    def settle(self) -> None:
-        """Run what is recorded here, if it has not run."""
+    def settle(self, head: Store, writing: bool = False) -> None:
+        """Run what is recorded here, if it has not run, so that the memory of ``head`` may be read (or
+        written).
+
+        Raises
+        ------
+        MemoryError
+            If that cannot be computed for want of memory; it stays pending.
+        """
         if not self.done:
             self.session.flush(self)
+            left = head.used if writing else head.dirty
+            if left is not None and not left.done:
+                left.check()
+
+    def check(self) -> None:
+        """Raise what kept the statements that this recording began with from running, if any are left."""
+        if self.failure is not None:
+            raise copy.copy(self.failure)  # the traceback of the one that is kept would keep much alive
 
     def declare(self, store: Store) -> int:
         """The slot of a store that is read or written (``old``), or reshapes a pending one (``new``)."""

@@ -87,10 +87,12 @@ class Session:
     def flush(self, rec: Recording | None = None) -> None:
         """Run what is pending (in this recording or before it).
 
+        What cannot be computed (for want of memory, say) stays pending.
+
         Raises
         ------
         MemoryError
-            If the outputs cannot be allocated; everything stays pending.
+            If something is left, and no recording was given.
         FloatingPointError, Warning
             As `numpy.errstate` asked when the calls were recorded.
         """
@@ -103,7 +105,10 @@ class Session:
                     after = self._run(current)
             else:  # to be interrupted does no harm: it can run again
                 after = self._run(current)
+            left = self.rec
         after()
+        if rec is None:
+            left.check()
 
     def flush_sparing(self, rec: Recording, store: Store) -> None:
         """Run a recording for a result taken from ``store``, which is not stored if that saves work."""
@@ -115,7 +120,7 @@ class Session:
                 self.flush(rec)
             finally:
                 rec.spared = -1
-                if spared is not None and rec.done:
+                if spared is not None and rec.done and store.rec is rec and store.mem is None:
                     spared.record(self.rec)
 
     def forget(self, rec: Recording, length: int) -> None:
@@ -132,11 +137,18 @@ class Session:
         rec.done = True
         self._arenas.append((rec.arena, rec.views))
         # a finished recording may live on in its stores' marks; what it held must not
-        rec.log, rec.slots = [], []
+        rec.log, rec.slots, rec.left = [], [], None
 
     def _run(self, rec: Recording) -> Callable[[], None]:
         after = EXECUTOR.run(rec, config.current())
-        self._end(rec)
+        if rec.left is None:
+            self._end(rec)
+        else:
+            with _Uninterrupted():
+                again, error = rec.left
+                self._end(rec)
+                again.record(self.rec)
+                self.rec.failure = error
         return after
 
 

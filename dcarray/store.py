@@ -22,8 +22,11 @@ class Pending(Protocol):
 
     done: bool
 
-    def settle(self) -> None:
-        """Run it, if it has not run."""
+    def settle(self, head: Store, writing: bool = False) -> None:
+        """Run it, if it has not run, so that the memory of ``head`` may be read (or written)."""
+
+    def check(self) -> None:
+        """Raise what kept it from running, if it was tried."""
 
 
 # The dtypes that compile, by their character code.  Any other lives in NumPy's hands alone.

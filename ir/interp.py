@@ -49,6 +49,7 @@ def run(
     symbols: Mapping[str, int] | None = None,
     around: Around | None = None,
     empty: Empty | None = None,
+    env: dict[str, NDArray] | None = None,
 ) -> dict[str, NDArray]:
     """Run ``region`` once.
 
@@ -65,6 +66,8 @@ def run(
     empty : callable, optional
         ``empty(shape, dtype)`` makes the C-contiguous memory of temporaries and of ``out`` arrays that are
         not given, instead of NumPy.
+    env : dict, optional
+        Holds the memory of every array while it is in use: after a run that failed, what it had computed.
 
     Returns
     -------
@@ -77,7 +80,7 @@ def run(
         _recent[id(region)] = known
         if len(_recent) > 32:
             _recent.popitem(last=False)
-    return known.run(memory, symbols, around, empty)
+    return known.run(memory, symbols, around, empty, env)
 
 
 class Interpreter:
@@ -100,9 +103,10 @@ class Interpreter:
         symbols: Mapping[str, int] | None = None,
         around: Around | None = None,
         empty: Empty | None = None,
+        env: dict[str, NDArray] | None = None,
     ) -> dict[str, NDArray]:
         """As the function ``run``."""
-        return _Machine(self, symbols or {}, around, empty).run(memory)
+        return _Machine(self, symbols or {}, around, empty, env).run(memory)
 
 
 _recent: OrderedDict[int, Interpreter] = OrderedDict()
@@ -117,11 +121,12 @@ class _Machine:
         symbols: Mapping[str, int],
         around: Around | None,
         empty: Empty | None,
+        env: dict[str, NDArray] | None,
     ) -> None:
         self._prepared = prepared
         self._empty = empty
         self._values = dict(symbols)
-        self._env: dict[str, NDArray] = {}
+        self._env: dict[str, NDArray] = {} if env is None else env
         self._around = around
 
     def run(self, memory: Mapping[str, NDArray]) -> dict[str, NDArray]:

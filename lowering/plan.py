@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from ..ir import dims
+from ..ir import dims, effects
 from ..ir.nodes import (
     Apply,
     Array,
@@ -76,6 +76,17 @@ class Plan:
         """How many steps of each kind there are."""
         kinds = {"kernels": KernelStep, "calls": CallStep, "interpreted": InterpStep}
         return {name: sum(isinstance(step, kind) for step in self.steps) for name, kind in kinds.items()}
+
+    @property
+    def overwritten(self) -> tuple[str, ...]:
+        """The existing arrays that may have been written when a library call or the interpreter fails, as
+        either does before it changes anything itself."""
+        last = max((step.position for step in self.steps if not isinstance(step, KernelStep)), default=-1)
+        before = self.region.body[: max(last, 0)]
+        if last >= 0 and not isinstance(self.region.body[last], Call | Compute):
+            before = self.region.body[: last + 1]
+        written = {window.array for stmt in before for window in effects.writes(stmt)}
+        return tuple(a.name for a in self.region.arrays if a.role == "inout" and a.name in written)
 
 
 def compile_region(
@@ -200,7 +211,7 @@ class _Compiler:
         arrays = {array.name: array for array in self.region.arrays}
         library = libraries.find(stmt, arrays)
         if library is not None:
-            step = CallStep(stmt, library, self.region)
+            step = CallStep(stmt, library, self.region, position)
             self.steps.append(step)
             self.driver.call(depth, step, step.names)
             return
@@ -208,7 +219,7 @@ class _Compiler:
         if plain is not None:
             self.compute(plain, depth, position)
         else:
-            self.interpret(stmt, depth, f"no library serves {stmt.op}")
+            self.interpret(stmt, depth, position, f"no library serves {stmt.op}")
 
     def compute(self, stmt: Compute | Nest | Rows, depth: int, position: int) -> None:
         """Compile a kernel, or leave the statement to the interpreter."""
@@ -226,7 +237,7 @@ class _Compiler:
                 for inner in stmt.body:
                     self.compute(inner, depth, position)
             else:
-                self.interpret(stmt, depth, reason)
+                self.interpret(stmt, depth, position, reason)
             return
         names = {
             buffer.name: pointer.array
@@ -236,11 +247,11 @@ class _Compiler:
         self.steps.append(KernelStep(kernel, binding, names, self.target.name, stmt.loc))
         self.driver.launch(depth, launch, binding, position)
 
-    def interpret(self, stmt: Stmt, depth: int, reason: str) -> None:
+    def interpret(self, stmt: Stmt, depth: int, position: int, reason: str) -> None:
         """Leave a statement to the interpreter."""
         if self.fallback is not None:
             self.fallback(reason, stmt.loc)
-        step = InterpStep(stmt, self.region, reason)
+        step = InterpStep(stmt, self.region, reason, position)
         self.steps.append(step)
         self.driver.call(depth, step, step.names)
 

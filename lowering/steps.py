@@ -40,9 +40,10 @@ class _Flags:
 
 
 class CallStep:
-    """A call that a library serves."""
+    """A call that a library serves; ``position`` is that of the region's statement it belongs to."""
 
-    def __init__(self, call: Call, library: Library, region: Region) -> None:
+    def __init__(self, call: Call, library: Library, region: Region, position: int) -> None:
+        self.position = position
         arrays = {array.name: array for array in region.arrays}
         self.op, self.library, self.loc = call.op, library.name, call.loc
         self.names = tuple(window.array for window in (*call.writes, *call.reads))
@@ -59,9 +60,11 @@ class CallStep:
 
 
 class InterpStep:
-    """A statement that the interpreter runs, for ``reason``."""
+    """A statement that the interpreter runs, for ``reason``; ``position`` is that of the region's statement
+    it belongs to."""
 
-    def __init__(self, stmt: Stmt, region: Region, reason: str) -> None:
+    def __init__(self, stmt: Stmt, region: Region, reason: str, position: int) -> None:
+        self.position = position
         self.reason, self.loc = reason, stmt.loc
         used = effects.touched(stmt)
         arrays = tuple(
