@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
 
-from . import config, indexing, protocols, quick, trace
+from . import buffers, config, indexing, protocols, quick, trace
 from .dispatch import DISPATCH
 from .handle import Handle, NDArray, adopt, export, register
 from .loops import UFUNCS
@@ -282,6 +283,7 @@ class ndarray(Methods):
 
 
 _OURS.add(ndarray)
+buffers.enable(ndarray)
 
 
 def wrap(value: Any) -> Any:
@@ -302,12 +304,15 @@ def unwrap(value: Any) -> Any:
     return a
 
 
-def evaluate(*arrays: Any) -> Any:
+_ALL: Any = object()
+
+
+def evaluate(x: Any = _ALL, /, *more: Any) -> Any:
     """Run everything that is pending.
 
     Parameters
     ----------
-    *arrays
+    x, *more
         What is to be up to date: arrays, or tuples, lists and dicts of them.  Without any, all that this
         thread has recorded is run.
 
@@ -316,16 +321,25 @@ def evaluate(*arrays: Any) -> Any:
     object
         The argument, or a tuple of them.
     """
-    if len(arrays) == 1:
-        x = arrays[0]
-        if isinstance(x, ndarray):
-            if x._small is None:
-                x._settled()
-        elif isinstance(x, (tuple, list)):
-            evaluate(*x)
-        elif isinstance(x, dict):
-            evaluate(*x.values())
-        return x
-    if not arrays:
+    if more:
+        return tuple([evaluate(y) for y in (x, *more)])
+    if isinstance(x, ndarray):
+        if x._small is None:
+            x._settled()
+    elif isinstance(x, (tuple, list)):
+        for y in x:
+            evaluate(y)
+    elif isinstance(x, dict):
+        evaluate(list(x.values()))
+    elif x is _ALL:
         session().flush()
-    return tuple([evaluate(x) for x in arrays])
+        return ()
+    return x
+
+
+try:
+    from . import _speedups
+except ImportError:  # built without a C compiler: the methods above do it all
+    pass
+else:
+    _speedups.install(ndarray, _ndarray, partial(protocols.rewrap, ndarray), _LIMIT, tuple(_PLAIN))

@@ -87,7 +87,7 @@ def _fast_power(x: Any, exponent: Any, out: Any = None) -> Any:
     if type(exponent) not in (int, float) or not isinstance(x, Handle):
         return None
     kind = x.dtype.kind
-    if exponent == 2 and (kind in "fc" or (kind in "iu" and type(exponent) is int)):
+    if exponent == 2 and (kind in "fc" or (kind in "biu" and type(exponent) is int)):
         return trace.elementwise("square", (x,), out=out)
     if kind in "fc" and exponent in (0.5, 1, -1):
         name = {0.5: "sqrt", 1: "positive", -1: "reciprocal"}[exponent]

@@ -1,0 +1,350 @@
+/* The short way of small arrays, in C.
+ *
+ * A small array is a handle around a plain ndarray, and what an operator does with it is: take the plain
+ * arrays out, let NumPy work, put the result into a new handle.  In Python that alone takes longer than
+ * NumPy's own work on a thousand elements.  `install` puts functions into the type's slots that do it here, and
+ * leave whatever is not so simple to the methods in `array.py`, which say what an operator means.  Without
+ * this module (no C compiler where the package was built) those do everything.
+ */
+#define PY_SSIZE_T_CLEAN
+#include <Python.h>
+#include <structmember.h>
+
+static PyTypeObject *Ours;  /* dcarray.ndarray; NULL as long as nothing is installed */
+static PyTypeObject *Plain; /* numpy.ndarray */
+static Py_ssize_t Small;    /* where a handle keeps its plain array: None for a large one */
+static Py_ssize_t Limit;    /* results of so many elements may not count as small */
+static PyObject *Wrap;      /* a function of a plain array: the handle, small or large */
+static PyObject *Scalars;   /* a tuple of types of which NumPy takes the instances as they are */
+static PyObject *Ufunc;     /* the method __array_ufunc__ */
+static PyObject *Size, *Call;
+
+/* The plain array of a small one, or NULL. */
+static inline PyObject *
+plain(PyObject *x)
+{
+    PyObject *a;
+    if (Py_TYPE(x) != Ours)
+        return NULL;
+    a = *(PyObject **)((char *)x + Small);
+    return a != NULL && Py_TYPE(a) == Plain ? a : NULL;
+}
+
+/* The operand as NumPy can take it at once, or NULL. */
+static inline PyObject *
+at_hand(PyObject *x)
+{
+    PyTypeObject *t = Py_TYPE(x);
+    if (t == Ours)
+        return plain(x);
+    for (Py_ssize_t k = 0; k < PyTuple_GET_SIZE(Scalars); k++)
+        if (t == (PyTypeObject *)PyTuple_GET_ITEM(Scalars, k))
+            return x;
+    return NULL;
+}
+
+/* A small array; takes over the reference to `a`. */
+static PyObject *
+handle(PyObject *a)
+{
+    PyObject *x = Ours->tp_alloc(Ours, 0);
+    if (x == NULL) {
+        Py_DECREF(a);
+        return NULL;
+    }
+    *(PyObject **)((char *)x + Small) = a;
+    return x;
+}
+
+/* NumPy's result as ours; takes over the reference. */
+static PyObject *
+ours(PyObject *r)
+{
+    PyObject *other;
+    if (r == NULL)
+        return NULL;
+    if (Py_TYPE(r) == Plain) {
+        PyObject *size = PyObject_GetAttr(r, Size);
+        Py_ssize_t n = size == NULL ? -1 : PyLong_AsSsize_t(size);
+        Py_XDECREF(size);
+        if (n < 0) {
+            Py_DECREF(r);
+            return NULL;
+        }
+        if (n < Limit)
+            return handle(r);
+    }
+    else if (!PyTuple_CheckExact(r))
+        return r;
+    other = PyObject_CallOneArg(Wrap, r);
+    Py_DECREF(r);
+    return other;
+}
+
+/* ---- operators --------------------------------------------------------------------------------- */
+/* The methods of a binary operator.  Python's own slot function finds them only where it is the slot itself. */
+typedef struct {
+    PyObject *forward, *reflected;
+} Methods;
+
+static PyObject *
+by_method(Methods *methods, PyObject *a, PyObject *b)
+{
+    PyObject *forth[2] = {a, b}, *back[2] = {b, a};
+    if (PyObject_TypeCheck(a, Ours))
+        return PyObject_Vectorcall(methods->forward, forth, 2, NULL);
+    if (PyObject_TypeCheck(b, Ours))
+        return PyObject_Vectorcall(methods->reflected, back, 2, NULL);
+    Py_RETURN_NOTIMPLEMENTED;
+}
+
+static int
+find_methods(Methods *methods, const char *forward, const char *reflected)
+{
+    methods->forward = PyObject_GetAttrString((PyObject *)Ours, forward);
+    methods->reflected = PyObject_GetAttrString((PyObject *)Ours, reflected);
+    return methods->forward == NULL || methods->reflected == NULL ? -1 : 0;
+}
+
+#define BINARY(slot, op, name)                                                                       \
+    static Methods methods_##slot;                                                                   \
+    static PyObject *fast_##slot(PyObject *a, PyObject *b)                                           \
+    {                                                                                                \
+        PyObject *p = at_hand(a), *q = p == NULL ? NULL : at_hand(b);                                \
+        return q == NULL ? by_method(&methods_##slot, a, b) : ours(op(p, q));                        \
+    }
+#define INPLACE(slot, op)                                                                            \
+    static binaryfunc slow_##slot;                                                                   \
+    static PyObject *fast_##slot(PyObject *a, PyObject *b)                                           \
+    {                                                                                                \
+        PyObject *p = plain(a), *q = p == NULL ? NULL : at_hand(b), *r;                              \
+        if (q == NULL)                                                                               \
+            return slow_##slot(a, b);                                                                \
+        r = op(p, q);                                                                                \
+        if (r == NULL)                                                                               \
+            return NULL;                                                                             \
+        Py_DECREF(r);                                                                                \
+        return Py_NewRef(a);                                                                         \
+    }
+#define UNARY(slot, op)                                                                              \
+    static unaryfunc slow_##slot;                                                                    \
+    static PyObject *fast_##slot(PyObject *a)                                                        \
+    {                                                                                                \
+        PyObject *p = plain(a);                                                                      \
+        return p == NULL ? slow_##slot(a) : ours(op(p));                                             \
+    }
+#define BINARIES(X)                                                                                  \
+    X(nb_add, PyNumber_Add, "add")                                                                   \
+    X(nb_subtract, PyNumber_Subtract, "sub")                                                         \
+    X(nb_multiply, PyNumber_Multiply, "mul")                                                         \
+    X(nb_true_divide, PyNumber_TrueDivide, "truediv")                                                \
+    X(nb_floor_divide, PyNumber_FloorDivide, "floordiv")                                             \
+    X(nb_remainder, PyNumber_Remainder, "mod")                                                       \
+    X(nb_matrix_multiply, PyNumber_MatrixMultiply, "matmul")                                         \
+    X(nb_and, PyNumber_And, "and")                                                                   \
+    X(nb_or, PyNumber_Or, "or")                                                                      \
+    X(nb_xor, PyNumber_Xor, "xor")                                                                   \
+    X(nb_lshift, PyNumber_Lshift, "lshift")                                                          \
+    X(nb_rshift, PyNumber_Rshift, "rshift")
+#define INPLACES(X)                                                                                  \
+    X(nb_inplace_add, PyNumber_InPlaceAdd)                                                           \
+    X(nb_inplace_subtract, PyNumber_InPlaceSubtract)                                                 \
+    X(nb_inplace_multiply, PyNumber_InPlaceMultiply)                                                 \
+    X(nb_inplace_true_divide, PyNumber_InPlaceTrueDivide)                                            \
+    X(nb_inplace_floor_divide, PyNumber_InPlaceFloorDivide)                                          \
+    X(nb_inplace_remainder, PyNumber_InPlaceRemainder)                                               \
+    X(nb_inplace_and, PyNumber_InPlaceAnd)                                                           \
+    X(nb_inplace_or, PyNumber_InPlaceOr)                                                             \
+    X(nb_inplace_xor, PyNumber_InPlaceXor)
+#define UNARIES(X)                                                                                   \
+    X(nb_negative, PyNumber_Negative)                                                                \
+    X(nb_positive, PyNumber_Positive)                                                                \
+    X(nb_absolute, PyNumber_Absolute)                                                                \
+    X(nb_invert, PyNumber_Invert)
+
+BINARIES(BINARY)
+INPLACES(INPLACE)
+UNARIES(UNARY)
+
+static Methods methods_nb_power;
+static PyObject *
+fast_nb_power(PyObject *a, PyObject *b, PyObject *modulus)
+{
+    PyObject *p, *q;
+    if (modulus != Py_None)
+        Py_RETURN_NOTIMPLEMENTED;
+    p = at_hand(a);
+    q = p == NULL ? NULL : at_hand(b);
+    return q == NULL ? by_method(&methods_nb_power, a, b) : ours(PyNumber_Power(p, q, Py_None));
+}
+
+static richcmpfunc slow_compare;
+static PyObject *
+fast_compare(PyObject *a, PyObject *b, int op)
+{
+    PyObject *p = plain(a), *q = p == NULL ? NULL : at_hand(b);
+    return q == NULL ? slow_compare(a, b, op) : ours(PyObject_RichCompare(p, q, op));
+}
+
+/* ---- indexing ---------------------------------------------------------------------------------- */
+/* Is there an array of ours among the indices? */
+static int
+mentions_ours(PyObject *key)
+{
+    if (PyTuple_CheckExact(key)) {
+        for (Py_ssize_t k = 0; k < PyTuple_GET_SIZE(key); k++)
+            if (Py_TYPE(PyTuple_GET_ITEM(key, k)) == Ours)
+                return 1;
+        return 0;
+    }
+    return Py_TYPE(key) == Ours;
+}
+
+static binaryfunc slow_subscript;
+static PyObject *
+fast_subscript(PyObject *x, PyObject *key)
+{
+    PyObject *a = plain(x), *r;
+    if (a == NULL || mentions_ours(key))
+        return slow_subscript(x, key);
+    r = PyObject_GetItem(a, key);
+    if (r != NULL)
+        return Py_TYPE(r) == Plain ? handle(r) : r;
+    if (!PyErr_ExceptionMatches(PyExc_IndexError))
+        return NULL;
+    PyErr_Clear();
+    return slow_subscript(x, key);
+}
+
+static objobjargproc slow_assign;
+static int
+fast_assign(PyObject *x, PyObject *key, PyObject *value)
+{
+    PyObject *a = plain(x), *b = a == NULL || value == NULL ? NULL : at_hand(value);
+    if (b == NULL || mentions_ours(key))
+        return slow_assign(x, key, value);
+    if (PyObject_SetItem(a, key, b) == 0)
+        return 0;
+    if (!PyErr_ExceptionMatches(PyExc_IndexError))
+        return -1;
+    PyErr_Clear();
+    return slow_assign(x, key, value);
+}
+
+/* ---- ufuncs ------------------------------------------------------------------------------------ */
+/* __array_ufunc__(ufunc, method, *inputs, **kwargs) */
+static PyObject *
+array_ufunc(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names)
+{
+    PyObject *given[6];
+    if ((names == NULL || PyTuple_GET_SIZE(names) == 0) && (nargs == 3 || nargs == 4) &&
+        PyUnicode_Check(args[1]) && PyUnicode_Compare(args[1], Call) == 0) {
+        PyObject *p = at_hand(args[2]), *q = p == NULL || nargs == 3 ? p : at_hand(args[3]);
+        if (q != NULL) {
+            PyObject *operands[2] = {p, q};
+            return ours(PyObject_Vectorcall(args[0], operands, nargs - 2, NULL));
+        }
+    }
+    if (nargs < 6 && names == NULL) {
+        given[0] = self;
+        memcpy(given + 1, args, nargs * sizeof(PyObject *));
+        return PyObject_Vectorcall(Ufunc, given, nargs + 1, NULL);
+    }
+    else {
+        Py_ssize_t total = nargs + (names == NULL ? 0 : PyTuple_GET_SIZE(names));
+        PyObject *r, **all = PyMem_New(PyObject *, total + 1);
+        if (all == NULL)
+            return PyErr_NoMemory();
+        all[0] = self;
+        memcpy(all + 1, args, total * sizeof(PyObject *));
+        r = PyObject_Vectorcall(Ufunc, all, nargs + 1, names);
+        PyMem_Free(all);
+        return r;
+    }
+}
+
+static PyMethodDef ufunc_def = {"__array_ufunc__", (PyCFunction)(void (*)(void))array_ufunc,
+                                METH_FASTCALL | METH_KEYWORDS, "NumPy's protocol for ufuncs."};
+
+/* ---- the module -------------------------------------------------------------------------------- */
+#define EXCHANGE(slot, op)                                                                           \
+    slow_##slot = numbers->slot;                                                                     \
+    numbers->slot = fast_##slot;
+#define FIND(slot, op, name) || find_methods(&methods_##slot, "__" name "__", "__r" name "__")
+#define REPLACE(slot, op, name) numbers->slot = fast_##slot;
+
+static PyObject *
+install(PyObject *module, PyObject *args)
+{
+    PyObject *cls, *array, *wrap, *scalars, *member, *method;
+    Py_ssize_t limit;
+    PyNumberMethods *numbers;
+    PyMappingMethods *mapping;
+    if (!PyArg_ParseTuple(args, "O!O!OnO!", &PyType_Type, &cls, &PyType_Type, &array, &wrap, &limit,
+                          &PyTuple_Type, &scalars))
+        return NULL;
+    if (Ours != NULL)
+        Py_RETURN_FALSE;
+    if (!PyType_HasFeature((PyTypeObject *)cls, Py_TPFLAGS_HEAPTYPE)) {
+        PyErr_SetString(PyExc_TypeError, "a class made in Python is wanted");
+        return NULL;
+    }
+    member = PyObject_GetAttrString(cls, "_small");
+    if (member == NULL)
+        return NULL;
+    if (!Py_IS_TYPE(member, &PyMemberDescr_Type)) {
+        Py_DECREF(member);
+        PyErr_SetString(PyExc_TypeError, "_small is not a slot");
+        return NULL;
+    }
+    Small = ((PyMemberDescrObject *)member)->d_member->offset;
+    Py_DECREF(member);
+    Ours = (PyTypeObject *)cls;
+    Ufunc = PyObject_GetAttrString(cls, "__array_ufunc__");
+    method = Ufunc == NULL ? NULL : PyDescr_NewMethod(Ours, &ufunc_def);
+    if (method == NULL BINARIES(FIND) FIND(nb_power, , "pow") ||
+        PyObject_SetAttrString(cls, "__array_ufunc__", method) < 0) {
+        Py_XDECREF(method);
+        Ours = NULL;
+        return NULL;
+    }
+    Py_DECREF(method);
+    Py_INCREF(cls);
+    Limit = limit;
+    Plain = (PyTypeObject *)Py_NewRef(array);
+    Wrap = Py_NewRef(wrap);
+    Scalars = Py_NewRef(scalars);
+    numbers = Ours->tp_as_number;
+    BINARIES(REPLACE)
+    REPLACE(nb_power, , "pow")
+    INPLACES(EXCHANGE)
+    UNARIES(EXCHANGE)
+    mapping = Ours->tp_as_mapping;
+    slow_subscript = mapping->mp_subscript;
+    mapping->mp_subscript = fast_subscript;
+    slow_assign = mapping->mp_ass_subscript;
+    mapping->mp_ass_subscript = fast_assign;
+    slow_compare = Ours->tp_richcompare;
+    Ours->tp_richcompare = fast_compare;
+    PyType_Modified(Ours);
+    Py_RETURN_TRUE;
+}
+
+static PyMethodDef methods[] = {
+    {"install", install, METH_VARARGS,
+     "install(cls, ndarray, wrap, limit, scalars): give the class `cls` of handles the short way; False if\n"
+     "another class has it already."},
+    {NULL, NULL, 0, NULL}};
+
+static PyModuleDef definition = {PyModuleDef_HEAD_INIT, .m_name = "dcarray._speedups", .m_size = -1,
+                                 .m_methods = methods};
+
+PyMODINIT_FUNC
+PyInit__speedups(void)
+{
+    Size = PyUnicode_InternFromString("size");
+    Call = PyUnicode_InternFromString("__call__");
+    if (Size == NULL || Call == NULL)
+        return NULL;
+    return PyModule_Create(&definition);
+}

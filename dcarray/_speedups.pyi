@@ -1,0 +1,12 @@
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+def install(
+    cls: type,
+    ndarray: type[np.ndarray[Any, Any]],
+    wrap: Callable[[Any], Any],
+    limit: int,
+    scalars: tuple[type, ...],
+) -> bool: ...

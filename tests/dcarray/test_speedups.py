@@ -1,0 +1,185 @@
+"""Small arrays through the C module, and without it."""
+
+from __future__ import annotations
+
+import gc
+import operator
+import subprocess
+import sys
+from typing import Any
+
+import numpy as np
+import pytest
+
+import dcarray as dc
+
+BINARY = (
+    operator.add, operator.sub, operator.mul, operator.truediv, operator.floordiv, operator.mod,
+    operator.matmul, operator.and_, operator.or_, operator.xor, operator.lshift, operator.rshift, operator.pow, divmod,
+    operator.lt, operator.le, operator.gt, operator.ge, operator.eq, operator.ne,
+)  # fmt: skip
+INPLACE = (
+    operator.iadd, operator.isub, operator.imul, operator.itruediv, operator.ifloordiv, operator.imod,
+    operator.iand, operator.ior, operator.ixor, operator.ilshift, operator.irshift, operator.ipow,
+)  # fmt: skip
+UNARY = (operator.neg, operator.pos, abs, operator.invert, np.sqrt, np.isfinite, np.modf)
+
+
+class Sub(dc.ndarray):
+    """A subclass that says nothing."""
+
+    __slots__ = ()
+
+
+class Other:
+    """Somebody else's operand."""
+
+    def __radd__(self, other: Any) -> str:
+        return f"after {type(other).__name__}"
+
+    def __add__(self, other: Any) -> str:
+        return f"before {type(other).__name__}"
+
+    __array_ufunc__ = None
+
+
+OPERANDS: tuple[Any, ...] = (
+    np.arange(1, 7), np.arange(1.0, 7).reshape(2, 3), np.arange(6) % 2 == 0, np.float64(2), np.array(3), 2,
+    2.5, True, 1 + 2j, np.int8(3), "text", None, [1, 2, 3, 4, 5, 6], np.array(list("abcdef"), object),
+    np.arange(4.0), np.zeros((0, 3)), np.float32(1.5), 2**70,
+)  # fmt: skip
+
+
+def outcome(f: Any, *args: Any) -> Any:
+    """What a call gives: plain values with their kind, or the kind of error."""
+    try:
+        result = f(*args)
+    except Exception as error:
+        return type(error)
+    return [described(r) for r in result] if isinstance(result, tuple) else described(result)
+
+
+def described(r: Any) -> Any:
+    if isinstance(r, dc.ndarray | np.ndarray):
+        a = np.asarray(r)
+        return "array", a.dtype, a.shape, a.tolist() if a.dtype.kind == "O" else a.tobytes()
+    return type(r), repr(r)
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("f", BINARY, ids=lambda f: f.__name__)
+def test_binary_operators(f: Any) -> None:
+    for a in OPERANDS:
+        if isinstance(a, np.ndarray) and a.ndim:
+            for b in OPERANDS:
+                x, y = dc.asarray(a.copy()), dc.asarray(b.copy()) if isinstance(b, np.ndarray) else b
+                assert outcome(f, x, y) == outcome(f, a, b), (a, b)
+                if not isinstance(b, np.ndarray | np.generic):
+                    assert outcome(f, b, x) == outcome(f, b, a), (b, a)
+                assert outcome(f, a, y) == outcome(f, a, b), (a, b)
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("f", INPLACE, ids=lambda f: f.__name__)
+def test_inplace_operators(f: Any) -> None:
+    for a in OPERANDS:
+        if isinstance(a, np.ndarray) and a.ndim:
+            for b in OPERANDS:
+                c, x = a.copy(), dc.asarray(a.copy())
+                y = dc.asarray(b.copy()) if isinstance(b, np.ndarray) else b
+                kept = x
+                assert outcome(f, x, y) == outcome(f, c, b), (a, b)
+                assert described(kept) == described(c)
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("f", UNARY, ids=lambda f: f.__name__)
+def test_unary_operators(f: Any) -> None:
+    for a in OPERANDS:
+        if isinstance(a, np.ndarray):
+            assert outcome(f, dc.asarray(a.copy())) == outcome(f, a)
+
+
+KEYS: tuple[Any, ...] = (
+    0, -1, slice(1, None), (0, slice(None, None, 2)), (None, 1), Ellipsis, (slice(None), -1), [0, 1], (0, 1),
+    9, "name", np.array([1, 0]), np.array([[True, False, True], [False, True, True]]), 1.5, (0, 0, 0),
+    np.int64(1),
+)  # fmt: skip
+
+
+def test_indexing() -> None:
+    a = np.arange(6.0).reshape(2, 3)
+    for key in KEYS:
+        for k in (key, dc.asarray(key)) if isinstance(key, np.ndarray) else (key,):
+            c, x = a.copy(), dc.asarray(a.copy())
+            assert outcome(operator.getitem, x, k) == outcome(operator.getitem, c, key), key
+            for value in (7, np.float32(2), "no", np.arange(3.0), dc.asarray(np.arange(3.0)), None):
+                plain = np.asarray(value) if isinstance(value, dc.ndarray) else value
+                assert outcome(operator.setitem, x, k, value) == outcome(operator.setitem, c, key, plain)
+                assert described(x) == described(c)
+    with pytest.raises(ValueError):
+        del x[0]
+
+
+def test_other_operands_and_subclasses() -> None:
+    x = dc.asarray(np.arange(3))
+    assert x + Other() == "after ndarray"
+    assert Other() + x == "before ndarray"
+    sub = object.__new__(Sub)
+    sub._small = np.arange(3)
+    for result in (sub + x, x + sub, sub + 1, 1 + sub, sub * sub):
+        assert isinstance(result, dc.ndarray)
+        assert result.shape == (3,)
+    with pytest.raises(TypeError):
+        pow(x, 2, 3)
+
+
+def test_a_large_result_of_small_arrays_is_recorded() -> None:
+    x, y = dc.asarray(np.arange(300.0)[:, None]), dc.asarray(np.arange(300.0))
+    for outer in (x + y, np.add(x, y), x < y):
+        assert outer._small is None
+    assert np.array_equal(x + y, np.asarray(x) + np.asarray(y))
+
+
+def test_references_are_counted() -> None:
+    a, b = np.arange(5.0), np.arange(5.0)
+    x, y = dc.asarray(a), dc.asarray(b)
+    key, wrong = slice(1, 3), "name"
+
+    def work() -> None:
+        assert (x + y - 2.0) is not None
+        np.sqrt(x)
+        np.divmod(x, 3.0)
+        x < y  # noqa: B015
+        x[key] = x[key] * -y[key]
+        for bad in (lambda: x + wrong, lambda: x[wrong], lambda: np.add(x, y, casting="no", dtype="i1")):
+            with pytest.raises((TypeError, IndexError)):
+                bad()
+
+    work()
+    counted = (a, b, x, y, key, wrong, np.sqrt, type(x))
+    gc.collect()
+    before = [sys.getrefcount(o) for o in counted]
+    for _ in range(200):
+        work()
+    gc.collect()
+    after = [sys.getrefcount(o) for o in counted]
+    assert max(n - m for n, m in zip(after, before, strict=True)) < 20, (before, after)
+
+
+WITHOUT = """
+import sys
+sys.modules["dcarray._speedups"] = None
+import pytest
+sys.exit(pytest.main([*sys.argv[1:], "-p", "no:cacheprovider"]))
+"""
+
+
+def test_everything_works_without_the_module() -> None:
+    here = __file__
+    if sys.modules.get("dcarray._speedups", here) is None:
+        pytest.skip("this is the run without it")
+    others = [here.replace("speedups", name) for name in ("like_ndarray", "functions_views")]
+    command = [sys.executable, "-c", WITHOUT, here, *others]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=250, check=False)
+    assert done.returncode == 0, done.stdout[-3000:]
