@@ -11,6 +11,7 @@ from weakref import WeakValueDictionary
 import numpy as np
 
 from . import config, operands
+from .buffers import survives
 from .flat import Flat
 from .handle import Handle, NDArray, adopt, derive, export, large, small
 
@@ -103,6 +104,30 @@ class Attributes(Handle):
     @property
     def data(self) -> memoryview:
         return export(self).data
+
+    def __buffer__(self, flags: int) -> memoryview:
+        """The memory, for those who read the buffer protocol; see `dcarray.buffers`."""
+        found = export(self).data
+        if not survives(self.dtype):
+            raise BufferError(f"NumPy would read another dtype than {self.dtype} from a buffer")
+        return found
+
+    @property
+    def __array_interface__(self) -> dict[str, Any]:
+        return self._pinned().__array_interface__
+
+    @property
+    def __array_struct__(self) -> Any:
+        return self._pinned().__array_struct__
+
+    def _pinned(self) -> NDArray:
+        """The plain view for somebody who takes its address: work on this memory never waits again."""
+        if not survives(self.dtype):
+            raise AttributeError(f"NumPy would read another dtype than {self.dtype} from an address")
+        a = self._writable()
+        if self._small is None:
+            self._store.family.exports = [lambda: a]
+        return a
 
     @property
     def ctypes(self) -> Any:

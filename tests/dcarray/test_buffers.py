@@ -1,0 +1,71 @@
+"""Wrapped arrays where Python asks for a buffer."""
+
+import hashlib
+import io
+import struct
+import sys
+
+import numpy as np
+import pytest
+
+import dcarray as dc
+
+
+@pytest.fixture(params=["small", "large"])
+def way(request):
+    with dc.options(**({} if request.param == "small" else {"eager_below": 0, "jit": "off"})):
+        yield
+
+
+def test_whoever_reads_bytes(way):
+    plain = np.arange(12.0).reshape(3, 4)
+    x = dc.asarray(plain) + 1
+    plain = plain + 1
+    assert bytes(x) == bytearray(x) == plain.tobytes()
+    assert hashlib.sha256(x).digest() == hashlib.sha256(plain).digest()
+    file = io.BytesIO()
+    assert file.write(x) == plain.nbytes and file.getvalue() == plain.tobytes()
+    view = memoryview(x)
+    assert (view.shape, view.strides, view.format, view.readonly) == ((3, 4), (32, 8), "d", False)
+
+
+def test_writes_arrive(way):
+    x = dc.zeros((3, 4)) + 1
+    view = memoryview(x)
+    x += 1
+    assert view[1, 1] == 2
+    struct.pack_into("d", x, 8, 7.0)
+    io.BytesIO(bytes(8)).readinto(x[0])
+    assert x.tolist()[0] == [0, 7, 2, 2]
+    del view
+    x *= 2
+    assert x.tolist()[0] == [0, 14, 4, 4]
+
+
+@pytest.mark.parametrize(
+    "dtype", ["?", "i4", "q", "l", ">f8", "e", "g", "F", "U3", "S2", "O", "i4,f8", "M8[ns]", "T"]
+)
+def test_numpy_sees_its_own_dtype(way, dtype):
+    plain = np.zeros(3, dtype)
+    found = np.asarray(dc.asarray(plain))
+    assert found.dtype == plain.dtype and found.dtype.char == plain.dtype.char
+    assert np.array_equal(found, plain) and np.shares_memory(found, plain)
+
+
+def test_what_a_buffer_does_not_tell():
+    for dtype in (np.dtype("i", metadata={"a": 1}), np.dtype("i1,f8", align=True)):
+        x = dc.asarray(np.zeros(2, dtype))
+        found = np.asarray(x).dtype
+        assert found.metadata == dtype.metadata and found.isalignedstruct == dtype.isalignedstruct
+        with pytest.raises(BufferError):
+            x.__buffer__(0)
+
+
+def test_what_cannot_be_a_buffer(way):
+    refused = (ValueError, BufferError) if sys.version_info >= (3, 12) else SystemError
+    for x in (dc.zeros(2, "M8[s]"), dc.zeros(2, "i1,f8").astype(np.dtype("i1,f8", align=True))):
+        with pytest.raises(refused):
+            memoryview(x)
+    frozen = dc.asarray(np.broadcast_to(np.float64(1), (8,)))
+    with pytest.raises(TypeError):
+        io.BytesIO(bytes(8)).readinto(frozen)
