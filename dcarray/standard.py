@@ -29,6 +29,16 @@ def _ours(value: Any) -> Any:
     return function
 
 
+@_ours
+def unique_values(x: Any, /) -> Any:
+    """The distinct elements, in ascending order; see `numpy.unique_values`.
+
+    The standard leaves their order open, and NumPy's has none.  Libraries count on this one, which other
+    namespaces give, and NumPy's as the array-api-compat package has it.
+    """
+    return dcarray.unique(x, equal_nan=False)
+
+
 def _names(original: Any, known: dict[str, Any]) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
     """``__getattr__`` and ``__dir__`` of a namespace with the names of another."""
 
