@@ -209,7 +209,7 @@ fast_subscript(PyObject *x, PyObject *key)
         return slow_subscript(x, key);
     r = PyObject_GetItem(a, key);
     if (r != NULL)
-        return Py_TYPE(r) == Plain ? handle(r) : r;
+        return Py_TYPE(r) == Plain ? ours(r) : r;
     if (!PyErr_ExceptionMatches(PyExc_IndexError))
         return NULL;
     PyErr_Clear();

@@ -104,6 +104,8 @@ def _unary(name: str, op: Callable[[Any], Any]) -> Callable[[Any], Any]:
                 return trace.elementwise(name, (self,))
         r = op(a)
         if type(r) is _ndarray:
+            if r.size >= _LIMIT:
+                return wrap(r)
             x = _new(ndarray)
             x._small = r
             return x
@@ -204,6 +206,8 @@ class ndarray(Methods):
             except IndexError:
                 r = a[indexing.plain_key(key)]
             if type(r) is _ndarray:
+                if r.size >= _LIMIT:
+                    return wrap(r)
                 x = _new(ndarray)
                 x._small = r
                 return x

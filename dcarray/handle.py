@@ -171,9 +171,15 @@ def export(x: Handle) -> NDArray:
 
 
 def derive(x: Handle, view: NDArray, eager_below: int) -> Any:
-    """A handle on ``view``, which NumPy made of the settled view of ``x`` and which may share its memory."""
-    if x._small is not None and (view is x._small or compilable(view)):
-        return x if view is x._small else small(type(x), view)
-    if x._small is None:
+    """A handle on ``view``, which NumPy made of the settled view of ``x`` and which may share its memory.
+
+    A view of a small array's memory is small, and so is a copy, but not one of many more elements.
+    """
+    a = x._small
+    if a is None:
         register(x._store)
+    elif view is a:
+        return x
+    elif compilable(view) and (view.size < eager_below or owner(view) is owner(a)):
+        return small(type(x), view)
     return adopt(type(x), view, eager_below)

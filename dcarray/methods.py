@@ -64,7 +64,7 @@ class Methods(Attributes):
     def reshape(self, *shape: Any, order: Any = "C", copy: bool | None = None) -> Any:
         """See `numpy.reshape`; a view where NumPy gives one."""
         if self._small is not None and copy is None:
-            return small(type(self), self._small.reshape(*shape, order=order))
+            return self._derive(self._small.reshape(*shape, order=order))
         if len(shape) == 1:
             shape = tuple(shape[0]) if isinstance(shape[0], (tuple, list)) else shape
         if self._small is None and order in ("C", None) and not copy:
@@ -114,7 +114,7 @@ class Methods(Attributes):
     def ravel(self, order: Any = "C") -> Any:
         """See `numpy.ravel`."""
         if self._small is not None:
-            return small(type(self), self._small.ravel(order))
+            return self._derive(self._small.ravel(order))
         if order in ("C", None):
             from .functions.common import in_c_order
 
@@ -161,7 +161,7 @@ class Methods(Attributes):
     def copy(self, order: Any = "C") -> Any:
         """See `numpy.ndarray.copy`."""
         if self._small is not None:
-            return small(type(self), self._small.copy(order))
+            return self._derive(self._small.copy(order))
         if order in ("C", None):
             return trace.cast(self, self.dtype)
         return np.copy(self, order)
