@@ -23,6 +23,7 @@ from .kernel import Assign, Declare, DType, Expr, If, Let, Local, Op, Stmt, Upda
 _IDEMPOTENT = frozenset(
     ["maximum", "minimum", "fmax", "fmin", "logical_and", "logical_or", "bitwise_and", "bitwise_or"]
 )  # folding the initial value again changes nothing
+_OR = frozenset(["maximum", "fmax", "logical_or", "bitwise_or", "add"])  # of bool: True stays
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,6 +130,14 @@ class Fold:
         count = 2 if self.dtype.kind == "c" else 1
         self._blocks = [self.names("a") for _ in range(count)]
         return tuple(Declare(name, zero, True) for name in self._blocks)
+
+    def open_ended(self) -> Expr | None:
+        """Whether further values can change what was accumulated; None if they always may."""
+        if self.dtype.kind != "b" or not self.idempotent:
+            return None
+        (name,) = self._blocks
+        value = Local(name, self.dtype)
+        return op("logical_not", value) if self.name in _OR else value
 
     def update(self, value: Expr) -> Block:
         """Fold a value into the block."""

@@ -11,7 +11,7 @@ from ..ir.nodes import Apply, Compute, Dim, Gather, Iota, Load, Nest, Region
 from ..ir.nodes import Expr as Value
 from .access import Arguments, Memory, positive, total
 from .body import Names, Scope, Spot
-from .kernel import Affine, Binding, Expr, For, Kernel, Phase, Stmt, Term, affine
+from .kernel import Affine, Binding, Expr, For, If, Kernel, Phase, Stmt, Term, affine
 from .legality import check, reduced
 from .order import Guess, can_join, choose
 from .target import Unsupported
@@ -28,7 +28,8 @@ def variable(name: str, coef: int = 1) -> Affine:
 
 @dataclass(frozen=True, slots=True)
 class Open:
-    """The head of a loop, and what stands before and after the loop in the level around it."""
+    """The head of a loop, and what stands before and after the loop in the level around it.  With ``cond``
+    the loop is entered only where that holds."""
 
     var: str
     lower: Affine
@@ -36,6 +37,7 @@ class Open:
     step: int = 1
     before: tuple[Stmt, ...] = ()
     after: tuple[Stmt, ...] = ()
+    cond: Expr | None = None
 
 
 class Job:
@@ -227,7 +229,9 @@ def nest(scope: Scope, level: int, opens: Sequence[Open], kind: Kind, unroll: in
     body = scope.take(level + len(opens))
     for number, head in reversed(list(enumerate(opens))):
         own, times = (kind, unroll) if number == len(opens) - 1 else ("serial", 0)
-        loop = For(head.var, head.lower, head.upper, head.step, own, body, times)
+        loop: Stmt = For(head.var, head.lower, head.upper, head.step, own, body, times)
+        if head.cond is not None:
+            loop = If(head.cond, (loop,))
         body = (*scope.take(level + number), *head.before, loop, *head.after)
     return body
 

@@ -9,18 +9,22 @@ threads.
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import reduce
 
-from ..ir import dims
-from ..ir.nodes import Dim
+from ..ir import dims, windows
+from ..ir.nodes import Apply, Dim
+from . import flags
 from .access import product, total
 from .body import Scope
 from .columns import COLUMNS, column_partials, columns
-from .fold import Fold, Folding, starts_of
-from .job import FEW, Job, Kind, Open, around, nest, statements, variable
-from .kernel import Affine, Elem, Expr, Phase, Store, affine
+from .fold import Fold, Folding, op, starts_of
+from .job import FEW, Block, Job, Kind, Open, around, nest, statements, variable
+from .kernel import Affine, Elem, Expr, For, Let, Phase, Store, affine
 
 BLOCK = 512  # elements whose sum a target may regroup
 PIECE = 64 * BLOCK  # elements of one partial result
+STOP = 4096  # elements after which a fold of bool looks whether it is decided
+DECIDED = (1, 8, 64)  # blocks after which the others are told what is known
 
 
 def reduction(job: Job) -> None:
@@ -53,10 +57,31 @@ def _inner(job: Job, loop: int, foldings: list[Folding], nested: bool) -> tuple[
     """The innermost loop, whole or in blocks, and whether the blocks' sums are to be carried.
     ``nested``: other folded loops are around it."""
     extent = job.loops.extents[loop]
+    if _decidable(job, foldings):
+        if not dims.prove_lt(STOP, extent):  # short rows would be slower
+            return [job.whole(loop)], False
+        return [job.strips(loop, "b1", STOP), job.piece(loop, variable("b1"), affine(STOP))], True
     short = type(extent) is int and extent <= BLOCK
     if short or not any(f.fold.mode == "sum" for f in foldings):
         return [job.whole(loop)], nested and short
     return [job.strips(loop, "b1", BLOCK), job.piece(loop, variable("b1"), affine(BLOCK))], True
+
+
+def _decidable(job: Job, foldings: list[Folding]) -> bool:
+    """May the rest be skipped once the results are known?  Not where it does something else besides: store
+    what others need, or raise floating-point flags."""
+    if not all(job.folds) or any(f.fold.dtype.kind != "b" or not f.fold.idempotent for f in foldings):
+        return False
+    every = [node for node in windows.walk(*job.values) if isinstance(node, Apply)]
+    return not any(flags.of(n.op, tuple(a.dtype for a in n.args), n.dtype) for n in every)
+
+
+def _until_decided(job: Job, foldings: list[Folding], opens: list[Open]) -> None:
+    """Skip the innermost loop where it cannot change the results any more."""
+    if len(opens) < 2 or not _decidable(job, foldings):
+        return
+    ends = [found for f in foldings if (found := f.fold.open_ended()) is not None]
+    opens[-1] = replace(opens[-1], cond=reduce(lambda a, b: op("logical_or", a, b), ends))
 
 
 def _accumulate(job: Job, foldings: list[Folding], scope: Scope, opens: list[Open], carried: bool) -> None:
@@ -71,9 +96,11 @@ def _accumulate(job: Job, foldings: list[Folding], scope: Scope, opens: list[Ope
     if carried:
         begin = tuple(stmt for fold_ in folds.values() for stmt in fold_.open_block())
         statements(job, scope, fold)
+        _until_decided(job, foldings, opens)
         around(opens, -1, begin, tuple(stmt for fold_ in folds.values() for stmt in fold_.close_block()))
     else:
         statements(job, scope, fold)
+        _until_decided(job, foldings, opens)
 
 
 def _rows(job: Job, foldings: list[Folding], kept: list[int], folded: list[int], kind: Kind) -> None:
@@ -103,39 +130,61 @@ def _partials(job: Job, foldings: list[Folding], kept: list[int], folded: list[i
         rows = max(1, PIECE // max(1, job.guess(total(extents[loop] for loop in folded[1:]))))
         size = arguments.integer(rows, "rows")
     count = job.blocks(extents[folded[0]], rows)
-    extent = arguments.integer(count, "blocks")
-    start = product(size, variable("b0"))
+    points = rows * total(n for loop, n in enumerate(extents) if loop != folded[0])
+    # one partial result for each block and each point of the kept loops
+    places = [arguments.scratch(f.fold.wide, count * total(extents[k] for k in kept)) for f in foldings]
+    steps = [dims.simplify(count * total(extents[k] for k in kept[n + 1 :])) for n in range(len(kept))]
+    at = affine(0, *(product(arguments.integer(step, "partial"), job.variables[k])
+                     for step, k in zip(steps, kept, strict=True)))  # fmt: skip
+    bounds = (0, *DECIDED) if _decidable(job, foldings) else (0,)
+    for lower, upper in zip(bounds, (*bounds[1:], None), strict=True):
+        reached = count if upper is None else job.at_most(count, upper)
+        launch = dims.simplify(job.largest(reached - lower, 0)) if lower else reached
+        own = [replace(f, fold=Fold(f.fold.name, f.fold.dtype, job.names)) for f in foldings]
+        block = affine(lower, variable("b0"))
+        body, pre = _pieces(job, own, kept, folded, block, size, [(place, at) for place in places], lower)
+        extent = arguments.integer(launch, "blocks", *([lower] if lower else []))
+        job.add(Phase("b0", extent, "serial", body, pre), launch, points * job.cost())
+    _combine(job, foldings, kept, places, at, count)
+
+
+def _pieces(
+    job: Job,
+    foldings: list[Folding],
+    kept: list[int],
+    folded: list[int],
+    block: Affine,
+    size: Affine,
+    places: list[tuple[str, Affine]],
+    known: int,
+) -> tuple[Block, tuple[Let, ...]]:
+    """The body of a phase that folds one block; it goes on from what so many blocks before have given."""
+    start = product(size, block)
     inner, carried = _inner(job, folded[-1], foldings, len(folded) > 1)
     opens = [job.whole(loop) for loop in kept]
     base, first = 1 + len(opens), len(opens)
     if len(folded) > 1:
         opens += [job.piece(folded[0], start, size), *map(job.whole, folded[1:-1]), *inner]
     elif carried:
-        stop = (affine(0, start, size), arguments.extent(folded[0]))
+        stop = (affine(0, start, size), job.arguments.extent(folded[0]))
         opens += [replace(inner[0], lower=start, upper=stop), inner[1]]
     else:
         opens += [job.piece(folded[0], start, size)]
-    # one partial result for each block and each point of the kept loops
-    places = [arguments.scratch(f.fold.wide, count * total(extents[k] for k in kept)) for f in foldings]
-    steps = [dims.simplify(count * total(extents[k] for k in kept[n + 1 :])) for n in range(len(kept))]
-    at = affine(0, *(product(arguments.integer(step, "partial"), job.variables[k])
-                     for step, k in zip(steps, kept, strict=True)))  # fmt: skip
-
     main = job.place("b0", opens, 1 + len(opens), job.nonempty)
     ends = job.place("b0", opens, base, False)
     idempotent = [folding for folding in foldings if folding.fold.idempotent]
     begins = dict(zip((f.number for f in idempotent), starts_of(ends, job, idempotent), strict=True))
-    declared = tuple(s for f in foldings for s in f.fold.open(begins.get(f.number), carried))
-    before = (*ends.take(base), *declared)
+    before = [*ends.take(base)]
+    for folding, (place, at) in zip(foldings, places, strict=True):
+        before += folding.fold.open(begins.get(folding.number), carried)
+        if known:
+            old = Elem(place, affine(0, at, variable("k0")), folding.fold.wide)
+            before.append(For("k0", affine(), (affine(known),), 1, "vector", folding.fold.update(old)))
     _accumulate(job, foldings, main, opens, carried)
-    for folding, place in zip(foldings, places, strict=True):
-        ends.add(Store(place, affine(0, at, variable("b0")), folding.fold.result()))
-    around(opens, first, before, ends.take(base))
-    body = nest(main, 1, opens, "vector")
-    pre = (*main.preamble(), *ends.preamble())
-    points = rows * total(n for loop, n in enumerate(extents) if loop != folded[0])
-    job.add(Phase("b0", extent, "serial", body, pre), count, points * job.cost())
-    _combine(job, foldings, kept, places, at, count)
+    for folding, (place, at) in zip(foldings, places, strict=True):
+        ends.add(Store(place, affine(0, at, block), folding.fold.result()))
+    around(opens, first, tuple(before), ends.take(base))
+    return nest(main, 1, opens, "vector"), (*main.preamble(), *ends.preamble())
 
 
 def _combine(
