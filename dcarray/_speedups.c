@@ -193,11 +193,11 @@ mentions_ours(PyObject *key)
 {
     if (PyTuple_CheckExact(key)) {
         for (Py_ssize_t k = 0; k < PyTuple_GET_SIZE(key); k++)
-            if (Py_TYPE(PyTuple_GET_ITEM(key, k)) == Ours)
+            if (PyObject_TypeCheck(PyTuple_GET_ITEM(key, k), Ours))
                 return 1;
         return 0;
     }
-    return Py_TYPE(key) == Ours;
+    return PyObject_TypeCheck(key, Ours);
 }
 
 static binaryfunc slow_subscript;

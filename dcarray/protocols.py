@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from . import quick, trace
-from .handle import Handle
+from .handle import Handle, export
 from .indexing import plain_key
 from .loops import ALIASES, UFUNCS
 from .operands import SCALARS, missing, settled, wrap_result
@@ -112,7 +112,7 @@ def ufunc(
         if override is None and x is not None and hasattr(type(x), "__array_ufunc__"):
             return NotImplemented
         if override is not None and not isinstance(x, (Handle, np.ndarray, np.generic)):
-            return NotImplemented
+            return _of_strangers(function, method, inputs, kwargs)
     name = ALIASES.get(function.__name__, function.__name__)
     known = UFUNCS.get(function.__name__) is function
     if method in ("at", "reduceat"):
@@ -127,6 +127,25 @@ def ufunc(
         wide = np.reshape(a, (*np.shape(a), *(1,) * np.ndim(b)))
         return function(wide, b)
     return _at_once(cls, function, method, inputs, kwargs)
+
+
+def _of_strangers(function: np.ufunc, method: str, inputs: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """The ufunc where operands have ways of their own: those that do not know our arrays know NumPy's."""
+    outs = kwargs.get("out", ())
+    for x in (*inputs, *outs):
+        override = getattr(type(x), "__array_ufunc__", None)
+        if override is not None and not isinstance(x, (Handle, np.ndarray, np.generic)):
+            result = override(x, function, method, *inputs, **kwargs)
+            if result is not NotImplemented:
+                return result
+    known = {k: _exported(v) for k, v in kwargs.items() if k != "out"}
+    if outs:
+        known["out"] = tuple(map(_exported, outs))
+    return getattr(function, method)(*map(_exported, inputs), **known)
+
+
+def _exported(x: Any) -> Any:
+    return export(x) if isinstance(x, Handle) else x
 
 
 def _opaque(x: Any) -> bool:
