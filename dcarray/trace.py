@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.lib.array_utils import normalize_axis_tuple
 
-from . import config, quick, window
+from . import config, early, quick, window
 from .handle import Handle, adopt, large
 from .ir.ops import OPS
 from .loops import ALIASES, UFUNCS, resolve, resolve_fold
@@ -194,9 +194,13 @@ def reduce(
                 raise Eager
             axes = tuple(range(len(shape))) if axis is None else normalize_axis_tuple(axis, len(shape))
             # one pass with a result at once: nothing is won by recording before some more elements
-            _leave_small(shape, (x,), None, 8 if len(axes) == len(shape) else 1)
+            every = len(axes) == len(shape)
+            _leave_small(shape, (x,), None, 8 if every else 1)
             if initial is not np._NoValue or where is not True or out is not None or not axes:
                 raise Missing
+            found = early.decided(name, x) if every and dtype is None and not keepdims else None
+            if found is not None:
+                return found
             loop = resolve_fold(name, kind_of(x), dtype)
             if loop is None or loop[-1] in "eFD" or not OPS[name].combine:
                 raise Missing
