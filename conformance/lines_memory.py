@@ -199,7 +199,9 @@ def loop(w: Writer) -> bool:
         f"{a}[k] += {a}[:k].max(initial=0)", f"{a}[:k] *= k0", f"{a}[-k:] = {b}[:k]",
     )  # fmt: skip
     if w.chance(0.3) and not w.long:
-        return w.write(f"{v} = np.stack([({b}[:k] * k0).max(initial=k) for k in range({n})])", v)
+        made = w.write(f"{v} = np.stack([({b}[:k] * k0).max(initial=k) for k in range({n})])", v)
+        w.plain.add(v)  # of scalars
+        return made
     bound = w.one((n, f"len({a})", n + 1))
     return w.write(f"for k in range({bound}): {w.one(bodies)}", into=a)
 

@@ -172,7 +172,7 @@ class Writer:
         )
         text = re.sub(r"\s+", " ", str(values.reshape(shape).tolist()))
         if not shape:
-            return f"np.array({text})"  # a wrapped one indexes a plain array as an integer does
+            return f"np.array({text})"
         kind = self.one(("int", "np.int8"))
         ways = (text, f"np.array({text}, dtype={kind})", f"wrap(np.array({text}, dtype=int))")
         return str(self.one(ways))
@@ -193,7 +193,11 @@ class Writer:
         for n in a.shape[: self.r.randint(1, a.ndim)]:
             kind = self.r.random()
             if kind < 0.55 or not keys:
-                keys.append(self.indices(n, common if self.chance(0.7) else self.one(shapes)))
+                chosen = common if self.chance(0.7) else self.one(shapes)
+                if not chosen and name in self.plain:  # a wrapped one would do what an integer does
+                    keys.append(str(self.r.randrange(-n, n) if n else 0))
+                else:
+                    keys.append(self.indices(n, chosen))
             elif kind < 0.85:
                 keys.append(self.slice(n))
             else:

@@ -81,10 +81,12 @@ class _Boundary:
             known = self.given.get(id(value))
             if known is not None:
                 return known[1]
-            if self.plain:
-                own = owner(value)
-                if any(own is p for p in self.plain):
-                    return value
+            own = owner(value)
+            if any(own is p for p in self.plain):
+                return value
+            for plain, x in self.given.values():
+                if x._small is not None and owner(plain) is own:
+                    return x._derive(value)  # small, as all that is of its memory
             self.bytes += value.nbytes
             return wrap(value)
         if kind is tuple or kind is list:

@@ -101,3 +101,12 @@ def test_plain_arrays_stay_plain_in_our_namespace() -> None:
     assert type(dc.flip(p)) is np.ndarray and type(dc.broadcast_to(p, (2, 3))) is np.ndarray
     assert dc.add(p, 1, out=p) is p and dc.cumsum(p, out=p) is p
     assert type(dc.add(p, 1)) is dc.ndarray and type(dc.sort(p)) is dc.ndarray
+
+
+@pytest.mark.parametrize("view", [lambda a: np.split(a, 1)[0], lambda a: np.hsplit(a, 1)[0], np.flip])
+def test_views_of_small_arrays_are_small(view):
+    with dc.options(eager_below=10):
+        x = dc.asarray(np.arange(5.0))
+        y = x[:, None] * x  # small, though larger than what counts as small when it is wrapped
+        view(y)[...] = 7
+        assert np.array_equal(np.asarray(y), np.full((5, 5), 7))
