@@ -85,7 +85,7 @@ KEPT |= {
         "v0[wrap(np.zeros(40, int))]",
         "v0 * 2",
         "v0.T[::2]",
-    )  # fmt: skip
+    )
 }
 
 
