@@ -266,6 +266,30 @@ array_ufunc(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *n
 static PyMethodDef ufunc_def = {"__array_ufunc__", (PyCFunction)(void (*)(void))array_ufunc,
                                 METH_FASTCALL | METH_KEYWORDS, "NumPy's protocol for ufuncs."};
 
+/* ---- functions --------------------------------------------------------------------------------- */
+/* What `shortened` makes of a function, which is `self`. */
+static PyObject *
+itself_or_call(PyObject *self, PyObject *const *args, Py_ssize_t nargs)
+{
+    return nargs == 1 && plain(args[0]) != NULL ? Py_NewRef(args[0]) : PyObject_Vectorcall(self, args, nargs, NULL);
+}
+
+static PyMethodDef evaluate_def = {"evaluate", (PyCFunction)(void (*)(void))itself_or_call, METH_FASTCALL, NULL};
+
+static PyObject *
+shortened(PyObject *module, PyObject *function)
+{
+    PyObject *doc = PyObject_GetAttrString(function, "__doc__"), *text;
+    if (doc == NULL)
+        return NULL;
+    text = PyUnicode_FromFormat("evaluate(x=..., /, *more)\n--\n\n%S", doc);
+    Py_DECREF(doc);
+    if (text == NULL)
+        return NULL;
+    evaluate_def.ml_doc = PyUnicode_AsUTF8(text); /* the text is kept for good */
+    return evaluate_def.ml_doc == NULL ? NULL : PyCFunction_New(&evaluate_def, function);
+}
+
 /* ---- the module -------------------------------------------------------------------------------- */
 #define EXCHANGE(slot, op)                                                                           \
     slow_##slot = numbers->slot;                                                                     \
@@ -276,7 +300,7 @@ static PyMethodDef ufunc_def = {"__array_ufunc__", (PyCFunction)(void (*)(void))
 static PyObject *
 install(PyObject *module, PyObject *args)
 {
-    PyObject *cls, *array, *wrap, *scalars, *member, *method;
+    PyObject *cls, *array, *wrap, *scalars, *place, *method;
     Py_ssize_t limit;
     PyNumberMethods *numbers;
     PyMappingMethods *mapping;
@@ -289,16 +313,16 @@ install(PyObject *module, PyObject *args)
         PyErr_SetString(PyExc_TypeError, "a class made in Python is wanted");
         return NULL;
     }
-    member = PyObject_GetAttrString(cls, "_small");
-    if (member == NULL)
+    place = PyObject_GetAttrString(cls, "_small");
+    if (place == NULL)
         return NULL;
-    if (!Py_IS_TYPE(member, &PyMemberDescr_Type)) {
-        Py_DECREF(member);
+    if (!Py_IS_TYPE(place, &PyMemberDescr_Type)) {
+        Py_DECREF(place);
         PyErr_SetString(PyExc_TypeError, "_small is not a slot");
         return NULL;
     }
-    Small = ((PyMemberDescrObject *)member)->d_member->offset;
-    Py_DECREF(member);
+    Small = ((PyMemberDescrObject *)place)->d_member->offset;
+    Py_DECREF(place);
     Ours = (PyTypeObject *)cls;
     Ufunc = PyObject_GetAttrString(cls, "__array_ufunc__");
     method = Ufunc == NULL ? NULL : PyDescr_NewMethod(Ours, &ufunc_def);
@@ -334,6 +358,8 @@ static PyMethodDef methods[] = {
     {"install", install, METH_VARARGS,
      "install(cls, ndarray, wrap, limit, scalars): give the class `cls` of handles the short way; False if\n"
      "another class has it already."},
+    {"shortened", shortened, METH_O,
+     "shortened(evaluate): the function, at once for a small array, which it gives back."},
     {NULL, NULL, 0, NULL}};
 
 static PyModuleDef definition = {PyModuleDef_HEAD_INIT, .m_name = "dcarray._speedups", .m_size = -1,

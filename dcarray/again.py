@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from .fpstate import watched
 from .recording import Recording
 from .store import Store
 
@@ -109,4 +110,4 @@ class Again:
             args = [scalars[a] if type(a) is int else (slots[a[0]], *a[1:]) for a in reads(entry)]
             rec.log.append(rewritten(entry, outs, args))
             rec.marks.append(mark)
-            rec.mask |= rec.session.watched(mark[2])
+            rec.mask |= watched(mark[2])

@@ -342,8 +342,9 @@ def evaluate(x: Any = _ALL, /, *more: Any) -> Any:
 
 
 try:
-    from . import _speedups
+    from ._speedups import install, shortened
 except ImportError:  # built without a C compiler: the methods above do it all
     pass
 else:
-    _speedups.install(ndarray, _ndarray, partial(protocols.rewrap, ndarray), _LIMIT, tuple(_PLAIN))
+    if install(ndarray, _ndarray, partial(protocols.rewrap, ndarray), _LIMIT, tuple(_PLAIN)):
+        evaluate = shortened(evaluate)

@@ -10,10 +10,8 @@ import warnings
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from . import config, forms, fpstate
-from .lowering.memory import allocate, empty
+from . import config, forms, fpstate, running
 from .report import counters, note, user_line
-from .store import Store
 
 if TYPE_CHECKING:
     from .ir.nodes import Region
@@ -21,41 +19,6 @@ if TYPE_CHECKING:
 
 MAX_PLANS = 4096
 WORTHWHILE = 1 << 20  # elements from which on a region is compiled when it is first seen
-
-
-class Prepared:
-    """What is known of one log: its form, and the plan that serves it once there is one."""
-
-    __slots__ = ("_region", "bytes", "form", "key", "plan", "symbols", "values")
-
-    def __init__(self, key: tuple[forms.Log, tuple[int, ...], str], form: forms.Form, values: Any) -> None:
-        self.key = key
-        self.form = form
-        self.values = values
-        self.plan: forms.Ready | None = None
-        self.symbols: tuple[int, ...] = ()
-        self.bytes = 0
-        self._region: Region | None = None
-
-    def serve(self, plan: forms.Ready, symbols: tuple[int, ...]) -> forms.Ready:
-        """From now on this plan runs the log."""
-        self.symbols = symbols
-        self.bytes = plan.bytes(symbols)
-        self.plan = plan
-        return plan
-
-    @property
-    def useful(self) -> bool:
-        return self.form.useful
-
-    @property
-    def region(self) -> Region:
-        """The region with this log's integers."""
-        if self._region is None:
-            from .ir.build import build
-
-            self._region = build(*self.key)
-        return self._region
 
 
 class Background:
@@ -108,16 +71,14 @@ class Executor:
 
     def __init__(self) -> None:
         # without and with fastmath
-        self._prepared: tuple[dict[Any, Prepared], ...] = ({}, {})
+        self._prepared: tuple[dict[Any, forms.Prepared], ...] = ({}, {})
         self._forms: tuple[dict[Any, forms.Form], ...] = ({}, {})
         self.background = Background()
 
-    def prepare(self, rec: Recording, fastmath: bool = False) -> Prepared:
+    def prepare(self, rec: Recording, fastmath: bool = False) -> forms.Prepared:
         """The entry of this log; its key has the windows' integers and who is still alive."""
-        spared = rec.spared
-        live = tuple(
-            [k for k, s in enumerate(rec.slots) if type(s) is not Store and s() is not None and k != spared]
-        )
+        slots, spared = rec.slots, rec.spared
+        live = tuple([k for k in rec.news if slots[k]() is not None and k != spared])
         key = (tuple(rec.log), live, rec.kinds)
         plans = self._prepared[fastmath]
         prepared = plans.get(key)
@@ -133,7 +94,7 @@ class Executor:
             form = known[skeleton, live, rec.kinds] = forms.Form(key[0], live, values)
         if len(plans) >= MAX_PLANS:
             plans.clear()
-        prepared = plans[key] = Prepared(key, form, values)
+        prepared = plans[key] = forms.Prepared(key, form, values)
         return prepared
 
     def run(self, rec: Recording, options: config.Options) -> Callable[[], None]:
@@ -145,7 +106,7 @@ class Executor:
         try:
             notes = self._whole(rec, options)
         except Exception as error:
-            if options.debug and not isinstance(error, (MemoryError, _Halfway)):
+            if options.debug and not isinstance(error, (MemoryError, running.Halfway)):
                 raise
             notes = _singly(rec, error)
         if not notes and not _unsaid:
@@ -154,7 +115,7 @@ class Executor:
 
         def after() -> None:
             _say()
-            fpstate.tell(notes, lambda k: str(calls[k][1]), lambda k: line_of(marks[k]))
+            fpstate.tell(notes, lambda k: str(calls[k][1]), lambda k: running.line_of(marks[k]))
 
         return after
 
@@ -163,46 +124,33 @@ class Executor:
 
         Raises
         ------
-        _Halfway
+        running.Halfway
             When some statements have run.
         Exception
             Before anything is changed.
         """
         prepared = self.prepare(rec, options.fastmath)
-        form = prepared.form
         counters.flushes += 1
         counters.statements += len(rec.log) - len(rec.slots)
+        if prepared.direct:
+            return running.direct(rec, prepared, prepared.plan, options.threads)
+        form = prepared.form
         if not form.useful:
             return []
-        slots = rec.slots
-        arrays: dict[int, Any] = {}
-        addresses: list[int] = []
-        fresh: list[tuple[int, Any, int]] = []
-        for k in form.memory:
-            store = slots[k]
-            if type(store) is not Store:
-                shape, dtype = rec.declared(k)
-                mem, address = allocate(shape, dtype)
-                fresh.append((k, mem, address))
-            elif store.mem is None:  # a reshape of an array that is computed here
-                mem = arrays[store.family.slot].view(store.dtype).reshape(store.shape)
-                address = addresses[form.memory.index(store.family.slot)]
-            else:
-                mem, address = store.mem, store.address
-            arrays[k] = mem
-            addresses.append(address)
+        arrays, addresses, fresh = running.allocated(rec, form)
         plan = prepared.plan or self._plan(prepared, options)
         if plan is None:
-            notes = _interpret(rec, prepared, arrays)
+            notes = running.interpret(rec, prepared, arrays)
         else:
-            notes = _execute(rec, prepared, plan, arrays, addresses, options)
-        for k, mem, address in fresh:
-            store = slots[k]()
-            if store is not None and store.mem is None:
+            notes = running.execute(rec, prepared, plan, arrays, addresses, options)
+        for store, mem, address in fresh:
+            if store.mem is None:
                 store.bind_new(mem, address)
         return notes
 
-    def _plan(self, prepared: Prepared, options: config.Options, waited: bool = False) -> forms.Ready | None:
+    def _plan(
+        self, prepared: forms.Prepared, options: config.Options, waited: bool = False
+    ) -> forms.Ready | None:
         """The plan of a log that has none yet, or None while the interpreter has to do."""
         if options.jit == "off":
             return None
@@ -225,7 +173,7 @@ class Executor:
             self.background.wait()  # it may have been asked for before
         return None if waited else self._plan(prepared, options, True)
 
-    def _job(self, prepared: Prepared, options: config.Options) -> Callable[[], None] | None:
+    def _job(self, prepared: forms.Prepared, options: config.Options) -> Callable[[], None] | None:
         """What is to be compiled so that this log gets a plan; None if that is under way."""
         form = prepared.form
         form.sights += 1
@@ -299,30 +247,6 @@ def _uncompiled(reason: str, loc: Any) -> None:
     note(f"interpreter ({reason})", where=("<compiled region>", 0))
 
 
-def _interpret(rec: Recording, prepared: Prepared, arrays: dict[int, Any]) -> list[Any]:
-    from .ir import interp
-
-    memory = {f"a{k}": a for k, a in arrays.items()} | rec.scalar_arrays()
-    region = prepared.region
-    witness = fpstate.Witness(lambda loc: rec.marks[loc][2])
-    env: dict[str, Any] = {}
-    try:
-        interp.run(region, memory, around=witness.around, empty=empty, env=env)
-    except Exception as error:
-        raise _Halfway(witness, {int(k[1:]): a for k, a in env.items() if k[0] == "a"}) from error
-    counters.interpreted += len(rec.log) - len(rec.slots)
-    return witness.notes
-
-
-class _Halfway(Exception):
-    """Some statements have run; the one that ``witness`` saw last has failed and changed nothing."""
-
-    def __init__(self, witness: fpstate.Witness, memory: dict[int, Any]) -> None:
-        super().__init__()
-        self.witness = witness
-        self.memory = memory
-
-
 def _singly(rec: Recording, error: Exception) -> list[Any]:
     """Run, call by call, what a failed run has left."""
     from .singly import Singly
@@ -331,80 +255,18 @@ def _singly(rec: Recording, error: Exception) -> list[Any]:
     start = 0
     memory: dict[int, Any] = {}
     cause: BaseException = error
-    if isinstance(error, _Halfway):
+    if isinstance(error, running.Halfway):
         start, memory = error.witness.loc or 0, error.memory
         witness.notes = error.witness.notes
         cause = error.__cause__ or error
     if rec.marks and not isinstance(cause, MemoryError):
-        _complain("a region is run call by call", cause, line_of(rec.marks[start]))
+        _complain("a region is run call by call", cause, running.line_of(rec.marks[start]))
     error.__traceback__ = cause.__traceback__ = None  # its frames hold memory
     run = Singly(rec, memory, start)
     counters.interpreted += run.run(witness.around)
     if run.left:
         rec.left = (run.again(), run.error)
     return witness.notes
-
-
-def _execute(
-    rec: Recording,
-    prepared: Prepared,
-    plan: forms.Ready,
-    arrays: dict[int, Any],
-    addresses: list[int],
-    options: config.Options,
-) -> list[Any]:
-    form = prepared.form
-    sole = form.sole
-    if sole is not None and fpstate.modes(rec.marks[sole][2]) is None:
-        sole = None
-    saved = {}
-    if form.saved and rec.mask and sole is None:
-        for k in form.saved:
-            saved[k], _ = allocate(arrays[k].shape, arrays[k].dtype)
-            saved[k][...] = arrays[k]
-    every: Any = [*arrays.values(), *rec.scalar_arrays().values()] if plan.needs_arrays else ()
-    kept = {k: arrays[k].copy() for k in plan.keeps}
-    try:
-        flags = plan.run(every, addresses + rec.scalar_addresses(), prepared.symbols, options.threads)
-    except Exception:
-        for k, a in kept.items():
-            arrays[k][...] = a
-        raise
-    counters.kernels += plan.kernels
-    counters.interpreted += plan.interpreted
-    counters.bytes += prepared.bytes
-    if not flags & rec.mask:
-        return []
-    if sole is not None:
-        return fpstate.blame(sole, rec.marks[sole][2], flags)
-    # What raised it, and was it real?  The interpreter knows, on the inputs as they were.
-    again = {}
-    try:
-        for k, a in arrays.items():
-            again[k] = saved[k] if k in saved else a if k in form.inputs else a.copy()
-        return _interpret(rec, prepared, again)
-    except Exception:  # all is computed; what is not known is who raised it
-        return _suspect(rec, flags)
-
-
-def _suspect(rec: Recording, flags: int) -> list[Any]:
-    """The notes on the first statement that may have raised floating-point exceptions."""
-    for k, entry in enumerate(rec.statements()):
-        state = rec.marks[k][2]
-        if forms.may_raise(entry) and fpstate.modes(state) is not None:
-            notes = fpstate.blame(k, state, flags)
-            if notes:
-                return notes
-    return []
-
-
-def line_of(mark: Any) -> tuple[str, int]:
-    """File and line of a statement's mark."""
-    code, instruction, _ = mark
-    for start, end, line in code.co_lines():
-        if start <= instruction < end and line is not None:
-            return code.co_filename, line
-    return code.co_filename, code.co_firstlineno
 
 
 def _nothing() -> None:

@@ -9,11 +9,11 @@ from contextlib import contextmanager
 from types import FrameType
 from typing import Any
 
-from .executor import line_of
 from .explanation import Explanation, RegionView, view_region
 from .handle import Handle
 from .recording import Recording
 from .report import counters
+from .running import line_of
 from .session import EXECUTOR, session
 
 __all__ = ["Collection", "explain"]

@@ -208,7 +208,46 @@ class Form:
                 self.inputs.append(k)
             elif risky and heads[k] in seen:
                 self.saved.append(k)
+        # is all the memory whole, and nothing to be kept?
+        self.direct = not self.saved and all(declared[k][0] == "old" or heads[k] == k for k in self.memory)
         self.useful = bool(self.fresh) or any(declared[k][0] == "old" for k in written)
+
+
+class Prepared:
+    """What is known of one log: its form, and the plan that serves it once there is one."""
+
+    __slots__ = ("_region", "bytes", "direct", "form", "key", "plan", "symbols", "values")
+
+    def __init__(self, key: tuple[Log, tuple[int, ...], str], form: Form, values: Any) -> None:
+        self.key = key
+        self.form = form
+        self.values = values
+        self.plan: Any = None
+        self.direct = False
+        self.symbols: tuple[int, ...] = ()
+        self.bytes = 0
+        self._region: Region | None = None
+
+    def serve(self, plan: Ready, symbols: tuple[int, ...]) -> Ready:
+        """From now on this plan runs the log."""
+        self.symbols = symbols
+        self.bytes = plan.bytes(symbols)
+        self.plan = plan
+        self.direct = self.form.direct and not plan.needs_arrays
+        return plan
+
+    @property
+    def useful(self) -> bool:
+        return self.form.useful
+
+    @property
+    def region(self) -> Region:
+        """The region with this log's integers."""
+        if self._region is None:
+            from .ir.build import build
+
+            self._region = build(*self.key)
+        return self._region
 
 
 # Kernels of these raise exactly what the operation itself does, unless complex parts make several of it.

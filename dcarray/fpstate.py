@@ -11,6 +11,7 @@ import threading
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -23,11 +24,11 @@ _TEXTS = {"divide by zero": "divide", "overflow": "over", "underflow": "under", 
 _local = threading.local()
 
 
-def captured() -> Any:
-    """The current error state, as an opaque value."""
-    return _extobj_contextvar.get()
+captured: Callable[[], Any] = _extobj_contextvar.get
+"""The current error state, as an opaque value."""
 
 
+@lru_cache(32)  # most programs have one or two states
 def watched(state: Any) -> int:
     """The exceptions that an error state does not ignore, as FPE bits."""
     token = _extobj_contextvar.set(state)
@@ -38,6 +39,7 @@ def watched(state: Any) -> int:
     return sum(1 << k for k, name in enumerate(KINDS) if err[name] != "ignore")
 
 
+@lru_cache(32)
 def modes(state: Any) -> dict[str, str] | None:
     """What an error state does for each kind, if that is to ignore, warn or raise; else None."""
     token = _extobj_contextvar.set(state)

@@ -71,18 +71,18 @@ def user_frame(depth: int = 2) -> FrameType:
     frame: FrameType | None = sys._getframe(depth)
     while frame is not None:
         code = frame.f_code
-        ours = _OURS.get(id(code))
+        ours = OURS.get(id(code))
         if ours is None:
-            if len(_OURS) > 10_000:
-                _OURS.clear()
-            ours = _OURS[id(code)] = report.is_inside(code.co_filename)
+            if len(OURS) > 10_000:
+                OURS.clear()
+            ours = OURS[id(code)] = report.is_inside(code.co_filename)
         if not ours:
             return frame
         frame = frame.f_back
     return sys._getframe(depth)
 
 
-_OURS: dict[int, bool] = {}  # by the identity of the code object, since hashing one is slow
+OURS: dict[int, bool] = {}  # by the identity of the code object, since hashing one is slow
 
 
 # ---- operands ----------------------------------------------------------------------------------------
@@ -116,13 +116,12 @@ def operand(rec: Recording, x: Any, domain: tuple[int, ...] | None, char: str) -
 def enter(rec: Recording, store: Store) -> int:
     """The slot of a store.  Memory that another recording works on is brought up to date first; what has
     been handed out must not wait."""
-    head = store.family
+    head = store._head or store
     if head.exports is not None and store.exported():
         rec.urgent = rec.due = True
-    if head.used is not rec or head.dirty is not rec:
-        for other in (head.dirty, head.used):
-            if other is not None and other is not rec:
-                other.settle(head, writing=True)
+    for other in (head.dirty, head.used):
+        if other is not None and other is not rec and not other.done:
+            other.settle(head, writing=True)
     return store.slot if store.rec is rec else rec.declare(store)
 
 

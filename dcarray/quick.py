@@ -7,17 +7,19 @@ microseconds.
 from __future__ import annotations
 
 import math
+from sys import _getframe
 from typing import Any
 
-from . import config
+from .config import current
 from .handle import large
-from .operands import DTYPES, bound, commit, enter, target_of, user_frame
+from .operands import DTYPES, OURS, bound, commit, enter, target_of, user_frame
 from .recording import Recording
 from .session import LOCK, session
 from .store import COMPILED, Store
 
 _MOST = 4096
-USUAL: dict[tuple[Any, ...], tuple[str, int]] = {}  # loop and size by name, kinds of operands, shape
+# by name, kinds of operands, and shape: the loop, its result's dtype, the size
+USUAL: dict[tuple[Any, ...], tuple[str, Any, int]] = {}
 SIZES: dict[tuple[int, ...], int] = {}  # by shape
 _COPIES = {c: f"{c}->{c}" for c in COMPILED}
 
@@ -26,19 +28,22 @@ def binary(name: str, a: Any, b: Any) -> Any:
     """A binary operation of the most usual kind - two large arrays of one shape, or one and a Python
     scalar - the short way.  Gives None for any other; `elementwise` then does it."""
     ta, tb = type(a), type(b)
-    if ta is float or ta is int:
-        cls, shape, left, right = tb, b._shape, ta, b._store.char
+    if ta is tb:
+        shape = a._shape if a._small is None and b._small is None else None
+        if shape is None or b._shape != shape:
+            return None
+        cls, left, right = ta, a._store.char, b._store.char
     elif tb is float or tb is int:
         cls, shape, left, right = ta, a._shape, a._store.char, tb
-    elif ta is tb and a._small is None and b._small is None and a._shape == b._shape:
-        cls, shape, left, right = ta, a._shape, a._store.char, b._store.char
+    elif ta is float or ta is int:
+        cls, shape, left, right = tb, b._shape, ta, b._store.char
     else:
         return None
     known = USUAL.get((name, left, right, shape))
     if known is None:
         return None
-    loop, size = known
-    if size < config.current().eager_below:
+    loop, dtype, size = known
+    if size < current().eager_below:
         return None
     with LOCK:
         rec = session().rec
@@ -47,8 +52,10 @@ def binary(name: str, a: Any, b: Any) -> Any:
             y = _array(rec, b) if tb is cls else rec.scalar(b, loop[1])
         except OverflowError:
             return None
-        store = Store(shape, DTYPES[loop[-1]], None, size)
-        rec.add(("map", name, loop, shape, rec.fresh(store), None, x, y), user_frame(3))
+        store = Store(shape, dtype, None, size)
+        entry = ("map", name, loop, shape, rec.fresh(store), None, x, y)
+        frame = _getframe(2)  # the user's, if there is only an operator between us
+        rec.add(entry, frame if OURS.get(id(frame.f_code)) is False else user_frame(3))
         if rec.due:
             bound(rec)
     return large(cls, store, shape, None)
@@ -57,7 +64,7 @@ def binary(name: str, a: Any, b: Any) -> Any:
 def _array(rec: Recording, x: Any) -> tuple[int, Any, None]:
     """The log's argument for an array of the domain's shape."""
     store = x._store
-    head = store.family
+    head = store._head or store
     if store.rec is not rec or head.exports is not None:
         enter(rec, store)
     head.used = rec
@@ -68,7 +75,7 @@ def learn(name: str, kinds: tuple[Any, ...], loop: str, shape: tuple[int, ...]) 
     """Remember what `elementwise` found out about a binary operation."""
     SIZES[shape] = size = math.prod(shape)
     if len(kinds) == 2 and shape:
-        USUAL[(name, *kinds, shape)] = (loop, size)
+        USUAL[(name, *kinds, shape)] = (loop, DTYPES[loop[-1]], size)
     if len(USUAL) > _MOST:
         USUAL.clear()
         SIZES.clear()
@@ -84,7 +91,7 @@ def assign(target: Any, value: Any) -> bool:
     char = target._store.char
     if value._shape != shape or value._store.char != char or not char or target._readonly:
         return False
-    if SIZES.get(shape, 0) < max(config.current().eager_below, 1):
+    if SIZES.get(shape, 0) < max(current().eager_below, 1):
         return False
     with LOCK:
         rec = session().rec

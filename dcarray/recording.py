@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import copy
-import weakref
 from types import FrameType
 from typing import Any, Protocol
+from weakref import ref
 
 import numpy as np
 
-from .fpstate import captured
+from .fpstate import captured, watched
 from .store import Store, memory
 
 ENTRIES = 256  # a recording of so many ends where a loop comes round
-HELD_BYTES = 256 << 20
+HELD_ELEMENTS = 32 << 20
 CHARS = "?bBhHiIlLqQefdFD"
 
 
@@ -28,9 +28,6 @@ class Keeper(Protocol):
 
     def after(self, rec: Recording) -> None:
         """Keep what is pending within bounds."""
-
-    def watched(self, state: Any) -> int:
-        """The floating-point exceptions that an error state does not ignore."""
 
     def forget(self, rec: Recording, length: int) -> None:
         """Nobody wants what a recording of this length holds; drop it if nothing was added."""
@@ -52,13 +49,17 @@ class Recording:
         The entries, as in `dcarray.ir.build`.
     slots : list
         For each declaration the store (strongly for existing memory, weakly for what is to be computed).
+    news : list of int
+        The slots of what is to be computed.
     marks : list of (code, int, state)
         For each statement (not declaration): the user's code object and instruction, from which the line
         follows, and NumPy's floating-point error state when it was recorded.
     urgent : bool
         It holds something that must not wait: run it as soon as the entry is complete.
     due : bool
-        It is urgent, long, or keeps much memory alive: `Keeper.after` is to look at it.
+        It is urgent, long, or may keep much memory alive: `Keeper.after` is to look at it.
+    held : int
+        The elements of the memory that it reads and writes.
     writes : bool
         It changes memory that existed before.
     left : (Again, Exception) or None
@@ -73,7 +74,7 @@ class Recording:
 
     __slots__ = (
         "__weakref__", "arena", "done", "due", "failure", "guard", "held", "kinds", "left", "log", "marks",
-        "mask", "session", "slots", "spared", "state", "urgent", "views", "writes",
+        "mask", "news", "session", "slots", "spared", "state", "urgent", "views", "writes",
     )  # fmt: skip
 
     def __init__(self, session: Keeper) -> None:
@@ -81,6 +82,7 @@ class Recording:
         self.done = False
         self.log: list[tuple[Any, ...]] = []
         self.slots: list[Any] = []
+        self.news: list[int] = []
         self.marks: list[tuple[Any, int, Any]] = []
         self.state: Any = None
         self.mask = 0
@@ -132,48 +134,45 @@ class Recording:
 
     def declare(self, store: Store) -> int:
         """The slot of a store that is read or written (``old``), or reshapes a pending one (``new``)."""
-        head = store.family
-        slot = len(self.slots)
-        store.slot = slot
+        slots = self.slots
+        head = store._head
+        if head is not None and head.rec is not self:
+            self.declare(head)
+        store.slot = slot = len(slots)
         store.rec = self
-        first = slot
-        if head is not store:
-            if head.rec is not self:
-                head_slot = self.declare(head)
-                slot = store.slot = len(self.slots)
-                first = head_slot
-            else:
-                first = head.slot
-        if store.mem is None and head.mem is None:
+        first = slot if head is None else head.slot
+        if store.mem is None and (head is None or head.mem is None):
             self.log.append(("new", store.char, store.shape, first))
         else:
             if store.mem is None:
                 memory(store)
             self.log.append(("old", store.char, store.shape, store.strides, first))
-        self.slots.append(store)
-        self.held += store.size * store.dtype.itemsize
-        if self.held > HELD_BYTES:
+        slots.append(store)
+        self.held += store.size
+        if self.held > HELD_ELEMENTS:
             self.due = True
         return slot
 
     def fresh(self, store: Store) -> int:
         """The slot of a new store that the next entry computes."""
-        slot = len(self.slots)
-        store.slot = slot
+        slots = self.slots
+        store.slot = slot = len(slots)
         store.rec = store.dirty = self
-        self.slots.append(weakref.ref(store))
+        slots.append(ref(store))
+        self.news.append(slot)
         self.log.append(("new", store.char, store.shape, slot))
         return slot
 
     def add(self, entry: tuple[Any, ...], frame: FrameType) -> None:
         """Log a statement that ``frame`` asked for."""
-        self.log.append(entry)
-        if len(self.log) > ENTRIES:
+        log = self.log
+        log.append(entry)
+        if len(log) > ENTRIES:
             self.due = True
         state = captured()
         if state is not self.state:
             self.state = state
-            self.mask |= self.session.watched(state)
+            self.mask |= watched(state)
         self.marks.append((frame.f_code, frame.f_lasti, state))
 
     def statements(self) -> list[tuple[Any, ...]]:
@@ -195,11 +194,7 @@ class Recording:
         entry = self.slots[slot]
         return entry if type(entry) is Store else entry()
 
-    def declared(self, slot: int) -> tuple[tuple[int, ...], np.dtype[Any]]:
-        """Shape and dtype of a slot that is to be computed."""
-        store = self.store_at(slot)
-        if store is not None:
-            return store.shape, store.dtype
-        # its last holder, in another thread, has let it go meanwhile
+    def lost(self, slot: int) -> Store:
+        """A store like that of a slot whose last holder, in another thread, has let it go meanwhile."""
         entry = [e for e in self.log if e[0] in ("old", "new")][slot]
-        return entry[2], np.dtype(entry[1])
+        return Store(entry[2], np.dtype(entry[1]))

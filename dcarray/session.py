@@ -18,8 +18,7 @@ import numpy as np
 
 from . import config
 from .executor import Executor
-from .fpstate import watched
-from .recording import CHARS, ENTRIES, HELD_BYTES, Recording
+from .recording import CHARS, ENTRIES, HELD_ELEMENTS, Recording
 from .spare import spare
 from .store import Store
 
@@ -27,6 +26,7 @@ from .store import Store
 _signal: Any = importlib.import_module("_signal")
 
 ARENA = 512  # scalars a recording can hold
+HELD_BYTES = 128 << 20  # memory that nothing but a recording may keep alive
 MAX_ENTRIES = 1024  # entries at which a recording ends anywhere
 
 
@@ -35,7 +35,6 @@ class Session:
 
     def __init__(self) -> None:
         self._arenas: list[tuple[int, dict[str, Any]]] = []
-        self._watched: list[tuple[Any, int]] = []
         self._cut: Any = None  # where the user's code was when a long recording ended
         self.rec = Recording(self)
 
@@ -46,15 +45,6 @@ class Session:
         arena: np.ndarray[Any, Any] = np.zeros(ARENA * 2, dtype=np.float64)
         address = int(arena.__array_interface__["data"][0])
         return address, {c: arena.view(c)[:: 16 // np.dtype(c).itemsize] for c in CHARS}
-
-    def watched(self, state: Any) -> int:
-        """The exceptions that an error state does not ignore (most programs have one or two states)."""
-        for known, bits in self._watched:
-            if known is state:
-                return bits
-        bits = watched(state)
-        self._watched = [*self._watched[-15:], (state, bits)]
-        return bits
 
     def after(self, rec: Recording) -> None:
         """To be called when an entry was added to a recording that is `due`."""
@@ -69,7 +59,7 @@ class Session:
             if again or (writes and self._cut is None) or len(rec.log) > MAX_ENTRIES:
                 self._cut = here if again or writes else None
                 self.flush(rec)
-        if rec.held > HELD_BYTES:
+        if rec.held > HELD_ELEMENTS:
             self._release(rec)
 
     def _release(self, rec: Recording) -> None:
@@ -79,7 +69,7 @@ class Session:
             # references: the slot list, the loop variable, getrefcount's argument
             if type(entry) is Store and sys.getrefcount(entry) <= 3:
                 kept += entry.size * entry.dtype.itemsize
-        if kept > HELD_BYTES // 2:
+        if kept > HELD_BYTES:
             self.flush(rec)
         rec.held = 0
 

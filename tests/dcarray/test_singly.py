@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import dcarray as dc
-from dcarray import executor, forms, session, singly
+from dcarray import executor, forms, running, session, singly
 from dcarray.ir import build, interp
 from dcarray.ir.passes import pipeline
 from dcarray.lowering import libraries, memory, plan
@@ -73,9 +73,9 @@ def broken(*args, **kwargs):
 PLACES = [
     (pipeline, "run"), (build, "build"), (plan, "compile_region"), (plan, "schedule"), (interp, "run"),
     (forms, "split"), (forms.Form, "__init__"), (forms.General, "__init__"), (forms.General, "fits"),
-    (forms.Ready, "bytes"), (executor.Executor, "prepare"), (executor.Prepared, "serve"),
+    (forms.Ready, "bytes"), (executor.Executor, "prepare"), (forms.Prepared, "serve"),
     (interp.Interpreter, "__init__"), (interp._Machine, "_fold"), (interp._Machine, "_call"),
-    (build._Builder, "_map"), (build._Builder, "_call"), (executor, "allocate"),
+    (build._Builder, "_map"), (build._Builder, "_call"), (running, "allocate"),
 ]  # fmt: skip
 
 
@@ -121,9 +121,9 @@ class Short:
     def __init__(self, monkeypatch, fails):
         self.left = fails
         self.plain = memory.allocate
-        for module in (memory, executor):
+        for module in (memory, running):
             monkeypatch.setattr(module, "allocate", self.allocate)
-        for module in (executor, singly):
+        for module in (running, singly):
             monkeypatch.setattr(module, "empty", lambda shape, dtype: self.allocate(shape, dtype)[0])
 
     def allocate(self, shape, dtype):

@@ -15,8 +15,8 @@ import dcarray as dc
 
 BINARY = (
     operator.add, operator.sub, operator.mul, operator.truediv, operator.floordiv, operator.mod,
-    operator.matmul, operator.and_, operator.or_, operator.xor, operator.lshift, operator.rshift, operator.pow, divmod,
-    operator.lt, operator.le, operator.gt, operator.ge, operator.eq, operator.ne,
+    operator.matmul, operator.and_, operator.or_, operator.xor, operator.lshift, operator.rshift,
+    operator.pow, divmod, operator.lt, operator.le, operator.gt, operator.ge, operator.eq, operator.ne,
 )  # fmt: skip
 INPLACE = (
     operator.iadd, operator.isub, operator.imul, operator.itruediv, operator.ifloordiv, operator.imod,

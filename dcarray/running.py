@@ -1,0 +1,164 @@
+"""Running a recording: its memory, the plan or the interpreter on it, and what they say of exceptions."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from . import config, forms, fpstate
+from .lowering.memory import allocate, empty
+from .report import counters
+from .store import Store
+
+if TYPE_CHECKING:
+    from .recording import Recording
+
+
+def direct(rec: Recording, prepared: forms.Prepared, plan: forms.Ready, threads: int) -> list[Any]:
+    """Run a plan of kernels alone, which need no more than addresses."""
+    slots = rec.slots
+    addresses: list[int] = []
+    fresh: list[tuple[Store, Any, int]] = []
+    for k in prepared.form.memory:
+        store = slots[k]
+        if type(store) is Store:
+            addresses.append(store.address)
+        else:
+            store = store() or rec.lost(k)
+            mem, address = allocate(store.shape, store.dtype)
+            addresses.append(address)
+            fresh.append((store, mem, address))
+    if rec.kinds:
+        addresses += rec.scalar_addresses()
+    flags = plan.run((), addresses, prepared.symbols, threads)
+    counters.kernels += plan.kernels
+    counters.bytes += prepared.bytes
+    notes: list[Any] = []
+    if flags & rec.mask:
+        mems = iter([mem for _, mem, _ in fresh])
+        arrays = {k: s.mem if type(s := slots[k]) is Store else next(mems) for k in prepared.form.memory}
+        notes = _blamed(rec, prepared, arrays, {}, flags)
+    for store, mem, address in fresh:
+        store.bind_new(mem, address)
+    return notes
+
+
+def allocated(rec: Recording, form: forms.Form) -> tuple[dict[int, Any], list[int], list[tuple[Any, ...]]]:
+    """The memory that a run works on by slot, its addresses, and which of it is new."""
+    slots = rec.slots
+    arrays: dict[int, Any] = {}
+    addresses: list[int] = []
+    fresh: list[tuple[Any, ...]] = []
+    for k in form.memory:
+        store = slots[k]
+        if type(store) is not Store:
+            store = store() or rec.lost(k)
+            mem, address = allocate(store.shape, store.dtype)
+            fresh.append((store, mem, address))
+        elif store.mem is None:  # a reshape of an array that is computed here
+            mem = arrays[store.family.slot].view(store.dtype).reshape(store.shape)
+            address = addresses[form.memory.index(store.family.slot)]
+        else:
+            mem, address = store.mem, store.address
+        arrays[k] = mem
+        addresses.append(address)
+    return arrays, addresses, fresh
+
+
+def interpret(rec: Recording, prepared: forms.Prepared, arrays: dict[int, Any]) -> list[Any]:
+    """Run a recording in the interpreter.
+
+    Raises
+    ------
+    Halfway
+        When a statement fails.
+    """
+    from .ir import interp
+
+    memory = {f"a{k}": a for k, a in arrays.items()} | rec.scalar_arrays()
+    region = prepared.region
+    witness = fpstate.Witness(lambda loc: rec.marks[loc][2])
+    env: dict[str, Any] = {}
+    try:
+        interp.run(region, memory, around=witness.around, empty=empty, env=env)
+    except Exception as error:
+        raise Halfway(witness, {int(k[1:]): a for k, a in env.items() if k[0] == "a"}) from error
+    counters.interpreted += len(rec.log) - len(rec.slots)
+    return witness.notes
+
+
+class Halfway(Exception):
+    """Some statements have run; the one that ``witness`` saw last has failed and changed nothing."""
+
+    def __init__(self, witness: fpstate.Witness, memory: dict[int, Any]) -> None:
+        super().__init__()
+        self.witness = witness
+        self.memory = memory
+
+
+def execute(
+    rec: Recording,
+    prepared: forms.Prepared,
+    plan: forms.Ready,
+    arrays: dict[int, Any],
+    addresses: list[int],
+    options: config.Options,
+) -> list[Any]:
+    """Run a plan of any steps."""
+    form = prepared.form
+    sole = form.sole
+    if sole is not None and fpstate.modes(rec.marks[sole][2]) is None:
+        sole = None
+    saved = {}
+    if form.saved and rec.mask and sole is None:
+        for k in form.saved:
+            saved[k], _ = allocate(arrays[k].shape, arrays[k].dtype)
+            saved[k][...] = arrays[k]
+    every: Any = [*arrays.values(), *rec.scalar_arrays().values()] if plan.needs_arrays else ()
+    kept = {k: arrays[k].copy() for k in plan.keeps}
+    try:
+        flags = plan.run(every, addresses + rec.scalar_addresses(), prepared.symbols, options.threads)
+    except Exception:
+        for k, a in kept.items():
+            arrays[k][...] = a
+        raise
+    counters.kernels += plan.kernels
+    counters.interpreted += plan.interpreted
+    counters.bytes += prepared.bytes
+    return _blamed(rec, prepared, arrays, saved, flags) if flags & rec.mask else []
+
+
+def _blamed(
+    rec: Recording, prepared: forms.Prepared, arrays: dict[int, Any], saved: dict[int, Any], flags: int
+) -> list[Any]:
+    """The notes on who raised floating-point exceptions, and whether they were real; ``saved`` is what was
+    overwritten, as it was."""
+    form = prepared.form
+    if form.sole is not None and fpstate.modes(rec.marks[form.sole][2]) is not None:
+        return fpstate.blame(form.sole, rec.marks[form.sole][2], flags)
+    again = {}
+    try:
+        for k, a in arrays.items():
+            again[k] = saved[k] if k in saved else a if k in form.inputs else a.copy()
+        return interpret(rec, prepared, again)
+    except Exception:  # all is computed; what is not known is who raised it
+        return _suspect(rec, flags)
+
+
+def _suspect(rec: Recording, flags: int) -> list[Any]:
+    """The notes on the first statement that may have raised floating-point exceptions."""
+    for k, entry in enumerate(rec.statements()):
+        state = rec.marks[k][2]
+        if forms.may_raise(entry) and fpstate.modes(state) is not None:
+            notes = fpstate.blame(k, state, flags)
+            if notes:
+                return notes
+    return []
+
+
+def line_of(mark: Any) -> tuple[str, int]:
+    """File and line of a statement's mark."""
+    code, instruction, _ = mark
+    for start, end, line in code.co_lines():
+        if start <= instruction < end and line is not None:
+            return code.co_filename, line
+    return code.co_filename, code.co_firstlineno
