@@ -305,6 +305,8 @@ def matmul(a: Any, b: Any, out: Any = None) -> Any:
             kinds = (kind_of(a), kind_of(b))
             if out is not None or kinds[0] not in _BLAS or kinds[0] != kinds[1] or 0 in shape:
                 raise Missing
+            if not shape:  # one pass by BLAS with a result at once: nothing is won by recording
+                _leave_small(sa, (a, b), None, _ALWAYS)
             rec = session().rec
             args = tuple(operand(rec, x, None, kinds[0]) for x in (a, b))
         except _NOT_RECORDED as error:
@@ -317,6 +319,7 @@ def matmul(a: Any, b: Any, out: Any = None) -> Any:
 
 
 _BLAS = ("f", "d", "F", "D")
+_ALWAYS = 1 << 62
 
 
 def _matmul_shape(a: tuple[int, ...], b: tuple[int, ...]) -> tuple[int, ...]:

@@ -9,13 +9,14 @@ from numpy.lib.array_utils import normalize_axis_index
 
 from dcarray import window
 from dcarray.array import ndarray, wrap
+from dcarray.config import current
 from dcarray.handle import large
 from dcarray.trace import empty
 
 from .registry import Unserved
 
 __all__ = [
-    "NOTHING", "add", "axis_of", "broadcast", "columns_first", "diagonal_view", "expand", "fresh",
+    "NOTHING", "add", "at_hand", "axis_of", "broadcast", "columns_first", "diagonal_view", "expand", "fresh",
     "fresh_like", "is_array", "is_wrapped", "matmul", "maximum", "minimum", "operand", "plain_key", "rint",
     "strides_of",
 ]  # fmt: skip
@@ -90,6 +91,13 @@ def fresh(shape: tuple[int, ...], dtype: Any, order: str = "C") -> Any:
     if order == "F" and len(shape) > 1:
         return empty(ndarray, shape[::-1], np.dtype(dtype)).transpose()
     return empty(ndarray, shape, np.dtype(dtype))
+
+
+def at_hand(*arrays: Any) -> list[Any] | None:
+    """The plain arrays, if nothing is pending on any and NumPy may work on them at once."""
+    if not current().eager_below or not all(x._clean() for x in arrays if type(x) is ndarray):
+        return None
+    return [x._settled() if type(x) is ndarray else x for x in arrays]
 
 
 def strides_of(x: Any) -> tuple[int, ...]:

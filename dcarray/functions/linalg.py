@@ -6,12 +6,25 @@ from typing import Any
 
 import numpy as np
 
-from .common import add, axis_of, expand, in_c_order, is_array, is_wrapped, matmul, maximum, minimum, operand
+from .common import (
+    add,
+    at_hand,
+    axis_of,
+    expand,
+    in_c_order,
+    is_array,
+    is_wrapped,
+    matmul,
+    maximum,
+    minimum,
+    operand,
+)
 from .contraction import contract, parse, single
 from .indexing import diagonal
 from .registry import Unserved, implements
 
 _NUMBERS = "biufc"
+_BLAS = "fdFD"
 
 
 def _pair(a: Any, b: Any) -> tuple[Any, Any]:
@@ -68,6 +81,9 @@ def vdot(a: Any, b: Any, /) -> Any:
     a, b = a.reshape(-1), b.reshape(-1)
     if a.shape != b.shape:
         raise Unserved
+    plain = at_hand(a, b) if a.dtype == b.dtype and a.dtype.char in _BLAS else None
+    if plain is not None:
+        return np.vdot(*plain)
     return matmul(np.conjugate(a) if a.dtype.kind == "c" else a, b)
 
 
@@ -185,6 +201,10 @@ def norm(x: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> A
     elif type(axis) is not int or ord == "fro":
         raise Unserved
     if ord is None or ord == 2:
+        # one pass by BLAS with a result at once: nothing is won by recording
+        plain = at_hand(x) if x.dtype.char in _BLAS and type(axis) is tuple else None
+        if plain is not None and plain[0].flags.forc:
+            return np.linalg.norm(plain[0], axis=None, keepdims=keepdims)
         squares = np.square(x.real) + np.square(x.imag) if x.dtype.kind == "c" else np.square(x)
         return np.sqrt(add.reduce(squares, axis, keepdims=keepdims))
     if ord == np.inf:

@@ -125,3 +125,29 @@ def test_products_of_diagonals(jit, offset):
     with dc.options(eager_below=0, jit=jit):
         got = np.matmul(np.diagonal(dc.asarray(a.copy()), offset, 1, 2).T, dc.asarray(b.copy()))
         np.testing.assert_allclose(np.asarray(got), np.diagonal(a, offset, 1, 2).T @ b)
+
+
+@pytest.mark.parametrize("kind", "fdFD")
+def test_products_of_vectors_that_are_there_are_numpys(kind):
+    rng = np.random.default_rng(5)
+    part = 1j * rng.random(50_000) if kind in "FD" else 0
+    a, b = (rng.random(50_000) + part).astype(kind), (rng.random(50_000) - part).astype(kind)
+    dc.evaluate()
+    with dc.options(eager_below=16384, jit="eager"):
+        x, y = dc.asarray(a), dc.asarray(b)
+        dc.report(reset=True)
+        for f in (np.dot, np.vdot, np.inner, np.matmul, lambda p, q: p @ q):
+            want, got = f(a, b), f(x, y)
+            np.testing.assert_allclose(got, want, rtol=1e-4)
+            assert type(got) is type(want)
+            np.testing.assert_allclose(f(x[::2], y[::-2]), f(a[::2], b[::-2]), rtol=1e-4)
+        for shape in ((50_000,), (200, 250)):
+            want, got = np.linalg.norm(a.reshape(shape)), np.linalg.norm(x.reshape(shape))
+            np.testing.assert_allclose(got, want, rtol=1e-5)
+            assert type(got) is type(want)
+        assert dc.report().kernels == 0 and not dc.report().fallbacks
+        z = x * 2  # pending: the kernel that computes it goes on, if it is real
+        np.testing.assert_allclose(np.linalg.norm(z), np.linalg.norm(a * 2), rtol=1e-5)
+        assert dc.report().kernels == 1 + (kind in "FD")
+        z = x * 2
+        np.testing.assert_allclose(np.vdot(z, y), np.vdot(a * 2, b), rtol=1e-4)
