@@ -242,7 +242,9 @@ class Attributes(Handle):
         return object.__sizeof__(self) + (self.nbytes if self.base is None else 0)
 
     def __array_wrap__(self, array: Any, context: Any = None, return_scalar: bool = False) -> Any:
-        return array[()] if return_scalar and not array.ndim else self._adopt(array)
+        if return_scalar and not array.ndim:
+            return array[()]
+        return array if isinstance(array, Handle) else self._adopt(np.ndarray.view(array, np.ndarray))
 
     def __copy__(self) -> Any:
         return self.copy("K")

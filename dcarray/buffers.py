@@ -25,7 +25,7 @@ _VIEW_OBJ = 8
 def _read_back(dtype: np.dtype[Any]) -> bool:
     try:
         return np.asarray(memoryview(np.empty(1, dtype))).dtype == dtype  # type: ignore[arg-type]
-    except (BufferError, RuntimeWarning, TypeError, ValueError):
+    except (BufferError, RuntimeError, RuntimeWarning, TypeError, ValueError):  # not even NumPy's own
         return False
 
 

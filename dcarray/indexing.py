@@ -40,7 +40,11 @@ def settled_key(key: Any) -> Any:
 def get(x: Handle, key: Any) -> Any:
     """``x[key]`` of a large handle."""
     if type(key) is tuple and len(key) == len(x._shape) != 0 and type(key[-1]) is slice:
-        found = window.sliced(x._shape, x._index, key)
+        try:
+            found = window.sliced(x._shape, x._index, key)
+        except TypeError:  # NumPy looks at the other indices first
+            np.broadcast_to(np.int8(0), x._shape)[key]
+            raise
         if found is not None and (x._ndarray is None or math.prod(found[0]) >= config.current().eager_below):
             return _windowed(x, *found)
     if not window.is_basic(key):

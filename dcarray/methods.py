@@ -55,6 +55,9 @@ def _settling(name: str) -> Callable[..., Any]:
     return method
 
 
+_HERE = np.empty(0)  # where all arrays are
+
+
 class Methods(Attributes):
     """Everything about an array that does not depend on how its operators dispatch."""
 
@@ -67,7 +70,8 @@ class Methods(Attributes):
             return self._derive(self._small.reshape(*shape, order=order))
         if len(shape) == 1:
             shape = tuple(shape[0]) if isinstance(shape[0], (tuple, list)) else shape
-        if self._small is None and order in ("C", None) and not copy:
+        odd = bool in map(type, shape)  # no integer to NumPy
+        if self._small is None and order in ("C", None) and not copy and not odd:
             wanted = window.filled(tuple(operator.index(n) for n in shape), self.size)
             view = None if wanted is None else self._reshaped(wanted)
             if view is not None:
@@ -202,8 +206,7 @@ class Methods(Attributes):
 
     def to_device(self, device: Any, /, *, stream: Any = None) -> Any:
         """Arrays live on ``"cpu"``."""
-        if device != "cpu" or stream is not None:
-            raise ValueError(f"unsupported device {device!r}: must be 'cpu', without a stream")
+        _HERE.to_device(device, stream=stream)
         return self
 
     # ---- functions as methods ----------------------------------------------------------------------

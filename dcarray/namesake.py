@@ -44,7 +44,9 @@ def _method(name: str, theirs: Any) -> Any:
 
     @wraps(theirs)
     def call(self: Any, *args: Any, **kwargs: Any) -> Any:
-        return (ours if isinstance(self, _Wrapped) else theirs)(self, *args, **kwargs)
+        if isinstance(self, _Wrapped):
+            return ours(self, *args, **kwargs)
+        return theirs(_plain(self) if name in _TOLD else self, *args, **kwargs)
 
     return call
 
@@ -53,7 +55,7 @@ class _Arrays(ABCMeta):
     """The class of the name ``ndarray``."""
 
     def __new__(meta, name: str, bases: tuple[type, ...], body: dict[str, Any], **kwargs: Any) -> Any:
-        if not bases:
+        if not any(isinstance(base, meta) for base in bases):
             return super().__new__(meta, name, bases, body)
         bases = tuple(np.ndarray if base is ndarray else base for base in bases)
         kind, _, _ = types.prepare_class(name, bases)
@@ -82,11 +84,36 @@ def _new(cls: Any, *args: Any, **kwargs: Any) -> Any:
     return np.ndarray.__new__(cls, *args, **kwargs) if cls is not ndarray else _Wrapped(*args, **kwargs)
 
 
-_KEPT = ("__class_getitem__", "__doc__", "__hash__", "__new__")
+def _plain(value: Any) -> Any:
+    return np.ndarray.view(value, np.ndarray) if type(value) is ndarray else value
+
+
+def _array_ufunc(self: Any, ufunc: Any, method: str, *inputs: Any, **kwargs: Any) -> Any:
+    if type(self) is not ndarray:
+        kind: Any = _Wrapped if isinstance(self, _Wrapped) else np.ndarray
+        return kind.__array_ufunc__(self, ufunc, method, *inputs, **kwargs)
+    outs = kwargs.get("out", ())
+    if outs:
+        kwargs["out"] = tuple(map(_plain, outs))
+    plain = tuple(map(_plain, inputs))
+    result = fallback.wrapped(getattr(ufunc, method)(*plain, **kwargs), plain, kwargs)
+    if not outs:
+        return result
+    found = result if type(result) is tuple else (result,)
+    found = tuple(r if o is None else o for r, o in zip(found, outs, strict=True))
+    return found if type(result) is tuple else found[0]
+
+
+# A real subclass, since NumPy's C code is asked for views of it: ``array_of_a_subclass.view(np.ndarray)``.
+# What it then makes is an array of NumPy's in all but its type, whose name nobody is to see.
+_KEPT = ("__array_finalize__", "__array_ufunc__", "__class_getitem__", "__doc__", "__hash__", "__new__")
+_TOLD = ("__format__", "__reduce__", "__reduce_ex__", "__repr__", "__str__")
 ndarray: Any = _Arrays(
     "ndarray",
-    (),
+    (np.ndarray,),
     {
+        "__slots__": (),
+        "__array_ufunc__": _array_ufunc,
         "__doc__": np.ndarray.__doc__,
         "__module__": "numpy",
         "__new__": _new,

@@ -123,11 +123,15 @@ def memory(store: Store) -> np.ndarray[Any, Any]:
     return store.mem
 
 
+def compiles(dtype: np.dtype[Any]) -> bool:
+    """Do kernels know this dtype, in all that it says?"""
+    return dtype.char in COMPILED and dtype.isnative and dtype.metadata is None
+
+
 def compilable(a: np.ndarray[Any, Any]) -> bool:
-    """May kernels work on this memory: a dtype that compiles, native, aligned, whole strides, and no
-    element that a write to another one changes?"""
-    dtype = a.dtype
-    if not (dtype.char in COMPILED and dtype.isnative and a.flags.aligned):
+    """May kernels work on this memory: a dtype that compiles, aligned, whole strides, and no element that
+    a write to another one changes?"""
+    if not (compiles(a.dtype) and a.flags.aligned):
         return False
     if a.flags.c_contiguous:
         return True

@@ -33,7 +33,7 @@ from .operands import (
 )
 from .recording import Recording
 from .session import LOCK, session
-from .store import COMPILED, Store, compilable, store_of
+from .store import Store, compilable, compiles, store_of
 
 
 # ---- the entries -------------------------------------------------------------------------------------
@@ -91,7 +91,8 @@ def elementwise(
     return at_once(why, cls, UFUNCS[name], inputs, out, **kwargs)
 
 
-_NOT_RECORDED = (Eager, OverflowError, TypeError, ValueError, AttributeError)
+# NumPy is asked to do the call, and says what is wrong.  A RuntimeError: of more axes than it broadcasts.
+_NOT_RECORDED = (Eager, AttributeError, OverflowError, RuntimeError, TypeError, ValueError)
 
 
 def _meaning(name: str, inputs: tuple[Any, ...], out: Any, casting: str) -> tuple[str, tuple[int, ...]]:
@@ -234,7 +235,7 @@ def cast(x: Any, dtype: Any, *, copy: bool = True) -> Any:
     with LOCK:
         try:
             _leave_small(shape, (x,), None)
-            if not (dtype.char in COMPILED and dtype.isnative) or (x.dtype.kind == "c" != dtype.kind):
+            if not compiles(dtype) or (x.dtype.kind == "c" != dtype.kind):
                 raise Missing
             kind = kind_of(x)
             rec = session().rec
@@ -335,7 +336,7 @@ def empty(cls: type[Handle], shape: Any, dtype: Any = np.float64) -> Any:
     dtype = np.dtype(dtype)
     below = config.current().eager_below
     a = np.empty(shape, dtype)
-    if a.size < below or dtype.char not in COMPILED or not dtype.isnative:
+    if a.size < below or not compiles(dtype):
         return adopt(cls, a, below)
     store = Store(a.shape, dtype)
     store.bind(pool_empty(a.shape, dtype))

@@ -148,13 +148,15 @@ def fresh_like(x: Any, dtype: Any = None, shape: tuple[int, ...] | None = None, 
     """A wrapped array of ``x``'s shape, dtype and memory order unless told otherwise."""
     dtype = x.dtype if dtype is None else np.dtype(dtype)
     shape = x.shape if shape is None else shape
-    if order in "CF" or len(shape) != x.ndim:
+    if order == "A":
+        order = "F" if columns_first(x) else "C"
+    if order != "K" or len(shape) != x.ndim:
         return fresh(shape, dtype, "F" if order == "F" else "C")
     strides = strides_of(x)
     if _contiguous(x.shape, strides):
         return fresh(shape, dtype)
-    if order == "A" or columns_first(x):
-        return fresh(shape, dtype, "F" if columns_first(x) else "C")
+    if columns_first(x):
+        return fresh(shape, dtype, "F")
     # as NumPy: the axes of the new memory in the order of the strides of the old
     axes = sorted(range(len(shape)), key=lambda k: (-abs(strides[k]), k))
     back = sorted(range(len(shape)), key=axes.__getitem__)

@@ -153,3 +153,35 @@ def test_copies_keep_the_order_where_numpys_do(way):
     pairs = (copy.copy(plain), copy.copy(x)), (plain.copy("K"), x.copy("K")), (plain.copy(), x.copy())
     for theirs, ours in pairs:
         assert ours.strides == theirs.strides
+
+
+def test_dtypes_keep_what_they_say(way):
+    dtype = np.dtype("i", metadata={"a": 1})
+    assert np.asarray(dc.zeros(3, dtype)).dtype.metadata == dtype.metadata
+    assert dc.zeros(3, "i").astype(dtype).dtype.metadata == dtype.metadata
+
+
+def test_mistakes_are_numpys(way):
+    x = dc.zeros((3, 4)) + 1
+    with pytest.raises(IndexError):
+        x[0.0:, 0.0]
+    with pytest.raises(TypeError):
+        x.reshape(True, -1)
+    with pytest.raises(ValueError, match="Only 'cpu' is accepted"):
+        x.to_device("gpu")
+    assert (dc.ones((1,) * 40) + 1).sum() == 2
+
+
+def test_like_functions_in_the_order_of_another_shape(way):
+    x = dc.asarray(np.ones((2, 3), order="F"))
+    assert dc.ones_like(x, shape=(4, 3, 2), order="A").flags.f_contiguous
+    assert dc.ones_like(x, shape=(4, 3, 2), order="K").flags.c_contiguous
+
+
+def test_array_wrap_of_subclasses(way):
+    class Sub(np.ndarray):
+        pass
+
+    x = dc.zeros(3)
+    assert type(x.__array_wrap__(np.ones(2).view(Sub))) is dc.ndarray
+    assert type(x.__array_wrap__(dc.asarray(np.float32(1)), None, True)) is np.float32

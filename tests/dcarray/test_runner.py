@@ -35,6 +35,16 @@ assert isinstance(scipy.linalg.inv([[2.0]]), np.ndarray) and isinstance(np.ones(
 class Answering:
     def __array__(self, dtype=None, copy=None):
         return np.arange(3.0)
+class Sub(np.ndarray):
+    def __array_ufunc__(self, ufunc, method, *inputs, **kwargs):
+        plain = (x.view(np.ndarray) if isinstance(x, Sub) else x for x in inputs)
+        return getattr(ufunc, method)(*plain, **kwargs)
+sub = np.ones(3).view(Sub)
+seen = sub.view(np.ndarray)
+assert type(seen) is np.ndarray and repr(seen) == "array([1., 1., 1.])"
+assert type(sub + 1).__module__ == type(seen + np.ones(3)).__module__ == "dcarray.array"
+assert np.add(seen, 1, out=seen) is seen and sub.tolist() == [2, 2, 2]
+assert np.ma.array([1, 2], mask=[0, 1]).view(np.ndarray).tolist() == [1, 2]
 assert np.sum(Answering()) == 3 and scipy.linalg.norm(Answering()) == 5**0.5
 assert __import__("pickle").loads(__import__("pickle").dumps(work)) is work
 print(__name__, __file__, sys.argv, sys.path[0], __spec__, __package__, sorted(globals()))
