@@ -54,12 +54,14 @@ class Handle:
         if self._small is not None:
             return self._small
         store = self._store
-        head = store.family
+        head = store._head or store
         rec = head.dirty
-        if rec is not None:
+        if rec is not None and not rec.done:
             rec.settle(head)
         if self._ndarray is None:
-            mem = memory(store)
+            mem = store.mem
+            if mem is None:
+                mem = memory(store)
             a = mem if self._index is None else window.view(mem, self._shape, self._index)
             if self._readonly and a.flags.writeable:
                 a = a.view()

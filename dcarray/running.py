@@ -24,7 +24,7 @@ def direct(rec: Recording, prepared: forms.Prepared, plan: forms.Ready, threads:
             addresses.append(store.address)
         else:
             store = store() or rec.lost(k)
-            mem, address = allocate(store.shape, store.dtype)
+            mem, address = allocate(store.shape, store.dtype, store.size)
             addresses.append(address)
             fresh.append((store, mem, address))
     if rec.kinds:
@@ -52,7 +52,7 @@ def allocated(rec: Recording, form: forms.Form) -> tuple[dict[int, Any], list[in
         store = slots[k]
         if type(store) is not Store:
             store = store() or rec.lost(k)
-            mem, address = allocate(store.shape, store.dtype)
+            mem, address = allocate(store.shape, store.dtype, store.size)
             fresh.append((store, mem, address))
         elif store.mem is None:  # a reshape of an array that is computed here
             mem = arrays[store.family.slot].view(store.dtype).reshape(store.shape)

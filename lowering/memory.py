@@ -220,8 +220,15 @@ if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=POOL.after_fork)
 
 
-def allocate(shape: Sequence[int], dtype: Any) -> tuple[np.ndarray[Any, Any], int]:
+def allocate(shape: Sequence[int], dtype: Any, size: int = -1) -> tuple[np.ndarray[Any, Any], int]:
     """A new C-contiguous array with arbitrary contents, and its address.
+
+    Parameters
+    ----------
+    shape, dtype
+        As in `numpy.empty`.
+    size : int, optional
+        The number of elements, from callers that know it.
 
     Raises
     ------
@@ -230,7 +237,7 @@ def allocate(shape: Sequence[int], dtype: Any) -> tuple[np.ndarray[Any, Any], in
     """
     if type(dtype) is not np.dtype:
         dtype = np.dtype(dtype)
-    nbytes = math.prod(shape, start=dtype.itemsize)
+    nbytes = (math.prod(shape) if size < 0 else size) * dtype.itemsize
     if nbytes >= POOLED and _MAPS and not dtype.hasobject:
         try:
             loan, address = POOL.lend(nbytes)

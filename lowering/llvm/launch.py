@@ -68,6 +68,9 @@ open:
   %lastp = getelementptr i8, ptr %pool, i64 $LAST
   %last = load i64, ptr %lastp
   store i64 %t, ptr %lastp
+  %cpu = call i32 @cpu()
+  %cpup = getelementptr i8, ptr %pool, i64 $CPU
+  store atomic i32 %cpu, ptr %cpup monotonic, align 4
   %ago = sub i64 %t, %last
   %thick = icmp slt i64 %ago, $thick
   %sleepers = getelementptr i8, ptr %pool, i64 $SLEEPERS
@@ -102,7 +105,7 @@ yield:
   %late = call i64 @now()
   %until = add i64 %late, $cool
   %coolp = getelementptr i8, ptr %pool, i64 $COOL
-  store i64 %until, ptr %coolp
+  store atomic i64 %until, ptr %coolp monotonic, align 8
   br label %again
 again:
   br label %wait
@@ -171,7 +174,7 @@ consider:
   %all = mul i64 %extent, %work
   %large = icmp uge i64 %all, $large
   %coolp = getelementptr i8, ptr %pool, i64 $COOL
-  %until = load i64, ptr %coolp
+  %until = load atomic i64, ptr %coolp monotonic, align 8
   %t = call i64 @now()
   %warm = icmp sge i64 %t, %until
   %worthy = or i1 %large, %warm

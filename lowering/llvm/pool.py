@@ -27,7 +27,7 @@ _COOL_NS = 5_000_000
 # Byte offsets in a pool; what different threads write lies on different cache lines.  From _NEXT on, one
 # line for each thread.
 _SLEEPERS, _FLAGS, _BUSY, _JOB, _STOP, _MUTEX, _COND, _NEXT = 64, 128, 192, 256, 320, 384, 512, 640
-_THREADS, _LAST, _COOL = _BUSY + 8, _BUSY + 16, _BUSY + 24
+_THREADS, _LAST, _COOL, _CPU = _BUSY + 8, _BUSY + 16, _BUSY + 24, _BUSY + 32
 
 
 def pool_bytes(threads: int) -> int:
@@ -47,10 +47,17 @@ declare i32 @sched_yield()
 declare i32 @feclearexcept(i32)
 declare i32 @fetestexcept(i32)
 $declare_pause
+$declare_cpu
 
 define internal void @pause() alwaysinline {
   $pause
   ret void
+}
+
+; the processor that the calling thread is on
+define internal i32 @cpu() alwaysinline {
+  %c = $cpu
+  ret i32 %c
 }
 
 define internal i64 @now() {
@@ -186,7 +193,7 @@ idle:
   %t0 = call i64 @now()
   br label %spin
 spin:
-  %n = phi i64 [ 0, %idle ], [ %n1, %relax ], [ 0, %clock ], [ 0, %enter ]
+  %n = phi i64 [ 0, %idle ], [ %n1, %relax ], [ 0, %crowded ], [ 0, %enter ]
   %s = load atomic i64, ptr %pool seq_cst, align 8
   %f = call i1 @fresh(i64 %s, i64 %seen)
   br i1 %f, label %enter, label %relax
@@ -199,7 +206,18 @@ clock:
   %t1 = call i64 @now()
   %dt = sub i64 %t1, %t0
   %young = icmp slt i64 %dt, $spin
-  br i1 %young, label %spin, label %sleep
+  br i1 %young, label %crowded, label %sleep
+crowded:
+  %here = call i32 @cpu()
+  %therep = getelementptr i8, ptr %pool, i64 $CPU
+  %there = load atomic i32, ptr %therep monotonic, align 4
+  %same = icmp $shares i32 %here, %there
+  br i1 %same, label %yield, label %spin
+yield:
+  %until = add i64 %t1, $cool
+  %coolp = getelementptr i8, ptr %pool, i64 $COOL
+  store atomic i64 %until, ptr %coolp monotonic, align 8
+  br label %sleep
 sleep:
   call i32 @pthread_mutex_lock(ptr %m)
   atomicrmw add ptr %sleepers, i64 1 seq_cst
@@ -255,9 +273,14 @@ def source() -> str:
         pause = ("declare void @llvm.aarch64.hint(i32)", "call void @llvm.aarch64.hint(i32 1)")
     else:
         pause = ("declare void @llvm.x86.sse2.pause()", "call void @llvm.x86.sse2.pause()")
+    linux = platform.system() == "Linux"
     words: dict[str, Any] = {
         "JOB": _JOB, "MUTEX": _MUTEX, "COND": _COND, "NEXT": _NEXT, "STOP": _STOP, "SLEEPERS": _SLEEPERS,
-        "FLAGS": _FLAGS, "BUSY": _BUSY, "THREADS": _THREADS, "LAST": _LAST, "COOL": _COOL,
+        "FLAGS": _FLAGS, "BUSY": _BUSY, "THREADS": _THREADS, "LAST": _LAST, "COOL": _COOL, "CPU": _CPU,
+        # elsewhere nobody says on which processor a thread is, and all numbers are 0
+        "declare_cpu": "declare i32 @sched_getcpu()" if linux else "",
+        "cpu": "call i32 @sched_getcpu()" if linux else "add i32 0, 0",
+        "shares": "eq" if linux else "ne",
         "declare_pause": pause[0], "pause": pause[1],
         "thick": _THICK_NS, "cool": _COOL_NS, "large": _WORTH_WAKING << GRAIN_BITS,
         "monotonic": 6 if platform.system() == "Darwin" else 1, "grain": GRAIN_BITS, "spin": _SPIN_NS,
