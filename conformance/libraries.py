@@ -1,0 +1,260 @@
+"""Libraries that were never written for dcarray, on wrapped arrays: ``python -m conformance.libraries``.
+
+Where a library's tests take backends, they run with dcarray as one more (`conformance.libraries_plugin`),
+from the installed wheel, each part in a process of its own.  The others run scripts of ours on plain and on
+wrapped arrays (`conformance.libraries_scenarios`).  What fails must be listed in ``libraries_known.txt``
+with its cause, and what is listed must fail.  The libraries are the extra ``libraries`` of this project.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib.metadata
+import importlib.util
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import warnings
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+import dcarray as dc
+
+from .libraries_pictures import SCENARIOS
+from .libraries_scenarios import outcomes
+from .numpy_suite import MODES, known
+
+__all__ = ["KNOWN", "PARTS", "Result", "main", "missing", "run", "table"]
+
+KNOWN = Path(__file__).with_name("libraries_known.txt")
+_SCIPY = "special stats signal fft linalg ndimage optimize integrate cluster interpolate"
+_OPT_EINSUM = "backends blas contract edge_cases input sharing"
+# Library, part, and the packages or modules whose tests make the part; none where scripts of ours do.
+PARTS: dict[str, dict[str, list[str]]] = {
+    "scipy": {name: [f"scipy.{name}"] for name in _SCIPY.split()},
+    "scikit-learn": {"": ["sklearn"]},
+    "xarray": {"": ["xarray.tests.test_array_api", "xarray.tests.test_duck_array_wrapping"]},
+    "array-api-compat": {"": ["array_api_compat.tests"]},
+    "array-api-extra": {"": ["array_api_extra.tests.main"]},
+    "opt_einsum": {"": [f"opt_einsum.tests.test_{name}" for name in _OPT_EINSUM.split()]},
+    **{library: {"": []} for library in sorted(SCENARIOS)},
+}  # fmt: skip
+_WARNINGS = {
+    "array-api-extra": "error::DeprecationWarning"
+}  # as its tests want them; otherwise they do not matter here
+_MENTIONING = {"scikit-learn": "yield_namespace"}  # of a large suite, the modules with this word are enough
+
+
+@dataclass
+class Result:
+    """The outcome of one part of a library.
+
+    Attributes
+    ----------
+    library, part, version : str
+    passed : int
+    failures : dict
+        Test id: the first line of what went wrong.
+    skipped : dict
+        The library's reason: how many tests it does not run with a backend like ours.
+    seen : set of str
+        All tests that were run.
+    """
+
+    library: str
+    part: str
+    version: str
+    passed: int = 0
+    failures: dict[str, str] = field(default_factory=dict)
+    skipped: dict[str, int] = field(default_factory=dict)
+    seen: set[str] = field(default_factory=set)
+
+    @property
+    def name(self) -> str:
+        """Such as ``scipy.fft``."""
+        return f"{self.library}.{self.part}" if self.part else self.library
+
+
+def missing(library: str) -> str:
+    """What has to be installed for a library's tests, or nothing."""
+    needed = [library, "pytest", "pytest-json-report", "pytest-timeout"] if PARTS[library] else [library]
+    for name in needed:
+        try:
+            importlib.metadata.version(name)
+        except importlib.metadata.PackageNotFoundError:
+            return name
+    return ""
+
+
+def _modules(library: str, names: Iterable[str]) -> list[str]:
+    """Test modules and packages, as pytest's ``--pyargs`` takes them."""
+    word = _MENTIONING.get(library)
+    if word is None:
+        return list(names)
+    found = []
+    for name in names:
+        spec = importlib.util.find_spec(name)
+        assert spec is not None and spec.origin is not None
+        top = Path(spec.origin).parent
+        for path in sorted(top.rglob("test_*.py")):
+            if word in path.read_text(encoding="utf-8"):
+                found.append(".".join(path.relative_to(top.parent).with_suffix("").parts))
+    return found
+
+
+def _own_tests(result: Result, names: list[str], mode: str, timeout: int) -> None:
+    """Run a library's own tests in a process of their own."""
+    packages = str(importlib.metadata.distribution(result.library).locate_file(""))
+    with tempfile.TemporaryDirectory() as folder:
+        report = Path(folder, "report.json")
+        command = [
+            sys.executable, "-m", "pytest", "-c", os.devnull, "--rootdir", packages, "-qq", "--no-header",
+            "-p", "conformance.libraries_plugin", "--backend-for", result.library, "-p", "no:cacheprovider",
+            "-W", _WARNINGS.get(result.library, "ignore"), "--tb=short", f"--timeout={timeout}",
+            "--json-report", f"--json-report-file={report}", "--json-report-omit", "collectors", "keywords",
+            "--pyargs", *_modules(result.library, names),
+        ]  # fmt: skip
+        environment = {**os.environ, **MODES[mode], "SCIPY_ARRAY_API": "1", "MPLBACKEND": "agg"}
+        root = str(Path(__file__).parent.parent)
+        environment["PYTHONPATH"] = os.pathsep.join(filter(None, (root, environment.get("PYTHONPATH"))))
+        done = subprocess.run(command, env=environment, cwd=folder, capture_output=True, text=True)
+        if not report.exists() or done.returncode not in (0, 1):
+            raise SystemExit(f"{result.name} ended without a result:\n{(done.stdout + done.stderr)[-3000:]}")
+        tests = json.loads(report.read_text())["tests"]
+    skipped: Counter[str] = Counter()
+    for test in tests:
+        kind, text = test["outcome"], ""
+        for stage in ("setup", "call", "teardown"):
+            found = test.get(stage, {})
+            text = text or found.get("crash", {}).get("message", "")
+            if found.get("outcome") == "skipped" and kind == "skipped":
+                skipped[found.get("longrepr", "").partition("Skipped: ")[2].rstrip("')\"")] += 1
+        if kind in ("failed", "error"):
+            result.failures[test["nodeid"]] = text.strip().partition("\n")[0][:300]
+        result.passed += kind in ("passed", "xpassed")
+        result.seen.add(test["nodeid"])
+    result.skipped = dict(skipped.most_common())
+
+
+def _scenarios(result: Result, mode: str) -> None:
+    """Run scripts of ours on plain and on wrapped arrays."""
+    options = {
+        name.removeprefix("DCARRAY_").lower(): int(value) if value.isdigit() else value
+        for name, value in MODES[mode].items()
+    }
+    with dc.options(**options), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        found = outcomes(result.library)
+    result.seen = {*found}
+    result.failures = {test: message for test, message in found.items() if message}
+    result.passed = len(found) - len(result.failures)
+
+
+def run(library: str, part: str = "", mode: str = "defaults", timeout: int = 300) -> Result:
+    """Run one part of a library's tests, or our scripts for it.
+
+    Parameters
+    ----------
+    library, part : str
+        Keys of `PARTS`.
+    mode : str
+        How dcarray runs, a key of `conformance.numpy_suite.MODES`.
+    timeout : int
+        Seconds for one test.
+    """
+    result = Result(library, part, importlib.metadata.version(library))
+    names = PARTS[library][part]
+    if names:
+        _own_tests(result, names, mode, timeout)
+    else:
+        _scenarios(result, mode)
+    return result
+
+
+def table(results: Iterable[Result], listed: Mapping[str, str]) -> str:
+    """The counts as text; ``left out`` are tests that the library does not run with a backend like ours."""
+    lines = [f"{'library':<20}{'version':>10}{'tests':>8}{'passed':>8}{'failed':>8}{'left out':>10}  causes"]
+    results = list(results)
+    for r in results:
+        causes = Counter(listed.get(test, "NEW").partition(":")[0] for test in r.failures)
+        why = ", ".join(f"{count} {cause}" for cause, count in causes.most_common())
+        left = sum(r.skipped.values())
+        lines.append(
+            f"{r.name:<20}{r.version:>10}{r.passed + len(r.failures):>8}{r.passed:>8}{len(r.failures):>8}"
+            f"{left:>10}  {why}".rstrip()
+        )
+    passed, failed = sum(r.passed for r in results), sum(len(r.failures) for r in results)
+    left = sum(sum(r.skipped.values()) for r in results)
+    lines.append(f"{'all':<30}{passed + failed:>8}{passed:>8}{failed:>8}{left:>10}")
+    return "\n".join(lines)
+
+
+def _chosen(names: Iterable[str]) -> list[tuple[str, str]]:
+    every = {
+        (f"{lib}.{part}" if part else lib): (lib, part) for lib, parts in PARTS.items() for part in parts
+    }
+    chosen = [key for name in names for key in every if name in (key, every[key][0])] if names else [*every]
+    if not chosen:
+        raise SystemExit("no such library: must be some of\n  " + "\n  ".join(every))
+    return [every[key] for key in chosen]
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """The command.
+
+    Returns
+    -------
+    int
+        0 if the failures are exactly the listed ones.
+    """
+    about = (__doc__ or "").partition("\n")[0]
+    parser = argparse.ArgumentParser(prog="python -m conformance.libraries", description=about)
+    parser.add_argument("--library", nargs="+", default=[], help="such as scipy, scipy.fft or pandas")
+    parser.add_argument("--json", type=Path, help="file for the results")
+    parser.add_argument("--mode", choices=MODES, default="defaults")
+    parser.add_argument("--timeout", type=int, default=300, help="seconds for one test")
+    parser.add_argument("--list", action="store_true", help="print each failure with its cause")
+    options = parser.parse_args(arguments)
+    chosen = _chosen(options.library)
+    absent = sorted({name for library, _ in chosen if (name := missing(library))})
+    if absent:
+        raise SystemExit(f"not installed: {', '.join(absent)} (pip install -e '.[libraries]')")
+    listed = known(options.mode, KNOWN)
+    results: list[Result] = []
+    for library, part in chosen:
+        results.append(run(library, part, options.mode, options.timeout))
+        print(table(results[-1:], listed).splitlines()[1], flush=True)
+        if options.list:
+            for test, message in results[-1].failures.items():
+                print(f"    ({listed.get(test, 'NEW')}) {test}\n        {message}")
+    print("\n" + table(results, listed))
+    if options.json:
+        options.json.write_text(json.dumps(_document(results, listed, options.mode), indent=1) + "\n")
+    failed = {test for r in results for test in r.failures}
+    seen = {test for r in results for test in r.seen} if options.library else {*listed}
+    new, gone = sorted(failed - {*listed}), sorted(({*listed} & seen) - failed)
+    for title, tests in (("failures that are not listed", new), ("listed, but passing", gone)):
+        if tests:
+            print(f"\n{title}:\n  " + "\n  ".join(tests))
+    return int(bool(new or gone))
+
+
+def _document(results: Iterable[Result], listed: Mapping[str, str], mode: str) -> dict[str, Any]:
+    return {
+        "mode": mode,
+        "python": sys.version.split()[0],
+        "numpy": importlib.metadata.version("numpy"),
+        "results": [
+            {**asdict(r), "seen": len(r.seen), "causes": {test: listed.get(test, "") for test in r.failures}}
+            for r in results
+        ],
+    }
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,66 @@
+"""Libraries on wrapped arrays: the command's lists and counts, and its quick parts if they are installed."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import dcarray as dc
+from conformance import libraries
+from conformance.libraries_scenarios import difference, outcomes
+from conformance.numpy_suite import known
+
+MOST = 20  # known failures; a smaller list lowers this
+
+
+def test_known_failures_have_a_cause_and_get_fewer() -> None:
+    listed = known("defaults", libraries.KNOWN)
+    assert len(listed) <= MOST
+    for test, reason in listed.items():
+        cause, _, why = reason.partition(": ")
+        assert cause in ("NumPy-like", "backend list") and why, test
+
+
+def test_the_table_counts_every_outcome() -> None:
+    results = [
+        libraries.Result("scipy", "fft", "1.0", 5, {"a": "wrong"}, {"np_only": 3}),
+        libraries.Result("pandas", "", "3.0", 2, {"b": "worse", "c": "worst"}),
+    ]
+    lines = libraries.table(results, {"b": "backend list: classes"}).splitlines()
+    assert lines[1].split() == ["scipy.fft", "1.0", "6", "5", "1", "3", "1", "NEW"]
+    assert lines[2].split()[-5:] == ["1", "backend", "list,", "1", "NEW"]
+    assert lines[-1].split() == ["all", "10", "7", "3", "3"]
+
+
+def test_differences_are_seen() -> None:
+    a = np.array([1.0, np.nan])
+    assert not difference([a, 3], [a.copy(), 3])
+    for other in (a[:1], a.astype("f4"), a + 1, [a]):
+        assert difference([dc.asarray(a)], [other])
+
+
+def test_unknown_libraries_are_refused() -> None:
+    with pytest.raises(SystemExit, match="no such library"):
+        libraries.main(["--library", "nonesuch"])
+
+
+@pytest.mark.parametrize(("library", "chosen"), [("einops", ""), ("pandas", ""), ("matplotlib", "colors")])
+def test_scenarios(library: str, chosen: str) -> None:
+    if libraries.missing(library):
+        pytest.skip(f"{library} is not installed")
+    found = outcomes(library, chosen)
+    listed = known("defaults", libraries.KNOWN)
+    assert {t for t, message in found.items() if message} == {t for t in listed if t in found}
+    assert not all(found.values())
+
+
+def test_a_librarys_own_tests(tmp_path: Path) -> None:
+    absent = libraries.missing("array-api-compat")
+    if absent:
+        pytest.skip(f"{absent} is not installed")
+    assert libraries.main(["--library", "array-api-compat", "--json", str(tmp_path / "found.json")]) == 0
+    (result,) = json.loads((tmp_path / "found.json").read_text())["results"]
+    assert result["passed"] > 10
