@@ -22,9 +22,9 @@ class Info(getattr(np, "__array_namespace_info__", object)):  # type: ignore[mis
 
     __module__ = "dcarray"
 
-    def devices(self) -> list[str]:
+    def devices(self) -> tuple[str, ...]:
         """The devices that ``device=`` takes."""
-        return ["cpu"]
+        return ("cpu",)
 
 
 def sort(
