@@ -249,7 +249,7 @@ class Writer:
                 self.names.append(name)
             if rough:
                 self.rough.add(name)
-            if plain or name[0] in "ep":
+            if plain or name[0] in "ep" or f"{name} = np.array(" in text:  # which NumPy does not dispatch
                 self.plain.add(name)
         if rough:
             for value in (self.scope.get(n) for n in (*made, into)):
