@@ -29,6 +29,7 @@ import dcarray as dc
 
 XFAILS = Path(__file__).with_name("array_api_xfails.txt")
 STANDARD = "2025.12"
+NAMESPACES = ("dcarray", "dcarray.standard")  # with NumPy's scalars, and with arrays in their place
 COLUMNS = ("passed", "failed", "xfailed", "skipped")
 _AS_COLUMN = {"error": "failed", "xpassed": "passed"}
 
@@ -49,7 +50,11 @@ def listed(file: Path = XFAILS) -> list[str]:
 
 
 def run(
-    suite: Path, max_examples: int = 100, all_compiled: bool = False, tests: Iterable[str] = ()
+    suite: Path,
+    max_examples: int = 100,
+    all_compiled: bool = False,
+    tests: Iterable[str] = (),
+    namespace: str = NAMESPACES[0],
 ) -> list[Outcome]:
     """Run the suite in a process of its own.
 
@@ -63,6 +68,8 @@ def run(
         Put every small array through the compiler too.
     tests : iterable of str
         Ids or files, relative to the checkout; none are all.
+    namespace : str
+        The module that is tested.
 
     Raises
     ------
@@ -71,7 +78,7 @@ def run(
     """
     if not (suite / "array_api_tests").is_dir() or not any((suite / "array-api").glob("src/*")):
         raise SystemExit(f"{suite} is no checkout of array-api-tests with its submodule array-api")
-    environment = dict(os.environ, ARRAY_API_TESTS_MODULE="dcarray", ARRAY_API_TESTS_VERSION=STANDARD)
+    environment = dict(os.environ, ARRAY_API_TESTS_MODULE=namespace, ARRAY_API_TESTS_VERSION=STANDARD)
     if all_compiled:
         environment |= {"DCARRAY_EAGER_BELOW": "0", "DCARRAY_JIT": "eager"}
     with tempfile.TemporaryDirectory() as folder:
@@ -126,12 +133,13 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--max-examples", type=int, default=100, help="of each property (default 100)")
     parser.add_argument("--json", type=Path, help="file for the outcome")
     parser.add_argument("--all-compiled", action="store_true", help="small arrays are compiled too")
+    parser.add_argument("--namespace", choices=NAMESPACES, default=NAMESPACES[0], help="what is tested")
     parser.add_argument("tests", nargs="*", help="ids or files in the checkout (default: all)")
     given = parser.parse_args(arguments)
-    outcomes = run(given.suite, given.max_examples, given.all_compiled, given.tests)
+    outcomes = run(given.suite, given.max_examples, given.all_compiled, given.tests, given.namespace)
     counts = by_module(outcomes)
     print(f"\narray API standard {STANDARD}, array-api-tests {_commit(given.suite)[:7]}, "
-          f"dcarray {dc.__version__}, NumPy {np.__version__}, {given.max_examples} examples"
+          f"{given.namespace} {dc.__version__}, NumPy {np.__version__}, {given.max_examples} examples"
           f"{', all compiled' if given.all_compiled else ''}")  # fmt: skip
     print(table(counts))
     better = [outcome.test for outcome in outcomes if outcome.kind == "xpassed"]
@@ -143,6 +151,7 @@ def main(arguments: list[str] | None = None) -> int:
     if given.json:
         document = {
             "suite": "array-api-tests",
+            "namespace": given.namespace,
             "commit": _commit(given.suite),
             "standard": STANDARD,
             "python": platform.python_version(),

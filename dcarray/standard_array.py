@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Iterator
+from functools import wraps
 from typing import Any
 
 import numpy as np
@@ -116,11 +117,10 @@ class StandardArray(ndarray):
 
 
 def _forwarded(function: Callable[..., Any]) -> Callable[..., Any]:
+    @wraps(function)
     def method(self: StandardArray, *args: Any, **kwargs: Any) -> Any:
         return call(function, (self, *args), kwargs)
 
-    method.__name__ = getattr(function, "__name__", "attribute")
-    method.__doc__ = function.__doc__
     return method
 
 
