@@ -25,6 +25,7 @@ from typing import Any
 
 import dcarray as dc
 
+from .document import write_section
 from .libraries_pictures import SCENARIOS
 from .libraries_scenarios import outcomes
 from .numpy_suite import MODES, known
@@ -216,6 +217,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m conformance.libraries", description=about)
     parser.add_argument("--library", nargs="+", default=[], help="such as scipy, scipy.fft or pandas")
     parser.add_argument("--json", type=Path, help="file for the results")
+    parser.add_argument("--docs", type=Path, help="document whose section on libraries is written anew")
     parser.add_argument("--mode", choices=MODES, default="defaults")
     parser.add_argument("--timeout", type=int, default=300, help="seconds for one test")
     parser.add_argument("--list", action="store_true", help="print each failure with its cause")
@@ -235,6 +237,8 @@ def main(arguments: list[str] | None = None) -> int:
     print("\n" + table(results, listed))
     if options.json:
         options.json.write_text(json.dumps(_document(results, listed, options.mode), indent=1) + "\n")
+    if options.docs:
+        write_section(options.docs, "Libraries", _section(results, listed, options.mode))
     failed = {test for r in results for test in r.failures}
     seen = {test for r in results for test in r.seen} if options.library else {*listed}
     new, gone = sorted(failed - {*listed}), sorted(({*listed} & seen) - failed)
@@ -242,6 +246,26 @@ def main(arguments: list[str] | None = None) -> int:
         if tests:
             print(f"\n{title}:\n  " + "\n  ".join(tests))
     return int(bool(new or gone))
+
+
+_ABOUT = """\
+`python -m conformance.libraries --docs docs/conformance.md` (needs `pip install -e '.[libraries]'`) wrote this
+section.  The libraries are as they were installed.  Where their own tests take backends, dcarray is one more, through
+`x.__array_namespace__()` and a pytest plugin; for opt_einsum, `np` in its tests is dcarray.  The tests of einops,
+matplotlib and pandas are scripts of ours that compare with plain NumPy, pictures by their pixels.  *Left out* are tests
+that a library itself does not run with backends other than the ones it lists, for NumPy's alone in most cases.
+"""
+
+
+def _section(results: list[Result], listed: Mapping[str, str], mode: str) -> str:
+    """The section of the document: the table and the causes of what failed."""
+    reasons = Counter(listed.get(test, "not listed: new") for r in results for test in r.failures)
+    causes = [f"* {count} x {reason}" for reason, count in reasons.most_common()]
+    python, numpy = sys.version.split()[0], importlib.metadata.version("numpy")
+    where = f"Python {python}, NumPy {numpy}, dcarray {dc.__version__}, mode `{mode}`"
+    return "\n".join(
+        [_ABOUT, where, "", "```", table(results, listed), "```", "", "Causes of the failures:", "", *causes]
+    )
 
 
 def _document(results: Iterable[Result], listed: Mapping[str, str], mode: str) -> dict[str, Any]:

@@ -10,6 +10,7 @@ import pytest
 
 import dcarray as dc
 from conformance import libraries
+from conformance.document import write_section
 from conformance.libraries_scenarios import difference, outcomes
 from conformance.numpy_suite import known
 
@@ -64,3 +65,14 @@ def test_a_librarys_own_tests(tmp_path: Path) -> None:
     assert libraries.main(["--library", "array-api-compat", "--json", str(tmp_path / "found.json")]) == 0
     (result,) = json.loads((tmp_path / "found.json").read_text())["results"]
     assert result["passed"] > 10
+
+
+def test_sections_of_a_document_are_replaced_and_added(tmp_path: Path) -> None:
+    file = tmp_path / "found.md"
+    write_section(file, "One", "first")
+    write_section(file, "Two", "second\n")
+    write_section(file, "Three", "third")
+    write_section(file, "Two", "other\n\n### inner\n\ntext")
+    assert file.read_text() == (
+        "# Conformance\n\n## One\n\nfirst\n\n## Two\n\nother\n\n### inner\n\ntext\n\n## Three\n\nthird\n"
+    )
