@@ -249,11 +249,11 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 _ABOUT = """\
-`python -m conformance.libraries --docs docs/conformance.md` (needs `pip install -e '.[libraries]'`) wrote this
-section.  The libraries are as they were installed.  Where their own tests take backends, dcarray is one more, through
-`x.__array_namespace__()` and a pytest plugin; for opt_einsum, `np` in its tests is dcarray.  The tests of einops,
-matplotlib and pandas are scripts of ours that compare with plain NumPy, pictures by their pixels.  *Left out* are tests
-that a library itself does not run with backends other than the ones it lists, for NumPy's alone in most cases.
+`python -m conformance.libraries --docs docs/conformance.md` (needs `pip install -e '.[libraries]'`) wrote
+this section.  The libraries are as they were installed.  Where their own tests take backends, dcarray is one
+more, through `x.__array_namespace__()` and a pytest plugin; for opt_einsum, `np` in its tests is dcarray.
+The tests of einops, matplotlib and pandas are scripts of ours that compare with plain NumPy, pictures by
+their pixels.  *Left out* are tests that a library does not run with backends other than those it lists.
 """
 
 
