@@ -15,6 +15,7 @@ static PyTypeObject *Plain; /* numpy.ndarray */
 static Py_ssize_t Small;    /* where a handle keeps its plain array: None for a large one */
 static Py_ssize_t Limit;    /* results of so many elements may not count as small */
 static PyObject *Wrap;      /* a function of a plain array: the handle, small or large */
+static PyObject *Record;    /* a function of a ufunc's name and two operands: the handle, or None */
 static PyObject *Scalars;   /* a tuple of types of which NumPy takes the instances as they are */
 static PyObject *Ufunc;     /* the method __array_ufunc__ */
 static PyObject *Size, *Call;
@@ -81,16 +82,29 @@ ours(PyObject *r)
     return other;
 }
 
+static inline int
+number(PyObject *x)
+{
+    return PyFloat_CheckExact(x) || PyLong_CheckExact(x);
+}
+
 /* ---- operators --------------------------------------------------------------------------------- */
-/* The methods of a binary operator.  Python's own slot function finds them only where it is the slot itself. */
+/* The methods of a binary operator, which Python's own slot function finds only where it is the slot itself,
+ * and the name of its ufunc, if that is all there is to it. */
 typedef struct {
-    PyObject *forward, *reflected;
+    PyObject *forward, *reflected, *name;
 } Methods;
 
 static PyObject *
 by_method(Methods *methods, PyObject *a, PyObject *b)
 {
     PyObject *forth[2] = {a, b}, *back[2] = {b, a};
+    if (methods->name != NULL && ((Py_TYPE(a) == Ours && Py_TYPE(b) == Ours) || number(a) || number(b))) {
+        PyObject *three[3] = {methods->name, a, b}, *r = PyObject_Vectorcall(Record, three, 3, NULL);
+        if (r != Py_None)
+            return r;
+        Py_DECREF(r);
+    }
     if (PyObject_TypeCheck(a, Ours))
         return PyObject_Vectorcall(methods->forward, forth, 2, NULL);
     if (PyObject_TypeCheck(b, Ours))
@@ -99,14 +113,16 @@ by_method(Methods *methods, PyObject *a, PyObject *b)
 }
 
 static int
-find_methods(Methods *methods, const char *forward, const char *reflected)
+find_methods(Methods *methods, const char *forward, const char *reflected, const char *ufunc)
 {
+    if (*ufunc && (methods->name = PyUnicode_InternFromString(ufunc)) == NULL)
+        return -1;
     methods->forward = PyObject_GetAttrString((PyObject *)Ours, forward);
     methods->reflected = PyObject_GetAttrString((PyObject *)Ours, reflected);
     return methods->forward == NULL || methods->reflected == NULL ? -1 : 0;
 }
 
-#define BINARY(slot, op, name)                                                                       \
+#define BINARY(slot, op, name, ufunc)                                                                \
     static Methods methods_##slot;                                                                   \
     static PyObject *fast_##slot(PyObject *a, PyObject *b)                                           \
     {                                                                                                \
@@ -134,18 +150,18 @@ find_methods(Methods *methods, const char *forward, const char *reflected)
         return p == NULL ? slow_##slot(a) : ours(op(p));                                             \
     }
 #define BINARIES(X)                                                                                  \
-    X(nb_add, PyNumber_Add, "add")                                                                   \
-    X(nb_subtract, PyNumber_Subtract, "sub")                                                         \
-    X(nb_multiply, PyNumber_Multiply, "mul")                                                         \
-    X(nb_true_divide, PyNumber_TrueDivide, "truediv")                                                \
-    X(nb_floor_divide, PyNumber_FloorDivide, "floordiv")                                             \
-    X(nb_remainder, PyNumber_Remainder, "mod")                                                       \
-    X(nb_matrix_multiply, PyNumber_MatrixMultiply, "matmul")                                         \
-    X(nb_and, PyNumber_And, "and")                                                                   \
-    X(nb_or, PyNumber_Or, "or")                                                                      \
-    X(nb_xor, PyNumber_Xor, "xor")                                                                   \
-    X(nb_lshift, PyNumber_Lshift, "lshift")                                                          \
-    X(nb_rshift, PyNumber_Rshift, "rshift")
+    X(nb_add, PyNumber_Add, "add", "add")                                                            \
+    X(nb_subtract, PyNumber_Subtract, "sub", "subtract")                                             \
+    X(nb_multiply, PyNumber_Multiply, "mul", "multiply")                                             \
+    X(nb_true_divide, PyNumber_TrueDivide, "truediv", "divide")                                      \
+    X(nb_floor_divide, PyNumber_FloorDivide, "floordiv", "floor_divide")                             \
+    X(nb_remainder, PyNumber_Remainder, "mod", "remainder")                                          \
+    X(nb_matrix_multiply, PyNumber_MatrixMultiply, "matmul", "")                                     \
+    X(nb_and, PyNumber_And, "and", "bitwise_and")                                                    \
+    X(nb_or, PyNumber_Or, "or", "bitwise_or")                                                        \
+    X(nb_xor, PyNumber_Xor, "xor", "bitwise_xor")                                                    \
+    X(nb_lshift, PyNumber_Lshift, "lshift", "left_shift")                                            \
+    X(nb_rshift, PyNumber_Rshift, "rshift", "right_shift")
 #define INPLACES(X)                                                                                  \
     X(nb_inplace_add, PyNumber_InPlaceAdd)                                                           \
     X(nb_inplace_subtract, PyNumber_InPlaceSubtract)                                                 \
@@ -266,6 +282,87 @@ array_ufunc(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *n
 static PyMethodDef ufunc_def = {"__array_ufunc__", (PyCFunction)(void (*)(void))array_ufunc,
                                 METH_FASTCALL | METH_KEYWORDS, "NumPy's protocol for ufuncs."};
 
+/* ---- windows ----------------------------------------------------------------------------------- */
+/* (offset, stride, axis), which becomes that of a part that begins `start` further. */
+static PyObject *
+moved(PyObject *part, Py_ssize_t start)
+{
+    PyObject *triple;
+    Py_ssize_t offset, stride;
+    if (start == 0)
+        return Py_NewRef(part);
+    offset = PyLong_AsSsize_t(PyTuple_GET_ITEM(part, 0));
+    stride = PyLong_AsSsize_t(PyTuple_GET_ITEM(part, 1));
+    if (PyErr_Occurred())
+        return NULL;
+    triple = PyTuple_New(3);
+    if (triple == NULL)
+        return NULL;
+    PyTuple_SET_ITEM(triple, 0, PyLong_FromSsize_t(offset + stride * start));
+    PyTuple_SET_ITEM(triple, 1, Py_NewRef(PyTuple_GET_ITEM(part, 1)));
+    PyTuple_SET_ITEM(triple, 2, Py_NewRef(PyTuple_GET_ITEM(part, 2)));
+    return triple;
+}
+
+/* As `sliced` of window.py. */
+static PyObject *
+sliced(PyObject *module, PyObject *const *args, Py_ssize_t nargs)
+{
+    Py_ssize_t starts[32], n;
+    PyObject *shape, *index, *key, *extents = NULL, *parts = NULL, *found;
+    if (nargs != 3 || !PyTuple_Check(args[0]) || !PyTuple_Check(args[2]) ||
+        (args[1] != Py_None && !PyTuple_Check(args[1]))) {
+        PyErr_SetString(PyExc_TypeError, "a shape, an index and a tuple are wanted");
+        return NULL;
+    }
+    shape = args[0], index = args[1], key = args[2];
+    n = PyTuple_GET_SIZE(key);
+    if (n > 32 || n != PyTuple_GET_SIZE(shape))
+        Py_RETURN_NONE;
+    for (Py_ssize_t k = 0; k < n; k++)
+        if (!PySlice_Check(PyTuple_GET_ITEM(key, k)))
+            Py_RETURN_NONE;
+    extents = PyTuple_New(n);
+    if (extents == NULL)
+        return NULL;
+    for (Py_ssize_t k = 0; k < n; k++) {
+        Py_ssize_t stop, step, size, whole = PyLong_AsSsize_t(PyTuple_GET_ITEM(shape, k));
+        PyObject *extent;
+        if ((whole == -1 && PyErr_Occurred()) || PySlice_Unpack(PyTuple_GET_ITEM(key, k), starts + k, &stop, &step) < 0)
+            goto failed;
+        size = PySlice_AdjustIndices(whole, starts + k, &stop, step);
+        if (step != 1 || size <= 0) {
+            Py_DECREF(extents);
+            Py_RETURN_NONE;
+        }
+        extent = PyLong_FromSsize_t(size);
+        if (extent == NULL)
+            goto failed;
+        PyTuple_SET_ITEM(extents, k, extent);
+    }
+    parts = PyTuple_New(index == Py_None ? n : PyTuple_GET_SIZE(index));
+    if (parts == NULL)
+        goto failed;
+    for (Py_ssize_t k = 0; k < PyTuple_GET_SIZE(parts); k++) {
+        PyObject *part = index == Py_None ? Py_BuildValue("nin", starts[k], 1, k) : NULL;
+        if (index != Py_None) {
+            PyObject *old = PyTuple_GET_ITEM(index, k), *axis = PyTuple_GET_ITEM(old, 2);
+            part = moved(old, axis == Py_None ? 0 : starts[PyLong_AsSsize_t(axis)]);
+        }
+        if (part == NULL)
+            goto failed;
+        PyTuple_SET_ITEM(parts, k, part);
+    }
+    found = PyTuple_Pack(2, extents, parts);
+    Py_DECREF(extents);
+    Py_DECREF(parts);
+    return found;
+failed:
+    Py_DECREF(extents);
+    Py_XDECREF(parts);
+    return NULL;
+}
+
 /* ---- functions --------------------------------------------------------------------------------- */
 /* What `shortened` makes of a function, which is `self`. */
 static PyObject *
@@ -294,18 +391,18 @@ shortened(PyObject *module, PyObject *function)
 #define EXCHANGE(slot, op)                                                                           \
     slow_##slot = numbers->slot;                                                                     \
     numbers->slot = fast_##slot;
-#define FIND(slot, op, name) || find_methods(&methods_##slot, "__" name "__", "__r" name "__")
-#define REPLACE(slot, op, name) numbers->slot = fast_##slot;
+#define FIND(slot, op, name, ufunc) || find_methods(&methods_##slot, "__" name "__", "__r" name "__", ufunc)
+#define REPLACE(slot, op, name, ufunc) numbers->slot = fast_##slot;
 
 static PyObject *
 install(PyObject *module, PyObject *args)
 {
-    PyObject *cls, *array, *wrap, *scalars, *place, *method;
+    PyObject *cls, *array, *wrap, *scalars, *record, *place, *method;
     Py_ssize_t limit;
     PyNumberMethods *numbers;
     PyMappingMethods *mapping;
-    if (!PyArg_ParseTuple(args, "O!O!OnO!", &PyType_Type, &cls, &PyType_Type, &array, &wrap, &limit,
-                          &PyTuple_Type, &scalars))
+    if (!PyArg_ParseTuple(args, "O!O!OnO!O", &PyType_Type, &cls, &PyType_Type, &array, &wrap, &limit,
+                          &PyTuple_Type, &scalars, &record))
         return NULL;
     if (Ours != NULL)
         Py_RETURN_FALSE;
@@ -326,7 +423,7 @@ install(PyObject *module, PyObject *args)
     Ours = (PyTypeObject *)cls;
     Ufunc = PyObject_GetAttrString(cls, "__array_ufunc__");
     method = Ufunc == NULL ? NULL : PyDescr_NewMethod(Ours, &ufunc_def);
-    if (method == NULL BINARIES(FIND) FIND(nb_power, , "pow") ||
+    if (method == NULL BINARIES(FIND) FIND(nb_power, , "pow", "") ||
         PyObject_SetAttrString(cls, "__array_ufunc__", method) < 0) {
         Py_XDECREF(method);
         Ours = NULL;
@@ -338,9 +435,10 @@ install(PyObject *module, PyObject *args)
     Plain = (PyTypeObject *)Py_NewRef(array);
     Wrap = Py_NewRef(wrap);
     Scalars = Py_NewRef(scalars);
+    Record = Py_NewRef(record);
     numbers = Ours->tp_as_number;
     BINARIES(REPLACE)
-    REPLACE(nb_power, , "pow")
+    REPLACE(nb_power, , "pow", "")
     INPLACES(EXCHANGE)
     UNARIES(EXCHANGE)
     mapping = Ours->tp_as_mapping;
@@ -356,8 +454,9 @@ install(PyObject *module, PyObject *args)
 
 static PyMethodDef methods[] = {
     {"install", install, METH_VARARGS,
-     "install(cls, ndarray, wrap, limit, scalars): give the class `cls` of handles the short way; False if\n"
-     "another class has it already."},
+     "install(cls, ndarray, wrap, limit, scalars, record): give the class `cls` of handles the short way; False\n"
+     "if another class has it already."},
+    {"sliced", (PyCFunction)(void (*)(void))sliced, METH_FASTCALL, "sliced(shape, index, key): as in `window`."},
     {"shortened", shortened, METH_O,
      "shortened(evaluate): the function, at once for a small array, which it gives back."},
     {NULL, NULL, 0, NULL}};

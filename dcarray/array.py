@@ -346,5 +346,5 @@ try:
 except ImportError:  # built without a C compiler: the methods above do it all
     pass
 else:
-    if install(ndarray, _ndarray, partial(protocols.rewrap, ndarray), _LIMIT, tuple(_PLAIN)):
+    if install(ndarray, _ndarray, partial(protocols.rewrap, ndarray), _LIMIT, tuple(_PLAIN), quick.binary):
         evaluate = shortened(evaluate)

@@ -46,7 +46,9 @@ def get(x: Handle, key: Any) -> Any:
             np.broadcast_to(np.int8(0), x._shape)[key]
             raise
         if found is not None and (x._ndarray is None or math.prod(found[0]) >= config.current().eager_below):
-            return _windowed(x, *found)
+            y = large(type(x), x._store, *found)
+            y._readonly = x._readonly
+            return y
     if not window.is_basic(key):
         plain = plain_key(key)
         if not window.is_basic(plain):
@@ -76,7 +78,7 @@ def _windowed(x: Handle, shape: tuple[int, ...], index: window.Index) -> Any:
 def element(x: Handle, index: window.Index) -> Any:
     """The NumPy scalar at a window of one element."""
     store = x._store
-    head = store.family
+    head = store._head or store
     rec = head.dirty
     if rec is not None:
         rec.settle(head)

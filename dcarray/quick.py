@@ -11,12 +11,12 @@ from sys import _getframe
 from typing import Any
 
 from .config import current
-from .handle import large
-from .operands import DTYPES, OURS, bound, commit, enter, target_of, user_frame
+from .operands import DTYPES, OURS, bound, commit, enter, user_frame
 from .recording import Recording
 from .session import LOCK, session
 from .store import COMPILED, Store
 
+_new = object.__new__
 _MOST = 4096
 # by name, kinds of operands, and shape: the loop, its result's dtype, the size
 USUAL: dict[tuple[Any, ...], tuple[str, Any, int]] = {}
@@ -52,13 +52,19 @@ def binary(name: str, a: Any, b: Any) -> Any:
             y = _array(rec, b) if tb is cls else rec.scalar(b, loop[1])
         except OverflowError:
             return None
+        frame = _getframe(1)  # the user's, if there is only an operator in C between us
+        if OURS.get(id(frame.f_code)) is not False:
+            frame = user_frame(2)
         store = Store(shape, dtype, None, size)
-        entry = ("map", name, loop, shape, rec.fresh(store), None, x, y)
-        frame = _getframe(2)  # the user's, if there is only an operator between us
-        rec.add(entry, frame if OURS.get(id(frame.f_code)) is False else user_frame(3))
+        rec.add(("map", name, loop, shape, rec.fresh(store), None, x, y), frame)
         if rec.due:
             bound(rec)
-    return large(cls, store, shape, None)
+    result = _new(cls)
+    result._small = result._index = result._ndarray = result._little = None
+    result._store = store
+    result._shape = shape
+    result._readonly = False
+    return result
 
 
 def _array(rec: Recording, x: Any) -> tuple[int, Any, None]:
@@ -86,18 +92,22 @@ def assign(target: Any, value: Any) -> bool:
     if type(value) is not type(target) or target._small is not None or value._small is not None:
         return False
     shape = target._shape
-    if value._store is target._store and value._shape == shape and value._window() == target._window():
-        return not target._readonly  # as after ``x[key] += y``
-    char = target._store.char
-    if value._shape != shape or value._store.char != char or not char or target._readonly:
+    if value._shape != shape or target._readonly:
         return False
-    if SIZES.get(shape, 0) < max(current().eager_below, 1):
+    source = value._store
+    store = target._store
+    if source is store and value._window() == target._window():
+        return True  # as after ``x[key] += y``
+    char = store.char
+    if source.char != char or not char or SIZES.get(shape, 0) < max(current().eager_below, 1):
         return False
     with LOCK:
         rec = session().rec
-        store = value._store
-        source = enter(rec, store)
-        store.family.used = rec
-        slot, index = target_of(rec, target)
-        commit(rec, ("map", "cast", _COPIES[char], shape, slot, index, (source, value._index, None)))
+        given = _array(rec, value)
+        head = store._head or store
+        if store.rec is not rec or head.exports is not None:
+            enter(rec, store)
+        head.dirty = head.used = rec
+        rec.writes = True
+        commit(rec, ("map", "cast", _COPIES[char], shape, store.slot, target._index, given))
     return True

@@ -169,7 +169,7 @@ class _Uninterrupted:
     def __enter__(self) -> None:
         self._caught: list[Any] = []
         self._old = None
-        if threading.current_thread() is threading.main_thread():
+        if threading.get_ident() == threading.main_thread().ident:
             old = _signal.getsignal(signal.SIGINT)
             if callable(old):  # Python's own or the user's handler; nothing to hold back otherwise
                 _signal.signal(signal.SIGINT, lambda *args: self._caught.append(args))

@@ -6,6 +6,7 @@ A window over a store is ``None`` (all of it) or one ``(offset, stride, axis)`` 
 
 from __future__ import annotations
 
+import contextlib
 from types import EllipsisType
 from typing import Any
 
@@ -46,6 +47,10 @@ def sliced(shape: tuple[int, ...], index: Index | None, key: tuple[Any, ...]) ->
         maps.append((start, 1, axis))
         out.append(stop - start)
     return tuple(out), tuple(maps) if index is None else apply(index, maps)
+
+
+with contextlib.suppress(ImportError):  # the same in C
+    from ._speedups import sliced  # noqa: F401
 
 
 def getitem(shape: tuple[int, ...], index: Index, key: Any) -> tuple[tuple[int, ...], Index]:
