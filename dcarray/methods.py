@@ -12,6 +12,7 @@ from numpy.lib.array_utils import normalize_axis_index, normalize_axis_tuple
 from . import operands, trace, window
 from .attributes import Attributes
 from .handle import Handle, large, small
+from .order import in_c_order
 from .store import Store
 
 
@@ -98,6 +99,7 @@ class Methods(Attributes):
             axes = () if axes[0] is None else tuple(axes[0])
         n = len(self._shape)
         order = normalize_axis_tuple(axes, n) if axes else tuple(range(n))[::-1]
+        self._store.turned |= n > 1
         return self._view(*window.transpose(self._shape, self._window(), order))
 
     def swapaxes(self, axis1: int, axis2: int) -> Any:
@@ -120,8 +122,6 @@ class Methods(Attributes):
         if self._small is not None:
             return self._derive(self._small.ravel(order))
         if order in ("C", None):
-            from .functions.common import in_c_order
-
             return (self if in_c_order(self) else self.copy()).reshape(-1)
         return self._derive(self._settled().ravel(order))
 
@@ -160,14 +160,14 @@ class Methods(Attributes):
         if order in ("F", "A") or not isinstance(dtype.type, type):
             a = self._settled().astype(dtype, order=order, casting=casting, copy=copy)
             return self._derive(a)
-        return trace.cast(self, dtype, copy=copy)
+        return trace.cast(self, dtype, copy=copy, order="C" if order == "C" else "K")
 
     def copy(self, order: Any = "C") -> Any:
         """See `numpy.ndarray.copy`."""
         if self._small is not None:
             return self._derive(self._small.copy(order))
         if order in ("C", None):
-            return trace.cast(self, self.dtype)
+            return trace.cast(self, self.dtype, order="C")
         return np.copy(self, order)
 
     def fill(self, value: Any) -> None:

@@ -32,15 +32,18 @@ def binary(name: str, a: Any, b: Any) -> Any:
         shape = a._shape if a._small is None and b._small is None else None
         if shape is None or b._shape != shape:
             return None
-        cls, left, right = ta, a._store.char, b._store.char
+        one, two = a._store, b._store
+        cls, left, right, turned = ta, one.char, two.char, one.turned or two.turned
     elif tb is float or tb is int:
-        cls, shape, left, right = ta, a._shape, a._store.char, tb
+        one = a._store
+        cls, shape, left, right, turned = ta, a._shape, one.char, tb, one.turned
     elif ta is float or ta is int:
-        cls, shape, left, right = tb, b._shape, ta, b._store.char
+        two = b._store
+        cls, shape, left, right, turned = tb, b._shape, ta, two.char, two.turned
     else:
         return None
     known = USUAL.get((name, left, right, shape))
-    if known is None:
+    if known is None or turned:
         return None
     loop, dtype, size = known
     if size < current().eager_below:

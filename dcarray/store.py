@@ -42,6 +42,8 @@ class Store:
         The geometry that windows refer to.
     strides
         In elements; None for C order.
+    turned
+        May the axes of a view lie in memory in another order than C's?
     char
         The dtype's character code; empty if kernels cannot work on this memory.
     mem
@@ -59,7 +61,7 @@ class Store:
 
     __slots__ = (
         "__weakref__", "_head", "address", "char", "dirty", "dtype", "exports", "mem", "rec", "shape", "size",
-        "slot", "strides", "used",
+        "slot", "strides", "turned", "used",
     )  # fmt: skip
 
     address: int
@@ -79,6 +81,7 @@ class Store:
         self.slot = -1
         self.size = math.prod(shape) if size < 0 else size
         self.strides: tuple[int, ...] | None = None
+        self.turned = False
         self.mem = None
         self.rec = self.used = self.dirty = self.exports = None
         # None for itself: a cycle would keep temporaries alive, and so unfused, until the collector comes
@@ -103,6 +106,8 @@ class Store:
         elif not mem.flags.c_contiguous:
             item = mem.itemsize
             self.strides = tuple(s // item for s in mem.strides)
+            steps = [abs(s) for s, n in zip(self.strides, mem.shape, strict=True) if s and n > 1]
+            self.turned = steps != sorted(steps, reverse=True)
 
     def exported(self) -> bool:
         """Is a plain ndarray of this memory, handed out by us, still alive?"""

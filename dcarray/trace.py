@@ -31,6 +31,7 @@ from .operands import (
     shape_of,
     target_of,
 )
+from .order import order_of, order_of_copy
 from .recording import Recording
 from .session import LOCK, session
 from .store import Store, compilable, compiles, store_of
@@ -76,7 +77,8 @@ def elementwise(
         except _NOT_RECORDED as error:
             why: Exception = error
         else:
-            result, slot, index = _result(cls, rec, shape, loop[-1], target)
+            order = order_of(inputs, shape) if target is None else None
+            result, slot, index = _result(cls, rec, shape, loop[-1], target, order)
             commit(rec, ("map", name, loop, shape, slot, index, *args))
             if out is not None:
                 return out
@@ -116,13 +118,23 @@ def _meaning(name: str, inputs: tuple[Any, ...], out: Any, casting: str) -> tupl
 
 
 def _result(
-    cls: type[Handle], rec: Recording, shape: tuple[int, ...], char: str, target: Handle | None
+    cls: type[Handle],
+    rec: Recording,
+    shape: tuple[int, ...],
+    char: str,
+    target: Handle | None = None,
+    order: tuple[int, ...] | None = None,
 ) -> tuple[Any, int, window.Index | None]:
     """The handle that an entry writes, with its slot and window."""
     if target is not None:
         return target, *target_of(rec, target)
-    store = Store(shape, DTYPES[char])
-    return large(cls, store, shape, None), rec.fresh(store), None
+    if order is None:
+        store = Store(shape, DTYPES[char])
+        return large(cls, store, shape, None), rec.fresh(store), None
+    store = Store(tuple([shape[k] for k in order]), DTYPES[char])
+    store.turned = True
+    index = tuple([(0, 1, k) for k in order])
+    return large(cls, store, shape, index), rec.fresh(store), index
 
 
 def _class(*operands: Any) -> type[Handle]:
@@ -211,7 +223,7 @@ def reduce(
             why: Exception = error
         else:
             kept = [1 if k in axes else n for k, n in enumerate(shape) if keepdims or k not in axes]
-            result, slot, _ = _result(cls, rec, tuple(kept), loop[-1], None)
+            result, slot, _ = _result(cls, rec, tuple(kept), loop[-1])
             commit(rec, ("fold", name, loop, shape, axes, bool(keepdims), slot, arg))
             if kept:
                 return result
@@ -225,8 +237,8 @@ def reduce(
     return at_once(why, cls, fold, (x,), out, axis=axis, dtype=dtype, keepdims=keepdims, **kwargs)
 
 
-def cast(x: Any, dtype: Any, *, copy: bool = True) -> Any:
-    """``x.astype(dtype)`` with unsafe casting."""
+def cast(x: Any, dtype: Any, *, copy: bool = True, order: str = "K") -> Any:
+    """``x.astype(dtype, order)`` with unsafe casting and order ``"K"`` or ``"C"``."""
     dtype = np.dtype(dtype)
     cls = type(x)
     if not copy and x.dtype == dtype:
@@ -243,10 +255,11 @@ def cast(x: Any, dtype: Any, *, copy: bool = True) -> Any:
         except Eager as error:
             why: Exception = error
         else:
-            result, slot, _ = _result(cls, rec, shape, dtype.char, None)
-            commit(rec, ("map", "cast", f"{kind}->{dtype.char}", shape, slot, None, arg))
+            axes = order_of_copy(x) if order == "K" else None
+            result, slot, index = _result(cls, rec, shape, dtype.char, None, axes)
+            commit(rec, ("map", "cast", f"{kind}->{dtype.char}", shape, slot, index, arg))
             return result
-    return at_once(why, cls, np.ndarray.astype, (x, dtype))
+    return at_once(why, cls, np.ndarray.astype, (x, dtype, order))
 
 
 def assign(target: Any, value: Any) -> None:
@@ -313,7 +326,7 @@ def matmul(a: Any, b: Any, out: Any = None) -> Any:
         except _NOT_RECORDED as error:
             why: Exception = error
         else:
-            result, slot, _ = _result(cls, rec, shape, kinds[0], None)
+            result, slot, _ = _result(cls, rec, shape, kinds[0])
             commit(rec, ("call", "blas.matmul", (slot,), args, ()))
             return result if shape else result._settled()[()]
     return at_once(why, cls, np.matmul, (a, b), out)

@@ -11,14 +11,15 @@ from dcarray import window
 from dcarray.array import ndarray, wrap
 from dcarray.config import current
 from dcarray.handle import large
+from dcarray.order import columns_first, contiguous, in_c_order, strides_of
 from dcarray.trace import empty
 
 from .registry import Unserved
 
 __all__ = [
     "NOTHING", "add", "at_hand", "axis_of", "broadcast", "columns_first", "diagonal_view", "expand", "fresh",
-    "fresh_like", "is_array", "is_wrapped", "matmul", "maximum", "minimum", "operand", "plain_key", "rint",
-    "strides_of",
+    "fresh_like", "in_c_order", "is_array", "is_wrapped", "matmul", "maximum", "minimum", "operand",
+    "plain_key", "rint", "strides_of",
 ]  # fmt: skip
 
 NOTHING: Any = np._NoValue  # NumPy's own "argument not given"
@@ -100,50 +101,6 @@ def at_hand(*arrays: Any) -> list[Any] | None:
     return [x._settled() if type(x) is ndarray else x for x in arrays]
 
 
-def strides_of(x: Any) -> tuple[int, ...]:
-    """The strides in elements, without computing what is pending."""
-    if type(x) is np.ndarray or x._small is not None:
-        plain = x if type(x) is np.ndarray else x._small
-        return tuple(s // plain.itemsize for s in plain.strides)
-    store = x._store
-    if not store.char:
-        return strides_of(x._settled())
-    steps = _c_strides(store.shape) if store.strides is None else store.strides
-    if x._index is None:
-        return steps
-    strides = [0] * x.ndim
-    for (_, stride, axis), step in zip(x._index, steps, strict=True):
-        if axis is not None:
-            strides[axis] += stride * step
-    return tuple(strides)
-
-
-def _c_strides(shape: tuple[int, ...]) -> tuple[int, ...]:
-    strides = []
-    step = 1
-    for n in reversed(shape):
-        strides.append(step)
-        step *= n
-    return tuple(reversed(strides))
-
-
-def in_c_order(x: Any) -> bool:
-    """Is the memory in C order?"""
-    return _contiguous(x.shape, strides_of(x))
-
-
-def columns_first(x: Any) -> bool:
-    """Is the memory in Fortran order, and not in C order too?"""
-    shape, strides = x.shape, strides_of(x)
-    return not _contiguous(shape, strides) and _contiguous(shape[::-1], strides[::-1])
-
-
-def _contiguous(shape: tuple[int, ...], strides: tuple[int, ...]) -> bool:
-    return (
-        all(n == 1 or s == t for n, s, t in zip(shape, strides, _c_strides(shape), strict=True)) or 0 in shape
-    )
-
-
 def fresh_like(x: Any, dtype: Any = None, shape: tuple[int, ...] | None = None, order: str = "K") -> Any:
     """A wrapped array of ``x``'s shape, dtype and memory order unless told otherwise."""
     dtype = x.dtype if dtype is None else np.dtype(dtype)
@@ -153,7 +110,7 @@ def fresh_like(x: Any, dtype: Any = None, shape: tuple[int, ...] | None = None, 
     if order != "K" or len(shape) != x.ndim:
         return fresh(shape, dtype, "F" if order == "F" else "C")
     strides = strides_of(x)
-    if _contiguous(x.shape, strides):
+    if contiguous(x.shape, strides):
         return fresh(shape, dtype)
     if columns_first(x):
         return fresh(shape, dtype, "F")
@@ -190,6 +147,7 @@ def diagonal_view(a: Any, offset: int, first: int, second: int, writeable: bool 
         return found if type(a) is np.ndarray else wrap(found)
     down, right = max(-offset, 0), max(offset, 0)
     n = max(min(a.shape[first] - down, a.shape[second] - right), 0)
+    a._store.turned = True
     rest = [k for k in range(a.ndim) if k not in (first, second)]
     maps: list[tuple[int, int, int | None]] = []
     for k in range(a.ndim):

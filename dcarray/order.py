@@ -1,0 +1,123 @@
+"""In which order the axes of arrays lie in memory, and those of NumPy's results ("K" order).
+
+A result in another order than C is a store with its axes in that order, seen through a window that turns
+them.  Stores say whether views of theirs may be turned; those of all others lie in the order of C, with or
+without gaps.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from .handle import Handle
+
+__all__ = ["columns_first", "contiguous", "in_c_order", "order_of", "order_of_copy", "strides_of"]
+
+
+def strides_of(x: Any) -> tuple[int, ...]:
+    """The strides in elements, without computing what is pending."""
+    if type(x) is np.ndarray or x._small is not None:
+        plain = x if type(x) is np.ndarray else x._small
+        return tuple(s // plain.itemsize for s in plain.strides)
+    store = x._store
+    if not store.char:
+        return strides_of(x._settled())
+    steps = _c_strides(store.shape) if store.strides is None else store.strides
+    if x._index is None:
+        return steps
+    strides = [0] * len(x._shape)
+    for (_, stride, axis), step in zip(x._index, steps, strict=True):
+        if axis is not None:
+            strides[axis] += stride * step
+    return tuple(strides)
+
+
+def _c_strides(shape: tuple[int, ...]) -> tuple[int, ...]:
+    strides = []
+    step = 1
+    for n in reversed(shape):
+        strides.append(step)
+        step *= n
+    return tuple(reversed(strides))
+
+
+def in_c_order(x: Any) -> bool:
+    """Is the memory in C order?"""
+    return contiguous(x.shape, strides_of(x))
+
+
+def columns_first(x: Any) -> bool:
+    """Is the memory in Fortran order, and not in C order too?"""
+    shape, strides = x.shape, strides_of(x)
+    return not contiguous(shape, strides) and contiguous(shape[::-1], strides[::-1])
+
+
+def contiguous(shape: tuple[int, ...], strides: tuple[int, ...]) -> bool:
+    """Are these the strides of memory in C order?"""
+    return (
+        all(n == 1 or s == t for n, s, t in zip(shape, strides, _c_strides(shape), strict=True)) or 0 in shape
+    )
+
+
+def order_of(operands: tuple[Any, ...], shape: tuple[int, ...]) -> tuple[int, ...] | None:
+    """The axes of the result of an element-wise operation, the outermost in memory first.
+
+    Parameters
+    ----------
+    operands : tuple
+        Handles, plain arrays and scalars.
+    shape : tuple of int
+        The shape of the result.
+
+    Returns
+    -------
+    tuple of int or None
+        None for C order.
+    """
+    if len(shape) < 2 or not any(map(_turned, operands)):
+        return None
+    strides = [_steps(x, len(shape)) for x in operands if isinstance(x, (Handle, np.ndarray))]
+    inner: list[int] = []  # the axes so far, the innermost first, kept sorted
+    for axis in reversed(range(len(shape))):
+        place = len(inner)
+        for k in reversed(range(len(inner))):
+            inside = _lies_inside(strides, axis, inner[k])
+            if inside is False:
+                break
+            if inside:
+                place = k
+        inner.insert(place, axis)
+    order = tuple(reversed(inner))
+    return None if order == tuple(range(len(shape))) else order
+
+
+def order_of_copy(x: Handle) -> tuple[int, ...] | None:
+    """The axes of a copy that keeps the order of a large array, the outermost first; None for C order."""
+    if x._index is None and x._store.strides is None:
+        return None
+    steps = strides_of(x)
+    order = tuple(sorted(range(len(steps)), key=lambda k: -abs(steps[k])))
+    return None if order == tuple(range(len(order))) else order
+
+
+def _turned(x: Any) -> bool:
+    """May the axes lie in memory in another order than C's?"""
+    if isinstance(x, Handle) and x._small is None:
+        return x._store.turned
+    a = x._small if isinstance(x, Handle) else x
+    return isinstance(a, np.ndarray) and not a.flags.c_contiguous
+
+
+def _lies_inside(strides: list[list[int]], axis: int, other: int) -> bool | None:
+    """Does an axis lie within one that C order has inside of it?  None if no operand says so; where
+    operands disagree, it does not."""
+    said = [s[axis] < s[other] for s in strides if s[axis] and s[other]]
+    return all(said) if said else None
+
+
+def _steps(x: Any, ndim: int) -> list[int]:
+    """How far apart an operand's elements are along every axis of the result; 0 where there is only one."""
+    own = [0 if n == 1 else abs(s) for n, s in zip(x.shape, strides_of(x), strict=True)]
+    return [0] * (ndim - len(own)) + own
