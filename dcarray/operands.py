@@ -99,7 +99,7 @@ def operand(rec: Recording, x: Any, domain: tuple[int, ...] | None, char: str) -
     elif not isinstance(x, np.ndarray):
         return rec.scalar(x, char)
     elif FAMILIES.find(owner(x)) is not None:  # memory that we know by another name
-        rec.urgent = rec.due = True
+        rec.urgent = True
         return operand(rec, large(Handle, store_of(x), x.shape, None), domain, char)
     if x.ndim == 0 and x.dtype.char == char:
         return rec.scalar(x[()], char)
@@ -107,7 +107,7 @@ def operand(rec: Recording, x: Any, domain: tuple[int, ...] | None, char: str) -
     if x.nbytes <= SNAPSHOT_BYTES:
         x = np.array(x, order="C")
     else:
-        rec.urgent = rec.due = True
+        rec.urgent = True
     store = Store(x.shape, x.dtype)
     store.bind(x)
     return (rec.declare(store), None, None if x.shape == domain else x.shape)
@@ -118,7 +118,7 @@ def enter(rec: Recording, store: Store) -> int:
     been handed out must not wait."""
     head = store._head or store
     if head.exports is not None and store.exported():
-        rec.urgent = rec.due = True
+        rec.urgent = True
     for other in (head.dirty, head.used):
         if other is not None and other is not rec and not other.done:
             other.settle(head, writing=True)
@@ -174,14 +174,14 @@ def broadcast(shapes: list[tuple[int, ...]]) -> tuple[int, ...]:
 
 
 def commit(rec: Recording, entry: tuple[Any, ...]) -> None:
-    """Log an entry, and run the recording when it must not wait or has grown large."""
+    """Log an entry, and run the recording when it must not wait."""
     rec.add(entry, user_frame())
-    if rec.due:
-        bound(rec)
+    if rec.urgent:
+        at_last(rec)
 
 
-def bound(rec: Recording) -> None:
-    """Run the recording if it must be.
+def at_last(rec: Recording) -> None:
+    """Run a recording that must not wait.
 
     Raises
     ------
@@ -189,7 +189,7 @@ def bound(rec: Recording) -> None:
         If the last call cannot be computed for want of memory.
     """
     mark = rec.marks[-1]
-    rec.session.after(rec)
+    rec.session.flush(rec)
     left = rec.session.rec
     if rec.done and left.marks and left.marks[-1] is mark:
         left.drop()  # the call failed: it must not happen later

@@ -11,7 +11,7 @@ from sys import _getframe
 from typing import Any
 
 from .config import current
-from .operands import DTYPES, OURS, bound, commit, enter, user_frame
+from .operands import DTYPES, OURS, at_last, commit, enter, user_frame
 from .recording import Recording
 from .session import LOCK, session
 from .store import COMPILED, Store
@@ -49,7 +49,7 @@ def binary(name: str, a: Any, b: Any) -> Any:
     if size < current().eager_below:
         return None
     with LOCK:
-        rec = session().rec
+        rec = session().ready()
         try:
             x = _array(rec, a) if ta is cls else rec.scalar(a, loop[0])
             y = _array(rec, b) if tb is cls else rec.scalar(b, loop[1])
@@ -60,8 +60,8 @@ def binary(name: str, a: Any, b: Any) -> Any:
             frame = user_frame(2)
         store = Store(shape, dtype, None, size)
         rec.add(("map", name, loop, shape, rec.fresh(store), None, x, y), frame)
-        if rec.due:
-            bound(rec)
+        if rec.urgent:
+            at_last(rec)
     result = _new(cls)
     result._small = result._index = result._ndarray = result._little = None
     result._store = store
@@ -105,7 +105,7 @@ def assign(target: Any, value: Any) -> bool:
     if source.char != char or not char or SIZES.get(shape, 0) < max(current().eager_below, 1):
         return False
     with LOCK:
-        rec = session().rec
+        rec = session().ready()
         given = _array(rec, value)
         head = store._head or store
         if store.rec is not rec or head.exports is not None:

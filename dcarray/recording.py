@@ -26,9 +26,6 @@ class Keeper(Protocol):
     def flush_sparing(self, rec: Recording, store: Store) -> None:
         """Run it for a result taken from a store, which need not be stored."""
 
-    def after(self, rec: Recording) -> None:
-        """Keep what is pending within bounds."""
-
     def forget(self, rec: Recording, length: int) -> None:
         """Nobody wants what a recording of this length holds; drop it if nothing was added."""
 
@@ -57,7 +54,7 @@ class Recording:
     urgent : bool
         It holds something that must not wait: run it as soon as the entry is complete.
     due : bool
-        It is urgent, long, or may keep much memory alive: `Keeper.after` is to look at it.
+        It is long, or may keep much memory alive: before the next entry, `Session.ready` looks at it.
     held : int
         The elements of the memory that it reads and writes.
     writes : bool
@@ -174,6 +171,11 @@ class Recording:
             self.state = state
             self.mask |= watched(state)
         self.marks.append((frame.f_code, frame.f_lasti, state))
+
+    def wanted(self) -> bool:
+        """Would anybody see it run?"""
+        slots = self.slots
+        return self.writes or any([slots[k]() is not None for k in self.news])
 
     def statements(self) -> list[tuple[Any, ...]]:
         """The entries that are no declarations; a statement's ``loc`` counts them."""

@@ -46,11 +46,22 @@ class Session:
         address = int(arena.__array_interface__["data"][0])
         return address, {c: arena.view(c)[:: 16 // np.dtype(c).itemsize] for c in CHARS}
 
-    def after(self, rec: Recording) -> None:
-        """To be called when an entry was added to a recording that is `due`."""
-        if rec.urgent or len(rec.kinds) > ARENA - 16:
+    def ready(self) -> Recording:
+        """The recording that the next entry goes to.  One that has grown large is run before: when the user's
+        next call comes, temporaries of the last one are dead."""
+        rec = self.rec
+        if rec.due:
+            self._relieve(rec)
+        return self.rec
+
+    def _relieve(self, rec: Recording) -> None:
+        """Run a recording that has grown large, if this is the place."""
+        if len(rec.kinds) > ARENA - 16:
             self.flush(rec)
         elif len(rec.log) > ENTRIES:
+            if not rec.wanted():
+                self._end(rec)
+                return
             # A long program is cut at the same place of the user's code each time, after a write: what a
             # loop records is then the same region again and again.
             here = rec.marks[-1][:2]

@@ -67,12 +67,12 @@ def elementwise(
     name = ALIASES.get(name, name)
     cls = _class(*inputs, out)
     with LOCK:
+        rec = session().ready()
         try:
             if dtype is not None:
                 raise Missing
             loop, shape = _meaning(name, inputs, out, casting)
             target = None if out is None else _as_target(cls, out)
-            rec = session().rec
             args = [operand(rec, x, shape, char) for x, char in zip(inputs, loop, strict=False)]
         except _NOT_RECORDED as error:
             why: Exception = error
@@ -167,7 +167,7 @@ def _as_target(cls: type[Handle], out: Any) -> Handle:
     if type(out) is not np.ndarray or not compilable(out) or not out.flags.writeable:
         raise Eager
     rec = session().rec
-    rec.urgent = rec.due = True  # its owner may look at it as soon as the call returns
+    rec.urgent = True  # its owner may look at it as soon as the call returns
     x: Handle = large(cls, store_of(out), out.shape, None)
     return x
 
@@ -202,6 +202,7 @@ def reduce(
     cls = type(x)
     shape = shape_of(x)
     with LOCK:
+        rec = session().ready()
         try:
             if x._small is not None:
                 raise Eager
@@ -217,7 +218,6 @@ def reduce(
             loop = resolve_fold(name, kind_of(x), dtype)
             if loop is None or loop[-1] in "eFD" or not OPS[name].combine:
                 raise Missing
-            rec = session().rec
             arg = operand(rec, x, shape, loop[0])
         except _NOT_RECORDED as error:
             why: Exception = error
@@ -245,12 +245,12 @@ def cast(x: Any, dtype: Any, *, copy: bool = True, order: str = "K") -> Any:
         return x
     shape = shape_of(x)
     with LOCK:
+        rec = session().ready()
         try:
             _leave_small(shape, (x,), None)
             if not compiles(dtype) or (x.dtype.kind == "c" != dtype.kind):
                 raise Missing
             kind = kind_of(x)
-            rec = session().rec
             arg = operand(rec, x, shape, kind)
         except Eager as error:
             why: Exception = error
@@ -268,9 +268,9 @@ def assign(target: Any, value: Any) -> None:
         return
     shape = shape_of(target)
     with LOCK:
+        rec = session().ready()
         try:
             char, kind = _assignment(target, value, shape)
-            rec = session().rec
             arg = operand(rec, value, shape, kind)
         except _NOT_RECORDED as error:
             if isinstance(error, Missing):
@@ -310,6 +310,7 @@ def matmul(a: Any, b: Any, out: Any = None) -> Any:
     """``numpy.matmul`` of two operands."""
     cls = _class(a, b, out)
     with LOCK:
+        rec = session().ready()
         try:
             sa, sb = shape_of(a), shape_of(b)
             if not sa or not sb:
@@ -321,7 +322,6 @@ def matmul(a: Any, b: Any, out: Any = None) -> Any:
                 raise Missing
             if not shape:  # one pass by BLAS with a result at once: nothing is won by recording
                 _leave_small(sa, (a, b), None, _ALWAYS)
-            rec = session().rec
             args = tuple(operand(rec, x, None, kinds[0]) for x in (a, b))
         except _NOT_RECORDED as error:
             why: Exception = error

@@ -14,15 +14,15 @@ from typing import Any
 from .launch import LAUNCH
 
 # A piece of work below this many units of ``Binding.work`` (some microseconds) is not worth a thread.
-GRAIN_BITS = 15
+GRAIN_BITS = 17
 _SPIN_NS = 50_000
 # To wake a sleeping thread takes as long as a job of fewer grains than this one; for those it is done only
 # where the last job is no longer ago than that many nanoseconds, since then others are likely to follow.
-_WORTH_WAKING = 32
+_WORTH_WAKING = 8
 _THICK_NS = 200_000
 # Where a worker kept a launch waiting, which means that other programs want the cores, jobs of fewer grains
 # run alone for so long.
-_COOL_NS = 5_000_000
+_COOL_NS = 1_000_000
 
 # Byte offsets in a pool; what different threads write lies on different cache lines.  From _NEXT on, one
 # line for each thread.
@@ -193,7 +193,7 @@ idle:
   %t0 = call i64 @now()
   br label %spin
 spin:
-  %n = phi i64 [ 0, %idle ], [ %n1, %relax ], [ 0, %crowded ], [ 0, %enter ]
+  %n = phi i64 [ 0, %idle ], [ %n1, %relax ], [ 0, %crowded ], [ 0, %yield ], [ 0, %enter ]
   %s = load atomic i64, ptr %pool seq_cst, align 8
   %f = call i1 @fresh(i64 %s, i64 %seen)
   br i1 %f, label %enter, label %relax
@@ -214,10 +214,8 @@ crowded:
   %same = icmp $shares i32 %here, %there
   br i1 %same, label %yield, label %spin
 yield:
-  %until = add i64 %t1, $cool
-  %coolp = getelementptr i8, ptr %pool, i64 $COOL
-  store atomic i64 %until, ptr %coolp monotonic, align 8
-  br label %sleep
+  call i32 @sched_yield()
+  br label %spin
 sleep:
   call i32 @pthread_mutex_lock(ptr %m)
   atomicrmw add ptr %sleepers, i64 1 seq_cst
