@@ -308,7 +308,7 @@ moved(PyObject *part, Py_ssize_t start)
 static PyObject *
 sliced(PyObject *module, PyObject *const *args, Py_ssize_t nargs)
 {
-    Py_ssize_t starts[32], n;
+    Py_ssize_t starts[32], n, given;
     PyObject *shape, *index, *key, *extents = NULL, *parts = NULL, *found;
     if (nargs != 3 || !PyTuple_Check(args[0]) || !PyTuple_Check(args[2]) ||
         (args[1] != Py_None && !PyTuple_Check(args[1]))) {
@@ -316,10 +316,10 @@ sliced(PyObject *module, PyObject *const *args, Py_ssize_t nargs)
         return NULL;
     }
     shape = args[0], index = args[1], key = args[2];
-    n = PyTuple_GET_SIZE(key);
-    if (n > 32 || n != PyTuple_GET_SIZE(shape))
+    n = PyTuple_GET_SIZE(shape), given = PyTuple_GET_SIZE(key);
+    if (n > 32 || given > n)
         Py_RETURN_NONE;
-    for (Py_ssize_t k = 0; k < n; k++)
+    for (Py_ssize_t k = 0; k < given; k++)
         if (!PySlice_Check(PyTuple_GET_ITEM(key, k)))
             Py_RETURN_NONE;
     extents = PyTuple_New(n);
@@ -328,6 +328,11 @@ sliced(PyObject *module, PyObject *const *args, Py_ssize_t nargs)
     for (Py_ssize_t k = 0; k < n; k++) {
         Py_ssize_t stop, step, size, whole = PyLong_AsSsize_t(PyTuple_GET_ITEM(shape, k));
         PyObject *extent;
+        if (k >= given) {
+            starts[k] = 0;
+            PyTuple_SET_ITEM(extents, k, Py_NewRef(PyTuple_GET_ITEM(shape, k)));
+            continue;
+        }
         if ((whole == -1 && PyErr_Occurred()) || PySlice_Unpack(PyTuple_GET_ITEM(key, k), starts + k, &stop, &step) < 0)
             goto failed;
         size = PySlice_AdjustIndices(whole, starts + k, &stop, step);

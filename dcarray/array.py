@@ -164,8 +164,11 @@ class ndarray(Methods):
         return protocols.ufunc(ndarray, ufunc, method, inputs, kwargs)
 
     def __array_function__(self, func: Any, types: Any, args: Any, kwargs: Any) -> Any:
-        if func in _FOLDS and len(args) == 1 and args[0] is self and not kwargs and self._small is None:
-            a = self._ndarray if self._clean() else None
+        if func in _FOLDS and len(args) == 1 and args[0] is self and not kwargs:
+            a = self._small
+            if a is not None and type(self) is ndarray:
+                return wrap(func(a))
+            a = self._ndarray if a is None and self._clean() else None
             if a is not None and 0 < a.size < 8 * config.current().eager_below and self._store.char:
                 return func(a)  # one pass with a result at once: nothing is won by recording it
         return DISPATCH(func, args, kwargs)

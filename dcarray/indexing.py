@@ -39,9 +39,10 @@ def settled_key(key: Any) -> Any:
 
 def get(x: Handle, key: Any) -> Any:
     """``x[key]`` of a large handle."""
-    if type(key) is tuple and len(key) == len(x._shape) != 0 and type(key[-1]) is slice:
+    slices = (key,) if type(key) is slice else key
+    if type(slices) is tuple and 0 < len(slices) <= len(x._shape) and type(slices[-1]) is slice:
         try:
-            found = window.sliced(x._shape, x._index, key)
+            found = window.sliced(x._shape, x._index, slices)
         except TypeError:  # NumPy looks at the other indices first
             np.broadcast_to(np.int8(0), x._shape)[key]
             raise

@@ -35,7 +35,7 @@ _IDENTITIES: list[Index] = [tuple((0, 1, k) for k in range(n)) for n in range(9)
 
 
 def sliced(shape: tuple[int, ...], index: Index | None, key: tuple[Any, ...]) -> Any:
-    """``getitem`` for a key of one slice per axis, the short way; None for any other key."""
+    """``getitem`` for a key of slices by steps of 1, the short way; None for any other key."""
     out = []
     maps: list[tuple[int, int, int | None]] = []
     for axis, k in enumerate(key):
@@ -46,6 +46,9 @@ def sliced(shape: tuple[int, ...], index: Index | None, key: tuple[Any, ...]) ->
             return None
         maps.append((start, 1, axis))
         out.append(stop - start)
+    for axis in range(len(key), len(shape)):
+        maps.append((0, 1, axis))
+        out.append(shape[axis])
     return tuple(out), tuple(maps) if index is None else apply(index, maps)
 
 

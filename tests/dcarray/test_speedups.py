@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 import dcarray as dc
+from dcarray import window
 
 BINARY = (
     operator.add, operator.sub, operator.mul, operator.truediv, operator.floordiv, operator.mod,
@@ -183,3 +184,32 @@ def test_everything_works_without_the_module() -> None:
     command = [sys.executable, "-c", WITHOUT, here, *others]
     done = subprocess.run(command, capture_output=True, text=True, timeout=250, check=False)
     assert done.returncode == 0, done.stdout[-3000:]
+
+
+def test_windows_of_slices() -> None:
+    rng = np.random.default_rng(1)
+
+    def number(low: int, high: int) -> Any:
+        return None if rng.random() < 0.3 else int(rng.integers(low, high))
+
+    served = 0
+    for _ in range(3000):
+        ndim = int(rng.integers(1, 4))
+        shape = tuple(int(n) for n in rng.integers(0, 6, ndim))
+        parts = [
+            (int(rng.integers(0, 5)), int(rng.integers(-2, 3)), k) for k in rng.permutation(ndim).tolist()
+        ]
+        index = None if rng.random() < 0.5 else (*parts, (7, 0, None))
+        steps = (None, None, 1, 1, 2, -1)
+        key = tuple(
+            slice(number(-7, 8), number(-7, 8), steps[int(rng.integers(6))])
+            for _ in range(int(rng.integers(1, ndim + 1)))
+        )
+        found = window.sliced(shape, index, key)
+        if found is not None:
+            served += 1
+            assert found == window.getitem(shape, index or window.identity(ndim), key)
+    assert served > 500
+    assert window.sliced((3, 4), None, (0, slice(1, None))) is None
+    with pytest.raises(TypeError):
+        window.sliced((3,), None, (slice("a", None),))
