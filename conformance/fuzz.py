@@ -3,11 +3,13 @@
 ::
 
     python -m conformance.fuzz --examples N [--seed S] [--mode defaults|interpreted|compiled|background|all]
+                               [--json FILE [--docs docs/conformance.md]]
 
 Program ``k`` of a run is the program of the number ``S + k``.  A program that differs is made smaller and
 printed as a script; the run goes on, and its exit status says whether there was one.  The programs run in
 chunks, each in a process of its own, so that one that crashes (as some do in NumPy itself) ends only its
-process: it is counted and named, and the next process goes on behind it.
+process: it is counted and named, and the next process goes on behind it.  Counts are added to those in
+FILE, from which the section of the document is written.
 """
 
 from __future__ import annotations
@@ -24,6 +26,7 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
 
+from .document import write_section
 from .programs import Program, difference, shrunk
 from .writer import program
 
@@ -228,6 +231,41 @@ class Progress:
             print("\r\x1b[K", end="", file=sys.stderr, flush=True)
 
 
+# ---- the document ------------------------------------------------------------------------------------
+ABOUT = """\
+`python -m conformance.fuzz --examples N --seed S --mode M --json FILE --docs docs/conformance.md` wrote
+this table; the counts in `FILE` add up over runs.  A short run in each mode is part of `make test`.
+
+A program is a list of lines of Python (`conformance/lines*.py`, `writer.py`): ufuncs with `out=`, `where=`,
+`dtype=` and `casting=`, reductions over any axes, views of views, basic and advanced indexing, aliases,
+in-place updates, casts between all dtypes, functions that join, choose and sort, loops over windows that
+overlap one time and not another, plain operands that their owner changes right after the call, exports that
+are written through while work is pending, threads, error states, variables that go.  Half of the programs
+are long ones of which all is recorded.  Each runs in up to five rounds, which make its arrays anew: other
+sizes (0 and 1 among them), dtypes, strides, aliases and scalars, so that a plan is met again where it must
+*not* be reused.  One in fifty has arrays that are large with the defaults.
+
+Every line must raise and warn as NumPy does, and after each round all variables must have NumPy's values,
+dtypes and shapes: bit for bit, except what depends on the order of additions or on a mathematical library,
+which may differ by rounding.  Left open is what NumPy leaves open: numbers cast to integers that cannot
+hold them, and the sign of NaN.  Not written is what ends NumPy's own process, such as an array of objects
+that holds itself.  A program that differs is made smaller and printed as a script.
+"""
+
+
+def section(runs: list[dict[str, Any]]) -> str:
+    """The section of the document: what is done, and a table of the modes."""
+    rows = ["| mode | options | programs | differ | crash |", "|---|---|---|---|---|"]
+    for mode, chosen in MODES.items():
+        of_mode = [r for r in runs if r["mode"] == mode]
+        if of_mode:
+            counts = [sum(r["programs"] for r in of_mode)]
+            counts += [sum(len(r[kind]) for r in of_mode) for kind in ("differ", "crashed")]
+            said = ", ".join(f"`{k}={v!r}`" for k, v in chosen.items()) or "none"
+            rows.append(f"| {mode} | {said} | {' | '.join(f'{n:,}' for n in counts)} |")
+    return "\n".join([ABOUT, *rows])
+
+
 def main(arguments: list[str] | None = None) -> int:
     """The command; gives the exit status."""
     parser = argparse.ArgumentParser(prog="python -m conformance.fuzz", description=__doc__.split("\n")[0])
@@ -235,10 +273,17 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--seed", type=int, default=0, metavar="S", help="number of the first program")
     parser.add_argument("--mode", choices=[*MODES, "all"], default="all")
     parser.add_argument("--chunk", type=int, default=CHUNK, metavar="N", help="programs of one process")
-    parser.add_argument("--json", type=Path, metavar="PATH", help="write the counts there")
+    parser.add_argument(
+        "--json", type=Path, metavar="FILE", help="add the counts to those of other runs there"
+    )
+    parser.add_argument(
+        "--docs", type=Path, metavar="FILE", help="write the section on all runs in --json there"
+    )
     chosen = parser.parse_args(arguments)
     if chosen.examples < 1 or chosen.chunk < 1:
         parser.error("--examples and --chunk must be at least 1")
+    if chosen.docs is not None and chosen.json is None:
+        parser.error("--docs needs --json")
     modes = list(MODES) if chosen.mode == "all" else [chosen.mode]
     seeds = range(chosen.seed, chosen.seed + chosen.examples)
     outcomes = []
@@ -246,8 +291,11 @@ def main(arguments: list[str] | None = None) -> int:
         outcomes.append(supervised(mode, seeds, chosen.chunk, lambda text: print(text, flush=True)))
         print(outcomes[-1], flush=True)
     if chosen.json is not None:
-        counts = [vars(o) | {"first": seeds.start} for o in outcomes]
-        chosen.json.write_text(json.dumps(counts, indent=1) + "\n")
+        runs = json.loads(chosen.json.read_text()) if chosen.json.exists() else []
+        runs += [vars(o) | {"first": seeds.start} for o in outcomes]
+        chosen.json.write_text(json.dumps(runs, indent=1) + "\n")
+        if chosen.docs is not None:
+            write_section(chosen.docs, "Fuzzing", section(runs))
     wrong = sum(o.wrong for o in outcomes)
     print(f"{len(modes) * len(seeds):,} runs, {wrong} differ or crash")
     return 1 if wrong else 0

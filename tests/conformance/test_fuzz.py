@@ -162,24 +162,18 @@ def test_a_process_that_ends_is_noticed() -> None:
 
 
 def test_the_command(tmp_path: Path) -> None:
-    counts = tmp_path / "counts.json"
-    command = [
-        sys.executable,
-        "-m",
-        "conformance.fuzz",
-        "--examples",
-        "5",
-        "--seed",
-        "7",
-        "--json",
-        str(counts),
-    ]
+    counts, docs = tmp_path / "counts.json", tmp_path / "conformance.md"
+    counts.write_text(json.dumps([{"mode": "compiled", "programs": 1000, "differ": [5], "crashed": []}]))
+    command = [sys.executable, "-m", "conformance.fuzz", "--examples", "5", "--seed", "7"]
+    command += ["--json", str(counts), "--docs", str(docs)]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=250)
     assert done.returncode == 0, done.stdout + done.stderr
     assert "20 runs, 0 differ" in done.stdout
     assert [(o["mode"], o["programs"], o["differ"]) for o in json.loads(counts.read_text())] == [
-        (mode, 5, []) for mode in fuzz.MODES
-    ]
+        ("compiled", 1000, [5]), *((mode, 5, []) for mode in fuzz.MODES),
+    ]  # fmt: skip
+    text = docs.read_text()
+    assert "## Fuzzing" in text and "| defaults | none | 5 | 0 | 0 |" in text and "| 1,005 | 1 | 0 |" in text
     with pytest.raises(SystemExit):
         fuzz.main(["--examples", "0"])
     assert type(dc.ndarray) is type
