@@ -98,8 +98,6 @@ def _module(module: ModuleType) -> ModuleType:
 
 
 def _member(module: ModuleType, name: str) -> Any:
-    if name == "HAS_REFCOUNT":  # the tests' own switch for what counts references to arrays
-        return False
     if module.__name__.startswith(_TESTING):
         value = getattr(module, name)
         return _comparing(value) if name in _COMPARE else value
@@ -129,7 +127,7 @@ def _issubclass(value: Any, classes: Any) -> bool:
 
 
 def _build_class(body: Any, name: str, *bases: Any, **kwargs: Any) -> Any:
-    bases = tuple(np.ndarray if b is dc.ndarray else b for b in bases)
+    bases = tuple(_namespace(np).ndarray if b is dc.ndarray else b for b in bases)
     made = builtins.__build_class__(body, name, *bases, **kwargs)
     answer = vars(made).get("__array__") if isinstance(made, type) else None
     if isinstance(answer, FunctionType):  # as `dcarray run` has it: NumPy takes plain arrays only

@@ -15,6 +15,7 @@ from .buffers import survives
 from .flat import Flat
 from .handle import Handle, NDArray, adopt, derive, export, large, small
 
+_FORMAT = 4  # of the flags of a buffer: whoever asks for it wants to know what the bytes are
 _BASES: WeakValueDictionary[int, Any] = WeakValueDictionary()
 
 
@@ -107,10 +108,12 @@ class Attributes(Handle):
 
     def __buffer__(self, flags: int) -> memoryview:
         """The memory, for those who read the buffer protocol; see `dcarray.buffers`."""
-        found = export(self).data
-        if not survives(self.dtype):
-            raise BufferError(f"NumPy would read another dtype than {self.dtype} from a buffer")
-        return found
+        a = export(self)
+        if survives(self.dtype):
+            return a.data
+        if not flags & _FORMAT and a.flags.forc:  # just bytes
+            return (a.T if a.flags.fnc else a).reshape(-1).view(np.uint8).data
+        raise BufferError(f"NumPy would read another dtype than {self.dtype} from a buffer")
 
     @property
     def __array_interface__(self) -> dict[str, Any]:

@@ -51,13 +51,38 @@ def _method(name: str, theirs: Any) -> Any:
     return call
 
 
+def _taking(theirs: Any) -> Any:
+    @wraps(theirs)
+    def call(self: Any, *args: Any, **kwargs: Any) -> Any:
+        return fallback.direct(theirs, (self, *args), kwargs)
+
+    return call
+
+
+# What subclasses of ``ndarray`` derive from: NumPy's, with methods that take and give wrapped arrays too.
+_Base: Any = type(
+    "ndarray",
+    (np.ndarray,),
+    {
+        "__slots__": (),
+        "__doc__": np.ndarray.__doc__,
+        "__module__": "numpy",
+        **{
+            name: _taking(value)
+            for name, value in vars(np.ndarray).items()
+            if callable(value) and (not name.startswith("__") or name == "__array_wrap__")
+        },
+    },
+)
+
+
 class _Arrays(ABCMeta):
     """The class of the name ``ndarray``."""
 
     def __new__(meta, name: str, bases: tuple[type, ...], body: dict[str, Any], **kwargs: Any) -> Any:
         if not any(isinstance(base, meta) for base in bases):
             return super().__new__(meta, name, bases, body)
-        bases = tuple(np.ndarray if base is ndarray else base for base in bases)
+        bases = tuple(_Base if base is ndarray else base for base in bases)
         kind, _, _ = types.prepare_class(name, bases)
         return kind(name, bases, body, **kwargs)
 

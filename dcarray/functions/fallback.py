@@ -116,13 +116,19 @@ def _small_arguments(values: Any) -> list[Any] | None:
             if value is None:
                 return None
         elif kind is list or kind is tuple or isinstance(value, SEQUENCES):
-            value = _small_arguments(value)
-            if value is None:
+            inner = _small_arguments(value)
+            if inner is None:
                 return None
-            if kind is tuple:
-                value = tuple(value)
+            value = _rebuilt(value, kind, inner)
         plain.append(value)
     return plain
+
+
+def _rebuilt(value: Any, kind: type, inner: list[Any]) -> Any:
+    """A sequence with other elements; one of the user's own kind as it is, if the elements are the same."""
+    if kind is tuple:
+        return tuple(inner)
+    return value if kind is not list and all(a is b for a, b in zip(inner, value, strict=True)) else inner
 
 
 def quick(function: Function, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -138,7 +144,7 @@ def quick(function: Function, args: tuple[Any, ...], kwargs: dict[str, Any]) -> 
             inner = _small_arguments(value)
             if inner is None:
                 return NOT_SMALL
-            value = tuple(inner) if kind is tuple else inner
+            value = _rebuilt(value, kind, inner)
         plain.append(value)
     if kwargs:
         named = _small_arguments(kwargs.values())

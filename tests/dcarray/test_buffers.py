@@ -10,6 +10,8 @@ import pytest
 
 import dcarray as dc
 
+_FULL = 0x11C  # what a memoryview asks for
+
 
 @pytest.fixture(params=["small", "large"])
 def way(request):
@@ -58,10 +60,12 @@ def test_what_a_buffer_does_not_tell():
         found = np.asarray(x).dtype
         assert found.metadata == dtype.metadata and found.isalignedstruct == dtype.isalignedstruct
         with pytest.raises(BufferError):
-            x.__buffer__(0)
+            x.__buffer__(_FULL)
 
 
 def test_what_cannot_be_a_buffer(way):
+    file = io.BytesIO()
+    assert file.write(dc.ones((2, 3), "M8[s]").T) == 48  # who asks for bytes only is not told of a dtype
     refused = (ValueError, BufferError) if sys.version_info >= (3, 12) else SystemError
     for x in (dc.zeros(2, "M8[s]"), dc.zeros(2, "i1,f8").astype(np.dtype("i1,f8", align=True))):
         with pytest.raises(refused):

@@ -114,3 +114,13 @@ def test_the_sequence_itself_is_passed_on_where_nothing_in_it_is_ours():
     seen = []
     fallback.direct(lambda a, b: seen.append(b), (dc.asarray(np.ones(40_000)), rows := _Rows([1, 2])), {})
     assert seen[0] is rows
+
+
+def test_sequences_of_a_users_own_kind_stay_what_they_are():
+    class Writer(list):
+        def write(self, text):
+            self.append(text)
+
+    lines = Writer()
+    np.savetxt(lines, dc.ones((2, 2)))
+    assert len(lines) == 2
