@@ -2,23 +2,29 @@
  *
  * A small array is a handle around a plain ndarray, and what an operator does with it is: take the plain
  * arrays out, let NumPy work, put the result into a new handle.  In Python that alone takes longer than
- * NumPy's own work on a thousand elements.  `install` puts functions into the type's slots that do it here, and
- * leave whatever is not so simple to the methods in `array.py`, which say what an operator means.  Without
- * this module (no C compiler where the package was built) those do everything.
+ * NumPy's own work on some hundred elements.  `install` puts functions into the type's slots that do it here,
+ * and leave whatever is not so simple to the methods in `array.py`, which say what an operator means.  Slices
+ * of large arrays are composed here too.  Without this module (no C compiler where the package was built)
+ * Python does everything.
  */
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
 #include <structmember.h>
 
+#include "_windows.h"
+
 static PyTypeObject *Ours;  /* dcarray.ndarray; NULL as long as nothing is installed */
 static PyTypeObject *Plain; /* numpy.ndarray */
 static Py_ssize_t Small;    /* where a handle keeps its plain array: None for a large one */
+static Py_ssize_t Store, Shape, Index, Readonly, View, Little; /* what else it keeps; see handle.py */
 static Py_ssize_t Limit;    /* results of so many elements may not count as small */
 static PyObject *Wrap;      /* a function of a plain array: the handle, small or large */
 static PyObject *Record;    /* a function of a ufunc's name and two operands: the handle, or None */
 static PyObject *Scalars;   /* a tuple of types of which NumPy takes the instances as they are */
 static PyObject *Ufunc;     /* the method __array_ufunc__ */
 static PyObject *Size, *Call;
+
+#define AT(x, place) (*(PyObject **)((char *)(x) + (place)))
 
 /* The plain array of a small one, or NULL. */
 static inline PyObject *
@@ -27,7 +33,7 @@ plain(PyObject *x)
     PyObject *a;
     if (Py_TYPE(x) != Ours)
         return NULL;
-    a = *(PyObject **)((char *)x + Small);
+    a = AT(x, Small);
     return a != NULL && Py_TYPE(a) == Plain ? a : NULL;
 }
 
@@ -53,7 +59,7 @@ handle(PyObject *a)
         Py_DECREF(a);
         return NULL;
     }
-    *(PyObject **)((char *)x + Small) = a;
+    AT(x, Small) = a;
     return x;
 }
 
@@ -202,6 +208,48 @@ fast_compare(PyObject *a, PyObject *b, int op)
     return q == NULL ? slow_compare(a, b, op) : ours(PyObject_RichCompare(p, q, op));
 }
 
+/* ---- windows ----------------------------------------------------------------------------------- */
+/* A part of `x`, a large array; NULL without an exception if the key or its result is not of the usual kind:
+ * many elements selected by slices. */
+static PyObject *
+windowed(PyObject *x, PyObject *key)
+{
+    PyObject *whole_shape, *whole_index, *shape, *index, *y, **slices = &key;
+    Py_ssize_t given = 1, elements;
+    if (Py_TYPE(x) != Ours || AT(x, Small) != Py_None || AT(x, Index) == NULL)
+        return NULL;
+    if (PyTuple_CheckExact(key)) {
+        slices = &PyTuple_GET_ITEM(key, 0);
+        given = PyTuple_GET_SIZE(key);
+    }
+    if (given == 0)
+        return NULL;
+    whole_shape = Py_NewRef(AT(x, Shape)); /* the slices may hold objects that run any code */
+    whole_index = Py_NewRef(AT(x, Index));
+    elements = select_part(whole_shape, whole_index, slices, given, &shape, &index);
+    Py_DECREF(whole_shape);
+    Py_DECREF(whole_index);
+    if (elements <= 0) {
+        PyErr_Clear(); /* NumPy says it in its own words */
+        return NULL;
+    }
+    y = AT(x, View) != Py_None && elements < Limit ? NULL : Ours->tp_alloc(Ours, 0);
+    if (y == NULL) {
+        PyErr_Clear();
+        Py_DECREF(shape);
+        Py_DECREF(index);
+        return NULL;
+    }
+    AT(y, Small) = Py_NewRef(Py_None);
+    AT(y, Store) = Py_NewRef(AT(x, Store));
+    AT(y, Shape) = shape;
+    AT(y, Index) = index;
+    AT(y, Readonly) = Py_NewRef(AT(x, Readonly));
+    AT(y, View) = Py_NewRef(Py_None);
+    AT(y, Little) = Py_NewRef(Py_None);
+    return y;
+}
+
 /* ---- indexing ---------------------------------------------------------------------------------- */
 /* Is there an array of ours among the indices? */
 static int
@@ -216,11 +264,21 @@ mentions_ours(PyObject *key)
     return PyObject_TypeCheck(key, Ours);
 }
 
-static binaryfunc slow_subscript;
+static PyObject *Getitem; /* the method __getitem__ */
+
+static PyObject *
+slow_subscript(PyObject *x, PyObject *key)
+{
+    PyObject *both[2] = {x, key};
+    return PyObject_Vectorcall(Getitem, both, 2, NULL);
+}
+
 static PyObject *
 fast_subscript(PyObject *x, PyObject *key)
 {
     PyObject *a = plain(x), *r;
+    if (a == NULL && (r = windowed(x, key)) != NULL)
+        return r;
     if (a == NULL || mentions_ours(key))
         return slow_subscript(x, key);
     r = PyObject_GetItem(a, key);
@@ -231,6 +289,9 @@ fast_subscript(PyObject *x, PyObject *key)
     PyErr_Clear();
     return slow_subscript(x, key);
 }
+
+/* Python's interpreter would call a method written in Python without a look at the slot. */
+static PyMethodDef getitem_def = {"__getitem__", fast_subscript, METH_O, "See `numpy.ndarray.__getitem__`."};
 
 static objobjargproc slow_assign;
 static int
@@ -282,101 +343,18 @@ array_ufunc(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *n
 static PyMethodDef ufunc_def = {"__array_ufunc__", (PyCFunction)(void (*)(void))array_ufunc,
                                 METH_FASTCALL | METH_KEYWORDS, "NumPy's protocol for ufuncs."};
 
-/* ---- windows ----------------------------------------------------------------------------------- */
-/* (offset, stride, axis), which becomes that of a part that begins `start` further. */
-static PyObject *
-moved(PyObject *part, Py_ssize_t start)
-{
-    PyObject *triple;
-    Py_ssize_t offset, stride;
-    if (start == 0)
-        return Py_NewRef(part);
-    offset = PyLong_AsSsize_t(PyTuple_GET_ITEM(part, 0));
-    stride = PyLong_AsSsize_t(PyTuple_GET_ITEM(part, 1));
-    if (PyErr_Occurred())
-        return NULL;
-    triple = PyTuple_New(3);
-    if (triple == NULL)
-        return NULL;
-    PyTuple_SET_ITEM(triple, 0, PyLong_FromSsize_t(offset + stride * start));
-    PyTuple_SET_ITEM(triple, 1, Py_NewRef(PyTuple_GET_ITEM(part, 1)));
-    PyTuple_SET_ITEM(triple, 2, Py_NewRef(PyTuple_GET_ITEM(part, 2)));
-    return triple;
-}
-
-/* As `sliced` of window.py. */
-static PyObject *
-sliced(PyObject *module, PyObject *const *args, Py_ssize_t nargs)
-{
-    Py_ssize_t starts[32], n, given;
-    PyObject *shape, *index, *key, *extents = NULL, *parts = NULL, *found;
-    if (nargs != 3 || !PyTuple_Check(args[0]) || !PyTuple_Check(args[2]) ||
-        (args[1] != Py_None && !PyTuple_Check(args[1]))) {
-        PyErr_SetString(PyExc_TypeError, "a shape, an index and a tuple are wanted");
-        return NULL;
-    }
-    shape = args[0], index = args[1], key = args[2];
-    n = PyTuple_GET_SIZE(shape), given = PyTuple_GET_SIZE(key);
-    if (n > 32 || given > n)
-        Py_RETURN_NONE;
-    for (Py_ssize_t k = 0; k < given; k++)
-        if (!PySlice_Check(PyTuple_GET_ITEM(key, k)))
-            Py_RETURN_NONE;
-    extents = PyTuple_New(n);
-    if (extents == NULL)
-        return NULL;
-    for (Py_ssize_t k = 0; k < n; k++) {
-        Py_ssize_t stop, step, size, whole = PyLong_AsSsize_t(PyTuple_GET_ITEM(shape, k));
-        PyObject *extent;
-        if (k >= given) {
-            starts[k] = 0;
-            PyTuple_SET_ITEM(extents, k, Py_NewRef(PyTuple_GET_ITEM(shape, k)));
-            continue;
-        }
-        if ((whole == -1 && PyErr_Occurred()) || PySlice_Unpack(PyTuple_GET_ITEM(key, k), starts + k, &stop, &step) < 0)
-            goto failed;
-        size = PySlice_AdjustIndices(whole, starts + k, &stop, step);
-        if (step != 1 || size <= 0) {
-            Py_DECREF(extents);
-            Py_RETURN_NONE;
-        }
-        extent = PyLong_FromSsize_t(size);
-        if (extent == NULL)
-            goto failed;
-        PyTuple_SET_ITEM(extents, k, extent);
-    }
-    parts = PyTuple_New(index == Py_None ? n : PyTuple_GET_SIZE(index));
-    if (parts == NULL)
-        goto failed;
-    for (Py_ssize_t k = 0; k < PyTuple_GET_SIZE(parts); k++) {
-        PyObject *part = index == Py_None ? Py_BuildValue("nin", starts[k], 1, k) : NULL;
-        if (index != Py_None) {
-            PyObject *old = PyTuple_GET_ITEM(index, k), *axis = PyTuple_GET_ITEM(old, 2);
-            part = moved(old, axis == Py_None ? 0 : starts[PyLong_AsSsize_t(axis)]);
-        }
-        if (part == NULL)
-            goto failed;
-        PyTuple_SET_ITEM(parts, k, part);
-    }
-    found = PyTuple_Pack(2, extents, parts);
-    Py_DECREF(extents);
-    Py_DECREF(parts);
-    return found;
-failed:
-    Py_DECREF(extents);
-    Py_XDECREF(parts);
-    return NULL;
-}
-
 /* ---- functions --------------------------------------------------------------------------------- */
 /* What `shortened` makes of a function, which is `self`. */
 static PyObject *
 itself_or_call(PyObject *self, PyObject *const *args, Py_ssize_t nargs)
 {
-    return nargs == 1 && plain(args[0]) != NULL ? Py_NewRef(args[0]) : PyObject_Vectorcall(self, args, nargs, NULL);
+    if (nargs == 1 && plain(args[0]) != NULL)
+        return Py_NewRef(args[0]);
+    return PyObject_Vectorcall(self, args, nargs, NULL);
 }
 
-static PyMethodDef evaluate_def = {"evaluate", (PyCFunction)(void (*)(void))itself_or_call, METH_FASTCALL, NULL};
+static PyMethodDef evaluate_def = {"evaluate", (PyCFunction)(void (*)(void))itself_or_call, METH_FASTCALL,
+                                   NULL};
 
 static PyObject *
 shortened(PyObject *module, PyObject *function)
@@ -399,10 +377,40 @@ shortened(PyObject *module, PyObject *function)
 #define FIND(slot, op, name, ufunc) || find_methods(&methods_##slot, "__" name "__", "__r" name "__", ufunc)
 #define REPLACE(slot, op, name, ufunc) numbers->slot = fast_##slot;
 
+/* Where an object keeps what the class names in __slots__. */
+static int
+find_slot(PyObject *cls, const char *name, Py_ssize_t *place)
+{
+    PyObject *member = PyObject_GetAttrString(cls, name);
+    if (member == NULL)
+        return -1;
+    if (!Py_IS_TYPE(member, &PyMemberDescr_Type)) {
+        PyErr_Format(PyExc_TypeError, "%s is not a slot", name);
+        Py_DECREF(member);
+        return -1;
+    }
+    *place = ((PyMemberDescrObject *)member)->d_member->offset;
+    Py_DECREF(member);
+    return 0;
+}
+
+/* Give the class a method in C, and find the one in Python. */
+static int
+exchange_method(PyMethodDef *definition, PyObject **old)
+{
+    int done;
+    PyObject *method = PyDescr_NewMethod(Ours, definition);
+    *old = PyObject_GetAttrString((PyObject *)Ours, definition->ml_name);
+    done = method == NULL || *old == NULL ||
+           PyObject_SetAttrString((PyObject *)Ours, definition->ml_name, method) < 0;
+    Py_XDECREF(method);
+    return done ? -1 : 0;
+}
+
 static PyObject *
 install(PyObject *module, PyObject *args)
 {
-    PyObject *cls, *array, *wrap, *scalars, *record, *place, *method;
+    PyObject *cls, *array, *wrap, *scalars, *record;
     Py_ssize_t limit;
     PyNumberMethods *numbers;
     PyMappingMethods *mapping;
@@ -415,26 +423,17 @@ install(PyObject *module, PyObject *args)
         PyErr_SetString(PyExc_TypeError, "a class made in Python is wanted");
         return NULL;
     }
-    place = PyObject_GetAttrString(cls, "_small");
-    if (place == NULL)
+    if (find_slot(cls, "_small", &Small) || find_slot(cls, "_store", &Store) ||
+        find_slot(cls, "_shape", &Shape) || find_slot(cls, "_index", &Index) ||
+        find_slot(cls, "_readonly", &Readonly) || find_slot(cls, "_ndarray", &View) ||
+        find_slot(cls, "_little", &Little))
         return NULL;
-    if (!Py_IS_TYPE(place, &PyMemberDescr_Type)) {
-        Py_DECREF(place);
-        PyErr_SetString(PyExc_TypeError, "_small is not a slot");
-        return NULL;
-    }
-    Small = ((PyMemberDescrObject *)place)->d_member->offset;
-    Py_DECREF(place);
     Ours = (PyTypeObject *)cls;
-    Ufunc = PyObject_GetAttrString(cls, "__array_ufunc__");
-    method = Ufunc == NULL ? NULL : PyDescr_NewMethod(Ours, &ufunc_def);
-    if (method == NULL BINARIES(FIND) FIND(nb_power, , "pow", "") ||
-        PyObject_SetAttrString(cls, "__array_ufunc__", method) < 0) {
-        Py_XDECREF(method);
+    if (exchange_method(&ufunc_def, &Ufunc) || exchange_method(&getitem_def, &Getitem) BINARIES(FIND)
+            FIND(nb_power, , "pow", "")) {
         Ours = NULL;
         return NULL;
     }
-    Py_DECREF(method);
     Py_INCREF(cls);
     Limit = limit;
     Plain = (PyTypeObject *)Py_NewRef(array);
@@ -447,7 +446,6 @@ install(PyObject *module, PyObject *args)
     INPLACES(EXCHANGE)
     UNARIES(EXCHANGE)
     mapping = Ours->tp_as_mapping;
-    slow_subscript = mapping->mp_subscript;
     mapping->mp_subscript = fast_subscript;
     slow_assign = mapping->mp_ass_subscript;
     mapping->mp_ass_subscript = fast_assign;
@@ -459,9 +457,10 @@ install(PyObject *module, PyObject *args)
 
 static PyMethodDef methods[] = {
     {"install", install, METH_VARARGS,
-     "install(cls, ndarray, wrap, limit, scalars, record): give the class `cls` of handles the short way; False\n"
-     "if another class has it already."},
-    {"sliced", (PyCFunction)(void (*)(void))sliced, METH_FASTCALL, "sliced(shape, index, key): as in `window`."},
+     "install(cls, ndarray, wrap, limit, scalars, record): give the class `cls` of handles the short way;\n"
+     "False if another class has it already."},
+    {"sliced", (PyCFunction)(void (*)(void))sliced, METH_FASTCALL,
+     "sliced(shape, index, key): as in `dcarray.window`."},
     {"shortened", shortened, METH_O,
      "shortened(evaluate): the function, at once for a small array, which it gives back."},
     {NULL, NULL, 0, NULL}};
