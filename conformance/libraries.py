@@ -38,6 +38,7 @@ _OPT_EINSUM = "backends blas contract edge_cases input sharing"
 # Library, part, and the packages or modules whose tests make the part; none where scripts of ours do.
 PARTS: dict[str, dict[str, list[str]]] = {
     "scipy": {name: [f"scipy.{name}"] for name in _SCIPY.split()},
+    "scipy-usual": {name: [f"scipy.{name}"] for name in _SCIPY.split()},  # without SCIPY_ARRAY_API
     "scikit-learn": {"": ["sklearn"]},
     "xarray": {"": ["xarray.tests.test_array_api", "xarray.tests.test_duck_array_wrapping"]},
     "array-api-compat": {"": ["array_api_compat.tests"]},
@@ -81,10 +82,15 @@ class Result:
         return f"{self.library}.{self.part}" if self.part else self.library
 
 
+def _distribution(library: str) -> str:
+    return library.removesuffix("-usual")
+
+
 def missing(library: str) -> str:
     """What has to be installed for a library's tests, or nothing."""
-    needed = [library, "pytest", "pytest-json-report", "pytest-timeout"] if PARTS[library] else [library]
-    for name in needed:
+    own_tests = any(PARTS[library].values())
+    needed = ["pytest", "pytest-json-report", "pytest-timeout"] if own_tests else []
+    for name in (_distribution(library), *needed):
         try:
             importlib.metadata.version(name)
         except importlib.metadata.PackageNotFoundError:
@@ -110,7 +116,8 @@ def _modules(library: str, names: Iterable[str]) -> list[str]:
 
 def _own_tests(result: Result, names: list[str], mode: str, timeout: int) -> None:
     """Run a library's own tests in a process of their own."""
-    packages = str(importlib.metadata.distribution(result.library).locate_file(""))
+    prefix = "" if _distribution(result.library) == result.library else "usual "
+    packages = str(importlib.metadata.distribution(_distribution(result.library)).locate_file(""))
     with tempfile.TemporaryDirectory() as folder:
         report = Path(folder, "report.json")
         command = [
@@ -120,7 +127,9 @@ def _own_tests(result: Result, names: list[str], mode: str, timeout: int) -> Non
             "--json-report", f"--json-report-file={report}", "--json-report-omit", "collectors", "keywords",
             "--pyargs", *_modules(result.library, names),
         ]  # fmt: skip
-        environment = {**os.environ, **MODES[mode], "SCIPY_ARRAY_API": "1", "MPLBACKEND": "agg"}
+        environment = {**os.environ, **MODES[mode], "SCIPY_ARRAY_API": "1"}
+        if prefix:
+            del environment["SCIPY_ARRAY_API"]
         root = str(Path(__file__).parent.parent)
         environment["PYTHONPATH"] = os.pathsep.join(filter(None, (root, environment.get("PYTHONPATH"))))
         done = subprocess.run(command, env=environment, cwd=folder, capture_output=True, text=True)
@@ -133,12 +142,12 @@ def _own_tests(result: Result, names: list[str], mode: str, timeout: int) -> Non
         for stage in ("setup", "call", "teardown"):
             found = test.get(stage, {})
             text = text or found.get("crash", {}).get("message", "")
-            if found.get("outcome") == "skipped" and kind == "skipped":
+            if found.get("outcome") == kind == "skipped":
                 skipped[found.get("longrepr", "").partition("Skipped: ")[2].rstrip("')\"")] += 1
         if kind in ("failed", "error"):
-            result.failures[test["nodeid"]] = text.strip().partition("\n")[0][:300]
+            result.failures[prefix + test["nodeid"]] = text.strip().partition("\n")[0][:300]
         result.passed += kind in ("passed", "xpassed")
-        result.seen.add(test["nodeid"])
+        result.seen.add(prefix + test["nodeid"])
     result.skipped = dict(skipped.most_common())
 
 
@@ -168,7 +177,7 @@ def run(library: str, part: str = "", mode: str = "defaults", timeout: int = 300
     timeout : int
         Seconds for one test.
     """
-    result = Result(library, part, importlib.metadata.version(library))
+    result = Result(library, part, importlib.metadata.version(_distribution(library)))
     names = PARTS[library][part]
     if names:
         _own_tests(result, names, mode, timeout)

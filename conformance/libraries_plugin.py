@@ -13,6 +13,7 @@ from collections.abc import Callable
 from types import ModuleType
 from typing import Any
 
+import numpy as np
 import pytest
 
 import dcarray as dc
@@ -56,6 +57,29 @@ class _Scipy(_Library):
 
     def generate(self, metafunc: pytest.Metafunc) -> None:
         _parametrised(metafunc, "xp", STANDARD, pytest.mark.array_api_backends)
+
+    def chosen(self, item: Any) -> bool:
+        return "xp" in item.fixturenames
+
+
+class _UsualScipy(_Library):
+    """SciPy as most people use it, without ``SCIPY_ARRAY_API``: our namespace answers to the name of NumPy's.
+
+    What comes back may be plain, since SciPy then asks nobody for a namespace; the tests' assertions about
+    namespaces are left out.
+    """
+
+    def __init__(self) -> None:
+        self.numpy = ModuleType("numpy")
+        info: Any = vars(np)["__array_namespace_info__"]
+        vars(self.numpy).update(__getattr__=dc.__getattr__, __array_namespace_info__=info)
+        scipy: Any = importlib.import_module("scipy.conftest")
+        scipy.array_namespace = lambda x: self.numpy
+        testing: Any = importlib.import_module("scipy._lib._array_api")
+        testing._assert_matching_namespace = lambda *args, **kwargs: None
+
+    def generate(self, metafunc: pytest.Metafunc) -> None:
+        _parametrised(metafunc, "xp", self.numpy, pytest.mark.array_api_backends)
 
     def chosen(self, item: Any) -> bool:
         return "xp" in item.fixturenames
@@ -134,6 +158,7 @@ class _OptEinsum(_Library):
 
 LIBRARIES: dict[str, type[_Library]] = {
     "scipy": _Scipy,
+    "scipy-usual": _UsualScipy,
     "scikit-learn": _Sklearn,
     "array-api-compat": _Compat,
     "array-api-extra": _Extra,
