@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from .. import dims
 from ..nodes import Region
 from .base import Log, Pass
+from .borders import BORDERS
 from .collapse import COLLAPSE
 from .contract import CONTRACT
 from .copies import COPIES
@@ -18,8 +19,8 @@ from .siblings import SIBLINGS
 from .simplify import SIMPLIFY
 
 #: Early passes shrink the region.  Fusion makes contractions, and spares those that it meets.  Siblings
-#: come late, since a nest is not taken apart again.
-PASSES: tuple[Pass, ...] = (SIMPLIFY, COLLAPSE, COPIES, DEAD, FUSE, CONTRACT, SIBLINGS, LOCALS)
+#: come late, since a nest is not taken apart again; and borders last, when what can be fused is.
+PASSES: tuple[Pass, ...] = (SIMPLIFY, COLLAPSE, COPIES, DEAD, FUSE, CONTRACT, SIBLINGS, LOCALS, BORDERS)
 
 #: Run once, when the others find nothing more to do: they do not look inside of what these make.
 FINAL: tuple[Pass, ...] = (ROWS,)

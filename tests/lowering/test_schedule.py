@@ -113,7 +113,7 @@ def small_blocks():
         patch.setattr(transpose_module, "NARROW", 2)
         patch.setattr(schedule_module, "STRIP", 2)
         patch.setattr(schedule_module, "FEW", 2)
-        blocks = {"BLOCK": 2, "PIECE": 4, "COLUMNS": 2, "FEW": 3, "STOP": 3, "DECIDED": (1, 3)}
+        blocks = {"BLOCK": 2, "PIECE": 4, "COLUMNS": 2, "FEW": 3, "STOP": 2, "DECIDED": (1, 3)}
         for name, value in blocks.items():
             patch.setattr(reduce_module, name, value)
         sizes = {"COLUMNS": 2, "ROWS": 2, "GROUP": 2, "GROUPS": 2, "PART": 2, "WAYS": 2, "BODY": 99, "FEW": 3}

@@ -1,0 +1,159 @@
+"""Of what is overwritten in large part only the border is written: ``out = z.copy(); out[1:-1] = ...``
+copies the first and the last row alone."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+from .. import dims
+from ..effects import Reason
+from ..nodes import Call, Compute, Const, Dim, Index, Load, Nest, Region, Rows, Stmt, Window
+from ..windows import compose, remap
+from .base import Log, Pass
+from .flow import Block, Facts
+
+#: With fewer points it is not worth more kernels.
+MIN_POINTS = 1 << 16
+#: At most one point in so many may be in the border.
+PART = 4
+#: How many later statements are looked at.
+_LOOK_AHEAD = 16
+#: What a size is taken for when nothing is known of it.
+_UNKNOWN = 1000
+
+Guess = Callable[[Dim], int]
+Box = tuple[tuple[Dim, Dim], ...]  # for every axis of an array where it begins and ends
+
+
+def is_fill(stmt: Stmt | None) -> bool:
+    """Whether the statement copies or fills, so that points may be left out of it."""
+    return isinstance(stmt, Compute) and stmt.combine is None and isinstance(stmt.body, Load | Const)
+
+
+def _box(window: Window) -> Box | None:
+    """The elements of a window, if they are a box of the array."""
+    ends: list[tuple[Dim, Dim]] = []
+    axes = [ix.axis for ix in window.index if ix.axis is not None]
+    if len(set(axes)) < len(axes):
+        return None
+    for ix in window.index:
+        if ix.axis is None:
+            ends.append((ix.offset, dims.simplify(ix.offset + 1)))
+        elif dims.prove_eq(ix.stride, 1) is True:
+            ends.append((ix.offset, dims.simplify(ix.offset + window.shape[ix.axis])))
+        else:
+            return None
+    return tuple(ends)
+
+
+def can_shrink(block: Block, pos: int, at: int, target: Window) -> Reason | None:
+    """Why the statement at ``pos`` must also write what the one at ``at`` overwrites at ``target``."""
+    fill, facts = block.stmts[pos], block.facts
+    assert isinstance(fill, Compute)
+    name = fill.target.array
+    outer, inner = _box(fill.target), _box(target)
+    whole = all(ix.axis is not None for ix in fill.target.index)
+    if target.array != name or outer is None or inner is None or not whole:
+        return Reason(f"what overwrites {name} is no box in a box", (fill.target, target))
+    if not isinstance(block.stmts[at], Compute | Call | Nest | Rows):
+        return Reason(f"{name} may not be overwritten", (target,))
+    for (first, last), (low, high) in zip(outer, inner, strict=True):
+        if not (dims.prove_le(first, low) and dims.prove_le(low, high) and dims.prove_le(high, last)):
+            return Reason(f"what overwrites {name} may reach beyond it", (fill.target, target))
+    if isinstance(fill.body, Load) and facts.roots[fill.body.window.array] == facts.roots[name]:
+        return Reason(f"{name} is copied within itself", (fill.target,))
+    for q in block.touching(name, pos):
+        for window, _ in block.reads[q] if q <= at else ():
+            if facts.overlap(window, target) is not False:
+                return Reason(f"{name} is read before it is overwritten", (window, target))
+    return None
+
+
+def worth_shrinking(fill: Compute, target: Window, guess: Guess) -> Reason | None:
+    """Why it is of no use."""
+    points = _points(fill.target, guess)
+    if points < MIN_POINTS:
+        return Reason(f"{points} points are too few for more kernels")
+    left = points - _points(target, guess)
+    return Reason("too little of it is overwritten") if left * PART > points else None
+
+
+def _points(window: Window, guess: Guess) -> int:
+    count = 1
+    for ix in window.index:
+        count *= 1 if ix.axis is None else guess(window.shape[ix.axis])
+    return count
+
+
+# ---- action -------------------------------------------------------------------------------------------
+def shrink(fill: Compute, target: Window) -> tuple[Compute, ...]:
+    """The statements that write the rest: before and behind the target along one axis after the other."""
+    outer, inner = _box(fill.target), _box(target)
+    assert outer is not None and inner is not None
+    made: list[Compute] = []
+    ends = list(outer)
+    for axis, ((first, last), (low, high)) in enumerate(zip(outer, inner, strict=True)):
+        for side in ((first, low), (high, last)):
+            if dims.prove_eq(*side) is not True:
+                made.append(_part(fill, outer, (*ends[:axis], side, *ends[axis + 1 :])))
+        ends[axis] = (low, high)
+    return tuple(made)
+
+
+def _part(fill: Compute, outer: Box, box: Box) -> Compute:
+    """The statement at the points that write a box of the array."""
+    shape = list(fill.target.shape)
+    amap = [Index(0, 1, axis) for axis in range(len(shape))]
+    for ix, (start, _), (first, last) in zip(fill.target.index, outer, box, strict=True):
+        assert ix.axis is not None
+        amap[ix.axis] = Index(dims.simplify(first - start), 1, ix.axis)
+        shape[ix.axis] = dims.simplify(last - first)
+    size, onto = tuple(shape), tuple(amap)
+    return replace(fill, target=compose(fill.target, onto, size), body=remap(fill.body, onto, size))
+
+
+def _overwritten(block: Block, pos: int, fill: Compute, guess: Guess, log: Log) -> Window | None:
+    """The largest window of which the statement need not write anything."""
+    found: Window | None = None
+    for seen, at in enumerate(block.touching(fill.target.array, pos)):
+        if seen >= _LOOK_AHEAD:
+            break
+        for target in block.writes[at]:
+            if target.array != fill.target.array or worth_shrinking(fill, target, guess) is not None:
+                continue
+            reason = can_shrink(block, pos, at, target)
+            if reason is not None:
+                log.refused("borders", f"{target.array} is written in full: {reason.text}", fill.loc)
+            elif found is None or _points(target, guess) > _points(found, guess):
+                found = target
+    return found
+
+
+def _borders(region: Region, log: Log) -> Region:
+    if not any(map(is_fill, region.body)):
+        return region
+    hints = {s.name: s.hint if s.hint is not None else max(s.minimum, _UNKNOWN) for s in region.symbols}
+
+    def guess(dim: Dim) -> int:
+        if type(dim) is int:
+            return dim
+        return dims.evaluate(dim, {name: hints.get(name, _UNKNOWN) for name in dims.free_symbols(dim)})
+
+    block = Block(region.body, Facts(region))
+    body: list[Stmt] = []
+    changed = False
+    for pos, stmt in enumerate(region.body):
+        found = None
+        if isinstance(stmt, Compute) and is_fill(stmt):
+            found = _overwritten(block, pos, stmt, guess, log)
+        if found is None or not isinstance(stmt, Compute):
+            body.append(stmt)
+            continue
+        changed = True
+        body += shrink(stmt, found)
+        log.done("borders", f"of {found.array} only the border is written", stmt.loc)
+    return replace(region, body=tuple(body)) if changed else region
+
+
+BORDERS = Pass("borders", _borders)
