@@ -16,9 +16,9 @@ from .order import in_c_order
 from .store import Store
 
 
-def _method(name: str, fresh: bool = True) -> Callable[..., Any]:
+def _method(name: str, fresh: bool = True, function: Callable[..., Any] | None = None) -> Callable[..., Any]:
     """A method that is NumPy's function of the same name, which dispatches to ours; ``fresh`` if its
-    result never shares memory with the array."""
+    result never shares memory with the array; ``function`` where NumPy's does not take the array first."""
 
     def method(self: Methods, *args: Any, **kwargs: Any) -> Any:
         a = self._small
@@ -38,11 +38,16 @@ def _method(name: str, fresh: bool = True) -> Callable[..., Any]:
                 if p is result:
                     return given
             return self._adopt(result)
-        return getattr(np, name)(self, *args, **kwargs)
+        return call(self, *args, **kwargs)
 
+    call: Callable[..., Any] = function or getattr(np, name)
     method.__name__ = name
     method.__doc__ = f"See `numpy.ndarray.{name}`."
     return method
+
+
+def _compress(a: Any, condition: Any, axis: Any = None, out: Any = None) -> Any:
+    return np.compress(condition, a, axis, out)
 
 
 def _settling(name: str) -> Callable[..., Any]:
@@ -218,7 +223,7 @@ class Methods(Attributes):
     argsort = _method("argsort")
     choose = _method("choose")
     clip = _method("clip")
-    compress = _method("compress")
+    compress = _method("compress", function=_compress)
     cumprod = _method("cumprod")
     cumsum = _method("cumsum")
     diagonal = _method("diagonal", fresh=False)

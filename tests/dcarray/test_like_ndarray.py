@@ -185,3 +185,11 @@ def test_array_wrap_of_subclasses(way):
     x = dc.zeros(3)
     assert type(x.__array_wrap__(np.ones(2).view(Sub))) is dc.ndarray
     assert type(x.__array_wrap__(dc.asarray(np.float32(1)), None, True)) is np.float32
+
+
+def test_methods_whose_function_takes_the_array_second(way):
+    x = dc.asarray(np.arange(6.0).reshape(2, 3)) + 1
+    assert x.compress([True, False, True], 1).tolist() == [[1, 3], [4, 6]]
+    assert x.compress(condition=[0, 1], axis=0).tolist() == [[4, 5, 6]]
+    line = x.reshape(-1) + 0
+    assert line.compress(line > 4).tolist() == [5, 6]
