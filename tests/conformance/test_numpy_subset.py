@@ -1,0 +1,34 @@
+"""A few of NumPy's own tests of each module on wrapped arrays, and the list of those that do not pass."""
+
+from __future__ import annotations
+
+from conformance import numpy_suite
+
+_EACH = 12
+_LISTED = 181  # may only shrink
+
+
+def test_some_of_every_module() -> None:
+    passed, failures = numpy_suite.run_some(_EACH)
+    assert not failures.keys() - numpy_suite.known().keys(), failures
+    assert min(passed.values()) > 0, passed
+
+
+def test_the_list_only_shrinks() -> None:
+    listed = {mode: numpy_suite.known(mode) for mode in numpy_suite.MODES}
+    assert len(listed["defaults"]) <= _LISTED
+    for tests in listed.values():
+        assert all(reason for reason in tests.values())
+
+
+def test_every_module_is_run_or_out_of_scope() -> None:
+    chosen = {f"{part}:{name}" for part, names in numpy_suite.MODULES.items() for name in names.split()}
+    left = {name for names in numpy_suite.OUT_OF_SCOPE.values() for name in names.split()}
+    assert not chosen & left
+    folder = numpy_suite.PACKAGES / "numpy"
+    there = {
+        f"{part}:{file.stem.removeprefix('test_')}"
+        for part in numpy_suite.MODULES
+        for file in (folder / part / "tests").glob("test_*.py")
+    }
+    assert there <= chosen | left
