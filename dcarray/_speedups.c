@@ -20,6 +20,7 @@ static Py_ssize_t Store, Shape, Index, Readonly, View, Little; /* what else it k
 static Py_ssize_t Limit;    /* results of so many elements may not count as small */
 static PyObject *Wrap;      /* a function of a plain array: the handle, small or large */
 static PyObject *Record;    /* a function of a ufunc's name and two operands: the handle, or None */
+static PyObject *Assign;    /* a function of a target and a value: True, or False if it is not for it */
 static PyObject *Scalars;   /* a tuple of types of which NumPy takes the instances as they are */
 static PyObject *Ufunc;     /* the method __array_ufunc__ */
 static PyObject *Size, *Call;
@@ -297,7 +298,15 @@ static objobjargproc slow_assign;
 static int
 fast_assign(PyObject *x, PyObject *key, PyObject *value)
 {
-    PyObject *a = plain(x), *b = a == NULL || value == NULL ? NULL : at_hand(value);
+    PyObject *a = plain(x), *b = a == NULL || value == NULL ? NULL : at_hand(value), *part;
+    if (value != NULL && Py_TYPE(value) == Ours && (part = windowed(x, key)) != NULL) {
+        PyObject *both[2] = {part, value}, *r = PyObject_Vectorcall(Assign, both, 2, NULL);
+        int done = r == NULL ? -1 : PyObject_IsTrue(r);
+        Py_DECREF(part);
+        Py_XDECREF(r);
+        if (done)
+            return done < 0 ? -1 : 0;
+    }
     if (b == NULL || mentions_ours(key))
         return slow_assign(x, key, value);
     if (PyObject_SetItem(a, key, b) == 0)
@@ -410,12 +419,12 @@ exchange_method(PyMethodDef *definition, PyObject **old)
 static PyObject *
 install(PyObject *module, PyObject *args)
 {
-    PyObject *cls, *array, *wrap, *scalars, *record;
+    PyObject *cls, *array, *wrap, *scalars, *record, *assign;
     Py_ssize_t limit;
     PyNumberMethods *numbers;
     PyMappingMethods *mapping;
-    if (!PyArg_ParseTuple(args, "O!O!OnO!O", &PyType_Type, &cls, &PyType_Type, &array, &wrap, &limit,
-                          &PyTuple_Type, &scalars, &record))
+    if (!PyArg_ParseTuple(args, "O!O!OnO!OO", &PyType_Type, &cls, &PyType_Type, &array, &wrap, &limit,
+                          &PyTuple_Type, &scalars, &record, &assign))
         return NULL;
     if (Ours != NULL)
         Py_RETURN_FALSE;
@@ -440,6 +449,7 @@ install(PyObject *module, PyObject *args)
     Wrap = Py_NewRef(wrap);
     Scalars = Py_NewRef(scalars);
     Record = Py_NewRef(record);
+    Assign = Py_NewRef(assign);
     numbers = Ours->tp_as_number;
     BINARIES(REPLACE)
     REPLACE(nb_power, , "pow", "")
@@ -457,7 +467,7 @@ install(PyObject *module, PyObject *args)
 
 static PyMethodDef methods[] = {
     {"install", install, METH_VARARGS,
-     "install(cls, ndarray, wrap, limit, scalars, record): give the class `cls` of handles the short way;\n"
+     "install(cls, ndarray, wrap, limit, scalars, record, assign): give the class `cls` the short way;\n"
      "False if another class has it already."},
     {"sliced", (PyCFunction)(void (*)(void))sliced, METH_FASTCALL,
      "sliced(shape, index, key): as in `dcarray.window`."},

@@ -349,5 +349,6 @@ try:
 except ImportError:  # built without a C compiler: the methods above do it all
     pass
 else:
-    if install(ndarray, _ndarray, partial(protocols.rewrap, ndarray), _LIMIT, tuple(_PLAIN), quick.binary):
+    rewrapped = partial(protocols.rewrap, ndarray)
+    if install(ndarray, _ndarray, rewrapped, _LIMIT, tuple(_PLAIN), quick.binary, quick.assign):
         evaluate = shortened(evaluate)
