@@ -261,8 +261,13 @@ _ABOUT = """\
 `python -m conformance.libraries --docs docs/conformance.md` (needs `pip install -e '.[libraries]'`) wrote
 this section.  The libraries are as they were installed.  Where their own tests take backends, dcarray is one
 more, through `x.__array_namespace__()` and a pytest plugin; for opt_einsum, `np` in its tests is dcarray.
-The tests of einops, matplotlib and pandas are scripts of ours that compare with plain NumPy, pictures by
-their pixels.  *Left out* are tests that a library does not run with backends other than those it lists.
+`scipy-usual` is SciPy without `SCIPY_ARRAY_API`, as most people use it: the same tests, with our namespace
+under NumPy's name.  The tests of einops, matplotlib and pandas are scripts of ours that compare with plain
+NumPy, pictures by their pixels.  *Left out* are tests that a library does not run with backends other than
+those it lists.
+
+With `SCIPY_ARRAY_API=1` SciPy refuses arrays of two namespaces in one call, and so plain arrays, or NumPy's
+scalars such as `x[0]`, beside wrapped ones; arrays that `x.__array_namespace__()` makes give no scalars.
 """
 
 

@@ -17,6 +17,13 @@ VERSION = "2025.12"
 _MANY = 1 << 16  # elements from which looking for equal ones is cheaper than a stable sort
 
 
+class Devices(tuple[str, ...]):
+    """A tuple, as the standard has it since 2025.12, that can be added to lists: before, it was a list."""
+
+    def __add__(self, other: Any) -> Any:
+        return [*self, *other] if isinstance(other, list) else super().__add__(other)
+
+
 class Info(getattr(np, "__array_namespace_info__", object)):  # type: ignore[misc]
     """What this namespace has; see the standard's inspection functions."""
 
@@ -24,7 +31,7 @@ class Info(getattr(np, "__array_namespace_info__", object)):  # type: ignore[mis
 
     def devices(self) -> tuple[str, ...]:
         """The devices that ``device=`` takes."""
-        return ("cpu",)
+        return Devices(("cpu",))
 
 
 def sort(
