@@ -223,6 +223,7 @@ class Info:
     cache_dir: str | None
     blas: str
     options: Options
+    speedups: bool
 
     def __str__(self) -> str:
         rows = [(name, version) for name, version in self.versions.items()]
@@ -232,6 +233,7 @@ class Info:
             ("cpu features", " ".join(self.cpu_features) or "baseline"),
             ("threads", str(self.threads)),
             ("blas", self.blas),
+            ("small calls", "in C" if self.speedups else "in Python (built without a C compiler)"),
             ("cache folder", self.cache_dir or "none"),
         ]
         shown = {"device", "threads", "cache_dir"}
@@ -286,4 +288,6 @@ def info() -> Info:
     names = ("dcarray", "numpy", "llvmlite", "sympy", "array-api-compat", "mpi4py", "cupy", "pyopencl")
     versions = {"python": platform.python_version(), **{name: _version(name) for name in names}}
     now = current()
-    return Info(versions, now.device, _cpu_name(), _cpu_features(), now.threads, now.cache_dir, _blas(), now)
+    native = sys.modules.get("dcarray._speedups") is not None
+    features = _cpu_features()
+    return Info(versions, now.device, _cpu_name(), features, now.threads, now.cache_dir, _blas(), now, native)
