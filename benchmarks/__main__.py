@@ -1,4 +1,7 @@
-"""Print the table of the foundation: ``python -m benchmarks [--json FILE] [--quick] [--only WORD]``."""
+"""Print the table of the foundation: ``python -m benchmarks [--json FILE] [--quick] [--only WORD]``.
+
+``python -m benchmarks npbench --suite PATH`` runs NPBench instead.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +12,7 @@ import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from . import overhead, processes, speed
+from . import npbench, overhead, processes, speed
 from .measure import Row, machine
 
 
@@ -58,4 +61,4 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(npbench.main(sys.argv[2:]) if sys.argv[1:2] == ["npbench"] else main())

@@ -1,0 +1,243 @@
+"""NPBench, from an outside checkout: ``python -m benchmarks npbench --suite PATH --against numpy,numba``.
+
+Every framework runs every benchmark in a process of its own, and the processes take turns.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import os
+import select
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from .measure import machine
+from .npbench_suite import SCALAR, Benchmark, benchmarks
+
+_ROOT = Path(__file__).resolve().parents[1]
+
+
+class Process:
+    """A worker (see `npbench_worker`) and the way to ask it.  What it caches goes to ``folder``."""
+
+    def __init__(self, bench: Benchmark, size: str, framework: str, python: str, folder: str) -> None:
+        command = [python, "-m", "benchmarks.npbench_worker", str(bench.suite), bench.name, size, framework]
+        env = {**os.environ, "PYTHONPATH": str(_ROOT), "DCARRAY_CACHE_DIR": folder}
+        if os.path.dirname(python):  # tools that are installed beside it, as Pythran's compiler
+            env["PATH"] = os.path.dirname(python) + os.pathsep + env.get("PATH", "")
+        self._child = subprocess.Popen(
+            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, env=env,
+            cwd=folder,
+        )  # fmt: skip
+
+    def ask(self, action: str, argument: object, limit: float) -> dict[str, Any]:
+        """The answer, or ``{"wrong": ...}`` when the process ends or takes more than ``limit`` seconds."""
+        assert self._child.stdin and self._child.stdout
+        try:
+            self._child.stdin.write(json.dumps([action, argument]).encode() + b"\n")
+            self._child.stdin.flush()
+        except BrokenPipeError:
+            return {"wrong": f"process ended with status {self._child.wait()}"}
+        if not select.select([self._child.stdout], [], [], limit)[0]:
+            self.close()
+            return {"wrong": f"not ready after {limit:g} s"}
+        line = self._child.stdout.readline()
+        if not line:
+            return {"wrong": f"process ended with status {self._child.wait()}"}
+        answer: dict[str, Any] = json.loads(line)
+        return answer
+
+    def close(self) -> None:
+        """End it."""
+        self._child.kill()
+        self._child.communicate()
+
+
+def interval(values: Sequence[float]) -> tuple[float, float, float]:
+    """Median, and the order statistics that hold it with 95% or more (all values, where there are few)."""
+    ordered = sorted(values)
+    n, k, tail = len(ordered), 0, 0.0
+    while k < n // 2 and tail + math.comb(n, k) / 2**n <= 0.025:
+        tail += math.comb(n, k) / 2**n
+        k += 1
+    low = max(k - 1, 0)
+    return statistics.median(ordered), ordered[low], ordered[n - 1 - low]
+
+
+def measure(
+    bench: Benchmark,
+    size: str,
+    frameworks: Sequence[str],
+    pythons: Mapping[str, str],
+    args: argparse.Namespace,
+) -> dict[str, dict[str, Any]]:
+    """What each framework made of one benchmark; NumPy is among them and first."""
+    found: dict[str, dict[str, Any]] = {}
+    running: dict[str, Process] = {}
+    with tempfile.TemporaryDirectory() as folder:
+        reference = os.path.join(folder, "numpy")
+        try:
+            for name in frameworks:
+                process = Process(bench, size, name, pythons.get(name, sys.executable), folder)
+                running[name] = process
+                limit = args.skip_above if name == "numpy" else args.limit
+                found[name] = process.ask("first", reference, limit)
+                if "wrong" not in found[name] and args.rounds:
+                    found[name]["warm"] = process.ask("warm", args.warm, args.limit)
+                    if name != "numpy":
+                        checked = process.ask("check", reference, args.limit)
+                        found[name].update({k: v for k, v in checked.items() if v})
+                if "wrong" in found[name]:
+                    running.pop(name).close()
+                    if name == "numpy":
+                        return found
+            turns: dict[str, list[list[float]]] = {name: [] for name in running}
+            for _ in range(args.rounds):
+                for name in list(running):
+                    told = running[name].ask("run", args.turn, args.limit)
+                    if "wrong" in told:
+                        found[name].update(told)
+                        running.pop(name).close()
+                    else:
+                        turns[name].append(told["times"])
+        finally:
+            for process in running.values():
+                process.close()
+    for name in running:
+        if turns[name]:
+            medians = [statistics.median(times) for times in turns[name]]
+            base = [statistics.median(times) for times in turns["numpy"]]
+            found[name]["seconds"] = interval(medians)
+            found[name]["speedup"] = interval([a / b for a, b in zip(base, medians, strict=True)])
+            found[name]["times"] = turns[name]
+    return found
+
+
+def _cell(told: Mapping[str, Any]) -> str:
+    if "speedup" in told:
+        middle, low, high = told["speedup"]
+        return f"{middle:.2f} [{low:.2f}, {high:.2f}]"
+    return "wrong" if told.get("wrong", "").startswith("output") else "failed" if "wrong" in told else "right"
+
+
+def _warnings(told: Mapping[str, Any]) -> set[str]:
+    return {text for version in told.get("versions", []) for text in version.get("warnings", [])}
+
+
+def _geometric(values: Sequence[float]) -> str:
+    return f"{statistics.geometric_mean(values):.2f} of {len(values)}" if values else "-"
+
+
+def summary(
+    rows: Mapping[str, Mapping[str, Mapping[str, Any]]], frameworks: Sequence[str]
+) -> dict[str, dict[str, str]]:
+    """Geometric means of the speed-ups, over all that ran and over those in whole-array statements."""
+    result: dict[str, dict[str, str]] = {}
+    for title, left_out in (("all", frozenset[str]()), ("whole-array", SCALAR)):
+        means: dict[str, str] = {}
+        kept = {name: row for name, row in rows.items() if name not in left_out}
+        for name in frameworks:
+            means[name] = _geometric(
+                [row[name]["speedup"][0] for row in kept.values() if "speedup" in row.get(name, {})]
+            )
+        peers = [f for f in frameworks if f not in ("numpy", "dcarray")]
+        best = [
+            max(row[p]["speedup"][0] for p in peers if "speedup" in row.get(p, {}))
+            for row in kept.values()
+            if any("speedup" in row.get(p, {}) for p in peers)
+        ]
+        if len(peers) > 1:
+            means["best peer"] = _geometric(best)
+        result[title] = means
+    return result
+
+
+def _arguments(argv: Sequence[str]) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks npbench", description=__doc__)
+    parser.add_argument("--suite", type=Path, default=os.environ.get("NPBENCH"), metavar="PATH",
+                        help="a checkout of spcl/npbench (default: $NPBENCH)")  # fmt: skip
+    parser.add_argument("--size", default="S", help="S, M, L or paper")
+    parser.add_argument("--against", default="numpy,numba,jax", metavar="NAMES",
+                        help="NumPy is always among them; others: numba, jax, pythran, dace")  # fmt: skip
+    parser.add_argument("--python", action="append", default=[], metavar="NAME=PATH",
+                        help="the interpreter of a framework, as dace=/opt/dace/bin/python")  # fmt: skip
+    parser.add_argument(
+        "--only",
+        default="",
+        metavar="WORD",
+        help="benchmarks whose name holds it, or one of its parts between commas",
+    )
+    parser.add_argument("--json", type=Path, metavar="FILE", help="also write everything to FILE")
+    parser.add_argument(
+        "--rounds", type=int, default=9, help="turns of each framework; 0: only check results"
+    )
+    parser.add_argument(
+        "--turn", type=float, default=0.05, metavar="SECONDS", help="length of one turn, at least one call"
+    )
+    parser.add_argument("--warm", type=float, default=5.0, metavar="SECONDS", help="longest time to warm up")
+    parser.add_argument(
+        "--limit", type=float, default=300.0, metavar="SECONDS", help="longest answer of a framework"
+    )
+    parser.add_argument("--skip-above", type=float, default=60, metavar="SECONDS",
+                        help="leave out benchmarks of which NumPy needs longer for two calls")  # fmt: skip
+    args = parser.parse_args(argv)
+    if not args.suite:
+        parser.error("no suite: give --suite PATH or set NPBENCH")
+    args.suite = Path(args.suite).resolve()
+    return args
+
+
+def main(argv: Sequence[str]) -> int:
+    """Run the benchmarks; the exit status is 1 if a result of ours is wrong or missing."""
+    args = _arguments(argv)
+    asked = [name for name in args.against.split(",") if name not in ("", "numpy", "dcarray")]
+    frameworks = ["numpy", "dcarray", *asked]
+    pythons = dict(pair.split("=", 1) for pair in args.python)
+    chosen = [b for b in benchmarks(args.suite, args.only) if args.size in b.sizes]
+    here = machine()
+    print(f"{here['cpu']}, {here['cores']} cores; " + ", ".join(f"{p} {here[p]}" for p in list(here)[2:]))
+    print(f"NPBench, size {args.size}: speed-up over NumPy, median [95% interval] of {args.rounds} turns")
+    print("first: seconds of the first call in a fresh process, nothing cached, less those of NumPy's\n")
+    print(f"{'benchmark':<26}{'numpy s':>10}  {'first':>8}  " + "".join(f"{f:<26}" for f in frameworks[1:]))
+    rows: dict[str, dict[str, dict[str, Any]]] = {}
+    start = time.time()
+    for bench in chosen:
+        row = rows[bench.name] = measure(bench, args.size, frameworks, pythons, args)
+        if "wrong" in row["numpy"]:
+            print(f"{bench.name:<26}  left out: NumPy: {row['numpy']['wrong']}", flush=True)
+            continue
+        plain, ours = row["numpy"], row["dcarray"]
+        extra = f"{ours['first'] - plain['first']:8.3f}" if "first" in ours else " " * 8
+        seconds = plain["seconds"][0] if "seconds" in plain else plain["second"]
+        cells = "".join(f"{_cell(row[name]):<26}" for name in frameworks[1:])
+        print(f"{bench.name:<26}{seconds:10.5f}  {extra}  {cells}", flush=True)
+        for name in frameworks[1:]:
+            told = row[name]
+            remarks = [told["wrong"]] if "wrong" in told else []
+            if name == "dcarray":
+                remarks += told.get("notes", [])
+                remarks += sorted(_warnings(told) - _warnings(plain))
+            for remark in remarks:
+                print(f"    {name}: {remark}", flush=True)
+    totals = summary(rows, frameworks)
+    for title, means in totals.items():
+        print(f"\ngeometric means, {title}: " + ", ".join(f"{name} {mean}" for name, mean in means.items()))
+    print(f"{time.time() - start:.0f} s")
+    if args.json:
+        told = {
+            "machine": here,
+            "size": args.size,
+            "rounds": args.rounds,
+            "means": totals,
+            "benchmarks": rows,
+        }
+        args.json.write_text(json.dumps(told, indent=1) + "\n")
+    return int(any("wrong" in row.get("dcarray", {}) for row in rows.values()))

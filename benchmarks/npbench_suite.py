@@ -1,0 +1,163 @@
+"""Read an outside checkout of NPBench: its benchmarks, their inputs, and their versions for each framework.
+
+Used by the processes that run them too, some of them interpreters without dcarray: only NumPy is imported.
+"""
+
+from __future__ import annotations
+
+import copy
+import importlib
+import json
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+#: Endings of the files in which a framework's versions are, best guess first.
+VERSIONS = {
+    "numpy": ("numpy",),
+    "dcarray": ("numpy",),
+    "numba": ("numba_n", "numba_np", "numba_npr"),
+    "jax": ("jax", "jax_lib"),
+}
+
+#: Benchmarks whose work is not in whole-array statements (loops over elements or short rows).
+SCALAR = frozenset(
+    {"cholesky", "crc16", "gramschmidt", "lu", "ludcmp", "nussinov", "scattering_self_energies", "seidel_2d"}
+    | {"spmv", "symm", "syr2k", "syrk", "trmm"}
+)
+
+
+@dataclass(frozen=True)
+class Benchmark:
+    """One entry of NPBench's ``bench_info``."""
+
+    name: str
+    suite: Path
+    info: dict[str, Any]
+
+    @property
+    def sizes(self) -> list[str]:
+        """The names of its sets of parameters."""
+        return list(self.info["parameters"])
+
+    def _module(self, ending: str) -> Any:
+        if str(self.suite) not in sys.path:
+            sys.path.insert(0, str(self.suite))
+        folder = self.info["relative_path"].replace("/", ".")
+        return importlib.import_module(f"npbench.benchmarks.{folder}.{self.info['module_name']}{ending}")
+
+    def inputs(self, size: str) -> dict[str, Any]:
+        """Arguments by name, as the benchmark's own ``initialize`` makes them.
+
+        Raises
+        ------
+        KeyError
+            If the benchmark has no such size.
+        """
+        values = dict(self.info["parameters"][size])
+        init = self.info.get("init")
+        if init:
+            made = getattr(self._module(""), init["func_name"])(*[values[a] for a in init["input_args"]])
+            names = init["output_args"]
+            values.update(zip(names, made if len(names) > 1 else (made,), strict=True))
+        return {name: values[name] for name in self.info["input_args"]}
+
+    def versions(self, framework: str) -> Iterator[tuple[str, Callable[..., Any]]]:
+        """The versions that the suite has for one of the frameworks in `VERSIONS`."""
+        folder = self.suite / "npbench" / "benchmarks" / self.info["relative_path"]
+        for ending in VERSIONS[framework]:
+            if (folder / f"{self.info['module_name']}_{ending}.py").exists():
+                yield ending, getattr(self._module("_" + ending), self.info["func_name"])
+
+    def copies(self, inputs: dict[str, Any]) -> dict[str, Any]:
+        """The same arguments with arrays of their own, for one call."""
+        arrays = self.info["array_args"]
+        return {name: copy.deepcopy(v) if name in arrays else v for name, v in inputs.items()}
+
+    def outputs(self, result: Any, arguments: dict[str, Any]) -> list[Any]:
+        """What a call gave: what it returned, and what it wrote in place."""
+        given = list(result) if isinstance(result, (tuple, list)) else [] if result is None else [result]
+        return given + [arguments[name] for name in self.info["output_args"]]
+
+    def tolerances(self) -> dict[str, float]:
+        """The suite's own: element by element, or else the error of the whole."""
+        usual = {"rtol": 1e-5, "atol": 1e-8, "norm_error": 1e-5}
+        return {name: float(self.info.get(name, value)) for name, value in usual.items()}
+
+
+def benchmarks(suite: Path, only: str = "") -> list[Benchmark]:
+    """Benchmarks of a checkout whose name holds ``only`` (or one of its words, with commas between).
+
+    Raises
+    ------
+    FileNotFoundError
+        If there is no NPBench at ``suite``.
+    """
+    files = sorted((suite / "bench_info").glob("*.json"))
+    if not files:
+        raise FileNotFoundError(f"{suite} is no checkout of NPBench: it has no bench_info/*.json")
+    found = [Benchmark(f.stem, suite, json.loads(f.read_text())["benchmark"]) for f in files]
+    return [b for b in found if any(word in b.name for word in only.split(","))]
+
+
+def error(expected: Any, got: Any) -> float:
+    """Norm of the difference by the norm of what is expected, without equal values that are not finite."""
+    a, b = np.asarray(expected), np.asarray(got)
+    if a.shape != b.shape:
+        return float("inf")
+    a, b = a.ravel(), b.ravel()
+    same = (a == b) | ((a != a) & (b != b))
+    if bool(same.all()):
+        return 0.0
+    a, b = a.astype(np.result_type(a, np.float64)), b.astype(np.result_type(b, np.float64))
+    a, b = np.where(same & ~np.isfinite(a), 0, a), np.where(same & ~np.isfinite(b), 0, b)
+    norm = float(np.linalg.norm(a))
+    found = float(np.linalg.norm(a - b)) / (norm if norm else 1.0)
+    return found if found == found else float("inf")
+
+
+def agrees(expected: Any, got: Any, rtol: float, atol: float, norm_error: float) -> bool:
+    """Whether NPBench would take ``got`` for right."""
+    if np.shape(expected) != np.shape(got):
+        return False
+    return bool(
+        np.allclose(expected, got, rtol=rtol, atol=atol, equal_nan=True) or error(expected, got) < norm_error
+    )
+
+
+def compare(
+    expected: Sequence[Any],
+    got: Sequence[Any],
+    tolerances: dict[str, float],
+    exact_kinds: bool,
+    any_order: bool,
+) -> tuple[str, float]:
+    """What is wrong with ``got`` (or nothing), and its largest `error`.
+
+    Parameters
+    ----------
+    exact_kinds : bool
+        Also ask for the same dtypes and number of outputs.
+    any_order : bool
+        Take any output for any expected one: a pure version returns what NumPy's writes in place, in an
+        order of its own.
+    """
+    if exact_kinds and len(expected) != len(got):
+        return f"{len(got)} outputs instead of {len(expected)}", float("inf")
+    worst = 0.0
+    for k, a in enumerate(expected):
+        if any_order:
+            right = [error(a, b) for b in got if agrees(a, b, **tolerances)]
+        else:
+            right = [error(a, b) for b in got[k : k + 1] if agrees(a, b, **tolerances)]
+        if not right:
+            wrong = min([error(a, b) for b in (got if any_order else got[k : k + 1])], default=float("inf"))
+            return f"output {k} differs, by {wrong:.1e} of its norm", wrong
+        if exact_kinds and np.asarray(a).dtype != np.asarray(got[k]).dtype:
+            return f"output {k} is {np.asarray(got[k]).dtype} instead of {np.asarray(a).dtype}", float("inf")
+        worst = max(worst, min(right))
+    return "", worst

@@ -1,0 +1,102 @@
+"""The NPBench harness on a suite of two tiny benchmarks in NPBench's layout."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from benchmarks import npbench, npbench_suite
+
+_FILES = {
+    "npbench/benchmarks/tiny/halve/halve.py": """
+import numpy as np
+def initialize(N):
+    return np.arange(N, dtype=np.float64), np.zeros(N)
+""",
+    "npbench/benchmarks/tiny/halve/halve_numpy.py": """
+import numpy as np
+def halve(N, a, b):
+    t = np.empty(N)
+    t[:] = a * 0.5
+    b[1:] = t[:-1]
+    return np.sum(t)
+""",
+    "npbench/benchmarks/tiny/broken/broken_numpy.py": """
+def broken(N):
+    raise ValueError("not today")
+""",
+    "bench_info/halve.json": json.dumps(
+        {
+            "benchmark": {
+                "relative_path": "tiny/halve",
+                "module_name": "halve",
+                "func_name": "halve",
+                "parameters": {"S": {"N": 20}},
+                "init": {"func_name": "initialize", "input_args": ["N"], "output_args": ["a", "b"]},
+                "input_args": ["N", "a", "b"],
+                "array_args": ["a", "b"],
+                "output_args": ["b"],
+            }
+        }
+    ),
+    "bench_info/broken.json": json.dumps(
+        {
+            "benchmark": {
+                "relative_path": "tiny/broken",
+                "module_name": "broken",
+                "func_name": "broken",
+                "parameters": {"S": {"N": 20}},
+                "input_args": ["N"],
+                "array_args": [],
+                "output_args": [],
+            }
+        }
+    ),
+}
+
+
+@pytest.fixture
+def suite(tmp_path: Path) -> Path:
+    for name, text in _FILES.items():
+        file = tmp_path / name
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(text)
+    return tmp_path
+
+
+def test_runs_validates_and_writes(suite: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    out = suite / "out.json"
+    options = ["--rounds", "3", "--turn", "0.001", "--warm", "0.1", "--against", "numpy", "--json", str(out)]
+    assert npbench.main(["--suite", str(suite), *options]) == 0
+    told = json.loads(out.read_text())
+    ours = told["benchmarks"]["halve"]["dcarray"]
+    assert ours["error"] == 0 and ours["notes"] == [] and len(ours["times"]) == 3
+    assert ours["speedup"][1] <= ours["speedup"][0] <= ours["speedup"][2]
+    assert "not today" in told["benchmarks"]["broken"]["numpy"]["wrong"]
+    assert "left out: NumPy: ValueError: not today" in capsys.readouterr().out
+
+
+def test_a_folder_without_a_suite_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(FileNotFoundError, match="no checkout of NPBench"):
+        npbench_suite.benchmarks(tmp_path)
+
+
+def test_comparing() -> None:
+    limits = {"rtol": 1e-5, "atol": 1e-8, "norm_error": 1e-5}
+    a, b = np.array([1.0, np.nan, np.inf]), np.zeros(2)
+    assert npbench_suite.compare([a, b], [a.copy(), b], limits, True, False) == ("", 0.0)
+    assert npbench_suite.compare([a, b], [b, a], limits, False, True) == ("", 0.0)
+    assert npbench_suite.compare([a, b], [b, a], limits, False, False)[0].startswith("output 0 differs")
+    assert npbench_suite.compare([b], [b.astype(np.float32)], limits, True, False)[0].startswith(
+        "output 0 is"
+    )
+    assert npbench_suite.compare([b], [b, b], limits, True, False)[0] == "2 outputs instead of 1"
+
+
+def test_intervals() -> None:
+    assert npbench.interval([3.0]) == (3.0, 3.0, 3.0)
+    assert npbench.interval(range(9)) == (4, 1, 7)  # 96%
+    assert npbench.interval([5.0, 1.0, 3.0]) == (3.0, 1.0, 5.0)
