@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 
 import dcarray as dc
-from dcarray.session import EXECUTOR
 
 from .measure import Row, in_turns, ratio, seconds
 from .speed import jacobi
@@ -39,10 +38,9 @@ def recording(rounds: int) -> Iterator[Row]:
 
 
 def _compiled(job: Callable[[], object]) -> None:
-    """Call it until its kernels are there."""
-    for _ in range(3):
+    """Call it, and wait for its kernels."""
+    with dc.options(jit="eager"):
         job()
-        EXECUTOR.background.wait()
 
 
 def small_calls(rounds: int) -> Iterator[Row]:
