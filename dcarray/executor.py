@@ -38,10 +38,13 @@ class Background:
 
     def submit(self, job: Callable[[], None]) -> None:
         if self._thread is None or self._pid != os.getpid():  # threads do not survive a fork
-            self._queue = queue.SimpleQueue()
-            self._pid = os.getpid()
-            self._thread = threading.Thread(target=self._work, args=(self._queue,), daemon=True)
-            self._thread.start()
+            jobs: queue.SimpleQueue[Any] = queue.SimpleQueue()
+            thread = threading.Thread(target=self._work, args=(jobs,), daemon=True)
+            try:
+                thread.start()
+            except RuntimeError:  # no thread is to be had
+                return job()
+            self._queue, self._pid, self._thread = jobs, os.getpid(), thread
         self._queue.put(job)
 
     def _work(self, jobs: queue.SimpleQueue[Any]) -> None:
@@ -186,7 +189,11 @@ class Executor:
             region = prepared.region
 
             def exact() -> None:
-                form.exact = compiled(region, options)
+                try:
+                    form.exact = compiled(region, options)
+                except MemoryError:  # later there may be more
+                    form.queued = False
+                    raise
 
             return exact
         for general in form.general:
@@ -194,7 +201,15 @@ class Executor:
                 return None
         general = forms.General(*prepared.key, form.sample, prepared.values)
         form.general = [*form.general[1 - forms.MAX_GENERAL :], general]
-        return lambda: general.compile(lambda region: compiled(region, options))
+
+        def attempt() -> None:
+            try:
+                general.compile(lambda region: compiled(region, options))
+            except MemoryError:  # later there may be more
+                form.general = [other for other in form.general if other is not general]
+                raise
+
+        return attempt
 
 
 def _attempt(job: Callable[[], None], debug: bool) -> None:

@@ -21,6 +21,7 @@ from functools import cache
 from typing import TYPE_CHECKING
 
 from .kernel import text as kernel_text
+from .memory import require
 from .target import Unsupported
 
 if TYPE_CHECKING:
@@ -29,6 +30,9 @@ if TYPE_CHECKING:
 
 LIMIT = 256 << 20
 """Bytes that a cache folder may hold."""
+
+ROOM = 64 << 20
+"""Bytes that a compiler may want; without, LLVM ends the process."""
 
 _MAGIC = b"dcarray code 1\n\0"
 _POSIX = hasattr(os, "geteuid") and hasattr(os, "O_NOFOLLOW") and os.open in os.supports_dir_fd
@@ -166,6 +170,8 @@ class CodeCache:
         ------
         Unsupported
             If the target cannot do the kernel or its compiler fails.
+        MemoryError
+            If there is little memory left.
         """
         name = (target.name, kernel_text(kernel))
         found = _LOADED.get(name)
@@ -179,6 +185,7 @@ class CodeCache:
         return found
 
     def _load(self, target: Target, kernel: Kernel, name: tuple[str, str]) -> Launch | Unsupported:
+        require(ROOM)
         key = hashlib.sha256("\0".join((*name, target.fingerprint(), _sources())).encode()).hexdigest()
         code = self.disk.read(key) if self.disk else None
         found: Launch | Unsupported | None = None

@@ -248,6 +248,21 @@ def allocate(shape: Sequence[int], dtype: Any, size: int = -1) -> tuple[np.ndarr
     return array, address_of(array)
 
 
+def require(nbytes: int) -> None:
+    """See that so much memory could be had, before work that ends the process when it has none.
+
+    Raises
+    ------
+    MemoryError
+        If not.
+    """
+    if _MAPS:
+        try:
+            mmap.mmap(-1, nbytes, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS).close()
+        except OSError:
+            raise MemoryError(f"Unable to allocate {nbytes} bytes") from None
+
+
 def empty(shape: Sequence[int], dtype: Any) -> np.ndarray[Any, Any]:
     """As ``numpy.empty``, with large arrays from the pool."""
     return allocate(shape, dtype)[0]

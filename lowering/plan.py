@@ -123,6 +123,8 @@ def compile_region(
     ------
     ValueError
         If there is no such target.
+    MemoryError
+        If there is little memory left.
     """
     compiler = _Compiler(buffers.in_place(region), get(target), cache.of(cache_dir), fallback, fastmath)
     for position, stmt in enumerate(compiler.region.body):
@@ -227,6 +229,8 @@ class _Compiler:
             kernel, binding = schedule(stmt, self.region)
             kernel, binding = blocks.natively(kernel, binding, not self.fastmath, self.target.own())
             launch = self.code.launch(self.target, kernel)
+        except MemoryError:  # later there may be more
+            raise
         except Exception as error:  # whatever the compiler does, the program has to run
             reason = str(error)
             if not isinstance(error, Unsupported):

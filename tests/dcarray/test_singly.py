@@ -247,3 +247,44 @@ def test_flags_whose_author_is_not_found_are_still_said(monkeypatch):
         with pytest.warns(RuntimeWarning, match="divide by zero"):
             got = np.asarray(np.log(x + 1) / (x + 1))
         assert np.isneginf(got[0])
+
+
+@pytest.mark.parametrize("jit", ["eager", "background"])
+def test_a_compiler_without_memory_is_asked_again(monkeypatch, jit):
+    from dcarray.lowering import cache
+
+    def fail(nbytes):
+        raise MemoryError("for this test")
+
+    with dc.options(eager_below=0, jit=jit), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        x = dc.asarray(np.arange(61.0))
+        engine = session.EXECUTOR
+        for short in (True, False):
+            with monkeypatch.context() as patch:
+                if short:
+                    patch.setattr(cache, "require", fail)
+                    patch.setattr(cache, "_LOADED", {})
+                for n in (61, 61, 60, 59, 58):
+                    for _ in range(2):
+                        want = np.arange(float(n)) * 3 - np.arange(float(n))[::-1] / 7
+                        np.testing.assert_array_equal(np.asarray(x[:n] * 3 - x[:n][::-1] / 7), want)
+                        engine.background.wait()
+                if short:
+                    dc.report(reset=True)
+        assert dc.report().kernels > 0 and dc.report().interpreted <= 8
+
+
+def test_without_a_thread_to_compile_in(monkeypatch):
+    import threading
+
+    def fail(self):
+        raise RuntimeError("can't start new thread")
+
+    monkeypatch.setattr(threading.Thread, "start", fail)
+    with dc.options(eager_below=0, jit="background"):
+        x = dc.asarray(np.arange(62.0))
+        dc.report(reset=True)
+        for _ in range(3):
+            np.testing.assert_array_equal(np.asarray(x * 5 - 3), np.arange(62.0) * 5 - 3)
+        assert dc.report().kernels > 0
