@@ -100,6 +100,7 @@ def measure(
                     if name == "numpy":
                         return found
             turns: dict[str, list[list[float]]] = {name: [] for name in running}
+            worked: dict[str, list[float]] = {name: [] for name in running}
             for _ in range(args.rounds):
                 for name in list(running):
                     told = running[name].ask("run", args.turn, args.limit)
@@ -108,6 +109,7 @@ def measure(
                         running.pop(name).close()
                     else:
                         turns[name].append(told["times"])
+                        worked[name] += told["worked"]
         finally:
             for process in running.values():
                 process.close()
@@ -118,6 +120,7 @@ def measure(
             found[name]["seconds"] = interval(medians)
             found[name]["speedup"] = interval([a / b for a, b in zip(base, medians, strict=True)])
             found[name]["times"] = turns[name]
+            found[name]["worked"] = statistics.median(worked[name])
     return found
 
 
@@ -126,6 +129,25 @@ def _cell(told: Mapping[str, Any]) -> str:
         middle, low, high = told["speedup"]
         return f"{middle:.2f} [{low:.2f}, {high:.2f}]"
     return "wrong" if told.get("wrong", "").startswith("output") else "failed" if "wrong" in told else "right"
+
+
+def _print(bench: str, row: Mapping[str, Mapping[str, Any]], frameworks: Sequence[str]) -> None:
+    plain, ours = row["numpy"], row.get("dcarray", {})
+    if "wrong" in plain:
+        print(f"{bench:<26}  left out: NumPy: {plain['wrong']}", flush=True)
+        return
+    extra = f"{ours['first'] - plain['first']:.3f}" if "first" in ours else ""
+    work = f"{ours['worked'] / plain['worked']:.2f}" if "worked" in ours else ""
+    seconds = plain["seconds"][0] if "seconds" in plain else plain["second"]
+    cells = "".join(f"{_cell(row[name]):<26}" for name in frameworks)
+    print(f"{bench:<26}{seconds:10.5f}{extra:>9}{work:>7}  {cells}", flush=True)
+    for name in frameworks:
+        told = row[name]
+        remarks = [told["wrong"]] if "wrong" in told else []
+        if name == "dcarray":
+            remarks += told.get("notes", []) + sorted(_warnings(told) - _warnings(plain))
+        for remark in remarks:
+            print(f"    {name}: {remark}", flush=True)
 
 
 def _warnings(told: Mapping[str, Any]) -> set[str]:
@@ -205,39 +227,28 @@ def main(argv: Sequence[str]) -> int:
     here = machine()
     print(f"{here['cpu']}, {here['cores']} cores; " + ", ".join(f"{p} {here[p]}" for p in list(here)[2:]))
     print(f"NPBench, size {args.size}: speed-up over NumPy, median [95% interval] of {args.rounds} turns")
-    print("first: seconds of the first call in a fresh process, nothing cached, less those of NumPy's\n")
-    print(f"{'benchmark':<26}{'numpy s':>10}  {'first':>8}  " + "".join(f"{f:<26}" for f in frameworks[1:]))
+    print("first: seconds of the first call in a fresh process, nothing cached, less those of NumPy's")
+    print("work: dcarray's processor time by NumPy's, of all threads: steadier while others compute\n")
+    print(
+        f"{'benchmark':<26}{'numpy s':>10}{'first':>9}{'work':>7}  "
+        + "".join(f"{f:<26}" for f in frameworks[1:])
+    )
     rows: dict[str, dict[str, dict[str, Any]]] = {}
     start = time.time()
     for bench in chosen:
         row = rows[bench.name] = measure(bench, args.size, frameworks, pythons, args)
-        if "wrong" in row["numpy"]:
-            print(f"{bench.name:<26}  left out: NumPy: {row['numpy']['wrong']}", flush=True)
-            continue
-        plain, ours = row["numpy"], row["dcarray"]
-        extra = f"{ours['first'] - plain['first']:8.3f}" if "first" in ours else " " * 8
-        seconds = plain["seconds"][0] if "seconds" in plain else plain["second"]
-        cells = "".join(f"{_cell(row[name]):<26}" for name in frameworks[1:])
-        print(f"{bench.name:<26}{seconds:10.5f}  {extra}  {cells}", flush=True)
-        for name in frameworks[1:]:
-            told = row[name]
-            remarks = [told["wrong"]] if "wrong" in told else []
-            if name == "dcarray":
-                remarks += told.get("notes", [])
-                remarks += sorted(_warnings(told) - _warnings(plain))
-            for remark in remarks:
-                print(f"    {name}: {remark}", flush=True)
-    totals = summary(rows, frameworks)
-    for title, means in totals.items():
-        print(f"\ngeometric means, {title}: " + ", ".join(f"{name} {mean}" for name, mean in means.items()))
+        _print(bench.name, row, frameworks[1:])
+        means = summary(rows, frameworks)
+        if args.json:  # each time, so that a run that is cut short leaves what it has
+            told = {
+                "machine": here,
+                "size": args.size,
+                "rounds": args.rounds,
+                "means": means,
+                "benchmarks": rows,
+            }
+            args.json.write_text(json.dumps(told, indent=1) + "\n")
+    for title, mean in summary(rows, frameworks).items():
+        print(f"\ngeometric means, {title}: " + ", ".join(f"{name} {value}" for name, value in mean.items()))
     print(f"{time.time() - start:.0f} s")
-    if args.json:
-        told = {
-            "machine": here,
-            "size": args.size,
-            "rounds": args.rounds,
-            "means": totals,
-            "benchmarks": rows,
-        }
-        args.json.write_text(json.dumps(told, indent=1) + "\n")
     return int(any("wrong" in row.get("dcarray", {}) for row in rows.values()))

@@ -21,8 +21,6 @@ import numpy as np
 
 from .npbench_suite import VERSIONS, Benchmark, benchmarks, compare
 
-Call = Callable[[dict[str, Any]], tuple[float, list[Any]]]
-
 
 class Framework:
     """How a version of a benchmark is called: what happens before and after the clock runs."""
@@ -134,12 +132,14 @@ class Worker:
         self.inputs = self.bench.inputs(size)
         self.framework = framework(name)
         self.function: Callable[..., Any] | None = None
+        self.worked: list[float] = []
 
     def _timed(self, function: Callable[..., Any]) -> tuple[float, list[Any]]:
         arguments = self.framework.arguments(self.bench, self.inputs)
-        start = time.perf_counter()
+        worked, start = time.process_time(), time.perf_counter()
         result = self.framework.call(function, arguments)
         seconds = time.perf_counter() - start
+        self.worked.append(time.process_time() - worked)
         return seconds, self.bench.outputs(result, arguments)
 
     def first(self, reference: str) -> dict[str, Any]:
@@ -197,10 +197,11 @@ class Worker:
         """Time calls for about ``seconds``, at least one, each with fresh arguments."""
         assert self.function is not None
         times: list[float] = []
+        self.worked = []
         end = time.perf_counter() + seconds
         while not times or time.perf_counter() < end:
             times.append(self._timed(self.function)[0])
-        return {"times": times}
+        return {"times": times, "worked": self.worked}
 
     def check(self, reference: str) -> dict[str, Any]:
         """Compare one more call with NumPy's outputs."""
