@@ -109,6 +109,8 @@ class Outcome:
     crashed : list of int
         The numbers of those that ended their process, or that took longer than `STUCK` seconds.
     seconds : float
+    stopped : bool
+        Was the run interrupted?
     """
 
     mode: str
@@ -116,6 +118,7 @@ class Outcome:
     differ: list[int] = field(default_factory=list)
     crashed: list[int] = field(default_factory=list)
     seconds: float = 0.0
+    stopped: bool = False
 
     @property
     def wrong(self) -> int:
@@ -124,7 +127,7 @@ class Outcome:
 
     def __str__(self) -> str:
         crashed = f", {len(self.crashed)} crashed" if self.crashed else ""
-        differ = f"{len(self.differ)} differ{crashed}"
+        differ = f"{len(self.differ)} differ{crashed}{', stopped' if self.stopped else ''}"
         return f"{self.mode}: {self.programs:,} programs in {self.seconds:.0f} s, {differ}"
 
 
@@ -157,9 +160,12 @@ def messages(mode: str, seeds: range, shown: int) -> Iterator[int | tuple[int, s
                 break
     except EOFError:
         pass
+    except BaseException:  # interrupted, or not asked any further
+        process.terminate()
+        raise
     finally:
-        ours.close()
         process.join()
+        ours.close()
 
 
 def supervised(mode: str, seeds: range, size: int = CHUNK, tell: Callable[[str], None] = print) -> Outcome:
@@ -179,28 +185,31 @@ def supervised(mode: str, seeds: range, size: int = CHUNK, tell: Callable[[str],
     outcome = Outcome(mode)
     progress = Progress(len(seeds))
     start, next_seed = time.monotonic(), seeds.start
-    while next_seed < seeds.stop:
-        part = range(next_seed, min(next_seed + size, seeds.stop))
-        at, done = None, False
-        for said in messages(mode, part, SHOWN - len(outcome.differ)):
-            if isinstance(said, int):
-                at = said
-                outcome.programs = at - seeds.start
-                outcome.seconds = time.monotonic() - start
-                progress.show(outcome)
-            elif said is None:
-                done = True
-            else:
-                outcome.differ.append(said[0])
-                small = len(outcome.differ) <= SHOWN
-                tell(f"\n{said[1]}" if small else f"# number {said[0]}, {mode}: {said[1]}")
-        if at is None:
-            raise RuntimeError("a process ended before its first program")
-        if not done:
-            outcome.crashed.append(at)
-            tell(f"\n# number {at}, {mode}: ended its process\n")
-        next_seed = part.stop if done else at + 1
-        outcome.programs = next_seed - seeds.start
+    try:
+        while next_seed < seeds.stop:
+            part = range(next_seed, min(next_seed + size, seeds.stop))
+            at, done = None, False
+            for said in messages(mode, part, SHOWN - len(outcome.differ)):
+                if isinstance(said, int):
+                    at = said
+                    outcome.programs = at - seeds.start
+                    outcome.seconds = time.monotonic() - start
+                    progress.show(outcome)
+                elif said is None:
+                    done = True
+                else:
+                    outcome.differ.append(said[0])
+                    small = len(outcome.differ) <= SHOWN
+                    tell(f"\n{said[1]}" if small else f"# number {said[0]}, {mode}: {said[1]}")
+            if at is None:
+                raise RuntimeError("a process ended before its first program")
+            if not done:
+                outcome.crashed.append(at)
+                tell(f"\n# number {at}, {mode}: ended its process\n")
+            next_seed = part.stop if done else at + 1
+            outcome.programs = next_seed - seeds.start
+    except KeyboardInterrupt:
+        outcome.stopped = True
     outcome.seconds = time.monotonic() - start
     progress.end()
     return outcome
@@ -290,6 +299,8 @@ def main(arguments: list[str] | None = None) -> int:
     for mode in modes:
         outcomes.append(supervised(mode, seeds, chosen.chunk, lambda text: print(text, flush=True)))
         print(outcomes[-1], flush=True)
+        if outcomes[-1].stopped:
+            break
     if chosen.json is not None:
         runs = json.loads(chosen.json.read_text()) if chosen.json.exists() else []
         runs += [vars(o) | {"first": seeds.start} for o in outcomes]
@@ -297,8 +308,8 @@ def main(arguments: list[str] | None = None) -> int:
         if chosen.docs is not None:
             write_section(chosen.docs, "Fuzzing", section(runs))
     wrong = sum(o.wrong for o in outcomes)
-    print(f"{len(modes) * len(seeds):,} runs, {wrong} differ or crash")
-    return 1 if wrong else 0
+    print(f"{sum(o.programs for o in outcomes):,} runs, {wrong} differ or crash")
+    return 1 if wrong or outcomes[-1].stopped else 0
 
 
 if __name__ == "__main__":

@@ -157,6 +157,20 @@ def test_a_run_goes_on_behind_what_crashes(monkeypatch: pytest.MonkeyPatch) -> N
     assert "10 programs" in str(outcome) and "1 differ, 1 crashed" in str(outcome)
 
 
+def test_an_interrupted_run_is_counted(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    def messages(mode: str, seeds: range, shown: int) -> Any:
+        yield from seeds[:7]
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(fuzz, "messages", messages)
+    assert fuzz.main(["--examples", "20", "--json", str(tmp_path / "counts.json")]) == 1
+    assert "stopped" in capsys.readouterr().out
+    (one,) = json.loads((tmp_path / "counts.json").read_text())
+    assert (one["mode"], one["programs"], one["stopped"]) == ("defaults", 6, True)
+
+
 def test_a_process_that_ends_is_noticed() -> None:
     assert list(fuzz.messages("no such mode", range(3), 0)) == [0]
 
