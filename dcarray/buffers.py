@@ -24,7 +24,8 @@ _VIEW_OBJ = 8
 @lru_cache(1024)
 def _read_back(dtype: np.dtype[Any]) -> bool:
     try:
-        return np.asarray(memoryview(np.empty(1, dtype))).dtype == dtype  # type: ignore[arg-type]
+        example: Any = np.empty(1, dtype)
+        return np.asarray(memoryview(example)).dtype == dtype
     except (BufferError, RuntimeError, RuntimeWarning, TypeError, ValueError):  # not even NumPy's own
         return False
 

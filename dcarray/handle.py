@@ -164,7 +164,8 @@ def export(x: Handle) -> NDArray:
     if not x._store.char:  # nothing is ever recorded; and buffers do not know every dtype
         head.exports = [lambda: a]
         return a
-    out: NDArray = np.asarray(memoryview(a))  # type: ignore[arg-type]
+    exporter: Any = a
+    out: NDArray = np.asarray(memoryview(exporter))
     if not writeable(a):
         out.flags.writeable = False
     x._store.exported()  # forgets those that have gone

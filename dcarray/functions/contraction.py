@@ -52,7 +52,8 @@ def _sum_out(a: Any, labels: str, keep: str) -> tuple[Any, str]:
     """Sum over the axes whose label is not in ``keep``."""
     gone = tuple(k for k, c in enumerate(labels) if c not in keep)
     if gone:
-        a = np.add.reduce(a, gone, a.dtype)
+        total: Any = np.add.reduce
+        a = total(a, gone, a.dtype)
     return a, "".join(c for c in labels if c in keep)
 
 

@@ -124,7 +124,8 @@ def trapezoid(y: Any, x: Any = None, dx: Any = 1.0, axis: Any = -1) -> Any:
         raise Unserved from None
     if products.ndim != y.ndim:
         raise Unserved
-    return np.add.reduce(products, axis)
+    total: Any = np.add.reduce
+    return total(products, axis)
 
 
 @implements(np.cross)

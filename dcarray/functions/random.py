@@ -72,7 +72,7 @@ class Generator(np.random.Generator):
         super().__init__(bit_generator)
         self._plain = np.random.Generator(bit_generator)
 
-    def spawn(self, n_children: int) -> list[np.random.Generator]:
+    def spawn(self, n_children: int) -> Any:
         """Independent child generators."""
         return [type(self)(bits) for bits in self.bit_generator.spawn(n_children)]
 
