@@ -71,8 +71,8 @@ class _UsualScipy(_Library):
 
     def __init__(self) -> None:
         self.numpy = ModuleType("numpy")
-        info: Any = vars(np)["__array_namespace_info__"]
-        vars(self.numpy).update(__getattr__=dc.__getattr__, __array_namespace_info__=info)
+        names = {name: vars(np)[name] for name in ("__version__", "__array_namespace_info__")}
+        vars(self.numpy).update(names, __getattr__=dc.__getattr__)
         scipy: Any = importlib.import_module("scipy.conftest")
         scipy.array_namespace = lambda x: self.numpy
         testing: Any = importlib.import_module("scipy._lib._array_api")
