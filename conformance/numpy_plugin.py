@@ -15,7 +15,6 @@ import json
 import sys
 import time
 import unittest.case
-import warnings
 import zlib
 from collections import defaultdict
 from collections.abc import Iterator
@@ -53,6 +52,8 @@ class _Module(pytest.Module):
             module.__dict__["__builtins__"] = substituted()
         sys.modules[name] = module
         spec.loader.exec_module(module)
+        if hasattr(module, "HAS_REFCOUNT"):  # its tests of references run; others need not count them too
+            vars(module)["HAS_REFCOUNT"] = False
         return module
 
 
@@ -138,5 +139,5 @@ def pytest_configure(config: pytest.Config) -> None:
     if config.getoption("--arrays") == "wrapped":
         config.pluginmanager.register(_Asking())
         assertion: Any = vars(unittest.case)["_AssertRaisesContext"]
-        for kind in (assertion, type(pytest.raises(Exception)), warnings.catch_warnings):
+        for kind in (assertion, type(pytest.raises(Exception)), type(pytest.warns(Warning))):
             _asking(kind)

@@ -12,6 +12,7 @@ import numpy as np
 
 from . import config, operands
 from .buffers import survives
+from .flags import Flags
 from .flat import Flat
 from .handle import Handle, NDArray, adopt, derive, export, large, small
 
@@ -86,7 +87,7 @@ class Attributes(Handle):
 
     @property
     def flags(self) -> Any:
-        return self._settled().flags
+        return Flags(self) if self._small is None else self._small.flags
 
     @property
     def base(self) -> Any:

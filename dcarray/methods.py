@@ -11,6 +11,7 @@ from numpy.lib.array_utils import normalize_axis_index, normalize_axis_tuple
 
 from . import operands, trace, window
 from .attributes import Attributes
+from .flags import let_write
 from .handle import Handle, large, small
 from .order import in_c_order
 from .store import Store
@@ -209,6 +210,15 @@ class Methods(Attributes):
         new.reshape(-1, order=order)[:n] = a.reshape(-1, order=order)[:n]
         self._become(self._adopt(new))
 
+    def setflags(self, write: Any = None, align: Any = None, uic: Any = None) -> None:
+        """See `numpy.ndarray.setflags`."""
+        if self._small is not None:
+            self._small.setflags(write=write, align=align, uic=uic)
+            return
+        self._settled().setflags(align=align, uic=uic)
+        if write is not None:
+            let_write(self, bool(write))
+
     def to_device(self, device: Any, /, *, stream: Any = None) -> Any:
         """Arrays live on ``"cpu"``."""
         _HERE.to_device(device, stream=stream)
@@ -248,7 +258,6 @@ class Methods(Attributes):
     byteswap = _settling("byteswap")
     setfield = _settling("setfield")
     getfield = _settling("getfield")
-    setflags = _settling("setflags")
 
 
 for _name, _function in (*vars(Methods).items(), *vars(Attributes).items()):

@@ -193,3 +193,22 @@ def test_methods_whose_function_takes_the_array_second(way):
     assert x.compress(condition=[0, 1], axis=0).tolist() == [[4, 5, 6]]
     line = x.reshape(-1) + 0
     assert line.compress(line > 4).tolist() == [5, 6]
+
+
+def test_flags(way):
+    x = dc.zeros((3, 4)) + 1
+    part = x[1:]
+    x.flags.writeable = False
+    for write in ("x[...] = 2", "x[0, 1] = 2", "x += 1", "x[1:][0] = 2", "x[:, ::2] = dc.zeros((3, 2))"):
+        with pytest.raises(ValueError, match="read-only"):
+            exec(write)
+    part += 1  # views that were there may still be written
+    assert not x.flags.writeable and not x.flags["W"] and part.flags.writeable
+    x.setflags(write=True)
+    x[0] = 5
+    assert x.sum() == 36 and x.flags.c_contiguous and "WRITEABLE : True" in repr(x.flags)
+    assert x.flags == np.ones((3, 4)).flags and isinstance(x.flags, type(np.ones(1).flags))
+    frozen = np.ones(3)
+    frozen.flags.writeable = False
+    with pytest.raises(ValueError, match="cannot set WRITEABLE"):
+        dc.asarray(frozen[:]).flags.writeable = True
