@@ -340,7 +340,7 @@ def _matmul_shape(a: tuple[int, ...], b: tuple[int, ...]) -> tuple[int, ...]:
     inner = b[0] if len(b) == 1 else b[-2]
     if a[-1] != inner:
         raise ValueError("the inner dimensions differ")
-    stack = np.broadcast_shapes(a[:-2], b[:-2])
+    stack = np.broadcast_shapes(a[:-2], b[:-2]) if len(a) > 2 or len(b) > 2 else ()
     return (*stack, *a[-2:-1], *(b[-1:] if len(b) > 1 else ()))
 
 
