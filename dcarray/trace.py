@@ -218,6 +218,9 @@ def reduce(
             loop = resolve_fold(name, kind_of(x), dtype)
             if loop is None or loop[-1] in "eFD" or not OPS[name].combine:
                 raise Missing
+            order = None if every else order_of((x,), shape)
+            if order is not None:
+                return _reduce_turned(name, x, axes, order, dtype, keepdims)
             arg = operand(rec, x, shape, loop[0])
         except _NOT_RECORDED as error:
             why: Exception = error
@@ -235,6 +238,16 @@ def reduce(
         kwargs["where"] = settled(where)
     fold = UFUNCS[name].reduce
     return at_once(why, cls, fold, (x,), out, axis=axis, dtype=dtype, keepdims=keepdims, **kwargs)
+
+
+def _reduce_turned(
+    name: str, x: Any, axes: tuple[int, ...], order: tuple[int, ...], dtype: Any, keepdims: bool
+) -> Any:
+    """A fold of an array whose axes lie in memory in another order than C's: so do those of the result."""
+    folded = tuple([order.index(k) for k in axes])
+    result = reduce(name, x.transpose(order), folded, dtype=dtype, keepdims=keepdims)
+    kept = [k for k in order if keepdims or k not in axes]
+    return result.transpose([kept.index(k) for k in sorted(kept)])
 
 
 def cast(x: Any, dtype: Any, *, copy: bool = True, order: str = "K") -> Any:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import itertools
+
 import numpy as np
 import pytest
 
 import dcarray as dc
 
 SHAPE = (3, 4, 5)
+VALUES = np.random.default_rng(5).normal(size=(4, 5, 6))
 OPERANDS = {
     "C": lambda: np.arange(60.0).reshape(SHAPE),
     "F": lambda: np.asfortranarray(np.arange(60.0).reshape(SHAPE)),
@@ -81,3 +84,18 @@ def test_one_loop_over_what_lies_in_one_order():
         x = dc.asarray(a)
         text = str(dc.explain(np.sqrt(x * 2 + 1) - x))
     assert "1 kernel" in text and text.count("for (int64_t") == 1
+
+
+@pytest.mark.parametrize("keepdims", [False, True])
+@pytest.mark.parametrize("axes", itertools.permutations(range(3)))
+def test_reductions_keep_the_order_of_the_axes_that_stay(axes, keepdims):
+    with dc.options(eager_below=0, jit="off"):
+        for plain in (VALUES.transpose(axes), VALUES[::-1].transpose(axes), VALUES.transpose(axes)[:, 1:]):
+            x = dc.asarray(plain)
+            for axis, function in itertools.product((0, 1, 2, (0, 1), (2, 0)), (np.sum, np.max, np.mean)):
+                ours, theirs = function(x, axis, keepdims=keepdims), function(plain, axis, keepdims=keepdims)
+                np.testing.assert_allclose(ours, theirs)
+                long = [n > 1 for n in theirs.shape]
+                assert [*itertools.compress(ours.strides, long)] == [
+                    *itertools.compress(theirs.strides, long)
+                ]
