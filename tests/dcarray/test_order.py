@@ -87,7 +87,7 @@ def test_one_loop_over_what_lies_in_one_order():
 
 
 @pytest.mark.parametrize("keepdims", [False, True])
-@pytest.mark.parametrize("axes", itertools.permutations(range(3)))
+@pytest.mark.parametrize("axes", [*itertools.permutations(range(3))])
 def test_reductions_keep_the_order_of_the_axes_that_stay(axes, keepdims):
     with dc.options(eager_below=0, jit="off"):
         for plain in (VALUES.transpose(axes), VALUES[::-1].transpose(axes), VALUES.transpose(axes)[:, 1:]):
