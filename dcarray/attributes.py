@@ -162,7 +162,10 @@ class Attributes(Handle):
 
     @real.setter
     def real(self, value: Any) -> None:
-        self.real[...] = value if isinstance(value, Handle) else np.asarray(value)
+        if self.dtype.kind in "iu" and not isinstance(value, Handle):
+            self._writable().real = value  # versions of NumPy differ in what they take for out of bounds
+        else:
+            self.real[...] = value if isinstance(value, Handle) else np.asarray(value)
 
     @property
     def imag(self) -> Any:

@@ -125,10 +125,13 @@ def sinc(x: Any) -> Any:
     return np.sin(y) / y
 
 
+_FIX_WARNS = np.lib.NumpyVersion(np.__version__) >= "2.5.0.dev0"
+
+
 @implements(np.fix)
 def fix(x: Any, out: Any = None) -> Any:
-    """Round towards zero."""
-    if operand(x).dtype.kind != "f":
+    """Round towards zero; NumPy 2.5 warns of it."""
+    if operand(x).dtype.kind != "f" or _FIX_WARNS:
         raise Unserved
     return np.trunc(x, out=out)
 
