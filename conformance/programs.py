@@ -25,7 +25,7 @@ import dcarray as dc
 __all__ = ["Judge", "Program", "data", "difference", "shrunk"]
 
 Variables = dict[str, Any]
-_SIGNS = re.compile(r"(np\.(?:signbit|copysign))\(")
+_SIGNS = re.compile(r"(np\.(?:signbit|copysign|arctan2))\(")
 _PRODUCTS = ("@", "dot", "matmul", "einsum", "inner", "outer", "kron", "convolve", "cross", "cov", "fft")
 _LOOSE = {"e": 40.0, "f": 1000.0, "F": 1000.0, "d": 4000.0, "D": 4000.0, "g": 4000.0, "G": 4000.0}
 
@@ -143,14 +143,24 @@ def nans(function: Callable[..., Any]) -> Callable[..., Any]:
     return call
 
 
+def signless(function: Callable[..., Any]) -> Callable[..., Any]:
+    """The function, of arguments in which every NaN and every zero has the same sign."""
+    steady = nans(function)
+    return lambda *args, **kwargs: steady(*(x + 0.0 if _is_real(x) else x for x in args), **kwargs)
+
+
+def _is_real(a: Any) -> bool:
+    return bool(getattr(a, "dtype", np.dtype("O")).kind == "f")
+
+
 def _positive(a: Any) -> Any:
-    kind = getattr(a, "dtype", np.dtype("O")).kind
-    return np.where(np.isnan(a), np.nan, a) if kind == "f" else a
+    return np.where(np.isnan(a), np.nan, a) if _is_real(a) else a
 
 
 def scope(program: Program, wrapped: bool) -> Variables:
     """The names that the lines of a program use."""
-    names: Variables = {"plain": data, "in_thread": in_thread, "pickle": pickle, "copy": copy, "nans": nans}
+    names: Variables = {"plain": data, "in_thread": in_thread, "pickle": pickle, "copy": copy}
+    names |= {"nans": nans, "signless": signless}
     if not wrapped:
         same = lambda a: a  # noqa: E731
         return {**names, "np": np, "data": data, "wrap": same, "export": same, "evaluate": same}
@@ -200,7 +210,8 @@ def difference(program: Program, **mode: Any) -> str | None:
     """The first thing in which wrapped arrays differ from plain ones, or None.
 
     A program that casts numbers to integers which cannot hold them has no right result: NumPy gives what the
-    processor gives, which depends on strides too.  Nor has one that asks for the sign of a NaN.
+    processor gives, which depends on strides too.  Nor has one that asks for the sign of a NaN, or of the
+    larger zero.
 
     Parameters
     ----------
@@ -211,8 +222,14 @@ def difference(program: Program, **mode: Any) -> str | None:
     text = _difference(program, mode)
     if text is None or _is_undefined(program):
         return None
-    unsigned = replace(program, body=tuple(_SIGNS.sub(r"nans(\1)(", line) for line in program.body))
+    way = "signless" if _is_unsigned(program) else "nans"
+    unsigned = replace(program, body=tuple(_SIGNS.sub(rf"{way}(\1)(", line) for line in program.body))
     return text if unsigned == program else _difference(unsigned, mode)
+
+
+def _is_unsigned(program: Program) -> bool:
+    """Does the sign of a zero depend on an order that NumPy leaves open?"""
+    return any(word in line for line in program.body for word in ("max", "min", "clip", "sort", "np.sign("))
 
 
 def _is_undefined(program: Program) -> bool:
@@ -276,7 +293,7 @@ class Judge:
         scale = max([1.0, *(float(np.max(s, where=np.isfinite(s), initial=0)) for s in sizes)])
         text = "\n".join(program.body)
         wild = any(w in text for w in _PRODUCTS) and not all(np.all(np.isfinite(s)) for s in sizes)
-        return cls(scale, wild, any(word in text for word in ("max", "min", "clip", "sort", "sign")))
+        return cls(scale, wild, _is_unsigned(program))
 
     def differs(self, want: Any, got: Any, rough: bool) -> str | None:
         """In what two values differ."""
