@@ -50,6 +50,9 @@ def free_symbols(dim: Dim) -> frozenset[str]:
     return frozenset(s.name for s in dim.free_symbols)
 
 
+_names = lru_cache(maxsize=4096)(free_symbols)
+
+
 def substitute(dim: Dim, values: Mapping[str, Dim]) -> Dim:
     """``dim`` with the named symbols replaced, all at once."""
     if type(dim) is int:
@@ -260,6 +263,9 @@ def _atoms(e: Any) -> list[Any]:
 
 
 # ---- guards -----------------------------------------------------------------------------------------
+PAIRED_FACTS = 8
+
+
 class Guards:
     """Decides what cannot be proved by the values that the symbols have now, and keeps a record.
 
@@ -279,6 +285,7 @@ class Guards:
         self.hints = dict(hints or {})
         self.recorded: list[Any] = []
         self._positive: list[Any] = []  # expressions known to be >= 0
+        self._answers: dict[Any, bool] = {}
         self._tokens: list[Token[Guards | None]] = []
         for fact in facts:
             self._learn(fact)
@@ -322,6 +329,15 @@ class Guards:
 
     def assume_nonneg(self, d: Any, bounds: Bounds | None = None) -> bool | None:
         """Whether ``d >= 0`` by the facts, or else by the hints (recorded); None without either."""
+        question = (d, tuple((bounds or {}).items()))
+        if question not in self._answers:  # facts become more, so that an answer stays
+            answer = self._assume_nonneg(d, bounds)
+            if answer is None:
+                return None
+            self._answers[question] = answer
+        return self._answers[question]
+
+    def _assume_nonneg(self, d: Any, bounds: Bounds | None) -> bool | None:
         if self._follows(d, bounds):
             return True
         if self._follows(-d - 1, bounds):
@@ -372,13 +388,17 @@ class Guards:
         self._positive += [simplify(p) for p in found]
 
     def _follows(self, e: Any, bounds: Bounds | None) -> bool:
-        """Whether ``e >= 0`` is proved with at most two of the facts."""
+        """Whether ``e >= 0`` is proved with one of the facts, or with two while there are few."""
+        if self._hinted(e) and evaluate(e, self.hints) < 0:
+            return False  # the facts hold for the hints, and so would what follows from them
         if _always(e, bounds):
             return True
-        near = [p for p in self._positive if free_symbols(p) & free_symbols(simplify(e))]
+        names = free_symbols(simplify(e))
+        near = [p for p in self._positive if not names.isdisjoint(_names(p))]
         if any(_always(e - p, bounds) for p in near):
             return True
-        return any(
+        # what is not found to follow is recorded once more: that costs less than to look at all pairs
+        return len(self._positive) <= PAIRED_FACTS and any(
             _always(e - p - q, bounds) for i, p in enumerate(near) for q in self._positive if q is not near[i]
         )
 

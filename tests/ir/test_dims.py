@@ -154,3 +154,13 @@ def test_show_is_python():
         assert eval(dims.show(size), {"N": 97, "M": 5, "max": max}) == exact
     assert dims.show(N - 2) == "N-2"
     assert dims.show(sympy.Le(N, M)) == "N <= M"
+
+
+def test_a_guard_follows_its_hints_however_many_facts_there_are() -> None:
+    n = dims.symbol("n", 2)
+    guards = dims.Guards({"n": 50})
+    with guards:
+        for k in range(100):
+            assert dims.prove_nonneg(n - k) is (k <= 50)
+            assert dims.prove_nonneg(n - k) is (k <= 50)  # and says so again
+    assert guards.holds({"n": 50}) and not guards.holds({"n": 49}) and not guards.holds({"n": 51})
