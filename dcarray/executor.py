@@ -199,6 +199,8 @@ class Executor:
         for general in form.general:
             if general.plan is None and general.fits(prepared.values) is not None:
                 return None
+        if not forms.related(form.sample, prepared.values):
+            return None
         general = forms.General(*prepared.key, form.sample, prepared.values)
         form.general = [*form.general[1 - forms.MAX_GENERAL :], general]
 

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 Log = tuple[tuple[Any, ...], ...]
 MAX_GENERAL = 8
+MAX_SYMBOLS = 24
 
 
 class Ready:
@@ -86,6 +87,15 @@ def split(log: Log) -> tuple[Log, tuple[int, ...]]:
         values.append(n)
 
     return rewrite(log, take), tuple(values)
+
+
+def related(old: tuple[int, ...], new: tuple[int, ...]) -> bool:
+    """Whether the integers of two logs differ as by a few sizes or a loop's counter.
+
+    Where they differ in many ways, as between two places of a program that look alike, planning with a symbol
+    for each takes minutes, and the plan serves hardly any other log.
+    """
+    return len({b - a for a, b in zip(old, new, strict=True) if a != b}) <= MAX_SYMBOLS
 
 
 class General:

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import dcarray as dc
+from dcarray import forms
 
 
 @pytest.fixture(autouse=True)
@@ -289,3 +290,8 @@ def test_what_a_sum_was_taken_of_may_still_be_read():
         q = x / 0
         assert float(q.max()) == np.inf
     np.testing.assert_array_equal(np.asarray(q), np.full(300, np.inf))
+
+
+def test_places_that_only_look_alike_share_no_plan() -> None:
+    assert forms.related(tuple(range(40)), tuple(range(7, 47)))
+    assert not forms.related(tuple(range(40)), tuple(k * k for k in range(40)))
