@@ -481,9 +481,13 @@ static PyModuleDef definition = {PyModuleDef_HEAD_INIT, .m_name = "dcarray._spee
 PyMODINIT_FUNC
 PyInit__speedups(void)
 {
+    PyObject *module;
     Size = PyUnicode_InternFromString("size");
     Call = PyUnicode_InternFromString("__call__");
     if (Size == NULL || Call == NULL)
         return NULL;
-    return PyModule_Create(&definition);
+    module = PyModule_Create(&definition);
+    if (module != NULL && PyModule_AddIntConstant(module, "REVISION", 2) < 0)
+        Py_CLEAR(module);
+    return module;
 }

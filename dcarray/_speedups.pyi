@@ -3,6 +3,8 @@ from typing import Any
 
 import numpy as np
 
+REVISION: int
+
 def install(
     cls: type,
     ndarray: type[np.ndarray[Any, Any]],

@@ -15,6 +15,7 @@ from .handle import Handle, NDArray, adopt, export, register
 from .loops import UFUNCS
 from .methods import Methods
 from .session import session
+from .speedups import BUILT
 
 _new = object.__new__
 _ndarray = np.ndarray
@@ -344,11 +345,9 @@ def evaluate(x: Any = _ALL, /, *more: Any) -> Any:
     return x
 
 
-try:
+if BUILT:  # else the methods above do it all
     from ._speedups import install, shortened
-except ImportError:  # built without a C compiler: the methods above do it all
-    pass
-else:
+
     rewrapped = partial(protocols.rewrap, ndarray)
     if install(ndarray, _ndarray, rewrapped, _LIMIT, tuple(_PLAIN), quick.binary, quick.assign):
         evaluate = shortened(evaluate)

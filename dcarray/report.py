@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from .config import Options, current
+from .speedups import BUILT
 
 __all__ = ["Counters", "Fallback", "Info", "Report", "counters", "info", "note", "report", "user_line"]
 
@@ -288,6 +289,5 @@ def info() -> Info:
     names = ("dcarray", "numpy", "llvmlite", "sympy", "array-api-compat", "mpi4py", "cupy", "pyopencl")
     versions = {"python": platform.python_version(), **{name: _version(name) for name in names}}
     now = current()
-    native = sys.modules.get("dcarray._speedups") is not None
     features = _cpu_features()
-    return Info(versions, now.device, _cpu_name(), features, now.threads, now.cache_dir, _blas(), now, native)
+    return Info(versions, now.device, _cpu_name(), features, now.threads, now.cache_dir, _blas(), now, BUILT)

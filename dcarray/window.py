@@ -6,11 +6,12 @@ A window over a store is ``None`` (all of it) or one ``(offset, stride, axis)`` 
 
 from __future__ import annotations
 
-import contextlib
 from types import EllipsisType
 from typing import Any
 
 import numpy as np
+
+from .speedups import BUILT
 
 Index = tuple[tuple[int, int, int | None], ...]
 
@@ -52,7 +53,7 @@ def sliced(shape: tuple[int, ...], index: Index | None, key: tuple[Any, ...]) ->
     return tuple(out), tuple(maps) if index is None else apply(index, maps)
 
 
-with contextlib.suppress(ImportError):  # the same in C
+if BUILT:  # the same in C
     from ._speedups import sliced  # noqa: F401
 
 
