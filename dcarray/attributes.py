@@ -87,7 +87,9 @@ class Attributes(Handle):
 
     @property
     def flags(self) -> Any:
-        return Flags(self) if self._small is None else self._small.flags
+        if self._small is None and self._store.char:
+            return Flags(self)
+        return self._settled().flags  # nothing is recorded on such memory
 
     @property
     def base(self) -> Any:

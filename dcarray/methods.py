@@ -212,8 +212,8 @@ class Methods(Attributes):
 
     def setflags(self, write: Any = None, align: Any = None, uic: Any = None) -> None:
         """See `numpy.ndarray.setflags`."""
-        if self._small is not None:
-            self._small.setflags(write=write, align=align, uic=uic)
+        if self._small is not None or not self._store.char:
+            self._settled().setflags(write=write, align=align, uic=uic)
             return
         self._settled().setflags(align=align, uic=uic)
         if write is not None:
