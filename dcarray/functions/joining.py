@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from dcarray.array import ndarray
+from dcarray.order import order_of
 
 from .common import axis_of, columns_first, expand, fresh, fresh_like, operand, plain_key
 from .manipulation import at_least, flip
@@ -34,8 +35,7 @@ def _join(parts: list[Any], axis: int, dtype: Any, casting: Any) -> Any:
         raise Unserved
     total = sum(p.shape[axis] for p in parts)
     shape = first.shape[:axis] + (total,) + first.shape[axis + 1 :]
-    columns = all(columns_first(p) for p in parts)
-    result = fresh(shape, kind, "F" if columns else "C")
+    result = _ordered(shape, kind, order_of(tuple(parts), shape))
     start = 0
     for p in parts:
         stop = start + p.shape[axis]
@@ -43,6 +43,13 @@ def _join(parts: list[Any], axis: int, dtype: Any, casting: Any) -> Any:
             result[plain_key(len(shape), axis, slice(start, stop))] = p
         start = stop
     return result
+
+
+def _ordered(shape: tuple[int, ...], dtype: Any, order: tuple[int, ...] | None) -> Any:
+    """A wrapped array with its axes in that order in memory, the outermost first."""
+    if order is None:
+        return fresh(shape, dtype)
+    return fresh(tuple([shape[k] for k in order]), dtype).transpose(np.argsort(order).tolist())
 
 
 @implements(np.concatenate)

@@ -99,3 +99,21 @@ def test_reductions_keep_the_order_of_the_axes_that_stay(axes, keepdims):
                 assert [*itertools.compress(ours.strides, long)] == [
                     *itertools.compress(theirs.strides, long)
                 ]
+
+
+def test_joined_arrays_keep_the_order_of_their_parts():
+    rng = np.random.default_rng(2)
+    for _ in range(60):
+        ndim = int(rng.integers(2, 5))
+        axis = int(rng.integers(ndim))
+        parts = []
+        order = rng.permutation(ndim)
+        for n in rng.integers(2, 4, 2):
+            shape = [2, 3, 4, 2][:ndim]
+            shape[axis] = int(n)
+            plain = rng.random([shape[k] for k in order]).transpose(np.argsort(order))
+            parts.append(plain)
+        joined = np.concatenate([dc.asarray(p) for p in parts], axis=axis)
+        expected = np.concatenate(parts, axis=axis)
+        assert np.array_equal(joined, expected)
+        assert np.asarray(joined).strides == expected.strides
