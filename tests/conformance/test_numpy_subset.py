@@ -5,7 +5,7 @@ from __future__ import annotations
 from conformance import numpy_suite
 
 _EACH = 12
-_LISTED = 181  # may only shrink
+_LISTED = 180  # may only shrink
 
 
 def test_some_of_every_module() -> None:
