@@ -17,13 +17,17 @@ static PyTypeObject *Ours;  /* dcarray.ndarray; NULL as long as nothing is insta
 static PyTypeObject *Plain; /* numpy.ndarray */
 static Py_ssize_t Small;    /* where a handle keeps its plain array: None for a large one */
 static Py_ssize_t Store, Shape, Index, Readonly, View, Little; /* what else it keeps; see handle.py */
+static Py_ssize_t Origin;
+static Py_ssize_t Head, Used, Dirty, Char; /* in a store; see store.py */
+static Py_ssize_t Done;                    /* in a recording */
+static PyObject *Current;                  /* a function: the options in force */
 static Py_ssize_t Limit;    /* results of so many elements may not count as small */
 static PyObject *Wrap;      /* a function of a plain array: the handle, small or large */
 static PyObject *Record;    /* a function of a ufunc's name and two operands: the handle, or None */
 static PyObject *Assign;    /* a function of a target and a value: True, or False if it is not for it */
 static PyObject *Scalars;   /* a tuple of types of which NumPy takes the instances as they are */
 static PyObject *Ufunc;     /* the method __array_ufunc__ */
-static PyObject *Size, *Call;
+static PyObject *Size, *Call, *Below, *ShapeName;
 
 #define AT(x, place) (*(PyObject **)((char *)(x) + (place)))
 
@@ -38,13 +42,44 @@ plain(PyObject *x)
     return a != NULL && Py_TYPE(a) == Plain ? a : NULL;
 }
 
+/* Has this recording run? */
+static inline int
+idle(PyObject *rec)
+{
+    return rec == NULL || rec == Py_None || AT(rec, Done) == Py_True;
+}
+
+/* Is nothing pending on the memory of a large array? */
+static inline int
+clean(PyObject *x)
+{
+    PyObject *store = AT(x, Store), *head = AT(store, Head);
+    if (head == NULL || head == Py_None)
+        head = store;
+    return idle(AT(head, Used)) && idle(AT(head, Dirty));
+}
+
+/* As `plain`, or the little window of a large array on which nothing is pending.  What NumPy makes of it must
+ * not be a view of it. */
+static inline PyObject *
+quiet(PyObject *x)
+{
+    PyObject *a = plain(x);
+    if (a == NULL && Py_TYPE(x) == Ours) {
+        a = AT(x, Little);
+        if (a != NULL && (Py_TYPE(a) != Plain || !clean(x)))
+            a = NULL;
+    }
+    return a;
+}
+
 /* The operand as NumPy can take it at once, or NULL. */
 static inline PyObject *
 at_hand(PyObject *x)
 {
     PyTypeObject *t = Py_TYPE(x);
     if (t == Ours)
-        return plain(x);
+        return quiet(x);
     for (Py_ssize_t k = 0; k < PyTuple_GET_SIZE(Scalars); k++)
         if (t == (PyTypeObject *)PyTuple_GET_ITEM(Scalars, k))
             return x;
@@ -140,7 +175,7 @@ find_methods(Methods *methods, const char *forward, const char *reflected, const
     static binaryfunc slow_##slot;                                                                   \
     static PyObject *fast_##slot(PyObject *a, PyObject *b)                                           \
     {                                                                                                \
-        PyObject *p = plain(a), *q = p == NULL ? NULL : at_hand(b), *r;                              \
+        PyObject *p = quiet(a), *q = p == NULL ? NULL : at_hand(b), *r;                              \
         if (q == NULL)                                                                               \
             return slow_##slot(a, b);                                                                \
         r = op(p, q);                                                                                \
@@ -153,7 +188,7 @@ find_methods(Methods *methods, const char *forward, const char *reflected, const
     static unaryfunc slow_##slot;                                                                    \
     static PyObject *fast_##slot(PyObject *a)                                                        \
     {                                                                                                \
-        PyObject *p = plain(a);                                                                      \
+        PyObject *p = quiet(a);                                                                      \
         return p == NULL ? slow_##slot(a) : ours(op(p));                                             \
     }
 #define BINARIES(X)                                                                                  \
@@ -205,7 +240,7 @@ static richcmpfunc slow_compare;
 static PyObject *
 fast_compare(PyObject *a, PyObject *b, int op)
 {
-    PyObject *p = plain(a), *q = p == NULL ? NULL : at_hand(b);
+    PyObject *p = quiet(a), *q = p == NULL ? NULL : at_hand(b);
     return q == NULL ? slow_compare(a, b, op) : ours(PyObject_RichCompare(p, q, op));
 }
 
@@ -251,6 +286,75 @@ windowed(PyObject *x, PyObject *key)
     return y;
 }
 
+/* Is this basic indexing, as far as the types tell? */
+static int
+basic(PyObject *key)
+{
+    PyObject **keys = &key;
+    Py_ssize_t n = 1;
+    if (PyTuple_CheckExact(key)) {
+        keys = &PyTuple_GET_ITEM(key, 0);
+        n = PyTuple_GET_SIZE(key);
+    }
+    for (Py_ssize_t k = 0; k < n; k++) {
+        PyObject *one = keys[k];
+        if (!PyLong_CheckExact(one) && !PySlice_Check(one) && one != Py_None && one != Py_Ellipsis)
+            return 0;
+    }
+    return 1;
+}
+
+static Py_ssize_t
+number_in(PyObject *x, PyObject *name)
+{
+    PyObject *value = x == NULL ? NULL : PyObject_GetAttr(x, name);
+    Py_ssize_t n = value == NULL ? -1 : PyLong_AsSsize_t(value);
+    Py_XDECREF(value);
+    return n;
+}
+
+/* Is a view so small that NumPy is to work on it?  -1 with an exception. */
+static int
+little(PyObject *view)
+{
+    PyObject *options = PyObject_CallNoArgs(Current);
+    Py_ssize_t below = number_in(options, Below), n = below < 0 ? -1 : number_in(view, Size);
+    Py_XDECREF(options);
+    return n < 0 ? -1 : n < below;
+}
+
+/* The part of `x`, a large array with a view of its memory, of which `view` is the view; as in handle.py. */
+static PyObject *
+part_of(PyObject *x, PyObject *key, PyObject *view)
+{
+    PyObject *shape = PyObject_GetAttr(view, ShapeName), *origin = PyTuple_Pack(2, x, key), *y = NULL;
+    int small = shape == NULL || origin == NULL ? -1 : little(view);
+    if (small >= 0)
+        y = Ours->tp_alloc(Ours, 0);
+    if (y == NULL) {
+        Py_XDECREF(shape);
+        Py_XDECREF(origin);
+        return NULL;
+    }
+    AT(y, Small) = Py_NewRef(Py_None);
+    AT(y, Store) = Py_NewRef(AT(x, Store));
+    AT(y, Shape) = shape;
+    AT(y, Origin) = origin;
+    AT(y, Readonly) = Py_NewRef(AT(x, Readonly));
+    AT(y, View) = Py_NewRef(view);
+    AT(y, Little) = Py_NewRef(small ? view : Py_None);
+    return y;
+}
+
+/* May NumPy look at the memory of `x`, a large array, by this key? */
+static inline int
+has_view(PyObject *x, PyObject *key)
+{
+    if (Py_TYPE(x) != Ours || AT(x, Small) != Py_None || AT(x, View) == NULL)
+        return 0;
+    return Py_TYPE(AT(x, View)) == Plain && basic(key);
+}
+
 /* ---- indexing ---------------------------------------------------------------------------------- */
 /* Is there an array of ours among the indices? */
 static int
@@ -280,6 +384,16 @@ fast_subscript(PyObject *x, PyObject *key)
     PyObject *a = plain(x), *r;
     if (a == NULL && (r = windowed(x, key)) != NULL)
         return r;
+    if (a == NULL && has_view(x, key)) {
+        PyObject *view = PyObject_GetItem(AT(x, View), key);
+        if (view == NULL)
+            return NULL;
+        if (Py_TYPE(view) != Plain && clean(x))
+            return view; /* an element */
+        r = Py_TYPE(view) == Plain ? part_of(x, key, view) : slow_subscript(x, key);
+        Py_DECREF(view);
+        return r;
+    }
     if (a == NULL || mentions_ours(key))
         return slow_subscript(x, key);
     r = PyObject_GetItem(a, key);
@@ -306,6 +420,17 @@ fast_assign(PyObject *x, PyObject *key, PyObject *value)
         Py_XDECREF(r);
         if (done)
             return done < 0 ? -1 : 0;
+    }
+    if (a == NULL && value != NULL && has_view(x, key) && clean(x) && AT(x, Readonly) == Py_False &&
+        PyUnicode_GET_LENGTH(AT(AT(x, Store), Char)) != 0 && (b = at_hand(value)) != NULL) {
+        PyObject *view = PyObject_GetItem(AT(x, View), key);
+        int done = view == NULL ? -1 : Py_TYPE(view) == Plain ? little(view) : 0;
+        if (done > 0)
+            done = PyObject_SetItem(view, Py_Ellipsis, b) < 0 ? -1 : 1;
+        Py_XDECREF(view);
+        if (done)
+            return done < 0 ? -1 : 0;
+        b = NULL;
     }
     if (b == NULL || mentions_ours(key))
         return slow_assign(x, key, value);
@@ -419,12 +544,13 @@ exchange_method(PyMethodDef *definition, PyObject **old)
 static PyObject *
 install(PyObject *module, PyObject *args)
 {
-    PyObject *cls, *array, *wrap, *scalars, *record, *assign;
+    PyObject *cls, *array, *wrap, *scalars, *record, *assign, *store, *recording, *current;
     Py_ssize_t limit;
     PyNumberMethods *numbers;
     PyMappingMethods *mapping;
-    if (!PyArg_ParseTuple(args, "O!O!OnO!OO", &PyType_Type, &cls, &PyType_Type, &array, &wrap, &limit,
-                          &PyTuple_Type, &scalars, &record, &assign))
+    if (!PyArg_ParseTuple(args, "O!O!OnO!OOO!O!O", &PyType_Type, &cls, &PyType_Type, &array, &wrap, &limit,
+                          &PyTuple_Type, &scalars, &record, &assign, &PyType_Type, &store, &PyType_Type,
+                          &recording, &current))
         return NULL;
     if (Ours != NULL)
         Py_RETURN_FALSE;
@@ -435,7 +561,10 @@ install(PyObject *module, PyObject *args)
     if (find_slot(cls, "_small", &Small) || find_slot(cls, "_store", &Store) ||
         find_slot(cls, "_shape", &Shape) || find_slot(cls, "_index", &Index) ||
         find_slot(cls, "_readonly", &Readonly) || find_slot(cls, "_ndarray", &View) ||
-        find_slot(cls, "_little", &Little))
+        find_slot(cls, "_little", &Little) || find_slot(cls, "_origin", &Origin) ||
+        find_slot(store, "_head", &Head) || find_slot(store, "used", &Used) ||
+        find_slot(store, "dirty", &Dirty) || find_slot(store, "char", &Char) ||
+        find_slot(recording, "done", &Done))
         return NULL;
     Ours = (PyTypeObject *)cls;
     if (exchange_method(&ufunc_def, &Ufunc) || exchange_method(&getitem_def, &Getitem) BINARIES(FIND)
@@ -450,6 +579,7 @@ install(PyObject *module, PyObject *args)
     Scalars = Py_NewRef(scalars);
     Record = Py_NewRef(record);
     Assign = Py_NewRef(assign);
+    Current = Py_NewRef(current);
     numbers = Ours->tp_as_number;
     BINARIES(REPLACE)
     REPLACE(nb_power, , "pow", "")
@@ -467,7 +597,8 @@ install(PyObject *module, PyObject *args)
 
 static PyMethodDef methods[] = {
     {"install", install, METH_VARARGS,
-     "install(cls, ndarray, wrap, limit, scalars, record, assign): give the class `cls` the short way;\n"
+     "install(cls, ndarray, wrap, limit, scalars, record, assign, store, recording, current): give the\n"
+     "class `cls` the short way;\n"
      "False if another class has it already."},
     {"sliced", (PyCFunction)(void (*)(void))sliced, METH_FASTCALL,
      "sliced(shape, index, key): as in `dcarray.window`."},
@@ -484,10 +615,12 @@ PyInit__speedups(void)
     PyObject *module;
     Size = PyUnicode_InternFromString("size");
     Call = PyUnicode_InternFromString("__call__");
-    if (Size == NULL || Call == NULL)
+    Below = PyUnicode_InternFromString("eager_below");
+    ShapeName = PyUnicode_InternFromString("shape");
+    if (Size == NULL || Call == NULL || Below == NULL || ShapeName == NULL)
         return NULL;
     module = PyModule_Create(&definition);
-    if (module != NULL && PyModule_AddIntConstant(module, "REVISION", 2) < 0)
+    if (module != NULL && PyModule_AddIntConstant(module, "REVISION", 3) < 0)
         Py_CLEAR(module);
     return module;
 }

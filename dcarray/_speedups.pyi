@@ -13,6 +13,9 @@ def install(
     scalars: tuple[type, ...],
     record: Callable[[str, Any, Any], Any],
     assign: Callable[[Any, Any], bool],
+    store: type,
+    recording: type,
+    current: Callable[[], Any],
 ) -> bool: ...
 def shortened(evaluate: Callable[..., Any]) -> Callable[..., Any]: ...
 def sliced(shape: tuple[int, ...], index: Any, key: tuple[Any, ...]) -> Any: ...

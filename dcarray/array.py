@@ -14,8 +14,10 @@ from .dispatch import DISPATCH
 from .handle import Handle, NDArray, adopt, export, register
 from .loops import UFUNCS
 from .methods import Methods
+from .recording import Recording
 from .session import session
 from .speedups import BUILT
+from .store import Store
 
 _new = object.__new__
 _ndarray = np.ndarray
@@ -349,5 +351,6 @@ if BUILT:  # else the methods above do it all
     from ._speedups import install, shortened
 
     rewrapped = partial(protocols.rewrap, ndarray)
-    if install(ndarray, _ndarray, rewrapped, _LIMIT, tuple(_PLAIN), quick.binary, quick.assign):
+    parts = Store, Recording, config.current
+    if install(ndarray, _ndarray, rewrapped, _LIMIT, tuple(_PLAIN), quick.binary, quick.assign, *parts):
         evaluate = shortened(evaluate)

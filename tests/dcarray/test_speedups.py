@@ -213,3 +213,52 @@ def test_windows_of_slices() -> None:
     assert window.sliced((3, 4), None, (0, slice(1, None))) is None
     with pytest.raises(TypeError):
         window.sliced((3,), None, (slice("a", None),))
+
+
+@pytest.mark.parametrize("below", [0, 100, 16384])
+def test_little_windows_of_large_arrays(below: int) -> None:
+    rng = np.random.default_rng(below)
+    statements: tuple[Any, ...] = (
+        lambda a, i, j: operator.setitem(a, (slice(None), j), a[:, i] * 2 + a[:, j]),
+        lambda a, i, j: operator.setitem(a, i, a[j] - a[i]),
+        lambda a, i, j: operator.setitem(a, (i, j), a[j, i] + 1),
+        lambda a, i, j: operator.setitem(a, slice(i, i + 3), a[j : j + 3]),
+        lambda a, i, j: operator.setitem(a, (Ellipsis, j), i),
+        lambda a, i, j: operator.iadd(a[i], a[j]),
+        lambda a, i, j: operator.imul(a[1:-1, j], 0.5),
+        lambda a, i, j: operator.iadd(a, 1),  # pending
+        lambda a, i, j: operator.setitem(a, slice(None), a[::-1] * 0.5),
+        lambda a, i, j: operator.setitem(a.T, (i, slice(2, 9)), -a[j, 2:9]),
+        lambda a, i, j: operator.setitem(a[i:], (0, None, slice(None, None, 2)), abs(a[j, ::2])),
+        lambda a, i, j: a[i].tolist(),
+    )
+    with dc.options(eager_below=below, jit="off"):
+        for _ in range(8):
+            plain = rng.random((150, 150))
+            ours = dc.asarray(plain.copy())
+            for _ in range(30):
+                f, i, j = statements[int(rng.integers(len(statements)))], *rng.integers(0, 140, 2).tolist()
+                assert outcome(f, plain, i, j) == outcome(f, ours, i, j)
+            assert np.array_equal(plain, ours)
+            view, seen = ours[3], ours[:, 4]
+            assert view[5] == plain[3, 5] and seen.shape == (150,)
+            view[...] = 7
+            assert np.all(np.asarray(ours)[3] == 7)
+
+
+def test_little_windows_that_are_not_for_writing_or_not_of_numbers() -> None:
+    fixed = np.zeros((200, 200))
+    fixed.flags.writeable = False
+    x = dc.asarray(fixed)
+    with pytest.raises(ValueError, match="read-only"):
+        x[3] = 1.0
+    with pytest.raises(ValueError, match="read-only"):
+        x[3, 4] = 1.0
+    things = dc.asarray(np.full((200, 200), None))
+    small = dc.asarray(np.arange(3))
+    things[5, 5] = small
+    assert things[5, 5] is small or np.array_equal(things[5, 5], small)
+    with pytest.raises(IndexError):
+        x[200]
+    with pytest.raises(IndexError):
+        x[0, 0, 0]
