@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import numpy as np
+import pytest
+
 from conformance import numpy_suite
 
 _EACH = 12
+_OF = "2.4."  # the versions of NumPy whose tests the list is of
 _LISTED = 180  # may only shrink
 
 
+@pytest.mark.skipif(not np.__version__.startswith(_OF), reason=f"the list is of the tests of NumPy {_OF}x")
 def test_some_of_every_module() -> None:
     passed, failures = numpy_suite.run_some(_EACH)
     assert not failures.keys() - numpy_suite.known().keys(), failures
@@ -21,6 +26,7 @@ def test_the_list_only_shrinks() -> None:
         assert all(reason for reason in tests.values())
 
 
+@pytest.mark.skipif(not np.__version__.startswith(_OF), reason=f"the modules are those of NumPy {_OF}x")
 def test_every_module_is_run_or_out_of_scope() -> None:
     chosen = {f"{part}:{name}" for part, names in numpy_suite.MODULES.items() for name in names.split()}
     left = {name for names in numpy_suite.OUT_OF_SCOPE.values() for name in names.split()}
