@@ -86,6 +86,16 @@ at_hand(PyObject *x)
     return NULL;
 }
 
+/* An attribute that is a number of elements; -1 with an exception. */
+static Py_ssize_t
+number_in(PyObject *x, PyObject *name)
+{
+    PyObject *value = x == NULL ? NULL : PyObject_GetAttr(x, name);
+    Py_ssize_t n = value == NULL ? -1 : PyLong_AsSsize_t(value);
+    Py_XDECREF(value);
+    return n;
+}
+
 /* A small array; takes over the reference to `a`. */
 static PyObject *
 handle(PyObject *a)
@@ -107,9 +117,7 @@ ours(PyObject *r)
     if (r == NULL)
         return NULL;
     if (Py_TYPE(r) == Plain) {
-        PyObject *size = PyObject_GetAttr(r, Size);
-        Py_ssize_t n = size == NULL ? -1 : PyLong_AsSsize_t(size);
-        Py_XDECREF(size);
+        Py_ssize_t n = number_in(r, Size);
         if (n < 0) {
             Py_DECREF(r);
             return NULL;
@@ -245,6 +253,25 @@ fast_compare(PyObject *a, PyObject *b, int op)
 }
 
 /* ---- windows ----------------------------------------------------------------------------------- */
+/* A large array on the memory of `x` of which the window is still to be set; takes over the reference to
+ * `shape`.  `view` and `small` are its plain view and the one on which NumPy is to work, or None. */
+static PyObject *
+sharing(PyObject *x, PyObject *shape, PyObject *view, PyObject *small)
+{
+    PyObject *y = Ours->tp_alloc(Ours, 0);
+    if (y == NULL) {
+        Py_DECREF(shape);
+        return NULL;
+    }
+    AT(y, Small) = Py_NewRef(Py_None);
+    AT(y, Store) = Py_NewRef(AT(x, Store));
+    AT(y, Shape) = shape;
+    AT(y, Readonly) = Py_NewRef(AT(x, Readonly));
+    AT(y, View) = Py_NewRef(view);
+    AT(y, Little) = Py_NewRef(small);
+    return y;
+}
+
 /* A part of `x`, a large array; NULL without an exception if the key or its result is not of the usual kind:
  * many elements selected by slices. */
 static PyObject *
@@ -269,20 +296,18 @@ windowed(PyObject *x, PyObject *key)
         PyErr_Clear(); /* NumPy says it in its own words */
         return NULL;
     }
-    y = AT(x, View) != Py_None && elements < Limit ? NULL : Ours->tp_alloc(Ours, 0);
-    if (y == NULL) {
-        PyErr_Clear();
+    if (AT(x, View) != Py_None && elements < Limit) { /* NumPy may be to work on it */
         Py_DECREF(shape);
         Py_DECREF(index);
         return NULL;
     }
-    AT(y, Small) = Py_NewRef(Py_None);
-    AT(y, Store) = Py_NewRef(AT(x, Store));
-    AT(y, Shape) = shape;
+    y = sharing(x, shape, Py_None, Py_None);
+    if (y == NULL) {
+        PyErr_Clear();
+        Py_DECREF(index);
+        return NULL;
+    }
     AT(y, Index) = index;
-    AT(y, Readonly) = Py_NewRef(AT(x, Readonly));
-    AT(y, View) = Py_NewRef(Py_None);
-    AT(y, Little) = Py_NewRef(Py_None);
     return y;
 }
 
@@ -304,15 +329,6 @@ basic(PyObject *key)
     return 1;
 }
 
-static Py_ssize_t
-number_in(PyObject *x, PyObject *name)
-{
-    PyObject *value = x == NULL ? NULL : PyObject_GetAttr(x, name);
-    Py_ssize_t n = value == NULL ? -1 : PyLong_AsSsize_t(value);
-    Py_XDECREF(value);
-    return n;
-}
-
 /* Is a view so small that NumPy is to work on it?  -1 with an exception. */
 static int
 little(PyObject *view)
@@ -329,20 +345,16 @@ part_of(PyObject *x, PyObject *key, PyObject *view)
 {
     PyObject *shape = PyObject_GetAttr(view, ShapeName), *origin = PyTuple_Pack(2, x, key), *y = NULL;
     int small = shape == NULL || origin == NULL ? -1 : little(view);
-    if (small >= 0)
-        y = Ours->tp_alloc(Ours, 0);
-    if (y == NULL) {
+    if (small < 0) {
         Py_XDECREF(shape);
         Py_XDECREF(origin);
         return NULL;
     }
-    AT(y, Small) = Py_NewRef(Py_None);
-    AT(y, Store) = Py_NewRef(AT(x, Store));
-    AT(y, Shape) = shape;
-    AT(y, Origin) = origin;
-    AT(y, Readonly) = Py_NewRef(AT(x, Readonly));
-    AT(y, View) = Py_NewRef(view);
-    AT(y, Little) = Py_NewRef(small ? view : Py_None);
+    y = sharing(x, shape, view, small ? view : Py_None);
+    if (y == NULL)
+        Py_DECREF(origin);
+    else
+        AT(y, Origin) = origin;
     return y;
 }
 
@@ -443,11 +455,14 @@ fast_assign(PyObject *x, PyObject *key, PyObject *value)
 }
 
 /* ---- ufuncs ------------------------------------------------------------------------------------ */
+#define FEW 8 /* arguments that need no memory of their own */
+
 /* __array_ufunc__(ufunc, method, *inputs, **kwargs) */
 static PyObject *
 array_ufunc(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names)
 {
-    PyObject *given[6];
+    PyObject *few[FEW], **all, *r;
+    Py_ssize_t total;
     if ((names == NULL || PyTuple_GET_SIZE(names) == 0) && (nargs == 3 || nargs == 4) &&
         PyUnicode_Check(args[1]) && PyUnicode_Compare(args[1], Call) == 0) {
         PyObject *p = at_hand(args[2]), *q = p == NULL || nargs == 3 ? p : at_hand(args[3]);
@@ -456,22 +471,16 @@ array_ufunc(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *n
             return ours(PyObject_Vectorcall(args[0], operands, nargs - 2, NULL));
         }
     }
-    if (nargs < 6 && names == NULL) {
-        given[0] = self;
-        memcpy(given + 1, args, nargs * sizeof(PyObject *));
-        return PyObject_Vectorcall(Ufunc, given, nargs + 1, NULL);
-    }
-    else {
-        Py_ssize_t total = nargs + (names == NULL ? 0 : PyTuple_GET_SIZE(names));
-        PyObject *r, **all = PyMem_New(PyObject *, total + 1);
-        if (all == NULL)
-            return PyErr_NoMemory();
-        all[0] = self;
-        memcpy(all + 1, args, total * sizeof(PyObject *));
-        r = PyObject_Vectorcall(Ufunc, all, nargs + 1, names);
+    total = nargs + (names == NULL ? 0 : PyTuple_GET_SIZE(names));
+    all = total < FEW ? few : PyMem_New(PyObject *, total + 1);
+    if (all == NULL)
+        return PyErr_NoMemory();
+    all[0] = self;
+    memcpy(all + 1, args, total * sizeof(PyObject *));
+    r = PyObject_Vectorcall(Ufunc, all, nargs + 1, names);
+    if (all != few)
         PyMem_Free(all);
-        return r;
-    }
+    return r;
 }
 
 static PyMethodDef ufunc_def = {"__array_ufunc__", (PyCFunction)(void (*)(void))array_ufunc,

@@ -11,22 +11,10 @@ from typing import Any
 
 import numpy as np
 
+from .forms import reads, writes
 from .fpstate import watched
 from .recording import Recording
 from .store import Store
-
-
-def reads(entry: tuple[Any, ...]) -> list[Any]:
-    """The arguments of a statement: ``(slot, index, shape)``, or the number of a scalar."""
-    kind = entry[0]
-    return list(entry[3] if kind == "call" else entry[6:] if kind == "map" else entry[7:])
-
-
-def writes(entry: tuple[Any, ...]) -> tuple[int, ...]:
-    """The slots that a statement writes."""
-    kind = entry[0]
-    outs: tuple[int, ...] = entry[2] if kind == "call" else (entry[4],) if kind == "map" else (entry[6],)
-    return outs
 
 
 def rewritten(entry: tuple[Any, ...], outs: Sequence[int], args: Sequence[Any]) -> tuple[Any, ...]:
@@ -61,7 +49,7 @@ class Again:
     ) -> None:
         self._entries = list(entries.values())
         self._marks = [rec.marks[k] for k in entries]
-        declared = [entry for entry in rec.log if entry[0] in ("old", "new")]
+        declared = rec.declarations()
         args = [arg for entry in self._entries for arg in reads(entry)]
         self._scalars = {
             arg: (rec.views[rec.kinds[arg]][arg], rec.kinds[arg]) for arg in args if type(arg) is int

@@ -183,13 +183,14 @@ class Form:
     def __init__(self, log: Log, live: tuple[int, ...], values: tuple[int, ...]) -> None:
         self.sample = values
         self.sights = 0
-        self.elements = sum(math.prod(entry[2]) for entry in log if entry[0] in ("old", "new"))
         self.queued = False
         self.exact: Ready | None = None
         self.general: list[General] = []
         declared = [entry for entry in log if entry[0] in ("old", "new")]
+        self.elements = sum(math.prod(entry[2]) for entry in declared)
         heads = [entry[-1] for entry in declared]
-        written, read = _effects(log)
+        statements = [entry for entry in log if entry[0] not in ("old", "new")]
+        written, read = _effects(statements)
         alive = set(live)
         changed = {heads[k] for k in written}
         seen = {heads[k] for k in read}
@@ -199,7 +200,6 @@ class Form:
         self.fresh: list[int] = []
         self.saved: list[int] = []
         self.inputs: list[int] = []
-        statements = [entry for entry in log if entry[0] not in ("old", "new")]
         suspects = [k for k, entry in enumerate(statements) if may_raise(entry)]
         risky = bool(suspects)
         # the one statement that can have raised whatever was raised, if there is no doubt
@@ -268,27 +268,28 @@ def _raises_plainly(entry: tuple[Any, ...]) -> bool:
     return entry[1] in _PLAIN_RAISERS and not any(c in "FD" for c in entry[2])
 
 
-def _effects(log: Log) -> tuple[set[int], set[int]]:
+def reads(entry: tuple[Any, ...]) -> list[Any]:
+    """The arguments of a statement: ``(slot, index, shape)``, or the number of a scalar."""
+    kind = entry[0]
+    return list(entry[3] if kind == "call" else entry[6:] if kind == "map" else entry[7:])
+
+
+def writes(entry: tuple[Any, ...]) -> tuple[int, ...]:
+    """The slots that a statement writes."""
+    kind = entry[0]
+    outs: tuple[int, ...] = entry[2] if kind == "call" else (entry[4],) if kind == "map" else (entry[6],)
+    return outs
+
+
+def _effects(statements: list[tuple[Any, ...]]) -> tuple[set[int], set[int]]:
     """The slots that are written and read."""
-    written: set[int] = set()
-    read: set[int] = set()
-    for entry in log:
-        if entry[0] == "map":
-            written.add(entry[4])
-            read.update(arg[0] for arg in entry[6:] if type(arg) is tuple)
-        elif entry[0] == "fold":
-            written.add(entry[6])
-            read.update(arg[0] for arg in entry[7:] if type(arg) is tuple)
-        elif entry[0] == "call":
-            written.update(entry[2])
-            read.update(arg[0] for arg in entry[3])
+    written = {slot for entry in statements for slot in writes(entry)}
+    read = {arg[0] for entry in statements for arg in reads(entry) if type(arg) is tuple}
     return written, read
 
 
 def may_raise(entry: tuple[Any, ...]) -> bool:
     """Can this entry raise a floating-point exception?"""
-    if entry[0] in ("old", "new"):
-        return False
     if entry[0] == "map" and entry[1] == "cast":
         source, result = entry[2].split("->")
         return bool(source != result)

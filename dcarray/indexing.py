@@ -47,9 +47,7 @@ def get(x: Handle, key: Any) -> Any:
             np.broadcast_to(np.int8(0), x._shape)[key]
             raise
         if found is not None and (x._ndarray is None or math.prod(found[0]) >= config.current().eager_below):
-            y = large(type(x), x._store, *found)
-            y._readonly = x._readonly
-            return y
+            return _windowed(x, *found)
     if not window.is_basic(key):
         plain = plain_key(key)
         if not window.is_basic(plain):

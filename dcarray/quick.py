@@ -62,7 +62,7 @@ def binary(name: str, a: Any, b: Any) -> Any:
         rec.add(("map", name, loop, shape, rec.fresh(store), None, x, y), frame)
         if rec.urgent:
             at_last(rec)
-    result = _new(cls)
+    result = _new(cls)  # as `large` does; its call would be a twentieth of the whole
     result._small = result._index = result._ndarray = result._little = None
     result._store = store
     result._shape = shape

@@ -177,6 +177,10 @@ class Recording:
         slots = self.slots
         return self.writes or any([slots[k]() is not None for k in self.news])
 
+    def declarations(self) -> list[tuple[Any, ...]]:
+        """The entries of the slots, in order."""
+        return [entry for entry in self.log if entry[0] in ("old", "new")]
+
     def statements(self) -> list[tuple[Any, ...]]:
         """The entries that are no declarations; a statement's ``loc`` counts them."""
         return [entry for entry in self.log if entry[0] not in ("old", "new")]
@@ -198,5 +202,5 @@ class Recording:
 
     def lost(self, slot: int) -> Store:
         """A store like that of a slot whose last holder, in another thread, has let it go meanwhile."""
-        entry = [e for e in self.log if e[0] in ("old", "new")][slot]
+        entry = self.declarations()[slot]
         return Store(entry[2], np.dtype(entry[1]))

@@ -13,7 +13,8 @@ from typing import Any
 import numpy as np
 
 from . import window
-from .again import Again, reads, rewritten, writes
+from .again import Again, rewritten
+from .forms import reads, writes
 from .ir.ops import CALLS, OPS
 from .lowering.memory import address_of, empty
 from .operands import DTYPES
@@ -38,7 +39,7 @@ class Singly:
 
     def __init__(self, rec: Recording, memory: Mapping[int, NDArray] | None = None, start: int = 0) -> None:
         self._rec = rec
-        self._declared = [entry for entry in rec.log if entry[0] in ("old", "new")]
+        self._declared = rec.declarations()
         self._statements = rec.statements()
         self._memory = dict(memory or {})
         self._start = start

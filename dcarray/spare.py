@@ -57,7 +57,7 @@ def spare(rec: Recording, store: Store) -> Spared | None:
         positions.append(position)
         cost += OPS[entry[1]].cost
         needed.update(arg[0] for arg in entry[6:] if type(arg) is tuple)
-    declared = [entry for entry in rec.log if entry[0] in ("old", "new")]
+    declared = rec.declarations()
     inputs = sum(declared[k][0] == "old" and math.prod(declared[k][2]) * 4 > store.size for k in needed)
     heads = any(declared[k][-1] != k for k in needed)
     exported = any((s := rec.store_at(k)) is not None and s.exported() for k in needed)
