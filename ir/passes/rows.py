@@ -15,7 +15,7 @@ from ..nodes import Compute, Dim, Nest, Region, Rows, Stmt, Window
 from ..windows import apart
 from .base import Log, Pass
 from .flow import Block, Facts, each_block, reads_of, writes_of
-from .siblings import can_move
+from .siblings import meeting, put_together
 
 #: With fewer rows there are too few for many cores.
 MIN_ROWS = 16
@@ -137,19 +137,12 @@ def _join(
             continue
         home = head
         if reason is None:
-            reason = can_move(block, pos, head)
-            if reason is not None and can_move(block, head, pos) is None:
-                reason, home = None, pos
+            home, reason = meeting(block, head, pos)
         names = f"{_names(earlier)} and {_names(parts)}"
         if reason is not None:
             log.refused("rows", f"{names} do not run row by row: {reason.text}", parts[-1].loc)
             continue
-        block.replace(head, None)
-        block.replace(pos, None)
-        block.replace(home, Rows(earlier + parts, axes, parts[-1].loc))
-        del heads[k]
-        heads.append(home)
-        heads.sort()
+        put_together(block, heads, (head, pos), home, Rows(earlier + parts, axes, parts[-1].loc))
         log.done("rows", f"{names} run row by row", parts[-1].loc)
         return home
     return None

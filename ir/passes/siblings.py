@@ -102,6 +102,14 @@ def _signatures(parts: tuple[Compute, ...]) -> set[Any]:
     return found
 
 
+def meeting(block: Block, head: int, pos: int) -> tuple[int, Reason | None]:
+    """Where two statements can stand together, at the earlier or else at the later; or why at neither."""
+    reason = can_move(block, pos, head)
+    if reason is not None and can_move(block, head, pos) is None:
+        return pos, None
+    return head, reason
+
+
 # ---- action -------------------------------------------------------------------------------------------
 def _sweep(block: Block, log: Log) -> bool:
     changed = False
@@ -127,21 +135,24 @@ def _join(block: Block, pos: int, parts: tuple[Compute, ...], heads: list[int], 
         reason = can_nest(earlier, parts, block.facts)
         home = head
         if reason is None:
-            reason = can_move(block, pos, head)
-            if reason is not None and can_move(block, head, pos) is None:
-                reason, home = None, pos
+            home, reason = meeting(block, head, pos)
         if reason is not None:
             log.refused("siblings", f"{names} stay apart: {reason.text}", parts[-1].loc)
             continue
-        block.replace(head, None)
-        block.replace(pos, None)
-        block.replace(home, Nest(earlier + parts, parts[-1].loc))
-        del heads[k]
-        heads.append(home)
-        heads.sort()
+        put_together(block, heads, (head, pos), home, Nest(earlier + parts, parts[-1].loc))
         log.done("siblings", f"{names} run in one loop", parts[-1].loc)
         return home
     return None
+
+
+def put_together(block: Block, heads: list[int], places: tuple[int, int], home: int, whole: Stmt) -> None:
+    """Put a statement at ``home`` for those at two places, the first of which is among ``heads``."""
+    for place in places:
+        block.replace(place, None)
+    block.replace(home, whole)
+    heads.remove(places[0])
+    heads.append(home)
+    heads.sort()
 
 
 def _names(parts: tuple[Compute, ...]) -> str:
