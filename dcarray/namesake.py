@@ -7,6 +7,7 @@ What dcarray has under a name of NumPy's is dcarray's; everything else is NumPy'
 
 from __future__ import annotations
 
+import sys
 import types
 from abc import ABCMeta
 from collections.abc import Callable
@@ -243,17 +244,28 @@ def answering(kind: Any) -> Any:
 
 # ---- things that code has imported already -----------------------------------------------------------
 _known: dict[int, tuple[ModuleType, str]] = {}  # the identity of a member of NumPy's: where it is
+_HOLDERS = [*(f"numpy.{name}" for name in _OURS if name != "emath"), "numpy.lib.scimath", "numpy"]
+_unread = set(_HOLDERS)
+
+
+def _read() -> None:
+    """Learn the members of those of NumPy's modules that are imported by now: nobody has those of others,
+    and to import them all takes its time."""
+    loaded = [name for name in _HOLDERS if name in sys.modules]
+    if _unread.isdisjoint(loaded):
+        return
+    _unread.difference_update(loaded)
+    for module in map(sys.modules.__getitem__, loaded):
+        for name, member in sorted(vars(module).items()):
+            if not name.startswith("_") and (callable(member) or name in ("r_", "c_", "mgrid", "ogrid")):
+                _known[id(member)] = module, name
 
 
 def counterpart(value: Any) -> Any:
     """What stands for an object of NumPy's in accelerated code; the object itself where nothing does."""
     if isinstance(value, ModuleType):
         return namespace(value)
-    if not _known:
-        for module in (*(getattr(np, name) for name in _OURS), np):
-            for name in dir(module):
-                member = getattr(module, name)
-                if not name.startswith("_") and (callable(member) or name in ("r_", "c_", "mgrid", "ogrid")):
-                    _known[id(member)] = module, name
+    if _unread:
+        _read()
     found = _known.get(id(value))
     return value if found is None else getattr(namespace(found[0]), found[1])

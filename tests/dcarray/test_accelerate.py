@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import abc
 import functools
+import subprocess
+import sys
 import threading
 import types
 from typing import Any
@@ -218,6 +220,22 @@ def test_the_namespace_is_numpys() -> None:
     N.testing.assert_equal([N.ones(2)], [np.ones(2)])
     with pytest.raises(AssertionError):
         N.testing.assert_array_equal(N.ones(2), 2)
+
+
+LATE = """
+import sys, numpy as np, dcarray as dc
+step = dc.accelerate(lambda x: x + 1)
+step(np.ones(3))
+print(*sorted({"numpy.f2py", "numpy.ma", "numpy.random", "numpy.testing"} & set(sys.modules)))
+from numpy.random import default_rng
+from dcarray.namesake import counterpart
+print(counterpart(default_rng) is dc.random.default_rng, counterpart(np.absolute) is dc.absolute)
+"""
+
+
+def test_numpys_modules_are_not_imported_for_their_names() -> None:
+    out = subprocess.run([sys.executable, "-c", LATE], capture_output=True, text=True, check=True).stdout
+    assert out.split("\n")[:2] == ["", "True True"]
 
 
 def test_every_public_name_of_numpy_is_there() -> None:
