@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from . import config, forms, fpstate, running
 from .report import counters, note, user_line
+from .singly import Singly
 
 if TYPE_CHECKING:
     from .ir.nodes import Region
@@ -109,9 +110,12 @@ class Executor:
         try:
             notes = self._whole(rec, options)
         except Exception as error:
-            if options.debug and not isinstance(error, (MemoryError, running.Halfway)):
+            if options.debug and not isinstance(error, MemoryError):
                 raise
-            notes = _singly(rec, error)
+            if rec.marks and not isinstance(error, MemoryError):
+                _complain("a region is run call by call", error, running.line_of(rec.marks[0]))
+            error.__traceback__ = None  # its frames hold memory
+            notes = _singly(rec)
         if not notes and not _unsaid:
             return _nothing
         calls, marks = rec.statements(), rec.marks
@@ -123,12 +127,10 @@ class Executor:
         return after
 
     def _whole(self, rec: Recording, options: config.Options) -> list[Any]:
-        """Run a recording as one region; gives the notes of floating-point exceptions.
+        """Run a recording as one region if it has a plan; gives the notes of floating-point exceptions.
 
         Raises
         ------
-        running.Halfway
-            When some statements have run.
         Exception
             Before anything is changed.
         """
@@ -140,12 +142,11 @@ class Executor:
         form = prepared.form
         if not form.useful:
             return []
-        arrays, addresses, fresh = running.allocated(rec, form)
         plan = prepared.plan or self._plan(prepared, options)
         if plan is None:
-            notes = running.interpret(rec, prepared, arrays)
-        else:
-            notes = running.execute(rec, prepared, plan, arrays, addresses, options)
+            return _singly(rec)
+        arrays, addresses, fresh = running.allocated(rec, form)
+        notes = running.execute(rec, prepared, plan, arrays, addresses, options)
         for store, mem, address in fresh:
             if store.mem is None:
                 store.bind_new(mem, address)
@@ -264,23 +265,11 @@ def _uncompiled(reason: str, loc: Any) -> None:
     note(f"interpreter ({reason})", where=("<compiled region>", 0))
 
 
-def _singly(rec: Recording, error: Exception) -> list[Any]:
-    """Run, call by call, what a failed run has left."""
-    from .singly import Singly
-
+def _singly(rec: Recording) -> list[Any]:
+    """Run a recording call by call."""
     witness = fpstate.Witness(lambda loc: rec.marks[loc][2])
-    start = 0
-    memory: dict[int, Any] = {}
-    cause: BaseException = error
-    if isinstance(error, running.Halfway):
-        start, memory = error.witness.loc or 0, error.memory
-        witness.notes = error.witness.notes
-        cause = error.__cause__ or error
-    if rec.marks and not isinstance(cause, MemoryError):
-        _complain("a region is run call by call", cause, running.line_of(rec.marks[start]))
-    error.__traceback__ = cause.__traceback__ = None  # its frames hold memory
-    run = Singly(rec, memory, start)
-    counters.interpreted += run.run(witness.around)
+    run = Singly(rec, witness)
+    counters.interpreted += run.run()
     if run.left:
         rec.left = (run.again(), run.error)
     return witness.notes

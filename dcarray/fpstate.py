@@ -62,6 +62,9 @@ def blame(loc: Any, state: Any, flags: int) -> list[tuple[Any, str, str]]:
     ]
 
 
+_NONE = object()
+
+
 class Witness:
     """Notes of ``(loc, mode, text)`` for what a run would have warned of or raised."""
 
@@ -69,19 +72,36 @@ class Witness:
         self.notes: list[tuple[Any, str, str]] = []
         self.loc: Any = None
         self._states = states
+        self._state: Any = _NONE
 
     @contextmanager
     def around(self, loc: Any) -> Iterator[None]:
         """Run a statement under the state that was captured with it."""
         self.loc = loc
+        with self.watching():
+            self.at(loc)
+            yield
+
+    @contextmanager
+    def watching(self) -> Iterator[None]:
+        """Run statements, each of which is announced by `at`."""
         outer = getattr(_local, "witness", None)
         _local.witness = self
-        token = _extobj_contextvar.set(_derived(self._states(loc)))
+        token = _extobj_contextvar.set(captured())
+        self._state = _NONE
         try:
             yield
         finally:
             _extobj_contextvar.reset(token)
             _local.witness = outer
+
+    def at(self, loc: Any) -> None:
+        """A statement comes, under the state that was captured with it."""
+        self.loc = loc
+        state = self._states(loc)
+        if state is not self._state:
+            self._state = state
+            _extobj_contextvar.set(_derived(state))
 
 
 _cache: list[tuple[Any, Any]] = []

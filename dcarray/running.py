@@ -1,12 +1,13 @@
-"""Running a recording: its memory, the plan or the interpreter on it, and what they say of exceptions."""
+"""Running a recording: its memory, the plan on it, and what that says of exceptions."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
 from . import config, forms, fpstate
-from .lowering.memory import allocate, empty
+from .lowering.memory import allocate
 from .report import counters
+from .singly import Singly
 from .store import Store
 
 if TYPE_CHECKING:
@@ -64,37 +65,6 @@ def allocated(rec: Recording, form: forms.Form) -> tuple[dict[int, Any], list[in
     return arrays, addresses, fresh
 
 
-def interpret(rec: Recording, prepared: forms.Prepared, arrays: dict[int, Any]) -> list[Any]:
-    """Run a recording in the interpreter.
-
-    Raises
-    ------
-    Halfway
-        When a statement fails.
-    """
-    from .ir import interp
-
-    memory = {f"a{k}": a for k, a in arrays.items()} | rec.scalar_arrays()
-    region = prepared.region
-    witness = fpstate.Witness(lambda loc: rec.marks[loc][2])
-    env: dict[str, Any] = {}
-    try:
-        interp.run(region, memory, around=witness.around, empty=empty, env=env)
-    except Exception as error:
-        raise Halfway(witness, {int(k[1:]): a for k, a in env.items() if k[0] == "a"}) from error
-    counters.interpreted += len(rec.log) - len(rec.slots)
-    return witness.notes
-
-
-class Halfway(Exception):
-    """Some statements have run; the one that ``witness`` saw last has failed and changed nothing."""
-
-    def __init__(self, witness: fpstate.Witness, memory: dict[int, Any]) -> None:
-        super().__init__()
-        self.witness = witness
-        self.memory = memory
-
-
 def execute(
     rec: Recording,
     prepared: forms.Prepared,
@@ -135,13 +105,16 @@ def _blamed(
     form = prepared.form
     if form.sole is not None and fpstate.modes(rec.marks[form.sole][2]) is not None:
         return fpstate.blame(form.sole, rec.marks[form.sole][2], flags)
-    again = {}
+    witness = fpstate.Witness(lambda loc: rec.marks[loc][2])
     try:
-        for k, a in arrays.items():
-            again[k] = saved[k] if k in saved else a if k in form.inputs else a.copy()
-        return interpret(rec, prepared, again)
+        again = {
+            k: saved[k] if k in saved else a if k in form.inputs else a.copy() for k, a in arrays.items()
+        }
+        run = Singly(rec, witness, again)
+        run.run()
     except Exception:  # all is computed; what is not known is who raised it
         return _suspect(rec, flags)
+    return _suspect(rec, flags) if run.left else witness.notes
 
 
 def _suspect(rec: Recording, flags: int) -> list[Any]:

@@ -1,13 +1,14 @@
-"""What does not run as a whole runs call by call: each entry of a log in NumPy, with no region and no plan.
+"""A recording call by call: each entry of a log in NumPy, with no region and no plan.
 
-This is how a recording ends when there is no memory for all of it, or when something went wrong on the way
-to its plan: what can be computed is computed, and what cannot stays pending, with all that depends on it.
+This is how a recording runs as long as it has no plan, at the cost of the same calls written by hand; and how
+one ends when there is no memory for all of it, or when something went wrong on the way to its plan: what can
+be computed is computed, and what cannot stays pending, with all that depends on it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from contextlib import AbstractContextManager
+from collections.abc import Mapping
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -15,13 +16,14 @@ import numpy as np
 from . import window
 from .again import Again, rewritten
 from .forms import reads, writes
+from .fpstate import Witness
 from .ir.ops import CALLS, OPS
 from .lowering.memory import address_of, empty
 from .operands import DTYPES
 from .recording import Recording
+from .store import Store
 
 NDArray = np.ndarray[Any, Any]
-Around = Callable[[Any], AbstractContextManager[Any]]
 
 
 class Singly:
@@ -31,55 +33,57 @@ class Singly:
     ----------
     rec : Recording
         What to run; it has not ended.
-    memory : mapping of int to ndarray
-        Memory of slots: what statements before ``start`` have computed, or what was allocated already.
-    start : int
-        The first statement that has not run.
+    witness : Witness
+        Notes what the calls say of floating-point exceptions.
+    memory : mapping of int to ndarray, optional
+        Run on this memory of slots, as if by somebody else, instead of on what the recording's stores have.
     """
 
-    def __init__(self, rec: Recording, memory: Mapping[int, NDArray] | None = None, start: int = 0) -> None:
+    def __init__(self, rec: Recording, witness: Witness, memory: Mapping[int, NDArray] | None = None) -> None:
         self._rec = rec
+        self._apart = memory is not None
+        self._witness = witness
         self._declared = rec.declarations()
         self._statements = rec.statements()
         self._memory = dict(memory or {})
-        self._start = start
+        self._arrays: dict[int, NDArray] = {}  # what was asked for, by slot
+        self._parts: dict[int, list[int]] = {}  # which of these are reshapes of others, by family
         self._computed: set[int] = set()
         self.error: Exception | None = None  # why the first statement that is left could not run
         self.left: list[int] = []  # the positions of the statements that could not run
 
-    def run(self, around: Around) -> int:
-        """Run what can be run, each statement in ``around(position)``; gives the number of statements run."""
-        last = self._last_uses()
-        for k in range(self._start):
-            self._bind(k)
+    def run(self) -> int:
+        """Run what can be run; gives the number of statements run."""
+        heads = [self._heads(entry) for entry in self._statements]
+        last = self._last_uses(heads)
         pending: set[int] = set()  # families that a statement which is left has still to write
         wanted: set[int] = set()  # and that it has still to read
         ran = 0
-        for k in range(self._start, len(self._statements)):
-            if k not in last:
-                continue
-            entry = self._statements[k]
-            ins, outs = self._heads(entry)
-            if pending.isdisjoint(ins | outs):
-                try:
-                    if not wanted.isdisjoint(outs):
-                        self._set_aside(wanted & outs)
-                        wanted -= outs
-                    with around(k):
-                        self._perform(entry)
-                except Exception as error:
-                    # its frames hold memory
-                    self.error = self.error or error.with_traceback(None)
-                else:
-                    ran += 1
-                    self._bind(k)
-                    for head in last[k]:
-                        if head not in wanted:
-                            self._memory.pop(head, None)
+        with self._witness.watching():
+            for k in range(len(self._statements)):
+                dying = last.get(k)
+                if dying is None:
                     continue
-            self.left.append(k)
-            pending |= outs
-            wanted |= ins
+                if not pending or pending.isdisjoint(heads[k][0] | heads[k][1]):
+                    try:
+                        if wanted and not wanted.isdisjoint(heads[k][1]):
+                            self._set_aside(wanted & heads[k][1])
+                            wanted -= heads[k][1]
+                        self._witness.at(k)
+                        self._perform(self._statements[k], () if self.left else dying)
+                    except Exception as error:
+                        # its frames hold memory
+                        self.error = self.error or error.with_traceback(None)
+                    else:
+                        ran += 1
+                        self._bind(k)
+                        for head in dying:
+                            if head not in wanted:
+                                self._forget(head)
+                        continue
+                self.left.append(k)
+                pending |= heads[k][1]
+                wanted |= heads[k][0]
         return ran
 
     def again(self) -> Again:
@@ -91,24 +95,25 @@ class Singly:
     # ---- what there is to do -------------------------------------------------------------------------
     def _heads(self, entry: tuple[Any, ...]) -> tuple[set[int], set[int]]:
         """The families that a statement reads and writes."""
-        ins = {self._declared[arg[0]][-1] for arg in reads(entry) if type(arg) is not int}
-        return ins, {self._declared[slot][-1] for slot in writes(entry)}
+        declared = self._declared
+        ins = {declared[arg[0]][-1] for arg in reads(entry) if type(arg) is not int}
+        return ins, {declared[slot][-1] for slot in writes(entry)}
 
-    def _last_uses(self) -> dict[int, list[int]]:
+    def _last_uses(self, heads: list[tuple[set[int], set[int]]]) -> dict[int, set[int]]:
         """The statements that somebody can see, each with the temporaries that no later one needs."""
-        declared, rec = self._declared, self._rec
+        rec = self._rec
         kept = {
             entry[-1]
-            for k, entry in enumerate(declared)
+            for k, entry in enumerate(self._declared)
             if entry[0] == "old" or (entry[-1] == k and rec.store_at(k) is not None)
         }
         needed = set(kept)
-        last: dict[int, list[int]] = {}
-        for k in range(len(self._statements) - 1, -1, -1):
-            ins, outs = self._heads(self._statements[k])
+        last: dict[int, set[int]] = {}
+        for k in range(len(heads) - 1, -1, -1):
+            ins, outs = heads[k]
             if needed.isdisjoint(outs):
                 continue
-            last[k] = list((ins | outs) - needed - kept)
+            last[k] = (ins | outs) - needed
             needed |= ins | outs
         return last
 
@@ -129,9 +134,16 @@ class Singly:
             args = [a if type(a) is int else (copies.get(a[0], a[0]), *a[1:]) for a in reads(entry)]
             self._statements[k] = rewritten(entry, writes(entry), args)
 
+    def _forget(self, head: int) -> None:
+        """Let the memory of a family go that nobody needs any more."""
+        self._memory.pop(head, None)
+        for slot in (head, *self._parts.pop(head, ())):
+            self._arrays.pop(slot, None)
+
     # ---- one statement ---------------------------------------------------------------------------------
-    def _perform(self, entry: tuple[Any, ...]) -> None:
-        """Run one statement; a failed allocation leaves its target as it was."""
+    def _perform(self, entry: tuple[Any, ...], dying: Any) -> None:
+        """Run one statement; a failed allocation leaves its target as it was.  The families in ``dying`` are
+        not needed afterwards."""
         kind, op = entry[:2]
         if kind == "call":
             outs = [self._array(slot) for slot in entry[2]]
@@ -139,24 +151,42 @@ class Singly:
             args = [x.copy() if any(np.may_share_memory(x, out) for out in outs) else x for x in args]
             CALLS[op].reference(tuple(outs), tuple(args), dict(entry[4]))
             return
-        types, result = entry[2].split("->")
+        types, result = _loop(entry[2])
         shape = entry[3]
-        values = [self._value(arg, shape, char) for arg, char in zip(reads(entry), types, strict=True)]
         if kind == "fold":
-            _, _, _, _, axes, keepdims, slot, _ = entry
+            _, _, _, _, axes, keepdims, slot, arg = entry
+            value = self._value(arg, shape, types[0])
+            if value.shape != shape:
+                value = np.broadcast_to(value, shape)
             out = self._array(slot)
             ufunc: Any = OPS[op].reference
-            ufunc.reduce(np.broadcast_to(values[0], shape), axes, DTYPES[result], out, keepdims)
+            ufunc.reduce(value, axes, DTYPES[result], out, keepdims)
             return
-        target = self._window(entry[4], entry[5], shape)
-        if op == "cast" or not isinstance(OPS[op].reference, np.ufunc):
-            made = values[0] if op == "cast" else OPS[op].reference(*values)
-            np.copyto(target, _real(made, target.dtype), casting="unsafe")
-        elif target.dtype.char == result:
-            OPS[op].reference(*values, out=target)
-        else:
-            made = OPS[op].reference(*values)
-            np.copyto(target, _real(made, target.dtype), casting="unsafe")
+        values = [self._value(arg, shape, char) for arg, char in zip(entry[6:], types, strict=True)]
+        slot, index, function = entry[4], entry[5], OPS[op].reference
+        plain = op != "cast" and isinstance(function, np.ufunc)
+        if plain and dying and index is None and result == self._declared[slot][1]:
+            self._take_over(slot, shape, result, entry[6:], dying)
+        target = self._window(slot, index, shape)
+        if plain and target.dtype.char == result:
+            function(*values, out=target)
+            return
+        made = values[0] if op == "cast" else function(*values)
+        np.copyto(target, _real(made, target.dtype), casting="unsafe")
+
+    def _take_over(self, slot: int, shape: Any, char: str, args: Any, dying: set[int]) -> None:
+        """Have a new array use the memory of an operand that is not needed afterwards, as NumPy does with its
+        temporaries."""
+        store = self._store(slot)
+        if slot in self._memory or self._declared[slot][-1] != slot or (store and store.mem is not None):
+            return
+        for arg in args:
+            if type(arg) is int or arg[0] not in dying or arg[1] is not None:
+                continue
+            found = self._memory.get(arg[0])
+            if found is not None and found.shape == shape and found.dtype.char == char:
+                self._memory[slot] = found
+                return
 
     def _value(self, arg: Any, domain: tuple[int, ...], char: str) -> Any:
         """An argument as the dtype that the loop takes."""
@@ -173,27 +203,44 @@ class Singly:
 
     def _array(self, slot: int) -> NDArray:
         """The memory of a slot, which is made when it is first asked for."""
+        known = self._arrays.get(slot)
+        if known is not None:
+            return known
         entry = self._declared[slot]
         head = entry[-1]
-        store = self._rec.store_at(slot)
+        store = self._store(slot)
         if store is not None and store.mem is not None:
-            return store.mem
-        if head != slot:
-            part: NDArray = self._array(head).view(entry[1]).reshape(entry[2])
-            return part
-        found = self._memory.get(slot)
-        if found is None:
+            found = store.mem
+        elif slot in self._memory:
+            found = self._memory[slot]
+        elif head != slot:
+            found = self._array(head).view(entry[1]).reshape(entry[2])
+            self._parts.setdefault(head, []).append(slot)
+        else:
             found = self._memory[slot] = empty(entry[2], DTYPES[entry[1]])
+        self._arrays[slot] = found
         return found
+
+    def _store(self, slot: int) -> Store | None:
+        """The store of a slot, as far as somebody holds it."""
+        return None if self._apart else self._rec.store_at(slot)
 
     def _bind(self, position: int) -> None:
         """Hand what a statement has computed to those who hold it."""
         for slot in writes(self._statements[position]):
             head = self._declared[slot][-1]
-            self._computed.add(head)
-            store = self._rec.store_at(head)
-            if store is not None and store.mem is None and head in self._memory:
-                store.bind_new(self._memory[head], address_of(self._memory[head]))
+            if head not in self._computed:
+                self._computed.add(head)
+                store = self._store(head)
+                if store is not None and store.mem is None and head in self._memory:
+                    store.bind_new(self._memory[head], address_of(self._memory[head]))
+
+
+@lru_cache(1024)
+def _loop(text: str) -> tuple[str, str]:
+    """The dtype characters of a loop's arguments, and that of its result."""
+    types, result = text.split("->")
+    return types, result
 
 
 def _real(a: Any, dtype: np.dtype[Any]) -> Any:
