@@ -69,7 +69,7 @@ class _Outcomes:
 
     def __init__(self, file: Path) -> None:
         self.file = file
-        self.start = time.process_time()
+        self.start = time.perf_counter(), time.process_time()
         self.tests: dict[str, tuple[str, str]] = {}
 
     def note(self, report: Any) -> None:
@@ -87,7 +87,9 @@ class _Outcomes:
 
     def pytest_sessionfinish(self) -> None:
         tests = {k: v for k, v in self.tests.items() if "::" in k or v[0] == "failed"}
-        found = {"seconds": time.process_time() - self.start, "tests": tests}
+        now = time.perf_counter(), time.process_time()
+        seconds, processor = (end - start for start, end in zip(self.start, now, strict=True))
+        found = {"seconds": seconds, "processor": processor, "tests": tests}
         self.file.write_text(json.dumps(found))
 
 

@@ -106,8 +106,8 @@ class Result:
         Tests that plain NumPy passes, and those of them that pass with wrapped arrays.
     failures : dict
         Test id: the last line of what went wrong.
-    seconds : tuple of float
-        Plain and wrapped.
+    seconds, processor : tuple of float
+        Plain and wrapped, from the collection of the tests to their end: by the clock, and of all cores.
     """
 
     module: str
@@ -115,6 +115,7 @@ class Result:
     ours: int
     failures: dict[str, str] = field(default_factory=dict)
     seconds: tuple[float, float] = (0.0, 0.0)
+    processor: tuple[float, float] = (0.0, 0.0)
 
     @property
     def share(self) -> float:
@@ -124,8 +125,8 @@ class Result:
 
 def _outcomes(
     modules: Sequence[str], arrays: str, mode: str, timeout: int, *options: str
-) -> tuple[float, dict[str, list[str]]]:
-    """Run modules in a process of their own: seconds, and outcome and message by test id."""
+) -> tuple[tuple[float, float], dict[str, list[str]]]:
+    """Run modules in a process of their own: seconds, those of all cores, outcome and message by test id."""
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder, "outcomes.json")
         command = [
@@ -144,7 +145,7 @@ def _outcomes(
             "no:cacheprovider",
             "-W",
             "ignore",
-            "--tb=short",
+            "--tb=native",  # the other styles parse the test module anew for every failure
             "--arrays",
             arrays,
             "--outcomes",
@@ -170,7 +171,7 @@ def _outcomes(
             raise RuntimeError(f"{modules[0]} with {arrays} arrays ended without a result:\n{tail}")
         found = json.loads(file.read_text())
         tests = {test.removeprefix("numpy/"): result for test, result in found["tests"].items()}
-        return found["seconds"], tests
+        return (found["seconds"], found["processor"]), tests
 
 
 def run_module(module: str, mode: str = "defaults", timeout: int = 600) -> Result:
@@ -185,8 +186,8 @@ def run_module(module: str, mode: str = "defaults", timeout: int = 600) -> Resul
     timeout : int
         Seconds for one test.
     """
-    plain_seconds, plain = _outcomes([module], "plain", mode, timeout)
-    seconds, ours = _outcomes([module], "wrapped", mode, timeout)
+    plain_times, plain = _outcomes([module], "plain", mode, timeout)
+    our_times, ours = _outcomes([module], "wrapped", mode, timeout)
     passed = [test for test, (outcome, _) in plain.items() if outcome == "passed"]
     failures = {}
     broken = [message for test, (_, message) in ours.items() if "::" not in test]
@@ -194,7 +195,8 @@ def run_module(module: str, mode: str = "defaults", timeout: int = 600) -> Resul
         outcome, message = ours.get(test, ("missing", broken[0] if broken else "not collected"))
         if outcome != "passed":
             failures[test] = message or outcome
-    return Result(module, len(passed), len(passed) - len(failures), failures, (plain_seconds, seconds))
+    seconds, processor = zip(plain_times, our_times, strict=True)
+    return Result(module, len(passed), len(passed) - len(failures), failures, seconds, processor)
 
 
 def run_some(each: int, mode: str = "defaults", timeout: int = 60) -> tuple[dict[str, int], dict[str, str]]:
@@ -252,19 +254,23 @@ def known(mode: str = "defaults", file: Path = KNOWN) -> dict[str, str]:
     return found
 
 
-def _table(results: Iterable[Result], listed: Mapping[str, str]) -> str:
-    lines = [f"{'module':52}{'NumPy':>7}{'ours':>7}{'%':>8}{'new':>5}{'time':>8}"]
-    results = list(results)
+def _times(results: Iterable[Result]) -> str:
+    """How much longer wrapped arrays take: by the clock, and for the processor."""
+    pairs = [(r.seconds, r.processor) for r in results]
+    clock, processor = ([sum(side) for side in zip(*some, strict=True)] for some in zip(*pairs, strict=True))
+    return f"{clock[1] / max(clock[0], 1e-9):7.2f}x{processor[1] / max(processor[0], 1e-9):10.2f}x"
+
+
+def _table(results: Sequence[Result], listed: Mapping[str, str]) -> str:
+    lines = [f"{'module':52}{'NumPy':>7}{'ours':>7}{'%':>8}{'new':>5}{'time':>8}{'processor':>11}"]
     for r in results:
         new = sum(test not in listed for test in r.failures)
-        times = r.seconds[1] / max(r.seconds[0], 1e-9)
-        lines.append(f"{r.module:52}{r.numpy:7}{r.ours:7}{100 * r.share:8.2f}{new:5}{times:7.2f}x")
+        lines.append(f"{r.module:52}{r.numpy:7}{r.ours:7}{100 * r.share:8.2f}{new:5}{_times([r])}")
     if len(results) > 1:
         numpy, ours = sum(r.numpy for r in results), sum(r.ours for r in results)
         new = sum(test not in listed for r in results for test in r.failures)
-        times = sum(r.seconds[1] for r in results) / max(sum(r.seconds[0] for r in results), 1e-9)
         share = 100 * ours / max(numpy, 1)
-        lines.append(f"{'all':52}{numpy:7}{ours:7}{share:8.2f}{new:5}{times:7.2f}x")
+        lines.append(f"{'all':52}{numpy:7}{ours:7}{share:8.2f}{new:5}{_times(results)}")
     return "\n".join(lines)
 
 
