@@ -2,10 +2,12 @@
 
 ::
 
-    python -m conformance.array_api --suite PATH [--max-examples N] [--json FILE] [--all-compiled]
+    python -m conformance.array_api --suite PATH [--namespace NAME] [--max-examples N] [--all-compiled]
+                                    [--json FILE] [--docs docs/conformance.md]
 
 ``PATH`` is a checkout of github.com/data-apis/array-api-tests with its submodule; what the suite itself
-imports is the extra ``conformance`` of this project.  The options of dcarray are taken from the environment.
+imports is the extra ``conformance`` of this project.  Both namespaces are tested if none is named.  The
+options of dcarray are taken from the environment.
 """
 
 from __future__ import annotations
@@ -26,6 +28,8 @@ from typing import Any
 import numpy as np
 
 import dcarray as dc
+
+from .document import write_section
 
 XFAILS = Path(__file__).with_name("array_api_xfails.txt")
 STANDARD = "2025.12"
@@ -125,48 +129,106 @@ def _commit(folder: Path) -> str:
     return done.stdout.strip() or "unknown"
 
 
+def causes(file: Path = XFAILS) -> dict[str, int]:
+    """The reasons in a file of known failures, and how many tests each is of."""
+    counts: dict[str, int] = {}
+    for paragraph in file.read_text(encoding="utf-8").strip().split("\n\n")[1:]:
+        lines = paragraph.split("\n")
+        said = [line.removeprefix("# ") for line in lines if line.startswith("#")]
+        counts[" ".join(said)] = len(lines) - len(said)
+    return counts
+
+
+def _document(given: argparse.Namespace, namespace: str, outcomes: list[Outcome]) -> dict[str, Any]:
+    counts = by_module(outcomes)
+    return {
+        "suite": "array-api-tests",
+        "namespace": namespace,
+        "commit": _commit(given.suite),
+        "standard": STANDARD,
+        "python": platform.python_version(),
+        "numpy": np.__version__,
+        "dcarray": dc.__version__,
+        "max_examples": given.max_examples,
+        "all_compiled": given.all_compiled,
+        "environment": {k: v for k, v in sorted(os.environ.items()) if k.startswith("DCARRAY_")},
+        "known_failures": len(listed()),
+        "modules": {name: {c: count[c] for c in COLUMNS} for name, count in counts.items()},
+        "failed": {o.test: o.message for o in outcomes if o.kind in ("failed", "error")},
+        "xpassed": [o.test for o in outcomes if o.kind == "xpassed"],
+    }
+
+
+_ABOUT = """\
+    python -m conformance.array_api --suite PATH [--namespace NAME] [--all-compiled] [--json FILE]
+                                    [--docs docs/conformance.md]
+
+runs the official tests of the array API standard {standard} from a checkout of data-apis/array-api-tests
+(`pip install -e '.[conformance]'` has what they import) and wrote this section.  Two namespaces are tested:
+`dcarray`, which gives NumPy's scalars where NumPy does, and `dcarray.standard`, whose results stay arrays and
+which `x.__array_namespace__()` gives.  *Known* failures are those of `conformance/array_api_xfails.txt`, each
+of which NumPy's own list has too; the file may only shrink.  The command fails on any other failure.
+"""
+
+
+def _section(runs: list[dict[str, Any]]) -> str:
+    """The section of the document: a table with the counts of each namespace, and the known failures."""
+    first = runs[0]
+    compiled = ", every call recorded and compiled" if first["all_compiled"] else ""
+    where = (
+        f"array-api-tests {first['commit'][:7]}, "
+        f"{first['max_examples']} examples of each property{compiled}, "
+        f"NumPy {first['numpy']}, Python {first['python']}"
+    )
+    heads = [
+        f"`{run['namespace']}` {column}"
+        for run in runs
+        for column in ("passed", "failed", "known", "skipped")
+    ]
+    rows = ["| tests | " + " | ".join(heads) + " |", "|---|" + "--:|" * len(heads)]
+    names = [*first["modules"], "all"]
+    for run in runs:
+        run["modules"]["all"] = {c: sum(count[c] for count in run["modules"].values()) for c in COLUMNS}
+    for name in names:
+        counts = [f"{run['modules'][name][c]:,}" for run in runs for c in COLUMNS]
+        rows.append(f"| {name.removeprefix('test_')} | " + " | ".join(counts) + " |")
+    why = [f"* {count} x {reason}" for reason, count in causes().items()]
+    about = _ABOUT.format(standard=first["standard"])
+    return "\n".join([about, *rows, "", where + ".", "", "The known failures:", "", *why])
+
+
 def main(arguments: list[str] | None = None) -> int:
-    """Run, print the table, write the JSON; the exit status is 1 if a test failed."""
+    """Run, print the tables, write the JSON and the document; the exit status is 1 if a test failed."""
     about = (__doc__ or "").partition("\n")[0]
     parser = argparse.ArgumentParser(prog="python -m conformance.array_api", description=about)
     parser.add_argument("--suite", type=Path, required=True, help="checkout of data-apis/array-api-tests")
     parser.add_argument("--max-examples", type=int, default=100, help="of each property (default 100)")
-    parser.add_argument("--json", type=Path, help="file for the outcome")
+    parser.add_argument("--json", type=Path, help="file for the outcomes, a list")
+    parser.add_argument("--docs", type=Path, help="document whose section on the standard is written anew")
     parser.add_argument("--all-compiled", action="store_true", help="small arrays are compiled too")
-    parser.add_argument("--namespace", choices=NAMESPACES, default=NAMESPACES[0], help="what is tested")
+    parser.add_argument("--namespace", choices=NAMESPACES, help="what is tested (default: both)")
     parser.add_argument("tests", nargs="*", help="ids or files in the checkout (default: all)")
     given = parser.parse_args(arguments)
-    outcomes = run(given.suite, given.max_examples, given.all_compiled, given.tests, given.namespace)
-    counts = by_module(outcomes)
-    print(f"\narray API standard {STANDARD}, array-api-tests {_commit(given.suite)[:7]}, "
-          f"{given.namespace} {dc.__version__}, NumPy {np.__version__}, {given.max_examples} examples"
-          f"{', all compiled' if given.all_compiled else ''}")  # fmt: skip
-    print(table(counts))
-    better = [outcome.test for outcome in outcomes if outcome.kind == "xpassed"]
-    if better:
-        print("\nknown failures that passed with these examples:", *better, sep="\n  ")
-    gone = [] if given.tests else sorted({*listed()} - {outcome.test for outcome in outcomes})
-    if gone:
-        print("\nknown failures that the suite does not have:", *gone, sep="\n  ")
+    if given.docs and (given.tests or given.namespace):
+        parser.error("--docs is for all tests and both namespaces")
+    runs = []
+    for namespace in (given.namespace,) if given.namespace else NAMESPACES:
+        outcomes = run(given.suite, given.max_examples, given.all_compiled, given.tests, namespace)
+        runs.append(_document(given, namespace, outcomes))
+        print(f"\narray API standard {STANDARD}, array-api-tests {_commit(given.suite)[:7]}, "
+              f"{namespace} {dc.__version__}, NumPy {np.__version__}, {given.max_examples} examples"
+              f"{', all compiled' if given.all_compiled else ''}")  # fmt: skip
+        print(table(by_module(outcomes)))
+        if runs[-1]["xpassed"]:
+            print("\nknown failures that passed with these examples:", *runs[-1]["xpassed"], sep="\n  ")
+        gone = [] if given.tests else sorted({*listed()} - {outcome.test for outcome in outcomes})
+        if gone:
+            print("\nknown failures that the suite does not have:", *gone, sep="\n  ")
     if given.json:
-        document = {
-            "suite": "array-api-tests",
-            "namespace": given.namespace,
-            "commit": _commit(given.suite),
-            "standard": STANDARD,
-            "python": platform.python_version(),
-            "numpy": np.__version__,
-            "dcarray": dc.__version__,
-            "max_examples": given.max_examples,
-            "all_compiled": given.all_compiled,
-            "environment": {k: v for k, v in sorted(os.environ.items()) if k.startswith("DCARRAY_")},
-            "known_failures": len(listed()),
-            "modules": {name: {c: count[c] for c in COLUMNS} for name, count in counts.items()},
-            "failed": {o.test: o.message for o in outcomes if o.kind in ("failed", "error")},
-            "xpassed": better,
-        }
-        given.json.write_text(json.dumps(document, indent=1) + "\n")
-    return int(any(outcome.kind in ("failed", "error") for outcome in outcomes))
+        given.json.write_text(json.dumps(runs, indent=1) + "\n")
+    if given.docs:
+        write_section(given.docs, "The array API standard", _section(runs))
+    return int(any(one["failed"] for one in runs))
 
 
 if __name__ == "__main__":

@@ -26,9 +26,10 @@ from typing import Any
 import dcarray as dc
 
 from .document import write_section
+from .known import causes, known
 from .libraries_pictures import SCENARIOS
 from .libraries_scenarios import outcomes
-from .numpy_suite import MODES, known
+from .numpy_suite import MODES
 
 __all__ = ["KNOWN", "PARTS", "Result", "main", "missing", "run", "table"]
 
@@ -39,6 +40,7 @@ _OPT_EINSUM = "backends blas contract edge_cases input sharing"
 PARTS: dict[str, dict[str, list[str]]] = {
     "scipy": {name: [f"scipy.{name}"] for name in _SCIPY.split()},
     "scipy-usual": {name: [f"scipy.{name}"] for name in _SCIPY.split()},  # without SCIPY_ARRAY_API
+    "scipy-accelerated": {"ndimage": ["scipy.ndimage"]},  # so too, with `dc.accelerate`
     "scikit-learn": {"": ["sklearn"]},
     "xarray": {"": ["xarray.tests.test_array_api", "xarray.tests.test_duck_array_wrapping"]},
     "array-api-compat": {"": ["array_api_compat.tests"]},
@@ -49,6 +51,7 @@ PARTS: dict[str, dict[str, list[str]]] = {
 _WARNINGS = {
     "array-api-extra": "error::DeprecationWarning"
 }  # as its tests want them; otherwise they do not matter here
+_WAYS = {"scipy-usual": "usual ", "scipy-accelerated": "accelerated "}  # of the same tests: before their ids
 _MENTIONING = {"scikit-learn": "yield_namespace"}  # of a large suite, the modules with this word are enough
 
 
@@ -83,7 +86,7 @@ class Result:
 
 
 def _distribution(library: str) -> str:
-    return library.removesuffix("-usual")
+    return "scipy" if library in _WAYS else library
 
 
 def missing(library: str) -> str:
@@ -116,7 +119,7 @@ def _modules(library: str, names: Iterable[str]) -> list[str]:
 
 def _own_tests(result: Result, names: list[str], mode: str, timeout: int) -> None:
     """Run a library's own tests in a process of their own."""
-    prefix = "" if _distribution(result.library) == result.library else "usual "
+    prefix = _WAYS.get(result.library, "")
     packages = str(importlib.metadata.distribution(_distribution(result.library)).locate_file(""))
     with tempfile.TemporaryDirectory() as folder:
         report = Path(folder, "report.json")
@@ -231,6 +234,8 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--timeout", type=int, default=300, help="seconds for one test")
     parser.add_argument("--list", action="store_true", help="print each failure with its cause")
     options = parser.parse_args(arguments)
+    if options.docs and options.library:
+        parser.error("--docs is for all libraries")
     chosen = _chosen(options.library)
     absent = sorted({name for library, _ in chosen if (name := missing(library))})
     if absent:
@@ -262,9 +267,11 @@ _ABOUT = """\
 this section.  The libraries are as they were installed.  Where their own tests take backends, dcarray is one
 more, through `x.__array_namespace__()` and a pytest plugin; for opt_einsum, `np` in its tests is dcarray.
 `scipy-usual` is SciPy without `SCIPY_ARRAY_API`, as most people use it: the same tests, with our namespace
-under NumPy's name.  The tests of einops, matplotlib and pandas are scripts of ours that compare with plain
-NumPy, pictures by their pixels.  *Left out* are tests that a library does not run with backends other than
-those it lists.
+under NumPy's name.  `scipy-accelerated` is that once more, with `dc.accelerate` of the two modules of
+`scipy.ndimage` that ask most often whether an `output` is a `numpy.ndarray`.  The tests of einops, matplotlib
+and pandas are scripts of ours that compare with plain NumPy, pictures by their pixels.  *Left out* are tests
+that a library does not run with backends other than those it lists.  The command fails on a failure that is
+not listed, with its cause, in `conformance/libraries_known.txt`, and on an entry that passes.
 
 With `SCIPY_ARRAY_API=1` SciPy refuses arrays of two namespaces in one call, and so plain arrays, or NumPy's
 scalars such as `x[0]`, beside wrapped ones; arrays that `x.__array_namespace__()` makes give no scalars.
@@ -273,13 +280,10 @@ scalars such as `x[0]`, beside wrapped ones; arrays that `x.__array_namespace__(
 
 def _section(results: list[Result], listed: Mapping[str, str], mode: str) -> str:
     """The section of the document: the table and the causes of what failed."""
-    reasons = Counter(listed.get(test, "not listed: new") for r in results for test in r.failures)
-    causes = [f"* {count} x {reason}" for reason, count in reasons.most_common()]
     python, numpy = sys.version.split()[0], importlib.metadata.version("numpy")
     where = f"Python {python}, NumPy {numpy}, dcarray {dc.__version__}, mode `{mode}`"
-    return "\n".join(
-        [_ABOUT, where, "", "```", table(results, listed), "```", "", "Causes of the failures:", "", *causes]
-    )
+    why = causes((test for r in results for test in r.failures), listed)
+    return f"{_ABOUT}\n{where}\n\n```\n{table(results, listed)}\n```\n\nCauses of the failures:\n\n{why}"
 
 
 def _document(results: Iterable[Result], listed: Mapping[str, str], mode: str) -> dict[str, Any]:

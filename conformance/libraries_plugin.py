@@ -85,6 +85,15 @@ class _UsualScipy(_Library):
         return "xp" in item.fixturenames
 
 
+class _AcceleratedScipy(_UsualScipy):
+    """The usual SciPy, in those of whose modules an argument is asked whether it is an `numpy.ndarray`."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        for name in ("_interpolation", "_morphology"):
+            dc.accelerate(importlib.import_module(f"scipy.ndimage.{name}"))
+
+
 class _Sklearn(_Library):
     """Parameters are made by functions that name the namespaces."""
 
@@ -159,6 +168,7 @@ class _OptEinsum(_Library):
 LIBRARIES: dict[str, type[_Library]] = {
     "scipy": _Scipy,
     "scipy-usual": _UsualScipy,
+    "scipy-accelerated": _AcceleratedScipy,
     "scikit-learn": _Sklearn,
     "array-api-compat": _Compat,
     "array-api-extra": _Extra,

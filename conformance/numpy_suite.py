@@ -23,6 +23,9 @@ from pathlib import Path
 
 import numpy as np
 
+from .document import write_section
+from .known import causes, known
+
 __all__ = [
     "KNOWN",
     "MODES",
@@ -30,7 +33,6 @@ __all__ = [
     "OUT_OF_SCOPE",
     "PACKAGES",
     "Result",
-    "known",
     "main",
     "run_module",
     "run_some",
@@ -225,33 +227,12 @@ def run_some(each: int, mode: str = "defaults", timeout: int = 60) -> tuple[dict
     for test, (outcome, _) in ours.items():
         passed[test.partition("::")[0]] += outcome == "passed"
     failures = {test: message for test, (outcome, message) in ours.items() if outcome == "failed"}
-    unknown = sorted({test.partition("::")[0] for test in failures.keys() - known(mode).keys()})
+    unknown = sorted({test.partition("::")[0] for test in failures.keys() - known(mode, KNOWN).keys()})
     if unknown:  # which may be NumPy's own
         _, plain = _outcomes(unknown, "plain", mode, timeout, *few)
         bad = {test for test, (outcome, _) in plain.items() if outcome != "passed"}
         failures = {test: message for test, message in failures.items() if test not in bad}
     return passed, failures
-
-
-def known(mode: str = "defaults", file: Path = KNOWN) -> dict[str, str]:
-    """The listed failures of a mode: test id and reason.
-
-    The file has one heading a reason, ``# reason``, and below it one test id a line.  A line that begins
-    with ``[mode]`` counts in that mode only, one with ``[recorded]`` in all but the defaults.
-    """
-    reason = ""
-    found = {}
-    for line in file.read_text().splitlines():
-        text = line.strip()
-        if text.startswith("# "):
-            reason = text[2:]
-        elif text.startswith("["):
-            where, _, test = text[1:].partition("] ")
-            if where == mode or (where == "recorded" and mode != "defaults"):
-                found[test] = reason
-        elif text:
-            found[text] = reason
-    return found
 
 
 def _times(results: Iterable[Result]) -> str:
@@ -299,11 +280,14 @@ def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m conformance.numpy_suite", description=__doc__)
     parser.add_argument("--module", nargs="+", default=[], help="paths, names or parts (_core, lib, ...)")
     parser.add_argument("--json", type=Path, help="file for the results")
+    parser.add_argument("--docs", type=Path, help="document whose section on these tests is written anew")
     parser.add_argument("--mode", choices=MODES, default="defaults")
     parser.add_argument("--timeout", type=int, default=600, help="seconds for one test")
     parser.add_argument("--list", action="store_true", help="print the failures and what went wrong")
     options = parser.parse_args(arguments)
-    listed = known(options.mode)
+    if options.docs and options.module:
+        parser.error("--docs is for all modules")
+    listed = known(options.mode, KNOWN)
     results = []
     for module in _selected(options.module):
         result = run_module(module, options.mode, timeout=options.timeout)
@@ -318,6 +302,8 @@ def main(arguments: list[str] | None = None) -> int:
     print("\n" + _table(results, listed))
     if options.json:
         options.json.write_text(json.dumps([asdict(r) for r in results], indent=1))
+    if options.docs:
+        write_section(options.docs, _TITLES[options.mode], _section(results, listed, options.mode))
     failed = {test for r in results for test in r.failures}
     ran = {r.module for r in results}
     new = sorted(failed - set(listed))
@@ -328,6 +314,63 @@ def main(arguments: list[str] | None = None) -> int:
     share = sum(r.ours for r in results) / max(sum(r.numpy for r in results), 1)
     low = options.mode == "defaults" and any(r.share < 0.90 for r in results)
     return int(bool(new or gone) or share < 0.97 or low)
+
+
+# ---- the document ------------------------------------------------------------------------------------
+_TITLES = {
+    "defaults": "NumPy's own tests",
+    "interpreted": "NumPy's own tests, recorded and interpreted",
+    "compiled": "NumPy's own tests, recorded and compiled",
+}
+_ABOUT = """\
+    python -m conformance.numpy_suite [--module NAME ...] [--mode defaults|interpreted|compiled]
+                                      [--json FILE] [--docs docs/conformance.md]
+
+runs the test modules of the installed NumPy twice, with plain NumPy and with the arrays that the tests create
+wrapped; this section is what it wrote.  The tests' source stays as it is: their `import numpy` is answered as
+under `python -m dcarray run`.  `conformance/numpy_suite.py` names the modules that run and those that are out
+of scope, with the reason.
+
+Each test that NumPy passes and we do not is listed in `conformance/numpy_suite_known.txt` under its reason.
+The command fails on a failure that is not listed, on an entry that passes, below 97% of all tests, and with
+the defaults below 90% of a module.  `make test` runs twelve tests of each module, always the same
+(`tests/conformance/test_numpy_subset.py`), and holds that the list does not grow.
+
+NumPy reports a floating-point mistake at the call, we when the call runs.  So where a test expects an error
+or a warning of a block, what was recorded is asked for at the end of the block.  In the recorded modes, where
+even the smallest call is recorded, the entries marked `[recorded]` come from results that are dropped unread:
+they are never computed, and their mistakes never reported.
+"""
+_ABOUT_MODE = (
+    "As above with `--mode {mode}`: every call is recorded, however small its arrays are, and {mode}.\n"
+)
+
+
+def _section(results: Sequence[Result], listed: Mapping[str, str], mode: str) -> str:
+    """The section of the document: a table of the parts, the modules with failures, and the reasons."""
+    parts: dict[str, list[Result]] = {}
+    for r in results:
+        parts.setdefault(r.module.partition("/")[0], []).append(r)
+    rows = [
+        "| part | modules | tests that NumPy passes | with wrapped arrays | % | time | processor |",
+        "|---|--:|--:|--:|--:|--:|--:|",
+    ]
+    for name, some in (*parts.items(), ("all", results)):
+        numpy, ours = sum(r.numpy for r in some), sum(r.ours for r in some)
+        share = 100 * ours / max(numpy, 1)
+        times = " | ".join(_times(some).split())
+        rows.append(f"| {name} | {len(some)} | {numpy:,} | {ours:,} | {share:.2f} | {times} |")
+    low = sorted((r for r in results if r.failures), key=lambda r: r.share)
+    modules = ", ".join(f"{_name(r)} {r.ours} of {r.numpy}" for r in low)
+    failed = [test for r in results for test in r.failures]
+    about = _ABOUT if mode == "defaults" else _ABOUT_MODE.format(mode=mode)
+    where = f"NumPy {np.__version__}, Python {sys.version.split()[0]}.  Time by the clock, and of all cores."
+    text = [about, *rows, "", where, "", f"The modules in which not all pass: {modules or 'none'}."]
+    return "\n".join([*text, "", f"The reasons of the {len(failed)}:", "", causes(failed, listed)])
+
+
+def _name(result: Result) -> str:
+    return f"{result.module.partition('/')[0]}.{Path(result.module).stem.removeprefix('test_')}"
 
 
 if __name__ == "__main__":

@@ -1,0 +1,59 @@
+"""Lists of known failures: files that name tests under the reasons why they fail, and may only shrink.
+
+A file has one heading a reason, ``# reason``, and below it one test id a line.  ``{a,b}`` in an id stands for
+either, so that one line can name a test with many parameters.  A line that begins with ``[mode]`` counts in
+that mode only, one with ``[recorded]`` in all but the defaults.
+"""
+
+from __future__ import annotations
+
+import itertools
+import re
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+
+__all__ = ["causes", "known"]
+
+
+def known(mode: str, file: Path) -> dict[str, str]:
+    """The listed failures of a mode.
+
+    Parameters
+    ----------
+    mode : str
+        ``"defaults"`` or another one.
+    file : Path
+        The list.
+
+    Returns
+    -------
+    dict of str to str
+        Test id and reason.
+    """
+    reason = ""
+    found: dict[str, str] = {}
+    for line in file.read_text(encoding="utf-8").splitlines():
+        text = line.strip()
+        if text.startswith("# "):
+            reason = text[2:]
+            continue
+        if text.startswith("["):
+            where, _, text = text[1:].partition("] ")
+            if where != mode and (where != "recorded" or mode == "defaults"):
+                continue
+        if text:
+            found |= dict.fromkeys(_spelled_out(text), reason)
+    return found
+
+
+def _spelled_out(text: str) -> list[str]:
+    """All that a line with ``{a,b}`` in it stands for."""
+    parts = [part.split(",") if n % 2 else [part] for n, part in enumerate(re.split(r"\{([^}]*)\}", text))]
+    return ["".join(choice) for choice in itertools.product(*parts)]
+
+
+def causes(failed: Iterable[str], listed: Mapping[str, str]) -> str:
+    """The reasons of some failures with their counts, the most frequent first, as a list in Markdown."""
+    counts = Counter(listed.get(test, "not listed: new") for test in failed)
+    return "\n".join(f"* {count} x {reason}" for reason, count in counts.most_common())
