@@ -24,5 +24,5 @@ def write_section(file: Path, title: str, body: str) -> None:
     before, found, rest = text.partition(heading)
     after = rest.find("\n## ") if found else -1
     tail = rest[after + 1 :] if after >= 0 else ""
-    parts = [before.rstrip(), heading + "\n" + body.strip(), tail.strip()]
+    parts = [before.rstrip(), heading + "\n" + body.strip("\n"), tail.strip()]
     file.write_text("\n\n".join(part for part in parts if part) + "\n", encoding="utf-8")
