@@ -173,6 +173,9 @@ class Methods(Attributes):
         if self._small is not None:
             return self._derive(self._small.copy(order))
         if order in ("C", None):
+            a = self._quiet()
+            if a is not None:
+                return self._adopt(a.copy())
             return trace.cast(self, self.dtype, order="C")
         return np.copy(self, order)
 

@@ -13,6 +13,7 @@ from .indexing import plain_key
 from .loops import ALIASES, UFUNCS
 from .operands import SCALARS, missing, settled, wrap_result
 
+_PLAIN = frozenset({type(None), bool, int, float, complex, str, type, *np.sctypeDict.values()})
 _KNOWN = (Handle, np.generic, bool, int, float, complex)
 
 
@@ -107,6 +108,13 @@ def ufunc(
 ) -> Any:
     """``__array_ufunc__``."""
     outs = kwargs.get("out", ())
+    plain = _small(cls, (*inputs, *outs, *(v for k, v in kwargs.items() if k != "out")))
+    if plain is not None:
+        n, m = len(inputs), len(inputs) + len(outs)
+        options = dict(zip((k for k in kwargs if k != "out"), plain[m:], strict=True))
+        if outs:
+            options["out"] = tuple(plain[n:m])
+        return _given_back(cls, getattr(function, method)(*plain[:n], **options), outs)
     for x in (*inputs, *outs):
         override = getattr(type(x), "__array_ufunc__", None)
         if override is None and x is not None and hasattr(type(x), "__array_ufunc__"):
@@ -127,6 +135,30 @@ def ufunc(
         wide = np.reshape(a, (*np.shape(a), *(1,) * np.ndim(b)))
         return function(wide, b)
     return _at_once(cls, function, method, inputs, kwargs)
+
+
+def _small(cls: type[Handle], values: tuple[Any, ...]) -> list[Any] | None:
+    """What NumPy takes for these values, if all arrays among them are small and nothing is odd; else None."""
+    plain = []
+    for value in values:
+        kind = type(value)
+        if kind is cls:
+            value = value._small
+            if value is None:
+                return None
+        elif kind not in _PLAIN:
+            return None
+        plain.append(value)
+    return plain
+
+
+def _given_back(cls: type[Handle], result: Any, outs: tuple[Any, ...]) -> Any:
+    """A result of NumPy's as ours; where it was to go into an array, that array."""
+    if not outs:
+        return rewrap(cls, result)
+    results = result if isinstance(result, tuple) else (result,)
+    final = tuple(wrap_result(cls, r) if o is None else o for o, r in zip(outs, results, strict=True))
+    return final if isinstance(result, tuple) else final[0]
 
 
 def _of_strangers(function: np.ufunc, method: str, inputs: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -193,9 +225,4 @@ def _at_once(
         plain += [plain_key(inputs[1]), *map(settled, inputs[2:])]
     else:
         plain = [settled(x) for x in inputs]
-    result = getattr(function, method)(*plain, **options)
-    if outs is None:
-        return rewrap(cls, result)
-    results = result if isinstance(result, tuple) else (result,)
-    final = tuple(wrap_result(cls, r) if o is None else o for o, r in zip(outs, results, strict=True))
-    return final if isinstance(result, tuple) else final[0]
+    return _given_back(cls, getattr(function, method)(*plain, **options), outs or ())

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import UserList, deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from typing import Any
 
 import numpy as np
@@ -17,7 +17,7 @@ from dcarray.store import COMPILED, owner
 
 from .served import served_by_numpy
 
-__all__ = ["NOT_SMALL", "SEQUENCES", "call", "direct", "name_of", "quick", "wrapped"]
+__all__ = ["NOT_SMALL", "SEQUENCES", "bare", "call", "direct", "name_of", "quick", "wrapped"]
 
 Function = Callable[..., Any]
 
@@ -51,6 +51,8 @@ class _Boundary:
             return plain
         if kind is np.ndarray:
             self.plain.append(owner(value))
+            return value
+        if kind in _LEAVES:
             return value
         if kind is tuple or kind is list:  # the same one, if it can be: NumPy may write into it
             inner = [self.into(v) for v in value]
@@ -102,8 +104,32 @@ class _Boundary:
 _new = object.__new__
 _array = np.ndarray
 SEQUENCES = (list, tuple, deque, UserList)  # NumPy looks into all; what it does not, it leaves to us again
+# The types of what is no array, holds none, and is no view of one's memory.
+_LEAVES = frozenset(
+    {bool, int, float, complex, str, bytes, type, type(None), type(...), type(np._NoValue)}
+    | {kind for kind in np.sctypeDict.values() if kind not in (np.object_, np.void)}
+    | {kind for kind in vars(np.dtypes).values() if isinstance(kind, type)}
+)
 _SMALL = 1 << 14  # elements; larger results are looked at before they count as small
 NOT_SMALL: Any = object()
+_leaves = _LEAVES.issuperset
+
+
+def _plainly(values: Collection[Any]) -> bool:
+    """Are there surely no arrays among these values?"""
+    if _leaves(map(type, values)):
+        return True
+    for value in values:
+        kind = type(value)
+        sequence = kind is tuple or kind is list
+        if kind not in _LEAVES and not (sequence and _leaves(map(type, value))):
+            return False
+    return True
+
+
+def bare(args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
+    """Are there surely no arrays among the arguments, so that nothing is to be done about them?"""
+    return _plainly(args) and (not kwargs or _plainly(kwargs.values()))
 
 
 def _small_arguments(values: Any) -> list[Any] | None:
@@ -115,7 +141,7 @@ def _small_arguments(values: Any) -> list[Any] | None:
             value = value._small
             if value is None:
                 return None
-        elif kind is list or kind is tuple or isinstance(value, SEQUENCES):
+        elif kind not in _LEAVES and isinstance(value, SEQUENCES):
             inner = _small_arguments(value)
             if inner is None:
                 return None
@@ -140,7 +166,7 @@ def quick(function: Function, args: tuple[Any, ...], kwargs: dict[str, Any]) -> 
             value = value._small
             if value is None:
                 return NOT_SMALL
-        elif kind is list or kind is tuple or isinstance(value, SEQUENCES):
+        elif kind not in _LEAVES and isinstance(value, SEQUENCES):
             inner = _small_arguments(value)
             if inner is None:
                 return NOT_SMALL
@@ -219,6 +245,8 @@ def direct(function: Function, args: tuple[Any, ...], kwargs: dict[str, Any]) ->
     object
         The result with plain arrays wrapped; views of an argument's memory stay views of it.
     """
+    if bare(args, kwargs):
+        return wrapped(function(*args, **kwargs))
     return _run(function, args, kwargs, True, False)
 
 
@@ -255,7 +283,7 @@ def wrapped(value: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | Non
     """A result of NumPy with plain arrays wrapped, in tuples, lists and dictionaries too; those that share
     the memory of a plain argument stay plain."""
     kind = type(value)
-    if kind is ndarray or isinstance(value, np.generic):
+    if kind is ndarray or kind in _LEAVES or isinstance(value, np.generic):
         return value
     if kind is np.ndarray and value.base is None and not kwargs and not any(value is a for a in args):
         return wrap(value)

@@ -42,12 +42,19 @@ def _shuffling(function: Callable[..., Any], where: int) -> Callable[..., Any]:
 
 def _inside(function: Callable[..., Any]) -> Callable[..., Any]:
     """A method that hands over to NumPy's generator inside, whose methods call one another."""
+    shuffle = _shuffling(function, 1)
 
     @wraps(function)
     def call(self: Any, *args: Any, **kwargs: Any) -> Any:
-        return function(self._plain, *args, **kwargs)
+        if fallback.bare(args, kwargs):
+            return fallback.wrapped(function(self._plain, *args, **kwargs))
+        return fallback.direct(function, (self._plain, *args), kwargs)
 
-    return call
+    @wraps(function)
+    def shuffling(self: Any, *args: Any, **kwargs: Any) -> Any:
+        return shuffle(self._plain, *args, **kwargs)
+
+    return shuffling if function.__name__ == "shuffle" else call
 
 
 def _wrapping(base: type) -> Callable[[type], type]:
@@ -57,8 +64,7 @@ def _wrapping(base: type) -> Callable[[type], type]:
         for name in dir(base):
             function = getattr(base, name)
             if not name.startswith("_") and callable(function) and name not in vars(cls):
-                way = _shuffling(function, 1) if name == "shuffle" else _method(function)
-                setattr(cls, name, _inside(way))
+                setattr(cls, name, _inside(function))
         return cls
 
     return decorate
