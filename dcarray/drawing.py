@@ -9,7 +9,7 @@ from math import prod
 from typing import Any
 
 from .formula import Names, domain_of, dtype_text, statement_lines
-from .ir.nodes import Array, Branch, Call, Compute, Nest, Region, Rows, Stmt, While
+from .ir.nodes import Array, Bands, Branch, Call, Compute, Nest, Region, Rows, Stmt, While
 from .ir.traffic import fused
 from .ir.windows import loads
 from .layout import Placed, place
@@ -80,9 +80,8 @@ def _pill(array: Array, names: Names) -> Node:
 
 
 def _box(stmt: Stmt, number: int, region: Region, where: str, noun: str, names: Names) -> Node:
-    kind = (
-        "kernel" if isinstance(stmt, Compute | Nest | Rows) else "call" if isinstance(stmt, Call) else "step"
-    )
+    kernel = isinstance(stmt, Compute | Nest | Rows | Bands)
+    kind = "kernel" if kernel else "call" if isinstance(stmt, Call) else "step"
     cost = fused(stmt, region)
     head = [
         f"{noun if kind == 'kernel' else kind} {number}",

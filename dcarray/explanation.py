@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from .drawing import Panel, draw, panel, shape_text, size_text
 from .formula import domain_of, statement_lines
-from .ir.nodes import Call, Compute, Nest, Region, Rows, Stmt
+from .ir.nodes import Bands, Call, Compute, Nest, Region, Rows, Stmt
 from .ir.traffic import Traffic, fused, fused_all, unfused
 
 if TYPE_CHECKING:
@@ -320,7 +320,7 @@ def _kernel(
     from .lowering.target import Unsupported
 
     kind, listing, kernel = "kernel", "", None
-    if isinstance(stmt, Compute | Nest | Rows):
+    if isinstance(stmt, Compute | Nest | Rows | Bands):
         try:
             kernel, binding = schedule(stmt, region)
             listing = _body(emit(kernel, _buffer_names(kernel, binding, names)))

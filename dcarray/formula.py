@@ -9,6 +9,7 @@ import numpy as np
 
 from .ir.nodes import (
     Apply,
+    Bands,
     Call,
     Compute,
     Const,
@@ -138,7 +139,7 @@ def statement_lines(stmt: Stmt, names: Names | None = None) -> list[str]:
     names = names or {}
     if isinstance(stmt, Compute):
         return _compute_lines(stmt, names)
-    if isinstance(stmt, Nest | Rows):
+    if isinstance(stmt, Nest | Rows | Bands):
         return [line for inner in stmt.body for line in statement_lines(inner, names)]
     if isinstance(stmt, Call):
         reads = ", ".join(w.array for w in stmt.reads)
@@ -160,6 +161,6 @@ def domain_of(stmt: Stmt) -> tuple[Any, ...]:
     """The iteration domain of a statement; empty for those that have none."""
     if isinstance(stmt, Compute):
         return stmt.target.shape
-    if isinstance(stmt, Nest | Rows):
+    if isinstance(stmt, Nest | Rows | Bands):
         return domain_of(stmt.body[0])
     return stmt.writes[0].shape if isinstance(stmt, Call) else ()

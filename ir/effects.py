@@ -6,7 +6,22 @@ from dataclasses import dataclass
 from itertools import product
 
 from .dims import free_symbols
-from .nodes import Branch, Call, Compute, Dim, Expr, Gather, Loop, Nest, Region, Rows, Stmt, While, Window
+from .nodes import (
+    Bands,
+    Branch,
+    Call,
+    Compute,
+    Dim,
+    Expr,
+    Gather,
+    Loop,
+    Nest,
+    Region,
+    Rows,
+    Stmt,
+    While,
+    Window,
+)
 from .windows import apart, covers, loads, overlap
 
 
@@ -46,7 +61,7 @@ def reads(stmt: Stmt) -> tuple[Window, ...]:
             return _unique(found)
         case Call():
             return _unique(list(stmt.reads))
-        case Nest(body) | Rows(body):
+        case Nest(body) | Rows(body) | Bands(body):
             return _unique([w for s in body for w in reads(s)])
         case Loop(var, _, inner):
             return _unique([_settled(w, var) for s in inner for w in reads(s)])
@@ -63,7 +78,7 @@ def writes(stmt: Stmt) -> tuple[Window, ...]:
             return (target,)
         case Call():
             return _unique(list(stmt.writes))
-        case Nest(body) | Rows(body):
+        case Nest(body) | Rows(body) | Bands(body):
             return _unique([w for s in body for w in writes(s)])
         case Loop(var, _, inner):
             return _unique([_settled(w, var) for s in inner for w in writes(s)])
@@ -76,7 +91,7 @@ def writes(stmt: Stmt) -> tuple[Window, ...]:
 def surely(stmt: Stmt) -> tuple[Window, ...]:
     """The windows of which every element is written whenever the statement runs."""
     match stmt:
-        case Compute() | Call() | Nest() | Rows():
+        case Compute() | Call() | Nest() | Rows() | Bands():
             return writes(stmt)
         case Branch(_, then, orelse):
             first = [w for s in then for w in surely(s)]

@@ -18,6 +18,7 @@ import numpy as np
 from .dims import evaluate
 from .effects import families, touched
 from .nodes import (
+    Bands,
     Branch,
     Call,
     Compute,
@@ -193,7 +194,7 @@ class _Machine:
                 else:
                     with self._around(stmt.loc):
                         self._leaf(stmt)
-            case Nest(body) | Rows(body):
+            case Nest(body) | Rows(body) | Bands(body):
                 for inner in body:
                     self._run(inner)
             case Loop(var, bounds, body):

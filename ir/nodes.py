@@ -175,6 +175,22 @@ class Rows:
 
 
 @dataclass(frozen=True, slots=True)
+class Bands:
+    """Statements over the same rows, all of which begin with the axis along which they go, run band by band
+    instead of one after the other, so that a band is still in the cache when the next statement needs it.
+
+    Rows are cut into tiles of ``tile`` rows, each of them into bands of ``height``.  In every band all
+    statements run, each some rows behind those before it; first in all tiles at once, without the rows at
+    the sides that need another tile's, and then in what remains between the tiles.  The result is the same
+    as running them one after the other; ``ir.slants`` says how far behind, ``passes.bands`` when it pays."""
+
+    body: tuple[Compute | Nest, ...]
+    height: int
+    tile: int
+    loc: Any = field(default=None, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
 class Loop:
     """``for var in range(start, stop, step)``; ``var`` may appear in windows and bounds of the body."""
 
@@ -199,7 +215,7 @@ class Branch:
     loc: Any = field(default=None, compare=False)
 
 
-Stmt = Compute | Call | Nest | Rows | Loop | While | Branch
+Stmt = Compute | Call | Nest | Rows | Bands | Loop | While | Branch
 
 
 @dataclass(frozen=True, slots=True)

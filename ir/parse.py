@@ -11,6 +11,7 @@ from .dims import simplify, symbol
 from .nodes import (
     Apply,
     Array,
+    Bands,
     Branch,
     Call,
     Compute,
@@ -42,7 +43,7 @@ for _kind, _sizes in (("i", (1, 2, 4, 8)), ("u", (1, 2, 4, 8)), ("f", (2, 4, 8))
 
 #: Words that cannot be the name of an array, a symbol or a loop variable.
 RESERVED = frozenset(
-    ["region", "in", "out", "inout", "temp", "for", "while", "if", "else", "nest", "rows"]
+    ["region", "in", "out", "inout", "temp", "for", "while", "if", "else", "nest", "rows", "bands"]
     + ["call", "with", "init"]
 )
 
@@ -150,6 +151,13 @@ class _Parser(Scanner):
             self.need("{")
             body = self.body()
             return Rows(body, int(axes))
+        if self.take("bands"):
+            height = self.next()
+            self.need("of")
+            tile = self.next()
+            self.need("{")
+            body = self.body()
+            return Bands(body, int(height), int(tile))
         if self.take("for"):
             return self.loop()
         if self.take("while"):

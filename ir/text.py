@@ -24,6 +24,7 @@ from .dims import show
 from .nodes import (
     Apply,
     Array,
+    Bands,
     Branch,
     Call,
     Compute,
@@ -145,6 +146,8 @@ class _Printer:
                 head = "nest"
             case Rows(body, axes):
                 head = f"rows {axes}"
+            case Bands(body, height, tile):
+                head = f"bands {height} of {tile}"
             case Loop(var, bounds, body):
                 head = f"for {var} in range({', '.join(show(d) for d in bounds)})"
             case While(cond, body):

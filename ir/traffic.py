@@ -13,7 +13,22 @@ from dataclasses import dataclass
 from typing import Any
 
 from .dims import evaluate
-from .nodes import Apply, Call, Compute, Expr, Gather, Load, Loop, Nest, Region, Rows, Stmt, While, Window
+from .nodes import (
+    Apply,
+    Bands,
+    Call,
+    Compute,
+    Expr,
+    Gather,
+    Load,
+    Loop,
+    Nest,
+    Region,
+    Rows,
+    Stmt,
+    While,
+    Window,
+)
 from .windows import walk
 
 Sizes = Mapping[str, int]
@@ -47,8 +62,8 @@ def _elements(window: Window, sizes: Sizes) -> int:
     return math.prod(_int(window.shape[axis], sizes) for axis in axes)
 
 
-def _computes(stmt: Compute | Nest | Rows) -> tuple[Compute, ...]:
-    if isinstance(stmt, Rows):
+def _computes(stmt: Compute | Nest | Rows | Bands) -> tuple[Compute, ...]:
+    if isinstance(stmt, Rows | Bands):
         return tuple(c for part in stmt.body for c in _computes(part))
     return stmt.body if isinstance(stmt, Nest) else (stmt,)
 
@@ -84,7 +99,7 @@ def fused(stmt: Stmt, region: Region, sizes: Sizes | None = None) -> Traffic:
             operations = 2 * _int(inner, sizes) * _elements(stmt.writes[0], sizes)
         read, written = (_bytes(w, region, sizes) for w in (stmt.reads, stmt.writes))
         return Traffic(read, written, operations)
-    if not isinstance(stmt, Compute | Nest | Rows):
+    if not isinstance(stmt, Compute | Nest | Rows | Bands):
         return fused_all((*stmt.then, *stmt.orelse), region, sizes)
     computes = _computes(stmt)
     made: set[Window] = set()  # by the computes before: still in registers
@@ -128,7 +143,7 @@ def unfused(region: Region, sizes: Sizes | None = None) -> int:
     values = sizes or {symbol.name: symbol.hint or symbol.minimum for symbol in region.symbols}
     total = 0
     for stmt in region.body:
-        if not isinstance(stmt, Compute | Nest | Rows):
+        if not isinstance(stmt, Compute | Nest | Rows | Bands):
             total += fused(stmt, region, values).bytes
             continue
         for c in _computes(stmt):

@@ -14,6 +14,7 @@ from .effects import Reason, clash, domain, families, reads, rows_conflict, sure
 from .nodes import (
     Apply,
     Array,
+    Bands,
     Branch,
     Call,
     Compute,
@@ -35,6 +36,7 @@ from .nodes import (
 )
 from .ops import CALLS, OPS, has_loop, loop_dtype
 from .parse import DTYPES, RESERVED
+from .slants import bands_conflict
 from .text import show_stmt
 from .windows import empty, injective, same, walk
 
@@ -182,6 +184,13 @@ class _Checker:
                 self.stmt = stmt
                 if reason := rows_conflict(body, axes, self.source):
                     raise self.fail(f"rows have to give what their statements give in order: {reason}")
+            case Bands(body):
+                plain = all(isinstance(inner, Compute | Nest) and domain(inner) for inner in body)
+                self.need(body and plain, "bands need plain statements with rows")
+                self.body(body)
+                self.stmt = stmt
+                if reason := bands_conflict(stmt, self.source):
+                    raise self.fail(f"bands have to give what their statements give in order: {reason}")
             case Nest(body):
                 self.need(body, "a nest needs statements")
                 for inner in body:

@@ -162,12 +162,12 @@ class _Maker:
     def statement(self, stmt: Stmt) -> tuple[Stmt, ...]:
         """A statement outside of blocks."""
         match stmt:
-            case For(_, lower, upper, step, _, body):
+            case For(_, lower, upper, step, _, body, _, floors):
                 if step == 1 and self.calls(body):
                     block = self.fresh("k")
                     found = self.pieces(stmt, block, False)
                     if found is not None:
-                        return (For(block, lower, upper, found[1], "serial", found[0]),)
+                        return (For(block, lower, upper, found[1], "serial", found[0], 0, floors),)
                 return (replace(stmt, body=self.block(body)),)
             case If(cond, then, orelse):
                 return (If(self.single(cond), self.block(then), self.block(orelse)),)

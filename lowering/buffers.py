@@ -11,6 +11,7 @@ from ..ir import windows
 from ..ir.effects import families, reads, touched, writes
 from ..ir.nodes import (
     Array,
+    Bands,
     Branch,
     Call,
     Compute,
@@ -153,7 +154,7 @@ def rename(stmt: Stmt, old: str, new: str) -> Stmt:
             return replace(stmt, target=window(stmt.target), body=expr(stmt.body), init=expr(stmt.init))
         case Call():
             return replace(stmt, reads=tuple(map(window, stmt.reads)), writes=tuple(map(window, stmt.writes)))
-        case Nest() | Rows() | Loop():
+        case Nest() | Rows() | Bands() | Loop():
             return replace(stmt, body=block(stmt.body))
         case While():
             return replace(stmt, cond=expr(stmt.cond), body=block(stmt.body))

@@ -113,9 +113,9 @@ class _Checker:
                     self.change(name, value)
                 case Store(buffer, at, value):
                     self.access(buffer, "w", self.expr(value), at)
-                case For(var, lower, upper, step, _, inner, _):
+                case For(var, lower, upper, step, _, inner, _, floors):
                     self.need(step > 0 and len(upper) > 0, "a loop that cannot end")
-                    self.affine(lower, *upper)
+                    self.affine(lower, *floors, *upper)
                     self.loop(var, inner)
                 case If(cond, then, orelse):
                     self.need(self.expr(cond).kind == "b", "a condition that is not boolean")

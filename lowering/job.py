@@ -7,13 +7,14 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from ..ir import dims, ops, windows
+from ..ir.guess import Guess
 from ..ir.nodes import Apply, Compute, Dim, Gather, Iota, Load, Nest, Region
 from ..ir.nodes import Expr as Value
 from .access import Arguments, Memory, positive, total
 from .body import Names, Scope, Spot
 from .kernel import Affine, Binding, Expr, For, If, Kernel, Phase, Stmt, Term, affine
 from .legality import check, reduced
-from .order import Guess, can_join, choose
+from .order import can_join, choose
 from .target import Unsupported
 
 FEW = 16  # a parallel loop of fewer iterations is too short for many cores
@@ -38,6 +39,7 @@ class Open:
     before: tuple[Stmt, ...] = ()
     after: tuple[Stmt, ...] = ()
     cond: Expr | None = None
+    floors: tuple[Affine, ...] = ()
 
 
 class Job:
@@ -201,6 +203,14 @@ def finish(jobs: Sequence[Job]) -> tuple[Kernel, Binding]:
         for job in jobs:
             work = work + job.launches[0][1]
         launches = [(first.loops.extents[0], dims.simplify(work))]
+    return assembled(jobs, phases, launches)
+
+
+def assembled(
+    jobs: Sequence[Job], phases: Sequence[Phase], launches: Sequence[tuple[Dim, Dim]]
+) -> tuple[Kernel, Binding]:
+    """The kernel of statements with the same arguments, in the given phases."""
+    first = jobs[0]
     buffers, pointers = first.arguments.buffers()
     ints = tuple(f"n{k}" for k in range(len(first.arguments.ints)))
     done: Dim = 0
@@ -229,7 +239,7 @@ def nest(scope: Scope, level: int, opens: Sequence[Open], kind: Kind, unroll: in
     body = scope.take(level + len(opens))
     for number, head in reversed(list(enumerate(opens))):
         own, times = (kind, unroll) if number == len(opens) - 1 else ("serial", 0)
-        loop: Stmt = For(head.var, head.lower, head.upper, head.step, own, body, times)
+        loop: Stmt = For(head.var, head.lower, head.upper, head.step, own, body, times, head.floors)
         if head.cond is not None:
             loop = If(head.cond, (loop,))
         body = (*scope.take(level + number), *head.before, loop, *head.after)

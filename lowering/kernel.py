@@ -154,7 +154,7 @@ class Store:
 
 @dataclass(frozen=True, slots=True)
 class For:
-    """``for var in range(lower, min(upper), step)``; ``step`` is positive.
+    """``for var in range(max(lower, *floors), min(upper), step)``; ``step`` is positive.
 
     "vector": no iteration touches memory that another one writes, and the only values that pass from
     one to the next are those of ``reassoc`` variables that are only ``Update``d inside.  ``unroll`` is
@@ -167,6 +167,7 @@ class For:
     kind: Literal["serial", "vector"]
     body: tuple[Stmt, ...]
     unroll: int = 0
+    floors: tuple[Affine, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -350,9 +351,11 @@ def _lines(stmt: Stmt) -> Iterator[str]:
             yield f"{name} = {expr_text(value)}"
         case Store(buffer, at, value):
             yield f"{buffer}[{_affine_text(at)}] = {expr_text(value)}"
-        case For(var, lower, upper, step, kind, body, unroll):
+        case For(var, lower, upper, step, kind, body, unroll, floors):
             by = (f" step {step}" if step != 1 else "") + (f" unroll {unroll}" if unroll else "")
-            yield f"{kind} {var} = {_affine_text(lower)} .. {_least_text(upper)}{by} {{"
+            begin = ", ".join(map(_affine_text, (lower, *floors)))
+            begin = f"max({begin})" if floors else begin
+            yield f"{kind} {var} = {begin} .. {_least_text(upper)}{by} {{"
             yield from _block(body)
             yield "}"
         case If(cond, then, orelse):

@@ -6,30 +6,14 @@ follow by falling strides; and neighbours along which every access goes on witho
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
 from ..ir import dims
-from ..ir.nodes import Dim, Region
+from ..ir.guess import Guess
+from ..ir.nodes import Dim
 from .access import Access, same, total
-
-UNKNOWN = 1000  # what a size is taken for when nothing is known of it
-
-
-class Guess:
-    """Plausible values of dimensions; they steer choices and never decide what is right."""
-
-    def __init__(self, region: Region) -> None:
-        self._hints: Mapping[str, int] = {
-            s.name: s.hint if s.hint is not None else max(s.minimum, UNKNOWN) for s in region.symbols
-        }
-
-    def __call__(self, dim: Dim) -> int:
-        """A plausible value."""
-        if type(dim) is int:
-            return dim
-        return dims.evaluate(dim, {name: self._hints.get(name, UNKNOWN) for name in dims.free_symbols(dim)})
 
 
 @dataclass(frozen=True, slots=True)

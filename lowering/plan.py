@@ -17,6 +17,7 @@ from ..ir import dims, effects
 from ..ir.nodes import (
     Apply,
     Array,
+    Bands,
     Branch,
     Call,
     Compute,
@@ -170,7 +171,7 @@ class _Compiler:
         """Compile one statement; ``position`` is that of the top-level statement it belongs to."""
         driver = self.driver
         match stmt:
-            case Compute() | Nest() | Rows():
+            case Compute() | Nest() | Rows() | Bands():
                 self.compute(stmt, depth, position)
             case Call():
                 self.call(stmt, depth, position)
@@ -223,7 +224,7 @@ class _Compiler:
         else:
             self.interpret(stmt, depth, position, f"no library serves {stmt.op}")
 
-    def compute(self, stmt: Compute | Nest | Rows, depth: int, position: int) -> None:
+    def compute(self, stmt: Compute | Nest | Rows | Bands, depth: int, position: int) -> None:
         """Compile a kernel, or leave the statement to the interpreter."""
         try:
             kernel, binding = schedule(stmt, self.region)
@@ -237,7 +238,7 @@ class _Compiler:
                 reason = f"{type(error).__name__}: {error}"
             if not isinstance(error, Unsupported) or isinstance(error, cache.CompilerFailed):
                 _warn(reason)
-            if isinstance(stmt, Nest | Rows):
+            if isinstance(stmt, Nest | Rows | Bands):
                 for inner in stmt.body:
                     self.compute(inner, depth, position)
             else:

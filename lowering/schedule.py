@@ -6,8 +6,9 @@
 from __future__ import annotations
 
 from ..ir.effects import rows_conflict
-from ..ir.nodes import Compute, Dim, Nest, Region, Rows
+from ..ir.nodes import Bands, Compute, Dim, Nest, Region, Rows
 from .access import total
+from .bands import by_bands
 from .job import FEW, Job, Kind, Open, evaluated, finish, nest, variable
 from .kernel import Binding, Kernel, Phase, affine
 from .reduce import reduction
@@ -17,14 +18,14 @@ from .transpose import found, transposing
 STRIP = 4096  # elements of one parallel piece when the innermost loop itself is cut
 
 
-def schedule(stmt: Compute | Nest | Rows, region: Region) -> tuple[Kernel, Binding]:
+def schedule(stmt: Compute | Nest | Rows | Bands, region: Region) -> tuple[Kernel, Binding]:
     """The kernel of a statement, and how its arguments come from the region's arrays and symbols.
 
     Parameters
     ----------
-    stmt : Compute, Nest or Rows
-        A statement of the region.  When a nest or rows are refused, their statements may be scheduled one
-        by one.
+    stmt : Compute, Nest, Rows or Bands
+        A statement of the region.  When one of the last three is refused, its statements may be scheduled
+        one by one.
     region : Region
         Where the statement is from; its arrays and symbols are looked up.
 
@@ -42,6 +43,8 @@ def schedule(stmt: Compute | Nest | Rows, region: Region) -> tuple[Kernel, Bindi
     """
     if isinstance(stmt, Rows):
         return _by_rows(stmt, region)
+    if isinstance(stmt, Bands):
+        return by_bands(stmt, region)
     job = Job(stmt, region)
     if any(job.folds):
         reduction(job)

@@ -161,5 +161,5 @@ class _Tiles:
             return None
         body: Block = (self.turn(self.place(to), self.place(source), rows, value.dtype),)
         for head in reversed(self.opens):
-            body = (For(head.var, head.lower, head.upper, head.step, "serial", body),)
+            body = (For(head.var, head.lower, head.upper, head.step, "serial", body, 0, head.floors),)
         return body

@@ -3,12 +3,12 @@ copies the first and the last row alone."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 
 from .. import dims
 from ..effects import Reason
-from ..nodes import Call, Compute, Const, Dim, Index, Load, Nest, Region, Rows, Stmt, Window
+from ..guess import Guess
+from ..nodes import Bands, Call, Compute, Const, Dim, Index, Load, Nest, Region, Rows, Stmt, Window
 from ..windows import compose, remap
 from .base import Log, Pass
 from .flow import Block, Facts
@@ -19,10 +19,7 @@ MIN_POINTS = 1 << 16
 PART = 4
 #: How many later statements are looked at.
 _LOOK_AHEAD = 16
-#: What a size is taken for when nothing is known of it.
-_UNKNOWN = 1000
 
-Guess = Callable[[Dim], int]
 Box = tuple[tuple[Dim, Dim], ...]  # for every axis of an array where it begins and ends
 
 
@@ -56,7 +53,7 @@ def can_shrink(block: Block, pos: int, at: int, target: Window) -> Reason | None
     whole = all(ix.axis is not None for ix in fill.target.index)
     if target.array != name or outer is None or inner is None or not whole:
         return Reason(f"what overwrites {name} is no box in a box", (fill.target, target))
-    if not isinstance(block.stmts[at], Compute | Call | Nest | Rows):
+    if not isinstance(block.stmts[at], Compute | Call | Nest | Rows | Bands):
         return Reason(f"{name} may not be overwritten", (target,))
     for (first, last), (low, high) in zip(outer, inner, strict=True):
         if not (dims.prove_le(first, low) and dims.prove_le(low, high) and dims.prove_le(high, last)):
@@ -133,13 +130,7 @@ def _overwritten(block: Block, pos: int, fill: Compute, guess: Guess, log: Log) 
 def _borders(region: Region, log: Log) -> Region:
     if not any(map(is_fill, region.body)):
         return region
-    hints = {s.name: s.hint if s.hint is not None else max(s.minimum, _UNKNOWN) for s in region.symbols}
-
-    def guess(dim: Dim) -> int:
-        if type(dim) is int:
-            return dim
-        return dims.evaluate(dim, {name: hints.get(name, _UNKNOWN) for name in dims.free_symbols(dim)})
-
+    guess = Guess(region)
     block = Block(region.body, Facts(region))
     body: list[Stmt] = []
     changed = False

@@ -14,7 +14,7 @@ from typing import Literal
 
 from .. import dims, windows
 from ..effects import Reason, anywhere
-from ..nodes import Array, Branch, Call, Compute, Gather, Loop, Nest, Region, Rows, Stmt, While, Window
+from ..nodes import Array, Bands, Branch, Call, Compute, Gather, Loop, Nest, Region, Rows, Stmt, While, Window
 from .exprs import loads_of
 from .match import far_apart, fills, serve
 
@@ -109,7 +109,7 @@ def reads_of(stmt: Stmt) -> list[tuple[Window, Kind]]:
         return found
     if isinstance(stmt, Call):
         return [(window, "call") for window in stmt.reads]
-    if isinstance(stmt, Nest | Rows):
+    if isinstance(stmt, Nest | Rows | Bands):
         # what is written in the nest itself is not only what came before it
         own = {window.array for window in writes_of(stmt)}
         uses = [use for part in stmt.body for use in reads_of(part)]
@@ -126,7 +126,7 @@ def writes_of(stmt: Stmt) -> tuple[Window, ...]:
         return (stmt.target,)
     if isinstance(stmt, Call):
         return stmt.writes
-    if isinstance(stmt, Nest | Rows):
+    if isinstance(stmt, Nest | Rows | Bands):
         return tuple(window for part in stmt.body for window in writes_of(part))
     names = dict.fromkeys(w.array for body in bodies(stmt) for part in body for w in writes_of(part))
     return tuple(anywhere(name) for name in names)
@@ -239,7 +239,7 @@ class Block:
 
     def _definite(self, pos: int) -> bool:
         """Whether what the statement writes is written whenever the block runs."""
-        return isinstance(self.stmts[pos], Compute | Call | Nest | Rows)
+        return isinstance(self.stmts[pos], Compute | Call | Nest | Rows | Bands)
 
     def _apart(self, a: Window, b: Window) -> bool:
         """Whether the windows share no memory, in whatever iterations they are taken."""

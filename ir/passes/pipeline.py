@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from .. import dims
 from ..nodes import Region
+from .bands import BANDS
 from .base import Log, Pass
 from .borders import BORDERS
 from .collapse import COLLAPSE
@@ -23,7 +24,7 @@ from .simplify import SIMPLIFY
 PASSES: tuple[Pass, ...] = (SIMPLIFY, COLLAPSE, COPIES, DEAD, FUSE, CONTRACT, SIBLINGS, LOCALS, BORDERS)
 
 #: Run once, when the others find nothing more to do: they do not look inside of what these make.
-FINAL: tuple[Pass, ...] = (ROWS,)
+FINAL: tuple[Pass, ...] = (BANDS, ROWS)
 
 #: Every pass shrinks something, so this is never reached; a third party's pass might not.
 MAX_ROUNDS = 12

@@ -7,11 +7,9 @@ data through memory once.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
-from .. import dims
 from ..effects import Reason, domain
-from ..nodes import Compute, Dim, Nest, Region, Rows, Stmt, Window
+from ..guess import Guess
+from ..nodes import Compute, Nest, Region, Rows, Stmt, Window
 from ..windows import apart
 from .base import Log, Pass
 from .flow import Block, Facts, each_block, reads_of, writes_of
@@ -24,11 +22,8 @@ MIN_POINTS, MAX_POINTS = 64, 1 << 18
 MAX_PARTS = 16
 #: How many earlier statements are tried.
 _TRIES = 4
-#: What a size is taken for when nothing is known of it.
-_UNKNOWN = 1000
 
 Part = Compute | Nest
-Guess = Callable[[Dim], int]
 
 
 def _parts(stmt: Stmt | None) -> tuple[Part, ...]:
@@ -73,10 +68,10 @@ def worth_rows(first: tuple[Part, ...], second: tuple[Part, ...], axes: int, gue
         return Reason(f"there would be more than {MAX_PARTS} statements")
     if not any(len(domain(part)) > axes for part in parts):
         return Reason("their rows have one point")
-    rows = _product(guess, domain(parts[0])[:axes])
+    rows = guess.product(domain(parts[0])[:axes])
     if rows < MIN_ROWS:
         return Reason(f"{rows} rows are too few for many cores")
-    points = [_product(guess, domain(part)[axes:]) for part in parts]
+    points = [guess.product(domain(part)[axes:]) for part in parts]
     if max(points) < MIN_POINTS:
         return Reason(f"rows of {max(points)} points are too short")
     if max(points) > MAX_POINTS:
@@ -89,13 +84,6 @@ def worth_rows(first: tuple[Part, ...], second: tuple[Part, ...], axes: int, gue
 
 def _read(part: Part) -> list[Window]:
     return [window for window, _ in reads_of(part)]
-
-
-def _product(guess: Guess, shape: tuple[Dim, ...]) -> int:
-    total = 1
-    for dim in shape:
-        total *= guess(dim)
-    return total
 
 
 def _common(parts: tuple[Part, ...]) -> int:
@@ -174,13 +162,7 @@ def _is_part(stmt: Stmt) -> bool:
 
 
 def _rows(region: Region, log: Log) -> Region:
-    hints = {s.name: s.hint if s.hint is not None else max(s.minimum, _UNKNOWN) for s in region.symbols}
-
-    def guess(dim: Dim) -> int:
-        if type(dim) is int:
-            return dim
-        return dims.evaluate(dim, {name: hints.get(name, _UNKNOWN) for name in dims.free_symbols(dim)})
-
+    guess = Guess(region)
     return each_block(region, lambda block: _sweep(block, log, guess), _is_part)
 
 

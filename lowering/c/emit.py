@@ -8,7 +8,19 @@ import numpy as np
 
 from .. import kernel as k
 from ..target import Unsupported
-from .ops import CALL, TEMPLATES, affine, call_function, cast, ctype, function, least, literal, suffix
+from .ops import (
+    CALL,
+    TEMPLATES,
+    affine,
+    call_function,
+    cast,
+    ctype,
+    function,
+    greatest,
+    least,
+    literal,
+    suffix,
+)
 
 _HEAD = """#include <fenv.h>
 #include <math.h>
@@ -166,11 +178,12 @@ class _Printer:
                 yield f"{name} = {self.expr(value)};"
             case k.Store(buffer, at, value):
                 yield f"{buffer}[{affine(at)}] = {self.expr(value)};"
-            case k.For(var, lower, upper, step, kind, body):
+            case k.For(var, lower, upper, step, kind, body, _, floors):
                 if kind == "vector":
                     yield from _simd(body)
                 advance = f"{var} += {step}" if step > 1 else f"{var}++"
-                yield f"for (int64_t {var} = {affine(lower)}; {var} < {least(upper)}; {advance}) {{"
+                head = f"int64_t {var} = {greatest((lower, *floors))}"
+                yield f"for ({head}; {var} < {least(upper)}; {advance}) {{"
                 yield from self.block(body)
                 yield "}"
             case k.If(cond, then, orelse):

@@ -246,6 +246,14 @@ def least(values: Sequence[Affine]) -> str:
     return text
 
 
+def greatest(values: Sequence[Affine]) -> str:
+    """The largest of several affine integers."""
+    text = affine(values[-1])
+    for one in map(affine, reversed(values[:-1])):
+        text = f"({one} > {text} ? {one} : {text})"
+    return text
+
+
 def literal(lit: Lit) -> str:
     """A constant."""
     value, name = np.frombuffer(lit.bits, lit.dtype)[0], ctype(lit.dtype)

@@ -103,8 +103,8 @@ class _Phase(Values):
                     self.write(name, self.expr(value))
                 case Store():
                     self.store(stmt)
-                case For(var, lower, upper, step, kind, inner, unroll):
-                    low, high = self.affine(lower), self.least(upper)
+                case For(var, lower, upper, step, kind, inner, unroll, floors):
+                    low, high = self.greatest((lower, *floors)), self.least(upper)
                     self.loop(var, low, high, step, kind == "vector", inner, unroll)
                 case If():
                     self.branch(stmt)

@@ -81,6 +81,13 @@ class Values:
             first = self.b.intrinsic("smin", "i64", first, other)
         return first
 
+    def greatest(self, values: tuple[Affine, ...]) -> str:
+        """The greatest of some integers."""
+        first, *rest = map(self.affine, values)
+        for other in rest:
+            first = self.b.intrinsic("smax", "i64", first, other)
+        return first
+
     def address(self, buffer: Buffer, index: str) -> tuple[str, ...]:
         """The addresses of an element, or of both parts of a complex one."""
         b, t = self.b, _memory_type(buffer.dtype)

@@ -119,9 +119,9 @@ class Machine:
                 flat, place = self.element(name, self.at(at), "w")
                 assert flat.dtype == made.dtype
                 flat[place] = made
-            case K.For(var, lower, upper, step, kind, body):
-                stop = min(map(self.at, upper))
-                self.iterate(var, range(self.at(lower), stop, step), body, kind == "vector")
+            case K.For(var, lower, upper, step, kind, body, _, floors):
+                start, stop = max(map(self.at, (lower, *floors))), min(map(self.at, upper))
+                self.iterate(var, range(start, stop, step), body, kind == "vector")
             case K.If(cond, then, orelse):
                 for inner in then if self.value(cond) else orelse:
                     self.run(inner)

@@ -1,0 +1,257 @@
+"""Blocking over time: a chain of statements over the same large arrays runs band by band.
+
+Steps of a stencil, one after the other, each move whole arrays through memory.  In bands of a few rows, every
+step a little behind the one before it, an array comes from memory once for all of them.  See ``ir.slants``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from .. import windows
+from ..effects import Reason, domain
+from ..guess import Guess
+from ..nodes import Bands, Compute, Index, Load, Nest, Region, Stmt, Window
+from ..slants import Part, Slant, Slants
+from .base import Log, Pass
+from .flow import Block, each_block, reads_of, writes_of
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """When bands pay, and how large they are.
+
+    Attributes
+    ----------
+    last, near : int
+        Bytes of the last cache, and those that the bands of one thread may fill.
+    again : int
+        How often each array has to be used, on average.
+    parts : int
+        Statements of one chain at most.
+    points : int
+        Shorter rows are not worth a loop of their own.
+    tiles, sides : int
+        So many tiles are made, if each is at least ``sides`` times as high as the rows at its sides.
+    height : int
+        Rows of a band; 0: as many as fit.
+    """
+
+    last: int = 32 << 20
+    near: int = 2 << 20
+    again: int = 3
+    parts: int = 16
+    points: int = 64
+    tiles: int = 16
+    sides: int = 4
+    height: int = 0
+
+
+_MOST = 1 << 16  # rows of a band
+
+
+# ---- legality -----------------------------------------------------------------------------------------
+def can_band(stmt: Stmt | None) -> Part | Reason:
+    """The statement with its rows as the first axis of its domain, or why it has none."""
+    if not isinstance(stmt, Compute | Nest):
+        return Reason("it is no computation")
+    target = writes_of(stmt)[0]
+    if not target.index:
+        return Reason(f"{target.array} has no rows", (target,))
+    axis = target.index[0].axis
+    if axis == 0:
+        return stmt
+    if axis is not None:
+        return Reason(f"{target.array} is not written row by row", (target,))
+    if isinstance(stmt, Nest):
+        return replace(stmt, body=tuple(map(_lifted, stmt.body)))
+    return _lifted(stmt)
+
+
+def _lifted(compute: Compute) -> Compute:
+    """A statement within one row, with that row as the first axis of its domain."""
+    shape = (1, *compute.target.shape)
+    amap = tuple(Index(0, 1, axis + 1) for axis in range(len(shape) - 1))
+
+    def led(window: Window) -> Window:
+        if window.index and window.index[0].axis is None:
+            return replace(window, index=(Index(window.index[0].offset, 1, 0), *window.index[1:]))
+        return window
+
+    body = windows.map_loads(
+        windows.remap(compute.body, amap, shape),
+        lambda load: Load(led(load.window), load.dtype) if isinstance(load, Load) else load,
+    )
+    return replace(compute, target=led(windows.compose(compute.target, amap, shape)), body=body)
+
+
+# ---- what it is worth ---------------------------------------------------------------------------------
+class _Chain:
+    """Statements that may run in bands."""
+
+    def __init__(self, parts: Sequence[Part], block: Block, guess: Guess) -> None:
+        self.parts, self.block, self.guess = parts, block, guess
+
+    def slants(self) -> tuple[list[Slant], Reason | None]:
+        """Where as many as can stand to one another, and why the next one cannot be among them."""
+        facts = self.block.facts
+        written = {facts.roots[w.array] for part in self.parts for w in writes_of(part)}
+        made = Slants(facts.roots, written, facts.overlap)
+        for part in self.parts:
+            if (reason := made.add(part)) is not None:
+                return made.found, reason
+        return made.found, None
+
+    def used(self, part: Part) -> dict[str, int]:
+        """The bytes of each array that a statement touches."""
+        found: dict[str, int] = {}
+        for window in (*writes_of(part), *(window for window, _ in reads_of(part))):
+            array = self.block.facts.arrays[window.array]
+            moved = {ix.axis for ix in window.index if ix.axis is not None}
+            points = self.guess.product(window.shape[axis] for axis in moved) if window.index else 1
+            size = array.dtype.itemsize * min(points, self.guess.product(array.shape))
+            found[window.array] = max(size, found.get(window.array, 0))
+        return found
+
+    def bytes(self) -> tuple[int, int]:
+        """Of the arrays, each taken once, and each time a statement uses it."""
+        once: dict[str, int] = {}
+        total = 0
+        for part in self.parts:
+            for name, size in self.used(part).items():
+                once[name] = max(size, once.get(name, 0))
+                total += size
+        return sum(once.values()), total
+
+    def names(self) -> str:
+        """For people."""
+        names = ", ".join(dict.fromkeys(w.array for part in self.parts for w in writes_of(part)))
+        return f"{len(self.parts)} statements on {names}"
+
+    def rows(self) -> int:
+        """The most rows of a statement."""
+        return max(self.guess(domain(part)[0]) for part in self.parts)
+
+
+def worth_bands(chain: _Chain, limits: Limits) -> Reason | None:
+    """Why bands are of no use."""
+    once, total = chain.bytes()
+    if total < limits.again * once:
+        return Reason("they use each array too few times")
+    if once <= limits.last:
+        return Reason(f"their {once / 1e6:.1f} MB stay in the cache anyhow")
+    longest = max((domain(part) for part in chain.parts), key=chain.guess.product)
+    if len(longest) > 1 and chain.guess.product(longest[1:]) < limits.points:
+        return Reason(f"rows of {chain.guess.product(longest[1:])} points are too short")
+    return None
+
+
+# ---- action -------------------------------------------------------------------------------------------
+def _pieces(chain: _Chain, found: Sequence[Slant], limits: Limits) -> tuple[int, int]:
+    """How many statements of a chain to take together, and how many bytes a row has."""
+    row = max(1, chain.bytes()[0] // max(1, chain.rows()))
+    most = 0
+    for slant in found[: limits.parts]:
+        if most and (slant.ahead + slant.behind + max(1, limits.height)) * row > limits.near:
+            break
+        most += 1
+    count = -(-len(found) // most)
+    return -(-len(found) // count), row
+
+
+def _banded(chain: _Chain, found: Sequence[Slant], row: int, limits: Limits) -> Bands | Reason:
+    """The statements in bands."""
+    sides = max(slant.ahead + slant.behind for slant in found)
+    height = limits.height
+    if not height:
+        height = 1
+        while 2 * height <= _MOST and (2 * height + sides) * row <= limits.near:
+            height *= 2
+    rows = chain.rows()
+    tile = max(limits.sides * sides, height, -(-rows // limits.tiles))
+    tile = -(-tile // height) * height
+    if rows < 2 * tile and not limits.height:
+        return Reason(f"{rows} rows are too few")
+    return Bands(tuple(chain.parts), height, tile, chain.parts[-1].loc)
+
+
+def _sweep(block: Block, log: Log, guess: Guess, limits: Limits) -> bool:
+    changed = False
+    for start, parts in _runs(block):
+        whole = _Chain(parts, block, guess)
+        once, total = whole.bytes()
+        if once <= limits.last:
+            if len(parts) > 1 and total >= limits.again * once:
+                log.refused(
+                    "bands", f"{whole.names()}: {once / 1e6:.1f} MB stay in the cache anyhow", parts[-1].loc
+                )
+            continue
+        at = start
+        while at < start + len(parts):
+            chain = _Chain(parts[at - start :], block, guess)
+            found, ended = chain.slants()
+            count = max(1, len(found))
+            if count > 1:
+                chain.parts = chain.parts[:count]
+                changed |= _divide(chain, found, at, log, limits, ended)
+            at += count
+    return changed
+
+
+def _divide(
+    chain: _Chain, found: Sequence[Slant], at: int, log: Log, limits: Limits, ended: Reason | None
+) -> bool:
+    """Cut a chain into pieces that fit into the cache, and make bands of each that is worth it."""
+    size, row = _pieces(chain, found, limits)
+    changed = False
+    for start in range(0, len(found), size):
+        piece = _Chain(chain.parts[start : start + size], chain.block, chain.guess)
+        what, loc = piece.names(), piece.parts[-1].loc
+        made: Bands | Reason | None = worth_bands(piece, limits)
+        if made is None:
+            own, _ = piece.slants()
+            made = _banded(piece, own, row, limits)
+        if isinstance(made, Reason):
+            why = f"{made.text}; {ended.text}" if ended is not None else made.text
+            log.refused("bands", f"{what} do not run in bands: {why}", loc)
+            continue
+        for position in range(at + start, at + start + len(piece.parts)):
+            chain.block.replace(position, None)
+        chain.block.replace(at + start, made)
+        log.done("bands", f"{what} run in bands of {made.height} rows, {made.tile} rows a tile", loc)
+        changed = True
+    return changed
+
+
+def _runs(block: Block) -> list[tuple[int, list[Part]]]:
+    """The statements that have rows, as they follow one another: where they begin, and what they are."""
+    runs: list[tuple[int, list[Part]]] = []
+    following = False
+    for position, stmt in enumerate(block.stmts):
+        part = can_band(stmt)
+        if isinstance(part, Reason):
+            following = False
+            continue
+        if not following:
+            runs.append((position, []))
+        runs[-1][1].append(part)
+        following = True
+    return runs
+
+
+def _is_part(stmt: Stmt) -> bool:
+    return isinstance(stmt, Compute | Nest)
+
+
+def bands(limits: Limits) -> Pass:
+    """The pass with other limits than the usual ones."""
+
+    def run(region: Region, log: Log) -> Region:
+        guess = Guess(region)
+        return each_block(region, lambda block: _sweep(block, log, guess, limits), _is_part)
+
+    return Pass("bands", run)
+
+
+BANDS = bands(Limits())

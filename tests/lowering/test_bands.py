@@ -1,0 +1,123 @@
+"""Kernels of statements in bands: against the interpreter, without races, on any number of threads."""
+
+import ctypes
+import random
+import shutil
+import subprocess
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from band_regions import Chains
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from kernel_machine import Machine
+
+from dcarray.ir import dims, interp, verify
+from dcarray.ir.nodes import Bands
+from dcarray.ir.passes import Log
+from dcarray.ir.passes.bands import Limits, bands
+from dcarray.ir.text import parse
+from dcarray.lowering.c.emit import emit
+from dcarray.lowering.check import check
+from dcarray.lowering.plan import compile_region
+from dcarray.lowering.schedule import schedule
+
+SMALL = Limits(last=0, near=1 << 20, again=0, points=0, tiles=2, sides=1, height=2)
+
+
+def memory(region, values, seed):
+    rng = np.random.default_rng(seed)
+    made = {}
+    for array in region.arrays:
+        shape = [dims.evaluate(n, values) for n in array.shape]
+        made[array.name] = (rng.integers(-9, 10, shape) * 0.37).astype(array.dtype)
+    return made
+
+
+def wanted(region, values, seed):
+    found = memory(region, values, seed)
+    with np.errstate(all="ignore"):
+        interp.run(region, found, values)
+    return {name: array.tobytes() for name, array in found.items()}
+
+
+@settings(max_examples=150, derandomize=True, deadline=None)
+@given(st.integers(0, 10**6), st.integers(1, 4), st.booleans())
+def test_without_races(seed, height, symbolic):
+    """The slow machine runs tiles in the opposite order and sees who touches what."""
+    chains = Chains(random.Random(seed), symbolic=symbolic)
+    region, values = chains.region(), chains.values
+    with dims.Guards(values):
+        made = bands(replace(SMALL, height=height)).fn(region, Log())
+        verify.verify(made)
+        want, found = wanted(region, values, seed), memory(region, values, seed)
+        for stmt in made.body:
+            kernel, binding = schedule(stmt, made)
+            check(kernel)
+            Machine(kernel, binding, {name: (a.reshape(-1), 0) for name, a in found.items()}, values)
+    assert {name: array.tobytes() for name, array in found.items()} == want
+
+
+@settings(max_examples=40, derandomize=True, deadline=None)
+@given(st.integers(0, 10**6), st.integers(1, 3), st.sampled_from(["f8", "f4", "i8"]))
+def test_compiled(seed, height, dtype):
+    region = Chains(random.Random(seed), dtype).region()
+    made = bands(replace(SMALL, height=height)).fn(region, Log())
+    plan = compile_region(made, fallback=lambda reason, loc: pytest.fail(reason))
+    assert plan.stats["kernels"] == len(made.body)
+    want = wanted(region, {}, seed)
+    for threads in (1, 2, 5):
+        found = memory(region, {}, seed)
+        with np.errstate(all="ignore"):
+            plan.run(tuple(found.values()), tuple(a.ctypes.data for a in found.values()), (), threads)
+        assert {name: array.tobytes() for name, array in found.items()} == want
+
+
+def jacobi(rows, columns, steps):
+    names = [("a", "b"), ("b", "a")]
+    body = "".join(
+        f"{b}[i+1,j+1] = multiply(0.2, add(add(add(add({a}[i+1,j+1], {a}[i+1,j]), {a}[i+1,j+2]), {a}[i+2,j+1]),"
+        f" {a}[i,j+1])) for i<{rows - 2}, j<{columns - 2}\n"
+        for a, b in (names * steps)[:steps]
+    )
+    return parse(f"region() {{\n inout a: f64[{rows},{columns}]; inout b: f64[{rows},{columns}]\n{body}}}")
+
+
+@pytest.mark.parametrize("threads", [1, 2, 3, 8])
+def test_enough_work_for_threads(threads):
+    """Large enough that the pool does take its threads."""
+    region = jacobi(800, 300, 9)
+    made = bands(replace(SMALL, tiles=8, parts=5, height=4)).fn(region, Log())
+    assert [len(stmt.body) for stmt in made.body] == [5, 4]
+    plan = compile_region(made)
+    for seed in range(5):
+        found = memory(region, {}, seed)
+        plan.run(tuple(found.values()), tuple(a.ctypes.data for a in found.values()), (), threads)
+        assert {name: array.tobytes() for name, array in found.items()} == wanted(region, {}, seed)
+
+
+def test_one_text_for_all_sizes_and_tiles():
+    texts = set()
+    for rows, tiles in ((800, 8), (801, 4)):
+        made = bands(replace(SMALL, tiles=tiles)).fn(jacobi(rows, 300, 4), Log())
+        (stmt,) = made.body
+        texts.add(repr(schedule(stmt, made)[0]))
+    assert len(texts) == 1
+
+
+@pytest.mark.skipif(shutil.which("cc") is None, reason="no C compiler")
+def test_as_c(tmp_path):
+    region = jacobi(60, 40, 6)
+    made = bands(replace(SMALL, tiles=3)).fn(region, Log())
+    (stmt,) = made.body
+    assert isinstance(stmt, Bands)
+    kernel, binding = schedule(stmt, made)
+    (tmp_path / "k.c").write_text(emit(kernel))
+    flags = ["-O1", "-fPIC", "-shared", "-ffp-contract=off", "-o", str(tmp_path / "k.so")]
+    subprocess.run(["cc", *flags, str(tmp_path / "k.c"), "-lm"], check=True)
+    found = memory(region, {}, 3)
+    numbers = [n for pair in zip(binding.extents, binding.work, strict=True) for n in pair]
+    numbers += [found[p.array].ctypes.data + 8 * p.offset for p in binding.pointers] + list(binding.ints)
+    ctypes.CDLL(str(tmp_path / "k.so")).run((ctypes.c_int64 * len(numbers))(*numbers))
+    assert {name: array.tobytes() for name, array in found.items()} == wanted(region, {}, 3)

@@ -1,0 +1,170 @@
+"""Chains of statements over the same arrays run band by band."""
+
+import random
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from band_regions import Chains, row_by_row
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from dcarray.ir import interp
+from dcarray.ir.effects import Reason
+from dcarray.ir.nodes import Bands, Region
+from dcarray.ir.passes import Log, pipeline
+from dcarray.ir.passes.bands import BANDS, Limits, bands
+from dcarray.ir.slants import bands_conflict, slants
+from dcarray.ir.text import dump, parse
+from dcarray.ir.verify import VerifyError, verify
+
+SMALL = Limits(last=0, near=1 << 20, again=0, points=0, tiles=2, sides=1, height=2)
+
+STEP = "{1}[i+1,j] = add(add({0}[i,j], {0}[i+1,j]), {0}[i+2,j]) for i<38, j<90\n"
+BORDER = "{0}[0,j] = {0}[1,j] for j<90\n"
+LIFTED = "{0}[i,j] = {0}[i+1,j] for i<1, j<90\n"
+
+
+def steps(*made):
+    arrays = "inout a: f64[40, 90];  inout b: f64[40, 90];  inout c: f64[40]"
+    return f"region() {{\n {arrays}\n {''.join(made)} }}"
+
+
+def test_steps_of_a_stencil(check):
+    there, back = STEP.format("a", "b"), STEP.format("b", "a")
+    log = check(
+        bands(SMALL),
+        steps(there, back, there),
+        steps("bands 2 of 20 {\n", there, back, there, "}\n"),
+    )
+    assert "3 statements on b, a run in bands of 2 rows, 20 rows a tile" in str(log)
+
+
+def test_a_single_row_is_one_of_the_statements(check):
+    there, back = STEP.format("a", "b"), STEP.format("b", "a")
+    check(
+        bands(SMALL),
+        steps(there, BORDER.format("b"), back, BORDER.format("a")),
+        steps("bands 2 of 20 {\n", there, LIFTED.format("b"), back, LIFTED.format("a"), "}\n"),
+    )
+
+
+def test_a_long_chain_is_cut_evenly(check):
+    there, back = STEP.format("a", "b"), STEP.format("b", "a")
+    check(
+        bands(replace(SMALL, parts=4)),
+        steps(*[there, back] * 3),
+        steps(
+            *["bands 2 of 20 {\n", there, back, there, "}\n", "bands 2 of 20 {\n", back, there, back, "}\n"]
+        ),
+    )
+
+
+def test_how_far_statements_stand_apart():
+    there, back = STEP.format("a", "b"), STEP.format("b", "a")
+    region = parse(steps(there, BORDER.format("b"), back, there))
+    found = slants(bands(SMALL).fn(region, Log()).body[0].body, region)
+    assert [(s.ahead, s.behind) for s in found] == [(0, 0), (0, 1), (1, 1), (2, 2)]
+
+
+def test_reasons(check):
+    there, back = STEP.format("a", "b"), STEP.format("b", "a")
+    chain = [there, back] * 4
+    for limits, made, reason in (
+        (Limits(), chain, "0.1 MB stay in the cache anyhow"),
+        (Limits(last=0), [there, back], "they use each array too few times"),
+        (Limits(last=0, points=100), chain, "rows of 90 points are too short"),
+        (Limits(last=0), chain, "38 rows are too few"),
+    ):
+        log = check(bands(limits), steps(*made), None)
+        assert reason in str(log)
+
+
+@pytest.mark.parametrize(
+    ("second", "reason"),
+    [
+        ("a[i,j] = b[39-i,j] for i<40, j<90\n", "b is not used row by row"),
+        ("a[i,j] = b[0,j] for i<40, j<90\n", "b is not used row by row"),
+        ("a[i,j] = b[2*i,j] for i<20, j<90\n", "b is not used row by row"),
+        ("a[i,j] = b[j,i] for i<40, j<40\n", "b is not used row by row"),
+        ("c[i] add= b[i,j] init 0.0 for i<40, j<90\n", "c is the result of a fold"),
+    ],
+)
+def test_what_cannot_be(second, reason):
+    region = parse(steps(STEP.format("a", "b"), second))
+    assert bands(SMALL).fn(region, Log()) is region
+    found = slants(region.body, region)
+    assert isinstance(found, Reason) and reason in found.text
+    forced = replace(region, body=(Bands(region.body, 2, 20),))
+    with pytest.raises(VerifyError, match=reason):
+        verify(forced)
+
+
+def test_views_of_one_memory_stay_apart():
+    region = parse(
+        "region() {\n inout a: f64[40, 90];  inout z: f64[40, 90] base a\n"
+        "a[i,j] = 1.0 for i<40, j<90\n z[i,j] = add(z[i,j], 1.0) for i<40, j<90\n}"
+    )
+    found = slants(region.body, region)
+    assert isinstance(found, Reason) and "z may share memory with a" in found.text
+
+
+def test_tiles_hold_their_sides_and_whole_bands():
+    there, back = STEP.format("a", "b"), STEP.format("b", "a")
+    region = parse(steps(there, back, there))
+    for height, tile, reason in (
+        (2, 2, "lower than the rows at its sides"),
+        (3, 20, "whole bands"),
+        (2, 4, None),
+    ):
+        stmt = Bands(region.body, height, tile)
+        found = bands_conflict(stmt, region)
+        assert (found is None) if reason is None else found is not None and reason in found.text
+
+
+def test_large_grids_in_the_pipeline():
+    text = steps(*[STEP.format("a", "b"), STEP.format("b", "a")] * 6).replace("40", "4000")
+    text = text.replace("38", "3998").replace("90", "1000")
+    log = Log()
+    made = pipeline.run(parse(text), log, debug=True)
+    assert [type(stmt) for stmt in made.body] == [Bands]
+    assert pipeline.run(made) is made
+    small = pipeline.run(parse(text.replace("1000", "100")), Log(), debug=True)
+    assert not any(isinstance(stmt, Bands) for stmt in small.body)
+
+
+def bits(region: Region, values, seed: int) -> list[bytes]:
+    rng = np.random.default_rng(seed)
+    memory = {
+        a.name: rng.integers(-3, 4, [n if type(n) is int else int(n.subs(values)) for n in a.shape]).astype(
+            a.dtype
+        )
+        for a in region.arrays
+    }
+    interp.run(region, memory, values)
+    return [value.tobytes() for value in memory.values()]
+
+
+@settings(max_examples=300, derandomize=True, deadline=None)
+@given(st.integers(0, 10**6), st.integers(1, 4), st.integers(1, 3))
+def test_bands_taken_row_by_row(seed, height, tiles):
+    rng = random.Random(seed)
+    region = Chains(rng).region()
+    verify(region)
+    made = bands(replace(SMALL, height=height, tiles=tiles)).fn(region, Log())
+    verify(made)
+    assert parse(dump(made)) == made
+    want = bits(region, {}, seed)
+    assert bits(made, {}, seed) == want
+    assert bits(row_by_row(made, rng), {}, seed) == want
+
+
+def test_most_random_chains_make_bands():
+    count = sum(
+        any(
+            isinstance(stmt, Bands) for stmt in bands(SMALL).fn(Chains(random.Random(k)).region(), Log()).body
+        )
+        for k in range(100)
+    )
+    assert count > 60
+    assert BANDS in pipeline.FINAL
