@@ -77,8 +77,8 @@ def test_compiled(seed, height, dtype):
 def jacobi(rows, columns, steps):
     names = [("a", "b"), ("b", "a")]
     body = "".join(
-        f"{b}[i+1,j+1] = multiply(0.2, add(add(add(add({a}[i+1,j+1], {a}[i+1,j]), {a}[i+1,j+2]), {a}[i+2,j+1]),"
-        f" {a}[i,j+1])) for i<{rows - 2}, j<{columns - 2}\n"
+        f"{b}[i+1,j+1] = multiply(0.2, add(add(add(add({a}[i+1,j+1], {a}[i+1,j]), {a}[i+1,j+2]),"
+        f" {a}[i+2,j+1]), {a}[i,j+1])) for i<{rows - 2}, j<{columns - 2}\n"
         for a, b in (names * steps)[:steps]
     )
     return parse(f"region() {{\n inout a: f64[{rows},{columns}]; inout b: f64[{rows},{columns}]\n{body}}}")
