@@ -8,8 +8,8 @@
 Program ``k`` of a run is the program of the number ``S + k``.  A program that differs is made smaller and
 printed as a script; the run goes on, and its exit status says whether there was one.  The programs run in
 chunks, each in a process of its own, so that one that crashes (as some do in NumPy itself) ends only its
-process: it is counted and named, and the next process goes on behind it.  Counts are added to those in
-FILE, from which the section of the document is written.
+process: it is counted and named, and the next process goes on behind it.  Runs are added to those in FILE,
+from which the section of the document is written; ``fuzz_runs.json`` has those of the project.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ import faulthandler
 import json
 import multiprocessing
 import sys
+import textwrap
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
@@ -242,8 +243,9 @@ class Progress:
 
 # ---- the document ------------------------------------------------------------------------------------
 ABOUT = """\
-`python -m conformance.fuzz --examples N --seed S --mode M --json FILE --docs docs/conformance.md` wrote
-this table; the counts in `FILE` add up over runs.  A short run in each mode is part of `make test`.
+`python -m conformance.fuzz --examples N --seed S --mode M --json conformance/fuzz_runs.json
+--docs docs/conformance.md` wrote this section.  The counts are of all runs that the file has, each of which
+was made with the code of its time; a short run in each mode is part of `make test`.
 
 A program is a list of lines of Python (`conformance/lines*.py`, `writer.py`): ufuncs with `out=`, `where=`,
 `dtype=` and `casting=`, reductions over any axes, views of views, basic and advanced indexing, aliases,
@@ -263,7 +265,7 @@ that holds itself.  A program that differs is made smaller and printed as a scri
 
 
 def section(runs: list[dict[str, Any]]) -> str:
-    """The section of the document: what is done, and a table of the modes."""
+    """The section of the document: what is done, a table of the modes, and what is noted of runs."""
     rows = ["| mode | options | programs | differ | crash |", "|---|---|---|---|---|"]
     for mode, chosen in MODES.items():
         of_mode = [r for r in runs if r["mode"] == mode]
@@ -272,7 +274,8 @@ def section(runs: list[dict[str, Any]]) -> str:
             counts += [sum(len(r[kind]) for r in of_mode) for kind in ("differ", "crashed")]
             said = ", ".join(f"`{k}={v!r}`" for k, v in chosen.items()) or "none"
             rows.append(f"| {mode} | {said} | {' | '.join(f'{n:,}' for n in counts)} |")
-    return "\n".join([ABOUT, *rows])
+    notes = [part for r in runs if "note" in r for part in ("", textwrap.fill(r["note"], 110))]
+    return "\n".join([ABOUT, *rows, *notes])
 
 
 def main(arguments: list[str] | None = None) -> int:
