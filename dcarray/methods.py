@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.lib.array_utils import normalize_axis_index, normalize_axis_tuple
 
-from . import operands, trace, window
+from . import operands, report, trace, window
 from .attributes import Attributes
 from .flags import let_write
 from .handle import Handle, large, small
@@ -55,7 +55,11 @@ def _settling(name: str) -> Callable[..., Any]:
     """A method that NumPy's array does on the memory, after everything pending on it."""
 
     def method(self: Methods, *args: Any, **kwargs: Any) -> Any:
-        return self._adopt(getattr(self._writable(), name)(*map(operands.settled, args), **kwargs))
+        a = self._writable()
+        result = self._adopt(getattr(a, name)(*map(operands.settled, args), **kwargs))
+        if self._small is None and self._little is None:
+            report.note(f"numpy.ndarray.{name}", a.nbytes, "numpy")
+        return result
 
     method.__name__ = name
     method.__doc__ = f"See `numpy.ndarray.{name}`."
@@ -129,12 +133,14 @@ class Methods(Attributes):
             return self._derive(self._small.ravel(order))
         if order in ("C", None):
             return (self if in_c_order(self) else self.copy()).reshape(-1)
-        return self._derive(self._settled().ravel(order))
+        return self.T.ravel() if order == "F" else self._derive(self._settled().ravel(order))
 
     def flatten(self, order: Any = "C") -> Any:
         """See `numpy.ndarray.flatten`."""
         if order in ("C", None):
             return self.copy().reshape(-1)
+        if order == "F" and self._small is None:
+            return self.T.copy().reshape(-1)
         return self._adopt(self._settled().flatten(order))
 
     def squeeze(self, axis: Any = None) -> Any:
@@ -163,10 +169,10 @@ class Methods(Attributes):
         dtype = np.dtype(dtype)
         if casting != "unsafe" and not np.can_cast(self.dtype, dtype, casting):
             np.empty(0, self.dtype).astype(dtype, casting=casting)
-        if order in ("F", "A") or not isinstance(dtype.type, type):
+        if order == "A" or (order == "F" and not copy) or not isinstance(dtype.type, type):
             a = self._settled().astype(dtype, order=order, casting=casting, copy=copy)
             return self._derive(a)
-        return trace.cast(self, dtype, copy=copy, order="C" if order == "C" else "K")
+        return trace.cast(self, dtype, copy=copy, order=order if order in ("C", "F") else "K")
 
     def copy(self, order: Any = "C") -> Any:
         """See `numpy.ndarray.copy`."""

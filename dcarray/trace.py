@@ -251,7 +251,7 @@ def _reduce_turned(
 
 
 def cast(x: Any, dtype: Any, *, copy: bool = True, order: str = "K") -> Any:
-    """``x.astype(dtype, order)`` with unsafe casting and order ``"K"`` or ``"C"``."""
+    """``x.astype(dtype, order)`` with unsafe casting and order ``"K"``, ``"C"`` or, for a copy, ``"F"``."""
     dtype = np.dtype(dtype)
     cls = type(x)
     if not copy and x.dtype == dtype:
@@ -268,7 +268,8 @@ def cast(x: Any, dtype: Any, *, copy: bool = True, order: str = "K") -> Any:
         except Eager as error:
             why: Exception = error
         else:
-            axes = order_of_copy(x) if order == "K" else None
+            columns = tuple(range(len(shape)))[::-1] if order == "F" and len(shape) > 1 else None
+            axes = order_of_copy(x) if order == "K" else columns
             result, slot, index = _result(cls, rec, shape, dtype.char, None, axes)
             commit(rec, ("map", "cast", f"{kind}->{dtype.char}", shape, slot, index, arg))
             return result

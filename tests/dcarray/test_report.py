@@ -29,6 +29,16 @@ def test_notes_add_up_and_reset():
     assert dc.report().fallbacks == () and dc.report().kernels == 0
 
 
+def test_methods_that_numpy_does_leave_a_line_for_large_arrays():
+    with dc.options(eager_below=4):
+        x, little = dc.asarray(np.arange(9.0)[::-1].copy()), dc.asarray(np.array([2.0, 1.0]))
+        dc.report(reset=True)
+        x.sort()
+        little.sort()
+        rows = dc.report(reset=True).fallbacks
+    assert [(r.function, r.count, r.kind) for r in rows] == [("numpy.ndarray.sort", 1, "numpy")]
+
+
 def test_report_reads_well():
     dc.report(reset=True)
     note("<f>", 10)
