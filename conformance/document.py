@@ -4,7 +4,13 @@ from __future__ import annotations
 
 from pathlib import Path
 
-__all__ = ["write_section"]
+__all__ = ["HEAD", "write_section"]
+
+HEAD = """\
+# Conformance
+
+NumPy's functions one by one, other people's tests, and random programs on wrapped arrays.  Each section was
+written by the command that it names, and is written anew by the next run of it with `--docs`."""
 
 
 def write_section(file: Path, title: str, body: str) -> None:
@@ -19,10 +25,8 @@ def write_section(file: Path, title: str, body: str) -> None:
     body : str
         The text below the heading.
     """
-    text = file.read_text(encoding="utf-8") if file.exists() else "# Conformance\n"
-    heading = f"## {title}\n"
-    before, found, rest = text.partition(heading)
-    after = rest.find("\n## ") if found else -1
-    tail = rest[after + 1 :] if after >= 0 else ""
-    parts = [before.rstrip(), heading + "\n" + body.strip("\n"), tail.strip()]
-    file.write_text("\n\n".join(part for part in parts if part) + "\n", encoding="utf-8")
+    text = file.read_text(encoding="utf-8") if file.exists() else ""
+    sections = dict(part.split("\n", 1) for part in text.split("\n## ")[1:])
+    sections[title] = body
+    parts = ["## " + title + "\n\n" + body.strip("\n") for title, body in sections.items()]
+    file.write_text("\n\n".join([HEAD, *parts]) + "\n", encoding="utf-8")

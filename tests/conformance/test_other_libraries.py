@@ -10,7 +10,7 @@ import pytest
 
 import dcarray as dc
 from conformance import libraries
-from conformance.document import write_section
+from conformance.document import HEAD, write_section
 from conformance.known import known
 from conformance.libraries_scenarios import difference, outcomes
 
@@ -74,5 +74,5 @@ def test_sections_of_a_document_are_replaced_and_added(tmp_path: Path) -> None:
     write_section(file, "Three", "third")
     write_section(file, "Two", "other\n\n### inner\n\ntext")
     assert file.read_text() == (
-        "# Conformance\n\n## One\n\nfirst\n\n## Two\n\nother\n\n### inner\n\ntext\n\n## Three\n\nthird\n"
+        f"{HEAD}\n\n## One\n\nfirst\n\n## Two\n\nother\n\n### inner\n\ntext\n\n## Three\n\nthird\n"
     )
