@@ -245,7 +245,7 @@ def measure(line: str, folder: Path, jit: str = "off") -> Outcome:
 
 # ---- everything --------------------------------------------------------------------------------------
 def groups(folder: Path) -> dict[str, list[str]]:
-    """The lines by group."""
+    """The lines by group, without those of functions that this version of NumPy lacks."""
 
     def accepted(line: str) -> bool:
         try:
@@ -254,9 +254,15 @@ def groups(folder: Path) -> dict[str, list[str]]:
             return False
         return True
 
+    def there(line: str) -> bool:
+        value: Any = np
+        for part in name_of(line).split("."):
+            value = getattr(value, part, None)
+        return value is not None
+
     every = {**FUNCTIONS, **ufuncs(accepted), **METHODS}
     return {
-        group: [line for text in lines.splitlines() if (line := text.strip())]
+        group: [line for text in lines.splitlines() if (line := text.strip()) and there(line)]
         for group, lines in every.items()
     }
 
@@ -325,9 +331,10 @@ its methods, every method, attribute and operator of arrays, there is a line of 
 `conformance/recipes.py` and `recipes_arrays.py`, where it also says what `x`, `i` or `b` is.  It runs with
 plain and with wrapped arrays, which are pending, or have their values.  Everything is recorded, however small
 (`eager_below=0`).  Results, and arrays afterwards, must have NumPy's types, shapes, dtypes and values, and
-`dc.report()` says who served the call.  Functions that NumPy dispatches are NumPy's own; the others, most
-of which make arrays from nothing, are those of `dcarray`.  The command fails where a result is wrong, where
-the report and `strict=True` contradict each other, and where a public function has no line.
+`dc.report()` says who served the call.  Functions that NumPy dispatches are NumPy's own.  The others are
+those of `dcarray`: most of them make arrays from nothing, and for `poly` and `roots` NumPy asks the elements
+of the array instead of the array.  The command fails where a result is wrong, where the report and `strict=True`
+contradict each other, and where a public function has no line.
 """
 
 
