@@ -333,8 +333,8 @@ plain and with wrapped arrays, which are pending, or have their values.  Everyth
 (`eager_below=0`).  Results, and arrays afterwards, must have NumPy's types, shapes, dtypes and values, and
 `dc.report()` says who served the call.  Functions that NumPy dispatches are NumPy's own.  The others are
 those of `dcarray`: most of them make arrays from nothing, and for `poly` and `roots` NumPy asks the elements
-of the array instead of the array.  The command fails where a result is wrong, where the report and `strict=True`
-contradict each other, and where a public function has no line.
+of the array instead of the array.  The command fails where a result is wrong, where the report and
+`strict=True` contradict each other, and where a public function has no line.
 """
 
 
