@@ -486,6 +486,22 @@ array_ufunc(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *n
 static PyMethodDef ufunc_def = {"__array_ufunc__", (PyCFunction)(void (*)(void))array_ufunc,
                                 METH_FASTCALL | METH_KEYWORDS, "NumPy's protocol for ufuncs."};
 
+/* ---- the buffer protocol ----------------------------------------------------------------------- */
+#if PY_VERSION_HEX < 0x030C0000
+/* Later versions of Python look for __buffer__ themselves.  Of the two ways to do it before, this one, unlike
+ * that of `buffers.py`, can also say why there is no buffer. */
+static int
+get_buffer(PyObject *x, Py_buffer *view, int flags)
+{
+    PyObject *memory = PyObject_CallMethod(x, "__buffer__", "i", flags);
+    int done = memory == NULL ? -1 : PyObject_GetBuffer(memory, view, flags);
+    if (memory == NULL)
+        view->obj = NULL;
+    Py_XDECREF(memory);
+    return done;
+}
+#endif
+
 /* ---- functions --------------------------------------------------------------------------------- */
 /* What `shortened` makes of a function, which is `self`. */
 static PyObject *
@@ -598,6 +614,9 @@ install(PyObject *module, PyObject *args)
     mapping->mp_subscript = fast_subscript;
     slow_assign = mapping->mp_ass_subscript;
     mapping->mp_ass_subscript = fast_assign;
+#if PY_VERSION_HEX < 0x030C0000
+    Ours->tp_as_buffer->bf_getbuffer = get_buffer;
+#endif
     slow_compare = Ours->tp_richcompare;
     Ours->tp_richcompare = fast_compare;
     PyType_Modified(Ours);

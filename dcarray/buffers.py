@@ -48,8 +48,9 @@ def enable(cls: type) -> None:
 
     Notes
     -----
-    Python 3.12 and later does so itself.  In CPython 3.11 an error on the way cannot be told: who asked for
-    the buffer says that there is none, or Python raises `SystemError`.
+    Python 3.12 and later does so itself.  In CPython 3.11 an error on the way cannot be told from here: who
+    asked for the buffer says that there is none, or Python raises `SystemError`.  The C module, where it was
+    built, takes over, and tells.
     """
     if sys.version_info >= (3, 12) or sys.implementation.name != "cpython" or sys.maxsize < 1 << 32:
         return
