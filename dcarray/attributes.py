@@ -116,7 +116,7 @@ class Attributes(Handle):
             return a.data
         if not flags & _FORMAT and a.flags.forc:  # just bytes
             return (a.T if a.flags.fnc else a).reshape(-1).view(np.uint8).data
-        memoryview(a).release()  # which NumPy may refuse in its own words
+        a.data.release()  # which NumPy may refuse in its own words
         raise BufferError(f"NumPy would read another dtype than {self.dtype} from a buffer")
 
     @property
