@@ -246,10 +246,11 @@ _unsaid: list[str] = []
 def compiled(region: Region, options: config.Options) -> forms.Ready:
     """The plan of a region: passes, schedules, code.  What does not compile is left to the interpreter."""
     from .ir.passes import pipeline
-    from .lowering import cache
+    from .lowering import cache, caches
     from .lowering.plan import compile_region
 
-    final = pipeline.run(region, debug=options.debug)
+    last = pipeline.final(caches.limits(options.threads))
+    final = pipeline.run(region, debug=options.debug, final=last)
     code = cache.of(options.cache_dir)
     before = code.stats()
     plan = compile_region(final, "cpu", options.cache_dir, fallback=_uncompiled, fastmath=options.fastmath)

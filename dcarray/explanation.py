@@ -10,6 +10,7 @@ from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from .config import current
 from .drawing import Panel, draw, panel, shape_text, size_text
 from .formula import domain_of, statement_lines
 from .ir.nodes import Bands, Call, Compute, Nest, Region, Rows, Stmt
@@ -287,8 +288,8 @@ def view_region(
     -------
     RegionView
     """
-    from .ir.passes import Log, Pass
-    from .ir.passes.pipeline import FINAL, PASSES, run
+    from .ir.passes import Log, Pass, pipeline
+    from .lowering import caches
 
     lines, names = lines or {}, names or {}
     stages: list[Stage] = []
@@ -305,8 +306,9 @@ def view_region(
         return Pass(one.name, fn)
 
     log = Log()
-    passes, last = (tuple(seen(one) for one in some) for some in (PASSES, FINAL))
-    final = run(region, log, passes=passes, final=last)
+    last = pipeline.final(caches.limits(current().threads))
+    passes, last = (tuple(seen(one) for one in some) for some in (pipeline.PASSES, last))
+    final = pipeline.run(region, log, passes=passes, final=last)
     refused = tuple(note for note in log.notes if note.kind == "refused")
     kernels = tuple(_kernel(k, stmt, final, lines, names) for k, stmt in enumerate(final.body, 1))
     return RegionView(region, final, tuple(stages), refused, kernels, lines, names)

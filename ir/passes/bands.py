@@ -24,8 +24,11 @@ class Limits:
 
     Attributes
     ----------
-    last, near : int
-        Bytes of the last cache, and those that the bands of one thread may fill.
+    last : int
+        Bytes of the last cache: what fits into it stays there anyhow.
+    near, far : int
+        Bytes that the bands of one thread may fill, and, where rows are so long that only few statements can
+        share those, of the last cache.
     again : int
         How often each array has to be used, on average.
     parts : int
@@ -40,6 +43,7 @@ class Limits:
 
     last: int = 32 << 20
     near: int = 2 << 20
+    far: int = 12 << 20
     again: int = 3
     parts: int = 16
     points: int = 64
@@ -49,6 +53,7 @@ class Limits:
 
 
 _MOST = 1 << 16  # rows of a band
+_FEW = 5  # statements of a chain that move less than half of what they could
 
 
 # ---- legality -----------------------------------------------------------------------------------------
@@ -149,24 +154,27 @@ def worth_bands(chain: _Chain, limits: Limits) -> Reason | None:
 
 # ---- action -------------------------------------------------------------------------------------------
 def _pieces(chain: _Chain, found: Sequence[Slant], limits: Limits) -> tuple[int, int]:
-    """How many statements of a chain to take together, and how many bytes a row has."""
+    """How many statements of a chain to take together, and how many rows of theirs the cache holds."""
     row = max(1, chain.bytes()[0] // max(1, chain.rows()))
-    most = 0
-    for slant in found[: limits.parts]:
-        if most and (slant.ahead + slant.behind + max(1, limits.height)) * row > limits.near:
+    for room in (limits.near // row, limits.far // row):
+        most = 0
+        for slant in found[: limits.parts]:
+            if most and slant.ahead + slant.behind + max(1, limits.height) > room:
+                break
+            most += 1
+        if most >= min(_FEW, len(found)):
             break
-        most += 1
     count = -(-len(found) // most)
-    return -(-len(found) // count), row
+    return -(-len(found) // count), room
 
 
-def _banded(chain: _Chain, found: Sequence[Slant], row: int, limits: Limits) -> Bands | Reason:
-    """The statements in bands."""
+def _banded(chain: _Chain, found: Sequence[Slant], room: int, limits: Limits) -> Bands | Reason:
+    """The statements in bands; the cache has room for so many rows."""
     sides = max(slant.ahead + slant.behind for slant in found)
     height = limits.height
     if not height:
         height = 1
-        while 2 * height <= _MOST and (2 * height + sides) * row <= limits.near:
+        while 2 * height <= _MOST and 2 * height + sides <= room:
             height *= 2
     rows = chain.rows()
     tile = max(limits.sides * sides, height, -(-rows // limits.tiles))
@@ -203,7 +211,7 @@ def _divide(
     chain: _Chain, found: Sequence[Slant], at: int, log: Log, limits: Limits, ended: Reason | None
 ) -> bool:
     """Cut a chain into pieces that fit into the cache, and make bands of each that is worth it."""
-    size, row = _pieces(chain, found, limits)
+    size, room = _pieces(chain, found, limits)
     changed = False
     for start in range(0, len(found), size):
         piece = _Chain(chain.parts[start : start + size], chain.block, chain.guess)
@@ -211,7 +219,7 @@ def _divide(
         made: Bands | Reason | None = worth_bands(piece, limits)
         if made is None:
             own, _ = piece.slants()
-            made = _banded(piece, own, row, limits)
+            made = _banded(piece, own, room, limits)
         if isinstance(made, Reason):
             why = f"{made.text}; {ended.text}" if ended is not None else made.text
             log.refused("bands", f"{what} do not run in bands: {why}", loc)
@@ -252,6 +260,3 @@ def bands(limits: Limits) -> Pass:
         return each_block(region, lambda block: _sweep(block, log, guess, limits), _is_part)
 
     return Pass("bands", run)
-
-
-BANDS = bands(Limits())

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from .. import dims
 from ..nodes import Region
-from .bands import BANDS
+from .bands import Limits, bands
 from .base import Log, Pass
 from .borders import BORDERS
 from .collapse import COLLAPSE
@@ -23,8 +23,14 @@ from .simplify import SIMPLIFY
 #: come late, since a nest is not taken apart again; and borders last, when what can be fused is.
 PASSES: tuple[Pass, ...] = (SIMPLIFY, COLLAPSE, COPIES, DEAD, FUSE, CONTRACT, SIBLINGS, LOCALS, BORDERS)
 
-#: Run once, when the others find nothing more to do: they do not look inside of what these make.
-FINAL: tuple[Pass, ...] = (BANDS, ROWS)
+
+def final(limits: Limits) -> tuple[Pass, ...]:
+    """What runs once, when the others find nothing more to do: they do not look inside of what these make."""
+    return bands(limits), ROWS
+
+
+#: For a machine of which nothing is known.
+FINAL: tuple[Pass, ...] = final(Limits())
 
 #: Every pass shrinks something, so this is never reached; a third party's pass might not.
 MAX_ROUNDS = 12

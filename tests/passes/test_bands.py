@@ -13,7 +13,7 @@ from dcarray.ir import interp
 from dcarray.ir.effects import Reason
 from dcarray.ir.nodes import Bands, Region
 from dcarray.ir.passes import Log, pipeline
-from dcarray.ir.passes.bands import BANDS, Limits, bands
+from dcarray.ir.passes.bands import Limits, bands
 from dcarray.ir.slants import bands_conflict, slants
 from dcarray.ir.text import dump, parse
 from dcarray.ir.verify import VerifyError, verify
@@ -167,4 +167,3 @@ def test_most_random_chains_make_bands():
         for k in range(100)
     )
     assert count > 60
-    assert BANDS in pipeline.FINAL

@@ -1,0 +1,36 @@
+"""How large the machine's caches are, and what follows for statements that run in bands."""
+
+from __future__ import annotations
+
+import contextlib
+from functools import lru_cache
+from pathlib import Path
+
+from ..ir.passes.bands import Limits
+
+_LINUX = Path("/sys/devices/system/cpu/cpu0/cache")
+_USUAL = {2: 1 << 20, 3: 32 << 20}  # where the system does not say
+
+
+@lru_cache(maxsize=1)
+def sizes() -> tuple[int, int]:
+    """The bytes of a core's own second-level cache and of the last one."""
+    found = dict(_USUAL)
+    # not sysconf: on some processors it counts the last cache once for each part of the package
+    for place in _LINUX.glob("index*"):
+        with contextlib.suppress(OSError, ValueError):
+            found[int((place / "level").read_text())] = _bytes((place / "size").read_text().strip())
+    return found[2], found[max(found)]
+
+
+def _bytes(text: str) -> int:
+    """The bytes of a text like ``1024K``."""
+    unit = {"K": 10, "M": 20}.get(text[-1:], 0)
+    return int(text[:-1] if unit else text) << unit
+
+
+def limits(threads: int) -> Limits:
+    """When bands pay on this machine, with so many threads."""
+    near, last = sizes()
+    # what is streamed through a core's cache need not all fit; the last one is shared
+    return Limits(last=last, near=2 * near, far=7 * last // 8 // max(1, threads))
