@@ -45,6 +45,22 @@ def jacobi_jax(xp: Any, a: Any, b: Any) -> Any:
     return b.at[1:-1, 1:-1].set(inner)
 
 
+def steps(xp: Any, a: Any, b: Any) -> Any:
+    """Sixteen steps, there and back."""
+    for _ in range(8):
+        jacobi(xp, a, b)
+        jacobi(xp, b, a)
+    return a
+
+
+def steps_jax(xp: Any, a: Any, b: Any) -> Any:
+    """The same for arrays that cannot be assigned into."""
+    for _ in range(8):
+        b = jacobi_jax(xp, a, b)
+        a = jacobi_jax(xp, b, a)
+    return a
+
+
 def squares(xp: Any, x: Any, y: Any) -> Any:
     """Sum of squares of differences."""
     return xp.sum((x - y) ** 2)
@@ -81,9 +97,10 @@ def power(xp: Any, x: Any, y: Any) -> Any:
 
 def cases(scale: float) -> Iterator[Case]:
     """The cases; ``scale`` < 1 shrinks the arrays."""
-    n, side = int(10_000_000 * scale), int(2000 * scale**0.5)
+    n, side, large = int(10_000_000 * scale), int(2000 * scale**0.5), int(3000 * scale**0.5)
     yield Case(f"10 element-wise operations, {n:,} f64", 5.0, chain, _vectors(n))
     yield Case(f"five-point Jacobi step, {side} x {side}", 4.0, jacobi, _grids(side), jacobi_jax)
+    yield Case(f"16 such steps in place, {large} x {large}", 6.0, steps, _grids(large), steps_jax)
     yield Case(f"sum of squares of differences, {n:,} f64", 3.0, squares, _vectors(n))
     for name in ("exp", "log", "sin", "tanh"):
         yield Case(f"{name} alone, {n:,} f64", 1.0, _alone(name), _vectors(n))
