@@ -19,7 +19,7 @@ from typing import Any, TypeVar, overload
 import numpy as np
 
 from .array import ndarray, wrap
-from .namesake import counterpart
+from .namesake import answering, counterpart
 
 __all__ = ["Accelerated", "accelerate"]
 
@@ -46,6 +46,9 @@ class _Scope:
                 ]
                 for name, _, ours in self.swapped:
                     self.names[name] = ours
+                for value in self.names.values():
+                    if isinstance(value, type) and value.__module__ == self.names.get("__name__"):
+                        answering(value)
 
     def leave(self) -> None:
         with _lock:
@@ -222,7 +225,7 @@ def accelerate(*targets: Any) -> Any:
     wrapped ones, still lazy.  What the function keeps elsewhere (attributes, globals) stays wrapped.
 
     While it runs, its whole module sees dcarray, helper functions and other threads included.  Imports inside
-    functions are NumPy's.
+    functions are NumPy's.  Where a class of the module has ``__array__``, NumPy gets plain arrays of it.
 
     Examples
     --------

@@ -41,7 +41,24 @@ def mode(request: pytest.FixtureRequest) -> Any:
         yield
 
 
+class Table:
+    def __array__(self, dtype: Any = None, copy: Any = None) -> Any:
+        return np.arange(3.0, dtype=dtype)
+
+
 # ---- functions ---------------------------------------------------------------------------------------
+@dc.accelerate
+def _of_table(table: Table) -> Any:
+    assert type(np.asarray(table)) is type(np.add(table, 1)) is dc.ndarray
+    return norm(table)
+
+
+@pytest.mark.usefixtures("mode")
+def test_classes_answer_numpy_with_plain_arrays() -> None:
+    assert _of_table(Table()) == 5**0.5
+    assert type(np.asarray(Table())) is np.ndarray
+
+
 @pytest.mark.usefixtures("mode")
 def test_plain_arguments_give_plain_evaluated_results() -> None:
     u = np.arange(6.0) ** 2
