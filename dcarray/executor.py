@@ -7,15 +7,18 @@ import os
 import queue
 import threading
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
-from . import config, forms, fpstate, running
+from . import config, forms, fpstate, planning, running
+from .planning import Request
+from .remote import REMOTE, NoServer
 from .report import counters, note, user_line
 from .singly import Singly
 
 if TYPE_CHECKING:
-    from .ir.nodes import Region
+    from .lowering.parcel import Parcel
     from .recording import Recording
 
 MAX_PLANS = 4096
@@ -29,7 +32,7 @@ class Background:
         self._queue: queue.SimpleQueue[Any] = queue.SimpleQueue()
         self._thread: threading.Thread | None = None
         self._pid = 0
-        self._busy = threading.Lock()
+        self._busy = threading.Lock()  # held while something is half done that a fork would tear apart
         if hasattr(os, "register_at_fork"):  # a child must not inherit a compiler in the middle of its work
             lock = self._busy
             os.register_at_fork(
@@ -44,7 +47,8 @@ class Background:
             try:
                 thread.start()
             except RuntimeError:  # no thread is to be had
-                return job()
+                with self._busy:
+                    return job()
             self._queue, self._pid, self._thread = jobs, os.getpid(), thread
         self._queue.put(job)
 
@@ -52,6 +56,15 @@ class Background:
         while (job := jobs.get()) is not None:
             with self._busy:
                 job()
+
+    @contextmanager
+    def aside(self) -> Iterator[None]:
+        """In a job: nothing is half done, since it waits for somebody else."""
+        self._busy.release()
+        try:
+            yield
+        finally:
+            self._busy.acquire()
 
     def _stop(self) -> None:
         """Let a compilation that runs end before the interpreter goes down."""
@@ -187,32 +200,58 @@ class Executor:
             if form.queued:
                 return None
             form.queued = True
-            region = prepared.region
-
-            def exact() -> None:
-                try:
-                    form.exact = compiled(region, options)
-                except MemoryError:  # later there may be more
-                    form.queued = False
-                    raise
-
-            return exact
-        for general in form.general:
-            if general.plan is None and general.fits(prepared.values) is not None:
+            general = None
+        else:
+            if any(g.plan is None and g.fits(prepared.values) is not None for g in form.general):
                 return None
-        if not forms.related(form.sample, prepared.values):
-            return None
-        general = forms.General(*prepared.key, form.sample, prepared.values)
-        form.general = [*form.general[1 - forms.MAX_GENERAL :], general]
+            if not forms.related(form.sample, prepared.values):
+                return None
+            general = forms.General(form.sample, prepared.values)
+            form.general = [*form.general[1 - forms.MAX_GENERAL :], general]
+        request = Request(
+            *prepared.key, form.sample, prepared.values, options.fastmath, options.threads, options.cache_dir
+        )
 
-        def attempt() -> None:
+        def job() -> None:
             try:
-                general.compile(lambda region: compiled(region, options))
+                plan = self._planned(request, options)
             except MemoryError:  # later there may be more
-                form.general = [other for other in form.general if other is not general]
+                if general is None:
+                    form.queued = False
+                else:
+                    form.general = [other for other in form.general if other is not general]
                 raise
+            if general is None:
+                form.exact = plan
+            else:
+                general.plan = plan
 
-        return attempt
+        return job
+
+    def _planned(self, request: Request, options: config.Options) -> forms.Ready:
+        """Have a plan made.  What does not compile is left to the interpreter."""
+        made = None
+        if options.jit == "background" and not options.debug:
+            with suppress(NoServer), self.background.aside():
+                made, found, reasons = REMOTE.plan(request)
+        from .lowering import (
+            parcel,  # its imports take time that belongs to the program until there is a plan
+        )
+
+        if made is not None:
+            with suppress(parcel.Unfit):
+                plan = parcel.opened(made)
+                for reason in reasons:
+                    _uncompiled(reason, None)
+                return self._counted(plan, *found)
+        local = planning.make(request, _uncompiled, options.debug)
+        return self._counted(parcel.local(local.plan, local.relations), *local[2:])
+
+    def _counted(self, plan: Parcel, compiled: int, hits: int, disk_hits: int) -> forms.Ready:
+        counters.compiles += compiled
+        counters.cache_hits += hits
+        counters.disk_hits += disk_hits
+        return forms.Ready(plan)
 
 
 def _attempt(job: Callable[[], None], debug: bool) -> None:
@@ -241,24 +280,6 @@ def _say() -> None:
 
 _told: set[str] = set()
 _unsaid: list[str] = []
-
-
-def compiled(region: Region, options: config.Options) -> forms.Ready:
-    """The plan of a region: passes, schedules, code.  What does not compile is left to the interpreter."""
-    from .ir.passes import pipeline
-    from .lowering import cache, caches
-    from .lowering.plan import compile_region
-
-    last = pipeline.final(caches.limits(options.threads))
-    final = pipeline.run(region, debug=options.debug, final=last)
-    code = cache.of(options.cache_dir)
-    before = code.stats()
-    plan = compile_region(final, "cpu", options.cache_dir, fallback=_uncompiled, fastmath=options.fastmath)
-    after = code.stats()
-    counters.compiles += after["compiled"] - before["compiled"]
-    counters.cache_hits += after["hits"] - before["hits"]
-    counters.disk_hits += after["disk_hits"] - before["disk_hits"]
-    return forms.Ready(plan)
 
 
 def _uncompiled(reason: str, loc: Any) -> None:

@@ -10,11 +10,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:
     from .ir.nodes import Region
-    from .lowering.plan import Plan
+    from .lowering.parcel import Parcel
 
 Log = tuple[tuple[Any, ...], ...]
 MAX_GENERAL = 8
@@ -24,24 +24,21 @@ MAX_SYMBOLS = 24
 class Ready:
     """A plan, with what every run of it wants to know."""
 
-    __slots__ = ("interpreted", "keeps", "kernels", "needs_arrays", "plan", "run")
+    __slots__ = ("_bytes", "guard", "interpreted", "keeps", "kernels", "needs_arrays", "run")
 
-    def __init__(self, plan: Plan) -> None:
-        self.plan = plan
+    def __init__(self, plan: Parcel) -> None:
         self.run = plan.run
-        stats = plan.stats
-        self.kernels = stats["kernels"]
-        self.interpreted = stats["interpreted"]
-        self.needs_arrays = self.kernels < len(plan.steps)
+        self.kernels = plan.kernels
+        self.interpreted = plan.interpreted
+        self.needs_arrays = self.kernels < plan.steps
         # the slots of existing memory that is to be as it was, should the plan fail half-way
         self.keeps = tuple(int(name[1:]) for name in plan.overwritten) if self.needs_arrays else ()
+        self.guard = plan.guard
+        self._bytes = plan.bytes
 
     def bytes(self, symbols: tuple[int, ...]) -> int:
         """What the kernels read and write in a run with these sizes."""
-        from .ir import dims
-
-        values = dict(zip((s.name for s in self.plan.region.symbols), symbols, strict=True))
-        return sum(dims.evaluate(step.binding.bytes, values) for step in self.plan.kernels)
+        return int(self._bytes(*symbols))
 
 
 def rewrite(log: Log, f: Callable[[int], Any]) -> Log:
@@ -98,83 +95,51 @@ def related(old: tuple[int, ...], new: tuple[int, ...]) -> bool:
     return len({b - a for a, b in zip(old, new, strict=True) if a != b}) <= MAX_SYMBOLS
 
 
+class Pattern(NamedTuple):
+    """How the integers of a log follow from those of the positions that lead: each by its leader's position
+    and the difference to it, or -1 and its value."""
+
+    leaders: tuple[int, ...]
+    terms: tuple[tuple[int, int], ...]
+
+
+def pattern(old: tuple[int, ...], new: tuple[int, ...]) -> Pattern:
+    """The pattern of the integers of two logs: those that changed by the same amount share a leader."""
+    leaders: dict[int, int] = {}  # change -> the first position that changed so
+    terms: list[tuple[int, int]] = []
+    for position, (a, b) in enumerate(zip(old, new, strict=True)):
+        if a == b:
+            terms.append((-1, b))
+        else:
+            leader = leaders.setdefault(b - a, position)
+            terms.append((leader, b - new[leader]))
+    return Pattern(tuple(leaders.values()), tuple(terms))
+
+
 class General:
     """A plan over symbols, and which integers it serves.
 
     Parameters
     ----------
-    log, live, kinds
-        What is planned, as for `dcarray.ir.build`.
     old, new
-        The integers of two logs of the form; ``new`` are those of ``log``.
+        The integers of two logs of the form.
     """
 
-    def __init__(self, log: Log, live: tuple[int, ...], kinds: str, old: Any, new: Any) -> None:
-        from .ir import dims
-        from .ir.build import build
-        from .ir.nodes import Symbol
-
-        leaders: dict[int, int] = {}  # change -> the first position that changed so
-        pattern: list[tuple[int, int]] = []  # (leader's position or -1, difference to it or the value)
-        for position, (a, b) in enumerate(zip(old, new, strict=True)):
-            if a == b:
-                pattern.append((-1, b))
-            else:
-                leader = leaders.setdefault(b - a, position)
-                pattern.append((leader, b - new[leader]))
-        names = {position: f"n{k}" for k, position in enumerate(leaders.values())}
-        self._pattern = pattern
-        self._leaders = tuple(names)
+    def __init__(self, old: tuple[int, ...], new: tuple[int, ...]) -> None:
+        self._pattern = pattern(old, new)
         self.plan: Ready | None = None
-        self.queued = False
-        self.hints = {name: new[position] for position, name in names.items()}
-        sizes = {position: dims.symbol(name, 2) for position, name in names.items()}
-        each = iter([value if at < 0 else sizes[at] + value for at, value in pattern])
-        general = rewrite(log, lambda n: dims.simplify(next(each)))
-        region = build(general, live, kinds)
-        symbols = tuple(Symbol(name, 2, hint) for name, hint in self.hints.items())
-        self.region: Region = _with_symbols(region, symbols)
-        self._guard: Callable[..., bool] = lambda *values: False
-
-    def compile(self, make: Callable[[Region], Ready]) -> None:
-        """Plan the region; what had to be assumed becomes the guard."""
-        from .ir import dims
-
-        guards = dims.Guards(self.hints)
-        with guards:
-            plan = make(self.region)
-        self._guard = _compiled(tuple(self.hints), guards.recorded)
-        self.plan = plan
 
     def fits(self, values: tuple[int, ...]) -> tuple[int, ...] | None:
         """The symbols' values if these integers have the pattern, else None."""
-        for (leader, difference), value in zip(self._pattern, values, strict=True):
+        for (leader, difference), value in zip(self._pattern.terms, values, strict=True):
             if value != (difference if leader < 0 else values[leader] + difference):
                 return None
-        return tuple([values[position] for position in self._leaders])
+        return tuple([values[position] for position in self._pattern.leaders])
 
     def serves(self, symbols: tuple[int, ...]) -> bool:
-        return self.plan is not None and self._guard(*symbols)
-
-
-def _with_symbols(region: Region, symbols: Any) -> Region:
-    from dataclasses import replace
-
-    return replace(region, symbols=symbols)
-
-
-def _compiled(names: tuple[str, ...], relations: list[Any]) -> Callable[..., bool]:
-    """The relations as one Python function of the symbols."""
-    if not relations:
-        return lambda *values: True
-    import sympy
-
-    from .ir import dims
-
-    function: Callable[..., bool] = sympy.lambdify(
-        [dims.symbol(name, 2) for name in names], sympy.And(*relations), modules="math"
-    )
-    return lambda *values: bool(function(*values))
+        """Is there a plan that holds for these values of the symbols?"""
+        plan = self.plan
+        return plan is not None and (plan.guard is None or bool(plan.guard(*symbols)))
 
 
 class Form:

@@ -12,39 +12,25 @@ an expression in them.  So a run costs little more than the launches themselves.
         _hold, _base = _allocate((N*8 + 1151 & -64,), _u8)
         _t0 = _base
         _flags = 0
-        _flags |= _s0(_p0(N, 3, _a0 + 8, _t0, N), _threads)
+        _flags |= _k0(_p0(N, 3, _a0 + 8, _t0, N), _threads)
         ...
         return _flags
 """
 
 from __future__ import annotations
 
-import ctypes
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from ..ir import dims
 from ..ir.nodes import Array, Region
-from . import buffers, memory
+from . import buffers
 from .access import total
 from .kernel import Binding, Pointer, Scratch
+from .numpy_loops import Address
 
 if TYPE_CHECKING:
     from .target import Launch
-
-NDArray = np.ndarray[Any, Any]
-_U8 = np.dtype(np.uint8)
-
-
-def _view(hold: NDArray, offset: int, shape: tuple[int, ...], dtype: np.dtype[Any]) -> NDArray:
-    """Some of the bytes of ``hold`` as an array."""
-    return np.ndarray(shape, dtype, hold, offset)
-
-
-def _byte(address: int) -> int:
-    return ctypes.c_uint8.from_address(address).value
 
 
 class Driver:
@@ -57,10 +43,7 @@ class Driver:
         self._declared = {array.name: array for array in region.arrays}
         self._needs = buffers.temporaries(region)
         self._lines: list[str] = []
-        self._scope: dict[str, Any] = {
-            "_allocate": memory.allocate, "_u8": _U8, "_view": _view, "_byte": _byte,
-            "min": min, "max": max, "range": range,
-        }  # fmt: skip
+        self.things: dict[str, Any] = {}  # what the text calls by name: launches, steps, dtypes, addresses
 
     def declare(self, array: Array, position: int) -> None:
         """One more temporary, which only the statement at ``position`` uses."""
@@ -85,9 +68,17 @@ class Driver:
                 pointers.append(self._pointer(pointer))
             else:
                 pointers.append(self._scratch(depth, pointer, f"{number}_{slot}", position))
-        self._scope[f"_p{number}"], self._scope[f"_s{number}"] = launch.pack, launch
-        arguments = [*map(dims.show, numbers), *pointers, *map(dims.show, binding.ints)]
-        self.line(depth, f"_flags |= _s{number}(_p{number}({', '.join(arguments)}), _threads)")
+        self.things[f"_k{number}"] = launch
+        arguments = [*map(dims.show, numbers), *pointers, *map(self._integer, binding.ints)]
+        self.line(depth, f"_flags |= _k{number}(_p{number}({', '.join(arguments)}), _threads)")
+
+    def _integer(self, value: Any) -> str:
+        """An expression: an integer, or an address that every process has elsewhere."""
+        if not isinstance(value, Address):
+            return dims.show(value)
+        name = f"_l{len(self.things)}"
+        self.things[name] = value
+        return name
 
     def _pointer(self, pointer: Pointer) -> str:
         array = self._declared[pointer.array]
@@ -107,7 +98,7 @@ class Driver:
     def call(self, depth: int, step: Callable[..., int], names: Sequence[str]) -> None:
         """Call a step with ndarrays and the values of symbols and loop variables."""
         number = len(self._lines)
-        self._scope[f"_s{number}"] = step
+        self.things[f"_s{number}"] = step
         arrays = "".join(f"{self._array(name, number)}, " for name in names)
         values = ", ".join(f"{name!r}: {name}" for name in self.variables)
         self.line(depth, f"_flags |= _s{number}(({arrays}), {{{values}}})")
@@ -136,7 +127,7 @@ class Driver:
         if name in self.given:
             return f"_arrays[{self.given.index(name)}]"
         dtype = f"_d{number}_{self._label(name)}"
-        self._scope[dtype] = array.dtype
+        self.things[dtype] = array.dtype
         shape = "".join(f"{dims.show(extent)}, " for extent in array.shape)
         if root in self.given:
             return f"_view(_arrays[{self.given.index(root)}], 0, ({shape}), {dtype})"
@@ -163,8 +154,8 @@ class Driver:
         lines += [f"_t{self._label(name)} = _base{offsets[piece]}" for name, piece in layout.piece.items()]
         return lines
 
-    def finish(self, threads: int) -> tuple[str, Callable[..., int]]:
-        """The text and the function."""
+    def finish(self, threads: int) -> str:
+        """The text."""
         head = [f"_threads = threads or {threads}"]
         if self.given:
             head.append("".join(f"_a{k}, " for k in range(len(self.given))) + "= _addresses")
@@ -172,6 +163,4 @@ class Driver:
             head.append("".join(f"{symbol.name}, " for symbol in self.region.symbols) + "= _symbols")
         head += [*self._memory(), "_flags = 0"]
         lines = ["def run(_arrays, _addresses, _symbols=(), threads=0):", *("    " + line for line in head)]
-        text = "\n".join([*lines, *self._lines, "    return _flags", ""])
-        exec(compile(text, "<dcarray driver>", "exec"), self._scope)  # the text is ours alone
-        return text, self._scope["run"]
+        return "\n".join([*lines, *self._lines, "    return _flags", ""])

@@ -8,16 +8,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
+from types import CodeType
 from typing import Any
 
 import numpy as np
 
-from ..ir import dims, windows
+from ..ir import dims
 from ..ir.nodes import Apply, Array, Call, Compute, Dim, Index, Load, Region, Window
 from ..ir.ops import const
-from .access import Memory, same
 
 NDArray = np.ndarray[Any, Any]
+Number = int | str
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,6 +76,9 @@ def expand(call: Call, region: Region) -> Compute | None:
     """A call as a statement, if it can be one: it must not write what it reads."""
     if call.op != "blas.matmul" or call.attrs:
         return None
+    from ..ir import windows
+    from .access import Memory
+
     memory = Memory(region)
     (out,), (a, b) = call.writes, call.reads
     dtypes = {memory.arrays[window.array].dtype for window in (out, a, b)}
@@ -102,6 +107,8 @@ def expand(call: Call, region: Region) -> Compute | None:
 
 def _axes(stack: tuple[Dim, ...], batch: tuple[Dim, ...]) -> tuple[Index, ...]:
     """Where the axes of a stack of matrices lie in the batch that they are broadcast to."""
+    from .access import same
+
     skipped = len(batch) - len(stack)
     return tuple(
         Index(0, 1, skipped + k) if same(extent, batch[skipped + k]) else Index(0)
@@ -114,16 +121,24 @@ class View:
 
     Parameters
     ----------
-    window : Window
-        What to look at.
-    array : Array
-        The window's array.
+    shape : tuple of int or str
+        The shape of the domain; a text is an expression of the values of symbols and loop variables.
+    index : tuple of (int or str, int or str, int or None)
+        Offset, stride and axis for each axis of the array.
     """
 
-    def __init__(self, window: Window, array: Array) -> None:
-        self.window, self.array = window, array
-        every = [n for ix in window.index for n in (ix.offset, ix.stride)] + list(window.shape)
+    def __init__(
+        self, shape: tuple[Number, ...], index: tuple[tuple[Number, Number, int | None], ...]
+    ) -> None:
+        self.shape, self.index = shape, index
+        every = [n for offset, stride, _ in index for n in (offset, stride)] + list(shape)
         self._ready = self._prepare({}) if all(type(n) is int for n in every) else None
+
+    @classmethod
+    def of(cls, window: Window) -> View:
+        """The view of a window."""
+        index = [(_number(ix.offset), _number(ix.stride), ix.axis) for ix in window.index]
+        return cls(tuple(map(_number, window.shape)), tuple(index))
 
     def __call__(self, array: NDArray, values: dict[str, int]) -> NDArray:
         """The view, with one axis for every axis of the domain."""
@@ -141,20 +156,34 @@ class View:
         return view
 
     def _prepare(self, values: dict[str, int]) -> tuple[Any, ...]:
-        shape = tuple(dims.evaluate(n, values) for n in self.window.shape)
+        shape = tuple(_value(n, values) for n in self.shape)
         key: list[Any] = []
         axes: list[int] = []
-        for ix in self.window.index:
-            start, stride = dims.evaluate(ix.offset, values), dims.evaluate(ix.stride, values)
-            if ix.axis is None or stride == 0:
+        for offset, step, axis in self.index:
+            start, stride = _value(offset, values), _value(step, values)
+            if axis is None or stride == 0:
                 key.append(start)
                 continue
-            stop = start + stride * shape[ix.axis]
-            key.append(slice(start, None if stop < 0 else stop, stride) if shape[ix.axis] else slice(0, 0))
-            axes.append(ix.axis)
+            stop = start + stride * shape[axis]
+            key.append(slice(start, None if stop < 0 else stop, stride) if shape[axis] else slice(0, 0))
+            axes.append(axis)
         if len(set(axes)) < len(axes):
             return (*key, ...), tuple(axes), None, shape
         order = tuple(sorted(range(len(axes)), key=axes.__getitem__))
         full = len(axes) == len(shape)
         expand = None if full else tuple(slice(None) if k in axes else None for k in range(len(shape)))
         return (*key, ...), None if order == tuple(range(len(axes))) else order, expand, shape
+
+
+def _number(dim: Dim) -> Number:
+    return dim if type(dim) is int else dims.show(dim)
+
+
+def _value(number: Number, values: dict[str, int]) -> int:
+    # Only identifiers, integers and operators that ``dims.show`` wrote reach eval.
+    return number if type(number) is int else int(eval(_code(str(number)), {"min": min, "max": max}, values))
+
+
+@lru_cache(maxsize=1024)
+def _code(text: str) -> CodeType:
+    return compile(text, "<dcarray number>", "eval")

@@ -40,6 +40,25 @@ class _UFunc(ctypes.Structure):
     )
 
 
+class Address(int):
+    """An address in this process, which knows of what it is: another process has that elsewhere."""
+
+    origin: tuple[str, tuple[str, ...], str, str]
+
+    @classmethod
+    def of(cls, value: int, name: str, types: tuple[DType, ...], result: DType, part: str) -> Address:
+        """The address of a part (``"code"`` or ``"data"``) of a loop."""
+        made = cls(value)
+        made.origin = name, tuple([d.char for d in types]), result.char, part
+        return made
+
+
+def address(name: str, types: tuple[str, ...], result: str, part: str) -> int | None:
+    """An address by its `Address.origin`; None where this process has no such loop."""
+    loop = find(name, tuple([np.dtype(char) for char in types]), np.dtype(result))
+    return None if loop is None else loop.code if part == "code" else loop.data
+
+
 class Loop(NamedTuple):
     """The addresses of a loop's function and of its data (0 for none), and whether it may clear the
     floating-point flags that were raised before."""
@@ -127,8 +146,10 @@ def _tried(ufunc: Any, code: int, data: int, types: tuple[DType, ...], result: D
     clears = flags is None or flags.fetestexcept(_ALL) & raised != raised
     if flags is not None:
         flags.feclearexcept(_ALL)
-    same = expected.dtype == result and expected.tobytes() == got.tobytes()
-    return Loop(code, data, clears) if same else None
+    if expected.dtype != result or expected.tobytes() != got.tobytes():
+        return None
+    own = (ufunc.__name__, types, result)
+    return Loop(Address.of(code, *own, "code"), Address.of(data, *own, "data"), clears)
 
 
 _ALL = 31  # every exception's bit on the processors that there are

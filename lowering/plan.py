@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -34,6 +34,7 @@ from . import blocks, buffers, cache, libraries
 from .driver import Driver
 from .kernel import Pointer
 from .schedule import schedule
+from .scope import function
 from .steps import CallStep, InterpStep, KernelStep, Step
 from .target import Target, Unsupported, get
 
@@ -54,6 +55,8 @@ class Plan:
         The steps in the order of the text.
     driver : str
         The Python text that runs them.
+    things : mapping of str to object
+        What the text calls by name.
     run : callable
         ``run(arrays, addresses, symbols=(), threads=0) -> flags``: the ndarrays, the addresses of their
         first elements, the values of the region's symbols, all in order, and the number of threads (0:
@@ -65,6 +68,7 @@ class Plan:
     arrays: tuple[str, ...]
     steps: tuple[Step, ...]
     driver: str
+    things: Mapping[str, Any]
     run: Callable[..., int]
 
     @property
@@ -130,8 +134,10 @@ def compile_region(
     compiler = _Compiler(buffers.in_place(region), get(target), cache.of(cache_dir), fallback, fastmath)
     for position, stmt in enumerate(compiler.region.body):
         compiler.statement(stmt, 1, position)
-    text, run = compiler.driver.finish(threads or _cores())
-    return Plan(compiler.region, tuple(compiler.driver.given), tuple(compiler.steps), text, run)
+    driver = compiler.driver
+    text, things = driver.finish(threads or _cores()), driver.things
+    run = function(text, things)
+    return Plan(compiler.region, tuple(driver.given), tuple(compiler.steps), text, things, run)
 
 
 def _cores() -> int:
@@ -214,7 +220,7 @@ class _Compiler:
         arrays = {array.name: array for array in self.region.arrays}
         library = libraries.find(stmt, arrays)
         if library is not None:
-            step = CallStep(stmt, library, self.region, position)
+            step = CallStep.of(stmt, library, position)
             self.steps.append(step)
             self.driver.call(depth, step, step.names)
             return

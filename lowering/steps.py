@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..ir import effects, interp
 from ..ir.nodes import Call, Region, Stmt
-from .kernel import Binding, Kernel
-from .libraries import Library, View
+from .libraries import LIBRARIES, Library, View
+
+if TYPE_CHECKING:
+    from ..ir.interp import Interpreter
+    from .kernel import Binding, Kernel
 
 NDArray = np.ndarray[Any, Any]
 
@@ -40,15 +42,36 @@ class _Flags:
 
 
 class CallStep:
-    """A call that a library serves; ``position`` is that of the region's statement it belongs to."""
+    """A call that a library serves; ``position`` is that of the region's statement it belongs to.
 
-    def __init__(self, call: Call, library: Library, region: Region, position: int) -> None:
-        self.position = position
-        arrays = {array.name: array for array in region.arrays}
-        self.op, self.library, self.loc = call.op, library.name, call.loc
-        self.names = tuple(window.array for window in (*call.writes, *call.reads))
-        self._run, self._attrs, self._writes = library.run, dict(call.attrs), len(call.writes)
-        self._views = [View(window, arrays[window.array]) for window in (*call.writes, *call.reads)]
+    ``parts`` makes another one like it, in another process too: of what it does, the number of arrays that it
+    writes, and the shape and index of each `View`.
+    """
+
+    def __init__(
+        self,
+        op: str,
+        library: str,
+        attrs: tuple[tuple[str, Any], ...],
+        writes: int,
+        views: tuple[Any, ...],
+        position: int = 0,
+        names: tuple[str, ...] = (),
+        loc: Any = None,
+    ) -> None:
+        self.op, self.library, self.position, self.names, self.loc = op, library, position, names, loc
+        self.parts = (op, library, attrs, writes, views)
+        (self._run,) = (one.run for one in LIBRARIES[op] if one.name == library)
+        self._attrs, self._writes = dict(attrs), writes
+        self._views = [View(*parts) for parts in views]
+
+    @classmethod
+    def of(cls, call: Call, library: Library, position: int) -> CallStep:
+        """The step of a call in a region."""
+        windows = (*call.writes, *call.reads)
+        views = tuple([(view.shape, view.index) for view in map(View.of, windows)])
+        names = tuple([window.array for window in windows])
+        return cls(call.op, library.name, call.attrs, len(call.writes), views, position, names, call.loc)
 
     def __call__(self, arrays: Sequence[NDArray], values: dict[str, int]) -> int:
         """Run on the arrays called ``names``; gives the floating-point flags."""
@@ -66,23 +89,50 @@ class InterpStep:
     def __init__(self, stmt: Stmt, region: Region, reason: str, position: int) -> None:
         self.position = position
         self.reason, self.loc = reason, stmt.loc
-        used = effects.touched(stmt)
+        from ..ir.effects import touched
+
+        used = touched(stmt)
         arrays = tuple(
             replace(array, role="inout", base=None) for array in region.arrays if array.name in used
         )
         self.names = tuple(array.name for array in arrays)
-        self._region = replace(region, arrays=arrays, body=(stmt,))
-        self._idle: list[interp.Interpreter] = []  # each serves one thread at a time
+        self.run = Interpreted(replace(region, arrays=arrays, body=(stmt,)))
 
     def __call__(self, arrays: Sequence[NDArray], values: dict[str, int]) -> int:
         """Run on the arrays called ``names``; gives the floating-point flags."""
+        return self.run(arrays, values)
+
+
+class Interpreted:
+    """A region of one statement, left to the interpreter; or its text."""
+
+    def __init__(self, region: Region | str) -> None:
+        self._region = region
+        self._idle: list[Interpreter] = []  # each serves one thread at a time
+
+    @property
+    def text(self) -> str:
+        """The region as text."""
+        from ..ir.text import dump
+
+        return self._region if isinstance(self._region, str) else dump(self._region)
+
+    def __call__(self, arrays: Sequence[NDArray], values: dict[str, int]) -> int:
+        """Run on the region's arrays; gives the floating-point flags."""
+        if isinstance(self._region, str):
+            from ..ir.parse import parse
+
+            self._region = parse(self._region)
         try:
             runner = self._idle.pop()
         except IndexError:
-            runner = interp.Interpreter(self._region)
+            from ..ir.interp import Interpreter
+
+            runner = Interpreter(self._region)
         flags = _Flags()
+        given = {array.name: a for array, a in zip(self._region.arrays, arrays, strict=True)}
         with np.errstate(all="call", call=flags):
-            runner.run(dict(zip(self.names, arrays, strict=True)), values)
+            runner.run(given, values)
         self._idle.append(runner)
         return flags.raised
 

@@ -16,8 +16,6 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
-from . import circular
-
 _LOCK = threading.RLock()
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(before=_LOCK.acquire, after_in_parent=_LOCK.release, after_in_child=_LOCK.release)
@@ -103,6 +101,8 @@ def _fused_complex() -> bool:
 @cache
 def machine() -> Machine:
     """The processor that this process runs on."""
+    from .circular import serves
+
     with _LOCK:
         name, _, features = _host()
         x86 = platform.machine() in ("x86_64", "AMD64")
@@ -119,7 +119,7 @@ def machine() -> Machine:
         if not x86 or "libmvec.so.1" not in _load_libraries():
             math = None
         half = "f16c" in features or not x86
-        own = bits if {"avx2", "fma"} <= features and circular.serves() else 0
+        own = bits if {"avx2", "fma"} <= features and serves() else 0
         return Machine(bits, math, half, _fused_complex(), own)
 
 

@@ -19,7 +19,7 @@ from collections.abc import Callable, Sequence
 from functools import cache, partial
 from typing import Any
 
-from . import engine, pool
+from . import engine
 
 MOST_THREADS = 256
 _NONE_YET = 1  # what stands for the address of a pool that is still to be made
@@ -29,6 +29,13 @@ _stopped = False
 
 
 _code: bytes | None = None
+_SIZE = struct.Struct("<I")
+
+
+def kept(code: bytes) -> bytes:
+    """Object code of a kernel as it is kept and travels."""
+    own = object_code()
+    return _SIZE.pack(len(own)) + own + code
 
 
 def object_code(known: bytes | None = None) -> bytes:
@@ -36,7 +43,9 @@ def object_code(known: bytes | None = None) -> bytes:
     the code of kernels, so that a process which finds those in a cache need not compile anything."""
     global _code
     if _code is None:
-        _code = known or engine.compile_object(pool.source())
+        from .pool import source
+
+        _code = known or engine.compile_object(source())
     return _code
 
 
@@ -59,9 +68,11 @@ def _pool(threads: int) -> int:
     with _lock:
         address = _pools.get(threads)
         if address is None and not _stopped:
+            from .pool import pool_bytes
+
             init, work, _, _ = _native()
             # Never freed: workers touch it as long as the process lives.
-            memory = ctypes.create_string_buffer(pool.pool_bytes(threads) + 64)
+            memory = ctypes.create_string_buffer(pool_bytes(threads) + 64)
             ctypes.pythonapi.Py_IncRef(ctypes.py_object(memory))
             address = ctypes.addressof(memory) + 63 & -64
             init(address, threads)
@@ -107,18 +118,37 @@ atexit.register(_stop)
 class Launch:
     """A kernel of which the phases are native functions at ``addresses``; see ``lowering.target``.
 
-    ``arguments`` is their number; flags outside ``mask`` are not reported.
+    ``arguments`` is their number; flags outside ``mask`` are not reported.  ``parts`` is what another process
+    needs to have it too (see `lowering.parcel`), if that can be.
     """
 
-    __slots__ = ("_call", "_mask", "_table", "pack")
+    __slots__ = ("_call", "_mask", "_table", "pack", "parts")
 
     def __init__(self, addresses: Sequence[int], arguments: int, mask: int = 15) -> None:
         phases = len(addresses)
         self._mask = mask
+        self.parts: tuple[Any, ...] | None = None
         self._table = (ctypes.c_void_p * phases)(*addresses)
         pack = struct.Struct(f"{2 + 2 * phases + arguments}q").pack
         self.pack: Callable[..., bytes] = partial(pack, ctypes.addressof(self._table), phases)
         self._call = _native()[3]
+
+    @classmethod
+    def of(cls, code: bytes, phases: int, arguments: int, mask: int) -> Launch:
+        """The launch of code as it is kept: object code with that of the thread pool before it.
+
+        Raises
+        ------
+        RuntimeError
+            If the code cannot be linked.
+        """
+        head = _SIZE.size
+        size = _SIZE.unpack_from(code)[0] if len(code) > head else 0
+        addresses = engine.load(code[head + size :], [f"phase{number}" for number in range(phases)])
+        object_code(code[head : head + size])
+        made = cls(addresses, arguments, mask)
+        made.parts = (code, phases, arguments, mask)
+        return made
 
     def __call__(self, arguments: bytes, threads: int) -> int:
         flags: int = self._call(_pools.get(threads, _NONE_YET), arguments)

@@ -1,0 +1,94 @@
+"""A process that plans for another one: requests come on its standard input, replies go to its standard
+output.
+
+It is not a child of the process that it serves, which may wait for children of its own, and in a session of
+its own, so that no interrupt of the terminal reaches it.  It ends with its input, or when nothing has come
+for a while.
+"""
+
+from __future__ import annotations
+
+import os
+import pickle
+import select
+import warnings
+from typing import Any
+
+from . import planning
+
+IDLE = 30.0  # seconds
+NICE = 5  # steps below the program that it serves
+HEAD = 8  # bytes before each message: its length
+READY = b"dcarray\n"  # what a server says first
+
+
+def command() -> str:
+    """What Python runs to become a server that imports from where this process does."""
+    import sys
+
+    return (
+        "import os, sys\n"
+        "if os.fork(): os._exit(0)\n"
+        "os.setsid()\n"
+        "os.closerange(3, 1 << 12)\n"
+        f"sys.path[:] = {sys.path!r}\n"
+        "from dcarray.server import serve\n"
+        "serve()\n"
+    )
+
+
+def message(content: Any) -> bytes:
+    """A message as bytes."""
+    data = pickle.dumps(content, protocol=5)
+    return len(data).to_bytes(HEAD, "little") + data
+
+
+def serve() -> None:
+    """Answer requests until the input ends."""
+    os.nice(NICE)
+    out = os.dup(1)
+    os.dup2(2, 1)  # whatever may be printed here is no reply
+    _write(out, READY)
+    while True:
+        if not select.select([0], [], [], IDLE)[0]:
+            return
+        head = _read(HEAD)
+        if not head:
+            return
+        _write(out, message(answer(pickle.loads(_read(int.from_bytes(head, "little"))))))
+
+
+def answer(request: tuple[Any, ...]) -> tuple[Any, ...]:
+    """What comes back: ``("plan", parcel, counts, reasons, warnings)``, or ``("wrong", kind, text)``.
+
+    ``counts`` are the kernels compiled, found in memory and found on the disk, ``reasons`` why statements are
+    left to the interpreter.
+    """
+    from .lowering.parcel import packed
+
+    reasons: list[str] = []
+    try:
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            made = planning.make(planning.Request(*request), lambda reason, _: reasons.append(reason))
+            parcel = packed(made.plan, made.relations)
+    except Exception as error:
+        return "wrong", type(error).__name__, str(error)
+    texts = [str(w.message) for w in caught if w.category is RuntimeWarning]
+    return "plan", parcel, (made.compiled, made.hits, made.disk_hits), reasons, texts
+
+
+def _read(size: int) -> bytes:
+    """So many bytes of the input, or none when it has ended."""
+    parts = bytearray()
+    while len(parts) < size:
+        part = os.read(0, size - len(parts))
+        if not part:
+            return b""
+        parts += part
+    return bytes(parts)
+
+
+def _write(out: int, data: bytes) -> None:
+    while data:
+        data = data[os.write(out, data) :]

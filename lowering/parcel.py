@@ -1,0 +1,161 @@
+"""Plans that travel: as bytes from a process that compiles to the one that runs them, or from the disk.
+
+To make a plan takes SymPy, the passes, the schedules and LLVM's compiler.  To run one takes its driver's
+text and what that calls by name: launches (object code), library calls, statements for the interpreter,
+dtypes, the addresses of NumPy's loops.  A parcel holds these as plain values, so that none of the former has
+to be imported where it is opened.
+"""
+
+from __future__ import annotations
+
+import pickle
+import threading
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ..ir import dims
+from . import numpy_loops
+from .scope import function
+from .steps import CallStep, Interpreted, InterpStep
+
+if TYPE_CHECKING:
+    from .llvm.threads import Launch
+    from .plan import Plan
+
+__all__ = ["Parcel", "Unfit", "opened", "packed"]
+
+
+class Unfit(Exception):
+    """A plan that cannot travel, or a parcel that cannot be opened in this process."""
+
+
+class Parcel:
+    """A plan, opened.
+
+    Attributes
+    ----------
+    run : callable
+        As `Plan.run`.
+    bytes : callable
+        What the kernels read and write, as a function of the symbols' values.
+    guard : callable or None
+        Whether the plan serves these values of the symbols; None if it serves all.
+    kernels, interpreted, steps : int
+        How many kernels and interpreted statements there are, and steps in all.
+    overwritten : tuple of str
+        As `Plan.overwritten`.
+    """
+
+    __slots__ = ("bytes", "guard", "interpreted", "kernels", "overwritten", "run", "steps")
+
+    def __init__(self, run: Callable[..., int], facts: dict[str, Any]) -> None:
+        self.run = run
+        self.kernels: int = facts["kernels"]
+        self.interpreted: int = facts["interpreted"]
+        self.steps: int = facts["steps"]
+        self.overwritten: tuple[str, ...] = facts["overwritten"]
+        names = facts["symbols"]
+        self.bytes = _expression(names, facts["bytes"])
+        self.guard = _expression(names, facts["guard"]) if facts["guard"] else None
+
+
+def facts(plan: Plan, relations: list[Any]) -> dict[str, Any]:
+    """What is to be known of a plan besides how it runs; ``relations`` are what it relies on."""
+    terms = [dims.show(step.binding.bytes) for step in plan.kernels]
+    return {
+        **plan.stats,
+        "steps": len(plan.steps),
+        "overwritten": plan.overwritten,
+        "symbols": tuple([symbol.name for symbol in plan.region.symbols]),
+        "bytes": " + ".join(terms) or "0",
+        "guard": " and ".join([f"({dims.show(relation)})" for relation in relations]),
+    }
+
+
+def local(plan: Plan, relations: list[Any]) -> Parcel:
+    """A plan of this process, as if it had come in a parcel."""
+    return Parcel(plan.run, facts(plan, relations))
+
+
+def packed(plan: Plan, relations: list[Any]) -> bytes:
+    """A plan as bytes.
+
+    Raises
+    ------
+    Unfit
+        If something in it is of use in this process only.
+    """
+    things = {name: _reduced(thing) for name, thing in plan.things.items()}
+    return pickle.dumps((plan.driver, things, facts(plan, relations)), protocol=5)
+
+
+def opened(parcel: bytes) -> Parcel:
+    """The plan of `packed` bytes.
+
+    Raises
+    ------
+    Unfit
+        If this process lacks something that it needs.
+    """
+    text, things, told = pickle.loads(parcel)
+    return Parcel(function(text, {name: _made(*thing) for name, thing in things.items()}), told)
+
+
+def _expression(names: tuple[str, ...], text: str) -> Callable[..., Any]:
+    # Only identifiers, integers and operators that ``dims.show`` wrote reach eval.
+    made: Callable[..., Any] = eval(f"lambda {', '.join(names)}: {text}", {"min": min, "max": max})
+    return made
+
+
+def _reduced(thing: Any) -> tuple[Any, ...]:
+    """A thing as plain values, by which `_made` makes it again."""
+    if isinstance(thing, np.dtype):
+        return "dtype", thing.str
+    if isinstance(thing, numpy_loops.Address):
+        return "loop", *thing.origin
+    if isinstance(thing, CallStep):
+        return "call", *thing.parts
+    if isinstance(thing, InterpStep):
+        return "interp", thing.run.text
+    parts = getattr(thing, "parts", None)
+    if parts is None:
+        raise Unfit(f"{type(thing).__name__} is of use in one process only")
+    return "launch", *parts
+
+
+def _made(kind: str, *parts: Any) -> Any:
+    if kind == "dtype":
+        return np.dtype(parts[0])
+    if kind == "loop":
+        address = numpy_loops.address(*parts)
+        if address is None:
+            raise Unfit(f"NumPy's loop of {parts[0]} is not found here")
+        return address
+    if kind == "call":
+        return CallStep(*parts)
+    if kind == "interp":
+        return Interpreted(parts[0])
+    return _launch(*parts)
+
+
+def _launch(code: bytes, phases: int, arguments: int, mask: int) -> Launch:
+    """Code that is linked once, however often it comes."""
+    from .llvm.threads import Launch
+
+    key = (code, phases, arguments, mask)
+    found = _LINKED.get(key)
+    if found is None:
+        with _lock:
+            found = _LINKED.get(key)
+            if found is None:
+                try:
+                    found = _LINKED[key] = Launch.of(*key)
+                except (RuntimeError, OSError, ImportError) as error:
+                    raise Unfit(f"LLVM: {error}") from error
+    return found
+
+
+_LINKED: dict[tuple[bytes, int, int, int], Launch] = {}  # loaded code is never unloaded
+_lock = threading.Lock()

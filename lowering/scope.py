@@ -1,0 +1,42 @@
+"""The names that the text of a driver may use, and the function that it then is.
+
+Apart from `driver`, which writes the text, so that a process that only runs plans need not import what makes
+them.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+
+from . import memory
+
+NDArray = np.ndarray[Any, Any]
+_U8 = np.dtype(np.uint8)
+
+
+def _view(hold: NDArray, offset: int, shape: tuple[int, ...], dtype: np.dtype[Any]) -> NDArray:
+    """Some of the bytes of ``hold`` as an array."""
+    return np.ndarray(shape, dtype, hold, offset)
+
+
+def _byte(address: int) -> int:
+    return ctypes.c_uint8.from_address(address).value
+
+
+def function(text: str, things: Mapping[str, Any]) -> Callable[..., int]:
+    """The driver of a text and the things that it calls by name; that of a launch begins with ``_k``."""
+    scope: dict[str, Any] = {
+        "_allocate": memory.allocate, "_u8": _U8, "_view": _view, "_byte": _byte,
+        "min": min, "max": max, "range": range,
+    }  # fmt: skip
+    for name, thing in things.items():
+        scope[name] = thing
+        if name.startswith("_k"):
+            scope["_p" + name[2:]] = thing.pack
+    exec(compile(text, "<dcarray driver>", "exec"), scope)  # the text is ours alone
+    made: Callable[..., int] = scope["run"]
+    return made

@@ -1,0 +1,177 @@
+"""Plans that come from another process."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import textwrap
+import warnings
+
+import numpy as np
+import pytest
+
+import dcarray as dc
+from dcarray import executor, remote, server, session
+from dcarray.lowering import parcel, plan
+from dcarray.lowering.target import Unsupported
+
+HERE = {"eager_below": 0, "jit": "eager"}
+THERE = {"eager_below": 0, "jit": "background"}
+
+
+@pytest.fixture(autouse=True)
+def fresh(monkeypatch):
+    """No plan is known from another test."""
+    dc.evaluate()
+    engine = executor.Executor()
+    monkeypatch.setattr(session, "EXECUTOR", engine)
+    yield engine
+    engine.background.wait()
+
+
+def program(x, y, w, n):
+    """Statements of every kind, of sizes that change."""
+    a = np.exp(x[:n]) * 2 + y[:n]
+    x += 1
+    x[1:n] = x[: n - 1] * 0.5
+    b = np.where(a[: n // 2 * 2] > 3, x[: n // 2 * 2], -y[: n // 2 * 2]).reshape(2, -1)
+    t = b.T @ w
+    i = (a * 10).astype(np.int32) // 3
+    d = np.trunc(np.einsum("ii->i", w[:, :2]) / 7)
+    return a, b, t, i, d, b.sum(axis=0), t.max(axis=1), np.cos(a), np.sqrt(a + 1j), (x > y).any(axis=0)
+
+
+def agree():
+    for n in (24, 24, 22, 20, 18, 24):
+        rng = np.random.default_rng(3)
+        plain = rng.random(24), rng.random(24), rng.random((2, 6))
+        ours = [dc.asarray(a.copy()) for a in plain]
+        want, got = program(*plain, n), program(*ours, n)
+        for a, b in zip([*want, *plain], [*got, *ours], strict=True):
+            b = np.asarray(b)
+            assert a.dtype == b.dtype and a.shape == b.shape
+            np.testing.assert_allclose(b, a, rtol=1e-13)
+        session.EXECUTOR.background.wait()
+
+
+def test_a_plan_is_the_same_after_a_journey(monkeypatch):
+    opened = []
+
+    def travelled(made, relations):
+        opened.append(parcel.opened(parcel.packed(made, relations)))
+        return opened[-1]
+
+    monkeypatch.setattr(parcel, "local", travelled)
+    with dc.options(**HERE):
+        agree()
+    assert len(opened) == 2 and opened[1].guard is not None
+
+
+def test_what_is_left_to_the_interpreter_travels_too(monkeypatch):
+    def refuse(*args):
+        raise Unsupported("for this test")
+
+    plain = parcel.packed
+    monkeypatch.setattr(plan, "schedule", refuse)
+    monkeypatch.setattr(parcel, "local", lambda *made: parcel.opened(plain(*made)))
+    with dc.options(**HERE):
+        agree()
+
+
+def test_a_target_of_its_own_stays():
+    class Launch:
+        pack = None
+
+    made = type("Plan", (), {"things": {"_k0": Launch()}})
+    with pytest.raises(parcel.Unfit, match="one process only"):
+        parcel.packed(made, [])
+
+
+def test_plans_come_from_the_server(fresh):
+    dc.report(reset=True)
+    with dc.options(**THERE):
+        for _ in range(3):
+            agree()
+        assert dc.report().kernels > 0
+        dc.report(reset=True)
+        agree()
+    assert dc.report().interpreted == 0 and not dc.report().fallbacks
+
+
+def test_a_server_that_dies_is_started_again():
+    with dc.options(**THERE):
+        agree()
+        assert remote.REMOTE._pipes is not None
+        remote.REMOTE._close()
+        x = dc.asarray(np.arange(40.0))
+        dc.report(reset=True)
+        for _ in range(3):
+            np.testing.assert_array_equal(
+                np.asarray(x * 5 - x / 7), np.arange(40.0) * 5 - np.arange(40.0) / 7
+            )
+            session.EXECUTOR.background.wait()
+    assert dc.report().kernels == 1
+
+
+def test_a_server_that_ends_with_a_request_in_hand(monkeypatch):
+    """The region stays with NumPy, and nothing else is harmed."""
+    monkeypatch.setattr(remote, "REMOTE", remote.Remote())
+    monkeypatch.setattr(executor, "REMOTE", remote.REMOTE)
+    monkeypatch.setattr(executor, "_told", set())
+    lost = server.command().replace(
+        "serve()", "import dcarray.server as s; s.answer = lambda r: os._exit(3); serve()"
+    )
+    monkeypatch.setattr(server, "command", lambda: lost)
+    with dc.options(**THERE), pytest.warns(RuntimeWarning, match="a region is not compiled.* has ended"):
+        x = dc.asarray(np.arange(41.0))
+        for _ in range(4):
+            np.testing.assert_array_equal(np.asarray(x * 5 - 3), np.arange(41.0) * 5 - 3)
+            session.EXECUTOR.background.wait()
+
+
+@pytest.mark.parametrize("words", ["raise SystemExit", "import sys; sys.stdout.write('x' * 99)", None])
+def test_without_a_server_a_thread_compiles(monkeypatch, words):
+    monkeypatch.setattr(remote, "REMOTE", remote.Remote())
+    monkeypatch.setattr(executor, "REMOTE", remote.REMOTE)
+    if words is None:
+        monkeypatch.setattr(remote.sys, "executable", "/nowhere/python3")
+    else:
+        monkeypatch.setattr(server, "command", lambda: words)
+    with dc.options(**THERE), warnings.catch_warnings():
+        warnings.simplefilter("error")
+        x = dc.asarray(np.arange(42.0))
+        dc.report(reset=True)
+        for _ in range(3):
+            np.testing.assert_array_equal(np.asarray(x * 6 - 3), np.arange(42.0) * 6 - 3)
+            session.EXECUTOR.background.wait()
+    assert dc.report().kernels == 1
+    assert not remote.REMOTE._usable
+
+
+def test_a_region_that_cannot_be_planned_there():
+    kind, name, text = server.answer(((("nonsense",),), (), "", (), (), False, 1, None))
+    assert (kind, name) == ("wrong", "AttributeError") and "nonsense" in text
+
+
+CHILD = """
+    import os, sys, numpy as np, dcarray as dc
+    from dcarray.session import EXECUTOR
+    with dc.options(eager_below=0, cache_dir=None):
+        x = dc.asarray(np.arange(60.0).reshape(6, 10))
+        for k in (3, 3, 4, 5):
+            np.asarray(np.sqrt(x[:, k:] * 2 + 1).sum(axis=1) + x[:, 0])
+            EXECUTOR.background.wait()
+    r = dc.report()
+    print(r.kernels > 0, r.compiles > 0, "sympy" in sys.modules, "llvmlite" in sys.modules)
+    try:
+        print(os.waitpid(-1, os.WNOHANG))
+    except ChildProcessError:
+        print("no children")
+"""
+
+
+def test_the_program_has_neither_sympy_nor_a_child():
+    done = subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(CHILD)], capture_output=True, text=True, timeout=120
+    )
+    assert done.stdout.split("\n")[:2] == ["True True False True", "no children"], done.stderr
