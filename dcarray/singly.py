@@ -18,7 +18,7 @@ from .again import Again, rewritten
 from .forms import reads, writes
 from .fpstate import Witness
 from .ir.ops import CALLS, OPS
-from .lowering.memory import address_of, empty
+from .lowering.memory import MAPPED, address_of, empty
 from .operands import DTYPES
 from .recording import Recording
 from .store import Store
@@ -217,7 +217,7 @@ class Singly:
             found = self._array(head).view(entry[1]).reshape(entry[2])
             self._parts.setdefault(head, []).append(slot)
         else:
-            found = self._memory[slot] = empty(entry[2], DTYPES[entry[1]])
+            found = self._memory[slot] = empty(entry[2], DTYPES[entry[1]], MAPPED)
         self._arrays[slot] = found
         return found
 

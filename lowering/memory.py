@@ -28,6 +28,10 @@ import numpy as np
 POOLED = 1 << 20
 """Arrays of at least so many bytes come from the pool."""
 
+MAPPED = 1 << 17
+"""From so many bytes on, C libraries may give memory back to the system as soon as it is free: who makes and
+drops array after array then waits for fresh pages each time."""
+
 _HUGE = 1 << 21
 _STAGGER = 1 << 14  # bytes within which arrays start at different cache lines
 _U8 = np.dtype(np.uint8)
@@ -43,9 +47,10 @@ class _Block:
     def __init__(self, size: int, serial: int) -> None:
         # Private, or a fork would share the arrays with the child.  One huge page more than asked for
         # leaves room to start at a huge page's boundary.
-        self.mapped = mmap.mmap(-1, size + _HUGE + _STAGGER, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+        room = size + _STAGGER + (_HUGE if size >= _HUGE else 0)
+        self.mapped = mmap.mmap(-1, room, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
         start = address_of(np.frombuffer(self.mapped, _U8))
-        skip = -start % _HUGE
+        skip = -start % _HUGE if size >= _HUGE else 0
         if _ADVISE and size >= _HUGE:
             with contextlib.suppress(OSError):  # a kernel without huge pages: ordinary ones serve
                 self.mapped.madvise(mmap.MADV_HUGEPAGE, skip, size & -_HUGE)
@@ -220,7 +225,9 @@ if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=POOL.after_fork)
 
 
-def allocate(shape: Sequence[int], dtype: Any, size: int = -1) -> tuple[np.ndarray[Any, Any], int]:
+def allocate(
+    shape: Sequence[int], dtype: Any, size: int = -1, pooled: int = POOLED
+) -> tuple[np.ndarray[Any, Any], int]:
     """A new C-contiguous array with arbitrary contents, and its address.
 
     Parameters
@@ -229,6 +236,8 @@ def allocate(shape: Sequence[int], dtype: Any, size: int = -1) -> tuple[np.ndarr
         As in `numpy.empty`.
     size : int, optional
         The number of elements, from callers that know it.
+    pooled : int, optional
+        Bytes from which on it comes from the pool, which costs three microseconds.
 
     Raises
     ------
@@ -238,7 +247,7 @@ def allocate(shape: Sequence[int], dtype: Any, size: int = -1) -> tuple[np.ndarr
     if type(dtype) is not np.dtype:
         dtype = np.dtype(dtype)
     nbytes = (math.prod(shape) if size < 0 else size) * dtype.itemsize
-    if nbytes >= POOLED and _MAPS and not dtype.hasobject:
+    if nbytes >= pooled and _MAPS and not dtype.hasobject:
         try:
             loan, address = POOL.lend(nbytes)
             return np.ndarray(shape, dtype, loan), address
@@ -263,9 +272,9 @@ def require(nbytes: int) -> None:
             raise MemoryError(f"Unable to allocate {nbytes} bytes") from None
 
 
-def empty(shape: Sequence[int], dtype: Any) -> np.ndarray[Any, Any]:
+def empty(shape: Sequence[int], dtype: Any, pooled: int = POOLED) -> np.ndarray[Any, Any]:
     """As ``numpy.empty``, with large arrays from the pool."""
-    return allocate(shape, dtype)[0]
+    return allocate(shape, dtype, pooled=pooled)[0]
 
 
 def stats() -> dict[str, int]:

@@ -122,9 +122,9 @@ class Short:
         self.plain = memory.allocate
         for module in (memory, running):
             monkeypatch.setattr(module, "allocate", self.allocate)
-        monkeypatch.setattr(singly, "empty", lambda shape, dtype: self.allocate(shape, dtype)[0])
+        monkeypatch.setattr(singly, "empty", lambda shape, dtype, pooled: self.allocate(shape, dtype)[0])
 
-    def allocate(self, shape, dtype, size=-1):
+    def allocate(self, shape, dtype, size=-1, pooled=0):
         self.left -= 1
         if -3 < self.left <= 0:  # the whole fails, and then a part of it
             raise MemoryError("for this test")
