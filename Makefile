@@ -34,7 +34,7 @@ $(PY):
 	@$(PYTHON) -m venv $(VENV)
 
 # One stamp for each extra of pyproject.toml: a second run installs nothing.
-$(VENV)/.has-%: pyproject.toml dcarray/_speedups.c dcarray/_windows.h | $(PY)
+$(VENV)/.has-%: pyproject.toml $(wildcard dcarray/_*.[ch]) | $(PY)
 	@echo "== installing dcarray[$*$(CC_WHEEL)] (the first time takes a minute)"
 	@$(PY) -m pip install -qq --disable-pip-version-check --no-input -e '.[$*$(CC_WHEEL)]'
 	@touch $@

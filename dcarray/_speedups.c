@@ -11,6 +11,8 @@
 #include <Python.h>
 #include <structmember.h>
 
+#include "_arrays.h"
+#include "_logs.h"
 #include "_windows.h"
 
 static PyTypeObject *Ours;  /* dcarray.ndarray; NULL as long as nothing is installed */
@@ -27,7 +29,7 @@ static PyObject *Record;    /* a function of a ufunc's name and two operands: th
 static PyObject *Assign;    /* a function of a target and a value: True, or False if it is not for it */
 static PyObject *Scalars;   /* a tuple of types of which NumPy takes the instances as they are */
 static PyObject *Ufunc;     /* the method __array_ufunc__ */
-static PyObject *Size, *Call, *Below, *ShapeName;
+static PyObject *Call, *Below, *ShapeName;
 
 #define AT(x, place) (*(PyObject **)((char *)(x) + (place)))
 
@@ -96,6 +98,13 @@ number_in(PyObject *x, PyObject *name)
     return n;
 }
 
+/* Is the result of two operands at hand so large that it is better recorded? */
+static inline int
+grows(PyObject *p, PyObject *q)
+{
+    return Py_TYPE(p) == Plain && Py_TYPE(q) == Plain && spread(p, q, 2 * Limit);
+}
+
 /* A small array; takes over the reference to `a`. */
 static PyObject *
 handle(PyObject *a)
@@ -117,12 +126,7 @@ ours(PyObject *r)
     if (r == NULL)
         return NULL;
     if (Py_TYPE(r) == Plain) {
-        Py_ssize_t n = number_in(r, Size);
-        if (n < 0) {
-            Py_DECREF(r);
-            return NULL;
-        }
-        if (n < Limit)
+        if (elements_of(r) < Limit)
             return handle(r);
     }
     else if (!PyTuple_CheckExact(r))
@@ -177,7 +181,7 @@ find_methods(Methods *methods, const char *forward, const char *reflected, const
     static PyObject *fast_##slot(PyObject *a, PyObject *b)                                           \
     {                                                                                                \
         PyObject *p = at_hand(a), *q = p == NULL ? NULL : at_hand(b);                                \
-        return q == NULL ? by_method(&methods_##slot, a, b) : ours(op(p, q));                        \
+        return q == NULL || grows(p, q) ? by_method(&methods_##slot, a, b) : ours(op(p, q));         \
     }
 #define INPLACE(slot, op)                                                                            \
     static binaryfunc slow_##slot;                                                                   \
@@ -241,7 +245,7 @@ fast_nb_power(PyObject *a, PyObject *b, PyObject *modulus)
         Py_RETURN_NOTIMPLEMENTED;
     p = at_hand(a);
     q = p == NULL ? NULL : at_hand(b);
-    return q == NULL ? by_method(&methods_nb_power, a, b) : ours(PyNumber_Power(p, q, Py_None));
+    return q == NULL || grows(p, q) ? by_method(&methods_nb_power, a, b) : ours(PyNumber_Power(p, q, Py_None));
 }
 
 static richcmpfunc slow_compare;
@@ -249,7 +253,7 @@ static PyObject *
 fast_compare(PyObject *a, PyObject *b, int op)
 {
     PyObject *p = quiet(a), *q = p == NULL ? NULL : at_hand(b);
-    return q == NULL ? slow_compare(a, b, op) : ours(PyObject_RichCompare(p, q, op));
+    return q == NULL || grows(p, q) ? slow_compare(a, b, op) : ours(PyObject_RichCompare(p, q, op));
 }
 
 /* ---- windows ----------------------------------------------------------------------------------- */
@@ -334,9 +338,9 @@ static int
 little(PyObject *view)
 {
     PyObject *options = PyObject_CallNoArgs(Current);
-    Py_ssize_t below = number_in(options, Below), n = below < 0 ? -1 : number_in(view, Size);
+    Py_ssize_t below = number_in(options, Below);
     Py_XDECREF(options);
-    return n < 0 ? -1 : n < below;
+    return below < 0 ? -1 : elements_of(view) < below;
 }
 
 /* The part of `x`, a large array with a view of its memory, of which `view` is the view; as in handle.py. */
@@ -466,7 +470,7 @@ array_ufunc(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *n
     if ((names == NULL || PyTuple_GET_SIZE(names) == 0) && (nargs == 3 || nargs == 4) &&
         PyUnicode_Check(args[1]) && PyUnicode_Compare(args[1], Call) == 0) {
         PyObject *p = at_hand(args[2]), *q = p == NULL || nargs == 3 ? p : at_hand(args[3]);
-        if (q != NULL) {
+        if (q != NULL && !grows(p, q)) {
             PyObject *operands[2] = {p, q};
             return ours(PyObject_Vectorcall(args[0], operands, nargs - 2, NULL));
         }
@@ -571,13 +575,17 @@ install(PyObject *module, PyObject *args)
 {
     PyObject *cls, *array, *wrap, *scalars, *record, *assign, *store, *recording, *current;
     Py_ssize_t limit;
+    int known;
     PyNumberMethods *numbers;
     PyMappingMethods *mapping;
     if (!PyArg_ParseTuple(args, "O!O!OnO!OOO!O!O", &PyType_Type, &cls, &PyType_Type, &array, &wrap, &limit,
                           &PyTuple_Type, &scalars, &record, &assign, &PyType_Type, &store, &PyType_Type,
                           &recording, &current))
         return NULL;
-    if (Ours != NULL)
+    known = shapes_known(array);
+    if (known < 0)
+        return NULL;
+    if (Ours != NULL || !known)
         Py_RETURN_FALSE;
     if (!PyType_HasFeature((PyTypeObject *)cls, Py_TPFLAGS_HEAPTYPE)) {
         PyErr_SetString(PyExc_TypeError, "a class made in Python is wanted");
@@ -627,9 +635,10 @@ static PyMethodDef methods[] = {
     {"install", install, METH_VARARGS,
      "install(cls, ndarray, wrap, limit, scalars, record, assign, store, recording, current): give the\n"
      "class `cls` the short way;\n"
-     "False if another class has it already."},
+     "False if another class has it already, or arrays are not what they were."},
     {"sliced", (PyCFunction)(void (*)(void))sliced, METH_FASTCALL,
      "sliced(shape, index, key): as in `dcarray.window`."},
+    {"split", split_log, METH_O, "split(log): as in `dcarray.forms`."},
     {"shortened", shortened, METH_O,
      "shortened(evaluate): the function, at once for a small array, which it gives back."},
     {NULL, NULL, 0, NULL}};
@@ -641,14 +650,13 @@ PyMODINIT_FUNC
 PyInit__speedups(void)
 {
     PyObject *module;
-    Size = PyUnicode_InternFromString("size");
     Call = PyUnicode_InternFromString("__call__");
     Below = PyUnicode_InternFromString("eager_below");
     ShapeName = PyUnicode_InternFromString("shape");
-    if (Size == NULL || Call == NULL || Below == NULL || ShapeName == NULL)
+    if (Call == NULL || Below == NULL || ShapeName == NULL)
         return NULL;
     module = PyModule_Create(&definition);
-    if (module != NULL && PyModule_AddIntConstant(module, "REVISION", 3) < 0)
+    if (module != NULL && PyModule_AddIntConstant(module, "REVISION", 4) < 0)
         Py_CLEAR(module);
     return module;
 }

@@ -5,6 +5,7 @@ from __future__ import annotations
 import operator
 from collections.abc import Callable
 from functools import partial
+from itertools import zip_longest
 from typing import Any
 
 import numpy as np
@@ -38,6 +39,16 @@ def _at_hand(x: Any) -> Any:
     return x if t in _PLAIN else None
 
 
+def _grows(a: Any, b: Any) -> bool:
+    """Is the result of two operands at hand so large that it is better recorded?"""
+    if type(a) is not _ndarray or type(b) is not _ndarray or a.shape == b.shape:
+        return False
+    size = 1
+    for m, n in zip_longest(reversed(a.shape), reversed(b.shape), fillvalue=1):
+        size *= max(m, n)
+    return size > 2 * _LIMIT and a.size < size > b.size
+
+
 def _binary(name: str, op: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
     short = name != "power"  # whose operator looks at scalar exponents first
 
@@ -53,7 +64,7 @@ def _binary(name: str, op: Callable[[Any, Any], Any]) -> Callable[[Any, Any], An
                     b = other._quiet()
             else:
                 b = other if t in _PLAIN else None
-            if b is not None:
+            if b is not None and not _grows(a, b):
                 r = op(a, b)
                 if type(r) is _ndarray:
                     if r.size < _LIMIT:
@@ -148,7 +159,7 @@ class ndarray(Methods):
                 a = _at_hand(p)
                 if a is not None:
                     b = _at_hand(q)
-                    if b is not None:
+                    if b is not None and not _grows(a, b):
                         r = ufunc(a, b)
                 if r is None:
                     result = quick.binary(ufunc.__name__, p, q)

@@ -155,7 +155,9 @@ class Executor:
         form = prepared.form
         if not form.useful:
             return []
-        plan = prepared.plan or self._plan(prepared, options)
+        plan = prepared.plan
+        if plan is None and (not rec.once or options.jit == "eager"):
+            plan = self._plan(prepared, options)
         if plan is None:
             return _singly(rec)
         arrays, addresses, fresh = running.allocated(rec, form)

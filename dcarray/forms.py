@@ -12,6 +12,8 @@ import math
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from .speedups import BUILT
+
 if TYPE_CHECKING:
     from .ir.nodes import Region
     from .lowering.parcel import Parcel
@@ -86,6 +88,10 @@ def split(log: Log) -> tuple[Log, tuple[int, ...]]:
     return rewrite(log, take), tuple(values)
 
 
+if BUILT:  # the same in C
+    from ._speedups import split  # noqa: F401
+
+
 def related(old: tuple[int, ...], new: tuple[int, ...]) -> bool:
     """Whether the integers of two logs differ as by a few sizes or a loop's counter.
 
@@ -126,20 +132,35 @@ class General:
     """
 
     def __init__(self, old: tuple[int, ...], new: tuple[int, ...]) -> None:
-        self._pattern = pattern(old, new)
+        found = pattern(old, new)
+        self.fits = _matcher(found.terms, found.leaders)
         self.plan: Ready | None = None
-
-    def fits(self, values: tuple[int, ...]) -> tuple[int, ...] | None:
-        """The symbols' values if these integers have the pattern, else None."""
-        for (leader, difference), value in zip(self._pattern.terms, values, strict=True):
-            if value != (difference if leader < 0 else values[leader] + difference):
-                return None
-        return tuple([values[position] for position in self._pattern.leaders])
 
     def serves(self, symbols: tuple[int, ...]) -> bool:
         """Is there a plan that holds for these values of the symbols?"""
         plan = self.plan
         return plan is not None and (plan.guard is None or bool(plan.guard(*symbols)))
+
+
+def _matcher(
+    terms: Any, leaders: tuple[int, ...]
+) -> Callable[[tuple[int, ...]], tuple[int, ...] | None]:
+    """A function of a log's integers: the symbols' values if they have the pattern, else None."""
+    differ = [
+        f"v{k} != {value if leader < 0 else f'v{leader} + {value}'}"
+        for k, (leader, value) in enumerate(terms)
+        if k not in leaders
+    ]
+    lines = [
+        "def fits(values):",
+        f"    {', '.join(f'v{k}' for k in range(len(terms)))}, = values",
+        f"    if {' or '.join(differ) or 'False'}:",
+        "        return None",
+        f"    return {', '.join(f'v{k}' for k in leaders)},",
+    ]
+    scope: dict[str, Any] = {}
+    exec("\n".join(lines), scope)  # names and integers alone
+    return scope["fits"]  # type: ignore[no-any-return]
 
 
 class Form:

@@ -132,8 +132,7 @@ def ufunc(
         return _reduce(name, *inputs, **kwargs)
     if method == "outer" and known and not kwargs and all(_known(x) for x in inputs):
         a, b = (np.asarray(x) if type(x) in SCALARS else x for x in inputs)  # scalars are arrays here
-        wide = np.reshape(a, (*np.shape(a), *(1,) * np.ndim(b)))
-        return function(wide, b)
+        return function(a[(..., *(None,) * b.ndim)], b)
     return _at_once(cls, function, method, inputs, kwargs)
 
 

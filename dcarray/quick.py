@@ -11,27 +11,28 @@ from sys import _getframe
 from typing import Any
 
 from .config import current
-from .operands import DTYPES, OURS, at_last, commit, enter, user_frame
+from .handle import Handle
+from .operands import DTYPES, OURS, at_last, commit, enter, kind_of, shape_of, user_frame
 from .recording import Recording
 from .session import LOCK, session
 from .store import COMPILED, Store
 
 _new = object.__new__
 _MOST = 4096
-# by name, kinds of operands, and shape: the loop, its result's dtype, the size
-USUAL: dict[tuple[Any, ...], tuple[str, Any, int]] = {}
+# by name, kinds of operands, and shape (shapes, if they differ): the loop, its result's dtype, size and shape
+USUAL: dict[tuple[Any, ...], tuple[str, Any, int, tuple[int, ...]]] = {}
 SIZES: dict[tuple[int, ...], int] = {}  # by shape
 _COPIES = {c: f"{c}->{c}" for c in COMPILED}
 
 
 def binary(name: str, a: Any, b: Any) -> Any:
-    """A binary operation of the most usual kind - two large arrays of one shape, or one and a Python
-    scalar - the short way.  Gives None for any other; `elementwise` then does it."""
+    """A binary operation of the most usual kind - two large arrays, or one and a Python scalar - the short
+    way.  Gives None for any other; `elementwise` then does it."""
     ta, tb = type(a), type(b)
     if ta is tb:
-        shape = a._shape if a._small is None and b._small is None else None
-        if shape is None or b._shape != shape:
+        if a._small is not None or b._small is not None:
             return None
+        shape, other = a._shape, b._shape
         one, two = a._store, b._store
         cls, left, right, turned = ta, one.char, two.char, one.turned or two.turned
     elif tb is float or tb is int:
@@ -42,17 +43,20 @@ def binary(name: str, a: Any, b: Any) -> Any:
         cls, shape, left, right, turned = tb, b._shape, ta, two.char, two.turned
     else:
         return None
-    known = USUAL.get((name, left, right, shape))
+    if ta is not tb or shape == other:
+        known = USUAL.get((name, left, right, shape))
+    else:
+        known = USUAL.get((name, left, right, shape, other))
     if known is None or turned:
         return None
-    loop, dtype, size = known
+    loop, dtype, size, shape = known
     if size < current().eager_below:
         return None
     with LOCK:
         rec = session().ready()
         try:
-            x = _array(rec, a) if ta is cls else rec.scalar(a, loop[0])
-            y = _array(rec, b) if tb is cls else rec.scalar(b, loop[1])
+            x = _array(rec, a, shape) if ta is cls else rec.scalar(a, loop[0])
+            y = _array(rec, b, shape) if tb is cls else rec.scalar(b, loop[1])
         except OverflowError:
             return None
         frame = _getframe(1)  # the user's, if there is only an operator in C between us
@@ -70,21 +74,25 @@ def binary(name: str, a: Any, b: Any) -> Any:
     return result
 
 
-def _array(rec: Recording, x: Any) -> tuple[int, Any, None]:
-    """The log's argument for an array of the domain's shape."""
+def _array(rec: Recording, x: Any, domain: tuple[int, ...]) -> tuple[int, Any, tuple[int, ...] | None]:
+    """The log's argument for an array."""
     store = x._store
     head = store._head or store
     if store.rec is not rec or head.exports is not None:
         enter(rec, store)
     head.used = rec
-    return (store.slot, x._index, None)
+    shape = x._shape
+    return (store.slot, x._index, None if shape == domain else shape)
 
 
-def learn(name: str, kinds: tuple[Any, ...], loop: str, shape: tuple[int, ...]) -> None:
+def learn(name: str, inputs: tuple[Any, ...], loop: str, shape: tuple[int, ...]) -> None:
     """Remember what `elementwise` found out about a binary operation."""
     SIZES[shape] = size = math.prod(shape)
-    if len(kinds) == 2 and shape:
-        USUAL[(name, *kinds, shape)] = (loop, DTYPES[loop[-1]], size)
+    if len(inputs) == 2 and shape:
+        # scalars have the shape of the other operand here
+        shapes = dict.fromkeys([shape_of(x) if isinstance(x, Handle) else shape for x in inputs])
+        kinds = map(kind_of, inputs)
+        USUAL[(name, *kinds, *shapes)] = (loop, DTYPES[loop[-1]], size, shape)
     if len(USUAL) > _MOST:
         USUAL.clear()
         SIZES.clear()
@@ -106,7 +114,7 @@ def assign(target: Any, value: Any) -> bool:
         return False
     with LOCK:
         rec = session().ready()
-        given = _array(rec, value)
+        given = _array(rec, value, shape)
         head = store._head or store
         if store.rec is not rec or head.exports is not None:
             enter(rec, store)

@@ -33,6 +33,10 @@ class Keeper(Protocol):
     def rec(self) -> Recording:
         """The current recording."""
 
+    @property
+    def turns(self) -> dict[int, Any]:
+        """Where loops come round whose windows move: code objects by their instruction."""
+
     def take_arena(self) -> tuple[int, dict[str, Any]]:
         """Memory for scalars: its address, and views of it by dtype character."""
 
@@ -63,6 +67,10 @@ class Recording:
         After a run: the statements that could not run, and why the first of them could not.
     failure : Exception or None
         Why the statements that it began with could not run before.
+    once : bool
+        Nothing like it will come again.
+    turns : dict
+        Where loops come round whose windows move: code objects by instruction.
     spared : int
         The slot of an array that is not to be stored though somebody holds it; see `dcarray.spare`.
     mask : int
@@ -71,7 +79,7 @@ class Recording:
 
     __slots__ = (
         "__weakref__", "arena", "done", "due", "failure", "guard", "held", "kinds", "left", "log", "marks",
-        "mask", "news", "session", "slots", "spared", "state", "urgent", "views", "writes",
+        "mask", "news", "once", "session", "slots", "spared", "state", "turns", "urgent", "views", "writes",
     )  # fmt: skip
 
     def __init__(self, session: Keeper) -> None:
@@ -91,6 +99,8 @@ class Recording:
         self.spared = -1
         self.guard: Any = None
         self.writes = False
+        self.once = False
+        self.turns = session.turns
         self.kinds = ""
         self.arena, self.views = session.take_arena()
 
@@ -164,13 +174,14 @@ class Recording:
         """Log a statement that ``frame`` asked for."""
         log = self.log
         log.append(entry)
-        if len(log) > ENTRIES:
+        code, place = frame.f_code, frame.f_lasti
+        if len(log) > ENTRIES or self.turns.get(place) is code:
             self.due = True
         state = captured()
         if state is not self.state:
             self.state = state
             self.mask |= watched(state)
-        self.marks.append((frame.f_code, frame.f_lasti, state))
+        self.marks.append((code, place, state))
 
     def wanted(self) -> bool:
         """Would anybody see it run?"""

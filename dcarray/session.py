@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from . import config
+from . import config, turns
 from .executor import Executor
 from .recording import CHARS, ENTRIES, HELD_ELEMENTS, Recording
 from .spare import spare
@@ -36,6 +36,7 @@ class Session:
     def __init__(self) -> None:
         self._arenas: list[tuple[int, dict[str, Any]]] = []
         self._cut: Any = None  # where the user's code was when a long recording ended
+        self.turns: dict[int, Any] = {}
         self.rec = Recording(self)
 
     # ---- recording ---------------------------------------------------------------------------------
@@ -56,22 +57,34 @@ class Session:
 
     def _relieve(self, rec: Recording) -> None:
         """Run a recording that has grown large, if this is the place."""
-        if len(rec.kinds) > ARENA - 16:
+        if len(rec.kinds) > ARENA - 16 or (rec.marks and self._comes_round(rec)):
             self.flush(rec)
-        elif len(rec.log) > ENTRIES:
-            if not rec.wanted():
-                self._end(rec)
-                return
-            # A long program is cut at the same place of the user's code each time, after a write: what a
-            # loop records is then the same region again and again.
-            here = rec.marks[-1][:2]
-            writes = rec.log[-1][0] == "map" and rec.log[-2][0] != "new"
-            again = here == self._cut
-            if again or (writes and self._cut is None) or len(rec.log) > MAX_ENTRIES:
-                self._cut = here if again or writes else None
-                self.flush(rec)
         if rec.held > HELD_ELEMENTS:
             self._release(rec)
+
+    def _comes_round(self, rec: Recording) -> bool:
+        """Is this a place at which a recording ends?
+
+        A long program is cut at the same place of the user's code each time, after a write: what a loop
+        records is then the same region again and again.  Where its windows move, it is cut in each turn.
+        """
+        code, place, _ = rec.marks[-1]
+        if self.turns.get(place) is code:
+            return True
+        if len(rec.log) <= ENTRIES:
+            return False
+        if not rec.wanted():
+            self._end(rec)
+            return False
+        writes = rec.log[-1][0] == "map" and rec.log[-2][0] != "new"
+        again = (code, place) == self._cut
+        if not (again or (writes and self._cut is None) or len(rec.log) > MAX_ENTRIES):
+            return False
+        self._cut = (code, place) if again or writes else None
+        if writes and turns.moving(rec):
+            self.turns[place] = code
+            rec.once = True
+        return True
 
     def _release(self, rec: Recording) -> None:
         """Flush when the log alone keeps much memory alive."""

@@ -82,7 +82,7 @@ def elementwise(
             commit(rec, ("map", name, loop, shape, slot, index, *args))
             if out is not None:
                 return out
-            quick.learn(name, tuple([kind_of(x) for x in inputs]), loop, shape)
+            quick.learn(name, inputs, loop, shape)
             return result if shape else result._settled()[()]
     # NumPy does it, or says in its own words what is wrong.
     if name == "where":

@@ -18,10 +18,13 @@ from .locals import LOCALS
 from .rows import ROWS
 from .siblings import SIBLINGS
 from .simplify import SIMPLIFY
+from .snapshots import SNAPSHOTS
 
 #: Early passes shrink the region.  Fusion makes contractions, and spares those that it meets.  Siblings
-#: come late, since a nest is not taken apart again; and borders last, when what can be fused is.
-PASSES: tuple[Pass, ...] = (SIMPLIFY, COLLAPSE, COPIES, DEAD, FUSE, CONTRACT, SIBLINGS, LOCALS, BORDERS)
+#: come late, since a nest is not taken apart again; snapshots and borders last, when what can be fused is.
+PASSES: tuple[Pass, ...] = (
+    SIMPLIFY, COLLAPSE, COPIES, DEAD, FUSE, CONTRACT, SIBLINGS, LOCALS, SNAPSHOTS, BORDERS,
+)  # fmt: skip
 
 
 def final(limits: Limits) -> tuple[Pass, ...]:

@@ -1,0 +1,49 @@
+/* Shapes of NumPy's arrays, read where they are: asking for the attribute would cost as much as an addition.
+ * What they begin with is part of NumPy's C interface (PyArrayObject_fields); `shapes_known` looks anyway. */
+#define PY_SSIZE_T_CLEAN
+#include <Python.h>
+
+typedef struct {
+    PyObject_HEAD
+    char *data;
+    int ndim;
+    Py_ssize_t *shape;
+} Array;
+
+/* Do arrays of this class begin so?  -1 with an exception. */
+static int
+shapes_known(PyObject *cls)
+{
+    PyObject *array = PyObject_CallFunction(cls, "((nn))", (Py_ssize_t)2, (Py_ssize_t)3);
+    Array *a = (Array *)array;
+    int known = array != NULL && a->ndim == 2 && a->shape[0] == 2 && a->shape[1] == 3;
+    Py_XDECREF(array);
+    return array == NULL ? -1 : known;
+}
+
+static inline Py_ssize_t
+elements_of(PyObject *array)
+{
+    Array *a = (Array *)array;
+    Py_ssize_t n = 1;
+    for (int k = 0; k < a->ndim; k++)
+        n *= a->shape[k];
+    return n;
+}
+
+/* Are two arrays broadcast to more than `most` elements, of which neither has so many? */
+static inline int
+spread(PyObject *p, PyObject *q, Py_ssize_t most)
+{
+    Array *a = (Array *)p, *b = (Array *)q;
+    int ndim = a->ndim > b->ndim ? a->ndim : b->ndim;
+    Py_ssize_t n = 1, all;
+    for (int k = 1; k <= ndim; k++) {
+        Py_ssize_t one = k <= a->ndim ? a->shape[a->ndim - k] : 1, two = k <= b->ndim ? b->shape[b->ndim - k] : 1;
+        n *= one > two ? one : two;
+    }
+    if (n <= most)
+        return 0;
+    all = elements_of(p);
+    return n > all && n > elements_of(q);
+}

@@ -1,0 +1,23 @@
+"""Turns: where a loop comes round whose windows move."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from . import forms
+
+if TYPE_CHECKING:
+    from .recording import Recording
+
+
+def moving(rec: Recording) -> bool:
+    """Does the loop whose turn ends with the last statement touch other windows in each turn?"""
+    here = rec.marks[-1][:2]
+    ends = [k for k, mark in enumerate(rec.marks) if mark[:2] == here]
+    if len(ends) < 3:
+        return False
+    first, second, third = ends[-3:]
+    statements = rec.statements()
+    one = statements[first + 1 : second + 1]
+    two = statements[second + 1 : third + 1]
+    return forms.split(tuple(one))[1] != forms.split(tuple(two))[1]
