@@ -20,7 +20,7 @@ static PyTypeObject *Plain; /* numpy.ndarray */
 static Py_ssize_t Small;    /* where a handle keeps its plain array: None for a large one */
 static Py_ssize_t Store, Shape, Index, Readonly, View, Little; /* what else it keeps; see handle.py */
 static Py_ssize_t Origin;
-static Py_ssize_t Head, Used, Dirty, Char; /* in a store; see store.py */
+static Py_ssize_t Head, Used, Dirty, Char, Mem; /* in a store; see store.py */
 static Py_ssize_t Done;                    /* in a recording */
 static PyObject *Current;                  /* a function: the options in force */
 static Py_ssize_t Limit;    /* results of so many elements may not count as small */
@@ -300,7 +300,8 @@ windowed(PyObject *x, PyObject *key)
         PyErr_Clear(); /* NumPy says it in its own words */
         return NULL;
     }
-    if (AT(x, View) != Py_None && elements < Limit) { /* NumPy may be to work on it */
+    if (elements < Limit && (AT(x, View) != Py_None || AT(AT(x, Store), Mem) != Py_None)) {
+        /* NumPy may be to work on it */
         Py_DECREF(shape);
         Py_DECREF(index);
         return NULL;
@@ -597,6 +598,7 @@ install(PyObject *module, PyObject *args)
         find_slot(cls, "_little", &Little) || find_slot(cls, "_origin", &Origin) ||
         find_slot(store, "_head", &Head) || find_slot(store, "used", &Used) ||
         find_slot(store, "dirty", &Dirty) || find_slot(store, "char", &Char) ||
+        find_slot(store, "mem", &Mem) ||
         find_slot(recording, "done", &Done))
         return NULL;
     Ours = (PyTypeObject *)cls;

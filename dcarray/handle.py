@@ -58,10 +58,14 @@ class Handle:
         rec = head.dirty
         if rec is not None and not rec.done:
             rec.settle(head)
+        return self._ndarray if self._ndarray is not None else self._look()
+
+    def _look(self) -> NDArray:
+        """The plain view of this array's memory, which must exist."""
         if self._ndarray is None:
-            mem = store.mem
+            mem = self._store.mem
             if mem is None:
-                mem = memory(store)
+                mem = memory(self._store)
             a = mem if self._index is None else window.view(mem, self._shape, self._index)
             if self._readonly and a.flags.writeable:
                 a = a.view()

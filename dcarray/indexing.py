@@ -46,7 +46,10 @@ def get(x: Handle, key: Any) -> Any:
         except TypeError:  # NumPy looks at the other indices first
             np.broadcast_to(np.int8(0), x._shape)[key]
             raise
-        if found is not None and (x._ndarray is None or math.prod(found[0]) >= config.current().eager_below):
+        if found is not None and (
+            (x._ndarray is None and x._store.mem is None)
+            or math.prod(found[0]) >= config.current().eager_below
+        ):
             return _windowed(x, *found)
     if not window.is_basic(key):
         plain = plain_key(key)
@@ -55,8 +58,8 @@ def get(x: Handle, key: Any) -> Any:
         found = get(x, plain)
         # an array without axes is an integer whose result is a copy
         return found.copy() if isinstance(found, Handle) and _has_array(key) else found
-    if x._ndarray is not None:
-        view = x._ndarray[key]
+    if x._ndarray is not None or x._store.mem is not None:
+        view = x._look()[key]
         if type(view) is np.ndarray:
             return part(x, key, view)
         rec = x._store.family.dirty

@@ -330,12 +330,10 @@ def matmul(a: Any, b: Any, out: Any = None) -> Any:
             if not sa or not sb:
                 raise Eager
             shape = _matmul_shape(sa, sb)
-            _leave_small((*shape, sa[-1]), (a, b), None)
+            _leave_small(shape, (a, b), None)  # a pass of BLAS to a small result: recording wins nothing
             kinds = (kind_of(a), kind_of(b))
             if out is not None or kinds[0] not in _BLAS or kinds[0] != kinds[1] or 0 in shape:
                 raise Missing
-            if not shape:  # one pass by BLAS with a result at once: nothing is won by recording
-                _leave_small(sa, (a, b), None, _ALWAYS)
             args = tuple(operand(rec, x, None, kinds[0]) for x in (a, b))
         except _NOT_RECORDED as error:
             why: Exception = error
@@ -347,7 +345,6 @@ def matmul(a: Any, b: Any, out: Any = None) -> Any:
 
 
 _BLAS = ("f", "d", "F", "D")
-_ALWAYS = 1 << 62
 
 
 def _matmul_shape(a: tuple[int, ...], b: tuple[int, ...]) -> tuple[int, ...]:

@@ -72,7 +72,7 @@ def broken(*args, **kwargs):
 
 PLACES = [
     (pipeline, "run"), (build, "build"), (plan, "compile_region"), (plan, "schedule"), (interp, "run"),
-    (forms, "split"), (forms.Form, "__init__"), (forms.General, "__init__"), (forms.General, "fits"),
+    (forms, "split"), (forms.Form, "__init__"), (forms.General, "__init__"), (forms, "_matcher"),
     (forms.Ready, "bytes"), (executor.Executor, "prepare"), (forms.Prepared, "serve"),
     (build._Builder, "_map"), (build._Builder, "_call"), (running, "allocate"),
 ]  # fmt: skip
