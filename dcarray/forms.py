@@ -142,9 +142,7 @@ class General:
         return plan is not None and (plan.guard is None or bool(plan.guard(*symbols)))
 
 
-def _matcher(
-    terms: Any, leaders: tuple[int, ...]
-) -> Callable[[tuple[int, ...]], tuple[int, ...] | None]:
+def _matcher(terms: Any, leaders: tuple[int, ...]) -> Callable[[tuple[int, ...]], tuple[int, ...] | None]:
     """A function of a log's integers: the symbols' values if they have the pattern, else None."""
     differ = [
         f"v{k} != {value if leader < 0 else f'v{leader} + {value}'}"
