@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from . import functions
+from . import functions, selected
 from .array import evaluate, ndarray
 from .config import options
 from .errors import StrictError
@@ -52,4 +52,5 @@ __all__ = [
     "ndarray",
     "options",
     "report",
+    "selected",
 ]

@@ -115,7 +115,8 @@ def _unary(name: str, op: Callable[[Any], Any]) -> Callable[[Any], Any]:
         if a is None:
             a = self._quiet()
             if a is None:
-                return trace.elementwise(name, (self,))
+                r = quick.unary(name, self)
+                return trace.elementwise(name, (self,)) if r is None else r
         r = op(a)
         if type(r) is _ndarray:
             if r.size >= _LIMIT:
@@ -154,6 +155,10 @@ class ndarray(Methods):
                     a = p._quiet()
                 if a is not None:
                     r = ufunc(a)
+                elif p._small is None and type(p) is type(self):
+                    result = quick.unary(ufunc.__name__, p)
+                    if result is not None:
+                        return result
             elif len(inputs) == 2:
                 p, q = inputs
                 a = _at_hand(p)

@@ -14,6 +14,7 @@ from .handle import Handle
 from .recording import Recording
 from .report import counters
 from .running import line_of
+from .selected import Selected
 from .session import EXECUTOR, session
 
 __all__ = ["Collection", "explain"]
@@ -92,7 +93,12 @@ def _callers_arrays() -> Iterator[tuple[str, Any]]:
     for one in reversed(frames):
         if not one.f_code.co_filename.startswith(_PACKAGE):
             for name, value in one.f_locals.items():
-                if isinstance(value, Handle) and value._small is None and value._index is None:
+                if (
+                    isinstance(value, Handle)
+                    and type(value) is not Selected
+                    and value._small is None
+                    and value._index is None
+                ):
                     yield name, value._store
 
 

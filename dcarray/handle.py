@@ -8,6 +8,7 @@ memory may still have to be computed.
 from __future__ import annotations
 
 import weakref
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -48,6 +49,14 @@ class Handle:
     def dtype(self) -> np.dtype[Any]:
         a = self._small
         return self._store.dtype if a is None else a.dtype
+
+    def _select(self, key: Any) -> Any:
+        """``self[key]`` of a large array by a mask, still to be gathered, or None; see `dcarray.selected`."""
+        return None
+
+    def _parting(self, rec: Any) -> Callable[[], None]:
+        """What is to be done for this array when a recording has run: nothing, if it is no selection."""
+        return _nothing
 
     def _settled(self) -> NDArray:
         """The plain view of this array's memory when all writes to it that are pending have run."""
@@ -98,6 +107,10 @@ class Handle:
 
     def _window(self) -> window.Index:
         return window.identity(len(self._shape)) if self._index is None else self._index
+
+
+def _nothing() -> None:
+    pass
 
 
 def register(store: Store) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from . import config, operands, trace, window
+from . import config, masks, operands, trace, window
 from .handle import Handle, derive, large, part
 from .store import memory
 
@@ -52,6 +52,9 @@ def get(x: Handle, key: Any) -> Any:
         ):
             return _windowed(x, *found)
     if not window.is_basic(key):
+        selected = x._select(key)
+        if selected is not None:
+            return selected
         plain = plain_key(key)
         if not window.is_basic(plain):
             return _take(x, plain)
@@ -118,6 +121,8 @@ def put(x: Handle, key: Any, value: Any) -> None:
     if x._readonly:  # NumPy says so
         x._settled()[settled_key(key)] = operands.settled(value)
     if not window.is_basic(key):
+        if masks.assign(x, key, value):
+            return
         key = plain_key(key)
         if not window.is_basic(key):
             operands.missing("setitem", (x,))

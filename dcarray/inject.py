@@ -20,6 +20,7 @@ import numpy as np
 
 from .array import ndarray, wrap
 from .namesake import answering, counterpart
+from .selected import Selected
 
 __all__ = ["Accelerated", "accelerate"]
 
@@ -130,14 +131,14 @@ class _Call:
             return ours
         if kind is tuple:
             return tuple([self.into(v) for v in value])
-        if kind is ndarray:
+        if kind is ndarray or kind is Selected:
             self.wrapped = True
         return value
 
     def back(self, value: Any) -> Any:
         """Evaluated plain arrays for wrapped ones, also in tuples, and in place in lists and dictionaries."""
         kind = type(value)
-        if kind is ndarray:
+        if kind is ndarray or kind is Selected:
             known = self.given.get(id(value))
             return np.asarray(value) if known is None else known[1]
         if kind is list or kind is dict:

@@ -89,7 +89,8 @@ def _fast_power(x: Any, exponent: Any, out: Any = None) -> Any:
         return None
     kind = x.dtype.kind
     if exponent == 2 and (kind in "fc" or (kind in "biu" and type(exponent) is int)):
-        return trace.elementwise("square", (x,), out=out)
+        found = quick.unary("square", x) if out is None and x._small is None else None
+        return trace.elementwise("square", (x,), out=out) if found is None else found
     if kind in "fc" and exponent in (0.5, 1, -1):
         name = {0.5: "sqrt", 1: "positive", -1: "reciprocal"}[exponent]
         return trace.elementwise(name, (x,), out=out)

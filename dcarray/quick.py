@@ -11,7 +11,7 @@ from sys import _getframe
 from typing import Any
 
 from .config import current
-from .handle import Handle
+from .handle import Handle, large
 from .operands import DTYPES, OURS, at_last, commit, enter, kind_of, shape_of, user_frame
 from .recording import Recording
 from .session import LOCK, session
@@ -74,6 +74,15 @@ def binary(name: str, a: Any, b: Any) -> Any:
     return result
 
 
+def unary(name: str, a: Any) -> Any:
+    """An operation of one large array, the short way; None if `elementwise` has to find out about it."""
+    store = a._store
+    found = USUAL.get((name, store.char, a._shape))
+    if found is None or store.turned:
+        return None
+    return known(name, found[0], a._shape, (a,))
+
+
 def _array(rec: Recording, x: Any, domain: tuple[int, ...]) -> tuple[int, Any, tuple[int, ...] | None]:
     """The log's argument for an array."""
     store = x._store
@@ -88,7 +97,7 @@ def _array(rec: Recording, x: Any, domain: tuple[int, ...]) -> tuple[int, Any, t
 def learn(name: str, inputs: tuple[Any, ...], loop: str, shape: tuple[int, ...]) -> None:
     """Remember what `elementwise` found out about a binary operation."""
     SIZES[shape] = size = math.prod(shape)
-    if len(inputs) == 2 and shape:
+    if len(inputs) <= 2 and shape:
         # scalars have the shape of the other operand here
         shapes = dict.fromkeys([shape_of(x) if isinstance(x, Handle) else shape for x in inputs])
         kinds = map(kind_of, inputs)
@@ -122,3 +131,32 @@ def assign(target: Any, value: Any) -> bool:
         rec.writes = True
         commit(rec, ("map", "cast", _COPIES[char], shape, store.slot, target._index, given))
     return True
+
+
+def known(name: str, loop: str, shape: tuple[int, ...], inputs: tuple[Any, ...], target: Any = None) -> Any:
+    """An operation whose loop and domain are known already, on large arrays of the domain's shape and NumPy
+    scalars: into the array ``target``, or a new one.  Gives None if an operand is not of this kind."""
+    size = SIZES.get(shape) or SIZES.setdefault(shape, math.prod(shape))
+    if size < max(current().eager_below, 1):
+        return None
+    for x in inputs:
+        if isinstance(x, Handle) and (x._small is not None or x._shape != shape or x._store.turned):
+            return None
+    with LOCK:
+        rec = session().ready()
+        args = [
+            _array(rec, x, shape) if isinstance(x, Handle) else rec.scalar(x, char)
+            for x, char in zip(inputs, loop, strict=False)
+        ]
+        if target is None:
+            store = Store(shape, DTYPES[loop[-1]], None, size)
+            target = large(type(inputs[0]), store, shape, None)
+            slot = rec.fresh(store)
+        else:
+            store = target._store
+            _array(rec, target, shape)
+            (store._head or store).dirty = rec
+            slot = store.slot
+            rec.writes = True
+        commit(rec, ("map", name, loop, shape, slot, target._index, *args))
+    return target

@@ -73,13 +73,16 @@ class Recording:
         Where loops come round whose windows move: code objects by instruction.
     spared : int
         The slot of an array that is not to be stored though somebody holds it; see `dcarray.spare`.
+    selections : list of weak reference
+        The selections by masks (`dcarray.selected`) made meanwhile; they are gathered after the run.
     mask : int
         The floating-point exceptions that some entry does not ignore.
     """
 
     __slots__ = (
         "__weakref__", "arena", "done", "due", "failure", "guard", "held", "kinds", "left", "log", "marks",
-        "mask", "news", "once", "session", "slots", "spared", "state", "turns", "urgent", "views", "writes",
+        "mask", "news", "once", "selections", "session", "slots", "spared", "state", "turns", "urgent",
+        "views", "writes",
     )  # fmt: skip
 
     def __init__(self, session: Keeper) -> None:
@@ -97,6 +100,7 @@ class Recording:
         self.left: Any = None
         self.failure: Exception | None = None
         self.spared = -1
+        self.selections: list[Any] = []
         self.guard: Any = None
         self.writes = False
         self.once = False

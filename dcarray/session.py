@@ -114,12 +114,17 @@ class Session:
             current = self.rec
             if (rec is not None and rec is not current) or not current.log:
                 return
-            if current.writes:
-                with _Uninterrupted():
+            gather = [x._parting(current) for s in current.selections if (x := s()) is not None]
+            try:
+                if current.writes:
+                    with _Uninterrupted():
+                        after = self._run(current)
+                else:  # to be interrupted does no harm: it can run again
                     after = self._run(current)
-            else:  # to be interrupted does no harm: it can run again
-                after = self._run(current)
-            left = self.rec
+                left = self.rec
+            finally:
+                for selection in gather:
+                    selection()
         after()
         if rec is None:
             left.check()
@@ -151,7 +156,7 @@ class Session:
         rec.done = True
         self._arenas.append((rec.arena, rec.views))
         # a finished recording may live on in its stores' marks; what it held must not
-        rec.log, rec.slots, rec.left = [], [], None
+        rec.log, rec.slots, rec.left, rec.selections = [], [], None, []
 
     def _run(self, rec: Recording) -> Callable[[], None]:
         after = EXECUTOR.run(rec, config.current())

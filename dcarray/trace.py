@@ -320,6 +320,27 @@ def _assignment(target: Handle, value: Any, shape: tuple[int, ...]) -> tuple[str
     return char, kind
 
 
+def choose(target: Any, condition: Any, value: Any) -> bool:
+    """``target[...] = where(condition, value, target)``; False if that is not for the recorder.
+
+    The condition is boolean; the value is of the target's dtype, or of one that is cast to it safely.
+    """
+    shape = target._shape
+    with LOCK:
+        rec = session().ready()
+        try:
+            if target._readonly or not target._store.char:
+                raise Eager
+            _leave_small(shape, (condition, value, target), None)
+            char = target._store.char
+            args = [operand(rec, x, shape, kind_of(x)) for x in (condition, value, target)]
+        except _NOT_RECORDED:
+            return False
+        slot, index = target_of(rec, target)
+        commit(rec, ("map", "where", f"?{char}{char}->{char}", shape, slot, index, *args))
+    return True
+
+
 def matmul(a: Any, b: Any, out: Any = None) -> Any:
     """``numpy.matmul`` of two operands."""
     cls = _class(a, b, out)

@@ -62,7 +62,8 @@ def can_nest(first: tuple[Compute, ...], second: tuple[Compute, ...], facts: Fac
         return Reason(f"one loop would hold more than {MAX_PARTS} statements")
     if not _signatures(first) & _signatures(second):
         return Reason("they have no data in common")
-    arrays = {w.array for part in everything for w in (*writes_of(part), *(r for r, _ in reads_of(part)))}
+    touched = [w for part in everything for w in (*writes_of(part), *(r for r, _ in reads_of(part)))]
+    arrays = {w.array for w in touched if w.index}  # scalars stay in registers
     if len(arrays) > MAX_ARRAYS:
         return Reason(f"one loop would touch more than {MAX_ARRAYS} arrays")
     if sum(size_bound(part.body) for part in everything) > MAX_NODES:

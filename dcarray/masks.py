@@ -1,0 +1,268 @@
+"""Assignments and selections by masks, recorded: ``x[mask] = v`` is ``x = where(mask, v, x)`` in place.
+
+How many elements ``x[mask]`` has depends on values.  As long as nobody asks, a selection is an array of the
+shape of ``x``, of which only the elements that the mask chooses count (`dcarray.selected`): ``x[mask] op= v``
+and ``x[mask] = f(x[mask], y[mask])`` then are element-wise, and fuse with what is around them.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+from weakref import WeakKeyDictionary, ref
+
+import numpy as np
+
+from . import config, quick, trace
+from .forms import reads, writes
+from .handle import Handle
+from .operands import DTYPES, shape_of
+from .recording import Recording
+from .session import LOCK, session
+from .store import COMPILED, Store
+
+_BOOL = np.dtype(bool)
+_PYTHON = (bool, int, float, complex)
+ONES = {char: dtype.type(1) for char, dtype in DTYPES.items()}
+_ONE = np.ones(1, bool)
+_ALIKE = 64  # how many entries two masks may be compared over
+
+
+class Mask:
+    """The values that a mask has at one moment."""
+
+    __slots__ = ("__weakref__", "_index", "_length", "_rec", "_shape", "_slot", "values")
+
+    def __init__(self, mask: Any) -> None:
+        # a copy: the mask may be changed afterwards
+        found = quick.known("cast", "?->?", mask._shape, (mask,))
+        self.values = trace.cast(mask, _BOOL) if found is None else found
+        rec = getattr(self.values, "_store", None) and self.values._store.rec
+        self._rec = ref(rec) if isinstance(rec, Recording) and not rec.done else None
+        self._slot = mask._store.slot
+        self._shape, self._index = mask._shape, mask._index
+        self._length = 0 if rec is None else len(rec.log)
+
+    def of(self, mask: Any) -> bool:
+        """Has this mask these very values, as far as the recording shows?"""
+        rec = self.recording()
+        store = mask._store
+        if rec is None or mask._shape != self._shape or mask._index != self._index or store.rec is not rec:
+            return False
+        if store.slot != self._slot:
+            return _alike(rec, self._slot, store.slot, [_ALIKE])
+        kept = not written(rec, [store], self._length)
+        if kept:
+            self._length = len(rec.log)
+        return kept
+
+    def recording(self) -> Recording | None:
+        """The recording that these values are part of; until it runs it knows of all changes of the mask."""
+        rec = None if self._rec is None else self._rec()
+        return rec if rec is not None and not rec.done and rec is session().rec else None
+
+    def along(self, ndim: int) -> Any:
+        """The values for each element of an array of so many axes."""
+        v = self.values
+        return v if v.ndim == ndim else v[(..., *(None,) * (ndim - v.ndim))]
+
+
+_LATEST: WeakKeyDictionary[Recording, ref[Mask]] = WeakKeyDictionary()  # of each recording, the last mask
+
+
+def mask_of(mask: Any) -> Mask:
+    """The values of a mask as they are now; the same object for the same values, if that is known."""
+    rec = session().rec
+    known = _LATEST.get(rec)
+    found = None if known is None else known()
+    if found is None or not found.of(mask):
+        found = Mask(mask)
+        _LATEST[session().rec] = ref(found)
+    return found
+
+
+# ---- what a recording says of values ------------------------------------------------------------------
+def written(rec: Recording, stores: Sequence[Store], start: int) -> bool:
+    """Is the memory of these stores written after the first ``start`` entries of the log?"""
+    heads = [store._head or store for store in stores]
+    for entry in rec.log[start:]:
+        if entry[0] not in ("old", "new"):
+            for slot in writes(entry):
+                store = rec.store_at(slot)
+                if store is not None and (store._head or store) in heads:
+                    return True
+    return False
+
+
+def _alike(rec: Recording, one: int, two: int, left: list[int]) -> bool:
+    """Have two arrays been computed in the same way from what has not changed since?"""
+    if one == two:
+        return True
+    declared = rec.declarations()
+    if declared[one][0] != "new" or declared[one][:-1] != declared[two][:-1]:
+        return False
+    made = []
+    for slot in (one, two):
+        by = [
+            k for k, entry in enumerate(rec.log) if entry[0] not in ("old", "new") and slot in writes(entry)
+        ]
+        if len(by) != 1 or rec.log[by[0]][0] != "map" or declared[slot][-1] != slot:
+            return False
+        made.append(by[0])
+    left[0] -= 1
+    a, b = (rec.log[k] for k in made)
+    if left[0] < 0 or a[:4] != b[:4] or a[5] != b[5] or len(a) != len(b):
+        return False
+    for p, q in zip(reads(a), reads(b), strict=True):
+        if type(p) is int or type(q) is int:
+            if type(p) is not type(q) or not _same_scalar(rec, p, q):
+                return False
+        elif p[1:] != q[1:] or not _alike(rec, p[0], q[0], left):
+            return False
+        elif p[0] == q[0]:
+            store = rec.store_at(p[0])
+            if store is not None and written(rec, [store], min(made)):
+                return False
+    return True
+
+
+def _same_scalar(rec: Recording, p: int, q: int) -> bool:
+    a, b = (rec.views[rec.kinds[k]][k] for k in (p, q))
+    return bool(rec.kinds[p] == rec.kinds[q] and a.tobytes() == b.tobytes())
+
+
+# ---- selections --------------------------------------------------------------------------------------
+class Choice:
+    """What a selection stands for: the elements of ``full`` that ``mask`` chooses.
+
+    Parameters
+    ----------
+    full : Handle
+        Nobody else changes it.  None, as the mask, while a recording runs, if the source has it all.
+    mask : Mask
+    rest : scalar
+        The value of all elements that are not chosen.
+    source : (Handle, Handle), optional
+        The array and the mask, if the selection is simply that.
+    """
+
+    __slots__ = ("_length", "full", "mask", "rest", "source")
+
+    def __init__(self, full: Any, mask: Mask, rest: Any, source: tuple[Any, Any] | None = None) -> None:
+        self.full = full
+        self.mask: Any = mask
+        self.rest = rest
+        self.source = source
+        self._length = len(session().rec.log)
+
+    def as_it_was(self, rec: Recording) -> bool:
+        """Are array and mask what they were when the selection was made?"""
+        if self.source is None or self.mask.recording() is not rec:
+            return False
+        stores = [x._store for x in self.source]
+        if any(store.rec is not rec for store in stores):
+            return False
+        return not written(rec, stores, self._length)
+
+
+def gathered(x: Any, mask: Any) -> Any:
+    """The elements that a mask chooses, in a plain array of their own."""
+    return x._settled()[mask._settled()]
+
+
+def chosen(mask: Mask, x: Any, other: Any) -> Any:
+    """``x`` with the scalar ``other``, which is of its dtype, for what the mask does not choose."""
+    char = x._store.char if x._small is None else ""
+    found = (
+        quick.known("where", f"?{char}{char}->{char}", x._shape, (mask.values, x, other)) if char else None
+    )
+    return trace.elementwise("where", (mask.along(x.ndim), x, other)) if found is None else found
+
+
+def is_mask(x: Any, key: Any) -> bool:
+    """Is this key a mask of the first axes of ``x``?"""
+    if isinstance(key, Handle):
+        dtype, shape = key.dtype, shape_of(key)
+    elif type(key) is np.ndarray:
+        dtype, shape = key.dtype, key.shape
+    else:
+        return False
+    return dtype == _BOOL and len(shape) > 0 and x._shape[: len(shape)] == shape
+
+
+def choose(x: Any, key: Any) -> Choice | None:
+    """``x[key]``, if it can be recorded."""
+    if not isinstance(key, Handle) or key._small is not None or not is_mask(x, key):
+        return None
+    below = config.current().eager_below
+    store = x._store
+    size = quick.SIZES.get(x._shape) or math.prod(x._shape)
+    if not store.char or not key._store.char or not size or store.exported() or key._store.exported():
+        return None
+    if size < below and x._clean() and key._clean():
+        return None
+    with LOCK:
+        mask = mask_of(key)
+        one = ONES[store.char]
+        return Choice(chosen(mask, x, one), mask, one, (x, key))
+
+
+# ---- assignments -------------------------------------------------------------------------------------
+def assign(x: Any, key: Any, value: Any) -> bool:
+    """``x[key] = value``, recorded; False if that is not for the recorder."""
+    if not is_mask(x, key) or not x._store.char or x._readonly:
+        return False
+    ndim = len(shape_of(key))
+    choice = getattr(type(value), "_choice", None)
+    if choice is not None:
+        return _assign_choice(x, key, value._choice)
+    given = _converted(x, value, x._shape[ndim:])
+    if given is None:
+        return False
+    if ndim < len(x._shape):
+        key = key[(..., *(None,) * (len(x._shape) - ndim))]
+    return _into(x, key, given)
+
+
+def _into(x: Any, key: Any, value: Any) -> bool:
+    char = x._store.char
+    if isinstance(key, Handle) and isinstance(value, (Handle, np.generic)) and value.dtype == x.dtype:
+        found = quick.known("where", f"?{char}{char}->{char}", x._shape, (key, value, x), x)
+        if found is not None:
+            return True
+    return trace.choose(x, key, value)
+
+
+def _assign_choice(x: Any, key: Any, choice: Choice) -> bool:
+    if not isinstance(key, Handle) or key._small is not None or choice.full.shape != x._shape:
+        return False
+    with LOCK:
+        if not choice.mask.of(key):
+            return False
+        full = choice.full
+        if full.dtype != x.dtype:
+            if x.dtype.kind != "c" == full.dtype.kind:
+                return False
+            one = ONES[full.dtype.char]
+            full = trace.cast(chosen(choice.mask, full, one), x.dtype)
+        return _into(x, choice.mask.along(len(x._shape)), full)
+
+
+def _converted(x: Any, value: Any, shape: tuple[int, ...]) -> Any:
+    """The value as the elements of ``x`` that it becomes, or None if NumPy has to say what it means."""
+    if type(value) in _PYTHON or (isinstance(value, np.generic) and _safe(value.dtype, x.dtype)):
+        one = np.empty(1, x.dtype)
+        one[_ONE] = value  # raises what is to be raised
+        return one[0]
+    if not isinstance(value, Handle) and type(value) is not np.ndarray:
+        return None
+    given = shape_of(value)
+    fits = len(given) <= len(shape) and all(
+        a in (1, b) for a, b in zip(given[::-1], shape[::-1], strict=False)
+    )
+    return value if fits and _safe(value.dtype, x.dtype) else None
+
+
+def _safe(source: np.dtype[Any], dtype: np.dtype[Any]) -> bool:
+    return source.char in COMPILED and np.can_cast(source, dtype, "safe")

@@ -1,0 +1,320 @@
+"""Selections by masks, ``x[mask]``, as long as nobody asks for how many elements they have.
+
+A `Selected` array knows its dtype and, as an array of the shape of ``x``, its elements (`dcarray.masks`).
+Operators and functions of one element at a time on selections by the same mask give such arrays again, and
+folds take the chosen elements as they go.  Whatever else looks at one finds a slot of the handle empty: then
+the elements are gathered, and it is an ordinary array from then on; so they are when the recording runs.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable
+from typing import Any
+from weakref import ref
+
+import numpy as np
+
+from . import config, masks, operands, trace
+from .array import ndarray
+from .handle import Handle, adopt
+from .loops import UFUNCS
+from .masks import Choice
+from .recording import Recording
+from .report import note
+from .session import LOCK, session
+from .store import COMPILED
+
+__all__ = ["Selected"]
+
+_UFUNCS = frozenset(UFUNCS.values())
+_KNOWN: dict[Any, Any] = {}  # what operations make of scalars
+_PYTHON = (bool, int, float, complex)
+
+
+def _aligned(inputs: tuple[Any, ...]) -> list[Any] | None:
+    """What the operands stand for (None: a scalar); None if the operation is not for selections."""
+    choices = [x._choice if type(x) is Selected else None for x in inputs]
+    first: Any = None
+    for x, choice in zip(inputs, choices, strict=True):
+        if choice is None:
+            if type(x) not in _PYTHON and not (isinstance(x, np.generic) and x.dtype.char in COMPILED):
+                return None
+        elif first is None:
+            first = choice
+        elif choice.mask is not first.mask or choice.full.shape != first.full.shape:
+            return None
+    return choices
+
+
+def _operands(
+    function: Callable[..., Any], choices: list[Any], inputs: tuple[Any, ...]
+) -> tuple[list[Any], Any] | None:
+    """The operands of full shape, and what becomes of elements that are not chosen, which is to raise no
+    floating-point exception: if need be these are made ones.  None if that does not help."""
+    fulls = [None if c is None else (c.full, c.mask) for c in choices]  # which stay what they are
+    rest = [x if c is None else c.rest for c, x in zip(choices, inputs, strict=True)]
+    value = _quietly(function, rest)
+    if value is not None:
+        return [x if f is None else f[0] for f, x in zip(fulls, inputs, strict=True)], value
+    rest = [r if f is None else masks.ONES[f[0].dtype.char] for f, r in zip(fulls, rest, strict=True)]
+    value = _quietly(function, rest)
+    if value is None:
+        return None
+    return [r if f is None else masks.chosen(f[1], f[0], r) for f, r in zip(fulls, rest, strict=True)], value
+
+
+def _quietly(function: Callable[..., Any], rest: list[Any]) -> Any:
+    """The scalar that an operation on scalars gives, or None if it has anything to say."""
+    key = (function, *[(type(r), r.tobytes() if isinstance(r, np.generic) else repr(r)) for r in rest])
+    if key in _KNOWN:
+        return _KNOWN[key]
+    # NumPy multiplies single complex numbers in another way
+    values = [np.full(1, r) if isinstance(r, np.complexfloating) else r for r in rest]
+    with np.errstate(all="raise"):
+        try:
+            value = function(*values)
+        except Exception:  # whatever it is: the operation itself will say
+            value = None
+    value = value[0] if isinstance(value, np.ndarray) else value
+    if len(_KNOWN) > 1000:
+        _KNOWN.clear()
+    _KNOWN[key] = value if isinstance(value, np.generic) else None
+    return _KNOWN[key]
+
+
+def _selected(choice: Choice) -> Any:
+    x = object.__new__(Selected)
+    x._origin = choice  # type: ignore[assignment]
+    session().rec.selections.append(ref(x))
+    return x
+
+
+def _gather(values: Any) -> None:
+    """Make selections ordinary arrays, at any depth."""
+    for value in values:
+        if type(value) is Selected:
+            value._gather()
+        elif isinstance(value, (tuple, list)):
+            _gather(value)
+        elif isinstance(value, dict):
+            _gather(value.values())
+
+
+def _apply(function: Callable[..., Any], inputs: tuple[Any, ...]) -> Any:
+    """An operation on selections; they are gathered where it is not for them."""
+    with LOCK:
+        choices = _aligned(inputs)
+        found = None if choices is None else _operands(function, choices, inputs)
+        if choices is not None and found is not None:
+            # what runs meanwhile gathers the selections, but leaves these arrays alone
+            mask = next(filter(None, choices)).mask
+            fulls, rest = found
+            result = function(*fulls)
+            if type(result) is ndarray and isinstance(rest, np.generic) and rest.dtype == result.dtype:
+                return _selected(Choice(result, mask, rest))
+    _gather(inputs)
+    return function(*inputs)
+
+
+class Selected(ndarray):
+    """A selection by a mask whose elements are still to be gathered."""
+
+    __slots__ = ()
+
+    def __getattr__(self, name: str) -> Any:
+        if name in Handle.__slots__ and name != "_origin":
+            self._gather()
+            return getattr(self, name)
+        return super().__getattr__(name)
+
+    @property
+    def _choice(self) -> Choice:
+        return self._origin  # type: ignore[return-value]
+
+    def _gather(self) -> None:
+        """Become an ordinary array."""
+        with LOCK:
+            if type(self) is not Selected:  # another thread was here
+                return
+            choice = self._choice
+            x, mask = choice.full, choice.mask.values
+            operands.missing("getitem", (x,))
+            if choice.as_it_was(session().rec):
+                x, mask = choice.source  # type: ignore[misc]
+            choice.full = choice.mask = None  # not to be stored
+            self._become_plain(masks.gathered(x, mask))
+
+    def _become_plain(self, elements: Any) -> None:
+        result = adopt(ndarray, elements, config.current().eager_below)
+        del self._origin
+        self.__class__ = ndarray  # type: ignore[assignment]
+        self._become(result)
+
+    def _parting(self, rec: Recording) -> Callable[[], None]:
+        """What to do when the recording that this selection is made in has run."""
+        choice = self._choice
+        if choice.full is None:  # somebody is at it
+            return lambda: None
+        x, mask = choice.full, choice.mask.values
+        if choice.as_it_was(rec):
+            x, mask = choice.source  # type: ignore[misc]
+            choice.full = choice.mask = None
+
+        def gather() -> None:
+            if type(self) is not Selected:
+                return
+            if choice.full is None and not (x._clean() and mask._clean()) and self._choose_again():
+                return  # it did not run
+            note("getitem", x.nbytes)
+            self._become_plain(masks.gathered(x, mask))
+
+        return gather
+
+    def _choose_again(self) -> bool:
+        """Record the selection once more, from array and mask as they are now."""
+        found = masks.choose(*self._choice.source)  # type: ignore[misc]
+        if found is not None:
+            self._origin = found  # type: ignore[assignment]
+            session().rec.selections.append(ref(self))
+        return found is not None
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        return self._choice.full.dtype  # type: ignore[no-any-return]
+
+    @property
+    def ndim(self) -> int:
+        choice = self._choice
+        return int(choice.full.ndim - choice.mask.values.ndim + 1)
+
+    # ---- protocols ---------------------------------------------------------------------------------
+    def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **kwargs: Any) -> Any:
+        if method == "__call__" and not kwargs and ufunc in _UFUNCS:
+            return _apply(ufunc, inputs)
+        _gather((inputs, kwargs))
+        return getattr(ufunc, method)(*inputs, **kwargs)
+
+    def __array_function__(self, func: Any, types: Any, args: Any, kwargs: Any) -> Any:
+        name = _FOLDS.get(func)
+        if name is not None and len(args) == 1 and not kwargs:
+            return getattr(self, name)()
+        _gather((args, kwargs))
+        return func(*args, **kwargs)
+
+    def __reduce__(self) -> Any:
+        self._gather()
+        return self.__reduce__()
+
+    # ---- folds -------------------------------------------------------------------------------------
+    def _folded(self, name: str) -> Any:
+        """The fold of all elements, or None if it is not for the recorder."""
+        choice = self._choice
+        dtype = choice.full.dtype
+        kind = dtype.kind
+        if self.ndim != 1 or kind not in "biuf" or dtype.char == "e":
+            return None
+        if name in ("max", "min"):
+            if kind == "f":
+                fill = -np.inf if name == "max" else np.inf
+            elif kind == "b":
+                fill = name == "min"
+            else:
+                info = np.iinfo(dtype)
+                fill = info.min if name == "max" else info.max
+            ufunc, wide = ("maximum" if name == "max" else "minimum"), None
+        else:
+            fill = -0.0 if kind == "f" else 0  # of which a sum keeps its sign
+            ufunc, wide = "add", np.dtype("f8") if name == "mean" and kind != "f" else None
+        with LOCK:
+            x = masks.chosen(choice.mask, choice.full, dtype.type(fill))
+            total = trace.reduce(ufunc, x, None, dtype=wide, keepdims=True)
+            count = trace.reduce("add", choice.mask.values, None, dtype=np.dtype(np.intp), keepdims=True)
+            del x
+            n = _read(self, count)
+            if not n:
+                return None
+            value = _read(self, total)  # which may be an ordinary array by now
+        return value.dtype.type(value / n) if name == "mean" else value
+
+
+def _read(selection: Any, x: Any) -> Any:
+    """The value of an array of one element, without storing the elements of the selection for it."""
+    if not x._clean() and (choice := selection._choice).as_it_was(session().rec):
+        choice.full = choice.mask = None
+        try:
+            x._settled()
+        finally:
+            if selection._choose_again():
+                rec = session().rec
+                length = len(rec.log)
+                rec.guard = ref(selection._choice.full._store, lambda _: rec.session.forget(rec, length))
+            else:
+                selection._become_plain(masks.gathered(*choice.source))
+    return x._settled().reshape(())[()]
+
+
+def _fold(name: str) -> Callable[..., Any]:
+    def method(self: Selected, *args: Any, **kwargs: Any) -> Any:
+        result = None if args or kwargs else self._folded(name)
+        if result is not None:
+            return result
+        _gather((self,))
+        return getattr(self, name)(*args, **kwargs)
+
+    method.__name__ = name
+    method.__doc__ = f"See `numpy.ndarray.{name}`."
+    return method
+
+
+_FOLDS = {np.sum: "sum", np.mean: "mean", np.max: "max", np.min: "min", np.amax: "max", np.amin: "min"}
+
+
+def _forward(function: Callable[..., Any]) -> Callable[..., Any]:
+    return lambda self, other: _apply(function, (self, other))
+
+
+def _reflected(function: Callable[..., Any]) -> Callable[..., Any]:
+    return lambda self, other: _apply(function, (other, self))
+
+
+def _unary(function: Callable[..., Any]) -> Callable[..., Any]:
+    return lambda self: _apply(function, (self,))
+
+
+def _inplace(function: Callable[..., Any]) -> Callable[..., Any]:
+    def method(self: Selected, other: Any) -> Any:
+        with LOCK:
+            choices = _aligned((self, other))
+            found = None if choices is None else _operands(function, choices, (self, other))
+            if choices is not None and found is not None:
+                mask, (full, value), rest = choices[0].mask, *found
+                # what runs meanwhile gathers the elements as they were
+                if rest.dtype == full.dtype:
+                    result = function(full.copy(), value)
+                    if type(self) is Selected:
+                        self._origin = Choice(result, mask, rest)  # type: ignore[assignment]
+                        return self
+        _gather((self, other))
+        return function(self, other)
+
+    return method
+
+
+def _select(x: ndarray, key: Any) -> Any:
+    choice = masks.choose(x, key) if type(x) is ndarray else None
+    return None if choice is None else _selected(choice)
+
+
+for _name in ("add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "and", "or", "xor"):
+    _function = getattr(operator, f"__{_name}__")
+    setattr(Selected, f"__{_name}__", _forward(_function))
+    setattr(Selected, f"__r{_name}__", _reflected(_function))
+    setattr(Selected, f"__i{_name}__", _inplace(getattr(operator, f"__i{_name}__")))
+for _name in ("lt", "le", "gt", "ge", "eq", "ne"):
+    setattr(Selected, f"__{_name}__", _forward(getattr(operator, _name)))
+for _name in ("neg", "pos", "abs", "invert"):
+    setattr(Selected, f"__{_name}__", _unary(getattr(operator, _name)))
+for _name in ("sum", "mean", "max", "min"):
+    setattr(Selected, _name, _fold(_name))
+ndarray._select = _select  # type: ignore[method-assign, assignment]
