@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
-from . import config, forms, fpstate, planning, running
+from . import config, forms, fpstate, planning, running, shelf
 from .planning import Request
 from .remote import REMOTE, NoServer
 from .report import counters, note, user_line
@@ -196,8 +196,11 @@ class Executor:
         """What is to be compiled so that this log gets a plan; None if that is under way."""
         form = prepared.form
         form.sights += 1
+        request = Request(
+            *prepared.key, form.sample, prepared.values, options.fastmath, options.threads, options.cache_dir
+        )
         if options.jit == "background" and form.sights < 2 and form.elements < WORTHWHILE:
-            return None
+            return lambda: self._found(form, request)
         if prepared.values == form.sample:
             if form.queued:
                 return None
@@ -210,11 +213,10 @@ class Executor:
                 return None
             general = forms.General(form.sample, prepared.values)
             form.general = [*form.general[1 - forms.MAX_GENERAL :], general]
-        request = Request(
-            *prepared.key, form.sample, prepared.values, options.fastmath, options.threads, options.cache_dir
-        )
 
         def job() -> None:
+            if general is None and form.exact is not None:  # found meanwhile
+                return
             try:
                 plan = self._planned(request, options)
             except MemoryError:  # later there may be more
@@ -230,10 +232,19 @@ class Executor:
 
         return job
 
+    def _found(self, form: forms.Form, request: Request) -> None:
+        """Take the plan of a form that was seen once, if another process has left it."""
+        plan = shelf.find(request)
+        if plan is not None and form.exact is None:
+            form.exact = self._counted(plan, 0, 0, plan.kernels)
+
     def _planned(self, request: Request, options: config.Options) -> forms.Ready:
         """Have a plan made.  What does not compile is left to the interpreter."""
         made = None
         if options.jit == "background" and not options.debug:
+            known = shelf.find(request)
+            if known is not None:
+                return self._counted(known, 0, 0, known.kernels)
             with suppress(NoServer), self.background.aside():
                 made, found, reasons = REMOTE.plan(request)
         from .lowering import (
@@ -245,6 +256,8 @@ class Executor:
                 plan = parcel.opened(made)
                 for reason in reasons:
                     _uncompiled(reason, None)
+                if not reasons:
+                    shelf.keep(request, made)
                 return self._counted(plan, *found)
         local = planning.make(request, _uncompiled, options.debug)
         return self._counted(parcel.local(local.plan, local.relations), *local[2:])

@@ -11,12 +11,13 @@ import numpy as np
 import pytest
 
 import dcarray as dc
-from dcarray import executor, remote, server, session
+from dcarray import executor, remote, server, session, shelf
 from dcarray.lowering import parcel, plan
 from dcarray.lowering.target import Unsupported
+from dcarray.planning import Request
 
 HERE = {"eager_below": 0, "jit": "eager"}
-THERE = {"eager_below": 0, "jit": "background"}
+THERE = {"eager_below": 0, "jit": "background", "cache_dir": None}
 
 
 @pytest.fixture(autouse=True)
@@ -155,14 +156,16 @@ def test_a_region_that_cannot_be_planned_there():
 
 CHILD = """
     import os, sys, numpy as np, dcarray as dc
+    from dcarray import remote
     from dcarray.session import EXECUTOR
-    with dc.options(eager_below=0, cache_dir=None):
+    with dc.options(eager_below=0, cache_dir=sys.argv[1]):
         x = dc.asarray(np.arange(60.0).reshape(6, 10))
-        for k in (3, 3, 4, 5):
+        for k in (3, 3, 4, 5, 5):
             np.asarray(np.sqrt(x[:, k:] * 2 + 1).sum(axis=1) + x[:, 0])
             EXECUTOR.background.wait()
     r = dc.report()
     print(r.kernels > 0, r.compiles > 0, "sympy" in sys.modules, "llvmlite" in sys.modules)
+    print(r.disk_hits > 0, remote.REMOTE._pipes is not None, r.kernels)
     try:
         print(os.waitpid(-1, os.WNOHANG))
     except ChildProcessError:
@@ -170,8 +173,35 @@ CHILD = """
 """
 
 
+def child(folder):
+    words = [sys.executable, "-c", textwrap.dedent(CHILD), folder]
+    done = subprocess.run(words, capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stderr
+    return done.stdout.split("\n")
+
+
 def test_the_program_has_neither_sympy_nor_a_child():
-    done = subprocess.run(
-        [sys.executable, "-c", textwrap.dedent(CHILD)], capture_output=True, text=True, timeout=120
-    )
-    assert done.stdout.split("\n")[:2] == ["True True False True", "no children"], done.stderr
+    lines = child("")
+    assert lines[0] == "True True False True" and lines[2] == "no children"
+
+
+def test_the_next_process_finds_the_plans(tmp_path):
+    first, second = child(str(tmp_path)), child(str(tmp_path))
+    assert first[0].startswith("True True") and first[1].startswith("False True")
+    assert second[0] == "True False False True" and second[1].startswith("True False")
+    assert int(second[1].split()[-1]) > int(first[1].split()[-1])  # from the first sight on
+
+
+def test_what_another_processor_has_left_is_not_used(tmp_path, monkeypatch):
+    from dcarray.lowering.llvm import engine
+
+    request = Request((("old", "d", (5,), None, 0), ("new", "d", (5,), 1),
+                       ("map", "negative", "d->d", (5,), 1, None, (0, None, None))),
+                      (1,), "", (5, 5, 5), (5, 5, 5), False, 1, str(tmp_path))  # fmt: skip
+    assert shelf.find(request) is None
+    shelf.keep(request, server.answer(request)[1])
+    found = shelf.find(request)
+    assert found is not None and found.kernels == 1
+    assert shelf.find(request._replace(fastmath=True)) is None
+    monkeypatch.setattr(engine, "fingerprint", lambda: "f" * 16)
+    assert shelf.find(request) is None

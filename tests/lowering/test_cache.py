@@ -89,7 +89,7 @@ def test_another_machine_or_version_compiles_anew(folder, monkeypatch):
         if name:
             monkeypatch.setattr(Fake, name, value)
         else:
-            monkeypatch.setattr(cache, "_sources", lambda: "another version")
+            monkeypatch.setattr(cache, "digest", lambda folder: "another version")
         cache.forget()
         target = Fake()
         cache.CodeCache(folder).launch(target, kernel())

@@ -1,0 +1,76 @@
+"""Plans that outlive the process: what one has made, the next ones find in the cache folder.
+
+To look there imports next to nothing; LLVM is asked for what it knows of the processor only when something is
+found.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from functools import cache
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from .planning import Request
+
+if TYPE_CHECKING:
+    from .lowering.disk import DiskCache
+    from .lowering.parcel import Parcel
+
+__all__ = ["find", "keep"]
+
+
+def find(request: Request) -> Parcel | None:
+    """The plan of a request, if a process like this one has left it."""
+    if not request.cache_dir or not os.path.isdir(request.cache_dir):
+        return None
+    shelf = _shelf(request.cache_dir)
+    found = shelf.read(_key(request)) if shelf else None
+    if found is None:
+        return None
+    from .lowering import parcel
+    from .lowering.llvm import engine
+
+    mark, plan = found[:_MARK], found[_MARK:]
+    try:
+        return parcel.opened(plan) if mark == engine.fingerprint().encode() else None
+    except (parcel.Unfit, ImportError):
+        return None
+
+
+def keep(request: Request, plan: bytes) -> None:
+    """Leave a plan, as `lowering.parcel.packed` gives it, for the next processes."""
+    from .lowering.llvm import engine
+
+    shelf = _shelf(request.cache_dir) if request.cache_dir else None
+    if shelf:
+        shelf.write(_key(request), engine.fingerprint().encode() + plan)
+
+
+_MARK = 16  # bytes of a fingerprint
+
+
+@cache
+def _shelf(folder: str) -> DiskCache | None:
+    from .lowering.disk import DiskCache, usable
+
+    return DiskCache(folder) if usable() else None
+
+
+def _key(request: Request) -> str:
+    import hashlib
+
+    text = "\0".join(("plan", *_surroundings(), repr(request._replace(cache_dir=None))))
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+@cache
+def _surroundings() -> tuple[str, ...]:
+    """What a plan depends on besides the request and the processor."""
+    from . import ir, lowering
+    from .lowering.disk import digest
+
+    folders = [os.path.dirname(package.__file__ or "") for package in (ir, lowering)]
+    return sys.version, np.__version__, digest(*folders)

@@ -1,0 +1,148 @@
+"""A folder that outlives the process: pieces of code, and plans, each a file with a header and a checksum.
+
+Nothing in the folder is trusted that another user owns or may write, and whatever is wrong there costs time
+and nothing else.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import os
+import stat
+import threading
+import time
+import warnings
+from collections.abc import Iterator
+from functools import cache
+
+LIMIT = 256 << 20
+"""Bytes that a cache folder may hold."""
+
+_MAGIC = b"dcarray code 1\n\0"
+_POSIX = hasattr(os, "geteuid") and hasattr(os, "O_NOFOLLOW") and os.open in os.supports_dir_fd
+
+
+class DiskCache:
+    """Pieces of code in one folder, shared by any number of processes.
+
+    Parameters
+    ----------
+    folder : str
+        It is made if it does not exist.
+    limit : int, optional
+        Bytes to hold at most; the oldest files go first.
+    """
+
+    def __init__(self, folder: str, limit: int = LIMIT) -> None:
+        self.folder, self.limit = folder, limit
+        self._used: int | None = None
+        self._warned = False
+
+    def read(self, key: str) -> bytes | None:
+        """The code that was written under ``key``, if it is there and sound."""
+        try:
+            with self._directory() as directory:
+                handle = os.open(key, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=directory)
+                with open(handle, "rb") as file:
+                    if not _ours(os.fstat(handle), stat.S_ISREG):
+                        return None
+                    content = file.read()
+                    with contextlib.suppress(OSError):
+                        os.utime(handle)  # the oldest are those unused for longest
+        except OSError:
+            return None
+        head = len(_MAGIC) + 32
+        code = content[head:]
+        return code if content[:head] == _MAGIC + _checksum(key, code) else None
+
+    def write(self, key: str, code: bytes) -> None:
+        """Keep ``code`` under ``key``, if that can be done."""
+        content = _MAGIC + _checksum(key, code) + code
+        scratch = f"tmp-{os.getpid()}-{threading.get_ident()}-{time.monotonic_ns()}"
+        try:
+            with self._directory() as directory:
+                flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+                try:
+                    handle = os.open(scratch, flags, 0o600, dir_fd=directory)
+                    with open(handle, "wb") as file:
+                        file.write(content)
+                    # At once there is the whole file or none, whatever other processes do.
+                    os.rename(scratch, key, src_dir_fd=directory, dst_dir_fd=directory)
+                except OSError:
+                    with contextlib.suppress(OSError):
+                        os.unlink(scratch, dir_fd=directory)
+                    raise
+                self._make_room(directory, len(content))
+        except OSError as error:
+            self._warn(error.strerror or str(error))
+
+    @contextlib.contextmanager
+    def _directory(self) -> Iterator[int]:
+        """The open folder, which is certain to be ours alone to write."""
+        with contextlib.suppress(FileExistsError):
+            os.makedirs(self.folder, 0o700)
+        handle = os.open(self.folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+        try:
+            if not _ours(os.fstat(handle), stat.S_ISDIR):
+                self._warn("another user owns it or may write to it")
+                raise PermissionError
+            yield handle
+        finally:
+            os.close(handle)
+
+    def _make_room(self, directory: int, added: int) -> None:
+        if self._used is not None:
+            self._used += added
+            if self._used <= self.limit:
+                return
+        files = []
+        with os.scandir(directory) as entries:
+            for entry in entries:
+                with contextlib.suppress(OSError):
+                    found = entry.stat(follow_symlinks=False)
+                    files.append((found.st_mtime, found.st_size, entry.name))
+        self._used = sum(size for _, size, _ in files)
+        if self._used <= self.limit:
+            return
+        for _, size, name in sorted(files):
+            with contextlib.suppress(OSError):
+                os.unlink(name, dir_fd=directory)
+            self._used -= size
+            if self._used <= self.limit * 3 // 4:
+                return
+
+    def _warn(self, reason: str) -> None:
+        if not self._warned:
+            self._warned = True
+            warnings.warn(
+                f"compiled code is not kept in {self.folder}: {reason}", RuntimeWarning, stacklevel=2
+            )
+
+
+def _ours(found: os.stat_result, kind: object) -> bool:
+    assert callable(kind)
+    return bool(kind(found.st_mode)) and found.st_uid == os.geteuid() and not found.st_mode & 0o022
+
+
+def _checksum(key: str, code: bytes) -> bytes:
+    return hashlib.sha256(key.encode() + b"\0" + code).digest()
+
+
+def usable() -> bool:
+    """Does this system have what it takes to tell whose a file is?"""
+    return _POSIX
+
+
+@cache
+def digest(*folders: str) -> str:
+    """A digest of the Python files in folders: what another version made is never used."""
+    found = hashlib.sha256()
+    for root in folders:
+        for folder, inner, files in os.walk(root):
+            inner.sort()
+            for name in sorted(files):
+                if name.endswith(".py"):
+                    with open(os.path.join(folder, name), "rb") as file:
+                        found.update(name.encode() + b"\0" + file.read() + b"\0")
+    return found.hexdigest()
