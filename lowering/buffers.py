@@ -11,22 +11,15 @@ from ..ir import windows
 from ..ir.effects import families, reads, touched, writes
 from ..ir.nodes import (
     Array,
-    Bands,
-    Branch,
-    Call,
     Compute,
     Dim,
-    Expr,
     Gather,
-    Load,
-    Loop,
     Nest,
     Region,
     Rows,
     Stmt,
-    While,
-    Window,
 )
+from ..ir.rename import rename
 from .access import same, total
 
 
@@ -128,38 +121,6 @@ def _only_there(name: str, computes: Sequence[Compute], number: int) -> bool:
             if isinstance(load, Gather) or position > number or not windows.same(there, window):
                 return False
     return True
-
-
-def rename(stmt: Stmt, old: str, new: str) -> Stmt:
-    """``stmt`` with the array ``old`` called ``new``."""
-    if old not in touched(stmt):
-        return stmt
-
-    def window(w: Window) -> Window:
-        return replace(w, array=new) if w.array == old else w
-
-    def load(node: Load | Gather) -> Expr:
-        if isinstance(node, Load):
-            return Load(window(node.window), node.dtype)
-        return Gather(window(node.window), node.index, node.dtype)
-
-    def expr(root: Any) -> Any:
-        return None if root is None else windows.map_loads(root, load)
-
-    def block(body: tuple[Any, ...]) -> tuple[Any, ...]:
-        return tuple(rename(inner, old, new) for inner in body)
-
-    match stmt:
-        case Compute():
-            return replace(stmt, target=window(stmt.target), body=expr(stmt.body), init=expr(stmt.init))
-        case Call():
-            return replace(stmt, reads=tuple(map(window, stmt.reads)), writes=tuple(map(window, stmt.writes)))
-        case Nest() | Rows() | Bands() | Loop():
-            return replace(stmt, body=block(stmt.body))
-        case While():
-            return replace(stmt, cond=expr(stmt.cond), body=block(stmt.body))
-        case Branch():
-            return replace(stmt, cond=expr(stmt.cond), then=block(stmt.then), orelse=block(stmt.orelse))
 
 
 # ---- layout -----------------------------------------------------------------------------------------

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from itertools import takewhile
 
 from .. import windows
 from ..effects import Reason, domain
 from ..guess import Guess
 from ..nodes import Bands, Compute, Index, Load, Nest, Region, Stmt, Window
-from ..slants import Part, Slant, Slants
+from ..slants import Part, Slants
 from .base import Log, Pass
 from .flow import Block, each_block, reads_of, writes_of
 
@@ -57,8 +58,9 @@ _FEW = 5  # statements of a chain that move less than half of what they could
 
 
 # ---- legality -----------------------------------------------------------------------------------------
-def can_band(stmt: Stmt | None) -> Part | Reason:
-    """The statement with its rows as the first axis of its domain, or why it has none."""
+def can_band(stmt: Stmt | None) -> tuple[Part, ...] | Reason:
+    """The statement with its rows as the first axis of its domain, or why it has none.  What is a nest of
+    single rows runs one after the other."""
     if not isinstance(stmt, Compute | Nest):
         return Reason("it is no computation")
     target = writes_of(stmt)[0]
@@ -66,12 +68,10 @@ def can_band(stmt: Stmt | None) -> Part | Reason:
         return Reason(f"{target.array} has no rows", (target,))
     axis = target.index[0].axis
     if axis == 0:
-        return stmt
+        return (stmt,)
     if axis is not None:
         return Reason(f"{target.array} is not written row by row", (target,))
-    if isinstance(stmt, Nest):
-        return replace(stmt, body=tuple(map(_lifted, stmt.body)))
-    return _lifted(stmt)
+    return tuple(map(_lifted, stmt.body if isinstance(stmt, Nest) else (stmt,)))
 
 
 def _lifted(compute: Compute) -> Compute:
@@ -93,20 +93,30 @@ def _lifted(compute: Compute) -> Compute:
 
 # ---- what it is worth ---------------------------------------------------------------------------------
 class _Chain:
-    """Statements that may run in bands."""
+    """Statements that may run in bands; each is one or more parts."""
 
-    def __init__(self, parts: Sequence[Part], block: Block, guess: Guess) -> None:
-        self.parts, self.block, self.guess = parts, block, guess
+    def __init__(self, stmts: Sequence[tuple[Part, ...]], block: Block, guess: Guess) -> None:
+        self.stmts, self.block, self.guess = stmts, block, guess
+        self.parts = tuple(part for parts in stmts for part in parts)
+        self.loc = self.parts[-1].loc
 
-    def slants(self) -> tuple[list[Slant], Reason | None]:
-        """Where as many as can stand to one another, and why the next one cannot be among them."""
+    def some(self, start: int, count: int) -> _Chain:
+        """The chain of some of the statements."""
+        return _Chain(self.stmts[start : start + count], self.block, self.guess)
+
+    def sides(self) -> tuple[list[int], Reason | None]:
+        """For each statement, as long as that can be, the rows that a tile of all up to it has at its sides;
+        and why the next one cannot be among them."""
         facts = self.block.facts
         written = {facts.roots[w.array] for part in self.parts for w in writes_of(part)}
         made = Slants(facts.roots, written, facts.overlap)
-        for part in self.parts:
-            if (reason := made.add(part)) is not None:
-                return made.found, reason
-        return made.found, None
+        found: list[int] = []
+        for parts in self.stmts:
+            for part in parts:
+                if (reason := made.add(part)) is not None:
+                    return found, reason
+            found.append(max(slant.ahead + slant.behind for slant in made.found))
+        return found, None
 
     def used(self, part: Part) -> dict[str, int]:
         """The bytes of each array that a statement touches."""
@@ -129,14 +139,13 @@ class _Chain:
                 total += size
         return sum(once.values()), total
 
-    def names(self) -> str:
-        """For people."""
-        names = ", ".join(dict.fromkeys(w.array for part in self.parts for w in writes_of(part)))
-        return f"{len(self.parts)} statements on {names}"
-
     def rows(self) -> int:
         """The most rows of a statement."""
         return max(self.guess(domain(part)[0]) for part in self.parts)
+
+    def __str__(self) -> str:
+        names = dict.fromkeys(w.array for part in self.parts for w in writes_of(part))
+        return f"{len(self.parts)} statements on {', '.join(names)}"
 
 
 def worth_bands(chain: _Chain, limits: Limits) -> Reason | None:
@@ -153,24 +162,79 @@ def worth_bands(chain: _Chain, limits: Limits) -> Reason | None:
 
 
 # ---- action -------------------------------------------------------------------------------------------
-def _pieces(chain: _Chain, found: Sequence[Slant], limits: Limits) -> tuple[int, int]:
+def _sweep(block: Block, log: Log, guess: Guess, limits: Limits) -> bool:
+    changed = False
+    for start, stmts in _runs(block):
+        whole = _Chain(stmts, block, guess)
+        once, total = whole.bytes()
+        if once <= limits.last:  # then this holds for each part of it
+            if len(stmts) > 1 and total >= limits.again * once:
+                log.refused("bands", f"{whole}: {once / 1e6:.1f} MB stay in the cache anyhow", whole.loc)
+            continue
+        at = 0
+        while at < len(stmts):
+            rest = whole.some(at, len(stmts))
+            sides, ended = rest.sides()
+            count = max(1, len(sides))
+            if count > 1:
+                changed |= _divide(rest.some(0, count), sides, start + at, log, limits, ended)
+            at += count
+    return changed
+
+
+def _runs(block: Block) -> list[tuple[int, list[tuple[Part, ...]]]]:
+    """The statements that have rows, as they follow one another: where they begin, and what they are."""
+    runs: list[tuple[int, list[tuple[Part, ...]]]] = []
+    following = False
+    for position, stmt in enumerate(block.stmts):
+        parts = can_band(stmt)
+        if isinstance(parts, Reason):
+            following = False
+            continue
+        if not following:
+            runs.append((position, []))
+        runs[-1][1].append(parts)
+        following = True
+    return runs
+
+
+def _divide(
+    chain: _Chain, sides: Sequence[int], at: int, log: Log, limits: Limits, ended: Reason | None
+) -> bool:
+    """Cut a chain into pieces that fit into the cache, and make bands of each that is worth it."""
+    size, room = _pieces(chain, sides, limits)
+    changed = False
+    for start in range(0, len(sides), size):
+        piece = chain.some(start, size)
+        reason = worth_bands(piece, limits)
+        made: Bands | Reason = reason if reason is not None else _banded(piece, room, limits)
+        if isinstance(made, Reason):
+            why = f"{made.text}; {ended.text}" if ended is not None else made.text
+            log.refused("bands", f"{piece} do not run in bands: {why}", piece.loc)
+            continue
+        for position in range(at + start, at + start + len(piece.stmts)):
+            chain.block.replace(position, None)
+        chain.block.replace(at + start, made)
+        log.done("bands", f"{piece} run in bands of {made.height} rows, {made.tile} rows a tile", piece.loc)
+        changed = True
+    return changed
+
+
+def _pieces(chain: _Chain, sides: Sequence[int], limits: Limits) -> tuple[int, int]:
     """How many statements of a chain to take together, and how many rows of theirs the cache holds."""
     row = max(1, chain.bytes()[0] // max(1, chain.rows()))
     for room in (limits.near // row, limits.far // row):
-        most = 0
-        for slant in found[: limits.parts]:
-            if most and slant.ahead + slant.behind + max(1, limits.height) > room:
-                break
-            most += 1
-        if most >= min(_FEW, len(found)):
+        fitting = (side + max(1, limits.height) <= room for side in sides[: limits.parts])
+        most = max(1, len(list(takewhile(bool, fitting))))
+        if most >= min(_FEW, len(sides)):
             break
-    count = -(-len(found) // most)
-    return -(-len(found) // count), room
+    count = -(-len(sides) // most)
+    return -(-len(sides) // count), room
 
 
-def _banded(chain: _Chain, found: Sequence[Slant], room: int, limits: Limits) -> Bands | Reason:
+def _banded(chain: _Chain, room: int, limits: Limits) -> Bands | Reason:
     """The statements in bands; the cache has room for so many rows."""
-    sides = max(slant.ahead + slant.behind for slant in found)
+    sides = max(chain.sides()[0])
     height = limits.height
     if not height:
         height = 1
@@ -181,71 +245,7 @@ def _banded(chain: _Chain, found: Sequence[Slant], room: int, limits: Limits) ->
     tile = -(-tile // height) * height
     if rows < 2 * tile and not limits.height:
         return Reason(f"{rows} rows are too few")
-    return Bands(tuple(chain.parts), height, tile, chain.parts[-1].loc)
-
-
-def _sweep(block: Block, log: Log, guess: Guess, limits: Limits) -> bool:
-    changed = False
-    for start, parts in _runs(block):
-        whole = _Chain(parts, block, guess)
-        once, total = whole.bytes()
-        if once <= limits.last:
-            if len(parts) > 1 and total >= limits.again * once:
-                log.refused(
-                    "bands", f"{whole.names()}: {once / 1e6:.1f} MB stay in the cache anyhow", parts[-1].loc
-                )
-            continue
-        at = start
-        while at < start + len(parts):
-            chain = _Chain(parts[at - start :], block, guess)
-            found, ended = chain.slants()
-            count = max(1, len(found))
-            if count > 1:
-                chain.parts = chain.parts[:count]
-                changed |= _divide(chain, found, at, log, limits, ended)
-            at += count
-    return changed
-
-
-def _divide(
-    chain: _Chain, found: Sequence[Slant], at: int, log: Log, limits: Limits, ended: Reason | None
-) -> bool:
-    """Cut a chain into pieces that fit into the cache, and make bands of each that is worth it."""
-    size, room = _pieces(chain, found, limits)
-    changed = False
-    for start in range(0, len(found), size):
-        piece = _Chain(chain.parts[start : start + size], chain.block, chain.guess)
-        what, loc = piece.names(), piece.parts[-1].loc
-        made: Bands | Reason | None = worth_bands(piece, limits)
-        if made is None:
-            own, _ = piece.slants()
-            made = _banded(piece, own, room, limits)
-        if isinstance(made, Reason):
-            why = f"{made.text}; {ended.text}" if ended is not None else made.text
-            log.refused("bands", f"{what} do not run in bands: {why}", loc)
-            continue
-        for position in range(at + start, at + start + len(piece.parts)):
-            chain.block.replace(position, None)
-        chain.block.replace(at + start, made)
-        log.done("bands", f"{what} run in bands of {made.height} rows, {made.tile} rows a tile", loc)
-        changed = True
-    return changed
-
-
-def _runs(block: Block) -> list[tuple[int, list[Part]]]:
-    """The statements that have rows, as they follow one another: where they begin, and what they are."""
-    runs: list[tuple[int, list[Part]]] = []
-    following = False
-    for position, stmt in enumerate(block.stmts):
-        part = can_band(stmt)
-        if isinstance(part, Reason):
-            following = False
-            continue
-        if not following:
-            runs.append((position, []))
-        runs[-1][1].append(part)
-        following = True
-    return runs
+    return Bands(chain.parts, height, tile, chain.loc)
 
 
 def _is_part(stmt: Stmt) -> bool:

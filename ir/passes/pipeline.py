@@ -15,6 +15,7 @@ from .copies import COPIES
 from .dead import DEAD
 from .fuse import FUSE
 from .locals import LOCALS
+from .reuse import REUSE
 from .rows import ROWS
 from .siblings import SIBLINGS
 from .simplify import SIMPLIFY
@@ -23,7 +24,7 @@ from .snapshots import SNAPSHOTS
 #: Early passes shrink the region.  Fusion makes contractions, and spares those that it meets.  Siblings
 #: come late, since a nest is not taken apart again; snapshots and borders last, when what can be fused is.
 PASSES: tuple[Pass, ...] = (
-    SIMPLIFY, COLLAPSE, COPIES, DEAD, FUSE, CONTRACT, SIBLINGS, LOCALS, SNAPSHOTS, BORDERS,
+    SIMPLIFY, COLLAPSE, COPIES, DEAD, FUSE, CONTRACT, REUSE, SIBLINGS, LOCALS, SNAPSHOTS, BORDERS,
 )  # fmt: skip
 
 

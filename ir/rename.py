@@ -1,0 +1,42 @@
+"""Statements with an array under another name."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from . import windows
+from .effects import touched
+from .nodes import Bands, Branch, Call, Compute, Expr, Gather, Load, Loop, Nest, Rows, Stmt, While, Window
+
+
+def rename(stmt: Stmt, old: str, new: str) -> Stmt:
+    """``stmt`` with the array ``old`` called ``new``."""
+    if old not in touched(stmt):
+        return stmt
+
+    def window(w: Window) -> Window:
+        return replace(w, array=new) if w.array == old else w
+
+    def load(node: Load | Gather) -> Expr:
+        if isinstance(node, Load):
+            return Load(window(node.window), node.dtype)
+        return Gather(window(node.window), node.index, node.dtype)
+
+    def expr(root: Any) -> Any:
+        return None if root is None else windows.map_loads(root, load)
+
+    def block(body: tuple[Any, ...]) -> tuple[Any, ...]:
+        return tuple(rename(inner, old, new) for inner in body)
+
+    match stmt:
+        case Compute():
+            return replace(stmt, target=window(stmt.target), body=expr(stmt.body), init=expr(stmt.init))
+        case Call():
+            return replace(stmt, reads=tuple(map(window, stmt.reads)), writes=tuple(map(window, stmt.writes)))
+        case Nest() | Rows() | Bands() | Loop():
+            return replace(stmt, body=block(stmt.body))
+        case While():
+            return replace(stmt, cond=expr(stmt.cond), body=block(stmt.body))
+        case Branch():
+            return replace(stmt, cond=expr(stmt.cond), then=block(stmt.then), orelse=block(stmt.orelse))
