@@ -1,21 +1,25 @@
-"""Statements that run band by band: two phases, the tiles and then what is between them.
+"""Statements that run band by band: one kernel, launched for the tiles and then for what is between them.
 
-See ``ir.slants`` for why that is right.  In a phase's iteration, a loop over the bands of a tile; in a band,
-the loops of one statement after the other, each over those of its rows that are in the band and the tile.
+See ``ir.slants`` for why that is right.  An iteration of its phase is a tile: a loop over its bands, and in
+a band the loops of one statement after the other, each over those of its rows that are in the band and the
+tile.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
 
 from ..ir import dims
 from ..ir.effects import Reason
 from ..ir.nodes import Bands, Dim, Region
-from ..ir.slants import Slant, bands_conflict, slants
+from ..ir.slants import bands_conflict, slants
 from .access import NEAR, total
 from .job import Job, Open, assembled, evaluated, nest, variable
 from .kernel import Affine, Binding, For, Kernel, Let, Phase, Stmt, Term, affine
 from .target import Unsupported
+
+_FAR = 1 << 40  # rows to where no array reaches
 
 
 def by_bands(stmt: Bands, region: Region) -> tuple[Kernel, Binding]:
@@ -31,48 +35,45 @@ def by_bands(stmt: Bands, region: Region) -> tuple[Kernel, Binding]:
     sides = max(slant.ahead + slant.behind for slant in found)
     ends = first.largest(*(dims.simplify(s.first + s.count + s.behind) for s in found))
     tiles = first.blocks(ends + ahead, stmt.tile)
-    row: Dim = 0
-    for job in jobs:
-        row = row + job.cost() * total(job.loops.extents[1:])
-    tile = first.arguments.integer(stmt.tile, "tile")
-    here = affine(-ahead, *(Term(1, term.arg, "c0") for term in tile.terms))  # where tile c0 begins
-    phases = [_phase(jobs, found, tiles, stmt.height, tile, here, False)]
-    launches = [(tiles, row * stmt.tile)]
-    if sides:
-        gaps = dims.simplify(tiles - 1)
-        phases.append(_phase(jobs, found, gaps, stmt.height, affine(sides), affine(0, here, tile), True))
-        launches.append((gaps, row * sides))
-    return assembled(jobs, phases, [(extent, dims.simplify(work)) for extent, work in launches])
+    between: dict[int, Any] = {}  # the integers that the second launch has others of
 
+    def integer(tile: Dim, gap: Dim, what: str) -> Affine:
+        name = first.arguments.integer(tile, what)
+        between[len(first.arguments.ints) - 1] = gap
+        return name
 
-def _phase(
-    jobs: Sequence[Job],
-    found: Sequence[Slant],
-    count: Dim,
-    height: int,
-    rows: Affine,
-    start: Affine,
-    between: bool,
-) -> Phase:
-    """A loop over tiles, or, ``between`` them, over what they leave, in each of which there are ``rows`` rows
-    from ``start`` on."""
+    count = integer(tiles, dims.simplify(tiles - 1), "tiles")
+    tile = integer(stmt.tile, stmt.tile, "tile")
+    begin = integer(-ahead, stmt.tile - ahead, "begin")
+    rows = integer(stmt.tile, sides, "rows")
+    low, high = integer(0, -_FAR, "low"), integer(_FAR, 0, "high")
+    start = affine(0, begin, *(Term(1, term.arg, "c0") for term in tile.terms))
     pre: list[Let] = []
     body: list[Stmt] = []
     for job, slant in zip(jobs, found, strict=True):
         own = affine(0, start, _minus(_known(job, slant.first)))  # the row of the statement there
-        low = affine(-slant.behind, own, variable("b0"))
-        upper, floors = [job.arguments.extent(0), affine(height, low)], [low]
-        (upper if between else floors).append(affine(slant.ahead, own))
+        band, side = affine(-slant.behind, own, variable("b0")), affine(slant.ahead, own)
+        upper = (job.arguments.extent(0), affine(stmt.height, band), affine(0, side, high))
         opens = [
-            Open("i0", affine(), tuple(upper), floors=tuple(floors)),
+            Open("i0", affine(), upper, floors=(band, affine(0, side, low))),
             *(job.whole(loop) for loop in range(1, len(job.loops.axes))),
         ]
         scope = evaluated(job, "c0", opens, {})
         body += nest(scope, 1, opens, "vector")
         pre += scope.preamble()
-    extent = jobs[0].arguments.integer(count, "tiles")
-    band = For("b0", affine(), (rows,), height, "serial", tuple(body))
-    return Phase("c0", extent, "serial", (band,), tuple(pre))
+    bands = For("b0", affine(), (rows,), stmt.height, "serial", tuple(body))
+    row: Dim = 0
+    for job in jobs:
+        row = row + job.cost() * total(job.loops.extents[1:])
+    phase = Phase("c0", count, "serial", (bands,), tuple(pre))
+    kernel, binding = assembled(jobs, (phase,), ((tiles, dims.simplify(row * stmt.tile)),))
+    if not sides:
+        return kernel, binding
+    ints = tuple(between.get(number, value) for number, value in enumerate(binding.ints))
+    then = replace(
+        binding, ints=ints, extents=(dims.simplify(tiles - 1),), work=(dims.simplify(row * sides),)
+    )
+    return kernel, replace(binding, then=then)
 
 
 def _known(job: Job, row: Dim) -> Affine:

@@ -88,8 +88,11 @@ def natively(
     if not maker.loops:
         return kernel, binding
     made = replace(kernel, phases=tuple(phases), ints=tuple(maker.ints))
+    then = binding.then
+    if then is not None:  # of a kernel whose phases stay as they are
+        then = replace(then, ints=(*then.ints, *maker.values[len(binding.ints) :]))
     return made, replace(
-        binding, ints=tuple(maker.values), extents=tuple(maker.extents), work=tuple(maker.work)
+        binding, ints=tuple(maker.values), extents=tuple(maker.extents), work=tuple(maker.work), then=then
     )
 
 

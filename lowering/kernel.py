@@ -284,7 +284,8 @@ class Binding:
 
     ``extents`` and ``work`` go with the phases: iterations, and the work of one iteration in units of
     about one addition on memory in cache, from which the runtime chooses threads and pieces.  ``bytes``
-    moved (every window once) and ``operations`` done are for people.
+    moved (every window once) and ``operations`` done are for people.  ``then`` is for a second launch, after
+    the first.
     """
 
     pointers: tuple[Pointer | Scratch, ...]
@@ -293,6 +294,7 @@ class Binding:
     work: tuple[Any, ...]
     bytes: Any = 0
     operations: Any = 0
+    then: Binding | None = None
 
 
 # ---- text ------------------------------------------------------------------------------------------

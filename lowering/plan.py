@@ -257,6 +257,8 @@ class _Compiler:
         }
         self.steps.append(KernelStep(kernel, binding, names, self.target.name, stmt.loc))
         self.driver.launch(depth, launch, binding, position)
+        if binding.then is not None:
+            self.driver.launch(depth, launch, binding.then, position)
 
     def interpret(self, stmt: Stmt, depth: int, position: int, reason: str) -> None:
         """Leave a statement to the interpreter."""

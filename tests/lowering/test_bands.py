@@ -117,7 +117,8 @@ def test_as_c(tmp_path):
     flags = ["-O1", "-fPIC", "-shared", "-ffp-contract=off", "-o", str(tmp_path / "k.so")]
     subprocess.run(["cc", *flags, str(tmp_path / "k.c"), "-lm"], check=True)
     found = memory(region, {}, 3)
-    numbers = [n for pair in zip(binding.extents, binding.work, strict=True) for n in pair]
-    numbers += [found[p.array].ctypes.data + 8 * p.offset for p in binding.pointers] + list(binding.ints)
-    ctypes.CDLL(str(tmp_path / "k.so")).run((ctypes.c_int64 * len(numbers))(*numbers))
+    for one in (binding, binding.then):
+        numbers = [n for pair in zip(one.extents, one.work, strict=True) for n in pair]
+        numbers += [found[p.array].ctypes.data + 8 * p.offset for p in one.pointers] + list(one.ints)
+        ctypes.CDLL(str(tmp_path / "k.so")).run((ctypes.c_int64 * len(numbers))(*numbers))
     assert {name: array.tobytes() for name, array in found.items()} == wanted(region, {}, 3)

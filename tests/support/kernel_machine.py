@@ -31,6 +31,8 @@ class Machine:
                     assert isinstance(let, K.Let)
                     self.run(let)
                 self.iterate(phase.var, reversed(range(launched)), phase.body, True)
+        if binding.then is not None:
+            Machine(kernel, binding.then, arrays, symbols)
 
     def iterate(self, var, values, body, check):
         assert var not in self.env
