@@ -352,19 +352,19 @@ def _section(results: Sequence[Result], listed: Mapping[str, str], mode: str) ->
     for r in results:
         parts.setdefault(r.module.partition("/")[0], []).append(r)
     rows = [
-        "| part | modules | tests that NumPy passes | with wrapped arrays | % | time | processor |",
-        "|---|--:|--:|--:|--:|--:|--:|",
+        "| part | modules | tests that NumPy passes | with wrapped arrays | % | time |",
+        "|---|--:|--:|--:|--:|--:|",
     ]
     for name, some in (*parts.items(), ("all", results)):
         numpy, ours = sum(r.numpy for r in some), sum(r.ours for r in some)
         share = 100 * ours / max(numpy, 1)
-        times = " | ".join(_times(some).split())
+        times = _times(some).split()[-1]
         rows.append(f"| {name} | {len(some)} | {numpy:,} | {ours:,} | {share:.2f} | {times} |")
     low = sorted((r for r in results if r.failures), key=lambda r: r.share)
     modules = ", ".join(f"{_name(r)} {r.ours} of {r.numpy}" for r in low)
     failed = [test for r in results for test in r.failures]
     about = _ABOUT if mode == "defaults" else _ABOUT_MODE.format(mode=mode)
-    where = f"NumPy {np.__version__}, Python {sys.version.split()[0]}.  Time by the clock, and of all cores."
+    where = f"NumPy {np.__version__}, Python {sys.version.split()[0]}.  Processor time of all cores."
     text = [about, *rows, "", where, "", f"The modules in which not all pass: {modules or 'none'}."]
     return "\n".join([*text, "", f"The reasons of the {len(failed)}:", "", causes(failed, listed)])
 
