@@ -40,10 +40,14 @@ def settled(x: Any) -> Any:
 
 
 def at_once(
-    why: Exception, cls: type[Handle], function: Any, inputs: tuple[Any, ...], out: Any = None, **kwargs: Any
+    lacking: bool, cls: type[Handle], function: Any, inputs: tuple[Any, ...], out: Any = None, **kwargs: Any
 ) -> Any:
-    """The call in NumPy, now, on the memory of the operands; ``why`` is what kept it from the log."""
-    if isinstance(why, Missing):
+    """The call in NumPy, now, on the memory of the operands, for want of a lowering or because it is little.
+
+    It is not told which exception kept the call from the log: to keep one is to keep its frames, and in them
+    itself and the operands, until the garbage collector comes.
+    """
+    if lacking:
         missing(function.__name__, inputs)
     if out is not None:
         kwargs["out"] = out._writable() if isinstance(out, Handle) else out

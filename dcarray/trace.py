@@ -75,7 +75,7 @@ def elementwise(
             target = None if out is None else _as_target(cls, out)
             args = [operand(rec, x, shape, char) for x, char in zip(inputs, loop, strict=False)]
         except _NOT_RECORDED as error:
-            why: Exception = error
+            lacking = isinstance(error, Missing)
         else:
             order = order_of(inputs, shape) if target is None else None
             result, slot, index = _result(cls, rec, shape, loop[-1], target, order)
@@ -86,11 +86,11 @@ def elementwise(
             return result if shape else result._settled()[()]
     # NumPy does it, or says in its own words what is wrong.
     if name == "where":
-        return at_once(why, cls, np.where, inputs)
+        return at_once(lacking, cls, np.where, inputs)
     kwargs: dict[str, Any] = {} if casting == "same_kind" else {"casting": casting}
     if dtype is not None:
         kwargs["dtype"] = dtype
-    return at_once(why, cls, UFUNCS[name], inputs, out, **kwargs)
+    return at_once(lacking, cls, UFUNCS[name], inputs, out, **kwargs)
 
 
 # NumPy is asked to do the call, and says what is wrong.  A RuntimeError: of more axes than it broadcasts.
@@ -223,7 +223,7 @@ def reduce(
                 return _reduce_turned(name, x, axes, order, dtype, keepdims)
             arg = operand(rec, x, shape, loop[0])
         except _NOT_RECORDED as error:
-            why: Exception = error
+            lacking = isinstance(error, Missing)
         else:
             kept = [1 if k in axes else n for k, n in enumerate(shape) if keepdims or k not in axes]
             result, slot, _ = _result(cls, rec, tuple(kept), loop[-1])
@@ -237,7 +237,7 @@ def reduce(
     if where is not True:
         kwargs["where"] = settled(where)
     fold = UFUNCS[name].reduce
-    return at_once(why, cls, fold, (x,), out, axis=axis, dtype=dtype, keepdims=keepdims, **kwargs)
+    return at_once(lacking, cls, fold, (x,), out, axis=axis, dtype=dtype, keepdims=keepdims, **kwargs)
 
 
 def _reduce_turned(
@@ -266,14 +266,14 @@ def cast(x: Any, dtype: Any, *, copy: bool = True, order: str = "K") -> Any:
             kind = kind_of(x)
             arg = operand(rec, x, shape, kind)
         except Eager as error:
-            why: Exception = error
+            lacking = isinstance(error, Missing)
         else:
             columns = tuple(range(len(shape)))[::-1] if order == "F" and len(shape) > 1 else None
             axes = order_of_copy(x) if order == "K" else columns
             result, slot, index = _result(cls, rec, shape, dtype.char, None, axes)
             commit(rec, ("map", "cast", f"{kind}->{dtype.char}", shape, slot, index, arg))
             return result
-    return at_once(why, cls, np.ndarray.astype, (x, dtype, order))
+    return at_once(lacking, cls, np.ndarray.astype, (x, dtype, order))
 
 
 def assign(target: Any, value: Any) -> None:
@@ -357,12 +357,12 @@ def matmul(a: Any, b: Any, out: Any = None) -> Any:
                 raise Missing
             args = tuple(operand(rec, x, None, kinds[0]) for x in (a, b))
         except _NOT_RECORDED as error:
-            why: Exception = error
+            lacking = isinstance(error, Missing)
         else:
             result, slot, _ = _result(cls, rec, shape, kinds[0])
             commit(rec, ("call", "blas.matmul", (slot,), args, ()))
             return result if shape else result._settled()[()]
-    return at_once(why, cls, np.matmul, (a, b), out)
+    return at_once(lacking, cls, np.matmul, (a, b), out)
 
 
 _BLAS = ("f", "d", "F", "D")

@@ -10,6 +10,7 @@ import subprocess
 import sys
 import textwrap
 import threading
+import weakref
 
 import numpy as np
 import pytest
@@ -24,6 +25,34 @@ RECORD = {"eager_below": 0, "jit": "eager"}
 def rss() -> float:
     with open("/proc/self/statm") as f:
         return int(f.read().split()[1]) * resource.getpagesize() / 1e6
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda x: x.copy(),
+        lambda x: x + x,
+        lambda x: x.sum(),
+        lambda x: x.T @ x,
+        lambda x: np.where(x, x, x),
+    ],
+)
+def test_what_numpy_does_at_once_leaves_no_cycles(call):
+    class Number(float):
+        pass
+
+    plain, number = np.empty((5, 2), object), Number(3)
+    plain.fill(number)
+    x, known = dc.asarray(plain), weakref.ref(number)
+    del plain, number
+    gc.collect()
+    gc.disable()
+    try:
+        call(x)
+        del x
+        assert known() is None
+    finally:
+        gc.enable()
 
 
 @pytest.mark.parametrize("read", [False, True])
