@@ -141,7 +141,7 @@ def _saved() -> bytes:
 def _difference(ours: Any, theirs: Any, set_values: bool = True) -> str:
     """Where a result differs from NumPy's, or nothing."""
     if type(theirs) is np.ndarray:
-        if type(ours) is not dc.ndarray:
+        if not isinstance(ours, dc.ndarray):
             return f"{type(ours)} in place of a wrapped array"
         ours = np.asarray(ours)
     elif type(ours) is not type(theirs):
@@ -199,13 +199,14 @@ def _attempt(line: str, folder: Path, pending: bool, strict: bool = False) -> tu
         with dc.options(strict=strict):
             result = _run(line, names)
             asked = dc.report().flushes > 0
+            found = _difference(result, expected, name_of(line) not in UNSET)
+            for name in used:
+                found = found or _difference(made[name], before[name])
             dc.evaluate()
     except Exception as error:
         return "unsupported", f"{type(error).__name__}: {error}".partition("\n")[0]
     after = dc.report(reset=True)
-    found = _difference(result, expected, name_of(line) not in UNSET)
     for name in used:
-        found = found or _difference(made[name], before[name])
         if (result is made[name]) != (expected is before[name]):
             found = found or f"{name} itself, or not"
     if found:
