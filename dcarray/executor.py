@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import atexit
-import os
-import queue
-import threading
+import time
 import warnings
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from . import config, forms, fpstate, planning, running, shelf
+from .background import PATIENCE, Background
 from .planning import Request
 from .remote import REMOTE, NoServer
 from .report import counters, note, user_line
@@ -23,64 +21,7 @@ if TYPE_CHECKING:
 
 MAX_PLANS = 4096
 WORTHWHILE = 1 << 20  # elements from which on a region is compiled when it is first seen
-
-
-class Background:
-    """One thread that compiles while the interpreter serves."""
-
-    def __init__(self) -> None:
-        self._queue: queue.SimpleQueue[Any] = queue.SimpleQueue()
-        self._thread: threading.Thread | None = None
-        self._pid = 0
-        self._busy = threading.Lock()  # held while something is half done that a fork would tear apart
-        if hasattr(os, "register_at_fork"):  # a child must not inherit a compiler in the middle of its work
-            lock = self._busy
-            os.register_at_fork(
-                before=lock.acquire, after_in_parent=lock.release, after_in_child=lock.release
-            )
-        atexit.register(self._stop)
-
-    def submit(self, job: Callable[[], None]) -> None:
-        if self._thread is None or self._pid != os.getpid():  # threads do not survive a fork
-            jobs: queue.SimpleQueue[Any] = queue.SimpleQueue()
-            thread = threading.Thread(target=self._work, args=(jobs,), daemon=True)
-            try:
-                thread.start()
-            except RuntimeError:  # no thread is to be had
-                with self._busy:
-                    return job()
-            self._queue, self._pid, self._thread = jobs, os.getpid(), thread
-        self._queue.put(job)
-
-    def _work(self, jobs: queue.SimpleQueue[Any]) -> None:
-        while (job := jobs.get()) is not None:
-            with self._busy:
-                job()
-
-    @contextmanager
-    def aside(self) -> Iterator[None]:
-        """In a job: nothing is half done, since it waits for somebody else."""
-        self._busy.release()
-        try:
-            yield
-        finally:
-            self._busy.acquire()
-
-    def _stop(self) -> None:
-        """Let a compilation that runs end before the interpreter goes down."""
-        if self._thread is None or self._pid != os.getpid():
-            return
-        while not self._queue.empty():
-            self._queue.get()
-        self._queue.put(None)
-        self._thread.join()
-
-    def wait(self) -> None:
-        """Return when everything that was submitted so far is done."""
-        if self._thread is not None and self._pid == os.getpid():
-            done = threading.Event()
-            self._queue.put(done.set)
-            done.wait()
+NANOSECOND = 1e-9  # what NumPy takes for an element, at least
 
 
 class Executor:
@@ -159,7 +100,10 @@ class Executor:
         if plan is None and (not rec.once or options.jit == "eager"):
             plan = self._plan(prepared, options)
         if plan is None:
-            return _singly(rec)
+            start = time.perf_counter()
+            notes = _singly(rec)
+            self.background.worked(time.perf_counter() - start)
+            return notes
         arrays, addresses, fresh = running.allocated(rec, form)
         notes = running.execute(rec, prepared, plan, arrays, addresses, options)
         for store, mem, address in fresh:
@@ -181,10 +125,17 @@ class Executor:
             if symbols is not None and general.serves(symbols):
                 assert general.plan is not None
                 return prepared.serve(general.plan, symbols)
-        job = self._job(prepared, options)
+        request = Request(
+            *prepared.key, form.sample, prepared.values, options.fastmath, options.threads, options.cache_dir
+        )
+        job = self._job(prepared, request, options)
         if options.jit == "background":
+            if form.sights == 1 and options.cache_dir and not options.debug:
+                self.background.submit(lambda: _attempt(lambda: self._found(form, request), options.debug))
             if job is not None:
-                self.background.submit(lambda: _attempt(job, options.debug))
+                if form.elements * NANOSECOND > PATIENCE:  # it is clear before it has run
+                    self.background.worked(PATIENCE)
+                self.background.later(lambda: _attempt(job, options.debug))
             return None
         if job is not None:
             _attempt(job, options.debug)
@@ -192,15 +143,14 @@ class Executor:
             self.background.wait()  # it may have been asked for before
         return None if waited else self._plan(prepared, options, True)
 
-    def _job(self, prepared: forms.Prepared, options: config.Options) -> Callable[[], None] | None:
+    def _job(
+        self, prepared: forms.Prepared, request: Request, options: config.Options
+    ) -> Callable[[], None] | None:
         """What is to be compiled so that this log gets a plan; None if that is under way."""
         form = prepared.form
         form.sights += 1
-        request = Request(
-            *prepared.key, form.sample, prepared.values, options.fastmath, options.threads, options.cache_dir
-        )
         if options.jit == "background" and form.sights < 2 and form.elements < WORTHWHILE:
-            return lambda: self._found(form, request)
+            return None
         if prepared.values == form.sample:
             if form.queued:
                 return None

@@ -36,7 +36,7 @@ def find(request: Request) -> Parcel | None:
     mark, plan = found[:_MARK], found[_MARK:]
     try:
         return parcel.opened(plan) if mark == engine.fingerprint().encode() else None
-    except (parcel.Unfit, ImportError):
+    except Exception:  # whatever is wrong with what was left, it costs time and nothing else
         return None
 
 

@@ -134,7 +134,10 @@ def _made(kind: str, *parts: Any) -> Any:
             raise Unfit(f"NumPy's loop of {parts[0]} is not found here")
         return address
     if kind == "call":
-        return CallStep(*parts)
+        try:
+            return CallStep(*parts)
+        except (KeyError, ValueError) as error:
+            raise Unfit(f"there is no library {parts[1]} here") from error
     if kind == "interp":
         return Interpreted(parts[0])
     return _launch(*parts)

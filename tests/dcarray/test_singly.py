@@ -280,9 +280,10 @@ def test_without_a_thread_to_compile_in(monkeypatch):
         raise RuntimeError("can't start new thread")
 
     monkeypatch.setattr(threading.Thread, "start", fail)
-    with dc.options(eager_below=0, jit="background"):
+    with dc.options(eager_below=0, jit="background", cache_dir=None):
         x = dc.asarray(np.arange(62.0))
         dc.report(reset=True)
         for _ in range(3):
             np.testing.assert_array_equal(np.asarray(x * 5 - 3), np.arange(62.0) * 5 - 3)
+            session.EXECUTOR.background.wait()
         assert dc.report().kernels > 0

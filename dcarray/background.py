@@ -1,0 +1,93 @@
+"""What runs beside the program: one thread."""
+
+from __future__ import annotations
+
+import atexit
+import os
+import queue
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+PATIENCE = 0.1
+"""Seconds without plans from which on they are worth their while.  To make the first ones takes half a second
+of another core, and a program whose threads share the work (BLAS) waits for its slowest one."""
+
+
+class Background:
+    """One thread that looks after plans while NumPy serves."""
+
+    def __init__(self) -> None:
+        self._held: list[Callable[[], None]] = []
+        self._worked = 0.0
+        self._queue: queue.SimpleQueue[Any] = queue.SimpleQueue()
+        self._thread: threading.Thread | None = None
+        self._pid = 0
+        self._busy = threading.Lock()  # held while something is half done that a fork would tear apart
+        if hasattr(os, "register_at_fork"):  # a child must not inherit a compiler in the middle of its work
+            lock = self._busy
+            os.register_at_fork(
+                before=lock.acquire, after_in_parent=lock.release, after_in_child=lock.release
+            )
+        atexit.register(self._stop)
+
+    def later(self, job: Callable[[], None]) -> None:
+        """Submit a job once the program has worked for as long as jobs are worth their while."""
+        self._held.append(job)
+        self.worked(0.0)
+
+    def worked(self, seconds: float) -> None:
+        """The program has worked so long without a plan."""
+        self._worked += seconds
+        if self._held and self._worked >= PATIENCE:
+            self._release()
+
+    def _release(self) -> None:
+        held, self._held = self._held, []
+        for job in held:
+            self.submit(job)
+
+    def submit(self, job: Callable[[], None]) -> None:
+        """Have the thread do something."""
+        if self._thread is None or self._pid != os.getpid():  # threads do not survive a fork
+            jobs: queue.SimpleQueue[Any] = queue.SimpleQueue()
+            thread = threading.Thread(target=self._work, args=(jobs,), daemon=True)
+            try:
+                thread.start()
+            except RuntimeError:  # no thread is to be had
+                with self._busy:
+                    return job()
+            self._queue, self._pid, self._thread = jobs, os.getpid(), thread
+        self._queue.put(job)
+
+    def _work(self, jobs: queue.SimpleQueue[Any]) -> None:
+        while (job := jobs.get()) is not None:
+            with self._busy:
+                job()
+
+    @contextmanager
+    def aside(self) -> Iterator[None]:
+        """In a job: nothing is half done, since it waits for somebody else."""
+        self._busy.release()
+        try:
+            yield
+        finally:
+            self._busy.acquire()
+
+    def _stop(self) -> None:
+        """Let a compilation that runs end before the interpreter goes down."""
+        if self._thread is None or self._pid != os.getpid():
+            return
+        while not self._queue.empty():
+            self._queue.get()
+        self._queue.put(None)
+        self._thread.join()
+
+    def wait(self) -> None:
+        """Return when everything that was submitted so far is done, now if not later."""
+        self._release()
+        if self._thread is not None and self._pid == os.getpid():
+            done = threading.Event()
+            self._queue.put(done.set)
+            done.wait()
