@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 from . import config, forms, fpstate, planning, running, shelf
 from .background import PATIENCE, Background
 from .planning import Request
-from .remote import REMOTE, NoServer
 from .report import counters, note, user_line
 from .singly import Singly
 
@@ -195,8 +194,10 @@ class Executor:
             known = shelf.find(request)
             if known is not None:
                 return self._counted(known, 0, 0, known.kernels)
-            with suppress(NoServer), self.background.aside():
-                made, found, reasons = REMOTE.plan(request)
+            from . import remote
+
+            with suppress(remote.NoServer), self.background.aside():
+                made, found, reasons = remote.REMOTE.plan(request)
         from .lowering import (
             parcel,  # its imports take time that belongs to the program until there is a plan
         )

@@ -100,3 +100,13 @@ def test_intervals() -> None:
     assert npbench.interval([3.0]) == (3.0, 3.0, 3.0)
     assert npbench.interval(range(9)) == (4, 1, 7)  # 96%
     assert npbench.interval([5.0, 1.0, 3.0]) == (3.0, 1.0, 5.0)
+
+
+def test_first_calls_are_counted() -> None:
+    rows = {
+        "soon": {"numpy": {"first": 1.0}, "dcarray": {"first": 1.11}},
+        "late": {"numpy": {"first": 1.0}, "dcarray": {"first": 1.13}},
+        "none": {"numpy": {"first": 1.0}, "dcarray": {"wrong": "output"}},
+    }
+    told = npbench.first_calls(rows)
+    assert told.endswith("20 ms: 1 of 2; not late 1.130 s by 1.000 s")

@@ -117,7 +117,6 @@ def test_a_server_that_dies_is_started_again():
 def test_a_server_that_ends_with_a_request_in_hand(monkeypatch):
     """The region stays with NumPy, and nothing else is harmed."""
     monkeypatch.setattr(remote, "REMOTE", remote.Remote())
-    monkeypatch.setattr(executor, "REMOTE", remote.REMOTE)
     monkeypatch.setattr(executor, "_told", set())
     lost = server.command().replace(
         "serve()", "import dcarray.server as s; s.answer = lambda r: os._exit(3); serve()"
@@ -133,7 +132,6 @@ def test_a_server_that_ends_with_a_request_in_hand(monkeypatch):
 @pytest.mark.parametrize("words", ["raise SystemExit", "import sys; sys.stdout.write('x' * 99)", None])
 def test_without_a_server_a_thread_compiles(monkeypatch, words):
     monkeypatch.setattr(remote, "REMOTE", remote.Remote())
-    monkeypatch.setattr(executor, "REMOTE", remote.REMOTE)
     if words is None:
         monkeypatch.setattr(remote.sys, "executable", "/nowhere/python3")
     else:
