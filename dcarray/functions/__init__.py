@@ -7,6 +7,7 @@ from . import (
     differences,
     elementwise,
     fallback,
+    histograms,
     indexing,
     joining,
     linalg,
@@ -17,6 +18,6 @@ from . import (
 from .registry import IMPLEMENTATIONS, implements
 
 __all__ = [
-    "IMPLEMENTATIONS", "creation", "differences", "elementwise", "fallback", "implements", "indexing",
-    "joining", "linalg", "manipulation", "reductions", "types",
+    "IMPLEMENTATIONS", "creation", "differences", "elementwise", "fallback", "histograms", "implements",
+    "indexing", "joining", "linalg", "manipulation", "reductions", "types",
 ]  # fmt: skip

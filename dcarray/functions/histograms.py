@@ -1,0 +1,123 @@
+"""Histograms over bins of one width, counted on all cores."""
+
+from __future__ import annotations
+
+import operator
+from typing import Any
+
+import numpy as np
+
+from dcarray import config, trace
+from dcarray.array import ndarray, wrap
+from dcarray.lowering import cache
+from dcarray.lowering.memory import address_of, require
+from dcarray.lowering.target import Unsupported
+from dcarray.session import EXECUTOR
+
+from .registry import Unserved, implements
+
+_MOST_BINS = 4096  # each block of elements counts in as many of its own
+_FEWEST = 8  # times the elements below which calls run in NumPy
+_WORK = 12  # of counting an element, in units of the scheduler's
+
+
+class _Routine:
+    """Compiled code for counting, with or without weights, once it is there."""
+
+    def __init__(self, weighted: bool) -> None:
+        self.weighted = weighted
+        self._launch: Any = None
+        self._asked = False
+
+    def get(self) -> Any:
+        """The launch.
+
+        Raises
+        ------
+        Unserved
+            If there is none (yet).
+        """
+        options = config.current()
+        if self._launch is None and options.jit != "off" and not self._asked:
+            self._asked = True
+            if options.jit == "eager":
+                self._make(options.cache_dir)
+            else:
+                EXECUTOR.background.submit(lambda: self._make(options.cache_dir))
+        if self._launch is None or options.jit == "off":
+            raise Unserved
+        return self._launch
+
+    def _make(self, folder: str | None) -> None:
+        from dcarray.lowering.llvm.histogram import Histogram
+
+        target = Histogram(self.weighted)
+        try:
+            self._launch = cache.of(folder).launch(target, target.kernel)
+        except (Unsupported, MemoryError):  # NumPy goes on serving
+            self._launch = None
+
+
+_ROUTINES = _Routine(False), _Routine(True)
+
+
+def _edges(a: Any, bins: int, limits: Any) -> Any:
+    """The edges of the bins, by NumPy's own rules and with its errors."""
+    if limits is None:
+        low, high = (trace.reduce(name, a, None, keepdims=True) for name in ("minimum", "maximum"))
+        ends = np.concatenate([low._settled().reshape(-1), high._settled().reshape(-1)])
+        return np.histogram_bin_edges(ends, bins)
+    if not all(type(v) in (int, float) and abs(v) < 1 << 53 for v in limits) or len(limits) != 2:
+        raise Unserved
+    return np.histogram_bin_edges(np.zeros(0), bins, tuple(map(float, limits)))
+
+
+@implements(np.histogram)
+def histogram(a: Any, bins: Any = 10, range: Any = None, density: Any = None, weights: Any = None) -> Any:
+    """How many elements lie in each of some intervals."""
+    wrong = (
+        type(a) is not ndarray
+        or a.dtype != np.float64
+        or a.size < max(_FEWEST * config.current().eager_below, 1)
+    )
+    if wrong or np.ndim(bins) or isinstance(bins, str) or not (range is None or type(range) in (tuple, list)):
+        raise Unserved
+    try:
+        number = operator.index(bins)
+    except TypeError:
+        raise Unserved from None
+    if weights is not None:
+        fits = type(weights) in (ndarray, np.ndarray) and weights.dtype == np.float64
+        if not fits or weights.shape != a.shape:
+            raise Unserved
+    if not 0 < number <= _MOST_BINS:
+        raise Unserved
+    launch = _ROUTINES[weights is not None].get()
+    edges = _edges(a, number, range)
+    values, heavy = (v._settled() if type(v) is ndarray else v for v in (a, weights))
+    plain = [v for v in (values, heavy) if v is not None]
+    if not all(v.flags.c_contiguous and v.flags.aligned and v.dtype.isnative for v in plain):
+        raise Unserved
+    with np.errstate(all="ignore"):
+        if not np.isfinite(edges[-1] - edges[0]):
+            raise Unserved
+    n = _counted(launch, values, heavy, edges)
+    if density:
+        n = n / np.array(np.diff(edges), float) / n.sum()
+    return wrap(n), wrap(edges)
+
+
+def _counted(launch: Any, values: Any, weights: Any, edges: Any) -> Any:
+    """The counts, or sums of weights, of the bins between the edges."""
+    from dcarray.lowering.llvm.histogram import BLOCK
+
+    bins = len(edges) - 1
+    blocks = -(-values.size // BLOCK)
+    n = np.empty(bins, np.intp if weights is None else np.float64)
+    require(8 * blocks * (bins + 1))
+    rows = np.empty(blocks * (bins + 1), np.float64)
+    arrays = [values, values if weights is None else weights, edges, rows, n]
+    addresses = [address_of(x) for x in arrays]
+    packed = launch.pack(blocks, _WORK * BLOCK, bins, blocks, *addresses, values.size, bins, blocks)
+    launch(packed, config.current().threads)
+    return n

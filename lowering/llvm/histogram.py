@@ -1,0 +1,221 @@
+"""Histograms over bins of one width, as LLVM text: two phases that give NumPy's result to the bit.
+
+NumPy counts blocks of 65536 elements one after the other and adds the counts up.  So does this: the first phase
+counts each block in a row of its own, the second adds the rows in order, which with weights is the order of
+NumPy's additions.  An element's bin is guessed by division and put right by comparison with the edges.
+"""
+
+from __future__ import annotations
+
+from ..kernel import Kernel
+from ..target import Launch, Unsupported
+from . import engine, threads
+
+__all__ = ["BLOCK", "Histogram"]
+
+BLOCK = 65536
+_PIECE = 512  # elements whose bins are found before they are counted
+
+_TEXT = """
+declare void @llvm.memset.p0.i64(ptr, i8, i64, i1)
+declare i64 @llvm.smin.i64(i64, i64)
+
+; arguments: values, weights, edges, rows, result; then the numbers of values, bins and blocks
+define i32 @phase0(ptr %args, i64 %lo, i64 %hi) {
+entry:
+  %found = alloca [$PIECE x i64], align 64
+  %x = load ptr, ptr %args
+  %wp = getelementptr i64, ptr %args, i64 1
+  %w = load ptr, ptr %wp
+  %ep = getelementptr i64, ptr %args, i64 2
+  %edges = load ptr, ptr %ep
+  %rp = getelementptr i64, ptr %args, i64 3
+  %rows = load ptr, ptr %rp
+  %np = getelementptr i64, ptr %args, i64 5
+  %n = load i64, ptr %np
+  %mp = getelementptr i64, ptr %args, i64 6
+  %bins = load i64, ptr %mp
+  %first = load double, ptr %edges
+  %lastp = getelementptr double, ptr %edges, i64 %bins
+  %last = load double, ptr %lastp
+  %width = fsub double %last, %first
+  %scale = sitofp i64 %bins to double
+  %top = sub i64 %bins, 1
+  %pitch = add i64 %bins, 1
+  %bytes = mul i64 %pitch, 8
+  br label %block
+block:
+  %b = phi i64 [ %lo, %entry ], [ %b1, %done ]
+  %more = icmp slt i64 %b, %hi
+  br i1 %more, label %open, label %exit
+open:
+  %away = mul i64 %b, %pitch
+  %row = getelementptr i64, ptr %rows, i64 %away
+  call void @llvm.memset.p0.i64(ptr %row, i8 0, i64 %bytes, i1 false)
+  %start = mul i64 %b, $BLOCK
+  %end = add i64 %start, $BLOCK
+  %stop = call i64 @llvm.smin.i64(i64 %end, i64 %n)
+  br label %piece
+piece:
+  %c = phi i64 [ %start, %open ], [ %c1, %counted ]
+  %left = icmp slt i64 %c, %stop
+  br i1 %left, label %bounds, label %done
+bounds:
+  %c1 = add i64 %c, $PIECE
+  %to = call i64 @llvm.smin.i64(i64 %c1, i64 %stop)
+  %size = sub i64 %to, %c
+  %xs = getelementptr double, ptr %x, i64 %c
+  br label %find
+find:
+  %j = phi i64 [ 0, %bounds ], [ %j1, %find ]
+  %vp = getelementptr double, ptr %xs, i64 %j
+  %v = load double, ptr %vp
+  %above = fcmp oge double %v, %first
+  %below = fcmp ole double %v, %last
+  %inside = and i1 %above, %below
+  %u = select i1 %inside, double %v, double %first
+  %off = fsub double %u, %first
+  %part = fdiv double %off, %width
+  %f = fmul double %part, %scale
+  %i = fptosi double %f to i64
+  %i0 = call i64 @llvm.smin.i64(i64 %i, i64 %top)
+  %e0p = getelementptr double, ptr %edges, i64 %i0
+  %e0 = load double, ptr %e0p
+  %less = fcmp olt double %u, %e0
+  %down = sext i1 %less to i64
+  %i1 = add i64 %i0, %down
+  %i1n = add i64 %i1, 1
+  %e1p = getelementptr double, ptr %edges, i64 %i1n
+  %e1 = load double, ptr %e1p
+  %reached = fcmp oge double %u, %e1
+  %middle = icmp ne i64 %i1, %top
+  %next = and i1 %reached, %middle
+  %up = zext i1 %next to i64
+  %i2 = add i64 %i1, %up
+  %bin = select i1 %inside, i64 %i2, i64 %bins
+  %fp = getelementptr i64, ptr %found, i64 %j
+  store i64 %bin, ptr %fp
+  %j1 = add i64 %j, 1
+  %jend = icmp eq i64 %j1, %size
+  br i1 %jend, label %ready, label %find
+ready:
+  %ws = getelementptr double, ptr %w, i64 %c
+  br label %count
+count:
+  %k = phi i64 [ 0, %ready ], [ %k1, %count ]
+  %kp = getelementptr i64, ptr %found, i64 %k
+  %slot = load i64, ptr %kp
+  %at = getelementptr i64, ptr %row, i64 %slot
+  %old = load $T, ptr %at
+  $VALUE
+  %new = $ADD $T %old, $ONE
+  store $T %new, ptr %at
+  %k1 = add i64 %k, 1
+  %kend = icmp eq i64 %k1, %size
+  br i1 %kend, label %counted, label %count
+counted:
+  br label %piece
+done:
+  %b1 = add i64 %b, 1
+  br label %block
+exit:
+  ret i32 0
+}
+
+define i32 @phase1(ptr %args, i64 %lo, i64 %hi) {
+entry:
+  %rp = getelementptr i64, ptr %args, i64 3
+  %rows = load ptr, ptr %rp
+  %sp = getelementptr i64, ptr %args, i64 4
+  %result = load ptr, ptr %sp
+  %mp = getelementptr i64, ptr %args, i64 6
+  %bins = load i64, ptr %mp
+  %bp = getelementptr i64, ptr %args, i64 7
+  %blocks = load i64, ptr %bp
+  %pitch = add i64 %bins, 1
+  br label %clear
+clear:
+  %z = phi i64 [ %lo, %entry ], [ %z1, %zero ]
+  %zmore = icmp slt i64 %z, %hi
+  br i1 %zmore, label %zero, label %block
+zero:
+  %zp = getelementptr $T, ptr %result, i64 %z
+  store $T $ZERO, ptr %zp
+  %z1 = add i64 %z, 1
+  br label %clear
+block:
+  %b = phi i64 [ 0, %clear ], [ %b1, %next ]
+  %more = icmp slt i64 %b, %blocks
+  br i1 %more, label %open, label %exit
+open:
+  %away = mul i64 %b, %pitch
+  %row = getelementptr i64, ptr %rows, i64 %away
+  br label %bin
+bin:
+  %k = phi i64 [ %lo, %open ], [ %k1, %add ]
+  %kmore = icmp slt i64 %k, %hi
+  br i1 %kmore, label %add, label %next
+add:
+  %from = getelementptr $T, ptr %row, i64 %k
+  %value = load $T, ptr %from
+  %to = getelementptr $T, ptr %result, i64 %k
+  %old = load $T, ptr %to
+  %new = $ADD $T %old, %value
+  store $T %new, ptr %to
+  %k1 = add i64 %k, 1
+  br label %bin
+next:
+  %b1 = add i64 %b, 1
+  br label %block
+exit:
+  ret i32 0
+}
+"""
+
+
+class Histogram:
+    """A target that knows one kernel; see ``lowering.target.Target``."""
+
+    def __init__(self, weighted: bool) -> None:
+        self.name = f"cpu histogram, weighted: {weighted}"
+        self.weighted = weighted
+        self.kernel = Kernel((), (), ())
+
+    def fingerprint(self) -> str:
+        """What object code depends on besides its text."""
+        return engine.fingerprint()
+
+    def own(self) -> frozenset[str]:
+        """No function of its own."""
+        return frozenset()
+
+    def emit(self, kernel: Kernel) -> str:
+        """The LLVM text."""
+        value = "%vp = getelementptr double, ptr %ws, i64 %k\n  %one = load double, ptr %vp"
+        words = {
+            "$T": "double" if self.weighted else "i64",
+            "$ADD": "fadd" if self.weighted else "add",
+            "$ONE": "%one" if self.weighted else "1",
+            "$ZERO": "0.0" if self.weighted else "0",
+            "$VALUE": value.replace("%vp", "%onep") if self.weighted else "",
+            "$BLOCK": str(BLOCK),
+            "$PIECE": str(_PIECE),
+        }
+        text = _TEXT
+        for word, meaning in words.items():
+            text = text.replace(word, meaning)
+        return text
+
+    def compile(self, source: str) -> bytes:
+        """Object code of LLVM text, with that of the thread pool before it."""
+        try:
+            return threads.kept(engine.compile_object(source))
+        except (RuntimeError, OSError, ImportError) as error:
+            raise Unsupported(f"LLVM: {error}") from error
+
+    def load(self, kernel: Kernel, code: bytes) -> Launch:
+        """Link object code and make it callable."""
+        try:
+            return threads.Launch.of(code, 2, 8, 0)
+        except (RuntimeError, OSError, ImportError) as error:
+            raise Unsupported(f"LLVM: {error}") from error
