@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from . import config, masks, operands, trace, window
+from .gathering import gathered
 from .handle import Handle, derive, large, part
 from .store import memory
 
@@ -101,6 +102,8 @@ def _has_array(key: Any) -> bool:
 def _take(x: Handle, key: Any) -> Any:
     """Advanced indexing and fields: through NumPy."""
     a = x._settled()
+    if type(key) is np.ndarray and key.dtype == np.bool_ and key.shape == a.shape:
+        return derive(x, gathered(a, key), config.current().eager_below)
     result = a[key]
     operands.missing("getitem", (x,))
     if isinstance(result, np.ndarray):

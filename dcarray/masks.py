@@ -17,7 +17,7 @@ import numpy as np
 from . import config, quick, trace
 from .forms import reads, writes
 from .handle import Handle
-from .operands import DTYPES, shape_of
+from .operands import DTYPES, shape_of, user_frame
 from .recording import Recording
 from .session import LOCK, session
 from .store import COMPILED, Store
@@ -26,6 +26,8 @@ _BOOL = np.dtype(bool)
 _PYTHON = (bool, int, float, complex)
 ONES = {char: dtype.type(1) for char, dtype in DTYPES.items()}
 _ONE = np.ones(1, bool)
+_PATIENCE = 2
+_WASTED: dict[Any, int] = {}  # by place in the user's code: how often selections made there were gathered
 _ALIKE = 64  # how many entries two masks may be compared over
 
 
@@ -145,11 +147,16 @@ class Choice:
         The value of all elements that are not chosen.
     source : (Handle, Handle), optional
         The array and the mask, if the selection is simply that.
+    site
+        Where in the user's code the selection began.
     """
 
-    __slots__ = ("_length", "full", "mask", "rest", "source")
+    __slots__ = ("_length", "full", "mask", "rest", "site", "source")
 
-    def __init__(self, full: Any, mask: Mask, rest: Any, source: tuple[Any, Any] | None = None) -> None:
+    def __init__(
+        self, full: Any, mask: Mask, rest: Any, site: Any, source: tuple[Any, Any] | None = None
+    ) -> None:
+        self.site = site
         self.full = full
         self.mask: Any = mask
         self.rest = rest
@@ -166,11 +173,6 @@ class Choice:
         return not written(rec, stores, self._length)
 
 
-def gathered(x: Any, mask: Any) -> Any:
-    """The elements that a mask chooses, in a plain array of their own."""
-    return x._settled()[mask._settled()]
-
-
 def chosen(mask: Mask, x: Any, other: Any) -> Any:
     """``x`` with the scalar ``other``, which is of its dtype, for what the mask does not choose."""
     char = x._store.char if x._small is None else ""
@@ -178,6 +180,18 @@ def chosen(mask: Mask, x: Any, other: Any) -> Any:
         quick.known("where", f"?{char}{char}->{char}", x._shape, (mask.values, x, other)) if char else None
     )
     return trace.elementwise("where", (mask.along(x.ndim), x, other)) if found is None else found
+
+
+def gathering(choice: Choice) -> None:
+    """Note that a selection is gathered after all: made in vain, if that is how it goes where it was made."""
+    if len(_WASTED) > 10_000:
+        _WASTED.clear()
+    _WASTED[choice.site] = _WASTED.get(choice.site, 0) + 1
+
+
+def serving(choice: Choice) -> None:
+    """Note that a selection was of use before it was gathered."""
+    _WASTED[choice.site] = -_PATIENCE
 
 
 def is_mask(x: Any, key: Any) -> bool:
@@ -202,10 +216,14 @@ def choose(x: Any, key: Any) -> Choice | None:
         return None
     if size < below and x._clean() and key._clean():
         return None
+    frame = user_frame()
+    site = id(frame.f_code), frame.f_lasti
+    if _WASTED.get(site, 0) > _PATIENCE:
+        return None
     with LOCK:
         mask = mask_of(key)
         one = ONES[store.char]
-        return Choice(chosen(mask, x, one), mask, one, (x, key))
+        return Choice(chosen(mask, x, one), mask, one, site, (x, key))
 
 
 # ---- assignments -------------------------------------------------------------------------------------
@@ -240,6 +258,7 @@ def _assign_choice(x: Any, key: Any, choice: Choice) -> bool:
     with LOCK:
         if not choice.mask.of(key):
             return False
+        serving(choice)
         full = choice.full
         if full.dtype != x.dtype:
             if x.dtype.kind != "c" == full.dtype.kind:

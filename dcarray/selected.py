@@ -15,13 +15,13 @@ from weakref import ref
 
 import numpy as np
 
-from . import config, masks, operands, trace
+from . import config, masks, trace
 from .array import ndarray
+from .gathering import gathered
 from .handle import Handle, adopt
 from .loops import UFUNCS
 from .masks import Choice
 from .recording import Recording
-from .report import note
 from .session import LOCK, session
 from .store import COMPILED
 
@@ -108,11 +108,12 @@ def _apply(function: Callable[..., Any], inputs: tuple[Any, ...]) -> Any:
         found = None if choices is None else _operands(function, choices, inputs)
         if choices is not None and found is not None:
             # what runs meanwhile gathers the selections, but leaves these arrays alone
-            mask = next(filter(None, choices)).mask
+            first = next(filter(None, choices))
+            mask, site = first.mask, first.site
             fulls, rest = found
             result = function(*fulls)
             if type(result) is ndarray and isinstance(rest, np.generic) and rest.dtype == result.dtype:
-                return _selected(Choice(result, mask, rest))
+                return _selected(Choice(result, mask, rest, site))
     _gather(inputs)
     return function(*inputs)
 
@@ -138,12 +139,12 @@ class Selected(ndarray):
             if type(self) is not Selected:  # another thread was here
                 return
             choice = self._choice
+            masks.gathering(choice)
             x, mask = choice.full, choice.mask.values
-            operands.missing("getitem", (x,))
             if choice.as_it_was(session().rec):
                 x, mask = choice.source  # type: ignore[misc]
             choice.full = choice.mask = None  # not to be stored
-            self._become_plain(masks.gathered(x, mask))
+            self._become_plain(gathered(x._settled(), mask._settled()))
 
     def _become_plain(self, elements: Any) -> None:
         result = adopt(ndarray, elements, config.current().eager_below)
@@ -166,8 +167,8 @@ class Selected(ndarray):
                 return
             if choice.full is None and not (x._clean() and mask._clean()) and self._choose_again():
                 return  # it did not run
-            note("getitem", x.nbytes)
-            self._become_plain(masks.gathered(x, mask))
+            masks.gathering(choice)
+            self._become_plain(gathered(x._settled(), mask._settled()))
 
         return gather
 
@@ -227,6 +228,7 @@ class Selected(ndarray):
             fill = -0.0 if kind == "f" else 0  # of which a sum keeps its sign
             ufunc, wide = "add", np.dtype("f8") if name == "mean" and kind != "f" else None
         with LOCK:
+            masks.serving(choice)
             x = masks.chosen(choice.mask, choice.full, dtype.type(fill))
             total = trace.reduce(ufunc, x, None, dtype=wide, keepdims=True)
             count = trace.reduce("add", choice.mask.values, None, dtype=np.dtype(np.intp), keepdims=True)
@@ -250,7 +252,7 @@ def _read(selection: Any, x: Any) -> Any:
                 length = len(rec.log)
                 rec.guard = ref(selection._choice.full._store, lambda _: rec.session.forget(rec, length))
             else:
-                selection._become_plain(masks.gathered(*choice.source))
+                selection._become_plain(gathered(*[x._settled() for x in choice.source]))
     return x._settled().reshape(())[()]
 
 
@@ -288,12 +290,12 @@ def _inplace(function: Callable[..., Any]) -> Callable[..., Any]:
             choices = _aligned((self, other))
             found = None if choices is None else _operands(function, choices, (self, other))
             if choices is not None and found is not None:
-                mask, (full, value), rest = choices[0].mask, *found
+                mask, site, (full, value), rest = choices[0].mask, choices[0].site, *found
                 # what runs meanwhile gathers the elements as they were
                 if rest.dtype == full.dtype:
                     result = function(full.copy(), value)
                     if type(self) is Selected:
-                        self._origin = Choice(result, mask, rest)  # type: ignore[assignment]
+                        self._origin = Choice(result, mask, rest, site)  # type: ignore[assignment]
                         return self
         _gather((self, other))
         return function(self, other)

@@ -9,10 +9,8 @@ import numpy as np
 
 from dcarray import config, trace
 from dcarray.array import ndarray, wrap
-from dcarray.lowering import cache
 from dcarray.lowering.memory import address_of, require
-from dcarray.lowering.target import Unsupported
-from dcarray.session import EXECUTOR
+from dcarray.routines import Compiled
 
 from .registry import Unserved, implements
 
@@ -21,44 +19,13 @@ _FEWEST = 8  # times the elements below which calls run in NumPy
 _WORK = 12  # of counting an element, in units of the scheduler's
 
 
-class _Routine:
-    """Compiled code for counting, with or without weights, once it is there."""
+def _routine(weighted: bool) -> Any:
+    from dcarray.lowering.llvm.histogram import histogram
 
-    def __init__(self, weighted: bool) -> None:
-        self.weighted = weighted
-        self._launch: Any = None
-        self._asked = False
-
-    def get(self) -> Any:
-        """The launch.
-
-        Raises
-        ------
-        Unserved
-            If there is none (yet).
-        """
-        options = config.current()
-        if self._launch is None and options.jit != "off" and not self._asked:
-            self._asked = True
-            if options.jit == "eager":
-                self._make(options.cache_dir)
-            else:
-                EXECUTOR.background.submit(lambda: self._make(options.cache_dir))
-        if self._launch is None or options.jit == "off":
-            raise Unserved
-        return self._launch
-
-    def _make(self, folder: str | None) -> None:
-        from dcarray.lowering.llvm.histogram import Histogram
-
-        target = Histogram(self.weighted)
-        try:
-            self._launch = cache.of(folder).launch(target, target.kernel)
-        except (Unsupported, MemoryError):  # NumPy goes on serving
-            self._launch = None
+    return histogram(weighted)
 
 
-_ROUTINES = _Routine(False), _Routine(True)
+_COUNTS, _WEIGHTS = Compiled(lambda: _routine(False)), Compiled(lambda: _routine(True))
 
 
 def _edges(a: Any, bins: int, limits: Any) -> Any:
@@ -67,9 +34,9 @@ def _edges(a: Any, bins: int, limits: Any) -> Any:
         low, high = (trace.reduce(name, a, None, keepdims=True) for name in ("minimum", "maximum"))
         ends = np.concatenate([low._settled().reshape(-1), high._settled().reshape(-1)])
         return np.histogram_bin_edges(ends, bins)
-    if not all(type(v) in (int, float) and abs(v) < 1 << 53 for v in limits) or len(limits) != 2:
+    if len(limits) != 2 or not all(type(v) in (int, float) and abs(v) < 1 << 53 for v in limits):
         raise Unserved
-    return np.histogram_bin_edges(np.zeros(0), bins, tuple(map(float, limits)))
+    return np.histogram_bin_edges(np.zeros(0), bins, (float(limits[0]), float(limits[1])))
 
 
 @implements(np.histogram)
@@ -92,7 +59,9 @@ def histogram(a: Any, bins: Any = 10, range: Any = None, density: Any = None, we
             raise Unserved
     if not 0 < number <= _MOST_BINS:
         raise Unserved
-    launch = _ROUTINES[weights is not None].get()
+    launch = (_COUNTS if weights is None else _WEIGHTS).launch()
+    if launch is None:
+        raise Unserved
     edges = _edges(a, number, range)
     values, heavy = (v._settled() if type(v) is ndarray else v for v in (a, weights))
     plain = [v for v in (values, heavy) if v is not None]

@@ -1,17 +1,15 @@
 """Histograms over bins of one width, as LLVM text: two phases that give NumPy's result to the bit.
 
-NumPy counts blocks of 65536 elements one after the other and adds the counts up.  So does this: the first phase
-counts each block in a row of its own, the second adds the rows in order, which with weights is the order of
-NumPy's additions.  An element's bin is guessed by division and put right by comparison with the edges.
+NumPy counts blocks of 65536 elements one after the other and adds the counts up.  So does this: the first
+phase counts each block in a row of its own, the second adds the rows in order, which with weights is the
+order of NumPy's additions.  An element's bin is guessed by division and put right by comparison with edges.
 """
 
 from __future__ import annotations
 
-from ..kernel import Kernel
-from ..target import Launch, Unsupported
-from . import engine, threads
+from .routine import Routine, filled
 
-__all__ = ["BLOCK", "Histogram"]
+__all__ = ["BLOCK", "histogram"]
 
 BLOCK = 65536
 _PIECE = 512  # elements whose bins are found before they are counted
@@ -173,49 +171,13 @@ exit:
 """
 
 
-class Histogram:
-    """A target that knows one kernel; see ``lowering.target.Target``."""
-
-    def __init__(self, weighted: bool) -> None:
-        self.name = f"cpu histogram, weighted: {weighted}"
-        self.weighted = weighted
-        self.kernel = Kernel((), (), ())
-
-    def fingerprint(self) -> str:
-        """What object code depends on besides its text."""
-        return engine.fingerprint()
-
-    def own(self) -> frozenset[str]:
-        """No function of its own."""
-        return frozenset()
-
-    def emit(self, kernel: Kernel) -> str:
-        """The LLVM text."""
-        value = "%vp = getelementptr double, ptr %ws, i64 %k\n  %one = load double, ptr %vp"
-        words = {
-            "$T": "double" if self.weighted else "i64",
-            "$ADD": "fadd" if self.weighted else "add",
-            "$ONE": "%one" if self.weighted else "1",
-            "$ZERO": "0.0" if self.weighted else "0",
-            "$VALUE": value.replace("%vp", "%onep") if self.weighted else "",
-            "$BLOCK": str(BLOCK),
-            "$PIECE": str(_PIECE),
-        }
-        text = _TEXT
-        for word, meaning in words.items():
-            text = text.replace(word, meaning)
-        return text
-
-    def compile(self, source: str) -> bytes:
-        """Object code of LLVM text, with that of the thread pool before it."""
-        try:
-            return threads.kept(engine.compile_object(source))
-        except (RuntimeError, OSError, ImportError) as error:
-            raise Unsupported(f"LLVM: {error}") from error
-
-    def load(self, kernel: Kernel, code: bytes) -> Launch:
-        """Link object code and make it callable."""
-        try:
-            return threads.Launch.of(code, 2, 8, 0)
-        except (RuntimeError, OSError, ImportError) as error:
-            raise Unsupported(f"LLVM: {error}") from error
+def histogram(weighted: bool) -> Routine:
+    """The routine that counts, or adds up weights."""
+    weight = "%onep = getelementptr double, ptr %ws, i64 %k\n  %one = load double, ptr %onep"
+    words = (
+        {"T": "double", "ADD": "fadd", "ONE": "%one", "ZERO": "0.0", "VALUE": weight}
+        if weighted
+        else {"T": "i64", "ADD": "add", "ONE": "1", "ZERO": "0", "VALUE": ""}
+    )
+    text = filled(_TEXT, BLOCK=BLOCK, PIECE=_PIECE, **words)
+    return Routine(f"histogram of {'weights' if weighted else 'counts'}", text, 2, 8)

@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import dcarray as dc
+from dcarray import masks
 from dcarray.selected import Selected
 
 MODES: tuple[dict[str, Any], ...] = (
@@ -24,6 +25,7 @@ RECORDED = MODES[1]
 
 def outcome(program: Callable[..., Any], arrays: list[np.ndarray], wrap: bool) -> Any:
     """Values, dtypes, warnings and error of a program."""
+    masks._WASTED.clear()
     given = [dc.asarray(a.copy()) if wrap else a.copy() for a in arrays]
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
@@ -307,3 +309,34 @@ def test_random_programs(steps: list[str], dtype: str) -> None:
     a = np.round(A * 3) if dtype != "c16" else COMPLEX.round(1)
     b = np.round(B * 3) if dtype != "c16" else COMPLEX[::-1].round(1)
     check(program, a.astype(dtype), b.astype(dtype), exact=False)
+
+
+@pytest.mark.parametrize("dtype", ["?", "i2", "f4", "f8", "c16", "i1"])
+def test_elements_are_gathered_in_order(dtype: str) -> None:
+    rng = np.random.default_rng(5)
+    for n in (1, 7, 8, 16384, 16391, 70001):
+        a = (rng.random(n) * 100).astype(dtype)
+        for share in (0.0, 0.001, 0.3, 0.99, 1.0):
+            mask = rng.random(n) < share
+            mask[-1] = share > 0
+            for threads in (1, 2):
+                with dc.options(eager_below=0, jit="eager", threads=threads):
+                    x = dc.asarray(a)
+                    np.testing.assert_array_equal(x[dc.asarray(mask)], a[mask])
+                    np.testing.assert_array_equal(x[mask], a[mask])
+
+
+def test_where_selections_are_always_gathered_they_are_at_once() -> None:
+    kinds = []
+    with dc.options(**RECORDED):
+        x = dc.asarray(A.copy())
+        for _ in range(6):
+            v = x[x > 0]
+            kinds.append(type(v))
+            assert v.size == 30
+        assert kinds[0] is Selected and kinds[-1] is dc.ndarray
+        for _ in range(6):
+            w = x[x > 0]
+            assert type(w) is Selected
+            w.sum()
+            assert w.size == 30

@@ -1,0 +1,66 @@
+"""What kernels cannot say, written as LLVM text: called, cached and run on threads as they are."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ..kernel import Kernel
+from ..target import Launch, Unsupported
+from . import engine, threads
+
+__all__ = ["NO_KERNEL", "Routine"]
+
+NO_KERNEL = Kernel((), (), ())
+
+
+@dataclass(frozen=True, slots=True)
+class Routine:
+    """A target that knows one kernel, whatever it is asked for; see ``lowering.target.Target``.
+
+    Attributes
+    ----------
+    name : str
+        Different for each text.
+    text : str
+        It defines ``phase0``, ``phase1``, ...
+    phases, arguments : int
+        Their numbers.
+    """
+
+    name: str
+    text: str
+    phases: int
+    arguments: int
+
+    def fingerprint(self) -> str:
+        """What object code depends on besides its text."""
+        return engine.fingerprint()
+
+    def own(self) -> frozenset[str]:
+        """No function of its own."""
+        return frozenset()
+
+    def emit(self, kernel: Kernel) -> str:
+        """The LLVM text."""
+        return self.text
+
+    def compile(self, source: str) -> bytes:
+        """Object code of LLVM text, with that of the thread pool before it."""
+        try:
+            return threads.kept(engine.compile_object(source))
+        except (RuntimeError, OSError, ImportError) as error:
+            raise Unsupported(f"LLVM: {error}") from error
+
+    def load(self, kernel: Kernel, code: bytes) -> Launch:
+        """Link object code and make it callable."""
+        try:
+            return threads.Launch.of(code, self.phases, self.arguments, 0)
+        except (RuntimeError, OSError, ImportError) as error:
+            raise Unsupported(f"LLVM: {error}") from error
+
+
+def filled(text: str, **words: object) -> str:
+    """The text with values for its words in capitals, each after a dollar sign."""
+    for word, meaning in words.items():
+        text = text.replace(f"${word}", str(meaning))
+    return text
