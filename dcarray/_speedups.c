@@ -29,7 +29,7 @@ static PyObject *Record;    /* a function of a ufunc's name and two operands: th
 static PyObject *Assign;    /* a function of a target and a value: True, or False if it is not for it */
 static PyObject *Scalars;   /* a tuple of types of which NumPy takes the instances as they are */
 static PyObject *Ufunc;     /* the method __array_ufunc__ */
-static PyObject *Call, *Below, *ShapeName;
+static PyObject *Call, *Out, *Below, *ShapeName;
 
 #define AT(x, place) (*(PyObject **)((char *)(x) + (place)))
 
@@ -429,8 +429,10 @@ static objobjargproc slow_assign;
 static int
 fast_assign(PyObject *x, PyObject *key, PyObject *value)
 {
-    PyObject *a = plain(x), *b = a == NULL || value == NULL ? NULL : at_hand(value), *part;
-    if (value != NULL && Py_TYPE(value) == Ours && (part = windowed(x, key)) != NULL) {
+    PyObject *a = plain(x), *b, *part;
+    if (value == NULL)
+        return slow_assign(x, key, value);
+    if (Py_TYPE(value) == Ours && (part = windowed(x, key)) != NULL) {
         PyObject *both[2] = {part, value}, *r = PyObject_Vectorcall(Assign, both, 2, NULL);
         int done = r == NULL ? -1 : PyObject_IsTrue(r);
         Py_DECREF(part);
@@ -438,18 +440,22 @@ fast_assign(PyObject *x, PyObject *key, PyObject *value)
         if (done)
             return done < 0 ? -1 : 0;
     }
-    if (a == NULL && value != NULL && has_view(x, key) && clean(x) && AT(x, Readonly) == Py_False &&
-        PyUnicode_GET_LENGTH(AT(AT(x, Store), Char)) != 0 && (b = at_hand(value)) != NULL) {
-        PyObject *view = PyObject_GetItem(AT(x, View), key);
-        int done = view == NULL ? -1 : Py_TYPE(view) == Plain ? little(view) : 0;
-        if (done > 0)
+    b = PyUnicode_CheckExact(value) || PyBytes_CheckExact(value) ? value : at_hand(value);
+    if (a == NULL && b != NULL && has_view(x, key) && clean(x) && AT(x, Readonly) == Py_False) {
+        PyObject *whole = AT(x, View), *view;
+        int done;
+        if (PyUnicode_GET_LENGTH(AT(AT(x, Store), Char)) == 0) /* nothing is ever recorded on it */
+            return b == value ? PyObject_SetItem(whole, key, b) : slow_assign(x, key, value);
+        view = PyObject_GetItem(whole, key);
+        if (view != NULL && Py_TYPE(view) != Plain) /* an element */
+            done = PyObject_SetItem(whole, key, b) < 0 ? -1 : 1;
+        else if ((done = view == NULL ? -1 : little(view)) > 0)
             done = PyObject_SetItem(view, Py_Ellipsis, b) < 0 ? -1 : 1;
         Py_XDECREF(view);
         if (done)
             return done < 0 ? -1 : 0;
-        b = NULL;
     }
-    if (b == NULL || mentions_ours(key))
+    if (a == NULL || b == NULL || mentions_ours(key))
         return slow_assign(x, key, value);
     if (PyObject_SetItem(a, key, b) == 0)
         return 0;
@@ -462,18 +468,52 @@ fast_assign(PyObject *x, PyObject *key, PyObject *value)
 /* ---- ufuncs ------------------------------------------------------------------------------------ */
 #define FEW 8 /* arguments that need no memory of their own */
 
+/* A call with keywords, one of which is `out`, if all in it is at hand; NULL without an exception if not. */
+static PyObject *
+into_out(PyObject *ufunc, PyObject *p, PyObject *q, PyObject *const *values, PyObject *names)
+{
+    PyObject *given[FEW], *out = NULL, *r;
+    Py_ssize_t inputs = q == NULL ? 1 : 2, more = PyTuple_GET_SIZE(names);
+    if (inputs + more > FEW)
+        return NULL;
+    given[0] = p;
+    given[1] = q;
+    for (Py_ssize_t k = 0; k < more; k++) {
+        PyObject *value = values[k];
+        if (PyUnicode_Compare(PyTuple_GET_ITEM(names, k), Out) == 0) {
+            if (!PyTuple_CheckExact(value) || PyTuple_GET_SIZE(value) != 1)
+                return NULL;
+            out = PyTuple_GET_ITEM(value, 0);
+            value = quiet(out);
+            if (value == NULL)
+                return NULL;
+        }
+        else if (!PyUnicode_CheckExact(value) && !PyType_Check(value))
+            return NULL;
+        given[inputs + k] = value;
+    }
+    if (out == NULL)
+        return NULL;
+    r = PyObject_Vectorcall(ufunc, given, inputs, names);
+    Py_XDECREF(r);
+    return r == NULL ? NULL : Py_NewRef(out);
+}
+
 /* __array_ufunc__(ufunc, method, *inputs, **kwargs) */
 static PyObject *
 array_ufunc(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names)
 {
     PyObject *few[FEW], **all, *r;
     Py_ssize_t total;
-    if ((names == NULL || PyTuple_GET_SIZE(names) == 0) && (nargs == 3 || nargs == 4) &&
-        PyUnicode_Check(args[1]) && PyUnicode_Compare(args[1], Call) == 0) {
-        PyObject *p = at_hand(args[2]), *q = p == NULL || nargs == 3 ? p : at_hand(args[3]);
-        if (q != NULL && !grows(p, q)) {
+    if ((nargs == 3 || nargs == 4) && PyUnicode_Check(args[1]) && PyUnicode_Compare(args[1], Call) == 0) {
+        PyObject *p = at_hand(args[2]), *q = p == NULL || nargs == 3 ? NULL : at_hand(args[3]);
+        if (p != NULL && (nargs == 3 || (q != NULL && !grows(p, q)))) {
             PyObject *operands[2] = {p, q};
-            return ours(PyObject_Vectorcall(args[0], operands, nargs - 2, NULL));
+            if (names == NULL || PyTuple_GET_SIZE(names) == 0)
+                return ours(PyObject_Vectorcall(args[0], operands, nargs - 2, NULL));
+            r = into_out(args[0], p, q, args + nargs, names);
+            if (r != NULL || PyErr_Occurred())
+                return r;
         }
     }
     total = nargs + (names == NULL ? 0 : PyTuple_GET_SIZE(names));
@@ -653,9 +693,10 @@ PyInit__speedups(void)
 {
     PyObject *module;
     Call = PyUnicode_InternFromString("__call__");
+    Out = PyUnicode_InternFromString("out");
     Below = PyUnicode_InternFromString("eager_below");
     ShapeName = PyUnicode_InternFromString("shape");
-    if (Call == NULL || Below == NULL || ShapeName == NULL)
+    if (Call == NULL || Out == NULL || Below == NULL || ShapeName == NULL)
         return NULL;
     module = PyModule_Create(&definition);
     if (module != NULL && PyModule_AddIntConstant(module, "REVISION", 4) < 0)

@@ -18,7 +18,7 @@ from .methods import Methods
 from .recording import Recording
 from .session import session
 from .speedups import BUILT
-from .store import Store
+from .store import Store, compiles
 
 _new = object.__new__
 _ndarray = np.ndarray
@@ -315,7 +315,12 @@ buffers.enable(ndarray)
 def wrap(value: Any) -> Any:
     """A plain array as ours, sharing its memory; anything else as it is."""
     if type(value) is _ndarray:
-        return adopt(ndarray, value, config.current().eager_below)
+        below = config.current().eager_below
+        if value.base is None and value.size < below and compiles(value.dtype):  # as `adopt` has it
+            x = _new(ndarray)
+            x._small = value
+            return x
+        return adopt(ndarray, value, below)
     return value
 
 

@@ -198,7 +198,7 @@ class Attributes(Handle):
     def __iter__(self) -> Iterator[Any]:
         if not self.shape:
             raise TypeError("iteration over a 0-d array")
-        if self._small is None and self.ndim == 1:
+        if self.ndim == 1:
             return iter(self._settled())
         return (self.__getitem__(k) for k in range(len(self)))
 

@@ -13,6 +13,8 @@ from .gathering import gathered
 from .handle import Handle, derive, large, part
 from .store import memory
 
+_INT = frozenset({int})
+
 
 def plain_key(key: Any) -> Any:
     """The key with our arrays and NumPy's integers made plain."""
@@ -75,6 +77,13 @@ def get(x: Handle, key: Any) -> Any:
     return _windowed(x, shape, index)
 
 
+def _is_element(x: Handle, key: Any) -> bool:
+    """Does the key, of Python's integers, select one element?"""
+    if type(key) is tuple:
+        return len(key) == len(x._shape) and _INT.issuperset(map(type, key))
+    return type(key) is int and len(x._shape) == 1
+
+
 def _windowed(x: Handle, shape: tuple[int, ...], index: window.Index) -> Any:
     y = large(type(x), x._store, shape, index)
     y._readonly = x._readonly
@@ -132,7 +141,7 @@ def put(x: Handle, key: Any, value: Any) -> None:
             value = operands.settled(value)
             x._writable()[key] = value
             return
-    target = get(x, key)
+    target = None if _is_element(x, key) else get(x, key)
     if not isinstance(target, Handle):  # one element
         value = operands.settled(value)
         x._writable()[key] = value

@@ -16,6 +16,9 @@ from .common import fresh, fresh_like
 from .registry import IMPLEMENTATIONS, Unserved, implements
 
 _FILLED = "biufc"
+# Bytes.  So many zeros are better left to the system until somebody touches them: they may be more than there
+# is memory, and to fill them costs more than can be saved.
+_UNTOUCHED = 1 << 28
 _ALIKE = "?bBhHiIlLqQefdFDO"  # dtypes for which NumPy looks at our arrays as at its own
 
 
@@ -29,21 +32,25 @@ def _numpy(function: Any, *args: Any, **kwargs: Any) -> Any:
     return fallback.direct(function, args, kwargs)
 
 
-def _shape(shape: Any) -> tuple[int, ...]:
-    """A shape of plain integers; anything odd is left to NumPy."""
+def _size(shape: Any) -> int:
+    """The elements of a shape of plain integers; -1 for anything odd."""
     if type(shape) is int:
-        shape = (shape,)
+        return shape
     if type(shape) is not tuple and type(shape) is not list:
-        raise Unserved
-    found = tuple(shape)
+        return -1
     size = 1
-    for n in found:
+    for n in shape:
         if type(n) is not int or n < 0:
-            raise Unserved
+            return -1
         size *= n
-    if size < current().eager_below:
+    return size
+
+
+def _shape(shape: Any) -> tuple[int, ...]:
+    """A shape of plain integers and many elements; anything else is left to NumPy."""
+    if _size(shape) < max(current().eager_below, 0):
         raise Unserved
-    return found
+    return (shape,) if type(shape) is int else tuple(shape)
 
 
 def _filled(shape: Any, dtype: Any, order: Any, value: Any) -> Any:
@@ -78,34 +85,37 @@ def _creates(body: Callable[..., Any]) -> Callable[..., Any]:
     return create
 
 
+def _made(function: Any, value: Any, shape: Any, dtype: Any, order: Any) -> Any:
+    """What ``function`` of NumPy makes of a shape."""
+    if 0 <= _size(shape) < current().eager_below:
+        return wrap(function(shape, dtype, order))
+    try:
+        return _filled(shape, dtype, order, value)
+    except Unserved:
+        return _numpy(function, shape, dtype, order)
+
+
 @_creates
 def empty(shape: Any, dtype: Any = None, order: Any = "C", *, device: Any = None, like: Any = None) -> Any:
     """An array of uninitialised memory; see `numpy.empty`."""
     check_device(device)
-    try:
-        return _filled(shape, dtype, order, None)
-    except Unserved:
-        return _numpy(np.empty, shape, dtype, order)
+    return _made(np.empty, None, shape, dtype, order)
 
 
 @_creates
 def zeros(shape: Any, dtype: Any = None, order: Any = "C", *, device: Any = None, like: Any = None) -> Any:
     """An array of zeros; see `numpy.zeros`."""
     check_device(device)
-    try:
-        return _filled(shape, dtype, order, 0)
-    except Unserved:
+    if _size(shape) * np.dtype(dtype).itemsize >= _UNTOUCHED:
         return _numpy(np.zeros, shape, dtype, order)
+    return _made(np.zeros, 0, shape, dtype, order)
 
 
 @_creates
 def ones(shape: Any, dtype: Any = None, order: Any = "C", *, device: Any = None, like: Any = None) -> Any:
     """An array of ones; see `numpy.ones`."""
     check_device(device)
-    try:
-        return _filled(shape, dtype, order, 1)
-    except Unserved:
-        return _numpy(np.ones, shape, dtype, order)
+    return _made(np.ones, 1, shape, dtype, order)
 
 
 @_creates
