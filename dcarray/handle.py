@@ -200,8 +200,8 @@ def derive(x: Handle, view: NDArray, eager_below: int) -> Any:
         register(x._store)
     elif view is a:
         return x
-    elif view.dtype is a.dtype and view.size < eager_below:  # for most, as the next says
-        return small(type(x), view)
-    elif compilable(view) and (view.size < eager_below or owner(view) is owner(a)):
-        return small(type(x), view)
+    else:
+        few = view.size < eager_below
+        if (few and view.dtype is a.dtype) or (compilable(view) and (few or owner(view) is owner(a))):
+            return small(type(x), view)
     return adopt(type(x), view, eager_below)
