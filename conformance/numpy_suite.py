@@ -18,6 +18,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
@@ -283,22 +284,23 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--docs", type=Path, help="document whose section on these tests is written anew")
     parser.add_argument("--mode", choices=MODES, default="defaults")
     parser.add_argument("--timeout", type=int, default=600, help="seconds for one test")
+    parser.add_argument("--jobs", type=int, default=1, help="modules that run side by side")
     parser.add_argument("--list", action="store_true", help="print the failures and what went wrong")
     options = parser.parse_args(arguments)
     if options.docs and options.module:
         parser.error("--docs is for all modules")
     listed = known(options.mode, KNOWN)
     results = []
-    for module in _selected(options.module):
-        result = run_module(module, options.mode, timeout=options.timeout)
-        results.append(result)
-        print(_table([result], listed).splitlines()[-1], flush=True)
-        if options.list:
-            for test, message in result.failures.items():
-                reason = listed.get(test)
-                print(
-                    f"    {'(' + reason + ')' if reason else 'NEW'} {test}\n        {message.splitlines()[0]}"
-                )
+    with ThreadPoolExecutor(options.jobs) as pool:  # each of its threads waits for processes
+        for result in pool.map(
+            lambda module: run_module(module, options.mode, options.timeout), _selected(options.module)
+        ):
+            results.append(result)
+            print(_table([result], listed).splitlines()[-1], flush=True)
+            if options.list:
+                for test, message in result.failures.items():
+                    reason = f"({listed[test]})" if test in listed else "NEW"
+                    print(f"    {reason} {test}\n        {message.splitlines()[0]}")
     print("\n" + _table(results, listed))
     if options.json:
         options.json.write_text(json.dumps([asdict(r) for r in results], indent=1))
@@ -323,7 +325,7 @@ _TITLES = {
     "compiled": "NumPy's own tests, recorded and compiled",
 }
 _ABOUT = """\
-    python -m conformance.numpy_suite [--module NAME ...] [--mode defaults|interpreted|compiled]
+    python -m conformance.numpy_suite [--module NAME ...] [--mode defaults|interpreted|compiled] [--jobs N]
                                       [--json FILE] [--docs docs/conformance.md]
 
 runs the test modules of the installed NumPy twice, with plain NumPy and with the arrays that the tests create
