@@ -7,18 +7,44 @@ typedef struct {
     PyObject_HEAD
     char *data;
     int ndim;
-    Py_ssize_t *shape;
+    Py_ssize_t *shape, *strides;
+    PyObject *base;
+    struct {
+        PyObject_HEAD
+        PyTypeObject *scalar;
+        char kind, type, byteorder;
+    } *dtype;
 } Array;
 
 /* Do arrays of this class begin so?  -1 with an exception. */
 static int
 shapes_known(PyObject *cls)
 {
-    PyObject *array = PyObject_CallFunction(cls, "((nn))", (Py_ssize_t)2, (Py_ssize_t)3);
-    Array *a = (Array *)array;
-    int known = array != NULL && a->ndim == 2 && a->shape[0] == 2 && a->shape[1] == 3;
+    PyObject *array = PyObject_CallFunction(cls, "((nn)s)", (Py_ssize_t)2, (Py_ssize_t)3, "float32");
+    PyObject *view = array == NULL ? NULL : PyObject_GetAttrString(array, "T");
+    Array *a = (Array *)array, *v = (Array *)view;
+    int known = view == NULL ? -1 : a->ndim == 2 && a->shape[0] == 2 && a->shape[1] == 3;
+    if (known > 0)
+        known = a->strides[0] == 12 && a->strides[1] == 4 && a->base == NULL && v->base == array &&
+                a->dtype->kind == 'f' && a->dtype->type == 'f' && a->dtype->byteorder == '=';
     Py_XDECREF(array);
-    return array == NULL ? -1 : known;
+    Py_XDECREF(view);
+    return known;
+}
+
+static inline PyObject *
+base_of(PyObject *array)
+{
+    return ((Array *)array)->base;
+}
+
+/* Is this one of the dtypes that are compiled? */
+static inline int
+usual_dtype(PyObject *array)
+{
+    Array *a = (Array *)array;
+    return (a->dtype->byteorder == '=' || a->dtype->byteorder == '|') &&
+           strchr("?bBhHiIlLqQefdFD", a->dtype->type) != NULL;
 }
 
 static inline Py_ssize_t

@@ -465,9 +465,9 @@ fast_assign(PyObject *x, PyObject *key, PyObject *value)
     return slow_assign(x, key, value);
 }
 
-/* ---- ufuncs ------------------------------------------------------------------------------------ */
 #define FEW 8 /* arguments that need no memory of their own */
 
+/* ---- ufuncs ------------------------------------------------------------------------------------ */
 /* A call with keywords, one of which is `out`, if all in it is at hand; NULL without an exception if not. */
 static PyObject *
 into_out(PyObject *ufunc, PyObject *p, PyObject *q, PyObject *const *values, PyObject *names)
@@ -611,6 +611,8 @@ exchange_method(PyMethodDef *definition, PyObject **old)
     return done ? -1 : 0;
 }
 
+#include "_calls.h"
+
 static PyObject *
 install(PyObject *module, PyObject *args)
 {
@@ -680,6 +682,8 @@ static PyMethodDef methods[] = {
      "False if another class has it already, or arrays are not what they were."},
     {"sliced", (PyCFunction)(void (*)(void))sliced, METH_FASTCALL,
      "sliced(shape, index, key): as in `dcarray.window`."},
+    {"serve", serve, METH_VARARGS,
+     "serve(functions, methods): the short way for NumPy's functions and for the methods of these names."},
     {"split", split_log, METH_O, "split(log): as in `dcarray.forms`."},
     {"shortened", shortened, METH_O,
      "shortened(evaluate): the function, at once for a small array, which it gives back."},
@@ -699,7 +703,7 @@ PyInit__speedups(void)
     if (Call == NULL || Out == NULL || Below == NULL || ShapeName == NULL)
         return NULL;
     module = PyModule_Create(&definition);
-    if (module != NULL && PyModule_AddIntConstant(module, "REVISION", 4) < 0)
+    if (module != NULL && PyModule_AddIntConstant(module, "REVISION", 5) < 0)
         Py_CLEAR(module);
     return module;
 }

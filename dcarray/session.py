@@ -78,6 +78,8 @@ class Session:
             return False
         writes = rec.log[-1][0] == "map" and rec.log[-2][0] != "new"
         again = (code, place) == self._cut
+        if writes and not again and all(mark[:2] != self._cut for mark in rec.marks):
+            self._cut = None  # this is another loop
         if not (again or (writes and self._cut is None) or len(rec.log) > MAX_ENTRIES):
             return False
         self._cut = (code, place) if again or writes else None

@@ -13,11 +13,12 @@ from . import (
     linalg,
     manipulation,
     reductions,
+    small,
     types,
 )
 from .registry import IMPLEMENTATIONS, implements
 
 __all__ = [
     "IMPLEMENTATIONS", "creation", "differences", "elementwise", "fallback", "histograms", "implements",
-    "indexing", "joining", "linalg", "manipulation", "reductions", "types",
+    "indexing", "joining", "linalg", "manipulation", "reductions", "small", "types",
 ]  # fmt: skip

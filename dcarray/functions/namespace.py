@@ -144,7 +144,8 @@ def _dispatched(function: Callable[..., Any]) -> Callable[..., Any]:
 
     @wraps(function)
     def call(*args: Any, **kwargs: Any) -> Any:
-        return fallback.wrapped(function(*args, **kwargs), args, kwargs)
+        result = function(*args, **kwargs)
+        return result if type(result) is ndarray else fallback.wrapped(result, args, kwargs)
 
     return call
 

@@ -262,3 +262,57 @@ def test_little_windows_that_are_not_for_writing_or_not_of_numbers() -> None:
         x[200]
     with pytest.raises(IndexError):
         x[0, 0, 0]
+
+
+def test_functions_and_methods_of_small_arrays():
+    """In C or not, results are arrays of ours, views are views, and what is no array stays what it is."""
+    a = np.arange(12.0).reshape(3, 4)
+    x = dc.asarray(a)
+    for got, want in [
+        (np.dot(x, x.T), np.dot(a, a.T)),
+        (np.concatenate((x, x[:1]), axis=0), np.concatenate((a, a[:1]))),
+        (np.where(x > 3), np.where(a > 3)),
+        (np.linalg.svd(x, compute_uv=False), np.linalg.svd(a, compute_uv=False)),
+        (x.copy("F"), a.copy("F")),
+        (x.astype(np.int8, copy=True), a.astype(np.int8)),
+        (np.linalg.qr(x), np.linalg.qr(a)),
+    ]:
+        if isinstance(want, tuple):
+            assert type(got) is type(want) and len(got) == len(want)
+            assert all(type(g) is dc.ndarray for g in got)
+        else:
+            assert type(got) is dc.ndarray and got.flags.f_contiguous == want.flags.f_contiguous
+        for g, w in zip(got, want, strict=True):
+            np.testing.assert_array_equal(g, w)
+    x.reshape(4, 3)[0, 0] = 50
+    np.flip(x)[0, 0] = 60
+    assert a[0, 0] == 50 and a[2, 3] == 60
+    assert x.astype(float, copy=False) is x and np.add(x, 1, out=x) is x
+    assert type(x.sum()) is np.float64 and x.item(1) == 2.0 and x.fill(2) is None and x[1, 1] == 2
+    out = dc.asarray(np.empty(4))
+    assert np.sum(x, axis=0, out=out) is out and x.sum(axis=0, out=out) is out
+    with pytest.raises(TypeError):
+        x.copy(nonsense=1)
+    with pytest.raises(ValueError):
+        x.reshape(5, 5)
+    plain = np.arange(3.0)
+    assert type(np.concatenate((x[0], plain))) is dc.ndarray
+    assert np.broadcast_to(x[0], (5000, 4)).shape == (5000, 4)
+
+
+def test_methods_of_little_windows():
+    """NumPy works on them while nothing is pending; what is a view of theirs is a window."""
+    a = np.arange(40000.0).reshape(200, 200)
+    x = dc.asarray(a.copy())
+    row = x[3]
+    row.reshape(20, 10)[0, 1] = -1
+    np.flip(row)[0] = -2
+    assert x[3, 1] == -1 and x[3, 199] == -2
+    x *= 2  # pending now
+    assert row.sum() == x[3].sum() == np.asarray(x)[3].sum()
+    copied = x[3].copy()
+    x += 1
+    assert copied[1] == -2 and row.copy()[1] == -1 and row.max() == 2 * a[3, 198] + 1
+    np.testing.assert_array_equal(
+        np.tensordot(x[:5, :5], x[:5, :5], 1), np.asarray(x)[:5, :5] @ np.asarray(x)[:5, :5]
+    )

@@ -58,6 +58,18 @@ def test_a_loop_that_stays_is_cut_rarely():
         assert counters.flushes - before < 20
 
 
+def test_the_place_of_an_earlier_loop_does_not_count():
+    a = np.random.default_rng(0).random((200, 200))
+    x, y = dc.asarray(a.copy()), dc.asarray(a.copy())
+    with dc.options(jit="off"):
+        smooth(x, y, 70)
+        dc.evaluate(y)
+        before = counters.flushes
+        shortest(x)
+        dc.evaluate(x)
+        assert counters.flushes - before > 100
+
+
 @pytest.mark.parametrize("n", [130, 150])
 def test_elimination(n):
     a = np.random.default_rng(n).random((n, n)) + n * np.eye(n)

@@ -1,0 +1,281 @@
+/* Functions and methods of NumPy on the plain arrays of small ones (and of little windows on which nothing is
+ * pending), as `quick` of functions/fallback.py.  Included where what it uses is declared. */
+
+static PyObject *Served; /* a set: the functions that do so */
+
+/* What the arguments of a call have been found to be. */
+typedef struct {
+    int ours;    /* there is an array of ours */
+    int windows; /* there is a little window of a large one: what NumPy makes of it must not be a view */
+    int inside;  /* there is an array in a sequence */
+} Found;
+
+/* Does this hold no array, whatever it is? */
+static inline int
+leaf(PyObject *x)
+{
+    return PyFloat_CheckExact(x) || PyLong_CheckExact(x) || x == Py_None || PyBool_Check(x) || PyUnicode_CheckExact(x) ||
+           PyType_Check(x) || PySlice_Check(x) || PyComplex_CheckExact(x) || x == Py_Ellipsis;
+}
+
+/* A new reference to an argument as NumPy takes it; NULL, without an exception, if that is not so simple. */
+static PyObject *
+plain_argument(PyObject *x, Found *found, int depth)
+{
+    PyObject *a, *made;
+    if (Py_TYPE(x) == Ours) {
+        a = plain(x);
+        if (a == NULL) {
+            a = quiet(x);
+            found->windows = 1;
+        }
+        found->ours = 1;
+        found->inside |= depth > 0;
+        return Py_XNewRef(a);
+    }
+    if (leaf(x))
+        return Py_NewRef(x);
+    if (depth == 0 && (PyTuple_CheckExact(x) || PyList_CheckExact(x))) {
+        Py_ssize_t n = PySequence_Fast_GET_SIZE(x);
+        made = PyTuple_CheckExact(x) ? PyTuple_New(n) : PyList_New(n);
+        for (Py_ssize_t k = 0; made != NULL && k < n; k++) {
+            a = plain_argument(PySequence_Fast_GET_ITEM(x, k), found, depth + 1);
+            if (a == NULL)
+                Py_CLEAR(made);
+            else if (PyTuple_CheckExact(made))
+                PyTuple_SET_ITEM(made, k, a);
+            else
+                PyList_SET_ITEM(made, k, a);
+        }
+        PyErr_Clear(); /* of memory: the slow way says it again */
+        return made;
+    }
+    return NULL;
+}
+
+/* NumPy's array, ours; takes over the reference.  NULL, without an exception, if it is not so simple. */
+static PyObject *
+ours_of_array(PyObject *r, PyObject *const *args, PyObject **plains, Py_ssize_t n, Found *found)
+{
+    PyObject *base = base_of(r), *x;
+    int related = 0;
+    for (Py_ssize_t k = 0; k < n; k++)
+        if (plains[k] == r) {
+            Py_DECREF(r);
+            return Py_NewRef(args[k]);
+        }
+    for (Py_ssize_t k = 0; base != NULL && k < n && !related; k++)
+        related = Py_TYPE(plains[k]) == Plain && (plains[k] == base || base_of(plains[k]) == base);
+    if (found->windows && base != NULL && (related || found->inside)) {
+        Py_DECREF(r);
+        return NULL;
+    }
+    if (base != NULL && !related) /* of something new, which may be large */
+        related = Py_TYPE(base) == Plain && !found->inside && elements_of(base) < Limit;
+    if ((base == NULL || related) && elements_of(r) < Limit && usual_dtype(r))
+        return handle(r);
+    x = PyObject_CallOneArg(Wrap, r);
+    Py_DECREF(r);
+    return x;
+}
+
+/* As that, for whatever NumPy gives: arrays, tuples of arrays, and what holds none. */
+static PyObject *
+ours_of(PyObject *r, PyObject *const *args, PyObject **plains, Py_ssize_t n, Found *found)
+{
+    PyObject *items, *whole;
+    if (Py_TYPE(r) == Plain)
+        return ours_of_array(r, args, plains, n, found);
+    if (!PyTuple_Check(r)) {
+        if (!PyList_Check(r) && !PyDict_Check(r) && !PyObject_TypeCheck(r, Plain))
+            return r;
+        Py_DECREF(r);
+        return NULL;
+    }
+    items = PyTuple_New(PyTuple_GET_SIZE(r));
+    for (Py_ssize_t k = 0; items != NULL && k < PyTuple_GET_SIZE(r); k++) {
+        PyObject *item = Py_NewRef(PyTuple_GET_ITEM(r, k));
+        if (Py_TYPE(item) == Plain)
+            item = ours_of_array(item, args, plains, n, found);
+        else if (PyTuple_Check(item) || PyList_Check(item) || PyDict_Check(item) || PyObject_TypeCheck(item, Plain))
+            Py_CLEAR(item);
+        if (item == NULL)
+            Py_CLEAR(items);
+        else
+            PyTuple_SET_ITEM(items, k, item);
+    }
+    if (items == NULL || PyTuple_CheckExact(r))
+        whole = items;
+    else { /* named fields */
+        whole = PyObject_CallObject((PyObject *)Py_TYPE(r), items);
+        Py_DECREF(items);
+    }
+    Py_DECREF(r);
+    return whole;
+}
+
+/* The call in NumPy, ours; NULL, without an exception, if it is not so simple, and then nothing has changed. */
+static PyObject *
+call_plain(PyObject *function, PyObject *const *args, Py_ssize_t nargs, PyObject *names)
+{
+    PyObject *few[FEW], **plains = few, *r = NULL;
+    Found found = {0, 0, 0};
+    Py_ssize_t n = nargs + (names == NULL ? 0 : PyTuple_GET_SIZE(names)), done = 0;
+    if (n > FEW && (plains = PyMem_New(PyObject *, n)) == NULL)
+        return NULL;
+    while (done < n && (plains[done] = plain_argument(args[done], &found, 0)) != NULL)
+        done++;
+    if (done == n && found.ours) {
+        r = PyObject_Vectorcall(function, plains, nargs, names);
+        if (r != NULL)
+            r = ours_of(r, args, plains, n, &found);
+        else if (PyErr_ExceptionMatches(PyExc_TypeError)) /* of an argument that is ours alone, perhaps */
+            PyErr_Clear();
+    }
+    while (done > 0)
+        Py_DECREF(plains[--done]);
+    if (plains != few)
+        PyMem_Free(plains);
+    return r;
+}
+
+/* ---- functions --------------------------------------------------------------------------------- */
+static PyObject *Function; /* the method __array_function__ */
+
+/* __array_function__(function, types, args, kwargs) */
+static PyObject *
+array_function(PyObject *self, PyObject *const *args, Py_ssize_t nargs)
+{
+    PyObject *r = NULL, *all[FEW];
+    if (nargs == 4 && Served != NULL && PyTuple_CheckExact(args[2]) && PyDict_CheckExact(args[3]) &&
+        PySet_Contains(Served, args[0]) == 1) {
+        Py_ssize_t n = PyTuple_GET_SIZE(args[2]), named = PyDict_GET_SIZE(args[3]), at = 0, k = n;
+        if (named == 0)
+            r = call_plain(args[0], &PyTuple_GET_ITEM(args[2], 0), n, NULL);
+        else if (n + named <= FEW) {
+            PyObject *names = PyTuple_New(named), *key, *value;
+            memcpy(all, &PyTuple_GET_ITEM(args[2], 0), n * sizeof(PyObject *));
+            while (names != NULL && PyDict_Next(args[3], &at, &key, &value)) {
+                PyTuple_SET_ITEM(names, k - n, Py_NewRef(key));
+                all[k++] = value;
+            }
+            if (names != NULL)
+                r = call_plain(args[0], all, n, names);
+            Py_XDECREF(names);
+        }
+    }
+    if (r != NULL || PyErr_Occurred() || nargs >= FEW)
+        return r;
+    all[0] = self;
+    memcpy(all + 1, args, nargs * sizeof(PyObject *));
+    return PyObject_Vectorcall(Function, all, nargs + 1, NULL);
+}
+
+static PyMethodDef function_def = {"__array_function__", (PyCFunction)(void (*)(void))array_function,
+                                   METH_FASTCALL, "NumPy's protocol for functions."};
+
+/* ---- methods ----------------------------------------------------------------------------------- */
+/* A method: that of NumPy's arrays, or the `slow` one, which says what it means. */
+typedef struct {
+    PyObject_HEAD
+    vectorcallfunc call;
+    PyObject *numpy, *slow;
+} Short;
+
+static PyObject *
+call_short(PyObject *self, PyObject *const *args, size_t nargsf, PyObject *names)
+{
+    PyObject *r = NULL;
+    Py_ssize_t nargs = PyVectorcall_NARGS(nargsf);
+    if (nargs > 0 && Py_TYPE(args[0]) == Ours)
+        r = call_plain(((Short *)self)->numpy, args, nargs, names);
+    if (r != NULL || PyErr_Occurred())
+        return r;
+    return PyObject_Vectorcall(((Short *)self)->slow, args, nargsf, names);
+}
+
+static PyObject *
+bind_short(PyObject *self, PyObject *x, PyObject *cls)
+{
+    return x == NULL || x == Py_None ? Py_NewRef(self) : PyMethod_New(self, x);
+}
+
+static PyObject *
+attribute_of_short(PyObject *self, PyObject *name)
+{
+    PyObject *value = PyObject_GenericGetAttr(self, name);
+    if (value != NULL || !PyErr_ExceptionMatches(PyExc_AttributeError))
+        return value;
+    PyErr_Clear();
+    return PyObject_GetAttr(((Short *)self)->slow, name);
+}
+
+static PyObject *
+text_of_short(PyObject *self)
+{
+    return PyObject_Repr(((Short *)self)->slow);
+}
+
+static void
+free_short(PyObject *self)
+{
+    Py_XDECREF(((Short *)self)->numpy);
+    Py_XDECREF(((Short *)self)->slow);
+    PyObject_Free(self);
+}
+
+static PyMemberDef members_of_short[] = {
+    {"__wrapped__", T_OBJECT, offsetof(Short, slow), READONLY, NULL},
+    {NULL, 0, 0, 0, NULL},
+};
+
+static PyTypeObject ShortType = {
+    PyVarObject_HEAD_INIT(NULL, 0)
+    .tp_name = "dcarray._speedups.method",
+    .tp_basicsize = sizeof(Short),
+    .tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_VECTORCALL | Py_TPFLAGS_METHOD_DESCRIPTOR,
+    .tp_vectorcall_offset = offsetof(Short, call),
+    .tp_call = PyVectorcall_Call,
+    .tp_descr_get = bind_short,
+    .tp_getattro = attribute_of_short,
+    .tp_repr = text_of_short,
+    .tp_dealloc = free_short,
+    .tp_members = members_of_short,
+};
+
+/* Put the short way of these methods into the class. */
+static int
+shorten_methods(PyObject *names)
+{
+    for (Py_ssize_t k = 0; k < PyTuple_GET_SIZE(names); k++) {
+        PyObject *name = PyTuple_GET_ITEM(names, k);
+        Short *method = PyObject_New(Short, &ShortType);
+        int done;
+        if (method == NULL)
+            return -1;
+        method->call = call_short;
+        method->numpy = PyObject_GetAttr((PyObject *)Plain, name);
+        method->slow = PyObject_GetAttr((PyObject *)Ours, name);
+        done = method->numpy == NULL || method->slow == NULL ||
+               PyObject_SetAttr((PyObject *)Ours, name, (PyObject *)method) < 0;
+        Py_DECREF(method);
+        if (done)
+            return -1;
+    }
+    return 0;
+}
+
+/* serve(functions, methods) */
+static PyObject *
+serve(PyObject *module, PyObject *args)
+{
+    PyObject *functions, *names;
+    if (!PyArg_ParseTuple(args, "O!O!", &PyFrozenSet_Type, &functions, &PyTuple_Type, &names))
+        return NULL;
+    if (Ours == NULL || Served != NULL)
+        Py_RETURN_FALSE;
+    if (PyType_Ready(&ShortType) < 0 || shorten_methods(names) < 0 || exchange_method(&function_def, &Function))
+        return NULL;
+    Served = Py_NewRef(functions);
+    Py_RETURN_TRUE;
+}
