@@ -28,6 +28,8 @@ _COMPARE = (
     "assert_equal", "assert_equal_records", "assert_mask_equal", "assert_not_equal", "fail_if_equal",
 )  # fmt: skip
 
+_HOLDING = frozenset({dc.ndarray, tuple, list, dict})
+
 
 def _plain(value: Any) -> Any:
     """``value`` with wrapped arrays, in sequences too, as plain ones of the same memory."""
@@ -35,7 +37,7 @@ def _plain(value: Any) -> Any:
     if kind is dc.ndarray:
         return np.asarray(value)
     if kind is tuple or kind is list:
-        return kind(_plain(v) for v in value)
+        return value if _HOLDING.isdisjoint(map(type, value)) else kind(_plain(v) for v in value)
     if kind is dict:
         return {k: _plain(v) for k, v in value.items()}
     return value
