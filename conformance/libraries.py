@@ -191,19 +191,19 @@ def run(library: str, part: str = "", mode: str = "defaults", timeout: int = 300
 
 def table(results: Iterable[Result], listed: Mapping[str, str]) -> str:
     """The counts as text; ``left out`` are tests that the library does not run with a backend like ours."""
-    lines = [f"{'library':<20}{'version':>10}{'tests':>8}{'passed':>8}{'failed':>8}{'left out':>10}  causes"]
+    lines = [f"{'library':<26}{'version':>10}{'tests':>8}{'passed':>8}{'failed':>8}{'left out':>10}  causes"]
     results = list(results)
     for r in results:
         causes = Counter(listed.get(test, "NEW").partition(":")[0] for test in r.failures)
         why = ", ".join(f"{count} {cause}" for cause, count in causes.most_common())
         left = sum(r.skipped.values())
         lines.append(
-            f"{r.name:<20}{r.version:>10}{r.passed + len(r.failures):>8}{r.passed:>8}{len(r.failures):>8}"
+            f"{r.name:<26}{r.version:>10}{r.passed + len(r.failures):>8}{r.passed:>8}{len(r.failures):>8}"
             f"{left:>10}  {why}".rstrip()
         )
     passed, failed = sum(r.passed for r in results), sum(len(r.failures) for r in results)
     left = sum(sum(r.skipped.values()) for r in results)
-    lines.append(f"{'all':<30}{passed + failed:>8}{passed:>8}{failed:>8}{left:>10}")
+    lines.append(f"{'all':<36}{passed + failed:>8}{passed:>8}{failed:>8}{left:>10}")
     return "\n".join(lines)
 
 
