@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import resource
+
 import numpy as np
 import pytest
 
@@ -92,3 +94,11 @@ def test_like_argument():
         np.identity(2, like=x),
     ):  # fmt: skip
         assert type(made) is dc.ndarray
+
+
+def test_huge_zeros_are_not_touched():
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    x = dc.zeros(1 << 31, "b")
+    x[7] = 1
+    assert type(x) is dc.ndarray and x[5] == 0 and x[7] == 1
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 1 << 20

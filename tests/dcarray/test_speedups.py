@@ -316,3 +316,68 @@ def test_methods_of_little_windows():
     np.testing.assert_array_equal(
         np.tensordot(x[:5, :5], x[:5, :5], 1), np.asarray(x)[:5, :5] @ np.asarray(x)[:5, :5]
     )
+
+
+KEYWORDS: tuple[dict[str, Any], ...] = (
+    {}, {"casting": "unsafe"}, {"casting": "no"}, {"dtype": "f4"}, {"dtype": np.float32}, {"order": "F"},
+    {"where": np.arange(6) > 2}, {"nonsense": 1},
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("more", KEYWORDS, ids=str)
+def test_results_into_arrays(more: dict[str, Any]) -> None:
+    frozen = np.zeros(6)
+    frozen.flags.writeable = False
+    for out in (np.zeros(6), np.zeros((2, 6)), np.zeros(6, "f4"), np.zeros(6, int), np.zeros(5), frozen):
+        for f, args in (
+            (np.add, (np.arange(6.0), 2.5)),
+            (np.sqrt, (np.arange(6),)),
+            (np.less, (np.ones(6), 2)),
+        ):
+
+            def plain(f: Any = f, args: Any = args, out: Any = out) -> Any:
+                x = out.copy() if out is not frozen else out
+                return f(*args, out=x, **more) is x, x
+
+            def ours(f: Any = f, args: Any = args, out: Any = out) -> Any:
+                x = dc.asarray(out.copy() if out is not frozen else out)
+                return f(dc.asarray(args[0]), *args[1:], out=x, **more) is x, np.asarray(x)
+
+            assert outcome(ours) == outcome(plain)
+
+
+def test_text_into_arrays() -> None:
+    for a in (
+        np.array(["a", "b"]),
+        np.array([b"a", b"b"]),
+        np.zeros(2),
+        np.zeros(2, object),
+        np.zeros((), "U2"),
+    ):
+        for key in (0, (), slice(1, None), 5):
+            for text in ("cd", b"cd", "1.5", b"1"):
+
+                def put(x: Any, key: Any = key, text: Any = text) -> Any:
+                    x[key] = text
+                    return np.asarray(x)
+
+                assert outcome(put, dc.asarray(a.copy())) == outcome(put, a.copy())
+
+
+def test_elements_of_large_arrays() -> None:
+    x = dc.arange(40_000.0)
+    twice = x * 2  # is to see what was there
+    part = x[1:-1]
+    part[3] = 7
+    part[-1] = x[4]
+    x[(0,)] = -1
+    assert (x[4], x[39_998], x[0], part[3]) == (7, 7, -1, 7)
+    assert (twice[4], twice[39_998], twice[0]) == (8, 79_996, 0)
+    square = (dc.zeros((200, 200)) + 1)[:, ::-1]
+    square[2, 3] = "5"
+    square[-1, -1] += 1
+    assert (square[2, 3], square[199, 199], square.sum()) == (5, 2, 40_005)
+    with pytest.raises(IndexError):
+        part[39_998] = 0
+    with pytest.raises(ValueError, match="could not convert"):
+        square[0, 0] = "text"
