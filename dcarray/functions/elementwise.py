@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from dcarray.trace import elementwise
+from dcarray import masks
+from dcarray.trace import choose, elementwise
 
 from .common import NOTHING, fresh, fresh_like, is_array, is_wrapped, maximum, minimum, operand, rint
 from .registry import Unserved, implements
@@ -335,7 +336,7 @@ def select(condlist: Any, choicelist: Any, default: Any = 0) -> Any:
 @implements(np.copyto)
 def copyto(dst: Any, src: Any, casting: Any = "same_kind", where: Any = True) -> None:
     """Copy values into an array, where a mask allows."""
-    if not is_wrapped(dst) or where is not True:
+    if not is_wrapped(dst):
         raise Unserved
     source = src if type(src) in _PYTHON else operand(src)
     if type(source) is complex and dst.dtype.kind != "c":
@@ -347,7 +348,33 @@ def copyto(dst: Any, src: Any, casting: Any = "same_kind", where: Any = True) ->
         one = np.empty((), dst.dtype)
         np.copyto(one, source, casting=casting)  # raises what is to be raised
         source = one[()]
-    dst[...] = source
+    if where is True:
+        dst[...] = source
+    elif not _copied_where(dst, source, where):
+        raise Unserved
+
+
+def _copied_where(dst: Any, source: Any, mask: Any) -> bool:
+    """``np.copyto(dst, source, where=mask)`` of what may be cast, recorded; False if it is not for that."""
+    if dst._small is not None or not is_array(mask) or mask.dtype != np.bool_:
+        return False
+    if not np.can_cast(source.dtype, dst.dtype, "safe"):
+        return False  # what is not chosen might raise floating-point exceptions in a cast
+    try:
+        fits = np.broadcast_shapes(dst.shape, source.shape, mask.shape) == dst.shape
+    except ValueError:
+        fits = False
+    return fits and choose(dst, mask, source)
+
+
+@implements(np.putmask)
+def putmask(a: Any, mask: Any, values: Any) -> None:
+    """Set elements that a mask chooses to a value."""
+    single = type(values) in _PYTHON or isinstance(values, np.generic)
+    if not is_wrapped(a) or a._small is not None or not single:
+        raise Unserved
+    if not is_array(mask) or mask.shape != a.shape or not masks.assign(a, mask, values):
+        raise Unserved
 
 
 @implements("astype")

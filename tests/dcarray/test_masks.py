@@ -326,6 +326,50 @@ def test_elements_are_gathered_in_order(dtype: str) -> None:
                     np.testing.assert_array_equal(x[mask], a[mask])
 
 
+@pytest.mark.parametrize(
+    "program",
+    [
+        lambda x, y: np.copyto(x, 3, where=y > 0),
+        lambda x, y: np.copyto(x, y, where=y > 0),
+        lambda x, y: np.copyto(x, y[0], where=y[:, :1] > 0),
+        lambda x, y: np.copyto(x, x[::-1], where=y > 0),
+        lambda x, y: np.copyto(x, y[:, :5], where=y > 0),
+        lambda x, y: np.copyto(x, y, where=(y > 0)[:, :5]),
+        lambda x, y: np.copyto(x[1:], y[1:], where=(y > 0)[:-1]),
+        lambda x, y: np.copyto(x, np.float32(0.1), where=y > 0),
+        lambda x, y: np.copyto(x, 1j, where=y > 0),
+        lambda x, y: np.copyto(x, 1.5, where=y > 0, casting="unsafe"),
+        lambda x, y: np.copyto(x, y, where=y),
+        lambda x, y: np.copyto(x, y, where=[True] * 12),
+        lambda x, y: np.copyto(x, y, where=False),
+        lambda x, y: np.putmask(x, y > 0, 3),
+        lambda x, y: np.putmask(x, y > 0, 2.5),
+        lambda x, y: np.putmask(x, y > 0, [1, 2, 3]),
+        lambda x, y: np.putmask(x, y > 0, y),
+        lambda x, y: np.putmask(x, y, 7),
+        lambda x, y: np.putmask(x, (y > 0)[0], 7),
+        lambda x, y: np.putmask(x, y > 0, "a"),
+    ],
+)
+def test_copies_under_masks(program: Callable[..., Any]) -> None:
+    check(program, A, B)
+    check(program, COUNTS, COUNTS[::-1])
+    check(program, A.astype("f4"), B)
+
+
+def test_copies_into_small_arrays_and_views_that_are_read_only() -> None:
+    large = np.linspace(-1, 1, 1 << 16).reshape(1 << 12, 16)
+    for function in (np.copyto, np.putmask):
+        x, y = dc.asarray(np.zeros(16)), dc.asarray(large)
+        options = {"where": y[0] > -2} if function is np.copyto else {}
+        function(x, y[0] if options else y[0] > -2, **(options or {"values": 2.0}))  # type: ignore[operator]
+        np.testing.assert_array_equal(x, large[0] if options else np.full(16, 2.0))
+        z = dc.asarray(large)
+        z.flags.writeable = False
+        with pytest.raises(ValueError, match="read-only"):
+            function(z, 1.0 if options else z > 0, **({"where": z > 0} if options else {"values": 2.0}))
+
+
 def test_where_selections_are_always_gathered_they_are_at_once() -> None:
     kinds = []
     with dc.options(**RECORDED):
