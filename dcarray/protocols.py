@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from . import quick, trace
+from . import quick, rest, trace
 from .handle import Handle, export
 from .indexing import plain_key
 from .loops import ALIASES, UFUNCS
@@ -199,6 +199,9 @@ def _call(
     usual = set(options) <= {"dtype", "casting"}
     if name and usual and all(_known(x) or type(x) is np.ndarray for x in inputs):
         return trace.elementwise(name, inputs, out=out, **options)
+    known = name and options.keys() == {"where"} and all(map(_known, inputs))
+    if known and rest.under(name, function, inputs, options["where"], out):
+        return out
     return _at_once(cls, function, "__call__", inputs, kwargs)
 
 

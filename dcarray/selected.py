@@ -22,13 +22,13 @@ from .handle import Handle, adopt
 from .loops import UFUNCS
 from .masks import Choice
 from .recording import Recording
+from .rest import quietly
 from .session import LOCK, session
 from .store import COMPILED
 
 __all__ = ["Selected"]
 
 _UFUNCS = frozenset(UFUNCS.values())
-_KNOWN: dict[Any, Any] = {}  # what operations make of scalars
 _PYTHON = (bool, int, float, complex)
 
 
@@ -54,33 +54,14 @@ def _operands(
     floating-point exception: if need be these are made ones.  None if that does not help."""
     fulls = [None if c is None else (c.full, c.mask) for c in choices]  # which stay what they are
     rest = [x if c is None else c.rest for c, x in zip(choices, inputs, strict=True)]
-    value = _quietly(function, rest)
+    value = quietly(function, rest)
     if value is not None:
         return [x if f is None else f[0] for f, x in zip(fulls, inputs, strict=True)], value
     rest = [r if f is None else masks.ONES[f[0].dtype.char] for f, r in zip(fulls, rest, strict=True)]
-    value = _quietly(function, rest)
+    value = quietly(function, rest)
     if value is None:
         return None
     return [r if f is None else masks.chosen(f[1], f[0], r) for f, r in zip(fulls, rest, strict=True)], value
-
-
-def _quietly(function: Callable[..., Any], rest: list[Any]) -> Any:
-    """The scalar that an operation on scalars gives, or None if it has anything to say."""
-    key = (function, *[(type(r), r.tobytes() if isinstance(r, np.generic) else repr(r)) for r in rest])
-    if key in _KNOWN:
-        return _KNOWN[key]
-    # NumPy multiplies single complex numbers in another way
-    values = [np.full(1, r) if isinstance(r, np.complexfloating) else r for r in rest]
-    with np.errstate(all="raise"):
-        try:
-            value = function(*values)
-        except Exception:  # whatever it is: the operation itself will say
-            value = None
-    value = value[0] if isinstance(value, np.ndarray) else value
-    if len(_KNOWN) > 1000:
-        _KNOWN.clear()
-    _KNOWN[key] = value if isinstance(value, np.generic) else None
-    return _KNOWN[key]
 
 
 def _selected(choice: Choice) -> Any:

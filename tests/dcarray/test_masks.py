@@ -370,6 +370,40 @@ def test_copies_into_small_arrays_and_views_that_are_read_only() -> None:
             function(z, 1.0 if options else z > 0, **({"where": z > 0} if options else {"values": 2.0}))
 
 
+@pytest.mark.parametrize(
+    "program",
+    [
+        lambda x, y: np.divide(x, y, out=np.zeros_like(x), where=y != 0),
+        lambda x, y: np.divide(x, y, out=x, where=y > 0),
+        lambda x, y: np.divide(1, y, out=x, where=y > 0),
+        lambda x, y: np.divide(y, 0, out=x, where=y > 9),
+        lambda x, y: np.log(y, out=x, where=y > 0),
+        lambda x, y: np.log(y, out=x, where=y > -1),
+        lambda x, y: np.arctanh(y, out=x, where=abs(y) < 1),
+        lambda x, y: np.sqrt(y, out=x, where=x > 0),
+        lambda x, y: np.add(y, 1, out=x, where=(y > 0)[0]),
+        lambda x, y: np.add(y[0], 1, out=x, where=y > 0),
+        lambda x, y: np.add(y, 1, out=x, where=y),
+        lambda x, y: np.add(y, 1, out=x[1:], where=y > 0),
+        lambda x, y: np.add(x[::-1], y, out=x, where=x > y),
+        lambda x, y: np.greater(x, y, out=x, where=x > y),
+        lambda x, y: np.left_shift(x, 70, out=x, where=x > y),
+        lambda x, y: np.multiply(x, 2, out=x[::-1], where=x[::-1] > y),
+    ],
+)
+def test_ufuncs_under_masks(program: Callable[..., Any]) -> None:
+    check(program, A, np.maximum(B, -0.9).round(1))
+    check(program, COUNTS, COUNTS[::-1])
+    check(program, A.astype("f4"), B)
+
+
+def test_a_division_where_it_can_be_done_is_recorded() -> None:
+    with dc.options(**RECORDED, strict=True):
+        x, y = dc.asarray(A), dc.asarray(np.maximum(B, 0.0))
+        z = np.divide(x, y, out=np.zeros_like(x), where=y != 0)
+        assert not z._clean()
+
+
 def test_where_selections_are_always_gathered_they_are_at_once() -> None:
     kinds = []
     with dc.options(**RECORDED):
