@@ -68,7 +68,7 @@ class Executor:
             if rec.marks and not isinstance(error, MemoryError):
                 _complain("a region is run call by call", error, running.line_of(rec.marks[0]))
             error.__traceback__ = None  # its frames hold memory
-            notes = _singly(rec)
+            notes = _singly(rec, None)
         if not notes and not _unsaid:
             return _nothing
         calls, marks = rec.statements(), rec.marks
@@ -100,7 +100,7 @@ class Executor:
             plan = self._plan(prepared, options)
         if plan is None:
             start = time.perf_counter()
-            notes = _singly(rec)
+            notes = _singly(rec, prepared)
             self.background.worked(time.perf_counter() - start)
             return notes
         arrays, addresses, fresh = running.allocated(rec, form)
@@ -253,10 +253,10 @@ def _uncompiled(reason: str, loc: Any) -> None:
     note(f"interpreter ({reason})", where=("<compiled region>", 0))
 
 
-def _singly(rec: Recording) -> list[Any]:
+def _singly(rec: Recording, prepared: forms.Prepared | None) -> list[Any]:
     """Run a recording call by call."""
     witness = fpstate.Witness(lambda loc: rec.marks[loc][2])
-    run = Singly(rec, witness)
+    run = Singly(rec, running.todo(rec, prepared), witness)
     counters.interpreted += run.run()
     if run.left:
         rec.left = (run.again(), run.error)

@@ -167,6 +167,7 @@ class Form:
     def __init__(self, log: Log, live: tuple[int, ...], values: tuple[int, ...]) -> None:
         self.sample = values
         self.sights = 0
+        self.turns: Any = None  # what there is to do call by call, once that was asked for
         self.queued = False
         self.exact: Ready | None = None
         self.general: list[General] = []

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from . import config, forms, fpstate
 from .lowering.memory import allocate
 from .report import counters
-from .singly import Singly
+from .singly import Singly, Turn, turns
 from .store import Store
 
 if TYPE_CHECKING:
@@ -110,11 +110,23 @@ def _blamed(
         again = {
             k: saved[k] if k in saved else a if k in form.inputs else a.copy() for k, a in arrays.items()
         }
-        run = Singly(rec, witness, again)
+        run = Singly(rec, todo(rec, prepared), witness, again)
         run.run()
     except Exception:  # all is computed; what is not known is who raised it
         return _suspect(rec, flags)
     return _suspect(rec, flags) if run.left else witness.notes
+
+
+def todo(rec: Recording, prepared: forms.Prepared | None) -> tuple[Turn, ...]:
+    """What there is to do call by call; it is the same for all logs of a form."""
+    if prepared is None:
+        live = [k for k in rec.news if rec.store_at(k) is not None]
+        return turns(rec.declarations(), rec.statements(), live)
+    form = prepared.form
+    if form.turns is None:
+        form.turns = turns(rec.declarations(), rec.statements(), prepared.key[1])
+    known: tuple[Turn, ...] = form.turns
+    return known
 
 
 def _suspect(rec: Recording, flags: int) -> list[Any]:

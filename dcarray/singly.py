@@ -7,9 +7,9 @@ be computed is computed, and what cannot stays pending, with all that depends on
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping, Sequence
 from functools import lru_cache
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -26,6 +26,48 @@ from .store import Store
 NDArray = np.ndarray[Any, Any]
 
 
+class Turn(NamedTuple):
+    """A statement that somebody can see: its position, the families that it reads and writes, those among
+    them that no later one needs, and those that it is the first to write."""
+
+    position: int
+    reads: frozenset[int]
+    writes: frozenset[int]
+    dying: tuple[int, ...]
+    born: tuple[int, ...]
+
+
+def turns(
+    declared: Sequence[tuple[Any, ...]], statements: Sequence[tuple[Any, ...]], live: Collection[int]
+) -> tuple[Turn, ...]:
+    """What there is to do for a log.
+
+    Parameters
+    ----------
+    declared, statements
+        Its entries.
+    live
+        The slots of new arrays that somebody holds.
+    """
+    heads = [entry[-1] for entry in declared]
+    needed = {entry[-1] for entry in declared if entry[0] == "old"}.union(live)
+    found: list[Turn] = []
+    for k in range(len(statements) - 1, -1, -1):
+        entry = statements[k]
+        outs = frozenset([heads[slot] for slot in writes(entry)])
+        if needed.isdisjoint(outs):
+            continue
+        ins = frozenset([heads[arg[0]] for arg in reads(entry) if type(arg) is not int])
+        found.append(Turn(k, ins, outs, tuple((ins | outs) - needed), ()))
+        needed |= ins | outs
+    seen: set[int] = set()
+    for k in range(len(found) - 1, -1, -1):
+        born = found[k].writes - seen
+        seen |= born
+        found[k] = found[k]._replace(born=tuple(born))
+    return tuple(reversed(found))
+
+
 class Singly:
     """One run of a recording, call by call.
 
@@ -33,14 +75,23 @@ class Singly:
     ----------
     rec : Recording
         What to run; it has not ended.
+    todo : tuple of Turn
+        What there is to do, as `turns` gives it for the recording's log.
     witness : Witness
         Notes what the calls say of floating-point exceptions.
     memory : mapping of int to ndarray, optional
         Run on this memory of slots, as if by somebody else, instead of on what the recording's stores have.
     """
 
-    def __init__(self, rec: Recording, witness: Witness, memory: Mapping[int, NDArray] | None = None) -> None:
+    def __init__(
+        self,
+        rec: Recording,
+        todo: tuple[Turn, ...],
+        witness: Witness,
+        memory: Mapping[int, NDArray] | None = None,
+    ) -> None:
         self._rec = rec
+        self._todo = todo
         self._apart = memory is not None
         self._witness = witness
         self._declared = rec.declarations()
@@ -48,74 +99,45 @@ class Singly:
         self._memory = dict(memory or {})
         self._arrays: dict[int, NDArray] = {}  # what was asked for, by slot
         self._parts: dict[int, list[int]] = {}  # which of these are reshapes of others, by family
-        self._computed: set[int] = set()
+        self._aside: set[int] = set()  # the slots of copies
         self.error: Exception | None = None  # why the first statement that is left could not run
         self.left: list[int] = []  # the positions of the statements that could not run
 
     def run(self) -> int:
         """Run what can be run; gives the number of statements run."""
-        heads = [self._heads(entry) for entry in self._statements]
-        last = self._last_uses(heads)
         pending: set[int] = set()  # families that a statement which is left has still to write
         wanted: set[int] = set()  # and that it has still to read
-        ran = 0
+        at, perform, statements = self._witness.at, self._perform, self._statements
         with self._witness.watching():
-            for k in range(len(self._statements)):
-                dying = last.get(k)
-                if dying is None:
-                    continue
-                if not pending or pending.isdisjoint(heads[k][0] | heads[k][1]):
+            for turn in self._todo:
+                k, ins, outs, dying, born = turn
+                if not self.left or pending.isdisjoint(ins | outs):
                     try:
-                        if wanted and not wanted.isdisjoint(heads[k][1]):
-                            self._set_aside(wanted & heads[k][1])
-                            wanted -= heads[k][1]
-                        self._witness.at(k)
-                        self._perform(self._statements[k], () if self.left else dying)
+                        if wanted and not wanted.isdisjoint(outs):
+                            self._set_aside(wanted & outs)
+                            wanted -= outs
+                        at(k)
+                        perform(statements[k], () if self.left else dying)
                     except Exception as error:
                         # its frames hold memory
                         self.error = self.error or error.with_traceback(None)
                     else:
-                        ran += 1
-                        self._bind(k)
+                        for head in born:
+                            self._bind(head)
                         for head in dying:
                             if head not in wanted:
                                 self._forget(head)
                         continue
                 self.left.append(k)
-                pending |= heads[k][1]
-                wanted |= heads[k][0]
-        return ran
+                pending |= outs
+                wanted |= ins
+        return len(self._todo) - len(self.left)
 
     def again(self) -> Again:
         """What is left, to be recorded again."""
         left = {k: self._statements[k] for k in self.left}
-        computed = {k: a for k, a in self._memory.items() if k in self._computed}
-        return Again(self._rec, left, computed)
-
-    # ---- what there is to do -------------------------------------------------------------------------
-    def _heads(self, entry: tuple[Any, ...]) -> tuple[set[int], set[int]]:
-        """The families that a statement reads and writes."""
-        declared = self._declared
-        ins = {declared[arg[0]][-1] for arg in reads(entry) if type(arg) is not int}
-        return ins, {declared[slot][-1] for slot in writes(entry)}
-
-    def _last_uses(self, heads: list[tuple[set[int], set[int]]]) -> dict[int, set[int]]:
-        """The statements that somebody can see, each with the temporaries that no later one needs."""
-        rec = self._rec
-        kept = {
-            entry[-1]
-            for k, entry in enumerate(self._declared)
-            if entry[0] == "old" or (entry[-1] == k and rec.store_at(k) is not None)
-        }
-        needed = set(kept)
-        last: dict[int, set[int]] = {}
-        for k in range(len(heads) - 1, -1, -1):
-            ins, outs = heads[k]
-            if needed.isdisjoint(outs):
-                continue
-            last[k] = (ins | outs) - needed
-            needed |= ins | outs
-        return last
+        done = self._aside.union(*[turn.writes for turn in self._todo if turn.position not in left])
+        return Again(self._rec, left, {k: a for k, a in self._memory.items() if k in done})
 
     def _set_aside(self, heads: set[int]) -> None:
         """Copy what statements that are left have still to read of these families, which will be written."""
@@ -128,7 +150,7 @@ class Singly:
                     copies[arg[0]] = slot = len(self._declared)
                     self._declared.append(("new", a.dtype.char, a.shape, slot))
                     self._memory[slot] = a
-                    self._computed.add(slot)
+                    self._aside.add(slot)
         for k in self.left:
             entry = self._statements[k]
             args = [a if type(a) is int else (copies.get(a[0], a[0]), *a[1:]) for a in reads(entry)]
@@ -141,7 +163,7 @@ class Singly:
             self._arrays.pop(slot, None)
 
     # ---- one statement ---------------------------------------------------------------------------------
-    def _perform(self, entry: tuple[Any, ...], dying: Any) -> None:
+    def _perform(self, entry: tuple[Any, ...], dying: tuple[int, ...]) -> None:
         """Run one statement; a failed allocation leaves its target as it was.  The families in ``dying`` are
         not needed afterwards."""
         kind, op = entry[:2]
@@ -174,7 +196,7 @@ class Singly:
         made = values[0] if op == "cast" else function(*values)
         np.copyto(target, _real(made, target.dtype), casting="unsafe")
 
-    def _take_over(self, slot: int, shape: Any, char: str, args: Any, dying: set[int]) -> None:
+    def _take_over(self, slot: int, shape: Any, char: str, args: Any, dying: tuple[int, ...]) -> None:
         """Have a new array use the memory of an operand that is not needed afterwards, as NumPy does with its
         temporaries."""
         store = self._store(slot)
@@ -225,15 +247,11 @@ class Singly:
         """The store of a slot, as far as somebody holds it."""
         return None if self._apart else self._rec.store_at(slot)
 
-    def _bind(self, position: int) -> None:
-        """Hand what a statement has computed to those who hold it."""
-        for slot in writes(self._statements[position]):
-            head = self._declared[slot][-1]
-            if head not in self._computed:
-                self._computed.add(head)
-                store = self._store(head)
-                if store is not None and store.mem is None and head in self._memory:
-                    store.bind_new(self._memory[head], address_of(self._memory[head]))
+    def _bind(self, head: int) -> None:
+        """Hand what a statement was the first to compute to those who hold it."""
+        store = self._store(head)
+        if store is not None and store.mem is None and head in self._memory:
+            store.bind_new(self._memory[head], address_of(self._memory[head]))
 
 
 @lru_cache(1024)
