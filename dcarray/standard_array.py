@@ -15,9 +15,10 @@ from typing import Any
 
 import numpy as np
 
-from .array import ndarray
+from .array import evaluate, ndarray
 from .functions.fallback import SEQUENCES
 from .handle import Handle, small
+from .selected import Selected
 
 __all__ = ["StandardArray", "call"]
 
@@ -64,6 +65,8 @@ class _Call:
 
     def back(self, value: Any) -> Any:
         """``value`` with arrays of the standard for ordinary ones and for NumPy's scalars."""
+        if type(value) is Selected:
+            evaluate(value)
         kind = type(value)
         if kind is ndarray:
             known = self.given.get(id(value))

@@ -138,10 +138,14 @@ def _result(
 
 
 def _class(*operands: Any) -> type[Handle]:
+    found: type[Handle] | None = None
     for x in operands:
         if isinstance(x, Handle):
-            return type(x)
-    raise TypeError("no array of ours among the operands")
+            shape_of(x)  # selections are gathered, for which recordings end, before the next one is asked for
+            found = found or type(x)
+    if found is None:
+        raise TypeError("no array of ours among the operands")
+    return found
 
 
 def _leave_small(shape: tuple[int, ...], inputs: tuple[Any, ...], out: Any, factor: int = 1) -> None:
@@ -199,8 +203,8 @@ def reduce(
     -------
     Handle or scalar
     """
-    cls = type(x)
     shape = shape_of(x)
+    cls = type(x)
     with LOCK:
         rec = session().ready()
         try:
@@ -253,10 +257,10 @@ def _reduce_turned(
 def cast(x: Any, dtype: Any, *, copy: bool = True, order: str = "K") -> Any:
     """``x.astype(dtype, order)`` with unsafe casting and order ``"K"``, ``"C"`` or, for a copy, ``"F"``."""
     dtype = np.dtype(dtype)
+    shape = shape_of(x)
     cls = type(x)
     if not copy and x.dtype == dtype:
         return x
-    shape = shape_of(x)
     with LOCK:
         rec = session().ready()
         try:
@@ -280,7 +284,7 @@ def assign(target: Any, value: Any) -> None:
     """``target[...] = value``, where ``target`` is a view already."""
     if quick.assign(target, value):
         return
-    shape = shape_of(target)
+    shape, _ = shape_of(target), shape_of(value)
     with LOCK:
         rec = session().ready()
         try:
@@ -326,6 +330,7 @@ def choose(target: Any, condition: Any, value: Any) -> bool:
     The condition is boolean; the value is of the target's dtype, or of one that is cast to it safely.
     """
     shape = target._shape
+    _class(target, condition, value)
     with LOCK:
         rec = session().ready()
         try:

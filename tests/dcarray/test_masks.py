@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import copy
+import operator
+import pickle
+import threading
 import warnings
 from collections.abc import Callable
 from typing import Any
@@ -402,6 +406,62 @@ def test_a_division_where_it_can_be_done_is_recorded() -> None:
         x, y = dc.asarray(A), dc.asarray(np.maximum(B, 0.0))
         z = np.divide(x, y, out=np.zeros_like(x), where=y != 0)
         assert not z._clean()
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_selections_wherever_arrays_are(mode: dict[str, Any]) -> None:
+    want = A[A > 0]
+    total = want.size
+    with dc.options(**mode):
+        x = dc.asarray(A.copy())
+
+        def chosen() -> Any:
+            masks._WASTED.clear()
+            return x[x > 0]
+
+        def y() -> Any:
+            return dc.asarray(np.zeros(total))
+
+        thread_saw: list[Any] = []
+        v = chosen()
+        thread = threading.Thread(target=lambda: thread_saw.append(np.asarray(v) * 2))
+        thread.start()
+        thread.join()
+        np.testing.assert_array_equal(thread_saw[0], want * 2)
+        for same in (
+            pickle.loads(pickle.dumps(chosen())),
+            copy.copy(chosen()),
+            copy.deepcopy(chosen()),
+            np.asarray(memoryview(chosen())),
+            dc.asarray(chosen()),
+            dc.array(chosen()),
+            np.concatenate([chosen()[:5], chosen()[5:]]),
+            y() + chosen(),
+            np.zeros(total) + chosen(),
+            operator.iadd(y(), chosen()),
+            operator.iadd(np.zeros(total), chosen()),
+            np.add(chosen(), 0, y()),
+            np.add(chosen(), 0, np.zeros(total)),
+            chosen().astype("f8"),
+            dc.evaluate(chosen()),
+            chosen().reshape(-1, 1)[:, 0],
+        ):
+            np.testing.assert_array_equal(same, want)
+        for target in (y(), np.zeros(total)):
+            target[:] = chosen()
+            target += chosen()
+            np.testing.assert_array_equal(target, want * 2)
+        v = chosen()
+        v.sort()
+        np.testing.assert_array_equal(v, np.sort(want))
+        v = chosen()
+        v[:3] = 0
+        assert not np.asarray(v)[:3].any()
+        standard = chosen().__array_namespace__()
+        z = standard.asarray(A)
+        assert type(z[z > 0]) is type(z)
+        labels = dc.asarray(np.arange(60).reshape(5, 12) % 7)
+        assert sum(part.size for part in [x[labels == k] for k in range(7)]) == 60
 
 
 def test_where_selections_are_always_gathered_they_are_at_once() -> None:
