@@ -24,9 +24,10 @@ __all__ = ["find", "keep"]
 
 def find(request: Request) -> Parcel | None:
     """The plan of a request, if a process like this one has left it."""
-    if not request.cache_dir or not os.path.isdir(request.cache_dir):
+    folder = _folder(request)
+    if not folder or not os.path.isdir(folder):
         return None
-    shelf = _shelf(request.cache_dir)
+    shelf = _shelf(folder)
     found = shelf.read(_key(request)) if shelf else None
     if found is None:
         return None
@@ -44,12 +45,18 @@ def keep(request: Request, plan: bytes) -> None:
     """Leave a plan, as `lowering.parcel.packed` gives it, for the next processes."""
     from .lowering.llvm import engine
 
-    shelf = _shelf(request.cache_dir) if request.cache_dir else None
+    folder = _folder(request)
+    shelf = _shelf(folder) if folder else None
     if shelf:
         shelf.write(_key(request), engine.fingerprint().encode() + plan)
 
 
 _MARK = 16  # bytes of a fingerprint
+
+
+def _folder(request: Request) -> str | None:
+    """A folder of their own, so that who finds none has nothing to look for."""
+    return os.path.join(request.cache_dir, "plans") if request.cache_dir else None
 
 
 @cache
