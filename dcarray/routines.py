@@ -10,6 +10,8 @@ from .session import EXECUTOR
 
 __all__ = ["Compiled"]
 
+CALL = 1e-3  # seconds that a call takes without, about: arrays are large
+
 
 class Compiled:
     """The code of one routine, once it is there.
@@ -37,7 +39,9 @@ class Compiled:
             if options.jit == "eager":
                 self._make(options.cache_dir)
             else:
-                EXECUTOR.background.submit(lambda: self._make(options.cache_dir))
+                EXECUTOR.background.later(lambda: self._make(options.cache_dir))
+        if self._launch is None:
+            EXECUTOR.background.worked(CALL)
         return self._launch
 
     def _make(self, folder: str | None) -> None:
