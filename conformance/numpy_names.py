@@ -28,16 +28,17 @@ _COMPARE = (
     "assert_equal", "assert_equal_records", "assert_mask_equal", "assert_not_equal", "fail_if_equal",
 )  # fmt: skip
 
-_HOLDING = frozenset({dc.ndarray, tuple, list, dict})
+_HOLDING = (dc.ndarray, tuple, list, dict)
 
 
 def _plain(value: Any) -> Any:
     """``value`` with wrapped arrays, in sequences too, as plain ones of the same memory."""
     kind = type(value)
-    if kind is dc.ndarray:
+    if isinstance(value, dc.ndarray):
         return np.asarray(value)
     if kind is tuple or kind is list:
-        return value if _HOLDING.isdisjoint(map(type, value)) else kind(_plain(v) for v in value)
+        holding = any(issubclass(k, _HOLDING) for k in set(map(type, value)))
+        return kind(_plain(v) for v in value) if holding else value
     if kind is dict:
         return {k: _plain(v) for k, v in value.items()}
     return value

@@ -42,7 +42,9 @@ class _Boundary:
     def into(self, value: Any) -> Any:
         """``value`` with every wrapped array replaced by its memory."""
         kind = type(value)
-        if kind is ndarray:
+        if kind in _LEAVES:
+            return value
+        if isinstance(value, ndarray):
             plain = unwrap(value)
             self.given[id(plain)] = (plain, value)
             self.bytes += plain.nbytes
@@ -51,8 +53,6 @@ class _Boundary:
             return plain
         if kind is np.ndarray:
             self.plain.append(owner(value))
-            return value
-        if kind in _LEAVES:
             return value
         if kind is tuple or kind is list:  # the same one, if it can be: NumPy may write into it
             inner = [self.into(v) for v in value]
