@@ -16,7 +16,7 @@ __all__ = ["gathered"]
 
 _SIZES = 1, 2, 4, 8, 16  # bytes of an element
 _FEWEST = 4  # times the elements below which calls run in NumPy
-_WORK = 2  # of moving an element, in units of the scheduler's
+_COUNTED, _MOVED = 16, 4  # elements that are so much work as a scheduler's unit
 
 
 def _compiled(size: int) -> Compiled:
@@ -46,10 +46,9 @@ def _moved(launch: Any, a: NDArray, mask: NDArray) -> NDArray:
     blocks = -(-a.size // BLOCK)
     ends = np.zeros(blocks + 1, np.int64)
     addresses = [address_of(mask), address_of(a)]
-    work = _WORK * BLOCK
-    launch(launch.pack(blocks, work, 0, 1, *addresses, address_of(ends) + 8, 0, a.size), threads)
+    launch(launch.pack(blocks, BLOCK // _COUNTED, 0, 1, *addresses, address_of(ends) + 8, 0, a.size), threads)
     np.cumsum(ends, out=ends)
     result = empty((int(ends[-1]),), a.dtype)
     addresses += [address_of(ends), address_of(result)]
-    launch(launch.pack(0, 1, blocks, work, *addresses, a.size), threads)
+    launch(launch.pack(0, 1, blocks, BLOCK // _MOVED, *addresses, a.size), threads)
     return result
