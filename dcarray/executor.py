@@ -6,6 +6,7 @@ import time
 import warnings
 from collections.abc import Callable
 from contextlib import suppress
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from . import config, forms, fpstate, planning, running, shelf
@@ -129,10 +130,17 @@ class Executor:
         )
         job = self._job(prepared, request, options)
         if options.jit == "background":
+            large = form.elements * NANOSECOND > PATIENCE  # it is clear before it has run
             if form.sights == 1 and options.cache_dir and not options.debug:
-                self.background.submit(lambda: _attempt(lambda: self._found(form, request), options.debug))
+                look = partial(_attempt, partial(self._found, form, request), options.debug)
+                if not large:
+                    self.background.submit(look)
+                else:
+                    look()
+                    if form.exact is not None:
+                        return prepared.serve(form.exact, ())
             if job is not None:
-                if form.elements * NANOSECOND > PATIENCE:  # it is clear before it has run
+                if large:
                     self.background.worked(PATIENCE)
                 self.background.later(lambda: _attempt(job, options.debug))
             return None

@@ -203,3 +203,17 @@ def test_what_another_processor_has_left_is_not_used(tmp_path, monkeypatch):
     assert shelf.find(request._replace(fastmath=True)) is None
     monkeypatch.setattr(engine, "fingerprint", lambda: "f" * 16)
     assert shelf.find(request) is None
+
+
+def test_a_large_region_waits_for_the_plan_that_is_there(tmp_path, monkeypatch):
+    with dc.options(**{**THERE, "cache_dir": str(tmp_path)}):
+        for large in (False, True):
+            monkeypatch.setattr(executor, "NANOSECOND", 1.0 if large else 1e-9)
+            engine = executor.Executor()
+            monkeypatch.setattr(session, "EXECUTOR", engine)
+            dc.report(reset=True)
+            for _ in range(1 if large else 2):
+                got = np.asarray(dc.asarray(np.arange(9.0)) * 7 - 2)
+                np.testing.assert_array_equal(got, np.arange(9.0) * 7 - 2)
+            engine.background.wait()
+            assert dc.report().kernels == large
