@@ -59,11 +59,14 @@ ours_of_array(PyObject *r, PyObject *const *args, PyObject **plains, Py_ssize_t 
 {
     PyObject *base = base_of(r), *x;
     int related = 0;
-    for (Py_ssize_t k = 0; k < n; k++)
-        if (plains[k] == r) {
-            Py_DECREF(r);
-            return Py_NewRef(args[k]);
-        }
+    for (Py_ssize_t k = 0; k < n; k++) {
+        int several = PyTuple_CheckExact(plains[k]); /* of out=(...) */
+        for (Py_ssize_t i = 0; i < (several ? PyTuple_GET_SIZE(plains[k]) : 1); i++)
+            if ((several ? PyTuple_GET_ITEM(plains[k], i) : plains[k]) == r) {
+                Py_DECREF(r);
+                return Py_NewRef(several ? PyTuple_GET_ITEM(args[k], i) : args[k]);
+            }
+    }
     for (Py_ssize_t k = 0; base != NULL && k < n && !related; k++)
         related = Py_TYPE(plains[k]) == Plain && (plains[k] == base || base_of(plains[k]) == base);
     if (found->windows && base != NULL && (related || found->inside)) {
@@ -125,7 +128,7 @@ call_plain(PyObject *function, PyObject *const *args, Py_ssize_t nargs, PyObject
         return NULL;
     while (done < n && (plains[done] = plain_argument(args[done], &found, 0)) != NULL)
         done++;
-    if (done == n && found.ours) {
+    if (done == n && found.ours && !(n == 2 && names == NULL && grows(plains[0], plains[1]))) {
         r = PyObject_Vectorcall(function, plains, nargs, names);
         if (r != NULL)
             r = ours_of(r, args, plains, n, &found);
@@ -174,24 +177,29 @@ array_function(PyObject *self, PyObject *const *args, Py_ssize_t nargs)
 static PyMethodDef function_def = {"__array_function__", (PyCFunction)(void (*)(void))array_function,
                                    METH_FASTCALL, "NumPy's protocol for functions."};
 
-/* ---- methods ----------------------------------------------------------------------------------- */
-/* A method: that of NumPy's arrays, or the `slow` one, which says what it means. */
+/* ---- functions and methods that are ours ------------------------------------------------------- */
+/* What NumPy does on plain arrays, or the `slow` function, which says what it means.  Without a function of
+ * NumPy's, the first argument is an object that holds one at `place`. */
 typedef struct {
     PyObject_HEAD
     vectorcallfunc call;
     PyObject *numpy, *slow;
+    Py_ssize_t place;
 } Short;
 
 static PyObject *
 call_short(PyObject *self, PyObject *const *args, size_t nargsf, PyObject *names)
 {
-    PyObject *r = NULL;
+    Short *s = (Short *)self;
     Py_ssize_t nargs = PyVectorcall_NARGS(nargsf);
-    if (nargs > 0 && Py_TYPE(args[0]) == Ours)
-        r = call_plain(((Short *)self)->numpy, args, nargs, names);
+    PyObject *r = NULL;
+    if (s->numpy != NULL)
+        r = call_plain(s->numpy, args, nargs, names);
+    else if (nargs > 1 && AT(args[0], s->place) != NULL)
+        r = call_plain(AT(args[0], s->place), args + 1, nargs - 1, names);
     if (r != NULL || PyErr_Occurred())
         return r;
-    return PyObject_Vectorcall(((Short *)self)->slow, args, nargsf, names);
+    return PyObject_Vectorcall(s->slow, args, nargsf, names);
 }
 
 static PyObject *
@@ -243,22 +251,68 @@ static PyTypeObject ShortType = {
     .tp_members = members_of_short,
 };
 
+static PyObject *
+new_short(PyObject *numpy, PyObject *slow)
+{
+    Short *made = PyObject_New(Short, &ShortType);
+    if (made == NULL)
+        return NULL;
+    made->call = call_short;
+    made->numpy = Py_XNewRef(numpy);
+    made->place = 0;
+    made->slow = Py_NewRef(slow);
+    return (PyObject *)made;
+}
+
+/* short(numpy, slow) */
+static PyObject *
+short_way(PyObject *module, PyObject *args)
+{
+    PyObject *numpy, *slow;
+    if (!PyArg_ParseTuple(args, "OO", &numpy, &slow))
+        return NULL;
+    if (Served == NULL)
+        return Py_NewRef(slow);
+    return new_short(numpy, slow);
+}
+
+/* short_call(cls, name): calls of instances of `cls`, which hold their function of NumPy's in a slot */
+static PyObject *
+short_call(PyObject *module, PyObject *args)
+{
+    PyObject *cls, *slow, *made;
+    const char *name;
+    Py_ssize_t place;
+    int done;
+    if (!PyArg_ParseTuple(args, "O!s", &PyType_Type, &cls, &name))
+        return NULL;
+    if (Served == NULL)
+        Py_RETURN_NONE;
+    slow = PyObject_GetAttrString(cls, "__call__");
+    made = slow == NULL || find_slot(cls, name, &place) ? NULL : new_short(NULL, slow);
+    Py_XDECREF(slow);
+    if (made == NULL)
+        return NULL;
+    ((Short *)made)->place = place;
+    done = PyObject_SetAttrString(cls, "__call__", made);
+    Py_DECREF(made);
+    if (done < 0)
+        return NULL;
+    Py_RETURN_NONE;
+}
+
 /* Put the short way of these methods into the class. */
 static int
 shorten_methods(PyObject *names)
 {
     for (Py_ssize_t k = 0; k < PyTuple_GET_SIZE(names); k++) {
-        PyObject *name = PyTuple_GET_ITEM(names, k);
-        Short *method = PyObject_New(Short, &ShortType);
-        int done;
-        if (method == NULL)
-            return -1;
-        method->call = call_short;
-        method->numpy = PyObject_GetAttr((PyObject *)Plain, name);
-        method->slow = PyObject_GetAttr((PyObject *)Ours, name);
-        done = method->numpy == NULL || method->slow == NULL ||
-               PyObject_SetAttr((PyObject *)Ours, name, (PyObject *)method) < 0;
-        Py_DECREF(method);
+        PyObject *name = PyTuple_GET_ITEM(names, k), *method = NULL;
+        PyObject *numpy = PyObject_GetAttr((PyObject *)Plain, name), *slow = PyObject_GetAttr((PyObject *)Ours, name);
+        int done = numpy == NULL || slow == NULL || (method = new_short(numpy, slow)) == NULL ||
+                   PyObject_SetAttr((PyObject *)Ours, name, method) < 0;
+        Py_XDECREF(numpy);
+        Py_XDECREF(slow);
+        Py_XDECREF(method);
         if (done)
             return -1;
     }

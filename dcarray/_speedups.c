@@ -684,6 +684,10 @@ static PyMethodDef methods[] = {
      "sliced(shape, index, key): as in `dcarray.window`."},
     {"serve", serve, METH_VARARGS,
      "serve(functions, methods): the short way for NumPy's functions and for the methods of these names."},
+    {"short", short_way, METH_VARARGS,
+     "short(numpy, slow): a function that calls NumPy's on small arrays, and the slow one for all else."},
+    {"short_call", short_call, METH_VARARGS,
+     "short_call(cls, name): likewise for calls of instances, which hold NumPy's function in the slot `name`."},
     {"split", split_log, METH_O, "split(log): as in `dcarray.forms`."},
     {"shortened", shortened, METH_O,
      "shortened(evaluate): the function, at once for a small array, which it gives back."},
@@ -703,7 +707,7 @@ PyInit__speedups(void)
     if (Call == NULL || Out == NULL || Below == NULL || ShapeName == NULL)
         return NULL;
     module = PyModule_Create(&definition);
-    if (module != NULL && PyModule_AddIntConstant(module, "REVISION", 5) < 0)
+    if (module != NULL && PyModule_AddIntConstant(module, "REVISION", 7) < 0)
         Py_CLEAR(module);
     return module;
 }

@@ -102,7 +102,7 @@ def inner(a: Any, b: Any, /) -> Any:
     return flat.reshape(a.shape[:-1] + b.shape[:-1])
 
 
-@implements(np.outer)
+@implements(np.outer, views=True)
 def outer(a: Any, b: Any, out: Any = None) -> Any:
     """All products of two vectors."""
     a, b = operand(a), operand(b)

@@ -19,6 +19,7 @@ from dcarray.array import ndarray
 
 from . import creation, fallback
 from .common import NOTHING
+from .small import shorten_calls, shortened
 from .standard import STANDARD
 
 __all__ = ["delegate", "lookup", "names"]
@@ -46,7 +47,10 @@ class Ufunc:
         return np.ufunc
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        return fallback.wrapped(_as_asked(self._ufunc(*args, **kwargs), kwargs), args, kwargs)
+        result = self._ufunc(*args, **kwargs)
+        if type(result) is ndarray:
+            return result
+        return fallback.wrapped(_as_asked(result, kwargs), args, kwargs)
 
     def reduce(self, *args: Any, **kwargs: Any) -> Any:
         """As `numpy.ufunc.reduce`."""
@@ -80,6 +84,7 @@ class Ufunc:
         return _named, (self._ufunc.__name__,)
 
 
+shorten_calls(Ufunc, "_ufunc")
 # Their documentation is that of NumPy's.
 Ufunc.__doc__ = property(lambda self: self._ufunc.__doc__)  # type: ignore[assignment]
 
@@ -147,7 +152,7 @@ def _dispatched(function: Callable[..., Any]) -> Callable[..., Any]:
         result = function(*args, **kwargs)
         return result if type(result) is ndarray else fallback.wrapped(result, args, kwargs)
 
-    return call
+    return shortened(function, call)
 
 
 def _undispatched(function: Callable[..., Any]) -> Callable[..., Any]:

@@ -23,17 +23,35 @@ sort squeeze std sum swapaxes take trace transpose var
 
 
 def functions() -> frozenset[Callable[..., Any]]:
-    """The dispatched functions of NumPy that have an implementation, or NumPy's own as the intended one."""
+    """The dispatched functions of NumPy that have an implementation, or NumPy's own as the intended one.
+
+    Not ``outer``, whose result is recorded where it is large.
+    """
     found: set[Callable[..., Any]] = set()
     for module in _MODULES:
         for value in vars(module).values():  # to ask for an attribute may import a module
             dispatched = hasattr(value, "_implementation")
-            if dispatched and (value in IMPLEMENTATIONS or served_by_numpy(value)):
+            if dispatched and value is not np.outer and (value in IMPLEMENTATIONS or served_by_numpy(value)):
                 found.add(value)
     return frozenset(found)
 
 
-if BUILT:  # else `fallback.quick` and the methods themselves do it
-    from dcarray._speedups import serve
+def shortened(function: Callable[..., Any], slow: Callable[..., Any]) -> Callable[..., Any]:
+    """A function of ours that goes straight to NumPy's with small arrays, if NumPy's is one of those."""
+    return slow
 
-    serve(functions(), tuple(_METHODS.split()))
+
+def shorten_calls(cls: type, name: str) -> None:
+    """Let calls of instances, which hold a function of NumPy's as ``name``, go straight to it likewise."""
+
+
+if BUILT:  # else `fallback.quick` and the methods themselves do it
+    from dcarray._speedups import serve, short, short_call
+
+    _served = functions()
+    serve(_served, tuple(_METHODS.split()))
+
+    def shortened(function: Callable[..., Any], slow: Callable[..., Any]) -> Callable[..., Any]:
+        return short(function, slow) if function in _served else slow
+
+    shorten_calls = short_call
