@@ -16,6 +16,7 @@ __all__ = ["gathered"]
 
 _SIZES = 1, 2, 4, 8, 16  # bytes of an element
 _FEWEST = 4  # times the elements below which calls run in NumPy
+_SECONDS = 2e-9  # that NumPy needs for an element
 _COUNTED, _MOVED = 16, 4  # elements that are so much work as a scheduler's unit
 
 
@@ -35,7 +36,7 @@ def gathered(a: NDArray, m: NDArray) -> NDArray:
     """The elements of an array that a mask chooses, in an array of their own."""
     plain = a.shape == m.shape and a.flags.c_contiguous and m.flags.c_contiguous and compilable(a)
     large = a.size >= max(_FEWEST * config.current().eager_below, 1)
-    launch = _ROUTINES[a.itemsize].launch() if plain and large else None
+    launch = _ROUTINES[a.itemsize].launch(_SECONDS * a.size) if plain and large else None
     return _moved(launch, a, m) if launch is not None else a[m]
 
 

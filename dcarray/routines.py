@@ -10,8 +10,6 @@ from .session import EXECUTOR
 
 __all__ = ["Compiled"]
 
-CALL = 1e-3  # seconds that a call takes without, about: arrays are large
-
 
 class Compiled:
     """The code of one routine, once it is there.
@@ -29,8 +27,8 @@ class Compiled:
         self._launch: Any = None
         self._asked = False
 
-    def launch(self) -> Any:
-        """What calls it, or None as long as NumPy has to serve."""
+    def launch(self, seconds: float) -> Any:
+        """What calls it, or None as long as NumPy has to serve, which takes about so long."""
         options = config.current()
         if options.jit == "off":
             return None
@@ -41,7 +39,7 @@ class Compiled:
             else:
                 EXECUTOR.background.later(lambda: self._make(options.cache_dir))
         if self._launch is None:
-            EXECUTOR.background.worked(CALL)
+            EXECUTOR.background.worked(seconds)
         return self._launch
 
     def _make(self, folder: str | None) -> None:

@@ -16,6 +16,7 @@ from .registry import Unserved, implements
 
 _MOST_BINS = 4096  # each block of elements counts in as many of its own
 _FEWEST = 8  # times the elements below which calls run in NumPy
+_SECONDS = 1e-8  # that NumPy needs for an element
 _WORK = 12  # of counting an element, in units of the scheduler's
 
 
@@ -59,7 +60,7 @@ def histogram(a: Any, bins: Any = 10, range: Any = None, density: Any = None, we
             raise Unserved
     if not 0 < number <= _MOST_BINS:
         raise Unserved
-    launch = (_COUNTS if weights is None else _WEIGHTS).launch()
+    launch = (_COUNTS if weights is None else _WEIGHTS).launch(_SECONDS * a.size)
     if launch is None:
         raise Unserved
     edges = _edges(a, number, range)
