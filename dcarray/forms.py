@@ -26,7 +26,7 @@ MAX_SYMBOLS = 24
 class Ready:
     """A plan, with what every run of it wants to know."""
 
-    __slots__ = ("_bytes", "guard", "interpreted", "keeps", "kernels", "needs_arrays", "run")
+    __slots__ = ("_bytes", "guard", "interpreted", "keeps", "kernels", "lost", "needs_arrays", "run")
 
     def __init__(self, plan: Parcel) -> None:
         self.run = plan.run
@@ -35,6 +35,8 @@ class Ready:
         self.needs_arrays = self.kernels < plan.steps
         # the slots of existing memory that is to be as it was, should the plan fail half-way
         self.keeps = tuple(int(name[1:]) for name in plan.overwritten) if self.needs_arrays else ()
+        # the slots of existing memory that is not as it was, should the region have to run again
+        self.lost = frozenset(int(name[1:]) for name in plan.lost)
         self.guard = plan.guard
         self._bytes = plan.bytes
 

@@ -62,7 +62,7 @@ def make(request: Request, fallback: Callable[[str, Any], None], debug: bool = F
     debug : bool
         Verify the region after every pass.
     """
-    from .ir import dims
+    from .ir import dims, effects
     from .ir.passes import pipeline
     from .lowering import cache, caches
     from .lowering.plan import compile_region
@@ -74,6 +74,7 @@ def make(request: Request, fallback: Callable[[str, Any], None], debug: bool = F
     with guards if hints else nullcontext():
         final = pipeline.run(region, debug=debug, final=pipeline.final(caches.limits(request.threads)))
         plan = compile_region(final, "cpu", request.cache_dir, fallback=fallback, fastmath=request.fastmath)
+        plan = replace(plan, lost=effects.lost(region))
     after = code.stats()
     found = [after[name] - before[name] for name in ("compiled", "hits", "disk_hits")]
     return Planned(plan, guards.recorded, *found)

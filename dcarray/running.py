@@ -80,7 +80,7 @@ def execute(
         sole = None
     saved = {}
     if form.saved and rec.mask and sole is None:
-        for k in form.saved:
+        for k in (k for k in form.saved if k in plan.lost):
             saved[k], _ = allocate(arrays[k].shape, arrays[k].dtype)
             saved[k][...] = arrays[k]
     every: Any = [*arrays.values(), *rec.scalar_arrays().values()] if plan.needs_arrays else ()

@@ -215,6 +215,34 @@ def readers_between(region: Region, start: int, stop: int, window: Window) -> tu
     )
 
 
+def lost(region: Region) -> tuple[str, ...]:
+    """The existing arrays of which a run may overwrite what it has read, so that another run would find
+    something else.  Not among them is what is written before it is read, and in no other place."""
+    root = families(region)
+    shared = {root[array.name] for array in region.arrays if root[array.name] != array.name}
+    return tuple(
+        array.name
+        for array in region.arrays
+        if array.role == "inout" and (root[array.name] in shared or _loses(array.name, region))
+    )
+
+
+def _loses(name: str, region: Region) -> bool:
+    first: Window | None = None
+    read = False
+    for stmt in region.body:
+        written = [w for w in writes(stmt) if w.array == name]
+        read = read or (first is None and any(w.array == name for w in reads(stmt)))
+        if not written:
+            continue
+        if read or isinstance(stmt, Loop | While | Branch):
+            return True
+        first = first or written[0]
+        if not all(covers(first, w) is True for w in written):
+            return True
+    return False
+
+
 def live_after(region: Region, position: int, name: str) -> bool:
     """Whether what the array holds after top-level statement ``position`` may still be seen: read by
     a later statement, or left to the caller."""

@@ -44,11 +44,11 @@ class Parcel:
         Whether the plan serves these values of the symbols; None if it serves all.
     kernels, interpreted, steps : int
         How many kernels and interpreted statements there are, and steps in all.
-    overwritten : tuple of str
-        As `Plan.overwritten`.
+    overwritten, lost : tuple of str
+        As in `Plan`.
     """
 
-    __slots__ = ("bytes", "guard", "interpreted", "kernels", "overwritten", "run", "steps")
+    __slots__ = ("bytes", "guard", "interpreted", "kernels", "lost", "overwritten", "run", "steps")
 
     def __init__(self, run: Callable[..., int], facts: dict[str, Any]) -> None:
         self.run = run
@@ -56,6 +56,7 @@ class Parcel:
         self.interpreted: int = facts["interpreted"]
         self.steps: int = facts["steps"]
         self.overwritten: tuple[str, ...] = facts["overwritten"]
+        self.lost: tuple[str, ...] = facts["lost"]
         names = facts["symbols"]
         self.bytes = _expression(names, facts["bytes"])
         self.guard = _expression(names, facts["guard"]) if facts["guard"] else None
@@ -68,6 +69,7 @@ def facts(plan: Plan, relations: list[Any]) -> dict[str, Any]:
         **plan.stats,
         "steps": len(plan.steps),
         "overwritten": plan.overwritten,
+        "lost": plan.lost,
         "symbols": tuple([symbol.name for symbol in plan.region.symbols]),
         "bytes": " + ".join(terms) or "0",
         "guard": " and ".join([f"({dims.show(relation)})" for relation in relations]),

@@ -62,6 +62,9 @@ class Plan:
         first elements, the values of the region's symbols, all in order, and the number of threads (0:
         the plan's own).  Gives the floating-point flags that were raised (1 divide, 2 over, 4 under,
         8 invalid).  All memory is allocated before anything is written.
+    lost : tuple of str
+        The existing arrays that are not as they were when a run is to be made again: all that may be
+        written, unless who plans knows better (`ir.effects.lost`).
     """
 
     region: Region
@@ -70,6 +73,7 @@ class Plan:
     driver: str
     things: Mapping[str, Any]
     run: Callable[..., int]
+    lost: tuple[str, ...]
 
     @property
     def kernels(self) -> tuple[KernelStep, ...]:
@@ -137,7 +141,8 @@ def compile_region(
     driver = compiler.driver
     text, things = driver.finish(threads or _cores()), driver.things
     run = function(text, things)
-    return Plan(compiler.region, tuple(driver.given), tuple(compiler.steps), text, things, run)
+    lost = tuple(array.name for array in region.arrays if array.role == "inout")
+    return Plan(compiler.region, tuple(driver.given), tuple(compiler.steps), text, things, run, lost)
 
 
 def _cores() -> int:

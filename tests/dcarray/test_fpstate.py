@@ -113,3 +113,21 @@ def test_nan_alone_is_no_error():
     f = [lambda: x > 1, lambda: np.maximum(x, 0), lambda: x + 1, lambda: x == x, lambda: np.sign(x)]
     for g in f:
         assert said(lambda g=g: dc.evaluate(g())) == []
+
+
+def _there_and_back(a, b):
+    """Steps in place of which some raise: ``b`` is overwritten before it is read, but for its ends."""
+    for k in range(4):
+        b[1:-1] = a[:-2] * 1e100 + a[2:]
+        a[1:-1] = b[:-2] / (b[2:] - b[2:] + k)
+
+
+def test_steps_in_place_that_raise():
+    start = np.linspace(-2.0, 3.0, 50) * 1e60
+    a, b = start.copy(), start.copy()
+    want = said(lambda: _there_and_back(a, b))
+    assert want
+    for _ in range(2):
+        x, y = dc.asarray(start.copy()), dc.asarray(start.copy())
+        assert said(lambda: dc.evaluate(_there_and_back(x, y), x, y)) == want  # noqa: B023
+        assert np.asarray(x).tobytes() == a.tobytes() and np.asarray(y).tobytes() == b.tobytes()
