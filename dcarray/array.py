@@ -193,6 +193,7 @@ class ndarray(Methods):
         return DISPATCH(func, args, kwargs)
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray:
+        self._tell()
         a = self._settled() if copy else export(self)
         if dtype is None and not copy:
             return a

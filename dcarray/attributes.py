@@ -6,7 +6,7 @@ import math
 import operator
 from collections.abc import Callable, Iterator
 from typing import Any
-from weakref import WeakValueDictionary
+from weakref import WeakValueDictionary, ref
 
 import numpy as np
 
@@ -15,6 +15,7 @@ from .buffers import survives
 from .flags import Flags
 from .flat import Flat
 from .handle import Handle, NDArray, adopt, derive, export, large, small
+from .session import session
 
 _FORMAT = 4  # of the flags of a buffer: whoever asks for it wants to know what the bytes are
 _BASES: WeakValueDictionary[int, Any] = WeakValueDictionary()
@@ -111,13 +112,25 @@ class Attributes(Handle):
 
     def __buffer__(self, flags: int) -> memoryview:
         """The memory, for those who read the buffer protocol; see `dcarray.buffers`."""
-        a = export(self)
+        try:
+            a = export(self)
+        except Exception as error:  # NumPy forgets why there is no buffer, and asks for an array next
+            session().untold = (ref(self), error)
+            raise
         if survives(self.dtype):
             return a.data
         if not flags & _FORMAT and a.flags.forc:  # just bytes
             return (a.T if a.flags.fnc else a).reshape(-1).view(np.uint8).data
         a.data.release()  # which NumPy may refuse in its own words
         raise BufferError(f"NumPy would read another dtype than {self.dtype} from a buffer")
+
+    def _tell(self) -> None:
+        """Raise what kept this array's buffer from being had, if nobody was told."""
+        here = session()
+        if here.untold is not None:
+            (known, error), here.untold = here.untold, None
+            if known() is self:
+                raise error
 
     @property
     def __array_interface__(self) -> dict[str, Any]:
@@ -131,6 +144,7 @@ class Attributes(Handle):
         """The plain view for somebody who takes its address: work on this memory never waits again."""
         if not survives(self.dtype):
             raise AttributeError(f"NumPy would read another dtype than {self.dtype} from an address")
+        self._tell()
         a = self._writable()
         if self._small is None:
             self._store.family.exports = [lambda: a]

@@ -9,13 +9,14 @@ from contextlib import contextmanager
 from types import FrameType
 from typing import Any
 
+from . import session as sessions
 from .explanation import Explanation, RegionView, view_region
 from .handle import Handle
 from .recording import Recording
 from .report import counters
 from .running import line_of
 from .selected import Selected
-from .session import EXECUTOR, session
+from .session import session
 
 __all__ = ["Collection", "explain"]
 
@@ -68,7 +69,7 @@ def explain(what: Any, *args: Any, llvm: bool = False, asm: bool = False, **kwar
 
 def _view(rec: Recording, result: Any = None) -> list[RegionView]:
     """The view of a recording; none where nothing of it would run."""
-    prepared = EXECUTOR.prepare(rec)
+    prepared = sessions.EXECUTOR.prepare(rec)
     if not prepared.useful:
         return []
     lines = {k: _where(*line_of(place)) for k, place in enumerate(rec.marks)}
@@ -123,21 +124,21 @@ def _watching(views: list[RegionView]) -> Iterator[None]:
     try:
         yield
     finally:
-        vars(EXECUTOR).pop("run", None)
+        vars(sessions.EXECUTOR).pop("run", None)
 
 
 def _watch(seen: Callable[[Recording], None]) -> None:
     """Have every recording seen when it has run."""
 
     def run(rec: Recording, *rest: Any) -> Any:
-        after = type(EXECUTOR).run(EXECUTOR, rec, *rest)
+        after = type(sessions.EXECUTOR).run(sessions.EXECUTOR, rec, *rest)
         hits = counters.plan_hits
         seen(rec)
         counters.plan_hits = hits
         return after
 
     # Shadows the method on this one object, so that a flush costs nothing when nobody watches.
-    vars(EXECUTOR)["run"] = run
+    vars(sessions.EXECUTOR)["run"] = run
 
 
 class Collection:
@@ -151,7 +152,7 @@ class Collection:
         _watch(self._seen)
 
     def _seen(self, rec: Recording) -> None:
-        form = id(EXECUTOR.prepare(rec).form)
+        form = id(sessions.EXECUTOR.prepare(rec).form)
         if form not in self._forms:
             self._forms.add(form)
             if len(self._forms) <= self.MOST:

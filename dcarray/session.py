@@ -35,6 +35,8 @@ class Session:
 
     def __init__(self) -> None:
         self._arenas: list[tuple[int, dict[str, Any]]] = []
+        # an array whose buffer could not be had, and why: for who asks for it in another way next
+        self.untold: tuple[Any, Exception] | None = None
         self._cut: Any = None  # where the user's code was when a long recording ended
         self.turns: dict[int, Any] = {}
         self.rec = Recording(self)
@@ -155,6 +157,7 @@ class Session:
 
     def _end(self, rec: Recording) -> None:
         self.rec = Recording(self)
+        self.untold = None
         rec.done = True
         self._arenas.append((rec.arena, rec.views))
         # a finished recording may live on in its stores' marks; what it held must not

@@ -131,3 +131,16 @@ def test_steps_in_place_that_raise():
         x, y = dc.asarray(start.copy()), dc.asarray(start.copy())
         assert said(lambda: dc.evaluate(_there_and_back(x, y), x, y)) == want  # noqa: B023
         assert np.asarray(x).tobytes() == a.tobytes() and np.asarray(y).tobytes() == b.tobytes()
+
+
+@pytest.mark.parametrize("read", [np.asarray, np.array, memoryview, lambda y: np.ravel([y])])
+def test_raised_on_the_way_to_a_plain_array(read):
+    """NumPy asks for a buffer first, and forgets why there is none."""
+    x = dc.asarray(np.ones(50_000))
+    with np.errstate(divide="raise"):
+        y = x / 0.0
+        with pytest.raises(FloatingPointError, match="divide by zero"):
+            read(y)
+    assert np.isinf(np.asarray(y)).all() or read is memoryview
+    dc.evaluate(x + 1)
+    assert np.isinf(np.asarray(y)).all()  # told once
