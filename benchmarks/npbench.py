@@ -20,7 +20,9 @@ from pathlib import Path
 from typing import Any
 
 from .measure import machine
-from .npbench_suite import SCALAR, Benchmark, benchmarks
+from .npbench_figures import first_calls, frameworks, remarks, summary, verdict
+from .npbench_report import publish
+from .npbench_suite import Benchmark, benchmarks
 
 _ROOT = Path(__file__).resolve().parents[1]
 
@@ -141,7 +143,7 @@ def _cell(told: Mapping[str, Any]) -> str:
     if "speedup" in told:
         middle, low, high = told["speedup"]
         return f"{middle:.2f} [{low:.2f}, {high:.2f}]"
-    return "wrong" if told.get("wrong", "").startswith("output") else "failed" if "wrong" in told else "right"
+    return verdict(told)
 
 
 def _print(bench: str, row: Mapping[str, Mapping[str, Any]], frameworks: Sequence[str]) -> None:
@@ -152,61 +154,11 @@ def _print(bench: str, row: Mapping[str, Mapping[str, Any]], frameworks: Sequenc
     extra = f"{ours['first'] - plain['first']:.3f}" if "first" in ours else ""
     work = f"{ours['worked'] / plain['worked']:.2f}" if "worked" in ours else ""
     seconds = plain["seconds"][0] if "seconds" in plain else plain["second"]
-    cells = "".join(f"{_cell(row[name]):<26}" for name in frameworks)
+    cells = "".join(f"{_cell(row.get(name, {})):<26}" for name in frameworks)
     print(f"{bench:<26}{seconds:10.5f}{extra:>9}{work:>7}  {cells}", flush=True)
     for name in frameworks:
-        told = row[name]
-        remarks = [told["wrong"]] if "wrong" in told else []
-        if name == "dcarray":
-            remarks += told.get("notes", []) + sorted(_warnings(told) - _warnings(plain))
-        for remark in remarks:
+        for remark in remarks(row, name):
             print(f"    {name}: {remark}", flush=True)
-
-
-def _warnings(told: Mapping[str, Any]) -> set[str]:
-    return {text for version in told.get("versions", []) for text in version.get("warnings", [])}
-
-
-def _geometric(values: Sequence[float]) -> str:
-    return f"{statistics.geometric_mean(values):.2f} of {len(values)}" if values else "-"
-
-
-def summary(
-    rows: Mapping[str, Mapping[str, Mapping[str, Any]]], frameworks: Sequence[str]
-) -> dict[str, dict[str, str]]:
-    """Geometric means of the speed-ups, over all that ran and over those in whole-array statements."""
-    result: dict[str, dict[str, str]] = {}
-    for title, left_out in (("all", frozenset[str]()), ("whole-array", SCALAR)):
-        means: dict[str, str] = {}
-        kept = {name: row for name, row in rows.items() if name not in left_out}
-        for name in frameworks:
-            means[name] = _geometric(
-                [row[name]["speedup"][0] for row in kept.values() if "speedup" in row.get(name, {})]
-            )
-        peers = [f for f in frameworks if f not in ("numpy", "dcarray")]
-        best = [
-            max(row[p]["speedup"][0] for p in peers if "speedup" in row.get(p, {}))
-            for row in kept.values()
-            if any("speedup" in row.get(p, {}) for p in peers)
-        ]
-        if len(peers) > 1:
-            means["best peer"] = _geometric(best)
-        result[title] = means
-    return result
-
-
-def first_calls(rows: Mapping[str, Mapping[str, Mapping[str, Any]]]) -> str:
-    """How many first calls with nothing cached take at most 1.1 times NumPy's time and 20 ms, and which do
-    not."""
-    pairs = {
-        name: (row["numpy"]["first"], row["dcarray"]["first"])
-        for name, row in rows.items()
-        if "first" in row["numpy"] and "first" in row.get("dcarray", {})
-    }
-    late = {name: ours for name, (plain, ours) in pairs.items() if ours > 1.1 * plain + 0.02}
-    which = ", ".join(f"{name} {ours:.3f} s by {pairs[name][0]:.3f} s" for name, ours in late.items())
-    told = f"first calls within 1.1 x NumPy's time and 20 ms: {len(pairs) - len(late)} of {len(pairs)}"
-    return f"{told}; not {which}" if late else told
 
 
 def _arguments(argv: Sequence[str]) -> argparse.Namespace:
@@ -239,46 +191,95 @@ def _arguments(argv: Sequence[str]) -> argparse.Namespace:
     )
     parser.add_argument("--skip-above", type=float, default=60, metavar="SECONDS",
                         help="leave out benchmarks of which NumPy needs longer for two calls")  # fmt: skip
+    parser.add_argument("--from", dest="source", action="append", default=[], type=Path, metavar="FILE",
+                        help="what --json wrote, instead of measuring; again for another size")  # fmt: skip
+    parser.add_argument("--svg", default="", metavar="PREFIX",
+                        help="write PREFIX-heatmap.svg and PREFIX-bars.svg (PREFIX-SIZE-...)")  # fmt: skip
+    parser.add_argument("--docs", type=Path, metavar="FILE",
+                        help="write the figures into a section, as of docs/performance.md")  # fmt: skip
     args = parser.parse_args(argv)
-    if not args.suite:
+    if args.source and args.json:
+        parser.error("--json is for what is measured, --from measures nothing")
+    if not args.suite and not args.source:
         parser.error("no suite: give --suite PATH or set NPBENCH")
-    args.suite = Path(args.suite).resolve()
+    args.command = _command(parser, args)
     return args
 
 
-def main(argv: Sequence[str]) -> int:
-    """Run the benchmarks; the exit status is 1 if a result of ours is wrong or missing."""
-    args = _arguments(argv)
+def _command(parser: argparse.ArgumentParser, args: argparse.Namespace) -> str:
+    """What changes the figures, without the folders of this machine."""
+    set_here = {k: v for k, v in os.environ.items() if k.startswith("DCARRAY_")}
+    set_here.pop("DCARRAY_CACHE_DIR", None)  # the processes have their own
+    words = [f"{name}={value}" for name, value in set_here.items()]
+    words += ["python -m benchmarks npbench --suite PATH"]
+    for name in ("size", "against", "only", "rounds", "first", "turn", "warm", "limit", "skip_above"):
+        value = getattr(args, name)
+        if name in ("size", "against") or value != parser.get_default(name):
+            words.append(f"--{name.replace('_', '-')} {value}")
+    return " ".join(words + [f"--python {pair.split('=')[0]}=PATH" for pair in args.python])
+
+
+def _run(args: argparse.Namespace) -> dict[str, Any]:
+    """Measure, print every benchmark when it is done, and give what ``--json`` writes."""
     asked = [name for name in args.against.split(",") if name not in ("", "numpy", "dcarray")]
-    frameworks = ["numpy", "dcarray", *asked]
+    names = ["numpy", "dcarray", *asked]
     pythons = dict(pair.split("=", 1) for pair in args.python)
-    chosen = [b for b in benchmarks(args.suite, args.only) if args.size in b.sizes]
-    here = machine()
+    suite = Path(args.suite).resolve()
+    rows: dict[str, dict[str, dict[str, Any]]] = {}
+    told: dict[str, Any] = {
+        "machine": machine(),
+        "command": args.command,
+        "size": args.size,
+        "rounds": args.rounds,
+        "means": {},
+        "benchmarks": rows,
+    }
+    _head(told, names[1:])
+    for bench in benchmarks(suite, args.only):
+        if args.size in bench.sizes:
+            row = rows[bench.name] = measure(bench, args.size, names, pythons, args)
+            _print(bench.name, row, names[1:])
+            told["means"] = summary(rows, names)
+            if args.json:  # each time, so that a run that is cut short leaves what it has
+                args.json.write_text(json.dumps(told, indent=1) + "\n")
+    return told
+
+
+def _head(told: Mapping[str, Any], names: Sequence[str]) -> None:
+    here = told["machine"]
     print(f"{here['cpu']}, {here['cores']} cores; " + ", ".join(f"{p} {here[p]}" for p in list(here)[2:]))
-    print(f"NPBench, size {args.size}: speed-up over NumPy, median [95% interval] of {args.rounds} turns")
+    print(
+        f"NPBench, size {told['size']}: speed-up over NumPy, median [95% interval] of {told['rounds']} turns"
+    )
     print("first: seconds of the first call in a fresh process, nothing cached, less those of NumPy's")
     print("work: dcarray's processor time by NumPy's, of all threads: steadier while others compute\n")
-    print(
-        f"{'benchmark':<26}{'numpy s':>10}{'first':>9}{'work':>7}  "
-        + "".join(f"{f:<26}" for f in frameworks[1:])
-    )
-    rows: dict[str, dict[str, dict[str, Any]]] = {}
-    start = time.time()
-    for bench in chosen:
-        row = rows[bench.name] = measure(bench, args.size, frameworks, pythons, args)
-        _print(bench.name, row, frameworks[1:])
-        means = summary(rows, frameworks)
-        if args.json:  # each time, so that a run that is cut short leaves what it has
-            told = {
-                "machine": here,
-                "size": args.size,
-                "rounds": args.rounds,
-                "means": means,
-                "benchmarks": rows,
-            }
-            args.json.write_text(json.dumps(told, indent=1) + "\n")
+    titles = f"{'benchmark':<26}{'numpy s':>10}{'first':>9}{'work':>7}  "
+    print(titles + "".join(f"{name:<26}" for name in names))
+
+
+def _foot(told: Mapping[str, Any]) -> None:
+    rows = told["benchmarks"]
     print("\n" + first_calls(rows))
-    for title, mean in summary(rows, frameworks).items():
+    for title, mean in summary(rows, ["numpy", *frameworks(rows)]).items():
         print(f"\ngeometric means, {title}: " + ", ".join(f"{name} {value}" for name, value in mean.items()))
-    print(f"{time.time() - start:.0f} s")
-    return int(any("wrong" in row.get("dcarray", {}) for row in rows.values()))
+
+
+def main(argv: Sequence[str]) -> int:
+    """Run the benchmarks or read earlier runs; the status is 1 if a result of ours is wrong or missing."""
+    args = _arguments(argv)
+    runs = [json.loads(file.read_text()) for file in args.source]
+    if len({told["size"] for told in runs}) < len(runs):
+        raise ValueError("several files of one size: a section and pictures hold one run")
+    for told in runs:
+        names = frameworks(told["benchmarks"])
+        _head(told, names)
+        for bench, row in told["benchmarks"].items():
+            _print(bench, row, names)
+        _foot(told)
+    if not runs:
+        start = time.time()
+        runs = [_run(args)]
+        _foot(runs[0])
+        print(f"{time.time() - start:.0f} s")
+    publish(runs, args.svg, args.docs)
+    return int(any("wrong" in row.get("dcarray", {}) for told in runs for row in told["benchmarks"].values()))

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from benchmarks import npbench, npbench_suite
+from benchmarks import npbench, npbench_figures, npbench_suite
 
 _FILES = {
     "npbench/benchmarks/tiny/halve/halve.py": """
@@ -108,5 +108,5 @@ def test_first_calls_are_counted() -> None:
         "late": {"numpy": {"first": 1.0}, "dcarray": {"first": 1.13}},
         "none": {"numpy": {"first": 1.0}, "dcarray": {"wrong": "output"}},
     }
-    told = npbench.first_calls(rows)
+    told = npbench_figures.first_calls(rows)
     assert told.endswith("20 ms: 1 of 2; not late 1.130 s by 1.000 s")

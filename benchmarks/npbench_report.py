@@ -1,0 +1,155 @@
+"""A run of NPBench as a section of a document, with its pictures beside."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from .npbench_figures import (
+    LOSS,
+    NAMES,
+    Rows,
+    first_calls,
+    frameworks,
+    interval,
+    kinds,
+    measured,
+    ratio,
+    remarks,
+    short,
+    summary,
+    time_text,
+    verdict,
+)
+from .npbench_pictures import bars, heatmap
+
+
+def _table(rows: Rows, names: Sequence[str]) -> Iterator[str]:
+    titles = ["benchmark", "NumPy", *(NAMES.get(name, name) for name in names), "first call", "NumPy's"]
+    yield "| " + " | ".join(titles) + " |"
+    yield "|---|" + "---:|" * (len(titles) - 1)
+    for bench, row in rows.items():
+        cells = [interval(row[n]) if "speedup" in row.get(n, {}) else verdict(row.get(n, {})) for n in names]
+        firsts = [row.get(name, {}).get("first") for name in ("dcarray", "numpy")]
+        cells += ["" if first is None else f"{first:.3f} s" for first in firsts]
+        yield "| " + " | ".join([bench, time_text(row["numpy"]), *cells]) + " |"
+
+
+def _losses(kind: str, rows: Rows) -> Iterator[str]:
+    """The benchmarks of a kind that have no right result, and those that are slower than NumPy's."""
+    speeds = {name: row["dcarray"]["speedup"][0] for name, row in rows.items() if measured(row, ["dcarray"])}
+    lost = sorted((name for name in speeds if speeds[name] < LOSS), key=speeds.__getitem__)
+    failed = [name for name, row in rows.items() if "wrong" in row.get("dcarray", {})]
+    without = f", without a right result: {len(failed)}" if failed else ""
+    yield f"Of the {len(rows)} in {kind}, below {LOSS} of NumPy's speed: {len(lost)}{without}."
+    yield ""
+    for name in [*failed, *lost]:
+        row, ours = rows[name], rows[name]["dcarray"]
+        spent = f", work {ratio(ours['worked'] / row['numpy']['worked'])}" if ours.get("worked") else ""
+        told = f"* {name} {interval(ours) if name in speeds else verdict(ours)}{spent}"
+        notes = [f"`{short(note).replace('`', '')}`" for note in remarks(row, "dcarray")]
+        yield told + (": " + ", ".join(notes) if notes else "")
+    if failed or lost:
+        yield ""
+
+
+def _behind(rows: Rows, names: Sequence[str]) -> Iterator[str]:
+    """Where a peer is faster."""
+    peers = [name for name in names if name != "dcarray"]
+    found: list[str] = []
+    for bench, row in rows.items():
+        ours, theirs = measured(row, ["dcarray"]), measured(row, peers)
+        best = max(theirs, key=theirs.__getitem__, default="")
+        if ours and best and ours["dcarray"] < theirs[best]:
+            by = f"{NAMES.get(best, best)} {ratio(theirs[best])}"
+            found.append(f"{bench} {ratio(ours['dcarray'])} by {by}")
+    if peers:
+        yield f"A peer is faster in {len(found)} of {len(rows)}{': ' if found else ''}{', '.join(found)}."
+
+
+def section(told: Mapping[str, Any], pictures: Sequence[str] = ()) -> str:
+    """The figures of a run in Markdown, below a heading of the second level.
+
+    Parameters
+    ----------
+    told : mapping
+        What ``--json`` writes.
+    pictures : sequence of str, optional
+        Addresses of its pictures, from where the document lies.
+
+    Returns
+    -------
+    str
+    """
+    rows: Rows = told["benchmarks"]
+    names = frameworks(rows)
+    here = dict(told["machine"])
+    asked = f"--size {told['size']} --against {','.join(['numpy', *names[1:]])} --rounds {told['rounds']}"
+    out = [
+        "*Generated: the next run with `--docs` replaces this section.*",
+        "",
+        f"`{told.get('command', 'python -m benchmarks npbench --suite PATH ' + asked)}`",
+        "",
+        f"{here.pop('cpu')}, {here.pop('cores')} cores; "
+        + ", ".join(f"{NAMES.get(package, package)} {version}" for package, version in here.items())
+        + f".  Speed-up over NumPy: median [95% interval] of {told['rounds']} turns.",
+        "",
+    ]
+    for title, means in summary(rows, names).items():
+        cells = ", ".join(f"{NAMES.get(name, name)} {value}" for name, value in means.items())
+        out.append(f"* Geometric mean, {title}: {cells}.")
+    out += [f"* {first_calls(rows)[0].upper()}{first_calls(rows)[1:]}.", ""]
+    for address in pictures:
+        out += [f"![NPBench, size {told['size']}: {Path(address).stem.split('-')[-1]}]({address})", ""]
+    for kind, part in kinds(rows).items():
+        out += [f"Benchmarks of {kind}:", "", *_table(part, names), ""]
+    for kind, part in kinds(rows).items():
+        out += _losses(kind, part)
+    return "\n".join([*out, *_behind(rows, names)]).rstrip() + "\n"
+
+
+def write_section(file: Path, title: str, body: str) -> None:
+    """Replace a section of a document, or add it at the end; all else stays as it is.
+
+    Parameters
+    ----------
+    file : Path
+        A Markdown document; made if it is missing.
+    title : str
+        Of the section, a heading of the second level.
+    body : str
+        The text below the heading.
+    """
+    text = file.read_text(encoding="utf-8") if file.exists() else "# Performance\n"
+    head, *parts = re.split(r"^## ", text, flags=re.MULTILINE)
+    sections = {part.split("\n", 1)[0]: part for part in parts} | {title: f"{title}\n\n{body}"}
+    whole = "\n\n## ".join(part.strip("\n") for part in [head, *sections.values()])
+    file.write_text(whole + "\n", encoding="utf-8")
+
+
+def publish(runs: Sequence[Mapping[str, Any]], svg: str, docs: Path | None) -> None:
+    """Write the pictures and the sections of runs, each of another size.
+
+    Parameters
+    ----------
+    runs : sequence of mapping
+        What ``--json`` writes.
+    svg : str
+        Beginning of the pictures' paths, with the size behind it if there are several runs; no pictures
+        if it is empty.
+    docs : Path, optional
+        The document.
+    """
+    for told in runs:
+        files: dict[Path, str] = {}
+        if svg:
+            prefix = f"{svg}-{told['size']}" if len(runs) > 1 else svg
+            files = {Path(f"{prefix}-bars.svg"): bars(told), Path(f"{prefix}-heatmap.svg"): heatmap(told)}
+        for file, text in files.items():
+            file.write_text(text, encoding="utf-8")
+        if docs:
+            beside = [Path(os.path.relpath(file, docs.parent)).as_posix() for file in files]
+            write_section(docs, f"NPBench, size {told['size']}", section(told, beside))

@@ -1,0 +1,147 @@
+"""Pictures and sections from what a run of NPBench wrote, here an invented one."""
+
+from __future__ import annotations
+
+import json
+import xml.etree.ElementTree as ET
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from benchmarks import npbench
+from benchmarks.npbench_figures import verdict
+from benchmarks.npbench_pictures import bars, colour, heatmap
+from benchmarks.npbench_report import section, write_section
+
+
+def _ran(speedup: float, **more: Any) -> dict[str, Any]:
+    seconds = 0.1 / speedup
+    return {
+        "seconds": [seconds] * 3,
+        "speedup": [speedup, 0.9 * speedup, 1.1 * speedup],
+        "first": 0.2,
+        "worked": seconds,
+        **more,
+    }
+
+
+@pytest.fixture
+def told() -> dict[str, Any]:
+    plain = _ran(1.0)
+    note = "3 x sort at /far/away/suite/b_numpy.py:4 through NumPy"
+    return {
+        "machine": {"cpu": "A & B", "cores": "2", "python": "3.11", "numpy": "2.4"},
+        "command": "python -m benchmarks npbench --suite PATH --size M",
+        "size": "M",
+        "rounds": 3,
+        "benchmarks": {
+            "ahead": {"numpy": plain, "dcarray": _ran(4.0), "jax": _ran(2.0), "numba": _ran(0.5)},
+            "behind": {
+                "numpy": plain,
+                "dcarray": _ran(0.5, notes=[note], warm={"settled": False}),
+                "jax": {"wrong": "no version"},
+                "numba": {"wrong": "TypeError: <odd>"},
+            },
+            "broken": {"numpy": plain, "dcarray": {"wrong": "output 0 differs"}, "numba": _ran(20.0)},
+            "endless": {"numpy": {"wrong": "not ready after 60 s"}},
+            "lu": {"numpy": plain, "dcarray": _ran(0.96)},
+        },
+    }
+
+
+def _words(svg: str) -> list[str]:
+    return [node.text or "" for node in ET.fromstring(svg).iter("{http://www.w3.org/2000/svg}text")]
+
+
+def test_heat_map(told: dict[str, Any]) -> None:
+    words = _words(heatmap(told))
+    assert {*told["benchmarks"], "dcarray", "JAX", "Numba", "A & B, 2 cores"} <= set(words)
+    assert {"4.00", "0.50", "20.0", "failed", "none", "wrong", "too long", "left out"} <= set(words)
+    assert {"whole-array statements (4)", "loops over elements or short rows (1)", "100 ms"} <= set(words)
+    assert "1.24" in words and "1.41" in words  # the means of 4, 0.5 and 0.96, and of 4 and 0.5
+
+
+def test_bar_chart(told: dict[str, Any]) -> None:
+    words = _words(bars(told))
+    assert {"dcarray", "JAX", "Numba", "best peer", "NumPy"} <= set(words)
+    assert {"1.24 (3)", "1.41 (2)", "2.00 (1)", "3.16 (2)", "6.32 (2)"} <= set(words)
+    for row in told["benchmarks"].values():
+        row.pop("jax", None)
+        row["numpy"].pop("speedup", None)
+        row.get("dcarray", {}).pop("speedup", None)
+        row.get("numba", {}).pop("speedup", None)
+    assert "NumPy" in _words(bars(told)) and "right" in _words(heatmap(told))  # after --rounds 0
+
+
+def test_colours_keep_dark_letters_readable() -> None:
+    def light(code: str) -> float:
+        parts = [int(code[k : k + 2], 16) / 255 for k in (1, 3, 5)]
+        linear = [p / 12.92 if p <= 0.04045 else ((p + 0.055) / 1.055) ** 2.4 for p in parts]
+        return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+
+    for speedup in (0.001, 0.1, 0.5, 1.0, 3.0, 10.0, 1000.0):
+        assert (light(colour(speedup)) + 0.05) / (light("#1d2530") + 0.05) > 6
+    assert colour(0.1) == colour(0.01) != colour(1.0) != colour(10.0) == colour(99.0)
+
+
+def test_section_tells_losses_and_what_failed(told: dict[str, Any]) -> None:
+    text = section(told, ["n-heatmap.svg"])
+    assert "`python -m benchmarks npbench --suite PATH --size M`" in text
+    assert "* Geometric mean, all: dcarray 1.24 of 3, JAX 2.00 of 1, Numba 3.16 of 2" in text
+    assert "* Geometric mean, whole-array: dcarray 1.41 of 2" in text
+    assert "| ahead | 100 ms | 4.00 [3.60, 4.40] | 2.00 [1.80, 2.20] | 0.50 [0.45, 0.55] | 0.200 s |" in text
+    assert "![NPBench, size M: heatmap](n-heatmap.svg)" in text
+    assert (
+        "Of the 4 in whole-array statements, below 0.95 of NumPy's speed: 1, without a right result: 1."
+        in text
+    )
+    assert "* broken wrong: `output 0 differs`" in text
+    (line,) = (line for line in text.splitlines() if line.startswith("* behind"))
+    assert line.startswith(
+        "* behind 0.50 [0.45, 0.55], work 2.00: `3 x sort at b_numpy.py:4 through NumPy`, `still"
+    )
+    assert "Of the 1 in loops over elements or short rows, below 0.95 of NumPy's speed: 0." in text
+    assert "A peer is faster in 0 of 5." in text  # where we have a figure
+    told["benchmarks"]["lu"]["jax"] = _ran(3.0)
+    assert "A peer is faster in 1 of 5: lu 0.96 by JAX 3.00." in section(told)
+
+
+def test_sections_are_replaced_and_the_rest_stays(tmp_path: Path) -> None:
+    file = tmp_path / "page.md"
+    kept = "# Page\n\nhead\n\n## NPBench\n\nby hand\n\n### Part\n\n"
+    file.write_text(kept + "## NPBench, size M\n\nold\n\n## End\n\n1\n")
+    write_section(file, "NPBench, size M", "new\n")
+    write_section(file, "NPBench, size L", "more\n")
+    expected = kept + "## NPBench, size M\n\nnew\n\n## End\n\n1\n\n## NPBench, size L\n\nmore\n"
+    assert file.read_text() == expected
+    write_section(file, "NPBench, size L", "more\n")
+    assert file.read_text() == expected
+
+
+def test_from_files(told: dict[str, Any], tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    files = [tmp_path / "m.json", tmp_path / "s.json"]
+    files[0].write_text(json.dumps(told))
+    files[1].write_text(json.dumps({**told, "size": "S"}))
+    options = ["--svg", str(tmp_path / "n"), "--docs", str(tmp_path / "docs.md")]
+    sources = [word for file in files for word in ("--from", str(file))]
+    assert npbench.main([*sources, *options]) == 1  # broken
+    assert {p.name for p in tmp_path.glob("*.svg")} == {
+        f"n-{s}-{k}.svg" for s in "MS" for k in ("bars", "heatmap")
+    }
+    text = (tmp_path / "docs.md").read_text()
+    assert text.count("## NPBench, size ") == 2 and "(n-S-heatmap.svg)" in text
+    assert "geometric means, all: numpy 1.00 of 4, dcarray 1.24 of 3" in capsys.readouterr().out
+    npbench.main(["--from", str(files[0]), *options])
+    assert (tmp_path / "n-heatmap.svg").exists() and (tmp_path / "docs.md").read_text().count(
+        "## NPBench"
+    ) == 2
+    with pytest.raises(ValueError, match="several files of one size"):
+        npbench.main(["--from", str(files[0]), "--from", str(files[0])])
+    with pytest.raises(SystemExit):
+        npbench.main(["--from", str(files[0]), "--json", str(files[1])])
+
+
+def test_verdicts() -> None:
+    words = [verdict(told) for told in ({}, {"second": 1}, {"wrong": "no version"}, {"wrong": "KeyError: 1"})]
+    assert words == ["left out", "right", "none", "failed"]
