@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import math
 import operator
 from collections.abc import Callable, Iterator
@@ -114,8 +115,10 @@ class Attributes(Handle):
         """The memory, for those who read the buffer protocol; see `dcarray.buffers`."""
         try:
             a = export(self)
+        except MemoryError:  # what cannot be computed stays pending, and says so each time
+            raise
         except Exception as error:  # NumPy forgets why there is no buffer, and asks for an array next
-            session().untold = (ref(self), error)
+            session().untold = (ref(self), copy.copy(error))  # whose traceback would keep much alive
             raise
         if survives(self.dtype):
             return a.data
