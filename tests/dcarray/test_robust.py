@@ -172,7 +172,15 @@ def test_fork():
     assert done.stdout.strip() == "fine", done.stderr
 
 
-def test_interrupt_in_the_middle_of_a_region():
+@pytest.fixture
+def interruptible():
+    """Python's own answer to an interrupt, which who starts the tests may have switched off."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+def test_interrupt_in_the_middle_of_a_region(interruptible):
     with dc.options(**RECORD):
         x = dc.asarray(np.zeros(1000))
         for _ in range(50):
