@@ -156,7 +156,7 @@ CHILD = """
     import os, sys, numpy as np, dcarray as dc
     from dcarray import remote
     from dcarray.session import EXECUTOR
-    with dc.options(eager_below=0, cache_dir=sys.argv[1]):
+    with dc.options(eager_below=0, jit="background", cache_dir=sys.argv[1]):
         x = dc.asarray(np.arange(60.0).reshape(6, 10))
         for k in (3, 3, 4, 5, 5):
             np.asarray(np.sqrt(x[:, k:] * 2 + 1).sum(axis=1) + x[:, 0])
