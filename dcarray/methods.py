@@ -87,7 +87,10 @@ class Methods(Attributes):
             view = None if wanted is None else self._reshaped(wanted)
             if view is not None:
                 return view
-        return self._derive(np.reshape(self._settled(), shape, order=order, copy=copy))
+        a = np.reshape(self._settled(), shape, order=order, copy=copy)
+        if order not in ("C", None):
+            operands.missing("reshape", (self,))
+        return self._derive(a)
 
     def _reshaped(self, shape: tuple[int, ...]) -> Any:
         """A reshape without looking at the memory, or None."""

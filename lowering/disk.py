@@ -20,6 +20,7 @@ LIMIT = 256 << 20
 """Bytes that a cache folder may hold."""
 
 _MAGIC = b"dcarray code 1\n\0"
+_OURS = ".dcarray"  # ends the names of our files: whatever else is in the folder is somebody's, and stays
 _POSIX = hasattr(os, "geteuid") and hasattr(os, "O_NOFOLLOW") and os.open in os.supports_dir_fd
 
 
@@ -43,7 +44,7 @@ class DiskCache:
         """The code that was written under ``key``, if it is there and sound."""
         try:
             with self._directory() as directory:
-                handle = os.open(key, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=directory)
+                handle = os.open(key + _OURS, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=directory)
                 with open(handle, "rb") as file:
                     if not _ours(os.fstat(handle), stat.S_ISREG):
                         return None
@@ -59,7 +60,7 @@ class DiskCache:
     def write(self, key: str, code: bytes) -> None:
         """Keep ``code`` under ``key``, if that can be done."""
         content = _MAGIC + _checksum(key, code) + code
-        scratch = f"tmp-{os.getpid()}-{threading.get_ident()}-{time.monotonic_ns()}"
+        scratch = f"tmp-{os.getpid()}-{threading.get_ident()}-{time.monotonic_ns()}{_OURS}"
         try:
             with self._directory() as directory:
                 flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
@@ -68,7 +69,7 @@ class DiskCache:
                     with open(handle, "wb") as file:
                         file.write(content)
                     # At once there is the whole file or none, whatever other processes do.
-                    os.rename(scratch, key, src_dir_fd=directory, dst_dir_fd=directory)
+                    os.rename(scratch, key + _OURS, src_dir_fd=directory, dst_dir_fd=directory)
                 except OSError:
                     with contextlib.suppress(OSError):
                         os.unlink(scratch, dir_fd=directory)
@@ -99,6 +100,8 @@ class DiskCache:
         files = []
         with os.scandir(directory) as entries:
             for entry in entries:
+                if not entry.name.endswith(_OURS):
+                    continue
                 with contextlib.suppress(OSError):
                     found = entry.stat(follow_symlinks=False)
                     files.append((found.st_mtime, found.st_size, entry.name))

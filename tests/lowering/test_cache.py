@@ -139,7 +139,7 @@ def test_damaged_files_cost_time_only(folder, how):
 def test_code_under_another_name_is_not_taken(folder):
     disk = cache.DiskCache(folder)
     disk.write("a" * 64, b"code of a")
-    os.rename(os.path.join(folder, "a" * 64), os.path.join(folder, "b" * 64))
+    os.rename(os.path.join(folder, "a" * 64 + ".dcarray"), os.path.join(folder, "b" * 64 + ".dcarray"))
     assert disk.read("b" * 64) is None
 
 
@@ -147,7 +147,7 @@ def test_foreign_files_and_links_are_not_taken(folder):
     disk = cache.DiskCache(folder)
     key = "a" * 64
     disk.write(key, b"code")
-    path = os.path.join(folder, key)
+    path = os.path.join(folder, key + ".dcarray")
     for mode in (0o620, 0o602):
         os.chmod(path, mode)
         assert disk.read(key) is None
@@ -177,7 +177,7 @@ def test_a_folder_that_others_may_write_is_not_used(folder):
 def test_another_users_files_are_not_taken(folder):
     disk = cache.DiskCache(folder)
     disk.write("a" * 64, b"code")
-    os.chown(os.path.join(folder, "a" * 64), 12345, -1)
+    os.chown(os.path.join(folder, "a" * 64 + ".dcarray"), 12345, -1)
     assert disk.read("a" * 64) is None
     os.chown(folder, 12345, -1)
     with pytest.warns(RuntimeWarning, match="another user owns it"):
@@ -193,13 +193,20 @@ def test_a_folder_that_cannot_be_made_costs_time_only(tmp_path):
 
 def test_the_folder_is_bounded_and_the_oldest_go(folder):
     disk = cache.DiskCache(folder, limit=10_000)
+    disk.write("a" * 64, b"code")
+    theirs = os.path.join(folder, "the only copy")
+    with open(theirs, "wb") as file:
+        file.write(bytes(20_000))
+    os.utime(theirs, (0, 0))
     for number in range(30):
         disk.write(f"{number:064}", bytes(1000))
-        os.utime(os.path.join(folder, f"{number:064}"), (number, number))
+        os.utime(os.path.join(folder, f"{number:064}.dcarray"), (number, number))
+    assert os.stat(theirs).st_size == 20_000  # what else is there counts for nothing and stays
+    os.unlink(theirs)
     left = sorted(os.listdir(folder))
     assert sum(os.stat(os.path.join(folder, name)).st_size for name in left) <= 10_000
-    assert left[-1] == f"{29:064}"
-    assert f"{0:064}" not in left
+    assert f"{29:064}.dcarray" in left
+    assert f"{0:064}.dcarray" not in left
 
 
 def test_refusals_are_remembered():
