@@ -43,10 +43,8 @@ def binary(name: str, a: Any, b: Any) -> Any:
         cls, shape, left, right, turned = tb, b._shape, ta, two.char, two.turned
     else:
         return None
-    if ta is not tb or shape == other:
-        known = USUAL.get((name, left, right, shape))
-    else:
-        known = USUAL.get((name, left, right, shape, other))
+    spread = ta is tb and shape != other
+    known = USUAL.get((name, left, right, shape, other) if spread else (name, left, right, shape))
     if known is None or turned:
         return None
     loop, dtype, size, shape = known
@@ -55,10 +53,13 @@ def binary(name: str, a: Any, b: Any) -> Any:
     with LOCK:
         rec = session().ready()
         try:
-            x = _array(rec, a, shape) if ta is cls else rec.scalar(a, loop[0])
-            y = _array(rec, b, shape) if tb is cls else rec.scalar(b, loop[1])
+            x: Any = _array(rec, a) if ta is cls else rec.scalar(a, loop[0])
+            y: Any = _array(rec, b) if tb is cls else rec.scalar(b, loop[1])
         except OverflowError:
             return None
+        if spread:
+            x = x if a._shape == shape else (*x[:2], a._shape)
+            y = y if b._shape == shape else (*y[:2], b._shape)
         frame = _getframe(1)  # the user's, if there is only an operator in C between us
         if OURS.get(id(frame.f_code)) is not False:
             frame = user_frame(2)
@@ -83,15 +84,14 @@ def unary(name: str, a: Any) -> Any:
     return known(name, found[0], a._shape, (a,))
 
 
-def _array(rec: Recording, x: Any, domain: tuple[int, ...]) -> tuple[int, Any, tuple[int, ...] | None]:
-    """The log's argument for an array."""
+def _array(rec: Recording, x: Any) -> Any:
+    """The log's argument for an array of the domain's shape."""
     store = x._store
     head = store._head or store
     if store.rec is not rec or head.exports is not None:
         enter(rec, store)
     head.used = rec
-    shape = x._shape
-    return (store.slot, x._index, None if shape == domain else shape)
+    return (store.slot, x._index, None)
 
 
 def learn(name: str, inputs: tuple[Any, ...], loop: str, shape: tuple[int, ...]) -> None:
@@ -123,7 +123,7 @@ def assign(target: Any, value: Any) -> bool:
         return False
     with LOCK:
         rec = session().ready()
-        given = _array(rec, value, shape)
+        given = _array(rec, value)
         head = store._head or store
         if store.rec is not rec or head.exports is not None:
             enter(rec, store)
@@ -145,7 +145,7 @@ def known(name: str, loop: str, shape: tuple[int, ...], inputs: tuple[Any, ...],
     with LOCK:
         rec = session().ready()
         args = [
-            _array(rec, x, shape) if isinstance(x, Handle) else rec.scalar(x, char)
+            _array(rec, x) if isinstance(x, Handle) else rec.scalar(x, char)
             for x, char in zip(inputs, loop, strict=False)
         ]
         if target is None:
@@ -154,7 +154,7 @@ def known(name: str, loop: str, shape: tuple[int, ...], inputs: tuple[Any, ...],
             slot = rec.fresh(store)
         else:
             store = target._store
-            _array(rec, target, shape)
+            _array(rec, target)
             (store._head or store).dirty = rec
             slot = store.slot
             rec.writes = True

@@ -179,7 +179,7 @@ class Recording:
         log = self.log
         log.append(entry)
         code, place = frame.f_code, frame.f_lasti
-        if len(log) > ENTRIES or self.turns.get(place) is code:
+        if len(log) > ENTRIES or (self.turns and self.turns.get(place) is code):
             self.due = True
         state = captured()
         if state is not self.state:
