@@ -19,11 +19,9 @@ declare i64 @llvm.smin.i64(i64, i64)
 ; arguments: mask, values, counts or ends, result; then the number of elements
 define i32 @phase0(ptr %args, i64 %lo, i64 %hi) {
 entry:
-  %mask = load ptr, ptr %args
-  %cp = getelementptr i64, ptr %args, i64 2
-  %counts = load ptr, ptr %cp
-  %np = getelementptr i64, ptr %args, i64 4
-  %n = load i64, ptr %np
+  %mask = argument ptr 0
+  %counts = argument ptr 2
+  %n = argument i64 4
   br label %block
 block:
   %b = phi i64 [ %lo, %entry ], [ %b1, %done ]
@@ -56,15 +54,11 @@ exit:
 
 define i32 @phase1(ptr %args, i64 %lo, i64 %hi) {
 entry:
-  %mask = load ptr, ptr %args
-  %xp = getelementptr i64, ptr %args, i64 1
-  %x = load ptr, ptr %xp
-  %cp = getelementptr i64, ptr %args, i64 2
-  %ends = load ptr, ptr %cp
-  %rp = getelementptr i64, ptr %args, i64 3
-  %result = load ptr, ptr %rp
-  %np = getelementptr i64, ptr %args, i64 4
-  %n = load i64, ptr %np
+  %mask = argument ptr 0
+  %x = argument ptr 1
+  %ends = argument ptr 2
+  %result = argument ptr 3
+  %n = argument i64 4
   br label %block
 block:
   %b = phi i64 [ %lo, %entry ], [ %b1, %done ]

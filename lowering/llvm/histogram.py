@@ -22,17 +22,12 @@ declare i64 @llvm.smin.i64(i64, i64)
 define i32 @phase0(ptr %args, i64 %lo, i64 %hi) {
 entry:
   %found = alloca [$PIECE x i64], align 64
-  %x = load ptr, ptr %args
-  %wp = getelementptr i64, ptr %args, i64 1
-  %w = load ptr, ptr %wp
-  %ep = getelementptr i64, ptr %args, i64 2
-  %edges = load ptr, ptr %ep
-  %rp = getelementptr i64, ptr %args, i64 3
-  %rows = load ptr, ptr %rp
-  %np = getelementptr i64, ptr %args, i64 5
-  %n = load i64, ptr %np
-  %mp = getelementptr i64, ptr %args, i64 6
-  %bins = load i64, ptr %mp
+  %x = argument ptr 0
+  %w = argument ptr 1
+  %edges = argument ptr 2
+  %rows = argument ptr 3
+  %n = argument i64 5
+  %bins = argument i64 6
   %first = load double, ptr %edges
   %lastp = getelementptr double, ptr %edges, i64 %bins
   %last = load double, ptr %lastp
@@ -122,14 +117,10 @@ exit:
 
 define i32 @phase1(ptr %args, i64 %lo, i64 %hi) {
 entry:
-  %rp = getelementptr i64, ptr %args, i64 3
-  %rows = load ptr, ptr %rp
-  %sp = getelementptr i64, ptr %args, i64 4
-  %result = load ptr, ptr %sp
-  %mp = getelementptr i64, ptr %args, i64 6
-  %bins = load i64, ptr %mp
-  %bp = getelementptr i64, ptr %args, i64 7
-  %blocks = load i64, ptr %bp
+  %rows = argument ptr 3
+  %result = argument ptr 4
+  %bins = argument i64 6
+  %blocks = argument i64 7
   %pitch = add i64 %bins, 1
   br label %clear
 clear:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 
 from ..kernel import Kernel
@@ -60,7 +61,11 @@ class Routine:
 
 
 def filled(text: str, **words: object) -> str:
-    """The text with values for its words in capitals, each after a dollar sign."""
+    """The text with values for its words in capitals, each after a dollar sign, and with what loads the
+    arguments: ``%n = argument i64 4`` is the fifth of them."""
     for word, meaning in words.items():
         text = text.replace(f"${word}", str(meaning))
-    return text
+    return _ARGUMENT.sub(r"%\1.at = getelementptr i64, ptr %args, i64 \3\n  %\1 = load \2, ptr %\1.at", text)
+
+
+_ARGUMENT = re.compile(r"%(\w+) = argument (\w+) (\d+)")
