@@ -1,6 +1,8 @@
 """Print the table of the foundation: ``python -m benchmarks [--json FILE] [--quick] [--only WORD]``.
 
-``python -m benchmarks npbench --suite PATH`` runs NPBench instead.
+``python -m benchmarks npbench --suite PATH`` runs NPBench instead, ``python -m benchmarks kernels`` our own
+kernels against the machine's bandwidth and at growing sizes, ``python -m benchmarks scaling`` the papers'
+kernels on several ranks.
 """
 
 from __future__ import annotations
@@ -12,7 +14,7 @@ import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from . import npbench, overhead, processes, speed
+from . import npbench, overhead, processes, roofline, scaling, speed, sweep
 from .measure import Row, machine
 
 
@@ -60,5 +62,13 @@ def main() -> int:
     return 0
 
 
+COMMANDS: dict[str, Callable[[list[str]], int]] = {
+    "npbench": npbench.main,
+    "kernels": roofline.main,
+    "scaling": scaling.main,
+    "calls": sweep.main,
+}
+
 if __name__ == "__main__":
-    sys.exit(npbench.main(sys.argv[2:]) if sys.argv[1:2] == ["npbench"] else main())
+    command = COMMANDS.get(sys.argv[1]) if len(sys.argv) > 1 else None
+    sys.exit(main() if command is None else command(sys.argv[2:]))

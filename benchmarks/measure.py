@@ -79,6 +79,11 @@ def child(code: str, env: Mapping[str, str] | None = None) -> str:
     return done.stdout.strip()
 
 
+def cores() -> int:
+    """The processors that this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
 def machine() -> dict[str, str]:
     """What the figures were measured on."""
     cpu = platform.processor() or platform.machine()
@@ -88,8 +93,7 @@ def machine() -> dict[str, str]:
             line.split(":", 1)[1] for line in info.read_text().splitlines() if line.startswith("model name")
         ]
         cpu = names[0].strip() if names else cpu
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
-    found = {"cpu": cpu, "cores": str(cores), "python": platform.python_version()}
+    found = {"cpu": cpu, "cores": str(cores()), "python": platform.python_version()}
     for package in ("dcarray", "numpy", "llvmlite", "numba", "jax"):
         try:
             found[package] = metadata.version(package)

@@ -185,7 +185,7 @@ def _arguments(argv: Sequence[str]) -> argparse.Namespace:
     parser.add_argument(
         "--turn", type=float, default=0.05, metavar="SECONDS", help="length of one turn, at least one call"
     )
-    parser.add_argument("--warm", type=float, default=5.0, metavar="SECONDS", help="longest time to warm up")
+    parser.add_argument("--warm", type=float, default=20.0, metavar="SECONDS", help="longest time to warm up")
     parser.add_argument(
         "--limit", type=float, default=300.0, metavar="SECONDS", help="longest answer of a framework"
     )

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from .document import write_section
 from .npbench_figures import (
     LOSS,
     NAMES,
@@ -109,25 +109,6 @@ def section(told: Mapping[str, Any], pictures: Sequence[str] = ()) -> str:
     for kind, part in kinds(rows).items():
         out += _losses(kind, part)
     return "\n".join([*out, *_behind(rows, names)]).rstrip() + "\n"
-
-
-def write_section(file: Path, title: str, body: str) -> None:
-    """Replace a section of a document, or add it at the end; all else stays as it is.
-
-    Parameters
-    ----------
-    file : Path
-        A Markdown document; made if it is missing.
-    title : str
-        Of the section, a heading of the second level.
-    body : str
-        The text below the heading.
-    """
-    text = file.read_text(encoding="utf-8") if file.exists() else "# Performance\n"
-    head, *parts = re.split(r"^## ", text, flags=re.MULTILINE)
-    sections = {part.split("\n", 1)[0]: part for part in parts} | {title: f"{title}\n\n{body}"}
-    whole = "\n\n## ".join(part.strip("\n") for part in [head, *sections.values()])
-    file.write_text(whole + "\n", encoding="utf-8")
 
 
 def publish(runs: Sequence[Mapping[str, Any]], svg: str, docs: Path | None) -> None:

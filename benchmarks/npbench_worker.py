@@ -76,7 +76,7 @@ class DCArray(Framework):
     def settled(self) -> object:
         """Nothing is compiled or interpreted any more."""
         report = self.dc.report()
-        return report.compiles, report.disk_hits, report.interpreted
+        return report.compiles, report.disk_hits, report.interpreted, report.waiting
 
 
 class JAX(Framework):
@@ -113,13 +113,27 @@ class TheirOwn(Framework):
         found = framework.implementations(infrastructure.Benchmark(bench.name))
         return [(name, function) for function, name in found]
 
+
+class DaCe(TheirOwn):
+    """Programs that also want the sizes that their arrays' shapes are made of, and all by name."""
+
+    def __init__(self, name: str, size: str) -> None:
+        super().__init__(name)
+        self.size = size
+
+    def arguments(self, bench: Benchmark, inputs: dict[str, Any]) -> dict[str, Any]:
+        """The benchmark's own arguments, and its other parameters."""
+        return {**bench.info["parameters"][self.size], **super().arguments(bench, inputs)}
+
     def call(self, function: Callable[..., Any], arguments: dict[str, Any]) -> Any:
-        """By name where there are names only."""
-        return function(**arguments) if self.name == "dace" else function(*arguments.values())
+        """By name."""
+        return function(**arguments)
 
 
-def framework(name: str) -> Framework:
-    """The framework called ``name``."""
+def framework(name: str, size: str) -> Framework:
+    """The framework called ``name``, for inputs of that size."""
+    if name == "dace":
+        return DaCe(name, size)
     kinds: dict[str, type[Framework]] = {"dcarray": DCArray, "jax": JAX}
     return kinds.get(name, Framework if name in VERSIONS else TheirOwn)(name)
 
@@ -130,7 +144,7 @@ class Worker:
     def __init__(self, suite: Path, bench: str, size: str, name: str) -> None:
         (self.bench,) = (b for b in benchmarks(suite, bench) if b.name == bench)
         self.inputs = self.bench.inputs(size)
-        self.framework = framework(name)
+        self.framework = framework(name, size)
         self.function: Callable[..., Any] | None = None
         self.worked: list[float] = []
 

@@ -28,6 +28,14 @@ def __getattr__(name: str) -> Any:
         from .explain import explain as value
     elif name == "accelerate":
         from .inject import accelerate as value
+    elif name == "distribute":
+        from .distribution import distribute as value
+    elif name == "pmap":
+        from .tiles import pmap as value
+    elif name == "comm":
+        from importlib import import_module
+
+        value = import_module(".comm", __name__)  # `from . import comm` would ask for the attribute again
     else:
         from .functions.namespace import lookup
 
@@ -39,18 +47,21 @@ def __getattr__(name: str) -> Any:
 def __dir__() -> list[str]:
     from .functions.namespace import names
 
-    return sorted({*globals(), *names(), "accelerate", "explain"})
+    return sorted({*globals(), *names(), "accelerate", "comm", "distribute", "explain", "pmap"})
 
 
 __all__ = [
     "StrictError",
     "accelerate",
+    "comm",
+    "distribute",
     "evaluate",
     "explain",
     "functions",
     "info",
     "ndarray",
     "options",
+    "pmap",
     "report",
     "selected",
 ]

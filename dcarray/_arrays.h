@@ -57,8 +57,9 @@ elements_of(PyObject *array)
     return n;
 }
 
-/* Are two arrays broadcast to more than `most` elements, of which neither has so many? */
-static inline int
+/* The elements of two arrays that are broadcast together, if these are more than `most` and neither has so many;
+ * else 0. */
+static inline Py_ssize_t
 spread(PyObject *p, PyObject *q, Py_ssize_t most)
 {
     Array *a = (Array *)p, *b = (Array *)q;
@@ -71,5 +72,5 @@ spread(PyObject *p, PyObject *q, Py_ssize_t most)
     if (n <= most)
         return 0;
     all = elements_of(p);
-    return n > all && n > elements_of(q);
+    return n > all && n > elements_of(q) ? n : 0;
 }

@@ -63,8 +63,10 @@ ours_of_array(PyObject *r, PyObject *const *args, PyObject **plains, Py_ssize_t 
         int several = PyTuple_CheckExact(plains[k]); /* of out=(...) */
         for (Py_ssize_t i = 0; i < (several ? PyTuple_GET_SIZE(plains[k]) : 1); i++)
             if ((several ? PyTuple_GET_ITEM(plains[k], i) : plains[k]) == r) {
+                x = several ? PyTuple_GET_ITEM(args[k], i) : args[k];
                 Py_DECREF(r);
-                return Py_NewRef(several ? PyTuple_GET_ITEM(args[k], i) : args[k]);
+                note_place(x);
+                return Py_NewRef(x);
             }
     }
     for (Py_ssize_t k = 0; base != NULL && k < n && !related; k++)
@@ -77,6 +79,8 @@ ours_of_array(PyObject *r, PyObject *const *args, PyObject **plains, Py_ssize_t 
         related = Py_TYPE(base) == Plain && !found->inside && elements_of(base) < Limit;
     if ((base == NULL || related) && elements_of(r) < Limit && usual_dtype(r))
         return handle(r);
+    if (base == NULL && elements_of(r) >= Limit)
+        return ours(r);
     x = PyObject_CallOneArg(Wrap, r);
     Py_DECREF(r);
     return x;
@@ -87,17 +91,20 @@ static PyObject *
 ours_of(PyObject *r, PyObject *const *args, PyObject **plains, Py_ssize_t n, Found *found)
 {
     PyObject *items, *whole;
+    int given = 0;
     if (Py_TYPE(r) == Plain)
         return ours_of_array(r, args, plains, n, found);
-    if (!PyTuple_Check(r)) {
-        if (!PyList_Check(r) && !PyDict_Check(r) && !PyObject_TypeCheck(r, Plain))
+    for (Py_ssize_t k = 0; k < n; k++)
+        given |= plains[k] == r;
+    if (given || (!PyTuple_Check(r) && !PyList_CheckExact(r))) {
+        if (!given && !PyList_Check(r) && !PyDict_Check(r) && !PyObject_TypeCheck(r, Plain))
             return r;
         Py_DECREF(r);
         return NULL;
     }
-    items = PyTuple_New(PyTuple_GET_SIZE(r));
-    for (Py_ssize_t k = 0; items != NULL && k < PyTuple_GET_SIZE(r); k++) {
-        PyObject *item = Py_NewRef(PyTuple_GET_ITEM(r, k));
+    items = PyTuple_New(PySequence_Fast_GET_SIZE(r));
+    for (Py_ssize_t k = 0; items != NULL && k < PySequence_Fast_GET_SIZE(r); k++) {
+        PyObject *item = Py_NewRef(PySequence_Fast_GET_ITEM(r, k));
         if (Py_TYPE(item) == Plain)
             item = ours_of_array(item, args, plains, n, found);
         else if (PyTuple_Check(item) || PyList_Check(item) || PyDict_Check(item) || PyObject_TypeCheck(item, Plain))
@@ -109,6 +116,10 @@ ours_of(PyObject *r, PyObject *const *args, PyObject **plains, Py_ssize_t n, Fou
     }
     if (items == NULL || PyTuple_CheckExact(r))
         whole = items;
+    else if (PyList_CheckExact(r)) {
+        whole = PySequence_List(items);
+        Py_DECREF(items);
+    }
     else { /* named fields */
         whole = PyObject_CallObject((PyObject *)Py_TYPE(r), items);
         Py_DECREF(items);

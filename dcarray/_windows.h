@@ -107,3 +107,83 @@ sliced(PyObject *module, PyObject *const *args, Py_ssize_t nargs)
     Py_DECREF(index);
     return found;
 }
+
+/* composed(shape, index, key): as `getitem` of window.py for a key of integers, slices and None within bounds;
+ * None for any other. */
+static PyObject *
+composed(PyObject *module, PyObject *const *args, Py_ssize_t nargs)
+{
+    enum { MOST = 32 };
+    Py_ssize_t starts[MOST], steps[MOST], news[MOST], extents[2 * MOST], n, given, axis = 0, made = 0;
+    PyObject *const *keys, *shape, *index, *parts, *found = NULL;
+    if (nargs != 3 || !PyTuple_Check(args[0]) || !PyTuple_Check(args[1])) {
+        PyErr_SetString(PyExc_TypeError, "a shape, an index and a key are wanted");
+        return NULL;
+    }
+    n = PyTuple_GET_SIZE(args[0]);
+    keys = PyTuple_CheckExact(args[2]) ? &PyTuple_GET_ITEM(args[2], 0) : args + 2;
+    given = PyTuple_CheckExact(args[2]) ? PyTuple_GET_SIZE(args[2]) : 1;
+    if (n > MOST || given > MOST)
+        Py_RETURN_NONE;
+    for (Py_ssize_t k = 0; k < given || axis < n; k++) {
+        PyObject *key = k < given ? keys[k] : NULL;
+        Py_ssize_t whole, stop;
+        if (key == Py_None) {
+            extents[made++] = 1;
+            continue;
+        }
+        if (axis == n)
+            Py_RETURN_NONE;
+        whole = PyLong_AsSsize_t(PyTuple_GET_ITEM(args[0], axis));
+        starts[axis] = 0;
+        steps[axis] = 1;
+        news[axis] = made;
+        if (key == NULL)
+            extents[made++] = whole;
+        else if (PySlice_Check(key)) {
+            if (PySlice_Unpack(key, starts + axis, &stop, steps + axis) < 0)
+                return NULL;
+            extents[made] = PySlice_AdjustIndices(whole, starts + axis, &stop, steps[axis]);
+            if (extents[made++] == 0)
+                starts[axis] = 0;
+        }
+        else if (PyLong_CheckExact(key)) {
+            Py_ssize_t at = PyLong_AsSsize_t(key);
+            if (at == -1 && PyErr_Occurred())
+                PyErr_Clear();
+            else if (at < whole && at >= -whole) {
+                starts[axis] = at < 0 ? at + whole : at;
+                news[axis++] = -1;
+                continue;
+            }
+            Py_RETURN_NONE;
+        }
+        else
+            Py_RETURN_NONE;
+        axis++;
+    }
+    index = args[1];
+    shape = PyTuple_New(made);
+    parts = PyTuple_New(PyTuple_GET_SIZE(index));
+    for (Py_ssize_t k = 0; shape != NULL && k < made; k++)
+        PyTuple_SET_ITEM(shape, k, PyLong_FromSsize_t(extents[k]));
+    for (Py_ssize_t k = 0; parts != NULL && k < PyTuple_GET_SIZE(index); k++) {
+        PyObject *old = PyTuple_GET_ITEM(index, k), *part;
+        if (PyTuple_GET_ITEM(old, 2) == Py_None)
+            part = Py_NewRef(old);
+        else {
+            Py_ssize_t a = PyLong_AsSsize_t(PyTuple_GET_ITEM(old, 2));
+            Py_ssize_t offset = PyLong_AsSsize_t(PyTuple_GET_ITEM(old, 0));
+            Py_ssize_t stride = PyLong_AsSsize_t(PyTuple_GET_ITEM(old, 1));
+            offset += stride * starts[a];
+            part = news[a] < 0 ? Py_BuildValue("niO", offset, 0, Py_None)
+                               : Py_BuildValue("nnn", offset, stride * steps[a], news[a]);
+        }
+        PyTuple_SET_ITEM(parts, k, part);
+    }
+    if (shape != NULL && parts != NULL && !PyErr_Occurred())
+        found = PyTuple_Pack(2, shape, parts);
+    Py_XDECREF(shape);
+    Py_XDECREF(parts);
+    return found;
+}

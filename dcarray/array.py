@@ -10,11 +10,13 @@ from typing import Any
 
 import numpy as np
 
-from . import buffers, config, indexing, protocols, quick, trace
+from . import alone, buffers, config, indexing, protocols, quick, trace
 from .dispatch import DISPATCH
-from .handle import Handle, NDArray, adopt, export, register
+from .handle import AXES, Handle, NDArray, adopt, export, register
 from .loops import UFUNCS
 from .methods import Methods
+from .operands import DTYPES, learn
+from .parts import bring
 from .recording import Recording
 from .session import session
 from .speedups import BUILT
@@ -176,6 +178,14 @@ class ndarray(Methods):
                 return x
             if r is not None:
                 return protocols.rewrap(ndarray, r)
+        elif method == "__call__" and len(kwargs) == 1 and type(out := kwargs.get("out")) is tuple:
+            usual = type(out[0]) is ndarray and UFUNCS.get(ufunc.__name__) is ufunc
+            if usual and quick.into(ufunc.__name__, inputs, out[0]):
+                return out[0]
+        elif method == "outer" and not kwargs and UFUNCS.get(ufunc.__name__) is ufunc:
+            result = quick.outer(ufunc.__name__, *inputs)
+            if result is not None:
+                return result
         elif method == "reduce" and type(inputs[0]) is ndarray and kwargs.keys() <= _USUAL_REDUCTION:
             known = UFUNCS.get(ufunc.__name__)
             if known is ufunc:
@@ -189,6 +199,7 @@ class ndarray(Methods):
                 return wrap(func(a))
             a = self._ndarray if a is None and self._clean() else None
             if a is not None and 0 < a.size < 8 * config.current().eager_below and self._store.char:
+                learn((self,))
                 return func(a)  # one pass with a result at once: nothing is won by recording it
         return DISPATCH(func, args, kwargs)
 
@@ -357,7 +368,7 @@ def evaluate(x: Any = _ALL, /, *more: Any) -> Any:
         return tuple([evaluate(y) for y in (x, *more)])
     if isinstance(x, ndarray):
         if x._small is None:
-            x._settled()
+            x._run()
     elif isinstance(x, (tuple, list)):
         for y in x:
             evaluate(y)
@@ -365,6 +376,7 @@ def evaluate(x: Any = _ALL, /, *more: Any) -> Any:
         evaluate(list(x.values()))
     elif x is _ALL:
         session().flush()
+        bring()
         return ()
     return x
 
@@ -373,6 +385,6 @@ if BUILT:  # else the methods above do it all
     from ._speedups import install, shortened
 
     rewrapped = partial(protocols.rewrap, ndarray)
-    parts = Store, Recording, config.current
+    parts = Store, Recording, config.current, tuple(DTYPES.values()), AXES, alone.allowed
     if install(ndarray, _ndarray, rewrapped, _LIMIT, tuple(_PLAIN), quick.binary, quick.assign, *parts):
         evaluate = shortened(evaluate)

@@ -6,7 +6,7 @@ import copy
 import math
 import operator
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from weakref import WeakValueDictionary, ref
 
 import numpy as np
@@ -17,6 +17,9 @@ from .flags import Flags
 from .flat import Flat
 from .handle import Handle, NDArray, adopt, derive, export, large, small
 from .session import session
+
+if TYPE_CHECKING:
+    from .comm.layout import Layout
 
 _FORMAT = 4  # of the flags of a buffer: whoever asks for it wants to know what the bytes are
 _BASES: WeakValueDictionary[int, Any] = WeakValueDictionary()
@@ -246,6 +249,28 @@ class Attributes(Handle):
 
     def __format__(self, spec: str) -> str:
         return format(self._settled(), spec)
+
+    # ---- over many ranks -------------------------------------------------------------------------
+    @property
+    def layout(self) -> Layout:
+        """How the elements lie over the ranks; of a view, those of the array that it is a view of."""
+        from .distribution import layout_of
+
+        return layout_of(self)
+
+    @property
+    def local(self) -> np.ndarray[Any, Any]:
+        """This rank's elements as a plain array, writable in place until the array is laid out anew; of a
+        view, those of the array that it is a view of.  All ranks ask for it."""
+        from .distribution import local_of
+
+        return local_of(self)
+
+    def gather(self, root: int | None = None) -> np.ndarray[Any, Any] | None:
+        """The whole array as a plain one: on all ranks, or on one and None on the others."""
+        from .distribution import gather
+
+        return gather(self, root)
 
     def item(self, *args: Any) -> Any:
         return self._settled().item(*args)

@@ -20,7 +20,7 @@ class Background:
 
     def __init__(self) -> None:
         self._held: list[Callable[[], None]] = []
-        self._worked = 0.0
+        self.seconds = 0.0  # which the program has worked without plans
         self._queue: queue.SimpleQueue[Any] = queue.SimpleQueue()
         self._thread: threading.Thread | None = None
         self._pid = 0
@@ -39,8 +39,8 @@ class Background:
 
     def worked(self, seconds: float) -> None:
         """The program has worked so long without a plan."""
-        self._worked += seconds
-        if self._held and self._worked >= PATIENCE:
+        self.seconds += seconds
+        if self._held and self.seconds >= PATIENCE:
             self._release()
 
     def _release(self) -> None:

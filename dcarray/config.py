@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -32,7 +33,7 @@ class Options:
     threads : int
         Threads that kernels use.
     distribute_above : int
-        Elements above which an array is distributed under MPI; 0 distributes everything.
+        Elements above which an array is distributed over the ranks; 0 distributes everything, None nothing.
     strict : bool
         Raise `StrictError` where a call would run through NumPy for want of a lowering.
     fastmath : bool
@@ -42,6 +43,8 @@ class Options:
         Folder of the compiled code; None keeps none.
     debug : bool
         Verify the region after every pass.
+    grid : tuple of int or None
+        Ranks along the first axes of arrays that are distributed; by default a grid is chosen for each shape.
     """
 
     device: str = "cpu"
@@ -53,6 +56,7 @@ class Options:
     fastmath: bool = False
     cache_dir: str | None = None
     debug: bool = False
+    grid: tuple[int, ...] | None = None
 
 
 def _device(value: Any) -> str:
@@ -80,6 +84,15 @@ def _integer(minimum: int) -> Callable[[Any], int]:
     return read
 
 
+def _most(value: Any) -> int:
+    if value is None or value in ("", "none"):
+        return sys.maxsize
+    try:
+        return _integer(0)(value)
+    except ValueError:
+        raise ValueError("an integer >= 0, or none for no limit") from None
+
+
 def _flag(value: Any) -> bool:
     if isinstance(value, bool):
         return value
@@ -99,16 +112,30 @@ def _folder(value: Any) -> str | None:
     raise ValueError("a folder, or an empty text for none")
 
 
+def _grid(value: Any) -> tuple[int, ...] | None:
+    if value is None or value == "":
+        return None
+    try:
+        ranks = value.split("x") if isinstance(value, str) else value
+        found = tuple(int(n) for n in ranks)
+    except (TypeError, ValueError):
+        found = ()
+    if not found or min(found) < 1:
+        raise ValueError("ranks along each axis: (2, 3), or 2x3 in the environment")
+    return found
+
+
 _READERS: Final[dict[str, Callable[[Any], Any]]] = {
     "device": _device,
     "jit": _jit,
     "eager_below": _integer(0),
     "threads": _integer(1),
-    "distribute_above": _integer(0),
+    "distribute_above": _most,
     "strict": _flag,
     "fastmath": _flag,
     "cache_dir": _folder,
     "debug": _flag,
+    "grid": _grid,
 }
 
 
@@ -138,7 +165,14 @@ def _from_environment() -> Options:
         text = os.environ.get(variable)
         if text is not None:
             values[name] = _read(name, text, variable)
-    return Options(**values)
+    return _recorded(Options(**values))
+
+
+def _recorded(given: Options) -> Options:
+    """What may be distributed is recorded, however small it is."""
+    if given.distribute_above < given.eager_below:
+        return replace(given, eager_below=given.distribute_above)
+    return given
 
 
 _process: Options | None = None
@@ -171,7 +205,7 @@ def options(**values: Any) -> Iterator[Options]:
     ----------
     **values
         Any of ``device``, ``jit``, ``eager_below``, ``threads``, ``distribute_above``, ``strict``,
-        ``fastmath``, ``cache_dir``, ``debug``; see `Options`.
+        ``fastmath``, ``cache_dir``, ``debug``, ``grid``; see `Options`.
 
     Yields
     ------
@@ -193,7 +227,8 @@ def options(**values: Any) -> Iterator[Options]:
         if name not in _READERS:
             allowed = ", ".join(field.name for field in fields(Options))
             raise ValueError(f"unknown option {name!r}; the options are {allowed}")
-    token = _scoped.set(replace(current(), **{name: _read(name, v, name) for name, v in values.items()}))
+    read = {name: _read(name, value, name) for name, value in values.items()}
+    token = _scoped.set(_recorded(replace(current(), **read)))
     try:
         yield current()
     finally:

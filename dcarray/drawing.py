@@ -9,7 +9,7 @@ from math import prod
 from typing import Any
 
 from .formula import Names, domain_of, dtype_text, statement_lines
-from .ir.nodes import Array, Bands, Branch, Call, Compute, Nest, Region, Rows, Stmt, While
+from .ir.nodes import Array, Branch, Call, Compute, Region, Stmt, While
 from .ir.traffic import fused
 from .ir.windows import loads
 from .layout import Placed, place
@@ -21,7 +21,6 @@ _TONES = {  # fill, border
     "out": ("#dff3e4", "#3f9a5b"),
     "kernel": ("#ffffff", "#3d4756"),
     "call": ("#f3ebfa", "#7f5aa8"),
-    "step": ("#fbf6ea", "#a88a3d"),
 }
 _STYLE = (
     "text{font-family:system-ui,'Segoe UI',sans-serif;fill:#222a35}"
@@ -80,8 +79,7 @@ def _pill(array: Array, names: Names) -> Node:
 
 
 def _box(stmt: Stmt, number: int, region: Region, where: str, noun: str, names: Names) -> Node:
-    kernel = isinstance(stmt, Compute | Nest | Rows | Bands)
-    kind = "kernel" if kernel else "call" if isinstance(stmt, Call) else "step"
+    kind = "call" if isinstance(stmt, Call) else "kernel"
     cost = fused(stmt, region)
     head = [
         f"{noun if kind == 'kernel' else kind} {number}",
@@ -224,7 +222,6 @@ _LEGEND = (
     ("out", "result"),
     ("kernel", "kernel"),
     ("call", "library call"),
-    ("step", "control flow"),
 )
 
 

@@ -5,18 +5,18 @@ from __future__ import annotations
 import time
 import warnings
 from collections.abc import Callable
-from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from . import config, forms, fpstate, planning, running, shelf
+from . import alone, config, forms, fpstate, obtaining, running
 from .background import PATIENCE, Background
-from .planning import Request
+from .ir.ops import SCANS
+from .planning import Recorded
+from .ranks import several
 from .report import counters, note, user_line
 from .singly import Singly
 
 if TYPE_CHECKING:
-    from .lowering.parcel import Parcel
     from .recording import Recording
 
 MAX_PLANS = 4096
@@ -28,9 +28,9 @@ class Executor:
     """The plans of a process."""
 
     def __init__(self) -> None:
-        # without and with fastmath
-        self._prepared: tuple[dict[Any, forms.Prepared], ...] = ({}, {})
-        self._forms: tuple[dict[Any, forms.Form], ...] = ({}, {})
+        # by fastmath, and by the exceptions that are not ignored
+        self._prepared: dict[tuple[bool, int], dict[Any, forms.Prepared]] = {}
+        self._forms: dict[tuple[bool, int], dict[Any, forms.Form]] = {}
         self.background = Background()
 
     def prepare(self, rec: Recording, fastmath: bool = False) -> forms.Prepared:
@@ -38,25 +38,37 @@ class Executor:
         slots, spared = rec.slots, rec.spared
         live = tuple([k for k in rec.news if slots[k]() is not None and k != spared])
         key = (tuple(rec.log), live, rec.kinds)
-        plans = self._prepared[fastmath]
+        kind = fastmath, rec.mask
+        plans = self._prepared.get(kind)
+        if plans is None:
+            plans, self._forms[kind] = self._prepared.setdefault(kind, {}), {}
         prepared = plans.get(key)
         if prepared is not None:
             counters.plan_hits += 1
             return prepared
         skeleton, values = forms.split(key[0])
-        known = self._forms[fastmath]
+        known = self._forms[kind]
         form = known.get((skeleton, live, rec.kinds))
         if form is None:
             if len(known) >= MAX_PLANS:
                 known.clear()
-            form = known[skeleton, live, rec.kinds] = forms.Form(key[0], live, values)
+            form = known[skeleton, live, rec.kinds] = forms.Form(key[0], live, values, rec.mask)
         if len(plans) >= MAX_PLANS:
             plans.clear()
         prepared = plans[key] = forms.Prepared(key, form, values)
         return prepared
 
     def run(self, rec: Recording, options: config.Options) -> Callable[[], None]:
-        """Run a recording; gives back what is left to say to the user once everything is in its place.
+        """Run a recording; gives back what is left to say to the user once everything is in its place."""
+        comm = several()
+        if comm is None:
+            return self.alone(rec, options)
+        from . import placing
+
+        return placing.run(self, rec, options, comm)
+
+    def alone(self, rec: Recording, options: config.Options) -> Callable[[], None]:
+        """Run a recording on whole memory.
 
         Whatever goes wrong on the way - there is no memory, or a bug of ours - the recording then runs call
         by call, and what cannot be computed even so is in ``rec.left``.
@@ -70,15 +82,7 @@ class Executor:
                 _complain("a region is run call by call", error, running.line_of(rec.marks[0]))
             error.__traceback__ = None  # its frames hold memory
             notes = _singly(rec, None)
-        if not notes and not _unsaid:
-            return _nothing
-        calls, marks = rec.statements(), rec.marks
-
-        def after() -> None:
-            _say()
-            fpstate.tell(notes, lambda k: str(calls[k][1]), lambda k: running.line_of(marks[k]))
-
-        return after
+        return told_of(rec, notes)
 
     def _whole(self, rec: Recording, options: config.Options) -> list[Any]:
         """Run a recording as one region if it has a plan; gives the notes of floating-point exceptions.
@@ -91,6 +95,13 @@ class Executor:
         prepared = self.prepare(rec, options.fastmath)
         counters.flushes += 1
         counters.statements += len(rec.log) - len(rec.slots)
+        if prepared.little is None:
+            prepared.little = alone.cheaper(*prepared.key[:2], _calls(rec), options.threads)
+        if prepared.little and options.eager_below:
+            if prepared.ran:  # it comes again
+                alone.learn(rec.marks, prepared.little)
+            prepared.ran = True
+            return _singly(rec, prepared)
         if prepared.direct:
             return running.direct(rec, prepared, prepared.plan, options.threads)
         form = prepared.form
@@ -125,12 +136,14 @@ class Executor:
             if symbols is not None and general.serves(symbols):
                 assert general.plan is not None
                 return prepared.serve(general.plan, symbols)
-        request = Request(
-            *prepared.key, form.sample, prepared.values, options.fastmath, options.threads, options.cache_dir
-        )
+        request = Recorded(
+            *prepared.key, form.sample, prepared.values, tuple(form.saved),
+            options.fastmath, options.threads, options.cache_dir,
+        )  # fmt: skip
         job = self._job(prepared, request, options)
         if options.jit == "background":
-            large = form.elements * NANOSECOND > PATIENCE  # it is clear before it has run
+            # it is clear before it has run; a library may need less, and all cores
+            large = form.elements * NANOSECOND > PATIENCE and not form.library
             if form.sights == 1 and options.cache_dir and not options.debug:
                 look = partial(_attempt, partial(self._found, form, request), options.debug)
                 if not large:
@@ -151,7 +164,7 @@ class Executor:
         return None if waited else self._plan(prepared, options, True)
 
     def _job(
-        self, prepared: forms.Prepared, request: Request, options: config.Options
+        self, prepared: forms.Prepared, request: Recorded, options: config.Options
     ) -> Callable[[], None] | None:
         """What is to be compiled so that this log gets a plan; None if that is under way."""
         form = prepared.form
@@ -175,7 +188,7 @@ class Executor:
             if general is None and form.exact is not None:  # found meanwhile
                 return
             try:
-                plan = self._planned(request, options)
+                plan = forms.Ready(obtaining.obtained(request, options, self.background))
             except MemoryError:  # later there may be more
                 if general is None:
                     form.queued = False
@@ -189,43 +202,36 @@ class Executor:
 
         return job
 
-    def _found(self, form: forms.Form, request: Request) -> None:
+    def _found(self, form: forms.Form, request: Recorded) -> None:
         """Take the plan of a form that was seen once, if another process has left it."""
-        plan = shelf.find(request)
+        plan = obtaining.found(request)
         if plan is not None and form.exact is None:
-            form.exact = self._counted(plan, 0, 0, plan.kernels)
+            form.exact = forms.Ready(plan)
 
-    def _planned(self, request: Request, options: config.Options) -> forms.Ready:
-        """Have a plan made.  What does not compile is left to the interpreter."""
-        made = None
-        if options.jit == "background" and not options.debug:
-            known = shelf.find(request)
-            if known is not None:
-                return self._counted(known, 0, 0, known.kernels)
-            from . import remote
 
-            with suppress(remote.NoServer), self.background.aside():
-                made, found, reasons = remote.REMOTE.plan(request)
-        from .lowering import (
-            parcel,  # its imports take time that belongs to the program until there is a plan
-        )
+def told_of(rec: Recording, notes: list[Any]) -> Callable[[], None]:
+    """What says the notes of floating-point exceptions, and what else there is to say."""
+    if not notes and not _unsaid:
+        return _nothing
+    calls, marks = rec.statements(), rec.marks
 
-        if made is not None:
-            with suppress(parcel.Unfit):
-                plan = parcel.opened(made)
-                for reason in reasons:
-                    _uncompiled(reason, None)
-                if not reasons:
-                    shelf.keep(request, made)
-                return self._counted(plan, *found)
-        local = planning.make(request, _uncompiled, options.debug)
-        return self._counted(parcel.local(local.plan, local.relations), *local[2:])
+    def after() -> None:
+        _say()
+        fpstate.tell(notes, lambda k: _name(calls[k]), lambda k: running.line_of(marks[k]))
 
-    def _counted(self, plan: Parcel, compiled: int, hits: int, disk_hits: int) -> forms.Ready:
-        counters.compiles += compiled
-        counters.cache_hits += hits
-        counters.disk_hits += disk_hits
-        return forms.Ready(plan)
+    return after
+
+
+def _calls(rec: Recording) -> int:
+    """How many calls of the user's have recorded it.  One call may have recorded several statements, but of
+    different operations: those of a loop come again."""
+    calls, here, names = 0, None, set[str]()
+    for (code, instruction, _), entry in zip(rec.marks, rec.statements(), strict=True):
+        place = id(code), instruction
+        if place != here or entry[1] in names:
+            calls, here, names = calls + 1, place, set()
+        names.add(entry[1])
+    return calls
 
 
 def _attempt(job: Callable[[], None], debug: bool) -> None:
@@ -256,9 +262,11 @@ _told: set[str] = set()
 _unsaid: list[str] = []
 
 
-def _uncompiled(reason: str, loc: Any) -> None:
-    """A statement that every run of the plan leaves to the interpreter."""
-    note(f"interpreter ({reason})", where=("<compiled region>", 0))
+def _name(entry: tuple[Any, ...]) -> str:
+    """What NumPy calls a statement when it warns of it."""
+    if entry[0] != "fold":
+        return str(entry[1]).removeprefix("blas.")
+    return "accumulate" if entry[1] in SCANS else "reduce"
 
 
 def _singly(rec: Recording, prepared: forms.Prepared | None) -> list[Any]:

@@ -9,9 +9,15 @@ from contextlib import contextmanager
 from types import FrameType
 from typing import Any
 
+from . import alone
 from . import session as sessions
-from .explanation import Explanation, RegionView, view_region
+from .config import current
+from .explanation import Explanation, RegionView, view_program, view_region
 from .handle import Handle
+from .ir.nodes import Branch, Loop, Stmt, While
+from .program.requests import LoopRequest
+from .program.sites import watchers
+from .ranks import several
 from .recording import Recording
 from .report import counters
 from .running import line_of
@@ -29,7 +35,8 @@ def explain(what: Any, *args: Any, llvm: bool = False, asm: bool = False, **kwar
     Parameters
     ----------
     what : ndarray or callable
-        A lazy array, which stays lazy; or a function, which is called with the arguments.
+        A lazy array, which stays lazy; or a function, which is called with the arguments.  The loops of an
+        accelerated function are compiled before they run.
     *args, **kwargs
         Arguments of the function.
     llvm, asm : bool
@@ -58,7 +65,7 @@ def explain(what: Any, *args: Any, llvm: bool = False, asm: bool = False, **kwar
             views += _view(rec)
     elif callable(what):
         session().flush()  # what was pending before is not the function's
-        with _watching(views):
+        with alone.suspended(), _watching(views):
             kept = what(*args, **kwargs)
         views += _view(session().rec, kept)  # alive: what a result holds is no temporary
     else:
@@ -81,7 +88,23 @@ def _view(rec: Recording, result: Any = None) -> list[RegionView]:
         name = called.get(id(rec.store_at(slot)))
         if name is not None and name not in names.values():
             names[f"a{slot}"] = name
-    return [view_region(prepared.region, lines, names)]
+    program = _program(rec)
+    if program is None:
+        return [view_region(prepared.region, lines, names)]
+    from .comm.program import Local
+
+    parts = [step.region for step in program.steps if isinstance(step, Local)]
+    return [view_program(prepared.region, program, lines, names), *(view_region(r, lines) for r in parts)]
+
+
+def _program(rec: Recording) -> Any:
+    """What this rank runs of a recording, if several ranks run it together."""
+    comm = several()
+    if comm is None or rec.program is not None:
+        return rec.program
+    from .placing import programmed
+
+    return programmed(rec, current(), comm)
 
 
 def _callers_arrays() -> Iterator[tuple[str, Any]]:
@@ -120,11 +143,39 @@ def _watching(views: list[RegionView]) -> Iterator[None]:
         if rec.session is here:
             views.extend(_view(rec))
 
+    def served(request: LoopRequest) -> None:
+        if session() is here:
+            views.append(_view_loop(request))
+
     _watch(seen)
+    watchers.append(served)
     try:
         yield
     finally:
+        watchers.remove(served)
         vars(sessions.EXECUTOR).pop("run", None)
+
+
+def _view_loop(request: LoopRequest) -> RegionView:
+    """The view of a compiled loop."""
+    region = request.drawn().region
+    lines = {}
+    for place in _places(region.body):
+        file, _, line = place.rpartition(":")
+        lines[place] = _where(file, int(line))
+    return view_region(region, lines)
+
+
+def _places(body: tuple[Stmt, ...]) -> Iterator[str]:
+    """Where the statements of a loop come from."""
+    for stmt in body:
+        if isinstance(stmt.loc, str):
+            yield stmt.loc
+        match stmt:
+            case Loop(body=inner) | While(body=inner):
+                yield from _places(inner)
+            case Branch(_, then, orelse):
+                yield from _places((*then, *orelse))
 
 
 def _watch(seen: Callable[[Recording], None]) -> None:

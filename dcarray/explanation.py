@@ -13,14 +13,15 @@ from typing import TYPE_CHECKING, Any
 from .config import current
 from .drawing import Panel, draw, panel, shape_text, size_text
 from .formula import domain_of, statement_lines
-from .ir.nodes import Bands, Call, Compute, Nest, Region, Rows, Stmt
+from .ir.nodes import Branch, Call, Loop, Region, Stmt, While
 from .ir.traffic import Traffic, fused, fused_all, unfused
 
 if TYPE_CHECKING:
+    from .comm.program import Program
     from .ir.passes import Note
     from .lowering.kernel import Kernel
 
-__all__ = ["Explanation", "KernelView", "RegionView", "Stage", "view_region"]
+__all__ = ["Explanation", "KernelView", "RegionView", "Stage", "view_program", "view_region"]
 
 _RULE = "-" * 100
 
@@ -105,6 +106,9 @@ class RegionView:
     kernels: tuple[KernelView, ...]
     lines: Mapping[Any, str]
     names: Mapping[str, str]
+    program: Program | None = (
+        None  # of this rank, where several run it together: parts of it follow as regions
+    )
 
     @property
     def moved(self) -> int:
@@ -119,6 +123,12 @@ class RegionView:
     def summary(self) -> str:
         """One line."""
         n, steps = len(self.region.body), len(self.final.body)
+        if self.program is not None:
+            counts = self.program.counts
+            text = f"{_count(n, 'statement')} recorded; this is rank {self.program.rank}'s part"
+            return (
+                f"{text}, which sends {_count(counts.messages_sent, 'message')}, {counts.bytes_sent:,} bytes"
+            )
         text = f"{_count(n, 'statement')} recorded, {_count(steps, 'kernel')} run"
         before, after = self.moved_unfused, self.moved
         text += f"; {size_text(after)} moved"
@@ -177,6 +187,12 @@ class Explanation:
             title = f"region {number}: " if len(self.regions) > 1 else ""
             out += [f"{title}{view.summary()}", ""]
             out += _recorded_text(view) + _passes_text(view)
+            if view.program is not None:
+                out += [
+                    "over the ranks",
+                    *("    " + line for line in view.program.describe().splitlines()),
+                    "",
+                ]
             for kernel in view.kernels:
                 out += self._kernel_text(kernel)
         return "\n".join(out)
@@ -314,6 +330,13 @@ def view_region(
     return RegionView(region, final, tuple(stages), refused, kernels, lines, names)
 
 
+def view_program(
+    region: Region, program: Program, lines: Mapping[Any, str], names: Mapping[str, str]
+) -> RegionView:
+    """View a region that several ranks run together, as one of them does."""
+    return RegionView(region, region, (), (), (), lines, names, program)
+
+
 def _kernel(
     number: int, stmt: Stmt, region: Region, lines: Mapping[Any, str], names: Mapping[str, str]
 ) -> KernelView:
@@ -322,16 +345,16 @@ def _kernel(
     from .lowering.target import Unsupported
 
     kind, listing, kernel = "kernel", "", None
-    if isinstance(stmt, Compute | Nest | Rows | Bands):
+    if isinstance(stmt, Call):
+        kind, listing = "call", f"library call {stmt.op}"
+    else:
         try:
             kernel, binding = schedule(stmt, region)
             listing = _body(emit(kernel, _buffer_names(kernel, binding, names)))
         except Unsupported as reason:
             kind, listing = "interpreter", f"no kernel: {reason}"
-    elif isinstance(stmt, Call):
-        kind, listing = "call", f"library call {stmt.op}"
-    else:
-        kind, listing = "interpreter", "control flow around the statements"
+            if isinstance(stmt, Loop | While | Branch):
+                listing = f"control flow around the statements, no kernel: {reason}"
     formula = tuple(statement_lines(stmt, names))
     where = lines.get(stmt.loc, "")
     cost = fused(stmt, region)

@@ -12,6 +12,8 @@ import math
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from . import raising
+from .fpstate import ODD
 from .speedups import BUILT
 
 if TYPE_CHECKING:
@@ -26,7 +28,7 @@ MAX_SYMBOLS = 24
 class Ready:
     """A plan, with what every run of it wants to know."""
 
-    __slots__ = ("_bytes", "guard", "interpreted", "keeps", "kernels", "lost", "needs_arrays", "run")
+    __slots__ = ("_bytes", "guard", "interpreted", "keeps", "kept", "kernels", "needs_arrays", "run")
 
     def __init__(self, plan: Parcel) -> None:
         self.run = plan.run
@@ -35,8 +37,8 @@ class Ready:
         self.needs_arrays = self.kernels < plan.steps
         # the slots of existing memory that is to be as it was, should the plan fail half-way
         self.keeps = tuple(int(name[1:]) for name in plan.overwritten) if self.needs_arrays else ()
-        # the slots of existing memory that is not as it was, should the region have to run again
-        self.lost = frozenset(int(name[1:]) for name in plan.lost)
+        # the slots of which a run keeps what it overwrites, and where that is
+        self.kept = tuple([(int(name[1:]), where) for name, where in plan.kept])
         self.guard = plan.guard
         self._bytes = plan.bytes
 
@@ -166,7 +168,7 @@ def _matcher(terms: Any, leaders: tuple[int, ...]) -> Callable[[tuple[int, ...]]
 class Form:
     """What all logs of a form have in common: which slots take part, and how."""
 
-    def __init__(self, log: Log, live: tuple[int, ...], values: tuple[int, ...]) -> None:
+    def __init__(self, log: Log, live: tuple[int, ...], values: tuple[int, ...], mask: int) -> None:
         self.sample = values
         self.sights = 0
         self.turns: Any = None  # what there is to do call by call, once that was asked for
@@ -177,22 +179,20 @@ class Form:
         self.elements = sum(math.prod(entry[2]) for entry in declared)
         heads = [entry[-1] for entry in declared]
         statements = [entry for entry in log if entry[0] not in ("old", "new")]
+        self.library = all(entry[0] == "call" for entry in statements)  # nothing else has anything to do
         written, read = _effects(statements)
         alive = set(live)
         changed = {heads[k] for k in written}
         seen = {heads[k] for k in read}
+        # who raised an exception of each kind, and the kinds of which that is in doubt though they matter
+        self.culprits = raising.culprits(statements, bool(mask & ODD))
+        self.doubt = mask & sum(1 << k for k, one in enumerate(self.culprits) if one == raising.DOUBT)
         # the slots whose memory a run is given, those that get new memory, and those that are written
         # after they may have been read (to be kept, should the region have to run again)
         self.memory: list[int] = []
         self.fresh: list[int] = []
         self.saved: list[int] = []
         self.inputs: list[int] = []
-        suspects = [k for k, entry in enumerate(statements) if may_raise(entry)]
-        risky = bool(suspects)
-        # the one statement that can have raised whatever was raised, if there is no doubt
-        self.sole: int | None = None
-        if len(suspects) == 1 and _raises_plainly(statements[suspects[0]]):
-            self.sole = suspects[0]
         for k, entry in enumerate(declared):
             if entry[0] == "new":
                 if heads[k] in alive:
@@ -203,7 +203,7 @@ class Form:
             self.memory.append(k)
             if heads[k] not in changed:
                 self.inputs.append(k)
-            elif risky and heads[k] in seen:
+            elif self.doubt and heads[k] in seen:
                 self.saved.append(k)
         # is all the memory whole, and nothing to be kept?
         self.direct = not self.saved and all(declared[k][0] == "old" or heads[k] == k for k in self.memory)
@@ -213,12 +213,14 @@ class Form:
 class Prepared:
     """What is known of one log: its form, and the plan that serves it once there is one."""
 
-    __slots__ = ("_region", "bytes", "direct", "form", "key", "plan", "symbols", "values")
+    __slots__ = ("_region", "bytes", "direct", "form", "key", "little", "plan", "ran", "symbols", "values")
 
     def __init__(self, key: tuple[Log, tuple[int, ...], str], form: Form, values: Any) -> None:
         self.key = key
         self.form = form
         self.values = values
+        self.little: int | None = None  # what `alone.cheaper` says of it, once that was asked
+        self.ran = False  # has it been run because of that?
         self.plan: Any = None
         self.direct = False
         self.symbols: tuple[int, ...] = ()
@@ -247,14 +249,6 @@ class Prepared:
         return self._region
 
 
-# Kernels of these raise exactly what the operation itself does, unless complex parts make several of it.
-_PLAIN_RAISERS = frozenset({"add", "subtract", "multiply", "divide", "sqrt", "square", "reciprocal"})
-
-
-def _raises_plainly(entry: tuple[Any, ...]) -> bool:
-    return entry[1] in _PLAIN_RAISERS and not any(c in "FD" for c in entry[2])
-
-
 def reads(entry: tuple[Any, ...]) -> list[Any]:
     """The arguments of a statement: ``(slot, index, shape)``, or the number of a scalar."""
     kind = entry[0]
@@ -273,12 +267,3 @@ def _effects(statements: list[tuple[Any, ...]]) -> tuple[set[int], set[int]]:
     written = {slot for entry in statements for slot in writes(entry)}
     read = {arg[0] for entry in statements for arg in reads(entry) if type(arg) is tuple}
     return written, read
-
-
-def may_raise(entry: tuple[Any, ...]) -> bool:
-    """Can this entry raise a floating-point exception?"""
-    if entry[0] == "map" and entry[1] == "cast":
-        source, result = entry[2].split("->")
-        return bool(source != result)
-    floating = entry[0] == "call" or any(c in "efdFD" for c in entry[2])
-    return floating or entry[1] in ("floor_divide", "remainder", "fmod", "reciprocal")

@@ -130,6 +130,8 @@ def _compute_lines(c: Compute, names: Names) -> list[str]:
     target = window_text(c.target, names)
     if c.combine is None:
         return expression_lines(c.body, f"{target} = ", names)
+    if c.scan is not None:
+        return expression_lines(c.body, f"{target} = {c.combine} along {axis_text(c.scan)} of ", names)
     sign = {"add": "+=", "multiply": "*="}.get(c.combine, f"{c.combine}=")
     return expression_lines(c.body, f"{target} {sign} ", names)
 

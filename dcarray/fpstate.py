@@ -19,6 +19,7 @@ from numpy._core.umath import _extobj_contextvar
 
 # NumPy's FPE_* bits, in the order of their names in ``np.geterr``.
 KINDS = ("divide", "over", "under", "invalid")
+ODD = 16
 _TEXTS = {"divide by zero": "divide", "overflow": "over", "underflow": "under", "invalid value": "invalid"}
 
 _local = threading.local()
@@ -30,13 +31,15 @@ captured: Callable[[], Any] = _extobj_contextvar.get
 
 @lru_cache(32)  # most programs have one or two states
 def watched(state: Any) -> int:
-    """The exceptions that an error state does not ignore, as FPE bits."""
+    """The exceptions that an error state does not ignore, as FPE bits; and `ODD` where it does something else
+    than to warn or raise."""
     token = _extobj_contextvar.set(state)
     try:
         err: Any = np.geterr()
     finally:
         _extobj_contextvar.reset(token)
-    return sum(1 << k for k, name in enumerate(KINDS) if err[name] != "ignore")
+    bits = sum(1 << k for k, name in enumerate(KINDS) if err[name] != "ignore")
+    return bits if modes(state) is not None else bits | ODD
 
 
 @lru_cache(32)

@@ -12,10 +12,12 @@ from .lowering.memory import address_of, empty
 from .routines import Compiled
 from .store import compilable
 
-__all__ = ["gathered"]
+__all__ = ["BLOCK", "gathered"]
 
+BLOCK = 16384
+_ALONE = 4 * BLOCK  # up to so many elements are one block
 _SIZES = 1, 2, 4, 8, 16  # bytes of an element
-_FEWEST = 4  # times the elements below which calls run in NumPy
+_FEWEST = 2  # times the elements below which calls run in NumPy
 _SECONDS = 2e-9  # that NumPy needs for an element
 _COUNTED, _MOVED = 16, 4  # elements that are so much work as a scheduler's unit
 
@@ -35,21 +37,25 @@ _ROUTINES = {size: _compiled(size) for size in _SIZES}
 def gathered(a: NDArray, m: NDArray) -> NDArray:
     """The elements of an array that a mask chooses, in an array of their own."""
     plain = a.shape == m.shape and a.flags.c_contiguous and m.flags.c_contiguous and compilable(a)
-    large = a.size >= max(_FEWEST * config.current().eager_below, 1)
-    launch = _ROUTINES[a.itemsize].launch(_SECONDS * a.size) if plain and large else None
-    return _moved(launch, a, m) if launch is not None else a[m]
+    size = a.size
+    options = config.current()
+    if not plain or size < max(_FEWEST * options.eager_below, 1):
+        return a[m]
+    launch = _ROUTINES[a.itemsize].launch(_SECONDS * size)
+    return a[m] if launch is None else _moved(launch, a, m, options.threads)
 
 
-def _moved(launch: Any, a: NDArray, mask: NDArray) -> NDArray:
-    from .lowering.llvm.compress import BLOCK
-
-    threads = config.current().threads
-    blocks = -(-a.size // BLOCK)
+def _moved(launch: Any, a: NDArray, mask: NDArray, threads: int) -> NDArray:
+    size = a.size
+    length = size if size <= _ALONE else BLOCK
+    blocks = -(-size // length)
     ends = np.zeros(blocks + 1, np.int64)
-    addresses = [address_of(mask), address_of(a)]
-    launch(launch.pack(blocks, BLOCK // _COUNTED, 0, 1, *addresses, address_of(ends) + 8, 0, a.size), threads)
-    np.cumsum(ends, out=ends)
+    masks, values, counts = address_of(mask), address_of(a), address_of(ends)
+    work = length // _COUNTED
+    launch(launch.pack(blocks, work, 0, 1, masks, values, counts + 8, 0, size, length), threads)
+    if blocks > 1:
+        np.add.accumulate(ends, out=ends)
     result = empty((int(ends[-1]),), a.dtype)
-    addresses += [address_of(ends), address_of(result)]
-    launch(launch.pack(0, 1, blocks, BLOCK // _MOVED, *addresses, a.size), threads)
+    work = length // _MOVED
+    launch(launch.pack(0, 1, blocks, work, masks, values, counts, address_of(result), size, length), threads)
     return result

@@ -14,9 +14,13 @@ from typing import Any
 import numpy as np
 
 from . import config, window
+from .lowering.memory import address_of
 from .store import FAMILIES, Store, compilable, memory, owner, store_of, writeable
 
 NDArray = np.ndarray[Any, Any]
+
+
+AXES: Any = object()  # stands for a key where a view has all axes turned
 
 
 class Handle:
@@ -42,7 +46,11 @@ class Handle:
         if name != "_index":
             raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
         whole, key = self._origin
-        self._index = index = window.getitem(whole._shape, whole._window(), key)[1]
+        if key is AXES:
+            order = tuple(range(len(whole._shape)))[::-1]
+            self._index = index = window.transpose(whole._shape, whole._window(), order)[1]
+        else:
+            self._index = index = window.getitem(whole._shape, whole._window(), key)[1]
         return index
 
     @property
@@ -68,6 +76,16 @@ class Handle:
         if rec is not None and not rec.done:
             rec.settle(head)
         return self._ndarray if self._ndarray is not None else self._look()
+
+    def _run(self) -> None:
+        """Have all writes to this array's elements that are pending run, wherever these lie; memory that
+        others look at is brought up to date."""
+        head = self._store.family
+        rec = head.dirty
+        if rec is not None and not rec.done:
+            rec.run(head)
+        if head.spread is None or head.known():
+            self._settled()
 
     def _look(self) -> NDArray:
         """The plain view of this array's memory, which must exist."""
@@ -168,6 +186,15 @@ def adopt(cls: type[Handle], a: NDArray, eager_below: int) -> Any:
     x._readonly = not writeable(a)
     x._ndarray = a
     return x
+
+
+def made(cls: type[Handle], a: NDArray, eager_below: int) -> Any:
+    """A handle on a contiguous array that nobody else knows, of a dtype that compiles."""
+    if a.size < eager_below:
+        return small(cls, a)
+    store = Store(a.shape, a.dtype, None, a.size)
+    store.bind_new(a, address_of(a))
+    return large(cls, store, a.shape, None)
 
 
 def export(x: Handle) -> NDArray:

@@ -8,12 +8,14 @@ from typing import Any
 
 import numpy as np
 
-from . import config, masks, operands, trace, window
+from . import config, masks, operands, parts, trace, window
 from .gathering import gathered
-from .handle import Handle, derive, large, part
+from .handle import Handle, NDArray, derive, large, made, part
+from .ranks import several
 from .store import memory
 
 _INT = frozenset({int})
+_BOOL = np.dtype(bool)
 
 
 def plain_key(key: Any) -> Any:
@@ -58,6 +60,12 @@ def get(x: Handle, key: Any) -> Any:
         selected = x._select(key)
         if selected is not None:
             return selected
+        if isinstance(key, Handle) and key.dtype == _BOOL and key.shape == x._shape and several() is None:
+            return _gathered(x, x._settled(), key._settled())
+        if several() is not None:
+            found = _over_ranks(x, key)
+            if found is not NotImplemented:
+                return found
         plain = plain_key(key)
         if not window.is_basic(plain):
             return _take(x, plain)
@@ -75,6 +83,15 @@ def get(x: Handle, key: Any) -> Any:
     if not shape and not _has_ellipsis(key):
         return element(x, index)
     return _windowed(x, shape, index)
+
+
+def _over_ranks(x: Handle, key: Any) -> Any:
+    """``x[key]`` where the elements lie in blocks, without gathering them; NotImplemented if they do not, or
+    there is no such way."""
+    from .functions.ranked import NO_FORM, over_ranks
+
+    found = over_ranks(operator.getitem, (x, key), {})
+    return NotImplemented if found is NO_FORM else found
 
 
 def _is_element(x: Handle, key: Any) -> bool:
@@ -95,9 +112,14 @@ def element(x: Handle, index: window.Index) -> Any:
     store = x._store
     head = store._head or store
     rec = head.dirty
+    place = tuple([offset for offset, _, _ in index])
     if rec is not None:
-        rec.settle(head)
-    return memory(store)[tuple([offset for offset, _, _ in index])]
+        rec.run(head)
+    if head.spread is not None:
+        if store is head:
+            return parts.element(head, place)
+        head.spread.settle(head)
+    return memory(store)[place]
 
 
 def _has_ellipsis(key: Any) -> bool:
@@ -112,12 +134,18 @@ def _take(x: Handle, key: Any) -> Any:
     """Advanced indexing and fields: through NumPy."""
     a = x._settled()
     if type(key) is np.ndarray and key.dtype == np.bool_ and key.shape == a.shape:
-        return derive(x, gathered(a, key), config.current().eager_below)
+        return _gathered(x, a, key)
     result = a[key]
     operands.missing("getitem", (x,))
     if isinstance(result, np.ndarray):
         return derive(x, result, config.current().eager_below)
     return result
+
+
+def _gathered(x: Handle, a: NDArray, mask: NDArray) -> Any:
+    """The elements of ``a``, the view of ``x``, that a mask chooses."""
+    result, below = gathered(a, mask), config.current().eager_below
+    return made(type(x), result, below) if x._store.char else derive(x, result, below)
 
 
 def put(x: Handle, key: Any, value: Any) -> None:
@@ -141,7 +169,11 @@ def put(x: Handle, key: Any, value: Any) -> None:
             value = operands.settled(value)
             x._writable()[key] = value
             return
-    target = None if _is_element(x, key) else get(x, key)
+    target: Any = None
+    if not _is_element(x, key):
+        target = get(x, key)
+    elif not x._clean() and operands.shape_of(value) == () and several() is not None:  # for its owner
+        target = large(type(x), x._store, *window.getitem(x._shape, x._window(), key))
     if not isinstance(target, Handle):  # one element
         value = operands.settled(value)
         x._writable()[key] = value

@@ -10,17 +10,23 @@ from __future__ import annotations
 import inspect
 import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from contextvars import ContextVar
-from functools import wraps
+from functools import partial, wraps
 from types import FunctionType, ModuleType, TracebackType
 from typing import Any, TypeVar, overload
 
 import numpy as np
 
+from . import config
 from .array import ndarray, wrap
+from .handle import adopt
 from .namesake import answering, counterpart
+from .program.rewrite import Rewrites
 from .selected import Selected
+from .session import EXECUTOR
+from .store import compiles, owner
+from .trace import WIDE
 
 __all__ = ["Accelerated", "accelerate"]
 
@@ -29,14 +35,17 @@ _F = TypeVar("_F", bound=Callable[..., Any])
 
 # ---- the exchange of names ---------------------------------------------------------------------------
 class _Scope:
-    """The global names of one module.  NumPy's come back when all who asked for ours have gone."""
+    """The global names of one module.  NumPy's come back when all who asked for ours have gone; so does the
+    code of functions that had sites for compiled loops meanwhile."""
 
     def __init__(self, names: dict[str, Any]) -> None:
         self.names = names
         self.users = 0
         self.swapped: list[tuple[str, Any, Any]] = []
+        self.rewrites = Rewrites(names)
 
-    def enter(self) -> None:
+    def enter(self, *functions: FunctionType) -> None:
+        """Exchange the names, and give sites to functions and those that they call."""
         with _lock:
             self.users += 1
             if self.users == 1:
@@ -50,11 +59,21 @@ class _Scope:
                 for value in self.names.values():
                     if isinstance(value, type) and value.__module__ == self.names.get("__name__"):
                         answering(value)
+        self.put(*functions)
+
+    def put(self, *functions: FunctionType) -> None:
+        """Give sites to functions and to those that they call, if somebody is here."""
+        if functions and config.current().jit != "off":
+            with _lock:
+                if self.users:
+                    for function in functions:
+                        self.rewrites.put(function)
 
     def leave(self) -> None:
         with _lock:
             self.users -= 1
             if self.users == 0:
+                self.rewrites.take_back()
                 for name, value, ours in self.swapped:
                     if self.names.get(name) is ours:
                         self.names[name] = value
@@ -80,6 +99,13 @@ class Accelerated:
         self._held = [_scope(vars(module)) for module in modules]
         for scope in self._held:
             scope.enter()
+            own = [
+                v for v in scope.names.values() if type(v) is FunctionType and v.__globals__ is scope.names
+            ]
+            if config.current().jit == "eager":
+                scope.put(*own)
+            else:  # to read the sources of a large module takes a while
+                EXECUTOR.background.later(partial(scope.put, *own))
 
     def undo(self) -> None:
         """Give the modules their NumPy back; a second call does nothing."""
@@ -122,11 +148,21 @@ class _Call:
         self.given: dict[int, tuple[Any, Any]] = {}
         self.wrapped = False
         self.seen: set[int] = set()
+        self.lengths: frozenset[int] = frozenset()
+
+    def look_at(self, values: Collection[Any]) -> None:
+        """Find the matrices that no cache holds.  Vectors as long as their rows or columns are recorded even
+        where they are small: what adds a product to one would otherwise run it before the next is known, with
+        which it could share the pass over the matrix.  Not where wrapped arrays may be of the same memory."""
+        wide = [v.shape for v in values if type(v) is np.ndarray and v.ndim == 2 and v.size >= WIDE]
+        if wide and not any(isinstance(v, (ndarray, tuple)) for v in values):
+            self.lengths = frozenset(n for shape in wide for n in shape)
 
     def into(self, value: Any) -> Any:
         kind = type(value)
         if kind is np.ndarray:
-            ours = wrap(value)
+            beside = self.lengths and getattr(owner(value), "size", 0) in self.lengths
+            ours = adopt(ndarray, value, 1) if beside and compiles(value.dtype) else wrap(value)
             self.given[id(ours)] = ours, value
             return ours
         if kind is tuple:
@@ -166,11 +202,12 @@ def _function(function: Any) -> Any:
     @wraps(function)
     def accelerated(*args: Any, **kwargs: Any) -> Any:
         call = _Call()
+        call.look_at((*args, *kwargs.values()))
         args = tuple([call.into(a) for a in args])
         kwargs = {k: call.into(v) for k, v in kwargs.items()}
         keep = call.wrapped or (not call.given and _inside.get())
         token = _inside.set(True)
-        scope.enter()
+        scope.enter(plain)
         try:
             result = function(*args, **kwargs)
         finally:
@@ -224,6 +261,9 @@ def accelerate(*targets: Any) -> Any:
     it did to them is in place when it returns.  A call that was given no wrapped array gives plain, evaluated
     arrays back, alone or in tuples, lists and dictionaries.  A call that was given a wrapped array gives
     wrapped ones, still lazy.  What the function keeps elsewhere (attributes, globals) stays wrapped.
+
+    Its loops (``for i in range(...)`` and ``while``), and those of functions of its module that it calls by
+    name, are compiled from their source where that is understood; `report` says where it is not.
 
     While it runs, its whole module sees dcarray, helper functions and other threads included.  Imports inside
     functions are NumPy's.  Where a class of the module has ``__array__``, NumPy gets plain arrays of it.

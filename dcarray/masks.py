@@ -8,19 +8,19 @@ and ``x[mask] = f(x[mask], y[mask])`` then are element-wise, and fuse with what 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from typing import Any
-from weakref import WeakKeyDictionary, ref
+from weakref import ref
 
 import numpy as np
 
 from . import config, quick, trace
-from .forms import reads, writes
 from .handle import Handle
+from .history import alike, written
 from .operands import DTYPES, shape_of, user_frame
+from .ranks import simulated
 from .recording import Recording
 from .session import LOCK, session
-from .store import COMPILED, Store
+from .store import COMPILED
 
 _BOOL = np.dtype(bool)
 _PYTHON = (bool, int, float, complex)
@@ -28,7 +28,6 @@ ONES = {char: dtype.type(1) for char, dtype in DTYPES.items()}
 _ONE = np.ones(1, bool)
 _PATIENCE = 2
 _WASTED: dict[Any, int] = {}  # by place in the user's code: how often selections made there were gathered
-_ALIKE = 64  # how many entries two masks may be compared over
 
 
 class Mask:
@@ -53,7 +52,7 @@ class Mask:
         if rec is None or mask._shape != self._shape or mask._index != self._index or store.rec is not rec:
             return False
         if store.slot != self._slot:
-            return _alike(rec, self._slot, store.slot, [_ALIKE])
+            return alike(rec, self._slot, store.slot)
         kept = not written(rec, [store], self._length)
         if kept:
             self._length = len(rec.log)
@@ -70,68 +69,14 @@ class Mask:
         return v if v.ndim == ndim else v[(..., *(None,) * (ndim - v.ndim))]
 
 
-_LATEST: WeakKeyDictionary[Recording, ref[Mask]] = WeakKeyDictionary()  # of each recording, the last mask
-
-
 def mask_of(mask: Any) -> Mask:
     """The values of a mask as they are now; the same object for the same values, if that is known."""
-    rec = session().rec
-    known = _LATEST.get(rec)
-    found = None if known is None else known()
+    known = session().rec.latest
+    found: Mask | None = None if known is None else known()
     if found is None or not found.of(mask):
         found = Mask(mask)
-        _LATEST[session().rec] = ref(found)
+        session().rec.latest = ref(found)
     return found
-
-
-# ---- what a recording says of values ------------------------------------------------------------------
-def written(rec: Recording, stores: Sequence[Store], start: int) -> bool:
-    """Is the memory of these stores written after the first ``start`` entries of the log?"""
-    heads = [store._head or store for store in stores]
-    for entry in rec.log[start:]:
-        if entry[0] not in ("old", "new"):
-            for slot in writes(entry):
-                store = rec.store_at(slot)
-                if store is not None and (store._head or store) in heads:
-                    return True
-    return False
-
-
-def _alike(rec: Recording, one: int, two: int, left: list[int]) -> bool:
-    """Have two arrays been computed in the same way from what has not changed since?"""
-    if one == two:
-        return True
-    declared = rec.declarations()
-    if declared[one][0] != "new" or declared[one][:-1] != declared[two][:-1]:
-        return False
-    made = []
-    for slot in (one, two):
-        by = [
-            k for k, entry in enumerate(rec.log) if entry[0] not in ("old", "new") and slot in writes(entry)
-        ]
-        if len(by) != 1 or rec.log[by[0]][0] != "map" or declared[slot][-1] != slot:
-            return False
-        made.append(by[0])
-    left[0] -= 1
-    a, b = (rec.log[k] for k in made)
-    if left[0] < 0 or a[:4] != b[:4] or a[5] != b[5] or len(a) != len(b):
-        return False
-    for p, q in zip(reads(a), reads(b), strict=True):
-        if type(p) is int or type(q) is int:
-            if type(p) is not type(q) or not _same_scalar(rec, p, q):
-                return False
-        elif p[1:] != q[1:] or not _alike(rec, p[0], q[0], left):
-            return False
-        elif p[0] == q[0]:
-            store = rec.store_at(p[0])
-            if store is not None and written(rec, [store], min(made)):
-                return False
-    return True
-
-
-def _same_scalar(rec: Recording, p: int, q: int) -> bool:
-    a, b = (rec.views[rec.kinds[k]][k] for k in (p, q))
-    return bool(rec.kinds[p] == rec.kinds[q] and a.tobytes() == b.tobytes())
 
 
 # ---- selections --------------------------------------------------------------------------------------
@@ -207,18 +152,19 @@ def is_mask(x: Any, key: Any) -> bool:
 
 def choose(x: Any, key: Any) -> Choice | None:
     """``x[key]``, if it can be recorded."""
-    if not isinstance(key, Handle) or key._small is not None or not is_mask(x, key):
+    if not isinstance(key, Handle) or key._small is not None or key._store.char != "?":
+        return None
+    frame = user_frame()
+    rank = simulated()  # ranks that are threads learn each for itself, and so alike
+    site = id(frame.f_code), frame.f_lasti, -1 if rank is None else rank.rank
+    if _WASTED.get(site, 0) > _PATIENCE or not is_mask(x, key):
         return None
     below = config.current().eager_below
     store = x._store
     size = quick.SIZES.get(x._shape) or math.prod(x._shape)
-    if not store.char or not key._store.char or not size or store.exported() or key._store.exported():
+    if not store.char or not size or store.exported() or key._store.exported():
         return None
     if size < below and x._clean() and key._clean():
-        return None
-    frame = user_frame()
-    site = id(frame.f_code), frame.f_lasti
-    if _WASTED.get(site, 0) > _PATIENCE:
         return None
     with LOCK:
         mask = mask_of(key)

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import math
 import sys
+from collections.abc import Iterable
 from types import FrameType
 from typing import Any
 
 import numpy as np
 
-from . import config, report, window
+from . import alone, config, report, window
 from .errors import StrictError
 from .handle import Handle, NDArray, adopt, large
 from .recording import Recording
@@ -49,10 +50,22 @@ def at_once(
     """
     if lacking:
         missing(function.__name__, inputs)
+    else:
+        learn(inputs)
     if out is not None:
         kwargs["out"] = out._writable() if isinstance(out, Handle) else out
     result = function(*(settled(x) for x in inputs), **kwargs)
     return out if out is not None else wrap_result(cls, result)
+
+
+def learn(inputs: Iterable[Any]) -> None:
+    """Note that what the user asks for here is done by NumPy at once: it will be again, on operands of which
+    none is pending or larger, if they are not too large (`dcarray.alone`)."""
+    large = [x for x in inputs if isinstance(x, Handle) and x._small is None]
+    size = max([math.prod(x._shape) for x in large], default=0)
+    if 0 < size <= alone.FACTOR * config.current().eager_below and all([x._clean() for x in large]):
+        frame = user_frame()
+        alone.learn([(frame.f_code, frame.f_lasti, None)], size)
 
 
 def missing(function: str, inputs: tuple[Any, ...]) -> None:
@@ -124,7 +137,7 @@ def enter(rec: Recording, store: Store) -> int:
     if head.exports is not None and store.exported():
         rec.urgent = True
     for other in (head.dirty, head.used):
-        if other is not None and other is not rec and not other.done:
+        if other is not None and other is not rec and not other.done and other is not head.spread:
             other.settle(head, writing=True)
     return store.slot if store.rec is rec else rec.declare(store)
 

@@ -1,10 +1,10 @@
-"""Planning: from a recorded log to a plan, in this process or in any other."""
+"""Planning: from a request to a plan, in this process or in any other."""
 
 from __future__ import annotations
 
 from contextlib import nullcontext
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from .forms import Log, pattern, rewrite
 
@@ -15,8 +15,45 @@ if TYPE_CHECKING:
     from .lowering.plan import Plan
 
 
-class Request(NamedTuple):
-    """What is to be planned, as plain values.
+class Drawn(NamedTuple):
+    """What a request asks to have planned.
+
+    Attributes
+    ----------
+    region : Region
+    hints : dict
+        The values that its symbols have at the moment.
+    saved : collection of str
+        The arrays that another run has to find as they were: what is overwritten of them is kept.
+    told : object
+        What who runs the plan is told besides: plain values.
+    """
+
+    region: Region
+    hints: dict[str, int]
+    saved: frozenset[str]
+    told: Any = None
+
+
+class Request(Protocol):
+    """What is to be planned, as plain values, with the options of these names that a plan depends on."""
+
+    @property
+    def fastmath(self) -> bool: ...
+    @property
+    def threads(self) -> int: ...
+    @property
+    def cache_dir(self) -> str | None: ...
+
+    def drawn(self) -> Drawn:
+        """The region."""
+
+    def text(self) -> str:
+        """All that the plan depends on; the same in every process."""
+
+
+class Recorded(NamedTuple):
+    """A log that is to be planned.
 
     Attributes
     ----------
@@ -24,6 +61,8 @@ class Request(NamedTuple):
         As for `dcarray.ir.build`.
     old, new : tuple of int
         The integers of two logs of the form; ``new`` are those of ``log``.  Those that differ become symbols.
+    saved : tuple of int
+        The slots that another run has to find as they were: what is overwritten of them is kept.
     fastmath : bool
     threads : int
     cache_dir : str or None
@@ -35,24 +74,77 @@ class Request(NamedTuple):
     kinds: str
     old: tuple[int, ...]
     new: tuple[int, ...]
+    saved: tuple[int, ...]
     fastmath: bool
     threads: int
     cache_dir: str | None
 
+    def drawn(self) -> Drawn:
+        """The region of the log."""
+        from .ir.build import build
+
+        saved = frozenset(f"a{slot}" for slot in self.saved)
+        if self.old == self.new:
+            return Drawn(build(self.log, self.live, self.kinds), {}, saved)
+        from .ir import dims
+        from .ir.nodes import Symbol
+
+        how = pattern(self.old, self.new)
+        sizes = {position: dims.symbol(f"n{k}", 2) for k, position in enumerate(how.leaders)}
+        each = iter([value if at < 0 else sizes[at] + value for at, value in how.terms])
+        general = rewrite(self.log, lambda n: dims.simplify(next(each)))
+        hints = {f"n{k}": self.new[position] for k, position in enumerate(how.leaders)}
+        symbols = tuple(Symbol(name, 2, hint) for name, hint in hints.items())
+        return Drawn(replace(build(general, self.live, self.kinds), symbols=symbols), hints, saved)
+
+    def text(self) -> str:
+        """All that the plan depends on."""
+        return repr(self._replace(cache_dir=None))
+
+
+class Located(NamedTuple):
+    """A region as it is.
+
+    Attributes
+    ----------
+    region : Region
+        Of known sizes.
+    fastmath : bool
+    threads : int
+    cache_dir : str or None
+        As the options of these names.
+    """
+
+    region: Region
+    fastmath: bool
+    threads: int
+    cache_dir: str | None
+
+    def drawn(self) -> Drawn:
+        """The region."""
+        return Drawn(self.region, {}, frozenset())
+
+    def text(self) -> str:
+        """All that the plan depends on."""
+        from .ir.text import dump
+
+        return repr((dump(self.region), self.fastmath, self.threads))
+
 
 class Planned(NamedTuple):
-    """A plan, the relations that it relies on, and how many of its kernels were compiled, found in memory,
-    and found on the disk."""
+    """A plan, the relations that it relies on, what who runs it is told, and how many of its kernels were
+    compiled, found in memory, and found on the disk."""
 
     plan: Plan
     relations: list[Any]
+    told: Any
     compiled: int
     hits: int
     disk_hits: int
 
 
 def make(request: Request, fallback: Callable[[str, Any], None], debug: bool = False) -> Planned:
-    """Plan a log: passes, schedules, code.
+    """Plan what is requested: passes, schedules, code.
 
     Parameters
     ----------
@@ -61,38 +153,26 @@ def make(request: Request, fallback: Callable[[str, Any], None], debug: bool = F
         Called with the reason and the ``loc`` of each statement that is left to the interpreter.
     debug : bool
         Verify the region after every pass.
+
+    Raises
+    ------
+    Untraceable
+        If there is no region of what is requested.
     """
-    from .ir import dims, effects
+    from .ir import dims, effects, keep
     from .ir.passes import pipeline
     from .lowering import cache, caches
     from .lowering.plan import compile_region
 
-    region, hints = _region(request)
+    region, hints, saved, told = request.drawn()
+    region, kept = keep.keeping(region, [name for name in effects.lost(region) if name in saved])
     guards = dims.Guards(hints)
     code = cache.of(request.cache_dir)
     before = code.stats()
     with guards if hints else nullcontext():
         final = pipeline.run(region, debug=debug, final=pipeline.final(caches.limits(request.threads)))
         plan = compile_region(final, "cpu", request.cache_dir, fallback=fallback, fastmath=request.fastmath)
-        plan = replace(plan, lost=effects.lost(region))
+        plan = replace(plan, kept=tuple([(k.array, k.slices) for k in kept]))
     after = code.stats()
     found = [after[name] - before[name] for name in ("compiled", "hits", "disk_hits")]
-    return Planned(plan, guards.recorded, *found)
-
-
-def _region(request: Request) -> tuple[Region, dict[str, int]]:
-    """The region of a log, and the symbols' values in it."""
-    from .ir.build import build
-
-    if request.old == request.new:
-        return build(request.log, request.live, request.kinds), {}
-    from .ir import dims
-    from .ir.nodes import Symbol
-
-    how = pattern(request.old, request.new)
-    sizes = {position: dims.symbol(f"n{k}", 2) for k, position in enumerate(how.leaders)}
-    each = iter([value if at < 0 else sizes[at] + value for at, value in how.terms])
-    general = rewrite(request.log, lambda n: dims.simplify(next(each)))
-    hints = {f"n{k}": request.new[position] for k, position in enumerate(how.leaders)}
-    symbols = tuple(Symbol(name, 2, hint) for name, hint in hints.items())
-    return replace(build(general, request.live, request.kinds), symbols=symbols), hints
+    return Planned(plan, guards.recorded, told, *found)

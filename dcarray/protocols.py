@@ -7,13 +7,14 @@ from typing import Any
 
 import numpy as np
 
-from . import quick, rest, trace
+from . import folds, pairs, quick, rest, scans, trace
 from .handle import Handle, export
 from .indexing import plain_key
 from .loops import ALIASES, UFUNCS
-from .operands import SCALARS, missing, settled, wrap_result
+from .operands import SCALARS, missing, settled, shape_of, wrap_result
 
 _PLAIN = frozenset({type(None), bool, int, float, complex, str, type, *np.sctypeDict.values()})
+_PAIRS = frozenset({np.divmod, np.modf})
 _KNOWN = (Handle, np.generic, bool, int, float, complex)
 
 
@@ -68,6 +69,8 @@ def reflected(name: str, op: Callable[[Any, Any], Any], other: Any, x: Any) -> A
 
 def inplace(name: str, op: Callable[[Any, Any], Any], x: Any, other: Any) -> Any:
     """``x op= other``: into the memory of ``x``."""
+    if quick.into(name, (x, other), x):
+        return x
     if name == "power" and type(other) in (int, float):
         fast = _fast_power(x, other, out=x)
         if fast is not None:
@@ -131,6 +134,10 @@ def ufunc(
         return _call(cls, name if known else "", function, inputs, kwargs)
     if method == "reduce" and known and isinstance(inputs[0], Handle):
         return _reduce(name, *inputs, **kwargs)
+    if method == "accumulate" and known and isinstance(inputs[0], Handle):
+        result = _accumulate(name, *inputs, **kwargs)
+        if result is not NotImplemented:
+            return result
     if method == "outer" and known and not kwargs and all(_known(x) for x in inputs):
         a, b = (np.asarray(x) if type(x) in SCALARS else x for x in inputs)  # scalars are arrays here
         return function(a[(..., *(None,) * b.ndim)], b)
@@ -196,6 +203,10 @@ def _call(
     if function is np.matmul and set(kwargs) <= {"out"}:
         a, b = inputs
         return trace.matmul(a, b, out=out)
+    if function in _PAIRS and not kwargs and all(_known(x) or type(x) is np.ndarray for x in inputs):
+        both = pairs.pair(function.__name__, inputs)
+        if both is not NotImplemented:
+            return both
     usual = set(options) <= {"dtype", "casting"}
     if name and usual and all(_known(x) or type(x) is np.ndarray for x in inputs):
         return trace.elementwise(name, inputs, out=out, **options)
@@ -210,7 +221,21 @@ def _reduce(
 ) -> Any:
     if isinstance(out, tuple):
         (out,) = out
+    initial, where = rest.get("initial", np._NoValue), rest.get("where", True)
+    if out is not None or initial is not np._NoValue or where is not True:
+        result = folds.reduce(name, x, axis, dtype, out, keepdims, initial, where)
+        if result is not NotImplemented:
+            return result
     return trace.reduce(name, x, axis, dtype=dtype, out=out, keepdims=keepdims, **rest)
+
+
+def _accumulate(name: str, x: Any, axis: Any = 0, dtype: Any = None, out: Any = None) -> Any:
+    if isinstance(out, tuple):
+        (out,) = out
+    shape = shape_of(x)
+    if type(axis) is not int or not -len(shape) <= axis < len(shape):
+        return NotImplemented
+    return scans.accumulate(name, x, axis % len(shape), dtype, out)
 
 
 def _at_once(

@@ -22,6 +22,7 @@ _MOST = 4096
 # by name, kinds of operands, and shape (shapes, if they differ): the loop, its result's dtype, size and shape
 USUAL: dict[tuple[Any, ...], tuple[str, Any, int, tuple[int, ...]]] = {}
 SIZES: dict[tuple[int, ...], int] = {}  # by shape
+LOOPS: dict[tuple[Any, ...], str] = {}  # by name and kinds of operands, of one shape or scalars: the loop
 _COPIES = {c: f"{c}->{c}" for c in COMPILED}
 
 
@@ -45,6 +46,8 @@ def binary(name: str, a: Any, b: Any) -> Any:
         return None
     spread = ta is tb and shape != other
     known = USUAL.get((name, left, right, shape, other) if spread else (name, left, right, shape))
+    if known is None and not spread:
+        known = _of_shape(shape, name, left, right)
     if known is None or turned:
         return None
     loop, dtype, size, shape = known
@@ -78,10 +81,69 @@ def binary(name: str, a: Any, b: Any) -> Any:
 def unary(name: str, a: Any) -> Any:
     """An operation of one large array, the short way; None if `elementwise` has to find out about it."""
     store = a._store
-    found = USUAL.get((name, store.char, a._shape))
+    found = USUAL.get((name, store.char, a._shape)) or _of_shape(a._shape, name, store.char)
     if found is None or store.turned:
         return None
     return known(name, found[0], a._shape, (a,))
+
+
+def into(name: str, inputs: tuple[Any, ...], out: Any) -> bool:
+    """An operation on large arrays of one shape and scalars, into one of them or another such array; False
+    if `elementwise` has to find out about it."""
+    if out._small is not None or out._readonly or not inputs:
+        return False
+    shape, kinds = out._shape, []
+    for x in inputs:
+        if type(x) is type(out):
+            if x._small is not None or x._shape != shape:
+                return False
+            kinds.append(x._store.char)
+        elif type(x) is float or type(x) is int:
+            kinds.append(type(x))
+        else:
+            return False
+    found = USUAL.get((name, *kinds, shape)) or _of_shape(shape, name, *kinds)
+    if found is None or found[0][-1] != out._store.char:
+        return False
+    try:
+        return known(name, found[0], shape, inputs, out) is not None
+    except OverflowError:
+        return False
+
+
+def outer(name: str, a: Any, b: Any) -> Any:
+    """``ufunc.outer`` of two large arrays whose dtypes it was met with; None of any others."""
+    if type(a) is not type(b) or a._small is not None or b._small is not None:
+        return None
+    one, two = a._store, b._store
+    first, second = a._shape, b._shape
+    loop = LOOPS.get((name, one.char, two.char))
+    size = math.prod(first) * math.prod(second)
+    shape = first + second
+    if loop is None or not shape or size < max(current().eager_below, 1) or one.turned or two.turned:
+        return None
+    spread = first + (1,) * len(second)  # as NumPy broadcasts
+    with LOCK:
+        rec = session().ready()
+        x, y = _array(rec, a), _array(rec, b)
+        store = Store(shape, DTYPES[loop[-1]], None, size)
+        index = a._window() if x[1] is None else x[1]
+        left = (x[0], index, None if spread == shape else spread)
+        right = (y[0], y[1], None if second == shape else second)
+        commit(rec, ("map", name, loop, shape, rec.fresh(store), None, left, right))
+    return large(type(a), store, shape, None)
+
+
+def _of_shape(shape: tuple[int, ...], name: str, *kinds: Any) -> Any:
+    """What is known of an operation on such operands that was met with other shapes."""
+    _forget()
+    loop = LOOPS.get((name, *kinds))
+    size = math.prod(shape)
+    if loop is None or not size or not shape:
+        return None
+    SIZES[shape] = size
+    found = USUAL[(name, *kinds, shape)] = (loop, DTYPES[loop[-1]], size, shape)
+    return found
 
 
 def _array(rec: Recording, x: Any) -> Any:
@@ -100,11 +162,17 @@ def learn(name: str, inputs: tuple[Any, ...], loop: str, shape: tuple[int, ...])
     if len(inputs) <= 2 and shape:
         # scalars have the shape of the other operand here
         shapes = dict.fromkeys([shape_of(x) if isinstance(x, Handle) else shape for x in inputs])
-        kinds = map(kind_of, inputs)
+        kinds = tuple(map(kind_of, inputs))
         USUAL[(name, *kinds, *shapes)] = (loop, DTYPES[loop[-1]], size, shape)
+        LOOPS[(name, *kinds)] = loop
+    _forget()
+
+
+def _forget() -> None:
+    """Begin anew where much is remembered."""
     if len(USUAL) > _MOST:
-        USUAL.clear()
-        SIZES.clear()
+        for known_so_far in (USUAL, SIZES, LOOPS):
+            known_so_far.clear()
 
 
 def assign(target: Any, value: Any) -> bool:
@@ -119,7 +187,8 @@ def assign(target: Any, value: Any) -> bool:
     if source is store and value._window() == target._window():
         return True  # as after ``x[key] += y``
     char = store.char
-    if source.char != char or not char or SIZES.get(shape, 0) < max(current().eager_below, 1):
+    size = SIZES.get(shape) or math.prod(shape)
+    if source.char != char or not char or size < max(current().eager_below, 1):
         return False
     with LOCK:
         rec = session().ready()

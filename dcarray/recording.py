@@ -9,6 +9,7 @@ from weakref import ref
 
 import numpy as np
 
+from . import alone
 from .fpstate import captured, watched
 from .store import Store, memory
 
@@ -75,14 +76,20 @@ class Recording:
         The slot of an array that is not to be stored though somebody holds it; see `dcarray.spare`.
     selections : list of weak reference
         The selections by masks (`dcarray.selected`) made meanwhile; they are gathered after the run.
+    history : object
+        What is known of its values; see `dcarray.history`.
+    program : Program or None
+        What this rank has run of it, where several have run it together.
+    latest : weak reference or None
+        To the last mask that selected something; see `dcarray.masks`.
     mask : int
         The floating-point exceptions that some entry does not ignore.
     """
 
     __slots__ = (
-        "__weakref__", "arena", "done", "due", "failure", "guard", "held", "kinds", "left", "log", "marks",
-        "mask", "news", "once", "selections", "session", "slots", "spared", "state", "turns", "urgent",
-        "views", "writes",
+        "__weakref__", "arena", "done", "due", "failure", "guard", "held", "history", "kinds", "latest",
+        "left", "log", "marks", "mask", "news", "once", "program", "selections", "session", "slots", "spared",
+        "state", "turns", "urgent", "views", "writes",
     )  # fmt: skip
 
     def __init__(self, session: Keeper) -> None:
@@ -98,10 +105,13 @@ class Recording:
         self.due = False
         self.urgent = False
         self.left: Any = None
+        self.program: Any = None
         self.failure: Exception | None = None
         self.spared = -1
         self.selections: list[Any] = []
         self.guard: Any = None
+        self.history: Any = None
+        self.latest: Any = None
         self.writes = False
         self.once = False
         self.turns = session.turns
@@ -124,7 +134,13 @@ class Recording:
         return k
 
     def settle(self, head: Store, writing: bool = False) -> None:
-        """Run what is recorded here, if it has not run, so that the memory of ``head`` may be read (or
+        """As `run`, so that the memory of ``head`` may be read (or written)."""
+        self.run(head, writing)
+        if head.spread is not None:
+            head.spread.settle(head)
+
+    def run(self, head: Store, writing: bool = False) -> None:
+        """Run what is recorded here, if it has not run, so that the elements of ``head`` may be read (or
         written).
 
         Raises
@@ -152,11 +168,17 @@ class Recording:
         store.slot = slot = len(slots)
         store.rec = self
         first = slot if head is None else head.slot
-        if store.mem is None and (head is None or head.mem is None):
+        if store.place is not None:
+            alone.strike(store.place)
+            store.place = None
+        if store.mem is not None:
+            self.log.append(("old", store.char, store.shape, store.strides, first))
+        elif store.family.spread is not None:
+            self.log.append(("old", store.char, store.shape, None, first))
+        elif head is None or head.mem is None:
             self.log.append(("new", store.char, store.shape, first))
         else:
-            if store.mem is None:
-                memory(store)
+            memory(store)
             self.log.append(("old", store.char, store.shape, store.strides, first))
         slots.append(store)
         self.held += store.size
@@ -204,6 +226,7 @@ class Recording:
         """Take the last entry back."""
         self.log.pop()
         self.marks.pop()
+        self.history = None
 
     def scalar_addresses(self) -> list[int]:
         return [self.arena + 16 * k for k in range(len(self.kinds))]

@@ -19,6 +19,7 @@ from typing import Any
 
 from . import server
 from .planning import Request
+from .program.known import Untraceable
 
 _PATIENCE = 60.0  # seconds that a server may take to begin
 _LOOK = 50  # milliseconds after which one that waits looks whether the program ends
@@ -53,12 +54,16 @@ class Remote:
             If the caller has to plan itself.
         Refused, MemoryError
             If the plan cannot be made.
+        Untraceable
+            If there is nothing to plan.
         """
         with self._lock:
-            reply = self._answer(server.message(tuple(request)))
+            reply = self._answer(server.message(request))
         if reply[0] == "wrong":
             _, kind, text = reply
             raise (MemoryError(text) if kind == "MemoryError" else Refused(f"{kind}: {text}"))
+        if reply[0] == "untraceable":
+            raise Untraceable(*reply[1:])
         _, parcel, counts, reasons, texts = reply
         for text in texts:
             if text not in _warned:

@@ -21,6 +21,8 @@ __all__ = ["Counters", "Fallback", "Info", "Report", "counters", "info", "note",
 class Counters:
     """Plain integers that the hot paths add to."""
 
+    loops: int = 0
+    waiting: int = 0
     flushes: int = 0
     statements: int = 0
     kernels: int = 0
@@ -30,9 +32,14 @@ class Counters:
     cache_hits: int = 0
     disk_hits: int = 0
     bytes: int = 0
+    messages: int = 0
+    sent: int = 0
+    collectives: int = 0
 
 
 _LABELS = {
+    "loops": "loops run as compiled code",
+    "waiting": "loops that waited for a plan",
     "flushes": "regions run",
     "statements": "statements recorded",
     "kernels": "kernels run",
@@ -43,6 +50,11 @@ _LABELS = {
     "disk_hits": "kernels found on disk",
     "bytes": "bytes read and written by kernels",
 }
+_RANKS = {  # of this process, where there are others
+    "messages": "messages sent to other ranks",
+    "sent": "bytes sent to other ranks",
+    "collectives": "collective operations of ranks",
+}
 
 counters = Counters()
 
@@ -52,7 +64,8 @@ class Fallback:
     """Calls of one function from one line that ran through NumPy.
 
     ``kind`` is ``"fallback"`` where a lowering is missing, and ``"numpy"`` where NumPy's own routine
-    (sorting, LAPACK, FFT) is the intended implementation.
+    (sorting, LAPACK, FFT) is the intended implementation.  With ``"loop"``, ``function`` is the reason why
+    a loop of an accelerated function is not compiled.
     """
 
     function: str
@@ -61,11 +74,18 @@ class Fallback:
     count: int
     bytes: int
 
+    @property
+    def size_text(self) -> str:
+        """How much went through NumPy."""
+        return "" if self.kind == "loop" else f"  {self.bytes:,} bytes"
+
 
 @dataclass(frozen=True, slots=True)
 class Report:
     """A snapshot of the counters; ``str()`` and notebooks show it as a table."""
 
+    loops: int
+    waiting: int
     flushes: int
     statements: int
     kernels: int
@@ -75,10 +95,16 @@ class Report:
     cache_hits: int
     disk_hits: int
     bytes: int
+    messages: int
+    sent: int
+    collectives: int
     fallbacks: tuple[Fallback, ...]
 
     def _rows(self) -> list[tuple[str, str]]:
-        return [(label, f"{getattr(self, name):,}") for name, label in _LABELS.items()]
+        shown = dict(_LABELS)
+        if self.collectives or self.messages:
+            shown |= _RANKS
+        return [(label, f"{getattr(self, name):,}") for name, label in shown.items()]
 
     def __str__(self) -> str:
         width = max(len(label) for label in _LABELS.values())
@@ -88,7 +114,7 @@ class Report:
             rows = [f for f in self.fallbacks if f.kind == kind]
             if rows:
                 lines.append(title)
-                lines += [f"  {f.count:>7,} x {f.function}  {f.bytes:,} bytes  {f.where}" for f in rows]
+                lines += [f"  {f.count:>7,} x {f.function}{f.size_text}  {f.where}" for f in rows]
         return "\n".join(lines)
 
     def _repr_html_(self) -> str:
@@ -110,6 +136,7 @@ class Report:
 _KINDS = {
     "fallback": "ran through NumPy for want of a lowering",
     "numpy": "served by NumPy's own routines",
+    "loop": "loops that stay Python's",
 }
 
 _lock = threading.Lock()
@@ -172,7 +199,7 @@ def note(function: str, size: int = 0, kind: str = "fallback", where: tuple[str,
     size : int
         Bytes that went in and came out.
     kind : str
-        ``"fallback"`` or ``"numpy"``.
+        ``"fallback"``, ``"numpy"`` or ``"loop"``.
     where : tuple of str and int, optional
         File and line; found on the stack if not given.
     """

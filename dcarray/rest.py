@@ -56,8 +56,16 @@ def under(name: str, function: np.ufunc, inputs: tuple[Any, ...], mask: Any, out
     value = quietly(function, ones)
     if value is None or not np.can_cast(value.dtype, out.dtype, "same_kind"):
         return False
-    safe = [trace.elementwise("where", (mask, x, one)) if a else x
-            for x, one, a in zip(inputs, ones, arrays, strict=True)]  # fmt: skip
+    if not any(isinstance(x, Handle) for x in (mask, *inputs)):
+        return False
+    safe = [
+        x if not array
+        else trace.elementwise("where", (mask, x, one)) if isinstance(mask, Handle) or isinstance(x, Handle)
+        else np.where(mask, x, one)
+        for x, one, array in zip(inputs, ones, arrays, strict=True)
+    ]  # fmt: skip
+    if not any(isinstance(x, Handle) for x in safe):
+        return False
     result = trace.elementwise(name, tuple(safe))
     if not isinstance(result, Handle):
         return False

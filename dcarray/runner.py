@@ -20,7 +20,7 @@ from pathlib import Path
 from types import CodeType, ModuleType, TracebackType
 from typing import Any, NoReturn
 
-from . import config
+from . import config, jobs
 from .array import evaluate
 from .namesake import answering, namespace
 from .report import is_inside, report
@@ -33,13 +33,17 @@ _HELP = f"""{_USAGE}
 
 Run an unmodified script or module.  In your own code NumPy is dcarray, in installed libraries it is NumPy.
 
-  --report        print dcarray.report() to the standard error when the program ends
+  --report        print dcarray.report() to the standard error when the program ends; as the last argument of
+                  all it does so too, and the program gets it as well
   --explain FILE  save the regions that ran, each kind once (.html, .svg or .txt)
   -m MODULE       run a module, as python -m does
 """
 _MACHINERY = "<frozen importlib._bootstrap>"
 _HOOKS = {(_MACHINERY, "__import__"), (_MACHINERY, "__build_class__")}
 _OPAQUE = ("site-packages", "dist-packages")
+
+
+_sent: list[str] = []  # what ranks have sent, when the program has come to its end
 
 
 class _Refused(Exception):
@@ -161,9 +165,11 @@ def _execute(target: str, is_module: bool, begin: Callable[[], None]) -> None:
     module = ModuleType("__main__")
     vars(module).update(names, __builtins__=builtins, __annotations__={})
     sys.modules["__main__"] = module
+    jobs.begin()
     begin()
     exec(code, vars(module))
     evaluate()  # what was recorded to the end: its errors and warnings are the program's
+    _sent.append(jobs.table())
 
 
 # ---- how it ends -------------------------------------------------------------------------------------
@@ -210,11 +216,11 @@ def _at_end(show_report: bool, explain: Path | None) -> None:
         report(reset=True)
 
     def tell() -> None:
-        if explain is not None:
+        if explain is not None and jobs.leads():
             collection.explanation().save(explain)
             print(f"regions saved: {explain}", file=sys.stderr)
-        if show_report:
-            print(report(), file=sys.stderr)
+        if show_report and jobs.leads():
+            print(report(), *filter(None, _sent), sep="\n", file=sys.stderr)
 
     atexit.register(tell)
 
@@ -260,6 +266,7 @@ def main(arguments: list[str]) -> int:
             return _usage(f"--explain {explain}: there is no such folder")
         explain = explain.absolute()
     sys.argv = rest
+    show_report = show_report or rest[-1] == "--report"
     try:
         _execute(rest[0], is_module, lambda: _at_end(show_report, explain))
     except _Refused as refused:

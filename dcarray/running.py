@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from . import config, forms, fpstate
+from . import config, forms, fpstate, raising
 from .lowering.memory import allocate
 from .report import counters
 from .singly import Singly, Turn, turns
@@ -37,7 +37,7 @@ def direct(rec: Recording, prepared: forms.Prepared, plan: forms.Ready, threads:
     if flags & rec.mask:
         mems = iter([mem for _, mem, _ in fresh])
         arrays = {k: s.mem if type(s := slots[k]) is Store else next(mems) for k in prepared.form.memory}
-        notes = _blamed(rec, prepared, arrays, {}, flags)
+        notes = _blamed(rec, prepared, plan, arrays, {}, flags & rec.mask)
     for store, mem, address in fresh:
         store.bind_new(mem, address)
     return notes
@@ -74,19 +74,17 @@ def execute(
     options: config.Options,
 ) -> list[Any]:
     """Run a plan of any steps."""
-    form = prepared.form
-    sole = form.sole
-    if sole is not None and fpstate.modes(rec.marks[sole][2]) is None:
-        sole = None
+    given = addresses + rec.scalar_addresses()
     saved = {}
-    if form.saved and rec.mask and sole is None:
-        for k in (k for k in form.saved if k in plan.lost):
-            saved[k], _ = allocate(arrays[k].shape, arrays[k].dtype)
-            saved[k][...] = arrays[k]
-    every: Any = [*arrays.values(), *rec.scalar_arrays().values()] if plan.needs_arrays else ()
+    for k, _ in plan.kept:
+        saved[k], address = allocate(arrays[k].shape, arrays[k].dtype)
+        given.append(address)
+    every: Any = ()
+    if plan.needs_arrays:
+        every = [*arrays.values(), *rec.scalar_arrays().values(), *saved.values()]
     kept = {k: arrays[k].copy() for k in plan.keeps}
     try:
-        flags = plan.run(every, addresses + rec.scalar_addresses(), prepared.symbols, options.threads)
+        flags = plan.run(every, given, prepared.symbols, options.threads)
     except Exception:
         for k, a in kept.items():
             arrays[k][...] = a
@@ -94,22 +92,36 @@ def execute(
     counters.kernels += plan.kernels
     counters.interpreted += plan.interpreted
     counters.bytes += prepared.bytes
-    return _blamed(rec, prepared, arrays, saved, flags) if flags & rec.mask else []
+    return _blamed(rec, prepared, plan, arrays, saved, flags & rec.mask) if flags & rec.mask else []
 
 
 def _blamed(
-    rec: Recording, prepared: forms.Prepared, arrays: dict[int, Any], saved: dict[int, Any], flags: int
+    rec: Recording,
+    prepared: forms.Prepared,
+    plan: forms.Ready,
+    arrays: dict[int, Any],
+    saved: dict[int, Any],
+    flags: int,
 ) -> list[Any]:
-    """The notes on who raised floating-point exceptions, and whether they were real; ``saved`` is what was
-    overwritten, as it was."""
+    """The notes on who raised floating-point exceptions that are not ignored, and whether they were real;
+    ``saved`` has what was overwritten, as it was."""
     form = prepared.form
-    if form.sole is not None and fpstate.modes(rec.marks[form.sole][2]) is not None:
-        return fpstate.blame(form.sole, rec.marks[form.sole][2], flags)
+    if not flags & form.doubt:
+        return [
+            note
+            for culprit in sorted({one for one in form.culprits if one >= 0})
+            for note in fpstate.blame(
+                culprit,
+                rec.marks[culprit][2],
+                flags & sum(1 << k for k, one in enumerate(form.culprits) if one == culprit),
+            )
+        ]
     witness = fpstate.Witness(lambda loc: rec.marks[loc][2])
     try:
-        again = {
-            k: saved[k] if k in saved else a if k in form.inputs else a.copy() for k, a in arrays.items()
-        }
+        again = {k: a if k in form.inputs else a.copy() for k, a in arrays.items()}
+        for k, where in plan.kept:
+            place = where(*prepared.symbols)
+            again[k][place] = saved[k][place]
         run = Singly(rec, todo(rec, prepared), witness, again)
         run.run()
     except Exception:  # all is computed; what is not known is who raised it
@@ -133,7 +145,7 @@ def _suspect(rec: Recording, flags: int) -> list[Any]:
     """The notes on the first statement that may have raised floating-point exceptions."""
     for k, entry in enumerate(rec.statements()):
         state = rec.marks[k][2]
-        if forms.may_raise(entry) and fpstate.modes(state) is not None:
+        if any(raising.raises(entry)) and fpstate.modes(state) is not None:
             notes = fpstate.blame(k, state, flags)
             if notes:
                 return notes

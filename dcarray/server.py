@@ -15,6 +15,7 @@ import warnings
 from typing import Any
 
 from . import planning
+from .program.known import Untraceable
 
 IDLE = 30.0  # seconds
 NICE = 5  # steps below the program that it serves
@@ -58,8 +59,9 @@ def serve() -> None:
         _write(out, message(answer(pickle.loads(_read(int.from_bytes(head, "little"))))))
 
 
-def answer(request: tuple[Any, ...]) -> tuple[Any, ...]:
-    """What comes back: ``("plan", parcel, counts, reasons, warnings)``, or ``("wrong", kind, text)``.
+def answer(request: planning.Request) -> tuple[Any, ...]:
+    """What comes back: ``("plan", parcel, counts, reasons, warnings)``, ``("wrong", kind, text)``, or
+    ``("untraceable", reason, line)``.
 
     ``counts`` are the kernels compiled, found in memory and found on the disk, ``reasons`` why statements are
     left to the interpreter.
@@ -70,8 +72,10 @@ def answer(request: tuple[Any, ...]) -> tuple[Any, ...]:
     try:
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
-            made = planning.make(planning.Request(*request), lambda reason, _: reasons.append(reason))
-            parcel = packed(made.plan, made.relations)
+            made = planning.make(request, lambda reason, _: reasons.append(reason))
+            parcel = packed(made.plan, made.relations, made.told)
+    except Untraceable as error:
+        return "untraceable", error.reason, error.line
     except Exception as error:
         return "wrong", type(error).__name__, str(error)
     texts = [str(w.message) for w in caught if w.category is RuntimeWarning]

@@ -18,6 +18,7 @@ import numpy as np
 
 from . import config, turns
 from .executor import Executor
+from .ranks import LOCK as LOCK
 from .recording import CHARS, ENTRIES, HELD_ELEMENTS, Recording
 from .spare import spare
 from .store import Store
@@ -121,7 +122,7 @@ class Session:
             gather = [x._parting(current) for s in current.selections if (x := s()) is not None]
             try:
                 if current.writes:
-                    with _Uninterrupted():
+                    with Uninterrupted():
                         after = self._run(current)
                 else:  # to be interrupted does no harm: it can run again
                     after = self._run(current)
@@ -143,7 +144,8 @@ class Session:
                 self.flush(rec)
             finally:
                 rec.spared = -1
-                if spared is not None and rec.done and store.rec is rec and store.mem is None:
+                left = store.rec is rec and store.mem is None and store.spread is None
+                if spared is not None and rec.done and left:
                     spared.record(self.rec)
 
     def forget(self, rec: Recording, length: int) -> None:
@@ -168,17 +170,13 @@ class Session:
         if rec.left is None:
             self._end(rec)
         else:
-            with _Uninterrupted():
+            with Uninterrupted():
                 again, error = rec.left
                 self._end(rec)
                 again.record(self.rec)
                 self.rec.failure = error
         return after
 
-
-# One lock for all threads: whoever records or runs holds it.  The calls under it are short, or kernels
-# that use every core anyway, and an array may pass from thread to thread.
-LOCK = threading.RLock()
 
 _local = threading.local()
 EXECUTOR = Executor()
@@ -195,7 +193,7 @@ def session() -> Session:
         return _local.session  # type: ignore[no-any-return]
 
 
-class _Uninterrupted:
+class Uninterrupted:
     """Holds an interrupt back until the region is done, so that no array is left half-way."""
 
     __slots__ = ("_caught", "_old")

@@ -69,15 +69,15 @@ def _shelf(folder: str) -> DiskCache | None:
 def _key(request: Request) -> str:
     import hashlib
 
-    text = "\0".join(("plan", *_surroundings(), repr(request._replace(cache_dir=None))))
+    text = "\0".join(("plan", *_surroundings(), request.text()))
     return hashlib.sha256(text.encode()).hexdigest()
 
 
 @cache
 def _surroundings() -> tuple[str, ...]:
     """What a plan depends on besides the request and the processor."""
-    from . import ir, lowering
+    from . import ir, lowering, program
     from .lowering.disk import digest
 
-    folders = [os.path.dirname(package.__file__ or "") for package in (ir, lowering)]
+    folders = [os.path.dirname(package.__file__ or "") for package in (ir, lowering, program)]
     return sys.version, np.__version__, digest(*folders)

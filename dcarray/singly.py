@@ -17,7 +17,7 @@ from . import window
 from .again import Again, rewritten
 from .forms import reads, writes
 from .fpstate import Witness
-from .ir.ops import CALLS, OPS
+from .ir.ops import CALLS, OPS, PLACES, SCANS
 from .lowering.memory import MAPPED, address_of, empty
 from .operands import DTYPES
 from .recording import Recording
@@ -181,6 +181,14 @@ class Singly:
             if value.shape != shape:
                 value = np.broadcast_to(value, shape)
             out = self._array(slot)
+            if op in SCANS:
+                scan: Any = OPS[SCANS[op]].reference
+                scan.accumulate(value, axes[0], DTYPES[result], out)
+                return
+            if op in PLACES:
+                place: Any = getattr(np, op)
+                place(value, axes[0] if len(axes) == 1 else None, out, keepdims=keepdims)
+                return
             ufunc: Any = OPS[op].reference
             ufunc.reduce(value, axes, DTYPES[result], out, keepdims)
             return

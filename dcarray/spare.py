@@ -12,6 +12,7 @@ import math
 import weakref
 from typing import Any
 
+from . import config
 from .again import Again
 from .ir.ops import OPS
 from .recording import Recording
@@ -19,6 +20,7 @@ from .store import Store
 
 MAX_COST = 10.0  # additions for each element that may be done twice
 MAX_INPUTS = 2  # arrays that may be read twice
+LEAST = 1 << 18  # elements: to store fewer takes less time than this
 
 
 class Spared:
@@ -37,9 +39,9 @@ class Spared:
 
 def spare(rec: Recording, store: Store) -> Spared | None:
     """What to record again if ``store`` is left out of this run; None if it has to be stored."""
-    if store.rec is not rec or store.mem is not None or store.family is not store:
+    if store.rec is not rec or store.mem is not None or store.spread is not None or store.family is not store:
         return None
-    if rec.writes or rec.urgent:
+    if rec.writes or rec.urgent or (store.size < LEAST and config.current().eager_below):
         return None
     needed = {store.slot}
     positions: list[int] = []

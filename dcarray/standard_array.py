@@ -135,8 +135,8 @@ def _reflected(op: Callable[[Any, Any], Any]) -> Callable[..., Any]:
 
 
 def _property(name: str) -> property:
-    known: property = getattr(ndarray, name)
-    return property(_forwarded(operator.attrgetter(name)), known.fset, doc=known.__doc__)
+    known: Any = getattr(ndarray, name)  # a property, or what C has in its place, without a setter
+    return property(_forwarded(operator.attrgetter(name)), getattr(known, "fset", None), doc=known.__doc__)
 
 
 _BINARY = ["add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "matmul", "and", "or", "xor", "lshift",

@@ -15,12 +15,17 @@ from typing import Any, Protocol
 import numpy as np
 
 from .lowering.memory import address_of
+from .ranks import simulated
 
 
 class Pending(Protocol):
     """A recording, as far as the memory that it works on is concerned."""
 
     done: bool
+
+    def run(self, head: Store, writing: bool = False) -> None:
+        """Run it, if it has not run, so that the elements of ``head`` are what they are to be, in memory or
+        in blocks."""
 
     def settle(self, head: Store, writing: bool = False) -> None:
         """Run it, if it has not run, so that the memory of ``head`` may be read (or written)."""
@@ -57,11 +62,16 @@ class Store:
         only as long as the recording is pending.
     exports
         (Family head.)  Weak references to plain ndarrays of this memory that were handed out.
+    spread
+        (Family head.)  This rank's block while the elements lie in blocks; see `dcarray.parts`.
+    place
+        Where in the user's code NumPy wrote it at once, if that is of interest (`dcarray.alone`): a code
+        object and an instruction.
     """
 
     __slots__ = (
-        "__weakref__", "_head", "address", "char", "dirty", "dtype", "exports", "mem", "rec", "shape", "size",
-        "slot", "strides", "turned", "used",
+        "__weakref__", "_head", "address", "char", "dirty", "dtype", "exports", "mem", "place", "rec",
+        "shape", "size", "slot", "spread", "strides", "turned", "used",
     )  # fmt: skip
 
     address: int
@@ -70,6 +80,8 @@ class Store:
     used: Pending | None
     dirty: Pending | None
     exports: list[Callable[[], Any]] | None
+    place: tuple[Any, int] | None
+    spread: Any
 
     def __init__(
         self, shape: tuple[int, ...], dtype: np.dtype[Any], family: Store | None = None, size: int = -1
@@ -83,7 +95,7 @@ class Store:
         self.strides: tuple[int, ...] | None = None
         self.turned = False
         self.mem = None
-        self.rec = self.used = self.dirty = self.exports = None
+        self.rec = self.used = self.dirty = self.exports = self.place = self.spread = None
         # None for itself: a cycle would keep temporaries alive, and so unfused, until the collector comes
         self._head = family
 
@@ -108,6 +120,10 @@ class Store:
             self.strides = tuple(s // item for s in mem.strides)
             steps = [abs(s) for s, n in zip(self.strides, mem.shape, strict=True) if s and n > 1]
             self.turned = steps != sorted(steps, reverse=True)
+
+    def known(self) -> bool:
+        """(Family head.)  Is there whole memory of which somebody else may know?  The same on all ranks."""
+        return self.mem is not None and FAMILIES.find(owner(self.mem)) is not None
 
     def exported(self) -> bool:
         """Is a plain ndarray of this memory, handed out by us, still alive?"""
@@ -172,13 +188,24 @@ class Registry:
     """Which family stands for the memory of an owner; a family keeps its owner alive, so ids stay true."""
 
     def __init__(self) -> None:
-        self._families: weakref.WeakValueDictionary[int, Store] = weakref.WeakValueDictionary()
+        self._families: _Families = weakref.WeakValueDictionary()
+        # ranks that are threads share arguments and globals, but no families
+        self._simulated: weakref.WeakKeyDictionary[Any, _Families] = weakref.WeakKeyDictionary()
+
+    def _here(self) -> _Families:
+        rank = simulated()
+        if rank is None:
+            return self._families
+        return self._simulated.setdefault(rank, weakref.WeakValueDictionary())
 
     def find(self, own: Any) -> Store | None:
-        return self._families.get(id(own))
+        return self._here().get(id(own))
 
     def add(self, own: Any, store: Store) -> None:
-        self._families[id(own)] = store
+        self._here()[id(own)] = store
+
+
+_Families = weakref.WeakValueDictionary[int, Store]
 
 
 FAMILIES = Registry()

@@ -6,6 +6,7 @@ cannot be recorded (small arrays, dtypes that do not compile, unusual arguments)
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -25,6 +26,7 @@ from .operands import (
     broadcast,
     commit,
     kind_of,
+    learn,
     missing,
     operand,
     settled,
@@ -32,6 +34,8 @@ from .operands import (
     target_of,
 )
 from .order import order_of, order_of_copy
+from .parts import blank
+from .ranks import several
 from .recording import Recording
 from .session import LOCK, session
 from .store import Store, compilable, compiles, store_of
@@ -65,24 +69,28 @@ def elementwise(
         ``out`` if given; a NumPy scalar for a 0-d result.
     """
     name = ALIASES.get(name, name)
+    usual = dtype is None and casting == "same_kind" and isinstance(out, Handle)
+    if usual and quick.into(name, inputs, out):
+        return out
     cls = _class(*inputs, out)
     with LOCK:
         rec = session().ready()
         try:
             if dtype is not None:
                 raise Missing
-            loop, shape = _meaning(name, inputs, out, casting)
+            loop, shape, whole = _meaning(name, inputs, out, casting)
             target = None if out is None else _as_target(cls, out)
             args = [operand(rec, x, shape, char) for x, char in zip(inputs, loop, strict=False)]
-        except _NOT_RECORDED as error:
+        except NOT_RECORDED as error:
             lacking = isinstance(error, Missing)
         else:
             order = order_of(inputs, shape) if target is None else None
-            result, slot, index = _result(cls, rec, shape, loop[-1], target, order)
+            result, slot, index = result_of(cls, rec, shape, loop[-1], target, order)
             commit(rec, ("map", name, loop, shape, slot, index, *args))
+            if whole:
+                quick.learn(name, inputs, loop, shape)
             if out is not None:
                 return out
-            quick.learn(name, inputs, loop, shape)
             return result if shape else result._settled()[()]
     # NumPy does it, or says in its own words what is wrong.
     if name == "where":
@@ -94,30 +102,30 @@ def elementwise(
 
 
 # NumPy is asked to do the call, and says what is wrong.  A RuntimeError: of more axes than it broadcasts.
-_NOT_RECORDED = (Eager, AttributeError, OverflowError, RuntimeError, TypeError, ValueError)
+NOT_RECORDED = (Eager, AttributeError, OverflowError, RuntimeError, TypeError, ValueError)
 
 
-def _meaning(name: str, inputs: tuple[Any, ...], out: Any, casting: str) -> tuple[str, tuple[int, ...]]:
-    """Loop and domain of a call that can be recorded."""
+def _meaning(name: str, inputs: tuple[Any, ...], out: Any, casting: str) -> tuple[str, tuple[int, ...], bool]:
+    """Loop and domain of a call that can be recorded, and whether the inputs have that domain's shape."""
     loop = resolve(name, tuple([kind_of(x) for x in inputs]))
     if loop is None:
         raise Missing
-    shape = broadcast([shape_of(x) for x in inputs])
+    shape = inner = broadcast([shape_of(x) for x in inputs])
     if out is not None:
-        inner, shape = shape, shape_of(out)
+        shape = shape_of(out)
         if inner != shape and np.broadcast_shapes(inner, shape) != shape:
             raise Eager
         if casting in ("no", "equiv") or not np.can_cast(loop[-1], out.dtype, casting):  # type: ignore[arg-type]
             raise Eager
         if loop[-1] in "FD" and out.dtype.kind != "c":
             raise Missing  # NumPy warns of it
-    _leave_small(shape, inputs, out)
+    leave_small(shape, inputs, out)
     if name == "power" and loop[0] not in "efdFD":
         raise Missing  # a negative exponent is an error, which depends on values
-    return loop, shape
+    return loop, shape, inner == shape
 
 
-def _result(
+def result_of(
     cls: type[Handle],
     rec: Recording,
     shape: tuple[int, ...],
@@ -148,7 +156,7 @@ def _class(*operands: Any) -> type[Handle]:
     return found
 
 
-def _leave_small(shape: tuple[int, ...], inputs: tuple[Any, ...], out: Any, factor: int = 1) -> None:
+def leave_small(shape: tuple[int, ...], inputs: tuple[Any, ...], out: Any, factor: int = 1) -> None:
     """Leave little work on settled memory to NumPy, and empty work always."""
     size = 1
     for n in shape:
@@ -213,11 +221,12 @@ def reduce(
             axes = tuple(range(len(shape))) if axis is None else normalize_axis_tuple(axis, len(shape))
             # one pass with a result at once: nothing is won by recording before some more elements
             every = len(axes) == len(shape)
-            _leave_small(shape, (x,), None, 8 if every else 1)
+            leave_small(shape, (x,), None, 8 if every else 1)
             if initial is not np._NoValue or where is not True or out is not None or not axes:
                 raise Missing
             found = early.decided(name, x) if every and dtype is None and not keepdims else None
             if found is not None:
+                learn((x,))
                 return found
             loop = resolve_fold(name, kind_of(x), dtype)
             if loop is None or loop[-1] in "eFD" or not OPS[name].combine:
@@ -226,11 +235,11 @@ def reduce(
             if order is not None:
                 return _reduce_turned(name, x, axes, order, dtype, keepdims)
             arg = operand(rec, x, shape, loop[0])
-        except _NOT_RECORDED as error:
+        except NOT_RECORDED as error:
             lacking = isinstance(error, Missing)
         else:
             kept = [1 if k in axes else n for k, n in enumerate(shape) if keepdims or k not in axes]
-            result, slot, _ = _result(cls, rec, tuple(kept), loop[-1])
+            result, slot, _ = result_of(cls, rec, tuple(kept), loop[-1])
             commit(rec, ("fold", name, loop, shape, axes, bool(keepdims), slot, arg))
             if kept:
                 return result
@@ -264,7 +273,7 @@ def cast(x: Any, dtype: Any, *, copy: bool = True, order: str = "K") -> Any:
     with LOCK:
         rec = session().ready()
         try:
-            _leave_small(shape, (x,), None)
+            leave_small(shape, (x,), None)
             if not compiles(dtype) or (x.dtype.kind == "c" != dtype.kind):
                 raise Missing
             kind = kind_of(x)
@@ -274,7 +283,7 @@ def cast(x: Any, dtype: Any, *, copy: bool = True, order: str = "K") -> Any:
         else:
             columns = tuple(range(len(shape)))[::-1] if order == "F" and len(shape) > 1 else None
             axes = order_of_copy(x) if order == "K" else columns
-            result, slot, index = _result(cls, rec, shape, dtype.char, None, axes)
+            result, slot, index = result_of(cls, rec, shape, dtype.char, None, axes)
             commit(rec, ("map", "cast", f"{kind}->{dtype.char}", shape, slot, index, arg))
             return result
     return at_once(lacking, cls, np.ndarray.astype, (x, dtype, order))
@@ -290,7 +299,7 @@ def assign(target: Any, value: Any) -> None:
         try:
             char, kind = _assignment(target, value, shape)
             arg = operand(rec, value, shape, kind)
-        except _NOT_RECORDED as error:
+        except NOT_RECORDED as error:
             if isinstance(error, Missing):
                 missing("setitem", (target, value))
         else:
@@ -309,7 +318,7 @@ def _assignment(target: Handle, value: Any, shape: tuple[int, ...]) -> tuple[str
         raise Eager
     if isinstance(value, np.generic) and value.dtype != target.dtype:
         raise Eager  # NumPy converts scalars by their value
-    _leave_small(shape, (value, target), None)
+    leave_small(shape, (value, target), None)
     char = target._store.char
     if not char:
         raise Missing
@@ -336,10 +345,10 @@ def choose(target: Any, condition: Any, value: Any) -> bool:
         try:
             if target._readonly or not target._store.char:
                 raise Eager
-            _leave_small(shape, (condition, value, target), None)
+            leave_small(shape, (condition, value, target), None)
             char = target._store.char
             args = [operand(rec, x, shape, kind_of(x)) for x in (condition, value, target)]
-        except _NOT_RECORDED:
+        except NOT_RECORDED:
             return False
         slot, index = target_of(rec, target)
         commit(rec, ("map", "where", f"?{char}{char}->{char}", shape, slot, index, *args))
@@ -356,21 +365,28 @@ def matmul(a: Any, b: Any, out: Any = None) -> Any:
             if not sa or not sb:
                 raise Eager
             shape = _matmul_shape(sa, sb)
-            _leave_small(shape, (a, b), None)  # a pass of BLAS to a small result: recording wins nothing
+            if not _wide(sa, sb):
+                leave_small(shape, (a, b), None)  # a pass of BLAS to a small result: recording wins nothing
             kinds = (kind_of(a), kind_of(b))
             if out is not None or kinds[0] not in _BLAS or kinds[0] != kinds[1] or 0 in shape:
                 raise Missing
             args = tuple(operand(rec, x, None, kinds[0]) for x in (a, b))
-        except _NOT_RECORDED as error:
+        except NOT_RECORDED as error:
             lacking = isinstance(error, Missing)
         else:
-            result, slot, _ = _result(cls, rec, shape, kinds[0])
+            result, slot, _ = result_of(cls, rec, shape, kinds[0])
             commit(rec, ("call", "blas.matmul", (slot,), args, ()))
             return result if shape else result._settled()[()]
     return at_once(lacking, cls, np.matmul, (a, b), out)
 
 
 _BLAS = ("f", "d", "F", "D")
+WIDE = 1 << 22  # elements of a matrix that hardly any cache holds
+
+
+def _wide(a: tuple[int, ...], b: tuple[int, ...]) -> bool:
+    """A product of a vector with so large a matrix that it is worth to look for others to share the pass?"""
+    return len(a) + len(b) == 3 and max(math.prod(a), math.prod(b)) >= WIDE
 
 
 def _matmul_shape(a: tuple[int, ...], b: tuple[int, ...]) -> tuple[int, ...]:
@@ -388,6 +404,12 @@ def empty(cls: type[Handle], shape: Any, dtype: Any = np.float64) -> Any:
     a = np.empty(shape, dtype)
     if a.size < below or not compiles(dtype):
         return adopt(cls, a, below)
+    ranks = several()
+    if ranks is not None and a.shape and a.size > config.current().distribute_above:
+        from .placing import default_layout
+
+        layout = default_layout(a.shape, config.current(), ranks)
+        return large(cls, blank(a.shape, dtype, layout, ranks), a.shape, None)
     store = Store(a.shape, dtype)
     store.bind(pool_empty(a.shape, dtype))
     return large(cls, store, a.shape, None)

@@ -6,6 +6,7 @@ A window over a store is ``None`` (all of it) or one ``(offset, stride, axis)`` 
 
 from __future__ import annotations
 
+from contextlib import suppress
 from types import EllipsisType
 from typing import Any
 
@@ -53,8 +54,12 @@ def sliced(shape: tuple[int, ...], index: Index | None, key: tuple[Any, ...]) ->
     return tuple(out), tuple(maps) if index is None else apply(index, maps)
 
 
+composed: Any = None  # `getitem` for the most usual keys
 if BUILT:  # the same in C
     from ._speedups import sliced  # noqa: F401
+
+    with suppress(ImportError):  # what was built before has none
+        from ._speedups import composed
 
 
 def getitem(shape: tuple[int, ...], index: Index, key: Any) -> tuple[tuple[int, ...], Index]:
@@ -65,6 +70,9 @@ def getitem(shape: tuple[int, ...], index: Index, key: Any) -> tuple[tuple[int, 
     IndexError
         As NumPy's, for too many indices or an integer out of bounds.
     """
+    short = None if composed is None else composed(shape, index, key)
+    if short is not None:
+        return short[0], short[1]
     if type(key) is not tuple:
         key = (key,)
     given = 0

@@ -12,7 +12,9 @@ this module runs only when no plan is known.  Its entries, where a *slot* is the
     An element-wise operation over the domain ``shape`` into the window ``index`` of slot ``out``.
     ``loop`` is written as in ``ufunc.types``: ``"dd->d"``.
 ``("fold", op, loop, shape, axes, keepdims, out, arg)``
-    A reduction of ``arg`` over ``axes`` of the domain ``shape`` into all of slot ``out``.
+    A reduction of ``arg`` over ``axes`` of the domain ``shape`` into all of slot ``out``; with an ``op`` of
+    ``ops.PLACES`` over one axis, or over all of them, counted in C order; with one of ``ops.SCANS`` the
+    result has the shape of the domain.
 ``("call", op, (out, ...), (arg, ...), attrs)``
     A library call that fills all of its outputs.
 
@@ -29,8 +31,8 @@ from typing import Any
 
 import numpy as np
 
-from .nodes import Apply, Array, Call, Compute, Dim, Expr, Index, Load, Region, Stmt, Window
-from .ops import OPS, const
+from .nodes import Apply, Array, Call, Compute, Dim, Expr, Index, Iota, Load, Region, Size, Stmt, Window
+from .ops import OPS, PLACES, SCANS, const
 
 Entry = tuple[Any, ...]
 
@@ -130,7 +132,7 @@ class _Builder:
         kinds, result = loop.split("->")
         target = self._window(out, index, None, domain)
         reads = [self._read(arg, domain) for arg in args]
-        body = _apply(op, kinds, result, reads)
+        body = applied(op, kinds, result, reads)
         if self.arrays[out].dtype != body.dtype:
             body = Apply("cast", (body,), self.arrays[out].dtype)
         self._written(out)
@@ -156,7 +158,10 @@ class _Builder:
         self, position: int, op: str, loop: str, domain: Any, axes: Any, keepdims: bool, out: int, arg: Any
     ) -> None:
         kinds, result = loop.split("->")
-        body = _cast(self._read(arg, domain), kinds[0])
+        body = cast(self._read(arg, domain), kinds[0])
+        if op in SCANS:
+            self._scan(position, SCANS[op], domain, axes[0], out, body)
+            return
         parts: list[Index] = []
         for axis in range(len(domain)):
             if axis not in axes:
@@ -164,10 +169,36 @@ class _Builder:
             elif keepdims:
                 parts.append(Index(0, 0, None))
         target = Window(f"a{out}", domain, tuple(parts))
-        identity = OPS[op].identity
+        if op in PLACES:
+            body = self._place(position, op, domain, axes, body)
+            op = "minimum"
         dtype = dtype_of(result)
-        start = identity if identity is not None else _extreme(op, dtype)
-        self.body.append(Compute(target, body, op, const(start, dtype), loc=position))
+        self.body.append(Compute(target, body, op, const(_start(op, dtype), dtype), loc=position))
+
+    def _scan(self, position: int, op: str, domain: Any, axis: int, out: int, body: Expr) -> None:
+        target = Window(f"a{out}", domain, tuple(Index(0, 1, k) for k in range(len(domain))))
+        dtype = body.dtype
+        start = -0.0 if op == "add" and dtype.kind == "f" else _start(op, dtype)  # 0.0 would change -0.0
+        self.body.append(Compute(target, body, op, const(start, dtype), loc=position, scan=axis))
+
+    def _place(self, position: int, op: str, domain: Any, axes: Any, body: Expr) -> Expr:
+        """Where the extremum of ``axes`` is, its coordinate; elsewhere what a minimum absorbs."""
+        dtype, fold = body.dtype, PLACES[op]
+        kept = tuple(axis for axis in range(len(domain)) if axis not in axes)
+        best = Array(f"t{len(self.temps)}", dtype, tuple(domain[axis] for axis in kept))
+        self.temps.append(best)
+        window = Window(best.name, domain, tuple(Index(0, 1, axis) for axis in kept))
+        start = const(extreme(fold, dtype), dtype)
+        self.body.append(Compute(window, body, fold, start, loc=position))
+        found: Expr = Apply("equal", (body, Load(window, dtype)), dtype_of("?"))
+        if dtype.kind == "f":  # then it is NaN wherever there is one
+            found = Apply("logical_or", (found, Apply("isnan", (body,), dtype_of("?"))), dtype_of("?"))
+        place = dtype_of("l")
+        at: Expr = Iota(axes[0], place)
+        for axis in axes[1:]:
+            row = Apply("multiply", (at, Size(domain[axis], place)), place)
+            at = Apply("add", (row, Iota(axis, place)), place)
+        return Apply("where", (found, at, const(extreme("minimum", place), place)), place)
 
     def _call(self, position: int, op: str, outs: Any, args: Any, attrs: Any) -> None:
         reads = tuple(self._window(slot, index, shape, shape) for slot, index, shape in args)
@@ -175,7 +206,13 @@ class _Builder:
         self.body.append(Call(op, reads, writes, attrs, loc=position))
 
 
-def _extreme(op: str, dtype: np.dtype[Any]) -> Any:
+def _start(op: str, dtype: np.dtype[Any]) -> Any:
+    """What a fold over the dtype begins with."""
+    identity = OPS[op].identity
+    return extreme(op, dtype) if identity is None else np.asarray(identity).astype(dtype)
+
+
+def extreme(op: str, dtype: np.dtype[Any]) -> Any:
     """What every value of the dtype absorbs: the start of a maximum or minimum over a non-empty axis."""
     low = op in ("maximum", "fmax")
     if dtype.kind == "f":
@@ -192,13 +229,15 @@ def _is_one(dim: Dim) -> bool:
     return type(dim) is int and dim == 1
 
 
-def _cast(x: Expr, char: str) -> Expr:
+def cast(x: Expr, char: str) -> Expr:
+    """``x`` converted to the dtype."""
     dtype = dtype_of(char)
     return x if x.dtype == dtype else Apply("cast", (x,), dtype)
 
 
-def _apply(op: str, kinds: str, result: str, reads: list[Expr]) -> Expr:
-    args = tuple(_cast(x, char) for x, char in zip(reads, kinds, strict=True))
+def applied(op: str, kinds: str, result: str, reads: Sequence[Expr]) -> Expr:
+    """The operation in its loop for the dtypes ``kinds``, to which the arguments are converted."""
+    args = tuple(cast(x, char) for x, char in zip(reads, kinds, strict=True))
     if op == "cast":
-        return _cast(args[0], result)
+        return cast(args[0], result)
     return Apply(op, args, dtype_of(result))

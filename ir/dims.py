@@ -7,146 +7,90 @@ sympy while all dimensions are ints.
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar, Token
 from functools import lru_cache
 from typing import Any
 
+from .canonical import evaluate as evaluate
+from .canonical import free_symbols as free_symbols
+from .canonical import least_of as least_of
+from .canonical import linear as linear
+from .canonical import show as show
+from .canonical import simplify as simplify
+from .canonical import slope as slope
+from .canonical import substitute as substitute
+from .canonical import symbol as symbol
 from .nodes import Dim
 
+_names = lru_cache(maxsize=4096)(free_symbols)
 #: Inclusive lower and upper bounds of loop variables, outermost loop first; None: no bound.
 Bounds = Mapping[str, tuple[Dim | None, Dim | None]]
 
 
-def symbol(name: str, minimum: int | None = 0) -> Dim:
-    """The integer symbol ``name``, at least ``minimum`` (None: any integer, as loop variables are)."""
-    from ._symbols import SizeSymbol
+# ---- loop variables ---------------------------------------------------------------------------------
+def largest(dim: Dim) -> Dim:
+    """The largest that ``dim`` can be for any values of the variables of loops around (``ranging``), which
+    are not in it any more where that is known."""
+    return dim if type(dim) is int else simplify(-smallest(simplify(-dim)))
 
-    return SizeSymbol(name, minimum)
+
+def loop_range(start: Dim, stop: Dim, step: Dim) -> tuple[Dim | None, Dim | None]:
+    """The least and the largest value of the variable of ``range(start, stop, step)``, as far as known."""
+    if type(start) is type(stop) is type(step) is int:
+        values = range(start, stop, step)
+        return (min(values[0], values[-1]), max(values[0], values[-1])) if values else (start, start)
+    up = prove_nonneg(step)
+    if up is None:
+        return None, None
+    return (start, simplify(stop - 1)) if up else (simplify(stop + 1), start)
 
 
-def simplify(dim: Any) -> Dim:
-    """``dim`` in its canonical form: an int when it is one, else an expanded sympy expression."""
-    if type(dim) is int:
-        return dim
+def no_turns(start: Dim, stop: Dim, step: Dim) -> bool:
+    """Whether ``range(start, stop, step)`` is provably empty."""
+    low, high = loop_range(start, stop, step)
+    return low is not None and prove_lt(high, low) is True
+
+
+@contextmanager
+def ranging(name: str, bounds: tuple[Dim, Dim, Dim]) -> Iterator[None]:
+    """Inside, proofs that are given no bounds know that ``name`` is a value of ``range(*bounds)``, besides
+    what they know of the variables of loops around."""
+    with between({name: loop_range(*bounds)}):
+        yield
+
+
+@contextmanager
+def between(ranges: Bounds) -> Iterator[None]:
+    """As `ranging`, for variables of which the least and the largest values are given."""
+    token = _RANGES.set({**(_RANGES.get() or {}), **ranges})
     try:
-        return operator.index(dim)
-    except TypeError:
-        return _expand(dim)
+        yield
+    finally:
+        _RANGES.reset(token)
 
 
-@lru_cache(maxsize=4096)
-def _expand(dim: Any) -> Dim:
-    dim = dim.expand()
-    return int(dim) if dim.is_Integer else dim
-
-
-def free_symbols(dim: Dim) -> frozenset[str]:
-    """The names of the symbols in ``dim``."""
-    if type(dim) is int:
-        return frozenset()
-    return frozenset(s.name for s in dim.free_symbols)
-
-
-_names = lru_cache(maxsize=4096)(free_symbols)
-
-
-def substitute(dim: Dim, values: Mapping[str, Dim]) -> Dim:
-    """``dim`` with the named symbols replaced, all at once."""
-    if type(dim) is int:
-        return dim
-    import sympy
-
-    found = {s: sympy.sympify(values[s.name]) for s in dim.free_symbols if s.name in values}
-    return simplify(dim.xreplace(found)) if found else dim
-
-
-def evaluate(dim: Dim, values: Mapping[str, int]) -> int:
-    """The value of ``dim``.
-
-    Raises
-    ------
-    KeyError
-        If a symbol has no value.
-    """
-    if type(dim) is int:
-        return dim
-    names, code = _compiled(dim)
-    return int(code(*[values[name] for name in names]))
-
-
-@lru_cache(maxsize=4096)
-def _compiled(dim: Any) -> tuple[tuple[str, ...], Callable[..., Any]]:
-    names = tuple(sorted(free_symbols(dim)))
-    # Only identifiers, integers and operators that ``show`` wrote reach eval.
-    return names, eval(f"lambda {', '.join(names)}: {show(dim)}", {"min": min, "max": max})
-
-
-def show(dim: Dim) -> str:
-    """``dim`` (or a relation) as text that is also a Python expression in exact integers."""
-    if type(dim) is int:
-        return str(dim)
-    return _show(simplify(dim) if not getattr(dim, "is_Relational", False) else dim)
-
-
-_RELATIONS = {"Equality": "==", "Unequality": "!=", "LessThan": "<=", "StrictLessThan": "<"}
-_RELATIONS.update({"GreaterThan": ">=", "StrictGreaterThan": ">"})
-
-
-@lru_cache(maxsize=4096)
-def _show(dim: Any) -> str:
-    if isinstance(dim, int):
-        return str(dim)
-    if dim.is_Relational:
-        return f"{show(dim.lhs)} {_RELATIONS[type(dim).__name__]} {show(dim.rhs)}"
-    if dim.is_Symbol or dim.is_Integer:
-        return str(dim)
-    if dim.is_Add:
-        out = ""
-        # the constant goes last, whatever order sympy keeps
-        for term in sorted(dim.args, key=lambda t: (t.is_Integer, t.sort_key())):
-            text = _show(term)
-            out += text if not out or text.startswith("-") else "+" + text
-        return out
-    if dim.is_Mul:
-        head, *tail = dim.args
-        if head == -1:
-            return "-" + _factors(tail)
-        return _factors(dim.args)
-    if dim.is_Pow and dim.exp.is_Integer and dim.exp > 0:
-        return _factors([dim.base] * int(dim.exp))
-    name = type(dim).__name__
-    if name == "floor":
-        import sympy
-
-        top, bottom = sympy.fraction(sympy.together(dim.args[0]))
-        return f"(({show(simplify(top))})//{_divisor(bottom)})"
-    if name == "Mod":
-        return f"(({_show(dim.args[0])})%{_divisor(dim.args[1])})"
-    if name in ("Max", "Min"):
-        args = sorted(_show(a) for a in dim.args)
-        return f"{name.lower()}({', '.join(args)})"
-    raise ValueError(f"a dimension cannot hold {dim!r}")
-
-
-def _divisor(dim: Any) -> str:
-    return f"({_show(dim)})" if dim.is_Add or dim.is_Mul or dim.is_Pow else _show(dim)
-
-
-def _factors(factors: Iterable[Any]) -> str:
-    return "*".join(f"({_show(f)})" if f.is_Add else _show(f) for f in factors)
+def count(bounds: tuple[Dim, Dim, Dim]) -> Dim | None:
+    """How many values ``range(*bounds)`` gives; None if there is no formula that is proved."""
+    start, stop, step = bounds
+    if type(start) is type(stop) is type(step) is int:
+        return len(range(start, stop, step))
+    if type(step) is not int or abs(step) != 1:
+        return None
+    turns = simplify((stop - start) * step)
+    return turns if prove_nonneg(turns) is True else None
 
 
 # ---- proofs -----------------------------------------------------------------------------------------
 def prove_nonneg(a: Dim, bounds: Bounds | None = None) -> bool | None:
-    """Whether ``a >= 0``."""
+    """Whether ``a >= 0``, for all values of the variables that ``bounds`` (None: ``ranging``) has."""
     if type(a) is int:
         return a >= 0
     a = simplify(a)
     if type(a) is int:
         return a >= 0
+    bounds = _RANGES.get() if bounds is None else bounds
     known = _nonneg(a, bounds)
     if known is None and (guards := _ACTIVE.get()) is not None:
         return guards.assume_nonneg(a, bounds)
@@ -160,6 +104,7 @@ def prove_eq(a: Dim, b: Dim, bounds: Bounds | None = None) -> bool | None:
     d = simplify(a - b)
     if type(d) is int:
         return d == 0
+    bounds = _RANGES.get() if bounds is None else bounds
     if _always(d - 1, bounds) or _always(-d - 1, bounds):
         return False
     if (guards := _ACTIVE.get()) is not None:
@@ -191,11 +136,16 @@ def _nonneg(a: Any, bounds: Bounds | None) -> bool | None:
 
 def _always(e: Any, bounds: Bounds | None) -> bool:
     """Whether ``e >= 0`` is proved for all values."""
-    return _always_free(_smallest(e, bounds))
+    if _always_free(smallest(e, bounds)):
+        return True
+    e = simplify(e)
+    # a variable inside of a Max or a floor is only seen when these are gone
+    return bool(bounds) and type(e) is not int and bool(_by_atom(e, lambda x: _always(x, bounds)))
 
 
-def _smallest(e: Any, bounds: Bounds | None) -> Dim:
+def smallest(e: Any, bounds: Bounds | None = None) -> Dim:
     """``e`` where the bounded variables make it smallest, as far as that is known."""
+    bounds = _RANGES.get() if bounds is None else bounds
     for name in reversed(list(bounds or ())):
         e = _eliminate(simplify(e), name, *(bounds or {})[name])
     return simplify(e)
@@ -205,17 +155,13 @@ def _eliminate(e: Any, name: str, low: Dim | None, high: Dim | None) -> Any:
     """Put the bound that makes ``e`` smallest for the variable, where ``e`` is linear in it."""
     if type(e) is int:
         return e
-    var = next((s for s in e.free_symbols if s.name == name), None)
-    if var is None:
+    pace = slope(e, name)
+    if pace is None or (type(pace) is int and pace == 0):
         return e
-    slope = e.coeff(var)
-    rest = simplify(e - slope * var)
-    if name in free_symbols(slope) or name in free_symbols(rest):
-        return e
-    if low is not None and _always_free(simplify(slope)):
-        return slope * low + rest
-    if high is not None and _always_free(simplify(-slope)):
-        return slope * high + rest
+    if low is not None and _always_free(pace):
+        return substitute(e, {name: low})
+    if high is not None and _always_free(simplify(-pace)):
+        return substitute(e, {name: high})
     return e
 
 
@@ -223,28 +169,9 @@ def _eliminate(e: Any, name: str, low: Dim | None, high: Dim | None) -> Any:
 def _always_free(e: Any) -> bool:
     if type(e) is int:
         return e >= 0
-    for atom in _atoms(e):
-        slope = e.coeff(atom)
-        rest = simplify(e - slope * atom)
-        if not slope.is_Rational or (type(rest) is not int and rest.has(atom)):
-            return False
-        up = bool(slope > 0)
-        name = type(atom).__name__
-        if name in ("Max", "Min"):
-            proofs = (_always_free(simplify(slope * arg + rest)) for arg in atom.args)
-            # a sum with +Max is at least that with any one argument; with +Min every one must do
-            return any(proofs) if (name == "Max") == up else all(proofs)
-        if name == "floor":
-            import sympy
-
-            bottom = sympy.fraction(sympy.together(atom.args[0]))[1]
-            if not bottom.is_Integer:
-                return False
-            slack = sympy.Rational(bottom - 1, bottom)
-            return _always_free(simplify(slope * (atom.args[0] - (slack if up else 0)) + rest))
-        if name == "Mod" and atom.args[1].is_Integer and atom.args[1] > 0:
-            return _always_free(simplify(slope * (0 if up else atom.args[1] - 1) + rest))
-        return False
+    known = _by_atom(e, _always_free)
+    if known is not None:
+        return known
     # With every symbol written as its minimum plus something >= 0, a polynomial without negative
     # coefficients cannot be negative.
     shift = {}
@@ -254,6 +181,36 @@ def _always_free(e: Any) -> bool:
         shift[s] = s + s.minimum
     e = e.xreplace(shift).expand()
     return all(c.is_Rational and c >= 0 for c in e.as_coefficients_dict().values())
+
+
+def _by_atom(e: Any, always: Callable[[Any], bool]) -> bool | None:
+    """Whether ``e >= 0`` with bounds in place of its first floor, Mod, Max or Min; None if it has none."""
+    for atom in _atoms(e):
+        slope = e.coeff(atom)
+        rest = simplify(e - slope * atom)
+        if not slope.is_Rational or (type(rest) is not int and rest.has(atom)):
+            return False
+        up = bool(slope > 0)
+        name = type(atom).__name__
+        if name in ("Max", "Min"):
+            proofs = (always(simplify(slope * arg + rest)) for arg in atom.args)
+            # a sum with +Max is at least that with any one argument; with +Min every one must do
+            return any(proofs) if (name == "Max") == up else all(proofs)
+        if name == "floor":
+            import sympy
+
+            bottom = sympy.fraction(sympy.together(atom.args[0]))[1]
+            if not bottom.is_Integer:
+                return False
+            slack = sympy.Rational(bottom - 1, bottom)
+            if abs(slope) == 1 and (type(rest) is int or rest.is_integer):
+                # a whole number less a part of one below 1 is not negative where the whole number is not
+                return always(simplify(slope * atom.args[0] + rest + (0 if up else slack)))
+            return always(simplify(slope * (atom.args[0] - (slack if up else 0)) + rest))
+        if name == "Mod" and atom.args[1].is_Integer and atom.args[1] > 0:
+            return always(simplify(slope * (0 if up else atom.args[1] - 1) + rest))
+        return False
+    return None
 
 
 def _atoms(e: Any) -> list[Any]:
@@ -349,7 +306,7 @@ class Guards:
             self._record(sympy.Ge(d, 0) if answer else sympy.Lt(d, 0))
             return answer
         for answer, e in ((True, d), (False, -d - 1)):  # with loop variables: for all of their values
-            low = _smallest(e, bounds)
+            low = smallest(e, bounds)
             if self._hinted(low) and evaluate(low, self.hints) >= 0:
                 self._record(sympy.Ge(low, 0))
                 return answer
@@ -417,3 +374,4 @@ def assuming(facts: Iterable[Any]) -> Iterator[None]:
 
 
 _ACTIVE: ContextVar[Guards | None] = ContextVar("dcarray_guards", default=None)
+_RANGES: ContextVar[Bounds | None] = ContextVar("dcarray_ranges", default=None)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from itertools import product
 
-from .dims import free_symbols
+from .dims import count, free_symbols, simplify, slope, substitute
 from .nodes import (
     Bands,
     Branch,
@@ -14,6 +14,7 @@ from .nodes import (
     Dim,
     Expr,
     Gather,
+    Index,
     Loop,
     Nest,
     Region,
@@ -22,7 +23,7 @@ from .nodes import (
     While,
     Window,
 )
-from .windows import apart, covers, loads, overlap
+from .windows import apart, covers, injective, loads, overlap, same
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,8 +52,8 @@ def _read_by(*exprs: Expr) -> list[Window]:
 
 
 def reads(stmt: Stmt) -> tuple[Window, ...]:
-    """The windows that the statement may read.  Those of a gather, and those that move with the
-    variable of a loop inside ``stmt``, are ``anywhere``."""
+    """The windows that the statement may read.  Those of a gather are ``anywhere``; those that move with the
+    variable of a loop inside ``stmt`` are all that they come by, or ``anywhere``."""
     match stmt:
         case Compute(target, body, combine, init):
             found = _read_by(body) + (_read_by(init) if init is not None else [])
@@ -63,8 +64,8 @@ def reads(stmt: Stmt) -> tuple[Window, ...]:
             return _unique(list(stmt.reads))
         case Nest(body) | Rows(body) | Bands(body):
             return _unique([w for s in body for w in reads(s)])
-        case Loop(var, _, inner):
-            return _unique([_settled(w, var) for s in inner for w in reads(s)])
+        case Loop(var, bounds, inner):
+            return _unique([settled(w, var, bounds) for s in inner for w in reads(s)])
         case While(cond, inner):
             return _unique(_read_by(cond) + [w for s in inner for w in reads(s)])
         case Branch(cond, then, orelse):
@@ -80,8 +81,8 @@ def writes(stmt: Stmt) -> tuple[Window, ...]:
             return _unique(list(stmt.writes))
         case Nest(body) | Rows(body) | Bands(body):
             return _unique([w for s in body for w in writes(s)])
-        case Loop(var, _, inner):
-            return _unique([_settled(w, var) for s in inner for w in writes(s)])
+        case Loop(var, bounds, inner):
+            return _unique([settled(w, var, bounds) for s in inner for w in writes(s)])
         case While(_, inner):
             return _unique([w for s in inner for w in writes(s)])
         case Branch(_, then, orelse):
@@ -97,6 +98,9 @@ def surely(stmt: Stmt) -> tuple[Window, ...]:
             first = [w for s in then for w in surely(s)]
             second = [w for s in orelse for w in surely(s)]
             return tuple(w for w in first if any(covers(v, w) is True for v in second))
+        case Loop(var, bounds, inner):
+            found = [swept(w, var, bounds) for s in inner for w in surely(s)]
+            return _unique([w for w in found if w is not None])
         case _:
             return ()
 
@@ -110,11 +114,34 @@ def _unique(found: list[Window]) -> tuple[Window, ...]:
     return tuple(dict.fromkeys(found))
 
 
-def _settled(window: Window, var: str) -> Window:
-    dims: list[Dim] = [*window.shape]
-    for ix in window.index:
-        dims += (ix.offset, ix.stride)
-    return anywhere(window.array) if any(var in free_symbols(dim) for dim in dims) else window
+def swept(window: Window, var: str, bounds: tuple[Dim, Dim, Dim]) -> Window | None:
+    """All that a window comes by while ``var`` goes through ``range(*bounds)``, if that is one window: it
+    moves along one axis of the array, on which the iteration domain does not move it."""
+    if any(var in free_symbols(d) for d in (*window.shape, *(ix.stride for ix in window.index))):
+        return None
+    moved = [k for k, ix in enumerate(window.index) if var in free_symbols(ix.offset)]
+    turns = count(bounds)
+    if turns is None or len(moved) > 1:
+        return None
+    shape = (*window.shape, turns)  # without turns there are no elements either
+    if not moved:
+        return Window(window.array, shape, window.index)
+    (k,) = moved
+    ix = window.index[k]
+    pace = slope(ix.offset, var)
+    if ix.axis is not None or pace is None:
+        return None
+    along = Index(substitute(ix.offset, {var: bounds[0]}), simplify(pace * bounds[2]), len(window.shape))
+    return Window(window.array, shape, (*window.index[:k], along, *window.index[k + 1 :]))
+
+
+def settled(window: Window, var: str, bounds: tuple[Dim, Dim, Dim]) -> Window:
+    """What a window comes by in a loop at most: as `swept`, or ``anywhere``."""
+    parts = (*window.shape, *(part for ix in window.index for part in (ix.offset, ix.stride)))
+    if not any(var in free_symbols(part) for part in parts):
+        return window
+    found = swept(window, var, bounds)
+    return anywhere(window.array) if found is None else found
 
 
 # ---- memory -----------------------------------------------------------------------------------------
@@ -147,17 +174,49 @@ def clash(a: Window, b: Window, region: Region) -> bool | None:
     return None if root[a.array] == root[b.array] else False
 
 
-# ---- rows -------------------------------------------------------------------------------------------
+# ---- nests and rows ---------------------------------------------------------------------------------
+def nest_conflict(body: tuple[Compute, ...], region: Region) -> Reason | None:
+    """Why the computes cannot run point by point, each point in order; None if that gives the same as
+    running them one after the other."""
+    for k, later in enumerate(body):
+        for earlier in body[:k]:
+            pairs = [(earlier.target, w) for w in (*reads(later), later.target)]
+            pairs += [(w, later.target) for w in reads(earlier)]
+            for v, w in pairs:
+                if clash(v, w, region) is False:
+                    continue
+                if v.array != w.array or not same(v, w) or injective(v) is not True:
+                    return Reason(f"{w.array} is touched at different points of the domain", (v, w))
+    return None
+
+
 def domain(stmt: Compute | Nest) -> tuple[Dim, ...]:
     """The iteration domain."""
     return stmt.target.shape if isinstance(stmt, Compute) else stmt.body[0].target.shape
+
+
+def computes_of(stmt: Compute | Nest) -> tuple[Compute, ...]:
+    """A statement, or those of a nest."""
+    return stmt.body if isinstance(stmt, Nest) else (stmt,)
+
+
+def own_targets(stmt: Compute | Nest, axes: int) -> list[Window]:
+    """What a statement that runs row by row writes, but for what all rows are folded into: nobody but that
+    fold touches it, so that it does not matter when it is complete."""
+    return [compute.target for compute in computes_of(stmt) if not folds_rows(compute, axes)]
+
+
+def folds_rows(compute: Compute, axes: int) -> bool:
+    """Whether a statement folds all rows, a row being a point of the first ``axes`` axes of its domain."""
+    moving = {ix.axis for ix in compute.target.index if ix.axis is not None}
+    return compute.combine is not None and moving.isdisjoint(range(axes))
 
 
 def rows_conflict(body: tuple[Compute | Nest, ...], axes: int, region: Region) -> Reason | None:
     """Why the statements cannot run row by row, a row being a point of the first ``axes`` axes of their
     domains; None if that gives the same as running them one after the other."""
     for number, later in enumerate(body):
-        for target in writes(later):
+        for target in own_targets(later, axes):
             if not apart(target, target, axes):
                 return Reason(f"{target.array} is complete only after the last row", (target,))
         for earlier in body[:number]:

@@ -225,7 +225,7 @@ class _Machine:
         if isinstance(stmt, Call):
             self._call(stmt)
         elif stmt.combine is not None:
-            self._fold(stmt, stmt.combine)
+            (self._fold if stmt.scan is None else self._scan)(stmt, stmt.combine)
         else:
             self._assign(stmt)
 
@@ -272,6 +272,15 @@ class _Machine:
         if axes:
             value = ufunc.reduce(value, axes, value.dtype, None, True)
         ufunc(out if start is None else start, value, out=out)
+
+    def _scan(self, stmt: Compute, combine: str) -> None:
+        shape = self._dims(stmt.target.shape)
+        ufunc: Any = OPS[combine].reference
+        value = np.array(np.broadcast_to(self._value(stmt.body, shape)[0], shape))
+        start, _ = self._value(stmt.init, shape)  # type: ignore[arg-type]
+        first = (*[slice(None)] * (stmt.scan or 0), slice(0, 1))
+        value[first] = ufunc(np.broadcast_to(start, shape)[first], value[first])
+        self._view(stmt.target)[...] = ufunc.accumulate(value, stmt.scan, value.dtype)
 
     def _fold_nothing(self, stmt: Compute, axes: tuple[int, ...]) -> None:
         """A fold over no values: the target holds the start value, or what it held."""

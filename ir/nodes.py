@@ -134,13 +134,15 @@ class Apply(Expr):
 class Compute:
     """``target[i] = body(i)`` for every ``i`` of the domain ``target.shape``.  With ``combine``, the
     values of the domain axes that the target omits are folded into each element, which starts from
-    ``init`` or, if that is None, from what the target holds."""
+    ``init`` or, if that is None, from what the target holds.  With ``scan``, an axis of the domain, the
+    target omits none, and each element is ``init`` with the values up to its own folded in, in order."""
 
     target: Window
     body: Expr
     combine: str | None = None
     init: Expr | None = None
     loc: Any = field(default=None, compare=False)
+    scan: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,7 +169,8 @@ class Nest:
 class Rows:
     """Statements whose domains begin with the same ``axes`` axes, run row by row: all of them, in order, for
     each point of those axes.  The result is the same as running them one after the other, because each row
-    only needs itself; ``passes.rows`` decides when that is so."""
+    only needs itself, and what all rows are folded into nobody else touches; ``passes.rows`` decides when
+    that is so."""
 
     body: tuple[Compute | Nest, ...]
     axes: int
@@ -192,11 +195,16 @@ class Bands:
 
 @dataclass(frozen=True, slots=True)
 class Loop:
-    """``for var in range(start, stop, step)``; ``var`` may appear in windows and bounds of the body."""
+    """``for var in range(start, stop, step)``; ``var`` may appear in windows and bounds of the body.
+
+    ``parallel``: no turn needs anything of another one (``ir.independent``), so that they may run in any
+    order and at the same time.  Temporaries that are written anew in every turn before they are read, and
+    are used in the loop only, are each turn's own: who runs turns at the same time gives each memory."""
 
     var: str
     bounds: tuple[Dim, Dim, Dim]
     body: tuple[Stmt, ...]
+    parallel: bool = False
     loc: Any = field(default=None, compare=False)
 
 

@@ -74,6 +74,12 @@ def _table() -> dict[str, Op]:
 
 OPS: dict[str, Op] = _table()
 
+# Where the first extremum lies, NaN being one: recorded like folds, and made of two (``build``).
+PLACES = {"argmax": "maximum", "argmin": "minimum"}
+
+# Scans, by the operation that they fold with: recorded like folds whose result keeps its axis.
+SCANS = {f"accumulate.{name}": name for name, op in OPS.items() if op.combine}
+
 
 @lru_cache(maxsize=4096)
 def loop_dtype(op: str, args: tuple[np.dtype[Any], ...]) -> np.dtype[Any] | None:
@@ -112,9 +118,23 @@ def _matmul(writes: tuple[Any, ...], reads: tuple[Any, ...], attrs: dict[str, An
     np.matmul(reads[0], reads[1], out=writes[0])
 
 
+def _copy(writes: tuple[Any, ...], reads: tuple[Any, ...], attrs: dict[str, Any]) -> None:
+    if writes:
+        writes[0][...] = reads[0]
+
+
 CALLS: dict[str, CallOp] = {
     # writes[0] = reads[0] @ reads[1]; shapes, stacks and broadcasting as in numpy.matmul
     "blas.matmul": CallOp("blas.matmul", _matmul),
+    # Communication, which moves values between ranks and changes none: of arrays in one place it is a copy.
+    # reads[0] is written to writes[0], which lies otherwise
+    "comm.redistribute": CallOp("comm.redistribute", _copy),
+    # the halo of reads[0] is filled, `widths` wide along each axis, with `corners` or without
+    "comm.halo": CallOp("comm.halo", _copy),
+    # Each rank computes the next statement so many elements beyond its own.
+    "comm.beyond": CallOp("comm.beyond", _copy),
+    # the ranks' parts of the elements of reads[0] are folded into those of writes[0]
+    "comm.reduce": CallOp("comm.reduce", _copy),
 }
 
 

@@ -44,7 +44,7 @@ for _kind, _sizes in (("i", (1, 2, 4, 8)), ("u", (1, 2, 4, 8)), ("f", (2, 4, 8))
 #: Words that cannot be the name of an array, a symbol or a loop variable.
 RESERVED = frozenset(
     ["region", "in", "out", "inout", "temp", "for", "while", "if", "else", "nest", "rows", "bands"]
-    + ["call", "with", "init"]
+    + ["call", "with", "init", "parallel"]
 )
 
 
@@ -158,8 +158,11 @@ class _Parser(Scanner):
             self.need("{")
             body = self.body()
             return Bands(body, int(height), int(tile))
+        if self.take("parallel"):
+            self.need("for")
+            return self.loop(True)
         if self.take("for"):
-            return self.loop()
+            return self.loop(False)
         if self.take("while"):
             cond = self.condition()
             return While(cond, self.body())
@@ -174,7 +177,7 @@ class _Parser(Scanner):
             return self.call()
         return self.compute()
 
-    def loop(self) -> Loop:
+    def loop(self, parallel: bool) -> Loop:
         var = self.name()
         for word in ("in", "range", "("):
             self.need(word)
@@ -188,7 +191,7 @@ class _Parser(Scanner):
         del self.symbols[var]
         if outer is not None:
             self.symbols[var] = outer
-        return Loop(var, bounds, body)
+        return Loop(var, bounds, body, parallel)
 
     def condition(self) -> Expr:
         self.axes, self.shape = {}, ()
@@ -201,11 +204,12 @@ class _Parser(Scanner):
         rest = self.at
         self.at = start
         target = self.window(self.name())
+        scan = self.axes[self.name()] if self.take("scan") else None
         combine = None if self.word == "=" else self.name()
         self.need("=")
         body, init = self.valued(None)
         self.at = rest
-        return Compute(target, body, combine, init)
+        return Compute(target, body, combine, init, scan=scan)
 
     def valued(self, close: str | None) -> tuple[Expr, Expr | None]:
         """``expr [init expr] [with ...]`` and the closing word: what is after ``with`` is read first."""
@@ -266,9 +270,8 @@ class _Parser(Scanner):
         op = self.name()
         self.need("(")
         reads = self.list(")", self.operand)
-        self.need("->")
-        writes = [self.operand()]
-        while self.take(","):
+        writes = [self.operand()] if self.take("->") else []
+        while writes and self.take(","):
             writes.append(self.operand())
         attrs = self.list("}", self.attribute) if self.take("{") else ()
         return Call(op, reads, tuple(writes), attrs)

@@ -1,7 +1,8 @@
-"""Statements with an array under another name."""
+"""Statements that touch other arrays, or other places of them."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -14,9 +15,11 @@ def rename(stmt: Stmt, old: str, new: str) -> Stmt:
     """``stmt`` with the array ``old`` called ``new``."""
     if old not in touched(stmt):
         return stmt
+    return rewindow(stmt, lambda w: replace(w, array=new) if w.array == old else w)
 
-    def window(w: Window) -> Window:
-        return replace(w, array=new) if w.array == old else w
+
+def rewindow(stmt: Stmt, window: Callable[[Window], Window]) -> Stmt:
+    """``stmt`` with other windows, those of gathers included, over the same domains."""
 
     def load(node: Load | Gather) -> Expr:
         if isinstance(node, Load):
@@ -27,7 +30,7 @@ def rename(stmt: Stmt, old: str, new: str) -> Stmt:
         return None if root is None else windows.map_loads(root, load)
 
     def block(body: tuple[Any, ...]) -> tuple[Any, ...]:
-        return tuple(rename(inner, old, new) for inner in body)
+        return tuple(rewindow(inner, window) for inner in body)
 
     match stmt:
         case Compute():

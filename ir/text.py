@@ -148,8 +148,9 @@ class _Printer:
                 head = f"rows {axes}"
             case Bands(body, height, tile):
                 head = f"bands {height} of {tile}"
-            case Loop(var, bounds, body):
+            case Loop(var, bounds, body, parallel):
                 head = f"for {var} in range({', '.join(show(d) for d in bounds)})"
+                head = "parallel " + head if parallel else head
             case While(cond, body):
                 head = "while " + show_expr(cond, [])
             case Branch(cond, body, orelse):
@@ -168,6 +169,7 @@ class _Printer:
         texts, lets = _show(axes, *roots)
         init = "" if stmt.init is None else " init " + texts[1]
         assign = "=" if stmt.combine is None else stmt.combine + "="
+        assign = assign if stmt.scan is None else f"scan {axes[stmt.scan]} {assign}"
         return (
             f"{show_window(stmt.target, axes)} {assign} {texts[0]}{init}{_lets(lets)}{_domain(axes, shape)}"
         )
@@ -176,7 +178,8 @@ class _Printer:
         reads = ", ".join(self.operand(w) for w in stmt.reads)
         writes = ", ".join(self.operand(w) for w in stmt.writes)
         attrs = ", ".join(f"{key}: {_literal(value)}" for key, value in stmt.attrs)
-        return f"call {stmt.op}({reads}) -> {writes}" + (f" {{{attrs}}}" if attrs else "")
+        into = f" -> {writes}" if writes else ""
+        return f"call {stmt.op}({reads}){into}" + (f" {{{attrs}}}" if attrs else "")
 
     def operand(self, window: Window) -> str:
         if window == self.whole.get(window.array):

@@ -8,6 +8,7 @@ its arguments from memory and writes its result there (what NumPy moves).
 from __future__ import annotations
 
 import math
+from collections import ChainMap
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -16,6 +17,7 @@ from .dims import evaluate
 from .nodes import (
     Apply,
     Bands,
+    Branch,
     Call,
     Compute,
     Expr,
@@ -74,7 +76,8 @@ def fused(stmt: Stmt, region: Region, sizes: Sizes | None = None) -> Traffic:
     Parameters
     ----------
     stmt : Stmt
-        A statement of ``region``; of a loop, one pass over its body times the number of its passes.
+        A statement of ``region``.  A loop is taken to stay in the cache; operations are those of its middle
+        turn, times the number of turns.
     region : Region
         Gives the arrays their types and extents.
     sizes : mapping of str to int, optional
@@ -84,36 +87,80 @@ def fused(stmt: Stmt, region: Region, sizes: Sizes | None = None) -> Traffic:
     -------
     Traffic
     """
-    sizes = sizes or {symbol.name: symbol.hint or symbol.minimum for symbol in region.symbols}
-    if isinstance(stmt, Loop):
-        start, stop, step = (_int(bound, sizes) for bound in stmt.bounds)
-        inside = fused_all(stmt.body, region, {**sizes, stmt.var: start})
-        times = len(range(start, stop, step or 1))
-        return Traffic(inside.read * times, inside.written * times, inside.operations * times)
-    if isinstance(stmt, While):
-        return fused_all(stmt.body, region, sizes)
-    if isinstance(stmt, Call):
-        operations = 0
-        if stmt.op == "blas.matmul":
-            inner = stmt.reads[0].shape[-1]
-            operations = 2 * _int(inner, sizes) * _elements(stmt.writes[0], sizes)
-        read, written = (_bytes(w, region, sizes) for w in (stmt.reads, stmt.writes))
-        return Traffic(read, written, operations)
-    if not isinstance(stmt, Compute | Nest | Rows | Bands):
-        return fused_all((*stmt.then, *stmt.orelse), region, sizes)
-    computes = _computes(stmt)
-    made: set[Window] = set()  # by the computes before: still in registers
-    reads, operations = [], 0
-    for c in computes:
-        domain = math.prod(_int(d, sizes) for d in c.target.shape)
-        for node in walk(c.body):
-            if isinstance(node, Load | Gather) and node.window not in made:
-                reads.append(node.window)
-            operations += domain * isinstance(node, Apply)
-        operations += domain * (c.combine is not None)
-        made.add(c.target)
-    written = _bytes((c.target for c in computes), region, sizes)
-    return Traffic(_bytes(reads, region, sizes), written, operations)
+    if sizes is None:
+        sizes = {symbol.name: symbol.hint or symbol.minimum for symbol in region.symbols}
+    tally = _Tally(region)
+    tally.add(stmt, sizes, 1)
+    return tally.traffic()
+
+
+class _Tally:
+    """The elements of each array that statements touch, and their operations."""
+
+    def __init__(self, region: Region) -> None:
+        self.arrays = {array.name: array for array in region.arrays}
+        self.read: dict[str, int] = {}
+        self.written: dict[str, int] = {}
+        self.operations = 0
+
+    def traffic(self) -> Traffic:
+        read, written = (
+            sum(count * self.arrays[name].dtype.itemsize for name, count in touched.items())
+            for touched in (self.read, self.written)
+        )
+        return Traffic(read, written, self.operations)
+
+    def touch(self, touched: dict[str, int], found: Iterable[Window], sizes: Sizes, times: int) -> None:
+        """Count windows, each array at most once as a whole."""
+        for window in dict.fromkeys(found):
+            whole = math.prod(_int(d, sizes) for d in self.arrays[window.array].shape)
+            count = times * (_elements(window, sizes) if window.index else 1)
+            touched[window.array] = min(whole, touched.get(window.array, 0) + count)
+
+    def add(self, stmt: Stmt, sizes: Sizes, times: int) -> None:
+        """A statement that runs so many times."""
+        match stmt:
+            case Loop(_, _, body):
+                inside, turns = _turn(stmt, sizes)
+                for inner in body:
+                    self.add(inner, inside, times * turns)
+            case While(_, body) | Branch(_, body, ()):
+                for inner in body:
+                    self.add(inner, sizes, times)
+            case Branch(_, then, orelse):
+                for inner in (*then, *orelse):
+                    self.add(inner, sizes, times)
+            case Call(op, read, write):
+                if op == "blas.matmul":
+                    depth = _int(read[0].shape[-1], sizes)
+                    self.operations += 2 * depth * _elements(write[0], sizes) * times
+                self.touch(self.read, read, sizes, times)
+                self.touch(self.written, write, sizes, times)
+            case _:
+                self.plain(_computes(stmt), sizes, times)
+
+    def plain(self, computes: tuple[Compute, ...], sizes: Sizes, times: int) -> None:
+        """Computes of one kernel."""
+        made: set[Window] = set()  # by the computes before: still in registers
+        reads = []
+        for c in computes:
+            domain = math.prod(_int(d, sizes) for d in c.target.shape) * times
+            for node in walk(c.body):
+                if isinstance(node, Load | Gather) and node.window not in made:
+                    reads.append(node.window)
+                self.operations += domain * isinstance(node, Apply)
+            self.operations += domain * (c.combine is not None)
+            made.add(c.target)
+        self.touch(self.read, reads, sizes, times)
+        self.touch(self.written, [c.target for c in computes], sizes, times)
+
+
+def _turn(loop: Loop, sizes: Sizes) -> tuple[Sizes, int]:
+    """The sizes in the middle one of a loop's turns, for all of them, and how many turns there are."""
+    bounds = [bound if type(bound) is int else evaluate(bound, sizes) for bound in loop.bounds]
+    turns = range(bounds[0], bounds[1], bounds[2] or 1)
+    middle = turns[len(turns) // 2] if turns else turns.start
+    return ChainMap({loop.var: middle}, sizes), len(turns)  # type: ignore[arg-type]
 
 
 def fused_all(body: Iterable[Stmt], region: Region, sizes: Sizes | None = None) -> Traffic:
@@ -123,13 +170,9 @@ def fused_all(body: Iterable[Stmt], region: Region, sizes: Sizes | None = None) 
 
 def _bytes(windows: Iterable[Window], region: Region, sizes: Sizes) -> int:
     """Bytes under windows, each array at most once as a whole."""
-    arrays = {a.name: a for a in region.arrays}
-    touched: dict[str, int] = {}
-    for window in dict.fromkeys(windows):
-        whole = math.prod(_int(d, sizes) for d in arrays[window.array].shape)
-        count = _elements(window, sizes) if window.index else 1
-        touched[window.array] = min(whole, touched.get(window.array, 0) + count)
-    return sum(count * arrays[name].dtype.itemsize for name, count in touched.items())
+    tally = _Tally(region)
+    tally.touch(tally.read, windows, sizes, 1)
+    return tally.traffic().read
 
 
 def unfused(region: Region, sizes: Sizes | None = None) -> int:
@@ -140,14 +183,25 @@ def unfused(region: Region, sizes: Sizes | None = None) -> int:
     int
         The sum over every operation of the bytes of its arguments and of its result.
     """
-    values = sizes or {symbol.name: symbol.hint or symbol.minimum for symbol in region.symbols}
+    return _unfused(region.body, region, sizes or {s.name: s.hint or s.minimum for s in region.symbols})
+
+
+def _unfused(body: Iterable[Stmt], region: Region, sizes: Sizes) -> int:
     total = 0
-    for stmt in region.body:
-        if not isinstance(stmt, Compute | Nest | Rows | Bands):
-            total += fused(stmt, region, values).bytes
-            continue
-        for c in _computes(stmt):
-            total += _bytes((c.target,), region, values) + _steps(c, values)
+    for stmt in body:
+        match stmt:
+            case Loop(_, _, inner):
+                inside, turns = _turn(stmt, sizes)
+                total += turns * _unfused(inner, region, inside)
+            case While(_, inner):
+                total += _unfused(inner, region, sizes)
+            case Branch(_, then, orelse):
+                total += _unfused((*then, *orelse), region, sizes)
+            case Call():
+                total += fused(stmt, region, sizes).bytes
+            case _:
+                for c in _computes(stmt):
+                    total += _bytes((c.target,), region, sizes) + _steps(c, sizes)
     return total
 
 

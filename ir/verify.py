@@ -10,7 +10,9 @@ from typing import Any
 import numpy as np
 
 from . import dims
-from .effects import Reason, clash, domain, families, reads, rows_conflict, surely, writes
+from .conditions import implied
+from .effects import clash, domain, families, nest_conflict, reads, rows_conflict, settled, surely, writes
+from .independent import independent
 from .nodes import (
     Apply,
     Array,
@@ -38,7 +40,7 @@ from .ops import CALLS, OPS, has_loop, loop_dtype
 from .parse import DTYPES, RESERVED
 from .slants import bands_conflict
 from .text import show_stmt
-from .windows import empty, injective, same, walk
+from .windows import at_once, empty, injective, same, walk
 
 _NATIVE = frozenset(DTYPES.values())
 _ROLES = ("in", "out", "inout", "temp")
@@ -62,30 +64,16 @@ def verify(region: Region) -> None:
     _Checker(region).region()
 
 
-def nest_conflict(body: tuple[Compute, ...], region: Region) -> Reason | None:
-    """Why the computes cannot run point by point, each point in order; None if that gives the same as
-    running them one after the other."""
-    for k, later in enumerate(body):
-        for earlier in body[:k]:
-            pairs = [(earlier.target, w) for w in (*reads(later), later.target)]
-            pairs += [(w, later.target) for w in reads(earlier)]
-            for v, w in pairs:
-                if clash(v, w, region) is False:
-                    continue
-                if v.array != w.array or not same(v, w) or injective(v) is not True:
-                    return Reason(f"{w.array} is touched at different points of the domain", (v, w))
-    return None
-
-
 class _Checker:
     def __init__(self, region: Region) -> None:
         self.source = region
         self.arrays: dict[str, Array] = {}
         self.root: dict[str, str] = {}
         self.scope: set[str] = set()
-        self.ranges: dict[str, tuple[Dim | None, Dim | None]] = {}  # of the loop variables
+        self.known: list[Dim] = []  # at least 0, since the statement runs
         self.written: dict[str, list[Window]] = {}  # so far, by family
         self.stmt: Stmt | None = None
+        self.dead = False  # in a loop that has no turns: of its variable anything can be proved
 
     def fail(self, rule: str) -> VerifyError:
         if self.stmt is None:
@@ -176,10 +164,8 @@ class _Checker:
             case Rows(body, axes):
                 plain = all(isinstance(inner, Compute | Nest) for inner in body)
                 self.need(body and plain and axes > 0, "rows need plain statements and an axis")
-                heads = {domain(inner)[:axes] for inner in body}
-                self.need(
-                    len(heads) == 1 and len(heads.pop()) == axes, "rows have their first axes in common"
-                )
+                (head, *others) = {domain(inner)[:axes] for inner in body}
+                self.need(not others and len(head) == axes, "rows have their first axes in common")
                 self.body(body)
                 self.stmt = stmt
                 if reason := rows_conflict(body, axes, self.source):
@@ -193,11 +179,8 @@ class _Checker:
                     raise self.fail(f"bands have to give what their statements give in order: {reason}")
             case Nest(body):
                 self.need(body, "a nest needs statements")
-                for inner in body:
-                    self.stmt = inner
-                    self.need(inner.target.shape == body[0].target.shape, "a nest has one domain")
-                    self.compute(inner)
-                    self.ordered(inner)
+                self.need(len({domain(inner) for inner in body}) == 1, "a nest has one domain")
+                self.body(body)
                 self.stmt = stmt
                 if reason := nest_conflict(body, self.source):
                     raise self.fail(f"a nest has to give what its statements give in order: {reason}")
@@ -208,24 +191,39 @@ class _Checker:
                 self.body(body)
             case Branch(cond, then, orelse):
                 self.condition(cond)
-                self.body((*then, *orelse))
+                for side, holds in ((then, True), (orelse, False)):
+                    with self.given(implied(cond, holds)):
+                        self.body(side)
             case _:
                 raise self.fail("this is no statement")
 
     def loop(self, stmt: Loop) -> None:
         self.name(stmt.var)
-        start, stop, step = stmt.bounds
         self.dims(stmt.bounds, "a loop's bound")
-        self.need(dims.prove_eq(step, 0) is False, "a loop's step is not 0")
-        up = dims.prove_nonneg(step)
-        if up is None:
-            self.ranges[stmt.var] = (None, None)
-        else:
-            self.ranges[stmt.var] = (start, stop - 1) if up else (stop + 1, start)
+        self.need(dims.prove_eq(stmt.bounds[2], 0) is False, "a loop's step is not 0")
+        outer, self.dead = self.dead, self.dead or dims.no_turns(*stmt.bounds)
         self.scope.add(stmt.var)
-        self.body(stmt.body)
+        before = {root: len(found) for root, found in self.written.items()}
+        with dims.ranging(stmt.var, stmt.bounds):
+            low, high = dims.loop_range(*stmt.bounds)
+            with self.given([] if low is None or high is None else [high - low]):
+                self.body(stmt.body)
+        for root, found in self.written.items():  # the variable means nothing after the loop
+            new = found[before.get(root, 0) :]
+            found[len(found) - len(new) :] = [settled(w, stmt.var, stmt.bounds) for w in new]
+        self.stmt = stmt
+        if stmt.parallel and (reason := independent(stmt, self.source)):
+            raise self.fail(f"the turns of a parallel loop need nothing of one another: {reason}")
         self.scope.discard(stmt.var)
-        del self.ranges[stmt.var]
+        self.dead = outer
+
+    @contextmanager
+    def given(self, facts: list[Dim]) -> Iterator[None]:
+        """Inside, these dimensions are at least 0."""
+        count = len(self.known)
+        self.known += [fact for fact in map(dims.simplify, facts) if type(fact) is not int]
+        yield
+        del self.known[count:]
 
     def condition(self, cond: Expr) -> None:
         self.expr(cond, ())
@@ -237,6 +235,7 @@ class _Checker:
     def compute(self, stmt: Compute) -> None:
         target = stmt.target
         self.window(target)
+        self.inside(at_once(target), self.arrays[target.array])
         dtype = self.arrays[target.array].dtype
         self.writable(target)
         self.expr(stmt.body, target.shape)
@@ -248,8 +247,9 @@ class _Checker:
         else:
             op = OPS.get(stmt.combine)
             self.need(op is not None and op.combine, f"{stmt.combine} cannot fold values")
-            folds = has_loop(stmt.combine, (dtype, dtype), dtype)
-            self.need(folds, f"{stmt.combine} does not fold {dtype} into {dtype}")
+            self.need(has_loop(stmt.combine, (dtype, dtype), dtype), f"{stmt.combine} does not fold {dtype}")
+        scans = stmt.scan in range(len(target.shape)) and stmt.init is not None and injective(target) is True
+        self.need(stmt.scan is None or scans, "a scan folds along an axis, from a start")
         if stmt.init is not None:
             self.expr(stmt.init, target.shape)
             self.need(_dtype(stmt.init) == dtype, "the start value has the target's dtype")
@@ -296,7 +296,7 @@ class _Checker:
 
     def readable(self, window: Window) -> None:
         """Fresh memory is read only where an earlier statement may have written."""
-        if self.arrays[window.array].role in ("in", "inout") or empty(window) is True:
+        if self.arrays[window.array].role in ("in", "inout") or empty(window) is True or self.dead:
             return
         before = self.written.get(self.root[window.array], [])
         met = any(clash(w, window, self.source) is not False for w in before)
@@ -337,17 +337,18 @@ class _Checker:
 
     def decide(self, dim: Dim) -> bool | None:
         """Whether ``dim >= 0``: proved with the facts, or else by the guards that the caller entered."""
-        return dims.prove_nonneg(dim, self.ranges)
+        return dims.prove_nonneg(dim)
 
     @contextmanager
     def facts(self, window: Window) -> Iterator[None]:
-        """Inside, proofs may use the guards of the region, and that the domain has points."""
+        """Inside, proofs may use the guards, that the domain has points, and why the statement runs."""
         if all(type(n) is int for n in (*window.shape, *self.arrays[window.array].shape)) and all(
             type(ix.offset) is int and type(ix.stride) is int for ix in window.index
         ):
             yield
             return
         known = [*self.source.guards, *(n >= 1 for n in window.shape if type(n) is not int)]
+        known += [fact >= 0 for fact in self.known]
         with dims.assuming(known):
             yield
 

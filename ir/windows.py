@@ -48,6 +48,12 @@ def _compose_index(ix: Index, amap: tuple[Index, ...]) -> Index:
     return Index(offset, stride, to.axis)
 
 
+def at_once(target: Window) -> Window:
+    """What is written, with one point along the folded axes: a fold over no values sets its target too."""
+    used = {ix.axis for ix in target.index}
+    return replace(target, shape=tuple(n if axis in used else 1 for axis, n in enumerate(target.shape)))
+
+
 def empty(window: Window) -> bool | None:
     """Whether the domain has no points."""
     return _hollow(window.shape)
@@ -312,13 +318,13 @@ def remap(expr: Expr, amap: tuple[Index, ...], shape: tuple[Dim, ...]) -> Expr:
         if isinstance(node, Gather):
             return Gather(replace(node.window, shape=shape), node.index, node.dtype)
         if isinstance(node, Iota):
-            return _coordinate(amap[node.axis], node.dtype)
+            return coordinate(amap[node.axis], node.dtype)
         return node
 
     return rewrite(expr, fn)
 
 
-def _coordinate(ix: Index, dtype: np.dtype[np.generic]) -> Expr:
+def coordinate(ix: Index, dtype: np.dtype[np.generic]) -> Expr:
     """An affine coordinate as a value."""
     if ix.axis is None:
         return Size(ix.offset, dtype)
@@ -326,7 +332,7 @@ def _coordinate(ix: Index, dtype: np.dtype[np.generic]) -> Expr:
     if plain and type(ix.stride) is int and ix.stride == 1:
         return Iota(ix.axis, dtype)
     if dtype.kind not in "iu":  # only integers wrap consistently: convert the exact coordinate last
-        return Apply("cast", (_coordinate(ix, np.dtype(np.int64)),), dtype)
+        return Apply("cast", (coordinate(ix, np.dtype(np.int64)),), dtype)
     value: Expr = Iota(ix.axis, dtype)
     if not (type(ix.stride) is int and ix.stride == 1):
         value = Apply("multiply", (Size(ix.stride, dtype), value), dtype)

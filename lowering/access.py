@@ -9,7 +9,7 @@ never change the text.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
@@ -18,6 +18,7 @@ from ..ir.nodes import Array, Dim, Gather, Load, Region, Window
 from .kernel import Affine, Buffer, DType, Pointer, Scratch, Term, affine
 from .target import Unsupported
 
+Spot = tuple[str, Affine]  # a buffer and an offset in it
 NEAR = 16  # relative offsets up to this are constants of the kernel
 
 
@@ -154,23 +155,62 @@ class _Group:
 
 @dataclass(slots=True)
 class Arguments:
-    """The pointer and integer arguments of one kernel, numbered in the order of first use."""
+    """The pointer and integer arguments of one kernel, numbered in the order of first use.
+
+    Windows with the same strides share a pointer.  In a kernel with loops of statements (``inner``) all
+    windows of an array share one, which points to the array's first element, and what depends on a loop's
+    variable is in the text.
+    """
 
     memory: Memory
     rank: int  # of the domain
     loops: tuple[tuple[int, ...], ...]  # the domain axes, collapsed and ordered; others have extent 1
     extents: tuple[Dim, ...]  # of the loops
+    inner: Mapping[str, Affine] | None = (
+        None  # loop variables of the kernel's own; None: it has no such loops
+    )
     ints: list[Dim] = field(default_factory=list)
+    private: dict[str, Spot] = field(default_factory=dict)  # arrays that are no arguments, and where they are
+    pieces: tuple[str, Dim] | None = None  # of a loop that is shared out: their variable and number
     _names: dict[Any, str] = field(default_factory=dict)
     _groups: list[_Group] = field(default_factory=list)
     _scratch: list[Scratch] = field(default_factory=list)
 
-    def kin(self, rank: int, loops: tuple[tuple[int, ...], ...], extents: tuple[Dim, ...]) -> Arguments:
+    def kin(
+        self,
+        rank: int,
+        loops: tuple[tuple[int, ...], ...],
+        extents: tuple[Dim, ...],
+        inner: Mapping[str, Affine] | None = None,
+    ) -> Arguments:
         """The same arguments, for another statement of the kernel with loops of its own."""
-        return replace(self, rank=rank, loops=loops, extents=extents)
+        return replace(self, rank=rank, loops=loops, extents=extents, inner=inner)
 
     def integer(self, dim: Dim, *what: Any) -> Affine:
-        """An integer argument with value ``dim``; the same for the same ``what``."""
+        """An integer argument with value ``dim``; the same for the same ``what``.  Loop variables of the
+        kernel stay in the text, and so do small numbers beside them."""
+        if self.inner is None:
+            return self._argument(dim, *what)
+        rest, moving = self._apart(dim)
+        if not moving:
+            return self._argument(rest)
+        parts = [product(self.number(factor), variable) for factor, variable in moving]
+        return affine(0, self.number(rest), *parts)
+
+    def number(self, dim: Dim) -> Affine:
+        """As ``integer``, but a small number is a constant."""
+        return affine(dim) if type(dim) is int and abs(dim) <= NEAR else self.integer(dim, "number")
+
+    def _apart(self, dim: Dim) -> tuple[Dim, list[tuple[Dim, Affine]]]:
+        """What does not depend on the kernel's loops, and the factors of their variables."""
+        inner = self.inner or {}
+        try:
+            rest, factors = dims.linear(dim, inner)
+        except ValueError as error:
+            raise Unsupported(str(error)) from None
+        return rest, [(factor, inner[name]) for name, factor in factors.items()]
+
+    def _argument(self, dim: Dim, *what: Any) -> Affine:
         name = self._names.get((dim, *what))
         if name is None:
             name = self._names[(dim, *what)] = f"n{len(self.ints)}"
@@ -181,10 +221,23 @@ class Arguments:
         """The extent of a loop."""
         return self.integer(self.extents[loop], "extent", loop)
 
+    def bounds(self, loop: int) -> tuple[Affine, ...]:
+        """The integers of which the extent of a loop is the least."""
+        if self.inner is None:
+            return (self.extent(loop),)
+        return tuple(self.integer(bound) for bound in dims.least_of(self.extents[loop]))
+
     def scratch(self, dtype: DType, size: Dim) -> str:
         """A new scratch buffer."""
         self._scratch.append(Scratch(dtype, dims.simplify(size)))
         return f"t{len(self._scratch) - 1}"
+
+    def piece(self, dtype: DType, size: Dim) -> Spot:
+        """A new scratch buffer that each of the pieces of the kernel's loop has for itself."""
+        if self.pieces is None:
+            return self.scratch(dtype, size), affine()
+        var, count = self.pieces
+        return self.scratch(dtype, count * size), product(self.integer(size), affine(0, Term(1, None, var)))
 
     def access(self, window: Window) -> Access:
         """The linear form of a window of the domain."""
@@ -209,13 +262,16 @@ class Arguments:
 
     def note(self, access: Access, mode: Literal["r", "w"]) -> None:
         """Announce a window; all are announced before the first ``address``."""
+        if access.array.name in self.private:
+            return
         group = self._find(access)
         if group is None:
-            group = _Group(access, list(access.start), self.steps(access), self.extents)
+            start = list(access.start) if self.inner is None else [0] * len(access.start)
+            group = _Group(access, start, self.steps(access), self.extents)
             self._groups.append(group)
         for axis, offset in enumerate(access.start):
             ahead = dims.simplify(offset - group.reference[axis])
-            if type(ahead) is int and ahead < 0:
+            if type(ahead) is int and ahead < 0 and self.inner is None:
                 group.reference[axis] = offset
         if mode == "r":
             group.read = True
@@ -233,8 +289,10 @@ class Arguments:
     def _find(self, access: Access) -> _Group | None:
         steps = self.steps(access)
         for group in self._groups:
-            alike = group.access.array is access.array and len(group.loops) == len(steps)
-            if alike and all(map(same, group.loops, steps)):
+            alike = group.access.array is access.array
+            if alike and self.inner is not None:
+                return group
+            if alike and len(group.loops) == len(steps) and all(map(same, group.loops, steps)):
                 return group
         return None
 
@@ -245,9 +303,7 @@ class Arguments:
 
     def slope(self, access: Access, loop: int) -> Affine:
         """The elements per step of a loop."""
-        group = self._find(access)
-        assert group is not None
-        return self._stride(loop, group.loops[loop])
+        return self._stride(loop, self.steps(access)[loop])
 
     def _shift(self, access: Access, axis: int, reference: Dim) -> Affine:
         """The elements from the pointer to where a window starts, along one array axis."""
@@ -256,6 +312,25 @@ class Arguments:
             return affine()
         stride = strides(access.array)[axis]
         unit = type(stride) is int and stride == 1
+        if self.inner is not None:
+            ahead, moving = self._apart(ahead)
+            if moving:
+                by = affine(1) if unit else self.stride(access.array, axis)
+                parts = [
+                    self._shift(
+                        replace(access, start=(*access.start[:axis], ahead, *access.start[axis + 1 :])),
+                        axis,
+                        0,
+                    )
+                ]
+                for factor, variable in moving:
+                    step = (
+                        scale(factor, by)
+                        if type(factor) is int
+                        else self.integer(dims.simplify(factor * stride))
+                    )
+                    parts.append(product(step, variable))
+                return affine(0, *parts)
         if type(ahead) is not int or abs(ahead) > NEAR:
             return self.integer(dims.simplify(ahead * stride), "shift")
         if unit:
@@ -267,12 +342,16 @@ class Arguments:
 
     def address(self, access: Access, variables: Sequence[Affine]) -> tuple[str, Affine]:
         """The buffer and offset of a window's element at given values of the loops."""
-        group = self._find(access)
-        assert group is not None
-        parts = [self._shift(access, axis, at) for axis, at in enumerate(group.reference)]
-        for loop, step in enumerate(group.loops):
+        own, group = self.private.get(access.array.name), self._find(access)
+        if own is None:
+            assert group is not None
+            reference, own = group.reference, (f"p{self._groups.index(group)}", affine())
+        else:
+            reference = [0] * len(access.start)
+        parts = [self._shift(access, axis, at) for axis, at in enumerate(reference)]
+        for loop, step in enumerate(self.steps(access)):
             parts.append(product(self._stride(loop, step), variables[loop]))
-        return f"p{self._groups.index(group)}", affine(0, *parts)
+        return own[0], affine(0, own[1], *parts)
 
     def buffers(self) -> tuple[tuple[Buffer, ...], tuple[Pointer | Scratch, ...]]:
         """The pointer arguments and what they are bound to; scratch comes last."""
@@ -314,6 +393,8 @@ def product(a: Affine, b: Affine) -> Affine:
     """The product of a constant or one integer argument with an affine sum over variables."""
     if not a.terms:
         return scale(a.const, b)
+    if len(a.terms) > 1:
+        raise Unsupported("an address is not affine")
     (factor,) = a.terms
     terms = [Term(factor.coef * t.coef, factor.arg, t.var) for t in b.terms if t.arg is None]
     if len(terms) != len(b.terms) or a.const:

@@ -14,7 +14,7 @@ from ..ir import dims
 from ..ir.effects import Reason
 from ..ir.nodes import Bands, Dim, Region
 from ..ir.slants import bands_conflict, slants
-from .access import NEAR, total
+from .access import total
 from .job import Job, Open, assembled, evaluated, nest, variable
 from .kernel import Affine, Binding, For, Kernel, Let, Phase, Stmt, Term, affine
 from .target import Unsupported
@@ -51,7 +51,7 @@ def by_bands(stmt: Bands, region: Region) -> tuple[Kernel, Binding]:
     pre: list[Let] = []
     body: list[Stmt] = []
     for job, slant in zip(jobs, found, strict=True):
-        own = affine(0, start, _minus(_known(job, slant.first)))  # the row of the statement there
+        own = affine(0, start, _minus(job.arguments.number(slant.first)))  # the row of the statement there
         band, side = affine(-slant.behind, own, variable("b0")), affine(slant.ahead, own)
         upper = (job.arguments.extent(0), affine(stmt.height, band), affine(0, side, high))
         opens = [
@@ -74,11 +74,6 @@ def by_bands(stmt: Bands, region: Region) -> tuple[Kernel, Binding]:
         binding, ints=ints, extents=(dims.simplify(tiles - 1),), work=(dims.simplify(row * sides),)
     )
     return kernel, replace(binding, then=then)
-
-
-def _known(job: Job, row: Dim) -> Affine:
-    """A row number: a constant if it is small, so that a slice's bounds do not change the text."""
-    return affine(row) if type(row) is int and abs(row) <= NEAR else job.arguments.integer(row, "row")
 
 
 def _minus(value: Affine) -> Affine:

@@ -30,6 +30,7 @@ from .kernel import (
     Native,
     Op,
     Phase,
+    Repeat,
     Stack,
     Stmt,
     Store,
@@ -172,6 +173,8 @@ class _Maker:
                     if found is not None:
                         return (For(block, lower, upper, found[1], "serial", found[0], 0, floors),)
                 return (replace(stmt, body=self.block(body)),)
+            case Repeat(head, cond, body):
+                return (Repeat(self.block(head), self.single(cond), self.block(body)),)
             case If(cond, then, orelse):
                 return (If(self.single(cond), self.block(then), self.block(orelse)),)
             case Stack() | Call():

@@ -12,11 +12,10 @@ from typing import Any
 import numpy as np
 
 from ..ir import nodes, windows
-from .access import Access, Arguments, same
+from .access import Access, Arguments, Spot, same
 from .kernel import Affine, DType, Elem, Expr, Index, Let, Lit, Local, Op, Stmt, Store
 
 DEEP = 24  # a tree deeper than this is named, so that emitters may recurse
-Spot = tuple[str, Affine]  # a buffer and an offset in it
 
 
 def literal(value: Any, dtype: DType) -> Lit:

@@ -180,7 +180,7 @@ def layout(needs: Sequence[Need]) -> Layout:
 def _fitting(size: Dim, free: list[int], sizes: list[Dim]) -> int | None:
     """The free piece to use: an equal one, else the nearest in size among those of a known size."""
     for piece in free:
-        if same(sizes[piece], size):
+        if sizes[piece] == size:  # written alike: to ask whether they are equal may restrict the plan
             return piece
     known = [piece for piece in free if type(sizes[piece]) is int]
     if type(size) is not int or not known:

@@ -21,6 +21,7 @@ from .kernel import (
     Loop,
     Native,
     Op,
+    Repeat,
     Row,
     Stack,
     Stmt,
@@ -39,6 +40,7 @@ class _Checker:
         self.variables: set[str] = set()
         self.locals: dict[str, tuple[DType, bool]] = {}  # and whether it may change
         self.used: set[str] = set()
+        self.inside = self.locals, self.buffers  # at the end of the last block
 
     def need(self, condition: bool, what: str) -> None:
         if not condition:
@@ -117,6 +119,13 @@ class _Checker:
                     self.need(step > 0 and len(upper) > 0, "a loop that cannot end")
                     self.affine(lower, *floors, *upper)
                     self.loop(var, inner)
+                case Repeat(head, cond, inner):
+                    known = dict(self.locals), dict(self.buffers)
+                    self.block(head)
+                    self.locals, self.buffers = self.inside
+                    self.need(self.expr(cond).kind == "b", "a condition that is not boolean")
+                    self.block(inner)
+                    self.locals, self.buffers = known
                 case If(cond, then, orelse):
                     self.need(self.expr(cond).kind == "b", "a condition that is not boolean")
                     self.block(then)
@@ -133,6 +142,7 @@ class _Checker:
                     self.access(read, "r", dtype, at)
                     self.affine(across, along, *rows, *cols)
                     self.need(write != read and len(rows) > 0 and len(cols) > 0, "a tile without an extent")
+        self.inside = self.locals, self.buffers
         self.locals, self.buffers = outside, buffers
 
     def loop(self, var: str, body: tuple[Stmt, ...]) -> None:

@@ -34,7 +34,7 @@ def columns(job: Job, foldings: list[Folding], kept: list[int], folded: list[int
     """One phase: every strip is folded from its first row to its last."""
     extents, arguments = job.loops.extents, job.arguments
     *outer, last = kept
-    strips = not job.rows and (not outer or job.guess(extents[outer[0]]) < FEW)
+    strips = not job.alone and (not outer or job.guess(extents[outer[0]]) < FEW)
     if strips:
         launch = job.blocks(extents[last], COLUMNS)
         phase, extent = "b0", arguments.integer(launch, "blocks")
@@ -42,8 +42,8 @@ def columns(job: Job, foldings: list[Folding], kept: list[int], folded: list[int
         start = variable("b0", COLUMNS)
         points = COLUMNS * total(n for loop, n in enumerate(extents) if loop != last)
     else:
-        phase, extent, launch, points = job.head(outer)
-        opens = [*map(job.whole, outer[1:]), job.strips(last, "b0", COLUMNS)]
+        phase, extent, launch, points, opens = job.head(outer)
+        opens.append(job.strips(last, "b0", COLUMNS))
         start = variable("b0")
     base = 1 + len(opens)
     across = job.piece(last, start, affine(COLUMNS))
@@ -56,11 +56,14 @@ def columns(job: Job, foldings: list[Folding], kept: list[int], folded: list[int
         if folding.fold.mode == "sum" and not few:
             size, at = extents[last], job.variables[last]
             if not strips:
-                width = job.at_most(extents[last], COLUMNS)
-                size = width * extents[outer[0]]
-                row = product(arguments.integer(width, "width"), job.variables[outer[0]])
-                at = affine(0, row, at, variable("b0", -1))
-            places[folding.number] = (arguments.scratch(folding.fold.wide, size), at)
+                width = job.at_most(job.most(extents[last]), COLUMNS)
+                size, at = width, affine(0, at, variable("b0", -1))
+                if outer and not job.inside:
+                    size = width * extents[outer[0]]
+                    row = product(arguments.integer(width, "width"), job.variables[outer[0]])
+                    at = affine(0, row, at)
+            buffer, own = arguments.piece(folding.fold.wide, size)
+            places[folding.number] = buffer, affine(0, own, at)
 
     def sweep(fill: Callable[[Scope, Folding], None], which: list[Folding]) -> tuple[Block, Scope]:
         """A loop across the strip that does something for some of the reductions."""
@@ -110,7 +113,7 @@ def column_partials(job: Job, foldings: list[Folding], folded: list[int]) -> Non
     """Two phases: blocks of rows give partial rows of results; these are folded."""
     arguments, (first, *others), last = job.arguments, folded, len(job.loops.axes) - 1
     extent, rows = job.loops.extents[last], job.loops.extents[first]
-    size = _rows_of_a_part(job, first)
+    size = rows_of_a_part(job, first)
     count = job.blocks(rows, size)
     row = product(arguments.extent(last), variable("b0"))
     places = {f.number: arguments.scratch(f.fold.wide, count * extent) for f in foldings}
@@ -137,10 +140,10 @@ def column_partials(job: Job, foldings: list[Folding], folded: list[int]) -> Non
     points = size * total(n for loop, n in enumerate(job.loops.extents) if loop != first)
     blocks = arguments.integer(count, "blocks")
     job.add(Phase("b0", blocks, "serial", body, pre), count, points * job.cost())
-    _fold_parts(job, foldings, places, count, blocks)
+    fold_parts(job, foldings, places, count, blocks)
 
 
-def _rows_of_a_part(job: Job, first: int) -> Dim:
+def rows_of_a_part(job: Job, first: int) -> Dim:
     """The rows of a partial result: a multiple of ``GROUP``, so many that it is worth it, and that the
     partial results are few."""
     extents = job.loops.extents
@@ -149,9 +152,7 @@ def _rows_of_a_part(job: Job, first: int) -> Dim:
     return dims.simplify(GROUP * job.largest(worth, job.blocks(extents[first], GROUP * GROUPS), 1))
 
 
-def _fold_parts(
-    job: Job, foldings: list[Folding], places: dict[int, str], count: Dim, extent: Affine
-) -> None:
+def fold_parts(job: Job, foldings: list[Folding], places: dict[int, str], count: Dim, extent: Affine) -> None:
     """The phase that folds partial rows of results in their order."""
     arguments, last = job.arguments, len(job.loops.axes) - 1
     at = affine(0, product(arguments.extent(last), variable("b0")), job.variables[last])
@@ -179,12 +180,12 @@ def _swept(
     """The loops, of which the last is over rows, and in it one across the strip: for several rows at a time
     and then for those that are left.  ``add`` takes what they give."""
     *others, rows = opens
-    ways, level = _ways(job), 1 + len(others)
+    several, level = ways(job), 1 + len(others)
     heads = [(1, rows)]
-    if ways > 1:
+    if several > 1:
         extent = job.loops.extents[int(rows.var[1:])]
-        whole = job.arguments.integer(dims.simplify(extent // ways * ways), "whole", rows.var)
-        heads = [(ways, replace(rows, upper=(*rows.upper[:-1], whole), step=ways, after=()))]
+        whole = job.arguments.integer(dims.simplify(extent // several * several), "whole", rows.var)
+        heads = [(several, replace(rows, upper=(*rows.upper[:-1], whole), step=several, after=()))]
         heads += [(1, replace(rows, lower=whole, before=()))]
     main: Scope | None = None
     body: list[Stmt] = []
@@ -225,12 +226,14 @@ def _row(job: Job, phase: str, opens: list[Open], foldings: list[Folding], count
     return main
 
 
-def _ways(job: Job) -> int:
+def ways(job: Job) -> int:
     """How many rows are taken at a time: fewer when there is much to do for each."""
-    ways = WAYS
-    while ways > 1 and ways * job.cost() > BODY:
-        ways //= 2
-    return ways
+    if job.inside is not None and job.inside.moves(total(job.loops.extents[k] for k in job.loops.folded)):
+        return 1  # the rows left over could not be counted beforehand
+    count = WAYS
+    while count > 1 and count * job.cost() > BODY:
+        count //= 2
+    return count
 
 
 def _folded(name: str, old: Expr, values: list[Expr]) -> Expr:

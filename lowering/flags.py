@@ -91,6 +91,9 @@ def _statements(body: Iterable[k.Stmt]) -> Iterator[int]:
                 yield _expression(value) | of(op, (value.dtype, value.dtype), value.dtype)
             case k.For(body=inner):
                 yield from _statements(inner)
+            case k.Repeat(head, cond, inner):
+                yield _expression(cond)
+                yield from _statements((*head, *inner))
             case k.If(cond, then, orelse):
                 yield _expression(cond)
                 yield from _statements(then)

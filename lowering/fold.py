@@ -92,7 +92,7 @@ class Fold:
         value: Any = ops.OPS[self.name].identity
         if self.mode == "sum":
             value = complex(-0.0, -0.0) if self.dtype.kind == "c" else -0.0
-        return literal(value, self.wide)
+        return literal(np.asarray(value).astype(self.wide), self.wide)
 
     def _parts(self, value: Expr) -> list[Expr]:
         if self.mode == "sum" and self.dtype.kind == "c":
@@ -194,3 +194,14 @@ class Fold:
         if self._started:
             return total
         return converted(op(self.name, converted(start, self.wide), total), self.dtype)
+
+
+def foldings_of(job: Job) -> list[Folding]:
+    """The statements of a job that reduce."""
+    found = []
+    for number, compute in enumerate(job.computes):
+        if job.folds[number]:
+            dtype = job.memory.arrays[compute.target.array].dtype
+            assert compute.combine is not None
+            found.append(Folding(number, compute, Fold(compute.combine, dtype, job.names)))
+    return found

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import Any, Literal
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal, Protocol
 
 from ..ir import dims, ops, windows
 from ..ir.guess import Guess
 from ..ir.nodes import Apply, Compute, Dim, Gather, Iota, Load, Nest, Region
 from ..ir.nodes import Expr as Value
-from .access import Arguments, Memory, positive, total
-from .body import Names, Scope, Spot
+from .access import Arguments, Memory, Spot, positive, same, total
+from .body import Names, Scope
 from .kernel import Affine, Binding, Expr, For, If, Kernel, Phase, Stmt, Term, affine
 from .legality import check, reduced
 from .order import can_join, choose
@@ -42,6 +42,25 @@ class Open:
     floors: tuple[Affine, ...] = ()
 
 
+class Shared(Protocol):
+    """What the statements of one kernel have in common."""
+
+    arguments: Arguments
+    names: Names
+
+
+@dataclass(frozen=True, slots=True)
+class Inside:
+    """The loops of the kernel that a statement is in: the values of their variables, and plausible ones."""
+
+    variables: Mapping[str, Affine] = field(default_factory=dict)
+    typical: Mapping[str, int] = field(default_factory=dict)
+
+    def moves(self, dim: Dim) -> bool:
+        """Does a number depend on the loops?"""
+        return not dims.free_symbols(dim).isdisjoint(self.variables)
+
+
 class Job:
     """One statement on its way to a kernel: what the templates share.
 
@@ -53,15 +72,24 @@ class Job:
         So many of the first axes are the first loop, which is the phase: the statement is one of several
         that run row by row.
     before
-        The job of a statement before it in the same kernel.
+        The job of a statement before it in the same kernel, or what has the same to share.
+    inside
+        The statement is one of several in loops: what it needs is done by one thread, where it stands.
     """
 
     def __init__(
-        self, stmt: Compute | Nest, region: Region, rows: int = 0, before: Job | None = None
+        self,
+        stmt: Compute | Nest,
+        region: Region,
+        rows: int = 0,
+        before: Shared | None = None,
+        inside: Inside | None = None,
     ) -> None:
         self.computes = (stmt,) if isinstance(stmt, Compute) else stmt.body
         self.memory = Memory(region)
-        self.guess = Guess(region)
+        self.guess = Guess(region, inside.typical if inside is not None else None)
+        self.alone = rows > 0 or inside is not None  # by one thread
+        self.inside = inside
         self.shape = self.computes[0].target.shape
         check(self.computes, self.memory)
         folds = [reduced(compute) for compute in self.computes]
@@ -74,10 +102,15 @@ class Job:
         self.rows = rows
         accesses = self._accesses()
         fixed = {n.axis for v in self.values for n in windows.walk(v) if isinstance(n, Iota)}
+        self.scan = self._scan(inside is not None or bool(rows))
+        fixed |= set() if self.scan is None else {self.scan}
+        if inside is not None:  # products of variables are not affine
+            fixed |= {axis for axis, extent in enumerate(self.shape) if inside.moves(extent)}
         self.joined = can_join(self.shape, accesses, fixed, rows)
         self.loops = choose(self.shape, accesses, folded, fixed, self.guess, rows)
         shared = before.arguments if before is not None else self.arguments
-        self.arguments = shared.kin(len(self.shape), self.loops.axes, self.loops.extents)
+        variables = inside.variables if inside is not None else None
+        self.arguments = shared.kin(len(self.shape), self.loops.axes, self.loops.extents, variables)
         for access, write in self._accesses():
             self.arguments.note(access, "w" if write else "r")
         self.names: Names = before.names if before is not None else Names()
@@ -86,9 +119,19 @@ class Job:
         self.phases: list[Phase] = []
         self.launches: list[tuple[Dim, Dim]] = []
 
+    def _scan(self, beside: bool) -> int | None:
+        """The axis along which the statement is a scan; ``beside`` others it cannot be one."""
+        axes = [c.scan for c in self.computes if self._scans(c)]
+        if axes and (beside or len(self.computes) > 1):
+            raise Unsupported("a scan beside other statements")
+        return axes[0] if axes else None
+
+    def _scans(self, compute: Compute) -> bool:
+        return compute.scan is not None and not same(self.shape[compute.scan], 1)
+
     def _value(self, compute: Compute, fold: bool) -> Value:
         """What an element-wise statement stores, or a reduction folds, at one point."""
-        if fold or compute.combine is None:
+        if fold or self._scans(compute) or compute.combine is None:
             return compute.body
         old: Any = self.start(compute)
         return Apply(compute.combine, (old, compute.body), old.dtype)
@@ -121,25 +164,27 @@ class Job:
             scope.variables = [affine(ahead, v) if v == variable(var) else v for v in self.variables]
         return scope
 
-    def head(self, kept: Sequence[int]) -> tuple[str, Affine, Dim, Dim]:
-        """Variable, extent, its Dim and the points of one iteration, when the first kept loop is parallel."""
+    def head(self, kept: Sequence[int]) -> tuple[str, Affine, Dim, Dim, list[Open]]:
+        """Variable, extent, its Dim and the points of one iteration when the first kept loop is parallel, and
+        the other loops."""
         extents = self.loops.extents
-        if not kept:
-            return "one", affine(1), 1, total(extents)
+        if not kept or (self.inside is not None and not self.rows):
+            return "one", affine(1), 1, total(extents), [*map(self.whole, kept)]
         others = (extent for loop, extent in enumerate(extents) if loop != kept[0])
-        return f"i{kept[0]}", self.arguments.extent(kept[0]), extents[kept[0]], total(others)
+        extent = self.arguments.extent(kept[0])
+        return f"i{kept[0]}", extent, extents[kept[0]], total(others), [*map(self.whole, kept[1:])]
 
     def whole(self, loop: int) -> Open:
         """All of a loop."""
-        return Open(f"i{loop}", affine(), (self.arguments.extent(loop),))
+        return Open(f"i{loop}", affine(), self.arguments.bounds(loop))
 
     def strips(self, loop: int, var: str, step: int) -> Open:
         """A loop in strips: ``var`` is where each begins."""
-        return Open(var, affine(), (self.arguments.extent(loop),), step)
+        return Open(var, affine(), self.arguments.bounds(loop), step)
 
     def piece(self, loop: int, start: Affine, size: Affine) -> Open:
         """A loop's iterations from ``start``, at most ``size`` of them."""
-        return Open(f"i{loop}", start, (affine(0, start, size), self.arguments.extent(loop)))
+        return Open(f"i{loop}", start, (affine(0, start, size), *self.arguments.bounds(loop)))
 
     def blocks(self, extent: Dim, size: Dim) -> Dim:
         """How many blocks of a size cover an extent."""
@@ -152,6 +197,15 @@ class Job:
         import sympy
 
         return dims.simplify(sympy.Min(limit, value))
+
+    def most(self, value: Dim) -> Dim:
+        """The largest that a number is in all of the kernel's loops."""
+        if self.inside is None or not self.inside.moves(value):
+            return value
+        found = dims.largest(value)
+        if self.inside.moves(found):
+            raise Unsupported(f"it is not known how large {dims.show(value)} gets")
+        return found
 
     def largest(self, *values: Dim) -> Dim:
         """The largest of some dimensions."""
@@ -189,16 +243,21 @@ class Job:
         return (len(every) + sum(self.folds)) * total(self.shape)
 
 
+def by_row(jobs: Sequence[Job]) -> Phase:
+    """One phase, over rows, of several statements."""
+    rows = [phase for job in jobs for phase in job.phases]
+    assert all(phase.var == "i0" and phase.kind == "serial" for phase in rows)
+    body = tuple(stmt for phase in rows for stmt in phase.body)
+    pre = tuple(let for phase in rows for let in phase.pre)
+    return Phase("i0", jobs[0].arguments.bounds(0)[0], "serial", body, pre)
+
+
 def finish(jobs: Sequence[Job]) -> tuple[Kernel, Binding]:
     """The kernel of one statement, or of several that run row by row, and how it is called."""
     first = jobs[0]
     phases, launches = first.phases, first.launches
     if len(jobs) > 1:
-        rows = [phase for job in jobs for phase in job.phases]
-        assert all(phase.var == "i0" and phase.kind == "serial" for phase in rows)
-        body = tuple(stmt for phase in rows for stmt in phase.body)
-        pre = tuple(let for phase in rows for let in phase.pre)
-        phases = [Phase("i0", first.arguments.extent(0), "serial", body, pre)]
+        phases = [by_row(jobs)]
         work: Dim = 0
         for job in jobs:
             work = work + job.launches[0][1]

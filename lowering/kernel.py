@@ -171,6 +171,15 @@ class For:
 
 
 @dataclass(frozen=True, slots=True)
+class Repeat:
+    """``head``, and then, if ``cond`` holds, ``body`` and all of it again."""
+
+    head: tuple[Stmt, ...]
+    cond: Expr
+    body: tuple[Stmt, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class If:
     cond: Expr
     then: tuple[Stmt, ...]
@@ -225,7 +234,7 @@ class Turn:
     dtype: DType
 
 
-Stmt = Let | Declare | Update | Assign | Store | For | If | Stack | Call | Turn
+Stmt = Let | Declare | Update | Assign | Store | For | Repeat | If | Stack | Call | Turn
 
 
 # ---- the kernel ------------------------------------------------------------------------------------
@@ -358,6 +367,12 @@ def _lines(stmt: Stmt) -> Iterator[str]:
             begin = ", ".join(map(_affine_text, (lower, *floors)))
             begin = f"max({begin})" if floors else begin
             yield f"{kind} {var} = {begin} .. {_least_text(upper)}{by} {{"
+            yield from _block(body)
+            yield "}"
+        case Repeat(head, cond, body):
+            yield "repeat {"
+            yield from _block(head)
+            yield f"}} while {expr_text(cond)} {{"
             yield from _block(body)
             yield "}"
         case If(cond, then, orelse):

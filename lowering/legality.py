@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from ..ir import dims, windows
-from ..ir.nodes import Compute, Gather, Load, Window
+from ..ir.nodes import Compute, Expr, Gather, Load, Window
 from .access import Memory, dense, same
 from .target import Unsupported
 
@@ -53,6 +53,20 @@ def reduced(compute: Compute) -> frozenset[int]:
     return axes
 
 
+def check_types(*roots: Expr) -> None:
+    """Check that kernels can hold all values.
+
+    Raises
+    ------
+    Unsupported
+        If not, with the reason.
+    """
+    for node in windows.walk(*roots):
+        dtype: np.dtype[Any] = getattr(node, "dtype")  # noqa: B009
+        if dtype.char not in COMPILED or not dtype.isnative:
+            raise Unsupported(f"dtype {dtype} does not compile")
+
+
 def check(computes: Sequence[Compute], memory: Memory) -> None:
     """Check types and that the statements may run point by point.
 
@@ -62,10 +76,7 @@ def check(computes: Sequence[Compute], memory: Memory) -> None:
         If not, with the reason.
     """
     for compute in computes:
-        for node in windows.walk(compute.body, *([compute.init] if compute.init else [])):
-            dtype: np.dtype[Any] = getattr(node, "dtype")  # noqa: B009
-            if dtype.char not in COMPILED or not dtype.isnative:
-                raise Unsupported(f"dtype {dtype} does not compile")
+        check_types(compute.body, *([compute.init] if compute.init else []))
         if not dense(memory.arrays[compute.target.array]):
             raise Unsupported(f"elements of {compute.target.array} may share memory")
     folds = [bool(reduced(compute)) for compute in computes]

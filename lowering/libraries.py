@@ -14,9 +14,8 @@ from typing import Any
 
 import numpy as np
 
-from ..ir import dims
-from ..ir.nodes import Apply, Array, Call, Compute, Dim, Index, Load, Region, Window
-from ..ir.ops import const
+from ..ir import dims, products
+from ..ir.nodes import Array, Call, Compute, Dim, Region, Window
 
 NDArray = np.ndarray[Any, Any]
 Number = int | str
@@ -47,6 +46,10 @@ def _fits_blas(array: NDArray) -> bool:
 def _matmul(writes: Sequence[NDArray], reads: Sequence[NDArray], attrs: dict[str, Any]) -> None:
     (out,), (a, b) = writes, reads
     plain = out.flags.c_contiguous and a.flags.c_contiguous and b.flags.c_contiguous
+    one = a.ndim > 2 and b.ndim > 1 and set(b.shape[:-2]) <= {1} and a.shape[:-1] == out.shape[:-1]
+    if plain and one and out.dtype.char in _BLAS:
+        # a stack of matrices with one matrix: the rows of all are those of one product
+        out, a, b = (x.reshape(-1, x.shape[-1]) for x in (out, a, b))
     if not plain and out.dtype.kind in "fc" and out.itemsize > 2:
         # NumPy's loop for odd strides does not use BLAS: one copy is much cheaper than it.
         a, b = (x if _fits_blas(x) else np.ascontiguousarray(x) for x in (a, b))
@@ -58,8 +61,11 @@ def _matmul(writes: Sequence[NDArray], reads: Sequence[NDArray], attrs: dict[str
     np.matmul(a, b, out=out)
 
 
+_BLAS = "fdFD"
+
+
 def _all_alike(dtypes: Sequence[np.dtype[Any]]) -> bool:
-    return all(dtype == dtypes[0] and dtype.char in "fdFD" for dtype in dtypes)
+    return all(dtype == dtypes[0] and dtype.char in _BLAS for dtype in dtypes)
 
 
 LIBRARIES: dict[str, list[Library]] = {"blas.matmul": [Library("numpy", _all_alike, _matmul)]}
@@ -76,7 +82,6 @@ def expand(call: Call, region: Region) -> Compute | None:
     """A call as a statement, if it can be one: it must not write what it reads."""
     if call.op != "blas.matmul" or call.attrs:
         return None
-    from ..ir import windows
     from .access import Memory
 
     memory = Memory(region)
@@ -85,35 +90,7 @@ def expand(call: Call, region: Region) -> Compute | None:
     if len(dtypes) > 1 or not all(memory.disjoint(out, window) for window in (a, b)):
         return None
     (dtype,) = dtypes
-    add, multiply, zero = (
-        ("logical_or", "logical_and", False) if dtype.kind == "b" else ("add", "multiply", 0)
-    )
-    if dtype == np.float16:
-        return None  # NumPy adds up in a wider format
-    # The domain is the result's, with the axis that is added up after it.
-    rank = len(out.shape)
-    depth = a.shape[-1]
-    shape = (*out.shape, depth)
-    row = rank - 2 if len(b.shape) > 1 else rank - 1
-    batch = rank - (len(a.shape) > 1) - (len(b.shape) > 1)
-    left = _axes(a.shape[:-2], out.shape[:batch]) + ((Index(0, 1, row),) if len(a.shape) > 1 else ())
-    right = _axes(b.shape[:-2], out.shape[:batch]) + (Index(0, 1, rank),)
-    right += (Index(0, 1, rank - 1),) if len(b.shape) > 1 else ()
-    target = windows.compose(out, tuple(Index(0, 1, axis) for axis in range(rank)), shape)
-    first = Load(windows.compose(a, (*left, Index(0, 1, rank)), shape), dtype)
-    second = Load(windows.compose(b, right, shape), dtype)
-    return Compute(target, Apply(multiply, (first, second), dtype), add, const(zero, dtype), call.loc)
-
-
-def _axes(stack: tuple[Dim, ...], batch: tuple[Dim, ...]) -> tuple[Index, ...]:
-    """Where the axes of a stack of matrices lie in the batch that they are broadcast to."""
-    from .access import same
-
-    skipped = len(batch) - len(stack)
-    return tuple(
-        Index(0, 1, skipped + k) if same(extent, batch[skipped + k]) else Index(0)
-        for k, extent in enumerate(stack)
-    )
+    return None if dtype == np.float16 else products.as_sum(call, dtype)  # NumPy adds up halves in single
 
 
 class View:

@@ -58,7 +58,7 @@ def choose(
     head = (_head(shape, first),) if first else ()
     axes = [axis for axis in range(first, len(shape)) if not same(shape[axis], 1)]
     if head and not axes:
-        return Loops(head, (total(shape[:first]),), frozenset())
+        return Loops(head, (total(shape[:first]),), frozenset({0} if folded else ()))
     if not axes:  # a slice of one element has the kernel of longer ones
         moving = (
             a for a in range(len(shape)) if all(not same(x.coefs[a], 0) for x, write in accesses if write)

@@ -44,11 +44,15 @@ class Parcel:
         Whether the plan serves these values of the symbols; None if it serves all.
     kernels, interpreted, steps : int
         How many kernels and interpreted statements there are, and steps in all.
-    overwritten, lost : tuple of str
+    overwritten : tuple of str
         As in `Plan`.
+    kept : tuple of pairs
+        As in `Plan`, the places as functions of the symbols' values.
+    told : object
+        What who asked for the plan is told besides: plain values.
     """
 
-    __slots__ = ("bytes", "guard", "interpreted", "kernels", "lost", "overwritten", "run", "steps")
+    __slots__ = ("bytes", "guard", "interpreted", "kept", "kernels", "overwritten", "run", "steps", "told")
 
     def __init__(self, run: Callable[..., int], facts: dict[str, Any]) -> None:
         self.run = run
@@ -56,32 +60,34 @@ class Parcel:
         self.interpreted: int = facts["interpreted"]
         self.steps: int = facts["steps"]
         self.overwritten: tuple[str, ...] = facts["overwritten"]
-        self.lost: tuple[str, ...] = facts["lost"]
+        self.told: Any = facts["told"]
         names = facts["symbols"]
+        self.kept = tuple([(name, _expression(names, where)) for name, where in facts["kept"]])
         self.bytes = _expression(names, facts["bytes"])
         self.guard = _expression(names, facts["guard"]) if facts["guard"] else None
 
 
-def facts(plan: Plan, relations: list[Any]) -> dict[str, Any]:
+def facts(plan: Plan, relations: list[Any], told: Any = None) -> dict[str, Any]:
     """What is to be known of a plan besides how it runs; ``relations`` are what it relies on."""
     terms = [dims.show(step.binding.bytes) for step in plan.kernels]
     return {
         **plan.stats,
         "steps": len(plan.steps),
         "overwritten": plan.overwritten,
-        "lost": plan.lost,
+        "kept": plan.kept,
+        "told": told,
         "symbols": tuple([symbol.name for symbol in plan.region.symbols]),
         "bytes": " + ".join(terms) or "0",
         "guard": " and ".join([f"({dims.show(relation)})" for relation in relations]),
     }
 
 
-def local(plan: Plan, relations: list[Any]) -> Parcel:
+def local(plan: Plan, relations: list[Any], told: Any = None) -> Parcel:
     """A plan of this process, as if it had come in a parcel."""
-    return Parcel(plan.run, facts(plan, relations))
+    return Parcel(plan.run, facts(plan, relations, told))
 
 
-def packed(plan: Plan, relations: list[Any]) -> bytes:
+def packed(plan: Plan, relations: list[Any], told: Any = None) -> bytes:
     """A plan as bytes.
 
     Raises
@@ -90,7 +96,7 @@ def packed(plan: Plan, relations: list[Any]) -> bytes:
         If something in it is of use in this process only.
     """
     things = {name: _reduced(thing) for name, thing in plan.things.items()}
-    return pickle.dumps((plan.driver, things, facts(plan, relations)), protocol=5)
+    return pickle.dumps((plan.driver, things, facts(plan, relations, told)), protocol=5)
 
 
 def opened(parcel: bytes) -> Parcel:
@@ -107,7 +113,9 @@ def opened(parcel: bytes) -> Parcel:
 
 def _expression(names: tuple[str, ...], text: str) -> Callable[..., Any]:
     # Only identifiers, integers and operators that ``dims.show`` wrote reach eval.
-    made: Callable[..., Any] = eval(f"lambda {', '.join(names)}: {text}", {"min": min, "max": max})
+    made: Callable[..., Any] = eval(
+        f"lambda {', '.join(names)}: {text}", {"min": min, "max": max, "slice": slice}
+    )
     return made
 
 

@@ -62,9 +62,9 @@ class Plan:
         first elements, the values of the region's symbols, all in order, and the number of threads (0:
         the plan's own).  Gives the floating-point flags that were raised (1 divide, 2 over, 4 under,
         8 invalid).  All memory is allocated before anything is written.
-    lost : tuple of str
-        The existing arrays that are not as they were when a run is to be made again: all that may be
-        written, unless who plans knows better (`ir.effects.lost`).
+    kept : tuple of pairs of str
+        The arrays of which a run keeps what it overwrites, in the last of ``arrays``, and where that is
+        (`ir.keep`).  Whoever added the copies says so.
     """
 
     region: Region
@@ -73,7 +73,7 @@ class Plan:
     driver: str
     things: Mapping[str, Any]
     run: Callable[..., int]
-    lost: tuple[str, ...]
+    kept: tuple[tuple[str, str], ...] = ()
 
     @property
     def kernels(self) -> tuple[KernelStep, ...]:
@@ -135,14 +135,15 @@ def compile_region(
     MemoryError
         If there is little memory left.
     """
-    compiler = _Compiler(buffers.in_place(region), get(target), cache.of(cache_dir), fallback, fastmath)
+    cores = threads or _cores()
+    code = cache.of(cache_dir)
+    compiler = _Compiler(buffers.in_place(region), get(target), code, fallback, fastmath, cores)
     for position, stmt in enumerate(compiler.region.body):
         compiler.statement(stmt, 1, position)
     driver = compiler.driver
-    text, things = driver.finish(threads or _cores()), driver.things
+    text, things = driver.finish(cores), driver.things
     run = function(text, things)
-    lost = tuple(array.name for array in region.arrays if array.role == "inout")
-    return Plan(compiler.region, tuple(driver.given), tuple(compiler.steps), text, things, run, lost)
+    return Plan(compiler.region, tuple(driver.given), tuple(compiler.steps), text, things, run)
 
 
 def _cores() -> int:
@@ -172,25 +173,35 @@ class _Compiler:
         code: cache.CodeCache,
         fallback: Fallback | None,
         fastmath: bool,
+        cores: int,
     ) -> None:
         self.region, self.target, self.code, self.fallback = region, target, code, fallback
-        self.fastmath = fastmath
+        self.fastmath, self.cores = fastmath, cores
         self.driver = Driver(region)
         self.steps: list[Step] = []
 
     def statement(self, stmt: Stmt, depth: int, position: int) -> None:
         """Compile one statement; ``position`` is that of the top-level statement it belongs to."""
-        driver = self.driver
         match stmt:
             case Compute() | Nest() | Rows() | Bands():
                 self.compute(stmt, depth, position)
             case Call():
                 self.call(stmt, depth, position)
+            case Loop() | While() | Branch():
+                self.control(stmt, depth, position)
+
+    def control(self, stmt: Loop | While | Branch, depth: int, position: int) -> None:
+        """Compile a loop or branch, or have the driver do it, around kernels of its parts."""
+        if self.launched(stmt, depth, position) is None:
+            return
+        driver = self.driver
+        match stmt:
             case Loop(var, bounds, body):
                 start, stop, step = map(dims.show, bounds)
                 driver.line(depth, f"for {var} in range({start}, {stop}, {step}):")
                 driver.variables.append(var)
-                self.block(body, depth + 1, position)
+                with dims.ranging(var, bounds):
+                    self.block(body, depth + 1, position)
                 driver.variables.remove(var)
             case While(cond, body):
                 driver.line(depth, "while True:")
@@ -237,8 +248,21 @@ class _Compiler:
 
     def compute(self, stmt: Compute | Nest | Rows | Bands, depth: int, position: int) -> None:
         """Compile a kernel, or leave the statement to the interpreter."""
+        reason = self.launched(stmt, depth, position)
+        if reason is None:
+            return
+        if isinstance(stmt, Nest | Rows | Bands):
+            for inner in stmt.body:
+                self.compute(inner, depth, position)
+        else:
+            self.interpret(stmt, depth, position, reason)
+
+    def launched(
+        self, stmt: Compute | Nest | Rows | Bands | Loop | While | Branch, depth: int, position: int
+    ) -> str | None:
+        """Compile a kernel and have it launched; the reason if it cannot be."""
         try:
-            kernel, binding = schedule(stmt, self.region)
+            kernel, binding = schedule(stmt, self.region, self.cores)
             kernel, binding = blocks.natively(kernel, binding, not self.fastmath, self.target.own())
             launch = self.code.launch(self.target, kernel)
         except MemoryError:  # later there may be more
@@ -249,12 +273,7 @@ class _Compiler:
                 reason = f"{type(error).__name__}: {error}"
             if not isinstance(error, Unsupported) or isinstance(error, cache.CompilerFailed):
                 _warn(reason)
-            if isinstance(stmt, Nest | Rows | Bands):
-                for inner in stmt.body:
-                    self.compute(inner, depth, position)
-            else:
-                self.interpret(stmt, depth, position, reason)
-            return
+            return reason
         names = {
             buffer.name: pointer.array
             for buffer, pointer in zip(kernel.buffers, binding.pointers, strict=True)
@@ -264,6 +283,7 @@ class _Compiler:
         self.driver.launch(depth, launch, binding, position)
         if binding.then is not None:
             self.driver.launch(depth, launch, binding.then, position)
+        return None
 
     def interpret(self, stmt: Stmt, depth: int, position: int, reason: str) -> None:
         """Leave a statement to the interpreter."""

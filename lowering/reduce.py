@@ -16,33 +16,30 @@ from ..ir.nodes import Apply, Dim
 from . import flags
 from .access import product, total
 from .body import Scope
-from .columns import COLUMNS, column_partials, columns
-from .fold import Fold, Folding, op, starts_of
+from .columns import COLUMNS, column_partials, columns, ways
+from .fold import Fold, Folding, foldings_of, op, starts_of
+from .jam import WAYS, in_groups
 from .job import FEW, Block, Job, Kind, Open, around, nest, statements, variable
 from .kernel import Affine, Elem, Expr, For, Let, Phase, Store, affine
 
 BLOCK = 512  # elements whose sum a target may regroup
 PIECE = 64 * BLOCK  # elements of one partial result
+LONG = 256  # rows, and elements of each, from which on several rows are folded at a time
 STOP = 4096  # elements after which a fold of bool looks whether it is decided
 DECIDED = (1, 8, 64)  # blocks after which the others are told what is known
 
 
 def reduction(job: Job) -> None:
     """Make the phases of a nest with reductions."""
-    foldings = []
-    for number, compute in enumerate(job.computes):
-        if job.folds[number]:
-            dtype = job.memory.arrays[compute.target.array].dtype
-            assert compute.combine is not None
-            foldings.append(Folding(number, compute, Fold(compute.combine, dtype, job.names)))
+    foldings = foldings_of(job)
     rank = len(job.loops.axes)
     kept = [loop for loop in range(rank) if loop not in job.loops.folded]
     folded = [loop for loop in range(rank) if loop in job.loops.folded]
     sizes = [job.guess(extent) for extent in job.loops.extents]
     many = total(sizes) > 2 * PIECE
     ordered = any(f.fold.mode == "ordered" for f in foldings)
-    if job.rows:
-        many = False  # a row is done by one thread
+    if job.alone:
+        many = False
     if folded[-1] != rank - 1 and many and len(kept) == 1 and sizes[-1] < FEW * COLUMNS and not ordered:
         column_partials(job, foldings, folded)
     elif folded[-1] != rank - 1:
@@ -104,9 +101,8 @@ def _accumulate(job: Job, foldings: list[Folding], scope: Scope, opens: list[Ope
 
 
 def _rows(job: Job, foldings: list[Folding], kept: list[int], folded: list[int], kind: Kind) -> None:
-    phase, extent, launch, points = job.head(kept)
+    phase, extent, launch, points, opens = job.head(kept)
     inner, carried = _inner(job, folded[-1], foldings, len(folded) > 1)
-    opens = [job.whole(loop) for loop in kept[1:]]
     base, first = 1 + len(opens), len(opens)
     opens += [*map(job.whole, folded[:-1]), *inner]
     main = job.place(phase, opens, 1 + len(opens), job.nonempty)
@@ -120,7 +116,22 @@ def _rows(job: Job, foldings: list[Folding], kept: list[int], folded: list[int],
     around(opens, first, before, ends.take(base))
     body = nest(main, 1, opens, kind)
     pre = (*main.preamble(), *ends.preamble())
-    job.add(Phase(phase, extent, "serial", body, pre), launch, points * job.cost())
+    several = _at_a_time(job, foldings, kept, folded, kind)
+    if several == 1:
+        job.add(Phase(phase, extent, "serial", body, pre), launch, points * job.cost())
+        return
+    count, row = job.blocks(launch, several), variable("b0", several)
+    body = in_groups(job, body, row, affine(several, row), several)
+    blocks = job.arguments.integer(count, "blocks")
+    job.add(Phase("b0", blocks, "serial", body, pre), count, several * points * job.cost())
+
+
+def _at_a_time(job: Job, foldings: list[Folding], kept: list[int], folded: list[int], kind: Kind) -> int:
+    """How many rows are folded at a time."""
+    if job.alone or len(kept) != 1 or len(folded) != 1 or kind == "serial" or _decidable(job, foldings):
+        return 1
+    rows, points = map(job.guess, job.loops.extents)
+    return min(WAYS, ways(job)) if rows >= LONG and points >= LONG else 1
 
 
 def _partials(job: Job, foldings: list[Folding], kept: list[int], folded: list[int]) -> None:
@@ -191,8 +202,7 @@ def _combine(
     job: Job, foldings: list[Folding], kept: list[int], places: list[str], at: Affine, count: Dim
 ) -> None:
     """The phase that folds the partial results of all blocks, in their order."""
-    phase, extent, launch, _ = job.head(kept)
-    opens = [job.whole(loop) for loop in kept[1:]]
+    phase, extent, launch, _, opens = job.head(kept)
     base, first = 1 + len(opens), len(opens)
     opens.append(Open("b0", affine(), (job.arguments.integer(count, "blocks"),)))
     main = job.place(phase, opens, base + 1, False)

@@ -6,28 +6,31 @@
 from __future__ import annotations
 
 from ..ir.effects import rows_conflict
-from ..ir.nodes import Bands, Compute, Dim, Nest, Region, Rows
-from .access import total
+from ..ir.nodes import Bands, Branch, Compute, Loop, Nest, Region, Rows, While
+from .across import by_blocks, folds_rows
 from .bands import by_bands
-from .job import FEW, Job, Kind, Open, evaluated, finish, nest, variable
-from .kernel import Binding, Kernel, Phase, affine
+from .elementwise import elementwise, row, row_jobs
+from .job import FEW, Job, finish
+from .kernel import Binding, Kernel
+from .loops import by_loops
 from .reduce import reduction
+from .scan import scanning
 from .target import Unsupported
-from .transpose import found, transposing
-
-STRIP = 4096  # elements of one parallel piece when the innermost loop itself is cut
 
 
-def schedule(stmt: Compute | Nest | Rows | Bands, region: Region) -> tuple[Kernel, Binding]:
+def schedule(
+    stmt: Compute | Nest | Rows | Bands | Loop | While | Branch, region: Region, cores: int = 2
+) -> tuple[Kernel, Binding]:
     """The kernel of a statement, and how its arguments come from the region's arrays and symbols.
 
     Parameters
     ----------
-    stmt : Compute, Nest, Rows or Bands
-        A statement of the region.  When one of the last three is refused, its statements may be scheduled
-        one by one.
+    stmt : Compute, Nest, Rows, Bands, Loop, While or Branch
+        A statement of the region.  When one that holds others is refused, these may be scheduled one by one.
     region : Region
         Where the statement is from; its arrays and symbols are looked up.
+    cores : int, optional
+        How many there are: a loop is refused whose statements, one by one, make better use of them.
 
     Returns
     -------
@@ -45,11 +48,15 @@ def schedule(stmt: Compute | Nest | Rows | Bands, region: Region) -> tuple[Kerne
         return _by_rows(stmt, region)
     if isinstance(stmt, Bands):
         return by_bands(stmt, region)
+    if isinstance(stmt, Loop | While | Branch):
+        return by_loops(stmt, region, cores)
     job = Job(stmt, region)
-    if any(job.folds):
+    if job.scan is not None:
+        scanning(job)
+    elif any(job.folds):
         reduction(job)
     else:
-        _elementwise(job)
+        elementwise(job)
     return finish([job])
 
 
@@ -58,64 +65,13 @@ def _by_rows(stmt: Rows, region: Region) -> tuple[Kernel, Binding]:
     reason = rows_conflict(stmt.body, stmt.axes, region)
     if reason is not None:
         raise Unsupported(reason.text)
-    jobs = _jobs(stmt, region, stmt.axes)
-    if not all(job.joined for job in jobs):  # then a row is all that has the same first coordinate
-        jobs = _jobs(stmt, region, 1)
+    jobs = row_jobs(stmt.body, region, stmt.axes)
     if jobs[0].guess(jobs[0].loops.extents[0]) < FEW:
         raise Unsupported("the rows are too few")
+    late = [job for job in jobs if folds_rows(job)]
     for job in jobs:
-        if any(job.folds):
+        if any(job.folds) and job not in late:
             reduction(job)
-        else:
-            _row(job)
-    return finish(jobs)
-
-
-def _jobs(stmt: Rows, region: Region, axes: int) -> list[Job]:
-    jobs: list[Job] = []
-    for part in stmt.body:
-        jobs.append(Job(part, region, axes, jobs[0] if jobs else None))
-    return jobs
-
-
-def _row(job: Job) -> None:
-    """Element-wise statements of one row."""
-    opens = [job.whole(loop) for loop in range(1, len(job.loops.axes))]
-    scope = evaluated(job, "i0", opens, {})
-    phase = Phase("i0", job.arguments.extent(0), "serial", nest(scope, 1, opens, "vector"), scope.preamble())
-    job.add(phase, job.loops.extents[0], job.cost() * total(job.loops.extents[1:]))
-
-
-def _elementwise(job: Job) -> None:
-    loops, guess, arguments = job.loops, job.guess, job.arguments
-    rank = len(loops.axes)
-    sizes = [guess(extent) for extent in loops.extents]
-    tiling = found(job)
-    if tiling is not None:
-        return transposing(job, tiling)
-    order = list(range(rank))
-    inner = rank - 1
-    opens: list[Open] = []
-    share: Dim = 1
-    if rank == 0:
-        phase, extent, launch = "one", affine(1), 1
-    elif rank == 1:
-        phase, extent, launch = "i0", arguments.extent(0), loops.extents[0]
-    else:
-        if sizes[0] < FEW:
-            longest = max(order[:-1], key=lambda loop: sizes[loop])
-            order.remove(longest)
-            order.insert(0, longest)
-        if sizes[order[0]] < FEW and sizes[inner] >= 2 * STRIP:
-            launch = job.blocks(loops.extents[inner], STRIP)
-            phase, extent = "b0", arguments.integer(launch, "blocks", inner)
-            opens = [*map(job.whole, order[:-1]), job.piece(inner, variable("b0", STRIP), affine(STRIP))]
-            share = STRIP * total(loops.extents[loop] for loop in order[:-1])
-        else:
-            phase, extent, launch = f"i{order[0]}", arguments.extent(order[0]), loops.extents[order[0]]
-            opens = [job.whole(loop) for loop in order[1:]]
-            share = total(loops.extents[loop] for loop in order[1:])
-    scope = evaluated(job, phase, opens, {})
-    body = nest(scope, 1, opens, "vector")
-    kind: Kind = "vector" if rank == 1 else "serial"
-    job.add(Phase(phase, extent, kind, body, scope.preamble()), job.unless_empty(launch), share * job.cost())
+        elif not any(job.folds):
+            row(job)
+    return by_blocks(jobs) if late else finish(jobs)

@@ -10,8 +10,7 @@ from dataclasses import dataclass, replace
 
 from ..ir import windows
 from ..ir.nodes import Dim, Load, Window
-from .access import Access, same, scale, total
-from .body import Spot
+from .access import Access, Spot, same, scale, total
 from .job import FEW, Block, Job, Open, evaluated, nest, variable
 from .kernel import Affine, DType, For, Let, Phase, Stack, Stmt, Turn, affine
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 
-from .kernel import Assign, Call, Declare, Elem, Expr, For, If, Let, Native, Op, Stmt, Store, Update
+from .kernel import Assign, Call, Declare, Elem, Expr, For, If, Let, Native, Op, Repeat, Stmt, Store, Update
 
 
 def changed(expr: Expr, change: Callable[[Expr], Expr]) -> Expr:
@@ -65,6 +65,8 @@ def updates(body: Iterable[Stmt]) -> Iterator[Update]:
                 yield stmt
             case For(body=inner):
                 yield from updates(inner)
+            case Repeat(head, _, inner):
+                yield from updates((*head, *inner))
             case If(_, then, orelse):
                 yield from updates((*then, *orelse))
 

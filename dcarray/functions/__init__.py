@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from . import (
+    covariance,
     creation,
     differences,
     elementwise,
@@ -12,13 +13,19 @@ from . import (
     joining,
     linalg,
     manipulation,
+    places,
+    ranked_arrays,
+    ranked_files,
     reductions,
+    scans,
     small,
+    solving,
     types,
 )
 from .registry import IMPLEMENTATIONS, implements
 
 __all__ = [
-    "IMPLEMENTATIONS", "creation", "differences", "elementwise", "fallback", "histograms", "implements",
-    "indexing", "joining", "linalg", "manipulation", "reductions", "small", "types",
+    "IMPLEMENTATIONS", "covariance", "creation", "differences", "elementwise", "fallback", "histograms",
+    "implements", "indexing", "joining", "linalg", "manipulation", "places", "ranked_arrays",
+    "ranked_files", "reductions", "scans", "small", "solving", "types",
 ]  # fmt: skip

@@ -11,6 +11,7 @@ from dcarray import window
 from dcarray.array import ndarray, wrap
 from dcarray.config import current
 from dcarray.handle import large
+from dcarray.operands import learn
 from dcarray.order import columns_first, contiguous, in_c_order, strides_of
 from dcarray.trace import empty
 
@@ -98,6 +99,7 @@ def at_hand(*arrays: Any) -> list[Any] | None:
     """The plain arrays, if nothing is pending on any and NumPy may work on them at once."""
     if not current().eager_below or not all(x._clean() for x in arrays if type(x) is ndarray):
         return None
+    learn(arrays)
     return [x._settled() if type(x) is ndarray else x for x in arrays]
 
 

@@ -10,6 +10,7 @@ import numpy as np
 
 from dcarray.array import ndarray, unwrap, wrap
 from dcarray.config import current
+from dcarray.ranks import several
 
 from . import fallback
 from .common import fresh, fresh_like
@@ -106,7 +107,7 @@ def empty(shape: Any, dtype: Any = None, order: Any = "C", *, device: Any = None
 def zeros(shape: Any, dtype: Any = None, order: Any = "C", *, device: Any = None, like: Any = None) -> Any:
     """An array of zeros; see `numpy.zeros`."""
     check_device(device)
-    if _size(shape) * np.dtype(dtype).itemsize >= _UNTOUCHED:
+    if _size(shape) * np.dtype(dtype).itemsize >= _UNTOUCHED and several() is None:
         return _numpy(np.zeros, shape, dtype, order)
     return _made(np.zeros, 0, shape, dtype, order)
 

@@ -12,9 +12,11 @@ from dcarray.array import ndarray, unwrap, wrap
 from dcarray.config import current
 from dcarray.dispatch import DISPATCH
 from dcarray.errors import StrictError
+from dcarray.operands import learn
 from dcarray.report import note, user_line
 from dcarray.store import COMPILED, owner
 
+from .ranked import FORMS, NO_FORM, over_ranks
 from .served import served_by_numpy
 
 __all__ = ["NOT_SMALL", "SEQUENCES", "bare", "call", "direct", "name_of", "quick", "wrapped"]
@@ -219,6 +221,8 @@ def _run(function: Function, args: tuple[Any, ...], kwargs: dict[str, Any], quie
     if way.foreign is not None:
         name += f" of {way.foreign}"
     served = served_by_numpy(function)
+    if served:
+        learn([x for _, x in way.given.values()])
     if current().strict and not served:
         if tried:
             function(*plain, **named)  # a bad call is answered by NumPy's own error
@@ -272,6 +276,10 @@ def call(function: Function, args: tuple[Any, ...], kwargs: dict[str, Any], trie
     StrictError
         If ``strict`` is on and a lowering is missing.
     """
+    if function in FORMS:
+        result = over_ranks(function, args, kwargs)
+        if result is not NO_FORM:
+            return result
     if served_by_numpy(function):
         result = quick(function, args, kwargs)
         if result is not NOT_SMALL:

@@ -6,6 +6,8 @@ from typing import Any
 
 import numpy as np
 
+from ..config import current
+from ..trace import elementwise
 from .common import (
     add,
     at_hand,
@@ -105,8 +107,10 @@ def inner(a: Any, b: Any, /) -> Any:
 @implements(np.outer, views=True)
 def outer(a: Any, b: Any, out: Any = None) -> Any:
     """All products of two vectors."""
-    a, b = operand(a), operand(b)
-    return np.multiply(a.reshape(-1)[:, None], b.reshape(-1)[None, :], out)
+    a, b = operand(a).reshape(-1)[:, None], operand(b).reshape(-1)[None, :]
+    if a.size * b.size >= current().eager_below and (out is None or is_wrapped(out)):
+        return elementwise("multiply", (a, b), out=out)  # the result is large where both are small
+    return np.multiply(a, b, out)
 
 
 @implements(np.tensordot)

@@ -19,7 +19,10 @@ from dcarray.array import ndarray
 
 from . import creation, fallback
 from .common import NOTHING
+from .ranked import NO_FORM
+from .ranked_files import load
 from .small import shorten_calls, shortened
+from .spaced import in_blocks
 from .standard import STANDARD
 
 __all__ = ["delegate", "lookup", "names"]
@@ -165,6 +168,10 @@ def _undispatched(function: Callable[..., Any]) -> Callable[..., Any]:
             kwargs["device"] = None
         if "like" in kwargs and (kwargs["like"] is None or type(kwargs["like"]) is ndarray):
             del kwargs["like"]
+        if function is np.load:
+            found = load(*args, **kwargs)
+            if found is not NO_FORM:
+                return found
         return fallback.direct(function, args, kwargs)
 
     return call
@@ -236,6 +243,8 @@ def lookup(name: str) -> Any:
     except AttributeError:
         raise AttributeError(f"module 'dcarray' has no attribute {name!r}") from None
     ours = _ours(value)
+    if name in ("arange", "linspace"):
+        ours = in_blocks(name, ours)
     return _Builtin(ours) if isinstance(value, BuiltinFunctionType) else ours
 
 

@@ -15,6 +15,8 @@ from typing import Any
 import numpy as np
 
 from dcarray.array import ndarray
+from dcarray.jobs import entropy
+from dcarray.ranks import several
 
 from . import fallback
 
@@ -148,6 +150,8 @@ def default_rng(seed: Any = None) -> Generator:
     """
     if isinstance(seed, Generator):
         return seed
+    if seed is None and (comm := several()) is not None:
+        seed = entropy(comm)
     return Generator(fallback.direct(np.random.default_rng, (seed,), {}).bit_generator)
 
 

@@ -13,6 +13,7 @@ from numpy.lib.array_utils import normalize_axis_tuple
 from dcarray.trace import elementwise
 
 from .common import NOTHING, add, is_array, is_wrapped, maximum, minimum, operand
+from .ranked import in_blocks
 from .registry import Unserved, implements
 
 
@@ -119,6 +120,8 @@ def mean(
     where: Any = NOTHING,
 ) -> Any:
     """The arithmetic mean."""
+    if is_array(where) and where.dtype == np.bool_:
+        return _mean_where(a, axis, dtype, out, keepdims, where)
     _checked(a, where)
     count = _items(a, axis)
     if count == 0:
@@ -131,6 +134,20 @@ def mean(
         result = _divide(total, count)
         return result if out is not None else result.astype(np.float16)
     return np.float16(total / count)
+
+
+def _mean_where(a: Any, axis: Any, dtype: Any, out: Any, keepdims: Any, where: Any) -> Any:
+    """The mean of what a mask chooses."""
+    _checked(a, NOTHING)
+    if out is not None or a.dtype == np.float16 or not a.size or where.ndim > a.ndim:
+        raise Unserved
+    given = _given(keepdims=keepdims)
+    total = add.reduce(a, axis, _wide(a, dtype), where=where, **given)
+    where = where if where.shape == a.shape else np.broadcast_to(where, a.shape)
+    count = add.reduce(where, axis, np.intp, **given)
+    if np.any(count == 0):
+        warnings.warn("Mean of empty slice", RuntimeWarning, stacklevel=3)
+    return _divide(total, count)
 
 
 def _squares(a: Any, center: Any) -> Any:
@@ -353,6 +370,6 @@ def trace_(
     a: Any, offset: Any = 0, axis1: Any = 0, axis2: Any = 1, dtype: Any = None, out: Any = None
 ) -> Any:
     """The sum of a diagonal."""
-    if not is_wrapped(a) or a.ndim < 2:
+    if not is_wrapped(a) or a.ndim < 2 or in_blocks(a):
         raise Unserved
     return add.reduce(np.diagonal(a, offset, axis1, axis2), -1, dtype, out)

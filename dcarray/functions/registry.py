@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
+from dcarray.alone import FACTOR
 from dcarray.array import ndarray
+from dcarray.config import current
 from dcarray.dispatch import DISPATCH
+from dcarray.operands import learn
 
 from . import fallback
 from .fallback import NOT_SMALL, quick
@@ -37,6 +41,22 @@ def _opaque(value: Any) -> bool:
     return type(value) is ndarray and value._small is None and not value._store.char
 
 
+# What is recorded as several statements, each of which costs some microseconds more than by an operator.
+_SEVERAL = """
+allclose argmax argmin array_equal average clip convolve count_nonzero cross delete diff ediff1d gradient
+insert mean nanmean nansum norm ptp roll std trace trapezoid var
+"""
+_COMPOSED = frozenset(_SEVERAL.split())
+
+
+def _little(args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[Any] | None:
+    """The large arrays among arguments if NumPy is done with them before several statements are recorded."""
+    large = [x for x in (*args, *kwargs.values()) if type(x) is ndarray and x._small is None]
+    most = FACTOR * current().eager_below
+    done = large and all([x._clean() and math.prod(x._shape) <= most for x in large])
+    return large if done else None
+
+
 class Unserved(Exception):
     """An implementation does not serve this call; NumPy computes the result or raises its own error."""
 
@@ -63,6 +83,8 @@ def implements(function: Function | str, *, views: bool = False) -> Callable[[Fu
     known: Any = getattr(np, function, None) if isinstance(function, str) else function
 
     def register(body: Function) -> Function:
+        composed = getattr(known, "__name__", None) in _COMPOSED
+
         def entry(*args: Any, **kwargs: Any) -> Any:
             if not views:
                 result = quick(known, args, kwargs)
@@ -72,6 +94,10 @@ def implements(function: Function | str, *, views: bool = False) -> Callable[[Fu
                     return fallback.direct(known, args, kwargs)
                 if any(map(_opaque, args)):
                     return fallback.call(known, args, kwargs)
+                little = _little(args, kwargs) if composed else None
+                if little is not None:
+                    learn(little)
+                    return fallback.direct(known, args, kwargs)
             try:
                 return body(*args, **kwargs)
             except Unserved:

@@ -18,7 +18,7 @@ _MODULES: tuple[ModuleType, ...] = (np, np.linalg, np.fft, np.emath, np.lib.stri
 _METHODS = """
 all any argmax argmin argpartition argsort astype choose clip compress conj conjugate copy cumprod cumsum
 diagonal dot fill flatten item max mean min nonzero partition prod ravel repeat reshape round searchsorted
-sort squeeze std sum swapaxes take trace transpose var
+sort squeeze std sum swapaxes take tolist trace transpose var
 """
 
 

@@ -22,6 +22,8 @@ def can_collapse(stmt: Stmt | None) -> Reason | None:
     if not isinstance(stmt, Compute | Nest):
         return Reason("only the domain of a computation can collapse", ())
     shape = _domain(stmt)
+    if isinstance(stmt, Compute) and stmt.scan is not None:
+        return Reason("a scan keeps its axes", ())
     if not any(_is_one(extent) for extent in shape):
         return Reason("no axis has length one", ())
     return None

@@ -81,7 +81,7 @@ def _split(stmt: Compute) -> Axes | Reason:
 
 def can_contract(stmt: Compute, facts: Facts) -> Reason | None:
     """Why the statement does not become a matrix product."""
-    if stmt.combine != "add":
+    if stmt.combine != "add" or stmt.scan is not None:
         return Reason("it is not a sum", (stmt.target,))
     operands = _operands(stmt)
     axes = _split(stmt)
@@ -129,7 +129,12 @@ def contract(stmt: Compute) -> Call:
 
 
 def _may_contract(stmt: Stmt | None) -> bool:
-    return isinstance(stmt, Compute) and stmt.combine == "add" and _operands(stmt) is not None
+    return (
+        isinstance(stmt, Compute)
+        and stmt.combine == "add"
+        and stmt.scan is None
+        and _operands(stmt) is not None
+    )
 
 
 def _visit(block: Block, log: Log) -> bool:

@@ -3,35 +3,54 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import nullcontext
 
 from .. import dims
-from ..nodes import Region
+from ..nodes import Branch, Loop, Region, While
+from .absorb import ABSORB
 from .bands import Limits, bands
 from .base import Log, Pass
+from .blocked import BLOCKED
 from .borders import BORDERS
 from .collapse import COLLAPSE
 from .contract import CONTRACT
 from .copies import COPIES
 from .dead import DEAD
 from .fuse import FUSE
+from .inside import inside
 from .locals import LOCALS
+from .products import PRODUCTS
 from .reuse import REUSE
 from .rows import ROWS
 from .siblings import SIBLINGS
 from .simplify import SIMPLIFY
 from .snapshots import SNAPSHOTS
+from .strips import STRIPS
+from .unroll import unrolled
+
+#: These come first where there are loops: whether a loop is an axis is seen when its body is as short as it
+#: gets, and before what would be part of a larger matrix product has become a small one.
+EARLY: tuple[Pass, ...] = (
+    SIMPLIFY, COLLAPSE, COPIES, DEAD, FUSE,
+    inside(lambda region, log: _rounds(region, log, False, EARLY)), ABSORB,
+)  # fmt: skip
 
 #: Early passes shrink the region.  Fusion makes contractions, and spares those that it meets.  Siblings
 #: come late, since a nest is not taken apart again; snapshots and borders last, when what can be fused is.
 PASSES: tuple[Pass, ...] = (
-    SIMPLIFY, COLLAPSE, COPIES, DEAD, FUSE, CONTRACT, REUSE, SIBLINGS, LOCALS, SNAPSHOTS, BORDERS,
+    SIMPLIFY, COLLAPSE, COPIES, DEAD, PRODUCTS, FUSE, CONTRACT, REUSE, SIBLINGS, LOCALS, SNAPSHOTS, BORDERS,
+    inside(lambda region, log: _rounds(region, log, False, PASSES)), ABSORB,
 )  # fmt: skip
 
 
 def final(limits: Limits) -> tuple[Pass, ...]:
     """What runs once, when the others find nothing more to do: they do not look inside of what these make."""
-    return bands(limits), ROWS
+    return BLOCKED, STRIPS, unrolled(limits), bands(limits), ROWS
 
+
+#: What a region is made smaller by before it is known which rank computes what of it: passes that leave one
+#: statement for one array.
+GLOBAL: tuple[Pass, ...] = (SIMPLIFY, COLLAPSE, COPIES, DEAD, PRODUCTS, FUSE)
 
 #: For a machine of which nothing is known.
 FINAL: tuple[Pass, ...] = final(Limits())
@@ -46,6 +65,7 @@ def run(
     debug: bool = False,
     passes: Sequence[Pass] = PASSES,
     final: Sequence[Pass] = FINAL,
+    early: Sequence[Pass] = EARLY,
 ) -> Region:
     """Run the passes on a region until nothing changes, and then the final ones.
 
@@ -60,6 +80,8 @@ def run(
         In the order in which they run.
     final : sequence of Pass
         Run once at the end.
+    early : sequence of Pass
+        Run before ``passes``, as these are, if there are loops.
 
     Returns
     -------
@@ -67,9 +89,9 @@ def run(
         The same object if nothing changed.
     """
     log = log if log is not None else Log()
-    if not region.guards:
-        return _once(_rounds(region, log, debug, passes), log, debug, final)
-    with dims.assuming(region.guards):
+    with dims.assuming(region.guards) if region.guards else nullcontext():
+        if any(isinstance(stmt, Loop | While | Branch) for stmt in region.body):
+            region = _rounds(region, log, debug, early)
         return _once(_rounds(region, log, debug, passes), log, debug, final)
 
 

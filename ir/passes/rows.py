@@ -7,7 +7,7 @@ data through memory once.
 
 from __future__ import annotations
 
-from ..effects import Reason, domain
+from ..effects import Reason, computes_of, domain, folds_rows, own_targets
 from ..guess import Guess
 from ..nodes import Compute, Nest, Region, Rows, Stmt, Window
 from ..windows import apart
@@ -20,6 +20,11 @@ MIN_ROWS = 16
 #: Shorter rows are done faster all at once, longer ones do not stay in the cache.
 MIN_POINTS, MAX_POINTS = 64, 1 << 18
 MAX_PARTS = 16
+#: Where rows are folded: the points of all from which on they are in no cache; and those of a row, of which
+#: several stay in the second-level cache with what they are folded into.
+MIN_FOLDED, MAX_FOLDED = 1 << 21, 1 << 16
+#: Folds whose partial results are folded once more.
+_PARTLY = frozenset({"add", "maximum", "minimum", "fmax", "fmin", "logical_and", "logical_or"})
 #: How many earlier statements are tried.
 _TRIES = 4
 
@@ -43,6 +48,9 @@ def can_share_rows(first: Part, second: Part, axes: int, facts: Facts) -> Reason
         if v.array != w.array:
             return Reason(f"{w.array} may share memory with {v.array}", (v, w))
         if not apart(v, w, axes):
+            folded = [c.target for part in (first, second) for c in computes_of(part) if folds_rows(c, axes)]
+            if v in folded or w in folded:
+                return Reason(f"{w.array} is complete only after the last row", (v, w))
             return Reason(f"a row needs {w.array} of other rows", (v, w))
     return None
 
@@ -50,7 +58,9 @@ def can_share_rows(first: Part, second: Part, axes: int, facts: Facts) -> Reason
 def can_row(first: tuple[Part, ...], second: tuple[Part, ...], axes: int, facts: Facts) -> Reason | None:
     """Why the statements may not run row by row, a row being a point of their first ``axes`` axes."""
     for part in first + second:
-        for target in writes_of(part):
+        if isinstance(part, Compute) and part.scan is not None:
+            return Reason("one is a scan", (part.target,))
+        for target in own_targets(part, axes):
             if not apart(target, target, axes):
                 return Reason(f"{target.array} is complete only after the last row", (target,))
     for a in first:
@@ -79,7 +89,35 @@ def worth_rows(first: tuple[Part, ...], second: tuple[Part, ...], axes: int, gue
     one, two = ({w.array for p in some for w in (*_read(p), *writes_of(p))} for some in (first, second))
     if not one & two:
         return Reason("they have no data in common")
+    if any(folds_rows(compute, axes) for part in parts for compute in computes_of(part)):
+        return _worth_folding(first, second, axes, rows * max(points), max(points))
     return None
+
+
+def _worth_folding(first: tuple[Part, ...], second: tuple[Part, ...], axes: int, every: int, row: int
+) -> Reason | None:  # fmt: skip
+    """Why it is of no use to fold rows into partial results on the way."""
+    for part in first + second:
+        for compute in computes_of(part):
+            if not folds_rows(compute, axes):
+                continue
+            target = compute.target
+            if axes != 1 or len(target.shape) != 2 or not _walked(target):
+                return Reason(f"what is folded into {target.array} are no rows", (target,))
+            if compute.combine not in _PARTLY:
+                return Reason(f"{target.array} has to be folded in order", (target,))
+    if every < MIN_FOLDED:
+        return Reason("what they go over fits into the caches")
+    if row > MAX_FOLDED:
+        return Reason(f"rows of {row} points do not stay in the nearest caches")
+    one, two = ({w.array for p in some for w in (*_read(p), *writes_of(p)) if len(_walked(w)) > 1}
+                for some in (first, second))  # fmt: skip
+    return None if one & two else Reason("they go over no rows in common")
+
+
+def _walked(window: Window) -> list[int]:
+    """The domain axes along which a window moves."""
+    return [ix.axis for ix in window.index if ix.axis is not None]
 
 
 def _read(part: Part) -> list[Window]:

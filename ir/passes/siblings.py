@@ -55,6 +55,8 @@ def can_share_points(first: Compute, second: Compute, facts: Facts) -> Reason | 
 def can_nest(first: tuple[Compute, ...], second: tuple[Compute, ...], facts: Facts) -> Reason | None:
     """Why the statements may not, or should not, form one nest."""
     everything = first + second
+    if any(part.scan is not None for part in everything):
+        return Reason("one is a scan", tuple(part.target for part in everything))
     folded = {unused_axes(part.target) for part in everything if part.combine is not None}
     if len(folded) > 1:
         return Reason("they fold along different axes", tuple(part.target for part in everything))

@@ -73,7 +73,7 @@ def _simd(body: tuple[k.Stmt, ...]) -> Iterator[str]:
             if sign is None or stmt.value.dtype.kind not in "iuf" or stmt.value.dtype == np.float16:
                 return
             clauses += f" reduction({sign}:{stmt.name})"
-        elif isinstance(stmt, k.For | k.If | k.Assign):
+        elif isinstance(stmt, k.For | k.Repeat | k.If | k.Assign):
             return
     yield "#pragma omp simd" + clauses
 
@@ -184,6 +184,12 @@ class _Printer:
                 advance = f"{var} += {step}" if step > 1 else f"{var}++"
                 head = f"int64_t {var} = {greatest((lower, *floors))}"
                 yield f"for ({head}; {var} < {least(upper)}; {advance}) {{"
+                yield from self.block(body)
+                yield "}"
+            case k.Repeat(head, cond, body):
+                yield "for (;;) {"
+                yield from self.block(head)
+                yield f"  if (!({self.expr(cond)})) break;"
                 yield from self.block(body)
                 yield "}"
             case k.If(cond, then, orelse):

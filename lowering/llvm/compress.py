@@ -1,51 +1,67 @@
 """The elements that a mask chooses, as LLVM text: one phase counts those of each block, one moves them.
 
-An element is stored whether it is chosen or not, and the place for the next one moves on if it is: no branch
-depends on single elements.  The loop over a block ends with its last chosen element, so that nothing is
-stored in the part of the next one.  Eight elements of which none is chosen are passed over at once.
+Eight elements are moved at a time: those of them that are chosen come first in a register, which is stored
+whole, and the place for the next ones moves on by their number.  No branch depends on single elements, but
+eight of which none is chosen are passed over at once.  The last chosen ones of a block are moved one by one,
+so that nothing is stored in the part of the next block.
 """
 
 from __future__ import annotations
 
 from .routine import Routine, filled
 
-__all__ = ["BLOCK", "compress"]
-
-BLOCK = 16384
+__all__ = ["compress"]
 
 _TEXT = """
 declare i64 @llvm.smin.i64(i64, i64)
+declare i64 @llvm.ctpop.i64(i64)
+declare i8 @llvm.ctpop.i8(i8)
+declare <8 x $P> @llvm.experimental.vector.compress.v8$P(<8 x $P>, <8 x i1>, <8 x $P>)
 
-; arguments: mask, values, counts or ends, result; then the number of elements
+; arguments: mask, values, counts or ends, result; then the numbers of elements, and of those in a block
 define i32 @phase0(ptr %args, i64 %lo, i64 %hi) {
 entry:
   %mask = argument ptr 0
   %counts = argument ptr 2
   %n = argument i64 4
+  %length = argument i64 5
   br label %block
 block:
   %b = phi i64 [ %lo, %entry ], [ %b1, %done ]
   %more = icmp slt i64 %b, %hi
   br i1 %more, label %open, label %exit
 open:
-  %start = mul i64 %b, $BLOCK
-  %end = add i64 %start, $BLOCK
+  %start = mul i64 %b, %length
+  %end = add i64 %start, %length
   %stop = call i64 @llvm.smin.i64(i64 %end, i64 %n)
-  br label %each
-each:
-  %i = phi i64 [ %start, %open ], [ %i1, %each ]
-  %sum = phi i64 [ 0, %open ], [ %sum1, %each ]
+  br label %next
+next:
+  %i = phi i64 [ %start, %open ], [ %i64, %many ], [ %i1, %one ]
+  %sum = phi i64 [ 0, %open ], [ %sum64, %many ], [ %sum1, %one ]
+  %i64 = add i64 %i, 64
+  %whole = icmp sle i64 %i64, %stop
   %mp = getelementptr i8, ptr %mask, i64 %i
+  br i1 %whole, label %many, label %rest
+many:
+  %ms = load <64 x i8>, ptr %mp, align 1
+  %ons = icmp ne <64 x i8> %ms, zeroinitializer
+  %bits = bitcast <64 x i1> %ons to i64
+  %count = call i64 @llvm.ctpop.i64(i64 %bits)
+  %sum64 = add i64 %sum, %count
+  br label %next
+rest:
+  %left = icmp slt i64 %i, %stop
+  br i1 %left, label %one, label %done
+one:
   %m = load i8, ptr %mp
   %on = icmp ne i8 %m, 0
-  %one = zext i1 %on to i64
-  %sum1 = add i64 %sum, %one
+  %unit = zext i1 %on to i64
+  %sum1 = add i64 %sum, %unit
   %i1 = add i64 %i, 1
-  %last = icmp eq i64 %i1, %stop
-  br i1 %last, label %done, label %each
+  br label %next
 done:
   %at = getelementptr i64, ptr %counts, i64 %b
-  store i64 %sum1, ptr %at
+  store i64 %sum, ptr %at
   %b1 = add i64 %b, 1
   br label %block
 exit:
@@ -59,14 +75,15 @@ entry:
   %ends = argument ptr 2
   %result = argument ptr 3
   %n = argument i64 4
+  %length = argument i64 5
   br label %block
 block:
   %b = phi i64 [ %lo, %entry ], [ %b1, %done ]
   %more = icmp slt i64 %b, %hi
   br i1 %more, label %open, label %exit
 open:
-  %start = mul i64 %b, $BLOCK
-  %end = add i64 %start, $BLOCK
+  %start = mul i64 %b, %length
+  %end = add i64 %start, %length
   %stop = call i64 @llvm.smin.i64(i64 %end, i64 %n)
   %from = getelementptr i64, ptr %ends, i64 %b
   %first = load i64, ptr %from
@@ -84,6 +101,8 @@ look:
   %k8most = add i64 %k, 8
   %whole = icmp sle i64 %i8, %stop
   %room = icmp sle i64 %k8most, %last
+  %vp = getelementptr [$SIZE x i8], ptr %x, i64 %i
+  %op = getelementptr [$SIZE x i8], ptr %result, i64 %k
   br i1 %whole, label %some, label %single
 some:
   %eightp = load i64, ptr %mp, align 1
@@ -92,17 +111,21 @@ some:
 which:
   br i1 %room, label %eight, label %single
 eight:
+  %ms = bitcast i64 %eightp to <8 x i8>
+  %ons = icmp ne <8 x i8> %ms, zeroinitializer
+  %bits = bitcast <8 x i1> %ons to i8
+  %count8 = call i8 @llvm.ctpop.i8(i8 %bits)
+  %count = zext i8 %count8 to i64
 $EIGHT
+  %k8 = add i64 %k, %count
   br label %step
 single:
   %m = load i8, ptr %mp
   %on = icmp ne i8 %m, 0
-  %vp = getelementptr $T, ptr %x, i64 %i
-  %v = load $T, ptr %vp, align $SIZE
-  %op = getelementptr $T, ptr %result, i64 %k
-  store $T %v, ptr %op, align $SIZE
-  %one = zext i1 %on to i64
-  %k1 = add i64 %k, %one
+  %v = load $T, ptr %vp, align $ALIGN
+  store $T %v, ptr %op, align $ALIGN
+  %unit = zext i1 %on to i64
+  %k1 = add i64 %k, %unit
   %i1 = add i64 %i, 1
   br label %step
 done:
@@ -113,24 +136,45 @@ exit:
 }
 """
 
-_ONE = """  %mp$N = getelementptr i8, ptr %mp, i64 $N
-  %m$N = load i8, ptr %mp$N
-  %on$N = icmp ne i8 %m$N, 0
-  %i.$N = add i64 %i, $N
-  %vp$N = getelementptr $T, ptr %x, i64 %i.$N
-  %v$N = load $T, ptr %vp$N, align $SIZE
-  %op$N = getelementptr $T, ptr %result, i64 $FROM
-  store $T %v$N, ptr %op$N, align $SIZE
-  %one$N = zext i1 %on$N to i64
-  $NEXT = add i64 $FROM, %one$N"""
+_WHOLE = """  %v8 = load <8 x $P>, ptr %vp, align $ALIGN
+  %c8 = call <8 x $P> @llvm.experimental.vector.compress.v8$P(<8 x $P> %v8, <8 x i1> %ons, <8 x $P> poison)
+  store <8 x $P> %c8, ptr %op, align $ALIGN"""
+
+_NARROW = """  %v8 = load <8 x $T>, ptr %vp, align $ALIGN
+  %w8 = zext <8 x $T> %v8 to <8 x $P>
+  %c8 = call <8 x $P> @llvm.experimental.vector.compress.v8$P(<8 x $P> %w8, <8 x i1> %ons, <8 x $P> poison)
+  %n8 = trunc <8 x $P> %c8 to <8 x $T>
+  store <8 x $T> %n8, ptr %op, align $ALIGN"""
+
+# of elements of two words each, two halves of four
+_PAIRS = """  %on0 = shufflevector <8 x i1> %ons, <8 x i1> poison, <8 x i32> <$LOW>
+  %on1 = shufflevector <8 x i1> %ons, <8 x i1> poison, <8 x i32> <$HIGH>
+  %v0 = load <8 x $P>, ptr %vp, align 8
+  %vp1 = getelementptr i8, ptr %vp, i64 64
+  %v1 = load <8 x $P>, ptr %vp1, align 8
+  %c0 = call <8 x $P> @llvm.experimental.vector.compress.v8$P(<8 x $P> %v0, <8 x i1> %on0, <8 x $P> poison)
+  %c1 = call <8 x $P> @llvm.experimental.vector.compress.v8$P(<8 x $P> %v1, <8 x i1> %on1, <8 x $P> poison)
+  store <8 x $P> %c0, ptr %op, align 8
+  %lower = and i8 %bits, 15
+  %half8 = call i8 @llvm.ctpop.i8(i8 %lower)
+  %half = zext i8 %half8 to i64
+  %op1 = getelementptr [16 x i8], ptr %op, i64 %half
+  store <8 x $P> %c1, ptr %op1, align 8"""
 
 
 def compress(size: int) -> Routine:
     """The routine for elements of 1, 2, 4, 8 or 16 bytes."""
-    eight = []
-    for number in range(8):
-        start = "%k" if number == 0 else f"%k.{number}"
-        eight.append(filled(_ONE, NEXT="%k8" if number == 7 else f"%k.{number + 1}", N=number, FROM=start))
+    part = "i64" if size >= 8 else "i32"
+    eight = _PAIRS if size == 16 else _WHOLE if size >= 4 else _NARROW
+    low, high = (", ".join(f"i32 {k // 2}" for k in range(start, start + 8)) for start in (0, 8))
     kind = f"i{8 * size}" if size < 16 else "<2 x i64>"
-    text = filled(_TEXT, EIGHT="\n".join(eight), BLOCK=BLOCK, T=kind, SIZE=min(size, 8))
-    return Routine(f"compress {size}", text, 2, 5)
+    text = filled(
+        _TEXT.replace("$EIGHT", eight),
+        SIZE=size,
+        ALIGN=min(size, 8),
+        LOW=low,
+        HIGH=high,
+        T=kind,
+        P=part,
+    )
+    return Routine(f"compress {size}", text, 2, 6)

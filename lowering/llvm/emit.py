@@ -16,6 +16,7 @@ from ..kernel import (
     If,
     Kernel,
     Let,
+    Repeat,
     Stack,
     Stmt,
     Store,
@@ -106,6 +107,8 @@ class _Phase(Values):
                 case For(var, lower, upper, step, kind, inner, unroll, floors):
                     low, high = self.greatest((lower, *floors)), self.least(upper)
                     self.loop(var, low, high, step, kind == "vector", inner, unroll)
+                case Repeat():
+                    self.repeat(stmt)
                 case If():
                     self.branch(stmt)
                 case Stack(name, dtype, size):
@@ -158,6 +161,21 @@ class _Phase(Values):
         own = f"!{self.b.label('')}"
         self.metadata.append(f"{own} = distinct !{{{', '.join([own, *names])}}}")
         return f", !llvm.loop {own}"
+
+    def repeat(self, stmt: Repeat) -> None:
+        b = self.b
+        head, inside, end = (b.label(hint) for hint in ("repeat", "body", "end"))
+        b.line(f"br label %{head}")
+        b.lines.append(f"{head}:")
+        outer = self.locals
+        self.locals = dict(outer)
+        self.block(stmt.head)
+        b.line(f"br i1 {self.expr(stmt.cond)}, label %{inside}, label %{end}")
+        b.lines.append(f"{inside}:")
+        self.block(stmt.body)
+        self.locals = outer
+        b.line(f"br label %{head}")
+        b.lines.append(f"{end}:")
 
     def branch(self, stmt: If) -> None:
         b = self.b

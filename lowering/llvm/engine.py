@@ -16,6 +16,8 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
+from .masked import apart
+
 _LOCK = threading.RLock()
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(before=_LOCK.acquire, after_in_parent=_LOCK.release, after_in_child=_LOCK.release)
@@ -148,7 +150,11 @@ def _optimised(text: str) -> Any:
     tuning = llvm.create_pipeline_tuning_options(speed_level=3)
     builder = llvm.create_pass_builder(tm, tuning)
     builder.getModulePassManager().run(module, builder)
-    return module
+    if "avx512vl" not in _host()[2]:
+        return module
+    made = str(module)
+    changed = apart(made)
+    return module if changed == made else llvm.parse_assembly(changed)
 
 
 def compile_object(text: str) -> bytes:

@@ -2,7 +2,10 @@
 
 NumPy counts blocks of 65536 elements one after the other and adds the counts up.  So does this: the first
 phase counts each block in a row of its own, the second adds the rows in order, which with weights is the
-order of NumPy's additions.  An element's bin is guessed by division and put right by comparison with edges.
+order of NumPy's additions.  An element's bin is guessed by multiplication and put right by comparison with
+edges, which are computed as ``numpy.linspace`` does: edge ``k`` is ``k * step + first``, each rounded, but
+for the last one.  So a bin is found without reading memory.  Whether the edges are these, and
+not so close that rounding matters, is for the caller to check.
 """
 
 from __future__ import annotations
@@ -17,11 +20,12 @@ _PIECE = 512  # elements whose bins are found before they are counted
 _TEXT = """
 declare void @llvm.memset.p0.i64(ptr, i8, i64, i1)
 declare i64 @llvm.smin.i64(i64, i64)
+declare i32 @llvm.smin.i32(i32, i32)
 
 ; arguments: values, weights, edges, rows, result; then the numbers of values, bins and blocks
 define i32 @phase0(ptr %args, i64 %lo, i64 %hi) {
 entry:
-  %found = alloca [$PIECE x i64], align 64
+  %found = alloca [$PIECE x i32], align 64
   %x = argument ptr 0
   %w = argument ptr 1
   %edges = argument ptr 2
@@ -33,7 +37,10 @@ entry:
   %last = load double, ptr %lastp
   %width = fsub double %last, %first
   %scale = sitofp i64 %bins to double
-  %top = sub i64 %bins, 1
+  %step = fdiv double %width, %scale
+  %rate = fdiv double %scale, %width
+  %outside = trunc i64 %bins to i32
+  %top = sub i32 %outside, 1
   %pitch = add i64 %bins, 1
   %bytes = mul i64 %pitch, 8
   br label %block
@@ -68,26 +75,27 @@ find:
   %inside = and i1 %above, %below
   %u = select i1 %inside, double %v, double %first
   %off = fsub double %u, %first
-  %part = fdiv double %off, %width
-  %f = fmul double %part, %scale
-  %i = fptosi double %f to i64
-  %i0 = call i64 @llvm.smin.i64(i64 %i, i64 %top)
-  %e0p = getelementptr double, ptr %edges, i64 %i0
-  %e0 = load double, ptr %e0p
+  %f = fmul double %off, %rate
+  %i = fptosi double %f to i32
+  %i0 = call i32 @llvm.smin.i32(i32 %i, i32 %top)
+  %g0 = sitofp i32 %i0 to double
+  %m0 = fmul double %g0, %step
+  %e0 = fadd double %m0, %first
   %less = fcmp olt double %u, %e0
-  %down = sext i1 %less to i64
-  %i1 = add i64 %i0, %down
-  %i1n = add i64 %i1, 1
-  %e1p = getelementptr double, ptr %edges, i64 %i1n
-  %e1 = load double, ptr %e1p
+  %down = sext i1 %less to i32
+  %i1 = add i32 %i0, %down
+  %i1n = add i32 %i1, 1
+  %g1 = sitofp i32 %i1n to double
+  %m1 = fmul double %g1, %step
+  %e1 = fadd double %m1, %first
   %reached = fcmp oge double %u, %e1
-  %middle = icmp ne i64 %i1, %top
+  %middle = icmp ne i32 %i1, %top
   %next = and i1 %reached, %middle
-  %up = zext i1 %next to i64
-  %i2 = add i64 %i1, %up
-  %bin = select i1 %inside, i64 %i2, i64 %bins
-  %fp = getelementptr i64, ptr %found, i64 %j
-  store i64 %bin, ptr %fp
+  %up = zext i1 %next to i32
+  %i2 = add i32 %i1, %up
+  %bin = select i1 %inside, i32 %i2, i32 %outside
+  %fp = getelementptr i32, ptr %found, i64 %j
+  store i32 %bin, ptr %fp
   %j1 = add i64 %j, 1
   %jend = icmp eq i64 %j1, %size
   br i1 %jend, label %ready, label %find
@@ -96,8 +104,9 @@ ready:
   br label %count
 count:
   %k = phi i64 [ 0, %ready ], [ %k1, %count ]
-  %kp = getelementptr i64, ptr %found, i64 %k
-  %slot = load i64, ptr %kp
+  %kp = getelementptr i32, ptr %found, i64 %k
+  %short = load i32, ptr %kp
+  %slot = zext i32 %short to i64
   %at = getelementptr i64, ptr %row, i64 %slot
   %old = load $T, ptr %at
   $VALUE

@@ -11,8 +11,9 @@ import pytest
 
 from benchmarks import npbench
 from benchmarks.npbench_figures import verdict
-from benchmarks.npbench_pictures import bars, colour, heatmap
+from benchmarks.npbench_pictures import bars, heatmap
 from benchmarks.npbench_report import section, write_section
+from benchmarks.svg import colour
 
 
 def _ran(speedup: float, **more: Any) -> dict[str, Any]:

@@ -144,3 +144,13 @@ def test_raised_on_the_way_to_a_plain_array(read):
     assert np.isinf(np.asarray(y)).all() or read is memoryview
     dc.evaluate(x + 1)
     assert np.isinf(np.asarray(y)).all()  # told once
+
+
+@pytest.mark.parametrize("depth", [2, 50])
+def test_products_are_called_by_numpys_name(depth: int) -> None:
+    a, b = np.full((3, depth), 1e200), np.full((depth, 6000), 1e200)
+    with np.errstate(over="raise"):
+        with pytest.raises(FloatingPointError, match="overflow encountered in matmul"):
+            a @ b
+        with pytest.raises(FloatingPointError, match="overflow encountered in matmul"):
+            dc.evaluate(dc.asarray(a) @ dc.asarray(b))

@@ -145,9 +145,9 @@ def test_products_of_vectors_that_are_there_are_numpys(kind):
             want, got = np.linalg.norm(a.reshape(shape)), np.linalg.norm(x.reshape(shape))
             np.testing.assert_allclose(got, want, rtol=1e-5)
             assert type(got) is type(want)
-        assert dc.report().kernels == 0 and not dc.report().fallbacks
-        z = x * 2  # pending: the kernel that computes it goes on, if it is real
+        assert dc.report().flushes == 0 and not dc.report().fallbacks
+        z = x * 2  # pending: the recording that computes it goes on, if it is real
         np.testing.assert_allclose(np.linalg.norm(z), np.linalg.norm(a * 2), rtol=1e-5)
-        assert dc.report().kernels == 1 + (kind in "FD")
+        assert dc.report().flushes == 1 + (kind in "FD")
         z = x * 2
         np.testing.assert_allclose(np.vdot(z, y), np.vdot(a * 2, b), rtol=1e-4)

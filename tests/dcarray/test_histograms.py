@@ -32,6 +32,10 @@ EAGER: dict[str, Any] = {"jit": "eager", "eager_below": 0}
         {"bins": 30, "density": True},
         {"bins": np.int32(12)},
         {"bins": 100_000},
+        {"bins": 3000, "range": (1e16, 1e16 + 7000)},
+        {"bins": 10, "range": (0.1, 0.1 + 1e-13)},
+        {"bins": 5, "range": (0.0, 1e-300)},
+        {"bins": 999, "range": (-1e-9, 3.3)},
         {"bins": [-1, 0, 3]},
         {"bins": "auto"},
     ],
@@ -44,6 +48,19 @@ def test_histogram(options: dict[str, Any], threads: int) -> None:
         for a, b in zip(want, got, strict=True):
             assert type(b) is dc.ndarray and a.dtype == b.dtype
             np.testing.assert_array_equal(a, b)
+
+
+@settings(derandomize=True, deadline=None, max_examples=30)
+@given(st.floats(-1e3, 1e3), st.floats(1e-6, 1e3), st.integers(1, 300))
+def test_values_at_and_beside_edges(first: float, width: float, bins: int) -> None:
+    limits = (first, first + width)
+    edges = np.histogram_bin_edges(np.zeros(0), bins, limits)
+    x = np.concatenate([edges, np.nextafter(edges, np.inf), np.nextafter(edges, -np.inf)])
+    want = np.histogram(x, bins, limits, weights=x)
+    with dc.options(**EAGER):
+        got = np.histogram(dc.asarray(x), bins, limits, weights=x)
+    for a, b in zip(want, got, strict=True):
+        np.testing.assert_array_equal(a, b)
 
 
 def test_it_is_ours(monkeypatch: pytest.MonkeyPatch) -> None:

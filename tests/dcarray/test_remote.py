@@ -14,7 +14,7 @@ import dcarray as dc
 from dcarray import executor, remote, server, session, shelf
 from dcarray.lowering import parcel, plan
 from dcarray.lowering.target import Unsupported
-from dcarray.planning import Request
+from dcarray.planning import Recorded
 
 HERE = {"eager_below": 0, "jit": "eager"}
 THERE = {"eager_below": 0, "jit": "background", "cache_dir": None}
@@ -58,8 +58,8 @@ def agree():
 def test_a_plan_is_the_same_after_a_journey(monkeypatch):
     opened = []
 
-    def travelled(made, relations):
-        opened.append(parcel.opened(parcel.packed(made, relations)))
+    def travelled(*made):
+        opened.append(parcel.opened(parcel.packed(*made)))
         return opened[-1]
 
     monkeypatch.setattr(parcel, "local", travelled)
@@ -148,7 +148,7 @@ def test_without_a_server_a_thread_compiles(monkeypatch, words):
 
 
 def test_a_region_that_cannot_be_planned_there():
-    kind, name, text = server.answer(((("nonsense",),), (), "", (), (), False, 1, None))
+    kind, name, text = server.answer(Recorded((("nonsense",),), (), "", (), (), (), False, 1, None))
     assert (kind, name) == ("wrong", "AttributeError") and "nonsense" in text
 
 
@@ -193,9 +193,9 @@ def test_the_next_process_finds_the_plans(tmp_path):
 def test_what_another_processor_has_left_is_not_used(tmp_path, monkeypatch):
     from dcarray.lowering.llvm import engine
 
-    request = Request((("old", "d", (5,), None, 0), ("new", "d", (5,), 1),
+    request = Recorded((("old", "d", (5,), None, 0), ("new", "d", (5,), 1),
                        ("map", "negative", "d->d", (5,), 1, None, (0, None, None))),
-                      (1,), "", (5, 5, 5), (5, 5, 5), False, 1, str(tmp_path))  # fmt: skip
+                      (1,), "", (5, 5, 5), (5, 5, 5), (), False, 1, str(tmp_path))  # fmt: skip
     assert shelf.find(request) is None
     shelf.keep(request, server.answer(request)[1])
     found = shelf.find(request)

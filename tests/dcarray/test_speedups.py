@@ -215,6 +215,40 @@ def test_windows_of_slices() -> None:
         window.sliced((3,), None, (slice("a", None),))
 
 
+def test_windows_of_any_basic_key(monkeypatch: pytest.MonkeyPatch) -> None:
+    rng = np.random.default_rng(13)
+
+    def one(n: int) -> Any:
+        kind = int(rng.integers(6))
+        if kind == 0:
+            return None
+        if kind < 3:
+            return int(rng.integers(-n - 1, n + 1))
+        ends = [None if rng.random() < 0.3 else int(rng.integers(-7, 8)) for _ in "ab"]
+        return slice(*ends, (None, 1, 2, -1, -3)[int(rng.integers(5))])
+
+    def found(*args: Any) -> Any:
+        try:
+            return window.getitem(*args)
+        except IndexError as error:
+            return str(error)
+
+    cases: list[Any] = []
+    for _ in range(4000):
+        ndim = int(rng.integers(1, 4))
+        shape = tuple(int(n) for n in rng.integers(0, 6, ndim))
+        index = (*((int(rng.integers(9)), int(rng.integers(-2, 3)), k) for k in range(ndim)), (7, 0, None))
+        key: Any = tuple(one(shape[min(k, ndim - 1)]) for k in range(int(rng.integers(0, ndim + 2))))
+        if rng.random() < 0.2:
+            key = one(shape[0])
+        elif rng.random() < 0.1:
+            key = (..., *key)
+        cases.append((shape, index, key, found(shape, index, key)))
+    monkeypatch.setattr(window, "composed", None)
+    for shape, index, key, was in cases:
+        assert was == found(shape, index, key)
+
+
 @pytest.mark.parametrize("below", [0, 100, 16384])
 def test_little_windows_of_large_arrays(below: int) -> None:
     rng = np.random.default_rng(below)
@@ -381,3 +415,57 @@ def test_elements_of_large_arrays() -> None:
         part[39_998] = 0
     with pytest.raises(ValueError, match="could not convert"):
         square[0, 0] = "text"
+
+
+def test_small_arrays_as_keys() -> None:
+    a = np.arange(12.0).reshape(3, 4)
+    wrapped: tuple[Any, ...] = (
+        a > 5,
+        np.array([True, False, True]),
+        np.array([2, 0, 0]),
+        np.array(1),
+        np.array([], bool),
+        np.array([], np.intp),
+        np.array([3, 9]),
+        np.array([0.5]),
+        (np.array([0, 2]), np.array([1, -1])),
+        (np.array([0, 2]), slice(1, None)),
+        (slice(None), np.array([True, False, False, True])),
+        (None, np.array([1, 1]), ...),
+        (np.array([0, 1, 2]), np.array([0, 1])),
+    )
+
+    def done(f: Any, *args: Any) -> Any:
+        try:
+            return np.array(f(*args))
+        except Exception as error:
+            return type(error)
+
+    def assigned(x: Any, key: Any, value: Any) -> Any:
+        x[key] = value
+        return x
+
+    for key in wrapped:
+        ours = tuple(map(wrap, key)) if type(key) is tuple else wrap(key)
+        pairs = [(done(operator.getitem, a, key), done(operator.getitem, dc.asarray(a), ours))]
+        for value in (7, np.float32(2), np.arange(2.0), a[0], "x"):
+            x = dc.asarray(a.copy())
+            pairs.append((done(assigned, a.copy(), key, value), done(assigned, x, ours, wrap(value))))
+        for want, got in pairs:
+            assert got is want or (got.dtype == want.dtype and np.array_equal(got, want)), key
+
+
+def wrap(x: Any) -> Any:
+    return dc.asarray(x.copy()) if isinstance(x, np.ndarray) else x
+
+
+def test_turned() -> None:
+    a = np.arange(6.0).reshape(2, 3)
+    x = dc.asarray(a)
+    assert type(x.T) is dc.ndarray and np.array_equal(x.T, a.T)
+    x.T[0, 1] = 9
+    assert a[1, 0] == 9
+    with pytest.raises(AttributeError):
+        x.T = x  # type: ignore[misc]
+    large = dc.asarray(np.arange(40_000.0).reshape(200, 200))
+    assert np.array_equal(large.T[3], np.asarray(large)[:, 3])

@@ -100,6 +100,29 @@ def test_no_proof_is_refuted_by_an_example(c):
     assert zero is None or all((value == 0) == zero for value in values)
 
 
+@quick
+@given(st.lists(st.integers(-3, 3), min_size=6, max_size=6), st.sampled_from(["floor", "Min", "Max", "Mod"]))
+def test_no_proof_with_floor_min_or_max_is_refuted_by_an_example(c, kind):
+    import sympy
+
+    inner = c[0] + c[1] * N + c[2] * K
+    atom = {
+        "floor": lambda: sympy.floor(inner / 3),
+        "Min": lambda: sympy.Min(inner, M),
+        "Max": lambda: sympy.Max(inner, M),
+        "Mod": lambda: sympy.Mod(inner, 3),
+    }[kind]()
+    expr = dims.simplify(c[3] * atom + c[4] * K + c[5])
+    bounds = {"k": (1, M + 1)}
+    values = [
+        dims.evaluate(expr, {"N": n, "M": m, "k": k})
+        for n, m in product(range(3, 7), range(4))
+        for k in range(1, m + 2)
+    ]
+    sign = prove_nonneg(expr, bounds)
+    assert sign is None or all((value >= 0) == sign for value in values)
+
+
 def test_guards_record_what_they_assume():
     with Guards({"N": 10, "M": 10}) as guards:
         assert prove_eq(N, M) is True
@@ -164,3 +187,34 @@ def test_a_guard_follows_its_hints_however_many_facts_there_are() -> None:
             assert dims.prove_nonneg(n - k) is (k <= 50)
             assert dims.prove_nonneg(n - k) is (k <= 50)  # and says so again
     assert guards.holds({"n": 50}) and not guards.holds({"n": 49}) and not guards.holds({"n": 51})
+
+
+def test_ranging() -> None:
+    i, j, n = dims.symbol("i", None), dims.symbol("j", None), dims.symbol("n", 2)
+    assert dims.prove_le(j, n) is None
+    with dims.ranging("i", (1, n, 1)), dims.ranging("j", (i, 0, -1)):
+        assert dims.prove_lt(j, n) is True
+        assert dims.prove_lt(0, j) is True
+        assert dims.prove_eq(j, n) is False
+        assert dims.prove_nonneg(j, {}) is None
+    assert dims.prove_le(j, n) is None
+    assert dims.loop_range(0, n, n - n + 2) == (0, n - 1)
+
+
+def test_a_strip_ends_with_what_is_cut():
+    import sympy
+
+    s, n = symbol("s", None), symbol("N", 1)
+    height = sympy.Min(8, n - s)
+    with dims.ranging("s", (0, n, 1)):
+        assert prove_nonneg(height - 1) is True
+        assert prove_nonneg(n - s - height) is True
+        assert prove_nonneg(n - s - height - 1) is None
+
+
+def test_count_and_slope():
+    n, k = symbol("N", 1), symbol("k", None)
+    assert dims.count((7, 1, -2)) == 3 and dims.count((0, n, 1)) == n and dims.count((n - 1, -1, -1)) == n
+    assert dims.count((0, n - 2, 1)) is None and dims.count((0, n, 2)) is None
+    assert dims.slope(3 - 2 * k, "k") == -2 and dims.slope(n * k, "k") == n
+    assert dims.slope(k * k, "k") is None and dims.slope(n, "k") == 0

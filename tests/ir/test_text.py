@@ -20,6 +20,7 @@ region(N: int>=3) {
   t[i,j] = multiply(0.25, add(A[i,j+1], A[i+2,j+1])) for i<N-2, j<N-2
   A[i+1,j+1] = t[i,j] for i<N-2, j<N-2
   s[i] add= A[i,j] init 0.0 for i<N, j<N
+  t[i,j] scan j maximum= A[i,j] init -inf for i<N-2, j<N-2
 }
 """
 

@@ -10,10 +10,11 @@ from hypothesis import given, settings
 from ir_regions import cases
 
 from dcarray.ir.dims import Guards, symbol
+from dcarray.ir.effects import nest_conflict
 from dcarray.ir.nodes import Apply, Array, Call, Compute, Gather, Index, Load, Nest, Region, Size, Window
 from dcarray.ir.ops import const
 from dcarray.ir.text import parse
-from dcarray.ir.verify import VerifyError, nest_conflict, verify
+from dcarray.ir.verify import VerifyError, verify
 
 F8 = np.dtype(np.float64)
 HEAD = """region(N: int>=2) {
@@ -187,3 +188,33 @@ def test_nest_conflict_gives_the_windows():
     first, second = region("o[i] = B[i] for i<5", "t[i] = o[i+1] for i<5").body
     reason = nest_conflict((first, second), region())
     assert reason is not None and [w.array for w in reason.windows] == ["o", "o"]
+
+
+def test_a_loops_variable_means_nothing_after_it():
+    """Another loop may have one of the same name: what the first one wrote is not what that comes by now."""
+    verify(
+        parse(
+            """region() {
+              out b: f64[4]
+              for k in range(0, 3, 1) {
+                b[k+1] = 0.0
+              }
+              for k in range(1, 4, 1) {
+                b[k] = add(b[k], 1.0)
+              }
+            }"""
+        )
+    )
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "s[i] scan i add= A[i,0] for i<4",
+        "s[i] scan i add= A[0,0] init 0.0 for i<4, j<4",
+        "s[0] scan i add= A[i,0] init 0.0 for i<4",
+    ],
+)
+def test_scans_fold_from_a_start_and_write_each_element_once(statement):
+    with pytest.raises(VerifyError):
+        verify(parse(f"region() {{ in A: f64[4, 4];  out s: f64[4]\n  {statement}\n}}"))

@@ -308,6 +308,12 @@ def test_a_failing_compiler_is_reported():
 
 # ---- whole regions, against LLVM and the interpreter ---------------------------------------------------
 REGIONS = {
+    "scans": """region(N: int>=0, M: int>=0) {
+      in a: f64[N, M];  out p: f64[N, M];  out q: f64[N, M];  out r: i64[M]
+      p[i,j] scan j add= multiply(a[i,j], a[i,j]) init -0.0 for i<N, j<M
+      q[i,j] scan i maximum= a[i,j] init -inf for i<N, j<M
+      r[j] scan j multiply= iota(j) init 1 for j<M
+    }""",
     "stencil": """region() {
       in A: f64[40,50];  inout B: f64[40,50]
       B[i+1,j+1] = multiply(0.2, add(add(add(A[i+1,j+1], A[i+1,j]), A[i+1,j+2]), A[i,j+1])) for i<38, j<48

@@ -141,3 +141,21 @@ def test_a_view_has_an_axis_for_every_axis_of_the_domain():
     for one, want in cases:
         got = libraries.View.of(one)(a, {})
         assert got.shape == np.shape(want) and (got == want).all()
+
+
+@pytest.mark.parametrize("dtype", "dF")
+@pytest.mark.parametrize("stack", [(6,), (3, 2), (1, 4)])
+@pytest.mark.parametrize("last", [(), (1,), (1, 1)])
+@pytest.mark.parametrize("rows", [1, 5])
+def test_a_stack_with_one_matrix(dtype, stack, last, rows):
+    if len(last) > len(stack):
+        last = (1,) * len(stack)
+    rng = np.random.default_rng(0)
+    shapes = {"o": (*stack, rows, 4), "a": (*stack, rows, 3), "b": (*last, 3, 4)}
+    given = {name: rng.standard_normal(shape).astype(dtype) for name, shape in shapes.items()}
+    arrays, windows = [], []
+    for name, shape in shapes.items():
+        arrays.append(Array(name, np.dtype(dtype), shape, "inout" if name == "o" else "in"))
+        windows.append(Window(name, shape, tuple(Index(0, 1, k) for k in range(len(shape)))))
+    run(Region((), tuple(arrays), (Call("blas.matmul", tuple(windows[1:]), (windows[0],)),)), given)
+    np.testing.assert_allclose(given["o"], given["a"] @ given["b"], rtol=1e-4)

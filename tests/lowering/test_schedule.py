@@ -30,6 +30,7 @@ from dcarray.ir.nodes import (
 )
 from dcarray.lowering import blocks as blocks_module
 from dcarray.lowering import columns as columns_module
+from dcarray.lowering import elementwise as elementwise_module
 from dcarray.lowering import kernel as K
 from dcarray.lowering import reduce as reduce_module
 from dcarray.lowering import schedule as schedule_module
@@ -111,9 +112,10 @@ def small_blocks():
         patch.setattr(transpose_module, "WIDE", 3)
         patch.setattr(transpose_module, "TALL", 16)
         patch.setattr(transpose_module, "NARROW", 2)
-        patch.setattr(schedule_module, "STRIP", 2)
+        patch.setattr(elementwise_module, "STRIP", 2)
         patch.setattr(schedule_module, "FEW", 2)
-        blocks = {"BLOCK": 2, "PIECE": 4, "COLUMNS": 2, "FEW": 3, "STOP": 2, "DECIDED": (1, 3)}
+        blocks = {"BLOCK": 2, "PIECE": 4, "COLUMNS": 2, "FEW": 3, "STOP": 2, "LONG": 2}
+        blocks["DECIDED"] = (1, 3)
         for name, value in blocks.items():
             patch.setattr(reduce_module, name, value)
         sizes = {"COLUMNS": 2, "ROWS": 2, "GROUP": 2, "GROUPS": 2, "PART": 2, "WAYS": 2, "BODY": 99, "FEW": 3}

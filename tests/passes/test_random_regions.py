@@ -44,8 +44,8 @@ class Maker:
     """Makes a region statement by statement, as a recorder would.  Whole numbers that wrap: sums are
     exact in any order."""
 
-    def __init__(self, rng: random.Random) -> None:
-        self.rng = rng
+    def __init__(self, rng: random.Random, loops: float = 0.08, depth: int = 1) -> None:
+        self.rng, self.loops, self.depth = rng, loops, depth
         self.arrays = {
             name: Array(name, I8, shape, role)
             for name, shape, role in (
@@ -57,7 +57,7 @@ class Maker:
             )
         }
         self.defined = ["a", "b", "v", "c"]
-        self.variable: Dim | None = None
+        self.variables: list[Dim] = []  # of the loops around, 0 for a branch
         self.fixed: set[str] = set()  # what a body inside may not write
 
     def region(self) -> Region:
@@ -72,8 +72,9 @@ class Maker:
 
     def step(self) -> list[Stmt]:
         kind = self.rng.random()
-        if kind < 0.08 and self.variable is None:
+        if kind < self.loops and len(self.variables) < self.depth:
             return self.nested()
+        kind = self.rng.random()
         if kind < 0.35:
             return self.whole(None)
         if kind < 0.42:
@@ -90,7 +91,7 @@ class Maker:
     def whole(self, name: str | None) -> list[Stmt]:
         """Write all of an array, most often a new temporary."""
         if name is None:
-            if "o" not in self.defined and self.variable is None and self.rng.random() < 0.2:
+            if "o" not in self.defined and not self.variables and self.rng.random() < 0.2:
                 name = "o"
             else:
                 name = self.temp(self.rng.choice([(), (SIZE,), (SIZE, SIZE), (4, 5), (1, SIZE), (3,)]))
@@ -161,18 +162,19 @@ class Maker:
     def nested(self) -> list[Stmt]:
         known, count = list(self.defined), self.rng.randint(1, 4)
         if self.rng.random() < 0.6:
-            self.variable = symbol("k", None)
+            name = "kmn"[len(self.variables)]
+            self.variables.append(symbol(name, None))
             body = self.statements(count)
-            self.variable = None
-            stmt: Stmt = Loop("k", (0, 3, 1), tuple(body))
+            bounds = self.rng.choice([(0, 3, 1), (0, 3, 1), (2, -1, -1), (0, 3, 2)])
+            stmt: Stmt = Loop(name, bounds, tuple(body))
         else:
-            self.variable = 1
+            self.variables.append(0)
             cond = Apply("less", (Load(Window("c", (), ()), I8), const(0, I8)), np.dtype("?"))
             then = self.statements(count)
             self.defined = list(known)
             orelse = self.statements(self.rng.randint(0, 2))
-            self.variable = None
             stmt = Branch(cond, tuple(then), tuple(orelse))
+        self.variables.pop()
         self.defined = known
         return [stmt] if body_of(stmt) else []
 
@@ -182,8 +184,8 @@ class Maker:
         index = []
         for size, axis in zip(self.arrays[name].shape, axes, strict=True):
             need = 1 if axis < 0 else domain[axis]
-            moving = self.variable is not None and need + 2 <= size and self.rng.random() < 0.5
-            room, shift = (size - 2, self.variable) if moving else (size, 0)
+            moving = self.variables and need + 2 <= size and self.rng.random() < 0.5
+            room, shift = (size - 2, self.rng.choice(self.variables)) if moving else (size, 0)
             if axis < 0 or domain[axis] > room:
                 index.append(Index(shift + self.rng.randrange(room)))
                 continue
@@ -232,8 +234,8 @@ def body_of(stmt: Stmt) -> tuple[Stmt, ...]:
     return (*stmt.then, *stmt.orelse) if isinstance(stmt, Branch) else stmt.body  # type: ignore[union-attr]
 
 
-def make(rng: random.Random) -> Region:
-    region = Maker(rng).region()
+def make(rng: random.Random, loops: float = 0.08, depth: int = 1) -> Region:
+    region = Maker(rng, loops, depth).region()
     verify(region)
     return region
 
@@ -251,10 +253,19 @@ def test_pipeline(same_meaning: Callable[[Region, Region], None], rng: random.Ra
     assert str(again) == str(log)
 
 
+@settings(max_examples=200, deadline=None, derandomize=True)
+@given(st.randoms(use_true_random=False))
+def test_loops_in_loops(same_meaning: Callable[[Region, Region], None], rng: random.Random) -> None:
+    before = make(rng, 0.4, 3)
+    after = pipeline.run(before, debug=True)
+    same_meaning(before, after)
+    assert pipeline.run(after) is after
+
+
 @pytest.mark.parametrize("one", pipeline.PASSES, ids=lambda one: one.name)
 def test_each_pass(same_meaning: Callable[[Region, Region], None], one: object) -> None:
     for seed in range(40):
-        before = make(random.Random(seed))
+        before = make(random.Random(seed), 0.3, 2)
         after = one.fn(before, Log())  # type: ignore[attr-defined]
         verify(after)
         same_meaning(before, after)

@@ -111,6 +111,10 @@ REFUSED = {
       s[i] add= x[i,j] init 0.0 for i<20, j<5
       y[i,j] = subtract(x[i,j], s[i]) for i<20, j<5
     """,
+    "what they go over fits into the caches": """
+      v[j] add= x[i,j] init 0.0 for i<20, j<90
+      s[i] add= x[i,j] init 0.0 for i<20, j<90
+    """,
     "they have no data in common": """
       s[i] add= x[i,j] init 0.0 for i<20, j<90
       y[i,j] = 1.0 for i<20, j<90
@@ -143,7 +147,9 @@ def test_views_of_one_memory_stay_apart(check):
     "body",
     [
         "s[i] add= x[i,j] init 0.0 for i<20, j<90\n y[i,j] = s[19-i] for i<20, j<90",
-        "v[j] add= x[i,j] init 0.0 for i<20, j<90",
+        "v[j] add= x[i,j] init 0.0 for i<20, j<90\n y[i,j] = v[j] for i<20, j<90",
+        "y[i,j] = v[j] for i<20, j<90\n v[j] add= x[i,j] for i<20, j<90",
+        "v[j] add= x[i,j] init 0.0 for i<20, j<90\n v[j] add= y[i,j] for i<20, j<90",
         "s[i] = 1.0 for i<20\n v[i] = 2.0 for i<90",
         "y[i,j] = x[i,j] for i<20, j<90\n s[i] = y[0,0] for i<20",
         "s[i] = 1.0 for i<20\n s[19] = 2.0 for i<20",
@@ -185,3 +191,59 @@ def test_rows_taken_one_by_one_in_any_order(seed):
         forced = Region(region.symbols, region.arrays, (Rows(whole, 1),))
         verify(forced)
         assert bits(one_by_one(forced, rng), seed) == want
+
+
+BIG = "in A: f64[9000, 500];  in x: f64[500];  inout t: f64[9000];  inout y: f64[500];  in z: f64[]"
+FOLDED = {
+    "the product with what a row gives": """
+      t[i] add= multiply(A[i,j], x[j]) init 0.0 for i<9000, j<500
+      y[j] add= multiply(t[i], A[i,j]) init 0.0 for i<9000, j<500
+    """,
+    "two products": """
+      y[j] add= multiply(t[i], A[i,j]) for i<9000, j<500
+      x2[i] add= multiply(A[i,j], x[j]) init 0.0 for i<9000, j<500
+    """,
+    "an extreme": """
+      t[i] add= multiply(A[i,j], x[j]) init 0.0 for i<9000, j<500
+      y[j] maximum= A[i,j] init 0.0 for i<9000, j<500
+    """,
+}
+
+
+@pytest.mark.parametrize("name", FOLDED)
+def test_rows_are_folded_on_the_way(name):
+    region = parse(f"region() {{\n {BIG};  out x2: f64[9000]\n {FOLDED[name]} }}")
+    verify(region)
+    made = ROWS.fn(region, Log())
+    assert len(made.body) == 1 and isinstance(made.body[0], Rows)
+    verify(made)
+    assert parse(dump(made)) == made
+
+
+NOT_FOLDED = {
+    "y has to be folded in order": """
+      t[i] add= multiply(A[i,j], x[j]) init 0.0 for i<9000, j<500
+      y[j] multiply= A[i,j] init 1.0 for i<9000, j<500
+    """,
+    "what is folded into s are no rows": """
+      t[i] add= multiply(A[i,j], x[j]) init 0.0 for i<9000, j<500
+      s[] add= A[i,j] init 1.0 for i<9000, j<500
+    """,
+    "they go over no rows in common": """
+      t[i] add= multiply(A[i,j], x[j]) init 0.0 for i<9000, j<500
+      y[j] add= multiply(B[i,j], x[j]) init 1.0 for i<9000, j<500
+    """,
+    "y is complete only after the last row": """
+      y[j] add= A[i,j] init 0.0 for i<9000, j<500
+      t[i] add= multiply(A[i,j], y[j]) init 0.0 for i<9000, j<500
+    """,
+}
+
+
+@pytest.mark.parametrize("reason", NOT_FOLDED)
+def test_why_rows_are_not_folded_on_the_way(reason):
+    arrays = f"{BIG};  in B: f64[9000, 500];  out s: f64[]"
+    region = parse(f"region() {{\n {arrays}\n {NOT_FOLDED[reason]} }}")
+    log = Log()
+    assert ROWS.fn(region, log) is region
+    assert reason in str(log)

@@ -17,6 +17,7 @@ import numpy as np
 from hypothesis import strategies as st
 
 from dcarray.ir import dims
+from dcarray.ir.effects import nest_conflict
 from dcarray.ir.nodes import (
     Apply,
     Array,
@@ -38,7 +39,6 @@ from dcarray.ir.nodes import (
 )
 from dcarray.ir.ops import OPS, const, has_loop
 from dcarray.ir.text import dump
-from dcarray.ir.verify import nest_conflict
 from dcarray.ir.windows import identity, overlap
 
 ALL_DTYPES = "?bhilBHILefdFD"

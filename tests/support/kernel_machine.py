@@ -124,6 +124,8 @@ class Machine:
             case K.For(var, lower, upper, step, kind, body, _, floors):
                 start, stop = max(map(self.at, (lower, *floors))), min(map(self.at, upper))
                 self.iterate(var, range(start, stop, step), body, kind == "vector")
+            case K.Repeat(head, cond, body):
+                self.repeat(head, cond, body)
             case K.If(cond, then, orelse):
                 for inner in then if self.value(cond) else orelse:
                     self.run(inner)
@@ -140,6 +142,18 @@ class Machine:
                     target, place = self.element(write, self.at(to) + c * self.at(across) + r, "w")
                     assert source is not target
                     target[place] = source[first]
+
+    def repeat(self, head, cond, body):
+        while True:
+            saved, buffers = dict(self.env), dict(self.buffers)
+            for stmt in head:
+                self.run(stmt)
+            more = self.value(cond)
+            for stmt in body if more else ():
+                self.run(stmt)
+            self.env, self.buffers = {name: self.env[name] for name in saved}, buffers
+            if not more:
+                return
 
     def known(self, loop, name, types, result):
         assert (self.env[loop.code], self.env[loop.data], loop.clears) == loop_of(name, types, result)

@@ -6,6 +6,7 @@ from dataclasses import replace
 import numpy as np
 
 from dcarray.ir import dims
+from dcarray.ir.effects import folds_rows
 from dcarray.ir.nodes import Apply, Array, Compute, Index, Load, Nest, Region, Rows, Symbol, Window
 from dcarray.ir.ops import const
 from dcarray.ir.windows import compose, remap
@@ -104,6 +105,14 @@ def one_by_one(region: Region, rng: random.Random) -> Region:
         parts = [c for part in stmt.body for c in (part.body if isinstance(part, Nest) else (part,))]
         rows = list(np.ndindex(*parts[0].target.shape[: stmt.axes]))
         rng.shuffle(rows)
+        late = len(rows) > 1  # a single row folds when its turn comes
+        begun = [late and folds_rows(part, stmt.axes) and part.init is not None for part in parts]
+        for part, begin in zip(parts, begun, strict=True):
+            if begin:
+                body.append(replace(_row(part, rows[0]), body=part.init, combine="maximum"))
+        parts = [
+            replace(part, init=None) if begin else part for part, begin in zip(parts, begun, strict=True)
+        ]
         body += [_row(part, row) for row in rows for part in parts]
     return replace(region, body=tuple(body))
 

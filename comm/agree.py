@@ -1,0 +1,36 @@
+"""Do all ranks have the same?  An error on every one of them if not, instead of ranks that wait."""
+
+from __future__ import annotations
+
+import pickle
+from hashlib import blake2b
+from typing import Any
+
+import numpy as np
+
+from .errors import MismatchError
+from .protocol import Communicator
+
+__all__ = ["agree", "told"]
+
+
+def agree(comm: Communicator, value: Any, what: str) -> None:
+    """Raise `MismatchError` on all ranks unless they have the same value, by a hash of its ``repr``."""
+    if comm.size == 1:
+        return
+    own = int.from_bytes(blake2b(repr(value).encode(), digest_size=8).digest()) >> 2
+    ends = np.array([own, -own])
+    comm.allreduce(ends, ends, "max")
+    if ends[0] != -ends[1]:
+        raise MismatchError(f"ranks disagree on {what}: rank {comm.rank} of {comm.size} has {value}")
+
+
+def told(comm: Communicator, value: Any, root: int) -> Any:
+    """A small value of the root's, on all ranks."""
+    data = np.frombuffer(pickle.dumps(value) if comm.rank == root else b"", np.uint8)
+    size = np.array(data.size)
+    comm.bcast(size, root)
+    if comm.rank != root:
+        data = np.empty(int(size), np.uint8)
+    comm.bcast(data, root)
+    return value if comm.rank == root else pickle.loads(data.tobytes())

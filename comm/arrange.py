@@ -1,0 +1,268 @@
+"""Which rank computes what of a product of two distributed arrays: chosen by what would have to travel.
+
+Each axis of the grid deals out one axis of the product's iteration space, or none.  Where both axes of the
+grid deal out axes of the result, the result stays where it is and the factors travel (SUMMA with a stationary
+C, van de Geijn and Watts 1997); where one deals out an axis that is summed over, a factor stays and parts of
+the result are added up (stationary A or B).  Products with vectors, stacks of products and scalar products
+are other choices of the same kind.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property, lru_cache
+from itertools import product
+
+from .errors import LayoutError
+from .grid import ProcessGrid, choose_grid
+from .layout import Block, Layout, Spec, Whole
+from .portions import alike, bare, moved, some, summands
+from .product import Product
+
+__all__ = ["FLOPS_PER_BYTE", "Arrangement", "Scheme", "choose", "cost", "sums"]
+
+# What a rank computes while it would receive one byte.  It decides where fewer bytes would mean more work: a
+# product of copies made by every rank against one made in parts and sent round.
+FLOPS_PER_BYTE = 8
+
+
+@dataclass(frozen=True)
+class Arrangement:
+    """How the axes of a product are dealt out over a grid; axes that are not named are whole."""
+
+    grid: ProcessGrid
+    cuts: tuple[tuple[str, Spec], ...]
+
+    @cached_property
+    def cut(self) -> dict[str, Spec]:
+        return dict(self.cuts)
+
+    def layout(self, letters: str, extent: dict[str, int]) -> Layout:
+        """Where an array with some axes of the product is needed, or made."""
+        return Layout([extent[x] for x in letters], self.grid, [self.cut.get(x, Whole()) for x in letters])
+
+    def over(self, letters: str) -> tuple[int, ...]:
+        """The axes of the grid that deal out some axes of the product."""
+        return tuple(spec.grid_axis for x, spec in self.cuts if x in letters and not isinstance(spec, Whole))
+
+
+@dataclass(frozen=True)
+class Scheme:
+    """How a product is computed, the same on all ranks.
+
+    Attributes
+    ----------
+    product : Product
+    a, b : Layout
+        Of the factors as they are, bare.
+    arrangement : Arrangement
+    summed : Layout or None
+        Where parts of the result are added up, if there are any: each rank receives all parts of its own
+        elements.  None: every rank of those that have parts gets the sum, by one `Allreduce`.
+    out : Layout
+        Of the result.
+    """
+
+    product: Product
+    a: Layout
+    b: Layout
+    arrangement: Arrangement
+    summed: Layout | None
+    out: Layout
+
+    @cached_property
+    def need_a(self) -> Layout:
+        """Where the first factor is needed."""
+        return self.arrangement.layout(self.product.a, self.product.extent)
+
+    @cached_property
+    def need_b(self) -> Layout:
+        """Where the second factor is needed."""
+        return self.arrangement.layout(self.product.b, self.product.extent)
+
+    @cached_property
+    def made(self) -> Layout:
+        """Where the result, or parts of it, is made."""
+        return self.arrangement.layout(self.product.out, self.product.extent)
+
+    @cached_property
+    def over(self) -> tuple[int, ...]:
+        """The axes of the grid along which there are parts to be added up."""
+        return self.arrangement.over(self.product.inner)
+
+    def __str__(self) -> str:
+        """What stays and what travels."""
+        both = ((self.a, self.need_a), (self.b, self.need_b))
+        first, second = ("stays" if alike(have, need) else "travels" for have, need in both)
+        of = (
+            f"{self.product.a},{self.product.b}->{self.product.out} over a grid {self.arrangement.grid.shape}"
+        )
+        end = ", parts of the result are added up" if self.over else ""
+        return f"{of}: the first factor {first}, the second {second}{end}"
+
+
+def choose(
+    product: Product,
+    a: Layout,
+    b: Layout,
+    out: Layout | None = None,
+    itemsizes: tuple[int, int, int] = (8, 8, 8),
+) -> Scheme:
+    """The scheme with the least to receive, and to compute, for the rank that has most of it.
+
+    Bytes are worked out for a few ranks instead of for all.
+
+    Parameters
+    ----------
+    product : Product
+    a, b : Layout
+        Of the factors.
+    out : Layout, optional
+        Where the result is wanted; by default where it is made with the least to send.
+    itemsizes : tuple of int
+        Bytes of an element of the factors and of the result.
+
+    Returns
+    -------
+    Scheme
+
+    Raises
+    ------
+    LayoutError
+        When layouts do not have the shapes of the product or the same number of ranks.
+    """
+    return _best(product, a, b, out, itemsizes)[1]
+
+
+def cost(
+    product: Product,
+    a: Layout,
+    b: Layout,
+    out: Layout | None = None,
+    itemsizes: tuple[int, int, int] = (8, 8, 8),
+) -> float:
+    """What the scheme of `choose` costs a rank: the bytes that it receives, and its work in bytes."""
+    return _best(product, a, b, out, itemsizes)[0]
+
+
+@lru_cache(maxsize=512)
+def _best(
+    product: Product, a: Layout, b: Layout, out: Layout | None, itemsizes: tuple[int, int, int]
+) -> tuple[float, Scheme]:
+    given = [(product.a, a), (product.b, b)] + ([(product.out, out)] if out is not None else [])
+    for letters, layout in given:
+        shape = tuple(product.extent[x] for x in letters)
+        if layout.shape != shape:
+            raise LayoutError(f"an array of shape {layout.shape} where the product has one of {shape}")
+        if layout.grid.size != a.grid.size:
+            raise LayoutError(f"arrays over {a.grid.size} and {layout.grid.size} ranks are multiplied")
+    a, b = bare(a), bare(b)
+    wanted = None if out is None else bare(out)
+    best: tuple[float, Scheme] | None = None
+    costs: dict[tuple[Layout, Layout], list[int]] = {}
+    for arrangement in _arrangements(product, a, b, wanted):
+        for summed, end in _ends(product, arrangement, wanted):
+            scheme = Scheme(product, a, b, arrangement, summed, end)
+            taken = _cost(scheme, itemsizes, costs)
+            if best is None or taken < best[0]:
+                best = taken, scheme
+    assert best is not None
+    return best
+
+
+def _arrangements(product_: Product, a: Layout, b: Layout, out: Layout | None) -> Iterator[Arrangement]:
+    terms = [(product_.a, a), (product_.b, b)]
+    terms.sort(key=lambda term: -math.prod(term[1].shape))
+    if out is not None:
+        terms.insert(0, (product_.out, out))
+    grids = dict.fromkeys([*(layout.grid for _, layout in terms), ProcessGrid((a.grid.size,))])
+    if out is None and product_.out:
+        grids[choose_grid([product_.extent[x] for x in product_.out], a.grid.size)] = None
+    letters = [x for x, n in product_.extents if n > 1 and (x in product_.out or x in product_.inner)]
+    for grid in grids:
+        choices = [[*letters, ""] if n > 1 else [""] for n in grid.shape]
+        for taken in product(*choices):
+            named = [x for x in taken if x]
+            if len(set(named)) == len(named):
+                cuts = [(x, _spec(x, g, grid, terms)) for g, x in enumerate(taken) if x]
+                yield Arrangement(grid, tuple(cuts))
+
+
+def _spec(letter: str, g: int, grid: ProcessGrid, terms: Sequence[tuple[str, Layout]]) -> Spec:
+    """How an axis is dealt out over an axis of a grid: as an array has it already, if one does."""
+    near: Spec | None = None
+    for letters, layout in terms:
+        if letter not in letters:
+            continue
+        spec = layout.axes[letters.index(letter)]
+        if isinstance(spec, Whole):
+            continue
+        if layout.grid == grid and spec.grid_axis == g:
+            return spec
+        if near is None and layout.grid.shape[spec.grid_axis] == grid.shape[g]:
+            near = replace(spec, grid_axis=g)
+    return near or Block(g)
+
+
+def _ends(
+    of: Product, arrangement: Arrangement, wanted: Layout | None
+) -> Iterator[tuple[Layout | None, Layout]]:
+    """Where parts may be added up, and where the result then lies."""
+    made, over = arrangement.layout(of.out, of.extent), arrangement.over(of.inner)
+    yield None, wanted or made
+    if not over:
+        return
+    if wanted is not None and not any(wanted.grid.shape[g] > 1 for g in wanted.spare):
+        yield wanted, wanted
+    # The parts' copies are cut along axes of the result that nothing is dealt out over.
+    axes, extents = (
+        list(made.axes),
+        [n if isinstance(spec, Whole) else 0 for n, spec in zip(made.shape, made.axes, strict=True)],
+    )
+    for g in over:
+        largest = max(range(len(axes)), key=extents.__getitem__, default=None)
+        if largest is None or extents[largest] < made.grid.shape[g]:
+            return
+        axes[largest], extents[largest] = Block(g), 0
+    summed = Layout(made.shape, made.grid, axes)
+    if summed != wanted:
+        yield summed, wanted or summed
+
+
+def _cost(
+    scheme: Scheme, sizes: tuple[int, int, int], costs: dict[tuple[Layout, Layout], list[int]]
+) -> float:
+    judges = some(scheme.a.grid.size)
+
+    def elements(source: Layout, target: Layout) -> list[int]:
+        if (source, target) not in costs:
+            costs[source, target] = [moved(source, target, rank) for rank in judges]
+        return costs[source, target]
+
+    found = [
+        n * sizes[0] + m * sizes[1]
+        for n, m in zip(elements(scheme.a, scheme.need_a), elements(scheme.b, scheme.need_b), strict=True)
+    ]
+    extra = [0.0] * len(judges)
+    if scheme.summed is not None:
+        source, target = sums(scheme)
+        extra = [float(n) for n in elements(source, target)]
+    elif scheme.over:
+        parts = math.prod(scheme.arrangement.grid.shape[g] for g in scheme.over)
+        extra = [2 * (parts - 1) / parts * scheme.made.elements(rank) for rank in judges]
+    last = elements(scheme.summed or scheme.made, scheme.out)
+    whole = scheme.arrangement.layout(scheme.product.out + scheme.product.inner, scheme.product.extent)
+    return max(
+        bytes_ + (more + end) * sizes[2] + 2 * whole.elements(rank) / FLOPS_PER_BYTE
+        for bytes_, more, end, rank in zip(found, extra, last, judges, strict=True)
+    )
+
+
+def sums(scheme: Scheme) -> tuple[Layout, Layout]:
+    """Parts that are to be added up as one array with axes for the parts: as made, and all together."""
+    summed, parts = scheme.summed, summands(scheme.made, scheme.over)
+    assert summed is not None
+    rest = parts.shape[: len(scheme.over)]
+    return parts, Layout(parts.shape, summed.grid, [*[Whole()] * len(rest), *summed.axes])

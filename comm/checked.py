@@ -1,0 +1,102 @@
+"""The programs of all ranks checked against each other before they run: ``DCARRAY_DEBUG=1``."""
+
+from __future__ import annotations
+
+from functools import singledispatch
+
+from . import verify
+from .errors import PlanError
+from .parcels import collect, pack
+from .plan import Transfer
+from .program import Begin, Exchanges, Finish, Local, Program, Reduce, Step
+from .protocol import INTERNAL_TAG, Communicator
+
+__all__ = ["check", "described"]
+
+
+def check(program: Program, comm: Communicator) -> None:
+    """Check this rank's program with those of the others.
+
+    Parameters
+    ----------
+    program : Program
+    comm : Communicator
+        All ranks; all of them call this.
+
+    Raises
+    ------
+    PlanError
+        On all ranks, when a send and its receive differ or one is missing, when ranks come to different
+        collective steps, or when ranks would wait for each other; the text lists what was found.
+    """
+    mine = described(program)
+    programs = collect(comm, mine, pack(mine), None)
+    assert programs is not None
+    try:
+        verify.verify(programs)
+    except PlanError as error:
+        raise PlanError(f"the programs of {comm.size} ranks do not fit together:\n{error}") from None
+
+
+def described(program: Program) -> list[verify.Step]:
+    """A program's messages and collective steps."""
+    return [one for step in program.steps for one in _steps(step, program)]
+
+
+@singledispatch
+def _steps(step: Step, program: Program) -> list[verify.Step]:
+    # A library's step: all ranks come to it, what is sent within is its own affair.
+    return [verify.Together(type(step).__name__, tuple(range(program.size)))]
+
+
+@_steps.register
+def _(step: Local, program: Program) -> list[verify.Step]:
+    return []
+
+
+@_steps.register
+def _(step: Reduce, program: Program) -> list[verify.Step]:
+    return [verify.Together(f"reduce {step.op}", step.ranks(), step.counts().collective_bytes)]
+
+
+@_steps.register
+def _(step: Begin, program: Program) -> list[verify.Step]:
+    return _steps(step.what, program)[:-1]
+
+
+@_steps.register
+def _(step: Finish, program: Program) -> list[verify.Step]:
+    return [verify.Wait()]
+
+
+@_steps.register
+def _(step: Exchanges, program: Program) -> list[verify.Step]:
+    return [*_begun(step), verify.Wait()]
+
+
+@_steps.register
+def _(step: Begin, program: Program) -> list[verify.Step]:
+    return _begun(step.what)
+
+
+@_steps.register
+def _(step: Finish, program: Program) -> list[verify.Step]:
+    # All that has begun is waited for: all ranks have their steps in the same order.
+    return [verify.Wait()]
+
+
+def _begun(step: Exchanges) -> list[verify.Step]:
+    """What `dcarray.comm.plan.start` makes of it: one message for each peer, of all arrays."""
+    receives: dict[int, list[tuple[Transfer, int]]] = {}
+    sends: dict[int, list[tuple[Transfer, int]]] = {}
+    for item in step.items:
+        for into, transfers in ((receives, item.plan.receives), (sends, item.plan.sends)):
+            for transfer in transfers:
+                into.setdefault(transfer.peer, []).append((transfer, item.itemsize))
+    found: list[verify.Step] = []
+    for kind, messages in ((verify.Receive, receives), (verify.Send, sends)):
+        for peer, parts in messages.items():
+            size = sum(transfer.elements * itemsize for transfer, itemsize in parts)
+            what = " + ".join(f"{transfer.elements} of {itemsize} bytes" for transfer, itemsize in parts)
+            found.append(kind(peer, INTERNAL_TAG, size, what))
+    return found

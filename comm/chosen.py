@@ -1,0 +1,91 @@
+"""Elements that a mask chooses, of arrays over many ranks: ``x[mask]``, ``x[mask] = v`` and ``nonzero``."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from .layout import Block, Layout, Spec, Whole
+from .piece import Piece, rows
+from .protocol import Array
+from .swap import gathered
+
+__all__ = ["chosen", "nonzero", "put_where"]
+
+
+def chosen(x: Piece, mask: Piece) -> Piece:
+    """``x[mask]``.
+
+    Parameters
+    ----------
+    x : Piece
+        The array.
+    mask : Piece
+        Of dtype bool, and of the shape of the array's first axes, at least one.
+
+    Returns
+    -------
+    Piece
+        In even blocks over all ranks along its first axis.
+    """
+    held, where = _beside(x, mask)
+    return _evenly(x, held.own[where.own])
+
+
+def nonzero(x: Piece) -> tuple[Piece, ...]:
+    """Where the elements of an array of one axis or more are not zero, like ``numpy.nonzero``."""
+    held = x.moved(rows(x.shape, x.comm.size))
+    begin = held.layout.parts[0].to_global(x.comm.rank, 0)
+    places = np.nonzero(held.own)
+    return tuple(_evenly(x, at + begin if not axis else at) for axis, at in enumerate(places))
+
+
+def put_where(x: Piece, mask: Piece, values: Piece) -> Piece:
+    """The array as it is after ``x[mask] = values``.
+
+    Parameters
+    ----------
+    x, mask : Piece
+        As for `chosen`.
+    values : Piece
+        Of the shape of ``x[mask]``, one after the other.
+
+    Returns
+    -------
+    Piece
+        In the layout of `x`, without halo if it has to be moved.
+
+    Raises
+    ------
+    ValueError
+        When there are more or fewer values than the mask chooses.
+    """
+    held, where = _beside(x, mask)
+    counts = gathered(x.comm, np.count_nonzero(where.own))
+    total = int(counts.sum())
+    if values.shape[:1] != (total,):
+        raise ValueError(
+            f"NumPy boolean array indexing assignment cannot assign {values.shape[0] if values.ndim else 1} "
+            f"input values to the {total} output values where the mask is true"
+        )
+    specs: list[Spec] = [Block(0, tuple(map(int, counts))), *[Whole()] * (values.ndim - 1)]
+    there = values.moved(Layout(values.shape, held.layout.grid, specs))
+    result = held.own.copy()
+    result[where.own] = there.own
+    return Piece(x.comm, held.layout, result).moved(x.layout)
+
+
+def _beside(x: Piece, mask: Piece) -> tuple[Piece, Piece]:
+    """Both cut along the first axis only, so that what is chosen lies in order."""
+    return x.moved(rows(x.shape, x.comm.size)), mask.moved(rows(mask.shape, x.comm.size))
+
+
+def _evenly(x: Piece, some: Array) -> Piece:
+    """Rows of which each rank has some, in the order of ranks, in even blocks."""
+    sizes = tuple(int(n) for n in gathered(x.comm, np.int64(len(some))))
+    goal = rows((sum(sizes), *some.shape[1:]), x.comm.size)
+    found = Layout(goal.shape, goal.grid, [Block(0, sizes), *goal.axes[1:]])
+    if not math.prod(goal.shape):
+        return Piece(x.comm, goal, some[:0].reshape(goal.local_shape(x.comm.rank)))
+    return Piece(x.comm, found, some).moved(goal)

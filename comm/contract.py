@@ -1,0 +1,269 @@
+"""A product of two distributed arrays on one rank: panels that arrive while others are multiplied, then sums.
+
+What a rank receives in each round comes straight from the ranks that own it: as many bytes as broadcasts
+along rows and columns of the grid bring, in one message from each owner.  Ranks begin with different panels,
+so that in each round all of them send and receive.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from .arrange import Scheme, sums
+from .axes import Axis, BlockAxis, CyclicAxis
+from .layout import Layout
+from .plan import Exchange, Pending, start, window
+from .portions import alike, portion
+from .product import multiply, sum_dtype
+from .protocol import Array, Communicator, Counts
+from .redistribute import redistribute
+
+__all__ = ["Contraction", "Fetch", "Round", "panels"]
+
+# A panel is at least so wide that its product is worth a call, and there are at most so many.
+NARROWEST, MOST = 64, 48
+
+
+@dataclass(frozen=True)
+class Fetch:
+    """A factor in one round.
+
+    Attributes
+    ----------
+    at : tuple of slice
+        The part of this rank's memory that its own elements come from.
+    plan : Exchange
+        What arrives, from others and from there, in an array of `shape`.
+    shape : tuple of int
+    sends : tuple of (tuple of slice, Exchange)
+        What others need in this round: parts of this rank's memory, each with its messages.
+    """
+
+    at: tuple[slice, ...]
+    plan: Exchange
+    shape: tuple[int, ...]
+    sends: tuple[tuple[tuple[slice, ...], Exchange], ...]
+
+    @cached_property
+    def here(self) -> bool:
+        """Does it lie in this rank's memory as it is needed?"""
+        return (
+            not self.plan.receives
+            and len(self.plan.kept) == 1
+            and all(run.turns == 1 for box in self.plan.kept[0] for run in box)
+            and tuple(run.size for run in self.plan.kept[0][1]) == self.shape
+        )
+
+    def items(self, memory: Array, buffer: Array | None) -> list[tuple[Exchange, Array, Array]]:
+        """Its messages, as `dcarray.comm.plan.start` takes them."""
+        found = [(plan, memory[at], memory[at]) for at, plan in self.sends]
+        return found if buffer is None else [*found, (self.plan, memory[self.at], buffer)]
+
+
+@dataclass(frozen=True)
+class Round:
+    """One panel of both factors."""
+
+    a: Fetch
+    b: Fetch
+
+    def counts(self, itemsizes: Sequence[int]) -> Counts:
+        """Messages and bytes: one message to each peer, whatever it takes of either factor."""
+        found = Counts()
+        going: set[int] = set()
+        coming: set[int] = set()
+        for fetch, itemsize in ((self.a, itemsizes[0]), (self.b, itemsizes[1])):
+            for plan in (fetch.plan, *(plan for _, plan in fetch.sends)):
+                one = plan.counts(itemsize)
+                found.bytes_sent += one.bytes_sent
+                found.bytes_received += one.bytes_received
+                going.update(t.peer for t in plan.sends)
+                coming.update(t.peer for t in plan.receives)
+        found.messages_sent, found.messages_received = len(going), len(coming)
+        return found
+
+
+@dataclass(frozen=True)
+class Contraction:
+    """One rank's part in a product, made without data and without the other ranks.
+
+    Parameters
+    ----------
+    scheme : Scheme
+    rank : int
+    """
+
+    scheme: Scheme
+    rank: int
+
+    @cached_property
+    def rounds(self) -> tuple[Round, ...]:
+        """The panels in this rank's order."""
+        scheme = self.scheme
+        letter, cuts = panels(scheme)
+        a = self._fetches(scheme.product.a, scheme.a, scheme.need_a, letter, cuts)
+        b = self._fetches(scheme.product.b, scheme.b, scheme.need_b, letter, cuts)
+        return tuple(Round(*both) for both in zip(a, b, strict=True))
+
+    def _fetches(
+        self, letters: str, source: Layout, target: Layout, letter: str, cuts: Sequence[tuple[int, int]]
+    ) -> list[Fetch]:
+        axis = letters.find(letter) if letter else -1
+        number = len(cuts)
+        begin = self._first(self.rank, number)
+        coming: list[Fetch] = []
+        going: list[list[tuple[tuple[slice, ...], Exchange]]] = [[] for _ in cuts]
+        for k, (low, high) in enumerate(cuts):
+            of, at, to = source, (slice(None),) * source.ndim, target
+            if axis >= 0 and number > 1:
+                of, here = portion(source, axis, low, high, self.rank)
+                at = (*at[:axis], here, *at[axis + 1 :])
+                to, _ = portion(target, axis, low, high, self.rank)
+            plan = redistribute(of, to, self.rank)
+            coming.append(Fetch(at, replace(plan, sends=()), to.local_shape(self.rank), ()))
+            by_turn: dict[int, list[Any]] = {}
+            for transfer in plan.sends:
+                by_turn.setdefault((k - self._first(transfer.peer, number)) % number, []).append(transfer)
+            for turn, transfers in by_turn.items():
+                going[turn].append((at, Exchange(self.rank, tuple(transfers), ())))
+        return [replace(coming[(begin + turn) % number], sends=tuple(going[turn])) for turn in range(number)]
+
+    def _first(self, rank: int, number: int) -> int:
+        """The panel that a rank begins with, the same for ranks that compute the same."""
+        grid, out = self.scheme.arrangement.grid, self.scheme.arrangement.over(self.scheme.product.out)
+        coords = grid.coords(rank)
+        return sum(coords[g] * number // grid.shape[g] for g in out) % number
+
+    @cached_property
+    def adding(self) -> Exchange | None:
+        """How parts come to where they are added up; None when there are none, or all get the sum."""
+        return None if self.scheme.summed is None else redistribute(*sums(self.scheme), self.rank)
+
+    @cached_property
+    def last(self) -> Exchange | None:
+        """How the result comes to where it is wanted; None when it is there."""
+        made = self.scheme.summed or self.scheme.made
+        return None if made == self.scheme.out else redistribute(made, self.scheme.out, self.rank)
+
+    @cached_property
+    def group(self) -> tuple[int, ...]:
+        """The ranks whose parts belong together."""
+        grid = self.scheme.arrangement.grid
+        return grid.sub(self.rank, [g in self.scheme.over for g in range(grid.ndim)])[1]
+
+    def counts_of_parts(self, itemsizes: Sequence[int]) -> Counts:
+        """Messages and bytes of `parts`: the first two of those of `counts`."""
+        found = Counts()
+        for one in self.rounds:
+            found = found + one.counts(itemsizes)
+        return found
+
+    def counts(self, itemsizes: tuple[int, int, int, int]) -> Counts:
+        """Messages and bytes of this rank.
+
+        An allreduce is counted as the communicator does: one call with the bytes of its operand.
+
+        Parameters
+        ----------
+        itemsizes : tuple of int
+            Bytes of an element of both factors, of sums and of the result.
+        """
+        found = self.counts_of_parts(itemsizes)
+        if self.adding is not None:
+            found = found + self.adding.counts(itemsizes[2])
+        elif self.scheme.over:
+            found.collective(self.scheme.made.elements(self.rank) * itemsizes[2])
+        return found if self.last is None else found + self.last.counts(itemsizes[3])
+
+    def run(self, comm: Communicator, a: Array, b: Array, out: Array) -> None:
+        """Compute this rank's part of the result.
+
+        Parameters
+        ----------
+        comm : Communicator
+            All ranks, which all call this.
+        a, b : ndarray
+            This rank's memory of the factors, without halo.
+        out : ndarray
+            This rank's memory of the result, without halo.  It may share memory with the factors.
+        """
+        dtype = sum_dtype(a.dtype, b.dtype)
+        alone = not self.scheme.over and self.last is None and out.dtype == dtype
+        apart = alone and not (np.may_share_memory(a, out) or np.may_share_memory(b, out))
+        total = out if apart else np.empty(self.scheme.made.local_shape(self.rank), dtype)
+        self.parts(comm, a, b, total)
+        if self.adding is not None:
+            parts, together = sums(self.scheme)
+            several = np.empty(together.local_shape(self.rank), dtype)
+            self.adding.run(comm, total.reshape(parts.local_shape(self.rank)), several)
+            total = np.add.reduce(several, axis=tuple(range(len(self.scheme.over))), dtype=dtype)
+        elif self.scheme.over:
+            comm.sub(self.group).allreduce(total, total, "sum")
+        if self.last is not None:
+            self.last.run(comm, np.asarray(total, out.dtype), out)
+        elif total is not out:
+            out[...] = total
+
+    def parts(self, comm: Communicator, a: Array, b: Array, out: Array) -> None:
+        """Compute this rank's part of the result before anything is added up: as ``scheme.made`` lies.
+
+        Parameters are those of `run`; `out` shares no memory with the factors.
+        """
+        under_way = self._begin(comm, 0, a, b)
+        for turn in range(len(self.rounds)):
+            pending, left, right = under_way
+            if turn + 1 < len(self.rounds):
+                under_way = self._begin(comm, turn + 1, a, b)
+            pending.finish()
+            multiply(self.scheme.product, left, right, out, turn > 0)
+
+    def _begin(self, comm: Communicator, turn: int, a: Array, b: Array) -> tuple[Pending, Array, Array]:
+        items, factors = [], []
+        for fetch, memory in ((self.rounds[turn].a, a), (self.rounds[turn].b, b)):
+            if fetch.here:
+                items += fetch.items(memory, None)
+                factors.append(window(memory[fetch.at], fetch.plan.kept[0][0]))
+            else:
+                factors.append(np.empty(fetch.shape, memory.dtype))
+                items += fetch.items(memory, factors[-1])
+        return start(comm, items), factors[0], factors[1]
+
+
+def panels(scheme: Scheme) -> tuple[str, list[tuple[int, int]]]:
+    """The axis that is gone along in panels, and these as intervals: the same on all ranks.
+
+    Panels end where a factor that travels is cut between ranks, so that most come from one owner.  There is
+    one when nothing travels, or when the axes that are summed over are dealt out themselves.
+    """
+    of, extent = scheme.product, scheme.product.extent
+    free = [x for x in of.inner if x not in scheme.arrangement.cut]
+    if not free:
+        return "", [(0, 0)]
+    letter = max(free, key=extent.__getitem__)
+    axes: list[Axis] = [
+        have.parts[letters.index(letter)]
+        for letters, have, need in ((of.a, scheme.a, scheme.need_a), (of.b, scheme.b, scheme.need_b))
+        if not alike(have, need)
+    ]
+    n, every = extent[letter], 1
+    ends = {0, n}
+    for axis in axes:
+        if isinstance(axis, BlockAxis):
+            ends.update(axis.low(k) for k in range(axis.parts))
+    for have, letters in ((scheme.a, of.a), (scheme.b, of.b)):
+        axis = have.parts[letters.index(letter)]
+        if isinstance(axis, CyclicAxis):
+            every = math.lcm(every, axis.period)
+    if every > 1 and axes:
+        ends.update(k * n // 4 for k in range(4))
+    least, kept = max(NARROWEST, -(-n // MOST)), [0]
+    for end in sorted(end // every * every for end in ends if end < n):
+        if end - kept[-1] >= least and n - end >= least:
+            kept.append(end)
+    return letter, list(zip(kept, [*kept[1:], n], strict=True))

@@ -1,0 +1,104 @@
+"""Which parts of one dealt-out axis meet which parts of another, and in what indices: by formula.
+
+The indices that two parts share are the same runs in the same order from whichever side they are asked for,
+so that two ranks that plan apart agree on the elements of their message.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+
+from .axes import Axis, BlockAxis, CyclicAxis, Run, clip
+
+__all__ = ["peers", "shared"]
+
+
+def shared(a: Axis, part_a: int, b: Axis, part_b: int) -> tuple[Run, ...]:
+    """The indices that a part of `a` and a part of `b` have in common.
+
+    Two intervals share at most one run, an interval and a part dealt out in turn three.  Of two parts dealt
+    out in turn, the intervals that meet with one and the same distance between their beginnings come round
+    every least common multiple of the periods; the Chinese remainder theorem says where.
+    """
+    if isinstance(a, BlockAxis):
+        low, high = a.low(part_a), a.high(part_a)
+        if isinstance(b, CyclicAxis):
+            return clip(part_b * b.block, b.block, b.period, low, high)
+        low, high = max(low, b.low(part_b)), min(high, b.high(part_b))
+        return (Run(low, high - low),) if low < high else ()
+    if isinstance(b, BlockAxis):
+        return clip(part_a * a.block, a.block, a.period, b.low(part_b), b.high(part_b))
+    return _shared_in_turn(a, part_a * a.block, b, part_b * b.block)
+
+
+def _shared_in_turn(a: CyclicAxis, first_a: int, b: CyclicAxis, first_b: int) -> tuple[Run, ...]:
+    divisor = math.gcd(a.period, b.period)
+    again = a.period // divisor * b.period
+    inverse = pow(a.period // divisor, -1, b.period // divisor)
+    runs: list[Run] = []
+    # Intervals meet when that of `b` begins `lead` after that of `a`, with -b.block < lead < a.block.
+    for lead in range(1 - b.block + (first_b - first_a - 1 + b.block) % divisor, a.block, divisor):
+        turns = (first_b - lead - first_a) // divisor * inverse % (b.period // divisor)
+        begin_a = first_a + turns * a.period
+        begin = max(begin_a, begin_a + lead)
+        length = min(begin_a + a.block, begin_a + lead + b.block) - begin
+        # Indices below zero belong to no interval: where `b` would begin there, it begins one round later.
+        runs += clip(begin + again if begin_a + lead < 0 else begin, length, again, 0, a.extent)
+    return tuple(sorted(runs))
+
+
+def peers(a: Axis, part: int, b: Axis) -> Iterator[int]:
+    """The parts of `b` that share indices with a part of `a`, each once.
+
+    Only such parts are looked at, apart from those of two axes dealt out in turn whose intervals would first
+    meet beyond the end.
+    """
+    if isinstance(a, CyclicAxis) and isinstance(b, CyclicAxis):
+        for other in _peers_in_turn(a, part, b):
+            if shared(a, part, b, other):
+                yield other
+    elif isinstance(a, BlockAxis):
+        if size := a.size(part):
+            yield from _of_interval(a.low(part), a.low(part) + size, b)
+    elif isinstance(b, BlockAxis):
+        index = part * a.block
+        while index < a.extent:
+            other = b.owner(index)
+            yield other
+            index = b.high(other)
+            rounds, inside = divmod(index - part * a.block, a.period)
+            if inside >= a.block:  # between two intervals of the part: on to the next
+                index = (rounds + 1) * a.period + part * a.block
+
+
+def _of_interval(low: int, high: int, b: Axis) -> Iterator[int]:
+    """The parts of `b` that have indices in ``[low, high)``."""
+    if isinstance(b, CyclicAxis):
+        first, last = low // b.block, (high - 1) // b.block
+        yield from (turn % b.parts for turn in range(first, min(last + 1, first + b.parts)))
+        return
+    while low < high:
+        part = b.owner(low)
+        yield part
+        low = b.high(part)
+
+
+def _peers_in_turn(a: CyclicAxis, part: int, b: CyclicAxis) -> Iterator[int]:
+    """The parts of `b` whose intervals meet the part's somewhere, the axis taken for endless."""
+    divisor = math.gcd(a.period, b.period)
+    if a.block + b.block > divisor:
+        yield from range(b.parts)
+        return
+    # Part `c` meets when c * b.block is, modulo the divisor, less than a.block after or b.block before.
+    step = math.gcd(b.block, divisor)
+    every = divisor // step
+    inverse = pow(b.block // step, -1, every)
+    begin = part * a.block
+    lowest = begin - b.block + 1
+    seen = set()
+    for meeting in range(lowest + -lowest % step, begin + a.block, step):
+        for other in range(meeting // step * inverse % every, b.parts, every):
+            if other not in seen:
+                seen.add(other)
+                yield other

@@ -1,0 +1,211 @@
+"""Messages and collective operations in NumPy code, under the names of MPI's.
+
+Arrays may be windows of any strides and are sent from where they lie.  Wrapped arrays are evaluated first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from .agree import agree
+from .carts import Ranks, ranks_of
+from .errors import LayoutError
+from .operands import like, memory, place_for
+from .protocol import INTERNAL_TAG, Communicator, check_tag
+from .protocol import Request as _Request
+
+__all__ = ["Allreduce", "Alltoall", "Bcast", "Irecv", "Isend", "Reduce", "Request", "Wait", "Waitall"]
+
+
+class Request:
+    """A message under way, for `Wait` and `Waitall`; one to or from nobody is through at once."""
+
+    def __init__(self, comm: Communicator, message: _Request | None) -> None:
+        self._comm, self._message = comm, message
+
+    def wait(self) -> None:
+        """Return when the message is through."""
+        _wait_all([self])
+
+
+def _wait_all(requests: Iterable[Request]) -> None:
+    held = [request for request in requests if request._message is not None]
+    if held:
+        held[0]._comm.waitall([request._message for request in held if request._message is not None])
+    for request in held:
+        request._message = None  # and with it the hold on the array's memory
+
+
+def _user_tag(tag: int) -> int:
+    if check_tag(tag) == INTERNAL_TAG:
+        raise ValueError(f"tag {INTERNAL_TAG} is taken; those below it are free")
+    return tag
+
+
+def Isend(x: Any, dest: int | None, tag: int = 0, comm: Ranks = None) -> Request:
+    """Begin to send an array.
+
+    Parameters
+    ----------
+    x : array_like
+        Any shape, strides and dtype without Python objects.  Must not change until it is waited for.
+    dest : int or None
+        The receiving rank; None, as `Cart.neighbour` gives it beyond an end, sends nothing.
+    tag : int
+        From 0 to 32766.
+    comm : Communicator or Cart, optional
+        The ranks that `dest` counts; by default all.
+
+    Returns
+    -------
+    Request
+    """
+    group, tag = ranks_of(comm), _user_tag(tag)
+    return Request(group, None if dest is None else group.isend([memory(x)], dest, tag))
+
+
+def Irecv(x: Any, source: int | None, tag: int = 0, comm: Ranks = None) -> Request:
+    """Begin to receive into an array of as many bytes as are sent.
+
+    Parameters
+    ----------
+    x : ndarray
+        Plain or wrapped, of any strides; its elements are there once the request has been waited for.
+    source : int or None
+        The sending rank; from None nothing comes.
+    tag : int
+        From 0 to 32766.
+    comm : Communicator or Cart, optional
+        The ranks that `source` counts; by default all.
+
+    Returns
+    -------
+    Request
+
+    Raises
+    ------
+    TypeError
+        When `x` is no array.
+    """
+    group, tag = ranks_of(comm), _user_tag(tag)
+    return Request(group, None if source is None else group.irecv([place_for(x)], source, tag))
+
+
+def Wait(request: Request) -> None:
+    """Wait until a message is through.
+
+    Raises
+    ------
+    MismatchError
+        When more or fewer bytes have come than the array takes.
+    """
+    request.wait()
+
+
+def Waitall(requests: Iterable[Request]) -> None:
+    """Wait until all of some messages, which belong to one communicator or its groups, are through."""
+    _wait_all(requests)
+
+
+def Bcast(x: Any, root: int = 0, comm: Ranks = None) -> Any:
+    """Give every rank the root's elements, in place.
+
+    Parameters
+    ----------
+    x : ndarray
+        Plain or wrapped, of the same shape and dtype everywhere; strides may differ.
+    root : int
+        Whose elements they are.
+    comm : Communicator or Cart, optional
+        The ranks, by default all; all of them call this.
+
+    Returns
+    -------
+    ndarray
+        `x`.
+    """
+    group = ranks_of(comm)
+    group.bcast(memory(x) if group.rank == root else place_for(x), root)
+    return x
+
+
+def Allreduce(x: Any, op: str = "sum", out: Any = None, comm: Ranks = None) -> Any:
+    """Combine the ranks' elements, place by place.
+
+    Parameters
+    ----------
+    x : array_like
+        Of the same shape and dtype everywhere.
+    op : str
+        "sum", "prod", "max", "min" (which pass NaNs on, as NumPy's do), "land", "lor", "band", "bor", "bxor".
+    out : ndarray, optional
+        Where to put the result; may be `x`.
+    comm : Communicator or Cart, optional
+        The ranks, by default all; all of them call this.
+
+    Returns
+    -------
+    ndarray
+        `out`, or a new array like `x`.
+    """
+    here = memory(x)
+    result = like(x, here.shape) if out is None else out
+    ranks_of(comm).allreduce(here, _fitting(result, here), op)
+    return result
+
+
+def Reduce(x: Any, op: str = "sum", root: int = 0, out: Any = None, comm: Ranks = None) -> Any:
+    """Combine the ranks' elements on one rank.
+
+    Parameters are those of `Allreduce`, and `root`, which gets the result; the others get None.
+    """
+    group, here = ranks_of(comm), memory(x)
+    if group.rank != root:
+        group.reduce(here, None, op, root)
+        return None
+    result = like(x, here.shape) if out is None else out
+    group.reduce(here, _fitting(result, here), op, root)
+    return result
+
+
+def _fitting(out: Any, here: Any) -> Any:
+    into = place_for(out)
+    if into.shape != here.shape or into.dtype != here.dtype:
+        raise ValueError(f"out is {into.dtype}{into.shape}, the result {here.dtype}{here.shape}")
+    return into
+
+
+def Alltoall(x: Any, out: Any = None, comm: Ranks = None) -> Any:
+    """Send the k-th part of an array to rank k, and put together what comes.
+
+    Parameters
+    ----------
+    x : array_like
+        Of the same shape and dtype everywhere; its first axis is cut into equal parts, one for each rank.
+    out : ndarray, optional
+        Where to put the result; must not share memory with `x`.
+    comm : Communicator or Cart, optional
+        The ranks, by default all; all of them call this.
+
+    Returns
+    -------
+    ndarray
+        `out`, or a new array like `x`, in which part k comes from rank k.
+
+    Raises
+    ------
+    LayoutError
+        When the first axis cannot be cut into so many equal parts.
+    MismatchError
+        When ranks disagree on shape or dtype.
+    """
+    group, here = ranks_of(comm), memory(x)
+    agree(group, (here.shape, here.dtype.str), "what is sent to all")
+    if not here.ndim or here.shape[0] % group.size:
+        raise LayoutError(f"an array of shape {here.shape} cannot be cut into {group.size} equal parts")
+    result = like(x, here.shape) if out is None else out
+    into, n = _fitting(result, here), here.shape[0] // group.size
+    parts = [slice(k * n, (k + 1) * n) for k in range(group.size)]
+    group.alltoallw([[here[part]] for part in parts], [[into[part]] for part in parts])
+    return result

@@ -1,0 +1,35 @@
+"""Arrays as users hand them over: NumPy's, and others that give their memory to ``np.asarray``."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from .protocol import Array
+
+__all__ = ["like", "memory", "place_for"]
+
+
+def memory(x: Any) -> Array:
+    """The elements of an array or of something that makes one, to be read."""
+    return np.asarray(x)
+
+
+def place_for(x: Any) -> Array:
+    """The memory of an array, to be written; `TypeError` where there is none to share."""
+    if isinstance(x, np.ndarray):
+        return x
+    if hasattr(x, "__array_ufunc__") and hasattr(x, "__setitem__"):
+        found: Array = np.asarray(x)
+        if not found.size or np.shares_memory(found, np.asarray(x)):
+            return found
+    raise TypeError(f"elements are received into an array, which a {type(x).__name__} is not")
+
+
+def like(x: Any, shape: Sequence[int], dtype: Any = None) -> Any:
+    """A new array of the kind of another: wrapped for a wrapped one, by NumPy's own dispatch."""
+    if isinstance(x, np.ndarray) or not hasattr(x, "__array_function__"):
+        return np.empty(shape, np.asarray(x).dtype if dtype is None else dtype)
+    return np.empty_like(x, dtype=dtype, order="C", shape=tuple(shape))

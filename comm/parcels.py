@@ -1,0 +1,119 @@
+"""Values of any kind from rank to rank: plain arrays in them travel as windows, the rest is pickled."""
+
+from __future__ import annotations
+
+import io
+import pickle
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from .protocol import INTERNAL_TAG, Array, Communicator, Request
+
+__all__ = ["collect", "pack", "receive", "send", "unpack"]
+
+# Shape, dtype, and whether the elements go in Fortran's order, of an array that travels beside.
+_Spec = tuple[tuple[int, ...], Any, bool]
+
+
+class _Pickler(pickle.Pickler):
+    """Sets plain arrays aside, each once however often it occurs."""
+
+    def __init__(self, file: io.BytesIO) -> None:
+        super().__init__(file, pickle.HIGHEST_PROTOCOL)
+        self.arrays: list[Array] = []
+        self._places: dict[int, int] = {}
+
+    def persistent_id(self, value: Any) -> int | None:
+        if type(value) is not np.ndarray or value.dtype.hasobject:
+            return None
+        if id(value) not in self._places:  # they are held, so that no other one gets the same id
+            self._places[id(value)] = len(self.arrays)
+            self.arrays.append(value)
+        return self._places[id(value)]
+
+
+class _Unpickler(pickle.Unpickler):
+    def __init__(self, data: bytes, arrays: list[Array]) -> None:
+        super().__init__(io.BytesIO(data))
+        self._arrays = arrays
+
+    def persistent_load(self, place: int) -> Array:
+        return self._arrays[place]
+
+
+def pack(value: Any) -> tuple[bytes, list[Array]]:
+    """A value as bytes, which name arrays, and the windows of these arrays.
+
+    Raises
+    ------
+    Exception
+        What pickling something raises that cannot be pickled.
+    """
+    file = io.BytesIO()
+    pickler = _Pickler(file)
+    pickler.dump(value)
+    turned = [a.flags.f_contiguous and not a.flags.c_contiguous for a in pickler.arrays]
+    specs = [(a.shape, a.dtype, fortran) for a, fortran in zip(pickler.arrays, turned, strict=True)]
+    windows = [a.T if fortran else a for a, fortran in zip(pickler.arrays, turned, strict=True)]
+    return pickle.dumps((specs, file.getvalue())), windows
+
+
+def unpack(data: bytes) -> tuple[list[Array], Callable[[], Any]]:
+    """Windows to receive the arrays of a value into, and what gives the value once they are there."""
+    specs: list[_Spec]
+    specs, body = pickle.loads(data)
+    arrays = [np.empty(shape, dtype, order="F" if fortran else "C") for shape, dtype, fortran in specs]
+    windows = [a.T if fortran else a for a, (_, _, fortran) in zip(arrays, specs, strict=True)]
+    return windows, lambda: _Unpickler(body, arrays).load()
+
+
+def send(comm: Communicator, dest: int, value: Any) -> list[Request]:
+    """Begin to send a small value, to a rank that has begun to receive its length."""
+    data = np.frombuffer(pickle.dumps(value), np.uint8)
+    return [comm.isend([part], dest, INTERNAL_TAG) for part in (np.array(data.size), data)]
+
+
+def receive(comm: Communicator, source: int, length: Array) -> Any:
+    """A small value, whose length has been received."""
+    data = np.empty(int(length), np.uint8)
+    comm.waitall([comm.irecv([data], source, INTERNAL_TAG)])
+    return pickle.loads(data.tobytes())
+
+
+def collect(
+    comm: Communicator, value: Any, packed: tuple[bytes, list[Array]], root: int | None
+) -> list[Any] | None:
+    """The values of all ranks in order, on all of them or on the root; None on the others.
+
+    Parameters
+    ----------
+    comm : Communicator
+    value
+        This rank's value, and what `pack` has made of it.
+    packed : (bytes, list of ndarray)
+    root : int or None
+        Who gets them; None: all do.
+    """
+    data, windows = packed
+    blob = np.frombuffer(data, np.uint8)
+    lengths = np.empty((comm.size, 1), np.int64)
+    comm.allgather(np.array([blob.size]), lengths)
+    gets = root in (None, comm.rank)
+    others = [rank for rank in range(comm.size) if rank != comm.rank]
+    blobs = {rank: np.empty(int(lengths[rank, 0]), np.uint8) for rank in others if gets}
+
+    def exchange(sent: list[Array], received: dict[int, list[Array]]) -> None:
+        to = others if root is None else [rank for rank in others if rank == root]
+        comm.alltoallw(
+            [sent if rank in to else [] for rank in range(comm.size)],
+            [received.get(rank, []) for rank in range(comm.size)],
+        )
+
+    exchange([blob], {rank: [into] for rank, into in blobs.items()})
+    opened = {rank: unpack(into.tobytes()) for rank, into in blobs.items()}
+    exchange(windows, {rank: into for rank, (into, _) in opened.items()})
+    if not gets:
+        return None
+    return [value if rank == comm.rank else opened[rank][1]() for rank in range(comm.size)]

@@ -1,0 +1,116 @@
+"""From a region and the layouts of its arrays to one rank's program."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from dcarray.ir.effects import families
+from dcarray.ir.nodes import Region
+from dcarray.ir.passes.base import Log
+
+from .draft import Placed
+from .errors import PlanError
+from .insert import insert
+from .layout import Layout
+from .library import Planner, planners
+from .localise import localise
+from .overlap import overlapped
+from .place import Halo
+from .program import Note, Program
+from .redundancy import PASSES, still_valid, valid_after
+from .widen import COSTS, Costs
+
+__all__ = ["place", "plan", "whole_first"]
+
+
+def whole_first(region: Region, layouts: Mapping[str, Layout | None]) -> dict[str, str]:
+    """The arrays that have to be made whole before a region can be planned, each with the reason.
+
+    They are those of which the region has several geometries of one memory.
+    """
+    root = families(region)
+    kin: dict[str, list[str]] = {}
+    for array in region.arrays:
+        kin.setdefault(root[array.name], []).append(array.name)
+    return {
+        name: f"{name} is used under several shapes"
+        for names in kin.values()
+        if len(names) > 1
+        for name in names
+        if layouts.get(name) is not None
+    }
+
+
+def plan(
+    region: Region,
+    layouts: Mapping[str, Layout | None],
+    ranks: int,
+    rank: int,
+    *,
+    valid: Mapping[str, Halo] | None = None,
+    above: int = 0,
+    library: Mapping[str, Planner] | None = None,
+    costs: Costs | None = COSTS,
+) -> Program:
+    """One rank's program for a region.
+
+    Pure: it needs neither data nor the other ranks, which are told the same and plan alike.
+
+    Parameters
+    ----------
+    region : Region
+        Over whole arrays, with sizes that are known.
+    layouts : mapping of str to (Layout or None)
+        How each ``in`` and ``inout`` array lies; None, or no entry: whole on every rank.  An ``out`` or
+        ``temp`` array gets the layout said here; without an entry one is chosen.
+    ranks, rank : int
+        How many there are, and whose program is wanted.
+    valid : mapping of str to Halo, optional
+        The parts of halos that hold what the neighbours have, as `Program.valid` of a run before.
+    above : int
+        New arrays of at most so many elements are whole on every rank.
+    library : mapping, optional
+        The distributed forms of calls; by default those of `dcarray.comm.library.planners`.
+    costs : Costs, optional
+        What messages cost against points that are computed twice, and against statements cut in pieces so
+        that work goes on meanwhile; None: neither is done.
+
+    Returns
+    -------
+    Program
+
+    Raises
+    ------
+    PlanError
+        When sizes are not known, or an array in `whole_first` is not whole.
+    """
+    placed = place(region, layouts, ranks, valid=valid, above=above, library=library, costs=costs)
+    now = valid_after(placed.region, valid or {})
+    kept = {name: now[there] for name, there in placed.after.items() if there in now}
+    program = localise(placed, ranks, rank, kept)
+    return program if costs is None else overlapped(program, costs.link)
+
+
+def place(
+    region: Region,
+    layouts: Mapping[str, Layout | None],
+    ranks: int,
+    *,
+    valid: Mapping[str, Halo] | None = None,
+    above: int = 0,
+    library: Mapping[str, Planner] | None = None,
+    costs: Costs | None = COSTS,
+) -> Placed:
+    """What all ranks plan alike: the region with its communication; parameters and errors as `plan`'s."""
+    if region.symbols:
+        raise PlanError("a region whose sizes are not known cannot be planned for many ranks")
+    if wrong := whole_first(region, layouts):
+        raise PlanError("; ".join(wrong.values()))
+    placed = insert(region, layouts, ranks, above, planners() if library is None else library, costs)
+    log = Log()
+    found = placed.region
+    for one in (still_valid(valid or {}), *PASSES):
+        found = one.fn(found, log)
+    notes = (*placed.notes, *(Note(f"{note.pass_name}: {note.text}", note.loc) for note in log.notes))
+    return replace(placed, region=found, notes=notes)

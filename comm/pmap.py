@@ -1,0 +1,326 @@
+"""A parallel loop over tiles, handed out to the ranks as they ask for them.
+
+AutoMPHC's ``pfor`` (Shirako and others, 2022) cuts a loop into tiles that run as tasks of a distributed
+runtime.  Here ranks run them, and rank 0 hands them out while it computes some itself: to each that asks
+a share of what is left, so that there are few questions in the beginning and small shares in the end
+(guided self-scheduling: Polychronopoulos and Kuck, IEEE Transactions on Computers 36 (12), 1987).
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+import traceback
+from collections import Counter, deque
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+import numpy as np
+
+from .carts import Ranks, ranks_of
+from .errors import LostRankError, TileError
+from .parcels import collect, pack, receive, send
+from .protocol import INTERNAL_TAG, Array, Communicator, Request
+
+__all__ = ["pmap"]
+
+_SHARES = 2  # a rank that asks gets one of so many times the ranks' shares of what is left
+_SAYS = 1.0  # seconds between two lines about progress
+
+Progress = Callable[[int, int], None]
+Kinds = type[Exception] | tuple[type[Exception], ...]
+
+
+def pmap(
+    function: Callable[[Any], Any],
+    tiles: Iterable[Any],
+    size: int | None = None,
+    *,
+    schedule: str = "dynamic",
+    root: int | None = None,
+    retry: Kinds = (),
+    attempts: int = 3,
+    progress: bool | Progress = False,
+    comm: Ranks = None,
+) -> list[Any] | None:
+    """Call a function for each tile of a loop, on all ranks.
+
+    Parameters
+    ----------
+    function : callable
+        Takes a tile; must not take part in anything that all ranks do.
+    tiles : iterable
+        The tiles, as many on all ranks.  With a `size` the range, list or array that is cut into tiles.
+    size : int, optional
+        So many elements of `tiles` make a tile, the last may have fewer: slices of it, for a range ranges.
+    schedule : {"dynamic", "static"}
+        Tiles are handed out as ranks ask for them, or in equal parts beforehand.
+    root : int, optional
+        Who gets the results; by default all ranks do.
+    retry : exception or tuple of exceptions
+        A tile that raises one of these is run again, maybe elsewhere.
+    attempts : int
+        How often a tile is run at most.
+    progress : bool or callable
+        Called on the first rank with the number of tiles that it knows to be done and that of all; True
+        writes lines to standard error.  A static schedule knows its own tiles only.
+    comm : Communicator or Cart, optional
+        The ranks, by default all; all of them call this.
+
+    Returns
+    -------
+    list or None
+        The results in the order of tiles; None on ranks that do not get them.  Plain arrays in them, also
+        nested ones, are sent from where they lie, the rest is pickled.
+
+    Raises
+    ------
+    TileError
+        On all ranks, when a tile has failed; the text has its traceback, `tile` is the tile.
+    ValueError
+        When schedule, size or attempts do not exist.
+    MismatchError
+        When ranks disagree on how many tiles there are or how they are handed out.
+
+    Notes
+    -----
+    While rank 0 runs a tile, those who ask wait.  When a tile has failed, ranks end the share that they have.
+    When a rank is lost and the others can go on (simulated ranks can, under MPI the launcher ends all), its
+    tiles are run again; rank 0 must not be lost, and with a static schedule nobody.
+    """
+    group = ranks_of(comm)
+    held = _cut(tiles, size)
+    if schedule not in ("dynamic", "static"):
+        raise ValueError(f"schedule={schedule!r}: must be dynamic or static")
+    if attempts < 1:
+        raise ValueError(f"attempts={attempts}: a tile is run once at least")
+    group.step(("pmap", len(held), schedule, root, attempts))
+    show = _shown if progress is True else progress or None
+    work = _Work(group, function, held, retry, attempts, show if group.rank == 0 else None)
+    alive = list(range(group.size))
+    if schedule == "static" or group.size == 1:
+        work.run(_part(len(held), group.rank, group.size))
+    elif group.rank == 0:
+        alive = _Desk(work).serve()
+    else:
+        alive = _ask(work)
+    return _together(work, alive, root)
+
+
+def _cut(tiles: Iterable[Any], size: int | None) -> Sequence[Any]:
+    if size is None:
+        return list(tiles)
+    if size < 1:
+        raise ValueError(f"size={size}: a tile has one element at least")
+    whole: Any = tiles if hasattr(tiles, "__getitem__") and hasattr(tiles, "__len__") else list(tiles)
+    return [whole[k : k + size] for k in range(0, len(whole), size)]
+
+
+def _part(tiles: int, rank: int, ranks: int) -> deque[int]:
+    return deque(range(tiles * rank // ranks, tiles * (rank + 1) // ranks))
+
+
+def _shown(done: int, tiles: int) -> None:
+    print(f"pmap: {done:,} of {tiles:,} tiles", file=sys.stderr, flush=True)
+
+
+# ---- what a rank does --------------------------------------------------------------------------------
+class _Failure:
+    """A tile that failed for good."""
+
+    def __init__(self, tile: int, rank: int, text: str) -> None:
+        self.tile, self.rank, self.text = tile, rank, text
+
+
+class _Work:
+    """The tiles, and what has become of those that this rank has run."""
+
+    def __init__(
+        self,
+        comm: Communicator,
+        function: Callable[[Any], Any],
+        tiles: Sequence[Any],
+        retry: Kinds,
+        attempts: int,
+        show: Progress | None,
+    ) -> None:
+        self.comm, self.tiles = comm, tiles
+        self._function, self._retry, self._attempts, self._show = function, retry, attempts, show
+        self.results: dict[int, Any] = {}
+        self.failures: list[_Failure] = []
+        self._error: Exception | None = None
+        self.tries: Counter[int] = Counter()
+        self._said = time.monotonic()
+
+    def run(self, mine: deque[int]) -> None:
+        """Run tiles until there are none, or one has failed."""
+        while mine and not self.failures:
+            self.one(mine.popleft())
+            self.say(len(self.results))
+
+    def one(self, tile: int) -> None:
+        """Run a tile, again where it may be."""
+        while tile not in self.results:
+            self.tries[tile] += 1
+            try:
+                self.results[tile] = self._function(self.tiles[tile])
+            except Exception as error:
+                if isinstance(error, self._retry) and self.tries[tile] < self._attempts:
+                    continue
+                self.fail(tile, error)
+                return
+
+    def fail(self, tile: int, error: Exception) -> None:
+        """Note that a tile has failed for good."""
+        text = "".join(traceback.format_exception(error))
+        self.failures.append(_Failure(tile, self.comm.rank, text))
+        self._error = error
+
+    def packed(self) -> tuple[bytes, list[Array]]:
+        """The results, to be sent; one that cannot be is a failure of its tile."""
+        try:
+            return pack(self.results)
+        except Exception:
+            for tile, result in self.results.items():
+                try:
+                    pack(result)
+                except Exception as error:
+                    self.fail(tile, error)
+                    return b"", []
+            raise
+
+    def say(self, done: int) -> None:
+        """Tell how far all are, now and then."""
+        if self._show is not None and (
+            self._show is not _shown or done == len(self.tiles) or time.monotonic() > self._said + _SAYS
+        ):
+            self._said = time.monotonic()
+            self._show(done, len(self.tiles))
+
+    def raised(self, failure: _Failure) -> TileError:
+        """A failure as the exception of all ranks."""
+        tile = self.tiles[failure.tile]
+        text = f"tile {failure.tile}, {tile!r:.200}, failed on rank {failure.rank}:\n{failure.text}"
+        error = TileError(text, tile)
+        if failure.rank == self.comm.rank:
+            error.__cause__ = self._error
+        return error
+
+
+# ---- who runs what -----------------------------------------------------------------------------------
+def _ask(work: _Work) -> list[int]:
+    """Run what rank 0 hands out until it says that nothing is left; the ranks that are left."""
+    comm = work.comm
+    done: list[int] = []
+    while True:
+        length = np.array(0)
+        answer = comm.irecv([length], 0, INTERNAL_TAG)
+        comm.waitall(send(comm, 0, (done, bool(work.failures))))
+        comm.waitall([answer])
+        tiles: list[int]
+        alive: list[int]
+        tiles, alive = receive(comm, 0, length)
+        if alive:
+            return alive
+        known = set(work.results)
+        work.run(deque(tiles))
+        done = sorted(work.results.keys() - known)
+
+
+class _Desk:
+    """Rank 0, which hands tiles out and runs some itself."""
+
+    def __init__(self, work: _Work) -> None:
+        self._work, self._comm = work, work.comm
+        self._left = deque(range(len(work.tiles)))
+        self._alive = list(range(work.comm.size))
+        self._given: dict[int, list[int]] = {rank: [] for rank in self._alive}
+        self._done: dict[int, set[int]] = {rank: set() for rank in self._alive}
+        self._idle: set[int] = set()
+        self._lengths: dict[int, Array] = {}
+        self._asked: dict[int, Request] = {}
+        self._told: dict[int, list[Request]] = {rank: [] for rank in self._alive}
+        self._failed = False
+
+    def serve(self) -> list[int]:
+        """Hand out all tiles, until all are done or one has failed; the ranks that are left."""
+        for rank in self._alive[1:]:
+            self._listen(rank)
+        while not (over := self._is_over()) or len(self._idle) < len(self._alive) - 1:
+            self._hear(wait=over or not self._left)
+            if self._left and not self._is_over():
+                self._work.one(self._left.popleft())
+                self._say()
+        for rank in sorted(self._idle):
+            self._tell(rank, [], self._alive)
+        for rank in self._idle:
+            self._comm.waitall(self._told[rank])
+        return self._alive
+
+    def _is_over(self) -> bool:
+        undone = self._left or any(self._given.values())
+        return self._failed or bool(self._work.failures) or not undone
+
+    def _say(self) -> None:
+        self._work.say(len(self._work.results) + sum(map(len, self._done.values())))
+
+    def _listen(self, rank: int) -> None:
+        self._lengths[rank] = np.array(0)
+        self._asked[rank] = self._comm.irecv([self._lengths[rank]], rank, INTERNAL_TAG)
+
+    def _hear(self, wait: bool) -> None:
+        """Answer those who ask."""
+        ranks = sorted(self._asked)
+        if ranks:
+            for k in self._comm.ready([self._asked[rank] for rank in ranks], wait):
+                self._answer(ranks[k])
+        for rank in sorted(self._idle) if self._left and not self._is_over() else ():
+            share = len(self._left) // (_SHARES * len(self._alive)) or 1
+            self._given[rank] = [self._left.popleft() for _ in range(min(share, len(self._left)))]
+            if self._given[rank]:
+                self._idle.remove(rank)
+                self._tell(rank, self._given[rank], [])
+                self._listen(rank)
+
+    def _answer(self, rank: int) -> None:
+        """Take what a rank has done since it asked before; it waits from now on."""
+        request = self._asked.pop(rank)
+        try:
+            self._comm.waitall([*self._told[rank], request])
+            done, failed = receive(self._comm, rank, self._lengths[rank])
+        except LostRankError:
+            self._lose(rank)
+            return
+        self._done[rank].update(done)
+        self._given[rank] = []
+        self._failed = self._failed or failed
+        self._idle.add(rank)
+        self._say()
+
+    def _lose(self, rank: int) -> None:
+        """What a rank has done is gone with it."""
+        self._left.extendleft(sorted({*self._given.pop(rank), *self._done.pop(rank)}, reverse=True))
+        self._alive.remove(rank)
+
+    def _tell(self, rank: int, tiles: list[int], alive: list[int]) -> None:
+        self._told[rank] = send(self._comm, rank, (tiles, alive))
+
+
+# ---- what comes of it --------------------------------------------------------------------------------
+def _together(work: _Work, alive: list[int], root: int | None) -> list[Any] | None:
+    """All ranks' results in the order of tiles, or what has failed, raised on all."""
+    group = work.comm if len(alive) == work.comm.size else work.comm.sub(alive)
+    if root is not None and root not in alive:
+        raise LostRankError(f"rank {root}, which was to get the results of pmap, is lost")
+    packed = work.packed() if group.size > 1 else (b"", [])
+    failures = np.array(len(work.failures))
+    group.allreduce(failures, failures, "sum")
+    if failures:
+        known = collect(group, work.failures, pack(work.failures), None)
+        assert known is not None
+        raise work.raised(min((one for some in known for one in some), key=lambda one: one.tile))
+    found = collect(group, work.results, packed, None if root is None else alive.index(root))
+    if found is None:
+        return None
+    results = {tile: result for some in found for tile, result in some.items()}
+    return [results[tile] for tile in range(len(work.tiles))]

@@ -1,0 +1,398 @@
+"""One rank's part of a region whose arrays lie over many ranks: steps over local arrays, counted and run.
+
+`dcarray.comm.planner.plan` makes programs, without data and without the other ranks.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from functools import reduce as fold
+from typing import Any, Protocol
+
+import numpy as np
+
+from dcarray.ir import interp
+from dcarray.ir.nodes import Region
+from dcarray.ir.ops import OPS
+from dcarray.ir.text import dump
+
+from .grid import ProcessGrid
+from .layout import Layout
+from .place import Halo
+from .plan import Exchange, Pending, start
+from .protocol import OPERATORS, Array, Communicator, Counts
+
+__all__ = [
+    "Begin", "Exchanges", "Finish", "Item", "Local", "Memory", "Note", "Program", "Reduce", "Running", "Step",
+    "execute", "interpreted",
+]  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Note:
+    """Why something was planned as it is: a line of ``dc.explain``."""
+
+    text: str
+    loc: Any = None
+    whole: bool = False  # said of what has no distributed form and is computed from whole arrays
+
+
+@dataclass(frozen=True)
+class Memory:
+    """A local array of one rank.
+
+    Parameters
+    ----------
+    name : str
+        What steps call it.
+    dtype : numpy.dtype
+    shape : tuple of int
+        Of this rank's memory, room for halos included.
+    layout : Layout or None
+        Which array it is part of; None: every rank has the same whole array.
+    """
+
+    name: str
+    dtype: np.dtype[Any]
+    shape: tuple[int, ...]
+    layout: Layout | None = None
+
+    @property
+    def nbytes(self) -> int:
+        return math.prod(self.shape) * self.dtype.itemsize
+
+
+@dataclass
+class Running:
+    """A program under way on one rank.
+
+    Parameters
+    ----------
+    comm : Communicator
+    memory : dict of str to ndarray
+        All local arrays that exist, by name.
+    local : callable
+        Runs a region on local arrays, in place.
+    pending : dict of int to Pending
+        The exchanges under way, by the identity of their steps.
+    """
+
+    comm: Communicator
+    memory: dict[str, Array]
+    local: Callable[[Region, Mapping[str, Array]], None]
+    pending: dict[int, Pending] = field(default_factory=dict)
+
+
+class Step(Protocol):
+    """One step of a rank's program.  All ranks have the same kinds of steps in the same order."""
+
+    @property
+    def reads(self) -> tuple[str, ...]:
+        """The local arrays that it reads."""
+
+    @property
+    def writes(self) -> tuple[str, ...]:
+        """The local arrays of which it writes some elements."""
+
+    def counts(self) -> Counts:
+        """What this rank sends and receives in it."""
+
+    def run(self, at: Running) -> None:
+        """Do it."""
+
+
+@dataclass(frozen=True)
+class Item:
+    """The exchange of one array: this rank's plan, and the local arrays that it reads and writes.
+
+    Where there are views, the plan's axes are those of the arrays in this order; None is an axis that an
+    array does not have.
+    """
+
+    plan: Exchange
+    source: str
+    target: str
+    itemsize: int
+    source_view: tuple[int | None, ...] | None = None
+    target_view: tuple[int | None, ...] | None = None
+
+
+@dataclass(frozen=True)
+class Exchanges:
+    """Exchanges of several arrays together: what goes from one rank to another is one message."""
+
+    items: tuple[Item, ...]
+
+    @property
+    def reads(self) -> tuple[str, ...]:
+        return tuple(item.source for item in self.items)
+
+    @property
+    def writes(self) -> tuple[str, ...]:
+        return tuple(item.target for item in self.items)
+
+    def counts(self) -> Counts:
+        found = Counts()
+        for one in (item.plan.counts(item.itemsize) for item in self.items):
+            found.bytes_sent += one.bytes_sent
+            found.bytes_received += one.bytes_received
+        found.messages_sent = len({t.peer for item in self.items for t in item.plan.sends})
+        found.messages_received = len({t.peer for item in self.items for t in item.plan.receives})
+        return found
+
+    def run(self, at: Running) -> None:
+        start(at.comm, self.arrays(at.memory)).finish()
+
+    def arrays(self, memory: Mapping[str, Array]) -> Iterable[tuple[Exchange, Array, Array]]:
+        """What `dcarray.comm.plan.start` begins."""
+        return [
+            (
+                item.plan,
+                _view(memory[item.source], item.source_view),
+                _view(memory[item.target], item.target_view),
+            )
+            for item in self.items
+        ]
+
+
+@dataclass(frozen=True)
+class Begin:
+    """The beginning of an exchange; until its `Finish` nothing that it touches is written, and nothing that
+    it brings is read."""
+
+    what: Exchanges
+
+    @property
+    def reads(self) -> tuple[str, ...]:
+        return self.what.reads
+
+    @property
+    def writes(self) -> tuple[str, ...]:
+        return self.what.writes
+
+    def counts(self) -> Counts:
+        return self.what.counts()
+
+    def run(self, at: Running) -> None:
+        at.pending[id(self.what)] = start(at.comm, self.what.arrays(at.memory))
+
+
+@dataclass(frozen=True)
+class Finish:
+    """The end of an exchange that has begun."""
+
+    what: Exchanges
+
+    @property
+    def reads(self) -> tuple[str, ...]:
+        return self.what.reads
+
+    @property
+    def writes(self) -> tuple[str, ...]:
+        return self.what.writes
+
+    def counts(self) -> Counts:
+        return Counts()
+
+    def run(self, at: Running) -> None:
+        at.pending.pop(id(self.what)).finish()
+
+
+def _view(array: Array, axes: tuple[int | None, ...] | None) -> Array:
+    if axes is None:
+        return array
+    turned = array.transpose([a for a in axes if a is not None])
+    return turned[(*(None if a is None else slice(None) for a in axes), ...)]
+
+
+@dataclass(frozen=True)
+class Local:
+    """Statements on this rank's memory: a region whose arrays are local ones.
+
+    Its ``in`` and ``inout`` arrays are given, and written in place; ``temp`` ones are its own.
+    """
+
+    region: Region
+
+    @property
+    def reads(self) -> tuple[str, ...]:
+        return tuple(a.name for a in self.region.arrays if a.role != "temp")
+
+    @property
+    def writes(self) -> tuple[str, ...]:
+        return tuple(a.name for a in self.region.arrays if a.role in ("out", "inout"))
+
+    def counts(self) -> Counts:
+        return Counts()
+
+    def run(self, at: Running) -> None:
+        at.local(self.region, {name: at.memory[name] for name in self.reads})
+
+
+@dataclass(frozen=True)
+class Reduce:
+    """What the ranks along some axes of a grid have of the same elements, folded for all of them.
+
+    Parameters
+    ----------
+    source, target : Memory
+        The local arrays, which lie alike: all of one, which has no halo, is folded into the other.
+    op : str
+        One of `dcarray.ir.ops.OPS` that folds.
+    grid : ProcessGrid
+    keep : tuple of bool
+        For each axis of the grid, whether the ranks along it take part.
+    rank : int
+    """
+
+    source: Memory
+    target: Memory
+    op: str
+    grid: ProcessGrid
+    keep: tuple[bool, ...]
+    rank: int
+
+    @property
+    def reads(self) -> tuple[str, ...]:
+        return (self.source.name,)
+
+    @property
+    def writes(self) -> tuple[str, ...]:
+        return (self.target.name,)
+
+    def ranks(self) -> tuple[int, ...]:
+        """The ranks that this one meets."""
+        return self.grid.sub(self.rank, self.keep)[1]
+
+    def counts(self) -> Counts:
+        return Counts(collectives=1, collective_bytes=self.source.nbytes)
+
+    def run(self, at: Running) -> None:
+        group = at.comm.sub(self.ranks())
+        here, out = np.ascontiguousarray(at.memory[self.source.name]), at.memory[self.target.name]
+        if self.target.layout is not None:  # which may have room for a halo
+            out = out[self.target.layout.owned(self.rank)]
+        if (name := _NAMES.get(self.op)) is not None:
+            group.allreduce(here, out, name)
+            return
+        stack = np.empty((group.size, *here.shape), here.dtype)
+        group.allgather(here, stack)
+        ufunc: Any = OPS[self.op].reference
+        out[...] = ufunc.reduce(stack, 0, here.dtype)
+
+
+_NAMES = {ufunc.__name__: name for name, ufunc in OPERATORS.items()}
+
+
+@dataclass(frozen=True)
+class Program:
+    """What one rank does for a region.
+
+    Parameters
+    ----------
+    rank, size : int
+    steps : tuple of Step
+        In order; all ranks run theirs together.
+    memory : mapping of str to Memory
+        All local arrays, by local name.  Who runs the program gives those of `given` and makes the others
+        when they are first needed, without values.
+    given : mapping of str to str
+        For each array of the region that exists before (``in`` and ``inout``), the local array that holds
+        this rank's part, in the layout that was said.
+    after : mapping of str to str
+        For each array that exists afterwards (all but ``temp``), the local array that then holds this rank's
+        part: ``memory[after[name]].layout`` is its layout then, None if it is whole on every rank.  Arrays
+        that were only read may have been laid out anew, too: the old memory is not needed any more then.
+    valid : mapping of str to Halo
+        Of those arrays, the parts of the halo that hold what the neighbours have.
+    notes : tuple of Note
+        Why it is so.
+    region : Region
+        What was planned, over whole arrays, with its ``comm`` calls.
+    """
+
+    rank: int
+    size: int
+    steps: tuple[Step, ...]
+    memory: Mapping[str, Memory]
+    given: Mapping[str, str]
+    after: Mapping[str, str]
+    valid: Mapping[str, Halo]
+    notes: tuple[Note, ...]
+    region: Region
+
+    @property
+    def counts(self) -> Counts:
+        """Messages and bytes of this rank."""
+        return fold(lambda a, b: a + b, (step.counts() for step in self.steps), Counts())
+
+    def layout(self, array: str) -> Layout | None:
+        """How an array of the region lies after the run; None: whole on every rank."""
+        return self.memory[self.after[array]].layout
+
+    def describe(self) -> str:
+        """The region with its communication, the reasons, and this rank's steps, as text."""
+        lines = [dump(self.region), *(f"  - {note.text}" for note in self.notes)]
+        for number, step in enumerate(self.steps):
+            counts = step.counts()
+            sent = f"  sends {counts.messages_sent} messages, {counts.bytes_sent:,} bytes"
+            lines.append(
+                f"step {number}: {type(step).__name__.lower()}{sent if counts.messages_sent else ''}"
+            )
+            if isinstance(step, Local):
+                lines.append(dump(step.region))
+        return "\n".join(lines)
+
+
+def interpreted(region: Region, memory: Mapping[str, Array]) -> None:
+    """Run a local region by the interpreter, in place."""
+    interp.run(region, memory)
+
+
+def execute(
+    program: Program,
+    comm: Communicator,
+    given: Mapping[str, Array],
+    local: Callable[[Region, Mapping[str, Array]], None] = interpreted,
+    empty: Callable[[tuple[int, ...], np.dtype[Any]], Array] = np.empty,
+) -> dict[str, Array]:
+    """Run a rank's program.
+
+    Parameters
+    ----------
+    program : Program
+    comm : Communicator
+        All ranks, each of which runs its program.
+    given : mapping of str to ndarray
+        By the names of the region: this rank's memory of each of its ``in`` and ``inout`` arrays.
+    local : callable
+        Runs a region on local arrays, in place; by default the interpreter does.
+    empty : callable
+        Makes memory.
+
+    Returns
+    -------
+    dict of str to ndarray
+        This rank's memory of each array that exists afterwards, by the names of the region.
+    """
+    at = Running(comm, {program.given[name]: array for name, array in given.items()}, local)
+    last = {name: k for k, step in enumerate(program.steps) for name in (*step.reads, *step.writes)}
+    kept = {*program.after.values()}
+
+    def need(name: str) -> None:
+        if name not in at.memory:
+            there = program.memory[name]
+            at.memory[name] = empty(there.shape, there.dtype)
+
+    for k, step in enumerate(program.steps):
+        for name in (*step.reads, *step.writes):
+            need(name)
+        step.run(at)
+        for name in (*step.reads, *step.writes):
+            if last[name] == k and name not in kept:
+                at.memory.pop(name, None)
+    for name in program.after.values():
+        need(name)
+    return {name: at.memory[there] for name, there in program.after.items()}

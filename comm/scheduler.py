@@ -1,0 +1,159 @@
+"""Threads that take turns: one runs until it has to wait, then the next one that can go on does.
+
+The order is always the same, and that nobody can go on is seen at once.
+"""
+
+from __future__ import annotations
+
+import threading
+import traceback
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from .errors import DeadlockError, Killed, RankError
+
+__all__ = ["Scheduler"]
+
+
+class _Rank:
+    """One thread: whether it has ended, and what it waits for."""
+
+    def __init__(self) -> None:
+        self.turn = threading.Semaphore(0)
+        self.ended = False
+        self.lost = False
+        self.result: Any = None
+        self.ready: Callable[[], bool] | None = None
+        self.waits_for: Callable[[], str] | None = None
+
+
+class Scheduler:
+    """Runs one function for each rank.
+
+    Parameters
+    ----------
+    size : int
+        The number of ranks.
+    """
+
+    def __init__(self, size: int) -> None:
+        self._ranks = [_Rank() for _ in range(size)]
+        self._failure: tuple[int, BaseException, str] | None = None
+        self._all_ended = threading.Event()
+
+    def run(self, functions: Sequence[Callable[[], Any]]) -> list[Any]:
+        """The ranks' results in order.
+
+        Raises
+        ------
+        BaseException
+            The first exception that a rank ended with, with a note of which; the others have got `RankError`
+            wherever they waited.
+        """
+        for rank, function in enumerate(functions):
+            threading.Thread(
+                target=self._live, args=(rank, function), name=f"rank {rank}", daemon=True
+            ).start()
+        self._ranks[0].turn.release()
+        try:
+            self._all_ended.wait()
+        except KeyboardInterrupt as interrupt:  # the rank whose turn it is hears of it when it waits
+            self._fail(0, interrupt)
+            raise
+        if self._failure is not None:
+            rank, error, _ = self._failure
+            error.add_note(f"(on rank {rank} of {len(self._ranks)})")
+            raise error
+        return [rank.result for rank in self._ranks]
+
+    def wait(self, rank: int, ready: Callable[[], bool], what: Callable[[], str]) -> None:
+        """Let others go on until a condition holds; called by a rank's thread.
+
+        Parameters
+        ----------
+        rank : int
+            The rank that waits.
+        ready : callable
+            The condition.
+        what : callable
+            Says in words what is waited for.
+
+        Raises
+        ------
+        DeadlockError
+            When every rank waits or has ended.
+        RankError
+            When another rank has failed.
+        """
+        if self._failure is None and not ready():
+            self._hand_over(rank, ready, what)
+        self._check()
+
+    def pause(self, rank: int) -> None:
+        """Let others go on until each of them waits; called by a rank's thread, and raises as `wait`."""
+        if self._failure is None:
+            self._hand_over(rank, lambda: True, lambda: "its turn")
+        self._check()
+
+    def lost(self, rank: int) -> bool:
+        """Has a rank ended by `Killed`?"""
+        return self._ranks[rank].lost
+
+    def _hand_over(self, rank: int, ready: Callable[[], bool], what: Callable[[], str]) -> None:
+        me = self._ranks[rank]
+        me.ready, me.waits_for = ready, what
+        if (following := self._next(rank)) is None:
+            raise DeadlockError(self._situation())
+        if following != rank:
+            self._ranks[following].turn.release()
+            me.turn.acquire()
+        me.ready = me.waits_for = None
+
+    def _check(self) -> None:
+        if self._failure is not None:
+            failed, _, trace = self._failure
+            raise RankError(f"rank {failed} failed:\n{trace}")
+
+    def _live(self, rank: int, function: Callable[[], Any]) -> None:
+        me = self._ranks[rank]
+        me.turn.acquire()
+        try:
+            if self._failure is None:
+                me.result = function()
+        except Killed:
+            me.lost = True
+        except BaseException as error:  # whatever ends a rank ends all of them, but for its own end
+            if not (isinstance(error, SystemExit) and error.code in (None, 0)):
+                self._fail(rank, error)
+        me.ended = True
+        following = self._next(rank)
+        if following is None and not all(r.ended for r in self._ranks):
+            try:
+                raise DeadlockError(self._situation())
+            except DeadlockError as error:
+                self._fail(rank, error)
+            following = self._next(rank)
+        if following is None:
+            self._all_ended.set()
+        else:
+            self._ranks[following].turn.release()
+
+    def _fail(self, rank: int, error: BaseException) -> None:
+        if self._failure is None:
+            self._failure = rank, error, "".join(traceback.format_exception(error))
+
+    def _next(self, rank: int) -> int | None:
+        """The next rank that can go on, `rank` itself last."""
+        size = len(self._ranks)
+        for other in ((rank + i) % size for i in range(1, size + 1)):
+            it = self._ranks[other]
+            if not it.ended and (self._failure is not None or it.ready is None or it.ready()):
+                return other
+        return None
+
+    def _situation(self) -> str:
+        lines = []
+        for i, rank in enumerate(self._ranks):
+            ended = "is lost" if rank.lost else "has ended"
+            lines.append(f"  rank {i} {ended if rank.waits_for is None else 'waits for ' + rank.waits_for()}")
+        return "every rank waits for another one:\n" + "\n".join(lines)

@@ -1,0 +1,349 @@
+"""Halos exchanged once for several statements: each rank computes some of its neighbours' points itself.
+
+A statement whose values the next one reads through a halo is computed that much beyond the rank's own
+elements, for which it needs its own arguments that much further, and so on backwards: one exchange of a wider
+halo serves all of them, time steps of a stencil for example.  How many are taken together is what costs least
+by the model, which weighs messages against points that are computed twice.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from dcarray.ir.effects import writes
+from dcarray.ir.nodes import Call, Compute, Gather, Index, Load, Stmt, Window
+from dcarray.ir.windows import loads
+
+from .axes import BlockAxis
+from .domain import points, reach
+from .layout import Layout
+from .model import Line, Link
+
+__all__ = ["COSTS", "Costs", "Wide", "Widths", "widen"]
+
+Widths = tuple[tuple[int, int], ...]
+
+
+@dataclass(frozen=True)
+class Costs:
+    """What an exchange takes, and seconds for each point and array that a statement computes twice."""
+
+    link: Link
+    point: float
+
+
+# Between processes of one machine, and those of a fast network: most is the sender's and receiver's own work.
+COSTS = Costs(Link((Line(20e-6, 5e9),), gap=5e-6), 0.3e-9)
+
+
+@dataclass(frozen=True)
+class Wide:
+    """A body in which fewer halos are exchanged.
+
+    Parameters
+    ----------
+    body : tuple of statements
+        ``comm.beyond`` before a statement says how far beyond its own elements a rank computes it.
+    rooms : mapping of str to Widths
+        The halos that arrays need room for.
+    together : int
+        The most statements that are served by one exchange.
+    loc
+        The user's line of the first of them.
+    """
+
+    body: tuple[Stmt, ...]
+    rooms: Mapping[str, Widths]
+    together: int
+    loc: Any
+
+
+@dataclass(frozen=True)
+class _Read:
+    """An array that a statement reads: how far through its halo, and the target's axes it follows."""
+
+    name: str
+    widths: Widths
+    follows: tuple[int | None, ...]
+
+
+@dataclass(frozen=True)
+class _Item:
+    """A statement that can be computed beyond a rank's own elements."""
+
+    stmt: Compute
+    reads: tuple[_Read, ...]
+    margins: Widths  # elements of the target that it does not write, at both ends of each axis
+
+
+@dataclass(frozen=True)
+class _Group:
+    """Statements before which halos are exchanged once.
+
+    Parameters
+    ----------
+    items : tuple of _Item
+    beyond : tuple of Widths
+        How far beyond a rank's own elements each is computed.
+    needs : mapping of str to Widths
+        The halos that are read.
+    edges : mapping of str to (Widths, int)
+        Halos of which only those elements are read that no statement writes, so many at the array's ends.
+    """
+
+    items: tuple[_Item, ...]
+    beyond: tuple[Widths, ...]
+    needs: Mapping[str, Widths]
+    edges: Mapping[str, tuple[Widths, int]]
+
+
+def widen(
+    body: Sequence[Stmt], layouts: Mapping[str, Layout | None], partial: Collection[str], costs: Costs = COSTS
+) -> Wide:
+    """Take the halo exchanges of statements together where that costs less.
+
+    Parameters
+    ----------
+    body : sequence of statements
+        Placed ones, with ``comm.halo`` calls wherever a halo is read that may not be valid.
+    layouts : mapping of str to (Layout or None)
+    partial : collection of str
+        Arrays whose elements are parts of sums.
+    costs : Costs, optional
+
+    Returns
+    -------
+    Wide
+    """
+    return _Widening(layouts, partial, costs).run(body)
+
+
+class _Widening:
+    def __init__(self, layouts: Mapping[str, Layout | None], partial: Collection[str], costs: Costs) -> None:
+        self.layouts, self.partial, self.costs = layouts, partial, costs
+        self.body: list[Stmt] = []
+        self.rooms: dict[str, Widths] = {}
+        self.together, self.loc = 1, None
+        self.known: dict[Compute, _Item | None] = {}
+        #: Halos that are valid: so wide, but for the elements that are so far from all ends of the array.
+        self.valid: dict[str, tuple[Widths, float]] = {}
+
+    def run(self, body: Sequence[Stmt]) -> Wide:
+        segment: list[Stmt] = []
+        for stmt in body:
+            if _is_halo(stmt) or (isinstance(stmt, Compute) and self.item(stmt) is not None):
+                segment.append(stmt)
+                continue
+            self.segment(segment)
+            segment = []
+            self.emit(stmt)
+        self.segment(segment)
+        return Wide(tuple(self.body), self.rooms, self.together, self.loc)
+
+    def emit(self, stmt: Stmt) -> None:
+        if isinstance(stmt, Call) and _is_halo(stmt):
+            (window,), attrs = stmt.reads, dict(stmt.attrs)
+            widths: Widths = attrs["widths"]
+            self.room(window.array, widths)
+            if attrs["corners"] or sum(map(any, widths)) < 2:
+                self.valid[window.array] = widths, math.inf
+        elif isinstance(stmt, Compute) and (item := self.item(stmt)) is not None:
+            name = stmt.target.array
+            if name in self.valid:  # what is not written stays valid
+                widths, margin = self.valid[name]
+                self.valid[name] = widths, min(margin, *(m for pair in item.margins for m in pair))
+        else:
+            for window in writes(stmt):
+                self.valid.pop(window.array, None)
+        self.body.append(stmt)
+
+    def room(self, name: str, widths: Widths) -> None:
+        self.rooms[name] = _most(self.rooms.get(name, widths), widths)
+
+    # ---- statements ------------------------------------------------------------------------------
+    def item(self, stmt: Compute) -> _Item | None:
+        if stmt not in self.known:
+            self.known[stmt] = self.taken(stmt)
+        return self.known[stmt]
+
+    def taken(self, stmt: Compute) -> _Item | None:
+        """A statement, element by element of blocks, as it is seen here; None for all others."""
+        target = stmt.target
+        layout = self.layouts.get(target.array)
+        if layout is None or target.array in self.partial or stmt.combine is not None:
+            return None
+        domain = points(target, layout)
+        if domain is None or any(isinstance(load, Gather) for load in loads(stmt.body)):
+            return None
+        margins: list[tuple[int, int]] = []
+        for ix, part in zip(target.index, layout.parts, strict=True):
+            if part.parts > 1 and (ix.axis is None or ix.stride != 1 or not isinstance(part, BlockAxis)):
+                return None
+            length = 1 if ix.axis is None else target.shape[ix.axis]
+            plain = part.parts == 1 or ix.stride == 1
+            margins.append((ix.offset, part.extent - ix.offset - length) if plain else (part.extent,) * 2)
+        reads = []
+        for load in loads(stmt.body):
+            assert isinstance(load, Load)
+            other = self.layouts.get(load.window.array)
+            if other is None:
+                continue
+            read = self.read(load.window, other, target, domain)
+            if read is None:
+                return None
+            reads.append(read)
+        return _Item(stmt, tuple(reads), tuple(margins))
+
+    def read(self, window: Window, layout: Layout, target: Window, domain: Layout) -> _Read | None:
+        widths = reach(window, layout, domain)
+        if isinstance(widths, str):
+            return None
+        places: dict[int | None, int] = {ix.axis: t for t, ix in enumerate(target.index)}
+        follows: list[int | None] = []
+        for ix, part in zip(window.index, layout.parts, strict=True):
+            if part.parts == 1:
+                follows.append(None)
+            elif ix.stride != 1 or ix.axis not in places or not isinstance(part, BlockAxis):
+                return None
+            else:
+                follows.append(places[ix.axis])
+        return _Read(window.array, widths, tuple(follows))
+
+    # ---- segments --------------------------------------------------------------------------------
+    def segment(self, stmts: Sequence[Stmt]) -> None:
+        """Statements and the halos they read, in groups of the number that costs least."""
+        items = [item for stmt in stmts if isinstance(stmt, Compute) and (item := self.item(stmt))]
+        groups, least, together = None, math.inf, 1
+        while together <= len(items):
+            found = self.groups(items, together)
+            if found is not None and (cost := self.cost(found)) < least:
+                groups, least = (found, cost) if together > 1 else (None, cost)
+            together *= 2
+        if groups is None:
+            for stmt in stmts:
+                self.emit(stmt)
+            return
+        if len(groups[0].items) > self.together:
+            self.together, self.loc = len(groups[0].items), groups[0].items[0].stmt.loc
+        for group in groups:
+            for name, widths in group.needs.items():
+                self.exchange(name, widths, math.inf)
+            for name, (widths, margin) in group.edges.items():
+                self.exchange(name, widths, margin)
+            for item, widths in zip(group.items, group.beyond, strict=True):
+                if _any(widths):
+                    name = item.stmt.target.array
+                    self.room(name, widths)
+                    self.body.append(self.call("comm.beyond", name, (("widths", widths),)))
+                self.emit(item.stmt)
+
+    def exchange(self, name: str, widths: Widths, margin: float) -> None:
+        """Exchange a halo unless it holds already what is needed of it."""
+        there = self.valid.get(name)
+        if there is not None and there[1] >= margin and _most(there[0], widths) == there[0]:
+            return
+        corners = sum(map(any, widths)) > 1
+        self.emit(self.call("comm.halo", name, (("widths", widths), ("corners", corners))))
+
+    def call(self, op: str, name: str, attrs: tuple[tuple[str, Any], ...]) -> Call:
+        """A call about an array."""
+        layout = self.layouts[name]
+        assert layout is not None
+        index = tuple(Index(0, 1, a) for a in range(layout.ndim))
+        return Call(op, (Window(name, layout.shape, index),), (), attrs)
+
+    def groups(self, items: Sequence[_Item], together: int) -> list[_Group] | None:
+        """Statements in groups of so many; None when a halo would be wider than a block."""
+        found = [self.group(items[k : k + together]) for k in range(0, len(items), together)]
+        return None if None in found else found  # type: ignore[return-value]
+
+    def group(self, items: Sequence[_Item]) -> _Group | None:
+        need: dict[str, Widths] = {}
+        edges: dict[str, tuple[Widths, int]] = {}
+        beyond: list[Widths] = []
+        for item in reversed(items):
+            name = item.stmt.target.array
+            layout = self.layouts[name]
+            assert layout is not None
+            here = need.pop(name, ((0, 0),) * layout.ndim)
+            if name in edges and min(map(min, item.margins)) < edges[name][1]:
+                here = _most(here, edges.pop(name)[0])  # it writes some of what the others do not
+            beyond.append(here)
+            if _any(here) and not self.covered(item, here, layout):
+                widths, margin = edges.get(name, (here, 0))
+                edges[name] = _most(widths, here), max(margin, max(map(max, item.margins)))
+            for read in item.reads:
+                wide = tuple(
+                    (0, 0) if t is None else (w[0] + here[t][0], w[1] + here[t][1])
+                    for w, t in zip(read.widths, read.follows, strict=True)
+                )
+                need[read.name] = _most(need.get(read.name, wide), wide)
+        every = [*need.items(), *((name, widths) for name, (widths, _) in edges.items())]
+        every += [(item.stmt.target.array, w) for item, w in zip(reversed(items), beyond, strict=True)]
+        if not all(self.fits(name, widths) for name, widths in every):
+            return None
+        needs = {name: widths for name, widths in need.items() if _any(widths)}
+        edges = {name: edge for name, edge in edges.items() if name not in needs or needs[name] != edge[0]}
+        return _Group(tuple(items), tuple(reversed(beyond)), needs, edges)
+
+    def fits(self, name: str, widths: Widths) -> bool:
+        """Can an array have a halo that wide?"""
+        layout = self.layouts[name]
+        assert layout is not None
+        return all(
+            max(pair) <= (part.smallest() if part.parts > 1 else 0)
+            for part, pair in zip(layout.parts, widths, strict=True)
+        )
+
+    def covered(self, item: _Item, widths: Widths, layout: Layout) -> bool:
+        """Whether a statement writes all of a halo that wide, on every rank that has one."""
+        wide = {axis for axis, pair in enumerate(widths) if any(pair)}
+        for axis, (part, margin) in enumerate(zip(layout.parts, item.margins, strict=True)):
+            if any(margin) and wide != {axis}:
+                return False
+            before, after = widths[axis]
+            if axis in wide and part.smallest() < max(margin[0] + before, margin[1] + after):
+                return False
+        return True
+
+    def cost(self, groups: Sequence[_Group]) -> float:
+        """Seconds of a segment's exchanges and of what is computed twice."""
+        total = 0.0
+        for group in groups:
+            total += self.travel(group.needs)
+            for item, widths in zip(group.items, group.beyond, strict=True):
+                if _any(widths):
+                    more = self.rim(item.stmt.target.array, widths)
+                    total += more * (1 + len(item.reads)) * self.costs.point
+        return total
+
+    def travel(self, needs: Mapping[str, Widths]) -> float:
+        """Seconds of exchanging halos together."""
+        nbytes, messages = 0.0, 0
+        for name, widths in needs.items():
+            nbytes += 8 * self.rim(name, widths)
+            sides = [1 + sum(map(bool, pair)) for pair in widths]
+            messages = max(messages, math.prod(sides) - 1)
+        return self.costs.link.time(nbytes, messages)
+
+    def rim(self, name: str, widths: Widths) -> int:
+        """About how many elements a halo has."""
+        layout = self.layouts[name]
+        assert layout is not None
+        own = [part.extent // part.parts for part in layout.parts]
+        return math.prod(n + sum(w) for n, w in zip(own, widths, strict=True)) - math.prod(own)
+
+
+def _is_halo(stmt: Stmt) -> bool:
+    return isinstance(stmt, Call) and stmt.op == "comm.halo"
+
+
+def _any(widths: Widths) -> bool:
+    return any(map(any, widths))
+
+
+def _most(one: Widths, other: Widths) -> Widths:
+    return tuple((max(a[0], b[0]), max(a[1], b[1])) for a, b in zip(one, other, strict=True))

@@ -1,0 +1,128 @@
+/* Attributes of arrays, as in attributes.py.  Included where what it uses is declared. */
+
+/* An attribute of NumPy's arrays, and the property in Python. */
+typedef struct {
+    PyObject *key, *slow;
+} Attribute;
+
+static PyObject *
+slow_attribute(PyObject *x, Attribute *attribute)
+{
+    return PyObject_CallMethod(attribute->slow, "__get__", "O", x);
+}
+
+static int
+set_attribute(PyObject *x, PyObject *value, void *attribute)
+{
+    PyObject *slow = ((Attribute *)attribute)->slow, *done;
+    done = value == NULL ? PyObject_CallMethod(slow, "__delete__", "O", x)
+                         : PyObject_CallMethod(slow, "__set__", "OO", x, value);
+    Py_XDECREF(done);
+    return done == NULL ? -1 : 0;
+}
+
+/* The elements of a large array; -1 with an exception. */
+static Py_ssize_t
+size_of(PyObject *x)
+{
+    PyObject *shape = AT(x, Shape);
+    Py_ssize_t n = 1;
+    for (Py_ssize_t k = 0; k < PyTuple_GET_SIZE(shape); k++)
+        n *= PyLong_AsSsize_t(PyTuple_GET_ITEM(shape, k));
+    return PyErr_Occurred() ? -1 : n;
+}
+
+/* What needs no more than the plain array of a small one; `large_value` says what it is of a large one. */
+#define ATTRIBUTE(name, large_value)                                                                 \
+    static Attribute attribute_##name;                                                               \
+    static PyObject *fast_##name(PyObject *x, void *closure)                                         \
+    {                                                                                                \
+        PyObject *a = plain(x);                                                                      \
+        if (a != NULL)                                                                               \
+            return PyObject_GetAttr(a, attribute_##name.key);                                       \
+        return is_large(x) ? (large_value) : slow_attribute(x, &attribute_##name);                   \
+    }
+
+ATTRIBUTE(shape, Py_NewRef(AT(x, Shape)))
+ATTRIBUTE(ndim, PyLong_FromSsize_t(PyTuple_GET_SIZE(AT(x, Shape))))
+ATTRIBUTE(size, size_of(x) < 0 ? NULL : PyLong_FromSsize_t(size_of(x)))
+ATTRIBUTE(dtype, Py_NewRef(AT(AT(x, Store), Dtype)))
+ATTRIBUTE(nbytes, slow_attribute(x, &attribute_nbytes))
+ATTRIBUTE(itemsize, slow_attribute(x, &attribute_itemsize))
+
+/* Parts of a small array, views of it (or the array itself) if they are small arrays too. */
+#define PART(name)                                                                                   \
+    static Attribute attribute_##name;                                                               \
+    static PyObject *fast_##name(PyObject *x, void *closure)                                         \
+    {                                                                                                \
+        PyObject *a = plain(x), *r;                                                                  \
+        if (a == NULL || !usual_dtype(a) || elements_of(a) >= Limit)                                 \
+            return slow_attribute(x, &attribute_##name);                                             \
+        r = PyObject_GetAttr(a, attribute_##name.key);                                              \
+        if (r != a)                                                                                  \
+            return r == NULL ? NULL : handle(r);                                                     \
+        Py_DECREF(r);                                                                                \
+        return Py_NewRef(x);                                                                         \
+    }
+
+PART(T)
+PART(real)
+PART(imag)
+
+/* As `fast_T`; of a large array with a view of its memory, which is turned: the window waits until it is needed,
+ * as in handle.py. */
+static PyObject *
+turned(PyObject *x, void *closure)
+{
+    PyObject *view, *y;
+    if (!is_large(x) || AT(x, View) == NULL || Py_TYPE(AT(x, View)) != Plain)
+        return fast_T(x, closure);
+    view = PyObject_GetAttr(AT(x, View), attribute_T.key);
+    if (view == NULL)
+        return NULL;
+    if (((Array *)view)->ndim > 1)
+        Py_XSETREF(AT(AT(x, Store), Turned), Py_NewRef(Py_True));
+    y = part_of(x, Axes, view);
+    Py_DECREF(view);
+    return y;
+}
+
+static lenfunc slow_length;
+static Py_ssize_t
+fast_length(PyObject *x)
+{
+    PyObject *a = plain(x);
+    if (a != NULL && ((Array *)a)->ndim > 0)
+        return ((Array *)a)->shape[0];
+    if (is_large(x) && PyTuple_GET_SIZE(AT(x, Shape)) > 0)
+        return PyLong_AsSsize_t(PyTuple_GET_ITEM(AT(x, Shape), 0));
+    return slow_length(x);
+}
+
+#define DEFINITION(name)                                                                             \
+    {#name, fast_##name, set_attribute, "See `numpy.ndarray." #name "`.", &attribute_##name},
+static PyGetSetDef attributes[] = {
+    DEFINITION(shape) DEFINITION(ndim) DEFINITION(size) DEFINITION(dtype) DEFINITION(nbytes)
+    DEFINITION(itemsize) DEFINITION(real) DEFINITION(imag)
+    {"T", turned, set_attribute, "See `numpy.ndarray.T`.", &attribute_T}, {NULL}};
+
+/* Put them into the class. */
+static int
+exchange_attributes(void)
+{
+    for (PyGetSetDef *one = attributes; one->name != NULL; one++) {
+        Attribute *attribute = one->closure;
+        PyObject *made = PyDescr_NewGetSet(Ours, one);
+        int done;
+        attribute->slow = PyObject_GetAttrString((PyObject *)Ours, one->name);
+        attribute->key = PyUnicode_InternFromString(one->name);
+        done = made == NULL || attribute->slow == NULL || attribute->key == NULL ||
+               PyObject_SetAttr((PyObject *)Ours, attribute->key, made) < 0;
+        Py_XDECREF(made);
+        if (done)
+            return -1;
+    }
+    slow_length = Ours->tp_as_mapping->mp_length;
+    Ours->tp_as_mapping->mp_length = Ours->tp_as_sequence->sq_length = fast_length;
+    return 0;
+}

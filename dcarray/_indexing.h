@@ -1,0 +1,314 @@
+/* Parts of arrays, and assignments to them.  Included where what it uses is declared. */
+
+/* ---- windows ----------------------------------------------------------------------------------- */
+/* A large array on the memory of `x` of which the window is still to be set; takes over the reference to
+ * `shape`.  `view` and `small` are its plain view and the one on which NumPy is to work, or None. */
+static PyObject *
+sharing(PyObject *x, PyObject *shape, PyObject *view, PyObject *small)
+{
+    PyObject *y = Ours->tp_alloc(Ours, 0);
+    if (y == NULL) {
+        Py_DECREF(shape);
+        return NULL;
+    }
+    AT(y, Small) = Py_NewRef(Py_None);
+    AT(y, Store) = Py_NewRef(AT(x, Store));
+    AT(y, Shape) = shape;
+    AT(y, Readonly) = Py_NewRef(AT(x, Readonly));
+    AT(y, View) = Py_NewRef(view);
+    AT(y, Little) = Py_NewRef(small);
+    return y;
+}
+
+/* A part of `x`, a large array; NULL without an exception if the key or its result is not of the usual kind:
+ * many elements selected by slices. */
+static PyObject *
+windowed(PyObject *x, PyObject *key)
+{
+    PyObject *whole_shape, *whole_index, *shape, *index, *y, **slices = &key;
+    Py_ssize_t given = 1, elements;
+    if (Py_TYPE(x) != Ours || AT(x, Small) != Py_None || AT(x, Index) == NULL)
+        return NULL;
+    if (PyTuple_CheckExact(key)) {
+        slices = &PyTuple_GET_ITEM(key, 0);
+        given = PyTuple_GET_SIZE(key);
+    }
+    if (given == 0)
+        return NULL;
+    whole_shape = Py_NewRef(AT(x, Shape)); /* the slices may hold objects that run any code */
+    whole_index = Py_NewRef(AT(x, Index));
+    elements = select_part(whole_shape, whole_index, slices, given, &shape, &index);
+    Py_DECREF(whole_shape);
+    Py_DECREF(whole_index);
+    if (elements <= 0) {
+        PyErr_Clear(); /* NumPy says it in its own words */
+        return NULL;
+    }
+    if (elements < Limit && (AT(x, View) != Py_None || AT(AT(x, Store), Mem) != Py_None)) {
+        /* NumPy may be to work on it */
+        Py_DECREF(shape);
+        Py_DECREF(index);
+        return NULL;
+    }
+    y = sharing(x, shape, Py_None, Py_None);
+    if (y == NULL) {
+        PyErr_Clear();
+        Py_DECREF(index);
+        return NULL;
+    }
+    AT(y, Index) = index;
+    return y;
+}
+
+/* Is this basic indexing, as far as the types tell? */
+static int
+basic(PyObject *key)
+{
+    PyObject **keys = &key;
+    Py_ssize_t n = 1;
+    if (PyTuple_CheckExact(key)) {
+        keys = &PyTuple_GET_ITEM(key, 0);
+        n = PyTuple_GET_SIZE(key);
+    }
+    for (Py_ssize_t k = 0; k < n; k++) {
+        PyObject *one = keys[k];
+        if (!PyLong_CheckExact(one) && !PySlice_Check(one) && one != Py_None && one != Py_Ellipsis)
+            return 0;
+    }
+    return 1;
+}
+
+/* Is a view so small that NumPy is to work on it?  -1 with an exception. */
+static int
+little(PyObject *view)
+{
+    PyObject *options = PyObject_CallNoArgs(Current);
+    Py_ssize_t below = number_in(options, Below);
+    Py_XDECREF(options);
+    return below < 0 ? -1 : elements_of(view) < below;
+}
+
+/* The part of `x`, a large array with a view of its memory, of which `view` is the view; as in handle.py. */
+static PyObject *
+part_of(PyObject *x, PyObject *key, PyObject *view)
+{
+    PyObject *shape = PyObject_GetAttr(view, ShapeName), *origin = PyTuple_Pack(2, x, key), *y = NULL;
+    int small = shape == NULL || origin == NULL ? -1 : little(view);
+    if (small < 0) {
+        Py_XDECREF(shape);
+        Py_XDECREF(origin);
+        return NULL;
+    }
+    y = sharing(x, shape, view, small ? view : Py_None);
+    if (y == NULL)
+        Py_DECREF(origin);
+    else
+        AT(y, Origin) = origin;
+    return y;
+}
+
+/* May NumPy look at the memory of `x`, a large array, by this key? */
+static inline int
+has_view(PyObject *x, PyObject *key)
+{
+    if (Py_TYPE(x) != Ours || AT(x, Small) != Py_None || AT(x, View) == NULL)
+        return 0;
+    return Py_TYPE(AT(x, View)) == Plain && basic(key);
+}
+
+/* ---- indexing ---------------------------------------------------------------------------------- */
+/* Is there an array of ours among the indices? */
+static int
+mentions_ours(PyObject *key)
+{
+    if (PyTuple_CheckExact(key)) {
+        for (Py_ssize_t k = 0; k < PyTuple_GET_SIZE(key); k++)
+            if (PyObject_TypeCheck(PyTuple_GET_ITEM(key, k), Ours))
+                return 1;
+        return 0;
+    }
+    return PyObject_TypeCheck(key, Ours);
+}
+
+/* The key as NumPy takes it, a new reference; NULL, without an exception, if that is not so simple. */
+static PyObject *
+key_at_hand(PyObject *key)
+{
+    PyObject *made;
+    if (!mentions_ours(key))
+        return Py_NewRef(key);
+    if (!PyTuple_CheckExact(key))
+        return Py_XNewRef(quiet(key));
+    made = PyTuple_New(PyTuple_GET_SIZE(key));
+    for (Py_ssize_t k = 0; made != NULL && k < PyTuple_GET_SIZE(key); k++) {
+        PyObject *one = PyTuple_GET_ITEM(key, k);
+        if (PyObject_TypeCheck(one, Ours))
+            one = quiet(one);
+        if (one == NULL)
+            Py_CLEAR(made);
+        else
+            PyTuple_SET_ITEM(made, k, Py_NewRef(one));
+    }
+    PyErr_Clear(); /* of memory: the slow way says it again */
+    return made;
+}
+
+/* The most elements that a key of integers, slices and arrays of integers selects, or 0 for any other. */
+static Py_ssize_t
+most_selected(Array *a, PyObject *key)
+{
+    PyObject **keys = &key;
+    Py_ssize_t n = 1, most = 1, arrays = 0;
+    if (PyTuple_CheckExact(key)) {
+        keys = &PyTuple_GET_ITEM(key, 0);
+        n = PyTuple_GET_SIZE(key);
+    }
+    if (n > a->ndim)
+        return 0;
+    for (Py_ssize_t k = 0; k < a->ndim; k++) {
+        Py_ssize_t start, stop, step;
+        if (k < n && PyLong_CheckExact(keys[k]))
+            continue;
+        if (k >= n)
+            most *= a->shape[k];
+        else if (PySlice_Check(keys[k])) {
+            if (PySlice_Unpack(keys[k], &start, &stop, &step) < 0)
+                return 0;
+            most *= PySlice_AdjustIndices(a->shape[k], &start, &stop, step);
+        }
+        else {
+            PyObject *one = Py_TYPE(keys[k]) == Plain ? keys[k] : quiet(keys[k]);
+            if (one == NULL || strchr("iu", ((Array *)one)->dtype->kind) == NULL || ((Array *)one)->ndim == 0)
+                return 0;
+            arrays++;
+            most *= elements_of(one);
+        }
+        if (most >= Limit)
+            return 0;
+    }
+    return arrays ? most : 0;
+}
+
+/* The key for NumPy (a new reference) if that is to select a few elements of a large array at once, whose view is
+ * `whole` then; NULL, without an exception, if not. */
+static PyObject *
+few_at_hand(PyObject *x, PyObject *key, PyObject **whole)
+{
+    PyObject *view = is_large(x) && !basic(key) ? view_of(x) : NULL, *options;
+    Py_ssize_t most = view == NULL ? 0 : most_selected((Array *)view, key), below = 0;
+    if (most > 0) {
+        options = PyObject_CallNoArgs(Current);
+        below = number_in(options, Below);
+        Py_XDECREF(options);
+    }
+    PyErr_Clear();
+    *whole = view;
+    return most > 0 && most < below ? key_at_hand(key) : NULL;
+}
+
+static PyObject *Getitem; /* the method __getitem__ */
+
+static PyObject *
+slow_subscript(PyObject *x, PyObject *key)
+{
+    PyObject *both[2] = {x, key};
+    return PyObject_Vectorcall(Getitem, both, 2, NULL);
+}
+
+static PyObject *
+fast_subscript(PyObject *x, PyObject *key)
+{
+    PyObject *a = plain(x), *r, *given;
+    if (a == NULL && (r = windowed(x, key)) != NULL)
+        return r;
+    if (a == NULL && has_view(x, key)) {
+        PyObject *view = PyObject_GetItem(AT(x, View), key);
+        if (view == NULL)
+            return NULL;
+        if (Py_TYPE(view) != Plain && clean(x))
+            return view; /* an element */
+        r = Py_TYPE(view) == Plain ? part_of(x, key, view) : slow_subscript(x, key);
+        Py_DECREF(view);
+        return r;
+    }
+    given = a == NULL ? few_at_hand(x, key, &a) : key_at_hand(key);
+    if (given == NULL)
+        return slow_subscript(x, key);
+    r = PyObject_GetItem(a, given);
+    Py_DECREF(given);
+    if (r != NULL)
+        return Py_TYPE(r) == Plain ? ours(r) : r;
+    if (!PyErr_ExceptionMatches(PyExc_IndexError))
+        return NULL;
+    PyErr_Clear();
+    return slow_subscript(x, key);
+}
+
+/* Python's interpreter would call a method written in Python without a look at the slot. */
+static PyMethodDef getitem_def = {"__getitem__", fast_subscript, METH_O, "See `numpy.ndarray.__getitem__`."};
+
+/* Is NumPy to assign to `x`, a large array, by this mask at once?  Then `mask` is the plain one, borrowed. */
+static int
+mask_at_hand(PyObject *x, PyObject *key, PyObject **mask)
+{
+    if (Py_TYPE(x) != Ours || Py_TYPE(key) != Ours || AT(x, Readonly) != Py_False || alone(x) == NULL)
+        return 0;
+    *mask = quiet(key);
+    return *mask != NULL && ((Array *)*mask)->dtype->type == '?' && ((Array *)*mask)->ndim > 0;
+}
+
+static objobjargproc slow_assign;
+static int
+fast_assign(PyObject *x, PyObject *key, PyObject *value)
+{
+    PyObject *a = plain(x), *b, *part, *given;
+    int failed;
+    if (value == NULL)
+        return slow_assign(x, key, value);
+    b = PyUnicode_CheckExact(value) || PyBytes_CheckExact(value) ? value : at_hand(value);
+    if (a == NULL && b != NULL && has_view(x, key) && clean(x) && AT(x, Readonly) == Py_False) {
+        PyObject *whole = AT(x, View), *view;
+        int done;
+        if (PyUnicode_GET_LENGTH(AT(AT(x, Store), Char)) == 0) /* nothing is ever recorded on it */
+            return b == value ? PyObject_SetItem(whole, key, b) : slow_assign(x, key, value);
+        view = PyObject_GetItem(whole, key);
+        if (view != NULL && Py_TYPE(view) != Plain) /* an element */
+            done = PyObject_SetItem(whole, key, b) < 0 ? -1 : 1;
+        else {
+            done = view == NULL ? -1 : little(view);
+            if (done == 0 && (done = alone_here(elements_of(view))) > 0)
+                note_place(x);
+            if (done > 0)
+                done = PyObject_SetItem(view, Py_Ellipsis, b) < 0 ? -1 : 1;
+        }
+        Py_XDECREF(view);
+        if (done)
+            return done < 0 ? -1 : 0;
+    }
+    if (a == NULL && b != NULL && mask_at_hand(x, key, &given)) {
+        failed = PyObject_SetItem(AT(x, View), given, b);
+        note_place(x);
+        return failed;
+    }
+    if (Py_TYPE(value) == Ours && (part = windowed(x, key)) != NULL) {
+        PyObject *both[2] = {part, value}, *r = PyObject_Vectorcall(Assign, both, 2, NULL);
+        int done = r == NULL ? -1 : PyObject_IsTrue(r);
+        Py_DECREF(part);
+        Py_XDECREF(r);
+        if (done)
+            return done < 0 ? -1 : 0;
+    }
+    given = NULL;
+    if (b != NULL)
+        given = a != NULL ? key_at_hand(key) : AT(x, Readonly) != Py_False ? NULL : few_at_hand(x, key, &a);
+    if (given == NULL)
+        return slow_assign(x, key, value);
+    failed = PyObject_SetItem(a, given, b);
+    Py_DECREF(given);
+    if (!failed)
+        return 0;
+    if (!PyErr_ExceptionMatches(PyExc_IndexError))
+        return -1;
+    PyErr_Clear();
+    return slow_assign(x, key, value);
+}

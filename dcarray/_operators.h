@@ -1,0 +1,139 @@
+/* Operators on what is at hand; the methods in array.py say what they mean.  Included where what it uses is
+ * declared. */
+
+static inline int
+number(PyObject *x)
+{
+    return PyFloat_CheckExact(x) || PyLong_CheckExact(x);
+}
+
+/* ---- operators --------------------------------------------------------------------------------- */
+/* The methods of a binary operator, which Python's own slot function finds only where it is the slot itself,
+ * and the name of its ufunc, if that is all there is to it. */
+typedef struct {
+    PyObject *forward, *reflected, *name;
+} Methods;
+
+static PyObject *
+by_method(Methods *methods, PyObject *a, PyObject *b)
+{
+    PyObject *forth[2] = {a, b}, *back[2] = {b, a};
+    if (methods->name != NULL && ((Py_TYPE(a) == Ours && Py_TYPE(b) == Ours) || number(a) || number(b))) {
+        PyObject *three[3] = {methods->name, a, b}, *r = PyObject_Vectorcall(Record, three, 3, NULL);
+        if (r != Py_None)
+            return r;
+        Py_DECREF(r);
+    }
+    if (PyObject_TypeCheck(a, Ours))
+        return PyObject_Vectorcall(methods->forward, forth, 2, NULL);
+    if (PyObject_TypeCheck(b, Ours))
+        return PyObject_Vectorcall(methods->reflected, back, 2, NULL);
+    Py_RETURN_NOTIMPLEMENTED;
+}
+
+static int
+find_methods(Methods *methods, const char *forward, const char *reflected, const char *ufunc)
+{
+    if (*ufunc && (methods->name = PyUnicode_InternFromString(ufunc)) == NULL)
+        return -1;
+    methods->forward = PyObject_GetAttrString((PyObject *)Ours, forward);
+    methods->reflected = PyObject_GetAttrString((PyObject *)Ours, reflected);
+    return methods->forward == NULL || methods->reflected == NULL ? -1 : 0;
+}
+
+#define BINARY(slot, op, name, ufunc)                                                                \
+    static Methods methods_##slot;                                                                   \
+    static PyObject *fast_##slot(PyObject *a, PyObject *b)                                           \
+    {                                                                                                \
+        PyObject *p = at_hand(a), *q = p == NULL ? NULL : at_hand(b);                                \
+        return q == NULL || grows(p, q) ? by_method(&methods_##slot, a, b) : ours(op(p, q));         \
+    }
+#define INPLACE(slot, op)                                                                            \
+    static binaryfunc slow_##slot;                                                                   \
+    static PyObject *fast_##slot(PyObject *a, PyObject *b)                                           \
+    {                                                                                                \
+        PyObject *p = quiet(a), *q = p == NULL ? NULL : at_hand(b), *r;                              \
+        if (q == NULL)                                                                               \
+            return slow_##slot(a, b);                                                                \
+        r = op(p, q);                                                                                \
+        if (r == NULL)                                                                               \
+            return NULL;                                                                             \
+        Py_DECREF(r);                                                                                \
+        note_place(a);                                                                               \
+        return Py_NewRef(a);                                                                         \
+    }
+#define UNARY(slot, op)                                                                              \
+    static unaryfunc slow_##slot;                                                                    \
+    static PyObject *fast_##slot(PyObject *a)                                                        \
+    {                                                                                                \
+        PyObject *p = quiet(a);                                                                      \
+        return p == NULL ? slow_##slot(a) : ours(op(p));                                             \
+    }
+#define BINARIES(X)                                                                                  \
+    X(nb_add, PyNumber_Add, "add", "add")                                                            \
+    X(nb_subtract, PyNumber_Subtract, "sub", "subtract")                                             \
+    X(nb_multiply, PyNumber_Multiply, "mul", "multiply")                                             \
+    X(nb_true_divide, PyNumber_TrueDivide, "truediv", "divide")                                      \
+    X(nb_floor_divide, PyNumber_FloorDivide, "floordiv", "floor_divide")                             \
+    X(nb_remainder, PyNumber_Remainder, "mod", "remainder")                                          \
+    X(nb_divmod, PyNumber_Divmod, "divmod", "")                                                      \
+    X(nb_matrix_multiply, PyNumber_MatrixMultiply, "matmul", "")                                     \
+    X(nb_and, PyNumber_And, "and", "bitwise_and")                                                    \
+    X(nb_or, PyNumber_Or, "or", "bitwise_or")                                                        \
+    X(nb_xor, PyNumber_Xor, "xor", "bitwise_xor")                                                    \
+    X(nb_lshift, PyNumber_Lshift, "lshift", "left_shift")                                            \
+    X(nb_rshift, PyNumber_Rshift, "rshift", "right_shift")
+#define INPLACES(X)                                                                                  \
+    X(nb_inplace_add, PyNumber_InPlaceAdd)                                                           \
+    X(nb_inplace_subtract, PyNumber_InPlaceSubtract)                                                 \
+    X(nb_inplace_multiply, PyNumber_InPlaceMultiply)                                                 \
+    X(nb_inplace_true_divide, PyNumber_InPlaceTrueDivide)                                            \
+    X(nb_inplace_floor_divide, PyNumber_InPlaceFloorDivide)                                          \
+    X(nb_inplace_remainder, PyNumber_InPlaceRemainder)                                               \
+    X(nb_inplace_and, PyNumber_InPlaceAnd)                                                           \
+    X(nb_inplace_or, PyNumber_InPlaceOr)                                                             \
+    X(nb_inplace_xor, PyNumber_InPlaceXor)
+#define UNARIES(X)                                                                                   \
+    X(nb_negative, PyNumber_Negative)                                                                \
+    X(nb_positive, PyNumber_Positive)                                                                \
+    X(nb_absolute, PyNumber_Absolute)                                                                \
+    X(nb_invert, PyNumber_Invert)
+
+BINARIES(BINARY)
+INPLACES(INPLACE)
+UNARIES(UNARY)
+
+static Methods methods_nb_power;
+static PyObject *
+fast_nb_power(PyObject *a, PyObject *b, PyObject *modulus)
+{
+    PyObject *p, *q;
+    if (modulus != Py_None)
+        Py_RETURN_NOTIMPLEMENTED;
+    p = at_hand(a);
+    q = p == NULL ? NULL : at_hand(b);
+    return q == NULL || grows(p, q) ? by_method(&methods_nb_power, a, b) : ours(PyNumber_Power(p, q, Py_None));
+}
+
+static ternaryfunc slow_nb_inplace_power;
+static PyObject *
+fast_nb_inplace_power(PyObject *a, PyObject *b, PyObject *modulus)
+{
+    PyObject *p = modulus == Py_None ? quiet(a) : NULL, *q = p == NULL ? NULL : at_hand(b), *r;
+    if (q == NULL)
+        return slow_nb_inplace_power(a, b, modulus);
+    r = PyNumber_InPlacePower(p, q, Py_None);
+    if (r == NULL)
+        return NULL;
+    Py_DECREF(r);
+    note_place(a);
+    return Py_NewRef(a);
+}
+
+static richcmpfunc slow_compare;
+static PyObject *
+fast_compare(PyObject *a, PyObject *b, int op)
+{
+    PyObject *p = quiet(a), *q = p == NULL ? NULL : at_hand(b);
+    return q == NULL || grows(p, q) ? slow_compare(a, b, op) : ours(PyObject_RichCompare(p, q, op));
+}

@@ -1,0 +1,108 @@
+/* Calls of ufuncs and of their methods on what is at hand.  Included where what it uses is declared. */
+
+/* ---- ufuncs ------------------------------------------------------------------------------------ */
+/* A call with keywords, one of which is `out`, if all in it is at hand; NULL without an exception if not. */
+static PyObject *
+into_out(PyObject *ufunc, PyObject *p, PyObject *q, PyObject *const *values, PyObject *names)
+{
+    PyObject *given[FEW], *out = NULL, *r;
+    Py_ssize_t inputs = q == NULL ? 1 : 2, more = PyTuple_GET_SIZE(names);
+    if (inputs + more > FEW)
+        return NULL;
+    given[0] = p;
+    given[1] = q;
+    for (Py_ssize_t k = 0; k < more; k++) {
+        PyObject *value = values[k];
+        if (PyUnicode_Compare(PyTuple_GET_ITEM(names, k), Out) == 0) {
+            if (!PyTuple_CheckExact(value) || PyTuple_GET_SIZE(value) != 1)
+                return NULL;
+            out = PyTuple_GET_ITEM(value, 0);
+            value = quiet(out);
+            if (value == NULL)
+                return NULL;
+        }
+        else if (!PyUnicode_CheckExact(value) && !PyType_Check(value))
+            return NULL;
+        given[inputs + k] = value;
+    }
+    if (out == NULL)
+        return NULL;
+    r = PyObject_Vectorcall(ufunc, given, inputs, names);
+    Py_XDECREF(r);
+    if (r == NULL)
+        return NULL;
+    note_place(out);
+    return Py_NewRef(out);
+}
+
+static inline int
+is_text(PyObject *x, PyObject *text)
+{
+    return x == text || (PyUnicode_Check(x) && PyUnicode_Compare(x, text) == 0);
+}
+
+/* A reduction, scan or outer product of what is at hand, if it is not for the recorder and the keywords hold no
+ * array of ours; NULL without an exception if not so. */
+static PyObject *
+method_at_hand(PyObject *const *args, Py_ssize_t nargs, PyObject *names)
+{
+    PyObject *given[FEW], *method, *r;
+    Py_ssize_t more = names == NULL ? 0 : PyTuple_GET_SIZE(names);
+    if (nargs - 2 + more > FEW)
+        return NULL;
+    for (Py_ssize_t k = 2; k < nargs; k++)
+        if ((given[k - 2] = quiet(args[k])) == NULL)
+            return NULL;
+    for (Py_ssize_t k = 0; k < more; k++) {
+        PyObject *value = given[nargs - 2 + k] = args[nargs + k];
+        if (mentions_ours(value) || PyList_Check(value))
+            return NULL;
+    }
+    if (nargs == 4) {
+        Py_ssize_t n = elements_of(given[0]) * elements_of(given[1]);
+        if (n >= Limit && alone_here(n) <= 0)
+            return NULL;
+    }
+    method = PyObject_GetAttr(args[0], args[1]);
+    r = method == NULL ? NULL : PyObject_Vectorcall(method, given, nargs - 2, names);
+    Py_XDECREF(method);
+    return ours(r);
+}
+
+/* __array_ufunc__(ufunc, method, *inputs, **kwargs) */
+static PyObject *
+array_ufunc(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names)
+{
+    PyObject *few[FEW], **all, *r;
+    Py_ssize_t total;
+    if ((nargs == 3 || nargs == 4) && is_text(args[1], Call)) {
+        PyObject *p = at_hand(args[2]), *q = p == NULL || nargs == 3 ? NULL : at_hand(args[3]);
+        if (p != NULL && (nargs == 3 || (q != NULL && !grows(p, q)))) {
+            PyObject *operands[2] = {p, q};
+            if (names == NULL || PyTuple_GET_SIZE(names) == 0)
+                return ours(PyObject_Vectorcall(args[0], operands, nargs - 2, NULL));
+            r = into_out(args[0], p, q, args + nargs, names);
+            if (r != NULL || PyErr_Occurred())
+                return r;
+        }
+    }
+    else if ((nargs == 3 && (is_text(args[1], Reduce) || is_text(args[1], Accumulate))) ||
+             (nargs == 4 && is_text(args[1], Outer))) {
+        r = method_at_hand(args, nargs, names);
+        if (r != NULL || PyErr_Occurred())
+            return r;
+    }
+    total = nargs + (names == NULL ? 0 : PyTuple_GET_SIZE(names));
+    all = total < FEW ? few : PyMem_New(PyObject *, total + 1);
+    if (all == NULL)
+        return PyErr_NoMemory();
+    all[0] = self;
+    memcpy(all + 1, args, total * sizeof(PyObject *));
+    r = PyObject_Vectorcall(Ufunc, all, nargs + 1, names);
+    if (all != few)
+        PyMem_Free(all);
+    return r;
+}
+
+static PyMethodDef ufunc_def = {"__array_ufunc__", (PyCFunction)(void (*)(void))array_ufunc,
+                                METH_FASTCALL | METH_KEYWORDS, "NumPy's protocol for ufuncs."};

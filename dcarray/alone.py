@@ -1,0 +1,153 @@
+"""Places in the user's code where NumPy does the work at once, since recording it has never paid.
+
+To record and to run a region costs some microseconds.  Where what is recorded runs without company - a cheap
+statement or two on some ten thousand elements, whose result is wanted at once - NumPy is done sooner.  That
+is not known when a call is recorded, but it is when it runs.  If NumPy's time, as estimated here, is the
+shorter, such a recording runs call by call in NumPy; and if it comes again, the places of all its calls are
+learned.  From then on NumPy does at once what these places ask for, on arrays that are not larger and on
+which nothing is pending.  Where a result made so turns out to be an operand of something that is recorded,
+the place has its next calls recorded again; after some such strikes for good.
+
+Where several ranks run a program nothing is learned, for all have to record the same.
+
+Which way a call goes depends on what has run before, never on clocks; sums, of which the last bits may depend
+on who computes them, are NumPy's both before and after a place is learned.  There is none of this with
+``eager_below=0``; without the C module, which keeps the table and asks it, no place is learned.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+
+from . import config
+from .ir.ops import OPS
+from .ranks import several, simulated
+from .speedups import BUILT
+
+__all__ = ["FACTOR", "allowed", "cheaper", "learn", "strike", "suspended"]
+
+FACTOR = 8
+"""What NumPy does anyway when nothing is pending is learned up to so many times `eager_below` elements."""
+# Nanoseconds, measured on a Zen 5: for a byte that a call on some 100,000 elements reads or writes, for a
+# unit of `Op.cost` on an element, for a call of NumPy; for recording a statement, one that gives a single
+# value, and one more of the same call; and for running a region.
+_BYTE, _UNIT, _CALL = 0.0095, 0.04, 300.0
+_RECORD, _VALUE, _MORE, _RUN = 1800.0, 16000.0, 20000.0, 5000.0
+# What NumPy's loops take for an element more than a kernel's.
+_SLOW = {
+    "copysign": 0.3, "deg2rad": 1.5, "floor_divide": 10.0, "fmod": 5.0, "heaviside": 1.0, "hypot": 10.0,
+    "rad2deg": 1.5, "remainder": 4.0, "sign": 0.3, "sqrt": 0.75, "where": 3.0,
+}  # fmt: skip
+_DIVISION = 1.5  # and a kernel's more than NumPy's, where integers are divided by one number
+_WORTH_SHARING = 8000.0  # of work, from which on two threads have it done in half the time
+
+
+def cheaper(log: Sequence[tuple[Any, ...]], live: Sequence[int], calls: int, threads: int) -> int:
+    """Is a recording done sooner by NumPy, call by call?
+
+    Parameters
+    ----------
+    log : sequence of tuple
+        Its entries, as in `dcarray.ir.build`.
+    live : sequence of int
+        The slots of new arrays that somebody holds.
+    calls : int
+        How many calls of the user's recorded it.
+    threads : int
+        How many there are for kernels.
+
+    Returns
+    -------
+    int
+        0 if not, else the most elements that one of its statements is about.
+    """
+    declared = [entry for entry in log if entry[0] in ("old", "new")]
+    statements = [entry for entry in log if entry[0] not in ("old", "new")]
+    if len(statements) == 1 and statements[0][0] == "call":  # nothing to be fused with, whatever it costs
+        return max([math.prod(entry[2]) for entry in declared], default=0)
+    items = [np.dtype(entry[1]).itemsize for entry in declared]
+    moved = arithmetic = slow = 0.0
+    recording = _MORE * max(len(statements) - calls, 0)
+    most, rounded = 0, False
+    for entry in statements:
+        if entry[0] == "call":
+            return 0
+        size = math.prod(entry[3])
+        most = max(most, size)
+        fold = entry[0] == "fold"
+        rounded = rounded or (fold and entry[2][-1] in "efdFD")
+        out, arguments = (entry[6], entry[7:]) if fold else (entry[4], entry[6:])
+        if entry[1] == "where" and type(arguments[-1]) is tuple and arguments[-1][0] == out:
+            moved += 2 * size  # an assignment by a mask touches what that chooses
+            recording += _RECORD
+            continue
+        touched = {arg[0] for arg in arguments if type(arg) is tuple}
+        if not fold:
+            touched.add(out)  # once, if it is an operand too
+        moved += size * sum(items[slot] for slot in touched)
+        arithmetic += size * (OPS[entry[1]].cost - 1.0 if entry[1] in OPS else 1.0)
+        if entry[1] == "floor_divide" and entry[2][0] not in "efd" and type(arguments[-1]) is int:
+            recording += size * _DIVISION
+        else:
+            slow += size * _SLOW.get(entry[1], 0.0)
+        recording += _VALUE if fold and not declared[out][2] else _RECORD
+    kept = {k for k, entry in enumerate(declared) if entry[0] == "old"}.union(live)
+    fused = _BYTE * sum(items[k] * math.prod(declared[k][2]) for k in kept) + _UNIT * arithmetic
+    if fused > _WORTH_SHARING:
+        fused /= 2 if rounded else min(threads, 2)  # a sum is the same with any number of threads
+    theirs = _CALL * len(statements) + _BYTE * moved + _UNIT * arithmetic + slow
+    return most if theirs <= recording + _RUN + fused else 0
+
+
+def allowed() -> bool:
+    """May NumPy work at once where that was learned?"""
+    return config.current().eager_below > 0 and simulated() is None
+
+
+def learn(marks: Sequence[tuple[Any, int, Any]], elements: int) -> None:
+    """From now on NumPy does at once what these places ask for, on at most so many elements.
+
+    Parameters
+    ----------
+    marks : sequence of (code, int, state)
+        The places, as in `Recording.marks`.
+    elements : int
+    """
+
+
+def strike(place: tuple[Any, int]) -> None:
+    """What this place, a code object and an instruction, made at once is wanted by something recorded."""
+
+
+@contextmanager
+def suspended() -> Iterator[None]:
+    """Everything is recorded inside the block, as if nothing had been learned."""
+    yield
+
+
+if BUILT:  # else nothing is ever learned
+    from ._speedups import learn as _learn
+    from ._speedups import strike as _strike
+    from ._speedups import suspend as _suspend
+
+    def learn(marks: Sequence[tuple[Any, int, Any]], elements: int) -> None:
+        if several() is not None:
+            return
+        for code, instruction, _ in marks:
+            _learn(code, instruction, elements)
+
+    def strike(place: tuple[Any, int]) -> None:
+        _strike(*place)
+
+    @contextmanager
+    def suspended() -> Iterator[None]:
+        _suspend(1)
+        try:
+            yield
+        finally:
+            _suspend(-1)

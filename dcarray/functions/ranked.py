@@ -1,0 +1,116 @@
+"""NumPy's functions whose arguments lie in blocks over many ranks: forms that gather nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from dcarray.array import ndarray, wrap
+from dcarray.parts import Spread, spread
+from dcarray.ranks import parted, several
+from dcarray.store import Store, compiles
+
+if TYPE_CHECKING:
+    from dcarray.comm.piece import Piece
+
+__all__ = ["FORMS", "NO_FORM", "array_of", "in_blocks", "over_ranks", "piece_of"]
+
+NO_FORM = object()
+
+
+def in_blocks(x: Any) -> bool:
+    """Do the elements of an array lie in blocks?  What is pending on it is run."""
+    if type(x) is not ndarray or several() is None:
+        return False
+    from dcarray.distribution import blocks_of
+
+    return blocks_of(x)[0] is not None
+
+
+def over_ranks(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """The result of a NumPy function over all ranks, or `NO_FORM` if this call has none."""
+    form = FORMS.get(function)
+    if form is None or not any(map(in_blocks, args)):
+        return NO_FORM
+    with parted():
+        found = form(*args, **kwargs)
+    if type(found) is tuple:
+        return tuple(map(array_of, found))
+    return found if found is NO_FORM or found is None else array_of(found)
+
+
+def piece_of(x: Any) -> Piece | None:
+    """An array as the forms take it; None for what they do not take."""
+    from dcarray.comm.piece import Piece
+    from dcarray.distribution import blocks_of
+
+    comm = several()
+    assert comm is not None
+    if type(x) is ndarray:
+        head, window = blocks_of(x)
+        if head is not None:
+            return Piece(comm, head.spread.layout, head.spread.block) if window is None else None
+    elif type(x) is not np.ndarray:
+        return None
+    return Piece.copied(np.asarray(x), comm)
+
+
+def array_of(piece: Piece) -> Any:
+    """What a form has made, as an array of the user's."""
+    from dcarray.comm.layout import Whole
+    from dcarray.handle import large
+
+    if not piece.ndim:
+        return piece.block[()]
+    whole = all(isinstance(spec, Whole) for spec in piece.layout.axes)
+    if whole or not compiles(piece.dtype):
+        return wrap(piece.whole())
+    store = Store(piece.shape, piece.dtype)
+    spread(store, Spread(piece.layout, piece.block, piece.comm))
+    return large(ndarray, store, piece.shape, None)
+
+
+# ---- forms -------------------------------------------------------------------------------------------
+def _solve(a: Any, b: Any) -> Any:
+    from dcarray.comm import factor
+
+    matrix, sides = piece_of(a), piece_of(b)
+    if matrix is None or sides is None or matrix.ndim != 2 or sides.ndim > 2:
+        return NO_FORM
+    return factor.solve(matrix, sides) if _factored(matrix, sides) else NO_FORM
+
+
+def _cholesky(a: Any, *, upper: bool = False) -> Any:
+    from dcarray.comm import factor
+
+    matrix = piece_of(a)
+    if matrix is None or matrix.ndim != 2 or upper or not _factored(matrix):
+        return NO_FORM
+    return factor.cholesky(matrix)
+
+
+def _factored(*pieces: Piece) -> bool:
+    """Whether dtypes and shapes are such that NumPy has no complaint."""
+    n = pieces[0].shape[0]
+    dtypes = all(x.dtype.char in "fdFDbBhHiIlLqQ?" and x.dtype.isnative for x in pieces)
+    return dtypes and pieces[0].shape == (n, n) and all(x.ndim and x.shape[0] == n for x in pieces)
+
+
+def _trace(
+    a: Any, offset: Any = 0, axis1: Any = 0, axis2: Any = 1, dtype: Any = None, out: Any = None
+) -> Any:
+    from dcarray.comm import diagonals
+
+    matrix = piece_of(a)
+    if matrix is None or matrix.ndim < 2 or out is not None or axis1 == axis2:
+        return NO_FORM
+    return diagonals.trace(matrix, offset, axis1, axis2, dtype)
+
+
+FORMS: dict[Any, Callable[..., Any]] = {
+    np.linalg.solve: _solve,
+    np.linalg.cholesky: _cholesky,
+    np.trace: _trace,
+}

@@ -1,0 +1,179 @@
+"""Forms over many ranks of sorts, Fourier transforms, and elements by their places."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from dcarray.array import ndarray
+
+from .ranked import FORMS, NO_FORM, piece_of
+
+if TYPE_CHECKING:
+    from dcarray.comm.piece import Piece
+
+_SORTED = "?bBhHiIlLqQefdgFD"
+_STABLE = ("stable", "mergesort")
+
+
+def _axis(axis: Any, ndim: int) -> int | None:
+    """An axis that exists, counted from the front; None for what NumPy is to answer."""
+    if type(axis) is not int or not -ndim <= axis < ndim:
+        return None
+    return axis % ndim
+
+
+def _cut(x: Piece, axis: int) -> bool:
+    return x.layout.parts[axis].parts > 1
+
+
+# ---- sorts -------------------------------------------------------------------------------------------
+def _sort(a: Any, axis: Any = -1, kind: Any = None, order: Any = None, *, stable: Any = None) -> Any:
+    from dcarray.comm import fourier, sorting
+
+    x = piece_of(a)
+    at = None if x is None else _axis(axis, x.ndim)
+    if x is None or at is None or order is not None or x.dtype.char not in _SORTED:
+        return NO_FORM
+    if x.ndim == 1 and _cut(x, 0):
+        np.sort(np.empty(0, x.dtype), kind=kind, stable=stable)  # NumPy's error for a bad kind
+        return sorting.sort_1d(x)[0]
+    return fourier.along(x, at, lambda lines: np.sort(lines, axis=at, kind=kind, stable=stable))
+
+
+def _argsort(a: Any, axis: Any = -1, kind: Any = None, order: Any = None, *, stable: Any = None) -> Any:
+    from dcarray.comm import fourier, sorting
+
+    x = piece_of(a)
+    at = None if x is None else _axis(axis, x.ndim)
+    if x is None or at is None or order is not None or x.dtype.char not in _SORTED:
+        return NO_FORM
+    if x.ndim == 1 and _cut(x, 0):
+        # of equal elements only a stable sort says which comes first
+        return sorting.sort_1d(x)[1] if kind in _STABLE and stable is None else NO_FORM
+    return fourier.along(x, at, lambda lines: np.argsort(lines, axis=at, kind=kind, stable=stable))
+
+
+# ---- Fourier transforms ------------------------------------------------------------------------------
+def _lines(a: Any, steps: Sequence[tuple[Any, Callable[..., Any], dict[str, Any]]]) -> Any:
+    """Transforms along axes, one after the other: of which axis, by which function, with what arguments."""
+    from dcarray.comm import fourier
+
+    x = piece_of(a)
+    if x is None or x.ndim < 2:
+        return NO_FORM
+    made = []
+    for axis, function, options in steps:
+        at = _axis(axis, x.ndim)
+        if at is None:
+            return NO_FORM
+        made.append((at, lambda v, f=function, at=at, o=options: f(v, axis=at, **o)))
+    return fourier.transformed(x, made)
+
+
+def _transform(function: Callable[..., Any]) -> Callable[..., Any]:
+    def form(a: Any, n: Any = None, axis: Any = -1, norm: Any = None, out: Any = None) -> Any:
+        return NO_FORM if out is not None else _lines(a, [(axis, function, {"n": n, "norm": norm})])
+
+    return form
+
+
+def _transforms(
+    default: tuple[int, ...] | None, first: Any, others: Callable[..., Any], last: Any = None
+) -> Callable[..., Any]:
+    """Along several axes in the order in which NumPy takes them: `first` along the last of them, then the
+    `others` backwards; or the others forwards, and `last` along the last."""
+
+    def form(a: Any, s: Any = None, axes: Any = default, norm: Any = None, out: Any = None) -> Any:
+        along = list(range(np.ndim(a))) if axes is None else axes
+        if out is not None or s is not None or not isinstance(along, (list, tuple)) or not along:
+            return NO_FORM
+        options = {"norm": norm}
+        *rest, end = along
+        if last is not None:
+            steps = [(axis, others, options) for axis in rest] + [(end, last, options)]
+        else:
+            steps = [(end, first, options)] + [(axis, others, options) for axis in reversed(rest)]
+        return _lines(a, steps)
+
+    return form
+
+
+# ---- running sums ------------------------------------------------------------------------------------
+def _running(ufunc: np.ufunc) -> Callable[..., Any]:
+    def form(a: Any, axis: Any = None, dtype: Any = None, out: Any = None) -> Any:
+        from dcarray.comm import scans
+
+        x = piece_of(a)
+        at = None if x is None else _axis(axis, x.ndim)
+        if x is None or at is None or out is not None or not _cut(x, at):  # whole lines the recorder has
+            return NO_FORM
+        return scans.scan(x, ufunc, at, dtype)
+
+    return form
+
+
+# ---- elements by their places ------------------------------------------------------------------------
+def _index(indices: Any) -> Piece | None:
+    """Integers on one axis at least, as the algorithms take them."""
+    if type(indices) is list:
+        indices = np.asarray(indices)
+    index = piece_of(indices)
+    return index if index is not None and index.ndim and index.dtype.kind in "iu" else None
+
+
+def _take(a: Any, indices: Any, axis: Any = None, out: Any = None, mode: Any = "raise") -> Any:
+    from dcarray.comm import indices as by_place
+
+    x, index = piece_of(a), _index(indices)
+    if x is None or index is None or out is not None or mode != "raise":
+        return NO_FORM
+    at = 0 if axis is None and x.ndim == 1 else _axis(axis, x.ndim)
+    return NO_FORM if at is None else by_place.take(x, index, at)
+
+
+def _getitem(x: Any, key: Any) -> Any:
+    from dcarray.comm import chosen
+
+    if type(key) not in (np.ndarray, ndarray, list):
+        return NO_FORM
+    mask = None if type(key) is list else piece_of(key)
+    whole = piece_of(x)
+    if mask is None or whole is None or mask.dtype != np.bool_:
+        return _take(x, key, 0) if whole is not None and whole.ndim else NO_FORM
+    if not mask.ndim or mask.shape != whole.shape[: mask.ndim]:
+        return NO_FORM
+    return chosen.chosen(whole, mask)
+
+
+def _nonzero(a: Any) -> Any:
+    from dcarray.comm import chosen
+
+    x = piece_of(a)
+    return NO_FORM if x is None or not x.ndim else chosen.nonzero(x)
+
+
+FORMS.update(
+    {
+        np.sort: _sort,
+        np.argsort: _argsort,
+        np.fft.fft2: _transforms((-2, -1), np.fft.fft, np.fft.fft),
+        np.fft.fftn: _transforms(None, np.fft.fft, np.fft.fft),
+        np.fft.ifft2: _transforms((-2, -1), np.fft.ifft, np.fft.ifft),
+        np.fft.ifftn: _transforms(None, np.fft.ifft, np.fft.ifft),
+        np.fft.rfft2: _transforms((-2, -1), np.fft.rfft, np.fft.fft),
+        np.fft.rfftn: _transforms(None, np.fft.rfft, np.fft.fft),
+        np.fft.irfft2: _transforms((-2, -1), None, np.fft.ifft, np.fft.irfft),
+        np.fft.irfftn: _transforms(None, None, np.fft.ifft, np.fft.irfft),
+        np.cumsum: _running(np.add),
+        np.cumprod: _running(np.multiply),
+        np.take: _take,
+        np.nonzero: _nonzero,
+        operator.getitem: _getitem,
+    }
+)
+for _function in (np.fft.fft, np.fft.ifft, np.fft.rfft, np.fft.irfft, np.fft.hfft, np.fft.ihfft):
+    FORMS[_function] = _transform(_function)

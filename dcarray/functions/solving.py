@@ -1,0 +1,91 @@
+"""Systems of linear equations and inverses, with the right-hand sides shared out over the cores."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from dcarray import config
+from dcarray.array import ndarray, wrap
+from dcarray.lowering.memory import address_of, empty, require
+from dcarray.routines import Compiled
+
+from .common import is_array
+from .ranked import in_blocks
+from .registry import Unserved, implements
+
+_MOST = 512  # rows: of larger matrices OpenBLAS's own threads make good use
+_FEWEST = 24  # rows: the triangles of smaller ones are no work
+_LEAST = 1 << 23  # operations: less is done before a thread is awake
+_RATE = 2e-11  # seconds that NumPy needs for an operation on real numbers
+_UNIT = 2  # such operations in a unit of the scheduler's work
+_NARROW = 32  # columns: narrower pieces are slow
+
+
+def _compiled(char: str) -> Compiled:
+    def routine() -> Any:
+        from dcarray.lowering.llvm.solving import solver
+
+        return solver(char)
+
+    return Compiled(routine)
+
+
+_ROUTINES = {char: _compiled(char) for char in "fdFD"}
+
+
+@implements(np.linalg.solve)
+def solve(a: Any, b: Any) -> Any:
+    """The solution of systems of linear equations."""
+    if not is_array(a) or not is_array(b) or b.ndim < 2 or a.shape[:-2] != b.shape[:-2]:
+        raise Unserved
+    if a.dtype != b.dtype or a.shape[-1] != b.shape[-2] or in_blocks(a) or in_blocks(b):
+        raise Unserved
+    return _solved(a, b, b.shape[-1])
+
+
+@implements(np.linalg.inv)
+def inv(a: Any) -> Any:
+    """The inverses of square matrices."""
+    if not is_array(a) or a.ndim < 2:
+        raise Unserved
+    return _solved(a, None, a.shape[-1])
+
+
+def _solved(a: Any, b: Any, columns: int) -> Any:
+    """The solution; without right-hand sides, those for the columns of the identity."""
+    char, n = a.dtype.char, a.shape[-1]
+    if a.shape[-2] != n or char not in _ROUTINES or not a.dtype.isnative or not _FEWEST <= n <= _MOST:
+        raise Unserved
+    count = a.size // (n * n)
+    options = config.current()
+    threads = options.threads
+    pieces = max(min(threads, columns // _NARROW), 1)
+    operations = (8 if char in "FD" else 2) * n * n * columns
+    if min(threads, pieces * count) < 2 or operations * count < (_LEAST if options.eager_below else 1):
+        raise Unserved
+    launch = _ROUTINES[char].launch(_RATE * operations * count)
+    if launch is None:
+        raise Unserved
+    from dcarray.lowering.openblas import Alone, factors
+
+    routines = factors(char)
+    if routines is None:
+        raise Unserved
+    plain = [np.ascontiguousarray(v._settled() if type(v) is ndarray else v) for v in (a, b) if v is not None]
+    matrices, sides = plain if b is not None else (plain[0], np.eye(n, dtype=a.dtype))
+    require(2 * matrices.nbytes + sides.nbytes)
+    x = empty((*a.shape[:-1], columns), a.dtype)
+    factored, swaps, info = empty(a.shape, a.dtype), np.empty((count, n), np.int64), np.zeros(count, np.int64)
+    one = np.ones(1, a.dtype)
+    arrays = [address_of(v) for v in (matrices, sides, x, factored, swaps, info, one)]
+    apart = 0 if b is None else n * columns
+    work = operations // _UNIT
+    sizes = n, columns, pieces, apart
+    first, second = (count, max(work * n // columns // 3, 1)), (count * pieces, max(work // pieces, 1))
+    with Alone():
+        launch(launch.pack(*first, *second, *arrays, *routines, *sizes), threads)
+    if info.any():
+        raise Unserved  # singular: NumPy says so, or knows better
+    return wrap(x)

@@ -1,0 +1,384 @@
+"""Running a recording over many ranks.
+
+All ranks record the same.  A recording that touches an array in blocks, or a large one, becomes a program of
+`dcarray.comm`: what each rank computes of it and what travels.  Any other runs on every rank as if that were
+alone, once the elements have been gathered.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from functools import cache
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from . import fpstate, planning, raising, running
+from .agreement import agreed, united
+from .config import Options
+from .errors import StrictError
+from .executor import told_of
+from .forms import Ready, writes
+from .lowering.memory import address_of, empty
+from .parts import NDArray, Spread, ended, spread, taken, whole
+from .ranks import parted
+from .report import counters, note
+from .store import Store, memory
+
+if TYPE_CHECKING:
+    from .comm.layout import Layout
+    from .comm.place import Halo
+    from .comm.program import Program
+    from .comm.protocol import Communicator
+    from .executor import Executor
+    from .ir.nodes import Region
+    from .recording import Recording
+
+__all__ = ["default_layout", "programmed", "run"]
+
+MAX_PLANS = 1024
+
+Local = Callable[["Region", Mapping[str, Any]], None]
+
+
+def run(executor: Executor, rec: Recording, options: Options, comm: Communicator) -> Callable[[], None]:
+    """Run a recording; as `dcarray.executor.Executor.run`."""
+    if options.jit == "background":
+        # when plans are ready differs between ranks, and with it the last bits of sums
+        options = replace(options, jit="eager")
+    notes = _over_ranks(rec, options, comm) if _concerns(rec, options) else None
+    if notes is not None:
+        return told_of(rec, notes)
+    for store in rec.slots:
+        if type(store) is Store:
+            whole(store.family)
+            if store.family.mem is not None:  # else it is a reshape of what is computed here
+                memory(store)
+    return executor.alone(rec, options)
+
+
+def programmed(rec: Recording, options: Options, comm: Communicator) -> Program | None:
+    """The program that this rank is going to run of a pending recording, if several run it together; as far
+    as this rank knows which results are still held."""
+    if rec.done or not _concerns(rec, options):
+        return None
+    live = tuple([k for k in rec.news if rec.slots[k]() is not None])
+    return _plan(rec, live, _held(rec), options, comm).program
+
+
+def _held(rec: Recording) -> dict[int, Spread]:
+    """What lies in blocks, by slot."""
+    return {k: s.spread for k, s in enumerate(rec.slots) if type(s) is Store and s.spread is not None}
+
+
+def _concerns(rec: Recording, options: Options) -> bool:
+    """Is there something in blocks, or that is to be?  Not where one memory has several geometries."""
+    declared = rec.declarations()
+    if any(entry[-1] != slot for slot, entry in enumerate(declared)):
+        return False
+    large = any(_large(entry[2], options) for entry in declared)
+    return large or any(type(s) is Store and s.spread is not None for s in rec.slots)
+
+
+def _large(shape: tuple[int, ...], options: Options) -> bool:
+    return bool(shape) and math.prod(shape) > options.distribute_above
+
+
+def default_layout(shape: tuple[int, ...], options: Options, comm: Communicator) -> Layout:
+    """How an array is laid out about which nothing else is known."""
+    return _blocks(shape, options.grid, comm.size)
+
+
+@cache
+def _blocks(shape: tuple[int, ...], grid: tuple[int, ...] | None, ranks: int) -> Layout:
+    from .comm.grid import ProcessGrid
+    from .comm.layout import Layout
+
+    if grid is None or len(grid) > len(shape):
+        return Layout.chosen(shape, ranks)
+    over = ProcessGrid(grid)
+    over.check(ranks)
+    return Layout.blocks(shape, over)
+
+
+# ---- what is planned ---------------------------------------------------------------------------------
+@dataclass
+class _Placed:
+    """What is known of a log over arrays that lie so and so."""
+
+    program: Program
+    layouts: dict[str, Layout]  # of what exists or is made
+    ready: dict[int, Ready] = field(default_factory=dict)  # by the identity of local regions
+    exact: Program | None = None  # each statement for itself
+    doubt: int = 0
+    culprits: tuple[int, ...] = ()
+    kept: dict[str, str] = field(default_factory=dict)  # the copies of what is overwritten
+
+    def before(self, given: dict[str, NDArray], after: Mapping[str, Any]) -> dict[str, NDArray]:
+        """The arrays as they were before the run."""
+        found, rank = dict(given), self.program.rank
+        for name, copy in self.kept.items():
+            layout, there = self.program.memory[self.program.given[name]].layout, self.program.layout(copy)
+            found[name] = given[name].copy()
+            own = ... if layout is None else layout.owned(rank)
+            found[name][own] = after[copy] if there is None else after[copy][there.owned(rank)]
+        return found
+
+
+_placed: dict[Any, _Placed] = {}
+
+
+def _over_ranks(rec: Recording, options: Options, comm: Communicator) -> list[Any]:
+    """Run a recording in blocks; gives the notes of floating-point exceptions."""
+    log = tuple(rec.log)
+    live = agreed(rec, log, comm)
+    written = {slot for entry in rec.statements() for slot in writes(entry)}
+    if not live and not any(log_entry[0] == "old" for log_entry in _of(rec, written)):
+        return []
+    held = _held(rec)
+    how = tuple([(k, s.layout, None if s.exposed else s.filled) for k, s in held.items()])
+    key = (log, rec.kinds, live, how, rec.mask, comm.size, comm.rank, options)
+    placed = _placed.get(key)
+    if placed is None:
+        if len(_placed) >= MAX_PLANS:
+            _placed.clear()
+        placed = _placed[key] = _plan(rec, live, held, options, comm)
+        if options.debug:
+            from .comm.checked import check
+
+            with parted():
+                check(placed.program, comm)
+    else:
+        counters.plan_hits += 1
+    rec.program = placed.program
+    counters.flushes += 1
+    counters.statements += len(rec.log) - len(rec.slots)
+    for told in placed.program.notes:
+        if told.whole:
+            _say(rec, told, options)
+    given = _given(rec, placed, held, written, comm)
+    for one in held.values():
+        one.filled = None  # should something fail on the way
+    flags = 0
+
+    def local(region: Region, arrays: Mapping[str, Any]) -> None:
+        nonlocal flags
+        flags |= _compute(placed, region, arrays, options)
+
+    from .comm.program import execute
+
+    with parted():
+        after = execute(placed.program, comm, given, local, empty)
+        flags = united(comm, flags) & rec.mask if rec.mask else 0
+    notes = _blame(rec, placed, placed.before(given, after), flags, comm) if flags else []
+    _keep(rec, placed, after, given, written, live, comm)
+    return notes
+
+
+def _of(rec: Recording, slots: set[int]) -> list[tuple[Any, ...]]:
+    declared = rec.declarations()
+    return [declared[slot] for slot in slots]
+
+
+def _slot(name: str) -> int:
+    """The slot of an array of a region; -1 of a scalar."""
+    return int(name[1:]) if name[0] == "a" else -1
+
+
+def _plan(
+    rec: Recording, live: tuple[int, ...], held: dict[int, Any], options: Options, comm: Communicator
+) -> _Placed:
+    """Plan a recording for this rank."""
+    from .comm.planner import plan
+    from .comm.prefer import preferred
+    from .ir.build import build
+    from .ir.keep import keeping
+    from .ir.passes import pipeline
+
+    # blocks are contiguous, whatever the strides of whole memory
+    log = [(*entry[:3], None, *entry[4:]) if entry[0] == "old" else entry for entry in rec.log]
+    exact = build(log, live, rec.kinds)
+    region = pipeline.run(exact, debug=options.debug, passes=pipeline.GLOBAL, final=())
+    layouts: dict[str, Layout] = {}
+    for array in exact.arrays:
+        slot = _slot(array.name)
+        if slot in held:
+            layouts[array.name] = held[slot].layout
+    there = set(layouts)
+    for array in exact.arrays:
+        if array.name not in layouts and _large(array.shape, options):
+            like = (x for x in layouts.values() if x.shape == array.shape)
+            if array.role in ("in", "inout"):
+                found = next(like, None)
+                layouts[array.name] = _plain(found) or default_layout(array.shape, options, comm)
+            elif not held:
+                layouts[array.name] = default_layout(array.shape, options, comm)
+    best = preferred(region, layouts, layouts.keys() - there, comm.size)
+    layouts = {name: layout for name, layout in best.items() if layout is not None}
+    valid: dict[str, Halo] = {
+        f"a{k}": s.filled for k, s in held.items() if s.filled is not None and not s.exposed
+    }
+    culprits = raising.culprits(rec.statements(), bool(rec.mask & fpstate.ODD))
+    doubt = rec.mask & sum(1 << k for k, one in enumerate(culprits) if one == raising.DOUBT)
+    region, kept = keeping(region, _lost(exact, region) if doubt else (), whole=True)
+    beside = {one.copy: plain for one in kept if (plain := _plain(layouts.get(one.array))) is not None}
+    program = plan(region, layouts | beside, comm.size, comm.rank, valid=valid)
+    placed = _Placed(program, layouts, doubt=doubt, culprits=culprits, kept={k.array: k.copy for k in kept})
+    if doubt:
+        placed.exact = plan(exact, layouts, comm.size, comm.rank)
+    return placed
+
+
+def _lost(exact: Region, region: Region) -> list[str]:
+    """What a region overwrites that has to be there to run it again, each statement for itself."""
+    from .ir.effects import lost
+
+    there = {array.name for array in region.arrays if array.role == "inout"}
+    return [name for name in lost(exact) if name in there]
+
+
+def _plain(layout: Layout | None) -> Layout | None:
+    """A layout without halo."""
+    from .comm.layout import Layout
+
+    return None if layout is None else Layout(layout.shape, layout.grid, layout.axes)
+
+
+# ---- what is run -------------------------------------------------------------------------------------
+def _given(
+    rec: Recording, placed: _Placed, held: dict[int, Any], written: set[int], comm: Communicator
+) -> dict[str, NDArray]:
+    """This rank's memory of what exists."""
+    scalars = rec.scalar_arrays()
+    given: dict[str, NDArray] = {}
+    for name in placed.program.given:
+        slot = _slot(name)
+        if slot < 0:
+            given[name] = scalars[name]
+        elif slot in held:
+            given[name] = held[slot].block
+        else:
+            mem = memory(rec.slots[slot])
+            layout = placed.layouts.get(name)
+            given[name] = _contiguous(mem) if layout is None else taken(mem, layout, comm)
+    return given
+
+
+def _contiguous(a: NDArray) -> NDArray:
+    return a if a.flags.c_contiguous else a.copy()
+
+
+def _compute(placed: _Placed, region: Region, arrays: Mapping[str, Any], options: Options) -> int:
+    """Run local statements; gives the floating-point exceptions."""
+    if options.jit == "off":
+        return _interpreted(region, arrays)
+    ready = placed.ready.get(id(region))
+    if ready is None:
+        from .obtaining import obtained
+        from .session import EXECUTOR
+
+        request = planning.Located(region, options.fastmath, options.threads, options.cache_dir)
+        ready = placed.ready[id(region)] = Ready(obtained(request, options, EXECUTOR.background))
+    given = [arrays[a.name] for a in region.arrays if a.role != "temp"]
+    counters.kernels += ready.kernels
+    counters.interpreted += ready.interpreted
+    counters.bytes += ready.bytes(())
+    flags: int = ready.run(given, [address_of(a) for a in given], (), options.threads)
+    return flags
+
+
+def _interpreted(region: Region, arrays: Mapping[str, Any]) -> int:
+    """Run local statements by the interpreter."""
+    from .ir import interp
+
+    flags = 0
+
+    def seen(kind: str, flag: int) -> None:
+        nonlocal flags
+        flags |= flag
+
+    with np.errstate(all="call", call=seen):
+        interp.run(region, arrays)
+    counters.interpreted += len(region.body)
+    return flags
+
+
+def _blame(
+    rec: Recording, placed: _Placed, given: dict[str, NDArray], flags: int, comm: Communicator
+) -> list[Any]:
+    """The notes on who raised floating-point exceptions that are not ignored, the same on all ranks."""
+    if not flags:
+        return []
+    if not flags & placed.doubt:
+        return [
+            found
+            for culprit in sorted({one for one in placed.culprits if one >= 0})
+            for found in fpstate.blame(
+                culprit,
+                rec.marks[culprit][2],
+                flags & sum(1 << k for k, one in enumerate(placed.culprits) if one == culprit),
+            )
+        ]
+    from .comm.agree import told
+    from .comm.program import execute
+    from .ir import interp
+
+    assert placed.exact is not None
+    witness = fpstate.Witness(lambda loc: rec.marks[loc][2])
+
+    def local(region: Region, arrays: Mapping[str, Any]) -> None:
+        interp.run(region, arrays, around=witness.around)
+
+    with parted():
+        execute(placed.exact, comm, {name: a.copy() for name, a in given.items()}, local)
+        return [found for rank in range(comm.size) for found in told(comm, witness.notes, rank)]
+
+
+def _keep(
+    rec: Recording,
+    placed: _Placed,
+    after: Mapping[str, Any],
+    given: Mapping[str, NDArray],
+    written: set[int],
+    live: tuple[int, ...],
+    comm: Communicator,
+) -> None:
+    """Give the stores what has been computed."""
+    program = placed.program
+    for slot, entry in enumerate(rec.slots):
+        name = f"a{slot}"
+        old = type(entry) is Store
+        store = entry if old else entry()
+        if name not in after or store is None:
+            continue
+        layout, block = program.layout(name), after[name]
+        before = store.spread
+        if layout is None:
+            if before is not None:
+                ended(store)
+            if store.mem is None:
+                store.bind_new(block, address_of(block))
+            elif (slot in written or before is not None) and block is not store.mem:
+                store.mem[...] = block
+        elif before is not None or slot in written:
+            filled = program.valid.get(name)
+            if before is not None and before.block is block and before.layout == layout:
+                before.filled = filled
+                store.dirty = before
+                continue
+            if before is not None:
+                before.done = True
+            spread(store, Spread(layout, block, comm, filled))
+            if rec.urgent and store.known():
+                whole(store)
+
+
+def _say(rec: Recording, told: Any, options: Options) -> None:
+    """Report what is computed from whole arrays, or refuse it under ``strict``."""
+    entry = rec.statements()[told.loc] if told.loc is not None else ("call", "a statement")
+    where = running.line_of(rec.marks[told.loc or 0])
+    if options.strict:
+        raise StrictError(f"{entry[1]} of distributed arrays", where)
+    note(f"{entry[1]} (gathered)", 0, where=where)

@@ -1,0 +1,361 @@
+"""Operators and element-wise operations on traced values, with NumPy's dtypes and shapes."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from dcarray.ir.build import applied
+from dcarray.ir.nodes import Apply, Dim, Expr, Index, Size
+from dcarray.ir.ops import const
+from dcarray.ir.windows import remap
+from dcarray.loops import ALIASES, UFUNCS, resolve
+
+from . import overflow
+from .known import DType
+from .memory import Memory
+from .values import (
+    PYTHON,
+    Chosen,
+    Data,
+    Shape,
+    Value,
+    cast,
+    is_array,
+    is_int,
+    is_number,
+    kind_of,
+    shape_of,
+    strong,
+)
+
+_EXACT = 1 << 53
+_I8, _F8, _BOOL = np.dtype(np.int64), np.dtype(np.float64), np.dtype(np.bool_)
+
+#: The operators: their ufuncs, and themselves.
+BINARY: dict[str, tuple[str, Callable[[Any, Any], Any]]] = {
+    "+": ("add", operator.add), "-": ("subtract", operator.sub), "*": ("multiply", operator.mul),
+    "/": ("divide", operator.truediv), "//": ("floor_divide", operator.floordiv),
+    "%": ("remainder", operator.mod), "**": ("power", operator.pow), "&": ("bitwise_and", operator.and_),
+    "|": ("bitwise_or", operator.or_), "^": ("bitwise_xor", operator.xor),
+    "<<": ("left_shift", operator.lshift), ">>": ("right_shift", operator.rshift),
+    "<": ("less", operator.lt), "<=": ("less_equal", operator.le), ">": ("greater", operator.gt),
+    ">=": ("greater_equal", operator.ge), "==": ("equal", operator.eq), "!=": ("not_equal", operator.ne),
+}  # fmt: skip
+COMPARISONS = ("<", "<=", ">", ">=", "==", "!=")
+UNARY: dict[str, tuple[str, Callable[[Any], Any]]] = {
+    "-": ("negative", operator.neg), "+": ("positive", operator.pos), "~": ("invert", operator.invert)
+}  # fmt: skip
+_ERRORS = (ArithmeticError, TypeError, ValueError, RuntimeWarning, FloatingPointError)
+
+
+class Arithmetic:
+    """Operations on values; what has to be stored goes to ``memory``."""
+
+    def __init__(self, memory: Memory) -> None:
+        self.memory = memory
+        self.scope = memory.scope
+
+    # ---- shapes -------------------------------------------------------------------------------------
+    def broadcast(self, shapes: Sequence[Shape]) -> Shape:
+        """The common shape, if that is proved."""
+        out: list[Dim] = []
+        for axis in range(-max(map(len, shapes), default=0), 0):
+            sizes = [s[axis] for s in shapes if -axis <= len(s)]
+            sizes = [n for n in sizes if n != 1] or [1]
+            if any(self.scope.eq(n, sizes[0]) is not True for n in sizes[1:]):
+                raise self.scope.fail("shapes are not known to fit")
+            out.append(sizes[0])
+        return tuple(out)
+
+    def over(self, expr: Expr, shape: Shape, domain: Shape) -> Expr:
+        """What is over ``shape`` over a domain to which that is broadcast."""
+        if shape == domain:
+            return expr
+        shift = len(domain) - len(shape)
+        amap = tuple(
+            Index(0) if n == 1 != domain[k + shift] else Index(0, 1, k + shift) for k, n in enumerate(shape)
+        )
+        return remap(expr, amap, domain)
+
+    def fits(self, shape: Shape, target: Shape) -> Shape:
+        """The shape of a value that is assigned to a target, without the leading axes that NumPy drops."""
+        while len(shape) > len(target) and shape[0] == 1:
+            shape = shape[1:]
+        if len(shape) > len(target):
+            raise self.scope.fail("a value has too many axes")
+        for n, m in zip(reversed(shape), reversed(target), strict=False):
+            if n != 1 and self.scope.eq(n, m) is not True:
+                raise self.scope.fail("a value is not known to fit where it is assigned")
+        return shape
+
+    # ---- expressions --------------------------------------------------------------------------------
+    def expr(self, value: Value, dtype: DType) -> Expr:
+        """A number as an expression of the dtype that it takes in an operation."""
+        if isinstance(value, Data):
+            if value.weak is int:
+                self._fits(value.limits, dtype)
+            return cast(value.expr, dtype)
+        if is_int(value) and type(value) is not int:
+            self._fits(self.scope.limits(value), dtype)
+            return cast(Size(value, _I8), dtype)
+        try:
+            with np.errstate(all="raise"):
+                return const(value, dtype)
+        except _ERRORS as error:
+            raise self.scope.fail(f"a number does not fit {dtype}") from error
+
+    def _fits(self, limits: tuple[int, int] | None, dtype: DType) -> None:
+        low, high = (-_EXACT, _EXACT) if dtype.kind in "fc" else (0, 1)
+        if dtype.kind in "iu":
+            low, high = int(np.iinfo(dtype).min), int(np.iinfo(dtype).max)
+        if limits is None or limits[0] < low or limits[1] > high:
+            raise self.scope.fail(f"an integer may not fit {dtype}")
+
+    def own(self, value: Value) -> Data:
+        """A number as NumPy takes it alone."""
+        if isinstance(value, Data) and not value.weak:
+            return value
+        dtype = value.dtype if isinstance(value, Data) else np.result_type(kind_of(value)(0))
+        return self.memory.value(self.expr(value, dtype), scalar=True)
+
+    # ---- element by element -------------------------------------------------------------------------
+    def loop(self, name: str, inputs: Sequence[Value]) -> str:
+        """The loop that NumPy's ufunc takes."""
+        for x in inputs:
+            if not is_number(x):
+                raise self.scope.fail(f"{name} of what is no number")
+        try:
+            loop = resolve(name, tuple(map(kind_of, inputs)))
+        except _ERRORS as error:
+            raise self.scope.fail(f"{name} has no loop for its operands") from error
+        if loop is None:
+            raise self.scope.fail(f"{name} does not compile for its operands")
+        return loop
+
+    def ufunc(self, name: str, inputs: Sequence[Value]) -> Data | Chosen:
+        """A ufunc on numbers, arrays and what masks choose."""
+        if any(isinstance(x, Chosen) for x in inputs):
+            return self.of_chosen(name, inputs)
+        return self.elementwise(name, inputs)
+
+    def elementwise(self, name: str, inputs: Sequence[Value]) -> Data:
+        """A ufunc (or "where") on numbers and arrays."""
+        name = ALIASES.get(name, name)
+        if name != "where" and all(type(x) in PYTHON for x in inputs):
+            try:
+                with np.errstate(all="raise"):
+                    return strong(UFUNCS[name](*inputs))
+            except _ERRORS as error:
+                raise self.scope.fail(f"{name} of constants fails") from error
+        if any(isinstance(x, Chosen) for x in inputs):
+            raise self.scope.fail(f"{name} of what a mask chooses")
+        loop = self.loop(name, inputs)
+        if name == "power" and loop[0] not in "efdFD":
+            exponent = inputs[1]
+            if type(exponent) is not int or exponent < 0:
+                raise self.scope.fail("power of integers may raise")
+        shape = self.broadcast([shape_of(x) for x in inputs])
+        kinds, result = loop.split("->")
+        args = [
+            self.over(self.expr(x, np.dtype(c)), shape_of(x), shape)
+            for x, c in zip(inputs, kinds, strict=True)
+        ]
+        return self.memory.value(applied(name, kinds, result, args), shape, scalar=not shape)
+
+    def chosen(self, x: Chosen) -> Expr:
+        """What a mask chooses, and 1 elsewhere.
+
+        The 1 is an input, and so is a False that the mask is compared with: of what a compiler knows it makes
+        a choice between two results, and computes one that nobody has asked for."""
+        one, no = (
+            self.over(self.memory.entry(text, dtype, None).expr, (), x.full.shape)
+            for text, dtype in (("1", x.dtype), ("False", _BOOL))
+        )
+        return Apply("where", (Apply("logical_xor", (x.mask.expr, no), _BOOL), x.full.expr, one), x.dtype)
+
+    def of_chosen(self, name: str, inputs: Sequence[Value]) -> Chosen:
+        """A ufunc on elements that one mask chooses, and on scalars."""
+        masks = [x.mask for x in inputs if isinstance(x, Chosen)]
+        if any(is_array(x) for x in inputs) or any(m.expr is not masks[0].expr for m in masks):
+            raise self.scope.fail("what a mask chooses meets other arrays")
+        given = [
+            self.memory.value(self.chosen(x), x.full.shape) if isinstance(x, Chosen) else x for x in inputs
+        ]
+        return Chosen(self.elementwise(name, given), masks[0])
+
+    def with_axes(self, expr: Expr, shape: Shape, wanted: Shape) -> Expr:
+        """What is over ``shape`` over a shape with axes of length 1 added at the end."""
+        if len(shape) == len(wanted):
+            return expr
+        return remap(expr, tuple(Index(0, 1, k) for k in range(len(shape))), wanted)
+
+    # ---- operators ----------------------------------------------------------------------------------
+    def binary(self, op: str, a: Value, b: Value) -> Value:
+        """``a op b``."""
+        name, function = BINARY[op]
+        known = all(type(x) in PYTHON for x in (a, b))
+        if known or not (is_number(a) and is_number(b)):
+            return self._python(op, function, a, b)
+        if is_int(_plain(a)) and is_int(_plain(b)):
+            return self._integers(op, _plain(a), _plain(b))
+        if not any(is_array(x) or isinstance(x, Chosen) for x in (a, b)):
+            found = self._scalars(op, a, b)
+            return self._watched(name, (a, b)) if found is None else found
+        if op == "**" and (fast := _fast_power(a, b)):
+            return self.ufunc(fast, (a,))
+        return self.ufunc(name, (a, b))
+
+    def _python(self, op: str, function: Callable[[Any, Any], Any], a: Value, b: Value) -> Value:
+        known = (*PYTHON, str, tuple, list, type(None))
+        same = op in ("==", "!=") and all(isinstance(x, np.dtype) or type(x) in known for x in (a, b))
+        if not same and not (type(a) in known and type(b) in known):
+            raise self.scope.fail(f"{op} of values that are not understood")
+        try:
+            return function(a, b)
+        except (*_ERRORS, MemoryError) as error:
+            raise self.scope.fail(f"{op} fails: {error}") from error
+
+    def _integers(self, op: str, a: Dim, b: Dim) -> Value:
+        if op in COMPARISONS:
+            return self._compare(op, a, b)
+        if op == "/":
+            if self.scope.eq(b, 0) is not False:
+                raise self.scope.fail("a division by an integer that may be 0")
+            args = (self.expr(a, _F8), self.expr(b, _F8))
+            return self.memory.value(Apply("divide", args, _F8), scalar=True, weak=float)
+        return self.scope.arithmetic(op, a, b)
+
+    def _compare(self, op: str, a: Dim, b: Dim) -> Value:
+        scope = self.scope
+        if op in (">", ">="):
+            return self._compare("<" + op[1:], b, a)
+        if op in ("==", "!="):
+            answer = scope.eq(a, b)
+            answer = answer if op == "==" or answer is None else not answer
+        else:
+            answer = scope.lt(a, b) if op == "<" else scope.le(a, b)
+        if answer is not None:
+            return answer
+        expr = Apply(BINARY[op][0], (self.expr(a, _I8), self.expr(b, _I8)), _BOOL)
+        return self.memory.value(expr, scalar=True, weak=bool)
+
+    def _scalars(self, op: str, a: Value, b: Value) -> Value:
+        """An operation on scalars, where it is not what the ufunc does."""
+        kinds = [kind_of(x) for x in (a, b)]
+        weak = all(isinstance(k, type) for k in kinds)
+        if (weak or op == "**") and op not in COMPARISONS:
+            texts = [_text(x) for x in (a, b)]
+            if all(texts):
+                kind = max(kinds, key=PYTHON.index) if weak else None
+                if op == "**" or kind in (float, complex):
+                    dtype = np.dtype(kind) if weak else np.dtype(self.loop(BINARY[op][0], (a, b))[-1])
+                    return self.memory.entry(f"({texts[0]} {op} {texts[1]})", dtype, kind)
+        if not weak:
+            if op == "**" or (op in ("//", "%") and not self._divides(b)):
+                raise self.scope.fail(f"{op} of scalars")
+            return None
+        kind = max(kinds, key=PYTHON.index)
+        if op in COMPARISONS and kind is not complex:
+            dtype = _F8 if kind is float else _I8
+            made = Apply(BINARY[op][0], (self.expr(a, dtype), self.expr(b, dtype)), _BOOL)
+            return self.memory.value(made, scalar=True, weak=bool)
+        if kind is float and op in ("+", "-", "*", "/"):
+            made = Apply(BINARY[op][0], (self.expr(a, _F8), self.expr(b, _F8)), _F8)
+            return self.memory.value(made, scalar=True, weak=float)
+        if kind is int and op in ("+", "-", "*"):
+            return self._counted(op, a, b)
+        raise self.scope.fail(f"{op} of Python scalars")
+
+    def _divides(self, b: Value) -> bool:
+        return kind_of(b) in (float, "f", "d", "e") or (type(b) is int and b != 0)
+
+    def _counted(self, op: str, a: Value, b: Value) -> Data:
+        """Arithmetic of Python ints that come at run time."""
+        pairs = [x.limits if isinstance(x, Data) else self.scope.limits(x) for x in (a, b)]
+        if None in pairs:
+            raise self.scope.fail("an integer has no known bounds")
+        ends = [BINARY[op][1](x, y) for x in pairs[0] or () for y in pairs[1] or ()]
+        if max(map(abs, ends)) > 1 << 62:
+            raise self.scope.fail("an integer may be too large")
+        made = Apply(BINARY[op][0], (self.expr(a, _I8), self.expr(b, _I8)), _I8)
+        return self.memory.value(made, scalar=True, weak=int, limits=(min(ends), max(ends)))
+
+    def unary(self, op: str, a: Value) -> Value:
+        """``op a``."""
+        name, function = UNARY[op]
+        if type(a) in PYTHON:
+            return self._python(op, lambda x, _: function(x), a, None)
+        if is_int(a) and op in "+-":
+            return self.scope.arithmetic("*", a, 1 if op == "+" else -1)
+        if isinstance(a, Data) and a.weak is float and op in "+-":
+            if a.text:
+                return self.memory.entry(f"({op}{a.text})", a.dtype, float)
+            return self.memory.value(Apply(name, (a.expr,), a.dtype), scalar=True, weak=float)
+        if not (isinstance(a, Chosen) or (isinstance(a, Data) and not a.weak)):
+            raise self.scope.fail(f"{op} of a value that is not understood")
+        return self.ufunc(name, (a,)) if isinstance(a, Chosen) or is_array(a) else self._watched(name, (a,))
+
+    def _watched(self, name: str, inputs: tuple[Value, ...]) -> Data:
+        """An operator on scalars, of whose integers NumPy warns when they overflow."""
+        value = self.elementwise(name, inputs)
+        if value.dtype.kind in "iu" and name in overflow.WATCHED:
+            args = tuple([self.expr(x, value.dtype) for x in inputs])
+            return self.memory.value(overflow.watched(name, value.expr, args, value.dtype), scalar=True)
+        return value
+
+    # ---- truth --------------------------------------------------------------------------------------
+    def truth(self, value: Value) -> bool | Data:
+        """``bool(value)``."""
+        if isinstance(value, Data):
+            if any(n != 1 for n in value.shape):
+                raise self.scope.fail("the truth of an array")
+            expr = self.over(value.expr, value.shape, ()) if not value.shape else remap(
+                value.expr, (Index(0),) * len(value.shape), ()
+            )  # fmt: skip
+            if expr.dtype != _BOOL:
+                expr = Apply("not_equal", (expr, const(0, expr.dtype)), _BOOL)
+            return self.memory.value(expr, scalar=True, weak=bool)
+        if is_int(value):
+            answer = self._compare("!=", value, 0)
+            return answer if isinstance(answer, Data) else bool(answer)
+        if value is None or type(value) in (*PYTHON, str, tuple, list):
+            return bool(value)
+        raise self.scope.fail("the truth of a value that is not understood")
+
+    def negation(self, value: Value) -> bool | Data:
+        """``not value``."""
+        value = self.truth(value)
+        if isinstance(value, bool):
+            return not value
+        expr = Apply("logical_not", (value.expr,), _BOOL)
+        return self.memory.value(expr, scalar=True, weak=bool)
+
+    def both(self, name: str, a: Data, b: Data) -> Data:
+        """``logical_and`` or ``logical_or`` of two bools."""
+        expr = Apply(name, (a.expr, b.expr), _BOOL)
+        return self.memory.value(expr, scalar=True, weak=bool)
+
+
+def _plain(value: Value) -> Value:
+    return int(value) if type(value) is bool else value
+
+
+def _text(value: Value) -> str:
+    """Python for a scalar, if it depends only on names bound when the loop begins."""
+    if isinstance(value, Data):
+        return value.text
+    return repr(value) if type(value) in PYTHON and value == value and abs(value) < np.inf else ""
+
+
+def _fast_power(x: Value, exponent: Value) -> str:
+    """What NumPy's ``**`` makes of some scalar exponents of arrays, which is exact where ``power`` is not."""
+    if not (is_array(x) or isinstance(x, Chosen)) or type(exponent) not in (int, float):
+        return ""
+    kind = x.dtype.kind
+    if exponent == 2 and (kind in "fc" or (kind in "biu" and type(exponent) is int)):
+        return "square"
+    return {0.5: "sqrt", 1: "positive", -1: "reciprocal"}.get(exponent, "") if kind in "fc" else ""

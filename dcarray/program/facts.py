@@ -1,0 +1,89 @@
+"""What stands in a statement or expression, found once for each."""
+
+from __future__ import annotations
+
+import ast
+from typing import NamedTuple
+
+Names = frozenset[str]
+NONE: Names = frozenset()
+_ASIDE = frozenset({"ctx", "op", "ops", "kind", "type_comment", "id", "attr", "arg", "n", "s", "conversion"})
+
+
+class Facts(NamedTuple):
+    """What stands somewhere in a node.
+
+    Attributes
+    ----------
+    reads, binds, gone : frozenset of str
+        The names that are read, bound, and taken away: by ``del x``, and by ``except E as x`` at its end.
+    kinds : frozenset of type
+        The classes of the nodes.
+    long : bool
+        Is there a text over several lines?
+    """
+
+    reads: Names
+    binds: Names
+    gone: Names
+    kinds: frozenset[type]
+    long: bool
+
+
+def facts(node: ast.AST) -> Facts:
+    """What stands in a node, which keeps the answer."""
+    found: Facts | None = getattr(node, "_facts", None)
+    if found is None:
+        found = node._facts = _find(node)  # type: ignore[attr-defined]
+    return found
+
+
+def _find(root: ast.AST) -> Facts:
+    names: tuple[set[str], set[str], set[str]] = set(), set(), set()
+    kinds: set[type] = set()
+    long = False
+    stack: list[ast.AST] = [root]
+    while stack:
+        node = stack.pop()
+        kind = type(node)
+        if isinstance(node, ast.stmt) and node is not root:
+            inner = facts(node)
+            for mine, theirs in zip(names, inner[:3], strict=True):
+                mine |= theirs
+            kinds |= inner.kinds
+            long = long or inner.long
+            continue
+        kinds.add(kind)
+        if kind is ast.Name:
+            names[_PLACES[type(node.ctx)]].add(node.id)  # type: ignore[attr-defined]
+            continue
+        if kind is ast.Constant:
+            text = isinstance(node.value, str | bytes)  # type: ignore[attr-defined]
+            long = long or (text and node.lineno != node.end_lineno)  # type: ignore[attr-defined]
+            continue
+        if kind is ast.keyword and node.arg is None:  # type: ignore[attr-defined]
+            kinds.add(ast.Starred)  # two stars
+        if kind is ast.ExceptHandler and node.name:  # type: ignore[attr-defined]
+            names[2].add(node.name)  # type: ignore[attr-defined]
+        for name in node._fields:
+            if name not in _ASIDE:
+                value = getattr(node, name, None)
+                if type(value) is list:
+                    stack += [v for v in value if isinstance(v, ast.AST)]
+                elif isinstance(value, ast.AST):
+                    stack.append(value)
+    reads, binds, gone = map(frozenset, names)
+    return Facts(reads, binds, gone, frozenset(kinds), long)
+
+
+_PLACES = {ast.Load: 0, ast.Store: 1, ast.Del: 2}
+
+
+def loads(*nodes: ast.AST) -> Names:
+    """The names that are read somewhere in these nodes."""
+    return NONE.union(*[facts(node).reads for node in nodes])
+
+
+def stores(*nodes: ast.AST) -> Names:
+    """The names that are bound somewhere in these nodes."""
+    return NONE.union(*[facts(node).binds for node in nodes])

@@ -1,0 +1,136 @@
+"""Basic indexing with Python ints of which only ranges may be known."""
+
+from __future__ import annotations
+
+from types import EllipsisType
+from typing import Any
+
+from dcarray.ir import dims
+from dcarray.ir.nodes import Dim, Index
+
+from .scope import Scope
+from .values import Shape, Value, is_int
+
+#: For each axis of an array its coordinate over a new domain, and the shape of that.
+Selection = tuple[tuple[Index, ...], Shape]
+
+
+def is_basic(key: Value) -> bool:
+    """Is it a key of basic indexing?"""
+    keys = key if type(key) is tuple else (key,)
+    return all(is_int(k) or k is None or isinstance(k, slice | EllipsisType) for k in keys)
+
+
+def only_integers(key: Value, ndim: int) -> bool:
+    """Does the key choose one element?"""
+    keys = key if type(key) is tuple else (key,)
+    return len(keys) == ndim and all(map(is_int, keys))
+
+
+def select(scope: Scope, shape: Shape, key: Value) -> Selection:
+    """What basic indexing selects.
+
+    Raises
+    ------
+    Untraceable
+        If it is not proved to stay inside, or what it selects depends on loop variables in a way that is not
+        affine.
+    """
+    keys = list(key) if type(key) is tuple else [key]
+    given = sum(k is not None and k is not Ellipsis for k in keys)
+    if given > len(shape) or sum(k is Ellipsis for k in keys) > 1:
+        raise scope.fail("too many indices")
+    if Ellipsis not in keys:
+        keys.append(Ellipsis)
+    place = next(n for n, k in enumerate(keys) if k is Ellipsis)
+    keys[place : place + 1] = [slice(None)] * (len(shape) - given)
+    amap: list[Index] = []
+    out: list[Dim] = []
+    for k in keys:
+        if k is None:
+            out.append(1)
+            continue
+        size = shape[len(amap)]
+        if isinstance(k, slice):
+            start, step, length = _slice(scope, k, size)
+            amap.append(Index(start, step, len(out)))
+            out.append(length)
+        else:
+            amap.append(Index(position(scope, k, size)))
+    return tuple(amap), tuple(out)
+
+
+def position(scope: Scope, k: Dim, size: Dim) -> Dim:
+    """An index counted from the start."""
+    if scope.nonneg(k) is True and scope.lt(k, size) is True:
+        return k
+    if scope.le(k, -1) is True and scope.le(-size, k) is True:
+        return dims.simplify(k + size)
+    raise scope.fail("an index is not proved to be in bounds")
+
+
+def _slice(scope: Scope, k: slice, size: Dim) -> tuple[Dim, int, Dim]:
+    """First element, step and length."""
+    step: Any = 1 if k.step is None else k.step
+    if not all(v is None or is_int(v) for v in (k.start, k.stop)) or type(step) is not int or not step:
+        raise scope.fail("a slice's bounds are no plain integers")
+    low, high = (0, size) if step > 0 else (-1, dims.simplify(size - 1))
+    first, last = (low, high) if step > 0 else (high, low)
+    start = first if k.start is None else _clip(scope, k.start, size, low, high)
+    stop = last if k.stop is None else _clip(scope, k.stop, size, low, high)
+    length = run_length(scope, start, stop, step)
+    return (start, step, length) if type(length) is not int or length else (0, step, 0)
+
+
+def run_length(scope: Scope, start: Dim, stop: Dim, step: int) -> Dim:
+    """How many steps there are from ``start`` to before ``stop``."""
+    span = dims.simplify(stop - start if step > 0 else start - stop)
+    if scope.le(span, 0) is True:
+        return 0
+    if scope.nonneg(span) is not True:
+        raise scope.fail("a slice's length is not known")
+    if abs(step) == 1:
+        return span
+    if type(span) is not int:
+        raise scope.fail("a slice's length is no affine function of loop variables")
+    return -(-span // abs(step))
+
+
+def _clip(scope: Scope, v: Dim, size: Dim, low: Dim, high: Dim) -> Dim:
+    if scope.nonneg(v) is not True:
+        if scope.le(v, -1) is not True:
+            raise scope.fail("the sign of a slice's bound is not known")
+        v = dims.simplify(v + size)
+    if scope.le(v, low) is True:
+        return low
+    if scope.le(high, v) is True:
+        return high
+    if scope.le(low, v) is True and scope.le(v, high) is True:
+        return v
+    raise scope.fail("it is not known whether a slice reaches out")
+
+
+def transposed(shape: Shape, axes: tuple[int, ...]) -> Selection:
+    """The axes permuted: new axis ``k`` is old axis ``axes[k]``."""
+    place = {old: new for new, old in enumerate(axes)}
+    return tuple(Index(0, 1, place[k]) for k in range(len(shape))), tuple(shape[a] for a in axes)
+
+
+def flipped(shape: Shape, axes: tuple[int, ...]) -> Selection:
+    """The axes turned round."""
+    amap = tuple(
+        Index(dims.simplify(n - 1), -1, k) if k in axes else Index(0, 1, k) for k, n in enumerate(shape)
+    )
+    return amap, shape
+
+
+def resized(scope: Scope, shape: Shape, wanted: Shape) -> Selection | None:
+    """The shape with axes of length 1 added and dropped alone; None if that is not enough."""
+    old = [k for k, n in enumerate(shape) if n != 1]
+    new = [k for k, n in enumerate(wanted) if n != 1]
+    if len(old) != len(new) or any(
+        scope.eq(shape[a], wanted[b]) is not True for a, b in zip(old, new, strict=True)
+    ):
+        return None
+    place = dict(zip(old, new, strict=True))
+    return tuple(Index(0, 1, place[k]) if k in place else Index(0) for k in range(len(shape))), wanted

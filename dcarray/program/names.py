@@ -1,0 +1,95 @@
+"""Which names statements bind, and which they may read before they bind them."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Sequence
+
+Names = frozenset[str]
+
+
+def assigned(stmts: Sequence[ast.stmt]) -> Names:
+    """The names that the statements may bind."""
+    return frozenset(
+        node.id
+        for stmt in stmts
+        for node in ast.walk(stmt)
+        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)
+    )
+
+
+def read(*nodes: ast.AST | None) -> Names:
+    """The names that the nodes read."""
+    return frozenset(
+        inner.id
+        for node in nodes
+        if node is not None
+        for inner in ast.walk(node)
+        if isinstance(inner, ast.Name) and isinstance(inner.ctx, ast.Load)
+    )
+
+
+def needed(stmts: Sequence[ast.stmt], after: Names, end: Names | None = None) -> Names:
+    """The names that may be read by the statements, or by what follows and reads ``after``, before the
+    statements bind them.  ``end`` is what is read after a ``continue`` (None: ``after``)."""
+    end = after if end is None else end
+    live = after
+    for stmt in reversed(stmts):
+        live = _needed(stmt, live, end)
+    return live
+
+
+def in_turns(body: Sequence[ast.stmt], after: Names) -> Names:
+    """As `needed`, for the body of a loop that is followed by what reads ``after``."""
+    return needed(body, after, after | read(*body))
+
+
+def _needed(stmt: ast.stmt, after: Names, end: Names) -> Names:
+    match stmt:
+        case ast.Assign(targets, value):
+            return (after - _bound(*targets)) | read(value, *targets)
+        case ast.AnnAssign(target, _, value):
+            return (after - _bound(target)) | read(value, target)
+        case ast.AugAssign(target, _, value):
+            return after | read(value, target) | _bound(target)
+        case ast.For(target, source, body, orelse):
+            done = needed(orelse, after, end)
+            return done | read(source) | (in_turns(body, done) - _bound(target))
+        case ast.While(test, body, orelse):
+            done = needed(orelse, after, end) | read(test)
+            return done | in_turns(body, done)
+        case ast.If(test, body, orelse):
+            return read(test) | needed(body, after, end) | needed(orelse, after, end)
+        case ast.Return(value):
+            return read(value)
+        case ast.Continue():
+            return end
+        case _:
+            return after | read(stmt)
+
+
+def _bound(*targets: ast.expr) -> Names:
+    """The names that surely are bound by assignment to the targets."""
+    found: set[str] = set()
+    for target in targets:
+        match target:
+            case ast.Name(name):
+                found.add(name)
+            case ast.Tuple(parts) | ast.List(parts):
+                found |= _bound(*parts)
+    return frozenset(found)
+
+
+def leaves(stmts: Sequence[ast.stmt]) -> bool:
+    """May the statements end the block that they stand in?"""
+    for stmt in stmts:
+        match stmt:
+            case ast.Return() | ast.Continue():
+                return True
+            case ast.If(_, body, orelse):
+                if leaves(body) or leaves(orelse):
+                    return True
+            case ast.For() | ast.While():
+                if any(isinstance(node, ast.Return) for node in ast.walk(stmt)):
+                    return True
+    return False

@@ -1,0 +1,43 @@
+"""Overflows of NumPy's integer scalars, of which NumPy warns: that of arrays passes unseen.
+
+As with places outside of an array (`gathers`), the run itself looks, and raises the floating-point flag of an
+invalid operation; then the loop runs as it is written, and NumPy says it.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from dcarray.ir.nodes import Apply, Expr
+from dcarray.ir.ops import const
+
+from .known import DType
+from .values import cast
+
+_I8, _F8, _BOOL = np.dtype(np.int64), np.dtype(np.float64), np.dtype(np.bool_)
+WATCHED = frozenset({"add", "subtract", "multiply", "negative", "absolute"})
+
+
+def watched(name: str, value: Expr, args: tuple[Expr, ...], dtype: DType) -> Expr:
+    """The result of an operation on integers, which raises the flag where it is not the true one.
+
+    64 bits are watched by half of their range, which costs a run as written and nothing else."""
+    if name == "subtract" and dtype == np.uint64:
+        return _raising(Apply("greater_equal", args, _BOOL), value, dtype)
+    true = Apply(name, tuple([cast(arg, _F8) for arg in args]), _F8)
+    info = np.iinfo(dtype)
+    part = 2 if dtype.itemsize == 8 else 1
+    low, high = const(float(info.min // part), _F8), const(float(info.max // part), _F8)
+    fits = Apply(
+        "logical_and",
+        (Apply("greater_equal", (true, low), _BOOL), Apply("less_equal", (true, high), _BOOL)),
+        _BOOL,
+    )
+    return _raising(fits, value, dtype)
+
+
+def _raising(fits: Expr, value: Expr, dtype: DType) -> Expr:
+    """A value, or the root of a negative number."""
+    sign = Apply("subtract", (cast(fits, _F8), const(0.5, _F8)), _F8)
+    wrong = cast(cast(Apply("sqrt", (sign,), _F8), _I8), dtype)
+    return Apply("where", (fits, value, wrong), dtype)

@@ -1,0 +1,131 @@
+"""Calls of Python's own functions, and how arguments are taken."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from dcarray.ir.nodes import Apply
+
+from .folds import Folds
+from .known import DType
+from .values import PYTHON, Data, Steps, Value, is_array, is_int, kind_of
+
+Args = tuple[Value, ...]
+Named = dict[str, Value]
+
+
+class PythonCalls:
+    """``_py_len`` is what ``len`` does, ``_math_sqrt`` what ``math.sqrt`` does."""
+
+    def __init__(self, folds: Folds) -> None:
+        self.folds = folds
+        self.arrays = folds.arrays
+        self.math = folds.math
+        self.memory = folds.memory
+        self.scope = folds.scope
+
+    # ---- arguments ------
+    def _bind(self, names: list[str], args: Args, named: Named, **defaults: Value) -> list[Value]:
+        """Arguments in order."""
+        if len(args) > len(names) or not named.keys() <= set(names[len(args) :]):
+            raise self.scope.fail("arguments that are not understood")
+        given = {**defaults, **dict(zip(names, args, strict=False)), **named}
+        if len(given) < len(names):
+            raise self.scope.fail("an argument is missing")
+        return [given[name] for name in names]
+
+    def _none(self, *values: Value) -> None:
+        if any(v is not None for v in values):
+            raise self.scope.fail("an argument that is not understood")
+
+    def _flag(self, value: Value) -> bool:
+        if type(value) not in (bool, int):
+            raise self.scope.fail("a flag is not known")
+        return bool(value)
+
+    def _dtype(self, value: Value) -> DType | None:
+        return None if value is None else self.arrays.dtype(value)
+
+    # ---- Python's own -------------------------------------------------------------------------------
+    def _py_range(self, args: Args, named: Named) -> Value:
+        if named or not 1 <= len(args) <= 3 or not all(map(is_int, args)):
+            raise self.scope.fail("a range that is not known")
+        start, stop = (0, args[0]) if len(args) == 1 else args[:2]
+        step = args[2] if len(args) == 3 else 1
+        if type(step) is not int or not step:
+            raise self.scope.fail("the step of a range is not known")
+        return Steps(start, stop, step)
+
+    def _py_len(self, args: Args, named: Named) -> Value:
+        (x,) = self._bind(["x"], args, named)
+        if isinstance(x, tuple | list | str):
+            return len(x)
+        if is_array(x) and x.shape:
+            return x.shape[0]
+        raise self.scope.fail("len() of a value that is not understood")
+
+    def _py_float(self, args: Args, named: Named) -> Value:
+        return self.arrays.python(float, *self._bind(["x"], args, named))
+
+    def _py_int(self, args: Args, named: Named) -> Value:
+        return self.arrays.python(int, *self._bind(["x"], args, named))
+
+    def _py_bool(self, args: Args, named: Named) -> Value:
+        return self.arrays.python(bool, *self._bind(["x"], args, named))
+
+    def _py_complex(self, args: Args, named: Named) -> Value:
+        return self.arrays.python(complex, *self._bind(["x"], args, named))
+
+    def _py_abs(self, args: Args, named: Named) -> Value:
+        (x,) = self._bind(["x"], args, named)
+        if type(x) in PYTHON:
+            return abs(x)
+        if isinstance(x, Data) and (is_array(x) or (x.dtype.kind == "f" and x.weak in (None, float))):
+            made = self.math.elementwise("absolute", (x,))
+            made.weak = x.weak
+            return made
+        raise self.scope.fail("abs() of a value that is not understood")
+
+    def _py_max(self, args: Args, named: Named) -> Value:
+        return self._extremum(">", args, named)
+
+    def _py_min(self, args: Args, named: Named) -> Value:
+        return self._extremum("<", args, named)
+
+    def _extremum(self, op: str, args: Args, named: Named) -> Value:
+        """The first of the values that no other one exceeds, as Python finds it."""
+        if len(args) == 1 and isinstance(args[0], tuple | list):
+            args = tuple(args[0])
+        if named or not args:
+            raise self.scope.fail("an extremum of values that are not understood")
+        best = args[0]
+        for x in args[1:]:
+            better = self.math.truth(self.math.binary(op, x, best))
+            if isinstance(better, Data):
+                if (
+                    is_array(x)
+                    or is_array(best)
+                    or kind_of(x) != kind_of(best)
+                    or not isinstance(x, Data | float)
+                ):
+                    raise self.scope.fail("the type of an extremum depends on values")
+                dtype = np.dtype(kind_of(x))
+                pair = (self.math.expr(x, dtype), self.math.expr(best, dtype))
+                weak = kind_of(x) if isinstance(kind_of(x), type) else None
+                if weak not in (None, float):
+                    raise self.scope.fail("an extremum of Python integers")
+                best = self.memory.value(Apply("where", (better.expr, *pair), dtype), scalar=True, weak=weak)
+            elif better:
+                best = x
+        return best
+
+    def _math_sqrt(self, args: Args, named: Named) -> Value:
+        (x,) = self._bind(["x"], args, named)
+        value = self.arrays.python(float, x)
+        if isinstance(value, Data):
+            return self.memory.value(Apply("sqrt", (value.expr,), value.dtype), scalar=True, weak=float)
+        if value < 0:
+            raise self.scope.fail("the root of a negative number")
+        return math.sqrt(value)

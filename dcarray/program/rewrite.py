@@ -1,0 +1,224 @@
+"""Functions whose loops ask first whether compiled code serves them.
+
+::
+
+    for i in range(n):                for x, i in site.enter(n, x) if site.open else ():
+        x = x + a[i]         is           break
+                                      else:
+                                          for i in range(n):
+                                              x = x + a[i]
+                                          site.open and site.left()
+
+A site answers with what the names that the loop binds are bound to afterwards, or with nothing: then the loop
+runs as it is written.  So nothing is added to the names of the function, every line has its number, and what
+goes wrong in a loop goes wrong where it is written.
+"""
+
+from __future__ import annotations
+
+import ast
+import dis
+from collections.abc import Sequence
+from types import CodeType, FunctionType
+from typing import Any
+
+from .facts import loads, stores
+from .flow import Flow, LoopNode
+from .shape import eligible
+from .sites import Place, Site
+from .source import Source, source_of
+from .things import original, originals
+
+MOST = 1024  # functions of one module that are remembered
+# What looks at the names of a function from elsewhere, where those that nobody reads are missed too.
+_LOOKERS = frozenset(
+    {"locals", "vars", "eval", "exec", "dir", "_getframe", "currentframe", "breakpoint", "stack"}
+)
+_BACK = frozenset(code for name, code in dis.opmap.items() if "JUMP_BACKWARD" in name or "FOR_ITER" in name)
+
+
+def rewritten(function: FunctionType) -> CodeType | None:
+    """The code of a function with sites before its loops; None if it has none, or if its source is not
+    certain."""
+    code = original(function)
+    if _BACK.isdisjoint(code.co_code[::2]) or not _LOOKERS.isdisjoint(code.co_names):
+        return None
+    source = source_of(function, code)
+    if source is None:
+        return None
+    rewriter = _Rewriter(source, function.__globals__)
+    rewriter.block(source.tree.body, None)
+    if not rewriter.sites:
+        return None
+    made = source.compiled(source.tree)
+    if made is None:
+        return None
+    made = _with_sites(made, rewriter.sites)
+    originals[id(made)] = made, code
+    return made
+
+
+class _Rewriter:
+    def __init__(self, source: Source, names: dict[str, Any]) -> None:
+        self._source, self._names = source, names
+        code = source.code
+        self._flow = Flow(source.tree, frozenset(code.co_cellvars))
+        self._locals = frozenset((*code.co_varnames, *code.co_cellvars, *code.co_freevars))
+        self._own = frozenset(code.co_varnames) - frozenset(code.co_cellvars)
+        self.sites: dict[str, Site] = {}
+
+    def block(self, body: list[ast.stmt], outer: Site | None) -> None:
+        """Put sites before the loops of a block."""
+        for k, stmt in enumerate(body):
+            inside = outer
+            site = self._site(stmt, outer) if isinstance(stmt, ast.For | ast.While) else None
+            if site is not None:
+                body[k] = self._asking(stmt, site)  # type: ignore[arg-type]
+                inside = site
+            for inner in _blocks(stmt):
+                self.block(inner, inside)
+
+    def _site(self, loop: LoopNode, outer: Site | None) -> Site | None:
+        if not eligible(loop):
+            return None
+        live = self._flow.live(loop)
+        names = self._flow.needed(loop) & self._locals
+        bound = names <= self._flow.bound(loop) | frozenset(self._source.code.co_freevars)
+        if not (bound and stores(loop) <= self._own and self._source.faithful(loop)):
+            return None
+        place = Place(
+            self._source.text(loop),
+            self._source.code.co_filename,
+            loop.lineno,
+            tuple(sorted(names)),
+            tuple(sorted(loads(loop) - self._locals)),
+            tuple(sorted(live)),
+        )
+        site = Site(place, self._names, outer)
+        self.sites[f"dcarray's site {len(self.sites)}"] = site
+        return site
+
+    def _asking(self, loop: LoopNode, site: Site) -> ast.For:
+        """The loop with its question before it."""
+        mark = list(self.sites)[-1]
+        place = site.place
+
+        def part(name: str) -> ast.expr:
+            return ast.Attribute(ast.Constant(mark), name, ast.Load())
+
+        args: list[ast.expr] = [ast.Name(name, ast.Load()) for name in place.needed]
+        test: ast.expr = part("open")
+        if isinstance(loop, ast.While):
+            test = ast.BoolOp(ast.And(), [test, loop.test])
+        asked = ast.IfExp(test, ast.Call(part("enter"), args, []), ast.Tuple([], ast.Load()))
+        target = ast.Tuple([ast.Name(name, ast.Store()) for name in place.live], ast.Store())
+        left = ast.Expr(ast.BoolOp(ast.And(), [part("open"), ast.Call(part("left"), [], [])]))
+        whole = ast.For(target, asked, [ast.Break()], [loop, left], None)
+        for node in ast.walk(asked):
+            _place(node, loop)
+        for node in (whole, *ast.walk(target), *whole.body, *ast.walk(left)):
+            _place(node, loop)
+        return whole
+
+
+def _place(node: ast.AST, loop: LoopNode) -> None:
+    """What is added stands where the loop begins; parts of the loop stay where they are."""
+    if isinstance(node, ast.expr | ast.stmt) and not hasattr(node, "lineno"):
+        node.lineno = node.end_lineno = loop.lineno
+        node.col_offset, node.end_col_offset = loop.col_offset, loop.col_offset + 3
+
+
+def _blocks(stmt: ast.stmt) -> list[list[ast.stmt]]:
+    """The blocks of a statement, but not those of functions and classes."""
+    if isinstance(stmt, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+        return []
+    found = [getattr(stmt, name, []) for name in ("body", "orelse", "finalbody")]
+    found += [handler.body for handler in getattr(stmt, "handlers", [])]
+    found += [case.body for case in getattr(stmt, "cases", [])]
+    return found
+
+
+def _with_sites(code: CodeType, sites: dict[str, Site]) -> CodeType:
+    """The code with the sites themselves among its constants."""
+
+    def put(consts: Sequence[Any]) -> tuple[Any, ...]:
+        return tuple([sites.get(c, c) if type(c) is str else c for c in consts])
+
+    return code.replace(co_consts=put(code.co_consts))
+
+
+class _Reach:
+    """The functions that a function may call by their names in the module, and their codes with sites.
+
+    Parameters
+    ----------
+    root : FunctionType
+    names : dict
+        The module's.
+    known : dict
+        Codes with sites, by the identity of the code without; more are added.
+    """
+
+    def __init__(self, root: FunctionType, names: dict[str, Any], known: _Codes) -> None:
+        self.code = original(root)
+        self.changes: list[tuple[FunctionType, CodeType, CodeType]] = []
+        self._named: dict[str, Any] = {}
+        found, todo = {root}, [root]
+        while todo:
+            function = todo.pop()
+            code = original(function)
+            if id(code) not in known:
+                known[id(code)] = code, rewritten(function)
+            _, ours = known[id(code)]
+            if ours is not None:
+                self.changes.append((function, code, ours))
+            for name in code.co_names:
+                value = self._named[name] = names.get(name)
+                if type(value) is FunctionType and value.__globals__ is names and value not in found:
+                    found.add(value)
+                    todo.append(value)
+        self._named = {n: v for n, v in self._named.items() if v is None or type(v) is FunctionType}
+
+    def holds(self, root: FunctionType, names: dict[str, Any]) -> bool:
+        """Are these still the functions?"""
+        if original(root) is not self.code:
+            return False
+        for name, value in self._named.items():
+            if names.get(name) is not value:
+                return False
+        return all([original(function) is theirs for function, theirs, _ in self.changes])
+
+
+_Codes = dict[int, tuple[CodeType, CodeType | None]]
+
+
+class Rewrites:
+    """The functions of one module that have sites for now."""
+
+    def __init__(self, names: dict[str, Any]) -> None:
+        self._names = names
+        self._known: _Codes = {}
+        self._reaches: dict[int, _Reach] = {}
+        self._changed: list[tuple[FunctionType, CodeType, CodeType]] = []
+
+    def put(self, root: FunctionType) -> None:
+        """Give sites to a function, and to those of its module that it calls by name."""
+        code = original(root)
+        reach = self._reaches.get(id(code))
+        if reach is None or not reach.holds(root, self._names):
+            if len(self._known) >= MOST:
+                self._known.clear()
+                self._reaches.clear()
+            reach = self._reaches[id(code)] = _Reach(root, self._names, self._known)
+        for change in reach.changes:
+            function, theirs, ours = change
+            if function.__code__ is theirs:
+                function.__code__ = ours
+                self._changed.append(change)
+
+    def take_back(self) -> None:
+        """Give the functions their own code again."""
+        while self._changed:
+            function, theirs, ours = self._changed.pop()
+            if function.__code__ is ours:
+                function.__code__ = theirs

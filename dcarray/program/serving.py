@@ -1,0 +1,255 @@
+"""Running the plan of a loop: its memory, what it says of floating-point exceptions, and what the names of
+the loop are bound to afterwards."""
+
+from __future__ import annotations
+
+import ast
+import math
+from collections.abc import Callable, Sequence
+from contextlib import nullcontext
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from dcarray import config, fpstate
+from dcarray.array import ndarray
+from dcarray.handle import Handle, large, small
+from dcarray.lowering.memory import address_of, allocate
+from dcarray.report import counters
+from dcarray.session import LOCK, Uninterrupted
+from dcarray.store import FAMILIES, Store, owner
+
+from .known import Result
+from .requests import Told
+
+if TYPE_CHECKING:
+    from dcarray.lowering.parcel import Parcel
+
+NDArray = np.ndarray[Any, Any]
+RAISING = 1 | 2 | 8  # the exceptions that Python's numbers may make errors of: all but underflow
+PATIENCE = 3  # runs that come to nothing, one after the other, before a plan is given up
+
+
+class Unusable(Exception):
+    """A plan that does not fit the place that it was made for: why."""
+
+
+class Serving:
+    """A plan and the place it serves.
+
+    Parameters
+    ----------
+    parcel : Parcel
+    names : sequence of str
+        The names whose values a run is given.
+    plain : bool
+        Are any of the arrays among these plain ones?
+    live : sequence of str
+        The names that are bound afterwards.
+
+    Raises
+    ------
+    Unusable
+    """
+
+    def __init__(self, parcel: Parcel, names: Sequence[str], plain: bool, live: Sequence[str]) -> None:
+        told: Told = parcel.told
+        self._parcel = parcel
+        self._bytes = int(parcel.bytes())
+        self._arrays = parcel.kernels < parcel.steps  # does a run want them, besides their addresses?
+        self._in_vain = 0
+        place = {name: k for k, name in enumerate(names)}
+        inputs = iter(told.inputs)
+        self._parts: list[tuple[str, Any, Any, tuple[int, ...], tuple[int, ...], int]] = []
+        for _, role, char, shape, strides in told.arrays:
+            fetch = None if role == "out" else _fetch(next(inputs), place)
+            self._parts.append((role, fetch, np.dtype(char), shape, strides, math.prod(shape)))
+        at_of = {name: k for k, (name, *_) in enumerate(told.arrays)}
+        # which arrays a run keeps what it overwrites of, and where; and of which that is to be done for it
+        self._kept = [(at_of[name], where()) for name, where in parcel.kept]
+        self._keeps = [at_of[name] for name in parcel.overwritten] if self._arrays else []
+        self._writes = any(part[0] == "inout" for part in self._parts)
+        found = dict(told.results)
+        self._binds = [_binding(found.get(name), name, place, at_of, plain) for name in live]
+
+    def run(self, values: Sequence[Any], options: config.Options) -> tuple[Any, ...] | None:
+        """What the names are bound to; None if the loop has to run as it is written, with all as it was.
+
+        Raises
+        ------
+        FloatingPointError, Warning
+            As `numpy.errstate` asked when calls were recorded that are still pending on its arrays.
+        """
+        made: list[NDArray] = []
+        with LOCK, Uninterrupted() if self._writes else nullcontext():
+            try:
+                addresses = self._memory(values, made)
+                done = addresses is not None and self._go(made, addresses, options)
+            except MemoryError:  # later there may be more
+                return None
+            if not done or addresses is None:
+                self._in_vain += 1
+                return None
+        self._in_vain = 0
+        counters.loops += 1
+        counters.kernels += self._parcel.kernels
+        counters.interpreted += self._parcel.interpreted
+        counters.bytes += self._bytes
+        below = options.eager_below
+        return tuple([bind(values, made, addresses, below) for bind in self._binds])
+
+    @property
+    def useless(self) -> bool:
+        """Has it come to nothing for some time?"""
+        return self._in_vain >= PATIENCE
+
+    def _memory(self, values: Sequence[Any], made: list[NDArray]) -> list[int] | None:
+        """The arrays that the plan works on, and their addresses; None if some of them that are written share
+        memory, or have not the geometry they were to have."""
+        addresses: list[int] = []
+        spans: list[tuple[int, int, bool]] = []
+        for role, fetch, dtype, shape, strides, size in self._parts:
+            if fetch is None:
+                a, address = allocate(shape, dtype, size)
+            else:
+                value = values[fetch] if type(fetch) is int else fetch(values)
+                if type(value) is ndarray:
+                    a = _settled(value, role == "inout")
+                elif type(value) is np.ndarray:
+                    a = value
+                    _settle_plain(a, role == "inout")
+                elif value is None:
+                    return None
+                else:
+                    a = np.array(value, dtype)
+                if a.shape != shape or a.dtype != dtype or not (a.strides == strides or _alike(a, strides)):
+                    return None
+                address = address_of(a)
+                if self._writes and type(value) is not float:
+                    spans.append((*_span(a, address), role == "inout"))
+            made.append(a)
+            addresses.append(address)
+        return None if self._writes and _meet(spans) else addresses
+
+    def _go(self, made: list[NDArray], addresses: list[int], options: config.Options) -> bool:
+        """Run the plan; False if all is as it was before."""
+        given = len(made)
+        keeps = {k: made[k].copy() for k in self._keeps}
+        for k, _ in self._kept:
+            copy, address = allocate(made[k].shape, made[k].dtype, made[k].size)
+            made.append(copy)
+            addresses.append(address)
+        try:
+            flags = self._parcel.run(made if self._arrays else (), addresses, (), options.threads)
+        except Exception:
+            for k, a in keeps.items():
+                made[k][...] = a
+            if options.debug:
+                raise
+            return False
+        if flags & (fpstate.watched(fpstate.captured()) | RAISING):
+            for (k, where), copy in zip(self._kept, made[given:], strict=True):
+                made[k][where] = copy[where]
+            return False
+        return True
+
+
+def _fetch(text: str, place: dict[str, int]) -> int | Callable[[Sequence[Any]], Any]:
+    """Where the value of an input is, or how it follows from what Python computes with numbers."""
+    if text in place:
+        return place[text]
+    names = [node.id for node in ast.walk(ast.parse(text, mode="eval")) if isinstance(node, ast.Name)]
+    if not all(name in place for name in names):
+        raise Unusable(f"{text} is not known when the loop begins")
+    inner = ", ".join(dict.fromkeys(names))
+    function = eval(f"lambda {inner}: {text}", {"__builtins__": {}})  # what the tracer wrote
+    at = [place[name] for name in dict.fromkeys(names)]
+
+    def fetch(values: Sequence[Any]) -> Any:
+        try:
+            with np.errstate(all="raise"):
+                return function(*[values[k] for k in at])
+        except ArithmeticError:  # which the loop has to say
+            return None
+
+    return fetch
+
+
+def _settled(x: Handle, writing: bool) -> NDArray:
+    return x._writable() if writing else x._settled()
+
+
+def _settle_plain(a: NDArray, writing: bool) -> None:
+    """Run what is pending on the memory of a plain array."""
+    head = FAMILIES.find(owner(a))
+    if head is not None:
+        for rec in (head.dirty, head.used) if writing else (head.dirty,):
+            if rec is not None and not rec.done:
+                rec.settle(head, writing=writing)
+
+
+def _alike(a: NDArray, strides: tuple[int, ...]) -> bool:
+    """Are the strides these, where they matter?"""
+    return a.size == 0 or all(n == 1 or s == t for n, s, t in zip(a.shape, a.strides, strides, strict=True))
+
+
+def _span(a: NDArray, address: int) -> tuple[int, int]:
+    """The first and last byte that an array may touch, and one more."""
+    if a.flags.c_contiguous:
+        return address, address + a.nbytes
+    low = high = 0
+    for stride, n in zip(a.strides, a.shape, strict=True):
+        if n == 0:
+            return address, address
+        reach = stride * (n - 1)
+        low, high = (low + reach, high) if reach < 0 else (low, high + reach)
+    return address + low, address + high + a.itemsize
+
+
+def _meet(spans: list[tuple[int, int, bool]]) -> bool:
+    """May what is written share memory with something else?"""
+    spans.sort()
+    end, written = 0, False  # of what begins before: how far it goes, and whether any of it is written
+    for start, stop, writes in spans:
+        if start < end and (writes or written):
+            return True
+        written = writes or (written and start < end)
+        end = max(end, stop)
+    return False
+
+
+# ---- what names are bound to --------------------------------------------------------------------------
+Binding = Callable[[Sequence[Any], list[NDArray], list[int], int], Any]
+
+
+def _binding(
+    result: Result | None, name: str, place: dict[str, int], at_of: dict[str, int], plain: bool
+) -> Binding:
+    """How the value of a name is had after a run."""
+    if result is None:  # which the loop does not bind after all
+        if name not in place:
+            raise Unusable(f"{name} is not bound")
+        result = Result("alias", name)
+    if result.kind == "value":
+        value = result.value
+        return lambda values, made, addresses, below: value
+    if result.kind == "alias":
+        k = place[result.name]
+        return lambda values, made, addresses, below: values[k]
+    k = at_of[result.name]
+    if result.kind == "scalar":
+        if result.weak:
+            return lambda values, made, addresses, below: made[k].item()
+        return lambda values, made, addresses, below: made[k][()]
+    if plain:
+        raise Unusable("among its arrays are plain ones, so the result might be plain")
+    return lambda values, made, addresses, below: _wrapped(made[k], addresses[k], below)
+
+
+def _wrapped(a: NDArray, address: int, below: int) -> Any:
+    """New memory as a wrapped array."""
+    if a.size < below:
+        return small(ndarray, a)
+    store = Store(a.shape, a.dtype, None, a.size)
+    store.bind_new(a, address)
+    return large(ndarray, store, a.shape, None)

@@ -1,0 +1,68 @@
+"""Which loops may be asked for: those that do nothing but compute, as far as their text tells.
+
+What passes here may still turn out to be more than `trace` understands; what does not is never asked for.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from .facts import facts
+from .flow import LoopNode
+
+_OUT = frozenset((
+    ast.Return, ast.Yield, ast.YieldFrom, ast.Await, ast.AsyncFor, ast.AsyncWith, ast.Try, ast.TryStar,
+    ast.With, ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda, ast.ListComp, ast.SetComp,
+    ast.DictComp, ast.GeneratorExp, ast.Import, ast.ImportFrom, ast.Global, ast.Nonlocal, ast.Delete,
+    ast.Starred, ast.NamedExpr, ast.Match, ast.JoinedStr,
+))  # fmt: skip
+# What may be evaluated once more than the program says: nothing that can change anything.
+_CALLS = frozenset({"abs", "bool", "float", "int", "len", "max", "min", "round", "sum"})
+_METHODS = frozenset({"all", "any", "item", "max", "mean", "min", "sum"})
+_PURE = (
+    ast.Name, ast.Constant, ast.Compare, ast.BoolOp, ast.UnaryOp, ast.BinOp, ast.Attribute, ast.Subscript,
+    ast.Slice, ast.Tuple, ast.expr_context, ast.operator, ast.unaryop, ast.cmpop, ast.boolop,
+)  # fmt: skip
+
+
+def eligible(loop: LoopNode) -> bool:
+    """May this loop be asked for?"""
+    if loop.orelse:
+        return False
+    if isinstance(loop, ast.For):
+        call = loop.iter
+        if not (isinstance(call, ast.Call) and isinstance(call.func, ast.Name) and call.func.id == "range"):
+            return False
+        if call.keywords or not 1 <= len(call.args) <= 3 or not isinstance(loop.target, ast.Name):
+            return False
+    elif not _pure(loop.test):
+        return False
+    if any(isinstance(jump, ast.Break) for jump in _jumps(loop.body)):
+        return False
+    return facts(loop).kinds.isdisjoint(_OUT)
+
+
+def _jumps(body: list[ast.stmt]) -> Iterator[ast.stmt]:
+    """The statements that belong to a loop and not to one inside."""
+    for stmt in body:
+        yield stmt
+        if isinstance(stmt, ast.If):
+            yield from _jumps(stmt.body)
+            yield from _jumps(stmt.orelse)
+        elif isinstance(stmt, ast.For | ast.While):
+            yield from _jumps(stmt.orelse)
+
+
+def _pure(test: ast.expr) -> bool:
+    """Does it make no difference whether a condition is evaluated once or twice?"""
+    for node in ast.walk(test):
+        if isinstance(node, ast.Call):
+            name = node.func
+            plain = isinstance(name, ast.Name) and name.id in _CALLS
+            method = isinstance(name, ast.Attribute) and name.attr in _METHODS
+            if node.keywords or not (plain or method):
+                return False
+        elif not isinstance(node, _PURE):
+            return False
+    return True

@@ -1,0 +1,71 @@
+"""Which ranks run this program together, and the lock that whoever records or runs holds.
+
+Nobody is asked for ranks, which starts MPI, unless a launcher has started this process or it simulates ranks.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from functools import cache
+from typing import TYPE_CHECKING, Any
+
+from .report import counters
+
+if TYPE_CHECKING:
+    from .comm.protocol import Communicator
+
+__all__ = ["LOCK", "parted", "several", "simulated"]
+
+# One lock for all threads: whoever records or runs holds it.  The calls under it are short, or kernels
+# that use every core anyway, and an array may pass from thread to thread.
+LOCK = threading.RLock()
+
+# What launchers tell their processes, as `dcarray.comm.job` knows them, which is not imported for less.
+_LAUNCHED = ("PMI_SIZE", "OMPI_COMM_WORLD_SIZE", "PMIX_RANK")
+
+
+def several() -> Communicator | None:
+    """All ranks, if there are more than one."""
+    comm = simulated() or _job()
+    return comm if comm is not None and comm.size > 1 else None
+
+
+def simulated() -> Communicator | None:
+    """The ranks of `dcarray.comm.run`, if this thread is one of them."""
+    local: Any = sys.modules.get("dcarray.comm.local")
+    return None if local is None else local.current.get()
+
+
+@cache
+def _job() -> Communicator | None:
+    if not any(name in os.environ for name in _LAUNCHED):
+        return None
+    from .comm.job import world
+
+    return world()
+
+
+@contextmanager
+def parted() -> Iterator[None]:
+    """Communication, which is counted.
+
+    A simulated rank that waits must not keep the others, which are threads, from the lock.
+    """
+    lock: Any = LOCK
+    comm = several()
+    before = None if comm is None else replace(comm.counts)
+    state = lock._release_save() if simulated() is not None and lock._is_owned() else None
+    try:
+        yield
+    finally:
+        if state is not None:
+            lock._acquire_restore(state)
+        if comm is not None and before is not None:
+            counters.messages += comm.counts.messages_sent - before.messages_sent
+            counters.sent += comm.counts.bytes_sent - before.bytes_sent
+            counters.collectives += comm.counts.collectives - before.collectives

@@ -1,0 +1,27 @@
+"""`pmap`: a parallel loop over tiles, each of which one rank runs for itself."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from functools import wraps
+from typing import Any
+
+from .array import evaluate
+from .comm import pmap as over_ranks
+from .config import options
+
+__all__ = ["pmap"]
+
+
+@wraps(over_ranks.pmap)
+def pmap(function: Callable[[Any], Any], *args: Any, **kwargs: Any) -> list[Any] | None:
+    evaluate()  # what has been recorded so far, all ranks run together
+
+    def alone(tile: Any) -> Any:
+        with options(distribute_above=sys.maxsize):
+            found = function(tile)
+            evaluate()
+        return found
+
+    return over_ranks.pmap(alone, *args, **kwargs)

@@ -1,0 +1,41 @@
+"""What a condition says of dimensions."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from .dims import simplify
+from .nodes import Apply, Const, Dim, Expr, Size
+from .ops import const_value
+
+_OTHER = {"less": "greater_equal", "less_equal": "greater", "greater": "less_equal", "greater_equal": "less",
+          "equal": "not_equal", "not_equal": "equal"}  # fmt: skip
+
+
+def implied(cond: Expr, holds: bool = True) -> list[Dim]:
+    """Dimensions that are at least 0 where the condition holds (or where it does not)."""
+    if not isinstance(cond, Apply):
+        return []
+    if cond.op == "logical_not":
+        return implied(cond.args[0], not holds)
+    if cond.op == ("logical_and" if holds else "logical_or"):
+        return [fact for arg in cond.args for fact in implied(arg, holds)]
+    if cond.op not in _OTHER:
+        return []
+    a, b = (_dim(arg) for arg in cond.args)
+    if a is None or b is None:
+        return []
+    d = simplify(b - a)
+    facts = {
+        "less": [d - 1], "less_equal": [d], "greater": [-d - 1], "greater_equal": [-d], "equal": [d, -d]
+    }.get(cond.op if holds else _OTHER[cond.op], [])  # fmt: skip
+    return [simplify(fact) for fact in facts]
+
+
+def _dim(expr: Expr) -> Dim | None:
+    """The dimension that an integer is, in 64 bits, where none wraps."""
+    if expr.dtype != np.int64:
+        return None
+    if isinstance(expr, Size):
+        return expr.dim
+    return int(const_value(expr)) if isinstance(expr, Const) else None

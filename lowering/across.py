@@ -1,0 +1,112 @@
+"""Statements that run row by row, some of which fold the rows: blocks of rows, each with partial results.
+
+A matrix is read once for all of them: what a row gives is complete before the row is folded into the others,
+and the row is still in the cache then.  The partial results of the blocks are folded in their order, so that
+they do not depend on the number of threads.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ..ir import dims
+from ..ir.nodes import Dim
+from .access import product, total
+from .columns import fold_parts, rows_of_a_part, ways
+from .fold import Folding, converted, foldings_of, op, starts_of
+from .jam import WAYS, in_groups
+from .job import Job, assembled, nest, statements, variable
+from .kernel import Affine, Binding, Elem, Expr, Kernel, Let, Phase, Stmt, Store, affine
+from .target import Unsupported
+
+Places = dict[int, tuple[str, Affine]]
+
+
+def folds_rows(job: Job) -> bool:
+    """Does a job fold the rows?"""
+    return 0 in job.loops.folded
+
+
+def by_blocks(jobs: Sequence[Job]) -> tuple[Kernel, Binding]:
+    """The kernel of jobs that run row by row.
+
+    Parameters
+    ----------
+    jobs : sequence of Job
+        Those that do not fold the rows have a phase over them already.
+
+    Raises
+    ------
+    Unsupported
+        If something else than whole rows is folded.
+    """
+    first, arguments = jobs[0], jobs[0].arguments
+    size = rows_of_a_part(max((job for job in jobs if folds_rows(job)), key=_points), 0)
+    count = first.blocks(first.loops.extents[0], size)
+    blocks, height = arguments.integer(count, "blocks"), arguments.integer(size, "height")
+    pre, fills, rows, ends = list[Let](), list[Stmt](), list[Stmt](), list[Job]()
+    work: Dim = 0
+    for job in jobs:
+        if folds_rows(job):
+            foldings = foldings_of(job)
+            places = _places(job, foldings, count)
+            fill, row = _fill(job, foldings, places), _row(job, foldings, places)
+            fills.extend(fill.body)
+            rows.extend(row.body)
+            pre.extend((*fill.pre, *row.pre))
+            fold_parts(job, foldings, {n: place for n, (place, _) in places.items()}, count, blocks)
+            ends.append(job)
+            work = work + total(job.loops.extents[1:]) * job.cost()
+        else:
+            (phase,) = job.phases
+            rows.extend(phase.body)
+            pre.extend(phase.pre)
+            work = work + job.launches[0][1]
+    start = product(height, variable("b0"))
+    several = min(WAYS, *map(ways, jobs))
+    body = (*fills, *in_groups(first, tuple(rows), start, affine(0, start, height), several))
+    phases = [Phase("b0", blocks, "serial", body, tuple(pre)), *(p for job in ends for p in job.phases)]
+    launches = [(count, dims.simplify(size * work)), *(n for job in ends for n in job.launches)]
+    return assembled(jobs, phases, launches)
+
+
+def _points(job: Job) -> int:
+    return job.guess(total(job.loops.extents))
+
+
+def _places(job: Job, foldings: list[Folding], count: Dim) -> Places:
+    """Where the partial results of each block lie."""
+    if len(job.loops.axes) != 2 or job.loops.folded != {0}:
+        raise Unsupported("what is folded over the rows is no row")
+    if any(folding.fold.mode == "ordered" for folding in foldings):
+        raise Unsupported("what is folded over the rows has to be folded in order")
+    arguments, width = job.arguments, job.loops.extents[1]
+    at = affine(0, product(arguments.extent(1), variable("b0")), job.variables[1])
+    return {f.number: (arguments.scratch(f.fold.wide, count * width), at) for f in foldings}
+
+
+def _fill(job: Job, foldings: list[Folding], places: Places) -> Phase:
+    """What partial results begin with; in a loop over blocks."""
+    across = job.whole(1)
+    scope = job.place("b0", [across], 2, False)
+    for folding in foldings:
+        fold = folding.fold
+        start = converted(starts_of(scope, job, [folding])[0], fold.wide) if fold.idempotent else None
+        scope.add(Store(*places[folding.number], start or fold.identity()))
+    return Phase("b0", affine(), "serial", nest(scope, 1, [across], "vector"), scope.preamble())
+
+
+def _row(job: Job, foldings: list[Folding], places: Places) -> Phase:
+    """One row, folded into its block's partial results; in a loop over rows."""
+    across = job.whole(1)
+    scope = job.place("i0", [across], 2, job.nonempty)
+    scope.announce(job.values, [compute.target for compute in job.computes])
+    folds = {folding.number: folding.fold for folding in foldings}
+
+    def add(number: int, value: Expr) -> None:
+        (place, at), fold = places[number], folds[number]
+        old = Elem(place, at, fold.wide)
+        scope.add(Store(place, at, op(fold.name, old, converted(value, fold.wide))))
+
+    statements(job, scope, add)
+    return Phase("i0", affine(), "serial", nest(scope, 1, [across], "vector"), scope.preamble())

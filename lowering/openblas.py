@@ -1,0 +1,117 @@
+"""NumPy's own BLAS and LAPACK, where its wheel brings OpenBLAS along: routines for compiled code to call.
+
+OpenBLAS shares the work of one call out over its threads, which for matrices of some hundred rows costs more
+than it gives.  Several calls side by side, each alone on its thread, are better there; `Alone` sees to that.
+The library is private to NumPy's wheel, so a routine is believed only after a trial; where there is none,
+callers leave the work to NumPy.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import threading
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+__all__ = ["Alone", "factors"]
+
+_LETTERS = {"f": "s", "d": "d", "F": "c", "D": "z"}
+
+
+@cache
+def _library() -> Any:
+    """The library, or None.  It is loaded already: opening it by its path gives the same one."""
+    folder = Path(np.__file__).parent.parent / "numpy.libs"
+    found = list(folder.glob("libscipy_openblas64_*"))
+    if len(found) != 1 or ctypes.sizeof(ctypes.c_void_p) != 8:
+        return None
+    try:
+        library = ctypes.CDLL(str(found[0]))
+        get, put = library.scipy_openblas_get_num_threads64_, library.scipy_openblas_set_num_threads64_
+    except (OSError, AttributeError):
+        return None
+    get.restype, put.argtypes = ctypes.c_int, [ctypes.c_int]
+    return library
+
+
+class Alone:
+    """While any thread is inside, every call of OpenBLAS stays on the thread that makes it.
+
+    How many threads OpenBLAS uses is one number for the process; the last to leave puts it back.
+    """
+
+    _lock = threading.Lock()
+    _inside = 0
+    _before = 1
+
+    def __enter__(self) -> None:
+        cls, library = Alone, _library()
+        with cls._lock:
+            if not cls._inside:
+                cls._before = library.scipy_openblas_get_num_threads64_()
+                library.scipy_openblas_set_num_threads64_(1)
+            cls._inside += 1
+
+    def __exit__(self, *error: object) -> None:
+        cls = Alone
+        with cls._lock:
+            cls._inside -= 1
+            if not cls._inside:
+                _library().scipy_openblas_set_num_threads64_(cls._before)
+
+    @classmethod
+    def after_fork(cls) -> None:
+        """In the child, where nobody is inside any more, nor would give back the lock."""
+        cls._lock = threading.Lock()
+        if cls._inside:
+            cls._inside = 0
+            _library().scipy_openblas_set_num_threads64_(cls._before)
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=Alone.after_fork)
+
+
+@cache
+def factors(char: str) -> tuple[int, int] | None:
+    """Where two routines are that together solve systems of equations with elements of a dtype.
+
+    Returns
+    -------
+    (int, int) or None
+        The addresses of LAPACK's ``?getrf`` and of ``cblas_?trsm``, with 64-bit integers, which have just
+        solved a small system.
+    """
+    library, letter = _library(), _LETTERS.get(char)
+    if library is None or letter is None:
+        return None
+    try:
+        getrf, trsm = library[f"scipy_{letter}getrf_64_"], library[f"scipy_cblas_{letter}trsm64_"]
+    except AttributeError:
+        return None
+    whole, pointer = ctypes.c_int64, ctypes.c_void_p
+    scale: Any = {"s": ctypes.c_float, "d": ctypes.c_double}.get(letter, pointer)
+    trsm.argtypes = [ctypes.c_int] * 5 + [whole, whole, scale, pointer, whole, pointer, whole]
+    trsm.restype = getrf.restype = None
+    a = np.array([[1, 2, 0], [4, 1, 3], [2, 5, 1]], char, order="F")
+    b = np.array([[1, 2], [3, 4], [5, 7]], char)
+    want, lu, x = np.linalg.solve(a, b), a.copy("F"), b.copy()
+    rows, info, one = np.zeros(3, np.int64), np.ones(1, np.int64), np.ones(1, char)
+    n = ctypes.byref(whole(3))
+    at_lu, at_rows, at_info = (pointer(v.ctypes.data) for v in (lu, rows, info))
+    getrf(n, n, at_lu, n, at_rows, at_info)
+    if info[0] or not all(k < row <= 3 for k, row in enumerate(rows)):
+        return None
+    for k, row in enumerate(rows.tolist()):
+        x[[k, row - 1]] = x[[row - 1, k]]
+    for triangle, diagonal in ((121, 132), (122, 131)):
+        at = one[0] if scale is not pointer else one.ctypes.data
+        trsm(101, 141, triangle, 112, diagonal, 3, 2, at, lu.ctypes.data, 3, x.ctypes.data, 2)
+    if not np.allclose(x, want, rtol=1e-4):
+        return None
+    addresses = [ctypes.cast(f, pointer).value for f in (getrf, trsm)]
+    return (addresses[0], addresses[1]) if addresses[0] and addresses[1] else None

@@ -1,0 +1,65 @@
+"""Every call that `python -m benchmarks calls` times means the same on plain and on wrapped arrays."""
+
+from __future__ import annotations
+
+import ast
+import warnings
+from typing import Any
+
+import numpy as np
+import pytest
+
+import dcarray as dc
+from benchmarks.calls import CALLS, arrays
+from benchmarks.sweep import job, timed
+
+
+def outcome(text: str, given: dict[str, Any]) -> Any:
+    """The value of an expression, or what a statement makes of its first array."""
+    scope = {"np": np, **given}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        tree = ast.parse(text).body[0]
+        if isinstance(tree, ast.Expr) and not text.startswith(("np.put", "np.place", "np.copyto", "x.fill")):
+            return eval(text, scope)
+        exec(text, scope)
+    first = next(node.id for node in ast.walk(tree) if isinstance(node, ast.Name) and node.id in given)
+    return given[first]
+
+
+def same(got: Any, want: Any) -> None:
+    if isinstance(want, (tuple, list)):
+        assert len(got) == len(want)
+        for one, other in zip(got, want, strict=True):
+            same(one, other)
+    elif isinstance(want, (np.ndarray, np.generic)):
+        np.testing.assert_allclose(np.asarray(got), want, rtol=1e-9, atol=1e-9)
+        assert np.asarray(got).dtype == want.dtype
+    else:
+        assert got == want
+
+
+@pytest.mark.parametrize("below", [0, 16384])
+@pytest.mark.parametrize("group", CALLS)
+def test_calls_mean_the_same(group: str, below: int) -> None:
+    skipped = ("np.empty_like(x)",)  # whatever is in the memory
+    with dc.options(eager_below=below, jit="off"):
+        for text in CALLS[group]:
+            if text not in skipped:
+                plain = arrays(30)
+                wrapped = {name: dc.asarray(a.copy()) for name, a in plain.items()}
+                same(outcome(text, wrapped), outcome(text, plain))
+
+
+def test_a_job_does_the_call_so_often() -> None:
+    x = np.zeros(4)
+    job("x += 1.0", {"x": x}, False)(5)
+    np.testing.assert_array_equal(x, np.full(4, 5.0))
+    wrapped = dc.asarray(np.zeros(20_000))
+    job("x += 1.0", {"x": wrapped}, True)(3)
+    assert float(wrapped[7]) == 3.0
+
+
+def test_a_call_is_timed_on_both() -> None:
+    found = timed("operators", "x + y", 10, 1)
+    assert found.ratio > 0 and found.numpy > 0 and found.call == "x + y"

@@ -1,0 +1,218 @@
+"""Products of distributed arrays against NumPy's, on simulated ranks, and what travels for them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from comm_layouts import layouts, scatter
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from dcarray.comm import choose_grid, local
+from dcarray.comm.arrange import choose
+from dcarray.comm.contract import Contraction
+from dcarray.comm.errors import LayoutError
+from dcarray.comm.grid import ProcessGrid
+from dcarray.comm.layout import Block, Cyclic, Layout, Whole
+from dcarray.comm.product import parse, sum_dtype
+from dcarray.comm.protocol import Array, Counts
+
+SUBSCRIPTS = [
+    "mk,kn->mn", "mk,kn->nm", "km,nk->mn", "bmk,bkn->bmn", "bmk,kn->bmn", "mk,bkn->bmn", "mk,k->m", "k,kn->n",
+    "km,k->m", "k,k->", "m,n->mn", "bk,bk->b", "mkl,kln->mn", "mki,kn->mn", "cbk,kn->cbn", ",n->n",
+    "mn,mn->mn",
+]  # fmt: skip
+DTYPES = ["f4", "f8", "c8", "c16", "i4", "u1", "?", "i8", "f2"]
+
+
+def values(rng: np.random.Generator, shape: tuple[int, ...], dtype: str) -> Array:
+    # Small integers: their products are exact in every dtype, whatever the order of sums.
+    return rng.integers(-3 if np.dtype(dtype).kind in "ifc" else 0, 4, shape).astype(dtype)
+
+
+@st.composite
+def cases(draw: st.DrawFn) -> tuple[Any, ...]:
+    subscripts = draw(st.sampled_from(SUBSCRIPTS))
+    (a, b), out = subscripts[: subscripts.index("-")].split(","), subscripts[subscripts.index(">") + 1 :]
+    extent = {x: 1 if x == "i" else draw(st.integers(0, 9)) for x in sorted({*a, *b})}
+    ranks = draw(st.integers(1, 12))
+    shapes = [tuple(extent[x] for x in letters) for letters in (a, b, out)]
+    found = []
+    for shape in shapes:
+        layout = draw(layouts(shape, ranks))
+        found.append(Layout(layout.shape, layout.grid, layout.axes))
+    wanted = found[2] if draw(st.booleans()) else None
+    return subscripts, *found[:2], wanted, draw(st.sampled_from(DTYPES)), draw(st.sampled_from(DTYPES))
+
+
+def run(subscripts: str, a: Layout, b: Layout, wanted: Layout | None, first: Array, second: Array) -> Any:
+    """The product on simulated ranks: where it lies, what each rank has of it, and what each has counted."""
+    of = parse(subscripts, a.shape, b.shape)
+    dtype = np.matmul.resolve_dtypes((first.dtype, second.dtype, None))[2]
+    between = sum_dtype(first.dtype, second.dtype)
+    sizes = (first.itemsize, second.itemsize, between.itemsize, dtype.itemsize)
+    scheme = choose(of, a, b, wanted, (sizes[0], sizes[1], sizes[2]))
+
+    def live() -> tuple[Array, Counts]:
+        comm = local.rank_of_thread()
+        mine = Contraction(scheme, comm.rank)
+        out = np.full(scheme.out.local_shape(comm.rank), 77, dtype)
+        mine.run(comm, scatter(first, a, comm.rank, 0), scatter(second, b, comm.rank, 0), out)
+        assert comm.counts == mine.counts(sizes)
+        return out, comm.counts
+
+    return scheme, local.run(a.grid.size, live)
+
+
+@settings(max_examples=200, deadline=None, derandomize=True)
+@given(cases(), st.integers(0, 2**32 - 1))
+def test_products_are_numpys(case: tuple[Any, ...], seed: int) -> None:
+    subscripts, a, b, wanted, *dtypes = case
+    rng = np.random.default_rng(seed)
+    first, second = values(rng, a.shape, dtypes[0]), values(rng, b.shape, dtypes[1])
+    scheme, found = run(subscripts, a, b, wanted, first, second)
+    dtype = np.matmul.resolve_dtypes((first.dtype, second.dtype, None))[2]
+    if dtype.kind == "b":
+        want = np.einsum(subscripts, first.astype(int), second.astype(int)) > 0
+    else:
+        want = np.einsum(subscripts, first.astype(dtype), second.astype(dtype))
+    if wanted is not None:
+        assert scheme.out.shape == wanted.shape and scheme.out.grid == wanted.grid
+    for rank, (got, _) in enumerate(found):
+        layout = wanted or scheme.out
+        np.testing.assert_array_equal(got, scatter(np.asarray(want).astype(dtype), layout, rank, 0))
+
+
+@settings(max_examples=25, deadline=None, derandomize=True)
+@given(st.integers(1, 12), st.booleans(), st.integers(0, 3))
+def test_panels(ranks: int, in_turn: bool, lead: int) -> None:
+    """Long sums, so that there are several panels."""
+    m, n, k = 5, 6, 700 + lead
+    grid = choose_grid((k, k), ranks)
+    kind = (lambda g: Cyclic(g, 16)) if in_turn else Block
+    a = Layout((m, k), grid, [kind(0), kind(1)])
+    b = Layout((k, n), grid, [kind(0), kind(1)])
+    rng = np.random.default_rng(lead)
+    first, second = rng.random(a.shape), rng.random(b.shape)
+    out = Layout.blocks((m, n), grid)
+    _, found = run("mk,kn->mn", a, b, out, first, second)
+    for rank, (got, _) in enumerate(found):
+        np.testing.assert_allclose(got, scatter(first @ second, out, rank), rtol=1e-13)
+
+
+def test_copies_are_equal_bit_for_bit() -> None:
+    grid = ProcessGrid((2, 3))
+    a = Layout((8, 900), grid, [Whole(), Block(1)])
+    b = Layout((900, 7), grid, [Block(0), Whole()])
+    out = Layout((8, 7), grid, [Block(0), Whole()])
+    rng = np.random.default_rng(0)
+    for wanted in (out, Layout.copies((8, 7), grid)):
+        _, found = run("mk,kn->mn", a, b, wanted, rng.random(a.shape), rng.random(b.shape))
+        for rank, (got, _) in enumerate(found):
+            same = found[wanted.owner([0, 0]) if wanted is not out else rank // 3 * 3][0]
+            assert got.tobytes() == same.tobytes()
+
+
+# ---- what travels ------------------------------------------------------------------------------------
+def counts(subscripts: str, a: Layout, b: Layout, rank: int, out: Layout | None = None) -> Counts:
+    return Contraction(choose(parse(subscripts, a.shape, b.shape), a, b, out), rank).counts((8, 8, 8, 8))
+
+
+@pytest.mark.parametrize("p", [1, 2, 3, 6, 36])
+@pytest.mark.parametrize("q", [1, 2, 5, 36])
+def test_a_matrix_product_moves_what_summa_does(p: int, q: int) -> None:
+    n = 180 * 8
+    grid = ProcessGrid((p, q))
+    layout = Layout.blocks((n, n), grid)
+    summa = 8 * ((q - 1) * n * n // (p * q) + (p - 1) * n * n // (p * q))
+    for rank in {0, p * q // 2, p * q - 1}:
+        found = counts("mk,kn->mn", layout, layout, rank, layout)
+        assert found.bytes_received <= 1.001 * summa and found.bytes_sent <= 1.001 * summa
+        assert found.collectives == 0
+        if min(p, q) > 1:
+            assert found.bytes_received == summa
+        if p == q:
+            assert found.messages_sent == found.messages_received == p - 1 + q - 1
+
+
+def test_what_moves_fewer_bytes_is_done() -> None:
+    grid = ProcessGrid((4, 4))
+    square, thin = Layout.blocks((1600, 1600), grid), Layout.blocks((1600, 16), grid)
+    scheme = choose(parse("mk,kn->mn", square.shape, thin.shape), square, thin, thin)
+    assert scheme.over and scheme.need_a == square  # the square matrix stays
+    found = counts("mk,kn->mn", square, thin, 5, thin)
+    assert found.bytes_received < 8 * 3 * 1600 * 1600 // 16 / 10
+    back = choose(parse("mk,kn->mn", thin.shape[::-1], square.shape), Layout.blocks((16, 1600), grid), square)
+    assert back.over and back.need_b == square
+
+
+@pytest.mark.parametrize(("p", "q"), [(1, 2), (2, 1), (2, 2), (3, 2), (5, 7), (36, 36)])
+def test_only_vectors_travel(p: int, q: int) -> None:
+    n = 35 * 72
+    matrix = Layout.blocks((n, n), ProcessGrid((p, q)))
+    vector = Layout.chosen((n,), p * q)
+    for subscripts, first, second in (
+        ("mk,k->m", matrix, vector),
+        ("k,kn->n", vector, matrix),
+        ("km,k->m", matrix, vector),
+        ("k,k->", vector, vector),
+    ):
+        for rank in (0, p * q - 1):
+            found = counts(subscripts, first, second, rank)
+            assert found.bytes_received + found.collective_bytes <= 8 * (n // p + n // q)
+
+
+def test_stacks_cut_along_the_stack_do_not_travel() -> None:
+    grid = ProcessGrid((6,))
+    stack = Layout.blocks((30, 20, 25), grid)
+    assert counts("bmk,bkn->bmn", stack, Layout.blocks((30, 25, 9), grid), 3) == Counts()
+    assert counts("bmk,kn->bmn", stack, Layout.copies((25, 9), grid), 3) == Counts()
+
+
+def test_chains_of_products_are_not_gathered() -> None:
+    """(A @ B) @ (C @ D) as in 3mm: every product lies in blocks where the next one wants them."""
+    grid = ProcessGrid((3, 3))
+    n = 360
+    whole = Layout.blocks((n, n), grid)
+    of = parse("mk,kn->mn", (n, n), (n, n))
+    first, second = choose(of, whole, whole), choose(of, whole, whole)
+    assert first.out == second.out == whole
+    assert counts("mk,kn->mn", first.out, second.out, 4).bytes_received == 2 * 2 * 8 * n * n // 9
+
+
+# ---- bad input ---------------------------------------------------------------------------------------
+@pytest.mark.parametrize(
+    ("subscripts", "text"),
+    [
+        ("mk,kn", "not of the form"),
+        ("mk,kn,np->mp", "not of the form"),
+        ("mkk,kn->mn", "does not name the axes"),
+        ("mm,kn->mn", "does not name the axes"),
+        ("mk,kn->mp", "no factor has"),
+        ("mk,kn->mm", "twice"),
+        ("mk,pn->mn", "in one factor only"),
+        ("mk,mn->mn", "has 4 elements and 5"),
+    ],
+)
+def test_letters_that_mean_nothing(subscripts: str, text: str) -> None:
+    with pytest.raises(ValueError, match=text):
+        parse(subscripts, (4, 5), (5, 6))
+
+
+def test_layouts_that_do_not_fit() -> None:
+    of = parse("mk,kn->mn", (4, 5), (5, 6))
+    grid = ProcessGrid((2, 2))
+    a, b = Layout.blocks((4, 5), grid), Layout.blocks((5, 6), grid)
+    with pytest.raises(LayoutError, match="where the product has one"):
+        choose(of, b, b)
+    with pytest.raises(LayoutError, match="over 4 and 3 ranks"):
+        choose(of, a, Layout.chosen((5, 6), 3))
+    with pytest.raises(LayoutError, match="where the product has one"):
+        choose(of, a, b, a)
+
+
+def test_dtypes_without_a_product() -> None:
+    with pytest.raises(TypeError):
+        sum_dtype(np.dtype("M8[s]"), np.dtype("f8"))

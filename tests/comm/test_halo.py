@@ -1,0 +1,122 @@
+"""Halo exchange against the whole array, padded."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pytest
+from comm_layouts import layouts, scatter
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from dcarray.comm import local
+from dcarray.comm.errors import LayoutError
+from dcarray.comm.grid import ProcessGrid
+from dcarray.comm.halo import halo_exchange
+from dcarray.comm.layout import Layout
+from dcarray.comm.plan import start
+from dcarray.comm.protocol import Array
+from dcarray.comm.verify import steps, verify
+
+EMPTY = -1
+
+
+def expected(
+    whole: Array, layout: Layout, rank: int, widths: Any, periodic: Sequence[bool], corners: bool
+) -> Array:
+    """A rank's memory after the exchange: each place of the halo looked up in the whole array."""
+    memory = scatter(whole, layout, rank, EMPTY)
+    own = layout.owned(rank)
+    if any(s.start == s.stop for s in own):
+        return memory
+    first = [runs[0].start for runs in layout.runs(rank)]
+    for place in np.ndindex(*memory.shape):
+        index, outside = [], 0
+        for axis, p in enumerate(place):
+            i = first[axis] + p - own[axis].start
+            if not own[axis].start <= p < own[axis].stop:
+                outside += 1
+                before, after = widths[axis]
+                if not own[axis].start - before <= p < own[axis].stop + after:
+                    break
+                if periodic[axis]:
+                    i %= layout.shape[axis]
+                elif not 0 <= i < layout.shape[axis]:
+                    break
+            index.append(i)
+        else:
+            if outside and (corners or outside == 1):
+                memory[place] = whole[tuple(index)]
+    return memory
+
+
+def blocks_only(layout: Layout) -> bool:
+    """Are the elements of every rank an interval along each axis?"""
+    return all(len(runs) <= 1 for rank in range(layout.grid.size) for runs in layout.runs(rank))
+
+
+@settings(max_examples=200, deadline=None, derandomize=True)
+@given(layouts().filter(blocks_only), st.data())
+def test_halos_hold_what_neighbours_have(layout: Layout, data: st.DataObject) -> None:
+    widths = [(data.draw(st.integers(0, b)), data.draw(st.integers(0, a))) for b, a in layout.halo]
+    periodic = [data.draw(st.booleans()) for _ in layout.shape]
+    corners = data.draw(st.booleans())
+    ranks = range(layout.grid.size)
+    plans = [halo_exchange(layout, r, widths, periodic=periodic, corners=corners) for r in ranks]
+    verify([steps(plan, 8) for plan in plans])
+    whole = np.arange(math.prod(layout.shape)).reshape(layout.shape)
+
+    def fill() -> None:
+        comm = local.rank_of_thread()
+        memory = scatter(whole, layout, comm.rank, EMPTY)
+        plans[comm.rank].run(comm, memory, memory)
+        assert np.array_equal(memory, expected(whole, layout, comm.rank, widths, periodic, corners))
+        assert comm.counts == plans[comm.rank].counts(8)
+
+    local.run(layout.grid.size, fill)
+    for plan in plans:
+        assert len({t.peer for t in plan.sends}) == len(plan.sends)  # one message for each neighbour
+
+
+def test_fewest_bytes_and_messages_of_a_five_point_stencil() -> None:
+    layout = Layout.blocks((30, 30), ProcessGrid((3, 3)), halo=1)
+    middle = halo_exchange(layout, 4, corners=False).counts(8)
+    assert (middle.messages_sent, middle.bytes_sent) == (4, 4 * 10 * 8)
+    corner = halo_exchange(layout, 0, corners=False).counts(8)
+    assert (corner.messages_sent, corner.bytes_sent) == (2, 2 * 10 * 8)
+    assert halo_exchange(layout, 4).counts(8).bytes_sent == (4 * 10 + 4) * 8
+
+
+def test_several_arrays_travel_in_one_message() -> None:
+    layout = Layout.blocks((9, 8), ProcessGrid((3,)), halo=((2, 1), 0))
+    narrow = Layout.blocks((9, 8), ProcessGrid((3,)), halo=(1, 0))
+
+    def fill() -> tuple[int, int]:
+        comm = local.rank_of_thread()
+        items = []
+        for k, its in enumerate([layout, narrow, layout]):
+            whole = np.arange(72.0).reshape(9, 8) + 100 * k
+            items.append((its, whole, scatter(whole, its, comm.rank)))
+        plans = [(halo_exchange(its, comm.rank), a, a) for its, _, a in items]
+        start(comm, plans).finish()
+        for its, whole, a in items:
+            wanted = expected(whole, its, comm.rank, its.halo, (False, False), True)
+            assert np.array_equal(a, wanted)
+        return comm.counts.messages_sent, comm.counts.bytes_sent
+
+    assert local.run(3, fill) == [(1, 5 * 64), (2, 8 * 64), (1, 3 * 64)]
+
+
+def test_halos_that_do_not_exist() -> None:
+    layout = Layout.blocks((8, 8), ProcessGrid((2,)), halo=1)
+    with pytest.raises(LayoutError, match=r"a halo of \(2, 2\) is wanted on axis 0"):
+        halo_exchange(layout, 0, 2)
+    with pytest.raises(LayoutError, match="periodic or not"):
+        halo_exchange(layout, 0, periodic=(True,))
+    with pytest.raises(LayoutError, match="wider than a block"):
+        Layout.blocks((8, 8), ProcessGrid((8,)), halo=2)
+    with pytest.raises(LayoutError, match="wider than axis 1"):
+        halo_exchange(Layout.blocks((8, 2), ProcessGrid((2,)), halo=3), 0, periodic=True)

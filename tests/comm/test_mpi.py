@@ -1,0 +1,84 @@
+"""Real processes under MPI, where it is installed."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+from launching import ROOT, launch, needs_mpi
+
+import dcarray as dc
+from dcarray.comm import job
+
+
+@needs_mpi
+@pytest.mark.parametrize("ranks", [2, 3, 4])
+def test_programs(ranks: int) -> None:
+    done = launch(ranks, "-m", "comm_programs", str(ranks))
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert done.stdout.count("ok ") >= 15
+
+
+@needs_mpi
+@pytest.mark.parametrize("name", ["cached", "changing", "unpacked"])
+def test_types(name: str) -> None:
+    done = launch(2, "-m", "mpi_checks", name)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert done.stdout.count("ended") == 2
+
+
+@needs_mpi
+@pytest.mark.parametrize(
+    ("name", "ranks", "said"),
+    [
+        ("raising", 3, "rank 1 of 3 failed:\nTraceback"),
+        ("killed", 3, ""),
+        ("shorter", 2, "rank 0 sends 16 bytes where 24 bytes of float64 are received"),
+        ("longer", 2, "longer than what is to receive it (24 bytes of float64 from rank 0)"),
+        ("disagreeing", 2, "rank 0 calls bcast(0, 16, float64)"),
+        ("aborted", 2, ""),
+        ("finalised", 2, "MPI is not initialised"),
+    ],
+)
+def test_what_fails_on_one_rank_ends_all(name: str, ranks: int, said: str) -> None:
+    done = launch(ranks, "-m", "mpi_checks", name)
+    assert done.returncode != 0, done.stdout + done.stderr
+    assert said in done.stderr
+    assert "ended" not in done.stdout or name in ("shorter", "longer", "disagreeing")
+
+
+@needs_mpi
+@pytest.mark.parametrize(
+    ("command", "said"),
+    [
+        ("examples/heat_messages.py --n 60 --steps 20", "equal to one process's result"),
+        ("examples/summa.py 30 20 25", "as NumPy has it"),
+    ],
+)
+def test_examples(command: str, said: str) -> None:
+    done = launch(4, *command.split())
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert said in done.stdout
+
+
+# ---- without MPI -------------------------------------------------------------------------------------
+@pytest.mark.parametrize("ranks", [1, 6])
+@pytest.mark.parametrize("command", ["heat_messages.py --n 60 --steps 20", "summa.py 30 20 25"])
+def test_examples_simulated(command: str, ranks: int) -> None:
+    line = [sys.executable, *f"examples/{command} --ranks {ranks}".split()]
+    done = subprocess.run(line, capture_output=True, text=True, timeout=120, cwd=ROOT)
+    assert done.returncode == 0, done.stderr
+    assert "NumPy has it" in done.stdout or "one process's result" in done.stdout
+
+
+def test_this_process_alone_where_there_is_no_mpi(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(job, "_mpi_world", lambda: None)
+    for name in job._LAUNCHED:
+        monkeypatch.delenv(name, raising=False)
+    alone = dc.comm.world()
+    assert (alone.rank, alone.size) == (0, 1)
+    assert dc.comm.world() is alone
+    monkeypatch.setenv("PMI_SIZE", "4")
+    with pytest.raises(dc.comm.CommError, match=r"\(PMI_SIZE is set\), but mpi4py is not installed"):
+        dc.comm.world()

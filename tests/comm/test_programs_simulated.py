@@ -1,0 +1,16 @@
+"""The public interface on simulated ranks; `test_mpi` has the same programs under MPI."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+from comm_programs import PROGRAMS
+
+import dcarray as dc
+
+
+@pytest.mark.parametrize("ranks", [1, 2, 5, 12])
+@pytest.mark.parametrize("program", PROGRAMS, ids=lambda program: program.__name__)
+def test_program(program: Callable[[], None], ranks: int) -> None:
+    dc.comm.run(ranks, program)

@@ -1,0 +1,54 @@
+"""What NumPy does to whole arrays, on simulated ranks; `test_mpi` has the same checks under MPI."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+from comm_whole import CHECKS
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import dcarray as dc
+from dcarray.comm import Layout, ProcessGrid, local
+from dcarray.comm.folds import fold
+from dcarray.comm.piece import Piece
+
+
+@pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.__name__)
+@settings(max_examples=80, deadline=None, derandomize=True)
+@given(ranks=st.integers(1, 12), seed=st.integers(0, 10**6))
+def test_as_numpy(check: Callable[[random.Random], None], ranks: int, seed: int) -> None:
+    dc.comm.run(ranks, lambda: check(random.Random(seed)))
+
+
+def test_a_large_fold_is_shared_out_and_sends_each_part_once() -> None:
+    whole = np.random.default_rng(0).random((8, 40_000))
+    layout = Layout.blocks(whole.shape, ProcessGrid((4,)))
+
+    def program() -> int:
+        comm = local.rank_of_thread()
+        x = Piece.of(whole, layout, comm)
+        total = fold(x, np.add, 0)
+        assert total.block.shape == (10_000,)
+        assert np.allclose(total.whole(), whole.sum(0), rtol=1e-15)
+        return comm.counts.bytes_sent
+
+    sent = dc.comm.run(4, program)
+    # Three quarters of the row of sums, and the row again to look at it here.
+    assert sent == [2 * 3 * 10_000 * 8] * 4
+
+
+def test_sums_are_the_same_every_time_and_as_exact_as_pairwise_ones() -> None:
+    whole = np.random.default_rng(1).random(200_000).astype("f4")
+    exact = whole.astype("f8").sum()
+
+    def program() -> float:
+        x = Piece.of(whole, Layout.blocks(whole.shape, ProcessGrid((7,))), local.rank_of_thread())
+        return float(fold(x, np.add).block)
+
+    sums = {total for _ in range(2) for total in dc.comm.run(7, program)}
+    assert len(sums) == 1
+    assert abs(sums.pop() - exact) <= max(abs(float(whole.sum()) - exact), 2e-7 * exact)

@@ -1,0 +1,229 @@
+"""Places where NumPy works at once, since to record has never paid there."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import dcarray as dc
+from dcarray import alone, executor
+from dcarray.report import counters
+from dcarray.session import session
+from dcarray.speedups import BUILT
+
+N = 20_000
+built = pytest.mark.skipif(not BUILT, reason="the table is in the C module")
+
+
+@pytest.fixture(autouse=True)
+def _options() -> Any:
+    with dc.options(eager_below=16384, jit="off"):
+        yield
+
+
+def vectors(count: int = 2, n: int = N) -> list[np.ndarray[Any, Any]]:
+    rng = np.random.default_rng(7)
+    return [rng.random(n) for _ in range(count)]
+
+
+def runs(f: Callable[[], Any], times: int) -> list[int]:
+    """How many recordings each of some calls runs."""
+    found = []
+    for _ in range(times):
+        before = counters.flushes
+        dc.evaluate(f())
+        found.append(counters.flushes - before)
+    return found
+
+
+def negative_to_zero(x: Any) -> Any:
+    x[x < 0.5] = 0.0
+    return x
+
+
+def halved(x: Any) -> Any:
+    x *= 0.5
+    return x
+
+
+def shifted(x: Any) -> Any:
+    x[1:] = x[:-1] + 1.0
+    return x
+
+
+CALLS: tuple[Callable[[Any, Any], Any], ...] = (
+    lambda x, y: x + y, lambda x, y: 2.0 * x, lambda x, y: -x, lambda x, y: x < y,
+    lambda x, y: np.maximum(x, y), lambda x, y: np.add(x, y, out=y), lambda x, y: x * 2.0 + y,
+    lambda x, y: np.sum(x * x), lambda x, y: x.max(), lambda x, y: (x - y).mean(),
+    lambda x, y: x.astype(np.float32), lambda x, y: x.copy(), lambda x, y: x[1:] - x[:-1],
+    lambda x, y: np.clip(x, 0.2, 0.8), lambda x, y: np.roll(x, 3), lambda x, y: x @ y,
+    lambda x, y: negative_to_zero(y), lambda x, y: halved(y), lambda x, y: shifted(y),
+)  # fmt: skip
+
+
+@built
+@pytest.mark.parametrize("call", CALLS)
+def test_cheap_statements_run_at_once_when_they_come_again(call: Callable[[Any, Any], Any]) -> None:
+    a, b = vectors()
+    x, y = dc.asarray(a.copy()), dc.asarray(b.copy())
+    assert runs(lambda: call(x, y), 5)[-2:] == [0, 0]
+    for _ in range(5):
+        expected = call(a, b)
+    result = call(x, y)
+    np.testing.assert_array_equal(np.asarray(result), call(a, b))
+    assert type(result) is type(expected) or type(result) is dc.ndarray
+    np.testing.assert_array_equal(np.asarray(x), a)
+
+
+@built
+def test_a_result_that_something_recorded_wants_is_recorded_again() -> None:
+    a, b = vectors(2, 2 * N)
+    x, y = dc.asarray(a), dc.asarray(b)
+
+    def first() -> Any:
+        return x - 1.0
+
+    assert runs(first, 4)[-1] == 0
+    for _ in range(4):  # many costly operations, which are recorded
+        t = first()
+        for _ in range(4):
+            t = np.sin(t) * np.arctan2(t, y)
+        dc.evaluate(t)
+    before = counters.statements
+    t = np.sin(first())
+    dc.evaluate(t)
+    assert counters.statements - before == 2
+
+
+@built
+def test_only_arrays_that_are_not_larger() -> None:
+    def twice(x: Any) -> Any:
+        return x * 2.0
+
+    (a,), (b,) = vectors(1), vectors(1, 40 * N)
+    x, y = dc.asarray(a), dc.asarray(b)
+    assert runs(lambda: twice(x), 4)[-1] == 0
+    assert runs(lambda: twice(y), 4) == [1] * 4
+
+
+@pytest.mark.parametrize("f", [np.sin, np.sqrt, lambda x: np.where(x > 0.5, x, 1.0)])
+def test_costly_statements_are_recorded(f: Callable[[Any], Any]) -> None:
+    x = dc.asarray(vectors(1, 400_000)[0])
+    assert runs(lambda: f(x), 4) == [1] * 4
+
+
+def test_nothing_is_learned_where_everything_is_to_be_recorded() -> None:
+    x = dc.asarray(vectors(1)[0])
+    with dc.options(eager_below=0):
+        assert runs(lambda: x + 1.0, 4) == [1] * 4
+
+
+@built
+def test_what_is_pending_is_recorded() -> None:
+    x, y = map(dc.asarray, vectors())
+
+    def step(operand: Any) -> Any:
+        return operand + 1.0
+
+    assert runs(lambda: step(x), 4)[-1] == 0
+    before = counters.flushes
+    t = step(np.sin(np.sin(y)))
+    assert counters.flushes == before
+    np.testing.assert_array_equal(np.asarray(t), np.sin(np.sin(np.asarray(y))) + 1.0)
+
+
+@built
+def test_explain_shows_what_would_run_at_once() -> None:
+    x = dc.asarray(vectors(1)[0])
+
+    def step() -> Any:
+        return x + 1.0
+
+    assert runs(step, 4)[-1] == 0
+    assert "1 statement recorded" in str(dc.explain(step))
+    dc.evaluate()
+    assert runs(step, 2) == [0, 0]
+
+
+@built
+def test_floating_point_errors_are_told_as_ever() -> None:
+    x = dc.asarray(vectors(1)[0])
+
+    def divide(by: float) -> Any:
+        return x / by
+
+    assert runs(lambda: divide(2.0), 4)[-1] == 0
+    with pytest.warns(RuntimeWarning, match="divide by zero"):
+        divide(0.0)
+    with np.errstate(divide="raise"), pytest.raises(FloatingPointError):
+        divide(0.0)
+
+
+@built
+def test_readonly_arrays_stay_so() -> None:
+    x, y = map(dc.asarray, vectors())
+
+    def add(target: Any) -> Any:
+        target += 1.0
+        return target
+
+    assert runs(lambda: add(x), 4)[-1] == 0
+    y.flags.writeable = False
+    with pytest.raises(ValueError, match="read-only"):
+        add(y)
+
+
+@built
+def test_results_are_no_views() -> None:
+    x = dc.asarray(vectors(1)[0].reshape(100, -1).T)
+
+    def flat() -> Any:
+        return np.ravel(x)
+
+    for _ in range(4):
+        z = flat()
+        z[0] = 7.0
+    assert x[0, 0] != 7.0
+    assert not np.shares_memory(np.asarray(z), np.asarray(x))
+
+
+def test_the_estimate_counts_what_a_recording_moves() -> None:
+    old = ("old", "d", (N,), None, 0)
+    statement = ("map", "add", "dd->d", (N,), 1, None, (0, None, None), (0, None, None))
+    assert alone.cheaper((old, ("new", "d", (N,), 1), statement), (1,), 1, 2) == N
+    many = [("new", "d", (50 * N,), k) for k in range(1, 9)]
+    steps = [("map", "add", "dd->d", (50 * N,), k, None, (k - 1, None, None), 0) for k in range(1, 9)]
+    assert alone.cheaper((("old", "d", (50 * N,), None, 0), *many, *steps), (8,), 8, 2) == 0
+    call = ("call", "blas.matmul", (1,), ((0, None, None), (0, None, None)), ())
+    assert alone.cheaper((old, ("new", "d", (), 1), call), (1,), 1, 2) == N
+
+
+@built
+@pytest.mark.parametrize("op", [operator.add, operator.iadd])
+def test_other_names_of_the_memory_see_it(op: Callable[[Any, Any], Any]) -> None:
+    a, b = vectors()
+    x, y = dc.asarray(a.copy()), dc.asarray(b)
+    part = x[10:]
+    for _ in range(4):
+        dc.evaluate(op(part, 1.0))
+    pending = x * y
+    dc.evaluate(op(part, 1.0))
+    kept = a.copy()
+    if op is operator.iadd:
+        kept[10:] = kept[10:] + 1.0 + 1.0 + 1.0 + 1.0
+    np.testing.assert_array_equal(np.asarray(pending), kept * b)
+
+
+def test_the_calls_of_a_loop_are_counted() -> None:
+    with dc.options(eager_below=0):
+        x = dc.asarray(np.ones(64))
+        dc.evaluate(x)
+        for _ in range(5):
+            x[1:] = 2 * x[:-1] + 1
+        x += 1
+        assert executor._calls(session().rec) == 16
+        dc.evaluate(x)

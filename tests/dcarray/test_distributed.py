@@ -1,0 +1,372 @@
+"""Arrays over many ranks against NumPy's, on simulated ranks; `comm_programs` has some of it for MPI."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import comm_random
+import numpy as np
+import pytest
+
+import dcarray as dc
+from dcarray.comm import Block, Cyclic, Layout, ProcessGrid, Whole, run, world
+
+RANKS = (1, 2, 3, 4, 6)
+
+
+@pytest.mark.parametrize("seed", range(50))
+def test_random_programs(seed: int) -> None:
+    run(RANKS[seed % 5], comm_random.run, seed)
+
+
+def some(shape: tuple[int, ...], seed: int = 0) -> Any:
+    return np.random.default_rng(seed).random(shape)
+
+
+def jacobi(a: Any, b: Any) -> None:
+    b[1:-1, 1:-1] = 0.2 * (a[1:-1, 1:-1] + a[:-2, 1:-1] + a[2:, 1:-1] + a[1:-1, :-2] + a[1:-1, 2:])
+
+
+# ---- what travels ------------------------------------------------------------------------------------
+def test_a_stencil_sends_its_halo_and_no_more() -> None:
+    def program() -> tuple[int, int]:
+        a, b = some((30, 30)), some((30, 30), 1)
+        x, y = dc.distribute(a, (3, 3)), dc.distribute(b, (3, 3))
+        counts = world().counts
+        before = counts.messages_sent, counts.bytes_sent
+        for _ in range(2):
+            for one, other in ((x, y), (y, x)):
+                jacobi(one, other)
+                dc.evaluate(other)  # each by itself: together they may take a wider halo, and fewer messages
+        sent = counts.messages_sent - before[0], counts.bytes_sent - before[1]
+        for _ in range(2):
+            jacobi(a, b), jacobi(b, a)
+        assert np.array_equal(np.asarray(x), a)
+        return sent
+
+    sent = run(9, program)
+    assert sent[4] == (4 * 4, 4 * 4 * 80)  # four exchanges with four neighbours of ten elements each
+    assert sent[0] == (4 * 2, 4 * 2 * 80)
+
+
+def test_a_stencil_in_three_dimensions() -> None:
+    def heat(a: Any, b: Any) -> None:
+        i = slice(1, -1)
+        b[i, i, i] = a[i, i, i] + 0.125 * (
+            (a[2:, i, i] - 2 * a[i, i, i] + a[:-2, i, i])
+            + (a[i, 2:, i] - 2 * a[i, i, i] + a[i, :-2, i])
+            + (a[i, i, 2:] - 2 * a[i, i, i] + a[i, i, :-2])
+        )
+
+    def program() -> tuple[int, int]:
+        a, b = some((8, 8, 8)), some((8, 8, 8), 1)
+        x, y = dc.distribute(a), dc.distribute(b)
+        heat(x, y)
+        dc.evaluate(y)
+        heat(y, x)
+        dc.evaluate(x)
+        sent = world().counts.messages_sent, world().counts.bytes_sent
+        heat(a, b), heat(b, a)
+        assert np.array_equal(np.asarray(x), a)
+        return sent
+
+    assert run(8, program) == [(2 * 3, 2 * 3 * 16 * 8)] * 8
+
+
+def test_nothing_travels_for_elements_in_the_same_place() -> None:
+    def program() -> None:
+        a, b, row = some((9, 8)), some((9, 8), 1), some((8,), 2)
+        x, y = dc.distribute(a), dc.distribute(b)
+        messages = world().counts.messages_sent
+        z = np.where(x > y, np.sqrt(x) * 2, row) - y[:] / 3
+        z[2:, 1:] += x[2:, 1:]
+        dc.evaluate(z)
+        assert world().counts.messages_sent == messages
+        c = np.where(a > b, np.sqrt(a) * 2, row) - b[:] / 3
+        c[2:, 1:] += a[2:, 1:]
+        assert np.array_equal(np.asarray(z), c)
+
+    run(4, program)
+
+
+def test_a_halo_that_is_still_valid_is_not_sent_again() -> None:
+    def program() -> None:
+        a = some((12,))
+        x = dc.distribute(a)
+        counts = world().counts
+        first = (x[1:] - x[:-1]).copy()
+        dc.evaluate(first)
+        sent = counts.messages_sent
+        second = (x[1:] * x[:-1]).copy()
+        dc.evaluate(second)
+        assert counts.messages_sent == sent
+        third = x[1:-1] + x[:-2] * x[2:]
+        dc.evaluate(third)
+        sent = counts.messages_sent
+        fourth = x[:-1] - x[1:]
+        dc.evaluate(fourth)
+        fifth = x[1:] + x[:-1]
+        dc.evaluate(fifth)
+        assert counts.messages_sent == sent
+        assert np.array_equal(np.asarray(second), a[:-1] * a[1:])
+
+    run(3, program)
+
+
+def test_halos_of_several_arrays_travel_in_one_message() -> None:
+    def program() -> int:
+        x, y = dc.distribute(some((12, 4)), (3,)), dc.distribute(some((12, 4), 1), (3,))
+        z = dc.distribute(np.zeros((12, 4)), (3,))
+        before = world().counts.messages_sent
+        z[1:] = x[:-1] + y[:-1]
+        dc.evaluate(z)
+        return world().counts.messages_sent - before
+
+    assert run(3, program) == [1, 1, 0]
+
+
+def test_what_lies_elsewhere_is_brought_and_not_gathered() -> None:
+    def program() -> int:
+        a, b = some((12, 12)), some((12, 12), 1)
+        x = dc.distribute(a, (2, 2))
+        y = dc.distribute(b, grid=(4,))
+        counts = world().counts
+        before = counts.bytes_sent
+        with dc.options(strict=True):
+            z = (x + y).copy()
+            z[5:, 5:] += x[:7, :7]  # shifted by more than a halo can be
+            z[:, 0] = y[3]
+            z -= x[4, :, None] * x[None, :, 7]  # one row and one column, everywhere
+            dc.evaluate(z)
+        sent = counts.bytes_sent - before
+        c = a + b
+        c[5:, 5:] += a[:7, :7]
+        c[:, 0] = b[3]
+        c -= a[4, :, None] * a[None, :, 7]
+        assert np.array_equal(np.asarray(z), c)
+        return sent
+
+    assert sum(run(4, program)) < 8 * (12 * 12 + 7 * 7 + 12 * 4 + 4 * 12)
+
+
+# ---- meaning -----------------------------------------------------------------------------------------
+def test_expressions_keep_the_values_of_their_time() -> None:
+    def program() -> None:
+        a = some((10, 6))
+        x = dc.distribute(a.copy())
+        later = x[1:] - x[:-1]
+        again = later * 2
+        x[3:5] = 7
+        x += 1
+        assert np.array_equal(np.asarray(later), a[1:] - a[:-1])
+        later[0] = 5
+        assert np.array_equal(np.asarray(again), 2 * (a[1:] - a[:-1]))
+        view = x[2:4, 1:]
+        view[...] = 0
+        assert np.asarray(x)[2:4, 1:].sum() == 0
+
+    run(4, program)
+
+
+def test_a_long_expression() -> None:
+    def program() -> None:
+        x = y = dc.distribute(np.arange(10.0))
+        for _ in range(300):
+            y = y + x
+        assert np.array_equal(np.asarray(y), 301 * np.arange(10.0))
+
+    run(3, program)
+
+
+def test_the_error_state_is_that_of_the_call() -> None:
+    def program() -> None:
+        x = dc.distribute(np.zeros(6))
+        with np.errstate(divide="raise"):
+            y = 1 / x
+        with pytest.raises(FloatingPointError):
+            np.asarray(y)
+
+    run(3, program)
+
+
+def test_plain_and_wrapped_operands() -> None:
+    def program() -> None:
+        a, b = some((7, 5)), some((7, 5), 1)
+        x = dc.distribute(a)
+        for other in (b, dc.asarray(b), b[0], np.float64(3), 2):
+            for pair in ((x + other, a + np.asarray(other)), (other * x, np.asarray(other) * a)):
+                assert type(pair[0]) is type(x)
+                assert np.array_equal(np.asarray(pair[0]), pair[1])
+        plain = b.copy()
+        y = x * plain
+        plain[:] = 0
+        assert np.array_equal(np.asarray(y), a * b)
+        x[1:3] = b[1:3]
+        x[3:] = [1, 2, 3, 4, 5]
+        x[0] = 9
+        a[1:3], a[3:], a[0] = b[1:3], [1, 2, 3, 4, 5], 9
+        assert np.array_equal(np.asarray(x), a)
+
+    run(3, program)
+
+
+def test_layouts_of_all_kinds() -> None:
+    def program() -> None:
+        a, b = some((8, 10)), some((8, 10), 1)
+        grid = ProcessGrid((2, 3))
+        x = dc.distribute(a, grid, [Cyclic(0, 2), Block(1)])
+        y = dc.distribute(b, grid, [Block(1, (5, 0, 3)), Whole()])
+        assert np.array_equal(np.asarray(x + y), a + b)
+        assert np.array_equal(np.asarray(x * x), a * a)
+        assert np.array_equal(np.asarray(y[1:] - y[:-1]), b[1:] - b[:-1])
+        x[2:] = y[2:]
+        a[2:] = b[2:]
+        assert np.array_equal(np.asarray(x), a)
+        assert np.isclose(y.sum(), b.sum())
+
+    run(6, program)
+
+
+@pytest.mark.parametrize("ranks", [1, 3, 5])
+def test_properties(ranks: int) -> None:
+    def program() -> None:
+        a = some((6, 4))
+        x = dc.distribute(a, halo=0)
+        rank, size = world().rank, world().size
+        assert (x.shape, x.ndim, x.size, x.nbytes, len(x)) == ((6, 4), 2, 24, 192, 6)
+        assert np.shape(x) == (6, 4)
+        assert x.layout == Layout.chosen((6, 4), size) or size == 1
+        assert x.local.shape == x.layout.local_shape(rank)
+        assert repr(x) == repr(a)
+        root = size - 1
+        at_root = x[1:, 1:].gather(root)
+        assert np.array_equal(at_root, a[1:, 1:]) if rank == root else at_root is None
+        assert np.array_equal(x.gather(), a)
+        assert x[2, 3] == a[2, 3] == x[2:3, 3:].item()
+        assert x[-1, -4].dtype == np.float64
+        x.local[...] += 1
+        assert np.array_equal(np.asarray(x[1:] + x[:-1]), (a + 1)[1:] + (a + 1)[:-1])
+        assert x.astype("f4").dtype == np.float32
+        assert bool((x > 0).all()) and not (x < 0).any()
+        assert np.array_equal(np.asarray(np.ones_like(x[1:], dtype=int)), np.ones((5, 4)))
+        assert np.asarray(x, dtype="f4").dtype == np.float32
+        assert int(x[0, 0]) == int(a[0, 0] + 1)
+
+    run(ranks, program)
+
+
+@pytest.mark.parametrize("dtype", ["?", "i1", "u4", "f2", "f4", "f8", "c16"])
+def test_reductions(dtype: str) -> None:
+    def program() -> None:
+        a = (some((5, 7)) * 5).astype(dtype)
+        x = dc.distribute(a)
+        for name in ("sum", "prod", "max", "min", "mean", "any", "all"):
+            with np.errstate(over="ignore"):
+                got, wanted = getattr(np, name)(x), getattr(np, name)(a)
+            assert got.dtype == wanted.dtype, name
+            assert np.allclose(got, wanted, rtol=1e-2 if dtype == "f2" else 1e-6), name
+        empty = dc.distribute(np.zeros((0, 3), dtype))
+        assert empty.sum() == 0
+        with pytest.raises(ValueError, match="zero-size array"):
+            empty.max()
+        copies = dc.distribute(a, ProcessGrid((5,)), [Whole(), Whole()])
+        assert np.allclose(copies.sum(), a.sum())
+
+    run(5, program)
+
+
+# ---- what has no distributed form --------------------------------------------------------------------
+def dealt(x: Any) -> Any:
+    return x if isinstance(x, np.ndarray) else dc.distribute(np.asarray(x), (4,), axes=[Cyclic(0), Whole()])
+
+
+PLACED: list[Callable[[Any], Any]] = [
+    lambda x: x.sum(axis=1),
+    lambda x: x[::2] * 2,
+    lambda x: x @ x.gather().T,
+    lambda x: dealt(x)[1:] + 1,
+    lambda x: x + np.transpose(np.transpose(x)),
+    lambda x: x[:4].T * x[2:].T[:, ::-1],
+    lambda x: np.sort(x, axis=0),
+    lambda x: x[[0, 2]],
+]
+
+
+@pytest.mark.parametrize("function", PLACED)
+def test_distributed_forms(function: Callable[[Any], Any]) -> None:
+    def program() -> None:
+        a = some((6, 4))
+        plain: Any = a.view(type("Plain", (np.ndarray,), {"gather": lambda self: self}))
+        with dc.options(strict=True):
+            found = dc.evaluate(function(dc.distribute(a)))
+        assert np.allclose(np.asarray(found), np.asarray(function(plain)), rtol=1e-14)
+
+    run(4, program)
+
+
+GATHERED: list[tuple[str, Callable[[Any], Any]]] = [
+    ("partition", lambda x: np.partition(x, 2, axis=0)),
+    ("accumulate", lambda x: np.add.accumulate(x)),
+    ("median", lambda x: np.median(x, axis=0)),
+]
+
+
+@pytest.mark.parametrize(("name", "function"), GATHERED)
+def test_gathered_with_a_line_in_the_report(name: str, function: Callable[[Any], Any]) -> None:
+    def program() -> None:
+        a = some((6, 4))
+        x = dc.distribute(a)
+        plain: Any = a.view(type("Plain", (np.ndarray,), {"gather": lambda self: self}))
+        assert np.array_equal(np.asarray(function(x)), np.asarray(function(plain)))
+        if world().rank == 0:
+            assert "(gathered)" in str(dc.report())
+        with dc.options(strict=True), pytest.raises(dc.StrictError):
+            np.asarray(function(dc.distribute(a)))
+
+    dc.report(reset=True)
+    run(4, program)
+
+
+def test_masks_and_steps_are_assigned_through_the_whole() -> None:
+    def program() -> None:
+        a = some((6, 4))
+        x = dc.distribute(a.copy())
+        x[x > 0.5] = 0
+        x[::2, 1] = x[1::2, 2]
+        x[1:][[0, 2]] = 3
+        a[a > 0.5] = 0
+        a[::2, 1] = a[1::2, 2]
+        a[1:][[0, 2]] = 3
+        assert np.array_equal(np.asarray(x), a)
+
+    run(4, program)
+
+
+WRONG: list[tuple[Callable[[Any], Any], type[Exception], str]] = [
+    (lambda x: x[7, 0], IndexError, "out of bounds"),
+    (lambda x: x[0, 0, 0], IndexError, "too many"),
+    (lambda x: x[..., ...], IndexError, "single ellipsis"),
+    (lambda x: x + np.ones(3), ValueError, "broadcast"),
+    (lambda x: x.__setitem__(slice(1, 3), np.ones(3)), ValueError, "could not broadcast"),
+    (lambda x: np.add(x.astype(int), 1.5, out=x.astype(int)), TypeError, "same_kind"),
+    (lambda x: np.add.reduce(x, out=x), ValueError, "wrong number of dimensions"),
+    (lambda x: np.bitwise_and(x, x), TypeError, "not supported"),
+    (lambda x: x.astype("i1").__setitem__(0, 300), OverflowError, "300"),
+    (lambda x: float(x), TypeError, "only 0-dimensional arrays"),
+    (lambda x: bool(x), ValueError, "ambiguous"),
+    (lambda x: dc.distribute(x.astype(str)), TypeError, "not distributed"),
+    (lambda x: dc.distribute(np.ones(4), (7,)), dc.comm.GridError, "there are 4"),
+    (lambda x: dc.distribute(np.ones(8), halo=3), dc.comm.LayoutError, "wider than a block"),
+    (lambda x: dc.distribute(np.ones(8 + world().rank)), dc.comm.MismatchError, "disagree"),
+]
+
+
+@pytest.mark.parametrize(("function", "kind", "text"), WRONG)
+def test_errors_on_every_rank(function: Callable[[Any], Any], kind: type[Exception], text: str) -> None:
+    def program() -> None:
+        x = dc.distribute(some((6, 4)))
+        with pytest.raises(kind, match=text):
+            function(x)
+
+    run(4, program)

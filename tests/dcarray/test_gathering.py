@@ -1,0 +1,34 @@
+"""What a mask chooses, gathered by compiled code: the same elements as NumPy's."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import dcarray as dc
+from dcarray.gathering import BLOCK, gathered
+
+SIZES = (1, 7, 8, 9, 63, 64, 65, 1000, BLOCK - 1, BLOCK, BLOCK + 1, 4 * BLOCK + 77)
+
+
+@pytest.mark.parametrize("dtype", ["?", "i1", "u2", "f2", "i4", "f4", "f8", "c8", "c16"])
+@pytest.mark.parametrize("threads", [1, 3])
+def test_as_numpy(dtype: str, threads: int) -> None:
+    rng = np.random.default_rng(5)
+    with dc.options(jit="eager", eager_below=0, threads=threads):
+        for n in SIZES:
+            a = rng.integers(0, 100, n).astype(dtype)
+            for share in (0, 0.001, 0.1, 0.5, 0.97, 1):
+                mask = rng.random(n) < share
+                got = gathered(a, mask)
+                assert got.dtype == a.dtype and got.shape == (mask.sum(),)
+                assert np.array_equal(got, a[mask])
+
+
+def test_any_byte_that_is_not_zero_is_true() -> None:
+    rng = np.random.default_rng(6)
+    for n in SIZES:
+        mask = rng.integers(0, 4, n).astype(np.uint8)
+        with dc.options(jit="eager", eager_below=0):
+            got = gathered(np.arange(n), mask.view(bool))
+        assert np.array_equal(got, np.flatnonzero(mask))

@@ -1,0 +1,315 @@
+"""Recordings run over many ranks give what NumPy gives; `rank_programs` has the programs."""
+
+from __future__ import annotations
+
+import gc
+import subprocess
+import sys
+from typing import Any
+
+import numpy as np
+import pytest
+import rank_programs
+from launching import ROOT, launch, needs_mpi
+
+import dcarray as dc
+from dcarray.comm import MismatchError, run, world
+from dcarray.comm import checked as checking
+from dcarray.distribution import distribute
+from dcarray.ranks import several
+
+
+def test_no_ranks_are_asked_for() -> None:
+    assert several() is None
+    assert run(1, several) == [None]
+    assert [comm.size for comm in run(3, several)] == [3] * 3
+
+
+@pytest.mark.parametrize("ranks", [2, 3, 5])
+@pytest.mark.parametrize("program", rank_programs.PROGRAMS, ids=lambda program: program.__name__)
+def test_programs(ranks: int, program: rank_programs.Program) -> None:
+    run(ranks, rank_programs.check, program)
+
+
+def test_programs_are_checked_before_they_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    checked: list[int] = []
+    plain = checking.check
+    monkeypatch.setattr(checking, "check", lambda *args: (plain(*args), checked.append(1)))
+
+    def program() -> None:
+        with dc.options(debug=True):
+            x = distribute(np.arange(24.0).reshape(6, 4))
+            y = x.copy()
+            y[1:-1] = x[:-2] + x[2:]
+            assert np.array_equal(y[1], [8, 10, 12, 14])
+
+    run(3, program)
+    assert len(checked) >= 3
+
+
+@needs_mpi
+@pytest.mark.parametrize("ranks", [2, 3, 4])
+def test_programs_under_mpi(ranks: int) -> None:
+    done = launch(ranks, "-m", "rank_programs")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert done.stdout.count("ended") == ranks
+
+
+def test_memory_that_is_shared_stays_so() -> None:
+    def program() -> None:
+        a = np.arange(12.0)
+        with dc.options(distribute_above=0):
+            x = dc.asarray(a)
+            x += 1
+            assert x.layout.local_shape(world().rank) == (4,)
+            dc.evaluate(x)
+            assert np.array_equal(a, np.arange(12.0) + 1)
+            a[:] = 7  # its owner may, while nothing is pending
+            assert np.array_equal(np.asarray(x * 2), np.full(12, 14.0))
+            b = np.zeros(12)
+            y = dc.asarray(b)
+            y += 7
+            assert y.layout.local_shape(world().rank) == (4,)
+            del y
+            dc.evaluate()
+            assert np.array_equal(a, b)
+
+    run(3, program)
+
+
+def test_what_somebody_looks_at_is_up_to_date() -> None:
+    def program() -> None:
+        with dc.options(distribute_above=0):
+            x = dc.asarray(np.arange(6.0)) * 2
+            plain = np.asarray(x)
+            x += 1
+            assert plain[2] == 5
+            plain[:] = 0
+            assert (x + 1).sum() == 6
+            target = np.zeros(6)
+            target += x
+            np.add(x, 3, out=target)
+            assert target.sum() == 18
+
+    run(2, program)
+
+
+def test_local_blocks() -> None:
+    def program() -> None:
+        x = distribute(np.arange(12.0), halo=1)
+        mine = x.local
+        assert mine.shape == (4,) and mine[0] == 4 * world().rank
+        mine += 1
+        mine[1] = -1
+        assert np.array_equal(np.asarray(x)[:4], [1, -1, 3, 4])
+        with pytest.raises(dc.comm.LayoutError, match="ask for it again"):
+            mine[0] = 3
+        with pytest.raises(dc.comm.LayoutError, match="ask for it again"):
+            mine += 3
+
+    run(3, program)
+
+
+def test_gather_on_one_rank() -> None:
+    def program() -> None:
+        a = np.random.default_rng(0).random((6, 4))
+        x = distribute(a)
+        last = world().size - 1
+        for part, plain in ((x, a), (x[1:, 1:], a[1:, 1:])):
+            found = part.gather(last)
+            assert np.array_equal(found, plain) if world().rank == last else found is None
+            assert np.array_equal(part.gather(), plain)
+        again = distribute(x, (1, world().size))
+        assert again.layout.grid.shape == (1, world().size)
+        assert np.array_equal(np.asarray(again), a)
+
+    run(3, program)
+
+
+def test_ranks_may_differ_in_what_the_garbage_collector_has_found() -> None:
+    def program() -> None:
+        gc.disable()
+        x = distribute(np.arange(6.0))
+        y = x * 2
+        if world().rank == 0:
+            ring: list[Any] = [y]
+            ring.append(ring)
+        del y
+        assert (x + 1).sum() == 21
+        gc.enable()
+
+    run(2, program)
+
+
+def test_floating_point_errors_are_those_of_all_ranks() -> None:
+    def program(divide: str) -> None:
+        x = distribute(np.arange(6.0))
+        for both in (False, True):
+            with np.errstate(divide=divide):  # type: ignore[call-overload]
+                y = 1 / (x + 1) + 3 / x if both else 1 / x
+            if divide == "raise":
+                with pytest.raises(FloatingPointError, match="divide by zero encountered in divide"):
+                    np.asarray(y)
+            else:
+                assert np.isinf(np.asarray(y)[0])
+
+    run(3, program, "raise")
+    run(3, program, "ignore")
+
+
+WHERE = (
+    r"rank \d calls run\(\d recorded.* \(.*test_ranks.py:\d+\) where rank \d calls run\(.*test_ranks.py:\d+"
+)
+
+
+def test_ranks_that_record_other_calls_are_told_so() -> None:
+    def program() -> None:
+        x = distribute(np.arange(6.0))
+        y = x + 1 if world().rank else x - 1
+        with pytest.raises(MismatchError, match=WHERE):
+            np.asarray(y)
+
+    run(2, program)
+
+
+def test_strict_refuses_what_is_gathered() -> None:
+    def program() -> None:
+        x = distribute(np.arange(12.0).reshape(4, 3))
+        with dc.options(strict=True), pytest.raises(dc.StrictError):
+            dc.evaluate(np.partition(x, 2, axis=0))
+
+    run(2, program)
+
+
+MADE = [
+    lambda np: np.zeros((7, 5)),
+    lambda np: np.ones((7, 5), np.float32),
+    lambda np: np.full(9, 2.5),
+    lambda np: np.arange(20),
+    lambda np: np.arange(3, 40, 2),
+    lambda np: np.arange(0.1, 2.7, 0.3),
+    lambda np: np.arange(7.5, -2, -0.7),
+    lambda np: np.linspace(0.1, 1.3, 17),
+    lambda np: np.linspace(3, -2, 11, False),
+    lambda np: np.linspace(1, 1, 6),
+]
+
+
+@pytest.mark.parametrize("make", MADE)
+def test_arrays_are_made_in_blocks(make: Any) -> None:
+    def program() -> None:
+        want = make(np)
+        with dc.options(distribute_above=0):
+            x = make(dc)
+            assert x._store.mem is None  # nobody has the whole of it
+            assert sum(x.layout.local_shape(world().rank)) < sum(x.shape)
+            found = np.asarray(x)
+        assert found.dtype == want.dtype
+        assert found.tobytes() == want.tobytes()
+
+    run(3, program)
+
+
+def test_a_grid_may_be_asked_for() -> None:
+    def program() -> None:
+        with dc.options(distribute_above=0, grid=(2, 3)):
+            assert dc.zeros((8, 9)).layout.grid.shape == (2, 3)
+        with dc.options(grid=(4, 2)), pytest.raises(dc.comm.GridError, match="there are 6"):
+            distribute(np.ones((8, 8)))
+
+    run(6, program)
+
+
+def test_nothing_is_distributed_where_that_is_asked_for() -> None:
+    def program() -> None:
+        with dc.options(distribute_above=None, eager_below=0):
+            x = dc.asarray(np.full(5 + world().rank, world().rank)) + 1  # each rank's own
+            assert x.sum() == (5 + world().rank) * (world().rank + 1)
+
+    run(2, program)
+
+
+def test_generators_without_a_seed_are_alike() -> None:
+    draws = run(3, lambda: dc.random.default_rng().random(4).tolist())
+    assert draws[0] == draws[1] == draws[2] != run(3, lambda: dc.random.default_rng().random(4).tolist())[0]
+
+
+def test_one_element_is_not_gathered_for() -> None:
+    def program() -> None:
+        x = distribute(np.arange(12.0))
+        assert (x[7], x[-1], x[3] + x[4]) == (7, 11, 7)
+        assert x._store.spread is not None and x._store.mem is None
+
+    run(3, program)
+
+
+@needs_mpi
+def test_a_script_that_knows_nothing_of_ranks() -> None:
+    done = launch(
+        3, "-m", "dcarray", "run", "--report", "examples/heat.py", "64", "6", DCARRAY_DISTRIBUTE_ABOVE="0"
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    alone = subprocess.run(
+        [sys.executable, "examples/heat.py", "64", "6"], capture_output=True, text=True, cwd=ROOT, check=True
+    )
+    assert done.stdout == alone.stdout
+    assert "rank 2: " in done.stderr and done.stderr.count("dcarray report") == 1
+
+
+def test_arrays_of_a_tile_are_its_ranks_own() -> None:
+    def tile(k: int) -> Any:
+        return (dc.asarray(np.full(5 + k, k)) + 1) * 2
+
+    def program() -> None:
+        with dc.options(distribute_above=0):
+            x = dc.zeros(7) + 1
+            found = dc.pmap(tile, range(9))
+            assert [a.tolist() for a in found] == [[2 * k + 2] * (5 + k) for k in range(9)]
+            assert x.sum() == 7
+
+    run(3, program)
+
+
+@needs_mpi
+@pytest.mark.parametrize("ranks", [1, 2, 3, 4])
+def test_tests_of_the_face_with_everything_in_blocks(ranks: int) -> None:
+    line = ["-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", "tests/dcarray/test_functions_joining.py"]
+    done = launch(
+        ranks, *line, "-k", "stack or tile or roll", DCARRAY_DISTRIBUTE_ABOVE="0", DCARRAY_JIT="off"
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_files(tmp_path: Any) -> None:
+    a = np.random.default_rng(0).random((7, 5))
+
+    def program() -> None:
+        np.save(tmp_path / "x", distribute(a))
+        with dc.options(distribute_above=0):
+            x = dc.load(tmp_path / "x.npy")
+            assert x.layout == dc.comm.Layout.chosen((7, 5), world().size)
+            assert np.array_equal(x, a)
+            with pytest.raises(FileNotFoundError):
+                dc.load(tmp_path / "y.npy")
+        assert isinstance(dc.load(tmp_path / "x.npy"), dc.ndarray)
+
+    run(3, program)
+    assert np.array_equal(np.load(tmp_path / "x.npy"), a)
+
+
+def test_what_travels_is_explained() -> None:
+    def program() -> None:
+        x = distribute(np.arange(24.0).reshape(6, 4))
+
+        def step() -> Any:
+            y = x.copy()
+            y[1:-1] = x[:-2] + x[2:]
+            return y
+
+        for text in (str(dc.explain(step)), str(dc.explain(x[1:] + x[:-1]))):
+            assert f"this is rank {world().rank}'s part, which sends" in text
+            assert "call comm.halo(" in text and "layout 'grid(2), block(0), whole" in text
+            assert "kernel 1" in text and "test_ranks.py:" in text
+        assert "<svg" in dc.explain(step).svg()
+
+    run(2, program)

@@ -1,0 +1,112 @@
+"""Systems of equations that are solved on all cores: LAPACK's accuracy, NumPy's errors."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import dcarray as dc
+from dcarray.functions import solving
+from dcarray.lowering import openblas
+
+RNG = np.random.default_rng(8)
+EAGER: dict[str, Any] = {"jit": "eager", "eager_below": 0, "threads": 2}
+SHAPES = [((30, 30), 64), ((100, 100), 131), ((3, 24, 24), 24), ((2, 2, 40, 40), 65), ((200, 200), 400)]
+
+pytestmark = pytest.mark.skipif(openblas.factors("d") is None, reason="NumPy does not bring OpenBLAS along")
+
+
+def values(shape: tuple[int, ...], char: str) -> Any:
+    x = RNG.normal(size=shape)
+    return (x + 1j * RNG.normal(size=shape) if char in "FD" else x).astype(char)
+
+
+@pytest.fixture
+def calls(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
+    made: list[Any] = []
+    enter = openblas.Alone.__enter__
+    monkeypatch.setattr(openblas.Alone, "__enter__", lambda self: made.append(1) or enter(self))
+    return made
+
+
+@pytest.mark.parametrize("char", "fdFD")
+@pytest.mark.parametrize(("shape", "columns"), SHAPES)
+def test_solutions(calls: list[Any], shape: tuple[int, ...], columns: int, char: str) -> None:
+    a, b = values(shape, char), values((*shape[:-1], columns), char)
+    eps = np.finfo(char).eps
+    with dc.options(**EAGER):
+        for turned in (a, np.asarray(a, order="F"), a.swapaxes(-1, -2)):
+            x = np.linalg.solve(dc.asarray(turned), dc.asarray(b))
+            assert type(x) is dc.ndarray and x.dtype == char and x.shape == b.shape
+            left = np.abs(turned @ np.asarray(x) - b).max()
+            assert left < 100 * shape[-1] * eps * np.abs(x).max() * np.abs(a).max()
+        inverse = np.linalg.inv(dc.asarray(a) * 2)
+        left = np.abs(2 * a @ np.asarray(inverse) - np.eye(shape[-1])).max()
+        assert left < 100 * shape[-1] ** 2 * eps * np.abs(inverse).max() * np.abs(a).max()
+        assert inverse.shape == shape and inverse.dtype == char
+    assert len(calls) == 4 or (len(calls) == 3 and shape[-1] < 2 * solving._NARROW and len(shape) == 2)
+
+
+def test_pending_values_and_later_writes(calls: list[Any]) -> None:
+    a, b = values((64, 64), "d"), values((64, 80), "d")
+    with dc.options(**EAGER):
+        x, y = dc.asarray(a.copy()), dc.asarray(b.copy())
+        y += 1
+        z = np.linalg.solve(x * 2, y)
+        y[:] = 0
+        x[:] = 0
+        np.testing.assert_allclose(np.asarray(z), np.linalg.solve(2 * a, b + 1), rtol=1e-8, atol=1e-10)
+    assert calls
+
+
+@pytest.mark.parametrize("char", "dD")
+def test_a_singular_matrix(calls: list[Any], char: str) -> None:
+    a, b = values((3, 50, 50), char), values((3, 50, 70), char)
+    a[1, :, 7] = 0
+    with dc.options(**EAGER):
+        for f in (lambda: np.linalg.solve(dc.asarray(a), b), lambda: np.linalg.inv(dc.asarray(a))):
+            with pytest.raises(np.linalg.LinAlgError, match="Singular"):
+                f()
+    assert len(calls) == 2
+
+
+def test_what_is_not_served(calls: list[Any], same: Callable[..., None]) -> None:
+    a, b = values((30, 30), "d") + 9 * np.eye(30), values((30, 64), "d")
+    with dc.options(**EAGER):
+        for p, q in [
+            (a, b[:, 0]),
+            (a, b[:20]),
+            (a[:, :20], b),
+            (a, b.astype("D")),
+            (a, np.stack([b, b])),
+            (a.astype("i8"), b.astype("i8")),
+            (a[:0, :0], b[:0]),
+            (a[:5, :5], b[:5]),
+            (a, b[:, :0]),
+        ]:
+            same(lambda x, y: np.round(np.linalg.solve(x, y), 9), p, q)
+        for p in (a[0], a[:3], a[:9, :9], a[:0, :0], a.astype("g")):
+            same(lambda x: np.round(np.linalg.inv(x), 9), p)
+    assert not calls
+
+
+def test_the_threads_of_the_library_are_put_back() -> None:
+    library = openblas._library()
+    before = library.scipy_openblas_get_num_threads64_()
+    try:
+        library.scipy_openblas_set_num_threads64_(2)
+        with openblas.Alone():
+            with openblas.Alone():
+                assert library.scipy_openblas_get_num_threads64_() == 1
+            assert library.scipy_openblas_get_num_threads64_() == 1
+        assert library.scipy_openblas_get_num_threads64_() == 2
+        with openblas.Alone():
+            openblas.Alone.after_fork()
+            assert library.scipy_openblas_get_num_threads64_() == 2
+            openblas.Alone._inside = 1  # as the parent has it
+        assert library.scipy_openblas_get_num_threads64_() == 2
+    finally:
+        library.scipy_openblas_set_num_threads64_(before)

@@ -1,0 +1,161 @@
+"""Products of a vector and a matrix in each turn of a loop become products of matrices."""
+
+import numpy as np
+import pytest
+
+from dcarray.ir import interp
+from dcarray.ir.nodes import Call, Loop
+from dcarray.ir.passes import Log, blocked, pipeline
+from dcarray.ir.passes.blocked import BLOCKED
+from dcarray.ir.text import dump, parse
+from dcarray.ir.verify import verify
+from dcarray.lowering import loops, memory
+from dcarray.lowering.plan import compile_region
+
+ARRAYS = """inout A: f64[12, 20];  in B: f64[12, 20];  inout C: f64[20, 20];  inout v: f64[20]
+  inout u: f64[20];  temp t: f64[20];  temp w: f64[20];  in c: f64[]"""
+
+
+@pytest.fixture(autouse=True)
+def small():
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(blocked, "BLOCK", 6)
+        patch.setattr(blocked, "MIN_EXTENT", 2)
+        patch.setattr(blocked, "MIN_WORK", 1)
+        patch.setattr(loops, "SMALL", 2)
+        yield
+
+
+def given(region):
+    rng = np.random.default_rng(0)
+    return {
+        a.name: rng.integers(-3, 4, a.shape).astype(a.dtype)
+        for a in region.arrays
+        if a.role in ("in", "inout")
+    }
+
+
+def region_of(text):
+    region = parse(f"region() {{\n {ARRAYS}\n {text} }}")
+    verify(region)
+    return region
+
+
+TRIANGLE = """for i in range(0, 20, 1) {
+    t[k] add= multiply(B[j,i], A[j,k+i]) init 0.0 for j<12, k<20-i
+    C[j+i,i] = multiply(t[j], c[]) for j<20-i
+    C[i,j+i] = t[j] for j<20-i
+  }"""
+DONE = {
+    "triangle": TRIANGLE,
+    "without the diagonal": """for i in range(0, 19, 1) {
+        t[k] add= multiply(A[j,k+i+1], A[j,i]) init 0.0 for j<12, k<19-i
+        C[i,j+i+1] = t[j] for j<19-i
+      }""",
+    "lower triangle": """for i in range(2, 20, 1) {
+        t[k] add= multiply(B[j,k], A[j,20-i-1]) init 0.0 for j<12, k<i+1
+        C[i,j] = add(t[j], t[0]) for j<i+1
+      }""",
+    "backwards": """for i in range(0, 19, 1) {
+        t[k] add= multiply(B[j,i], A[j,19-i-k]) init 0.0 for j<12, k<19-i
+        C[i,k] = t[k] for k<19-i
+      }""",
+    "folded again": """for i in range(0, 17, 1) {
+        t[k] add= multiply(C[i+2,j], B[k,j]) init 0.0 for j<20, k<12
+        v[i] add= t[k] for k<12
+      }""",
+    "two of them": """for i in range(0, 20, 1) {
+        t[k] add= multiply(A[j,i], B[j,k+i]) init 0.0 for k<20-i, j<12
+        w[k] add= multiply(B[j,i], A[j,k]) init 0.0 for j<12, k<20
+        nest {
+          C[i,k] = subtract(w[k], 1.0) for k<20
+          u[k] maximum= w[k] for k<20
+        }
+        v[i] maximum= t[k] init -inf for k<20-i
+      }""",
+}
+
+
+@pytest.mark.parametrize("name", DONE)
+def test_blocks(name):
+    region = region_of(DONE[name])
+    log = Log()
+    made = BLOCKED.fn(region, log)
+    verify(made)
+    assert parse(dump(made)) == made
+    assert "turns of the loop over i are matrix products" in str(log)
+    assert "call blas.matmul" in dump(made)
+    memories = [given(region) for _ in range(3)]
+    want = interp.run(region, memories[0])
+    got = interp.run(made, memories[1])
+    plan = compile_region(pipeline.run(region, debug=True))
+    arrays = [memories[2][n] for n in plan.arrays]
+    plan.run(arrays, [memory.address_of(a) for a in arrays])
+    assert not plan.stats["interpreted"]
+    for key, value in want.items():
+        np.testing.assert_array_equal(got[key], value, err_msg=key)
+        np.testing.assert_array_equal(memories[2][key], value, err_msg=key)
+
+
+NONE = "no turn has a large product of its own"
+LEFT = {
+    "of what the loop writes": (NONE, """
+        t[k] add= multiply(B[j,i], A[j,k+i]) init 0.0 for j<12, k<20-i
+        A[0,j+i] = t[j] for j<20-i"""),
+    "no turn's own": (NONE, "v[k] add= multiply(B[j,i], A[j,k]) init 0.0 for j<12, k<20"),
+    "from one": (NONE, """
+        t[k] add= multiply(B[j,i], A[j,k]) init 1.0 for j<12, k<20
+        C[i,k] = t[k] for k<20"""),
+    "no matrix": (NONE, """
+        t[k] add= multiply(B[j,i], A[j,i]) init 0.0 for j<12, k<20
+        C[i,k] = t[k] for k<20"""),
+    "always the same vector": (NONE, """
+        t[k] add= multiply(B[j,3], A[j,k]) init 0.0 for j<12, k<20
+        C[i,k] = t[k] for k<20"""),
+    "moves back": (NONE, """
+        t[k] add= multiply(B[j,i], A[j,k-i+19]) init 0.0 for j<12, k<i+1
+        C[i,k] = t[k] for k<i+1"""),
+    "twice": (NONE, """
+        t[k] add= multiply(B[j,i], A[j,k]) init 0.0 for j<12, k<20
+        C[i,k] = t[k] for k<20
+        t[k] = A[3,k] for k<20
+        v[k] = t[k] for k<20"""),
+    "a call": ("it holds more than computations", """
+        call blas.matmul(B[j,i for j<12], A) -> v
+        C[i,k] = v[k] for k<20"""),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", LEFT)
+def test_left_as_they_are(name):
+    reason, body = LEFT[name]
+    region = region_of(f"for i in range(0, 20, 1) {{ {body} }}")
+    log = Log()
+    assert BLOCKED.fn(region, log) is region
+    assert reason in str(log)
+
+
+BOUNDS = {
+    "its turns are not numbers one after the other": "0, 20, 2",
+    "it has few turns": "0, 1, 1",
+}
+
+
+@pytest.mark.parametrize("reason", BOUNDS)
+def test_turns(reason):
+    log = Log()
+    region = region_of(TRIANGLE.replace("0, 20, 1", BOUNDS[reason]))
+    assert BLOCKED.fn(region, log) is region
+    assert reason in str(log)
+
+
+def test_what_is_used_later_is_no_turns_own():
+    region = region_of(TRIANGLE + "\n u[k] = t[k] for k<20")
+    assert BLOCKED.fn(region, Log()) is region
+
+
+def test_work_too_small_for_a_library(monkeypatch):
+    monkeypatch.setattr(blocked, "MIN_WORK", 1 << 22)
+    region = region_of(TRIANGLE)
+    assert not any(isinstance(stmt, Call) for stmt in BLOCKED.fn(region, Log()).body)
+    assert isinstance(region.body[0], Loop)

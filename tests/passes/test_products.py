@@ -1,0 +1,137 @@
+"""Products of a matrix and a vector become sums where others go over the matrix."""
+
+import numpy as np
+import pytest
+
+from dcarray.ir import interp
+from dcarray.ir.nodes import Call, Compute, Rows
+from dcarray.ir.passes import Log, pipeline
+from dcarray.ir.passes.products import PRODUCTS
+from dcarray.ir.text import dump, parse
+from dcarray.ir.verify import verify
+
+ARRAYS = """in A: f64[300, 400];  in x: f64[400];  in r: f64[300];  inout y: f64[400];  inout t: f64[300];
+  in B: f64[400, 300];  temp T: f64[300, 400];  in F: f64[300, 400] strides [1, 300];
+  in e: c128[300, 400];  in q: c128[400];  inout p: c128[300];  inout u: f64[100]"""
+
+AX, RA = "call blas.matmul(A, x) -> t", "call blas.matmul(r, A) -> y"
+
+
+def products(text):
+    region = parse(f"region() {{\n {ARRAYS}\n {text} }}")
+    verify(region)
+    log = Log()
+    made = PRODUCTS.fn(region, log)
+    verify(made)
+    rng = np.random.default_rng(0)
+    given = {}
+    for a in region.arrays:
+        if a.role in ("in", "inout"):
+            values = rng.integers(-3, 4, a.shape).astype(a.dtype)
+            given[a.name] = values if a.strides is None else np.asfortranarray(values)
+    results = [interp.run(one, {name: a.copy("K") for name, a in given.items()}) for one in (region, made)]
+    for name, want in results[0].items():
+        np.testing.assert_array_equal(results[1][name], want, err_msg=name)
+    return made, log
+
+
+TAKEN = {
+    f"{AX}\n {RA}": ["t[i] add= multiply(A[i,j], x[j])", "y[j] add= multiply(r[i], A[i,j])"],
+    f"{AX}\n call blas.matmul(t, A) -> y": ["t[i] add= ", "y[j] add= multiply(t[i], A[i,j])"],
+    "call blas.matmul(B[j,i for i<300, j<400], x) -> t\n call blas.matmul(B, r) -> y": [
+        "t[j] add= multiply(B[i,j], x[i])",
+        "y[i] add= multiply(B[i,j], r[j])",
+    ],
+    "call blas.matmul(F, x) -> t\n call blas.matmul(r, F) -> y": [
+        "t[j] add= multiply(F[j,i], x[i])",
+        "y[i] add= multiply(r[j], F[j,i])",
+    ],
+    "T[i,j] = multiply(A[i,j], 2.0) for i<300, j<400\n call blas.matmul(T, x) -> t": [
+        "T[i,j] = ",
+        "t[i] add= multiply(T[i,j], x[j])",
+    ],
+}
+
+
+@pytest.mark.parametrize("text", TAKEN)
+def test_taken_apart(text):
+    made, _ = products(text)
+    lines = [line.strip() for line in dump(made).splitlines()]
+    for start in TAKEN[text]:
+        assert any(line.startswith(start) for line in lines), (start, lines)
+    assert not any(isinstance(stmt, Call) for stmt in made.body)
+
+
+LEFT = {
+    f"{AX}": None,
+    f"{AX}\n call blas.matmul(B, r) -> y": None,
+    "call blas.matmul(e, q) -> p\n call blas.matmul(e, q) -> p": "as the library does",
+    "call blas.matmul(A[i,j for i<100, j<100], x[i for i<100]) -> t[i for i<100]\n"
+    + "u[i] add= A[i,j] init 0.0 for i<100, j<100": "A is small",
+}
+
+
+@pytest.mark.parametrize("text", LEFT)
+def test_left_to_the_library(text):
+    made, log = products(text)
+    assert any(isinstance(stmt, Call) for stmt in made.body)
+    assert LEFT[text] is None or LEFT[text] in str(log)
+
+
+def test_both_products_in_one_pass():
+    text = """region() {
+      in A: f64[9000, 500];  in x: f64[500];  out y: f64[500];  temp t: f64[9000]
+      call blas.matmul(A, x) -> t
+      call blas.matmul(t, A) -> y
+    }"""
+    made = pipeline.run(parse(text))
+    assert len(made.body) == 1 and isinstance(made.body[0], Rows)
+
+
+def test_what_makes_the_matrix_is_computed_in_the_sum():
+    text = """region() {
+      in A: f64[900, 500];  in x: f64[500];  in s: f64[];  temp T: f64[900, 500];  out y: f64[900]
+      T[i,j] = multiply(s[], A[i,j]) for i<900, j<500
+      call blas.matmul(T, x) -> y
+    }"""
+    made = pipeline.run(parse(text))
+    (only,) = made.body
+    assert isinstance(only, Compute) and "multiply(multiply(s[], A[i,j]), x[j])" in dump(made)
+
+
+MATRICES = """in P: c128[2, 2];  in Q: c128[2, 20000];  inout R: c128[2, 20000];  in L: f64[300, 4]
+  in S: f64[4, 200];  inout M: f64[300, 200];  in K: f64[200, 300];  in V: f64[1, 3000]
+  temp H: f64[4, 200];  inout E: f64[2, 3, 3000];  in U: f64[2, 3, 1];  inout O: f64[300, 300]"""
+
+WRITTEN = {
+    "call blas.matmul(P, Q) -> R": "R[i,j] = add(multiply(P[i,0], Q[0,j]), multiply(P[i,1], Q[1,j]))",
+    "call blas.matmul(P, Q[i,-j+19999 for i<2, j<20000]) -> R": "multiply(P[i,1], Q[1,-j+19999])",
+    "call blas.matmul(L[i,2*j+1 for i<300, j<2], S[3*i,j for i<2, j<200]) -> M": "multiply(L[i,3], S[3,j])",
+    "H[i,j] = multiply(S[i,j], 2.0) for i<4, j<200\n call blas.matmul(L, H) -> M": "multiply(L[i,3], H[3,j])",
+    "call blas.matmul(U, V) -> E": "E[i,j,k] = multiply(U[i,j,0], V[0,k])",
+}
+
+
+@pytest.mark.parametrize("text", WRITTEN)
+def test_written_out(text: str) -> None:
+    region = parse(f"region() {{\n {MATRICES}\n {text} }}")
+    made = PRODUCTS.fn(region, Log())
+    verify(made)
+    assert WRITTEN[text] in dump(made)
+    rng = np.random.default_rng(0)
+    given = {a.name: rng.integers(-3, 4, a.shape).astype(a.dtype) for a in region.arrays if a.role != "temp"}
+    results = [interp.run(one, {name: a.copy() for name, a in given.items()}) for one in (region, made)]
+    for name, want in results[0].items():
+        np.testing.assert_array_equal(results[1][name], want, err_msg=name)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "call blas.matmul(P, Q[i,j for i<2, j<100]) -> R[i,j for i<2, j<100]",  # little
+        "call blas.matmul(M, K) -> O",  # many terms
+    ],
+)
+def test_not_written_out(text: str) -> None:
+    region = parse(f"region() {{\n {MATRICES}\n {text} }}")
+    assert PRODUCTS.fn(region, Log()) is region

@@ -1,0 +1,59 @@
+"""Turns of a loop one after the other, in bands."""
+
+import pytest
+
+from dcarray.ir.nodes import Bands, Loop
+from dcarray.ir.passes import Log, pipeline
+from dcarray.ir.passes.bands import Limits
+from dcarray.ir.passes.unroll import unrolled
+from dcarray.ir.text import dump, parse
+from dcarray.ir.verify import verify
+
+#: As if caches were tiny and rows short.
+SMALL = Limits(last=0, near=1 << 12, far=1 << 12, points=2, tiles=2, sides=1, height=2)
+
+STEP = """
+    b[i+1,j] = add(a[i,j], a[i+2,j]) for i<58, j<9
+    a[i+1,j] = subtract(b[i,j], b[i+2,j]) for i<58, j<9
+"""
+
+
+def region(body: str, bounds: str = "0, 21, 1"):
+    found = parse(
+        "region() {\ninout a: i64[60, 9];  inout b: i64[60, 9];  inout s: i64[]\n"
+        f"for t in range({bounds}) {{{body}}}\n}}"
+    )
+    verify(found)
+    return found
+
+
+@pytest.mark.parametrize("bounds", ["0, 21, 1", "20, 0, -2", "3, 5, 1", "0, 16, 1"])
+def test_turns_in_bands(bounds, same_meaning):
+    before = region(STEP, bounds)
+    log = Log()
+    after = unrolled(SMALL).fn(before, log)
+    verify(after)
+    assert isinstance(after.body[0], Loop) and isinstance(after.body[0].body[0], Bands), f"{dump(after)}{log}"
+    assert parse(dump(after)) == after
+    same_meaning(before, after)
+    assert unrolled(SMALL).fn(after, Log()) is after
+
+
+@pytest.mark.parametrize(
+    ("body", "bounds"),
+    [
+        (STEP.replace("add(a[i,j], ", "add(a[t,j], "), "0, 21, 1"),  # another row in each turn
+        (STEP.replace("a[i,j], a", "size(t), a"), "0, 21, 1"),
+        (STEP, "0, 1, 1"),
+        (STEP + "s[] add= a[i,j] for i<60, j<9\nif less(s[], 3) {\ns[] = 1\n}\n", "0, 21, 1"),
+    ],
+)
+def test_what_stays(body, bounds):
+    before = region(body, bounds)
+    assert unrolled(SMALL).fn(before, Log()) is before
+
+
+def test_small_arrays_stay():
+    before = region(STEP)
+    after = pipeline.run(before)
+    assert not any(isinstance(stmt, Bands) for loop in after.body for stmt in loop.body)

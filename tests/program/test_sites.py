@@ -1,0 +1,656 @@
+"""Loops of accelerated functions, served by compiled code: the same results, errors and warnings."""
+
+from __future__ import annotations
+
+import sys
+import threading
+import traceback
+import warnings
+from types import FunctionType
+from typing import Any
+
+import numpy as np
+import pytest
+from written import written
+
+import dcarray as dc
+from dcarray.program import serving, sites
+from dcarray.program.things import originals
+
+EAGER: dict[str, Any] = {"jit": "eager", "cache_dir": None}
+
+
+@pytest.fixture(params=[16384, 0], ids=["small", "large"], autouse=True)
+def eagerly(request: pytest.FixtureRequest) -> Any:
+    with dc.options(**EAGER, eager_below=request.param):
+        dc.report(reset=True)
+        yield
+
+
+def loops() -> int:
+    return dc.report().loops
+
+
+def reasons() -> list[str]:
+    return [f"{f.function} {f.where}" for f in dc.report().fallbacks if f.kind == "loop"]
+
+
+def copied(args: Any) -> list[Any]:
+    return [a.copy() if isinstance(a, np.ndarray) else a for a in args]
+
+
+def outcome(f: Any, args: Any) -> Any:
+    """What a call gives: result, arguments afterwards, warnings with their lines, error with its line."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        try:
+            result: Any = f(*args)
+        except Exception as error:
+            place = [
+                frame for frame in traceback.extract_tb(error.__traceback__) if "written" in frame.filename
+            ]
+            result = type(error), str(error), place[-1].lineno
+    said = [(str(w.message), w.category, w.lineno) for w in caught]
+    return result, list(args), said
+
+
+def alike(a: Any, b: Any) -> None:
+    assert type(a) is type(b), f"{type(a)} and {type(b)}"
+    if isinstance(a, (tuple, list)):
+        assert len(a) == len(b)
+        for x, y in zip(a, b, strict=True):
+            alike(x, y)
+    elif isinstance(a, np.ndarray):
+        assert a.dtype == b.dtype and a.shape == b.shape
+        np.testing.assert_array_equal(a, b)
+    else:
+        assert a == b or a != a, f"{a!r} and {b!r}"
+
+
+def agree(f: FunctionType, *args: Any, served: int | None = None) -> Any:
+    """The same with and without sites; and how many loops were served."""
+    want = outcome(f, copied(args))
+    before = loops()
+    got = outcome(dc.accelerate(f), copied(args))
+    alike(want[:2], got[:2])
+    if want[2] != got[2]:  # such as of complex numbers that become real ones, in another line
+        with dc.options(jit="off"):
+            alike(outcome(dc.accelerate(f), copied(args)), got)
+    if served is not None:
+        assert loops() - before == served, reasons()
+    return got[0]
+
+
+SCAN = """
+def f(x, n, c=0.5):
+    for i in range(1, n):
+        x[i] = c * x[i - 1] + x[i]
+    return x, i
+"""
+
+
+def test_a_loop_is_served() -> None:
+    f = written(SCAN)
+    x = np.linspace(0, 1, 200)
+    agree(f, x, 200, served=1)
+    agree(f, x, 100, 0.25, served=1)
+    g = dc.accelerate(f)
+    y = x.copy()
+    assert g(y, 200)[0] is y
+    wrapped = dc.asarray(x.copy())
+    got = g(wrapped, 200)[0]
+    assert got is wrapped
+    np.testing.assert_array_equal(np.asarray(got), y)
+
+
+def test_results_have_their_types() -> None:
+    f = written("""
+        import numpy as np
+        def f(x, n):
+            total, most, many, kept = 0.0, x[0], 0, x
+            for i in range(n):
+                total = total + 0.5
+                most = max(most, x[i])
+                many = many + 2
+                kept = x
+                new = x * 2
+            return total, most, many, kept is x, i, new
+    """)
+    x = np.linspace(-1, 3, 50)
+    got = agree(f, x, 50, served=1)
+    assert [type(v) for v in got] == [float, np.float64, int, bool, int, np.ndarray]
+
+
+def test_while_loops() -> None:
+    f = written("""
+        def f(x, eps):
+            count = 0
+            d = 1.0
+            while d > eps:
+                d = d / 2
+                x[:] = x + d
+                count += 1
+            return x, d, count
+    """)
+    x = np.zeros(30)
+    agree(f, x, 1e-3)
+    agree(f, x, 2.0)  # not once: nothing is bound
+
+
+def test_an_empty_range_binds_nothing() -> None:
+    f = written("""
+        def f(x, n):
+            i = "before"
+            for i in range(n):
+                x[i] = 1.0
+            return i
+    """)
+    assert agree(f, np.zeros(5), 0) == "before"
+    assert agree(f, np.zeros(5), 3) == 2
+
+
+def test_jit_off_leaves_functions_alone() -> None:
+    f = written(SCAN)
+    code = f.__code__
+    seen = []
+    f.__globals__["range"] = lambda *args: seen.append(f.__code__) or range(*args)
+    with dc.options(jit="off"):
+        dc.accelerate(f)(np.zeros(5), 5)
+    assert seen == [code] and loops() == 0
+
+
+def test_the_code_is_there_while_the_function_runs() -> None:
+    f = written(SCAN)
+    code = f.__code__
+    seen = []
+    f.__globals__["range"] = lambda *args: seen.append(f.__code__) or range(*args)
+    dc.accelerate(f)(np.zeros(5), 5)
+    (changed,) = seen
+    assert f.__code__ is code and originals[id(changed)] == (changed, code)
+
+
+def test_defaults_and_names_stay() -> None:
+    f = written("""
+        def f(x: "array", *more, c: float = 0.5, **rest) -> "array":
+            'Says what it does.'
+            for i in range(10):
+                x[i] = c
+            return x
+    """)
+    g = dc.accelerate(f)
+    assert g.__wrapped__ is f and g.__name__ == "f" and g.__doc__ == "Says what it does."
+    assert g.__annotations__ == {"x": "array", "c": float, "return": "array"}
+    assert g(np.zeros(10))[9] == 0.5 and g(np.zeros(10), 1, c=0.25, d=3)[9] == 0.25
+    assert loops() == 2
+
+
+def test_decorators_are_applied_once() -> None:
+    f = written("""
+        calls = []
+        def counted(g):
+            calls.append(g)
+            def inner(*args):
+                return g(*args)
+            inner.__wrapped__ = g
+            return inner
+        @counted
+        def f(x, n):
+            for i in range(n):
+                x[i] = i
+            return x
+    """)
+    assert dc.accelerate(f)(np.zeros(9), 9)[8] == 8
+    assert loops() == 1 and len(f.__globals__["calls"]) == 1
+
+
+def test_closures() -> None:
+    f = written("""
+        def outer(c):
+            def f(x, n):
+                for i in range(n):
+                    x[i] = c * x[i]
+                return x
+            return f
+        f = outer(3.0)
+    """)
+    agree(f, np.arange(10.0), 10, served=1)
+
+
+def test_helpers_of_the_module_are_served_too() -> None:
+    f = written("""
+        import numpy as np
+        def inner(x):
+            y = np.empty(x.shape)
+            for i in range(x.shape[0]):
+                y[i] = x[i] * x[i]
+            return y
+        def f(x):
+            return inner(x) + inner(x)
+    """)
+    agree(f, np.arange(20.0), served=2)
+
+
+# ---- what goes wrong ---------------------------------------------------------------------------------
+@pytest.mark.parametrize(
+    "line", ["x[i + 7] = 1.0", "x[i] = y[0, 1]", "x[i] = missing", "x[i] = x @ y[:3]", "x[i] = open"]
+)
+def test_errors_are_those_of_the_loop(line: str) -> None:
+    f = written(f"""
+        def f(x, y):
+            for i in range(10):
+                x[i] = i
+
+                {line}
+    """)
+    agree(f, np.zeros(10), np.ones(10), served=0)
+
+
+@pytest.mark.parametrize("mode", ["warn", "raise", "ignore"])
+@pytest.mark.parametrize("value", [0.0, 3.0])
+def test_floating_point_exceptions(mode: Any, value: float) -> None:
+    f = written("""
+        def f(x, y, v):
+            for i in range(1, 20):
+                y[i] = y[i - 1] * 0.5
+                x[i] = x[i] / v
+
+            return x, y
+    """)
+    x, y = np.arange(20.0), np.arange(20.0)
+    with np.errstate(all=mode):
+        agree(f, x, y, np.float64(value), served=int(value != 0))
+
+
+def test_what_raises_again_and_again_is_left_alone() -> None:
+    f = written("""
+        def f(x, v):
+            for i in range(20):
+                x[i] = x[i] / v
+            return x
+    """)
+    for _ in range(serving.PATIENCE):
+        agree(f, np.arange(20.0), np.float64(0), served=0)
+    assert any("floating-point exceptions" in reason for reason in reasons())
+    agree(f, np.arange(20.0), np.float64(2), served=0)
+
+
+@pytest.mark.parametrize("dtype", ["i1", "u1", "i4", "i8", "u8"])
+@pytest.mark.parametrize(
+    "term", ["x[i] + y[i]", "y[i] - x[i]", "x[i] * y[i]", "-x[i]", "x[i] - 3", "x[i] * 2"]
+)
+def test_integer_scalars_that_overflow(dtype: str, term: str) -> None:
+    f = written(f"""
+        def f(x, y):
+            for i in range(6):
+                x[i] = {term}
+            return x
+    """)
+    most, least = np.iinfo(dtype).max, np.iinfo(dtype).min
+    x = np.array([most // 3, least, most, 5, 100, most - 2], dtype)
+    agree(f, x, np.array([2, 1, 1, 4, 3, 1], dtype))
+    agree(f, np.full(6, 4, dtype), np.full(6, 5, dtype))
+
+
+def test_bools_of_python_and_of_numpy() -> None:
+    terms = [
+        "ok and x[i] < 3", "x[i] < 9 and True", "0 < x[i] < 9", "x[i] < 3 or ok", "not (ok and x[i] < 3)",
+        "True and x[i] < 9", "x[i] < 2 and x[i] < 9", "x[i] < 3 and False", "n < 3 and ok",
+    ]  # fmt: skip
+    for term in terms:
+        f = written(f"""
+            def f(x, n):
+                ok = True
+                for i in range(n):
+                    ok = {term}
+                    if ok and x[i] < 2 or 3 < x[i] < 5:
+                        x[i] = -1
+                return x, ok
+        """)
+        agree(f, np.arange(6.0), 6)
+        agree(f, np.arange(6), 2)
+
+
+def test_division_by_zero_of_python_numbers() -> None:
+    f = written("""
+        def f(x, dt):
+            for i in range(20):
+                x[i] = x[i] * (1 / dt)
+            return x
+    """)
+    agree(f, np.arange(20.0), 2.0, served=1)
+    agree(f, np.arange(20.0), 0.0, served=0)
+
+
+def test_no_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    f = written("""
+        def f(x, n):
+            for i in range(n):
+                y = x * i
+                x[0] = x[0] + 1
+            return x, y
+    """)
+    agree(f, np.arange(20.0), 4, served=1)
+
+    def none(*args: Any) -> Any:
+        raise MemoryError
+
+    monkeypatch.setattr(serving, "allocate", none)
+    agree(f, np.arange(20.0), 4, served=0)
+
+
+def test_a_run_that_fails_half_way(monkeypatch: pytest.MonkeyPatch) -> None:
+    f = written(SCAN)
+    x = np.linspace(0, 1, 200)
+    agree(f, x, 200, served=1)
+    go = serving.Serving._go
+
+    def fails(self: Any, made: Any, addresses: Any, options: Any) -> bool:
+        run = self._parcel.run
+
+        class Parcel:
+            @staticmethod
+            def run(*args: Any) -> int:
+                run(*args)
+                raise RuntimeError("for this test")
+
+        self._arrays, self._keeps = True, [k for k, part in enumerate(self._parts) if part[0] == "inout"]
+        self._parcel, kept = Parcel, self._parcel
+        try:
+            return go(self, made, addresses, options)
+        finally:
+            self._parcel = kept
+
+    monkeypatch.setattr(serving.Serving, "_go", fails)
+    with dc.options(debug=False):
+        agree(f, x, 200, served=0)
+
+
+def test_an_interrupt_comes_after_the_loop(monkeypatch: pytest.MonkeyPatch) -> None:
+    import signal
+
+    f = written(SCAN)
+    x = np.linspace(0, 1, 200)
+    want = f(x.copy(), 200)[0]
+    dc.accelerate(f)(x.copy(), 200)
+    go = serving.Serving._go
+
+    def interrupted(self: Any, *args: Any) -> bool:
+        signal.raise_signal(signal.SIGINT)
+        return go(self, *args)
+
+    monkeypatch.setattr(serving.Serving, "_go", interrupted)
+    old = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            dc.accelerate(f)(x, 200)
+    finally:
+        signal.signal(signal.SIGINT, old)
+    np.testing.assert_array_equal(x, want)
+
+
+def test_reasons_are_told_once() -> None:
+    f = written("""
+        def f(x, n):
+            for i in range(n):
+                x[i + 5] = open
+    """)
+    for _ in range(3):
+        agree(f, np.zeros(3), 0)
+        agree(f, np.zeros(3), 2, served=0)
+    assert len([r for r in reasons() if r.endswith(":4")]) == 1
+    assert "loops that stay Python's" in str(dc.report())
+
+
+def test_strict_mode_is_about_calls() -> None:
+    f = written("""
+        def f(x, n):
+            for i in range(n):
+                x[i] = open
+    """)
+    with dc.options(strict=True), pytest.raises(TypeError):
+        dc.accelerate(f)(np.zeros(3), 2)
+
+
+# ---- memory ------------------------------------------------------------------------------------------
+SHIFT = """
+def f(x, y, n):
+    for i in range(n):
+        y[i] = x[i] + 1.0
+    return x, y
+"""
+
+
+def test_arrays_that_share_memory() -> None:
+    f = written(SHIFT)
+    agree(f, np.arange(30.0), np.zeros(30), 20, served=1)
+    for at in (0, 1, 5):
+        memory, again = np.arange(40.0), np.arange(40.0)
+        f(memory[:30], memory[at : at + 30], 20)
+        dc.accelerate(f)(again[:30], again[at : at + 30], 20)
+        np.testing.assert_array_equal(memory, again)
+    memory, again = np.arange(40.0), np.arange(40.0)
+    f(memory, memory, 20)
+    dc.accelerate(f)(again, again, 20)
+    np.testing.assert_array_equal(memory, again)
+
+
+def test_arrays_that_are_only_read_may_share_memory() -> None:
+    f = written("""
+        def f(x, y, z, n):
+            for i in range(n):
+                z[i] = x[i] + y[i]
+            return z
+    """)
+    memory = np.arange(40.0)
+    g = dc.accelerate(f)
+    got = g(memory[:20], memory[5:25], np.zeros(20), 20)
+    np.testing.assert_array_equal(got, memory[:20] + memory[5:25])
+    assert loops() == 1
+
+
+@pytest.mark.parametrize("spread", [slice(None, None, 2), slice(None, None, -1), slice(3, 40)])
+def test_views_as_arguments(spread: slice) -> None:
+    f = written(SHIFT)
+    memory, again = np.arange(160.0).reshape(80, 2), np.arange(160.0).reshape(80, 2)
+    f(memory[spread, 0], memory[:, 1], 20)
+    dc.accelerate(f)(again[spread, 0], again[:, 1], 20)
+    np.testing.assert_array_equal(memory, again)
+
+
+def test_read_only_arrays() -> None:
+    f = written(SHIFT)
+    x = np.arange(30.0)
+    x.flags.writeable = False
+    want = f(x, np.zeros(30), 20)[1]
+    np.testing.assert_array_equal(dc.accelerate(f)(x, np.zeros(30), 20)[1], want)
+    assert loops() == 1
+    with pytest.raises(ValueError, match="read-only"):
+        dc.accelerate(f)(np.zeros(30), x, 20)
+
+
+def test_what_is_pending_on_arrays_comes_first() -> None:
+    f = written("""
+        import numpy as np
+        def f(x, y, n):
+            a = x * 2
+            b = np.sqrt(y + 1)
+            y[:] = a
+            later = y + b
+            for i in range(1, n):
+                y[i] = y[i - 1] + b[i]
+            return y, b, later, a
+    """)
+    agree(f, np.arange(30.0), np.ones(30), 30, served=1)
+
+
+def test_plain_arrays_of_the_module() -> None:
+    f = written("""
+        import numpy
+        table = numpy.arange(10.0)
+        def f(x, n):
+            for i in range(n):
+                x[i] = x[i] * table[i]
+            return x
+    """)
+    agree(f, np.arange(10.0), 10, served=1)
+    f.__globals__["table"] = dc.asarray(np.ones(10)) * 3  # pending
+    np.testing.assert_array_equal(dc.accelerate(f)(np.ones(10), 10), np.full(10, 3.0))
+    assert loops() == 2
+
+
+def test_selections_are_not_served() -> None:
+    f = written("""
+        def f(x, m):
+            y = x[m > 0]
+            for i in range(3):
+                y[i] = y[i] * 2
+            return y
+    """)
+    agree(f, np.arange(30.0), np.tile([1.0, -1.0], 15))
+
+
+# ---- from one call to the next -----------------------------------------------------------------------
+def test_other_types_and_sizes() -> None:
+    f = written("""
+        def f(x, n, c):
+            for i in range(1, n):
+                x[i] = x[i - 1] * c + x[i]
+            return x, i
+    """)
+    for dtype in ("f8", "f4", "i8", "c16", "O", "?"):
+        for n in (3, 5):
+            for c in (2, 2.0, np.float32(2), True, 1j, "x"):
+                agree(f, np.ones(5).astype(dtype), n, c)
+    assert loops() > 3
+
+
+def test_ones_and_truths_are_different_keys() -> None:
+    f = written("""
+        def f(x, c):
+            for i in range(3):
+                x[i] = x[i] + c
+                t = c
+            return x, t
+    """)
+    for c in (1, True, 1.0, np.int64(1), np.bool_(True), 0, False):
+        agree(f, np.ones(3), c)
+
+
+def test_a_loop_whose_sizes_always_change_is_left_alone() -> None:
+    f = written(SHIFT)
+    g = dc.accelerate(f)
+    for n in range(1, sites.KEYS * 12):
+        g(np.zeros(200), np.zeros(200), n)
+    assert 1 <= loops() <= sites.KEYS
+    assert any("change from one run to the next" in reason for reason in reasons())
+
+
+def test_constants_and_helpers_that_change() -> None:
+    f = written("""
+        c = 2.0
+        k = 3
+        def helper(v):
+            return v * k
+        def f(x, n):
+            for i in range(n):
+                x[i] = helper(x[i]) + c
+            return x
+    """)
+    x = np.arange(10.0)
+    scope = f.__globals__
+    agree(f, x, 10, served=1)
+    scope["c"] = 4.0
+    agree(f, x, 10, served=1)
+    scope["k"] = 5
+    agree(f, x, 10, served=1)
+    old = scope["helper"]
+    exec("def helper(v):\n    return v - k", scope)  # of which nobody knows the source
+    agree(f, x, 10, served=0)
+    scope["helper"] = old
+    agree(f, x, 10, served=1)
+    old.__code__ = (lambda v: v + 100).__code__
+    agree(f, x, 10, served=0)
+
+
+def test_a_function_that_is_defined_anew() -> None:
+    f = written(SHIFT)
+    agree(f, np.zeros(9), np.zeros(9), 9, served=1)
+    f.__code__ = written(SHIFT.replace("1.0", "2.0")).__code__
+    agree(f, np.zeros(9), np.zeros(9), 9, served=1)
+
+
+def test_threads() -> None:
+    f = written("""
+        import numpy as np
+        def f(x, n):
+            y = np.zeros(x.shape)
+            for i in range(1, n):
+                y[i] = y[i - 1] * 0.5 + x[i]
+            return y
+    """)
+    g = dc.accelerate(f)
+    wrong: list[Any] = []
+    given = [np.random.default_rng(k).random(300) for k in range(6)]
+    want = [f(x, 300) for x in given]
+
+    def work(k: int) -> None:
+        with dc.options(**EAGER):
+            for _ in range(20):
+                if not np.array_equal(g(given[k], 300), want[k]):
+                    wrong.append(k)
+
+    threads = [threading.Thread(target=work, args=(k,)) for k in range(6)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert (not wrong and loops() == 120 and f.__code__.co_consts == written.__code__.co_consts) or not wrong
+
+
+def test_inner_loops_where_the_outer_one_is_not_understood() -> None:
+    f = written("""
+        def f(x, n, log):
+            for t in range(n):
+                log.append(t)
+                for i in range(1, 50):
+                    x[i] = x[i - 1] * 0.5 + x[i]
+            return x, log
+    """)
+    agree(f, np.arange(50.0), 4, [])
+    before = loops()
+    agree(f, np.arange(50.0), 4, [])
+    assert loops() - before == 4
+
+
+def test_modules() -> None:
+    import types
+
+    module = types.ModuleType("a_module_with_loops")
+    f = written(SCAN)
+    f.__globals__["np"] = np
+    module.__dict__.update(f.__globals__)
+    names = vars(module)
+    g = names["f"] = FunctionType(f.__code__, names, "f", (0.5,))
+    sys.modules[module.__name__] = module
+    try:
+        with dc.accelerate(module):
+            x = np.linspace(0, 1, 100)
+            g(x, 100)
+            assert loops() == 1 and g.__code__ is not f.__code__
+        assert g.__code__ is f.__code__
+    finally:
+        del sys.modules[module.__name__]
+    np.testing.assert_array_equal(x, f(np.linspace(0, 1, 100), 100)[0])
+
+
+def test_explain() -> None:
+    f = written("""
+        def f(x, n):
+            for i in range(1, n):
+                x[i] = 0.5 * x[i - 1] + x[i]
+            return x
+    """)
+    with dc.options(jit="background"):
+        found = dc.explain(dc.accelerate(f), dc.asarray(np.zeros(100)), 100)
+    text = str(found)
+    assert len(found.regions) == 1 and "for i in range" in text and ":3" in text

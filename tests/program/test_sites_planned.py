@@ -1,0 +1,209 @@
+"""Loops whose plans are made beside the program, or found in the cache folder."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import textwrap
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from written import written
+
+import dcarray as dc
+from dcarray import obtaining, remote, session
+from dcarray.background import Background
+from dcarray.program import naps, sites
+
+LONG = """
+def f(x, n):
+    for i in range(1, n):
+        x[i] = 0.5 * x[i - 1] + x[i]
+    return x
+"""
+
+
+@pytest.fixture(autouse=True)
+def beside(monkeypatch: pytest.MonkeyPatch) -> Any:
+    monkeypatch.setattr(session.EXECUTOR, "background", Background())
+    with dc.options(jit="background", cache_dir=None, eager_below=16384, debug=False):
+        dc.report(reset=True)
+        yield
+
+
+def called(f: Any, n: int = 30_000) -> None:
+    x, y = np.arange(float(n)), np.arange(float(n))
+    np.testing.assert_array_equal(dc.accelerate(f)(x, n), f(y, n))
+
+
+def until_served(f: Any) -> int:
+    """Calls until a loop is served."""
+    for k in range(20):
+        called(f)
+        session.EXECUTOR.background.wait()
+        if dc.report().loops:
+            return k
+    raise AssertionError("it was never served")
+
+
+def test_a_loop_that_comes_again_is_planned() -> None:
+    f = written(LONG)
+    assert 1 <= until_served(f) <= 4
+    assert remote.REMOTE._pipes is not None or not remote.REMOTE._usable
+
+
+def test_nothing_is_planned_in_the_first_tenth_of_a_second(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[Any] = []
+    monkeypatch.setattr(sites.obtaining, "obtained", lambda *args: asked.append(args))
+    background = session.EXECUTOR.background
+    monkeypatch.setattr(background, "submit", lambda job: job())
+    monkeypatch.setattr(sites, "LONG", 0.0)
+    f = written(LONG)
+    called(f, 3000)
+    assert not asked and len(background._held) == 1
+    background.worked(0.1)
+    assert len(asked) == 1
+
+
+def test_short_loops_are_not_planned(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sites.obtaining, "obtained", None)
+    monkeypatch.setattr(sites, "SHORT", 3600.0)
+    f = written(LONG)
+    for _ in range(5):
+        called(f, 20)
+        session.EXECUTOR.background.wait()
+    assert dc.report().loops == 0 and not session.EXECUTOR.background._held
+
+
+def test_what_is_not_understood_is_told_by_the_other_process() -> None:
+    f = written("""
+        def f(x, n):
+            for i in range(1, n):
+                x[i] = x[i - 1] + int(x[i] * 100) % 7
+
+                x[int(x[i] * 0)] = 1.0
+            return x
+    """)
+    for _ in range(4):
+        called(f)
+        session.EXECUTOR.background.wait()
+    (one,) = [row for row in dc.report().fallbacks if row.kind == "loop"]
+    assert one.count == 1 and one.where.startswith("<written") and one.where[-1] in "46"
+    assert dc.report().loops == 0
+
+
+def test_a_plan_that_cannot_be_made(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fails(*args: Any) -> Any:
+        raise RuntimeError("for this test")
+
+    monkeypatch.setattr(obtaining, "obtained", fails)
+    f = written(LONG)
+    for _ in range(4):
+        called(f)
+        session.EXECUTOR.background.wait()
+    (one,) = [row for row in dc.report().fallbacks if row.kind == "loop"]
+    assert one.function == "RuntimeError: for this test"
+    assert dc.report().loops == 0
+
+
+def test_want_of_memory_is_no_reason_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
+    plain, times = obtaining.obtained, []
+
+    def fails(*args: Any) -> Any:
+        times.append(time.perf_counter())
+        if len(times) == 1:
+            raise MemoryError
+        return plain(*args)
+
+    monkeypatch.setattr(obtaining, "obtained", fails)
+    until_served(written(LONG))
+    assert len(times) == 2
+
+
+def test_loops_inside_of_one_that_runs_for_long(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Timer:
+        def __init__(self, seconds: float, function: Any) -> None:
+            self.start = function  # it is late already
+
+    f = written("""
+        def f(x, n):
+            for t in range(n):
+                for i in range(1, 30000):
+                    x[i] = 0.5 * x[i - 1] + x[i]
+                wait()
+            return x
+        def wait():
+            return 0
+    """)
+    g = dc.accelerate(f)
+    waited = f.__globals__["wait"].__code__
+    monkeypatch.setattr(sites, "Timer", Timer)
+    monkeypatch.setattr(sites, "LONG", 0.0)
+    with dc.options(jit="background"):
+        x, y = np.arange(30000.0), np.arange(30000.0)
+        background = session.EXECUTOR.background
+        monkeypatch.setattr(
+            background, "later", lambda job: job.func.__self__.place.line == 4 and planned(job)
+        )
+        g(x, 6)
+    assert f.__globals__["wait"].__code__ is waited
+    np.testing.assert_array_equal(x, f(y, 6))
+    assert dc.report().loops == 5
+
+
+def planned(job: Any) -> None:
+    """The plan is there at once."""
+    entry, options = job.args
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(session.EXECUTOR.background, "aside", lambda: pytest.MonkeyPatch.context())
+        job.func(entry, options)
+
+
+CHILD = """
+    import sys, numpy as np
+    sys.path.insert(0, sys.argv[2])
+    import dcarray as dc, loops_of_a_file
+    from dcarray.session import EXECUTOR
+    f = dc.accelerate(loops_of_a_file.f)
+    with dc.options(jit="background", cache_dir=sys.argv[1], debug=False):
+        for k in range(12):
+            f(np.arange(30000.0), 30000)
+            EXECUTOR.background.wait()
+            if dc.report().loops:
+                break
+    r = dc.report()
+    print(k, r.loops, r.compiles, r.disk_hits > 0, "sympy" in sys.modules)
+"""
+
+
+def test_the_next_process_finds_the_plan(tmp_path: Path) -> None:
+    (tmp_path / "loops_of_a_file.py").write_text(LONG)
+    said = []
+    for _ in range(2):
+        words = [sys.executable, "-c", textwrap.dedent(CHILD), str(tmp_path / "cache"), str(tmp_path)]
+        done = subprocess.run(words, capture_output=True, text=True, timeout=120, env={**os.environ})
+        assert done.returncode == 0, done.stderr
+        said.append(done.stdout.split())
+    first, second = said
+    assert first[1:] == ["1", first[2], "False", "False"] and int(first[2]) > 0
+    assert second[1:] == ["1", "0", "True", "False"] and int(second[0]) <= int(first[0])
+
+
+def test_short_loops_are_not_asked_about_for_a_while(monkeypatch):
+    monkeypatch.setattr(naps, "NAP", 0.05)
+    asked = []
+    enter = sites.Site.enter
+    monkeypatch.setattr(sites.Site, "enter", lambda self, *values: asked.append(self) or enter(self, *values))
+    f = dc.accelerate(written("def f(x, n):\n    for i in range(n):\n        x[i] += 1\n    return x\n"))
+    x = np.zeros(8)
+    for _ in range(2 * sites.MANY):
+        f(x, 3)
+    assert len(asked) == sites.MANY + 1
+    time.sleep(0.3)
+    f(x, 3)
+    assert len(asked) == sites.MANY + 2
+    assert x[:4].tolist() == [2 * sites.MANY + 1] * 3 + [0]

@@ -1,0 +1,80 @@
+"""Random regions over many ranks, run by their programs and compared with the interpreter on whole arrays."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from comm_layouts import layouts as some_layout
+from comm_layouts import scatter
+from hypothesis import strategies as st
+from ir_regions import Case, assert_agree, cases
+
+from dcarray import comm
+from dcarray.comm.layout import Layout
+from dcarray.comm.planner import plan, whole_first
+from dcarray.comm.program import execute
+from dcarray.comm.protocol import Counts
+from dcarray.ir import interp
+
+
+def whole_of(blocks: list[np.ndarray], layout: Layout | None, rank: int) -> np.ndarray:
+    """An array put together from all ranks' memory; without a layout, that of one rank."""
+    if layout is None:
+        return blocks[rank]
+    made = np.empty(layout.shape, blocks[0].dtype)
+    for index in np.ndindex(*layout.shape):
+        made[index] = blocks[layout.owner(index)][layout.to_local(index)]
+    return made
+
+
+def check(case: Case, ranks: int, layouts: dict[str, Layout | None], plan: Any = plan) -> None:
+    """Run a region twice, so that what the first run says of layouts and halos has to hold in the second."""
+    for name in whole_first(case.region, layouts):
+        layouts[name] = None
+    wants, memory = [], case.memory()
+    with np.errstate(all="ignore"):
+        for _ in range(2):
+            wants.append({name: a.copy() for name, a in interp.run(case.region, memory).items()})
+
+    def live() -> list:
+        world = comm.world()
+        said, valid, found = dict(layouts), {}, []
+        mine = {}
+        for name, whole in case.memory().items():
+            layout = layouts.get(name)
+            mine[name] = whole if layout is None else scatter(whole, layout, world.rank, 1)
+        for _ in range(2):
+            program = plan(case.region, said, ranks, world.rank, valid=valid)
+            before = world.counts + Counts()
+            with np.errstate(all="ignore"):
+                after = execute(program, world, _existing(case, mine))
+            assert world.counts == before + program.counts
+            lay = {name: program.layout(name) for name in after}
+            found.append(({name: block.copy() for name, block in after.items()}, lay))
+            said = {**layouts, **{name: lay[name] for name in program.given}}
+            valid, mine = program.valid, after
+        return found
+
+    found = comm.run(ranks, live)
+    for turn, want in enumerate(wants):
+        for name in (a.name for a in case.region.arrays if a.role in ("out", "inout")):
+            for rank in range(ranks):
+                layout = found[rank][turn][1][name]
+                got = whole_of([each[turn][0][name] for each in found], layout, rank)
+                assert_agree({name: got}, want, zero_signs=case.zero_signs)
+
+
+def _existing(case: Case, memory: dict) -> dict:
+    return {a.name: memory[a.name] for a in case.region.arrays if a.role in ("in", "inout")}
+
+
+@st.composite
+def laid_out(draw, **options):
+    case = draw(cases(**options))
+    ranks = draw(st.integers(1, 12))
+    chosen = {}
+    for array in case.region.arrays:
+        if draw(st.booleans()):
+            chosen[array.name] = draw(some_layout(array.shape, ranks))
+    return case, ranks, chosen

@@ -1,0 +1,112 @@
+"""What holds under MPI only, one check for each name: ``mpiexec -n P python -m mpi_checks NAME``."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import tracemalloc
+import warnings
+
+import numpy as np
+from mpi4py import MPI
+
+import dcarray as dc
+from dcarray.comm.mpi_types import TYPES, buffer_of
+
+comm = dc.comm
+ranks = comm.world()
+
+
+def cached() -> None:
+    """Types are made once for each shape and stride, and windows that changed places share them."""
+    layout = comm.Layout.chosen((20, 20), ranks.size, halo=2)
+    halo = comm.HaloExchange(layout, periodic=True)
+    pair = np.zeros((2, *layout.local_shape(ranks.rank)))
+    halo.run(pair[0], pair[1])
+    made = TYPES.made
+    for _ in range(10):
+        pair = np.zeros((2, *layout.local_shape(ranks.rank)))
+        halo.run(pair[0], pair[1])
+    assert TYPES.made == made
+    assert made > 0
+
+
+def changing() -> None:
+    """A line whose windows keep changing is told so, once; forgotten types are made again."""
+    right, left = (ranks.rank + 1) % ranks.size, (ranks.rank - 1) % ranks.size
+    a, b = np.ones((1000, 4)), np.zeros((1000, 4))
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        for turn in (1, 2):
+            for n in range(2, 600):
+                request = comm.Irecv(b[:n, 1], left)
+                comm.Waitall([comm.Isend(a[:n, 1], right), request])
+                assert b.sum() == n
+                b[:] = 0
+            assert len(TYPES.kept) <= TYPES.KEPT, turn
+    told = [w for w in caught if w.category is comm.PerformanceWarning]
+    assert 1 <= len(told) <= 2, caught
+    assert "mpi_checks.py" in str(told[0].message)
+
+
+def unpacked() -> None:
+    """Strided windows are sent and received where they lie: no memory is taken for them here."""
+    a, b = np.ones((2048, 4096)), np.zeros((2048, 4096))
+    right, left = (ranks.rank + 1) % ranks.size, (ranks.rank - 1) % ranks.size
+    tracemalloc.start()
+    request = comm.Irecv(b[1:-1, 1:3000:2], left)
+    comm.Waitall([comm.Isend(a[1:-1, 1:3000:2], right), request])
+    comm.Bcast(b[5:-5, :2000])
+    assert tracemalloc.get_traced_memory()[1] < 1 << 20
+    assert b.sum() == 2046 * 1500
+    buffer, count, kind = buffer_of([a[1:, 3]])
+    assert buffer.address == a[1:, 3].__array_interface__["data"][0]
+    assert (count, kind.Get_size(), kind.Get_extent()) == (1, 2047 * 8, (0, 2046 * 4096 * 8 + 8))
+
+
+def raising() -> None:
+    """An exception on one rank ends all."""
+    if ranks.rank == 1:
+        raise ZeroDivisionError("on purpose")
+    ranks.barrier()
+
+
+def killed() -> None:
+    """So does the end of a process."""
+    if ranks.rank == 1:
+        os.kill(os.getpid(), signal.SIGKILL)
+    ranks.barrier()
+
+
+def shorter() -> None:
+    """A message of fewer bytes than are to be received."""
+    other = 1 - ranks.rank
+    comm.Wait(comm.Irecv(np.zeros(3), other) if ranks.rank else comm.Isend(np.zeros(2), other))
+
+
+def longer() -> None:
+    """A message of more bytes."""
+    other = 1 - ranks.rank
+    comm.Wait(comm.Irecv(np.zeros(3), other) if ranks.rank else comm.Isend(np.zeros(4), other))
+
+
+def disagreeing() -> None:
+    """Shapes that differ between ranks."""
+    comm.Bcast(np.zeros(2 + ranks.rank))
+
+
+def aborted() -> None:
+    if ranks.rank == 1:
+        ranks.abort(7)
+    ranks.barrier()
+
+
+def finalised() -> None:
+    MPI.Finalize()
+    comm.world()
+
+
+if __name__ == "__main__":
+    globals()[sys.argv[1]]()
+    print("ended")

@@ -1,0 +1,245 @@
+"""Programs whose ranks fail or part: ``mpiexec -n 3 python -m mpi_failures NAME``."""
+
+from __future__ import annotations
+
+import os
+import pickle
+import signal
+import sys
+import time
+from typing import Any
+
+import numpy as np
+
+import dcarray as dc
+from dcarray import comm
+from dcarray.distribution import distribute
+
+ranks = comm.world()
+me, size = ranks.rank, ranks.size
+
+
+# ---- control flow that differs -----------------------------------------------------------------------
+def diverging() -> None:
+    """An `if` that is true on one rank."""
+    x = np.arange(3.0)
+    comm.Bcast(x)
+    if me == 1:
+        comm.Allreduce(x, "max")
+    else:
+        comm.Allreduce(x)
+
+
+def shapes() -> None:
+    """Different shapes."""
+    comm.Allreduce(np.zeros(3 + (me == 2)))
+
+
+def steps() -> None:
+    """Steps for which nobody waits; the program has ended when that is seen."""
+    for k in range(200):
+        ranks.step(("run", k if me == 0 or k < 190 else -k))
+
+
+def one_step_more() -> None:
+    """A last step for which nobody waits, on one rank only."""
+    for k in range(10 + (me == 1)):
+        ranks.step(("run", k))
+
+
+def once_more() -> None:
+    """A loop with one turn more on one rank."""
+    for _ in range(5 + (me == 1)):
+        comm.Allreduce(1.0)
+
+
+def leaving() -> None:
+    """A rank that ends before the others are through."""
+    if me == 1:
+        return
+    comm.Allreduce(1.0)
+
+
+def leaving_a_receiver() -> None:
+    """A rank that ends without having sent."""
+    if me == 1:
+        comm.Wait(comm.Irecv(np.zeros(2), 0))
+
+
+def receiving() -> None:
+    """Every rank receives first."""
+    x = np.zeros(1 << 16)
+    comm.Wait(comm.Irecv(x, (me + 1) % size))
+    comm.Wait(comm.Isend(x, (me - 1) % size))
+
+
+def rows() -> None:
+    """Different operations in one row of a grid; the other ranks are elsewhere."""
+    cart = comm.Cart_create((1, size))
+    row = comm.Cart_sub(cart, (False, True))
+    part = row.comm.sub([0, 1]) if me < 2 else None
+    if part is not None:
+        comm.Bcast(np.zeros(1), 0, part) if me else comm.Allreduce(np.zeros(1), comm=part)
+    comm.Allreduce(1.0)
+
+
+def recording() -> None:
+    """Different statements on arrays in blocks."""
+    x = distribute(np.arange(600.0))
+    if me == 1:
+        x += 1
+    else:
+        x -= 1
+    dc.evaluate(x)
+    comm.Allreduce(1.0)
+
+
+def gathering() -> None:
+    """A block that one rank wants to have whole."""
+    x = distribute(np.arange(600.0))
+    if me == 1:
+        np.asarray(x)
+    comm.Allreduce(1.0)
+
+
+def groups() -> None:
+    """A group that not all of its ranks make."""
+    if me < 2:
+        ranks.sub([0, 1, 2])
+    else:
+        comm.Bcast(np.zeros(1))
+
+
+# ---- failures ----------------------------------------------------------------------------------------
+def raising() -> None:
+    """An exception on one rank, while one waits for a message and one for all."""
+    if me == 1:
+        raise ZeroDivisionError("on purpose")
+    if me == 0:
+        comm.Wait(comm.Irecv(np.zeros(2), 1))
+    ranks.barrier()
+
+
+def caught() -> None:
+    """The others catch it, clean up and end."""
+    if me == 1:
+        time.sleep(0.1)
+        raise ZeroDivisionError("on purpose")
+    try:
+        comm.Allreduce(1.0)
+    except comm.RankError as error:
+        time.sleep(0.3)
+        print(f"rank {me} cleaned up;", "ZeroDivisionError: on purpose" in str(error))
+    try:
+        comm.Bcast(np.zeros(1))
+    except comm.RankError:
+        print(f"rank {me} is told again")
+
+
+def raising_in_a_group() -> None:
+    """The others wait in a group without the one that fails."""
+    if me == 2:
+        time.sleep(0.1)
+        raise KeyError("on purpose")
+    part = ranks.sub([0, 1])
+    for _ in range(20):
+        comm.Allreduce(1.0, comm=part)
+    if me == 0:
+        ranks.barrier()
+    comm.Allreduce(1.0, comm=part)
+
+
+def busy() -> None:
+    """The others compute, and hear of it when they wait."""
+    if me == 1:
+        raise ZeroDivisionError("on purpose")
+    until = time.monotonic() + 1.5
+    while time.monotonic() < until:
+        pass
+    ranks.barrier()
+
+
+def exiting() -> None:
+    """`sys.exit` on one rank."""
+    if me == 1:
+        sys.exit(3)
+    ranks.barrier()
+
+
+def exiting_early() -> None:
+    """`sys.exit()` on ranks that have nothing more to do."""
+    comm.Allreduce(1.0)
+    if me:
+        sys.exit()
+    time.sleep(1.5)
+    print("rank 0 is through")
+
+
+def exit_caught() -> None:
+    """An exit that is caught is none."""
+    try:
+        sys.exit(3)
+    except SystemExit:
+        comm.Allreduce(1.0)
+    print("through")
+
+
+def interrupted() -> None:
+    """An interrupt of one rank that waits."""
+    if me == 1:
+        signal.setitimer(signal.ITIMER_REAL, 0.2)
+        signal.signal(signal.SIGALRM, lambda *_: os.kill(os.getpid(), signal.SIGINT))
+    if me != 0:
+        comm.Wait(comm.Irecv(np.zeros(1), 0))
+    ranks.barrier()
+
+
+def gone() -> None:
+    """A process that leaves without a word, while the others wait."""
+    if me == 1:
+        os._exit(5)
+    ranks.barrier()
+
+
+# ---- bad input ---------------------------------------------------------------------------------------
+class Unpicklable:
+    def __reduce__(self) -> Any:
+        raise pickle.PicklingError("on purpose")
+
+
+def objects() -> None:
+    """References into a process, on every rank and on one."""
+    for x in (np.array([Unpicklable()]), np.array([None])):
+        try:
+            comm.Bcast(x)
+        except TypeError as error:
+            print(f"rank {me}: {error}")
+    comm.Allreduce(np.array([None]) if me == 2 else np.zeros(1))
+
+
+def grids() -> None:
+    """A grid that is not the same everywhere."""
+    comm.Cart_create((size, 1) if me else (1, size))
+
+
+def distributed() -> None:
+    """An array that is not the same everywhere."""
+    dc.distribute(np.zeros((6, 6 + me)))
+
+
+def waiting_for_long() -> None:
+    """Nothing is wrong: ranks wait for one that computes, longer than anybody is patient."""
+    if me == 1:
+        time.sleep(2.5)
+    if me == 2:
+        comm.Wait(comm.Isend(np.ones(1 << 20), 0))
+    elif me == 0:
+        x = np.zeros(1 << 20)
+        comm.Wait(comm.Irecv(x, 2))
+        assert x.all()
+    print("sum", comm.Allreduce(1.0))
+
+
+if __name__ == "__main__":
+    globals()[sys.argv[1]]()
+    print("ended")

@@ -1,0 +1,55 @@
+"""What processes under MPI do with ScaLAPACK, where it is installed: ``python -m scalapack_checks``."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from dcarray.comm import Layout, factor, scalapack, world
+from dcarray.comm.piece import Piece
+from dcarray.comm.protocol import Array
+
+
+def refused(why: str, function: Callable[..., Piece], *arguments: Piece) -> None:
+    try:
+        function(*arguments)
+    except np.linalg.LinAlgError as error:
+        assert why in str(error)
+    else:
+        raise AssertionError(f"{function.__name__} takes what is not {why}")
+
+
+def main() -> None:
+    comm = world()
+    assert scalapack.serves(comm)
+
+    def piece(x: Array) -> Piece:
+        return Piece.of(x, Layout.chosen(x.shape, comm.size), comm)
+
+    rng = np.random.default_rng(0)
+    for dtype in "fdFD":
+        near = 1e-2 if dtype in "fF" else 1e-8
+        for n, m in ((150, 33), (7, 1), (1, 1)):
+            a, b = rng.standard_normal((n, n)).astype(dtype), rng.standard_normal((n, m)).astype(dtype)
+            if dtype in "FD":
+                a += (1j * rng.standard_normal((n, n))).astype(dtype)
+            well = a @ a.conj().T + n * np.eye(n, dtype=dtype)
+            got = factor.solve(piece(a), piece(b))
+            assert got.dtype == dtype
+            for found, want in (
+                (got, np.linalg.solve(a, b)),
+                (scalapack.multiply(piece(a), piece(b)), a @ b),
+                (factor.cholesky(piece(well)), np.linalg.cholesky(well)),
+            ):
+                np.testing.assert_allclose(found.whole(), want, rtol=near, atol=near)
+    for n in (4, 9, 70):
+        refused("Singular", factor.solve, piece(np.ones((n, n))), piece(np.ones(n)))
+        refused("Singular", factor.solve, piece(np.diag(np.arange(float(n)))), piece(np.ones(n)))
+        refused("positive definite", factor.cholesky, piece(np.diag(np.arange(n, 0, -1.0) - 2)))
+        refused("positive definite", factor.cholesky, piece(np.full((n, n), np.nan)))
+    print("ended", flush=True)
+
+
+if __name__ == "__main__":
+    main()
