@@ -21,7 +21,11 @@ needs_mpi = pytest.mark.skipif(bool(LACKS), reason=f"no {' and no '.join(LACKS)}
 def launch(
     ranks: int, *command: str, timeout: float = 120, **environment: str
 ) -> subprocess.CompletedProcess[str]:
-    """Run Python with this command line as so many ranks; more seconds than `timeout` are a hang."""
+    """Run Python with this command line as so many ranks; more seconds than `timeout` are a hang.
+
+    What a rank prints is buffered, also where the environment asks for the contrary: the pieces of unbuffered
+    lines of several ranks come mixed.
+    """
     paths = [str(ROOT), str(ROOT / "tests" / "support"), os.environ.get("PYTHONPATH", "")]
     return subprocess.run(
         [str(LAUNCHER), "-n", str(ranks), sys.executable, *command],
@@ -29,5 +33,10 @@ def launch(
         text=True,
         timeout=timeout,
         cwd=ROOT,
-        env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, paths)), **environment},
+        env={
+            **os.environ,
+            "PYTHONPATH": os.pathsep.join(filter(None, paths)),
+            "PYTHONUNBUFFERED": "",
+            **environment,
+        },
     )

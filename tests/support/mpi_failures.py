@@ -129,7 +129,7 @@ def caught() -> None:
         comm.Allreduce(1.0)
     except comm.RankError as error:
         time.sleep(0.3)
-        print(f"rank {me} cleaned up;", "ZeroDivisionError: on purpose" in str(error))
+        print(f"rank {me} cleaned up; {'ZeroDivisionError: on purpose' in str(error)}")
     try:
         comm.Bcast(np.zeros(1))
     except comm.RankError:
@@ -237,7 +237,7 @@ def waiting_for_long() -> None:
         x = np.zeros(1 << 20)
         comm.Wait(comm.Irecv(x, 2))
         assert x.all()
-    print("sum", comm.Allreduce(1.0))
+    print(f"sum {comm.Allreduce(1.0)}")
 
 
 if __name__ == "__main__":
