@@ -9,6 +9,7 @@ typedef struct {
     PyObject *code;
     int instruction, strikes;
     Py_ssize_t most; /* elements that NumPy is to work on here; 0 for none */
+    PyObject *note;  /* the pair of them, as a store has it; NULL as long as nobody wanted it */
 } Place;
 
 static Place Places[PLACES];
@@ -39,19 +40,56 @@ here(void)
     return place->code == (PyObject *)code && place->instruction == instruction && place->most ? place : NULL;
 }
 
-/* May NumPy work on so many elements here?  -1 with an exception. */
-static int
-alone_here(Py_ssize_t elements)
+/* The option `eager_below` in force, as `config.current` has it; -1 with an exception. */
+static Py_ssize_t
+eager_below(void)
 {
-    Place *place = here();
+    static PyObject *known; /* the options that were last asked: they never change */
+    static Py_ssize_t below;
+    PyObject *options, *process;
+    if (PyContextVar_Get(Scoped, NULL, &options) < 0)
+        return -1;
+    if (options == Py_None) {
+        process = PyDict_GetItemWithError(Options, Process);
+        Py_SETREF(options, process != NULL && process != Py_None ? Py_NewRef(process) : PyObject_CallNoArgs(Current));
+        if (options == NULL)
+            return -1;
+    }
+    if (options == known) {
+        Py_DECREF(options);
+        return below;
+    }
+    below = number_in(options, Below);
+    Py_XSETREF(known, below < 0 ? NULL : Py_NewRef(options));
+    Py_DECREF(options);
+    return below;
+}
+
+/* May NumPy work on so many elements at this place, as `allowed` of alone.py?  -1 with an exception. */
+static int
+permitted(Place *place, Py_ssize_t elements)
+{
     PyObject *answer;
+    Py_ssize_t below;
     int allowed;
     if (place == NULL || elements > place->most)
         return 0;
+    below = eager_below();
+    if (below <= 0)
+        return below < 0 ? -1 : 0;
+    if (PyDict_GetItemWithError(PyImport_GetModuleDict(), Simulation) == NULL) /* no simulated ranks */
+        return PyErr_Occurred() ? -1 : 1;
     answer = PyObject_CallNoArgs(Allowed);
     allowed = answer == NULL ? -1 : PyObject_IsTrue(answer);
     Py_XDECREF(answer);
     return allowed;
+}
+
+/* As that, where the user's code is. */
+static int
+alone_here(Py_ssize_t elements)
+{
+    return permitted(here(), elements);
 }
 
 /* The plain view of a large array on which nothing is pending, or NULL, without an exception; borrowed. */
@@ -59,9 +97,11 @@ static PyObject *
 view_of(PyObject *x)
 {
     PyObject *store = AT(x, Store), *view = AT(x, View), *made;
+    if (!clean(x))
+        return NULL;
     if (view != NULL && Py_TYPE(view) == Plain)
-        return clean(x) ? view : NULL;
-    if (store == NULL || AT(store, Mem) == Py_None || !clean(x))
+        return view;
+    if (store == NULL || AT(store, Mem) == Py_None)
         return NULL;
     made = PyObject_CallMethod(x, "_look", NULL);
     PyErr_Clear(); /* the slow way says it again */
@@ -70,18 +110,23 @@ view_of(PyObject *x)
     return made != NULL && view != NULL && Py_TYPE(view) == Plain ? view : NULL;
 }
 
+/* Do kernels work on the memory of a large array?  Else nothing is recorded, and the report says so. */
+static inline int
+compiles(PyObject *x)
+{
+    return AT(x, Store) == NULL || PyUnicode_GET_LENGTH(AT(AT(x, Store), Char)) > 0;
+}
+
 /* That view, if NumPy is to work on it where the user's code is. */
 static PyObject *
 alone(PyObject *x)
 {
     PyObject *view;
+    Place *place;
     int found;
-    if (AT(x, Small) != Py_None || !clean(x) || here() == NULL)
+    if (AT(x, Small) != Py_None || (place = here()) == NULL || !compiles(x) || (view = view_of(x)) == NULL)
         return NULL;
-    if (PyUnicode_GET_LENGTH(AT(AT(x, Store), Char)) == 0) /* kernels do not work on it, and the report says so */
-        return NULL;
-    view = view_of(x);
-    found = view == NULL ? 0 : alone_here(elements_of(view));
+    found = permitted(place, elements_of(view));
     if (found < 0)
         PyErr_Clear();
     return found > 0 ? view : NULL;
@@ -92,15 +137,14 @@ static void
 note_place(PyObject *x)
 {
     Place *place;
-    PyObject *store, *note;
     if (!is_large(x) || (place = here()) == NULL)
         return;
-    store = AT(x, Store);
-    note = Py_BuildValue("Oi", place->code, place->instruction);
-    if (note == NULL)
+    if (place->note == NULL && (place->note = Py_BuildValue("Oi", place->code, place->instruction)) == NULL)
         PyErr_Clear();
+    else if (AT(x, Store) == NULL)
+        Py_XSETREF(AT(x, Origin), Py_NewRef(place->note));
     else
-        Py_XSETREF(AT(store, Alone), note);
+        Py_XSETREF(AT(AT(x, Store), Alone), Py_NewRef(place->note));
 }
 
 /* learn(code, instruction, elements) */
@@ -115,10 +159,10 @@ learn_place(PyObject *module, PyObject *args)
         return NULL;
     place = place_of(code, instruction);
     if (place->code != code || place->instruction != instruction) {
-        Place fresh = {Py_NewRef(code), instruction, 0, 0};
-        PyObject *old = place->code;
+        Place fresh = {Py_NewRef(code), instruction, 0, 0, NULL}, old = *place;
         *place = fresh;
-        Py_XDECREF(old);
+        Py_XDECREF(old.code);
+        Py_XDECREF(old.note);
     }
     if (place->strikes < STRIKES && place->most < elements)
         place->most = elements;

@@ -32,23 +32,38 @@ size_of(PyObject *x)
     return PyErr_Occurred() ? -1 : n;
 }
 
-/* What needs no more than the plain array of a small one; `large_value` says what it is of a large one. */
-#define ATTRIBUTE(name, large_value)                                                                 \
+/* So many bytes as elements of this dtype take. */
+static PyObject *
+width_of(PyObject *x, PyObject *dtype, Py_ssize_t elements, Attribute *attribute)
+{
+    if (elements < 0)
+        return NULL;
+    if (!is_known((Descr *)dtype))
+        return slow_attribute(x, attribute);
+    return PyLong_FromSsize_t(elements * Known[((Descr *)dtype)->type & 127].width);
+}
+
+/* What is `small_value` of a small array, which is `a`, and `large_value` of a large one. */
+#define ATTRIBUTE(name, small_value, large_value)                                                    \
     static Attribute attribute_##name;                                                               \
     static PyObject *fast_##name(PyObject *x, void *closure)                                         \
     {                                                                                                \
         PyObject *a = plain(x);                                                                      \
         if (a != NULL)                                                                               \
-            return PyObject_GetAttr(a, attribute_##name.key);                                       \
+            return (small_value);                                                                    \
         return is_large(x) ? (large_value) : slow_attribute(x, &attribute_##name);                   \
     }
 
-ATTRIBUTE(shape, Py_NewRef(AT(x, Shape)))
-ATTRIBUTE(ndim, PyLong_FromSsize_t(PyTuple_GET_SIZE(AT(x, Shape))))
-ATTRIBUTE(size, size_of(x) < 0 ? NULL : PyLong_FromSsize_t(size_of(x)))
-ATTRIBUTE(dtype, Py_NewRef(AT(AT(x, Store), Dtype)))
-ATTRIBUTE(nbytes, slow_attribute(x, &attribute_nbytes))
-ATTRIBUTE(itemsize, slow_attribute(x, &attribute_itemsize))
+#define DTYPE(a) ((PyObject *)((Array *)(a))->dtype)
+#define LARGE_DTYPE(x) (AT(x, Store) == NULL ? DTYPE(AT(x, View)) : AT(AT(x, Store), Dtype))
+ATTRIBUTE(shape, PyObject_GetAttr(a, attribute_shape.key), Py_NewRef(AT(x, Shape)))
+ATTRIBUTE(ndim, PyLong_FromLong(((Array *)a)->ndim), PyLong_FromSsize_t(PyTuple_GET_SIZE(AT(x, Shape))))
+ATTRIBUTE(size, PyLong_FromSsize_t(elements_of(a)), size_of(x) < 0 ? NULL : PyLong_FromSsize_t(size_of(x)))
+ATTRIBUTE(dtype, Py_NewRef(DTYPE(a)), Py_NewRef(LARGE_DTYPE(x)))
+ATTRIBUTE(nbytes, width_of(x, DTYPE(a), elements_of(a), &attribute_nbytes),
+          width_of(x, LARGE_DTYPE(x), size_of(x), &attribute_nbytes))
+ATTRIBUTE(itemsize, width_of(x, DTYPE(a), 1, &attribute_itemsize),
+          width_of(x, LARGE_DTYPE(x), 1, &attribute_itemsize))
 
 /* Parts of a small array, views of it (or the array itself) if they are small arrays too. */
 #define PART(name)                                                                                   \
@@ -80,9 +95,9 @@ turned(PyObject *x, void *closure)
     view = PyObject_GetAttr(AT(x, View), attribute_T.key);
     if (view == NULL)
         return NULL;
-    if (((Array *)view)->ndim > 1)
-        Py_XSETREF(AT(AT(x, Store), Turned), Py_NewRef(Py_True));
     y = part_of(x, Axes, view);
+    if (y != NULL && ((Array *)view)->ndim > 1)
+        Py_XSETREF(AT(AT(x, Store), Turned), Py_NewRef(Py_True));
     Py_DECREF(view);
     return y;
 }

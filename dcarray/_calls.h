@@ -1,7 +1,7 @@
 /* Functions and methods of NumPy on the plain arrays of small ones (and of little windows on which nothing is
  * pending), as `quick` of functions/fallback.py.  Included where what it uses is declared. */
 
-static PyObject *Served; /* a set: the functions that do so */
+static PyObject *Served; /* a dict: the functions that do so, and what each is behind NumPy's dispatch */
 
 /* What the arguments of a call have been found to be. */
 typedef struct {
@@ -160,12 +160,12 @@ static PyObject *Function; /* the method __array_function__ */
 static PyObject *
 array_function(PyObject *self, PyObject *const *args, Py_ssize_t nargs)
 {
-    PyObject *r = NULL, *all[FEW];
+    PyObject *r = NULL, *all[FEW], *function;
     if (nargs == 4 && Served != NULL && PyTuple_CheckExact(args[2]) && PyDict_CheckExact(args[3]) &&
-        PySet_Contains(Served, args[0]) == 1) {
+        (function = PyDict_GetItemWithError(Served, args[0])) != NULL) {
         Py_ssize_t n = PyTuple_GET_SIZE(args[2]), named = PyDict_GET_SIZE(args[3]), at = 0, k = n;
         if (named == 0)
-            r = call_plain(args[0], &PyTuple_GET_ITEM(args[2], 0), n, NULL);
+            r = call_plain(function, &PyTuple_GET_ITEM(args[2], 0), n, NULL);
         else if (n + named <= FEW) {
             PyObject *names = PyTuple_New(named), *key, *value;
             memcpy(all, &PyTuple_GET_ITEM(args[2], 0), n * sizeof(PyObject *));
@@ -174,7 +174,7 @@ array_function(PyObject *self, PyObject *const *args, Py_ssize_t nargs)
                 all[k++] = value;
             }
             if (names != NULL)
-                r = call_plain(args[0], all, n, names);
+                r = call_plain(function, all, n, names);
             Py_XDECREF(names);
         }
     }
@@ -275,16 +275,17 @@ new_short(PyObject *numpy, PyObject *slow)
     return (PyObject *)made;
 }
 
-/* short(numpy, slow) */
+/* short(function, slow) */
 static PyObject *
 short_way(PyObject *module, PyObject *args)
 {
-    PyObject *numpy, *slow;
+    PyObject *numpy, *slow, *function;
     if (!PyArg_ParseTuple(args, "OO", &numpy, &slow))
         return NULL;
-    if (Served == NULL)
-        return Py_NewRef(slow);
-    return new_short(numpy, slow);
+    function = Served == NULL ? NULL : PyDict_GetItemWithError(Served, numpy);
+    if (function == NULL)
+        return PyErr_Occurred() ? NULL : Py_NewRef(slow);
+    return new_short(function, slow);
 }
 
 /* short_call(cls, name): calls of instances of `cls`, which hold their function of NumPy's in a slot */
@@ -335,7 +336,7 @@ static PyObject *
 serve(PyObject *module, PyObject *args)
 {
     PyObject *functions, *names;
-    if (!PyArg_ParseTuple(args, "O!O!", &PyFrozenSet_Type, &functions, &PyTuple_Type, &names))
+    if (!PyArg_ParseTuple(args, "O!O!", &PyDict_Type, &functions, &PyTuple_Type, &names))
         return NULL;
     if (Ours == NULL || Served != NULL)
         Py_RETURN_FALSE;

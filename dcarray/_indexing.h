@@ -6,7 +6,7 @@
 static PyObject *
 sharing(PyObject *x, PyObject *shape, PyObject *view, PyObject *small)
 {
-    PyObject *y = Ours->tp_alloc(Ours, 0);
+    PyObject *y = store_of(x) == NULL ? NULL : new_handle();
     if (y == NULL) {
         Py_DECREF(shape);
         return NULL;
@@ -82,9 +82,7 @@ basic(PyObject *key)
 static int
 little(PyObject *view)
 {
-    PyObject *options = PyObject_CallNoArgs(Current);
-    Py_ssize_t below = number_in(options, Below);
-    Py_XDECREF(options);
+    Py_ssize_t below = eager_below();
     return below < 0 ? -1 : elements_of(view) < below;
 }
 
@@ -194,13 +192,10 @@ most_selected(Array *a, PyObject *key)
 static PyObject *
 few_at_hand(PyObject *x, PyObject *key, PyObject **whole)
 {
-    PyObject *view = is_large(x) && !basic(key) ? view_of(x) : NULL, *options;
+    PyObject *view = is_large(x) && !basic(key) ? view_of(x) : NULL;
     Py_ssize_t most = view == NULL ? 0 : most_selected((Array *)view, key), below = 0;
-    if (most > 0) {
-        options = PyObject_CallNoArgs(Current);
-        below = number_in(options, Below);
-        Py_XDECREF(options);
-    }
+    if (most > 0)
+        below = eager_below();
     PyErr_Clear();
     *whole = view;
     return most > 0 && most < below ? key_at_hand(key) : NULL;
@@ -269,7 +264,7 @@ fast_assign(PyObject *x, PyObject *key, PyObject *value)
     if (a == NULL && b != NULL && has_view(x, key) && clean(x) && AT(x, Readonly) == Py_False) {
         PyObject *whole = AT(x, View), *view;
         int done;
-        if (PyUnicode_GET_LENGTH(AT(AT(x, Store), Char)) == 0) /* nothing is ever recorded on it */
+        if (!compiles(x)) /* nothing is ever recorded on it */
             return b == value ? PyObject_SetItem(whole, key, b) : slow_assign(x, key, value);
         view = PyObject_GetItem(whole, key);
         if (view != NULL && Py_TYPE(view) != Plain) /* an element */

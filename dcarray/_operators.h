@@ -45,8 +45,11 @@ find_methods(Methods *methods, const char *forward, const char *reflected, const
     static Methods methods_##slot;                                                                   \
     static PyObject *fast_##slot(PyObject *a, PyObject *b)                                           \
     {                                                                                                \
-        PyObject *p = at_hand(a), *q = p == NULL ? NULL : at_hand(b);                                \
-        return q == NULL || grows(p, q) ? by_method(&methods_##slot, a, b) : ours(op(p, q));         \
+        PyObject *p = at_hand(a), *q = p == NULL ? NULL : at_hand(b), *r;                            \
+        if (q == NULL || grows(p, q))                                                                \
+            return by_method(&methods_##slot, a, b);                                                 \
+        r = by_loop(np_##ufunc, p, q);                                                               \
+        return r != NULL ? handle(r) : ours(op(p, q));                                               \
     }
 #define INPLACE(slot, op)                                                                            \
     static binaryfunc slow_##slot;                                                                   \
@@ -62,27 +65,30 @@ find_methods(Methods *methods, const char *forward, const char *reflected, const
         note_place(a);                                                                               \
         return Py_NewRef(a);                                                                         \
     }
-#define UNARY(slot, op)                                                                              \
+#define UNARY(slot, op, ufunc)                                                                       \
     static unaryfunc slow_##slot;                                                                    \
     static PyObject *fast_##slot(PyObject *a)                                                        \
     {                                                                                                \
-        PyObject *p = quiet(a);                                                                      \
-        return p == NULL ? slow_##slot(a) : ours(op(p));                                             \
+        PyObject *p = quiet(a), *r;                                                                  \
+        if (p == NULL)                                                                               \
+            return slow_##slot(a);                                                                   \
+        r = by_loop(np_##ufunc, p, NULL);                                                            \
+        return r != NULL ? handle(r) : ours(op(p));                                                  \
     }
 #define BINARIES(X)                                                                                  \
-    X(nb_add, PyNumber_Add, "add", "add")                                                            \
-    X(nb_subtract, PyNumber_Subtract, "sub", "subtract")                                             \
-    X(nb_multiply, PyNumber_Multiply, "mul", "multiply")                                             \
-    X(nb_true_divide, PyNumber_TrueDivide, "truediv", "divide")                                      \
-    X(nb_floor_divide, PyNumber_FloorDivide, "floordiv", "floor_divide")                             \
-    X(nb_remainder, PyNumber_Remainder, "mod", "remainder")                                          \
-    X(nb_divmod, PyNumber_Divmod, "divmod", "")                                                      \
-    X(nb_matrix_multiply, PyNumber_MatrixMultiply, "matmul", "")                                     \
-    X(nb_and, PyNumber_And, "and", "bitwise_and")                                                    \
-    X(nb_or, PyNumber_Or, "or", "bitwise_or")                                                        \
-    X(nb_xor, PyNumber_Xor, "xor", "bitwise_xor")                                                    \
-    X(nb_lshift, PyNumber_Lshift, "lshift", "left_shift")                                            \
-    X(nb_rshift, PyNumber_Rshift, "rshift", "right_shift")
+    X(nb_add, PyNumber_Add, "add", add)                                                              \
+    X(nb_subtract, PyNumber_Subtract, "sub", subtract)                                               \
+    X(nb_multiply, PyNumber_Multiply, "mul", multiply)                                               \
+    X(nb_true_divide, PyNumber_TrueDivide, "truediv", divide)                                        \
+    X(nb_floor_divide, PyNumber_FloorDivide, "floordiv", floor_divide)                               \
+    X(nb_remainder, PyNumber_Remainder, "mod", remainder)                                            \
+    X(nb_divmod, PyNumber_Divmod, "divmod", )                                                        \
+    X(nb_matrix_multiply, PyNumber_MatrixMultiply, "matmul", )                                       \
+    X(nb_and, PyNumber_And, "and", bitwise_and)                                                      \
+    X(nb_or, PyNumber_Or, "or", bitwise_or)                                                          \
+    X(nb_xor, PyNumber_Xor, "xor", bitwise_xor)                                                      \
+    X(nb_lshift, PyNumber_Lshift, "lshift", left_shift)                                              \
+    X(nb_rshift, PyNumber_Rshift, "rshift", right_shift)
 #define INPLACES(X)                                                                                  \
     X(nb_inplace_add, PyNumber_InPlaceAdd)                                                           \
     X(nb_inplace_subtract, PyNumber_InPlaceSubtract)                                                 \
@@ -94,10 +100,10 @@ find_methods(Methods *methods, const char *forward, const char *reflected, const
     X(nb_inplace_or, PyNumber_InPlaceOr)                                                             \
     X(nb_inplace_xor, PyNumber_InPlaceXor)
 #define UNARIES(X)                                                                                   \
-    X(nb_negative, PyNumber_Negative)                                                                \
-    X(nb_positive, PyNumber_Positive)                                                                \
-    X(nb_absolute, PyNumber_Absolute)                                                                \
-    X(nb_invert, PyNumber_Invert)
+    X(nb_negative, PyNumber_Negative, negative)                                                      \
+    X(nb_positive, PyNumber_Positive, positive)                                                      \
+    X(nb_absolute, PyNumber_Absolute, absolute)                                                      \
+    X(nb_invert, PyNumber_Invert, invert)
 
 BINARIES(BINARY)
 INPLACES(INPLACE)
@@ -134,6 +140,10 @@ static richcmpfunc slow_compare;
 static PyObject *
 fast_compare(PyObject *a, PyObject *b, int op)
 {
-    PyObject *p = quiet(a), *q = p == NULL ? NULL : at_hand(b);
-    return q == NULL || grows(p, q) ? slow_compare(a, b, op) : ours(PyObject_RichCompare(p, q, op));
+    PyObject *const ufuncs[] = {np_less, np_less_equal, np_equal, np_not_equal, np_greater, np_greater_equal};
+    PyObject *p = quiet(a), *q = p == NULL ? NULL : at_hand(b), *r;
+    if (q == NULL || grows(p, q))
+        return slow_compare(a, b, op);
+    r = by_loop(ufuncs[op], p, q); /* in the order of Python's numbers */
+    return r != NULL ? handle(r) : ours(PyObject_RichCompare(p, q, op));
 }

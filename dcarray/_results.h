@@ -4,7 +4,7 @@
 static PyObject *
 handle(PyObject *a)
 {
-    PyObject *x = Ours->tp_alloc(Ours, 0);
+    PyObject *x = new_handle();
     if (x == NULL) {
         Py_DECREF(a);
         return NULL;
@@ -17,10 +17,7 @@ handle(PyObject *a)
 static int
 known_dtype(PyObject *array)
 {
-    for (Py_ssize_t k = 0; k < PyTuple_GET_SIZE(Dtypes); k++)
-        if (PyTuple_GET_ITEM(Dtypes, k) == (PyObject *)((Array *)array)->dtype)
-            return 1;
-    return 0;
+    return is_known(((Array *)array)->dtype);
 }
 
 /* Has NumPy made this array for us alone, as kernels want it? */
@@ -31,7 +28,7 @@ fresh(PyObject *r)
     Py_ssize_t step;
     if (a->base != NULL || !known_dtype(r))
         return 0;
-    step = a->ndim ? number_in((PyObject *)a->dtype, ItemSize) : 0;
+    step = Known[a->dtype->type & 127].width;
     for (int k = a->ndim - 1; k >= 0; k--) {
         if (a->strides[k] != step)
             return 0;
@@ -66,25 +63,58 @@ new_store(PyObject *r, PyObject *shape)
     return store;
 }
 
-/* A large array of memory that is fresh; takes over the reference to `r`. */
+/* A large array of memory that is fresh; takes over the reference to `r`.  It has no store as long as nobody asks
+ * for it. */
 static PyObject *
 large(PyObject *r)
 {
-    PyObject *shape = PyObject_GetAttr(r, ShapeName), *store = shape == NULL ? NULL : new_store(r, shape);
-    PyObject *x = store == NULL ? NULL : Ours->tp_alloc(Ours, 0);
-    if (x != NULL) {
-        AT(x, Small) = Py_NewRef(Py_None);
-        AT(x, Store) = Py_NewRef(store);
-        AT(x, Shape) = Py_NewRef(shape);
-        AT(x, Index) = Py_NewRef(Py_None);
-        AT(x, Readonly) = Py_NewRef(Py_False);
-        AT(x, View) = Py_NewRef(r);
-        AT(x, Little) = Py_NewRef(Py_None);
+    PyObject *shape = PyObject_GetAttr(r, ShapeName), *x = shape == NULL ? NULL : new_handle();
+    if (x == NULL) {
+        Py_XDECREF(shape);
+        Py_DECREF(r);
+        return NULL;
     }
-    Py_XDECREF(shape);
-    Py_XDECREF(store);
-    Py_DECREF(r);
+    AT(x, Small) = Py_NewRef(Py_None);
+    AT(x, Shape) = shape;
+    AT(x, Index) = Py_NewRef(Py_None);
+    AT(x, Readonly) = Py_NewRef(Py_False);
+    AT(x, View) = r;
+    AT(x, Little) = Py_NewRef(Py_None);
     return x;
+}
+
+/* The store of a large array, made if there was none, and then it knows who made the memory; borrowed.  NULL with an exception. */
+static PyObject *
+store_of(PyObject *x)
+{
+    PyObject *made;
+    if (AT(x, Store) != NULL)
+        return AT(x, Store);
+    if (!is_large(x) || AT(x, View) == NULL || Py_TYPE(AT(x, View)) != Plain) {
+        PyErr_SetString(PyExc_AttributeError, "'ndarray' object has no attribute '_store'");
+        return NULL;
+    }
+    made = new_store(AT(x, View), AT(x, Shape));
+    if (made == NULL || AT(x, Store) != NULL) { /* another thread has made it meanwhile */
+        Py_XDECREF(made);
+        return AT(x, Store);
+    }
+    if (AT(x, Origin) != NULL)
+        Py_XSETREF(AT(made, Alone), Py_NewRef(AT(x, Origin)));
+    AT(x, Store) = made;
+    Py_CLEAR(AT(x, Origin));
+    return made;
+}
+
+/* stored(x) */
+static PyObject *
+stored(PyObject *module, PyObject *x)
+{
+    if (Py_TYPE(x) != Ours) {
+        PyErr_SetString(PyExc_AttributeError, "_store");
+        return NULL;
+    }
+    return Py_XNewRef(store_of(x));
 }
 
 /* A tuple of new small arrays, ours, or NULL without an exception. */

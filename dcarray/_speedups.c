@@ -24,6 +24,8 @@ static Py_ssize_t Head, Used, Dirty, Char, Mem, Address, Dtype, Geometry, Size, 
 static Py_ssize_t Done;                    /* in a recording */
 static PyTypeObject *Recordings;           /* the class of these */
 static PyObject *Current;                  /* a function: the options in force */
+static PyObject *Options;                  /* the namespace of `config`, in which they are */
+static PyObject *Scoped;                   /* a context variable: the options in force, or None */
 static PyObject *Allowed;                  /* a function: may NumPy work on large arrays at once? */
 static Py_ssize_t Limit;    /* results of so many elements may not count as small */
 static PyObject *Wrap;      /* a function of a plain array: the handle, small or large */
@@ -34,8 +36,7 @@ static PyObject *Ufunc;     /* the method __array_ufunc__ */
 static PyObject *Stores;    /* the class of stores */
 static PyObject *Example;   /* a new one */
 static PyObject *Axes;      /* what stands for a key where all axes are turned; see handle.py */
-static PyObject *Dtypes;    /* a tuple of the dtypes that compile */
-static PyObject *Call, *Out, *Below, *ShapeName, *ItemSize, *CharName, *Reduce, *Accumulate, *Outer;
+static PyObject *Call, *Out, *Below, *ShapeName, *ItemSize, *CharName, *Reduce, *Accumulate, *Outer, *Process, *Simulation;
 
 #define AT(x, place) (*(PyObject **)((char *)(x) + (place)))
 
@@ -67,7 +68,10 @@ idle(PyObject *rec)
 static inline int
 clean(PyObject *x)
 {
-    PyObject *store = AT(x, Store), *head = AT(store, Head);
+    PyObject *store = AT(x, Store), *head;
+    if (store == NULL) /* not even made */
+        return 1;
+    head = AT(store, Head);
     if (head == NULL || head == Py_None)
         head = store;
     return idle(AT(head, Used)) && idle(AT(head, Dirty));
@@ -125,7 +129,9 @@ grows(PyObject *p, PyObject *q)
     return alone <= 0;
 }
 
+#include "_handles.h"
 #include "_results.h"
+#include "_loops.h"
 #include "_operators.h"
 #include "_indexing.h"
 #include "_attributes.h"
@@ -184,10 +190,10 @@ shortened(PyObject *module, PyObject *function)
 }
 
 /* ---- the module -------------------------------------------------------------------------------- */
-#define EXCHANGE(slot, op)                                                                           \
+#define EXCHANGE(slot, ...)                                                                           \
     slow_##slot = numbers->slot;                                                                     \
     numbers->slot = fast_##slot;
-#define FIND(slot, op, name, ufunc) || find_methods(&methods_##slot, "__" name "__", "__r" name "__", ufunc)
+#define FIND(slot, op, name, ufunc) || find_methods(&methods_##slot, "__" name "__", "__r" name "__", #ufunc)
 #define REPLACE(slot, op, name, ufunc) numbers->slot = fast_##slot;
 
 /* Where an object keeps what the class names in __slots__. */
@@ -222,18 +228,37 @@ exchange_method(PyMethodDef *definition, PyObject **old)
 
 #include "_calls.h"
 
+/* Keep the dtypes that compile. */
+static int
+know_dtypes(PyObject *dtypes)
+{
+    for (Py_ssize_t k = 0; k < PyTuple_GET_SIZE(dtypes); k++) {
+        PyObject *dtype = PyTuple_GET_ITEM(dtypes, k);
+        int letter = ((Descr *)dtype)->type & 127;
+        if ((Known[letter].width = number_in(dtype, ItemSize)) < 0)
+            return -1;
+        Known[letter].dtype = Py_NewRef(dtype);
+    }
+    return 0;
+}
+
 static PyObject *
 install(PyObject *module, PyObject *args)
 {
-    PyObject *cls, *array, *wrap, *scalars, *record, *assign, *store, *recording, *current, *dtypes, *axes, *allowed;
+    PyObject *cls, *array, *wrap, *scalars, *record, *assign, *store, *recording, *current, *dtypes, *axes, *allowed, *config;
     Py_ssize_t limit;
     int known;
     PyNumberMethods *numbers;
     PyMappingMethods *mapping;
-    if (!PyArg_ParseTuple(args, "O!O!OnO!OOO!O!OO!OO", &PyType_Type, &cls, &PyType_Type, &array, &wrap, &limit,
+    if (!PyArg_ParseTuple(args, "O!O!OnO!OOO!O!OO!OOO!", &PyType_Type, &cls, &PyType_Type, &array, &wrap, &limit,
                           &PyTuple_Type, &scalars, &record, &assign, &PyType_Type, &store, &PyType_Type,
-                          &recording, &current, &PyTuple_Type, &dtypes, &axes, &allowed))
+                          &recording, &current, &PyTuple_Type, &dtypes, &axes, &allowed, &PyDict_Type, &config))
         return NULL;
+    Scoped = PyDict_GetItemString(config, "_scoped");
+    if (Scoped == NULL || !PyContextVar_CheckExact(Scoped)) {
+        PyErr_SetString(PyExc_TypeError, "the options in force are not where they are looked for");
+        return NULL;
+    }
     known = shapes_known(array);
     if (known < 0)
         return NULL;
@@ -259,10 +284,12 @@ install(PyObject *module, PyObject *args)
     Example = PyTuple_GET_SIZE(dtypes) ? PyObject_CallFunction(store, "()O", PyTuple_GET_ITEM(dtypes, 0)) : NULL;
     if (Example == NULL)
         return NULL;
+    if (know_dtypes(dtypes) < 0)
+        return NULL;
     Ours = (PyTypeObject *)cls;
     if (exchange_method(&ufunc_def, &Ufunc) || exchange_method(&getitem_def, &Getitem) ||
-        exchange_attributes() BINARIES(FIND)
-            FIND(nb_power, , "pow", "")) {
+        exchange_life() || exchange_attributes() BINARIES(FIND)
+            FIND(nb_power, , "pow", )) {
         Ours = NULL;
         return NULL;
     }
@@ -276,12 +303,13 @@ install(PyObject *module, PyObject *args)
     Current = Py_NewRef(current);
     Stores = Py_NewRef(store);
     Recordings = (PyTypeObject *)Py_NewRef(recording);
-    Dtypes = Py_NewRef(dtypes);
     Axes = Py_NewRef(axes);
     Allowed = Py_NewRef(allowed);
+    Options = Py_NewRef(config);
+    Py_INCREF(Scoped);
     numbers = Ours->tp_as_number;
     BINARIES(REPLACE)
-    REPLACE(nb_power, , "pow", "")
+    REPLACE(nb_power, , "pow", )
     INPLACES(EXCHANGE)
     EXCHANGE(nb_inplace_power, )
     UNARIES(EXCHANGE)
@@ -308,11 +336,16 @@ static PyMethodDef methods[] = {
     {"composed", (PyCFunction)(void (*)(void))composed, METH_FASTCALL,
      "composed(shape, index, key): as `dcarray.window.getitem`, for the most usual keys."},
     {"serve", serve, METH_VARARGS,
-     "serve(functions, methods): the short way for NumPy's functions and for the methods of these names."},
+     "serve(functions, methods): the short way for NumPy's functions, with what is behind their dispatch, and for\n"
+     "the methods of these names."},
     {"short", short_way, METH_VARARGS,
-     "short(numpy, slow): a function that calls NumPy's on small arrays, and the slow one for all else."},
+     "short(function, slow): a function that calls NumPy's on small arrays, if that is served, and the slow one for\n"
+     "all else."},
+    {"call_loops", call_loops, METH_VARARGS,
+     "call_loops(api, ufuncs): call the loops of these ufuncs, by name, at once on small arrays."},
     {"short_call", short_call, METH_VARARGS,
      "short_call(cls, name): likewise for calls of instances, which hold NumPy's function in the slot `name`."},
+    {"stored", stored, METH_O, "stored(x): the store of a large array, made if there was none; see handle.py."},
     {"learn", learn_place, METH_VARARGS, "learn(code, instruction, elements): as in `dcarray.alone`."},
     {"strike", strike_place, METH_VARARGS, "strike(code, instruction): as in `dcarray.alone`."},
     {"suspend", suspend_places, METH_O, "suspend(change): add to how often everything is to be recorded."},
@@ -337,11 +370,14 @@ PyInit__speedups(void)
     Reduce = PyUnicode_InternFromString("reduce");
     Accumulate = PyUnicode_InternFromString("accumulate");
     Outer = PyUnicode_InternFromString("outer");
+    Process = PyUnicode_InternFromString("_process");
+    Simulation = PyUnicode_InternFromString("dcarray.comm.local");
     if (Call == NULL || Out == NULL || Below == NULL || ShapeName == NULL || ItemSize == NULL ||
-        CharName == NULL || Reduce == NULL || Accumulate == NULL || Outer == NULL)
+        CharName == NULL || Reduce == NULL || Accumulate == NULL || Outer == NULL || Process == NULL ||
+        Simulation == NULL)
         return NULL;
     module = PyModule_Create(&definition);
-    if (module != NULL && PyModule_AddIntConstant(module, "REVISION", 8) < 0)
+    if (module != NULL && PyModule_AddIntConstant(module, "REVISION", 9) < 0)
         Py_CLEAR(module);
     return module;
 }

@@ -79,8 +79,10 @@ array_ufunc(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *n
         PyObject *p = at_hand(args[2]), *q = p == NULL || nargs == 3 ? NULL : at_hand(args[3]);
         if (p != NULL && (nargs == 3 || (q != NULL && !grows(p, q)))) {
             PyObject *operands[2] = {p, q};
-            if (names == NULL || PyTuple_GET_SIZE(names) == 0)
-                return ours(PyObject_Vectorcall(args[0], operands, nargs - 2, NULL));
+            if (names == NULL || PyTuple_GET_SIZE(names) == 0) {
+                r = by_loop(args[0], p, q);
+                return r != NULL ? handle(r) : ours(PyObject_Vectorcall(args[0], operands, nargs - 2, NULL));
+            }
             r = into_out(args[0], p, q, args + nargs, names);
             if (r != NULL || PyErr_Occurred())
                 return r;

@@ -382,9 +382,10 @@ def evaluate(x: Any = _ALL, /, *more: Any) -> Any:
 
 
 if BUILT:  # else the methods above do it all
-    from ._speedups import install, shortened
+    from ._speedups import call_loops, install, shortened
 
     rewrapped = partial(protocols.rewrap, ndarray)
-    parts = Store, Recording, config.current, tuple(DTYPES.values()), AXES, alone.allowed
+    parts = Store, Recording, config.current, tuple(DTYPES.values()), AXES, alone.allowed, vars(config)
     if install(ndarray, _ndarray, rewrapped, _LIMIT, tuple(_PLAIN), quick.binary, quick.assign, *parts):
         evaluate = shortened(evaluate)
+        call_loops(np._core._multiarray_umath._ARRAY_API, UFUNCS)  # type: ignore[attr-defined]

@@ -15,7 +15,11 @@ import numpy as np
 
 from . import config, window
 from .lowering.memory import address_of
+from .speedups import BUILT
 from .store import FAMILIES, Store, compilable, memory, owner, store_of, writeable
+
+if BUILT:
+    from ._speedups import stored
 
 NDArray = np.ndarray[Any, Any]
 
@@ -38,11 +42,13 @@ class Handle:
     _little: (
         NDArray | None
     )  # that view, if it is so small that NumPy is to work on it when nothing is pending
-    _origin: tuple[
-        Handle, Any
-    ]  # of what, and by which key, this is a view whose window is still to be composed
+    # Of what, and by which key, this is a view whose window is still to be composed; of an array that NumPy
+    # made at once, and that has no store yet, the place in the user's code (`dcarray.alone`).
+    _origin: tuple[Any, Any]
 
     def __getattr__(self, name: str) -> Any:
+        if name == "_store" and BUILT:
+            return stored(self)
         if name != "_index":
             raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
         whole, key = self._origin

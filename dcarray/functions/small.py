@@ -22,12 +22,12 @@ sort squeeze std sum swapaxes take tolist trace transpose var
 """
 
 
-def functions() -> frozenset[Callable[..., Any]]:
+def functions() -> frozenset[Any]:
     """The dispatched functions of NumPy that have an implementation, or NumPy's own as the intended one.
 
     Not ``outer``, whose result is recorded where it is large.
     """
-    found: set[Callable[..., Any]] = set()
+    found: set[Any] = set()
     for module in _MODULES:
         for value in vars(module).values():  # to ask for an attribute may import a module
             dispatched = hasattr(value, "_implementation")
@@ -48,10 +48,7 @@ def shorten_calls(cls: type, name: str) -> None:
 if BUILT:  # else `fallback.quick` and the methods themselves do it
     from dcarray._speedups import serve, short, short_call
 
-    _served = functions()
-    serve(_served, tuple(_METHODS.split()))
-
-    def shortened(function: Callable[..., Any], slow: Callable[..., Any]) -> Callable[..., Any]:
-        return short(function, slow) if function in _served else slow
-
+    # on plain arrays there is nothing to dispatch
+    serve({function: function._implementation for function in functions()}, tuple(_METHODS.split()))
+    shortened = short
     shorten_calls = short_call

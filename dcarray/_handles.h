@@ -1,0 +1,52 @@
+/* The life of a handle.  One is made and dropped with every result, so some are kept to be used again, as Python
+ * does with tuples and floats.  Included where what it uses is declared. */
+
+enum { KEPT = 32 };
+static PyObject *Kept[KEPT]; /* dead: no references, not tracked, nothing in the slots */
+static int Unused;           /* how many there are */
+
+/* A handle with nothing in it. */
+static PyObject *
+new_handle(void)
+{
+    PyObject *x;
+    if (Unused == 0)
+        return Ours->tp_alloc(Ours, 0);
+    x = PyObject_Init(Kept[--Unused], Ours);
+    PyObject_GC_Track(x);
+    return x;
+}
+
+/* As Python's own for classes that are written in it, of which this is one; subclasses come here from theirs. */
+static void
+drop_handle(PyObject *x)
+{
+    PyTypeObject *type = Py_TYPE(x);
+    const Py_ssize_t places[] = {Small, Store, Shape, Index, Readonly, View, Little, Origin};
+    PyObject_GC_UnTrack(x);
+    Py_TRASHCAN_BEGIN(x, drop_handle)
+    if (AT(x, Ours->tp_weaklistoffset) != NULL)
+        PyObject_ClearWeakRefs(x);
+    for (size_t k = 0; k < sizeof(places) / sizeof(places[0]); k++)
+        Py_CLEAR(AT(x, places[k]));
+    if (type == Ours && Unused < KEPT)
+        Kept[Unused++] = x;
+    else
+        type->tp_free(x);
+    Py_DECREF(type);
+    Py_TRASHCAN_END
+}
+
+/* Let handles live so, if they are what they are known to be: -1 with an exception. */
+static int
+exchange_life(void)
+{
+    Py_ssize_t slots = 0;
+    for (PyTypeObject *type = Ours; type != NULL; type = type->tp_base)
+        if (PyType_HasFeature(type, Py_TPFLAGS_HEAPTYPE))
+            slots += Py_SIZE(type);
+    if (slots == 8 && Ours->tp_weaklistoffset > 0 && Ours->tp_dictoffset == 0 && Ours->tp_finalize == NULL &&
+        Ours->tp_del == NULL && Ours->tp_itemsize == 0)
+        Ours->tp_dealloc = drop_handle;
+    return 0;
+}

@@ -1,0 +1,241 @@
+/* NumPy's inner loops, called at once on small arrays: what a ufunc does before and after takes longer than the
+ * loop over some hundred elements.  Only where a ufunc has a loop for exactly these dtypes and makes a new array
+ * of the operands' shape; anything else, and whatever raises a floating-point flag or an exception, is the
+ * ufunc's to do, from the beginning and in its own words.
+ *
+ * The tables of a ufunc are part of NumPy's C interface (PyUFuncObject), and so is the function that makes
+ * arrays.  Included where what it uses is declared. */
+
+#include <fenv.h>
+#include <float.h>
+#include <math.h>
+
+typedef void Inner(char **, const Py_ssize_t *, const Py_ssize_t *, void *);
+typedef PyObject *Maker(PyTypeObject *, PyObject *, int, const Py_ssize_t *, const Py_ssize_t *, void *, int, PyObject *);
+
+typedef struct {
+    PyObject_HEAD
+    int nin, nout, nargs, identity;
+    Inner **functions;
+    void *const *data;
+    int ntypes, reserved;
+    const char *name, *types;
+} Tables;
+
+/* What a ufunc does with operands of these dtypes (letters; 0 for no second one). */
+typedef struct {
+    PyObject *ufunc, *result; /* `result`: the dtype, or NULL if there is no such loop */
+    char first, second;
+    int rest; /* how often the ufunc is to be called before the loop is tried again */
+    Inner *code;
+    void *data;
+} Loop;
+
+enum { LOOPS = 512, REST = 64, MOST = 4096 }; /* MOST: elements; NumPy gives up the GIL for more */
+enum { FLAGS = FE_DIVBYZERO | FE_OVERFLOW | FE_UNDERFLOW | FE_INVALID };
+enum { API_VERSION = 0, API_NEW_FROM_DESCR = 94, API_NUMPY_2 = 0x02000000 }; /* in NumPy's table of functions */
+static Loop Loops[LOOPS];
+static Maker *NewArray;    /* PyArray_NewFromDescr; NULL as long as loops are not to be called */
+static PyObject *Loopable; /* a dict of ufuncs by name: those of which loops may be called */
+
+/* The dtype of this number, if it compiles. */
+static PyObject *
+dtype_numbered(int number)
+{
+    for (int letter = 0; letter < 128; letter++)
+        if (Known[letter].dtype != NULL && ((Descr *)Known[letter].dtype)->number == number)
+            return Known[letter].dtype;
+    return NULL;
+}
+
+static void
+find_loop(Loop *loop, PyObject *ufunc, char first, char second)
+{
+    Tables *t = (Tables *)ufunc;
+    PyObject *old = loop->ufunc;
+    Loop none = {Py_NewRef(ufunc), NULL, first, second, 0, NULL, NULL};
+    *loop = none;
+    Py_XDECREF(old);
+    if (PyDict_GetItemString(Loopable, t->name) != ufunc || t->nout != 1 || t->nin != (second ? 2 : 1))
+        return;
+    for (int k = 0; k < t->ntypes; k++) {
+        const char *types = t->types + k * t->nargs;
+        if (dtype_numbered(types[0]) != Known[(int)first].dtype ||
+            (second && dtype_numbered(types[1]) != Known[(int)second].dtype))
+            continue;
+        loop->result = dtype_numbered(types[t->nin]);
+        loop->code = t->functions[k];
+        loop->data = t->data == NULL ? NULL : t->data[k];
+        return;
+    }
+}
+
+static inline Loop *
+loop_of(PyObject *ufunc, char first, char second)
+{
+    Loop *loop = Loops + (((uintptr_t)ufunc >> 4) + (unsigned char)first * 7 + (unsigned char)second * 31) % LOOPS;
+    if (loop->ufunc != ufunc || loop->first != first || loop->second != second)
+        find_loop(loop, ufunc, first, second);
+    if (loop->rest > 0) {
+        loop->rest--;
+        return NULL;
+    }
+    return loop->result == NULL ? NULL : loop;
+}
+
+/* Can a loop go through this array by one stride? */
+static inline int
+runs(Array *a)
+{
+    return (a->flags & ALIGNED) && ((a->flags & IN_C_ORDER) || a->ndim == 1) && is_known(a->dtype);
+}
+
+/* A number as NumPy would have it beside an array of this dtype; 0 if that is not so simple. */
+static int
+placed(PyObject *x, Descr *dtype, char *place)
+{
+    int whole = PyLong_CheckExact(x), overflow;
+    double value;
+    long long integer;
+    if (!whole && !PyFloat_CheckExact(x) && !(dtype->type == 'd' && Py_TYPE(x) == dtype->scalar))
+        return 0;
+    if (dtype->kind == 'f' || dtype->kind == 'c') {
+        value = whole ? PyLong_AsDouble(x) : PyFloat_AS_DOUBLE(x);
+        if (value == -1.0 && PyErr_Occurred()) {
+            PyErr_Clear();
+            return 0;
+        }
+        memset(place, 0, 16);
+        if (dtype->type == 'd' || dtype->type == 'D')
+            memcpy(place, &value, sizeof(value));
+        else if (dtype->type == 'f' && fabs(value) <= FLT_MAX) {
+            float narrow = (float)value;
+            memcpy(place, &narrow, sizeof(narrow));
+        }
+        else
+            return 0;
+        return 1;
+    }
+    if (!whole || (dtype->kind != 'i' && dtype->kind != 'u') || dtype->type == 'q' || dtype->type == 'Q')
+        return 0; /* beside numbers, some ufuncs take the twins `q` and `Q` for `l` and `L` */
+    integer = PyLong_AsLongLongAndOverflow(x, &overflow);
+    if (overflow || (integer < 0 && dtype->kind == 'u'))
+        return 0;
+#define PLACE(width, signed_type, unsigned_type)                                                      \
+    case width: {                                                                                     \
+        signed_type narrow = (signed_type)integer;                                                    \
+        if (dtype->kind == 'i' ? narrow != integer : (long long)(unsigned_type)integer != integer)    \
+            return 0;                                                                                 \
+        memcpy(place, &narrow, width);                                                                \
+        return 1;                                                                                     \
+    }
+    switch (Known[dtype->type & 127].width) {
+        PLACE(1, int8_t, uint8_t)
+        PLACE(2, int16_t, uint16_t)
+        PLACE(4, int32_t, uint32_t)
+        PLACE(8, int64_t, uint64_t)
+    }
+    return 0;
+}
+
+/* What the loop makes; NULL, without an exception, where the ufunc is to be called after all. */
+static PyObject *
+looped(Loop *loop, Array *like, Py_ssize_t n, char **pointers, Py_ssize_t *strides)
+{
+    PyObject *r = NewArray(Plain, Py_NewRef(loop->result), like->ndim, like->shape, NULL, NULL, 0, NULL);
+    int last = loop->second ? 2 : 1;
+    if (r == NULL) {
+        PyErr_Clear();
+        return NULL;
+    }
+    pointers[last] = ((Array *)r)->data;
+    strides[last] = Known[((Descr *)loop->result)->type & 127].width;
+    if (fetestexcept(FLAGS))
+        feclearexcept(FLAGS);
+    loop->code(pointers, &n, strides, loop->data);
+    if (!fetestexcept(FLAGS) && !PyErr_Occurred())
+        return r;
+    PyErr_Clear();
+    loop->rest = REST;
+    Py_DECREF(r);
+    return NULL;
+}
+
+/* The ufunc of a plain array, or of two operands of which one is; NULL, without an exception, if it is to be called. */
+static PyObject *
+by_loop(PyObject *ufunc, PyObject *p, PyObject *q)
+{
+    Array *a = (Array *)p, *b = (Array *)q, *like = a;
+    char *pointers[3], number[16];
+    Py_ssize_t strides[3] = {0, 0, 0}, n;
+    Loop *loop;
+    if (NewArray == NULL || ufunc == NULL)
+        return NULL;
+    if (Py_TYPE(p) != Plain) {
+        if (q == NULL || Py_TYPE(q) != Plain)
+            return NULL;
+        like = b;
+    }
+    if (!runs(like) || (n = elements_of((PyObject *)like)) == 0 || n > MOST || like->ndim == 0)
+        return NULL;
+    if (q == NULL)
+        loop = loop_of(ufunc, a->dtype->type, 0);
+    else if (like == b)
+        loop = loop_of(ufunc, b->dtype->type, b->dtype->type);
+    else if (Py_TYPE(q) != Plain)
+        loop = loop_of(ufunc, a->dtype->type, a->dtype->type);
+    else {
+        if (!runs(b) || a->ndim != b->ndim || memcmp(a->shape, b->shape, a->ndim * sizeof(Py_ssize_t)) != 0)
+            return NULL;
+        loop = loop_of(ufunc, a->dtype->type, b->dtype->type);
+    }
+    if (loop == NULL)
+        return NULL;
+    pointers[0] = pointers[1] = number;
+    if (Py_TYPE(p) == Plain) {
+        pointers[0] = a->data;
+        strides[0] = a->ndim == 1 ? a->strides[0] : Known[a->dtype->type & 127].width;
+    }
+    else if (!placed(p, like->dtype, number))
+        return NULL;
+    if (q != NULL && Py_TYPE(q) == Plain) {
+        pointers[1] = b->data;
+        strides[1] = b->ndim == 1 ? b->strides[0] : Known[b->dtype->type & 127].width;
+    }
+    else if (q != NULL && !placed(q, like->dtype, number))
+        return NULL;
+    return looped(loop, like, n, pointers, strides);
+}
+
+/* The ufuncs of operators, by name. */
+#define OF_OPERATORS(X)                                                                              \
+    X(add) X(subtract) X(multiply) X(divide) X(floor_divide) X(remainder) X(bitwise_and) X(bitwise_or) \
+    X(bitwise_xor) X(left_shift) X(right_shift) X(negative) X(positive) X(absolute) X(invert) X(less) \
+    X(less_equal) X(equal) X(not_equal) X(greater) X(greater_equal)
+#define DECLARE(name) static PyObject *np_##name;
+static PyObject *np_; /* of operators that have none */
+OF_OPERATORS(DECLARE)
+#define OF_NUMPY(name) np_##name = PyDict_GetItemString(Loopable, #name); /* NULL: never called */
+
+/* call_loops(api, ufuncs): NumPy's table of functions, and the ufuncs by name */
+static PyObject *
+call_loops(PyObject *module, PyObject *args)
+{
+    PyObject *capsule, *ufuncs, *add;
+    void **api;
+    Tables *t;
+    if (!PyArg_ParseTuple(args, "OO!", &capsule, &PyDict_Type, &ufuncs))
+        return NULL;
+    api = PyCapsule_GetPointer(capsule, NULL);
+    if (api == NULL)
+        return NULL;
+    add = PyDict_GetItemString(ufuncs, "add");
+    t = (Tables *)add;
+    if (Ours == NULL || NewArray != NULL || add == NULL || ((unsigned (*)(void))api[API_VERSION])() != API_NUMPY_2 ||
+        t->nin != 2 || t->nout != 1 || t->nargs != 3 || strcmp(t->name, "add") != 0)
+        Py_RETURN_FALSE;
+    Loopable = Py_NewRef(ufuncs);
+    OF_OPERATORS(OF_NUMPY)
+    NewArray = (Maker *)api[API_NEW_FROM_DESCR];
+    Py_RETURN_TRUE;
+}
