@@ -13,6 +13,7 @@ typedef struct {
 } Place;
 
 static Place Places[PLACES];
+static int Viewing;      /* may NumPy make views of large arrays?  Not where several ranks run the program */
 static int Suspended;    /* how often `suspend` was called, less `resume` */
 static Py_ssize_t Alone; /* where a store has the place that made it at once, or None */
 
@@ -117,6 +118,17 @@ compiles(PyObject *x)
     return AT(x, Store) == NULL || PyUnicode_GET_LENGTH(AT(AT(x, Store), Char)) > 0;
 }
 
+/* As `view_of`, if views that NumPy makes of it can be arrays of ours; not where several ranks are simulated. */
+static PyObject *
+viewable(PyObject *x)
+{
+    PyObject *view = AT(x, View);
+    if (!Viewing || !is_large(x) || view == NULL || Py_TYPE(view) != Plain || !clean(x) || !compiles(x) ||
+        !is_known(((Array *)view)->dtype) || !(((Array *)view)->flags & ALIGNED))
+        return NULL;
+    return PyDict_GetItemWithError(PyImport_GetModuleDict(), Simulation) == NULL && !PyErr_Occurred() ? view : NULL;
+}
+
 /* That view, if NumPy is to work on it where the user's code is. */
 static PyObject *
 alone(PyObject *x)
@@ -137,14 +149,16 @@ static void
 note_place(PyObject *x)
 {
     Place *place;
+    PyObject *store;
     if (!is_large(x) || (place = here()) == NULL)
         return;
+    store = AT(x, Store) != NULL ? AT(x, Store) : viewed_store(x);
     if (place->note == NULL && (place->note = Py_BuildValue("Oi", place->code, place->instruction)) == NULL)
         PyErr_Clear();
-    else if (AT(x, Store) == NULL)
+    else if (store == NULL)
         Py_XSETREF(AT(x, Origin), Py_NewRef(place->note));
     else
-        Py_XSETREF(AT(AT(x, Store), Alone), Py_NewRef(place->note));
+        Py_XSETREF(AT(store, Alone), Py_NewRef(place->note));
 }
 
 /* learn(code, instruction, elements) */

@@ -20,7 +20,7 @@ typedef struct {
     int flags;
 } Array;
 
-enum { IN_C_ORDER = 1, ALIGNED = 0x100, WRITEABLE = 0x400 }; /* flags */
+enum { IN_C_ORDER = 1, ALIGNED = 0x100, WRITEABLE = 0x400, WARNS = 1 << 31 }; /* flags; the last: of being written */
 
 /* The dtypes that compile, by their letter, and the bytes of an element. */
 static struct {

@@ -65,14 +65,30 @@ ATTRIBUTE(nbytes, width_of(x, DTYPE(a), elements_of(a), &attribute_nbytes),
 ATTRIBUTE(itemsize, width_of(x, DTYPE(a), 1, &attribute_itemsize),
           width_of(x, LARGE_DTYPE(x), 1, &attribute_itemsize))
 
+/* An attribute of the plain view of a large array of complex numbers, on which nothing is pending, that is a view of
+ * it; NULL, without an exception, of any other. */
+static PyObject *
+part_viewed(PyObject *x, PyObject *name)
+{
+    PyObject *view = viewable(x), *part, *y;
+    if (view == NULL || ((Array *)view)->dtype->kind != 'c')
+        return NULL;
+    part = PyObject_GetAttr(view, name);
+    y = part == NULL ? NULL : viewed(x, part);
+    Py_XDECREF(part);
+    return y;
+}
+
 /* Parts of a small array, views of it (or the array itself) if they are small arrays too. */
 #define PART(name)                                                                                   \
     static Attribute attribute_##name;                                                               \
     static PyObject *fast_##name(PyObject *x, void *closure)                                         \
     {                                                                                                \
         PyObject *a = plain(x), *r;                                                                  \
-        if (a == NULL || !usual_dtype(a) || elements_of(a) >= Limit)                                 \
-            return slow_attribute(x, &attribute_##name);                                             \
+        if (a == NULL || !usual_dtype(a) || elements_of(a) >= Limit) {                               \
+            r = a == NULL ? part_viewed(x, attribute_##name.key) : NULL;                             \
+            return r != NULL || PyErr_Occurred() ? r : slow_attribute(x, &attribute_##name);         \
+        }                                                                                            \
         r = PyObject_GetAttr(a, attribute_##name.key);                                              \
         if (r != a)                                                                                  \
             return r == NULL ? NULL : handle(r);                                                     \
@@ -95,8 +111,8 @@ turned(PyObject *x, void *closure)
     view = PyObject_GetAttr(AT(x, View), attribute_T.key);
     if (view == NULL)
         return NULL;
-    y = part_of(x, Axes, view);
-    if (y != NULL && ((Array *)view)->ndim > 1)
+    y = AT(x, Index) == NULL && clean(x) && compiles(x) ? viewed(x, view) : part_of(x, Axes, view);
+    if (y != NULL && AT(y, Store) != NULL && ((Array *)view)->ndim > 1)
         Py_XSETREF(AT(AT(x, Store), Turned), Py_NewRef(Py_True));
     Py_DECREF(view);
     return y;

@@ -8,7 +8,12 @@ typedef struct {
     int ours;    /* there is an array of ours */
     int windows; /* there is a little window of a large one: what NumPy makes of it must not be a view */
     int inside;  /* there is an array in a sequence */
+    int looks;   /* what NumPy is to have of large arrays */
 } Found;
+
+/* Of a large array NumPy is to have its plain view, pending or not; if nothing is pending; or if it is in C's order
+ * besides. */
+enum { NOTHING, SHAPES, VIEWS, ROWS };
 
 /* Does this hold no array, whatever it is? */
 static inline int
@@ -25,7 +30,14 @@ plain_argument(PyObject *x, Found *found, int depth)
     PyObject *a, *made;
     if (Py_TYPE(x) == Ours) {
         a = plain(x);
-        if (a == NULL) {
+        if (a == NULL && found->looks == SHAPES)
+            a = is_large(x) && AT(x, View) != NULL && Py_TYPE(AT(x, View)) == Plain ? AT(x, View) : NULL;
+        else if (a == NULL && found->looks) {
+            a = viewable(x);
+            if (a != NULL && found->looks == ROWS && !(((Array *)a)->flags & IN_C_ORDER))
+                a = NULL;
+        }
+        else if (a == NULL) {
             a = quiet(x);
             found->windows = 1;
         }
@@ -33,8 +45,8 @@ plain_argument(PyObject *x, Found *found, int depth)
         found->inside |= depth > 0;
         return Py_XNewRef(a);
     }
-    if (leaf(x))
-        return Py_NewRef(x);
+    if (leaf(x)) /* texts are orders, by which a view may become a copy */
+        return found->looks >= VIEWS && PyUnicode_CheckExact(x) ? NULL : Py_NewRef(x);
     if (depth == 0 && (PyTuple_CheckExact(x) || PyList_CheckExact(x))) {
         Py_ssize_t n = PySequence_Fast_GET_SIZE(x);
         made = PyTuple_CheckExact(x) ? PyTuple_New(n) : PyList_New(n);
@@ -53,6 +65,19 @@ plain_argument(PyObject *x, Found *found, int depth)
     return NULL;
 }
 
+/* Is an array aligned, of a dtype that compiles, with steps of whole elements? */
+static int
+whole_steps(PyObject *array)
+{
+    Array *a = (Array *)array;
+    if (!is_known(a->dtype) || !(a->flags & ALIGNED))
+        return 0;
+    for (int k = 0; k < a->ndim; k++)
+        if (a->strides[k] % Known[a->dtype->type & 127].width != 0)
+            return 0;
+    return 1;
+}
+
 /* NumPy's array, ours; takes over the reference.  NULL, without an exception, if it is not so simple. */
 static PyObject *
 ours_of_array(PyObject *r, PyObject *const *args, PyObject **plains, Py_ssize_t n, Found *found)
@@ -65,12 +90,24 @@ ours_of_array(PyObject *r, PyObject *const *args, PyObject **plains, Py_ssize_t 
             if ((several ? PyTuple_GET_ITEM(plains[k], i) : plains[k]) == r) {
                 x = several ? PyTuple_GET_ITEM(args[k], i) : args[k];
                 Py_DECREF(r);
-                note_place(x);
+                if (found->looks == NOTHING)
+                    note_place(x);
                 return Py_NewRef(x);
             }
     }
-    for (Py_ssize_t k = 0; base != NULL && k < n && !related; k++)
+    for (Py_ssize_t k = 0; base != NULL && k < n && !related; k++) {
         related = Py_TYPE(plains[k]) == Plain && (plains[k] == base || base_of(plains[k]) == base);
+        if (related && found->looks >= VIEWS && is_large(args[k])) {
+            x = whole_steps(r) ? viewed(args[k], r) : NULL;
+            PyErr_Clear(); /* the slow way says it again */
+            Py_DECREF(r);
+            return x;
+        }
+    }
+    if (base != NULL && !related && found->looks >= VIEWS) {
+        Py_DECREF(r);
+        return NULL;
+    }
     if (found->windows && base != NULL && (related || found->inside)) {
         Py_DECREF(r);
         return NULL;
@@ -130,10 +167,10 @@ ours_of(PyObject *r, PyObject *const *args, PyObject **plains, Py_ssize_t n, Fou
 
 /* The call in NumPy, ours; NULL, without an exception, if it is not so simple, and then nothing has changed. */
 static PyObject *
-call_plain(PyObject *function, PyObject *const *args, Py_ssize_t nargs, PyObject *names)
+call_plain(PyObject *function, PyObject *const *args, Py_ssize_t nargs, PyObject *names, int looks)
 {
     PyObject *few[FEW], **plains = few, *r = NULL;
-    Found found = {0, 0, 0};
+    Found found = {0, 0, 0, looks};
     Py_ssize_t n = nargs + (names == NULL ? 0 : PyTuple_GET_SIZE(names)), done = 0;
     if (n > FEW && (plains = PyMem_New(PyObject *, n)) == NULL)
         return NULL;
@@ -155,6 +192,27 @@ call_plain(PyObject *function, PyObject *const *args, Py_ssize_t nargs, PyObject
 
 /* ---- functions --------------------------------------------------------------------------------- */
 static PyObject *Function; /* the method __array_function__ */
+static PyObject *Questions; /* a set: the served functions that look at shapes and dtypes alone */
+static PyObject *Viewers;  /* a dict: those that give views, and methods' names; True: only in C's order */
+
+/* What a served function wants of large arrays. */
+static int
+looks_of(PyObject *function)
+{
+    PyObject *rows = PyDict_GetItemWithError(Viewers, function);
+    if (rows != NULL)
+        return rows == Py_True ? ROWS : VIEWS;
+    return PySet_Contains(Questions, function) == 1 ? SHAPES : NOTHING;
+}
+
+/* The call on the plain arrays of small ones, or else on what it wants of large ones; as `call_plain`. */
+static PyObject *
+call_looking(PyObject *function, PyObject *const *args, Py_ssize_t nargs, PyObject *names, PyObject *key)
+{
+    PyObject *r = call_plain(function, args, nargs, names, NOTHING);
+    int looks = r == NULL && !PyErr_Occurred() ? looks_of(key) : NOTHING;
+    return looks == NOTHING ? r : call_plain(function, args, nargs, names, looks);
+}
 
 /* __array_function__(function, types, args, kwargs) */
 static PyObject *
@@ -165,7 +223,7 @@ array_function(PyObject *self, PyObject *const *args, Py_ssize_t nargs)
         (function = PyDict_GetItemWithError(Served, args[0])) != NULL) {
         Py_ssize_t n = PyTuple_GET_SIZE(args[2]), named = PyDict_GET_SIZE(args[3]), at = 0, k = n;
         if (named == 0)
-            r = call_plain(function, &PyTuple_GET_ITEM(args[2], 0), n, NULL);
+            r = call_looking(function, &PyTuple_GET_ITEM(args[2], 0), n, NULL, args[0]);
         else if (n + named <= FEW) {
             PyObject *names = PyTuple_New(named), *key, *value;
             memcpy(all, &PyTuple_GET_ITEM(args[2], 0), n * sizeof(PyObject *));
@@ -174,7 +232,7 @@ array_function(PyObject *self, PyObject *const *args, Py_ssize_t nargs)
                 all[k++] = value;
             }
             if (names != NULL)
-                r = call_plain(function, all, n, names);
+                r = call_looking(function, all, n, names, args[0]);
             Py_XDECREF(names);
         }
     }
@@ -196,6 +254,7 @@ typedef struct {
     vectorcallfunc call;
     PyObject *numpy, *slow;
     Py_ssize_t place;
+    int looks;
 } Short;
 
 static PyObject *
@@ -205,9 +264,11 @@ call_short(PyObject *self, PyObject *const *args, size_t nargsf, PyObject *names
     Py_ssize_t nargs = PyVectorcall_NARGS(nargsf);
     PyObject *r = NULL;
     if (s->numpy != NULL)
-        r = call_plain(s->numpy, args, nargs, names);
+        r = call_plain(s->numpy, args, nargs, names, NOTHING);
     else if (nargs > 1 && AT(args[0], s->place) != NULL)
-        r = call_plain(AT(args[0], s->place), args + 1, nargs - 1, names);
+        r = call_plain(AT(args[0], s->place), args + 1, nargs - 1, names, NOTHING);
+    if (r == NULL && s->looks != NOTHING && !PyErr_Occurred())
+        r = call_plain(s->numpy, args, nargs, names, s->looks);
     if (r != NULL || PyErr_Occurred())
         return r;
     return PyObject_Vectorcall(s->slow, args, nargsf, names);
@@ -263,7 +324,7 @@ static PyTypeObject ShortType = {
 };
 
 static PyObject *
-new_short(PyObject *numpy, PyObject *slow)
+new_short(PyObject *numpy, PyObject *slow, int looks)
 {
     Short *made = PyObject_New(Short, &ShortType);
     if (made == NULL)
@@ -271,6 +332,7 @@ new_short(PyObject *numpy, PyObject *slow)
     made->call = call_short;
     made->numpy = Py_XNewRef(numpy);
     made->place = 0;
+    made->looks = looks;
     made->slow = Py_NewRef(slow);
     return (PyObject *)made;
 }
@@ -285,7 +347,7 @@ short_way(PyObject *module, PyObject *args)
     function = Served == NULL ? NULL : PyDict_GetItemWithError(Served, numpy);
     if (function == NULL)
         return PyErr_Occurred() ? NULL : Py_NewRef(slow);
-    return new_short(function, slow);
+    return new_short(function, slow, looks_of(numpy));
 }
 
 /* short_call(cls, name): calls of instances of `cls`, which hold their function of NumPy's in a slot */
@@ -301,7 +363,7 @@ short_call(PyObject *module, PyObject *args)
     if (Served == NULL)
         Py_RETURN_NONE;
     slow = PyObject_GetAttrString(cls, "__call__");
-    made = slow == NULL || find_slot(cls, name, &place) ? NULL : new_short(NULL, slow);
+    made = slow == NULL || find_slot(cls, name, &place) ? NULL : new_short(NULL, slow, NOTHING);
     Py_XDECREF(slow);
     if (made == NULL)
         return NULL;
@@ -320,7 +382,7 @@ shorten_methods(PyObject *names)
     for (Py_ssize_t k = 0; k < PyTuple_GET_SIZE(names); k++) {
         PyObject *name = PyTuple_GET_ITEM(names, k), *method = NULL;
         PyObject *numpy = PyObject_GetAttr((PyObject *)Plain, name), *slow = PyObject_GetAttr((PyObject *)Ours, name);
-        int done = numpy == NULL || slow == NULL || (method = new_short(numpy, slow)) == NULL ||
+        int done = numpy == NULL || slow == NULL || (method = new_short(numpy, slow, looks_of(name))) == NULL ||
                    PyObject_SetAttr((PyObject *)Ours, name, method) < 0;
         Py_XDECREF(numpy);
         Py_XDECREF(slow);
@@ -331,15 +393,19 @@ shorten_methods(PyObject *names)
     return 0;
 }
 
-/* serve(functions, methods) */
+/* serve(functions, methods, questions, views) */
 static PyObject *
 serve(PyObject *module, PyObject *args)
 {
-    PyObject *functions, *names;
-    if (!PyArg_ParseTuple(args, "O!O!", &PyDict_Type, &functions, &PyTuple_Type, &names))
+    PyObject *functions, *names, *questions, *views;
+    if (!PyArg_ParseTuple(args, "O!O!O!O!", &PyDict_Type, &functions, &PyTuple_Type, &names, &PyFrozenSet_Type,
+                          &questions, &PyDict_Type, &views))
         return NULL;
     if (Ours == NULL || Served != NULL)
         Py_RETURN_FALSE;
+    Questions = Py_NewRef(questions);
+    Viewers = Py_NewRef(views);
+    Viewing = PyDict_GET_SIZE(views) > 0;
     if (PyType_Ready(&ShortType) < 0 || shorten_methods(names) < 0 || exchange_method(&function_def, &Function))
         return NULL;
     Served = Py_NewRef(functions);

@@ -86,20 +86,49 @@ little(PyObject *view)
     return below < 0 ? -1 : elements_of(view) < below;
 }
 
-/* The part of `x`, a large array with a view of its memory, of which `view` is the view; as in handle.py. */
+/* The array of which `view` is the plain view: NumPy made it of that of `x`, a large array on which nothing is
+ * pending.  Where in the memory it is, is found when somebody asks. */
 static PyObject *
-part_of(PyObject *x, PyObject *key, PyObject *view)
+viewed(PyObject *x, PyObject *view)
 {
-    PyObject *shape = PyObject_GetAttr(view, ShapeName), *origin = PyTuple_Pack(2, x, key), *y = NULL;
-    int small = shape == NULL || origin == NULL ? -1 : little(view);
-    if (small < 0) {
+    PyObject *shape, *origin, *y, *store = viewed_store(x);
+    int small = little(view), flags = ((Array *)view)->flags;
+    if (small < 0 || (store == NULL && (store = store_of(x)) == NULL))
+        return NULL;
+    shape = PyObject_GetAttr(view, ShapeName);
+    origin = PyTuple_Pack(2, store, ViewKey);
+    y = shape == NULL || origin == NULL ? NULL : new_handle();
+    if (y == NULL) {
         Py_XDECREF(shape);
         Py_XDECREF(origin);
         return NULL;
     }
-    y = sharing(x, shape, view, small ? view : Py_None);
+    AT(y, Small) = Py_NewRef(Py_None);
+    AT(y, Shape) = shape;
+    AT(y, Readonly) = Py_NewRef((flags & WRITEABLE) && !(flags & WARNS) ? Py_False : Py_True);
+    AT(y, View) = Py_NewRef(view);
+    AT(y, Little) = Py_NewRef(small ? view : Py_None);
+    AT(y, Origin) = origin;
+    return y;
+}
+
+/* The part of `x`, a large array with a view of its memory, of which `view` is the view; as in handle.py. */
+static PyObject *
+part_of(PyObject *x, PyObject *key, PyObject *view)
+{
+    PyObject *shape, *origin, *index, *y = NULL;
+    int small = little(view);
+    if (small < 0 || store_of(x) == NULL || (index = PyObject_GetAttr(x, IndexName)) == NULL)
+        return NULL;
+    shape = PyObject_GetAttr(view, ShapeName);
+    origin = PyTuple_Pack(3, AT(x, Shape), index, key);
+    Py_DECREF(index);
+    if (shape == NULL || origin == NULL)
+        Py_XDECREF(shape);
+    else
+        y = sharing(x, shape, view, small ? view : Py_None);
     if (y == NULL)
-        Py_DECREF(origin);
+        Py_XDECREF(origin);
     else
         AT(y, Origin) = origin;
     return y;
@@ -222,7 +251,10 @@ fast_subscript(PyObject *x, PyObject *key)
             return NULL;
         if (Py_TYPE(view) != Plain && clean(x))
             return view; /* an element */
-        r = Py_TYPE(view) == Plain ? part_of(x, key, view) : slow_subscript(x, key);
+        if (Py_TYPE(view) != Plain)
+            r = slow_subscript(x, key);
+        else /* with no window to begin with, it is found sooner from where the view is */
+            r = AT(x, Index) == NULL && clean(x) && compiles(x) ? viewed(x, view) : part_of(x, key, view);
         Py_DECREF(view);
         return r;
     }

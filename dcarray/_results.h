@@ -83,7 +83,8 @@ large(PyObject *r)
     return x;
 }
 
-/* The store of a large array, made if there was none, and then it knows who made the memory; borrowed.  NULL with an exception. */
+/* The store of a large array, made if there was none, and then it knows who made the memory; borrowed.  NULL with
+ * an exception. */
 static PyObject *
 store_of(PyObject *x)
 {
@@ -93,6 +94,11 @@ store_of(PyObject *x)
     if (!is_large(x) || AT(x, View) == NULL || Py_TYPE(AT(x, View)) != Plain) {
         PyErr_SetString(PyExc_AttributeError, "'ndarray' object has no attribute '_store'");
         return NULL;
+    }
+    if (viewed_store(x) != NULL) {
+        made = PyObject_CallOneArg(Locate, x);
+        Py_XDECREF(made);
+        return made == NULL ? NULL : AT(x, Store);
     }
     made = new_store(AT(x, View), AT(x, Shape));
     if (made == NULL || AT(x, Store) != NULL) { /* another thread has made it meanwhile */

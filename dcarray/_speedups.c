@@ -35,8 +35,10 @@ static PyObject *Scalars;   /* a tuple of types of which NumPy takes the instanc
 static PyObject *Ufunc;     /* the method __array_ufunc__ */
 static PyObject *Stores;    /* the class of stores */
 static PyObject *Example;   /* a new one */
-static PyObject *Axes;      /* what stands for a key where all axes are turned; see handle.py */
-static PyObject *Call, *Out, *Below, *ShapeName, *ItemSize, *CharName, *Reduce, *Accumulate, *Outer, *Process, *Simulation;
+static PyObject *Axes, *ViewKey; /* what stand for a key where all axes are turned, and where NumPy made a view */
+static PyObject *Locate;    /* a function: find the window of such a view; see handle.py */
+static PyObject *Call, *Out, *Below, *ShapeName, *ItemSize, *CharName, *Reduce, *Accumulate, *Outer, *Process, *Simulation,
+    *IndexName;
 
 #define AT(x, place) (*(PyObject **)((char *)(x) + (place)))
 
@@ -64,12 +66,23 @@ idle(PyObject *rec)
     return rec == NULL || rec == Py_None || (Py_TYPE(rec) == Recordings && AT(rec, Done) == Py_True);
 }
 
+/* The store that a view of NumPy's, whose window is still to be found, is a view of; NULL for any other array. */
+static inline PyObject *
+viewed_store(PyObject *x)
+{
+    PyObject *origin = AT(x, Store) == NULL ? AT(x, Origin) : NULL;
+    return origin != NULL && PyTuple_CheckExact(origin) && PyTuple_GET_SIZE(origin) == 2 &&
+                   PyTuple_GET_ITEM(origin, 1) == ViewKey
+               ? PyTuple_GET_ITEM(origin, 0)
+               : NULL;
+}
+
 /* Is nothing pending on the memory of a large array? */
 static inline int
 clean(PyObject *x)
 {
     PyObject *store = AT(x, Store), *head;
-    if (store == NULL) /* not even made */
+    if (store == NULL && (store = viewed_store(x)) == NULL) /* not even made */
         return 1;
     head = AT(store, Head);
     if (head == NULL || head == Py_None)
@@ -245,14 +258,15 @@ know_dtypes(PyObject *dtypes)
 static PyObject *
 install(PyObject *module, PyObject *args)
 {
-    PyObject *cls, *array, *wrap, *scalars, *record, *assign, *store, *recording, *current, *dtypes, *axes, *allowed, *config;
+    PyObject *cls, *array, *wrap, *scalars, *record, *assign, *store, *recording, *current, *dtypes, *axes, *allowed, *config, *view, *locate;
     Py_ssize_t limit;
     int known;
     PyNumberMethods *numbers;
     PyMappingMethods *mapping;
-    if (!PyArg_ParseTuple(args, "O!O!OnO!OOO!O!OO!OOO!", &PyType_Type, &cls, &PyType_Type, &array, &wrap, &limit,
+    if (!PyArg_ParseTuple(args, "O!O!OnO!OOO!O!OO!OOO!OO", &PyType_Type, &cls, &PyType_Type, &array, &wrap, &limit,
                           &PyTuple_Type, &scalars, &record, &assign, &PyType_Type, &store, &PyType_Type,
-                          &recording, &current, &PyTuple_Type, &dtypes, &axes, &allowed, &PyDict_Type, &config))
+                          &recording, &current, &PyTuple_Type, &dtypes, &axes, &allowed, &PyDict_Type, &config, &view,
+                          &locate))
         return NULL;
     Scoped = PyDict_GetItemString(config, "_scoped");
     if (Scoped == NULL || !PyContextVar_CheckExact(Scoped)) {
@@ -305,6 +319,8 @@ install(PyObject *module, PyObject *args)
     Recordings = (PyTypeObject *)Py_NewRef(recording);
     Axes = Py_NewRef(axes);
     Allowed = Py_NewRef(allowed);
+    ViewKey = Py_NewRef(view);
+    Locate = Py_NewRef(locate);
     Options = Py_NewRef(config);
     Py_INCREF(Scoped);
     numbers = Ours->tp_as_number;
@@ -336,8 +352,9 @@ static PyMethodDef methods[] = {
     {"composed", (PyCFunction)(void (*)(void))composed, METH_FASTCALL,
      "composed(shape, index, key): as `dcarray.window.getitem`, for the most usual keys."},
     {"serve", serve, METH_VARARGS,
-     "serve(functions, methods): the short way for NumPy's functions, with what is behind their dispatch, and for\n"
-     "the methods of these names."},
+     "serve(functions, methods, questions, views): the short way for NumPy's functions, with what is behind their\n"
+     "dispatch, and for the methods of these names; those that only look at shapes and dtypes, and those (methods\n"
+     "by name) that give views."},
     {"short", short_way, METH_VARARGS,
      "short(function, slow): a function that calls NumPy's on small arrays, if that is served, and the slow one for\n"
      "all else."},
@@ -365,6 +382,7 @@ PyInit__speedups(void)
     Out = PyUnicode_InternFromString("out");
     Below = PyUnicode_InternFromString("eager_below");
     ShapeName = PyUnicode_InternFromString("shape");
+    IndexName = PyUnicode_InternFromString("_index");
     ItemSize = PyUnicode_InternFromString("itemsize");
     CharName = PyUnicode_InternFromString("char");
     Reduce = PyUnicode_InternFromString("reduce");
@@ -374,7 +392,7 @@ PyInit__speedups(void)
     Simulation = PyUnicode_InternFromString("dcarray.comm.local");
     if (Call == NULL || Out == NULL || Below == NULL || ShapeName == NULL || ItemSize == NULL ||
         CharName == NULL || Reduce == NULL || Accumulate == NULL || Outer == NULL || Process == NULL ||
-        Simulation == NULL)
+        Simulation == NULL || IndexName == NULL)
         return NULL;
     module = PyModule_Create(&definition);
     if (module != NULL && PyModule_AddIntConstant(module, "REVISION", 9) < 0)

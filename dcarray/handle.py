@@ -25,6 +25,7 @@ NDArray = np.ndarray[Any, Any]
 
 
 AXES: Any = object()  # stands for a key where a view has all axes turned
+VIEW: Any = object()  # where NumPy made a view: its window follows from where it is in memory
 
 
 class Handle:
@@ -42,21 +43,27 @@ class Handle:
     _little: (
         NDArray | None
     )  # that view, if it is so small that NumPy is to work on it when nothing is pending
-    # Of what, and by which key, this is a view whose window is still to be composed; of an array that NumPy
-    # made at once, and that has no store yet, the place in the user's code (`dcarray.alone`).
-    _origin: tuple[Any, Any]
+    # What a window that is still to be composed follows from: shape and index of the array that this is a
+    # view of, and the key; or the store, and `VIEW`.  Of an array that NumPy made at once, and that has no
+    # store yet, the place in the user's code (`dcarray.alone`).
+    _origin: tuple[Any, ...]
 
     def __getattr__(self, name: str) -> Any:
         if name == "_store" and BUILT:
             return stored(self)
         if name != "_index":
             raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
-        whole, key = self._origin
+        origin = self._origin
+        if origin[1] is VIEW:
+            locate(self)
+            return self._index
+        shape, whole, key = origin
+        if whole is None:
+            whole = window.identity(len(shape))
         if key is AXES:
-            order = tuple(range(len(whole._shape)))[::-1]
-            self._index = index = window.transpose(whole._shape, whole._window(), order)[1]
+            self._index = index = window.transpose(shape, whole, tuple(range(len(shape)))[::-1])[1]
         else:
-            self._index = index = window.getitem(whole._shape, whole._window(), key)[1]
+            self._index = index = window.getitem(shape, whole, key)[1]
         return index
 
     @property
@@ -169,11 +176,27 @@ def part(whole: Handle, key: Any, view: NDArray) -> Any:
     x._small = None
     x._store = whole._store
     x._shape = view.shape
-    x._origin = (whole, key)
+    x._origin = (whole._shape, whole._index, key)
     x._readonly = whole._readonly
     x._ndarray = view
     x._little = view if view.size < config.current().eager_below else None
     return x
+
+
+def locate(x: Handle) -> None:
+    """Find the window of a view that NumPy made: on the store that it is a view of, or on one of its own."""
+    store, _ = x._origin
+    a = x._ndarray
+    assert a is not None
+    index = window.located(memory(store), a) if a.dtype == store.dtype else None
+    if index is None:
+        register(store)
+        store = store_of(a)
+    else:
+        axes = [axis for _, _, axis in index if axis is not None]
+        store.turned |= axes != sorted(axes)
+    x._index = index
+    x._store = store
 
 
 def adopt(cls: type[Handle], a: NDArray, eager_below: int) -> Any:

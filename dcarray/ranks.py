@@ -19,7 +19,7 @@ from .report import counters
 if TYPE_CHECKING:
     from .comm.protocol import Communicator
 
-__all__ = ["LOCK", "parted", "several", "simulated"]
+__all__ = ["LOCK", "launched", "parted", "several", "simulated"]
 
 # One lock for all threads: whoever records or runs holds it.  The calls under it are short, or kernels
 # that use every core anyway, and an array may pass from thread to thread.
@@ -41,9 +41,14 @@ def simulated() -> Communicator | None:
     return None if local is None else local.current.get()
 
 
+def launched() -> bool:
+    """Has a launcher started this process, perhaps as one of several ranks?"""
+    return any(name in os.environ for name in _LAUNCHED)
+
+
 @cache
 def _job() -> Communicator | None:
-    if not any(name in os.environ for name in _LAUNCHED):
+    if not launched():
         return None
     from .comm.job import world
 

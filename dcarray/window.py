@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from .lowering.memory import address_of
 from .speedups import BUILT
 
 Index = tuple[tuple[int, int, int | None], ...]
@@ -178,6 +179,36 @@ def _diagonal(mem: np.ndarray[Any, Any], shape: tuple[int, ...], index: Index) -
     key: tuple[Any, ...] = (*(offset for offset, _, _ in index), Ellipsis)
     corner = mem[key]
     return np.lib.stride_tricks.as_strided(corner, shape, strides, writeable=mem.flags.writeable)
+
+
+def located(mem: np.ndarray[Any, Any], part: np.ndarray[Any, Any]) -> Index | None:
+    """The window of ``mem`` that a view of its elements is; None if it is none, or not so simple."""
+    item = mem.itemsize
+    if 0 in part.shape or any(s <= 0 for s, n in zip(mem.strides, mem.shape, strict=True) if n > 1):
+        return None
+    left = address_of(part) - address_of(mem)
+    found: list[tuple[int, int, int | None]] = [(0, 0, None)] * mem.ndim
+    free = [k for k, (s, n) in enumerate(zip(part.strides, part.shape, strict=True)) if s and n > 1]
+    for k in sorted((k for k, n in enumerate(mem.shape) if n > 1), key=lambda k: -mem.strides[k]):
+        step, n = mem.strides[k], mem.shape[k]
+        offset, left = divmod(left, step)
+        # the axis of the view that walks along this one, and stays in it
+        for axis in free:
+            stride, rest = divmod(part.strides[axis], step)
+            if rest == 0 and 0 <= offset + stride * (part.shape[axis] - 1) < n:
+                found[k] = (offset, stride, axis)
+                free.remove(axis)
+                break
+        else:
+            found[k] = (offset, 0, None)
+        if not 0 <= offset < n:
+            return None
+    index = tuple(found)
+    if free or left or item != part.itemsize:
+        return None
+    same = view(mem, part.shape, index)
+    strides = [(s, t) for s, t, n in zip(same.strides, part.strides, part.shape, strict=True) if n > 1]
+    return index if address_of(same) == address_of(part) and all(s == t for s, t in strides) else None
 
 
 def filled(shape: tuple[int, ...], size: int) -> tuple[int, ...] | None:

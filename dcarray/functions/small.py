@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from dcarray.ranks import launched
 from dcarray.speedups import BUILT
 
 from .registry import IMPLEMENTATIONS
@@ -20,6 +21,30 @@ all any argmax argmin argpartition argsort astype choose clip compress conj conj
 diagonal dot fill flatten item max mean min nonzero partition prod ravel repeat reshape round searchsorted
 sort squeeze std sum swapaxes take tolist trace transpose var
 """
+
+# What looks at no more of an array than its shape and dtype, and gives no array.
+_SHAPES = "shape ndim size result_type iscomplexobj isrealobj"
+# What gives views of its arguments, or no arrays at all; and what does so of memory in C's order.
+_VIEWS = """
+transpose moveaxis swapaxes rollaxis squeeze expand_dims atleast_1d atleast_2d atleast_3d flip fliplr flipud
+rot90 diagonal real broadcast_to broadcast_arrays split array_split hsplit vsplit dsplit matrix_transpose
+permute_dims unstack
+"""
+_VIEWS_OF_ROWS = "reshape ravel"
+_METHODS_THAT_VIEW = "swapaxes transpose squeeze diagonal item"
+
+
+def viewing() -> dict[Any, bool]:
+    """The functions and names of methods that NumPy does at once on large arrays on which nothing is pending,
+    and whether these must lie in C's order; none where several ranks may have to record the same."""
+    if launched():
+        return {}
+    found: dict[Any, bool] = {}
+    for names, rows in ((_VIEWS, False), (_VIEWS_OF_ROWS, True)):
+        found.update((function, rows) for name in names.split() if (function := getattr(np, name, None)))
+    found.update(dict.fromkeys(_METHODS_THAT_VIEW.split(), False))
+    found.update(dict.fromkeys(_VIEWS_OF_ROWS.split(), True))
+    return found
 
 
 def functions() -> frozenset[Any]:
@@ -49,6 +74,8 @@ if BUILT:  # else `fallback.quick` and the methods themselves do it
     from dcarray._speedups import serve, short, short_call
 
     # on plain arrays there is nothing to dispatch
-    serve({function: function._implementation for function in functions()}, tuple(_METHODS.split()))
+    _behind = {function: function._implementation for function in functions()}
+    _questions = frozenset(getattr(np, name) for name in _SHAPES.split())
+    serve(_behind, tuple(_METHODS.split()), _questions, viewing())
     shortened = short
     shorten_calls = short_call
