@@ -3,7 +3,15 @@
 /* An attribute of NumPy's arrays, and the property in Python. */
 typedef struct {
     PyObject *key, *slow;
+    PyGetSetDef *numpy; /* how NumPy's arrays give it */
 } Attribute;
+
+/* As `PyObject_GetAttr`, of a plain array. */
+static inline PyObject *
+attribute_of(PyObject *a, Attribute *attribute)
+{
+    return attribute->numpy->get(a, attribute->numpy->closure);
+}
 
 static PyObject *
 slow_attribute(PyObject *x, Attribute *attribute)
@@ -56,7 +64,7 @@ width_of(PyObject *x, PyObject *dtype, Py_ssize_t elements, Attribute *attribute
 
 #define DTYPE(a) ((PyObject *)((Array *)(a))->dtype)
 #define LARGE_DTYPE(x) (AT(x, Store) == NULL ? DTYPE(AT(x, View)) : AT(AT(x, Store), Dtype))
-ATTRIBUTE(shape, PyObject_GetAttr(a, attribute_shape.key), Py_NewRef(AT(x, Shape)))
+ATTRIBUTE(shape, attribute_of(a, &attribute_shape), Py_NewRef(AT(x, Shape)))
 ATTRIBUTE(ndim, PyLong_FromLong(((Array *)a)->ndim), PyLong_FromSsize_t(PyTuple_GET_SIZE(AT(x, Shape))))
 ATTRIBUTE(size, PyLong_FromSsize_t(elements_of(a)), size_of(x) < 0 ? NULL : PyLong_FromSsize_t(size_of(x)))
 ATTRIBUTE(dtype, Py_NewRef(DTYPE(a)), Py_NewRef(LARGE_DTYPE(x)))
@@ -68,12 +76,12 @@ ATTRIBUTE(itemsize, width_of(x, DTYPE(a), 1, &attribute_itemsize),
 /* An attribute of the plain view of a large array of complex numbers, on which nothing is pending, that is a view of
  * it; NULL, without an exception, of any other. */
 static PyObject *
-part_viewed(PyObject *x, PyObject *name)
+part_viewed(PyObject *x, Attribute *attribute)
 {
     PyObject *view = viewable(x), *part, *y;
     if (view == NULL || ((Array *)view)->dtype->kind != 'c')
         return NULL;
-    part = PyObject_GetAttr(view, name);
+    part = attribute_of(view, attribute);
     y = part == NULL ? NULL : viewed(x, part);
     Py_XDECREF(part);
     return y;
@@ -86,10 +94,10 @@ part_viewed(PyObject *x, PyObject *name)
     {                                                                                                \
         PyObject *a = plain(x), *r;                                                                  \
         if (a == NULL || !usual_dtype(a) || elements_of(a) >= Limit) {                               \
-            r = a == NULL ? part_viewed(x, attribute_##name.key) : NULL;                             \
+            r = a == NULL ? part_viewed(x, &attribute_##name) : NULL;                               \
             return r != NULL || PyErr_Occurred() ? r : slow_attribute(x, &attribute_##name);         \
         }                                                                                            \
-        r = PyObject_GetAttr(a, attribute_##name.key);                                              \
+        r = attribute_of(a, &attribute_##name);                                                       \
         if (r != a)                                                                                  \
             return r == NULL ? NULL : handle(r);                                                     \
         Py_DECREF(r);                                                                                \
@@ -108,7 +116,7 @@ turned(PyObject *x, void *closure)
     PyObject *view, *y;
     if (!is_large(x) || AT(x, View) == NULL || Py_TYPE(AT(x, View)) != Plain)
         return fast_T(x, closure);
-    view = PyObject_GetAttr(AT(x, View), attribute_T.key);
+    view = attribute_of(AT(x, View), &attribute_T);
     if (view == NULL)
         return NULL;
     y = AT(x, Index) == NULL && clean(x) && compiles(x) ? viewed(x, view) : part_of(x, Axes, view);
@@ -143,11 +151,15 @@ exchange_attributes(void)
 {
     for (PyGetSetDef *one = attributes; one->name != NULL; one++) {
         Attribute *attribute = one->closure;
-        PyObject *made = PyDescr_NewGetSet(Ours, one);
+        PyObject *made = PyDescr_NewGetSet(Ours, one), *numpy = PyObject_GetAttrString((PyObject *)Plain, one->name);
         int done;
+        attribute->numpy = numpy != NULL && Py_IS_TYPE(numpy, &PyGetSetDescr_Type)
+                               ? ((PyGetSetDescrObject *)numpy)->d_getset
+                               : NULL; /* it is NumPy's for good */
+        Py_XDECREF(numpy);
         attribute->slow = PyObject_GetAttrString((PyObject *)Ours, one->name);
         attribute->key = PyUnicode_InternFromString(one->name);
-        done = made == NULL || attribute->slow == NULL || attribute->key == NULL ||
+        done = made == NULL || attribute->numpy == NULL || attribute->slow == NULL || attribute->key == NULL ||
                PyObject_SetAttr((PyObject *)Ours, attribute->key, made) < 0;
         Py_XDECREF(made);
         if (done)

@@ -104,7 +104,7 @@ ours_of_array(PyObject *r, PyObject *const *args, PyObject **plains, Py_ssize_t 
             return x;
         }
     }
-    if (base != NULL && !related && found->looks >= VIEWS) {
+    if (base != NULL && !related && found->looks >= VIEWS && (Py_TYPE(base) != Plain || base_of(base) != NULL)) {
         Py_DECREF(r);
         return NULL;
     }
@@ -114,13 +114,24 @@ ours_of_array(PyObject *r, PyObject *const *args, PyObject **plains, Py_ssize_t 
     }
     if (base != NULL && !related) /* of something new, which may be large */
         related = Py_TYPE(base) == Plain && !found->inside && elements_of(base) < Limit;
-    if ((base == NULL || related) && elements_of(r) < Limit && usual_dtype(r))
+    if ((base == NULL || related) && elements_of(r) < Limit &&
+        (is_known(((Array *)r)->dtype) || usual_dtype(r)))
         return handle(r);
     if (base == NULL && elements_of(r) >= Limit)
         return ours(r);
     x = PyObject_CallOneArg(Wrap, r);
     Py_DECREF(r);
     return x;
+}
+
+/* Are there no more than Python's numbers in a list? */
+static int
+numbers_alone(PyObject *list)
+{
+    for (Py_ssize_t k = 0; k < PyList_GET_SIZE(list); k++)
+        if (!number(PyList_GET_ITEM(list, k)))
+            return 0;
+    return 1;
 }
 
 /* As that, for whatever NumPy gives: arrays, tuples of arrays, and what holds none. */
@@ -139,6 +150,8 @@ ours_of(PyObject *r, PyObject *const *args, PyObject **plains, Py_ssize_t n, Fou
         Py_DECREF(r);
         return NULL;
     }
+    if (PyList_CheckExact(r) && PyList_GET_SIZE(r) > FEW && numbers_alone(r))
+        return r;
     items = PyTuple_New(PySequence_Fast_GET_SIZE(r));
     for (Py_ssize_t k = 0; items != NULL && k < PySequence_Fast_GET_SIZE(r); k++) {
         PyObject *item = Py_NewRef(PySequence_Fast_GET_ITEM(r, k));

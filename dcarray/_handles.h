@@ -5,16 +5,32 @@ enum { KEPT = 32 };
 static PyObject *Kept[KEPT]; /* dead: no references, not tracked, nothing in the slots */
 static int Unused;           /* how many there are */
 
+/* A handle with nothing in it, for a small array: that is all it will hold, and NumPy's arrays are not tracked by
+ * the garbage collector either. */
+static inline PyObject *
+new_small(void)
+{
+    return Unused ? PyObject_Init(Kept[--Unused], Ours) : Ours->tp_alloc(Ours, 0);
+}
+
 /* A handle with nothing in it. */
 static PyObject *
 new_handle(void)
 {
-    PyObject *x;
-    if (Unused == 0)
-        return Ours->tp_alloc(Ours, 0);
-    x = PyObject_Init(Kept[--Unused], Ours);
-    PyObject_GC_Track(x);
+    PyObject *x = new_small();
+    if (x != NULL && !PyObject_GC_IsTracked(x))
+        PyObject_GC_Track(x);
     return x;
+}
+
+/* Does a handle hold a small array, of numbers, and nothing else? */
+static inline int
+of_numbers(PyObject *x)
+{
+    PyObject *a = AT(x, Small);
+    return a != NULL && Py_TYPE(a) == Plain && is_known(((Array *)a)->dtype) && AT(x, Store) == NULL &&
+           AT(x, Shape) == NULL && AT(x, Index) == NULL && AT(x, Readonly) == NULL && AT(x, View) == NULL &&
+           AT(x, Little) == NULL && AT(x, Origin) == NULL && AT(x, Ours->tp_weaklistoffset) == NULL;
 }
 
 /* As Python's own for classes that are written in it, of which this is one; subclasses come here from theirs. */
@@ -24,6 +40,14 @@ drop_handle(PyObject *x)
     PyTypeObject *type = Py_TYPE(x);
     const Py_ssize_t places[] = {Small, Store, Shape, Index, Readonly, View, Little, Origin};
     PyObject_GC_UnTrack(x);
+    if (type == Ours && Unused < KEPT && of_numbers(x)) {
+        PyObject *a = AT(x, Small);
+        AT(x, Small) = NULL;
+        Kept[Unused++] = x;
+        Py_DECREF(type);
+        Py_DECREF(a);
+        return;
+    }
     Py_TRASHCAN_BEGIN(x, drop_handle)
     if (AT(x, Ours->tp_weaklistoffset) != NULL)
         PyObject_ClearWeakRefs(x);

@@ -180,6 +180,23 @@ key_at_hand(PyObject *key)
     return made;
 }
 
+/* How many integers there are in an index, an array or a list; 0 if it is no such thing. */
+static Py_ssize_t
+integers_in(PyObject *key)
+{
+    if (PyList_CheckExact(key)) {
+        for (Py_ssize_t k = 0; k < PyList_GET_SIZE(key); k++)
+            if (!PyLong_CheckExact(PyList_GET_ITEM(key, k)))
+                return 0;
+        return PyList_GET_SIZE(key);
+    }
+    if (Py_TYPE(key) != Plain)
+        key = quiet(key);
+    if (key == NULL || strchr("iu", ((Array *)key)->dtype->kind) == NULL || ((Array *)key)->ndim == 0)
+        return 0;
+    return elements_of(key);
+}
+
 /* The most elements that a key of integers, slices and arrays of integers selects, or 0 for any other. */
 static Py_ssize_t
 most_selected(Array *a, PyObject *key)
@@ -204,13 +221,10 @@ most_selected(Array *a, PyObject *key)
             most *= PySlice_AdjustIndices(a->shape[k], &start, &stop, step);
         }
         else {
-            PyObject *one = Py_TYPE(keys[k]) == Plain ? keys[k] : quiet(keys[k]);
-            if (one == NULL || strchr("iu", ((Array *)one)->dtype->kind) == NULL || ((Array *)one)->ndim == 0)
-                return 0;
             arrays++;
-            most *= elements_of(one);
+            most *= integers_in(keys[k]);
         }
-        if (most >= Limit)
+        if (most == 0 || most >= Limit)
             return 0;
     }
     return arrays ? most : 0;

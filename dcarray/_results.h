@@ -4,7 +4,7 @@
 static PyObject *
 handle(PyObject *a)
 {
-    PyObject *x = new_handle();
+    PyObject *x = new_small();
     if (x == NULL) {
         Py_DECREF(a);
         return NULL;

@@ -301,6 +301,7 @@ install(PyObject *module, PyObject *args)
     if (know_dtypes(dtypes) < 0)
         return NULL;
     Ours = (PyTypeObject *)cls;
+    Plain = (PyTypeObject *)Py_NewRef(array);
     if (exchange_method(&ufunc_def, &Ufunc) || exchange_method(&getitem_def, &Getitem) ||
         exchange_life() || exchange_attributes() BINARIES(FIND)
             FIND(nb_power, , "pow", )) {
@@ -309,7 +310,6 @@ install(PyObject *module, PyObject *args)
     }
     Py_INCREF(cls);
     Limit = limit;
-    Plain = (PyTypeObject *)Py_NewRef(array);
     Wrap = Py_NewRef(wrap);
     Scalars = Py_NewRef(scalars);
     Record = Py_NewRef(record);

@@ -27,7 +27,10 @@ into_out(PyObject *ufunc, PyObject *p, PyObject *q, PyObject *const *values, PyO
     }
     if (out == NULL)
         return NULL;
-    r = PyObject_Vectorcall(ufunc, given, inputs, names);
+    if (more == 1) /* by its place, which is sooner found than by its name */
+        r = PyObject_Vectorcall(ufunc, given, inputs + 1, NULL);
+    else
+        r = PyObject_Vectorcall(ufunc, given, inputs, names);
     Py_XDECREF(r);
     if (r == NULL)
         return NULL;
@@ -46,7 +49,7 @@ is_text(PyObject *x, PyObject *text)
 static PyObject *
 method_at_hand(PyObject *const *args, Py_ssize_t nargs, PyObject *names)
 {
-    PyObject *given[FEW], *method, *r;
+    PyObject *all[FEW + 1], **given = all + 1, *r;
     Py_ssize_t more = names == NULL ? 0 : PyTuple_GET_SIZE(names);
     if (nargs - 2 + more > FEW)
         return NULL;
@@ -63,9 +66,8 @@ method_at_hand(PyObject *const *args, Py_ssize_t nargs, PyObject *names)
         if (n >= Limit && alone_here(n) <= 0)
             return NULL;
     }
-    method = PyObject_GetAttr(args[0], args[1]);
-    r = method == NULL ? NULL : PyObject_Vectorcall(method, given, nargs - 2, names);
-    Py_XDECREF(method);
+    all[0] = args[0];
+    r = PyObject_VectorcallMethod(args[1], all, nargs - 1, names);
     return ours(r);
 }
 
