@@ -11,13 +11,14 @@ from __future__ import annotations
 import ctypes
 import os
 import threading
+from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-__all__ = ["Alone", "factors"]
+__all__ = ["Alone", "cholesky", "factors"]
 
 _LETTERS = {"f": "s", "d": "d", "F": "c", "D": "z"}
 
@@ -115,3 +116,41 @@ def factors(char: str) -> tuple[int, int] | None:
         return None
     addresses = [ctypes.cast(f, pointer).value for f in (getrf, trsm)]
     return (addresses[0], addresses[1]) if addresses[0] and addresses[1] else None
+
+
+@cache
+def cholesky(char: str) -> Callable[[np.ndarray[Any, Any], bool], int] | None:
+    """LAPACK's ``?potrf`` for elements of a dtype, or None; it has just factored a small matrix.
+
+    Returns
+    -------
+    callable or None
+        Called with a matrix in C order, and whether its upper triangle counts instead of its lower one, it
+        puts the Cholesky factor into that triangle and leaves the other one alone.  It gives LAPACK's
+        ``info``: 0, or that the matrix is not positive definite.
+    """
+    library, letter = _library(), _LETTERS.get(char)
+    if library is None or letter is None:
+        return None
+    try:
+        potrf = library[f"scipy_{letter}potrf_64_"]
+    except AttributeError:
+        return None
+    potrf.restype = None
+
+    def factored(matrix: np.ndarray[Any, Any], upper: bool) -> int:
+        # what LAPACK takes for columns are our rows, so it sees the matrix transposed
+        order, info = ctypes.byref(ctypes.c_int64(len(matrix))), ctypes.c_int64(-1)
+        at = ctypes.c_void_p(matrix.ctypes.data)
+        potrf(b"L" if upper else b"U", order, at, order, ctypes.byref(info), ctypes.c_int64(1))
+        return info.value
+
+    a = np.array([[4, 1, 1 - 1j], [1, 3, 2j], [1 + 1j, -2j, 5]])
+    a = (a if letter in "cz" else a.real).astype(char)
+    for upper in (False, True):
+        found, want = a.copy(), np.linalg.cholesky(a)
+        triangle, rest = (np.triu, np.tril(a, -1)) if upper else (np.tril, np.triu(a, 1))
+        want = want.conj().T if upper else want
+        if factored(found, upper) or not np.allclose(found, triangle(want) + rest, rtol=1e-4):
+            return None
+    return factored if factored(-a, False) > 0 else None

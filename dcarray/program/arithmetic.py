@@ -15,6 +15,7 @@ from dcarray.ir.windows import remap
 from dcarray.loops import ALIASES, UFUNCS, resolve
 
 from . import overflow
+from .bounds import Bounds, bounded
 from .known import DType
 from .memory import Memory
 from .values import (
@@ -45,6 +46,7 @@ BINARY: dict[str, tuple[str, Callable[[Any, Any], Any]]] = {
     "<": ("less", operator.lt), "<=": ("less_equal", operator.le), ">": ("greater", operator.gt),
     ">=": ("greater_equal", operator.ge), "==": ("equal", operator.eq), "!=": ("not_equal", operator.ne),
 }  # fmt: skip
+_LOGICAL = {"&": "logical_and", "|": "logical_or", "^": "logical_xor"}
 COMPARISONS = ("<", "<=", ">", ">=", "==", "!=")
 UNARY: dict[str, tuple[str, Callable[[Any], Any]]] = {
     "-": ("negative", operator.neg), "+": ("positive", operator.pos), "~": ("invert", operator.invert)
@@ -227,7 +229,9 @@ class Arithmetic:
                 raise self.scope.fail("a division by an integer that may be 0")
             args = (self.expr(a, _F8), self.expr(b, _F8))
             return self.memory.value(Apply("divide", args, _F8), scalar=True, weak=float)
-        return self.scope.arithmetic(op, a, b)
+        if op in "+-" or (op == "*" and (type(a) is int or type(b) is int)):
+            return self.scope.arithmetic(op, a, b)
+        return self._counted(op, a, b)
 
     def _compare(self, op: str, a: Dim, b: Dim) -> Value:
         scope = self.scope
@@ -266,8 +270,11 @@ class Arithmetic:
         if kind is float and op in ("+", "-", "*", "/"):
             made = Apply(BINARY[op][0], (self.expr(a, _F8), self.expr(b, _F8)), _F8)
             return self.memory.value(made, scalar=True, weak=float)
-        if kind is int and op in ("+", "-", "*"):
+        if kind is int and op != "/":
             return self._counted(op, a, b)
+        if kind is bool and op in _LOGICAL:
+            made = Apply(_LOGICAL[op], (self.expr(a, _BOOL), self.expr(b, _BOOL)), _BOOL)
+            return self.memory.value(made, scalar=True, weak=bool)
         raise self.scope.fail(f"{op} of Python scalars")
 
     def _divides(self, b: Value) -> bool:
@@ -275,14 +282,19 @@ class Arithmetic:
 
     def _counted(self, op: str, a: Value, b: Value) -> Data:
         """Arithmetic of Python ints that come at run time."""
-        pairs = [x.limits if isinstance(x, Data) else self.scope.limits(x) for x in (a, b)]
-        if None in pairs:
-            raise self.scope.fail("an integer has no known bounds")
-        ends = [BINARY[op][1](x, y) for x in pairs[0] or () for y in pairs[1] or ()]
-        if max(map(abs, ends)) > 1 << 62:
+        pairs = [self._limits(x) for x in (a, b)]
+        found = None if None in pairs else bounded(op, *pairs)  # type: ignore[arg-type]
+        if found is None:
+            raise self.scope.fail(f"an integer has no known bounds: {op}")
+        if max(map(abs, found)) > 1 << 62:
             raise self.scope.fail("an integer may be too large")
-        made = Apply(BINARY[op][0], (self.expr(a, _I8), self.expr(b, _I8)), _I8)
-        return self.memory.value(made, scalar=True, weak=int, limits=(min(ends), max(ends)))
+        made = Apply(BINARY[op][0], (self.expr(_plain(a), _I8), self.expr(_plain(b), _I8)), _I8)
+        return self.memory.value(made, scalar=True, weak=int, limits=found)
+
+    def _limits(self, x: Value) -> Bounds | None:
+        if isinstance(x, Data):
+            return (0, 1) if x.weak is bool else x.limits
+        return self.scope.limits(_plain(x))
 
     def unary(self, op: str, a: Value) -> Value:
         """``op a``."""
@@ -291,6 +303,12 @@ class Arithmetic:
             return self._python(op, lambda x, _: function(x), a, None)
         if is_int(a) and op in "+-":
             return self.scope.arithmetic("*", a, 1 if op == "+" else -1)
+        if isinstance(a, Data) and a.weak is int:
+            if op == "+":
+                return a
+            return self._counted("-", 0 if op == "-" else -1, a)
+        if is_int(a) and op == "~":
+            return self.scope.arithmetic("-", -1, a)
         if isinstance(a, Data) and a.weak is float and op in "+-":
             if a.text:
                 return self.memory.entry(f"({op}{a.text})", a.dtype, float)

@@ -8,8 +8,8 @@ from collections.abc import Sequence
 Names = frozenset[str]
 
 
-def assigned(stmts: Sequence[ast.stmt]) -> Names:
-    """The names that the statements may bind."""
+def assigned(stmts: Sequence[ast.AST]) -> Names:
+    """The names that the statements or targets may bind."""
     return frozenset(
         node.id
         for stmt in stmts

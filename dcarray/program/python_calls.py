@@ -10,6 +10,7 @@ from dcarray.ir.nodes import Apply
 
 from .folds import Folds
 from .known import DType
+from .series import Series
 from .values import PYTHON, Data, Steps, Value, is_array, is_int, kind_of
 
 Args = tuple[Value, ...]
@@ -22,6 +23,7 @@ class PythonCalls:
     def __init__(self, folds: Folds) -> None:
         self.folds = folds
         self.arrays = folds.arrays
+        self.series = Series(folds.arrays)
         self.math = folds.math
         self.memory = folds.memory
         self.scope = folds.scope
@@ -57,6 +59,18 @@ class PythonCalls:
         if type(step) is not int or not step:
             raise self.scope.fail("the step of a range is not known")
         return Steps(start, stop, step)
+
+    def _py_enumerate(self, args: Args, named: Named) -> Value:
+        return self.series.enumerated(*self._bind(["iterable", "start"], args, named, start=0))
+
+    def _py_zip(self, args: Args, named: Named) -> Value:
+        if named:
+            raise self.scope.fail("zip with arguments that are not understood")
+        return self.series.zipped(args)
+
+    def _py_reversed(self, args: Args, named: Named) -> Value:
+        (value,) = self._bind(["sequence"], args, named)
+        return self.series.turned(value)
 
     def _py_len(self, args: Args, named: Named) -> Value:
         (x,) = self._bind(["x"], args, named)

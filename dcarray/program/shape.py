@@ -19,6 +19,7 @@ _OUT = frozenset((
 ))  # fmt: skip
 # What may be evaluated once more than the program says: nothing that can change anything.
 _CALLS = frozenset({"abs", "bool", "float", "int", "len", "max", "min", "round", "sum"})
+_SERIES = frozenset({"enumerate", "reversed", "zip"})
 _METHODS = frozenset({"all", "any", "item", "max", "mean", "min", "sum"})
 _PURE = (
     ast.Name, ast.Constant, ast.Compare, ast.BoolOp, ast.UnaryOp, ast.BinOp, ast.Attribute, ast.Subscript,
@@ -31,16 +32,34 @@ def eligible(loop: LoopNode) -> bool:
     if loop.orelse:
         return False
     if isinstance(loop, ast.For):
-        call = loop.iter
-        if not (isinstance(call, ast.Call) and isinstance(call.func, ast.Name) and call.func.id == "range"):
-            return False
-        if call.keywords or not 1 <= len(call.args) <= 3 or not isinstance(loop.target, ast.Name):
+        if not (_series(loop.iter) and _names(loop.target)):
             return False
     elif not _pure(loop.test):
         return False
     if any(isinstance(jump, ast.Break) for jump in _jumps(loop.body)):
         return False
     return facts(loop).kinds.isdisjoint(_OUT)
+
+
+def _series(items: ast.expr) -> bool:
+    """May a loop go through this?  What it takes to compute it, a loop that is served leaves out."""
+    if not isinstance(items, ast.Call):
+        return isinstance(items, ast.Name | ast.Attribute | ast.Subscript) and _pure(items)
+    name = items.func.id if isinstance(items.func, ast.Name) else ""
+    if name == "range":
+        return not items.keywords and 1 <= len(items.args) <= 3
+    return (
+        name in _SERIES
+        and not items.keywords
+        and all(map(_series, items.args[:1] if name == "enumerate" else items.args))
+    )
+
+
+def _names(target: ast.expr) -> bool:
+    """Does a loop bind nothing but names?"""
+    if isinstance(target, ast.Tuple | ast.List):
+        return all(map(_names, target.elts))
+    return isinstance(target, ast.Name)
 
 
 def _jumps(body: list[ast.stmt]) -> Iterator[ast.stmt]:

@@ -16,7 +16,19 @@ from dcarray.ir.windows import same
 from .expressions import Expressions, Frame
 from .known import Function, Thing
 from .names import Names, leaves, needed
-from .values import PYTHON, Chosen, Data, Missing, Value, is_array, is_int, is_number, kind_of, weak_dtype
+from .values import (
+    PYTHON,
+    Chosen,
+    Data,
+    Missing,
+    Steps,
+    Value,
+    is_array,
+    is_int,
+    is_number,
+    kind_of,
+    weak_dtype,
+)
 
 _DEEP = 24
 
@@ -113,6 +125,8 @@ class Statements(Expressions):
         """The value as one that a name has: computed once, however often it is used."""
         if isinstance(value, tuple | list):
             return type(value)(self._named(v, name) for v in value)
+        if isinstance(value, Steps) and value.iterator:
+            raise self.scope.fail("an iterator has a name, by which it may be advanced")
         if not isinstance(value, Data):
             return value
         if not value.scalar:

@@ -92,12 +92,13 @@ class Turns(Statements):
             self._while(stmt, frame, after)
             return
         items = self.evaluate(stmt.iter, frame)
-        if not isinstance(items, Steps):
-            if not isinstance(items, tuple | list) or len(items) > _UNROLLED:
-                raise self.scope.fail("a loop over what is no range")
+        if isinstance(items, tuple | list):
+            if len(items) > _UNROLLED:
+                raise self.scope.fail("a loop over many objects")
             self._unrolled(stmt, list(items), frame, after)
             return
-        start, stop, step = items.start, items.stop, items.step
+        steps = self.calls.series.of(items)
+        start, stop, step = steps.start, steps.stop, steps.step
         runs = self.scope.lt(start, stop) if step > 0 else self.scope.lt(stop, start)
         if runs is False:
             return
@@ -107,14 +108,17 @@ class Turns(Statements):
         elif abs(step) == 1:
             last = dims.simplify(stop - step)
         if runs and last is not None and self.scope.eq(start, last) is True:
-            self._unrolled(stmt, [start], frame, after)
+            self._unrolled(stmt, [start], frame, after, steps.item)
         else:
-            self._for(stmt, items, last, runs, frame, after)
+            self._for(stmt, steps, last, runs, frame, after)
 
-    def _unrolled(self, stmt: ast.For, items: list[Value], frame: Frame, after: Names) -> None:
+    def _unrolled(
+        self, stmt: ast.For, items: list[Value], frame: Frame, after: Names,
+        item: Callable[[Value], Value] = lambda value: value,
+    ) -> None:  # fmt: skip
         again = after | in_turns(stmt.body, after)
-        for k, item in enumerate(items):
-            self.put(stmt.target, item, frame)
+        for k, value in enumerate(items):
+            self.put(stmt.target, item(value), frame)
             self._body(stmt, frame, again if k < len(items) - 1 else after)
 
     def _body(self, stmt: ast.For | ast.While, frame: Frame, after: Names) -> None:
@@ -144,14 +148,14 @@ class Turns(Statements):
         whole = len(turns) // period if period else 0
         if whole:
             count = whole * period
-            part = Steps(turns[0], turns[0] + count * steps.step, steps.step * period)
+            part = Steps(turns[0], turns[0] + count * steps.step, steps.step * period, steps.item)
             later = after | in_turns(stmt.body, after)
             end = turns[(whole - 1) * period]
             self._symbolic(stmt, part, end, True, frame, later, [steps.step * k for k in range(period)])
             turns = turns[count:]
         self._attempts += not period
         try:
-            self._unrolled(stmt, list(turns), frame, after)
+            self._unrolled(stmt, list(turns), frame, after, steps.item)
         except Untraceable:
             raise reason from None
 
@@ -160,26 +164,24 @@ class Turns(Statements):
         offsets: Sequence[int] = (0,),
     ) -> None:  # fmt: skip
         """A loop over a range, with one turn of the program's for each of the offsets."""
-        if not isinstance(stmt.target, ast.Name):
-            raise self.scope.fail("a loop over a range has one target")
-        target, loc = stmt.target.id, self.memory.loc
-        head = in_turns(stmt.body, after) - {target}
+        target, loc = stmt.target, self.memory.loc
+        bound = assigned([target])
+        head = in_turns(stmt.body, after) - bound
         bounds = (steps.start, steps.stop, steps.step)
-        with self.memory.variable(target) as var:
+        with self.memory.variable(target.id if isinstance(target, ast.Name) else "turn") as var:
             symbol = dims.symbol(var, None)
 
             def body() -> None:
                 for offset in offsets:
-                    frame.names[target] = symbol + offset
+                    self.put(target, steps.item(symbol + offset), frame)
                     self._body(stmt, frame, after | head)
 
             with self.scope.loop(var, *dims.loop_range(*bounds)):
                 turn, loop = self._carried(assigned(stmt.body), head, body, frame, after, runs)
         if turn.block:
             self.memory.emit(Loop(var, bounds, tuple(turn.block), loc=loc))
-        turn.names.setdefault(target, symbol)
         ends = None if last is None else {var: last}
-        self._leave(turn, loop, assigned(stmt.body) | {target}, after, ends)
+        self._leave(turn, loop, assigned(stmt.body) | bound, after, ends)
 
     def _while(self, stmt: ast.While, frame: Frame, after: Names) -> None:
         loc, line = self.memory.loc, self.scope.line
@@ -300,6 +302,8 @@ class Turns(Statements):
             self.memory.frozen.add(window.array)
             return _Home(window, value.dtype, kind)
         dtype = _dtype(kind)
+        if kind is int and kind_of(value) is int and max(map(abs, self.limits(value))) > _COUNT:
+            raise self.scope.fail(f"{name} is large from the start")
         window = self.memory.new((), dtype, name)
         self.memory.write(window, self.math.expr(value, dtype))
         return _Home(window, dtype, kind)
@@ -308,7 +312,7 @@ class Turns(Statements):
         if home.kind is _COPIED:
             return self.memory.view(home.window, home.dtype)
         weak = home.kind if home.kind in PYTHON else None
-        limits = (-_COUNT, _COUNT) if home.kind is int else None
+        limits = (-_COUNT, _COUNT - 1) if home.kind is int else None
         return self.memory.value(Load(home.window, home.dtype), scalar=True, weak=weak, limits=limits)
 
     def _better(self, name: str, guess: Any, loop: _Loop, turn: _Turn) -> Any:

@@ -119,13 +119,23 @@ class Method:
     name: str
 
 
+def _itself(k: Dim) -> Value:
+    return k
+
+
 @dataclass(frozen=True)
 class Steps:
-    """A ``range``."""
+    """A ``range``, or what has an item for each integer of one."""
 
     start: Dim
     stop: Dim
     step: int
+    item: Callable[[Dim], Value] = _itself
+
+    @property
+    def iterator(self) -> bool:
+        """Does Python go through it only once, and forwards?"""
+        return self.item is not _itself
 
 
 class Missing:

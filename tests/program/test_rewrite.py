@@ -220,9 +220,12 @@ def test_lines_over_several_columns() -> None:
 
 # ---- eligible loops -----------------------------------------------------------------------------------
 @pytest.mark.parametrize("body", [
-    "for k in x:\n    n = k",
+    "for k in f(x):\n    n = k",
+    "for k in zip(x, f(x)):\n    n = k",
+    "for k in zip(x, strict=True):\n    n = k",
+    "for k in [x for x in n]:\n    n = k",
+    "for x[0] in range(n):\n    n = k",
     "for k in range(*x):\n    n = k",
-    "for k, j in range(n):\n    n = k",
     "for k in range(n):\n    break",
     "for k in range(n):\n    if n: break",
     "for k in range(n):\n    return k",

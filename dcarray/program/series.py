@@ -1,0 +1,65 @@
+"""What a ``for`` goes through: ranges, arrays, and ``enumerate``, ``zip`` and ``reversed`` of them."""
+
+from __future__ import annotations
+
+from dcarray.ir.nodes import Dim
+
+from .arrays import Arrays
+from .indexing import run_length
+from .values import Steps, Value, is_array, is_int
+
+
+class Series:
+    """Makes `Steps` of what the program goes through, item by item."""
+
+    def __init__(self, arrays: Arrays) -> None:
+        self.arrays = arrays
+        self.memory = arrays.memory
+        self.scope = arrays.scope
+
+    def of(self, value: Value) -> Steps:
+        """The items of a range or of an array, each of which is read in its turn."""
+        if isinstance(value, Steps):
+            return value
+        if not is_array(value) or not value.shape:
+            raise self.scope.fail("a loop over what is no range and no array")
+        stored = self.memory.array(value)
+        return Steps(0, stored.shape[0], 1, lambda k: self.arrays.getitem(stored, k))
+
+    def enumerated(self, value: Value, first: Value) -> Steps:
+        """``enumerate(value, first)``."""
+        if not is_int(first):
+            raise self.scope.fail("enumerate from what is no integer")
+        steps = self._from_zero(value)
+        return Steps(0, steps.stop, 1, lambda k: (k + first, steps.item(k)))
+
+    def zipped(self, values: tuple[Value, ...]) -> Steps:
+        """``zip(*values)``."""
+        parts = [self._from_zero(v) for v in values]
+        if not parts:
+            raise self.scope.fail("zip of nothing")
+        least = parts[0].stop
+        for part in parts[1:]:
+            if self.scope.le(least, part.stop) is not True:
+                if self.scope.le(part.stop, least) is not True:
+                    raise self.scope.fail("it is not known what ends first")
+                least = part.stop
+        return Steps(0, least, 1, lambda k: tuple([part.item(k) for part in parts]))
+
+    def turned(self, value: Value) -> Steps:
+        """``reversed(value)``."""
+        if isinstance(value, Steps) and value.iterator:
+            raise self.scope.fail("reversed of an iterator")
+        steps = self._from_zero(value)
+        return Steps(0, steps.stop, 1, lambda k: steps.item(steps.stop - 1 - k))
+
+    def _from_zero(self, value: Value) -> Steps:
+        """With turns counted from 0 by 1."""
+        steps = self.of(value)
+        start, step = steps.start, steps.step
+        count = run_length(self.scope, start, steps.stop, step)
+
+        def item(k: Dim) -> Value:
+            return steps.item(start + k * step)
+
+        return Steps(0, count, 1, item)

@@ -1,0 +1,98 @@
+"""Loops over arrays, and over what ``enumerate``, ``zip`` and ``reversed`` make of them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from loop_requests import check, request
+from written import written
+
+import dcarray as dc
+from dcarray.program.known import Untraceable
+from dcarray.program.trace import trace
+
+
+def names() -> dict[str, Any]:
+    r = np.random.default_rng(5)
+    return dict(
+        np=np, x=r.random(7), y=r.random(9), A=r.random((7, 5)), z=r.integers(0, 9, 12).astype("u1"),
+        c=r.random(12) + 1j, s=0.0, n=3, f=np.zeros((0, 3)),
+    )  # fmt: skip
+
+
+LOOPS = [
+    "for a in x:\n    s += a",
+    "for a in y[::-2]:\n    s = s * 0.5 + a",
+    "for row in A:\n    row *= 2\n    row[1:] += row[:-1]",
+    "for row in A.T:\n    s += row[0]",
+    "for a in x:\n    x[1:] += a",  # elements are read in their turns
+    "for b in z:\n    b += 200\n    s += b",
+    "for w in c:\n    s += w.imag",
+    "for a in x * 2:\n    x[0] += a",
+    "for row in f:\n    s += 1.0",
+    "for k, a in enumerate(x):\n    A[k, 0] = a * k",
+    "for k, a in enumerate(x, 2):\n    s += a / k",
+    "for a, b in zip(x, y):\n    s += a * b",
+    "for k, (a, row) in enumerate(zip(y, A)):\n    row[:] = a + k",
+    "for a, k in zip(y, range(4, -4, -2)):\n    s += a * k",
+    "for a in reversed(x):\n    s = s * 0.5 + a",
+    "for k in reversed(range(2, 6)):\n    x[k] = x[k - 1]",
+    "for k, a in enumerate(reversed(range(1, 7, 2))):\n    x[k] = a",
+    "for a in x:\n    for row in A:\n        row += a",
+    "for a in x:\n    x = y\n    s += a",
+    "for k, a in enumerate(x):\n    s += a\nn = k",
+]
+
+
+@pytest.mark.parametrize("loop", LOOPS)
+def test_series_are_gone_through(loop: str) -> None:
+    check(loop, names(), live={name for name in "sn" if f"{name} = " in loop or f"{name} += " in loop})
+
+
+def test_targets_are_bound_afterwards() -> None:
+    check("for k, a in enumerate(x):\n    s += a", names())
+    check("for row in A:\n    s += row[1]", names(), live={"s"})
+
+
+@pytest.mark.parametrize(
+    "loop, reason",
+    [
+        ("for q in range(2):\n    e = enumerate(x)\n    for k, a in e:\n        s += a", "iterator"),
+        ("for a in reversed(zip(x, y)):\n    s += 1", "iterator"),
+        ("for a, b in zip(x, y, x):\n    s += a", "several targets"),
+        ("for a in s:\n    n = 2", "no range"),
+        ("for k in range(2):\n    for a in zip():\n        s += 1", "nothing"),
+    ],
+)
+def test_what_is_refused(loop: str, reason: str) -> None:
+    with pytest.raises(Untraceable, match=reason):
+        trace(request(loop, names()))
+
+
+def test_a_served_loop_over_an_array() -> None:
+    f = dc.accelerate(
+        written("""
+def f(data, weights):
+    s = 0.0
+    for k, (b, w) in enumerate(zip(data, weights)):
+        s = s * 0.5 + b * w + k
+    for item in [1, 2]:
+        s += item
+    for c in "ab":
+        s += len(c)
+    return s
+""")
+    )
+    r = np.random.default_rng(1)
+    data, weights = r.random(40), r.random(40)
+    expected = 0.0
+    for k in range(40):
+        expected = expected * 0.5 + data[k] * weights[k] + k
+    with dc.options(jit="eager"):
+        for _ in range(2):
+            assert f(data, weights) == expected + 5
+        assert f(list(data), weights) == expected + 5
+        assert f(iter(data), weights) == expected + 5
+    assert dc.report().loops >= 2
