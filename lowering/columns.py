@@ -7,18 +7,19 @@ cores, blocks of rows give partial rows of results, which are then folded in the
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-from ..ir import dims
-from ..ir.nodes import Dim
-from .access import product, total
+from ..ir import dims, windows
+from ..ir.nodes import Dim, Gather
+from .access import product, same, total
 from .body import Scope
 from .fold import Folding, converted, op, starts_of
 from .job import FEW, Block, Job, Open, around, nest, statements, variable
 from .kernel import Affine, Elem, Expr, Lit, Local, Phase, Stmt, Store, affine
 
 COLUMNS = 4096  # elements of a strip of the result
+NARROW = 1024  # and of one whose rows all take from the same operand: some rows of it stay in the first cache
 GROUP = 64  # rows of one partial result, at least
 GROUPS = 64  # partial results, about, at most
 PART = 1 << 18  # elements that go into one partial result, at least
@@ -31,22 +32,29 @@ Add = Callable[[Scope, Folding, list[Expr]], None]
 
 
 def columns(job: Job, foldings: list[Folding], kept: list[int], folded: list[int]) -> None:
-    """One phase: every strip is folded from its first row to its last."""
+    """One phase: every strip is folded from its first row to its last.
+
+    Where the rows of the result are few and all take from the same operand, as those of a matrix product do,
+    the loop over them is inside of that over the rows that are added up, so that each of these is read from
+    memory once."""
     extents, arguments = job.loops.extents, job.arguments
     *outer, last = kept
     strips = not job.alone and (not outer or job.guess(extents[outer[0]]) < FEW)
+    shared = strips and len(outer) == 1 and _shares(job, outer[0], last, folded)
+    width = NARROW if shared else COLUMNS
     if strips:
-        launch = job.blocks(extents[last], COLUMNS)
+        launch = job.blocks(extents[last], width)
         phase, extent = "b0", arguments.integer(launch, "blocks")
-        opens = [job.whole(loop) for loop in outer]
-        start = variable("b0", COLUMNS)
-        points = COLUMNS * total(n for loop, n in enumerate(extents) if loop != last)
+        opens = [] if shared else [job.whole(loop) for loop in outer]
+        start = variable("b0", width)
+        points = width * total(n for loop, n in enumerate(extents) if loop != last)
     else:
         phase, extent, launch, points, opens = job.head(outer)
         opens.append(job.strips(last, "b0", COLUMNS))
         start = variable("b0")
     base = 1 + len(opens)
-    across = job.piece(last, start, affine(COLUMNS))
+    across = job.piece(last, start, affine(width))
+    within = [*map(job.whole, outer), across] if shared else [across]
     rows = total(extents[loop] for loop in folded)
     few = type(rows) is int and rows <= ROWS
 
@@ -55,22 +63,25 @@ def columns(job: Job, foldings: list[Folding], kept: list[int], folded: list[int
         arguments.note(arguments.access(folding.compute.target), "r")
         if folding.fold.mode == "sum" and not few:
             size, at = extents[last], job.variables[last]
-            if not strips:
-                width = job.at_most(job.most(extents[last]), COLUMNS)
-                size, at = width, affine(0, at, variable("b0", -1))
+            if shared:
+                row = product(arguments.extent(last), job.variables[outer[0]])
+                size, at = size * extents[outer[0]], affine(0, row, at)
+            elif not strips:
+                most = job.at_most(job.most(extents[last]), COLUMNS)
+                size, at = most, affine(0, at, variable("b0", -1))
                 if outer and not job.inside:
-                    size = width * extents[outer[0]]
-                    row = product(arguments.integer(width, "width"), job.variables[outer[0]])
+                    size = most * extents[outer[0]]
+                    row = product(arguments.integer(most, "width"), job.variables[outer[0]])
                     at = affine(0, row, at)
             buffer, own = arguments.piece(folding.fold.wide, size)
             places[folding.number] = buffer, affine(0, own, at)
 
     def sweep(fill: Callable[[Scope, Folding], None], which: list[Folding]) -> tuple[Block, Scope]:
         """A loop across the strip that does something for some of the reductions."""
-        scope = job.place(phase, [*opens, across], base + 1, False)
+        scope = job.place(phase, [*opens, *within], base + len(within), False)
         for folding in which:
             fill(scope, folding)
-        return (nest(scope, base, [across], "vector") if which else ()), scope
+        return (nest(scope, base, within, "vector") if which else ()), scope
 
     def begin(scope: Scope, folding: Folding) -> None:
         (value,) = starts_of(scope, job, [folding])
@@ -104,9 +115,21 @@ def columns(job: Job, foldings: list[Folding], kept: list[int], folded: list[int
         ]
         around(inside, -1, sweep(clear, summed)[0], sweep(flush, summed)[0])
     around(inside, 0, begun, ())
-    body, main = _swept(job, phase, [*opens, *inside], across, foldings, add)
+    body, main = _swept(job, phase, [*opens, *inside], within, foldings, add)
     pre = (*main.preamble(), *begins.preamble())
     job.add(Phase(phase, extent, "serial", body, pre), launch, points * job.cost())
+
+
+def _shares(job: Job, outer: int, last: int, folded: list[int]) -> bool:
+    """Is what is read along the rows that are added up the same for all rows of the result?"""
+
+    def moves(coefs: Sequence[Dim], loop: int) -> bool:
+        return any(not same(coefs[axis], 0) for axis in job.loops.axes[loop])
+
+    every = [job.arguments.reach(load).coefs for value in job.values for load in windows.loads(value)]
+    along = [c for c in every if moves(c, last) and any(moves(c, loop) for loop in folded)]
+    gathers = any(isinstance(node, Gather) for value in job.values for node in windows.walk(value))
+    return bool(along) and not gathers and not any(moves(coefs, outer) for coefs in along)
 
 
 def column_partials(job: Job, foldings: list[Folding], folded: list[int]) -> None:
@@ -135,7 +158,7 @@ def column_partials(job: Job, foldings: list[Folding], folded: list[int]) -> Non
         place, fold = places[folding.number], folding.fold
         scope.add(Store(place, at, _folded(fold.name, Elem(place, at, fold.wide), values)))
 
-    body, main = _swept(job, "b0", opens, across, foldings, add)
+    body, main = _swept(job, "b0", opens, [across], foldings, add)
     pre = (*main.preamble(), *fills.preamble())
     points = size * total(n for loop, n in enumerate(job.loops.extents) if loop != first)
     blocks = arguments.integer(count, "blocks")
@@ -175,10 +198,10 @@ def fold_parts(job: Job, foldings: list[Folding], places: dict[int, str], count:
 
 
 def _swept(
-    job: Job, phase: str, opens: list[Open], across: Open, foldings: list[Folding], add: Add
+    job: Job, phase: str, opens: list[Open], within: list[Open], foldings: list[Folding], add: Add
 ) -> tuple[Block, Scope]:
-    """The loops, of which the last is over rows, and in it one across the strip: for several rows at a time
-    and then for those that are left.  ``add`` takes what they give."""
+    """The loops, of which the last is over rows, and in it those ``within``, the last of which is across the
+    strip: for several rows at a time and then for those that are left.  ``add`` takes what they give."""
     *others, rows = opens
     several, level = ways(job), 1 + len(others)
     heads = [(1, rows)]
@@ -190,8 +213,8 @@ def _swept(
     main: Scope | None = None
     body: list[Stmt] = []
     for count, head in heads:
-        scope = _row(job, phase, [*others, head, across], foldings, count, add)
-        body += nest(scope, level, [head, across], "vector", UNROLL if count > 1 else 0)
+        scope = _row(job, phase, [*others, head, *within], rows.var, foldings, count, add)
+        body += nest(scope, level, [head, *within], "vector", UNROLL if count > 1 else 0)
         if main is None:
             main = scope
         else:
@@ -201,11 +224,13 @@ def _swept(
     return nest(main, 1, others, "serial"), main
 
 
-def _row(job: Job, phase: str, opens: list[Open], foldings: list[Folding], count: int, add: Add) -> Scope:
-    """The statements at one column of so many rows."""
+def _row(
+    job: Job, phase: str, opens: list[Open], var: str, foldings: list[Folding], count: int, add: Add
+) -> Scope:
+    """The statements at one column of so many rows, over which ``var`` runs."""
     found: dict[int, list[Expr]] = {folding.number: [] for folding in foldings}
     by_number = {folding.number: folding for folding in foldings}
-    places = [job.place(phase, opens, 1 + len(opens), job.nonempty, ahead) for ahead in range(count)]
+    places = [job.place(phase, opens, 1 + len(opens), job.nonempty, ahead, var) for ahead in range(count)]
     for scope in places:
         scope.announce(job.values, [compute.target for compute in job.computes])
 

@@ -154,13 +154,15 @@ class Job:
         """A place in the loop nest; see ``Scope``."""
         return Scope(self.arguments, self.names, self.variables, depths, deepest, hoist)
 
-    def place(self, phase: str, opens: Sequence[Open], level: int, hoist: bool, ahead: int = 0) -> Scope:
+    def place(
+        self, phase: str, opens: Sequence[Open], level: int, hoist: bool, ahead: int = 0, var: str = ""
+    ) -> Scope:
         """A place ``level`` loops deep, with the phase's as the first; ``ahead``: at so many iterations
-        after the present one of the last loop but one."""
+        after the present one of the loop over ``var``, or of the last loop but one."""
         levels = {phase: 1, **{head.var: 2 + k for k, head in enumerate(opens)}}
         scope = self.scope([levels.get(f"i{k}", 0) for k in range(len(self.loops.axes))], level, hoist)
         if ahead:
-            var = opens[-2].var
+            var = var or opens[-2].var
             scope.variables = [affine(ahead, v) if v == variable(var) else v for v in self.variables]
         return scope
 
