@@ -28,6 +28,7 @@ TRACED = [
     "cholesky",
     "correlation",
     "covariance",
+    "crc16",
     "deriche",
     "durbin",
     "fdtd_2d",
@@ -79,7 +80,9 @@ def kernel(name: str) -> tuple[Any, list[Any]]:
 
 def loops(function: Any, args: list[Any]) -> list[str]:
     """For each loop of a function why it is not traced, or an empty text."""
-    names = {**function.__globals__, **inspect.signature(function).bind(*args).arguments}
+    given = inspect.signature(function).bind(*args)
+    given.apply_defaults()
+    names = {**function.__globals__, **given.arguments}
     body = ast.parse(textwrap.dedent(inspect.getsource(function))).body[0].body  # type: ignore[attr-defined]
     found = []
     for k, stmt in enumerate(body):
