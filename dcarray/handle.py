@@ -136,6 +136,14 @@ class Handle:
         used, dirty = head.used, head.dirty
         return (used is None or used.done) and (dirty is None or dirty.done)
 
+    def _waits(self) -> bool:
+        """Has a recording that works on this memory still to run?  (Memory in blocks is not `_clean`.)"""
+        if self._small is not None:
+            return False
+        head = self._store.family
+        pending = [p for p in (head.used, head.dirty) if p is not None and p is not head.spread]
+        return any(not p.done for p in pending)
+
     def _window(self) -> window.Index:
         return window.identity(len(self._shape)) if self._index is None else self._index
 

@@ -146,7 +146,7 @@ class Selected(ndarray):
         def gather() -> None:
             if type(self) is not Selected:
                 return
-            if choice.full is None and not (x._clean() and mask._clean()) and self._choose_again():
+            if choice.full is None and (x._waits() or mask._waits()) and self._choose_again():
                 return  # it did not run
             masks.gathering(choice)
             self._become_plain(gathered(x._settled(), mask._settled()))
@@ -223,7 +223,7 @@ class Selected(ndarray):
 
 def _read(selection: Any, x: Any) -> Any:
     """The value of an array of one element, without storing the elements of the selection for it."""
-    if not x._clean() and (choice := selection._choice).as_it_was(session().rec):
+    if x._waits() and (choice := selection._choice).as_it_was(session().rec):
         choice.full = choice.mask = None
         try:
             x._settled()
@@ -231,7 +231,9 @@ def _read(selection: Any, x: Any) -> Any:
             if selection._choose_again():
                 rec = session().rec
                 length = len(rec.log)
-                rec.guard = ref(selection._choice.full._store, lambda _: rec.session.forget(rec, length))
+                # the last of it that goes
+                mask = selection._choice.mask.values._store
+                rec.guard = ref(mask, lambda _: rec.session.forget(rec, length))
             else:
                 selection._become_plain(gathered(*[x._settled() for x in choice.source]))
     return x._settled().reshape(())[()]

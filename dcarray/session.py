@@ -19,6 +19,7 @@ import numpy as np
 from . import config, turns
 from .executor import Executor
 from .ranks import LOCK as LOCK
+from .ranks import several
 from .recording import CHARS, ENTRIES, HELD_ELEMENTS, Recording
 from .spare import spare
 from .store import Store
@@ -76,7 +77,7 @@ class Session:
             return True
         if len(rec.log) <= ENTRIES:
             return False
-        if not rec.wanted():
+        if not rec.wanted() and several() is None:  # ranks may differ in what is still held
             self._end(rec)
             return False
         writes = rec.log[-1][0] == "map" and rec.log[-2][0] != "new"
@@ -149,10 +150,15 @@ class Session:
                     spared.record(self.rec)
 
     def forget(self, rec: Recording, length: int) -> None:
-        """Drop a recording that holds nothing but what nobody wants any more."""
+        """Drop a recording of this length, if it holds nothing but what nobody wants any more.
+
+        Not where several ranks record the same: one may have found out sooner than another.
+        """
+        if several() is not None:
+            return
         if LOCK.acquire(blocking=False):
             try:
-                if self.rec is rec and not rec.done and len(rec.log) == length:
+                if self.rec is rec and not rec.done and len(rec.log) == length and not rec.wanted():
                     self._end(rec)
             finally:
                 LOCK.release()
