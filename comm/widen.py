@@ -137,9 +137,12 @@ class _Widening:
             if _is_halo(stmt) or (isinstance(stmt, Compute) and self.item(stmt) is not None):
                 segment.append(stmt)
                 continue
-            self.segment(segment)
+            # the halos behind the last statement are what this one reads
+            last = max((k for k, s in enumerate(segment, 1) if not _is_halo(s)), default=0)
+            self.segment(segment[:last])
+            for one in (*segment[last:], stmt):
+                self.emit(one)
             segment = []
-            self.emit(stmt)
         self.segment(segment)
         return Wide(tuple(self.body), self.rooms, self.together, self.loc)
 

@@ -109,3 +109,15 @@ def _at(name: str, offsets: list[int]) -> str:
 def test_random_chains(drawn: tuple[Region, tuple[int, ...], int]) -> None:
     region, shape, ranks = drawn
     run(region, shape, ranks, ALWAYS)
+
+
+def test_what_comes_behind_statements_taken_together_has_its_halo() -> None:
+    lines = [
+        "B[i+1] = add(A[i], A[i+2]) for i<2",
+        "A[i+1] = add(B[i], B[i+2]) for i<2",
+        "B[i+1] = multiply(A[i], 3.0) for i<2",
+        "A[i+1] = B[-i+2] for i<2",  # backwards: not one of those that are taken together
+    ]
+    region = parse("\n".join(["region() {", "inout A: f64[4]; inout B: f64[4]", *lines, "}"]))
+    for costs in (ALWAYS, NEVER, None):
+        run(region, (4,), 2, costs)
