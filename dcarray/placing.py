@@ -132,6 +132,8 @@ _placed: dict[Any, _Placed] = {}
 
 def _over_ranks(rec: Recording, options: Options, comm: Communicator) -> list[Any]:
     """Run a recording in blocks; gives the notes of floating-point exceptions."""
+    if not rec.marks:  # the call that was to be recorded has raised
+        return []
     log = tuple(rec.log)
     live = agreed(rec, log, comm)
     written = {slot for entry in rec.statements() for slot in writes(entry)}

@@ -234,6 +234,30 @@ def test_generators_without_a_seed_are_alike() -> None:
     assert draws[0] == draws[1] == draws[2] != run(3, lambda: dc.random.default_rng().random(4).tolist())[0]
 
 
+def test_a_call_that_raises_leaves_nothing_to_run() -> None:
+    def program() -> None:
+        x = distribute(np.arange(6, dtype=np.uint8))
+        for _ in range(2):
+            with pytest.raises(OverflowError):
+                x += -3
+            assert x.tolist() == [0, 1, 2, 3, 4, 5]
+
+    run(2, program)
+
+
+def test_a_selection_of_blocks_is_taken_from_what_has_been_computed() -> None:
+    def program() -> None:
+        with dc.options(distribute_above=0, jit="off"):
+            x, y = dc.asarray(np.arange(8.0)), dc.asarray(np.ones(8))
+            x[y > 2] += 1
+            chosen = x[x > 3]
+            (x + y).sum()
+            assert np.array_equal(x, np.arange(8.0))  # which makes, and lets go, what is not stored
+            assert chosen.tolist() == [4, 5, 6, 7]
+
+    run(2, program)
+
+
 def test_one_element_is_not_gathered_for() -> None:
     def program() -> None:
         x = distribute(np.arange(12.0))
@@ -268,16 +292,6 @@ def test_arrays_of_a_tile_are_its_ranks_own() -> None:
             assert x.sum() == 7
 
     run(3, program)
-
-
-@needs_mpi
-@pytest.mark.parametrize("ranks", [1, 2, 3, 4])
-def test_tests_of_the_face_with_everything_in_blocks(ranks: int) -> None:
-    line = ["-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", "tests/dcarray/test_functions_joining.py"]
-    done = launch(
-        ranks, *line, "-k", "stack or tile or roll", DCARRAY_DISTRIBUTE_ABOVE="0", DCARRAY_JIT="off"
-    )
-    assert done.returncode == 0, done.stdout + done.stderr
 
 
 def test_files(tmp_path: Any) -> None:
