@@ -15,7 +15,8 @@ from dcarray import config, fpstate
 from dcarray.array import ndarray
 from dcarray.handle import Handle, large, small
 from dcarray.lowering.memory import address_of, allocate
-from dcarray.report import counters
+from dcarray.ranks import several
+from dcarray.report import counters, note
 from dcarray.session import LOCK, Uninterrupted
 from dcarray.store import FAMILIES, Store, owner
 
@@ -176,6 +177,12 @@ def _fetch(text: str, place: dict[str, int]) -> int | Callable[[Sequence[Any]], 
 
 
 def _settled(x: Handle, writing: bool) -> NDArray:
+    """The memory of an array; of one in blocks, gathered from them."""
+    if x._small is None and several() is not None:
+        x._run()
+        head = x._store.family
+        if head.spread is not None:
+            note("a compiled loop (gathered)", head.size * head.dtype.itemsize)
     return x._writable() if writing else x._settled()
 
 

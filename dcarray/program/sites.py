@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 
 from dcarray import config, obtaining
+from dcarray.ranks import several
 from dcarray.report import counters, note
 from dcarray.session import EXECUTOR
 
@@ -113,9 +114,10 @@ class Site:
     def enter(self, *values: Any) -> tuple[tuple[Any, ...], ...]:
         """The loop begins: the values of ``place.live`` after it, or nothing if it has to run."""
         options = config.current()
-        if options.jit == "off":
+        ranks = several() is not None
+        if options.jit == "off" or (ranks and options.strict):  # it would have arrays gathered
             return ()
-        if watchers:
+        if watchers or (ranks and options.jit == "background"):  # when a plan is ready differs between ranks
             options = replace(options, jit="eager")
         if options.jit != "eager" and self._runs and self._spent < SHORT * self._runs:
             if self._runs < MANY:

@@ -96,6 +96,7 @@ def test_like_argument():
         assert type(made) is dc.ndarray
 
 
+@pytest.mark.one_process("each rank writes its zeros")
 def test_huge_zeros_are_not_touched():
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     x = dc.zeros(1 << 31, "b")

@@ -127,6 +127,7 @@ def test_products_of_diagonals(jit, offset):
         np.testing.assert_allclose(np.asarray(got), np.diagonal(a, offset, 1, 2).T @ b)
 
 
+@pytest.mark.one_process("that nothing is recorded is true of whole arrays")
 @pytest.mark.parametrize("kind", "fdFD")
 def test_products_of_vectors_that_are_there_are_numpys(kind):
     rng = np.random.default_rng(5)

@@ -327,3 +327,34 @@ def test_what_travels_is_explained() -> None:
         assert "<svg" in dc.explain(step).svg()
 
     run(2, program)
+
+
+def _turns(a: Any, b: Any, n: int) -> Any:
+    total = 0.0
+    for k in range(1, n):
+        a[k] = a[k - 1] * 0.5 + b[k]
+        b[k, 1:] += a[k, :-1]
+        total += a[k, 0]
+    return a, b, total
+
+
+@pytest.mark.parametrize("jit", ["eager", "background"])
+def test_compiled_loops_work_on_whole_memory(jit: str) -> None:
+    first, second = np.random.default_rng(2).random((2, 12, 5))
+    want = _turns(first.copy(), second.copy(), 12)
+    loop = dc.accelerate(_turns)
+
+    def program() -> None:
+        with dc.options(distribute_above=0, jit=jit, strict=False):
+            for _ in range(3):
+                a, b, total = loop(distribute(first), distribute(second) + 0, 12)
+                np.testing.assert_allclose(a, want[0], rtol=1e-12)
+                np.testing.assert_allclose(b, want[1], rtol=1e-12)
+                assert np.isclose(total, want[2])
+        told = [row for row in dc.report().fallbacks if row.function == "a compiled loop (gathered)"]
+        assert told and "test_ranks.py" in told[0].where
+        with dc.options(distribute_above=0, strict=True):
+            a, b, total = loop(distribute(first), distribute(second), 12)  # as written: nothing is gathered
+            assert a._store.spread is not None and np.allclose(a.gather(), want[0])
+
+    run(2, program)

@@ -1,8 +1,11 @@
-"""Pytest as one of several ranks: ``mpiexec -n 3 python -m on_ranks tests/dcarray/test_folds.py``.
+"""Pytest as one of several ranks: ``mpiexec -n 3 python -m on_ranks 0/1 tests/dcarray/test_folds.py``.
 
-All ranks run the same tests, so that arrays in blocks are computed together.  Rank 0 reports; failures of
-the others are told beside it, in one piece each.  A test that does not fail on all ranks alike ends the run: what they
-do afterwards could not be compared.  Examples of hypothesis are derived from the tests, the same on all ranks.
+All ranks run the same tests, so that arrays in blocks are computed together.  Rank 0 reports; failures of the
+others are told beside it, in one piece each.  A test that does not fail on all ranks alike ends the run: what
+they do afterwards could not be compared.  Examples of hypothesis follow from the tests, alike on all ranks.
+
+The first argument is a share: ``2/5`` is every fifth test, from the third on.  Tests are left out that have a
+marker ``one_process``, whose argument says why they make no sense on ranks.
 """
 
 from __future__ import annotations
@@ -32,17 +35,21 @@ class Together:
     ----------
     ranks : Communicator
         All of them.
+    first, step : int
+        Which tests to run of those that there are.
     """
 
-    def __init__(self, ranks: Any) -> None:
+    def __init__(self, ranks: Any, first: int, step: int) -> None:
         self._ranks = ranks
+        self._first, self._step = first, step
         self._failed: list[str] = []
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_collection_modifyitems(self, config: pytest.Config, items: list[pytest.Item]) -> None:
-        alone = [item for item in items if item.get_closest_marker("one_process")]
-        config.hook.pytest_deselected(items=alone)
-        items[:] = [item for item in items if item not in alone]
+        chosen = [item for item in items if not item.get_closest_marker("one_process")]
+        chosen = chosen[self._first :: self._step]
+        config.hook.pytest_deselected(items=[item for item in items if item not in set(chosen)])
+        items[:] = chosen
         agree(self._ranks, [item.nodeid for item in items], "the tests to run")
 
     @pytest.hookimpl(trylast=True)
@@ -93,7 +100,9 @@ def main(arguments: list[str]) -> int:
     hypothesis.settings.load_profile("ranks")
     if ranks.rank:
         sys.stdout = io.StringIO()
-    return int(pytest.main(["-p", "no:cacheprovider", *arguments], plugins=[Together(ranks)]))
+    share, *arguments = arguments
+    first, step = map(int, share.split("/"))
+    return int(pytest.main(["-p", "no:cacheprovider", *arguments], plugins=[Together(ranks, first, step)]))
 
 
 if __name__ == "__main__":

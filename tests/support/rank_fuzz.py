@@ -1,6 +1,7 @@
 """The programs of `conformance.fuzz` on several ranks: ``mpiexec -n 3 python -m rank_fuzz 0 100``.
 
-Every array lies in blocks.  A program that differs on some rank is printed by that one; its exit status says so.
+Every array lies in blocks.  A program that differs on some rank is printed by that one, and its exit status
+says so.
 """
 
 from __future__ import annotations
@@ -9,8 +10,6 @@ import sys
 
 from conformance.programs import Program, difference
 from conformance.writer import program
-
-import dcarray as dc
 from dcarray.comm import world
 
 # One thread of a rank works on arrays in blocks; and what shares memory is known where memory is whole.

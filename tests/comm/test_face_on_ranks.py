@@ -1,0 +1,49 @@
+"""The face's tests and random programs on several ranks, real and simulated, with every array in blocks."""
+
+from __future__ import annotations
+
+import pytest
+import rank_random
+from launching import launch, needs_mpi
+
+import dcarray as dc
+
+# Those that compare with NumPy; the others look into one process.
+FACE = [
+    f"tests/dcarray/test_{name}.py"
+    for name in (
+        "covariance", "folds", "fpstate", "functions_creation", "functions_differences", "functions_elementwise",
+        "functions_fallback", "functions_joining", "functions_linalg", "functions_reductions", "functions_views",
+        "gathering", "histograms", "masks", "order", "pairs", "programs", "random", "scans", "truths",
+    )
+]  # fmt: skip
+ALL = {"DCARRAY_DISTRIBUTE_ABOVE": "0", "DCARRAY_JIT": "off"}
+
+
+@needs_mpi
+@pytest.mark.parametrize(("ranks", "share"), [(1, "0/30"), (2, "1/8"), (3, "4/16"), (4, "9/24")])
+def test_a_share_of_the_tests_of_the_face(ranks: int, share: str) -> None:
+    done = launch(ranks, "-m", "on_ranks", share, *FACE, timeout=280, **ALL)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+@needs_mpi
+@pytest.mark.parametrize(("ranks", "first", "count"), [(2, 0, 40), (3, 100, 30), (4, 200, 15)])
+def test_random_programs_under_mpi(ranks: int, first: int, count: int) -> None:
+    done = launch(ranks, "-m", "rank_random", str(first), str(count), timeout=280, **ALL)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert done.stdout.count("ended") == ranks
+
+
+@pytest.mark.parametrize("ranks", range(2, 13))
+def test_random_programs_on_simulated_ranks(ranks: int) -> None:
+    with dc.options(jit="off"):
+        dc.comm.run(ranks, rank_random.check, range(1000 * ranks, 1000 * ranks + 6))
+
+
+@needs_mpi
+@pytest.mark.parametrize(("ranks", "first", "count"), [(2, 0, 40), (3, 300, 40)])
+def test_the_programs_of_the_fuzzer(ranks: int, first: int, count: int) -> None:
+    done = launch(ranks, "-m", "rank_fuzz", str(first), str(count), timeout=280, DCARRAY_JIT="off")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert done.stdout.count(" 0 differ") == ranks
