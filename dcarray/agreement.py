@@ -42,7 +42,7 @@ def agreed(rec: Recording, log: tuple[Any, ...], comm: Communicator) -> tuple[in
     own = np.zeros(2 + _WORDS, np.int64)
     own[:2] = digest, ~digest
     for slot in rec.news:
-        if rec.slots[slot]() is not None and slot != rec.spared and slot < 62 * _WORDS:
+        if rec.slots[slot]() is not None and slot < 62 * _WORDS:
             own[2 + slot // 62] |= 1 << slot % 62
     every = np.empty_like(own)
     with parted():

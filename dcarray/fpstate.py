@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import threading
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import lru_cache
 from typing import Any
@@ -21,6 +21,9 @@ from numpy._core.umath import _extobj_contextvar
 KINDS = ("divide", "over", "under", "invalid")
 ODD = 16
 _TEXTS = {"divide by zero": "divide", "overflow": "over", "underflow": "under", "invalid value": "invalid"}
+
+Note = tuple[Any, str, str]
+"""A statement, what its state does, and NumPy's text for the exception."""
 
 _local = threading.local()
 
@@ -65,6 +68,14 @@ def blame(loc: Any, state: Any, flags: int) -> list[tuple[Any, str, str]]:
     ]
 
 
+def joined(notes: Iterable[Sequence[Note]]) -> list[Note]:
+    """The notes of several, each of whom has run the same statements on parts of the elements: what one
+    statement has to say is said once."""
+    order = list(_TEXTS)
+    every = {note for some in notes for note in some}
+    return sorted(every, key=lambda note: (note[0], order.index(note[2])))
+
+
 _NONE = object()
 
 
@@ -72,7 +83,7 @@ class Witness:
     """Notes of ``(loc, mode, text)`` for what a run would have warned of or raised."""
 
     def __init__(self, states: Callable[[Any], Any]) -> None:
-        self.notes: list[tuple[Any, str, str]] = []
+        self.notes: list[Note] = []
         self.loc: Any = None
         self._states = states
         self._state: Any = _NONE
@@ -145,7 +156,7 @@ def _noting(err: dict[str, Any], call: Any) -> Callable[[str, int], None]:
 _registries: dict[str, dict[Any, Any]] = {}
 
 
-def tell(notes: list[tuple[Any, str, str]], name: Callable[[Any], str], place: Callable[[Any], Any]) -> None:
+def tell(notes: Sequence[Note], name: Callable[[Any], str], place: Callable[[Any], Any]) -> None:
     """Warn, or raise, as NumPy would have.
 
     Raises

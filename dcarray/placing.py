@@ -335,7 +335,7 @@ def _blame(
 
     with parted():
         execute(placed.exact, comm, {name: a.copy() for name, a in given.items()}, local)
-        return [found for rank in range(comm.size) for found in told(comm, witness.notes, rank)]
+        return fpstate.joined(told(comm, witness.notes, rank) for rank in range(comm.size))
 
 
 def _keep(

@@ -138,7 +138,8 @@ class Session:
     def flush_sparing(self, rec: Recording, store: Store) -> None:
         """Run a recording for a result taken from ``store``, which is not stored if that saves work."""
         with LOCK:
-            spared = spare(rec, store) if rec is self.rec else None
+            # several ranks need not find out at the same time that nobody wants it any more
+            spared = spare(rec, store) if rec is self.rec and several() is None else None
             if spared is not None:
                 rec.spared = store.slot
             try:

@@ -60,6 +60,7 @@ def test_zeros_keep_the_sign_that_numpy_gives_them():
                 assert np.array_equal(np.signbit(got), np.signbit(want)), (axis, given_)
 
 
+@pytest.mark.one_process("how many kernels run")
 def test_one_kernel_and_no_fallback():
     a = R.normal(size=(300, 200))
     with dc.options(eager_below=0, jit="eager", strict=True):

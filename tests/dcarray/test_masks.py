@@ -73,6 +73,7 @@ def mandelbrot(z: Any, c: Any, n: Any) -> None:
     n[n == 5] = 0
 
 
+@pytest.mark.one_process("how many kernels run")
 def test_an_iteration_under_a_mask_is_one_kernel_without_numpy() -> None:
     check(mandelbrot, np.zeros_like(COMPLEX), COMPLEX, COUNTS)
     with dc.options(**RECORDED):
@@ -408,6 +409,7 @@ def test_a_division_where_it_can_be_done_is_recorded() -> None:
         assert not z._clean()
 
 
+@pytest.mark.one_process("one thread of a rank works on arrays in blocks")
 @pytest.mark.parametrize("mode", MODES)
 def test_selections_wherever_arrays_are(mode: dict[str, Any]) -> None:
     want = A[A > 0]

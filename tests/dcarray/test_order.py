@@ -82,6 +82,7 @@ def test_a_result_in_another_order_is_written_and_viewed():
         assert np.array_equal(np.asarray(r.ravel("K")), want.ravel("K"))
 
 
+@pytest.mark.one_process("blocks lie in one order")
 def test_one_loop_over_what_lies_in_one_order():
     a = np.asfortranarray(np.ones((300, 200)))
     with dc.options(eager_below=0, jit="eager"):

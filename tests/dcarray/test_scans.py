@@ -86,6 +86,7 @@ def test_the_same_bits(data):
     assert want.dtype.kind != "f" or np.array_equal(np.signbit(got)[want == 0], np.signbit(want)[want == 0])
 
 
+@pytest.mark.one_process("running sums along an axis that is cut are added in another order")
 @pytest.mark.parametrize(
     "shape", [(9, 3000), (3000, 9), (5, 40, 2100), (2100, 5, 40), (40, 2100, 5), (50_000,)]
 )
@@ -100,6 +101,7 @@ def test_large(shape):
                 assert np.array_equal(twice, np.cumsum(np.cumsum(a, axis=axis), axis=0) - a)
 
 
+@pytest.mark.one_process("running sums along an axis that is cut are added in another order")
 def test_in_place_and_into_parts():
     a = R.normal(size=(30, 40))
     with dc.options(eager_below=0, jit="eager"):
@@ -112,6 +114,7 @@ def test_in_place_and_into_parts():
             assert np.array_equal(x, b)
 
 
+@pytest.mark.one_process("how many kernels run")
 def test_the_values_are_not_stored():
     a, b = R.normal(size=(2, 300, 400))
     with dc.options(eager_below=0, jit="eager", strict=True):
@@ -124,6 +127,7 @@ def test_the_values_are_not_stored():
     assert np.array_equal(got, np.cumsum(a * b + 1, axis=1))
 
 
+@pytest.mark.one_process("running sums along an axis that is cut are added in another order")
 def test_sizes_that_change():
     for rows in range(3, 40, 3):
         a = R.normal(size=(rows, 2 * rows))

@@ -50,6 +50,8 @@ class Together:
         chosen = chosen[self._first :: self._step]
         config.hook.pytest_deselected(items=[item for item in items if item not in set(chosen)])
         items[:] = chosen
+        for item in chosen:
+            _try_fewer(getattr(item, "obj", None))
         agree(self._ranks, [item.nodeid for item in items], "the tests to run")
 
     @pytest.hookimpl(trylast=True)
@@ -89,6 +91,13 @@ class Together:
         self._ranks.barrier()
         if not self._ranks.rank:
             shutil.rmtree(path, ignore_errors=True)
+
+
+def _try_fewer(test: Any) -> None:
+    """Let a property that says itself how many examples it wants have no more than `EXAMPLES`."""
+    wanted = getattr(test, "_hypothesis_internal_use_settings", None)
+    if wanted is not None and wanted.max_examples > EXAMPLES:
+        test._hypothesis_internal_use_settings = hypothesis.settings(wanted, max_examples=EXAMPLES)
 
 
 def main(arguments: list[str]) -> int:
