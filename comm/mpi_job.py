@@ -281,7 +281,8 @@ class Job:
         if self._wrong is not None and not self._over:
             if not self._shown:
                 kind, text = self._wrong
-                print(f"rank {self.rank} of {self.size}: {kind.__name__}: {text}", file=sys.stderr)
+                # in one piece: what several ranks write must not mix
+                sys.stderr.write(f"rank {self.rank} of {self.size}: {kind.__name__}: {text}\n")
             abort(self._status or 1)
         if self.rank == 0:
             self._tell_others("over")
