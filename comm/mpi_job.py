@@ -279,7 +279,7 @@ class Job:
         while not self._is_over():
             time.sleep(10 * _NAP)
         if self._wrong is not None and not self._over:
-            if not self._shown:
+            if not self._shown and sys.stderr is not None:
                 kind, text = self._wrong
                 # in one piece: what several ranks write must not mix
                 sys.stderr.write(f"rank {self.rank} of {self.size}: {kind.__name__}: {text}\n")

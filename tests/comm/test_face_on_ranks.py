@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 import rank_random
 from launching import launch, needs_mpi
@@ -27,6 +29,20 @@ ALL = {"DCARRAY_DISTRIBUTE_ABOVE": "0", "DCARRAY_JIT": "off"}
 def test_a_share_of_the_tests_of_the_face(ranks: int, share: str) -> None:
     done = launch(ranks, "-m", "on_ranks", share, *FACE, timeout=280, **ALL)
     assert done.returncode == 0, done.stdout + done.stderr
+
+
+@needs_mpi
+@pytest.mark.parametrize("line", ["assert rank != 1", "rank == 1 or comm.Allreduce(1.0)"])
+def test_a_failure_of_one_rank_is_one_of_the_run(tmp_path: Path, line: str) -> None:
+    lines = ["from dcarray import comm", "rank = comm.world().rank", "def test_one():", f"    {line}"]
+    (tmp_path / "test_lines.py").write_text("\n".join([*lines, "def test_two():", "    print('again')", ""]))
+    done = launch(3, "-m", "on_ranks", "0/1", "-s", str(tmp_path / "test_lines.py"), timeout=60)
+    assert done.returncode != 0 and "again" not in done.stdout
+    if "assert" in line:
+        assert "==== rank 1" in done.stderr and "==== rank 2" not in done.stderr
+        assert "failed on ranks [1]" in done.stdout
+    else:
+        assert "MismatchError" in done.stdout + done.stderr
 
 
 @needs_mpi
