@@ -201,7 +201,8 @@ def _perform(program: Program, wrapped: bool) -> Iterator[tuple[list[Any], Varia
                     raised = None
                 except Exception as error:
                     raised = type(error).__name__
-            heard = [w for w in caught if w.category is not dc.comm.PerformanceWarning]  # said of ranks, not of lines
+            # that messages keep changing is said of ranks, not of a line
+            heard = [w for w in caught if w.category is not dc.comm.PerformanceWarning]
             said = set() if raised else {f"{w.category.__name__}: {w.message}" for w in heard}
             events.append((line, raised, said))
         yield events, {k: v for k, v in names.items() if k not in common and not k.startswith("__")}
