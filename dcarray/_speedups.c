@@ -241,6 +241,7 @@ exchange_method(PyMethodDef *definition, PyObject **old)
 }
 
 #include "_calls.h"
+#include "_short.h"
 
 /* Keep the dtypes that compile. */
 static int
@@ -395,7 +396,7 @@ PyInit__speedups(void)
         Simulation == NULL || IndexName == NULL)
         return NULL;
     module = PyModule_Create(&definition);
-    if (module != NULL && PyModule_AddIntConstant(module, "REVISION", 9) < 0)
+    if (module != NULL && PyModule_AddIntConstant(module, "REVISION", 10) < 0)
         Py_CLEAR(module);
     return module;
 }
