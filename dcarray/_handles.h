@@ -61,16 +61,3 @@ drop_handle(PyObject *x)
     Py_TRASHCAN_END
 }
 
-/* Let handles live so, if they are what they are known to be: -1 with an exception. */
-static int
-exchange_life(void)
-{
-    Py_ssize_t slots = 0;
-    for (PyTypeObject *type = Ours; type != NULL; type = type->tp_base)
-        if (PyType_HasFeature(type, Py_TPFLAGS_HEAPTYPE))
-            slots += Py_SIZE(type);
-    if (slots == 8 && Ours->tp_weaklistoffset > 0 && Ours->tp_dictoffset == 0 && Ours->tp_finalize == NULL &&
-        Ours->tp_del == NULL && Ours->tp_itemsize == 0)
-        Ours->tp_dealloc = drop_handle;
-    return 0;
-}

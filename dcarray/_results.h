@@ -112,17 +112,6 @@ store_of(PyObject *x)
     return made;
 }
 
-/* stored(x) */
-static PyObject *
-stored(PyObject *module, PyObject *x)
-{
-    if (Py_TYPE(x) != Ours) {
-        PyErr_SetString(PyExc_AttributeError, "_store");
-        return NULL;
-    }
-    return Py_XNewRef(store_of(x));
-}
-
 /* A tuple of new small arrays, ours, or NULL without an exception. */
 static PyObject *
 ours_together(PyObject *r)

@@ -145,6 +145,7 @@ grows(PyObject *p, PyObject *q)
 #include "_handles.h"
 #include "_results.h"
 #include "_loops.h"
+#include "_slots.h"
 #include "_operators.h"
 #include "_indexing.h"
 #include "_attributes.h"
@@ -240,6 +241,7 @@ exchange_method(PyMethodDef *definition, PyObject **old)
 }
 
 #include "_calls.h"
+#include "_short.h"
 
 /* Keep the dtypes that compile. */
 static int
@@ -362,7 +364,6 @@ static PyMethodDef methods[] = {
      "call_loops(api, ufuncs): call the loops of these ufuncs, by name, at once on small arrays."},
     {"short_call", short_call, METH_VARARGS,
      "short_call(cls, name): likewise for calls of instances, which hold NumPy's function in the slot `name`."},
-    {"stored", stored, METH_O, "stored(x): the store of a large array, made if there was none; see handle.py."},
     {"learn", learn_place, METH_VARARGS, "learn(code, instruction, elements): as in `dcarray.alone`."},
     {"strike", strike_place, METH_VARARGS, "strike(code, instruction): as in `dcarray.alone`."},
     {"suspend", suspend_places, METH_O, "suspend(change): add to how often everything is to be recorded."},
@@ -395,7 +396,7 @@ PyInit__speedups(void)
         Simulation == NULL || IndexName == NULL)
         return NULL;
     module = PyModule_Create(&definition);
-    if (module != NULL && PyModule_AddIntConstant(module, "REVISION", 9) < 0)
+    if (module != NULL && PyModule_AddIntConstant(module, "REVISION", 10) < 0)
         Py_CLEAR(module);
     return module;
 }

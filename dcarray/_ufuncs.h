@@ -27,10 +27,7 @@ into_out(PyObject *ufunc, PyObject *p, PyObject *q, PyObject *const *values, PyO
     }
     if (out == NULL)
         return NULL;
-    if (more == 1) /* by its place, which is sooner found than by its name */
-        r = PyObject_Vectorcall(ufunc, given, inputs + 1, NULL);
-    else
-        r = PyObject_Vectorcall(ufunc, given, inputs, names);
+    r = PyObject_Vectorcall(ufunc, given, inputs, names);
     Py_XDECREF(r);
     if (r == NULL)
         return NULL;

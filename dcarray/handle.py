@@ -15,11 +15,7 @@ import numpy as np
 
 from . import config, window
 from .lowering.memory import address_of
-from .speedups import BUILT
 from .store import FAMILIES, Store, compilable, memory, owner, store_of, writeable
-
-if BUILT:
-    from ._speedups import stored
 
 NDArray = np.ndarray[Any, Any]
 
@@ -49,8 +45,6 @@ class Handle:
     _origin: tuple[Any, ...]
 
     def __getattr__(self, name: str) -> Any:
-        if name == "_store" and BUILT:
-            return stored(self)
         if name != "_index":
             raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
         origin = self._origin

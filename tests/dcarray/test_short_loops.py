@@ -149,6 +149,21 @@ def test_exceptions_are_told_each_time() -> None:
         assert np.array_equal(i**2, [4, 9])
 
 
+def test_a_target_given_by_name_stays_so() -> None:
+    a, b = sample("d", 20, 1), sample("d", 20, 2)
+    x, y = dc.asarray(a.copy()), dc.asarray(b.copy())
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", DeprecationWarning)  # of a third positional argument, by some ufuncs
+        for name in FLAT:
+            if any(t in ("dd->d", "d->d") for t in UFUNCS[name].types):
+                ours, plain = ((x, y), (a, b)) if UFUNCS[name].nin == 2 else ((x,), (a,))
+                with np.errstate(all="ignore"):
+                    result = UFUNCS[name](*ours, out=y)
+                    expected = UFUNCS[name](*plain, out=b)
+                assert result is y
+                np.testing.assert_array_equal(np.asarray(y), expected)
+
+
 def test_another_ufunc_of_the_same_name_is_its_own() -> None:
     strange = np.frompyfunc(lambda a, b: "both", 2, 1)
     x = dc.asarray(np.arange(3.0))

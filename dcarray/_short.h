@@ -1,0 +1,167 @@
+/* Functions and methods of ours that go straight to NumPy's on small arrays.  Included where what it uses is
+ * declared. */
+
+/* What NumPy does on plain arrays, or the `slow` function, which says what it means.  Without a function of
+ * NumPy's, the first argument is an object that holds one at `place`. */
+typedef struct {
+    PyObject_HEAD
+    vectorcallfunc call;
+    PyObject *numpy, *slow;
+    Py_ssize_t place;
+    int looks;
+} Short;
+
+static PyObject *
+call_short(PyObject *self, PyObject *const *args, size_t nargsf, PyObject *names)
+{
+    Short *s = (Short *)self;
+    Py_ssize_t nargs = PyVectorcall_NARGS(nargsf);
+    PyObject *r = NULL;
+    if (s->numpy != NULL)
+        r = call_plain(s->numpy, args, nargs, names, NOTHING);
+    else if (nargs > 1 && AT(args[0], s->place) != NULL)
+        r = call_plain(AT(args[0], s->place), args + 1, nargs - 1, names, NOTHING);
+    if (r == NULL && s->looks != NOTHING && !PyErr_Occurred())
+        r = call_plain(s->numpy, args, nargs, names, s->looks);
+    if (r != NULL || PyErr_Occurred())
+        return r;
+    return PyObject_Vectorcall(s->slow, args, nargsf, names);
+}
+
+static PyObject *
+bind_short(PyObject *self, PyObject *x, PyObject *cls)
+{
+    return x == NULL || x == Py_None ? Py_NewRef(self) : PyMethod_New(self, x);
+}
+
+static PyObject *
+attribute_of_short(PyObject *self, PyObject *name)
+{
+    PyObject *value = PyObject_GenericGetAttr(self, name);
+    if (value != NULL || !PyErr_ExceptionMatches(PyExc_AttributeError))
+        return value;
+    PyErr_Clear();
+    return PyObject_GetAttr(((Short *)self)->slow, name);
+}
+
+static PyObject *
+text_of_short(PyObject *self)
+{
+    return PyObject_Repr(((Short *)self)->slow);
+}
+
+static void
+free_short(PyObject *self)
+{
+    Py_XDECREF(((Short *)self)->numpy);
+    Py_XDECREF(((Short *)self)->slow);
+    PyObject_Free(self);
+}
+
+static PyMemberDef members_of_short[] = {
+    {"__wrapped__", T_OBJECT, offsetof(Short, slow), READONLY, NULL},
+    {NULL, 0, 0, 0, NULL},
+};
+
+static PyTypeObject ShortType = {
+    PyVarObject_HEAD_INIT(NULL, 0)
+    .tp_name = "dcarray._speedups.method",
+    .tp_basicsize = sizeof(Short),
+    .tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_VECTORCALL | Py_TPFLAGS_METHOD_DESCRIPTOR,
+    .tp_vectorcall_offset = offsetof(Short, call),
+    .tp_call = PyVectorcall_Call,
+    .tp_descr_get = bind_short,
+    .tp_getattro = attribute_of_short,
+    .tp_repr = text_of_short,
+    .tp_dealloc = free_short,
+    .tp_members = members_of_short,
+};
+
+static PyObject *
+new_short(PyObject *numpy, PyObject *slow, int looks)
+{
+    Short *made = PyObject_New(Short, &ShortType);
+    if (made == NULL)
+        return NULL;
+    made->call = call_short;
+    made->numpy = Py_XNewRef(numpy);
+    made->place = 0;
+    made->looks = looks;
+    made->slow = Py_NewRef(slow);
+    return (PyObject *)made;
+}
+
+/* short(function, slow) */
+static PyObject *
+short_way(PyObject *module, PyObject *args)
+{
+    PyObject *numpy, *slow, *function;
+    if (!PyArg_ParseTuple(args, "OO", &numpy, &slow))
+        return NULL;
+    function = Served == NULL ? NULL : PyDict_GetItemWithError(Served, numpy);
+    if (function == NULL)
+        return PyErr_Occurred() ? NULL : Py_NewRef(slow);
+    return new_short(function, slow, looks_of(numpy));
+}
+
+/* short_call(cls, name): calls of instances of `cls`, which hold their function of NumPy's in a slot */
+static PyObject *
+short_call(PyObject *module, PyObject *args)
+{
+    PyObject *cls, *slow, *made;
+    const char *name;
+    Py_ssize_t place;
+    int done;
+    if (!PyArg_ParseTuple(args, "O!s", &PyType_Type, &cls, &name))
+        return NULL;
+    if (Served == NULL)
+        Py_RETURN_NONE;
+    slow = PyObject_GetAttrString(cls, "__call__");
+    made = slow == NULL || find_slot(cls, name, &place) ? NULL : new_short(NULL, slow, NOTHING);
+    Py_XDECREF(slow);
+    if (made == NULL)
+        return NULL;
+    ((Short *)made)->place = place;
+    done = PyObject_SetAttrString(cls, "__call__", made);
+    Py_DECREF(made);
+    if (done < 0)
+        return NULL;
+    Py_RETURN_NONE;
+}
+
+/* Put the short way of these methods into the class. */
+static int
+shorten_methods(PyObject *names)
+{
+    for (Py_ssize_t k = 0; k < PyTuple_GET_SIZE(names); k++) {
+        PyObject *name = PyTuple_GET_ITEM(names, k), *method = NULL;
+        PyObject *numpy = PyObject_GetAttr((PyObject *)Plain, name), *slow = PyObject_GetAttr((PyObject *)Ours, name);
+        int done = numpy == NULL || slow == NULL || (method = new_short(numpy, slow, looks_of(name))) == NULL ||
+                   PyObject_SetAttr((PyObject *)Ours, name, method) < 0;
+        Py_XDECREF(numpy);
+        Py_XDECREF(slow);
+        Py_XDECREF(method);
+        if (done)
+            return -1;
+    }
+    return 0;
+}
+
+/* serve(functions, methods, questions, views) */
+static PyObject *
+serve(PyObject *module, PyObject *args)
+{
+    PyObject *functions, *names, *questions, *views;
+    if (!PyArg_ParseTuple(args, "O!O!O!O!", &PyDict_Type, &functions, &PyTuple_Type, &names, &PyFrozenSet_Type,
+                          &questions, &PyDict_Type, &views))
+        return NULL;
+    if (Ours == NULL || Served != NULL)
+        Py_RETURN_FALSE;
+    Questions = Py_NewRef(questions);
+    Viewers = Py_NewRef(views);
+    Viewing = PyDict_GET_SIZE(views) > 0;
+    if (PyType_Ready(&ShortType) < 0 || shorten_methods(names) < 0 || exchange_method(&function_def, &Function))
+        return NULL;
+    Served = Py_NewRef(functions);
+    Py_RETURN_TRUE;
+}

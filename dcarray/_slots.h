@@ -1,0 +1,56 @@
+/* The slots of a handle that are filled when somebody asks.  In Python `__getattr__` does it; a class that has one
+ * pays for it with every attribute, and with a bound method in every call of one.  Included where what it uses is
+ * declared. */
+
+static PyObject *
+get_store(PyObject *x, void *closure)
+{
+    return Py_XNewRef(store_of(x));
+}
+
+static PyObject *
+get_index(PyObject *x, void *closure)
+{
+    PyObject *origin = AT(x, Origin);
+    if (AT(x, Index) != NULL)
+        return Py_NewRef(AT(x, Index));
+    if (origin != NULL && PyTuple_CheckExact(origin))
+        return PyObject_CallMethod(x, "__getattr__", "O", IndexName);
+    PyErr_SetObject(PyExc_AttributeError, IndexName);
+    return NULL;
+}
+
+static int
+set_slot(PyObject *x, PyObject *value, void *place)
+{
+    Py_XSETREF(AT(x, *(Py_ssize_t *)place), Py_XNewRef(value));
+    return 0;
+}
+
+static PyGetSetDef filled[] = {{"_store", get_store, set_slot, NULL, &Store},
+                               {"_index", get_index, set_slot, NULL, &Index},
+                               {NULL}};
+
+/* Let handles live as in _handles.h, and look for their attributes so: -1 with an exception. */
+static int
+exchange_life(void)
+{
+    Py_ssize_t slots = 0;
+    for (PyTypeObject *type = Ours; type != NULL; type = type->tp_base)
+        if (PyType_HasFeature(type, Py_TPFLAGS_HEAPTYPE))
+            slots += Py_SIZE(type);
+    if (slots != 8 || Ours->tp_weaklistoffset <= 0 || Ours->tp_dictoffset || Ours->tp_finalize || Ours->tp_del) {
+        PyErr_SetString(PyExc_TypeError, "handles have other slots than are known here");
+        return -1;
+    }
+    for (PyGetSetDef *one = filled; one->name != NULL; one++) {
+        PyObject *made = PyDescr_NewGetSet(Ours, one);
+        int done = made == NULL ? -1 : PyObject_SetAttrString((PyObject *)Ours, one->name, made);
+        Py_XDECREF(made);
+        if (done < 0)
+            return -1;
+    }
+    Ours->tp_getattro = PyObject_GenericGetAttr;
+    Ours->tp_dealloc = drop_handle;
+    return 0;
+}
