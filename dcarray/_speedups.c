@@ -365,6 +365,7 @@ static PyMethodDef methods[] = {
     {"stored", stored, METH_O, "stored(x): the store of a large array, made if there was none; see handle.py."},
     {"learn", learn_place, METH_VARARGS, "learn(code, instruction, elements): as in `dcarray.alone`."},
     {"strike", strike_place, METH_VARARGS, "strike(code, instruction): as in `dcarray.alone`."},
+    {"outright", work_outright, METH_O, "outright(seconds): as in `dcarray.alone`."},
     {"suspend", suspend_places, METH_O, "suspend(change): add to how often everything is to be recorded."},
     {"split", split_log, METH_O, "split(log): as in `dcarray.forms`."},
     {"shortened", shortened, METH_O,
@@ -395,7 +396,7 @@ PyInit__speedups(void)
         Simulation == NULL || IndexName == NULL)
         return NULL;
     module = PyModule_Create(&definition);
-    if (module != NULL && PyModule_AddIntConstant(module, "REVISION", 9) < 0)
+    if (module != NULL && PyModule_AddIntConstant(module, "REVISION", 10) < 0)
         Py_CLEAR(module);
     return module;
 }
