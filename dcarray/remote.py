@@ -179,7 +179,7 @@ def _possible() -> bool:
     """May a process be started?  Only with an interpreter that is known to be one: in a program with an
     interpreter inside, ``sys.executable`` may be the program."""
     name = os.path.basename(sys.executable or "")
-    able = hasattr(os, "posix_spawn") and hasattr(os, "setsid") and hasattr(select, "poll")
+    able = hasattr(os, "posix_spawn") and hasattr(os, "setpgid") and hasattr(select, "poll")
     return able and name.startswith("python") and not getattr(sys, "frozen", False)
 
 

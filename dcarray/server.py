@@ -1,9 +1,10 @@
 """A process that plans for another one: requests come on its standard input, replies go to its standard
 output.
 
-It is not a child of the process that it serves, which may wait for children of its own, and in a session of
-its own, so that no interrupt of the terminal reaches it.  It ends with its input, or when nothing has come
-for a while.
+It is not a child of the process that it serves, which may wait for children of its own, and in a process group
+of its own, so that no interrupt of the terminal reaches it.  Not in a session of its own: Linux shares the
+processors out by sessions first, and to be nice counts only among the processes of one.  It ends with its input,
+or when nothing has come for a while.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from . import planning
 from .program.known import Untraceable
 
 IDLE = 30.0  # seconds
-NICE = 5  # steps below the program that it serves
+NICE = 10  # steps below the program that it serves: a tenth of a core that the program wants, a free one in full
 HEAD = 8  # bytes before each message: its length
 READY = b"dcarray\n"  # what a server says first
 
@@ -30,7 +31,8 @@ def command() -> str:
     return (
         "import os, sys\n"
         "if os.fork(): os._exit(0)\n"
-        "os.setsid()\n"
+        "os.setpgid(0, 0)\n"
+        f"os.nice({NICE})\n"  # before all imports, which are half of the work
         "os.closerange(3, 1 << 12)\n"
         f"sys.path[:] = {sys.path!r}\n"
         "from dcarray.server import serve\n"
@@ -46,7 +48,6 @@ def message(content: Any) -> bytes:
 
 def serve() -> None:
     """Answer requests until the input ends."""
-    os.nice(NICE)
     out = os.dup(1)
     os.dup2(2, 1)  # whatever may be printed here is no reply
     _write(out, READY)
