@@ -8,9 +8,10 @@ learned.  From then on NumPy does at once what these places ask for, on arrays t
 which nothing is pending.  Where a result made so turns out to be an operand of something that is recorded,
 the place has its next calls recorded again; after some such strikes for good.
 
-There are also times in which NumPy does everything at once that a thread asks for, whatever its size, as long as
-nothing is pending on its operands (`begin`): while a loop runs as it is written for which a plan is still to be
-made, and would be left before the recordings of its turns had plans of their own.  Nothing is learned then.
+There are also times in which NumPy does everything at once that a thread asks for, whatever its size, as
+long as nothing is pending on its operands (`begin`): while a loop runs as it is written for which a plan is
+still to be made, and which may end before the recordings of its turns have plans of their own.  Nothing is
+learned then.
 
 Where several ranks run a program nothing is learned, for all have to record the same.
 

@@ -1,10 +1,10 @@
 """A process that plans for another one: requests come on its standard input, replies go to its standard
 output.
 
-It is not a child of the process that it serves, which may wait for children of its own, and in a process group
-of its own, so that no interrupt of the terminal reaches it.  Not in a session of its own: Linux shares the
-processors out by sessions first, and to be nice counts only among the processes of one.  It ends with its input,
-or when nothing has come for a while.
+It is not a child of the process that it serves, which may wait for children of its own, and in a process
+group of its own, so that no interrupt of the terminal reaches it.  Not in a session of its own: Linux shares
+the processors out by sessions first, and to be nice counts only among the processes of one.  It ends with
+its input, or when nothing has come for a while.
 """
 
 from __future__ import annotations
@@ -19,7 +19,9 @@ from . import planning
 from .program.known import Untraceable
 
 IDLE = 30.0  # seconds
-NICE = 10  # steps below the program that it serves: a tenth of a core that the program wants, a free one in full
+NICE = (
+    10  # steps below the program that it serves: a tenth of a core that the program wants, a free one in full
+)
 HEAD = 8  # bytes before each message: its length
 READY = b"dcarray\n"  # what a server says first
 

@@ -1,7 +1,6 @@
 """Plans that outlive the process: what one has made, the next ones find in the cache folder.
 
-To look there imports next to nothing; LLVM is asked for what it knows of the processor only when something is
-found.
+To look there imports next to nothing, and nobody asks LLVM.
 """
 
 from __future__ import annotations
@@ -31,27 +30,26 @@ def find(request: Request) -> Parcel | None:
     found = shelf.read(_key(request)) if shelf else None
     if found is None:
         return None
-    from .lowering import parcel
-    from .lowering.llvm import engine
+    from .lowering import host, parcel
 
     mark, plan = found[:_MARK], found[_MARK:]
     try:
-        return parcel.opened(plan) if mark == engine.fingerprint().encode() else None
+        return parcel.opened(plan) if mark == host.mark().encode() else None
     except Exception:  # whatever is wrong with what was left, it costs time and nothing else
         return None
 
 
 def keep(request: Request, plan: bytes) -> None:
     """Leave a plan, as `lowering.parcel.packed` gives it, for the next processes."""
-    from .lowering.llvm import engine
+    from .lowering import host
 
     folder = _folder(request)
     shelf = _shelf(folder) if folder else None
     if shelf:
-        shelf.write(_key(request), engine.fingerprint().encode() + plan)
+        shelf.write(_key(request), host.mark().encode() + plan)
 
 
-_MARK = 16  # bytes of a fingerprint
+_MARK = 16  # bytes of a machine's mark
 
 
 def _folder(request: Request) -> str | None:

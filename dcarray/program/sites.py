@@ -99,8 +99,8 @@ class Site:
         self._names = names
         self._inner: list[Site] = []
         self._entries: dict[Any, _Entry] = {}
-        # by thread: when the loop began, what the program had worked without plans by then, the key, and whether
-        # NumPy does everything at once
+        # by thread: when the loop began, what the program had worked without plans by then, the key, and
+        # whether NumPy does everything at once
         self._begun: dict[int, tuple[float, float, _Entry | None, bool]] = {}
         self._runs, self._spent = 0, 0.0
         self._strange = 0
@@ -185,9 +185,9 @@ class Site:
         self._begun[get_ident()] = time.perf_counter(), EXECUTOR.background.seconds, entry, outright
 
     def _outright(self) -> bool:
-        """Let NumPy do at once what the loop asks for, as long as it does not take so long that it is worth to
-        plan its recordings: what is recorded costs more until it has plans, and this loop is to have one of its
-        own.  False if that is so already."""
+        """Let NumPy do at once what the loop asks for, until it has taken so long that recordings are worth
+        plans: what is recorded costs more as long as it has none, and the loop is to have one of its own.
+        False if that is so already."""
         if not alone.begin(PATIENCE):
             return False
         now = session()
