@@ -62,9 +62,9 @@ def serve() -> None:
         _write(out, message(answer(pickle.loads(_read(int.from_bytes(head, "little"))))))
 
 
-def answer(request: planning.Request) -> tuple[Any, ...]:
-    """What comes back: ``("plan", parcel, counts, reasons, warnings)``, ``("wrong", kind, text)``, or
-    ``("untraceable", reason, line)``.
+def answer(request: planning.Request | planning.Compilation) -> tuple[Any, ...]:
+    """What comes back: ``("plan", parcel, counts, reasons, warnings)``, ``("code", parts)``,
+    ``("wrong", kind, text)``, or ``("untraceable", reason, line)``.
 
     ``counts`` are the kernels compiled, found in memory and found on the disk, ``reasons`` why statements are
     left to the interpreter.
@@ -73,6 +73,8 @@ def answer(request: planning.Request) -> tuple[Any, ...]:
 
     reasons: list[str] = []
     try:
+        if isinstance(request, planning.Compilation):
+            return "code", request.code()
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
             made = planning.make(request, lambda reason, _: reasons.append(reason))
