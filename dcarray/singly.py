@@ -205,6 +205,8 @@ class Singly:
         if plain and target.dtype.char == result:
             function(*values, out=target)
             return
+        if op == "where" and target.dtype.char == result and _chosen(target, *values):
+            return
         made = values[0] if op == "cast" else function(*values)
         np.copyto(target, _real(made, target.dtype), casting="unsafe")
 
@@ -264,6 +266,23 @@ class Singly:
         store = self._store(head)
         if store is not None and store.mem is None and head in self._memory:
             store.bind_new(self._memory[head], address_of(self._memory[head]))
+
+
+def _chosen(target: NDArray, condition: NDArray, value: NDArray, other: NDArray) -> bool:
+    """``target[...] = where(condition, value, other)`` without an array for the result, if that can be."""
+    if np.may_share_memory(target, condition) or np.may_share_memory(target, value):
+        return False
+    if not _same(target, other):
+        if np.may_share_memory(target, other):
+            return False
+        np.copyto(target, other)
+    np.copyto(target, value, where=condition)
+    return True
+
+
+def _same(a: NDArray, b: NDArray) -> bool:
+    """Are these the same elements of the same memory?"""
+    return (a.shape, a.strides, a.dtype) == (b.shape, b.strides, b.dtype) and address_of(a) == address_of(b)
 
 
 @lru_cache(1024)
