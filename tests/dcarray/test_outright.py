@@ -25,11 +25,13 @@ SHAPE = 150, 200
 
 @pytest.fixture(autouse=True)
 def _options(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    monkeypatch.setattr(session.EXECUTOR, "background", Background())
+    background = Background()
+    monkeypatch.setattr(session.EXECUTOR, "background", background)
     with dc.options(jit="background", cache_dir=None, eager_below=16384, debug=False, strict=False):
         dc.report(reset=True)
         yield
         alone.end()
+    background._stop()  # what has begun must not meet another one
 
 
 def arrays(seed: int = 3) -> list[np.ndarray[Any, Any]]:
