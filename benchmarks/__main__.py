@@ -1,8 +1,9 @@
 """Print the table of the foundation: ``python -m benchmarks [--json FILE] [--quick] [--only WORD]``.
 
-``python -m benchmarks npbench --suite PATH`` runs NPBench instead, ``python -m benchmarks kernels`` our own
-kernels against the machine's bandwidth and at growing sizes, ``python -m benchmarks scaling`` the papers'
-kernels on several ranks.
+``python -m benchmarks npbench --suite PATH`` runs NPBench instead, ``python -m benchmarks memory --suite
+PATH`` measures the memory that its benchmarks take, ``python -m benchmarks kernels`` runs our own kernels
+against the machine's bandwidth and at growing sizes, ``python -m benchmarks scaling`` the papers' kernels on
+several ranks.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from . import npbench, overhead, processes, roofline, scaling, speed, sweep
+from . import memory, npbench, overhead, processes, roofline, scaling, speed, sweep
 from .measure import Row, machine
 
 
@@ -64,6 +65,7 @@ def main() -> int:
 
 COMMANDS: dict[str, Callable[[list[str]], int]] = {
     "npbench": npbench.main,
+    "memory": memory.main,
     "kernels": roofline.main,
     "scaling": scaling.main,
     "calls": sweep.main,

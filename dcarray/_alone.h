@@ -3,6 +3,8 @@
  * A place is a code object and an instruction in it.  The table is a cache: two places that fall together push
  * each other out.  Included where what it uses is declared. */
 
+#include <time.h>
+
 enum { PLACES = 1024, STRIKES = 3 };
 
 typedef struct {
@@ -16,6 +18,32 @@ static Place Places[PLACES];
 static int Viewing;      /* may NumPy make views of large arrays?  Not where several ranks run the program */
 static int Suspended;    /* how often `suspend` was called, less `resume` */
 static Py_ssize_t Alone; /* where a store has the place that made it at once, or None */
+
+static unsigned long Outright; /* a thread of which NumPy does everything at once, or 0; */
+static double Until;           /* and until when */
+
+static double
+seconds(void)
+{
+#ifdef CLOCK_MONOTONIC
+    struct timespec now;
+    if (clock_gettime(CLOCK_MONOTONIC, &now) == 0)
+        return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
+#endif
+    return (double)clock() / CLOCKS_PER_SEC;
+}
+
+/* Does NumPy do at once whatever this thread asks for? */
+static inline int
+outright(void)
+{
+    if (!Outright || Suspended || Outright != PyThread_get_thread_ident())
+        return 0;
+    if (seconds() < Until)
+        return 1;
+    Outright = 0;
+    return 0;
+}
 
 static Place *
 place_of(PyObject *code, int instruction)
@@ -90,7 +118,7 @@ permitted(Place *place, Py_ssize_t elements)
 static int
 alone_here(Py_ssize_t elements)
 {
-    return permitted(here(), elements);
+    return outright() ? 1 : permitted(here(), elements);
 }
 
 /* The plain view of a large array on which nothing is pending, or NULL, without an exception; borrowed. */
@@ -134,11 +162,11 @@ static PyObject *
 alone(PyObject *x)
 {
     PyObject *view;
-    Place *place;
-    int found;
-    if (AT(x, Small) != Py_None || (place = here()) == NULL || !compiles(x) || (view = view_of(x)) == NULL)
+    Place *place = NULL;
+    int found, all = outright();
+    if (AT(x, Small) != Py_None || (!all && (place = here()) == NULL) || !compiles(x) || (view = view_of(x)) == NULL)
         return NULL;
-    found = permitted(place, elements_of(view));
+    found = all ? 1 : permitted(place, elements_of(view));
     if (found < 0)
         PyErr_Clear();
     return found > 0 ? view : NULL;
@@ -198,6 +226,31 @@ strike_place(PyObject *module, PyObject *args)
         place->most = 0;
     }
     Py_RETURN_NONE;
+}
+
+/* outright(seconds): for so long NumPy does at once what this thread asks for; True, or False if a thread, this one
+ * or another, is in such a time already.  With 0 this thread's time ends; with less, it is only said whether it has
+ * one. */
+static PyObject *
+work_outright(PyObject *module, PyObject *length)
+{
+    double given = PyFloat_AsDouble(length);
+    int mine;
+    if (given == -1 && PyErr_Occurred())
+        return NULL;
+    mine = outright();
+    if (given < 0)
+        return PyBool_FromLong(mine);
+    if (given == 0) {
+        if (mine)
+            Outright = 0;
+        Py_RETURN_FALSE;
+    }
+    if (Outright && seconds() < Until)
+        Py_RETURN_FALSE;
+    Outright = PyThread_get_thread_ident();
+    Until = seconds() + given;
+    Py_RETURN_TRUE;
 }
 
 /* suspend(more): 1 or -1 */

@@ -1,5 +1,7 @@
 /* Parts of arrays, and assignments to them.  Included where what it uses is declared. */
 
+#define MOST_AXES 8 /* of arrays whose parts are looked at beforehand */
+
 /* ---- windows ----------------------------------------------------------------------------------- */
 /* A large array on the memory of `x` of which the window is still to be set; takes over the reference to
  * `shape`.  `view` and `small` are its plain view and the one on which NumPy is to work, or None. */
@@ -143,6 +145,45 @@ has_view(PyObject *x, PyObject *key)
     return Py_TYPE(AT(x, View)) == Plain && basic(key);
 }
 
+/* Does a key of integers and slices select few elements of `x`, a large array of which there is a view?  Then `one`
+ * says whether that is an element, no array.  No exception is left. */
+static int
+few_selected(PyObject *x, PyObject *key, int *one)
+{
+    PyObject **keys = &key;
+    Py_ssize_t given = 1, n = 1, shape[MOST_AXES];
+    Array *view;
+    int ndim;
+    if (!has_view(x, key))
+        return 0;
+    view = (Array *)AT(x, View);
+    ndim = view->ndim;
+    if (PyTuple_CheckExact(key)) {
+        keys = &PyTuple_GET_ITEM(key, 0);
+        given = PyTuple_GET_SIZE(key);
+    }
+    if (given > ndim || ndim > MOST_AXES)
+        return 0;
+    memcpy(shape, view->shape, ndim * sizeof(Py_ssize_t)); /* slices may hold objects that run any code */
+    *one = given == ndim;
+    for (int k = 0; k < ndim; k++) {
+        Py_ssize_t start, stop, step;
+        if (k >= given)
+            n *= shape[k];
+        else if (PySlice_Check(keys[k])) {
+            *one = 0;
+            if (PySlice_Unpack(keys[k], &start, &stop, &step) < 0) {
+                PyErr_Clear(); /* NumPy says it in its own words */
+                return 0;
+            }
+            n *= PySlice_AdjustIndices(shape[k], &start, &stop, step);
+        }
+        else if (!PyLong_CheckExact(keys[k]))
+            return 0;
+    }
+    return n < Limit;
+}
+
 /* ---- indexing ---------------------------------------------------------------------------------- */
 /* Is there an array of ours among the indices? */
 static int
@@ -180,24 +221,24 @@ key_at_hand(PyObject *key)
     return made;
 }
 
-/* How many integers there are in an index, an array or a list; 0 if it is no such thing. */
+/* How many integers there are in an index, an array or a list; -1 if it is no such thing. */
 static Py_ssize_t
 integers_in(PyObject *key)
 {
     if (PyList_CheckExact(key)) {
         for (Py_ssize_t k = 0; k < PyList_GET_SIZE(key); k++)
             if (!PyLong_CheckExact(PyList_GET_ITEM(key, k)))
-                return 0;
+                return -1;
         return PyList_GET_SIZE(key);
     }
     if (Py_TYPE(key) != Plain)
         key = quiet(key);
     if (key == NULL || strchr("iu", ((Array *)key)->dtype->kind) == NULL || ((Array *)key)->ndim == 0)
-        return 0;
+        return -1;
     return elements_of(key);
 }
 
-/* The most elements that a key of integers, slices and arrays of integers selects, or 0 for any other. */
+/* The most elements that a key of integers, slices and arrays of integers selects, or -1 for any other. */
 static Py_ssize_t
 most_selected(Array *a, PyObject *key)
 {
@@ -208,7 +249,7 @@ most_selected(Array *a, PyObject *key)
         n = PyTuple_GET_SIZE(key);
     }
     if (n > a->ndim)
-        return 0;
+        return -1;
     for (Py_ssize_t k = 0; k < a->ndim; k++) {
         Py_ssize_t start, stop, step;
         if (k < n && PyLong_CheckExact(keys[k]))
@@ -217,31 +258,54 @@ most_selected(Array *a, PyObject *key)
             most *= a->shape[k];
         else if (PySlice_Check(keys[k])) {
             if (PySlice_Unpack(keys[k], &start, &stop, &step) < 0)
-                return 0;
+                return -1;
             most *= PySlice_AdjustIndices(a->shape[k], &start, &stop, step);
         }
         else {
+            Py_ssize_t integers = integers_in(keys[k]);
+            if (integers < 0)
+                return -1;
             arrays++;
-            most *= integers_in(keys[k]);
+            most *= integers;
         }
-        if (most == 0 || most >= Limit)
-            return 0;
+        if (most >= Limit)
+            return -1;
     }
-    return arrays ? most : 0;
+    return arrays ? most : -1;
 }
 
-/* The key for NumPy (a new reference) if that is to select a few elements of a large array at once, whose view is
- * `whole` then; NULL, without an exception, if not. */
+/* Is there an array among the indices, so that what they select is copied? */
+static int
+mentions_arrays(PyObject *key)
+{
+    PyObject **keys = &key;
+    Py_ssize_t n = 1;
+    if (PyTuple_CheckExact(key)) {
+        keys = &PyTuple_GET_ITEM(key, 0);
+        n = PyTuple_GET_SIZE(key);
+    }
+    for (Py_ssize_t k = 0; k < n; k++) {
+        PyObject *one = Py_TYPE(keys[k]) == Ours ? quiet(keys[k]) : keys[k];
+        if (one != NULL && Py_TYPE(one) == Plain && ((Array *)one)->ndim > 0)
+            return 1;
+    }
+    return 0;
+}
+
+/* The key for NumPy (a new reference) if that is to select elements of a large array at once, because they are few
+ * or NumPy does everything; `whole` is the view of it then.  NULL, without an exception, if not. */
 static PyObject *
 few_at_hand(PyObject *x, PyObject *key, PyObject **whole)
 {
     PyObject *view = is_large(x) && !basic(key) ? view_of(x) : NULL;
-    Py_ssize_t most = view == NULL ? 0 : most_selected((Array *)view, key), below = 0;
-    if (most > 0)
+    Py_ssize_t most = -1, below = 0;
+    if (view != NULL && outright() && usual_dtype(view) && mentions_arrays(key))
+        most = 0, below = 1;
+    else if (view != NULL && (most = most_selected((Array *)view, key)) >= 0)
         below = eager_below();
     PyErr_Clear();
     *whole = view;
-    return most > 0 && most < below ? key_at_hand(key) : NULL;
+    return most >= 0 && most < below ? key_at_hand(key) : NULL;
 }
 
 static PyObject *Getitem; /* the method __getitem__ */
@@ -257,7 +321,9 @@ static PyObject *
 fast_subscript(PyObject *x, PyObject *key)
 {
     PyObject *a = plain(x), *r, *given;
-    if (a == NULL && (r = windowed(x, key)) != NULL)
+    int one;
+    if (a == NULL && !few_selected(x, key, &one) && !(has_view(x, key) && clean(x) && outright()) &&
+        (r = windowed(x, key)) != NULL)
         return r;
     if (a == NULL && has_view(x, key)) {
         PyObject *view = PyObject_GetItem(AT(x, View), key);
@@ -309,9 +375,11 @@ fast_assign(PyObject *x, PyObject *key, PyObject *value)
     b = PyUnicode_CheckExact(value) || PyBytes_CheckExact(value) ? value : at_hand(value);
     if (a == NULL && b != NULL && has_view(x, key) && clean(x) && AT(x, Readonly) == Py_False) {
         PyObject *whole = AT(x, View), *view;
-        int done;
+        int done, one;
         if (!compiles(x)) /* nothing is ever recorded on it */
             return b == value ? PyObject_SetItem(whole, key, b) : slow_assign(x, key, value);
+        if (few_selected(x, key, &one) && one)
+            return PyObject_SetItem(AT(x, View), key, b);
         view = PyObject_GetItem(whole, key);
         if (view != NULL && Py_TYPE(view) != Plain) /* an element */
             done = PyObject_SetItem(whole, key, b) < 0 ? -1 : 1;

@@ -141,7 +141,7 @@ ours(PyObject *r)
     if (Py_TYPE(r) == Plain) {
         if (elements_of(r) < Limit)
             return handle(r);
-        if (here() != NULL && fresh(r)) {
+        if ((outright() || here() != NULL) && fresh(r)) {
             other = large(r);
             if (other != NULL)
                 note_place(other);

@@ -366,6 +366,7 @@ static PyMethodDef methods[] = {
      "short_call(cls, name): likewise for calls of instances, which hold NumPy's function in the slot `name`."},
     {"learn", learn_place, METH_VARARGS, "learn(code, instruction, elements): as in `dcarray.alone`."},
     {"strike", strike_place, METH_VARARGS, "strike(code, instruction): as in `dcarray.alone`."},
+    {"outright", work_outright, METH_O, "outright(seconds): as in `dcarray.alone`."},
     {"suspend", suspend_places, METH_O, "suspend(change): add to how often everything is to be recorded."},
     {"split", split_log, METH_O, "split(log): as in `dcarray.forms`."},
     {"shortened", shortened, METH_O,
@@ -396,7 +397,7 @@ PyInit__speedups(void)
         Simulation == NULL || IndexName == NULL)
         return NULL;
     module = PyModule_Create(&definition);
-    if (module != NULL && PyModule_AddIntConstant(module, "REVISION", 10) < 0)
+    if (module != NULL && PyModule_AddIntConstant(module, "REVISION", 11) < 0)
         Py_CLEAR(module);
     return module;
 }

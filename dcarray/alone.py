@@ -8,6 +8,11 @@ learned.  From then on NumPy does at once what these places ask for, on arrays t
 which nothing is pending.  Where a result made so turns out to be an operand of something that is recorded,
 the place has its next calls recorded again; after some such strikes for good.
 
+There are also times in which NumPy does everything at once that a thread asks for, whatever its size, as
+long as nothing is pending on its operands (`begin`): while a loop runs as it is written for which a plan is
+still to be made, and which may end before the recordings of its turns have plans of their own.  Nothing is
+learned then.
+
 Where several ranks run a program nothing is learned, for all have to record the same.
 
 Which way a call goes depends on what has run before, never on clocks; sums, of which the last bits may depend
@@ -29,7 +34,7 @@ from .ir.ops import OPS
 from .ranks import several, simulated
 from .speedups import BUILT
 
-__all__ = ["FACTOR", "allowed", "cheaper", "learn", "strike", "suspended"]
+__all__ = ["FACTOR", "allowed", "begin", "cheaper", "end", "learn", "outright", "strike", "suspended"]
 
 FACTOR = 8
 """What NumPy does anyway when nothing is pending is learned up to so many times `eager_below` elements."""
@@ -127,6 +132,27 @@ def strike(place: tuple[Any, int]) -> None:
     """What this place, a code object and an instruction, made at once is wanted by something recorded."""
 
 
+def begin(seconds: float) -> bool:
+    """For so many seconds at most, NumPy does at once what this thread asks for.
+
+    Returns
+    -------
+    bool
+        False if a thread, this one or another, is in such a time already, or there is none: then nothing has
+        begun.
+    """
+    return False
+
+
+def end() -> None:
+    """NumPy does not do everything any longer that this thread asks for."""
+
+
+def outright() -> bool:
+    """Does NumPy do at once whatever this thread asks for?"""
+    return False
+
+
 @contextmanager
 def suspended() -> Iterator[None]:
     """Everything is recorded inside the block, as if nothing had been learned."""
@@ -135,6 +161,7 @@ def suspended() -> Iterator[None]:
 
 if BUILT:  # else nothing is ever learned
     from ._speedups import learn as _learn
+    from ._speedups import outright as _outright
     from ._speedups import strike as _strike
     from ._speedups import suspend as _suspend
 
@@ -146,6 +173,15 @@ if BUILT:  # else nothing is ever learned
 
     def strike(place: tuple[Any, int]) -> None:
         _strike(*place)
+
+    def begin(seconds: float) -> bool:
+        return allowed() and several() is None and not config.current().strict and _outright(seconds)
+
+    def end() -> None:
+        _outright(0.0)
+
+    def outright() -> bool:
+        return _outright(-1.0)
 
     @contextmanager
     def suspended() -> Iterator[None]:

@@ -25,7 +25,9 @@ from .store import Store, compiles
 _new = object.__new__
 _ndarray = np.ndarray
 # Operands that an operator on a small array hands to NumPy without a second look.
-_PLAIN = frozenset({bool, int, float, complex, np.float64, np.float32, np.int64, np.int32, np.bool_})
+_PLAIN: frozenset[type] = frozenset(
+    {bool, int, float, complex, *[np.dtype(c).type for c in "?bBhHiIlLqQefdFD"]}
+)
 _FOLDS = frozenset({np.sum, np.max, np.min, np.mean, np.prod, np.any, np.all, np.std, np.var})
 _USUAL_REDUCTION = frozenset({"axis", "dtype", "keepdims"})
 _OURS: set[type] = set()  # the classes of our arrays

@@ -111,10 +111,7 @@ class Executor:
         if plan is None and (not rec.once or options.jit == "eager"):
             plan = self._plan(prepared, options)
         if plan is None:
-            start = time.perf_counter()
-            notes = _singly(rec, prepared)
-            self.background.worked(time.perf_counter() - start)
-            return notes
+            return _singly(rec, prepared, self.background.worked)
         arrays, addresses, fresh = running.allocated(rec, form)
         notes = running.execute(rec, prepared, plan, arrays, addresses, options)
         for store, mem, address in fresh:
@@ -269,11 +266,16 @@ def _name(entry: tuple[Any, ...]) -> str:
     return "accumulate" if entry[1] in SCANS else "reduce"
 
 
-def _singly(rec: Recording, prepared: forms.Prepared | None) -> list[Any]:
-    """Run a recording call by call."""
+def _singly(
+    rec: Recording, prepared: forms.Prepared | None, worked: Callable[[float], None] | None = None
+) -> list[Any]:
+    """Run a recording call by call; ``worked`` is told the seconds of which a plan might have saved some."""
     witness = fpstate.Witness(lambda loc: rec.marks[loc][2])
+    start = time.perf_counter()
     run = Singly(rec, running.todo(rec, prepared), witness)
     counters.interpreted += run.run()
+    if worked is not None:
+        worked(time.perf_counter() - start - run.elsewhere)
     if run.left:
         rec.left = (run.again(), run.error)
     return witness.notes

@@ -18,7 +18,7 @@ from typing import Any, TypeVar, overload
 
 import numpy as np
 
-from . import config
+from . import alone, config
 from .array import ndarray, wrap
 from .handle import adopt
 from .namesake import answering, counterpart
@@ -213,6 +213,8 @@ def _function(function: Any) -> Any:
         finally:
             scope.leave()
             _inside.reset(token)
+            if not _inside.get():
+                alone.end()  # a loop may have been left by an exception
             for ours, _ in call.given.values():  # its owner may look at it, and change it, from now on
                 ours._writable()
         if keep:

@@ -61,6 +61,8 @@ def at_once(
 def learn(inputs: Iterable[Any]) -> None:
     """Note that what the user asks for here is done by NumPy at once: it will be again, on operands of which
     none is pending or larger, if they are not too large (`dcarray.alone`)."""
+    if alone.outright():  # which says nothing of the place
+        return
     large = [x for x in inputs if isinstance(x, Handle) and x._small is None]
     size = max([math.prod(x._shape) for x in large], default=0)
     if 0 < size <= alone.FACTOR * config.current().eager_below and all([x._clean() for x in large]):

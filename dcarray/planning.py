@@ -131,6 +131,37 @@ class Located(NamedTuple):
         return repr((dump(self.region), self.fastmath, self.threads))
 
 
+class Compilation(NamedTuple):
+    """A routine that is to be compiled, which is no region.
+
+    Attributes
+    ----------
+    routine : dcarray.lowering.llvm.routine.Routine
+    cache_dir : str or None
+        As the option of this name.
+    """
+
+    routine: Any
+    cache_dir: str | None
+
+    def code(self) -> tuple[Any, ...]:
+        """What `dcarray.lowering.parcel.linked` takes.
+
+        Raises
+        ------
+        Unsupported, MemoryError
+        """
+        from .lowering import cache
+        from .lowering.llvm.routine import NO_KERNEL
+
+        launch: Any = cache.of(self.cache_dir).launch(self.routine, NO_KERNEL)
+        return tuple(launch.parts)
+
+    def text(self) -> str:
+        """All that the code depends on."""
+        return repr(self.routine)
+
+
 class Planned(NamedTuple):
     """A plan, the relations that it relies on, what who runs it is told, and how many of its kernels were
     compiled, found in memory, and found on the disk."""

@@ -18,7 +18,7 @@ from contextlib import suppress
 from typing import Any
 
 from . import server
-from .planning import Request
+from .planning import Compilation, Request
 from .program.known import Untraceable
 
 _PATIENCE = 60.0  # seconds that a server may take to begin
@@ -57,6 +57,28 @@ class Remote:
         Untraceable
             If there is nothing to plan.
         """
+        _, parcel, counts, reasons, texts = self._reply(request)
+        for text in texts:
+            if text not in _warned:
+                _warned.add(text)
+                warnings.warn(text, RuntimeWarning, stacklevel=2)
+        return parcel, counts, reasons
+
+    def code(self, request: Compilation) -> tuple[Any, ...]:
+        """What `dcarray.lowering.parcel.linked` takes.
+
+        Raises
+        ------
+        NoServer
+            If the caller has to compile itself.
+        Refused, MemoryError
+            If it cannot be compiled.
+        """
+        _, parts = self._reply(request)
+        return tuple(parts)
+
+    def _reply(self, request: Request | Compilation) -> tuple[Any, ...]:
+        """What the server says, if it is not that something is wrong."""
         with self._lock:
             reply = self._answer(server.message(request))
         if reply[0] == "wrong":
@@ -64,12 +86,7 @@ class Remote:
             raise (MemoryError(text) if kind == "MemoryError" else Refused(f"{kind}: {text}"))
         if reply[0] == "untraceable":
             raise Untraceable(*reply[1:])
-        _, parcel, counts, reasons, texts = reply
-        for text in texts:
-            if text not in _warned:
-                _warned.add(text)
-                warnings.warn(text, RuntimeWarning, stacklevel=2)
-        return parcel, counts, reasons
+        return reply
 
     def stop(self) -> None:
         """The program ends: wait for nothing any more."""
@@ -179,7 +196,7 @@ def _possible() -> bool:
     """May a process be started?  Only with an interpreter that is known to be one: in a program with an
     interpreter inside, ``sys.executable`` may be the program."""
     name = os.path.basename(sys.executable or "")
-    able = hasattr(os, "posix_spawn") and hasattr(os, "setsid") and hasattr(select, "poll")
+    able = hasattr(os, "posix_spawn") and hasattr(os, "setpgid") and hasattr(select, "poll")
     return able and name.startswith("python") and not getattr(sys, "frozen", False)
 
 

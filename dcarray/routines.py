@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 
 from . import config
+from .planning import Compilation
 from .session import EXECUTOR
 
 __all__ = ["Compiled"]
@@ -35,19 +37,39 @@ class Compiled:
         if not self._asked:
             self._asked = True
             if options.jit == "eager":
-                self._make(options.cache_dir)
+                self._make(options)
             else:
-                EXECUTOR.background.later(lambda: self._make(options.cache_dir))
+                EXECUTOR.background.later(lambda: self._make(options))
         if self._launch is None:
             EXECUTOR.background.worked(seconds)
         return self._launch
 
-    def _make(self, folder: str | None) -> None:
-        from .lowering import cache
-        from .lowering.llvm.routine import NO_KERNEL
+    def _make(self, options: config.Options) -> None:
+        from . import remote
+        from .lowering import parcel
         from .lowering.target import Unsupported
 
+        request = Compilation(self._routine(), options.cache_dir)
         try:
-            self._launch = cache.of(folder).launch(self._routine(), NO_KERNEL)
-        except (Unsupported, MemoryError):  # NumPy goes on serving
+            parts = _elsewhere(request) if options.jit == "background" else None
+            self._launch = parcel.linked(*(parts or request.code()))
+        except (Unsupported, parcel.Unfit, remote.Refused, MemoryError):  # NumPy goes on serving
             self._launch = None
+
+
+def _elsewhere(request: Compilation) -> tuple[Any, ...] | None:
+    """The code from the cache folder or from the process that compiles; None if there is no such process."""
+    import pickle
+
+    from . import remote, shelf
+
+    left = shelf.left(request)
+    if left is not None:
+        with suppress(Exception):  # whatever is wrong with it, it is made anew
+            parts: tuple[Any, ...] = pickle.loads(left)
+            return parts
+    with suppress(remote.NoServer), EXECUTOR.background.aside():
+        made = remote.REMOTE.code(request)
+        shelf.keep(request, pickle.dumps(made, protocol=5))
+        return made
+    return None

@@ -1,9 +1,10 @@
 """A process that plans for another one: requests come on its standard input, replies go to its standard
 output.
 
-It is not a child of the process that it serves, which may wait for children of its own, and in a session of
-its own, so that no interrupt of the terminal reaches it.  It ends with its input, or when nothing has come
-for a while.
+It is not a child of the process that it serves, which may wait for children of its own, and in a process
+group of its own, so that no interrupt of the terminal reaches it.  Not in a session of its own: Linux shares
+the processors out by sessions first, and to be nice counts only among the processes of one.  It ends with
+its input, or when nothing has come for a while.
 """
 
 from __future__ import annotations
@@ -18,7 +19,9 @@ from . import planning
 from .program.known import Untraceable
 
 IDLE = 30.0  # seconds
-NICE = 5  # steps below the program that it serves
+NICE = (
+    10  # steps below the program that it serves: a tenth of a core that the program wants, a free one in full
+)
 HEAD = 8  # bytes before each message: its length
 READY = b"dcarray\n"  # what a server says first
 
@@ -30,7 +33,8 @@ def command() -> str:
     return (
         "import os, sys\n"
         "if os.fork(): os._exit(0)\n"
-        "os.setsid()\n"
+        "os.setpgid(0, 0)\n"
+        f"os.nice({NICE})\n"  # before all imports, which are half of the work
         "os.closerange(3, 1 << 12)\n"
         f"sys.path[:] = {sys.path!r}\n"
         "from dcarray.server import serve\n"
@@ -46,7 +50,6 @@ def message(content: Any) -> bytes:
 
 def serve() -> None:
     """Answer requests until the input ends."""
-    os.nice(NICE)
     out = os.dup(1)
     os.dup2(2, 1)  # whatever may be printed here is no reply
     _write(out, READY)
@@ -59,9 +62,9 @@ def serve() -> None:
         _write(out, message(answer(pickle.loads(_read(int.from_bytes(head, "little"))))))
 
 
-def answer(request: planning.Request) -> tuple[Any, ...]:
-    """What comes back: ``("plan", parcel, counts, reasons, warnings)``, ``("wrong", kind, text)``, or
-    ``("untraceable", reason, line)``.
+def answer(request: planning.Request | planning.Compilation) -> tuple[Any, ...]:
+    """What comes back: ``("plan", parcel, counts, reasons, warnings)``, ``("code", parts)``,
+    ``("wrong", kind, text)``, or ``("untraceable", reason, line)``.
 
     ``counts`` are the kernels compiled, found in memory and found on the disk, ``reasons`` why statements are
     left to the interpreter.
@@ -70,6 +73,8 @@ def answer(request: planning.Request) -> tuple[Any, ...]:
 
     reasons: list[str] = []
     try:
+        if isinstance(request, planning.Compilation):
+            return "code", request.code()
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
             made = planning.make(request, lambda reason, _: reasons.append(reason))

@@ -1,7 +1,6 @@
 """Plans that outlive the process: what one has made, the next ones find in the cache folder.
 
-To look there imports next to nothing; LLVM is asked for what it knows of the processor only when something is
-found.
+To look there imports next to nothing, and nobody asks LLVM.
 """
 
 from __future__ import annotations
@@ -13,17 +12,30 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from .planning import Request
+from .planning import Compilation, Request
 
 if TYPE_CHECKING:
     from .lowering.disk import DiskCache
     from .lowering.parcel import Parcel
 
-__all__ = ["find", "keep"]
+__all__ = ["find", "keep", "left"]
 
 
 def find(request: Request) -> Parcel | None:
     """The plan of a request, if a process like this one has left it."""
+    plan = left(request)
+    if plan is None:
+        return None
+    from .lowering import parcel
+
+    try:
+        return parcel.opened(plan)
+    except Exception:  # whatever is wrong with what was left, it costs time and nothing else
+        return None
+
+
+def left(request: Request | Compilation) -> bytes | None:
+    """What a process like this one has left for a request, as it was given to `keep`."""
     folder = _folder(request)
     if not folder or not os.path.isdir(folder):
         return None
@@ -31,30 +43,25 @@ def find(request: Request) -> Parcel | None:
     found = shelf.read(_key(request)) if shelf else None
     if found is None:
         return None
-    from .lowering import parcel
-    from .lowering.llvm import engine
+    from .lowering import host
 
-    mark, plan = found[:_MARK], found[_MARK:]
-    try:
-        return parcel.opened(plan) if mark == engine.fingerprint().encode() else None
-    except Exception:  # whatever is wrong with what was left, it costs time and nothing else
-        return None
+    return found[_MARK:] if found[:_MARK] == host.mark().encode() else None
 
 
-def keep(request: Request, plan: bytes) -> None:
-    """Leave a plan, as `lowering.parcel.packed` gives it, for the next processes."""
-    from .lowering.llvm import engine
+def keep(request: Request | Compilation, plan: bytes) -> None:
+    """Leave a plan, as `lowering.parcel.packed` gives it, or other code, for the next processes."""
+    from .lowering import host
 
     folder = _folder(request)
     shelf = _shelf(folder) if folder else None
     if shelf:
-        shelf.write(_key(request), engine.fingerprint().encode() + plan)
+        shelf.write(_key(request), host.mark().encode() + plan)
 
 
-_MARK = 16  # bytes of a fingerprint
+_MARK = 16  # bytes of a machine's mark
 
 
-def _folder(request: Request) -> str | None:
+def _folder(request: Request | Compilation) -> str | None:
     """A folder of their own, so that who finds none has nothing to look for."""
     return os.path.join(request.cache_dir, "plans") if request.cache_dir else None
 
@@ -66,7 +73,7 @@ def _shelf(folder: str) -> DiskCache | None:
     return DiskCache(folder) if usable() else None
 
 
-def _key(request: Request) -> str:
+def _key(request: Request | Compilation) -> str:
     import hashlib
 
     text = "\0".join(("plan", *_surroundings(), request.text()))

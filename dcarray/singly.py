@@ -7,6 +7,7 @@ be computed is computed, and what cannot stays pending, with all that depends on
 
 from __future__ import annotations
 
+import time
 from collections.abc import Collection, Mapping, Sequence
 from functools import lru_cache
 from typing import Any, NamedTuple
@@ -101,6 +102,7 @@ class Singly:
         self._parts: dict[int, list[int]] = {}  # which of these are reshapes of others, by family
         self._aside: set[int] = set()  # the slots of copies
         self.error: Exception | None = None  # why the first statement that is left could not run
+        self.elsewhere = 0.0  # seconds in libraries, which a plan would call as well
         self.left: list[int] = []  # the positions of the statements that could not run
 
     def run(self) -> int:
@@ -171,7 +173,9 @@ class Singly:
             outs = [self._array(slot) for slot in entry[2]]
             args: list[Any] = [self._window(*arg) for arg in entry[3]]
             args = [x.copy() if any(np.may_share_memory(x, out) for out in outs) else x for x in args]
+            start = time.perf_counter()
             CALLS[op].reference(tuple(outs), tuple(args), dict(entry[4]))
+            self.elsewhere += time.perf_counter() - start
             return
         types, result = _loop(entry[2])
         shape = entry[3]
@@ -200,6 +204,8 @@ class Singly:
         target = self._window(slot, index, shape)
         if plain and target.dtype.char == result:
             function(*values, out=target)
+            return
+        if op == "where" and target.dtype.char == result and _chosen(target, *values):
             return
         made = values[0] if op == "cast" else function(*values)
         np.copyto(target, _real(made, target.dtype), casting="unsafe")
@@ -260,6 +266,23 @@ class Singly:
         store = self._store(head)
         if store is not None and store.mem is None and head in self._memory:
             store.bind_new(self._memory[head], address_of(self._memory[head]))
+
+
+def _chosen(target: NDArray, condition: NDArray, value: NDArray, other: NDArray) -> bool:
+    """``target[...] = where(condition, value, other)`` without an array for the result, if that can be."""
+    if np.may_share_memory(target, condition) or np.may_share_memory(target, value):
+        return False
+    if not _same(target, other):
+        if np.may_share_memory(target, other):
+            return False
+        np.copyto(target, other)
+    np.copyto(target, value, where=condition)
+    return True
+
+
+def _same(a: NDArray, b: NDArray) -> bool:
+    """Are these the same elements of the same memory?"""
+    return (a.shape, a.strides, a.dtype) == (b.shape, b.strides, b.dtype) and address_of(a) == address_of(b)
 
 
 @lru_cache(1024)

@@ -40,20 +40,21 @@ _ADVISE = hasattr(mmap, "MADV_HUGEPAGE")
 
 
 class _Block:
-    """One mapping: ``size`` usable bytes at ``skip``, which is ``address`` in memory, aligned to 64 bytes."""
+    """One mapping: ``size`` usable bytes at ``skip``, which is ``address`` in memory, aligned to 64 bytes.
+    Huge pages are for the first ``filled`` of them alone: of one that is touched, all takes memory."""
 
     __slots__ = ("address", "mapped", "size", "skip", "stamp")
 
-    def __init__(self, size: int, serial: int) -> None:
+    def __init__(self, size: int, filled: int, serial: int) -> None:
         # Private, or a fork would share the arrays with the child.  One huge page more than asked for
         # leaves room to start at a huge page's boundary.
         room = size + _STAGGER + (_HUGE if size >= _HUGE else 0)
         self.mapped = mmap.mmap(-1, room, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
         start = address_of(np.frombuffer(self.mapped, _U8))
         skip = -start % _HUGE if size >= _HUGE else 0
-        if _ADVISE and size >= _HUGE:
+        if _ADVISE and filled >= _HUGE:
             with contextlib.suppress(OSError):  # a kernel without huge pages: ordinary ones serve
-                self.mapped.madvise(mmap.MADV_HUGEPAGE, skip, size & -_HUGE)
+                self.mapped.madvise(mmap.MADV_HUGEPAGE, skip, filled & -_HUGE)
         # Arrays that all start at a boundary compete for the same cache sets and alias in the store
         # buffer when a kernel walks several of them together; so each starts at another cache line.
         self.skip = skip + (serial * 1088 % _STAGGER & -64)
@@ -111,7 +112,7 @@ class Pool:
         with self._lock:
             if self._returned:
                 self._settle()
-            block = self._take(size) or self._take(_size_class(size + 1)) or self._map(size)
+            block = self._take(size) or self._take(_size_class(size + 1)) or self._map(size, nbytes)
             self.lent += block.size
         loan = np.ndarray.__new__(_Loan, (block.size,), _U8, block.mapped, block.skip)
         loan._pool, loan._block = self, block
@@ -129,14 +130,14 @@ class Pool:
         self.reused += 1
         return blocks.pop()
 
-    def _map(self, size: int) -> _Block:
+    def _map(self, size: int, filled: int) -> _Block:
         self._clock += 1
         try:
-            block = _Block(size, self._clock)
+            block = _Block(size, filled, self._clock)
         except (OSError, MemoryError, OverflowError, ValueError):
             self._shrink(0)
             try:
-                block = _Block(size, self._clock)
+                block = _Block(size, filled, self._clock)
             except (OSError, OverflowError, ValueError):
                 raise MemoryError(f"Unable to allocate {size} bytes") from None
         self.mapped += 1

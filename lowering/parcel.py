@@ -150,10 +150,10 @@ def _made(kind: str, *parts: Any) -> Any:
             raise Unfit(f"there is no library {parts[1]} here") from error
     if kind == "interp":
         return Interpreted(parts[0])
-    return _launch(*parts)
+    return linked(*parts)
 
 
-def _launch(code: bytes, phases: int, arguments: int, mask: int) -> Launch:
+def linked(code: bytes, phases: int, arguments: int, mask: int) -> Launch:
     """Code that is linked once, however often it comes."""
     from .llvm.threads import Launch
 

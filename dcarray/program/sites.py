@@ -18,10 +18,11 @@ from typing import Any
 
 import numpy as np
 
-from dcarray import config, obtaining
+from dcarray import alone, config, obtaining
+from dcarray.background import PATIENCE
 from dcarray.ranks import several
 from dcarray.report import counters, note
-from dcarray.session import EXECUTOR
+from dcarray.session import EXECUTOR, session
 
 from . import naps
 from .known import Request, Untraceable
@@ -99,8 +100,9 @@ class Site:
         self._names = names
         self._inner: list[Site] = []
         self._entries: dict[Any, _Entry] = {}
-        # by thread: when the loop began, what the program had worked without plans by then, and the key
-        self._begun: dict[int, tuple[float, float, _Entry | None]] = {}
+        # by thread: when the loop began, what the program had worked without plans by then, the key, and
+        # whether NumPy does everything at once
+        self._begun: dict[int, tuple[float, float, _Entry | None, bool]] = {}
         self._runs, self._spent = 0, 0.0
         self._strange = 0
         if outer is not None:
@@ -138,7 +140,10 @@ class Site:
             self._close(f"{type(error).__name__}: {error}", self.place.line)
             return ()
         if plan is None:
-            self._begin(entry)
+            if entry is not None and not entry.refused and options.jit == "background":
+                self._begin(entry, self._outright())
+            else:
+                self._begin(entry)
             if entry is not None and entry.sights == 1 and self._inner and options.jit == "background":
                 self._see_later(entry, options)
             return ()
@@ -157,7 +162,9 @@ class Site:
         begun = self._begun.pop(get_ident(), None)
         if begun is None:
             return
-        start, before, entry = begun
+        start, before, entry, outright = begun
+        if outright:
+            alone.end()
         took = now - start
         self._runs += 1
         self._spent += took
@@ -175,9 +182,19 @@ class Site:
         elif entry.sights == 1 and took >= WORTH and options.cache_dir and not options.debug:
             background.submit(partial(self._look, entry))
 
-    def _begin(self, entry: _Entry | None) -> None:
+    def _begin(self, entry: _Entry | None, outright: bool = False) -> None:
         """The loop runs as it is written."""
-        self._begun[get_ident()] = time.perf_counter(), EXECUTOR.background.seconds, entry
+        self._begun[get_ident()] = time.perf_counter(), EXECUTOR.background.seconds, entry, outright
+
+    def _outright(self) -> bool:
+        """Let NumPy do at once what the loop asks for, until it has taken so long that recordings are worth
+        plans: what is recorded costs more as long as it has none, and the loop is to have one of its own.
+        False if that is so already."""
+        if not alone.begin(PATIENCE):
+            return False
+        now = session()
+        now.flush(now.rec)  # nothing is to be pending: what meets it would be recorded
+        return True
 
     def _see_later(self, entry: _Entry, options: config.Options) -> None:
         """If the loop still runs after a while, the loops inside of it may be served meanwhile."""

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
+from . import objects
 from .masked import apart
 
 _LOCK = threading.RLock()
@@ -26,6 +27,7 @@ if hasattr(os, "register_at_fork"):
 # down, so neither the compiler nor a library may be disposed of at its end.
 _kept: list[Any] = []
 _count = 0
+_MATHEMATICS = ("libm.so.6", "libmvec.so.1") if platform.system() == "Linux" else ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +77,7 @@ def _llvm() -> Any:
 def _load_libraries() -> frozenset[str]:
     """Make the mathematical libraries' symbols visible to generated code; the names that were found."""
     found = set()
-    for name in ("libm.so.6", "libmvec.so.1") if platform.system() == "Linux" else ():
+    for name in _MATHEMATICS:
         try:
             _llvm().load_library_permanently(name)
             found.add(name)
@@ -197,6 +199,13 @@ def load(code: bytes, names: Sequence[str]) -> tuple[int, ...]:
     """
     global _count
     with _LOCK:
+        try:
+            linked, memory = objects.link(code, names, _MATHEMATICS)
+        except objects.Unlinkable:
+            pass
+        else:
+            _keep(memory)
+            return linked
         _count += 1
         builder = _llvm().JITLibraryBuilder().add_object_img(code).add_current_process()
         for name in names:

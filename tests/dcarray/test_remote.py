@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import platform
 import subprocess
 import sys
 import textwrap
@@ -162,13 +163,16 @@ CHILD = """
             np.asarray(np.sqrt(x[:, k:] * 2 + 1).sum(axis=1) + x[:, 0])
             EXECUTOR.background.wait()
     r = dc.report()
-    print(r.kernels > 0, r.compiles > 0, "sympy" in sys.modules, "llvmlite" in sys.modules)
+    print(r.kernels > 0, r.compiles > 0, "sympy" in sys.modules, "llvmlite.binding" in sys.modules)
     print(r.disk_hits > 0, remote.REMOTE._pipes is not None, r.kernels)
     try:
         print(os.waitpid(-1, os.WNOHANG))
     except ChildProcessError:
         print("no children")
 """
+
+
+LINKED = sys.platform == "linux" and platform.machine() == "x86_64"  # without LLVM, see `objects.link`
 
 
 def child(folder):
@@ -178,20 +182,20 @@ def child(folder):
     return done.stdout.split("\n")
 
 
-def test_the_program_has_neither_sympy_nor_a_child():
+def test_the_program_has_neither_sympy_nor_llvm_nor_a_child():
     lines = child("")
-    assert lines[0] == "True True False True" and lines[2] == "no children"
+    assert lines[0] == f"True True False {not LINKED}" and lines[2] == "no children"
 
 
 def test_the_next_process_finds_the_plans(tmp_path):
     first, second = child(str(tmp_path)), child(str(tmp_path))
     assert first[0].startswith("True True") and first[1].startswith("False True")
-    assert second[0] == "True False False True" and second[1].startswith("True False")
+    assert second[0] == f"True False False {not LINKED}" and second[1].startswith("True False")
     assert int(second[1].split()[-1]) > int(first[1].split()[-1])  # from the first sight on
 
 
 def test_what_another_processor_has_left_is_not_used(tmp_path, monkeypatch):
-    from dcarray.lowering.llvm import engine
+    from dcarray.lowering import host
 
     request = Recorded((("old", "d", (5,), None, 0), ("new", "d", (5,), 1),
                        ("map", "negative", "d->d", (5,), 1, None, (0, None, None))),
@@ -201,7 +205,7 @@ def test_what_another_processor_has_left_is_not_used(tmp_path, monkeypatch):
     found = shelf.find(request)
     assert found is not None and found.kernels == 1
     assert shelf.find(request._replace(fastmath=True)) is None
-    monkeypatch.setattr(engine, "fingerprint", lambda: "f" * 16)
+    monkeypatch.setattr(host, "mark", lambda: "f" * 16)
     assert shelf.find(request) is None
 
 

@@ -287,3 +287,27 @@ def test_without_a_thread_to_compile_in(monkeypatch):
             np.testing.assert_array_equal(np.asarray(x * 5 - 3), np.arange(62.0) * 5 - 3)
             session.EXECUTOR.background.wait()
         assert dc.report().kernels > 0
+
+
+CHOICES = (
+    "x[:] = np.where(m, y, x)", "x[:] = np.where(m, x, y)", "x[m] = y[m]", "x[m] = 2.5",
+    "x[1:] = np.where(m[1:], x[:-1], y[1:])", "x[1:] = np.where(m[1:], y[1:], x[:-1])",
+    "x[::-1] = np.where(m, y, x)", "x[::2] = np.where(m[::2], y[1::2], x[::2])",
+    "m[:] = np.where(m, x < y, m)", "m[1:] = np.where(m[:-1], x[1:] < y[1:], False)",
+    "x[:] = np.where(m, 1.0, x)", "x[:] = np.where(m, x, 0)",
+    "x = np.where(m, y, x)", "x[3:9] = np.where(m[:6], np.float32(3), 4)", "x[:] = np.where(x < y, y, x)",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("text", CHOICES)
+def test_choices_between_arrays_that_may_share_memory(text):
+    rng = np.random.default_rng(5)
+    plain = {"x": rng.random(24), "y": rng.random(24), "m": rng.random(24) < 0.5}
+    with dc.options(eager_below=0, jit="off"):
+        wrapped = {name: dc.asarray(a.copy()) for name, a in plain.items()}
+        wrapped["x"] += 1  # so that something is pending
+        plain["x"] += 1
+        exec(text, {"np": np}, wrapped)
+        exec(text, {"np": np}, plain)
+        for name, a in plain.items():
+            np.testing.assert_array_equal(np.asarray(wrapped[name]), a)

@@ -172,6 +172,25 @@ def test_a_block_fits_in_its_mapping_wherever_that_lies(monkeypatch, past):
     """The system puts a mapping anywhere; the way to the next huge page may be all but a whole one."""
     monkeypatch.setattr(memory, "address_of", lambda array: 5 * memory._HUGE + past)
     for serial in range(300):
-        block = memory._Block(memory.POOLED, serial)
+        block = memory._Block(memory.POOLED, memory.POOLED, serial)
         assert block.skip + block.size <= len(block.mapped)
         assert block.address % 64 == 0
+
+
+@pytest.mark.skipif(not memory._ADVISE, reason="no huge pages here")
+@pytest.mark.parametrize("nbytes", [memory._HUGE - 1, memory._HUGE, 3 * memory._HUGE + 5])
+def test_huge_pages_end_where_the_array_does(monkeypatch, nbytes):
+    asked = []
+
+    class Mapping:
+        def __init__(self, *args, **kwargs):
+            pass
+
+        def madvise(self, option, start, length):
+            asked.append(length)
+
+    monkeypatch.setattr(memory.mmap, "mmap", Mapping)
+    monkeypatch.setattr(memory.np, "frombuffer", lambda *args: None)
+    monkeypatch.setattr(memory, "address_of", lambda array: 5 * memory._HUGE)
+    memory._Block(memory._size_class(nbytes), nbytes, 1)
+    assert asked == ([nbytes // memory._HUGE * memory._HUGE] if nbytes >= memory._HUGE else [])

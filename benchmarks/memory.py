@@ -1,0 +1,109 @@
+"""Peak memory of NPBench's benchmarks: ``python -m benchmarks memory --suite PATH --size M``.
+
+Each framework runs each benchmark in a process of its own.  What counts is the high-water mark of the
+resident memory above what the process has when its inputs exist, before the first call: of the first call,
+and of one more when nothing is compiled any more.  What libraries and caches hold, once they are there, is
+so counted as well.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from .measure import machine
+from .npbench_suite import benchmarks
+
+MB = 1e6
+_ROOT = Path(__file__).resolve().parents[1]
+
+
+def measured(suite: Path, bench: str, size: str, framework: str, seconds: float) -> dict[str, Any]:
+    """What one process tells: bytes of ``inputs``, and peaks of the ``first`` and of a ``settled`` call."""
+    words = [
+        sys.executable,
+        "-m",
+        "benchmarks.memory_worker",
+        str(suite),
+        bench,
+        size,
+        framework,
+        str(seconds),
+    ]
+    with tempfile.TemporaryDirectory() as folder:
+        env = {**os.environ, "PYTHONPATH": str(_ROOT), "DCARRAY_CACHE_DIR": folder}
+        done = subprocess.run(words, capture_output=True, text=True, env=env, cwd=folder)
+    if done.returncode:
+        return {"wrong": (done.stderr.strip().splitlines() or [f"status {done.returncode}"])[-1]}
+    told: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
+    return told
+
+
+def line(name: str, row: Mapping[str, Mapping[str, Any]]) -> str:
+    """One benchmark's line of the table."""
+    wrong = [f"{who}: {told['wrong']}" for who, told in row.items() if "wrong" in told]
+    if wrong:
+        return f"{name:<26}  {'; '.join(wrong)}"
+    text = f"{name:<26}{row['numpy']['inputs'] / MB:10.1f}"
+    for call in ("first", "settled"):
+        theirs, ours = row["numpy"][call] / MB, row["dcarray"][call] / MB
+        text += f"{theirs:12.1f}{ours:10.1f}{ours - theirs:+10.1f}"
+    return text
+
+
+def summary(rows: Mapping[str, Mapping[str, Mapping[str, Any]]]) -> str:
+    """How many benchmarks keep below NumPy's peak, and which are furthest above."""
+    good = {name: row for name, row in rows.items() if not any("wrong" in told for told in row.values())}
+    parts = []
+    for call in ("first", "settled"):
+        above = {n: r["dcarray"][call] - r["numpy"][call] for n, r in good.items()}
+        worst = sorted([n for n in above if above[n] > 0], key=lambda n: -above[n])
+        told = ", ".join([f"{n} {above[n] / MB:+.1f}" for n in worst])
+        parts.append(
+            f"{call} call: {len(good) - len(worst)} of {len(good)} not above NumPy's"
+            + f"; {told}" * bool(told)
+        )
+    return "\n".join(parts)
+
+
+def main(argv: Sequence[str]) -> int:
+    """Run the benchmarks and print the table."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks memory", description=__doc__)
+    parser.add_argument("--suite", type=Path, default=os.environ.get("NPBENCH"), metavar="PATH",
+                        help="a checkout of spcl/npbench (default: $NPBENCH)")  # fmt: skip
+    parser.add_argument("--size", default="S", help="S, M, L or paper")
+    parser.add_argument("--only", default="", metavar="WORD", help="as of npbench")
+    parser.add_argument("--warm", type=float, default=10.0, metavar="SECONDS", help="longest time to warm up")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="also write the bytes to FILE")
+    args = parser.parse_args(argv)
+    if not args.suite:
+        parser.error("no suite: give --suite PATH or set NPBENCH")
+    if sys.platform != "linux":
+        parser.error("the high-water mark is read from /proc: on Linux only")
+    here = machine()
+    print(
+        f"{here['cpu']}, {here['cores']} cores; NPBench, size {args.size}; "
+        "MB above the process with its inputs\n"
+    )
+    print(f"{'benchmark':<26}{'inputs':>10}" + f"{'NumPy':>12}{'dcarray':>10}{'':>10}" * 2)
+    rows: dict[str, dict[str, dict[str, Any]]] = {}
+    for bench in benchmarks(Path(args.suite).resolve(), args.only):
+        if args.size in bench.sizes:
+            rows[bench.name] = {
+                name: measured(bench.suite, bench.name, args.size, name, args.warm)
+                for name in ("numpy", "dcarray")
+            }
+            print(line(bench.name, rows[bench.name]), flush=True)
+            if args.json:
+                args.json.write_text(
+                    json.dumps({"machine": here, "size": args.size, "rows": rows}, indent=1) + "\n"
+                )
+    print("\n" + summary(rows))
+    return int(any("wrong" in told for row in rows.values() for told in row.values()))

@@ -1,0 +1,58 @@
+"""The process in which the memory of one framework with one benchmark is measured; see `memory`."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from .npbench_suite import Benchmark, benchmarks
+from .npbench_worker import Framework, framework
+
+
+def status(key: str) -> int:
+    """Bytes of a line of ``/proc/self/status``."""
+    with open("/proc/self/status") as file:
+        return next(int(line.split()[1]) * 1024 for line in file if line.startswith(key))
+
+
+def peak(
+    bench: Benchmark, inputs: dict[str, Any], how: Framework, function: Callable[..., Any]
+) -> tuple[int, int]:
+    """Resident bytes before a call, with its arguments, and at most during it."""
+    arguments = how.arguments(bench, inputs)
+    before = status("VmRSS")
+    with open("/proc/self/clear_refs", "w") as file:
+        file.write("5")  # the high-water mark starts anew
+    how.call(function, arguments)
+    return before, status("VmHWM")
+
+
+def main() -> int:
+    """Measure ``suite bench size framework seconds`` (the arguments)."""
+    out = os.fdopen(os.dup(1), "w")
+    os.dup2(2, 1)  # whatever a kernel prints is no answer
+    suite, name, size, which, seconds = sys.argv[1:]
+    (bench,) = (b for b in benchmarks(Path(suite), name) if b.name == name)
+    inputs = bench.inputs(size)
+    how = framework(which, size)
+    ((_, function),) = how.versions(bench)
+    before, first = peak(bench, inputs, how, function)
+    end, steady, state = time.perf_counter() + float(seconds), 0, how.settled()
+    while which != "numpy" and steady < 2 and time.perf_counter() < end:
+        how.call(function, how.arguments(bench, inputs))
+        steady, state = (steady + 1 if how.settled() == state else 0), how.settled()
+    _, settled = peak(bench, inputs, how, function)
+    given = sum(a.nbytes for a in inputs.values() if isinstance(a, np.ndarray))
+    print(json.dumps({"inputs": given, "first": first - before, "settled": settled - before}), file=out)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

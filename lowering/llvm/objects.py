@@ -1,0 +1,206 @@
+"""Linking object code into this process, without LLVM.
+
+To have LLVM link costs a program its import, 10 MB and some 30 ms under Python's lock, once.  What LLVM makes
+for code that is loaded at run time (the large code model) is linked in a few lines: sections are laid out,
+and addresses are put where they belong.  Whatever else an object may hold is left to LLVM.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import mmap
+import platform
+import struct
+import sys
+from collections.abc import Sequence
+from functools import cache
+from typing import Any, NamedTuple
+
+_HEAD = struct.Struct("<16sHHIQQQIHHHHHH")
+_SECTION = struct.Struct("<IIQQQQIIQQ")
+_SYMBOL = struct.Struct("<IBBHQQ")
+_RELOCATION = struct.Struct("<QQq")
+
+_ELF = b"\x7fELF\x02\x01\x01"  # 64 bits, little-endian
+_RELOCATABLE, _X86_64 = 1, 62
+_PROGBITS, _SYMTAB, _RELA, _NOBITS, _REL, _UNWIND = 1, 2, 4, 8, 9, 0x70000001
+_WRITE, _ALLOC, _TLS = 1, 2, 0x400
+_ABSOLUTE, _SPECIAL = 0xFFF1, 0xFF00  # sections of symbols
+_R_64, _R_PC32, _R_PLT32, _R_PC64 = 1, 2, 4, 24
+_MOST = 1 << 26  # bytes
+
+
+class Unlinkable(Exception):
+    """Not for these few lines: why."""
+
+
+class _Section(NamedTuple):
+    name: int
+    type: int
+    flags: int
+    address: int
+    offset: int
+    size: int
+    link: int
+    info: int
+    align: int
+    entry: int
+
+
+def link(code: bytes, names: Sequence[str], libraries: Sequence[str]) -> tuple[tuple[int, ...], Any]:
+    """Link object code into this process.
+
+    Parameters
+    ----------
+    code : bytes
+        A relocatable ELF object for x86-64.
+    names : sequence of str
+        Functions of it.
+    libraries : sequence of str
+        Where the functions that it calls are, if they are not in the process.
+
+    Returns
+    -------
+    tuple of int
+        The addresses of the functions.
+    object
+        What holds the memory: as long as it lives the code may run.
+
+    Raises
+    ------
+    Unlinkable
+    """
+    if sys.platform != "linux" or platform.machine() != "x86_64":
+        raise Unlinkable("another system")
+    try:
+        return _linked(code, names, libraries)
+    except (struct.error, IndexError, ValueError, OSError, OverflowError) as error:
+        raise Unlinkable(f"{type(error).__name__}: {error}") from error
+
+
+def _linked(code: bytes, names: Sequence[str], libraries: Sequence[str]) -> tuple[tuple[int, ...], Any]:
+    sections = _sections(code)
+    places, size = _layout(sections)
+    memory = mmap.mmap(-1, size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+    start = ctypes.addressof(ctypes.c_char.from_buffer(memory))
+    for k, place in places.items():
+        if sections[k].type == _PROGBITS:
+            memory[place : place + sections[k].size] = _part(code, sections[k])
+    symbols, found = _symbols(code, sections, {k: start + place for k, place in places.items()})
+    for section in sections:
+        if section.type not in (_RELA, _REL) or section.info not in places:
+            continue
+        if section.type == _REL:
+            raise Unlinkable("relocations without addends")
+        base = places[section.info]
+        for offset, info, addend in _RELOCATION.iter_unpack(_part(code, section)):
+            if offset + 8 > sections[section.info].size:
+                raise Unlinkable("a relocation beyond its section")
+            value = _value(symbols[info >> 32], libraries) + addend
+            _put(memory, base + offset, start + base + offset, info & 0xFFFFFFFF, value)
+    missing = [name for name in names if name not in found]
+    if missing:
+        raise Unlinkable(f"no {', '.join(missing)}")
+    _executable(start, size)
+    return tuple([found[name] for name in names]), memory
+
+
+def _sections(code: bytes) -> list[_Section]:
+    head = _HEAD.unpack_from(code)
+    if not head[0].startswith(_ELF) or head[1:3] != (_RELOCATABLE, _X86_64) or head[11] != _SECTION.size:
+        raise Unlinkable("no object for x86-64")
+    return [_Section(*_SECTION.unpack_from(code, head[6] + k * _SECTION.size)) for k in range(head[12])]
+
+
+def _part(code: bytes, section: _Section) -> bytes:
+    part = code[section.offset : section.offset + section.size]
+    if len(part) != section.size:
+        raise Unlinkable("cut short")
+    return part
+
+
+def _layout(sections: Sequence[_Section]) -> tuple[dict[int, int], int]:
+    """Where the sections that a program has in memory begin, and the bytes of all.  There are no tables for
+    unwinding: nothing is thrown through this code."""
+    places: dict[int, int] = {}
+    end = 0
+    for k, section in enumerate(sections):
+        if not section.flags & _ALLOC or section.type == _UNWIND:
+            continue
+        if section.type not in (_PROGBITS, _NOBITS) or (section.size and section.flags & (_WRITE | _TLS)):
+            raise Unlinkable(f"a section of type {section.type} with flags {section.flags}")
+        align = max(section.align, 1)
+        if align > mmap.PAGESIZE:
+            raise Unlinkable(f"a section at multiples of {align}")
+        end = -(-end // align) * align
+        places[k] = end
+        end += section.size
+    if not 0 < end < _MOST:
+        raise Unlinkable(f"{end} bytes")
+    return places, -(-end // mmap.PAGESIZE) * mmap.PAGESIZE
+
+
+def _symbols(
+    code: bytes, sections: Sequence[_Section], starts: dict[int, int]
+) -> tuple[list[int | str], dict[str, int]]:
+    """For each symbol its address, or the name of one that is elsewhere; and the addresses by name."""
+    symbols: list[int | str] = []
+    found: dict[str, int] = {}
+    for table in sections:
+        if table.type != _SYMTAB:
+            continue
+        texts = _part(code, sections[table.link])
+        for at, info, _, where, value, _ in _SYMBOL.iter_unpack(_part(code, table)):
+            name = texts[at : texts.index(b"\0", at)].decode()
+            if where == 0:
+                symbols.append(name)
+            elif where == _ABSOLUTE:
+                symbols.append(value)
+            elif where in starts and where < _SPECIAL:
+                symbols.append(starts[where] + value)
+                if info >> 4:  # not a local one
+                    found[name] = starts[where] + value
+            else:
+                symbols.append("")  # of a section that is not there, or of a kind of its own
+        return symbols, found
+    raise Unlinkable("no symbols")
+
+
+def _value(symbol: int | str, libraries: Sequence[str]) -> int:
+    if not isinstance(symbol, str):
+        return symbol
+    address = _elsewhere(symbol, tuple(libraries)) if symbol else 0
+    if not address:
+        raise Unlinkable(f"no {symbol or 'such symbol'} here")
+    return address
+
+
+@cache
+def _elsewhere(name: str, libraries: tuple[str, ...]) -> int:
+    """The address of a function of the process or of these libraries; 0 if there is none."""
+    for library in (None, *libraries):
+        try:
+            function = getattr(ctypes.CDLL(library), name)
+        except (OSError, AttributeError):
+            continue
+        return ctypes.cast(function, ctypes.c_void_p).value or 0
+    return 0
+
+
+def _put(memory: mmap.mmap, at: int, here: int, kind: int, value: int) -> None:
+    """What a relocation asks for."""
+    if kind == _R_64:
+        memory[at : at + 8] = (value & (1 << 64) - 1).to_bytes(8, "little")
+    elif kind == _R_PC64:
+        memory[at : at + 8] = (value - here).to_bytes(8, "little", signed=True)
+    elif kind in (_R_PC32, _R_PLT32):
+        memory[at : at + 4] = (value - here).to_bytes(4, "little", signed=True)
+    else:
+        raise Unlinkable(f"a relocation of type {kind}")
+
+
+def _executable(start: int, size: int) -> None:
+    protect = ctypes.CDLL(None, use_errno=True).mprotect
+    protect.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int]
+    if protect(start, size, mmap.PROT_READ | mmap.PROT_EXEC):
+        raise Unlinkable(f"memory cannot be made executable: error {ctypes.get_errno()}")

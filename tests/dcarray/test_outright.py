@@ -1,0 +1,168 @@
+"""Times in which NumPy does everything at once: while a loop waits for its plan."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from written import written
+
+import dcarray as dc
+from dcarray import alone, session
+from dcarray.background import Background
+from dcarray.program import sites
+from dcarray.report import counters
+from dcarray.speedups import BUILT
+
+pytestmark = pytest.mark.skipif(not BUILT, reason="the C module knows of them")
+SHAPE = 150, 200
+
+
+@pytest.fixture(autouse=True)
+def _options(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    background = Background()
+    monkeypatch.setattr(session.EXECUTOR, "background", background)
+    with dc.options(jit="background", cache_dir=None, eager_below=16384, debug=False, strict=False):
+        dc.report(reset=True)
+        yield
+        alone.end()
+    background._stop()  # what has begun must not meet another one
+
+
+def arrays(seed: int = 3) -> list[np.ndarray[Any, Any]]:
+    rng = np.random.default_rng(seed)
+    return [rng.random(SHAPE), rng.random(SHAPE), rng.integers(0, 150, 40), rng.random(SHAPE) < 0.5]
+
+
+def assigned(x: Any, key: Any, value: Any) -> Any:
+    x[key] = value
+    return x
+
+
+def increased(x: Any, key: Any, value: Any) -> Any:
+    x[key] += value
+    return x
+
+
+CALLS: tuple[Callable[[Any, Any, Any, Any], Any], ...] = (
+    lambda x, y, k, m: x + y, lambda x, y, k, m: 2.0 * x - y / 3, lambda x, y, k, m: -x,
+    lambda x, y, k, m: x < y, lambda x, y, k, m: np.maximum(x, y), lambda x, y, k, m: np.add(x, y, out=y),
+    lambda x, y, k, m: np.sum(x, axis=0), lambda x, y, k, m: x.max(), lambda x, y, k, m: x.T @ y,
+    lambda x, y, k, m: x.astype(np.float32), lambda x, y, k, m: x.copy(), lambda x, y, k, m: x[1:] - x[:-1],
+    lambda x, y, k, m: x[:, ::2] * 1j, lambda x, y, k, m: np.where(m, x, y), lambda x, y, k, m: x[m],
+    lambda x, y, k, m: x[m] ** 2 + y[m], lambda x, y, k, m: x[k], lambda x, y, k, m: x[k, 3:9],
+    lambda x, y, k, m: assigned(x, m, 3), lambda x, y, k, m: assigned(x, m, y[m] * 2),
+    lambda x, y, k, m: assigned(x, k, y[:40]), lambda x, y, k, m: assigned(x, (slice(1, None), 4), y[1:, 2]),
+    lambda x, y, k, m: assigned(x, (3, 4), y[1, 2]), lambda x, y, k, m: increased(x, slice(1, None), x[:-1]),
+    lambda x, y, k, m: increased(x, (slice(None), -1), y[:, 0] * np.float32(2)),
+    lambda x, y, k, m: np.reshape(x, (-1,)) * 2, lambda x, y, k, m: np.concatenate([x, y[1:]]),
+    lambda x, y, k, m: x[None, :, :, None] + y[:, :1, None], lambda x, y, k, m: x[np.int64(3)],
+    lambda x, y, k, m: np.linalg.norm(x), lambda x, y, k, m: x * np.complex64(1 + 2j),
+    lambda x, y, k, m: np.exp(x) + np.zeros(SHAPE), lambda x, y, k, m: x[m & (x < y)],
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("call", CALLS)
+def test_it_is_numpys_and_nothing_is_recorded(call: Callable[..., Any]) -> None:
+    plain = arrays()
+    wrapped = [dc.asarray(a.copy()) for a in plain]
+    before = counters.flushes
+    assert alone.begin(60.0)
+    result = call(*wrapped)
+    alone.end()
+    assert counters.flushes == before and not session.session().rec.log
+    expected = call(*plain)
+    assert type(result) is (dc.ndarray if isinstance(expected, np.ndarray) else type(expected))
+    assert result.dtype == expected.dtype
+    for ours, theirs in zip((result, *wrapped), (expected, *plain), strict=True):
+        np.testing.assert_array_equal(np.asarray(ours), theirs)
+
+
+@settings(deadline=None)
+@given(st.lists(st.tuples(st.sampled_from(range(len(CALLS))), st.booleans()), min_size=1, max_size=6))
+def test_it_mixes_with_recordings(steps: list[tuple[int, bool]]) -> None:
+    """Some calls in such a time and some outside, on arrays that others have written and still look at."""
+    plain = arrays()
+    wrapped = [dc.asarray(a.copy()) for a in plain]
+    seen, wanted = [], []
+    for k, outright in steps:
+        if outright:
+            alone.begin(60.0)
+        seen.append(CALLS[k](*wrapped))
+        alone.end()
+        wanted.append(CALLS[k](*plain))
+        seen.append(wrapped[0][2:, 1:] + 0.5)
+        wanted.append(plain[0][2:, 1:] + 0.5)
+        wrapped[0], plain[0] = wrapped[0] * 0.5, plain[0] * 0.5
+    for ours, theirs in zip(seen, wanted, strict=True):  # sums that are recorded have other last bits
+        np.testing.assert_allclose(np.asarray(ours), theirs, rtol=1e-13)
+
+
+def test_what_is_pending_is_recorded() -> None:
+    a, b, *_ = arrays()
+    x = dc.asarray(a) + dc.asarray(b)
+    assert alone.begin(60.0)
+    y = x * 2
+    assert y._store.mem is None
+    np.testing.assert_array_equal(np.asarray(y), (a + b) * 2)
+
+
+def test_a_time_ends_and_is_one_threads() -> None:
+    assert alone.begin(60.0) and alone.outright() and not alone.begin(60.0)
+    found: list[Any] = []
+    other = threading.Thread(target=lambda: found.extend((alone.outright(), alone.begin(1.0), alone.end())))
+    other.start()
+    other.join()
+    assert found == [False, False, None] and alone.outright()
+    alone.end()
+    assert not alone.outright() and alone.begin(1e-9)
+    assert not alone.outright()
+    with dc.options(strict=True):
+        assert not alone.begin(1.0)
+    with dc.options(eager_below=0):
+        assert not alone.begin(1.0)
+
+
+LOOP = """
+def f(x, n):
+    for k in range(n):
+        y = x * 2.0 + k
+        x[1:] = y[:-1]
+    return x
+"""
+
+
+def test_a_loop_that_waits_for_its_plan_is_not_recorded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sites, "PATIENCE", 60.0)
+    f, (a, *_) = written(LOOP), arrays()
+    before = counters.flushes
+    ours = dc.accelerate(f)(a.copy(), 6)
+    assert counters.flushes == before and not alone.outright()
+    np.testing.assert_array_equal(ours, f(a.copy(), 6))
+
+
+def test_one_that_takes_long_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sites, "PATIENCE", 1e-9)
+    f, (a, *_) = written(LOOP), arrays()
+    before = counters.flushes
+    np.testing.assert_array_equal(dc.accelerate(f)(a.copy(), 6), f(a.copy(), 6))
+    assert counters.flushes > before
+
+
+def test_the_time_ends_with_the_function(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sites, "PATIENCE", 60.0)
+    f = written("def f(x, n):\n    for k in range(n):\n        x[k // 0] = 1.0\n    return x\n")
+    with pytest.raises(ZeroDivisionError):
+        dc.accelerate(f)(arrays()[0], 3)
+    assert not alone.outright()
+
+
+def test_errors_of_what_was_recorded_before_are_told() -> None:
+    f, (a, *_) = written(LOOP), arrays()
+    with np.errstate(divide="raise"), pytest.raises(FloatingPointError):
+        dc.accelerate(f)(dc.asarray(a) / dc.asarray(np.zeros(SHAPE)), 3)

@@ -1,0 +1,38 @@
+"""Routines are compiled by the process that plans, and found in the cache folder by the next one."""
+
+import subprocess
+import sys
+import textwrap
+
+CHILD = """
+    import sys
+    import numpy as np, dcarray as dc
+    from dcarray import gathering, remote
+    from dcarray.session import EXECUTOR
+    a = np.random.default_rng(1).random(300_000)
+    with dc.options(jit="background", cache_dir=sys.argv[1]):
+        x = dc.asarray(a)
+        for k in range(3):
+            np.testing.assert_array_equal(np.asarray(x[x < 0.25]), a[a < 0.25])
+            EXECUTOR.background.wait()
+    print(gathering._ROUTINES[8]._launch is not None, remote.REMOTE._pipes is not None,
+          "llvmlite.binding" in sys.modules)
+"""
+
+
+def child(folder):
+    words = [sys.executable, "-c", textwrap.dedent(CHILD), folder]
+    done = subprocess.run(words, capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stderr
+    return done.stdout.split()
+
+
+def test_another_process_compiles(tmp_path):
+    first, second = child(str(tmp_path)), child(str(tmp_path))
+    assert first[:2] == ["True", "True"]
+    assert second == ["True", "False", first[2]]
+    assert sys.platform != "linux" or first[2] == "False"
+
+
+def test_without_a_folder():
+    assert child("")[0] == "True"
