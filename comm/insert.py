@@ -22,6 +22,7 @@ from .draft import Draft, Placed
 from .layout import Cyclic, Layout, Whole
 from .library import Form, Operand, Planner
 from .notation import Partial, canonical
+from .prefer import destined
 from .restate import begun, beside, combined, flat, forward, is_zero, kept_axes, start, unfixed
 from .widen import COSTS, Costs
 
@@ -58,6 +59,7 @@ class _Insert(Draft):
     ) -> None:
         super().__init__(region, layouts)
         self.ranks, self.above, self.library = ranks, above, library
+        self.destined = destined(region)
 
     # ---- statements ------------------------------------------------------------------------------
     def stmt(self, stmt: Stmt) -> None:
@@ -111,6 +113,11 @@ class _Insert(Draft):
             for w in stmt.writes
         )
         self.free |= {new.array for old, new in zip(stmt.writes, results, strict=True) if old is not new}
+        for new in results:
+            end = self.destined.get(new.array)
+            if new.array in self.free and end is not None and end not in self.free:
+                self.free.discard(new.array)
+                self.layouts[new.array] = bare(self.layouts[end])
         placed = replace(stmt, reads=reads, writes=results)
         given, made = (tuple(self.operand(w) for w in windows) for windows in (reads, results))
         form = planner(placed, given, made, self.ranks)

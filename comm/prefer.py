@@ -14,7 +14,7 @@ from .grid import ProcessGrid, choose_grid
 from .layout import Layout
 from .product import Product, parse
 
-__all__ = ["preferred"]
+__all__ = ["destined", "preferred"]
 
 # A layout is changed when that saves a rank at least so much of what it has of the array.
 GAIN = 1 / 8
@@ -121,6 +121,22 @@ def _beside(region: Region, arrays: Mapping[str, Array]) -> tuple[dict[str, str]
                 if read.role == "temp":
                     into_which[read.name] = made.name
     return of_which, into_which
+
+
+def destined(region: Region) -> dict[str, str]:
+    """For temporaries the array that is made of them in the end, element by element, if that outlives the
+    region: their elements are best made where that lies."""
+    arrays = {array.name: array for array in region.arrays}
+    into = _beside(region, arrays)[1]
+    found = {}
+    for name in into:
+        end, seen = into[name], {name}
+        while end in into and end not in seen:
+            seen.add(end)
+            end = into[end]
+        if arrays[end].role != "temp":
+            found[name] = end
+    return found
 
 
 def _cost(

@@ -71,7 +71,8 @@ def test_the_chosen_grid_is_the_best_of_all(shape: tuple[int, ...], ranks: int) 
 
     def cost(grid: tuple[int, ...]) -> tuple[int, Fraction]:
         busy = math.prod(min(p, n) for p, n in zip(grid, extents, strict=True))
-        return -busy, sum((Fraction(p - 1, n) for p, n in zip(grid, extents, strict=True)), Fraction(0))
+        surface = [Fraction(p - 1, n) for p, n in zip(grid, extents, strict=True)]
+        return -busy, surface[0] + Fraction(13, 10) * sum(surface[1:])
 
     assert cost(choose_grid(shape, ranks).shape) == min(map(cost, _all_grids(len(shape), ranks)))
 
@@ -80,5 +81,12 @@ def test_what_is_chosen() -> None:
     assert choose_grid((1000, 1000), 4).shape == (2, 2)
     assert choose_grid((1000, 1000), 7).shape == (7, 1)  # equal to (1, 7), and more contiguous
     assert choose_grid((10, 1000), 4).shape == (1, 4)
+    assert choose_grid((1000, 1250), 2).shape == (2, 1)  # rows stay whole
+    assert choose_grid((1000, 1350), 2).shape == (1, 2)
     assert choose_grid((64, 64, 64), 1296).shape == (12, 12, 9)
     assert choose_grid((), 1).shape == ()
+
+
+@pytest.mark.parametrize("side", [2, 3, 4, 6, 8, 10, 12, 16, 32, 36])
+def test_square_arrays_have_square_grids(side: int) -> None:
+    assert choose_grid((5040, 5040), side * side).shape == (side, side)

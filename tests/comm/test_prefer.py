@@ -8,9 +8,11 @@ from dcarray.comm.arrange import choose
 from dcarray.comm.contract import Contraction
 from dcarray.comm.grid import ProcessGrid
 from dcarray.comm.layout import Layout
+from dcarray.comm.planner import plan
 from dcarray.comm.portions import bare
-from dcarray.comm.prefer import preferred
+from dcarray.comm.prefer import destined, preferred
 from dcarray.comm.product import parse
+from dcarray.comm.program import Exchanges
 from dcarray.comm.protocol import Counts
 from dcarray.ir.parse import parse as region
 
@@ -96,3 +98,17 @@ def test_what_lies_somewhere_stays_there() -> None:
     fixed = Layout.blocks((60, 60, 128), ProcessGrid((1, 1, 4)))
     layouts["A"] = fixed
     assert preferred(region(DOITGEN), layouts, {"C4", "t"}, 4)["A"] == fixed
+
+
+@pytest.mark.parametrize("ranks", [2, 4, 6, 12])
+def test_a_product_is_made_where_it_is_added(ranks: int) -> None:
+    text = """region() {
+      in A: f64[80, 52];  in B: f64[52, 92];  inout C: f64[80, 92];  temp t: f64[80, 92]
+      call blas.matmul(A, B) -> t
+      C[i,j] = add(t[i,j], multiply(0.5, C[i,j])) for i<80, j<92
+    }"""
+    assert destined(region(text)) == {"t": "C"}
+    rows = {"C": Layout.blocks((80, 92), ProcessGrid((ranks,)))}
+    layouts = {name: layout for name, layout in (usual(text, ranks) | rows).items() if name != "t"}
+    made = plan(region(text), layouts, ranks, 0)
+    assert not any(isinstance(step, Exchanges) for step in made.steps)  # the product's own messages apart
