@@ -56,7 +56,7 @@ def _(step: Local, program: Program) -> list[verify.Step]:
 
 @_steps.register
 def _(step: Reduce, program: Program) -> list[verify.Step]:
-    return [verify.Together(f"reduce {step.op}", step.ranks(), step.counts().collective_bytes)]
+    return [verify.Together(f"reduce {step.op}", step.ranks, step.counts().collective_bytes)]
 
 
 @_steps.register

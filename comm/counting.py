@@ -111,6 +111,6 @@ def _phases(made: Program) -> Iterator[Phase]:
         nbytes = max(counts.bytes_sent, counts.bytes_received)
         together: tuple[Collective, ...] = ()
         if isinstance(step, Reduce):
-            together = (Collective("allreduce", len(step.ranks()), counts.collective_bytes),)
+            together = (Collective("allreduce", len(step.ranks), counts.collective_bytes),)
         if messages or together:
             yield Phase(messages=messages, nbytes=nbytes, collectives=together, steps=0)

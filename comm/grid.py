@@ -113,9 +113,9 @@ def choose_grid(shape: Sequence[int], ranks: int) -> ProcessGrid:
 
     Fewest ranks without elements come first, then the least surface between blocks: cutting an axis of `n`
     elements into `p` parts exchanges ``(p - 1) / n`` of the array, so the sum of that over the axes is least.
-    Cuts of other axes than the first count 1.3 times: they leave parts of rows, which are sent in pieces, and a
-    statement that uses a row twice, as ``(A @ x) @ A``, reads it twice.  With four thirds, square arrays would
-    have other than square grids.  Of equal grids the one that cuts earlier axes more is taken.
+    Cuts of other axes than the first count 1.3 times: they leave parts of rows, which are sent in pieces, and
+    a statement that uses a row twice, as ``(A @ x) @ A``, reads it twice.  With four thirds, square arrays
+    would have other than square grids.  Of equal grids the one that cuts earlier axes more is taken.
 
     Parameters
     ----------

@@ -103,6 +103,13 @@ class Layout:
                     f"(axis {axis}: {parts.extent} elements over {parts.parts} ranks)"
                 )
 
+    @cached_property
+    def _hash(self) -> int:
+        return hash((self.shape, self.grid, self.axes, self.halo))
+
+    def __hash__(self) -> int:  # plans are looked up by layouts
+        return self._hash
+
     # ---- ways to make one ------------------------------------------------------------------------
     @classmethod
     def blocks(cls, shape: Sequence[int], grid: ProcessGrid, halo: Widths = 0) -> Layout:

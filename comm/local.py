@@ -17,10 +17,12 @@ import numpy as np
 from .errors import CommError, LostRankError, MismatchError
 from .places import Where, here, place, said
 from .protocol import (
+    SHARED,
     Array,
     Communicator,
     Counts,
     Request,
+    Starter,
     called,
     check_rank,
     check_tag,
@@ -206,6 +208,13 @@ class LocalCommunicator:
         self._post.match((self._context, source, self.rank, tag), message)
         return message
 
+    def starter(
+        self,
+        sends: Sequence[tuple[int, Sequence[Array]]],
+        receives: Sequence[tuple[int, Sequence[Array]]],
+    ) -> Starter | None:
+        return None
+
     def waitall(self, requests: Iterable[Request]) -> None:
         for request in requests:
             request.wait()
@@ -285,6 +294,13 @@ class LocalCommunicator:
         meeting.left += 1
         self._post.forget(key, meeting, self.size)
 
+    def share(self, what: tuple[Any, ...], bits: int, where: Where | None = None) -> int:
+        self.counts.collective(SHARED // 8)
+        found = 0
+        for brought in self._meet(what, bits, where).values():
+            found |= brought
+        return found
+
     def _come(self, what: tuple[Any, ...], where: str) -> tuple[Any, _Meeting]:
         """Take part in the next operation of all ranks."""
         self._check()
@@ -306,9 +322,9 @@ class LocalCommunicator:
         if (text := self._post.broken.get(self._context)) is not None:
             raise MismatchError(text)
 
-    def _meet(self, what: tuple[Any, ...], value: Any) -> dict[int, Any]:
+    def _meet(self, what: tuple[Any, ...], value: Any, at: Where | None = None) -> dict[int, Any]:
         """What each rank brings, when all have come."""
-        where = place()
+        where = place() if at is None else said(at)
         key, meeting = self._come(what, where)
         meeting.brought[self.rank] = value
 

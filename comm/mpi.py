@@ -18,15 +18,19 @@ from mpi4py import MPI
 
 from .errors import CommError, MismatchError, RankError
 from .mpi_job import Job, abort
+from .mpi_repeated import MpiStarter, Together
 from .mpi_types import buffer_of, placed
-from .mpi_watch import Watch
-from .places import Where, place_of
+from .mpi_watch import Watch, hashed, joined, words_of
+from .places import Where, here, place_of, said
 from .protocol import (
     INTERNAL_TAG,
+    SHARED,
     Array,
     Communicator,
     Counts,
     Request,
+    Starter,
+    called,
     check_rank,
     check_tag,
     describe,
@@ -66,7 +70,7 @@ class _Message:
         sent: bool,
     ) -> None:
         self.request, self.parts, self.peer, self.sent = request, parts, peer, sent
-        self.job = group._job
+        self.job = group.job
         if self.job is not None:
             mine, other = group.ranks[group.rank], group.ranks[peer]
             self.channel = (group.name, mine, other, tag) if sent else (group.name, other, mine, tag)
@@ -128,7 +132,7 @@ class MpiCommunicator:
         self.counts = counts
         self.name, self.ranks = name, ranks
         self._comm, self._watch = comm, watch
-        self._job = None if watch is None else watch.job
+        self.job = None if watch is None else watch.job
         self.rank: int = comm.rank
         self.size: int = comm.size
         self._subs: dict[tuple[int, ...], MpiCommunicator] = {}
@@ -151,8 +155,19 @@ class MpiCommunicator:
     def _irecv(self, parts: Sequence[Array], source: int, tag: int) -> _Message:
         return _Message(self, self._comm.Irecv(buffer_of(parts), source, tag), parts, source, tag, False)
 
+    def starter(
+        self,
+        sends: Sequence[tuple[int, Sequence[Array]]],
+        receives: Sequence[tuple[int, Sequence[Array]]],
+    ) -> Starter | None:
+        return MpiStarter(self, self._comm, sends, receives)
+
     def waitall(self, requests: Iterable[Request]) -> None:
-        _wait([request for request in requests if isinstance(request, _Message)])
+        held = list(requests)
+        _wait([request for request in held if isinstance(request, _Message)])
+        for request in held:
+            if isinstance(request, Together):
+                request.wait()
 
     def ready(self, requests: Sequence[Request], wait: bool) -> list[int]:
         held = [request for request in requests if isinstance(request, _Message)]
@@ -164,8 +179,8 @@ class MpiCommunicator:
 
         if not wait:
             through()
-        elif self._job is not None:
-            self._job.wait(through, lambda: [AnyOf([message.need() for message in held])])
+        elif self.job is not None:
+            self.job.wait(through, lambda: [AnyOf([message.need() for message in held])])
         else:
             while not through():
                 pass
@@ -174,6 +189,18 @@ class MpiCommunicator:
     def step(self, what: tuple[Any, ...], where: Where | None = None) -> None:
         if self._watch is not None:
             self._watch.step(what, where)
+
+    def share(self, what: tuple[Any, ...], bits: int, where: Where | None = None) -> int:
+        self.counts.collective(SHARED // 8)
+        if self._watch is not None:
+            return self._watch.together(what, bits, where)
+        words = words_of(hashed(what), bits)
+        self._comm.Allreduce(MPI.IN_PLACE, [words, 4, MPI.INT64_T], MPI.BOR)
+        found = joined(words)
+        if found is None:
+            at = said(where or here())
+            raise MismatchError(f"rank {self.rank} calls {called(what)} ({at}) where another one does not")
+        return found
 
     def _meet(self, what: tuple[Any, ...]) -> None:
         """Return when all ranks have come to the same operation; inside MPI, nobody waits for long then."""
@@ -258,7 +285,7 @@ class MpiCommunicator:
                 self._find(group)
             made = self._comm.Create_group(self._comm.Get_group().Incl(list(group)))
             name, ranks = (self.name, group), tuple(self.ranks[rank] for rank in group)
-            watch = None if self._job is None else Watch(self._job, name, ranks, made.Idup())
+            watch = None if self.job is None else Watch(self.job, name, ranks, made.Idup())
             self._subs[group] = MpiCommunicator(made, self.counts, name, ranks, watch)
         return self._subs[group]
 

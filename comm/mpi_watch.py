@@ -1,7 +1,7 @@
 """Do the ranks of a group take the same steps?  A hash of each step, compared without waiting.
 
-The k-th step of every rank is compared with the k-th of the others, by a nonblocking reduction of 16 bytes
-on a communicator of its own.
+The k-th step of every rank is compared with the k-th of the others, by a nonblocking reduction of 32 bytes
+on a communicator of its own.  A step may bring some bits along, of which all ranks learn which some has.
 """
 
 from __future__ import annotations
@@ -18,13 +18,15 @@ from mpi4py import MPI
 from .errors import MismatchError
 from .mpi_job import Job, Looked
 from .places import Where, here, said
-from .protocol import Array, called
+from .protocol import SHARED, Array, called
 from .standstill import Meeting
 
-__all__ = ["Watch"]
+__all__ = ["Watch", "hashed", "joined", "words_of"]
 
 _OPEN = 64  # steps of which it is not known yet whether all have taken them
 _KEPT = 4096  # hashes
+_WORD = SHARED // 2  # bits that a word brings
+_MASK = (1 << _WORD) - 1
 
 
 @dataclass(frozen=True)
@@ -32,11 +34,28 @@ class _Step:
     number: int
     what: tuple[Any, ...]
     where: Where
-    pair: Array  # the largest hash, and the largest of the negative ones
+    words: Array  # see `words_of`
     request: MPI.Request
 
     def __str__(self) -> str:
         return f"{called(self.what)} ({said(self.where)})"
+
+
+def words_of(what: int, bits: int) -> Array:
+    """What is reduced by "or": a hash and its complement, which then have a bit in common if hashes differ,
+    and the bits that a step brings."""
+    return np.array((what, ~what, bits & _MASK, bits >> _WORD))
+
+
+def joined(words: Array) -> int | None:
+    """The bits that some rank has brought; None if hashes differ."""
+    what, complement, low, high = words.tolist()
+    return None if what & complement else low | high << _WORD
+
+
+def hashed(what: tuple[Any, ...]) -> int:
+    """A step as a number of 62 bits."""
+    return int.from_bytes(blake2b(repr(what).encode(), digest_size=8).digest()) >> 2
 
 
 class Watch(Looked):
@@ -68,8 +87,8 @@ class Watch(Looked):
         self._calls: dict[int, str] = {}  # on the first rank: what each has called where they differ
         job.looked[group] = self
 
-    def step(self, what: tuple[Any, ...], where: Where | None = None) -> None:
-        """Take a step; whether the others take the same is seen later.
+    def step(self, what: tuple[Any, ...], where: Where | None = None, bits: int = 0) -> Array:
+        """Take a step; whether the others take the same is seen later.  Gives the words that come of it.
 
         Raises
         ------
@@ -80,26 +99,29 @@ class Watch(Looked):
         if not self._is_open:
             self.job.wait(self._opening.Test, lambda: [Meeting(self._group, self._ranks, 1, called(what))])
             self._is_open = True
-        hashed = self._hashes.get(what)
-        if hashed is None:
+        number = self._hashes.get(what)
+        if number is None:
             if len(self._hashes) > _KEPT:
                 self._hashes.clear()
-            digest = blake2b(repr(what).encode(), digest_size=8).digest()
-            hashed = self._hashes[what] = int.from_bytes(digest) >> 2
-        pair = np.array((hashed, -hashed))
+            number = self._hashes[what] = hashed(what)
+        words = words_of(number, bits)
         self._taken += 1
         self.job.met[self._group] = self._taken
         self.job.last = where = where or here()
-        request = self._comm.Iallreduce(MPI.IN_PLACE, [pair, 2, MPI.INT64_T], MPI.MAX)
-        self._open.append(_Step(self._taken, what, where, pair, request))
+        request = self._comm.Iallreduce(MPI.IN_PLACE, [words, 4, MPI.INT64_T], MPI.BOR)
+        self._open.append(_Step(self._taken, what, where, words, request))
         self.look()
         if len(self._open) > _OPEN:
             self.job.wait(self._has_room, self.needs)
+        return words
 
-    def together(self, what: tuple[Any, ...]) -> None:
-        """Take a step, and return when all have taken it."""
-        self.step(what)
+    def together(self, what: tuple[Any, ...], bits: int = 0, where: Where | None = None) -> int:
+        """Take a step, and return when all have taken it: the bits that some of them have brought."""
+        words = self.step(what, where, bits)
         self.job.wait(self._is_settled, self.needs)
+        found = joined(words)
+        assert found is not None
+        return found
 
     def _is_settled(self) -> bool:
         self.look()
@@ -115,7 +137,7 @@ class Watch(Looked):
     def look(self) -> None:
         while self._open and self._differing is None and self._open[0].request.Test():
             step = self._open[0]
-            if step.pair[0] != -step.pair[1]:
+            if joined(step.words) is None:
                 self._differing = step
                 self.job.tell(self._ranks[0], "part", self._group, "call", str(step))
             else:

@@ -16,7 +16,7 @@ import numpy as np
 from .axes import Run
 from .protocol import INTERNAL_TAG, Array, Communicator, Counts, Request
 
-__all__ = ["Box", "Exchange", "Pending", "Transfer", "start", "window"]
+__all__ = ["Box", "Exchange", "Pending", "Transfer", "scattered", "start", "window"]
 
 Box = tuple[Run, ...]
 
@@ -125,11 +125,11 @@ def start(comm: Communicator, items: Iterable[tuple[Exchange, Array, Array]]) ->
     packed: list[tuple[Array, Array]] = []
     for parts in receives.values():
         for k, part in enumerate(parts):
-            if _scattered(part):
+            if scattered(part):
                 parts[k] = np.empty(part.shape, part.dtype)
                 packed.append((part, parts[k]))
     for parts in sends.values():
-        parts[:] = [part.copy() if _scattered(part) else part for part in parts]
+        parts[:] = [part.copy() if scattered(part) else part for part in parts]
     requests = [comm.irecv(parts, peer, INTERNAL_TAG) for peer, parts in receives.items()]
     requests += [comm.isend(parts, peer, INTERNAL_TAG) for peer, parts in sends.items()]
     for plan, source, target in held:
@@ -138,7 +138,7 @@ def start(comm: Communicator, items: Iterable[tuple[Exchange, Array, Array]]) ->
     return Pending(comm, tuple(requests), tuple(packed))
 
 
-def _scattered(part: Array) -> bool:
+def scattered(part: Array) -> bool:
     """Is a window made of many pieces of less than a cache line?
 
     NumPy copies these several times faster than MPI libraries go through a derived type.

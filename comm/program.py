@@ -6,14 +6,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from functools import reduce as fold
 from typing import Any, Protocol
 
 import numpy as np
 
-from dcarray.ir import interp
 from dcarray.ir.nodes import Region
 from dcarray.ir.ops import OPS
 from dcarray.ir.text import dump
@@ -21,12 +21,12 @@ from dcarray.ir.text import dump
 from .grid import ProcessGrid
 from .layout import Layout
 from .place import Halo
-from .plan import Exchange, Pending, start
+from .plan import Exchange, Pending
 from .protocol import OPERATORS, Array, Communicator, Counts
+from .repeated import Repeated
 
 __all__ = [
     "Begin", "Exchanges", "Finish", "Item", "Local", "Memory", "Note", "Program", "Reduce", "Running", "Step",
-    "execute", "interpreted",
 ]  # fmt: skip
 
 
@@ -124,6 +124,7 @@ class Exchanges:
     """Exchanges of several arrays together: what goes from one rank to another is one message."""
 
     items: tuple[Item, ...]
+    repeated: Repeated = field(default_factory=Repeated, compare=False, repr=False)
 
     @property
     def reads(self) -> tuple[str, ...]:
@@ -143,11 +144,12 @@ class Exchanges:
         return found
 
     def run(self, at: Running) -> None:
-        start(at.comm, self.arrays(at.memory)).finish()
+        self.start(at).finish()
 
-    def arrays(self, memory: Mapping[str, Array]) -> Iterable[tuple[Exchange, Array, Array]]:
-        """What `dcarray.comm.plan.start` begins."""
-        return [
+    def start(self, at: Running) -> Pending:
+        """Begin them."""
+        memory = at.memory
+        arrays = [
             (
                 item.plan,
                 _view(memory[item.source], item.source_view),
@@ -155,6 +157,7 @@ class Exchanges:
             )
             for item in self.items
         ]
+        return self.repeated.start(at.comm, arrays)
 
 
 @dataclass(frozen=True)
@@ -176,7 +179,7 @@ class Begin:
         return self.what.counts()
 
     def run(self, at: Running) -> None:
-        at.pending[id(self.what)] = start(at.comm, self.what.arrays(at.memory))
+        at.pending[id(self.what)] = self.what.start(at)
 
 
 @dataclass(frozen=True)
@@ -216,7 +219,7 @@ class Local:
 
     region: Region
 
-    @property
+    @cached_property
     def reads(self) -> tuple[str, ...]:
         return tuple(a.name for a in self.region.arrays if a.role != "temp")
 
@@ -262,6 +265,7 @@ class Reduce:
     def writes(self) -> tuple[str, ...]:
         return (self.target.name,)
 
+    @cached_property
     def ranks(self) -> tuple[int, ...]:
         """The ranks that this one meets."""
         return self.grid.sub(self.rank, self.keep)[1]
@@ -270,7 +274,7 @@ class Reduce:
         return Counts(collectives=1, collective_bytes=self.source.nbytes)
 
     def run(self, at: Running) -> None:
-        group = at.comm.sub(self.ranks())
+        group = at.comm.sub(self.ranks)
         here, out = np.ascontiguousarray(at.memory[self.source.name]), at.memory[self.target.name]
         if self.target.layout is not None:  # which may have room for a halo
             out = out[self.target.layout.owned(self.rank)]
@@ -328,6 +332,20 @@ class Program:
         """Messages and bytes of this rank."""
         return fold(lambda a, b: a + b, (step.counts() for step in self.steps), Counts())
 
+    @cached_property
+    def schedule(self) -> tuple[tuple[Step, tuple[Memory, ...], tuple[str, ...]], ...]:
+        """The steps, each with the memory that is made for it and with what nobody needs after it."""
+        touched = [tuple(dict.fromkeys((*step.reads, *step.writes))) for step in self.steps]
+        there, kept = {*self.given.values()}, {*self.after.values()}
+        last = {name: k for k, names in enumerate(touched) for name in names}
+        found = []
+        for k, (step, names) in enumerate(zip(self.steps, touched, strict=True)):
+            made = tuple(self.memory[name] for name in names if name not in there)
+            there.update(names)
+            gone = tuple(name for name in names if last[name] == k and name not in kept)
+            found.append((step, made, gone))
+        return tuple(found)
+
     def layout(self, array: str) -> Layout | None:
         """How an array of the region lies after the run; None: whole on every rank."""
         return self.memory[self.after[array]].layout
@@ -344,55 +362,3 @@ class Program:
             if isinstance(step, Local):
                 lines.append(dump(step.region))
         return "\n".join(lines)
-
-
-def interpreted(region: Region, memory: Mapping[str, Array]) -> None:
-    """Run a local region by the interpreter, in place."""
-    interp.run(region, memory)
-
-
-def execute(
-    program: Program,
-    comm: Communicator,
-    given: Mapping[str, Array],
-    local: Callable[[Region, Mapping[str, Array]], None] = interpreted,
-    empty: Callable[[tuple[int, ...], np.dtype[Any]], Array] = np.empty,
-) -> dict[str, Array]:
-    """Run a rank's program.
-
-    Parameters
-    ----------
-    program : Program
-    comm : Communicator
-        All ranks, each of which runs its program.
-    given : mapping of str to ndarray
-        By the names of the region: this rank's memory of each of its ``in`` and ``inout`` arrays.
-    local : callable
-        Runs a region on local arrays, in place; by default the interpreter does.
-    empty : callable
-        Makes memory.
-
-    Returns
-    -------
-    dict of str to ndarray
-        This rank's memory of each array that exists afterwards, by the names of the region.
-    """
-    at = Running(comm, {program.given[name]: array for name, array in given.items()}, local)
-    last = {name: k for k, step in enumerate(program.steps) for name in (*step.reads, *step.writes)}
-    kept = {*program.after.values()}
-
-    def need(name: str) -> None:
-        if name not in at.memory:
-            there = program.memory[name]
-            at.memory[name] = empty(there.shape, there.dtype)
-
-    for k, step in enumerate(program.steps):
-        for name in (*step.reads, *step.writes):
-            need(name)
-        step.run(at)
-        for name in (*step.reads, *step.writes):
-            if last[name] == k and name not in kept:
-                at.memory.pop(name, None)
-    for name in program.after.values():
-        need(name)
-    return {name: at.memory[there] for name, there in program.after.items()}

@@ -16,8 +16,8 @@ from .errors import CommError
 from .places import Where
 
 __all__ = [
-    "INTERNAL_TAG", "OPERATORS", "Array", "Communicator", "Counts", "Request", "called", "check_rank",
-    "check_tag", "describe", "nbytes", "operator", "sendable", "writable",
+    "INTERNAL_TAG", "OPERATORS", "SHARED", "Array", "Communicator", "Counts", "Request", "Starter", "called",
+    "check_rank", "check_tag", "describe", "nbytes", "operator", "sendable", "writable",
 ]  # fmt: skip
 
 Array = NDArray[Any]
@@ -25,6 +25,9 @@ Array = NDArray[Any]
 # MPI promises tags up to 32767.  The highest is for messages that plans make; messages between two ranks with
 # one tag arrive in the order in which they are sent, so one serves all.
 INTERNAL_TAG = 32767
+
+SHARED = 124
+"""How many bits `Communicator.share` takes."""
 
 OPERATORS: dict[str, np.ufunc] = {
     "sum": np.add,
@@ -79,6 +82,13 @@ class Request(Protocol):
         """Return when the message has arrived, or its memory may be overwritten; may be called again."""
 
 
+class Starter(Protocol):
+    """Messages that come again, from and to the same places in memory."""
+
+    def begin(self) -> Request:
+        """Begin all of them; they end together, before they are begun again."""
+
+
 class Communicator(Protocol):
     """A group of ranks, numbered from 0."""
 
@@ -91,6 +101,15 @@ class Communicator(Protocol):
 
     def irecv(self, parts: Sequence[Array], source: int, tag: int) -> Request:
         """Begin to receive a message, of exactly so many bytes, into windows."""
+
+    def starter(
+        self,
+        sends: Sequence[tuple[int, Sequence[Array]]],
+        receives: Sequence[tuple[int, Sequence[Array]]],
+    ) -> Starter | None:
+        """What begins messages that plans make, given by the ranks at their other ends and their windows, as
+        often as it is asked.  Who asks sees to it that the memory of the windows exists then.  None where
+        that is no faster than to begin each message anew."""
 
     def waitall(self, requests: Iterable[Request]) -> None:
         """Wait for all of some requests."""
@@ -107,6 +126,19 @@ class Communicator(Protocol):
         Nobody waits.  Where ranks say different things, `MismatchError` is raised on all of them, at this
         call or a later one.  `what` is a name and what else must be the same, with equal ``repr``;
         `where` is the user's line, if that is not the nearest caller outside dcarray.
+        """
+
+    def share(self, what: tuple[Any, ...], bits: int, where: Where | None = None) -> int:
+        """Take a step as `step` does, wait for all ranks, and give the bits that some of them bring.
+
+        Parameters
+        ----------
+        what : tuple
+            As for `step`.
+        bits : int
+            Not negative, and below ``1 << SHARED``.
+        where : callable, optional
+            As for `step`.
         """
 
     def bcast(self, array: Array, root: int) -> None:

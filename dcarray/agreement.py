@@ -14,49 +14,64 @@ if TYPE_CHECKING:
     from .comm.protocol import Communicator
     from .recording import Recording
 
-__all__ = ["agreed", "united"]
+__all__ = ["agreed", "digest", "united"]
 
 _MOST = 1024  # digests kept
-_WORDS = 1024 // 62 + 2  # of the bits of who is alive: a recording has no more entries
+_BITS = 62  # of a digest, and of a word of bits
+_MASK = (1 << _BITS) - 1
+_WORDS = 1024 // _BITS + 2  # of the bits of who is alive: a recording has no more entries
 
-_digests: dict[Any, int] = {}
+_digests: dict[tuple[int, ...], int] = {}
 
 
-def agreed(rec: Recording, log: tuple[Any, ...], comm: Communicator) -> tuple[int, ...]:
+def digest(what: Any) -> int:
+    """A number that is the same on all ranks for what has the same ``repr``, and most likely no other."""
+    return int.from_bytes(blake2b(repr(what).encode(), digest_size=8).digest()) >> 2
+
+
+def agreed(
+    rec: Recording, what: tuple[Any, ...], live: tuple[int, ...], comm: Communicator
+) -> tuple[int, ...]:
     """The new arrays that some rank still holds; that is where the garbage collector may differ.
+
+    Parameters
+    ----------
+    rec : Recording
+    what : tuple
+        What has been recorded, for `Communicator.step`.
+    live : tuple of int
+        The slots of new arrays that this rank holds.
+    comm : Communicator
 
     Raises
     ------
     MismatchError
         On all ranks, when they have not recorded the same.
     """
-    from .comm.errors import MismatchError
-
     mark = rec.marks[-1]
-    digest = _digests.get((log, rec.kinds))
-    if digest is None:
+    own = _digests.get(live)
+    if own is None:
         if len(_digests) >= _MOST:
             _digests.clear()
-        text = repr((log, rec.kinds)).encode()
-        digest = _digests[log, rec.kinds] = int.from_bytes(blake2b(text, digest_size=8).digest()) >> 2
-    own = np.zeros(2 + _WORDS, np.int64)
-    own[:2] = digest, ~digest
-    for slot in rec.news:
-        if rec.slots[slot]() is not None and slot < 62 * _WORDS:
-            own[2 + slot // 62] |= 1 << slot % 62
+        own = _digests[live] = digest(live)
+    # Two digests that differ have a bit that one has, and that the complement of the other has.
+    with parted():
+        every = comm.share(what, own | (~own & _MASK) << _BITS, lambda: line_of(mark))
+    return live if not every & every >> _BITS else _held_by_some(rec, live, comm)
+
+
+def _held_by_some(rec: Recording, live: tuple[int, ...], comm: Communicator) -> tuple[int, ...]:
+    """The new arrays that some rank still holds, where ranks differ."""
+    own = np.zeros(_WORDS, np.int64)
+    for slot in live:
+        if slot < _BITS * _WORDS:
+            own[slot // _BITS] |= 1 << slot % _BITS
     every = np.empty_like(own)
     with parted():
-        comm.step(("run", f"{len(log)} recorded", digest), lambda: line_of(mark))
         comm.allreduce(own, every, "bor")
-    if every[0] & every[1]:
-        file, line = line_of(mark)
-        raise MismatchError(f"ranks have not recorded the same: rank {comm.rank} is at {file}:{line}")
-    return tuple([k for k in rec.news if k >= 62 * _WORDS or every[2 + k // 62] >> (k % 62) & 1])
+    return tuple([k for k in rec.news if k >= _BITS * _WORDS or every[k // _BITS] >> (k % _BITS) & 1])
 
 
 def united(comm: Communicator, flags: int) -> int:
     """The bits that some rank has."""
-    own = np.array(flags)
-    every = np.empty_like(own)
-    comm.allreduce(own, every, "bor")
-    return int(every)
+    return comm.share(("raised",), flags)

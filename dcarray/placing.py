@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
-from functools import cache
+from dataclasses import replace
+from functools import cache, lru_cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -20,9 +20,10 @@ from .agreement import agreed, united
 from .config import Options
 from .errors import StrictError
 from .executor import told_of
-from .forms import Ready, writes
+from .forms import Ready
 from .lowering.memory import address_of, empty
 from .parts import NDArray, Spread, ended, spread, taken, whole
+from .placed import Known, Placed, known_of, slot_of
 from .ranks import parted
 from .report import counters, note
 from .store import Store, memory
@@ -38,17 +39,14 @@ if TYPE_CHECKING:
 
 __all__ = ["default_layout", "programmed", "run"]
 
-MAX_PLANS = 1024
-
 Local = Callable[["Region", Mapping[str, Any]], None]
 
 
 def run(executor: Executor, rec: Recording, options: Options, comm: Communicator) -> Callable[[], None]:
     """Run a recording; as `dcarray.executor.Executor.run`."""
-    if options.jit == "background":
-        # when plans are ready differs between ranks, and with it the last bits of sums
-        options = replace(options, jit="eager")
-    notes = _over_ranks(rec, options, comm) if _concerns(rec, options) else None
+    options = _together(options)
+    known, held = known_of(rec), _held(rec)
+    notes = _over_ranks(rec, known, held, options, comm) if known.concerns(held, options) else None
     if notes is not None:
         return told_of(rec, notes)
     for store in rec.slots:
@@ -62,24 +60,23 @@ def run(executor: Executor, rec: Recording, options: Options, comm: Communicator
 def programmed(rec: Recording, options: Options, comm: Communicator) -> Program | None:
     """The program that this rank is going to run of a pending recording, if several run it together; as far
     as this rank knows which results are still held."""
-    if rec.done or not _concerns(rec, options):
+    held = _held(rec)
+    if rec.done or not known_of(rec).concerns(held, options):
         return None
     live = tuple([k for k in rec.news if rec.slots[k]() is not None])
-    return _plan(rec, live, _held(rec), options, comm).program
+    return _plan(rec, live, held, options, comm).program
+
+
+@lru_cache(16)
+def _together(options: Options) -> Options:
+    """The options of a job: when plans made beside the program are ready differs between ranks, and with it
+    the last bits of sums."""
+    return replace(options, jit="eager") if options.jit == "background" else options
 
 
 def _held(rec: Recording) -> dict[int, Spread]:
     """What lies in blocks, by slot."""
     return {k: s.spread for k, s in enumerate(rec.slots) if type(s) is Store and s.spread is not None}
-
-
-def _concerns(rec: Recording, options: Options) -> bool:
-    """Is there something in blocks, or that is to be?  Not where one memory has several geometries."""
-    declared = rec.declarations()
-    if any(entry[-1] != slot for slot, entry in enumerate(declared)):
-        return False
-    large = any(_large(entry[2], options) for entry in declared)
-    return large or any(type(s) is Store and s.spread is not None for s in rec.slots)
 
 
 def _large(shape: tuple[int, ...], options: Options) -> bool:
@@ -104,49 +101,23 @@ def _blocks(shape: tuple[int, ...], grid: tuple[int, ...] | None, ranks: int) ->
 
 
 # ---- what is planned ---------------------------------------------------------------------------------
-@dataclass
-class _Placed:
-    """What is known of a log over arrays that lie so and so."""
-
-    program: Program
-    layouts: dict[str, Layout]  # of what exists or is made
-    ready: dict[int, Ready] = field(default_factory=dict)  # by the identity of local regions
-    exact: Program | None = None  # each statement for itself
-    doubt: int = 0
-    culprits: tuple[int, ...] = ()
-    kept: dict[str, str] = field(default_factory=dict)  # the copies of what is overwritten
-
-    def before(self, given: dict[str, NDArray], after: Mapping[str, Any]) -> dict[str, NDArray]:
-        """The arrays as they were before the run."""
-        found, rank = dict(given), self.program.rank
-        for name, copy in self.kept.items():
-            layout, there = self.program.memory[self.program.given[name]].layout, self.program.layout(copy)
-            found[name] = given[name].copy()
-            own = ... if layout is None else layout.owned(rank)
-            found[name][own] = after[copy] if there is None else after[copy][there.owned(rank)]
-        return found
-
-
-_placed: dict[Any, _Placed] = {}
-
-
-def _over_ranks(rec: Recording, options: Options, comm: Communicator) -> list[Any]:
+def _over_ranks(
+    rec: Recording, known: Known, held: dict[int, Spread], options: Options, comm: Communicator
+) -> list[Any]:
     """Run a recording in blocks; gives the notes of floating-point exceptions."""
     if not rec.marks:  # the call that was to be recorded has raised
         return []
-    log = tuple(rec.log)
-    live = agreed(rec, log, comm)
-    written = {slot for entry in rec.statements() for slot in writes(entry)}
-    if not live and not any(log_entry[0] == "old" for log_entry in _of(rec, written)):
+    slots = rec.slots
+    live = tuple([k for k in rec.news if slots[k]() is not None])
+    live = agreed(rec, known.what, live, comm)
+    if not live and not known.changes:
         return []
-    held = _held(rec)
+    written = known.written
     how = tuple([(k, s.layout, None if s.exposed else s.filled) for k, s in held.items()])
-    key = (log, rec.kinds, live, how, rec.mask, comm.size, comm.rank, options)
-    placed = _placed.get(key)
+    key = (live, how, rec.mask, comm.size, comm.rank, options)
+    placed = known.placed(key)
     if placed is None:
-        if len(_placed) >= MAX_PLANS:
-            _placed.clear()
-        placed = _placed[key] = _plan(rec, live, held, options, comm)
+        placed = known.keep(key, _plan(rec, live, held, options, comm))
         if options.debug:
             from .comm.checked import check
 
@@ -156,11 +127,10 @@ def _over_ranks(rec: Recording, options: Options, comm: Communicator) -> list[An
         counters.plan_hits += 1
     rec.program = placed.program
     counters.flushes += 1
-    counters.statements += len(rec.log) - len(rec.slots)
-    for told in placed.program.notes:
-        if told.whole:
-            _say(rec, told, options)
-    given = _given(rec, placed, held, written, comm)
+    counters.statements += len(rec.log) - len(slots)
+    for told in placed.told:
+        _say(rec, told, options)
+    given = _given(rec, placed, held, comm)
     for one in held.values():
         one.filled = None  # should something fail on the way
     flags = 0
@@ -169,29 +139,19 @@ def _over_ranks(rec: Recording, options: Options, comm: Communicator) -> list[An
         nonlocal flags
         flags |= _compute(placed, region, arrays, options)
 
-    from .comm.program import execute
+    from .comm.execution import execute
 
     with parted():
         after = execute(placed.program, comm, given, local, empty)
         flags = united(comm, flags) & rec.mask if rec.mask else 0
     notes = _blame(rec, placed, placed.before(given, after), flags, comm) if flags else []
-    _keep(rec, placed, after, given, written, live, comm)
+    _keep(rec, placed, after, given, written, comm)
     return notes
-
-
-def _of(rec: Recording, slots: set[int]) -> list[tuple[Any, ...]]:
-    declared = rec.declarations()
-    return [declared[slot] for slot in slots]
-
-
-def _slot(name: str) -> int:
-    """The slot of an array of a region; -1 of a scalar."""
-    return int(name[1:]) if name[0] == "a" else -1
 
 
 def _plan(
     rec: Recording, live: tuple[int, ...], held: dict[int, Any], options: Options, comm: Communicator
-) -> _Placed:
+) -> Placed:
     """Plan a recording for this rank."""
     from .comm.planner import plan
     from .comm.prefer import preferred
@@ -205,7 +165,7 @@ def _plan(
     region = pipeline.run(exact, debug=options.debug, passes=pipeline.GLOBAL, final=())
     layouts: dict[str, Layout] = {}
     for array in exact.arrays:
-        slot = _slot(array.name)
+        slot = slot_of(array.name)
         if slot in held:
             layouts[array.name] = held[slot].layout
     there = set(layouts)
@@ -227,7 +187,7 @@ def _plan(
     region, kept = keeping(region, _lost(exact, region) if doubt else (), whole=True)
     beside = {one.copy: plain for one in kept if (plain := _plain(layouts.get(one.array))) is not None}
     program = plan(region, layouts | beside, comm.size, comm.rank, valid=valid)
-    placed = _Placed(program, layouts, doubt=doubt, culprits=culprits, kept={k.array: k.copy for k in kept})
+    placed = Placed(program, layouts, doubt=doubt, culprits=culprits, kept={k.array: k.copy for k in kept})
     if doubt:
         placed.exact = plan(exact, layouts, comm.size, comm.rank)
     return placed
@@ -249,17 +209,11 @@ def _plain(layout: Layout | None) -> Layout | None:
 
 
 # ---- what is run -------------------------------------------------------------------------------------
-def _given(
-    rec: Recording, placed: _Placed, held: dict[int, Any], written: set[int], comm: Communicator
-) -> dict[str, NDArray]:
+def _given(rec: Recording, placed: Placed, held: dict[int, Any], comm: Communicator) -> dict[str, NDArray]:
     """This rank's memory of what exists."""
-    scalars = rec.scalar_arrays()
-    given: dict[str, NDArray] = {}
-    for name in placed.program.given:
-        slot = _slot(name)
-        if slot < 0:
-            given[name] = scalars[name]
-        elif slot in held:
+    given = dict(placed.scalars(rec))
+    for name, slot in placed.given:
+        if slot in held:
             given[name] = held[slot].block
         else:
             mem = memory(rec.slots[slot])
@@ -272,21 +226,23 @@ def _contiguous(a: NDArray) -> NDArray:
     return a if a.flags.c_contiguous else a.copy()
 
 
-def _compute(placed: _Placed, region: Region, arrays: Mapping[str, Any], options: Options) -> int:
+def _compute(placed: Placed, region: Region, arrays: Mapping[str, Any], options: Options) -> int:
     """Run local statements; gives the floating-point exceptions."""
     if options.jit == "off":
         return _interpreted(region, arrays)
-    ready = placed.ready.get(id(region))
-    if ready is None:
+    known = placed.ready.get(id(region))
+    if known is None:
         from .obtaining import obtained
         from .session import EXECUTOR
 
         request = planning.Located(region, options.fastmath, options.threads, options.cache_dir)
-        ready = placed.ready[id(region)] = Ready(obtained(request, options, EXECUTOR.background))
-    given = [arrays[a.name] for a in region.arrays if a.role != "temp"]
+        plan = Ready(obtained(request, options, EXECUTOR.background))
+        known = placed.ready[id(region)] = plan, plan.bytes(())
+    ready, moved = known
+    given = [*arrays.values()]  # in the region's order
     counters.kernels += ready.kernels
     counters.interpreted += ready.interpreted
-    counters.bytes += ready.bytes(())
+    counters.bytes += moved
     flags: int = ready.run(given, [address_of(a) for a in given], (), options.threads)
     return flags
 
@@ -308,7 +264,7 @@ def _interpreted(region: Region, arrays: Mapping[str, Any]) -> int:
 
 
 def _blame(
-    rec: Recording, placed: _Placed, given: dict[str, NDArray], flags: int, comm: Communicator
+    rec: Recording, placed: Placed, given: dict[str, NDArray], flags: int, comm: Communicator
 ) -> list[Any]:
     """The notes on who raised floating-point exceptions that are not ignored, the same on all ranks."""
     if not flags:
@@ -324,7 +280,7 @@ def _blame(
             )
         ]
     from .comm.agree import told
-    from .comm.program import execute
+    from .comm.execution import execute
     from .ir import interp
 
     assert placed.exact is not None
@@ -340,22 +296,20 @@ def _blame(
 
 def _keep(
     rec: Recording,
-    placed: _Placed,
+    placed: Placed,
     after: Mapping[str, Any],
     given: Mapping[str, NDArray],
-    written: set[int],
-    live: tuple[int, ...],
+    written: frozenset[int],
     comm: Communicator,
 ) -> None:
     """Give the stores what has been computed."""
-    program = placed.program
-    for slot, entry in enumerate(rec.slots):
-        name = f"a{slot}"
-        old = type(entry) is Store
-        store = entry if old else entry()
-        if name not in after or store is None:
+    slots = rec.slots
+    for slot, name, layout, filled in placed.made:
+        entry = slots[slot]
+        store = entry if type(entry) is Store else entry()
+        if store is None:
             continue
-        layout, block = program.layout(name), after[name]
+        block = after[name]
         before = store.spread
         if layout is None:
             if before is not None:
@@ -365,7 +319,6 @@ def _keep(
             elif (slot in written or before is not None) and block is not store.mem:
                 store.mem[...] = block
         elif before is not None or slot in written:
-            filled = program.valid.get(name)
             if before is not None and before.block is block and before.layout == layout:
                 before.filled = filled
                 store.dirty = before

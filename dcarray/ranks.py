@@ -8,9 +8,6 @@ from __future__ import annotations
 import os
 import sys
 import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
-from dataclasses import replace
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
@@ -55,22 +52,32 @@ def _job() -> Communicator | None:
     return world()
 
 
-@contextmanager
-def parted() -> Iterator[None]:
+class parted:
     """Communication, which is counted.
 
     A simulated rank that waits must not keep the others, which are threads, from the lock.
     """
-    lock: Any = LOCK
-    comm = several()
-    before = None if comm is None else replace(comm.counts)
-    state = lock._release_save() if simulated() is not None and lock._is_owned() else None
-    try:
-        yield
-    finally:
-        if state is not None:
-            lock._acquire_restore(state)
-        if comm is not None and before is not None:
-            counters.messages += comm.counts.messages_sent - before.messages_sent
-            counters.sent += comm.counts.bytes_sent - before.bytes_sent
-            counters.collectives += comm.counts.collectives - before.collectives
+
+    __slots__ = ("_before", "_comm", "_state")
+
+    def __enter__(self) -> None:
+        lock: Any = LOCK
+        self._comm = comm = several()
+        self._before = (0, 0, 0) if comm is None else _sent(comm)
+        self._state = lock._release_save() if simulated() is not None and lock._is_owned() else None
+
+    def __exit__(self, *exc: object) -> None:
+        if self._state is not None:
+            lock: Any = LOCK
+            lock._acquire_restore(self._state)
+        if self._comm is not None:
+            messages, sent, collectives = self._before
+            now = _sent(self._comm)
+            counters.messages += now[0] - messages
+            counters.sent += now[1] - sent
+            counters.collectives += now[2] - collectives
+
+
+def _sent(comm: Communicator) -> tuple[int, int, int]:
+    counts = comm.counts
+    return counts.messages_sent, counts.bytes_sent, counts.collectives

@@ -16,11 +16,12 @@ from dcarray.comm import local
 from dcarray.comm.algebra import contracted, letters, matmul, multiplied, transposed
 from dcarray.comm.diagonals import diagonal, trace
 from dcarray.comm.errors import LayoutError
+from dcarray.comm.execution import interpreted
 from dcarray.comm.grid import ProcessGrid
 from dcarray.comm.layout import Layout
 from dcarray.comm.library import Form, Operand
 from dcarray.comm.piece import Piece
-from dcarray.comm.program import Memory, Running, interpreted
+from dcarray.comm.program import Memory, Running
 from dcarray.comm.protocol import Array
 from dcarray.ir import interp
 from dcarray.ir.nodes import Array as Declared

@@ -9,12 +9,13 @@ import pytest
 
 from dcarray import comm
 from dcarray.comm import redundancy
+from dcarray.comm.execution import execute
 from dcarray.comm.grid import ProcessGrid
 from dcarray.comm.layout import Block, Layout
 from dcarray.comm.notation import canonical, read, write
 from dcarray.comm.place import Halo
 from dcarray.comm.planner import place, plan
-from dcarray.comm.program import Exchanges, Local, execute
+from dcarray.comm.program import Exchanges, Local
 from dcarray.ir import interp
 from dcarray.ir.passes.base import Log
 from dcarray.ir.text import dump, parse

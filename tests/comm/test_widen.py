@@ -8,10 +8,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dcarray import comm
+from dcarray.comm.execution import execute
 from dcarray.comm.layout import Layout
 from dcarray.comm.model import Line, Link
 from dcarray.comm.planner import plan
-from dcarray.comm.program import Exchanges, execute
+from dcarray.comm.program import Exchanges
 from dcarray.comm.widen import Costs
 from dcarray.ir import interp
 from dcarray.ir.nodes import Region

@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 from ir_regions import Case, assert_agree, cases
 
 from dcarray import comm
+from dcarray.comm.execution import execute
 from dcarray.comm.layout import Layout
 from dcarray.comm.planner import plan, whole_first
-from dcarray.comm.program import execute
 from dcarray.comm.protocol import Counts
 from dcarray.ir import interp
 

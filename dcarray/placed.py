@@ -1,0 +1,140 @@
+"""What is known of recordings that many ranks run: of a log, and of a log over arrays that lie so and so."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+from .agreement import digest
+from .config import Options
+from .forms import Ready, writes
+from .parts import NDArray, Spread
+
+if TYPE_CHECKING:
+    from .comm.layout import Layout
+    from .comm.place import Halo
+    from .comm.program import Note, Program
+    from .recording import Recording
+
+__all__ = ["Known", "Placed", "known_of", "slot_of"]
+
+MAX_LOGS = 1024
+MAX_PLANS = 64  # of one log
+
+
+@dataclass
+class Placed:
+    """What is known of a log over arrays that lie so and so."""
+
+    program: Program
+    layouts: dict[str, Layout]  # of what exists or is made
+    ready: dict[int, tuple[Ready, int]] = field(default_factory=dict)  # by the identity of local regions
+    exact: Program | None = None  # each statement for itself
+    doubt: int = 0
+    culprits: tuple[int, ...] = ()
+    kept: dict[str, str] = field(default_factory=dict)  # the copies of what is overwritten
+    _scalars: dict[int, dict[str, NDArray]] = field(default_factory=dict)
+
+    def before(self, given: dict[str, NDArray], after: Mapping[str, Any]) -> dict[str, NDArray]:
+        """The arrays as they were before the run."""
+        found, rank = dict(given), self.program.rank
+        for name, copy in self.kept.items():
+            layout, there = self.program.memory[self.program.given[name]].layout, self.program.layout(copy)
+            found[name] = given[name].copy()
+            own = ... if layout is None else layout.owned(rank)
+            found[name][own] = after[copy] if there is None else after[copy][there.owned(rank)]
+        return found
+
+    @cached_property
+    def given(self) -> tuple[tuple[str, int], ...]:
+        """The arrays that exist before, with their slots."""
+        return tuple((name, slot) for name in self.program.given if (slot := slot_of(name)) >= 0)
+
+    @cached_property
+    def made(self) -> tuple[tuple[int, str, Layout | None, Halo | None], ...]:
+        """Of the slots that exist afterwards the array, how it lies and what is valid of its halo."""
+        program = self.program
+        slots = sorted((slot, name) for name in program.after if (slot := slot_of(name)) >= 0)
+        return tuple((slot, name, program.layout(name), program.valid.get(name)) for slot, name in slots)
+
+    @cached_property
+    def told(self) -> tuple[Note, ...]:
+        """What is computed from whole arrays."""
+        return tuple(note for note in self.program.notes if note.whole)
+
+    def scalars(self, rec: Recording) -> dict[str, NDArray]:
+        """The scalar arguments; where they are depends on the memory that the recording has for them."""
+        found = self._scalars.get(rec.arena)
+        if found is None:
+            if len(self._scalars) >= MAX_PLANS:
+                self._scalars.clear()
+            every = rec.scalar_arrays()
+            found = {name: every[name] for name in self.program.given if slot_of(name) < 0}
+            self._scalars[rec.arena] = found
+        return found
+
+
+class Known:
+    """What is known of a log, however its arrays lie.
+
+    Attributes
+    ----------
+    what : tuple
+        What ranks compare.
+    plain : bool
+        Every array has one geometry.
+    largest : int
+        The elements of the largest array; those of scalars do not count.
+    written : frozenset of int
+        The slots that are written.
+    changes : bool
+        Something is written that was there before.
+    """
+
+    __slots__ = ("_placed", "changes", "largest", "plain", "what", "written")
+
+    def __init__(self, rec: Recording, log: tuple[Any, ...]) -> None:
+        declared = rec.declarations()
+        self.what = ("run", f"{len(log)} recorded", digest((log, rec.kinds)))
+        self.plain = all(entry[-1] == slot for slot, entry in enumerate(declared))
+        self.largest = max((math.prod(entry[2]) for entry in declared if entry[2]), default=-1)
+        self.written = frozenset(slot for entry in rec.statements() for slot in writes(entry))
+        self.changes = any(declared[slot][0] == "old" for slot in self.written)
+        self._placed: dict[Any, Placed] = {}
+
+    def concerns(self, held: Mapping[int, Spread], options: Options) -> bool:
+        """Is there something in blocks, or that is to be?  Not where one memory has several geometries."""
+        return self.plain and (bool(held) or self.largest > options.distribute_above)
+
+    def placed(self, key: Any) -> Placed | None:
+        """What was planned for arrays that lie so."""
+        return self._placed.get(key)
+
+    def keep(self, key: Any, placed: Placed) -> Placed:
+        """Keep what was planned."""
+        if len(self._placed) >= MAX_PLANS:
+            self._placed.clear()
+        self._placed[key] = placed
+        return placed
+
+
+_logs: dict[Any, Known] = {}
+
+
+def known_of(rec: Recording) -> Known:
+    """What is known of a log; it is long, and looked up once for each run."""
+    key = tuple(rec.log), rec.kinds
+    found = _logs.get(key)
+    if found is None:
+        if len(_logs) >= MAX_LOGS:
+            _logs.clear()
+        found = _logs[key] = Known(rec, key[0])
+    return found
+
+
+def slot_of(name: str) -> int:
+    """The slot of an array of a region; -1 of a scalar."""
+    return int(name[1:]) if name[0] == "a" else -1
