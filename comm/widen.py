@@ -36,7 +36,7 @@ class Costs:
 
 
 # Between processes of one machine, and those of a fast network: most is the sender's and receiver's own work.
-COSTS = Costs(Link((Line(20e-6, 5e9),), gap=5e-6), 0.3e-9)
+COSTS = Costs(Link((Line(60e-6, 5e9),), gap=5e-6), 0.3e-9)
 
 
 @dataclass(frozen=True)
@@ -320,7 +320,8 @@ class _Widening:
             for item, widths in zip(group.items, group.beyond, strict=True):
                 if _any(widths):
                     more = self.rim(item.stmt.target.array, widths)
-                    total += more * (1 + len(item.reads)) * self.costs.point
+                    arrays = {item.stmt.target.array, *(read.name for read in item.reads)}
+                    total += more * len(arrays) * self.costs.point
         return total
 
     def travel(self, needs: Mapping[str, Widths]) -> float:
