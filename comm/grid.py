@@ -12,7 +12,7 @@ from .errors import GridError
 
 __all__ = ["ProcessGrid", "choose_grid"]
 
-_INNER = Fraction(13, 10)  # what a cut through rows counts; see `choose_grid`
+_ROWS = Fraction(13, 10)  # how much more surface whole rows are worth
 
 
 @dataclass(frozen=True)
@@ -113,9 +113,9 @@ def choose_grid(shape: Sequence[int], ranks: int) -> ProcessGrid:
 
     Fewest ranks without elements come first, then the least surface between blocks: cutting an axis of `n`
     elements into `p` parts exchanges ``(p - 1) / n`` of the array, so the sum of that over the axes is least.
-    Cuts of other axes than the first count 1.3 times: they leave parts of rows, which are sent in pieces, and
-    a statement that uses a row twice, as ``(A @ x) @ A``, reads it twice.  With four thirds, square arrays
-    would have other than square grids.  Of equal grids the one that cuts earlier axes more is taken.
+    Of equal grids the one that cuts earlier axes more is taken: its blocks are more contiguous.  Where a
+    single axis is cut it is the first, if the surface is at most 1.3 times as large then: of cut rows
+    parts are sent in pieces, and statements that use a row twice, as ``(A @ x) @ A``, read it twice.
 
     Parameters
     ----------
@@ -146,15 +146,17 @@ def choose_grid(shape: Sequence[int], ranks: int) -> ProcessGrid:
     def best(axis: int, left: int) -> tuple[int, Fraction, tuple[int, ...]]:
         """Busy ranks (negative), surface, and parts (negative) along the axes from `axis` on."""
         n = extents[axis] if axis < len(extents) else 1
-        weight = _INNER if axis else 1
         if axis >= len(extents) - 1:
-            return -min(left, n), weight * Fraction(left - 1, n), (-left,) * bool(extents)
+            return -min(left, n), Fraction(left - 1, n), (-left,) * bool(extents)
         choices = []
         for parts in divisors:
             if left % parts == 0:
                 busy, surface, rest = best(axis + 1, left // parts)
-                cut = weight * Fraction(parts - 1, n)
-                choices.append((busy * min(parts, n), surface + cut, (-parts, *rest)))
+                choices.append((busy * min(parts, n), surface + Fraction(parts - 1, n), (-parts, *rest)))
         return min(choices)
 
-    return ProcessGrid([-parts for parts in best(0, ranks)[2]])
+    found = [-parts for parts in best(0, ranks)[2]]
+    cut = [axis for axis, parts in enumerate(found) if parts > 1]
+    if len(cut) == 1 and ranks <= extents[0] and extents[cut[0]] <= _ROWS * extents[0]:
+        found = [ranks, *[1] * (len(extents) - 1)]
+    return ProcessGrid(found)

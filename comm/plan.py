@@ -16,7 +16,7 @@ import numpy as np
 from .axes import Run
 from .protocol import INTERNAL_TAG, Array, Communicator, Counts, Request
 
-__all__ = ["Box", "Exchange", "Pending", "Transfer", "scattered", "start", "window"]
+__all__ = ["Box", "Exchange", "Pending", "Transfer", "room_for", "scattered", "start", "window"]
 
 Box = tuple[Run, ...]
 
@@ -124,12 +124,14 @@ def start(comm: Communicator, items: Iterable[tuple[Exchange, Array, Array]]) ->
         _collect(receives, plan.receives, target)
     packed: list[tuple[Array, Array]] = []
     for parts in receives.values():
-        for k, part in enumerate(parts):
-            if scattered(part):
-                parts[k] = np.empty(part.shape, part.dtype)
-                packed.append((part, parts[k]))
+        if any(map(scattered, parts)):
+            windows, parts[:] = parts[:], room_for(parts)
+            packed += zip(windows, parts, strict=True)
     for parts in sends.values():
-        parts[:] = [part.copy() if scattered(part) else part for part in parts]
+        if any(map(scattered, parts)):
+            windows, parts[:] = parts[:], room_for(parts)
+            for window_, there in zip(windows, parts, strict=True):
+                there[...] = window_
     requests = [comm.irecv(parts, peer, INTERNAL_TAG) for peer, parts in receives.items()]
     requests += [comm.isend(parts, peer, INTERNAL_TAG) for peer, parts in sends.items()]
     for plan, source, target in held:
@@ -147,6 +149,20 @@ def scattered(part: Array) -> bool:
         return False
     inner = part.shape[-1] if part.strides[-1] == part.itemsize else 1
     return bool(inner * part.itemsize < 64 and part.size > inner)
+
+
+def room_for(parts: Sequence[Array]) -> list[Array]:
+    """Contiguous memory for the elements of a message, in one block, so that one type of MPI's serves all
+    messages of such windows."""
+    places, size = [], 0
+    for part in parts:
+        places.append(size)
+        size += -(-part.nbytes // 16) * 16
+    block = np.empty(size, np.uint8)
+    return [
+        block[at : at + part.nbytes].view(part.dtype).reshape(part.shape)
+        for at, part in zip(places, parts, strict=True)
+    ]
 
 
 def _collect(into: dict[int, list[Array]], transfers: Sequence[Transfer], array: Array) -> None:

@@ -7,9 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-
-from .plan import Box, Exchange, Pending, scattered, start, window
+from .plan import Box, Exchange, Pending, room_for, scattered, start, window
 from .protocol import Array, Communicator, Starter
 
 __all__ = ["Repeated"]
@@ -63,25 +61,29 @@ class Repeated:
                 self._known.clear()
             self._known[key] = None
             return None
-        going: list[_Packed] = []
-        coming: list[_Packed] = []
-        sends: dict[int, list[Array]] = {}
-        receives: dict[int, list[Array]] = {}
-        for k, (plan, source, target) in enumerate(held):
-            for parts, packed, transfers, array in (
-                (sends, going, plan.sends, source),
-                (receives, coming, plan.receives, target),
-            ):
-                for transfer in transfers:
-                    for box in transfer.boxes:
-                        part = window(array, box)
-                        if scattered(part):
-                            part = np.empty(part.shape, part.dtype)
-                            packed.append((k, box, part))
-                        parts.setdefault(transfer.peer, []).append(part)
-        starter = comm.starter(tuple(sends.items()), tuple(receives.items()))
+        sends, going = _ends(held, True)
+        receives, coming = _ends(held, False)
+        starter = comm.starter(sends, receives)
         if starter is None:
             self._pays = False
             return None
-        found = self._known[key] = _Prepared(comm, starter, tuple(going), tuple(coming))
+        found = self._known[key] = _Prepared(comm, starter, going, coming)
         return found
+
+
+def _ends(held: _Held, sent: bool) -> tuple[tuple[tuple[int, tuple[Array, ...]], ...], tuple[_Packed, ...]]:
+    """What goes to each rank, or comes from it, and which of that is copied to its place or from there."""
+    boxes: dict[int, list[tuple[int, Box, Array]]] = {}
+    for k, (plan, source, target) in enumerate(held):
+        for transfer in plan.sends if sent else plan.receives:
+            array = source if sent else target
+            boxes.setdefault(transfer.peer, []).extend((k, box, window(array, box)) for box in transfer.boxes)
+    messages: list[tuple[int, tuple[Array, ...]]] = []
+    packed: list[_Packed] = []
+    for peer, found in boxes.items():
+        parts = [part for _, _, part in found]
+        if any(map(scattered, parts)):
+            parts = room_for(parts)
+            packed += [(k, box, part) for (k, box, _), part in zip(found, parts, strict=True)]
+        messages.append((peer, tuple(parts)))
+    return tuple(messages), tuple(packed)
