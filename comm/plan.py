@@ -130,8 +130,8 @@ def start(comm: Communicator, items: Iterable[tuple[Exchange, Array, Array]]) ->
     for parts in sends.values():
         if any(map(scattered, parts)):
             windows, parts[:] = parts[:], room_for(parts)
-            for window_, there in zip(windows, parts, strict=True):
-                there[...] = window_
+            for part, copy in zip(windows, parts, strict=True):
+                copy[...] = part
     requests = [comm.irecv(parts, peer, INTERNAL_TAG) for peer, parts in receives.items()]
     requests += [comm.isend(parts, peer, INTERNAL_TAG) for peer, parts in sends.items()]
     for plan, source, target in held:
