@@ -155,7 +155,17 @@ def matmul(call: Call, reads: tuple[Operand, ...], writes: tuple[Operand, ...], 
             return found
         return [*found, Exchanges((Item(mine.last, made.name, end.name, between.itemsize),))]
 
+    def parts(
+        rank: int,
+        reads: tuple[Memory, ...],
+        writes: tuple[Memory, ...],
+        make: Callable[[np.dtype[Any], tuple[int, ...]], Memory],
+    ) -> Sequence[Step]:
+        return [Multiply(Contraction(scheme, rank), reads[0], reads[1], writes[0], True)]
+
     needed = tuple(None if x.layout is None else laid(x) for x in reads)
+    if scheme.over and scheme.summed is None and result.dtype == between and len(scheme.made.shape) == 1:
+        return Form(needed, (scheme.made,), parts, str(scheme), (scheme.made, scheme.over))
     return Form(needed, (out,), steps, str(scheme))
 
 

@@ -96,7 +96,8 @@ def domain_of(target: Window, layout: Layout | None, partial: Partial | None) ->
         return found
     specs = list(found.axes)
     for axis, spec in partial.along:
-        specs[axis] = spec
+        if axis >= 0:
+            specs[axis] = spec
     return Layout(found.shape, found.grid, specs)
 
 

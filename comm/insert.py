@@ -19,7 +19,7 @@ from dcarray.ir.windows import identity, loads, map_loads, walk
 from .axes import CyclicAxis
 from .domain import bare, domain_from, in_blocks, in_turn, movable, natural, points, reach, widest
 from .draft import Draft, Placed
-from .layout import Cyclic, Layout, Whole
+from .layout import Block, Cyclic, Layout, Whole
 from .library import Form, Operand, Planner
 from .notation import Partial, canonical
 from .prefer import destined
@@ -149,10 +149,23 @@ class _Insert(Draft):
                 copy = self.new(name, array.dtype, array.shape, canonical(layout))
                 stmt = rename(stmt, name, copy.name)  # type: ignore[assignment]
                 back.append((copy, array))
-        self.forms[stmt.writes[0].array] = form
-        self.emit(stmt)
+        if form.parts is None:
+            self.forms[stmt.writes[0].array] = form
+            self.emit(stmt)
+        else:
+            self.parts(stmt, form, *form.parts)
         for copy, array in back:
             self.move(identity(copy), identity(array), stmt.loc)
+
+    def parts(self, stmt: Call, form: Form, layout: Layout, over: tuple[int, ...]) -> None:
+        """A call that makes parts of its result, and their sum."""
+        result = stmt.writes[0]
+        array = self.arrays[result.array]
+        part = self.new(array.name, array.dtype, array.shape, layout)
+        self.partial[part.name] = Partial("add", tuple((-1, Block(g)) for g in over))
+        self.forms[part.name] = form
+        self.emit(replace(stmt, writes=(identity(part),)))
+        self.emit(Call("comm.reduce", (identity(part),), (result,), (("op", "add"),), stmt.loc))
 
     def all_of(self, window: Window) -> bool:
         """Whether a window is all of its array, with its axes in any order."""

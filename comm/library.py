@@ -49,6 +49,9 @@ class Form:
         use of the steps.  What is read must not be written.
     reason : str
         What was chosen and why, in words.
+    parts : (Layout, tuple of int), optional
+        The steps make parts of the only result, in this layout; those of the ranks along these axes of its
+        grid have still to be added up, and `writes` says where the sum lies.
     """
 
     reads: tuple[Layout | None, ...]
@@ -63,6 +66,7 @@ class Form:
         Sequence[Step],
     ]
     reason: str
+    parts: tuple[Layout, tuple[int, ...]] | None = None
 
 
 #: ``planner(call, reads, writes, ranks)``: the form, or why there is none.

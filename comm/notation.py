@@ -25,7 +25,9 @@ _SPECS: dict[str, Any] = {"whole": Whole, "block": Block, "cyclic": Cyclic}
 
 @dataclass(frozen=True)
 class Partial:
-    """Of an array that is being folded: by which operation, and how the folded axes are dealt out."""
+    """Of an array that is being folded: by which operation, and how the folded axes are dealt out.
+
+    Axis -1 is none of the statement's that computes the parts, which it makes of others."""
 
     op: str
     along: tuple[tuple[int, Block | Cyclic], ...]

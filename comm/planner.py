@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import replace
 
 from dcarray.ir.effects import families
@@ -19,6 +19,7 @@ from .overlap import overlapped
 from .place import Halo
 from .program import Note, Program
 from .redundancy import PASSES, still_valid, valid_after
+from .summed import summed
 from .widen import COSTS, Costs
 
 __all__ = ["place", "plan", "whole_first"]
@@ -52,6 +53,7 @@ def plan(
     above: int = 0,
     library: Mapping[str, Planner] | None = None,
     costs: Costs | None = COSTS,
+    finite: Collection[str] = (),
 ) -> Program:
     """One rank's program for a region.
 
@@ -75,6 +77,8 @@ def plan(
     costs : Costs, optional
         What messages cost against points that are computed twice, and against statements cut in pieces so
         that work goes on meanwhile; None: neither is done.
+    finite : collection of str, optional
+        The scalar arguments that are finite numbers.
 
     Returns
     -------
@@ -85,7 +89,9 @@ def plan(
     PlanError
         When sizes are not known, or an array in `whole_first` is not whole.
     """
-    placed = place(region, layouts, ranks, valid=valid, above=above, library=library, costs=costs)
+    placed = place(
+        region, layouts, ranks, valid=valid, above=above, library=library, costs=costs, finite=finite
+    )
     now = valid_after(placed.region, valid or {})
     kept = {name: now[there] for name, there in placed.after.items() if there in now}
     program = localise(placed, ranks, rank, kept)
@@ -101,6 +107,7 @@ def place(
     above: int = 0,
     library: Mapping[str, Planner] | None = None,
     costs: Costs | None = COSTS,
+    finite: Collection[str] = (),
 ) -> Placed:
     """What all ranks plan alike: the region with its communication; parameters and errors as `plan`'s."""
     if region.symbols:
@@ -110,7 +117,7 @@ def place(
     placed = insert(region, layouts, ranks, above, planners() if library is None else library, costs)
     log = Log()
     found = placed.region
-    for one in (still_valid(valid or {}), *PASSES):
+    for one in (still_valid(valid or {}), summed(finite), *PASSES):
         found = one.fn(found, log)
     notes = (*placed.notes, *(Note(f"{note.pass_name}: {note.text}", note.loc) for note in log.notes))
     return replace(placed, region=found, notes=notes)

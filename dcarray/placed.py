@@ -8,6 +8,8 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from .agreement import digest
 from .config import Options
 from .forms import Ready, writes
@@ -92,9 +94,11 @@ class Known:
         The slots that are written.
     changes : bool
         Something is written that was there before.
+    factors : tuple of int
+        Where there are sums, the scalars that something is multiplied with.
     """
 
-    __slots__ = ("_placed", "changes", "largest", "plain", "what", "written")
+    __slots__ = ("_placed", "changes", "factors", "largest", "plain", "what", "written")
 
     def __init__(self, rec: Recording, log: tuple[Any, ...]) -> None:
         declared = rec.declarations()
@@ -103,7 +107,16 @@ class Known:
         self.largest = max((math.prod(entry[2]) for entry in declared if entry[2]), default=-1)
         self.written = frozenset(slot for entry in rec.statements() for slot in writes(entry))
         self.changes = any(declared[slot][0] == "old" for slot in self.written)
+        statements = rec.statements()
+        sums = any(entry[0] != "map" for entry in statements)
+        products = [entry for entry in statements if entry[:2] == ("map", "multiply")] if sums else []
+        self.factors = tuple(sorted({arg for entry in products for arg in entry[6:] if type(arg) is int}))
         self._placed: dict[Any, Placed] = {}
+
+    def finite(self, rec: Recording) -> tuple[str, ...]:
+        """The names of those that are finite."""
+        found = [(k, rec.views[rec.kinds[k]][k]) for k in self.factors]
+        return tuple([f"c{k}" for k, value in found if np.isfinite(value)])
 
     def concerns(self, held: Mapping[int, Spread], options: Options) -> bool:
         """Is there something in blocks, or that is to be?  Not where one memory has several geometries."""

@@ -61,10 +61,10 @@ def programmed(rec: Recording, options: Options, comm: Communicator) -> Program 
     """The program that this rank is going to run of a pending recording, if several run it together; as far
     as this rank knows which results are still held."""
     held = _held(rec)
-    if rec.done or not known_of(rec).concerns(held, options):
+    if rec.done or not (known := known_of(rec)).concerns(held, options):
         return None
     live = tuple([k for k in rec.news if rec.slots[k]() is not None])
-    return _plan(rec, live, held, options, comm).program
+    return _plan(rec, live, held, known.finite(rec), options, comm).program
 
 
 @lru_cache(16)
@@ -114,10 +114,11 @@ def _over_ranks(
         return []
     written = known.written
     how = tuple([(k, s.layout, None if s.exposed else s.filled) for k, s in held.items()])
-    key = (live, how, rec.mask, comm.size, comm.rank, options)
+    finite = known.finite(rec) if known.factors else ()
+    key = (live, how, finite, rec.mask, comm.size, comm.rank, options)
     placed = known.placed(key)
     if placed is None:
-        placed = known.keep(key, _plan(rec, live, held, options, comm))
+        placed = known.keep(key, _plan(rec, live, held, finite, options, comm))
         if options.debug:
             from .comm.checked import check
 
@@ -150,7 +151,12 @@ def _over_ranks(
 
 
 def _plan(
-    rec: Recording, live: tuple[int, ...], held: dict[int, Any], options: Options, comm: Communicator
+    rec: Recording,
+    live: tuple[int, ...],
+    held: dict[int, Spread],
+    finite: tuple[str, ...],
+    options: Options,
+    comm: Communicator,
 ) -> Placed:
     """Plan a recording for this rank."""
     from .comm.planner import plan
@@ -186,7 +192,7 @@ def _plan(
     doubt = rec.mask & sum(1 << k for k, one in enumerate(culprits) if one == raising.DOUBT)
     region, kept = keeping(region, _lost(exact, region) if doubt else (), whole=True)
     beside = {one.copy: plain for one in kept if (plain := _plain(layouts.get(one.array))) is not None}
-    program = plan(region, layouts | beside, comm.size, comm.rank, valid=valid)
+    program = plan(region, layouts | beside, comm.size, comm.rank, valid=valid, finite=finite)
     placed = Placed(program, layouts, doubt=doubt, culprits=culprits, kept={k.array: k.copy for k in kept})
     if doubt:
         placed.exact = plan(exact, layouts, comm.size, comm.rank)
