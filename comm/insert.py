@@ -115,9 +115,10 @@ class _Insert(Draft):
         self.free |= {new.array for old, new in zip(stmt.writes, results, strict=True) if old is not new}
         for new in results:
             end = self.destined.get(new.array)
-            if new.array in self.free and end is not None and end not in self.free:
-                self.free.discard(new.array)
-                self.layouts[new.array] = bare(self.layouts[end])
+            if len(new.shape) < 2 or end is None or end in self.free or new.array not in self.free:
+                continue  # parts of vectors are better added up by one reduction than by many messages
+            self.free.discard(new.array)
+            self.layouts[new.array] = bare(self.layouts[end])
         placed = replace(stmt, reads=reads, writes=results)
         given, made = (tuple(self.operand(w) for w in windows) for windows in (reads, results))
         form = planner(placed, given, made, self.ranks)
