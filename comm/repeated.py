@@ -29,16 +29,22 @@ class _Prepared:
 
 
 class Repeated:
-    """The exchanges of one step of a program, run again and again."""
+    """The exchanges of one step of a program, run again and again.
+
+    Attributes
+    ----------
+    known : dict
+        What was prepared, by the places; None where these were met once.
+    """
 
     def __init__(self) -> None:
-        self._known: dict[Any, _Prepared | None] = {}
+        self.known: dict[Any, _Prepared | None] = {}
         self._pays = True
 
     def start(self, comm: Communicator, held: _Held) -> Pending:
         """Begin the exchanges; as `dcarray.comm.plan.start`."""
         key = tuple([(a.__array_interface__["data"][0], a.shape, a.strides) for x in held for a in x[1:]])
-        found = self._known.get(key)
+        found = self.known.get(key)
         if found is None or found.comm is not comm:
             found = self._prepare(comm, held, key)
             if found is None:
@@ -56,10 +62,10 @@ class Repeated:
         """Work it out when the places are met for the second time."""
         if not self._pays:
             return None
-        if key not in self._known:
-            if len(self._known) >= _KEPT:
-                self._known.clear()
-            self._known[key] = None
+        if key not in self.known:
+            if len(self.known) >= _KEPT:
+                self.known.clear()
+            self.known[key] = None
             return None
         sends, going = _ends(held, True)
         receives, coming = _ends(held, False)
@@ -67,7 +73,7 @@ class Repeated:
         if starter is None:
             self._pays = False
             return None
-        found = self._known[key] = _Prepared(comm, starter, going, coming)
+        found = self.known[key] = _Prepared(comm, starter, going, coming)
         return found
 
 

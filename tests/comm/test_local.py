@@ -333,6 +333,20 @@ def test_a_lost_rank() -> None:
         run(3, meeting)
 
 
+def test_bits_are_shared() -> None:
+    def program(comm: Communicator) -> tuple[int, int]:
+        every = comm.share(("a",), 1 << comm.rank | 1 << 123)
+        return every, comm.share(("b",), 0)
+
+    assert run(4, program) == [(1 << 123 | 0b1111, 0)] * 4
+
+    def parting(comm: Communicator) -> None:
+        comm.share(("a", comm.rank), 0)
+
+    with pytest.raises(MismatchError, match=r"rank 1 calls a\(1\)"):
+        run(2, parting)
+
+
 def test_ranks_that_have_parted_are_all_told_so() -> None:
     seen: list[str] = []
 

@@ -29,6 +29,16 @@ def test_types(name: str) -> None:
 
 
 @needs_mpi
+@pytest.mark.parametrize("name", ["repeated", "shared"])
+@pytest.mark.parametrize("watch", ["1", "0"])
+def test_what_recordings_do_often(name: str, watch: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("DCARRAY_WATCH", watch)
+    done = launch(3, "-m", "mpi_checks", name)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert done.stdout.count("ended") == 3
+
+
+@needs_mpi
 @pytest.mark.parametrize(
     ("name", "ranks", "said"),
     [

@@ -22,6 +22,7 @@ FAILING: dict[str, tuple[int | None, list[str], int]] = {
     ),
     "shapes": (1, [r"ranks 0-1 call .*\(3,\).* where rank 2 calls .*\(4,\)"], 0),
     "steps": (1, [r"MismatchError: rank 0 calls run\(190\) .* where ranks 1-2 call run\(-190\)"], 3),
+    "sharing": (1, [r"MismatchError: rank 0 calls run\(10\) .* where ranks 1-2 call run\(-10\)"], 0),
     "one_step_more": (1, [r"rank 1 has ended and would wait for the other ranks to call run\(10\)"], 3),
     "once_more": (1, [rf"rank 1 waits for the other ranks to call {SUM} \(.*py:\d+\)", "0 has ended"], 2),
     "leaving": (1, [r"rank 1 has ended\n", rf"rank 0 waits for the other ranks to call {SUM}"], 1),

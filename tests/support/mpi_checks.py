@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import os
 import signal
 import sys
@@ -12,7 +13,9 @@ import numpy as np
 from mpi4py import MPI
 
 import dcarray as dc
+from dcarray.comm.halo import halo_exchange
 from dcarray.comm.mpi_types import TYPES, buffer_of
+from dcarray.comm.repeated import Repeated
 
 comm = dc.comm
 ranks = comm.world()
@@ -63,6 +66,42 @@ def unpacked() -> None:
     buffer, count, kind = buffer_of([a[1:, 3]])
     assert buffer.address == a[1:, 3].__array_interface__["data"][0]
     assert (count, kind.Get_size(), kind.Get_extent()) == (1, 2047 * 8, (0, 2046 * 4096 * 8 + 8))
+
+
+def repeated() -> None:
+    """Exchanges between the same places, prepared when these are met again: rows, scattered columns, two
+    arrays at once, and other memory in between."""
+    for grid in ((ranks.size, 1), (1, ranks.size)):
+        layout = comm.Layout.blocks((12, 16), comm.ProcessGrid(grid), halo=1)
+        plan = halo_exchange(layout, ranks.rank, ((1, 1), (1, 1)))
+        again, memory = Repeated(), [np.zeros((2, *layout.local_shape(ranks.rank))) for _ in range(2)]
+        for turn in range(12):
+            pair = memory[turn // 2 % 2]
+            whole = np.arange(192.0).reshape(12, 16) + 1000 * turn
+            own = np.ix_(
+                *[np.arange(run.start, run.start + run.length) for (run,) in layout.runs(ranks.rank)]
+            )
+            pair[:] = 0
+            for k in range(2):
+                pair[k][layout.owned(ranks.rank)] = whole[own] + k
+            before = dataclasses.replace(ranks.counts)
+            again.start(ranks, [(plan, part, part) for part in pair]).finish()
+            sent = ranks.counts.messages_sent - before.messages_sent
+            assert sent == len(plan.sends), (sent, plan)
+            wanted = np.zeros((2, 14, 18))
+            wanted[:, 1:-1, 1:-1] = whole + np.arange(2).reshape(2, 1, 1)
+            padded = np.ix_([0, 1], *[np.arange(ix.min(), ix.max() + 3) for ix in own])
+            np.testing.assert_array_equal(pair, wanted[padded])
+        assert all(one is not None for one in again.known.values())
+
+
+def shared() -> None:
+    """Bits that ranks bring to a step."""
+    for k in range(100):
+        bits = (1 << (ranks.rank + k % 3)) | (1 << (123 - ranks.rank))
+        every = ranks.share(("bits", k), bits)
+        assert every == sum(1 << (rank + k % 3) | 1 << (123 - rank) for rank in range(ranks.size))
+    assert ranks.share(("bits",), 0) == 0
 
 
 def raising() -> None:

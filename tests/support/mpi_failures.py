@@ -41,6 +41,12 @@ def steps() -> None:
         ranks.step(("run", k if me == 0 or k < 190 else -k))
 
 
+def sharing() -> None:
+    """Different steps that bring something along."""
+    for k in range(20):
+        ranks.share(("run", k if me == 0 or k < 10 else -k), 1)
+
+
 def one_step_more() -> None:
     """A last step for which nobody waits, on one rank only."""
     for k in range(10 + (me == 1)):
