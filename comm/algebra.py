@@ -164,8 +164,10 @@ def matmul(call: Call, reads: tuple[Operand, ...], writes: tuple[Operand, ...], 
         return [Multiply(Contraction(scheme, rank), reads[0], reads[1], writes[0], True)]
 
     needed = tuple(None if x.layout is None else laid(x) for x in reads)
-    if scheme.over and scheme.summed is None and result.dtype == between and len(scheme.made.shape) == 1:
-        return Form(needed, (scheme.made,), parts, str(scheme), (scheme.made, scheme.over))
+    straight = result.free or laid(result) == scheme.made
+    vector = len(result.shape) == 1 and result.dtype == between
+    if scheme.over and scheme.summed is None and straight and vector:
+        return Form(needed, (out,), parts, str(scheme), (scheme.made, scheme.over))
     return Form(needed, (out,), steps, str(scheme))
 
 

@@ -21,7 +21,7 @@ from dcarray.comm.grid import ProcessGrid
 from dcarray.comm.layout import Layout
 from dcarray.comm.library import Form, Operand
 from dcarray.comm.piece import Piece
-from dcarray.comm.program import Memory, Running
+from dcarray.comm.program import Memory, Reduce, Running
 from dcarray.comm.protocol import Array
 from dcarray.ir import interp
 from dcarray.ir.nodes import Array as Declared
@@ -92,7 +92,11 @@ def test_calls_as_steps(case: tuple[Any, ...]) -> None:
             memory["made"] = np.full(shape, 77, dtype)
             return Memory("made", dtype, shape)
 
-        steps = form.steps(comm.rank, (names[0], names[1]), (names[2],), make)
+        steps = [*form.steps(comm.rank, (names[0], names[1]), (names[2],), make)]
+        if form.parts is not None:
+            layout, over = form.parts
+            along = tuple(g in over for g in range(layout.grid.ndim))
+            steps.append(Reduce(names[2], names[2], "add", layout.grid, along, comm.rank))
         for step in steps:
             step.run(at)
         assert comm.counts == fold(operator.add, (step.counts() for step in steps))
