@@ -177,7 +177,7 @@ def layouts(program: Program, sizes: Sizes, ranks: int) -> dict[str, comm.Layout
         if role != "temp" and role != "out":
             extents = tuple(sizes[size] for size in re.findall(r"{(\w+)}", shape))
             spread = math.prod(extents) > program.above
-            found[name] = comm.Layout.chosen(extents, ranks) if spread else None
+            found[name] = comm.Layout.chosen(extents, ranks, rows=True) if spread else None
     return comm.suited(region(program.name, sizes), found, ranks)
 
 

@@ -108,14 +108,12 @@ class ProcessGrid:
         return ProcessGrid([n for n, kept in zip(self.shape, keep, strict=True) if kept]), tuple(ranks)
 
 
-def choose_grid(shape: Sequence[int], ranks: int) -> ProcessGrid:
+def choose_grid(shape: Sequence[int], ranks: int, rows: bool = False) -> ProcessGrid:
     """The grid with one axis for each axis of an array that suits it best.
 
     Fewest ranks without elements come first, then the least surface between blocks: cutting an axis of `n`
     elements into `p` parts exchanges ``(p - 1) / n`` of the array, so the sum of that over the axes is least.
-    Of equal grids the one that cuts earlier axes more is taken: its blocks are more contiguous.  Where a
-    single axis is cut it is the first, if the surface is at most 1.3 times as large then: of cut rows
-    parts are sent in pieces, and statements that use a row twice, as ``(A @ x) @ A``, read it twice.
+    Of equal grids the one that cuts earlier axes more is taken: its blocks are more contiguous.
 
     Parameters
     ----------
@@ -123,6 +121,10 @@ def choose_grid(shape: Sequence[int], ranks: int) -> ProcessGrid:
         The array's shape.
     ranks : int
         The number of ranks; any, primes included.
+    rows : bool, optional
+        Where a single axis is cut let it be the first, if the surface is at most 1.3 times as large then: of
+        cut rows parts are sent in pieces, and statements that use a row twice, as ``(A @ x) @ A``, read it
+        twice.
 
     Returns
     -------
@@ -157,6 +159,6 @@ def choose_grid(shape: Sequence[int], ranks: int) -> ProcessGrid:
 
     found = [-parts for parts in best(0, ranks)[2]]
     cut = [axis for axis, parts in enumerate(found) if parts > 1]
-    if len(cut) == 1 and ranks <= extents[0] and extents[cut[0]] <= _ROWS * extents[0]:
+    if rows and len(cut) == 1 and ranks <= extents[0] and extents[cut[0]] <= _ROWS * extents[0]:
         found = [ranks, *[1] * (len(extents) - 1)]
     return ProcessGrid(found)

@@ -119,9 +119,9 @@ class Layout:
         return cls(shape, grid, [Block(a) if a < grid.ndim else Whole() for a in range(len(shape))], halo)
 
     @classmethod
-    def chosen(cls, shape: Sequence[int], ranks: int, halo: Widths = 0) -> Layout:
+    def chosen(cls, shape: Sequence[int], ranks: int, halo: Widths = 0, rows: bool = False) -> Layout:
         """Blocks over the grid that `choose_grid` takes."""
-        return cls.blocks(shape, choose_grid(shape, ranks), halo)
+        return cls.blocks(shape, choose_grid(shape, ranks, rows), halo)
 
     @classmethod
     def copies(cls, shape: Sequence[int], grid: ProcessGrid) -> Layout:

@@ -295,7 +295,7 @@ class LocalCommunicator:
         self._post.forget(key, meeting, self.size)
 
     def share(self, what: tuple[Any, ...], bits: int, where: Where | None = None) -> int:
-        self.counts.collective(SHARED // 8)
+        self.counts.collective(-(-SHARED // 8))
         found = 0
         for brought in self._meet(what, bits, where).values():
             found |= brought

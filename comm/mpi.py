@@ -191,7 +191,7 @@ class MpiCommunicator:
             self._watch.step(what, where)
 
     def share(self, what: tuple[Any, ...], bits: int, where: Where | None = None) -> int:
-        self.counts.collective(SHARED // 8)
+        self.counts.collective(-(-SHARED // 8))
         if self._watch is not None:
             return self._watch.together(what, bits, where)
         words = words_of(hashed(what), bits)

@@ -100,7 +100,11 @@ def _grid(grid: Cart | ProcessGrid | Sequence[int] | None, shape: tuple[int, ...
     if grid is not None:
         return ProcessGrid(grid)
     chosen = config.current().grid
-    return choose_grid(shape, ranks) if chosen is None or len(chosen) > len(shape) else ProcessGrid(chosen)
+    return (
+        choose_grid(shape, ranks, rows=True)
+        if chosen is None or len(chosen) > len(shape)
+        else ProcessGrid(chosen)
+    )
 
 
 def blocks_of(x: Handle) -> tuple[Store | None, Any]:

@@ -83,18 +83,18 @@ def _large(shape: tuple[int, ...], options: Options) -> bool:
     return bool(shape) and math.prod(shape) > options.distribute_above
 
 
-def default_layout(shape: tuple[int, ...], options: Options, comm: Communicator) -> Layout:
-    """How an array is laid out about which nothing else is known."""
-    return _blocks(shape, options.grid, comm.size)
+def default_layout(shape: tuple[int, ...], options: Options, comm: Communicator, rows: bool = True) -> Layout:
+    """How an array is laid out about which nothing else is known than whether its rows had better stay whole."""
+    return _blocks(shape, options.grid, comm.size, rows)
 
 
 @cache
-def _blocks(shape: tuple[int, ...], grid: tuple[int, ...] | None, ranks: int) -> Layout:
+def _blocks(shape: tuple[int, ...], grid: tuple[int, ...] | None, ranks: int, rows: bool) -> Layout:
     from .comm.grid import ProcessGrid
     from .comm.layout import Layout
 
     if grid is None or len(grid) > len(shape):
-        return Layout.chosen(shape, ranks)
+        return Layout.chosen(shape, ranks, rows=rows)
     over = ProcessGrid(grid)
     over.check(ranks)
     return Layout.blocks(shape, over)
@@ -175,14 +175,15 @@ def _plan(
         if slot in held:
             layouts[array.name] = held[slot].layout
     there = set(layouts)
+    rows = not _multiplies(region)
     for array in exact.arrays:
         if array.name not in layouts and _large(array.shape, options):
             like = (x for x in layouts.values() if x.shape == array.shape)
             if array.role in ("in", "inout"):
                 found = next(like, None)
-                layouts[array.name] = _plain(found) or default_layout(array.shape, options, comm)
+                layouts[array.name] = _plain(found) or default_layout(array.shape, options, comm, rows)
             elif not held:
-                layouts[array.name] = default_layout(array.shape, options, comm)
+                layouts[array.name] = default_layout(array.shape, options, comm, rows)
     best = preferred(region, layouts, layouts.keys() - there, comm.size)
     layouts = {name: layout for name, layout in best.items() if layout is not None}
     valid: dict[str, Halo] = {
@@ -197,6 +198,14 @@ def _plan(
     if doubt:
         placed.exact = plan(exact, layouts, comm.size, comm.rank)
     return placed
+
+
+def _multiplies(region: Region) -> bool:
+    """Are there products of matrices?  Their factors travel, whole rows or not."""
+    return any(
+        getattr(stmt, "op", None) == "blas.matmul" and all(len(w.shape) > 1 for w in stmt.reads)
+        for stmt in region.body
+    )
 
 
 def _lost(exact: Region, region: Region) -> list[str]:
