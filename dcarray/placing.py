@@ -84,7 +84,7 @@ def _large(shape: tuple[int, ...], options: Options) -> bool:
 
 
 def default_layout(shape: tuple[int, ...], options: Options, comm: Communicator, rows: bool = True) -> Layout:
-    """How an array is laid out about which nothing else is known than whether its rows had better stay whole."""
+    """How an array is laid out about which nothing is known but whether its rows had better stay whole."""
     return _blocks(shape, options.grid, comm.size, rows)
 
 
@@ -202,10 +202,10 @@ def _plan(
 
 def _multiplies(region: Region) -> bool:
     """Are there products of matrices?  Their factors travel, whole rows or not."""
-    return any(
-        getattr(stmt, "op", None) == "blas.matmul" and all(len(w.shape) > 1 for w in stmt.reads)
-        for stmt in region.body
-    )
+    from .ir.nodes import Call
+
+    calls = [stmt for stmt in region.body if isinstance(stmt, Call) and stmt.op == "blas.matmul"]
+    return any(all(len(window.shape) > 1 for window in call.reads) for call in calls)
 
 
 def _lost(exact: Region, region: Region) -> list[str]:
