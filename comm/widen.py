@@ -29,14 +29,16 @@ Widths = tuple[tuple[int, int], ...]
 
 @dataclass(frozen=True)
 class Costs:
-    """What an exchange takes, and seconds for each point and array that a statement computes twice."""
+    """What an exchange takes, seconds for each point and array that a statement computes twice, and what an
+    exchange takes of a rank's own time, which nothing else can be done in."""
 
     link: Link
     point: float
+    own: float = 0.0
 
 
 # Between processes of one machine, and those of a fast network: most is the sender's and receiver's own work.
-COSTS = Costs(Link((Line(60e-6, 5e9),), gap=5e-6), 0.3e-9)
+COSTS = Costs(Link((Line(20e-6, 5e9),), gap=5e-6), 0.3e-9, 40e-6)
 
 
 @dataclass(frozen=True)
@@ -331,7 +333,7 @@ class _Widening:
             nbytes += 8 * self.rim(name, widths)
             sides = [1 + sum(map(bool, pair)) for pair in widths]
             messages = max(messages, math.prod(sides) - 1)
-        return self.costs.link.time(nbytes, messages)
+        return self.costs.link.time(nbytes, messages) + (self.costs.own if messages else 0.0)
 
     def rim(self, name: str, widths: Widths) -> int:
         """About how many elements a halo has."""
