@@ -6,8 +6,10 @@ import math
 
 import numpy as np
 
-from .layout import Block, Layout, Spec, Whole
+from .grid import ProcessGrid
+from .layout import Block, Layout, Whole
 from .piece import Piece, rows
+from .points import check_values, places_of, shared, written
 from .protocol import Array
 from .swap import gathered
 
@@ -42,38 +44,40 @@ def nonzero(x: Piece) -> tuple[Piece, ...]:
 
 
 def put_where(x: Piece, mask: Piece, values: Piece) -> Piece:
-    """The array as it is after ``x[mask] = values``.
+    """Write ``x[mask] = values``.
 
     Parameters
     ----------
-    x, mask : Piece
+    x : Piece
+        Written in place, unless it is dealt out in turn.
+    mask : Piece
         As for `chosen`.
     values : Piece
-        Of the shape of ``x[mask]``, one after the other.
+        Of a shape that can be broadcast to that of ``x[mask]``.
 
     Returns
     -------
     Piece
-        In the layout of `x`, without halo if it has to be moved.
+        `x`, or what it has become.
 
     Raises
     ------
     ValueError
-        When there are more or fewer values than the mask chooses.
+        As NumPy's, on all ranks.
     """
-    held, where = _beside(x, mask)
-    counts = gathered(x.comm, np.count_nonzero(where.own))
-    total = int(counts.sum())
-    if values.shape[:1] != (total,):
+    inner = x.shape[mask.ndim :]
+    places = places_of(mask, math.prod(inner))
+    count = places.size // max(math.prod(inner), 1)
+    counts = tuple(int(n) for n in gathered(x.comm, np.int64(count)))
+    shape = (sum(counts), *inner)
+    if values.ndim == 1 and not inner and values.shape[0] not in (1, shape[0]):
         raise ValueError(
-            f"NumPy boolean array indexing assignment cannot assign {values.shape[0] if values.ndim else 1} "
-            f"input values to the {total} output values where the mask is true"
+            f"NumPy boolean array indexing assignment cannot assign {values.shape[0]} "
+            f"input values to the {shape[0]} output values where the mask is true"
         )
-    specs: list[Spec] = [Block(0, tuple(map(int, counts))), *[Whole()] * (values.ndim - 1)]
-    there = values.moved(Layout(values.shape, held.layout.grid, specs))
-    result = held.own.copy()
-    result[where.own] = there.own
-    return Piece(x.comm, held.layout, result).moved(x.layout)
+    check_values(values.shape, shape)
+    layout = Layout(shape, ProcessGrid((x.comm.size,)), [Block(0, counts), *[Whole()] * len(inner)])
+    return written(x, places, shared(values, layout).astype(x.dtype, copy=False))
 
 
 def _beside(x: Piece, mask: Piece) -> tuple[Piece, Piece]:

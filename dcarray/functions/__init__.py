@@ -16,6 +16,7 @@ from . import (
     places,
     ranked_arrays,
     ranked_files,
+    ranked_writes,
     reductions,
     scans,
     small,
@@ -27,5 +28,5 @@ from .registry import IMPLEMENTATIONS, implements
 __all__ = [
     "IMPLEMENTATIONS", "covariance", "creation", "differences", "elementwise", "fallback", "histograms",
     "implements", "indexing", "joining", "linalg", "manipulation", "places", "ranked_arrays",
-    "ranked_files", "reductions", "scans", "small", "solving", "types",
+    "ranked_files", "ranked_writes", "reductions", "scans", "small", "solving", "types",
 ]  # fmt: skip

@@ -15,7 +15,7 @@ from dcarray.store import Store, compiles
 if TYPE_CHECKING:
     from dcarray.comm.piece import Piece
 
-__all__ = ["FORMS", "NO_FORM", "array_of", "in_blocks", "over_ranks", "piece_of"]
+__all__ = ["FORMS", "NO_FORM", "WRITES", "array_of", "in_blocks", "over_ranks", "piece_of"]
 
 NO_FORM = object()
 
@@ -31,14 +31,53 @@ def in_blocks(x: Any) -> bool:
 
 def over_ranks(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """The result of a NumPy function over all ranks, or `NO_FORM` if this call has none."""
+    if function in WRITES:
+        return _written(function, args, kwargs)
     form = FORMS.get(function)
     if form is None or not any(map(in_blocks, args)):
         return NO_FORM
+    args = tuple(map(_alone, args))
     with parted():
         found = form(*args, **kwargs)
     if type(found) is tuple:
         return tuple(map(array_of, found))
     return found if found is NO_FORM or found is None else array_of(found)
+
+
+def _written(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """Have a function write into an array in blocks; `NO_FORM` if this call has no such form."""
+    at = 1 if function is np.ufunc.at else 0
+    x = args[at] if len(args) > at else None
+    if not in_blocks(x) or x._readonly:
+        return NO_FORM
+    given = [a if k == at else _alone(a) for k, a in enumerate(args)]
+    named = {name: _alone(a) for name, a in kwargs.items()}
+    with parted():
+        write = WRITES[function](*given, **named)
+    if write is NO_FORM:
+        return NO_FORM
+    target = _alone(x)
+    with parted():
+        piece = piece_of(target)
+        assert piece is not None
+        found = write(piece)
+    if found is piece and target is x:
+        x._store.family.spread.filled = None
+    else:
+        x[...] = array_of(found)
+    return None
+
+
+def _alone(x: Any) -> Any:
+    """An array in blocks that is but a view of one as an array of its own; all else as it is."""
+    if type(x) is tuple:
+        return tuple(map(_alone, x))
+    if type(x) is not ndarray:
+        return x
+    from dcarray.distribution import blocks_of
+
+    head, window = blocks_of(x)
+    return x if head is None or window is None else x.copy()
 
 
 def piece_of(x: Any) -> Piece | None:
@@ -109,6 +148,8 @@ def _trace(
     return diagonals.trace(matrix, offset, axis1, axis2, dtype)
 
 
+# Given the arguments, what writes into the piece that the first one is, and gives it back or what it has become.
+WRITES: dict[Any, Callable[..., Any]] = {}
 FORMS: dict[Any, Callable[..., Any]] = {
     np.linalg.solve: _solve,
     np.linalg.cholesky: _cholesky,

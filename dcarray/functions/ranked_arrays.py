@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from dcarray.array import ndarray
-
 from .ranked import FORMS, NO_FORM, piece_of
+from .ranked_keys import parsed
 
 if TYPE_CHECKING:
     from dcarray.comm.piece import Piece
@@ -137,16 +136,21 @@ def _take(a: Any, indices: Any, axis: Any = None, out: Any = None, mode: Any = "
 
 def _getitem(x: Any, key: Any) -> Any:
     from dcarray.comm import chosen
+    from dcarray.comm import indices as by_place
+    from dcarray.comm.piece import Piece
+    from dcarray.comm.points import found, points
 
-    if type(key) not in (np.ndarray, ndarray, list):
-        return NO_FORM
-    mask = None if type(key) is list else piece_of(key)
     whole = piece_of(x)
-    if mask is None or whole is None or mask.dtype != np.bool_:
-        return _take(x, key, 0) if whole is not None and whole.ndim else NO_FORM
-    if not mask.ndim or mask.shape != whole.shape[: mask.ndim]:
+    wanted = None if whole is None else parsed(whole.shape, key)
+    if whole is None or wanted is None:
         return NO_FORM
-    return chosen.chosen(whole, mask)
+    if wanted.mask is not None:
+        return chosen.chosen(whole, wanted.mask)
+    if wanted.rows is not None:
+        return by_place.take(whole, *wanted.rows)
+    assert wanted.items is not None
+    where = points(whole.shape, wanted.items, whole.comm)
+    return Piece(whole.comm, where.layout, found(whole, where.places))
 
 
 def _nonzero(a: Any) -> Any:
