@@ -10,10 +10,10 @@ from .grid import ProcessGrid
 from .layout import Block, Layout, Whole
 from .piece import Piece, rows
 from .points import check_values, places_of, shared, written
-from .protocol import Array
+from .protocol import Array, Communicator
 from .swap import gathered
 
-__all__ = ["chosen", "nonzero", "put_where"]
+__all__ = ["chosen", "evenly", "nonzero", "put_where"]
 
 
 def chosen(x: Piece, mask: Piece) -> Piece:
@@ -32,7 +32,7 @@ def chosen(x: Piece, mask: Piece) -> Piece:
         In even blocks over all ranks along its first axis.
     """
     held, where = _beside(x, mask)
-    return _evenly(x, held.own[where.own])
+    return evenly(x.comm, held.own[where.own])
 
 
 def nonzero(x: Piece) -> tuple[Piece, ...]:
@@ -40,7 +40,7 @@ def nonzero(x: Piece) -> tuple[Piece, ...]:
     held = x.moved(rows(x.shape, x.comm.size))
     begin = held.layout.parts[0].to_global(x.comm.rank, 0)
     places = np.nonzero(held.own)
-    return tuple(_evenly(x, at + begin if not axis else at) for axis, at in enumerate(places))
+    return tuple(evenly(x.comm, at + begin if not axis else at) for axis, at in enumerate(places))
 
 
 def put_where(x: Piece, mask: Piece, values: Piece) -> Piece:
@@ -85,11 +85,11 @@ def _beside(x: Piece, mask: Piece) -> tuple[Piece, Piece]:
     return x.moved(rows(x.shape, x.comm.size)), mask.moved(rows(mask.shape, x.comm.size))
 
 
-def _evenly(x: Piece, some: Array) -> Piece:
+def evenly(comm: Communicator, some: Array) -> Piece:
     """Rows of which each rank has some, in the order of ranks, in even blocks."""
-    sizes = tuple(int(n) for n in gathered(x.comm, np.int64(len(some))))
-    goal = rows((sum(sizes), *some.shape[1:]), x.comm.size)
+    sizes = tuple(int(n) for n in gathered(comm, np.int64(len(some))))
+    goal = rows((sum(sizes), *some.shape[1:]), comm.size)
     found = Layout(goal.shape, goal.grid, [Block(0, sizes), *goal.axes[1:]])
     if not math.prod(goal.shape):
-        return Piece(x.comm, goal, some[:0].reshape(goal.local_shape(x.comm.rank)))
-    return Piece(x.comm, found, some).moved(goal)
+        return Piece(comm, goal, some[:0].reshape(goal.local_shape(comm.rank)))
+    return Piece(comm, found, some).moved(goal)

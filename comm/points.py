@@ -2,7 +2,7 @@
 
 A place is the number of an element in C order.  Each rank has some of the places, and the elements that are
 read or written there; those of all ranks, in the order of ranks, are the places of the operation.  Who wants
-elements asks their owners: counts first, then one message with the places to each, one with the elements back.
+elements asks their owners: counts first, then one message with the places to each, one with the elements.
 """
 
 from __future__ import annotations
@@ -89,8 +89,8 @@ def points(shape: Sequence[int], key: Sequence[slice | int | Piece | None], comm
     shape : sequence of int
         The array's.
     key : sequence of slice, int, Piece or None
-        For each axis a slice, an integer or integers, with None for new axes in between; integers at least once
-        on one axis or more, and of shapes that can be broadcast together.
+        For each axis a slice, an integer or integers, with None for new axes in between; integers on one axis
+        or more at least once, and of shapes that can be broadcast together.
     comm : Communicator
 
     Raises
@@ -237,7 +237,8 @@ def _flat(own: Array, at: Array) -> tuple[Array, Any]:
 
 def _chosen(own: Array, at: Array) -> Array:
     view, there = _flat(own, at)
-    return view[there]
+    chosen: Array = view[there]
+    return chosen
 
 
 def _copies(layout: Layout) -> list[int]:

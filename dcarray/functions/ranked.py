@@ -47,7 +47,7 @@ def over_ranks(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict
 def _written(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """Have a function write into an array in blocks; `NO_FORM` if this call has no such form."""
     at = 1 if function is np.ufunc.at else 0
-    x = args[at] if len(args) > at else None
+    x: Any = args[at] if len(args) > at else None
     if not in_blocks(x) or x._readonly:
         return NO_FORM
     given = [a if k == at else _alone(a) for k, a in enumerate(args)]
@@ -148,7 +148,7 @@ def _trace(
     return diagonals.trace(matrix, offset, axis1, axis2, dtype)
 
 
-# Given the arguments, what writes into the piece that the first one is, and gives it back or what it has become.
+# From the arguments what writes into the piece of the first one, and gives it back or what it has become.
 WRITES: dict[Any, Callable[..., Any]] = {}
 FORMS: dict[Any, Callable[..., Any]] = {
     np.linalg.solve: _solve,

@@ -15,7 +15,7 @@ from .ranked import piece_of
 if TYPE_CHECKING:
     from dcarray.comm.piece import Piece
 
-__all__ = ["Key", "parsed"]
+__all__ = ["Key", "along_axis", "parsed"]
 
 Item = Any  # slice | int | Piece | None
 
@@ -61,6 +61,20 @@ def parsed(shape: tuple[int, ...], key: Any) -> Key | None:
     if len(indices) == 1 and everything:
         return Key(rows=(indices[0][1], indices[0][0]))
     return Key(items=found)
+
+
+def along_axis(shape: tuple[int, ...], index: Piece, axis: int) -> list[Item] | None:
+    """The key of `numpy.take_along_axis`, if index and shape are such that NumPy has no complaint."""
+    from dcarray.comm.piece import Piece
+
+    if index.dtype.kind not in "iu" or index.ndim != len(shape):
+        return None
+    if any(m not in (1, n) for k, (m, n) in enumerate(zip(index.shape, shape, strict=True)) if k != axis):
+        return None
+    places = [
+        np.arange(n).reshape([-1 if k == j else 1 for j in range(len(shape))]) for k, n in enumerate(shape)
+    ]
+    return [index if k == axis else Piece.copied(at, index.comm) for k, at in enumerate(places)]
 
 
 _OTHER: Any = object()

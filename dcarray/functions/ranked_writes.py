@@ -11,7 +11,7 @@ import numpy as np
 from dcarray.array import ndarray
 
 from .ranked import NO_FORM, WRITES, piece_of
-from .ranked_keys import Key, parsed
+from .ranked_keys import Key, along_axis, parsed
 
 if TYPE_CHECKING:
     from dcarray.comm.piece import Piece
@@ -156,6 +156,14 @@ def _copyto(dst: Any, src: Any, casting: Any = "same_kind", where: Any = True) -
     return write
 
 
+def _put_along_axis(arr: Any, indices: Any, values: Any, axis: Any = -1) -> Write | Any:
+    index, given = piece_of(indices), _values(values, arr.dtype)
+    if index is None or given is None or type(axis) is not int or not -arr.ndim <= axis < arr.ndim:
+        return NO_FORM
+    items = along_axis(arr.shape, index, axis % arr.ndim)
+    return NO_FORM if items is None else _at(Key(items=items), given)
+
+
 def _accumulated(ufunc: np.ufunc, a: Any, key: Any, values: Any = None) -> Write | Any:
     """``ufunc.at(a, key, values)``."""
     found, given = parsed(a.shape, key), _values(values, a.dtype) if values is not None else None
@@ -190,6 +198,7 @@ WRITES.update(
         np.place: _masked(False),
         np.putmask: _masked(True),
         np.copyto: _copyto,
+        np.put_along_axis: _put_along_axis,
         np.ufunc.at: _accumulated,
     }
 )

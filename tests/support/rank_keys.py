@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -164,7 +165,8 @@ def by_functions(rng: random.Random) -> None:
             x, z = laid_out(rng, whole), whole.copy()
             ours = [either(rng, a) for a in rest]
             named = {"mode": mode} if function is np.put else {}
-            equal(outcome(lambda: function(z, *rest, **named)), outcome(lambda: function(x, *ours, **named)))
+            call = partial(function, **named)
+            equal(outcome(partial(call, z, *rest)), outcome(partial(call, x, *ours)))
             equal(z, x)
         x, z = laid_out(rng, whole), whole.copy()
         other = any_array(rng, shape, "f8")
