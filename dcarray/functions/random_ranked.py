@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import operator
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -16,6 +16,7 @@ from .random_blocks import block
 from .ranked import NO_FORM, array_of
 
 if TYPE_CHECKING:
+    from dcarray.comm.layout import Layout
     from dcarray.comm.protocol import Communicator
 
 __all__ = ["drawn"]
@@ -32,6 +33,7 @@ _BEFORE_SIZE = {
 _SIZE = {name: before for before, names in _BEFORE_SIZE.items() for name in names.split()}
 _BY_EXTENTS = ("rand", "randn")  # whose arguments are the extents
 _WHOLE_WORDS = 4  # bytes of the smallest integers of which a call leaves nothing in a word of the stream
+_SCALARS = (bool, int, float, str, np.generic)
 CHUNK = 1 << 18  # elements drawn at once by whoever keeps but some of them
 
 
@@ -61,7 +63,7 @@ def drawn(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str,
             return _own(generator, name, shape, args, kwargs, comm)
         except (TypeError, ValueError):  # not to be moved, or a mistake that is made again
             pass
-    if name in ("integers", "randint") and _dtype(args, kwargs).itemsize < _WHOLE_WORDS:
+    if name in ("integers", "randint") and np.dtype(kwargs.get("dtype", np.int64)).itemsize < _WHOLE_WORDS:
         return NO_FORM
     return _kept(function, shape, args, kwargs, comm)
 
@@ -77,30 +79,21 @@ def _asked(
     elif name in _SIZE and len(args) > _SIZE[name]:
         at = _SIZE[name]
         size = args[at]
-        behind = dict(
-            zip(("dtype", "endpoint" if name == "integers" else "method"), args[at + 1 :], strict=False)
-        )
-        args, rest = args[:at], {**rest, **behind}
+        if len(args) > at + 2:
+            return None
+        args, rest = args[:at], {**rest, **({"dtype": args[at + 1]} if len(args) > at + 1 else {})}
     elif name in _SIZE:
         size = rest.pop("size", None)
     else:
         return None
     given = (*args, *(value for key, value in rest.items() if key != "dtype"))
-    if (
-        size is None
-        or "out" in rest
-        or not all(isinstance(v, (bool, int, float, str, np.generic)) for v in given)
-    ):
+    if size is None or "out" in rest or not all(isinstance(v, _SCALARS) for v in given):
         return None
     try:
         shape = tuple(map(operator.index, size)) if isinstance(size, Iterable) else (operator.index(size),)
     except TypeError:
         return None
     return shape, args, rest
-
-
-def _dtype(args: tuple[Any, ...], kwargs: dict[str, Any]) -> np.dtype[Any]:
-    return np.dtype(kwargs.get("dtype", np.int64))
 
 
 def _own(
@@ -116,10 +109,15 @@ def _own(
     from dcarray.placing import default_layout
 
     layout = default_layout(shape, current(), comm)
-    places = zip(layout.parts, layout.place(comm.rank), strict=True)
-    window = tuple(slice(part.low(at), part.high(at)) for part, at in places)
+    window = tuple(slice(begin, begin + n) for begin, n in _intervals(layout, comm.rank))
     mine = np.asarray(block(generator, name, shape, window, *args, **kwargs))
     return array_of(Piece(comm, layout, mine))
+
+
+def _intervals(layout: Layout, rank: int) -> Iterator[tuple[int, int]]:
+    """For each axis where the rank's block begins, and how long it is."""
+    for part, place, n in zip(layout.parts, layout.place(rank), layout.owned_shape(rank), strict=True):
+        yield part.to_global(place, 0), n
 
 
 def _kept(
@@ -135,7 +133,8 @@ def _kept(
 
     total, each = math.prod(shape), math.prod(shape[1:])
     cut = rows(shape, comm.size)
-    low, high = (bound * each for bound in (cut.parts[0].low(comm.rank), cut.parts[0].high(comm.rank)))
+    first_row, count = next(_intervals(cut, comm.rank))
+    low, high = first_row * each, (first_row + count) * each
     mine: Any = None
     for begin in range(0, total, CHUNK):
         count = min(CHUNK, total - begin)

@@ -15,7 +15,7 @@ from dcarray.store import Store, compiles
 if TYPE_CHECKING:
     from dcarray.comm.piece import Piece
 
-__all__ = ["FORMS", "NO_FORM", "WRITES", "array_of", "in_blocks", "over_ranks", "piece_of"]
+__all__ = ["FORMS", "NO_FORM", "WRITES", "alone", "array_of", "in_blocks", "over_ranks", "piece_of"]
 
 NO_FORM = object()
 
@@ -36,7 +36,7 @@ def over_ranks(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict
     form = FORMS.get(function)
     if form is None or not any(map(in_blocks, args)):
         return NO_FORM
-    args = tuple(map(_alone, args))
+    args = tuple(map(alone, args))
     with parted():
         found = form(*args, **kwargs)
     if type(found) is tuple:
@@ -50,13 +50,13 @@ def _written(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[s
     x: Any = args[at] if len(args) > at else None
     if not in_blocks(x) or x._readonly:
         return NO_FORM
-    given = [a if k == at else _alone(a) for k, a in enumerate(args)]
-    named = {name: _alone(a) for name, a in kwargs.items()}
+    given = [a if k == at else alone(a) for k, a in enumerate(args)]
+    named = {name: alone(a) for name, a in kwargs.items()}
     with parted():
         write = WRITES[function](*given, **named)
     if write is NO_FORM:
         return NO_FORM
-    target = _alone(x)
+    target = alone(x)
     with parted():
         piece = piece_of(target)
         assert piece is not None
@@ -68,10 +68,10 @@ def _written(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[s
     return None
 
 
-def _alone(x: Any) -> Any:
+def alone(x: Any) -> Any:
     """An array in blocks that is but a view of one as an array of its own; all else as it is."""
     if type(x) is tuple:
-        return tuple(map(_alone, x))
+        return tuple(map(alone, x))
     if type(x) is not ndarray:
         return x
     from dcarray.distribution import blocks_of
