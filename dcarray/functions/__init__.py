@@ -16,6 +16,7 @@ from . import (
     places,
     ranked_arrays,
     ranked_files,
+    ranked_joins,
     ranked_order,
     ranked_places,
     ranked_writes,
@@ -30,6 +31,6 @@ from .registry import IMPLEMENTATIONS, implements
 __all__ = [
     "IMPLEMENTATIONS", "covariance", "creation", "differences", "elementwise", "fallback", "histograms",
     "implements", "indexing", "joining", "linalg", "manipulation", "places", "ranked_arrays",
-    "ranked_files", "ranked_order", "ranked_places", "ranked_writes", "reductions", "scans",
+    "ranked_files", "ranked_joins", "ranked_order", "ranked_places", "ranked_writes", "reductions", "scans",
     "small", "solving", "types",
 ]  # fmt: skip

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from dcarray.array import ndarray, wrap
+from dcarray.handle import large
 from dcarray.parts import Spread, spread
 from dcarray.ranks import parted, several
 from dcarray.store import Store, compiles
@@ -57,19 +58,24 @@ def _written(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[s
     if write is NO_FORM:
         return NO_FORM
     target = alone(x)
+    head = x._store.family
+    reshaped = target is x and x._store is not head  # what lies in blocks has another shape
     with parted():
         piece = piece_of(target)
         assert piece is not None
         found = write(piece)
+        if reshaped:
+            found = found.reshaped(head.shape)
     if found is piece and target is x:
-        x._store.family.spread.filled = None
+        head.spread.filled = None
     else:
-        x[...] = array_of(found)
+        into = large(ndarray, head, head.shape, None) if reshaped else x
+        into[...] = array_of(found)
     return None
 
 
 def alone(x: Any) -> Any:
-    """An array in blocks that is but a view of one as an array of its own; all else as it is."""
+    """An array in blocks that is but part of one as an array of its own; all else as it is."""
     if type(x) is tuple:
         return tuple(map(alone, x))
     if type(x) is not ndarray:
@@ -77,7 +83,15 @@ def alone(x: Any) -> Any:
     from dcarray.distribution import blocks_of
 
     head, window = blocks_of(x)
-    return x if head is None or window is None else x.copy()
+    return x if head is None or window is None or _reshapes(x, head) else x.copy()
+
+
+def _reshapes(x: Any, head: Store) -> bool:
+    """Is an array all elements of the head of its family, in the order in which these lie?"""
+    store = x._store
+    return (
+        x._index is None and store.strides is None and store.dtype == head.dtype and store.size == head.size
+    )
 
 
 def piece_of(x: Any) -> Piece | None:
@@ -90,7 +104,10 @@ def piece_of(x: Any) -> Piece | None:
     if type(x) is ndarray:
         head, window = blocks_of(x)
         if head is not None:
-            return Piece(comm, head.spread.layout, head.spread.block) if window is None else None
+            held = Piece(comm, head.spread.layout, head.spread.block)
+            if window is None:
+                return held
+            return held.reshaped(x.shape) if _reshapes(x, head) else None
     elif type(x) is not np.ndarray:
         return None
     return Piece.copied(np.asarray(x), comm)
@@ -99,7 +116,6 @@ def piece_of(x: Any) -> Piece | None:
 def array_of(piece: Piece) -> Any:
     """What a form has made, as an array of the user's."""
     from dcarray.comm.layout import Whole
-    from dcarray.handle import large
 
     if not piece.ndim:
         return piece.block[()]
@@ -107,7 +123,7 @@ def array_of(piece: Piece) -> Any:
     if whole or not compiles(piece.dtype):
         return wrap(piece.whole())
     store = Store(piece.shape, piece.dtype)
-    spread(store, Spread(piece.layout, piece.block, piece.comm))
+    spread(store, Spread(piece.layout, np.ascontiguousarray(piece.block), piece.comm))
     return large(ndarray, store, piece.shape, None)
 
 

@@ -164,6 +164,23 @@ def _put_along_axis(arr: Any, indices: Any, values: Any, axis: Any = -1) -> Writ
     return NO_FORM if items is None else _at(Key(items=items), given)
 
 
+def _fill_diagonal(a: Any, val: Any, wrap: Any = False) -> Write | Any:
+    values = _values(val, a.dtype)
+    if a.ndim < 2 or (a.ndim > 2 and len(set(a.shape)) > 1) or values is None or 0 in values.shape:
+        return NO_FORM
+    step = 1 + sum(int(np.prod(a.shape[k:])) for k in range(1, a.ndim))
+    end = a.size if wrap or a.ndim > 2 else min(a.size, a.shape[1] ** 2)
+    places = np.arange(0, end, step)
+
+    def write(x: Piece) -> Piece:
+        from dcarray.comm.points import written
+
+        begin, stop = (places.size * (x.comm.rank + k) // x.comm.size for k in (0, 1))
+        return written(x, places[begin:stop], _cycled(values, np.arange(begin, stop), x.dtype))
+
+    return write
+
+
 def _accumulated(ufunc: np.ufunc, a: Any, key: Any, values: Any = None) -> Write | Any:
     """``ufunc.at(a, key, values)``."""
     found, given = parsed(a.shape, key), _values(values, a.dtype) if values is not None else None
@@ -198,6 +215,7 @@ WRITES.update(
         np.place: _masked(False),
         np.putmask: _masked(True),
         np.copyto: _copyto,
+        np.fill_diagonal: _fill_diagonal,
         np.put_along_axis: _put_along_axis,
         np.ufunc.at: _accumulated,
     }

@@ -117,8 +117,12 @@ def read_and_write(rng: random.Random) -> None:
     with dc.options(distribute_above=0, eager_below=0, jit="off"):
         x = laid_out(rng, whole)
         y, z = x, whole.copy()
-        if rng.random() < 0.3:  # a view
+        kind = rng.random()
+        if kind < 0.2:  # a view
             y, z = y[::-1], z[::-1]
+        elif kind < 0.3:
+            y, z = y.reshape(shape[::-1]), z.reshape(shape[::-1])
+            key = any_key(rng, z.shape)
         plain, ours = entries(key), entries(key, lambda a: either(rng, a))
         want = outcome(lambda: z[plain])
         equal(want, outcome(lambda: y[ours]))
@@ -169,6 +173,10 @@ def by_functions(rng: random.Random) -> None:
             equal(outcome(partial(call, z, *rest)), outcome(partial(call, x, *ours)))
             equal(z, x)
         x, z = laid_out(rng, whole), whole.copy()
+        if whole.ndim > 1:
+            np.fill_diagonal(z, few, wrap=mode == "wrap")
+            np.fill_diagonal(x, either(rng, few), wrap=mode == "wrap")
+            equal(z, x)
         other = any_array(rng, shape, "f8")
         np.copyto(z, other, casting="unsafe", where=bits)
         np.copyto(x, either(rng, other), casting="unsafe", where=either(rng, bits))

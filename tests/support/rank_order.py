@@ -47,6 +47,14 @@ EXACT: dict[str, Call] = {
     "extract": lambda x, y, i: np.extract(x > 3, x),
     "take_along_axis": lambda x, y, i: np.take_along_axis(y, i % y.size, 0),
     "sort": lambda x, y, i: np.sort(x, axis=None),
+    "repeat": lambda x, y, i: np.repeat(x, 3),
+    "repeat rows": lambda x, y, i: np.repeat(x, 2, axis=0),
+    "tile": lambda x, y, i: np.tile(x, (2, 3)),
+    "shift": lambda x, y, i: np.fft.fftshift(x),
+    "shift back": lambda x, y, i: np.fft.ifftshift(y),
+    "delete": lambda x, y, i: np.delete(y, i % y.size),
+    "delete rows": lambda x, y, i: np.delete(x, 0, axis=0),
+    "of a reshape": lambda x, y, i: np.sort(x.reshape(-1))[np.array([0, -1])],
     "count_nonzero": lambda x, y, i: np.count_nonzero(x),
 }  # fmt: skip
 
