@@ -37,7 +37,7 @@ def over_ranks(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict
     form = FORMS.get(function)
     if form is None or not any(map(in_blocks, args)):
         return NO_FORM
-    args = tuple(map(alone, args))
+    args, kwargs = tuple(map(alone, args)), {name: alone(a) for name, a in kwargs.items()}
     with parted():
         found = form(*args, **kwargs)
     if type(found) is tuple:
