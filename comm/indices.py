@@ -15,7 +15,7 @@ from .lines import line
 from .piece import Piece, in_blocks
 from .points import shared
 from .protocol import Array
-from .swap import deliver, gathered, swap, told_counts
+from .swap import deliver, gathered, in_order, swap, told_counts
 
 __all__ = ["put", "take"]
 
@@ -127,7 +127,7 @@ def _by_owner(places: Array, x: Piece, axis: int) -> tuple[Array, list[Array], l
     starts = np.array([part.to_global(k, 0) for k in range(part.parts)] + [part.extent])
     flat = places.reshape(-1)
     owners = np.searchsorted(starts[1:], flat, "right")  # past the empty ones
-    order = np.argsort(owners, kind="stable")
+    order = in_order(owners, part.parts)
     counts = np.bincount(owners, minlength=part.parts)
     local = flat[order] - starts[owners[order]]
     ends = np.cumsum([0, *counts])

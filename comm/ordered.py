@@ -16,10 +16,10 @@ from .layout import Block, Layout, Whole
 from .piece import Piece, rows
 from .points import found, written
 from .protocol import Array
-from .sorting import sort_1d
-from .swap import deliver, gathered, swap
+from .sorting import sort_1d, sorted_values
+from .swap import deliver, gathered, in_order, swap
 
-__all__ = ["located", "pointwise", "ranked", "totalled", "unique"]
+__all__ = ["distinct", "located", "pointwise", "ranked", "totalled", "unique"]
 
 
 def pointwise(x: Piece, function: Callable[[Array], Any]) -> Piece:
@@ -66,6 +66,17 @@ def unique(x: Piece, equal_nan: bool = True) -> tuple[Piece, Piece, Piece, Piece
     )
 
 
+def distinct(x: Piece, equal_nan: bool = True) -> Piece:
+    """The elements that differ alone: of each rank only those travel that differ there."""
+    some = np.unique(x.own, equal_nan=equal_nan)
+    sizes = tuple(int(n) for n in gathered(x.comm, np.int64(some.size)))
+    layout = Layout((sum(sizes),), ProcessGrid((x.comm.size,)), [Block(0, sizes)])
+    if not sum(sizes):
+        return evenly(x.comm, some)
+    values = sorted_values(Piece(x.comm, layout, some))
+    return evenly(x.comm, values.own[_first(values, equal_nan)])
+
+
 def _first(x: Piece, equal_nan: bool) -> Array:
     """Which sorted elements of this rank are not what comes before them."""
     own = x.own
@@ -110,7 +121,7 @@ def located(a: Piece, v: Piece, side: Any) -> Piece:
     flat = v.own.reshape(-1)
     # the last rank that begins before the place
     owners = there[np.maximum(np.searchsorted(heads[there], flat, side) - 1, 0)]
-    order = np.argsort(owners, kind="stable")
+    order = in_order(owners, comm.size)
     counts = np.bincount(owners, minlength=comm.size)
     ends = np.cumsum([0, *counts])
     asked = swap(comm, [[flat[order[i:j]]] for i, j in pairwise(ends)])
@@ -127,7 +138,7 @@ def _axes(x: Piece) -> Any:
 
 def ranked(x: Piece, without_nan: bool) -> tuple[Piece, int]:
     """The elements in ascending order on one axis, and how many they are, those that are no NaN if asked."""
-    values = sort_1d(x.ravelled())[0]
+    values = sorted_values(x.ravelled())
     count = math.prod(x.shape)
     if without_nan and x.dtype.kind == "f":
         count -= int(gathered(x.comm, np.count_nonzero(np.isnan(values.own))).sum())

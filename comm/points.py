@@ -19,7 +19,7 @@ from .grid import ProcessGrid
 from .layout import Block, Cyclic, Layout, Spec, Whole
 from .piece import Piece, in_blocks, rows
 from .protocol import Array, Communicator
-from .swap import deliver, gathered, swap, told_counts
+from .swap import deliver, gathered, in_order, swap, told_counts
 
 __all__ = ["Points", "check_values", "found", "places_of", "points", "shared", "written"]
 
@@ -272,7 +272,7 @@ def _by_owner(x: Piece, places: Array, here: bool) -> tuple[Array, list[Array], 
         which = np.searchsorted(starts[1:], at, "right")  # past the empty ones
         local = local * np.diff(starts)[which] + at - starts[which]
         owners += which * steps[spec.grid_axis]
-    order = np.argsort(owners.astype(np.uint16) if grid.size < 1 << 16 else owners, kind="stable")
+    order = in_order(owners, grid.size)
     counts = np.bincount(owners, minlength=grid.size)
     local = local[order]
     ends = np.cumsum([0, *counts])

@@ -39,7 +39,7 @@ def _sort(a: Any, axis: Any = -1, kind: Any = None, order: Any = None, *, stable
         return NO_FORM
     if x.ndim == 1 and _cut(x, 0):
         np.sort(np.empty(0, x.dtype), kind=kind, stable=stable)  # NumPy's error for a bad kind
-        return sorting.sort_1d(x)[0]
+        return sorting.sorted_values(x)
     return fourier.along(x, at, lambda lines: np.sort(lines, axis=at, kind=kind, stable=stable))
 
 

@@ -28,15 +28,16 @@ def _unique(
     ar: Any, return_index: Any = False, return_inverse: Any = False, return_counts: Any = False,
     axis: Any = None, *, equal_nan: Any = True, sorted: Any = True,
 ) -> Any:  # fmt: skip
-    from dcarray.comm.ordered import unique
+    from dcarray.comm.ordered import distinct, unique
 
     x = piece_of(ar)
     if x is None or not x.ndim or axis is not None or x.dtype.char not in _SORTED:
         return NO_FORM
+    if not (return_index or return_inverse or return_counts):
+        return distinct(x, bool(equal_nan))
     found = unique(x, bool(equal_nan))
     wanted = (True, return_index, return_inverse, return_counts)
-    kept = tuple(one for one, asked in zip(found, wanted, strict=True) if asked)
-    return kept if len(kept) > 1 else kept[0]
+    return tuple(one for one, asked in zip(found, wanted, strict=True) if asked)
 
 
 def _searchsorted(a: Any, v: Any, side: Any = "left", sorter: Any = None) -> Any:
@@ -61,7 +62,7 @@ def _searchsorted(a: Any, v: Any, side: Any = "left", sorter: Any = None) -> Any
 def _isin(
     element: Any, test_elements: Any, assume_unique: Any = False, invert: Any = False, *, kind: Any = None
 ) -> Any:
-    from dcarray.comm.ordered import located, pointwise, unique
+    from dcarray.comm.ordered import distinct, located, pointwise
     from dcarray.comm.piece import Piece
     from dcarray.comm.points import found
 
@@ -75,7 +76,7 @@ def _isin(
     some = piece_of(test_elements)
     if some is None or some.dtype != x.dtype or x.dtype.char not in _SORTED or not math.prod(some.shape):
         return NO_FORM
-    kinds = unique(some)[0]
+    kinds = distinct(some)
     places = located(kinds, x, "left")
     like = found(kinds, np.minimum(places.own, kinds.shape[0] - 1))
     there = Piece(x.comm, places.layout, like == x.own)
