@@ -6,12 +6,14 @@ import math
 
 import numpy as np
 
-from .layout import Block, Layout, Spec, Whole
+from .grid import ProcessGrid
+from .layout import Block, Layout, Whole
 from .piece import Piece, rows
-from .protocol import Array
+from .points import check_values, places_of, shared, written
+from .protocol import Array, Communicator
 from .swap import gathered
 
-__all__ = ["chosen", "nonzero", "put_where"]
+__all__ = ["chosen", "evenly", "nonzero", "put_where"]
 
 
 def chosen(x: Piece, mask: Piece) -> Piece:
@@ -30,7 +32,7 @@ def chosen(x: Piece, mask: Piece) -> Piece:
         In even blocks over all ranks along its first axis.
     """
     held, where = _beside(x, mask)
-    return _evenly(x, held.own[where.own])
+    return evenly(x.comm, held.own[where.own])
 
 
 def nonzero(x: Piece) -> tuple[Piece, ...]:
@@ -38,42 +40,44 @@ def nonzero(x: Piece) -> tuple[Piece, ...]:
     held = x.moved(rows(x.shape, x.comm.size))
     begin = held.layout.parts[0].to_global(x.comm.rank, 0)
     places = np.nonzero(held.own)
-    return tuple(_evenly(x, at + begin if not axis else at) for axis, at in enumerate(places))
+    return tuple(evenly(x.comm, at + begin if not axis else at) for axis, at in enumerate(places))
 
 
 def put_where(x: Piece, mask: Piece, values: Piece) -> Piece:
-    """The array as it is after ``x[mask] = values``.
+    """Write ``x[mask] = values``.
 
     Parameters
     ----------
-    x, mask : Piece
+    x : Piece
+        Written in place, unless it is dealt out in turn.
+    mask : Piece
         As for `chosen`.
     values : Piece
-        Of the shape of ``x[mask]``, one after the other.
+        Of a shape that can be broadcast to that of ``x[mask]``.
 
     Returns
     -------
     Piece
-        In the layout of `x`, without halo if it has to be moved.
+        `x`, or what it has become.
 
     Raises
     ------
     ValueError
-        When there are more or fewer values than the mask chooses.
+        As NumPy's, on all ranks.
     """
-    held, where = _beside(x, mask)
-    counts = gathered(x.comm, np.count_nonzero(where.own))
-    total = int(counts.sum())
-    if values.shape[:1] != (total,):
+    inner = x.shape[mask.ndim :]
+    places = places_of(mask, math.prod(inner))
+    count = places.size // max(math.prod(inner), 1)
+    counts = tuple(int(n) for n in gathered(x.comm, np.int64(count)))
+    shape = (sum(counts), *inner)
+    if values.ndim == 1 and not inner and values.shape[0] not in (1, shape[0]):
         raise ValueError(
-            f"NumPy boolean array indexing assignment cannot assign {values.shape[0] if values.ndim else 1} "
-            f"input values to the {total} output values where the mask is true"
+            f"NumPy boolean array indexing assignment cannot assign {values.shape[0]} "
+            f"input values to the {shape[0]} output values where the mask is true"
         )
-    specs: list[Spec] = [Block(0, tuple(map(int, counts))), *[Whole()] * (values.ndim - 1)]
-    there = values.moved(Layout(values.shape, held.layout.grid, specs))
-    result = held.own.copy()
-    result[where.own] = there.own
-    return Piece(x.comm, held.layout, result).moved(x.layout)
+    check_values(values.shape, shape)
+    layout = Layout(shape, ProcessGrid((x.comm.size,)), [Block(0, counts), *[Whole()] * len(inner)])
+    return written(x, places, shared(values, layout).astype(x.dtype, copy=False))
 
 
 def _beside(x: Piece, mask: Piece) -> tuple[Piece, Piece]:
@@ -81,11 +85,11 @@ def _beside(x: Piece, mask: Piece) -> tuple[Piece, Piece]:
     return x.moved(rows(x.shape, x.comm.size)), mask.moved(rows(mask.shape, x.comm.size))
 
 
-def _evenly(x: Piece, some: Array) -> Piece:
+def evenly(comm: Communicator, some: Array) -> Piece:
     """Rows of which each rank has some, in the order of ranks, in even blocks."""
-    sizes = tuple(int(n) for n in gathered(x.comm, np.int64(len(some))))
-    goal = rows((sum(sizes), *some.shape[1:]), x.comm.size)
+    sizes = tuple(int(n) for n in gathered(comm, np.int64(len(some))))
+    goal = rows((sum(sizes), *some.shape[1:]), comm.size)
     found = Layout(goal.shape, goal.grid, [Block(0, sizes), *goal.axes[1:]])
     if not math.prod(goal.shape):
-        return Piece(x.comm, goal, some[:0].reshape(goal.local_shape(x.comm.rank)))
-    return Piece(x.comm, found, some).moved(goal)
+        return Piece(comm, goal, some[:0].reshape(goal.local_shape(comm.rank)))
+    return Piece(comm, found, some).moved(goal)

@@ -17,7 +17,7 @@ from .layout import Layout
 from .piece import Piece
 from .protocol import Communicator
 
-__all__ = ["load", "save", "shape_in"]
+__all__ = ["File", "boxes", "first", "load", "save", "shape_in"]
 
 File = str | os.PathLike[str]
 
@@ -37,11 +37,11 @@ def save(file: File, x: Piece) -> None:
     OSError
         As when one process writes, on all ranks.
     """
-    _first(x.comm, lambda: _created(file, x.shape, x.dtype))
+    first(x.comm, lambda: _created(file, x.shape, x.dtype))
     coords = x.layout.grid.coords(x.comm.rank)
     if not any(coords[axis] for axis in x.layout.spare) and x.layout.elements(x.comm.rank):
         out: Any = np.lib.format.open_memmap(file, mode="r+")
-        for there, here in _boxes(x.layout, x.comm.rank):
+        for there, here in boxes(x.layout, x.comm.rank):
             out[there] = x.own[here]
         out.flush()
         del out
@@ -55,7 +55,7 @@ def _created(file: File, shape: tuple[int, ...], dtype: np.dtype[Any]) -> None:
         np.lib.format.open_memmap(file, mode="w+", dtype=dtype, shape=shape).flush()
 
 
-def _first(comm: Communicator, action: Any) -> Any:
+def first(comm: Communicator, action: Any) -> Any:
     """Something that one rank does for all; what goes wrong goes wrong on all."""
     found: Any = None
     if comm.rank == 0:
@@ -82,7 +82,7 @@ def shape_in(file: File, comm: Communicator) -> tuple[tuple[int, ...], np.dtype[
         a = np.load(file, mmap_mode="r")
         return a.shape, a.dtype
 
-    found: tuple[tuple[int, ...], np.dtype[Any]] = _first(comm, look)
+    found: tuple[tuple[int, ...], np.dtype[Any]] = first(comm, look)
     return found
 
 
@@ -99,12 +99,12 @@ def load(file: File, layout: Layout, comm: Communicator) -> Piece:
     a = np.load(file, mmap_mode="r")
     block = np.zeros(layout.local_shape(comm.rank), a.dtype)
     piece = Piece(comm, layout, block)
-    for there, here in _boxes(layout, comm.rank):
+    for there, here in boxes(layout, comm.rank):
         piece.own[here] = a[there]
     return piece
 
 
-def _boxes(layout: Layout, rank: int) -> list[tuple[tuple[slice, ...], tuple[slice, ...]]]:
+def boxes(layout: Layout, rank: int) -> list[tuple[tuple[slice, ...], tuple[slice, ...]]]:
     """What a rank has, in boxes: their places in the array and among its own elements."""
     axes: list[Sequence[tuple[slice, slice]]] = []
     for runs in layout.runs(rank):

@@ -19,7 +19,7 @@ from .piece import Piece, in_blocks
 from .protocol import Array
 from .swap import gathered
 
-__all__ = ["arg_extreme", "fold", "mean", "normalised"]
+__all__ = ["arg_extreme", "fold", "mean", "normalised", "shaped"]
 
 SMALL = 1 << 14  # bytes up to which every rank gets all parts, rather than a share of the positions
 
@@ -81,7 +81,7 @@ def fold(
         return [np.asarray(ufunc.reduce(own, axis=axes, dtype=wide, keepdims=True))]
 
     layout, (values,) = _along(x, axes, partial, lambda stacks: [_tree(ufunc, stacks[0])])
-    return _shaped(Piece(x.comm, layout, values.astype(kind, copy=False)), axes, keepdims)
+    return shaped(Piece(x.comm, layout, values.astype(kind, copy=False)), axes, keepdims)
 
 
 def mean(
@@ -126,7 +126,7 @@ def arg_extreme(x: Piece, largest: bool, axis: int | None = None, keepdims: bool
     """
     find: Callable[..., Any] = np.argmax if largest else np.argmin
     if axis is None:
-        return _shaped(_place_of_all(x, find), tuple(range(x.ndim)), keepdims)
+        return shaped(_place_of_all(x, find), tuple(range(x.ndim)), keepdims)
     (a,) = normalised(axis, x.ndim)
     if not x.shape[a]:
         find(np.empty(x.shape, x.dtype), axis=a)  # NumPy's error
@@ -147,7 +147,7 @@ def arg_extreme(x: Piece, largest: bool, axis: int | None = None, keepdims: bool
         return [np.take_along_axis(values, best, 0)[0], np.take_along_axis(places, best, 0)[0]]
 
     layout, (_, places) = _along(held, (a,), partial, combine)
-    return _shaped(Piece(x.comm, layout, places), (a,), keepdims)
+    return shaped(Piece(x.comm, layout, places), (a,), keepdims)
 
 
 def _place_of_all(x: Piece, find: Callable[..., Any]) -> Piece:
@@ -214,7 +214,7 @@ def _tree(ufunc: np.ufunc, stack: Array) -> Array:
     return found
 
 
-def _shaped(x: Piece, axes: tuple[int, ...], keepdims: bool) -> Piece:
+def shaped(x: Piece, axes: tuple[int, ...], keepdims: bool) -> Piece:
     """With or without the axes of length one that were folded."""
     if keepdims:
         return x

@@ -10,11 +10,12 @@ from itertools import pairwise
 
 import numpy as np
 
-from .layout import Block, Layout, Whole
+from .layout import Block, Cyclic, Layout, Whole
 from .lines import line
 from .piece import Piece, in_blocks
+from .points import shared
 from .protocol import Array
-from .swap import deliver, gathered, swap, told_counts
+from .swap import deliver, gathered, in_order, swap, told_counts
 
 __all__ = ["put", "take"]
 
@@ -61,48 +62,46 @@ def take(x: Piece, index: Piece, axis: int) -> Piece:
 
 
 def put(x: Piece, index: Piece, axis: int, values: Piece) -> Piece:
-    """The array as it is after ``x[..., index, ...] = values``: of several values for a place the last one.
+    """Write ``x[..., index, ...] = values``: of several values for a place the last one.
 
     Parameters
     ----------
-    x, index, axis
+    x : Piece
+        Written in place, unless it is dealt out in turn.
+    index, axis
         As for `take`.
     values : Piece
-        Of the shape of what `take` gives, or without axes.
+        Of a shape that can be broadcast to that of what `take` gives.
 
     Returns
     -------
     Piece
-        In the layout of `x`, in even blocks where it is dealt out in turn.
+        `x`, or what it has become.
     """
     held, here, layout = _beside(x, index, axis)
     places = _checked(here.own, x, axis, here)
-    result = held.own.copy()
-    own = np.moveaxis(result, axis, 0)
-    given: Array = (
-        values.moved(layout).own
-        if values.ndim
-        else np.broadcast_to(values.block, layout.local_shape(x.comm.rank))
-    )
+    own = np.moveaxis(held.own, axis, 0)
+    given: Array = shared(values, layout)
     inside = range(places.ndim)
     given = np.moveaxis(given, tuple(axis + k for k in inside), tuple(inside))
     given = given.astype(x.dtype).reshape(places.size, *own.shape[1:])
     spec = held.layout.axes[axis]
     if isinstance(spec, Whole):
         own[places.reshape(-1)] = given
-        return Piece(x.comm, held.layout, result)
+        return held
     ranks = line(x.comm, held.layout.grid, spec.grid_axis)
     order, wanted, counts = _by_owner(places, held, axis)
     ends = np.cumsum([0, *counts])
     sends = [[w, given[order[a:b]]] for w, (a, b) in zip(wanted, pairwise(ends), strict=True)]
     for at, some in deliver(ranks, sends, told_counts(ranks, counts)):  # in the order of the index
         own[at] = some
-    return Piece(x.comm, held.layout, result)
+    return held
 
 
 def _beside(x: Piece, index: Piece, axis: int) -> tuple[Piece, Piece, Layout]:
     """The array in blocks, this rank's share of the index, and the layout of what it chooses."""
-    held = x.moved(in_blocks(x.layout))
+    dealt = any(isinstance(spec, Cyclic) for spec in x.layout.axes)
+    held = x.moved(in_blocks(x.layout)) if dealt else x
     spec, grid = held.layout.axes[axis], x.layout.grid
     first = Whole() if isinstance(spec, Whole) else Block(spec.grid_axis)
     axes = [first, *[Whole()] * (index.ndim - 1)]
@@ -128,7 +127,7 @@ def _by_owner(places: Array, x: Piece, axis: int) -> tuple[Array, list[Array], l
     starts = np.array([part.to_global(k, 0) for k in range(part.parts)] + [part.extent])
     flat = places.reshape(-1)
     owners = np.searchsorted(starts[1:], flat, "right")  # past the empty ones
-    order = np.argsort(owners, kind="stable")
+    order = in_order(owners, part.parts)
     counts = np.bincount(owners, minlength=part.parts)
     local = flat[order] - starts[owners[order]]
     ends = np.cumsum([0, *counts])

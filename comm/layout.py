@@ -163,6 +163,10 @@ class Layout:
         used = {spec.grid_axis for spec in self.axes if not isinstance(spec, Whole)}
         return tuple(a for a in range(self.grid.ndim) if a not in used)
 
+    def bare(self) -> Layout:
+        """The same without halo."""
+        return Layout(self.shape, self.grid, self.axes) if any(map(any, self.halo)) else self
+
     def place(self, rank: int) -> tuple[int, ...]:
         """For each array axis, the part that a rank has."""
         coords = self.grid.coords(rank)

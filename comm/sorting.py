@@ -17,7 +17,7 @@ from .piece import Piece, rows
 from .protocol import Array
 from .swap import gathered, swap
 
-__all__ = ["sort_1d"]
+__all__ = ["sort_1d", "sorted_values"]
 
 
 def sort_1d(x: Piece) -> tuple[Piece, Piece]:
@@ -38,9 +38,7 @@ def sort_1d(x: Piece) -> tuple[Piece, Piece]:
     begin = even.parts[0].to_global(comm.rank, 0)
     order = np.argsort(held.own, kind="stable")
     values, places = held.own[order], order + begin
-    splitters = _splitters(values, places, comm.size, x)
-    cuts = [0, *(_below(values, places, v, p) for v, p in zip(*splitters, strict=True)), values.size]
-    cuts += [values.size] * (comm.size + 1 - len(cuts))
+    cuts = _cuts(values, places, x)
     got = swap(comm, [[values[a:b], places[a:b]] for a, b in pairwise(cuts)])
     values = np.concatenate([parts[0] for parts in got])
     places = np.concatenate([parts[1] for parts in got])
@@ -52,6 +50,37 @@ def sort_1d(x: Piece) -> tuple[Piece, Piece]:
         Piece(comm, merged, values[order]).moved(even),
         Piece(comm, merged, places[order]).moved(even),
     )
+
+
+def sorted_values(x: Piece) -> Piece:
+    """The elements of an array of one axis in ascending order, NaNs last, without where they were.
+
+    Parameters
+    ----------
+    x : Piece
+        Of one axis, and of a dtype that NumPy compares.
+
+    Returns
+    -------
+    Piece
+        In even blocks over all ranks.
+    """
+    comm, even = x.comm, rows(x.shape, x.comm.size)
+    held = x.moved(even)
+    values = np.sort(held.own)
+    # equal elements are told apart by where they are among those of their rank
+    places = np.arange(values.size) + even.parts[0].to_global(comm.rank, 0)
+    got = swap(comm, [[values[a:b]] for a, b in pairwise(_cuts(values, places, x))])
+    values = np.sort(np.concatenate([part for (part,) in got]))
+    sizes = tuple(int(n) for n in gathered(comm, np.int64(values.size)))
+    return Piece(comm, Layout(x.shape, even.grid, [Block(0, sizes)]), values).moved(even)
+
+
+def _cuts(values: Array, places: Array, x: Piece) -> list[int]:
+    """Where sorted elements are cut for the ranks."""
+    splitters = _splitters(values, places, x.comm.size, x)
+    cuts = [0, *(_below(values, places, v, p) for v, p in zip(*splitters, strict=True)), values.size]
+    return cuts + [values.size] * (x.comm.size + 1 - len(cuts))
 
 
 def _splitters(values: Array, places: Array, ranks: int, x: Piece) -> tuple[Array, Array]:

@@ -9,7 +9,7 @@ import numpy as np
 
 from .protocol import INTERNAL_TAG, Array, Communicator, nbytes
 
-__all__ = ["deliver", "gathered", "swap", "told_counts"]
+__all__ = ["deliver", "gathered", "in_order", "swap", "told_counts"]
 
 
 def told_counts(comm: Communicator, counts: Sequence[int]) -> list[int]:
@@ -58,6 +58,12 @@ def deliver(comm: Communicator, sends: Sequence[Sequence[Array]], counts: Sequen
 def swap(comm: Communicator, sends: Sequence[Sequence[Array]]) -> list[list[Array]]:
     """Send some arrays to each rank, as `deliver` does, of sizes that the others do not know."""
     return deliver(comm, sends, told_counts(comm, [len(parts[0]) for parts in sends]))
+
+
+def in_order(owners: Array, ranks: int) -> Array:
+    """The order in which elements are in that of the ranks that own them, and else in their own."""
+    # NumPy sorts integers of 16 bits by their digits
+    return np.argsort(owners.astype(np.uint16) if ranks < 1 << 16 else owners, kind="stable")
 
 
 def gathered(comm: Communicator, value: Any) -> Array:

@@ -32,10 +32,10 @@ def __getattr__(name: str) -> Any:
         from .distribution import distribute as value
     elif name == "pmap":
         from .tiles import pmap as value
-    elif name == "comm":
+    elif name in ("comm", "hdf5"):
         from importlib import import_module
 
-        value = import_module(".comm", __name__)  # `from . import comm` would ask for the attribute again
+        value = import_module(f".{name}", __name__)  # `from . import comm` would ask for the attribute again
     else:
         from .functions.namespace import lookup
 
@@ -47,7 +47,7 @@ def __getattr__(name: str) -> Any:
 def __dir__() -> list[str]:
     from .functions.namespace import names
 
-    return sorted({*globals(), *names(), "accelerate", "comm", "distribute", "explain", "pmap"})
+    return sorted({*globals(), *names(), "accelerate", "comm", "distribute", "explain", "hdf5", "pmap"})
 
 
 __all__ = [
@@ -58,6 +58,7 @@ __all__ = [
     "evaluate",
     "explain",
     "functions",
+    "hdf5",
     "info",
     "ndarray",
     "options",

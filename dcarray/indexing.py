@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import operator
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -63,7 +64,7 @@ def get(x: Handle, key: Any) -> Any:
         if isinstance(key, Handle) and key.dtype == _BOOL and key.shape == x._shape and several() is None:
             return _gathered(x, x._settled(), key._settled())
         if several() is not None:
-            found = _over_ranks(x, key)
+            found = _over_ranks(operator.getitem, x, key)
             if found is not NotImplemented:
                 return found
         plain = plain_key(key)
@@ -85,12 +86,12 @@ def get(x: Handle, key: Any) -> Any:
     return _windowed(x, shape, index)
 
 
-def _over_ranks(x: Handle, key: Any) -> Any:
-    """``x[key]`` where the elements lie in blocks, without gathering them; NotImplemented if they do not, or
-    there is no such way."""
+def _over_ranks(function: Callable[..., Any], *args: Any) -> Any:
+    """Indexing of an array whose elements lie in blocks, without gathering them; NotImplemented if they do
+    not, or there is no such way."""
     from .functions.ranked import NO_FORM, over_ranks
 
-    found = over_ranks(operator.getitem, (x, key), {})
+    found = over_ranks(function, args, {})
     return NotImplemented if found is NO_FORM else found
 
 
@@ -162,6 +163,8 @@ def put(x: Handle, key: Any, value: Any) -> None:
         x._settled()[settled_key(key)] = operands.settled(value)
     if not window.is_basic(key):
         if masks.assign(x, key, value):
+            return
+        if several() is not None and _over_ranks(operator.setitem, x, key, value) is not NotImplemented:
             return
         key = plain_key(key)
         if not window.is_basic(key):

@@ -156,7 +156,7 @@ def choose(x: Any, key: Any) -> Choice | None:
         return None
     frame = user_frame()
     rank = simulated()  # ranks that are threads learn each for itself, and so alike
-    site = id(frame.f_code), frame.f_lasti, -1 if rank is None else rank.rank
+    site = id(frame.f_code), frame.f_lasti, None if rank is None else (rank.rank, rank.size)
     if _WASTED.get(site, 0) > _PATIENCE or not is_mask(x, key):
         return None
     below = config.current().eager_below

@@ -14,6 +14,7 @@ from .attributes import Attributes
 from .flags import let_write
 from .handle import Handle, large, small
 from .order import in_c_order
+from .ranks import several
 from .store import Store
 
 
@@ -236,6 +237,13 @@ class Methods(Attributes):
         _HERE.to_device(device, stream=stream)
         return self
 
+    def sort(self, axis: Any = -1, kind: Any = None, order: Any = None, *, stable: Any = None) -> None:
+        """See `numpy.ndarray.sort`."""
+        if self._small is None and several() is not None and axis is not None and not self._readonly:
+            self[...] = np.sort(self, axis, kind, order, stable=stable)
+        else:
+            self._sort(axis, kind, order, stable=stable)
+
     # ---- functions as methods ----------------------------------------------------------------------
     all = _method("all")
     any = _method("any")
@@ -264,7 +272,7 @@ class Methods(Attributes):
     trace = _method("trace")
     var = _method("var")
     _conjugate = _method("conjugate")
-    sort = _settling("sort")
+    _sort = _settling("sort")
     partition = _settling("partition")
     put = _settling("put")
     byteswap = _settling("byteswap")

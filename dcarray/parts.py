@@ -72,7 +72,7 @@ class Spread:
         """
         if not self.done:
             function = _asking()
-            if function is not None:
+            if function is not None and head.size > 1:
                 if current().strict:
                     raise StrictError(f"{function} of distributed arrays", user_line())
                 note(f"{function} (gathered)", head.size * head.dtype.itemsize)
@@ -82,7 +82,7 @@ class Spread:
         """Nothing that is in blocks has failed."""
 
 
-_INDEXING = {"__getitem__": "getitem", "__setitem__": "setitem"}
+_NAMES = {"__getitem__": "getitem", "__setitem__": "setitem", "reshape": "reshape"}
 
 
 def _asking() -> str | None:
@@ -93,8 +93,10 @@ def _asking() -> str | None:
         if frame.f_code.co_name in ("__array_function__", "__array_ufunc__"):
             what = frame.f_locals.get("func", frame.f_locals.get("ufunc"))
             found = getattr(what, "__name__", None)
-        elif frame.f_code.co_name in _INDEXING:
-            found = _INDEXING[frame.f_code.co_name]
+        elif frame.f_code.co_name in _NAMES:
+            found = _NAMES[frame.f_code.co_name]
+        elif frame.f_code.co_name == "method":  # one of those made by name
+            found = frame.f_locals.get("name", found)
         frame = frame.f_back
     return found
 

@@ -49,6 +49,14 @@ def run(executor: Executor, rec: Recording, options: Options, comm: Communicator
     notes = _over_ranks(rec, known, held, options, comm) if known.concerns(held, options) else None
     if notes is not None:
         return told_of(rec, notes)
+    spread_out = {
+        store.family for store in rec.slots if type(store) is Store and store.family.spread is not None
+    }
+    if spread_out:
+        where = running.line_of(rec.marks[0])
+        if options.strict:
+            raise StrictError("reshape of distributed arrays", where)
+        note("reshape (gathered)", sum(head.size * head.dtype.itemsize for head in spread_out), where=where)
     for store in rec.slots:
         if type(store) is Store:
             whole(store.family)

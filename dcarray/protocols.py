@@ -12,6 +12,7 @@ from .handle import Handle, export
 from .indexing import plain_key
 from .loops import ALIASES, UFUNCS
 from .operands import SCALARS, missing, settled, shape_of, wrap_result
+from .ranks import several
 
 _PLAIN = frozenset({type(None), bool, int, float, complex, str, type, *np.sctypeDict.values()})
 _PAIRS = frozenset({np.divmod, np.modf})
@@ -242,6 +243,11 @@ def _at_once(
     cls: type[Handle], function: np.ufunc, method: str, inputs: tuple[Any, ...], kwargs: dict[str, Any]
 ) -> Any:
     """The ufunc in NumPy, on the memory."""
+    if method == "at" and several() is not None:
+        from .functions.ranked import NO_FORM, over_ranks
+
+        if over_ranks(np.ufunc.at, (function, *inputs), kwargs) is not NO_FORM:
+            return None
     label = function.__name__ if method == "__call__" else f"{function.__name__}.{method}"
     missing(label, inputs)
     options = {k: settled(v) for k, v in kwargs.items() if k != "out"}

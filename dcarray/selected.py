@@ -21,6 +21,7 @@ from .gathering import gathered
 from .handle import Handle, adopt
 from .loops import UFUNCS
 from .masks import Choice
+from .ranks import several
 from .recording import Recording
 from .rest import quietly
 from .session import LOCK, session
@@ -99,6 +100,17 @@ def _apply(function: Callable[..., Any], inputs: tuple[Any, ...]) -> Any:
     return function(*inputs)
 
 
+def _elements(x: Any, mask: Any) -> Any:
+    """The elements that a mask chooses, as an array; in blocks where they lie in blocks."""
+    if several() is not None:
+        from .functions.ranked import NO_FORM, over_ranks
+
+        found = over_ranks(operator.getitem, (x, mask), {})
+        if found is not NO_FORM:
+            return found
+    return adopt(ndarray, gathered(x._settled(), mask._settled()), config.current().eager_below)
+
+
 class Selected(ndarray):
     """A selection by a mask whose elements are still to be gathered."""
 
@@ -125,10 +137,9 @@ class Selected(ndarray):
             if choice.as_it_was(session().rec):
                 x, mask = choice.source  # type: ignore[misc]
             choice.full = choice.mask = None  # not to be stored
-            self._become_plain(gathered(x._settled(), mask._settled()))
+            self._become_plain(_elements(x, mask))
 
-    def _become_plain(self, elements: Any) -> None:
-        result = adopt(ndarray, elements, config.current().eager_below)
+    def _become_plain(self, result: Any) -> None:
         del self._origin
         self.__class__ = ndarray  # type: ignore[assignment]
         self._become(result)
@@ -149,7 +160,7 @@ class Selected(ndarray):
             if choice.full is None and (x._waits() or mask._waits()) and self._choose_again():
                 return  # it did not run
             masks.gathering(choice)
-            self._become_plain(gathered(x._settled(), mask._settled()))
+            self._become_plain(_elements(x, mask))
 
         return gather
 
@@ -235,7 +246,7 @@ def _read(selection: Any, x: Any) -> Any:
                 mask = selection._choice.mask.values._store
                 rec.guard = ref(mask, lambda _: rec.session.forget(rec, length))
             else:
-                selection._become_plain(gathered(*[x._settled() for x in choice.source]))
+                selection._become_plain(_elements(*choice.source))
     return x._settled().reshape(())[()]
 
 

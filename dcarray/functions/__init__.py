@@ -16,6 +16,10 @@ from . import (
     places,
     ranked_arrays,
     ranked_files,
+    ranked_joins,
+    ranked_order,
+    ranked_places,
+    ranked_writes,
     reductions,
     scans,
     small,
@@ -27,5 +31,6 @@ from .registry import IMPLEMENTATIONS, implements
 __all__ = [
     "IMPLEMENTATIONS", "covariance", "creation", "differences", "elementwise", "fallback", "histograms",
     "implements", "indexing", "joining", "linalg", "manipulation", "places", "ranked_arrays",
-    "ranked_files", "reductions", "scans", "small", "solving", "types",
+    "ranked_files", "ranked_joins", "ranked_order", "ranked_places", "ranked_writes", "reductions", "scans",
+    "small", "solving", "types",
 ]  # fmt: skip

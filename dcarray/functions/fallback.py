@@ -16,7 +16,7 @@ from dcarray.operands import learn
 from dcarray.report import note, user_line
 from dcarray.store import COMPILED, owner
 
-from .ranked import FORMS, NO_FORM, over_ranks
+from .ranked import FORMS, NO_FORM, WRITES, over_ranks
 from .served import served_by_numpy
 
 __all__ = ["NOT_SMALL", "SEQUENCES", "bare", "call", "direct", "name_of", "quick", "wrapped"]
@@ -276,7 +276,7 @@ def call(function: Function, args: tuple[Any, ...], kwargs: dict[str, Any], trie
     StrictError
         If ``strict`` is on and a lowering is missing.
     """
-    if function in FORMS:
+    if function in FORMS or function in WRITES:
         result = over_ranks(function, args, kwargs)
         if result is not NO_FORM:
             return result

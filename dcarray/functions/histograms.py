@@ -12,6 +12,7 @@ from dcarray.array import ndarray, wrap
 from dcarray.lowering.memory import address_of, require
 from dcarray.routines import Compiled
 
+from .ranked import in_blocks
 from .registry import Unserved, implements
 
 _MOST_BINS = 4096  # each block of elements counts in as many of its own
@@ -50,7 +51,13 @@ def histogram(a: Any, bins: Any = 10, range: Any = None, density: Any = None, we
         or a.dtype != np.float64
         or a.size < max(_FEWEST * config.current().eager_below, 1)
     )
-    if wrong or np.ndim(bins) or isinstance(bins, str) or not (range is None or type(range) in (tuple, list)):
+    if (
+        wrong
+        or in_blocks(a)
+        or np.ndim(bins)
+        or isinstance(bins, str)
+        or not (range is None or type(range) in (tuple, list))
+    ):
         raise Unserved
     try:
         number = operator.index(bins)

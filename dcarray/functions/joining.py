@@ -11,6 +11,7 @@ from dcarray.order import order_of
 
 from .common import axis_of, columns_first, expand, fresh, fresh_like, operand, plain_key
 from .manipulation import at_least, flip
+from .ranked import in_blocks
 from .registry import Unserved, implements
 
 _COMPUTED = "biufc"
@@ -166,6 +167,8 @@ def tile(A: Any, reps: Any) -> Any:
 def repeat(a: Any, repeats: Any, axis: Any = None) -> Any:
     """Repeat each element the same number of times."""
     if type(a) is not ndarray or type(repeats) is not int or repeats < 0 or a.dtype.kind not in _COMPUTED:
+        raise Unserved
+    if in_blocks(a):
         raise Unserved
     if axis is None:
         a, axis = a.reshape(-1), 0

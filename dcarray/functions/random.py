@@ -19,6 +19,8 @@ from dcarray.jobs import entropy
 from dcarray.ranks import several
 
 from . import fallback
+from .random_ranked import drawn
+from .ranked import NO_FORM
 
 __all__ = ["Generator", "RandomState", "default_rng", "function"]
 
@@ -26,7 +28,8 @@ __all__ = ["Generator", "RandomState", "default_rng", "function"]
 def _method(function: Callable[..., Any]) -> Callable[..., Any]:
     @wraps(function)
     def call(*args: Any, **kwargs: Any) -> Any:
-        return fallback.direct(function, args, kwargs)
+        found = drawn(function, args, kwargs)
+        return fallback.direct(function, args, kwargs) if found is NO_FORM else found
 
     return call
 
@@ -48,6 +51,9 @@ def _inside(function: Callable[..., Any]) -> Callable[..., Any]:
 
     @wraps(function)
     def call(self: Any, *args: Any, **kwargs: Any) -> Any:
+        found = NO_FORM if several() is None else drawn(getattr(self._plain, function.__name__), args, kwargs)
+        if found is not NO_FORM:
+            return found
         if fallback.bare(args, kwargs):
             return fallback.wrapped(function(self._plain, *args, **kwargs))
         return fallback.direct(function, (self._plain, *args), kwargs)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from dcarray.array import ndarray, wrap
+from dcarray.handle import large
 from dcarray.parts import Spread, spread
 from dcarray.ranks import parted, several
 from dcarray.store import Store, compiles
@@ -15,7 +16,7 @@ from dcarray.store import Store, compiles
 if TYPE_CHECKING:
     from dcarray.comm.piece import Piece
 
-__all__ = ["FORMS", "NO_FORM", "array_of", "in_blocks", "over_ranks", "piece_of"]
+__all__ = ["FORMS", "NO_FORM", "WRITES", "alone", "array_of", "in_blocks", "over_ranks", "piece_of"]
 
 NO_FORM = object()
 
@@ -31,14 +32,66 @@ def in_blocks(x: Any) -> bool:
 
 def over_ranks(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """The result of a NumPy function over all ranks, or `NO_FORM` if this call has none."""
+    if function in WRITES:
+        return _written(function, args, kwargs)
     form = FORMS.get(function)
     if form is None or not any(map(in_blocks, args)):
         return NO_FORM
+    args, kwargs = tuple(map(alone, args)), {name: alone(a) for name, a in kwargs.items()}
     with parted():
         found = form(*args, **kwargs)
     if type(found) is tuple:
         return tuple(map(array_of, found))
     return found if found is NO_FORM or found is None else array_of(found)
+
+
+def _written(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """Have a function write into an array in blocks; `NO_FORM` if this call has no such form."""
+    at = 1 if function is np.ufunc.at else 0
+    x: Any = args[at] if len(args) > at else None
+    if not in_blocks(x) or x._readonly:
+        return NO_FORM
+    given = [a if k == at else alone(a) for k, a in enumerate(args)]
+    named = {name: alone(a) for name, a in kwargs.items()}
+    with parted():
+        write = WRITES[function](*given, **named)
+    if write is NO_FORM:
+        return NO_FORM
+    target = alone(x)
+    head = x._store.family
+    reshaped = target is x and x._store is not head  # what lies in blocks has another shape
+    with parted():
+        piece = piece_of(target)
+        assert piece is not None
+        found = write(piece)
+        if reshaped:
+            found = found.reshaped(head.shape)
+    if found is piece and target is x:
+        head.spread.filled = None
+    else:
+        into = large(ndarray, head, head.shape, None) if reshaped else x
+        into[...] = array_of(found)
+    return None
+
+
+def alone(x: Any) -> Any:
+    """An array in blocks that is but part of one as an array of its own; all else as it is."""
+    if type(x) is tuple:
+        return tuple(map(alone, x))
+    if type(x) is not ndarray:
+        return x
+    from dcarray.distribution import blocks_of
+
+    head, window = blocks_of(x)
+    return x if head is None or window is None or _reshapes(x, head) else x.copy()
+
+
+def _reshapes(x: Any, head: Store) -> bool:
+    """Is an array all elements of the head of its family, in the order in which these lie?"""
+    store = x._store
+    return (
+        x._index is None and store.strides is None and store.dtype == head.dtype and store.size == head.size
+    )
 
 
 def piece_of(x: Any) -> Piece | None:
@@ -51,7 +104,10 @@ def piece_of(x: Any) -> Piece | None:
     if type(x) is ndarray:
         head, window = blocks_of(x)
         if head is not None:
-            return Piece(comm, head.spread.layout, head.spread.block) if window is None else None
+            held = Piece(comm, head.spread.layout, head.spread.block)
+            if window is None:
+                return held
+            return held.reshaped(x.shape) if _reshapes(x, head) else None
     elif type(x) is not np.ndarray:
         return None
     return Piece.copied(np.asarray(x), comm)
@@ -60,7 +116,6 @@ def piece_of(x: Any) -> Piece | None:
 def array_of(piece: Piece) -> Any:
     """What a form has made, as an array of the user's."""
     from dcarray.comm.layout import Whole
-    from dcarray.handle import large
 
     if not piece.ndim:
         return piece.block[()]
@@ -68,7 +123,7 @@ def array_of(piece: Piece) -> Any:
     if whole or not compiles(piece.dtype):
         return wrap(piece.whole())
     store = Store(piece.shape, piece.dtype)
-    spread(store, Spread(piece.layout, piece.block, piece.comm))
+    spread(store, Spread(piece.layout, np.ascontiguousarray(piece.block), piece.comm))
     return large(ndarray, store, piece.shape, None)
 
 
@@ -109,6 +164,8 @@ def _trace(
     return diagonals.trace(matrix, offset, axis1, axis2, dtype)
 
 
+# From the arguments what writes into the piece of the first one, and gives it back or what it has become.
+WRITES: dict[Any, Callable[..., Any]] = {}
 FORMS: dict[Any, Callable[..., Any]] = {
     np.linalg.solve: _solve,
     np.linalg.cholesky: _cholesky,

@@ -1,14 +1,11 @@
-"""Forms over many ranks of sorts, Fourier transforms, and elements by their places."""
+"""Forms over many ranks of sorts, Fourier transforms and running sums."""
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-
-from dcarray.array import ndarray
 
 from .ranked import FORMS, NO_FORM, piece_of
 
@@ -35,12 +32,14 @@ def _sort(a: Any, axis: Any = -1, kind: Any = None, order: Any = None, *, stable
     from dcarray.comm import fourier, sorting
 
     x = piece_of(a)
+    if x is not None and x.ndim > 1 and axis is None:
+        x, axis = x.ravelled(), 0
     at = None if x is None else _axis(axis, x.ndim)
     if x is None or at is None or order is not None or x.dtype.char not in _SORTED:
         return NO_FORM
     if x.ndim == 1 and _cut(x, 0):
         np.sort(np.empty(0, x.dtype), kind=kind, stable=stable)  # NumPy's error for a bad kind
-        return sorting.sort_1d(x)[0]
+        return sorting.sorted_values(x)
     return fourier.along(x, at, lambda lines: np.sort(lines, axis=at, kind=kind, stable=stable))
 
 
@@ -63,7 +62,7 @@ def _lines(a: Any, steps: Sequence[tuple[Any, Callable[..., Any], dict[str, Any]
     from dcarray.comm import fourier
 
     x = piece_of(a)
-    if x is None or x.ndim < 2:
+    if x is None or not x.ndim or (x.ndim == 1 and _cut(x, 0)):
         return NO_FORM
     made = []
     for axis, function, options in steps:
@@ -76,7 +75,21 @@ def _lines(a: Any, steps: Sequence[tuple[Any, Callable[..., Any], dict[str, Any]
 
 def _transform(function: Callable[..., Any]) -> Callable[..., Any]:
     def form(a: Any, n: Any = None, axis: Any = -1, norm: Any = None, out: Any = None) -> Any:
-        return NO_FORM if out is not None else _lines(a, [(axis, function, {"n": n, "norm": norm})])
+        if out is not None:
+            return NO_FORM
+        found = _lines(a, [(axis, function, {"n": n, "norm": norm})])
+        return _line(a, n, axis, norm) if found is NO_FORM else found
+
+    def _line(a: Any, n: Any, axis: Any, norm: Any) -> Any:
+        from dcarray.comm import fourier
+
+        x, kind = piece_of(a), function.__name__
+        if x is None or x.ndim != 1 or axis not in (0, -1) or x.dtype.char not in "?bBhHiIlLqQfdFD":
+            return NO_FORM
+        if kind not in ("fft", "ifft", "rfft", "irfft") or not (n is None or type(n) is int):
+            return NO_FORM
+        found = fourier.line(x, kind, n, norm)
+        return NO_FORM if found is None else found
 
     return form
 
@@ -116,46 +129,6 @@ def _running(ufunc: np.ufunc) -> Callable[..., Any]:
     return form
 
 
-# ---- elements by their places ------------------------------------------------------------------------
-def _index(indices: Any) -> Piece | None:
-    """Integers on one axis at least, as the algorithms take them."""
-    if type(indices) is list:
-        indices = np.asarray(indices)
-    index = piece_of(indices)
-    return index if index is not None and index.ndim and index.dtype.kind in "iu" else None
-
-
-def _take(a: Any, indices: Any, axis: Any = None, out: Any = None, mode: Any = "raise") -> Any:
-    from dcarray.comm import indices as by_place
-
-    x, index = piece_of(a), _index(indices)
-    if x is None or index is None or out is not None or mode != "raise":
-        return NO_FORM
-    at = 0 if axis is None and x.ndim == 1 else _axis(axis, x.ndim)
-    return NO_FORM if at is None else by_place.take(x, index, at)
-
-
-def _getitem(x: Any, key: Any) -> Any:
-    from dcarray.comm import chosen
-
-    if type(key) not in (np.ndarray, ndarray, list):
-        return NO_FORM
-    mask = None if type(key) is list else piece_of(key)
-    whole = piece_of(x)
-    if mask is None or whole is None or mask.dtype != np.bool_:
-        return _take(x, key, 0) if whole is not None and whole.ndim else NO_FORM
-    if not mask.ndim or mask.shape != whole.shape[: mask.ndim]:
-        return NO_FORM
-    return chosen.chosen(whole, mask)
-
-
-def _nonzero(a: Any) -> Any:
-    from dcarray.comm import chosen
-
-    x = piece_of(a)
-    return NO_FORM if x is None or not x.ndim else chosen.nonzero(x)
-
-
 FORMS.update(
     {
         np.sort: _sort,
@@ -170,9 +143,6 @@ FORMS.update(
         np.fft.irfftn: _transforms(None, None, np.fft.ifft, np.fft.irfft),
         np.cumsum: _running(np.add),
         np.cumprod: _running(np.multiply),
-        np.take: _take,
-        np.nonzero: _nonzero,
-        operator.getitem: _getitem,
     }
 )
 for _function in (np.fft.fft, np.fft.ifft, np.fft.rfft, np.fft.irfft, np.fft.hfft, np.fft.ihfft):

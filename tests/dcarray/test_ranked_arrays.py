@@ -59,6 +59,15 @@ def test_as_numpy_and_not_gathered(name: str, ranks: int) -> None:
     dc.comm.run(ranks, program)
 
 
+def test_results_are_computed_with() -> None:
+    def program() -> None:
+        with dc.options(distribute_above=0, jit="eager", eager_below=0):
+            found = np.take(dc.distribute(TABLE), np.array([3, -1, 3]), axis=1) + 1
+            assert np.array_equal(found, np.take(TABLE, [3, -1, 3], axis=1) + 1)
+
+    dc.comm.run(2, program)
+
+
 @pytest.mark.parametrize("bad", [203, -204])
 def test_places_outside(bad: int) -> None:
     def program() -> None:

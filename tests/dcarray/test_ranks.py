@@ -358,3 +358,28 @@ def test_compiled_loops_work_on_whole_memory(jit: str) -> None:
             assert a._store.spread is not None and np.allclose(a.gather(), want[0])
 
     run(2, program)
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda x: np.partition(x, 2, axis=0),
+        lambda x: np.lexsort((x[0], x[1])),
+        lambda x: x.partition(2),
+        lambda x: x.T.reshape(-1) * 2,
+        lambda x: np.reshape(x * 2, (3, 4))[1:] + 1,
+        lambda x: np.linalg.svd(x),
+    ],
+)
+def test_whatever_is_gathered_is_told_and_refused(call: Any) -> None:
+    def program() -> None:
+        a = np.arange(12.0).reshape(4, 3)
+        with dc.options(distribute_above=0, eager_below=0):
+            with dc.options(strict=True), pytest.raises(dc.StrictError):
+                dc.evaluate(call(distribute(a)))
+            found, want = call(distribute(a)), call(a.copy())
+            for x, y in zip(*(z if isinstance(z, tuple) else (z,) for z in (found, want)), strict=True):
+                assert (x is None and y is None) or np.allclose(x, y)
+        assert "(gathered)" in str(dc.report())
+
+    run(2, program)

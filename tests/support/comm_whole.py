@@ -27,7 +27,7 @@ from dcarray.comm.layout import Block, Cyclic, Layout, Spec, Whole
 from dcarray.comm.piece import Piece, balanced, in_blocks, uncut
 from dcarray.comm.protocol import Array
 from dcarray.comm.scans import scan
-from dcarray.comm.sorting import sort_1d
+from dcarray.comm.sorting import sort_1d, sorted_values
 from dcarray.comm.windows import Window, copied, sliced
 
 CHECKS: list[Callable[[random.Random], None]] = []
@@ -278,6 +278,7 @@ def sorted_by_samples(rng: random.Random) -> None:
     whole = values(rng, (rng.choice([0, 1, 5, 40, 300]),))
     x = piece(rng, whole)
     same(lambda: sort_1d(x)[0], lambda: np.sort(whole))
+    same(lambda: sorted_values(x), lambda: np.sort(whole))
     same(lambda: sort_1d(x)[1], lambda: np.argsort(whole, kind="stable"))
 
 

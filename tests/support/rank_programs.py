@@ -5,11 +5,14 @@
 
 from __future__ import annotations
 
+import random
 import sys
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+import rank_keys
+import rank_order
 
 import dcarray as dc
 from dcarray.comm import run, world
@@ -123,6 +126,12 @@ def every() -> None:
         for shape in ((9, 7), (1, 5)) if program in (elementwise, folds) else ((9, 7),):
             check(program, shape)
         check(program, jit="eager")
+    for seed in range(20):
+        rank_keys.read_and_write(random.Random(seed))
+        rank_keys.by_functions(random.Random(seed))
+    for name in (*rank_order.EXACT, *rank_order.CLOSE):
+        for seed in range(2):
+            rank_order.ordered(random.Random(seed), name)
 
 
 if __name__ == "__main__":

@@ -1,0 +1,79 @@
+"""Forms over many ranks of arrays repeated, shifted and taken apart."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from .ranked import FORMS, NO_FORM, piece_of
+
+
+def _repeat(a: Any, repeats: Any, axis: Any = None) -> Any:
+    from dcarray.comm import joins
+
+    x = piece_of(a)
+    if x is None or not x.ndim or type(repeats) is not int or repeats < 0:
+        return NO_FORM
+    if axis is None:
+        return joins.repeat(x.ravelled(), repeats, 0)
+    return joins.repeat(x, repeats, axis) if _within(axis, x.ndim) else NO_FORM
+
+
+def _shifted(inverse: bool) -> Callable[..., Any]:
+    """`numpy.fft.fftshift` and its inverse."""
+
+    def form(x: Any, axes: Any = None) -> Any:
+        from dcarray.comm import joins
+
+        given = piece_of(x)
+        if given is None or not given.ndim:
+            return NO_FORM
+        along = range(given.ndim) if axes is None else (axes,) if type(axes) is int else axes
+        if not isinstance(along, (range, tuple, list)) or not all(_within(a, given.ndim) for a in along):
+            return NO_FORM
+        half = [given.shape[a] // 2 for a in along]
+        return joins.roll(given, [-n for n in half] if inverse else half, list(along)) if half else NO_FORM
+
+    return form
+
+
+def _delete(arr: Any, obj: Any, axis: Any = None) -> Any:
+    """`numpy.delete` at integers: what a mask leaves."""
+    from dcarray.comm import indices
+    from dcarray.comm.chosen import nonzero
+    from dcarray.comm.piece import Piece, rows
+    from dcarray.comm.points import points, written
+
+    x, at = (
+        piece_of(arr),
+        piece_of(np.asarray(obj) if isinstance(obj, (int, list, tuple, np.integer)) else obj),
+    )
+    if x is None or at is None or not x.ndim or at.dtype.kind not in "iu" or at.ndim > 1:
+        return NO_FORM
+    if axis is None:
+        x, axis = x.ravelled(), 0
+    if not _within(axis, x.ndim):
+        return NO_FORM
+    n = x.shape[axis]
+    layout = rows((n,), x.comm.size)
+    kept = Piece(x.comm, layout, np.ones(layout.local_shape(x.comm.rank), np.bool_))
+    places = points((n,), [at if at.ndim else at.reshaped((1,))], x.comm).places
+    written(kept, places, np.zeros(places.shape, np.bool_))
+    return indices.take(x, nonzero(kept)[0], axis % x.ndim)
+
+
+def _within(axis: Any, ndim: int) -> bool:
+    return isinstance(axis, (int, np.integer)) and -ndim <= operator.index(axis) < ndim
+
+
+FORMS.update(
+    {
+        np.repeat: _repeat,
+        np.fft.fftshift: _shifted(False),
+        np.fft.ifftshift: _shifted(True),
+        np.delete: _delete,
+    }
+)
