@@ -151,7 +151,7 @@ def tile(A: Any, reps: Any) -> Any:
         reps = (reps,)
     if type(A) is not ndarray or type(reps) not in (tuple, list) or any(type(r) is not int for r in reps):
         raise Unserved
-    if any(r < 0 for r in reps) or A.dtype.kind not in _COMPUTED or A.size == 0:
+    if any(r < 0 for r in reps) or A.dtype.kind not in _COMPUTED or A.size == 0 or in_blocks(A):
         raise Unserved
     d = max(len(reps), A.ndim)
     counts = (1,) * (d - len(reps)) + tuple(reps)

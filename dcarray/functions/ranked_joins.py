@@ -22,6 +22,18 @@ def _repeat(a: Any, repeats: Any, axis: Any = None) -> Any:
     return joins.repeat(x, repeats, axis) if _within(axis, x.ndim) else NO_FORM
 
 
+def _tile(A: Any, reps: Any) -> Any:
+    from dcarray.comm import joins
+
+    x = piece_of(A)
+    times = (reps,) if type(reps) is int else reps
+    if x is None or not x.ndim or not isinstance(times, (tuple, list)):
+        return NO_FORM
+    if any(type(n) is not int or n < 0 for n in times):
+        return NO_FORM
+    return joins.tile(x, times)
+
+
 def _shifted(inverse: bool) -> Callable[..., Any]:
     """`numpy.fft.fftshift` and its inverse."""
 
@@ -72,6 +84,7 @@ def _within(axis: Any, ndim: int) -> bool:
 FORMS.update(
     {
         np.repeat: _repeat,
+        np.tile: _tile,
         np.fft.fftshift: _shifted(False),
         np.fft.ifftshift: _shifted(True),
         np.delete: _delete,

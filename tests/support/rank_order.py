@@ -49,6 +49,7 @@ EXACT: dict[str, Call] = {
     "sort": lambda x, y, i: np.sort(x, axis=None),
     "repeat": lambda x, y, i: np.repeat(x, 3),
     "repeat rows": lambda x, y, i: np.repeat(x, 2, axis=0),
+    "tile": lambda x, y, i: np.tile(x, (2, 3)),
     "shift": lambda x, y, i: np.fft.fftshift(x),
     "shift back": lambda x, y, i: np.fft.ifftshift(y),
     "delete": lambda x, y, i: np.delete(y, i % y.size),
