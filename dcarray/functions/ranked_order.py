@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import warnings
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
@@ -14,6 +15,7 @@ from .ranked import FORMS, NO_FORM, piece_of
 
 if TYPE_CHECKING:
     from dcarray.comm.piece import Piece
+    from dcarray.comm.protocol import Communicator
 
 _SORTED = "?bBhHiIlLqQefdg"
 _REAL = "?bBhHiIlLqQd"  # of which NumPy's quantiles are those of doubles
@@ -135,7 +137,31 @@ def _by_lines(x: Piece, axis: Any, function: Callable[[Any, int], Any]) -> Any:
     at = _axis(axis, x.ndim)
     if at is None or not x.shape[at]:
         return NO_FORM
-    return shaped(fourier.along(x, at, lambda lines: function(lines, at)), normalised(at, x.ndim), False)
+    caught: list[tuple[str, type[Warning]]] = []
+    found = fourier.along(x, at, lambda lines: _heard(lambda: function(lines, at), caught))
+    _warn_alike(x.comm, caught)
+    return shaped(found, normalised(at, x.ndim), False)
+
+
+def _heard(call: Callable[[], Any], caught: list[tuple[str, type[Warning]]]) -> Any:
+    """A call that waits for nobody, since filters of warnings are those of the process."""
+    with warnings.catch_warnings(record=True) as now:
+        warnings.simplefilter("always")
+        result = call()
+    caught.extend((str(one.message), one.category) for one in now)
+    return result
+
+
+def _warn_alike(comm: Communicator, caught: list[tuple[str, type[Warning]]]) -> None:
+    """All ranks warn of what NumPy warns of on one, which has the lines that it is about."""
+    from dcarray.comm.agree import told
+    from dcarray.comm.places import here
+
+    loudest = np.array(comm.rank + 1 if caught else 0)
+    comm.allreduce(loudest, loudest, "max")
+    if loudest:
+        for text, category in dict.fromkeys(told(comm, caught, int(loudest) - 1)):
+            warnings.warn_explicit(text, category, *here())
 
 
 def _in_order(x: Piece, skips: bool) -> tuple[Piece, int]:

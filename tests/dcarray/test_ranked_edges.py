@@ -41,6 +41,8 @@ CALLS: list[Callable[[Any, Any, Any], Any]] = [
     lambda a, b, e: np.median(a, axis=0, keepdims=True),
     lambda a, b, e: np.median(a, axis=(0, 1)),
     lambda a, b, e: np.median(a, axis=7),
+    lambda a, b, e: np.nanmedian(np.where(a > 12, np.nan, a), axis=1),
+    lambda a, b, e: np.nanquantile(np.where(a < 12, np.nan, a), 0.25, axis=1),
     lambda a, b, e: np.delete(b, 20),
     lambda a, b, e: np.delete(b, b > 3),
     lambda a, b, e: np.repeat(a, [1, 2, 3, 4], axis=0),
@@ -93,3 +95,19 @@ def test_as_numpy(ranks: int) -> None:
                     equal(tuple(plain), tuple(ours))
 
     dc.comm.run(ranks, program)
+
+
+@pytest.mark.parametrize("function", [np.nanmedian, lambda x, axis: np.nanquantile(x, 0.5, axis)])
+def test_all_ranks_warn_of_what_one_has(function: Callable[..., Any]) -> None:
+    values = np.arange(24.0).reshape(6, 4)
+    values[5] = np.nan
+
+    def program() -> None:
+        with dc.options(distribute_above=0, eager_below=0, jit="off"):
+            function(dc.distribute(values), axis=1)
+
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        dc.comm.run(3, program)
+    assert [str(w.message) for w in caught] == 3 * ["All-NaN slice encountered"]
+    assert {w.filename for w in caught} == {__file__}
