@@ -3,7 +3,7 @@ are worked out once."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from mpi4py import MPI
@@ -45,7 +45,8 @@ class MpiStarter:
 
     def __init__(self, group: MpiCommunicator, comm: MPI.Intracomm, sends: Ends, receives: Ends) -> None:
         self.group, self.comm = group, comm
-        self.messages = [
+        self.messages: list[_Message] = []
+        self.messages += [
             *(_Message(group, peer, writable(parts), False) for peer, parts in receives),
             *(_Message(group, peer, sendable(parts), True) for peer, parts in sends),
         ]
@@ -61,8 +62,8 @@ class MpiStarter:
         ]
         return Together(self, requests)
 
-    def __del__(self) -> None:
-        if not MPI.Is_finalized():
+    def __del__(self, finalized: Callable[[], bool] = MPI.Is_finalized) -> None:
+        if not finalized():  # at the end of the program the module's names may be gone already
             for message in self.messages:
                 message.free()
 

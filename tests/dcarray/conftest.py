@@ -11,6 +11,7 @@ import pytest
 
 import dcarray as dc
 from dcarray.comm.errors import PerformanceWarning
+from dcarray.ranks import several
 
 RECORDED: dict[str, Any] = {"eager_below": 0, "jit": "off"}
 
@@ -60,11 +61,11 @@ def _run(function: Callable[..., Any], args: Any, kwargs: Any) -> tuple[Any, lis
     return result, sorted(kinds, key=str), error
 
 
-def _compare(want: Any, got: Any, what: str) -> None:
+def _compare(want: Any, got: Any, what: str, least: float = 0.0) -> None:
     if isinstance(want, (list, tuple)):
         assert type(got).__name__ == type(want).__name__ and len(got) == len(want), what
         for a, b in zip(want, got, strict=True):
-            _compare(a, b, what)
+            _compare(a, b, what, least)
         return
     if type(want) is np.ndarray:
         assert type(got) is dc.ndarray, f"{what}: {type(got)} for an array"
@@ -74,7 +75,7 @@ def _compare(want: Any, got: Any, what: str) -> None:
     else:
         assert type(got) is type(want), f"{what}: {type(got)} for {type(want)}"
     if isinstance(want, (np.ndarray, np.inexact, float)) and np.asarray(want).dtype.kind in "fc":
-        eps = np.finfo(np.asarray(want).dtype).eps
+        eps = max(np.finfo(np.asarray(want).dtype).eps, least)
         np.testing.assert_allclose(got, want, rtol=64 * eps, atol=64 * eps, err_msg=what)
     else:
         assert np.array_equal(np.asarray(got), np.asarray(want)), f"{what}: {got} for {want}"
@@ -84,6 +85,12 @@ def _arrays(value: Any) -> list[Any]:
     if isinstance(value, (list, tuple)):
         return [a for v in value for a in _arrays(v)]
     return [value] if isinstance(value, (np.ndarray, dc.ndarray)) else []
+
+
+def _coarsest(args: Any) -> float:
+    """The epsilon of the operands: ranks add up in another order, in their dtype and not the result's."""
+    kinds = {a.dtype for a in _arrays(args) if a.dtype.kind in "fc"}
+    return float(max((np.finfo(kind).eps for kind in kinds), default=0.0))
 
 
 def _shares(result: Any, args: Any) -> list[bool]:
@@ -98,6 +105,7 @@ def same() -> Callable[..., None]:
     def judge(function: Callable[..., Any], *args: Any, views: bool = True, **kwargs: Any) -> None:
         plain, named = _copied(args, _plain), _copied(kwargs, _plain)
         want, warned, error = _run(function, plain, named)
+        least = _coarsest([*plain, *named.values()]) if several() is not None else 0.0
         done = set()
         for mode, copy in (({}, _wrapped), (RECORDED, _wrapped), (RECORDED, _scattered)):
             what = f"{getattr(function, '__name__', function)} {mode} {copy.__name__} {args} {kwargs}"
@@ -111,8 +119,8 @@ def same() -> Callable[..., None]:
                     assert type(error_too) is type(error), f"{what}: {error_too!r}, not {error!r}"
                     continue
                 assert warned_too == warned, f"{what}: warnings {warned_too}, not {warned}"
-                _compare(want, got, what)
-                _compare(plain, ours, f"arguments of {what}")
+                _compare(want, got, what, least)
+                _compare(plain, ours, f"arguments of {what}", least)
                 if views and copy is not _scattered:
                     shared = _shares(want, [*plain, *named.values()])
                     assert _shares(got, [*ours, *ours_named.values()]) == shared, f"{what}: shared memory"

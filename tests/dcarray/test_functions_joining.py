@@ -86,6 +86,7 @@ def test_pad(same, a):
     same(np.pad, a, 1, "edge", constant_values=3)
 
 
+@pytest.mark.one_process("tiles of blocks are gathered")
 def test_nothing_of_this_falls_back():
     with dc.options(eager_below=0, jit="off", strict=True):
         x = dc.asarray(CUBE.copy())

@@ -36,8 +36,10 @@ def test_axes(same, f, a):
 def test_other_arguments(same, a):
     with np.errstate(all="ignore"):
         for f in (np.sum, np.prod, np.mean, np.std, np.var, np.nansum, np.nanmean, np.nanvar, np.trace):
-            same(f, a, dtype=np.float32)
-            same(f, a, dtype=np.complex128)
+            # where products overflow depends on their order, which is another one on ranks
+            b = a % 7 if f is np.prod and a.dtype.kind == "u" else a
+            same(f, b, dtype=np.float32)
+            same(f, b, dtype=np.complex128)
         for f in (np.sum, np.max, np.mean, np.any, np.nansum, np.nanmax, np.std, np.nanmean):
             same(f, a, where=np.abs(a) > 0.5, **({"initial": 0} if f in (np.max, np.nanmax) else {}))
             same(lambda x, out, f=f: f(x, axis=-1, out=out), a, np.zeros(a.shape[:-1]))
