@@ -63,6 +63,7 @@ def test_values_at_and_beside_edges(first: float, width: float, bins: int) -> No
         np.testing.assert_array_equal(a, b)
 
 
+@pytest.mark.one_process("over ranks it is the form of blocks")
 def test_it_is_ours(monkeypatch: pytest.MonkeyPatch) -> None:
     calls: list[int] = []
     counted = histograms._counted
