@@ -7,7 +7,7 @@ import operator
 import threading
 import warnings
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -33,6 +33,13 @@ OPERATORS: tuple[Callable[..., Any], ...] = (
 FLAT = [
     name for name, f in sorted(UFUNCS.items()) if f.signature is None and f.nin < 3 and name not in ALIASES
 ]
+
+
+@pytest.fixture(autouse=True)
+def at_once() -> Iterator[None]:
+    """Small arrays are those of the defaults, whatever the environment says."""
+    with dc.options(eager_below=16384, jit="off"):
+        yield
 
 
 def sample(char: str, n: int, seed: int) -> np.ndarray[Any, Any]:
