@@ -17,7 +17,7 @@ from . import config, quick, trace
 from .handle import Handle
 from .history import alike, written
 from .operands import DTYPES, shape_of, user_frame
-from .ranks import simulated
+from .ranks import several, simulated
 from .recording import Recording
 from .session import LOCK, session
 from .store import COMPILED
@@ -155,8 +155,10 @@ def choose(x: Any, key: Any) -> Choice | None:
     if not isinstance(key, Handle) or key._small is not None or key._store.char != "?":
         return None
     frame = user_frame()
-    rank = simulated()  # ranks that are threads learn each for itself, and so alike
-    site = id(frame.f_code), frame.f_lasti, None if rank is None else (rank.rank, rank.size)
+    code, rank = frame.f_code, simulated()  # ranks that are threads learn each for itself, and so alike
+    # where several ranks are to learn alike, nothing may depend on where code lies in memory
+    place = id(code) if several() is None else (code.co_filename, code.co_name, code.co_firstlineno)
+    site = place, frame.f_lasti, None if rank is None else (rank.rank, rank.size)
     if _WASTED.get(site, 0) > _PATIENCE or not is_mask(x, key):
         return None
     below = config.current().eager_below

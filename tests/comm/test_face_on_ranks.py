@@ -10,15 +10,15 @@ from launching import launch, needs_mpi
 
 import dcarray as dc
 
-# Those that compare values with NumPy; others look into one process, or at the order of memory, which is C's
-# in blocks.
+# Those that compare values with NumPy, but for the fuzzer's programs, which are below.  Others look into one
+# process, or at the order of memory, which is C's in blocks.
 FACE = [
     f"tests/dcarray/test_{name}.py"
     for name in (
         "covariance", "folds", "fpstate", "functions_creation", "functions_differences",
         "functions_elementwise", "functions_fallback", "functions_joining", "functions_linalg",
-        "functions_reductions", "functions_views", "gathering", "histograms", "masks", "pairs",
-        "programs", "random", "scans", "truths",
+        "functions_reductions", "functions_views", "gathering", "histograms", "masks", "pairs", "random",
+        "scans", "truths",
     )
 ]  # fmt: skip
 # for machines that do much else: ranks wait for each other at every call
