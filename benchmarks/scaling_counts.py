@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import re
-import time
 from dataclasses import dataclass, replace
 
 from dcarray import comm
@@ -169,16 +168,15 @@ class Planned:
         return [replace(phase, times=self.times) for phase in (local, *self.counted.phases)]
 
 
-def layouts(program: Program, sizes: Sizes, ranks: int) -> dict[str, comm.Layout | None]:
+def layouts(program: Program, sizes: Sizes, ranks: int) -> dict[str, comm.Layout]:
     """How arguments lie: in blocks over a grid that suits them and their products, or whole if small."""
-    found: dict[str, comm.Layout | None] = {}
+    spread = []
     for declared in _TEXTS[program.name][0]:
         role, name, shape = _DECLARED.match(declared).groups()  # type: ignore[union-attr]
-        if role != "temp" and role != "out":
-            extents = tuple(sizes[size] for size in re.findall(r"{(\w+)}", shape))
-            spread = math.prod(extents) > program.above
-            found[name] = comm.Layout.chosen(extents, ranks, rows=True) if spread else None
-    return comm.suited(region(program.name, sizes), found, ranks)
+        extents = (sizes[size] for size in re.findall(r"{(\w+)}", shape))
+        if role not in ("temp", "out") and math.prod(extents) > program.above:
+            spread.append(name)
+    return comm.suited(region(program.name, sizes), spread, ranks)
 
 
 _DECLARED = re.compile(r"(\w+) (\w+): f64(.*)")
@@ -204,9 +202,8 @@ def planned(program: Program, sizes: Sizes, ranks: int) -> Planned:
     text, where, found = region(program.name, sizes, turns), layouts(program, sizes, ranks), []
     times = (sizes["T"] - 1) / turns if "T" in sizes else 1.0
     for rank in dict.fromkeys((_middle(ranks), 0, ranks - 1)):
-        start = time.perf_counter()
         counted = comm.count(text, where, ranks, rank, again="T" in sizes)
-        found.append(Planned(rank, time.perf_counter() - start, counted, times))
+        found.append(Planned(rank, counted.planning, counted, times))
     return max(found, key=lambda one: one.received)
 
 

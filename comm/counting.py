@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import time
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 
 from dcarray.ir.parse import parse
@@ -11,7 +12,7 @@ from .layout import Layout
 from .library import planners
 from .model import Collective, Phase
 from .planner import plan
-from .prefer import preferred
+from .prefer import multiplies, preferred
 from .program import Local, Program, Reduce
 from .protocol import Counts
 
@@ -32,35 +33,44 @@ class Counted:
         Steps of local work.
     whole : tuple of str
         Why something is computed from gathered arrays, if anything is.
+    planning : float
+        Seconds that the plan took; messages are listed when it is first run, or counted.
     """
 
     counts: Counts
     phases: tuple[Phase, ...]
     statements: int
     whole: tuple[str, ...]
+    planning: float
 
 
-def suited(region: str, layouts: Mapping[str, Layout | None], ranks: int) -> dict[str, Layout | None]:
-    """Layouts that suit the products of a region, where arrays may lie as they like.
+def suited(region: str, spread: Collection[str], ranks: int) -> dict[str, Layout]:
+    """Layouts that suit the statements of a region, where arrays may lie as they like.
 
     Parameters
     ----------
     region : str
         In the text form of regions, with sizes that are known.
-    layouts : mapping of str to (Layout or None)
-        Usual layouts; None, or no entry: whole on every rank.
+    spread : collection of str
+        The arrays that are to lie in blocks, unless copies on all ranks serve better.
     ranks : int
 
     Returns
     -------
-    dict of str to (Layout or None)
+    dict of str to Layout
 
     Raises
     ------
     ParseError
         When the text is none of a region.
     """
-    return preferred(parse(region), layouts, layouts.keys(), ranks)
+    what = parse(region)
+    rows = not multiplies(what)
+    usual: dict[str, Layout | None] = {
+        a.name: Layout.chosen(a.shape, ranks, rows=rows) for a in what.arrays if a.name in spread
+    }
+    found = preferred(what, usual, usual.keys(), ranks)
+    return {name: layout for name, layout in found.items() if layout is not None}
 
 
 def count(
@@ -91,7 +101,9 @@ def count(
         When the region cannot be planned.
     """
     what = parse(region)
+    begun = time.perf_counter()
     made = plan(what, layouts, ranks, rank, library=planners())
+    planning = time.perf_counter() - begun
     if again:
         after = {a.name: made.layout(a.name) for a in what.arrays if a.role in ("in", "inout")}
         made = plan(what, after, ranks, rank, valid=made.valid, library=planners())
@@ -100,6 +112,7 @@ def count(
         tuple(_phases(made)),
         sum(isinstance(step, Local) for step in made.steps),
         tuple(note.text for note in made.notes if note.whole),
+        planning,
     )
 
 

@@ -2,22 +2,37 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 
-__all__ = ["Halo"]
+from dcarray.ir.nodes import Window
+
+__all__ = ["Halo", "margins"]
 
 
 @dataclass(frozen=True)
 class Halo:
-    """How much of the halo of an array a statement reads."""
+    """How much of the halo of an array a statement reads, or holds what the neighbours have.
+
+    Parameters
+    ----------
+    widths : tuple of (int, int)
+        Elements before and after a rank's own along each axis.
+    corners : bool
+        Also those before or after along several axes.
+    rim : float, optional
+        Only of elements so near to one of the array's own ends.
+    """
 
     widths: tuple[tuple[int, int], ...]
     corners: bool
+    rim: float = math.inf
 
     def __or__(self, other: Halo) -> Halo:
         pairs = zip(self.widths, other.widths, strict=True)
         widths = tuple((max(a[0], b[0]), max(a[1], b[1])) for a, b in pairs)
-        return Halo(widths, self.corners or other.corners)
+        return Halo(widths, self.corners or other.corners, max(self.rim, other.rim))
 
     def within(self, other: Halo) -> bool:
         """Has another halo all that this one has?"""
@@ -25,3 +40,12 @@ class Halo:
 
     def __bool__(self) -> bool:
         return any(map(any, self.widths))
+
+
+def margins(target: Window, extents: Sequence[int]) -> tuple[tuple[int, int], ...]:
+    """How many elements of an array of such extents a window leaves out at both ends of each axis."""
+    found = []
+    for ix, extent in zip(target.index, extents, strict=True):
+        last = ix.offset + (0 if ix.axis is None else ix.stride * (target.shape[ix.axis] - 1))
+        found.append((min(ix.offset, last), extent - 1 - max(ix.offset, last)))
+    return tuple(found)

@@ -14,7 +14,7 @@ from .grid import ProcessGrid, choose_grid
 from .layout import Layout
 from .product import Product, parse
 
-__all__ = ["destined", "preferred"]
+__all__ = ["destined", "multiplies", "preferred"]
 
 # A layout is changed when that saves a rank at least so much of what it has of the array.
 GAIN = 1 / 8
@@ -87,6 +87,12 @@ def preferred(
                 if usual - taken >= least:
                     usual, found = taken, with_it
     return found
+
+
+def multiplies(region: Region) -> bool:
+    """Are there products of matrices?  Their factors travel, whole rows or not."""
+    calls = [stmt for stmt in region.body if isinstance(stmt, Call) and stmt.op == "blas.matmul"]
+    return any(all(len(window.shape) > 1 for window in call.reads) for call in calls)
 
 
 def _stretched(stmt: Compute, arrays: Mapping[str, Array], ranks: int) -> set[str]:

@@ -5,17 +5,18 @@ They change neither what a region means nor where its arrays lie.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 from dcarray.ir.effects import families, reads, touched, writes
-from dcarray.ir.nodes import Array, Call, Region, Stmt, Window
+from dcarray.ir.nodes import Array, Call, Compute, Region, Stmt, Window
 from dcarray.ir.passes.base import Log, Pass
 from dcarray.ir.rename import rename
 from dcarray.ir.windows import identity
 
-from .place import Halo
+from .place import Halo, margins
 
 __all__ = [
     "AGAIN", "ASIDE", "PASSES", "THROUGH", "TOGETHER", "UNUSED", "WIDER", "Group", "still_valid",
@@ -28,11 +29,13 @@ def _halo(stmt: Stmt) -> tuple[str, Halo] | None:
     if not (isinstance(stmt, Call) and stmt.op == "comm.halo"):
         return None
     attrs: dict[str, Any] = dict(stmt.attrs)
-    return stmt.reads[0].array, Halo(attrs["widths"], attrs["corners"])
+    return stmt.reads[0].array, Halo(attrs["widths"], attrs["corners"], attrs.get("rim", math.inf))
 
 
 def _exchange(array: Array, halo: Halo, loc: Any) -> Call:
-    attrs = (("widths", halo.widths), ("corners", halo.corners))
+    attrs: tuple[tuple[str, Any], ...] = (("widths", halo.widths), ("corners", halo.corners))
+    if halo.rim < math.inf:
+        attrs += (("rim", halo.rim),)
     return Call("comm.halo", (identity(array),), (), attrs, loc)
 
 
@@ -58,12 +61,14 @@ def _both(old: Halo | None, new: Halo) -> Halo:
         return new
     if new.within(old):
         return old
-    return old | new if not (old.corners or new.corners) else new  # corners were not sent for both
+    # corners were not sent for both
+    return old | new if not (old.corners or new.corners) and old.rim == new.rim else new
 
 
 def _flow(region: Region, valid: Mapping[str, Halo]) -> tuple[list[Stmt], dict[str, Halo], list[Stmt]]:
     """The statements without needless exchanges, the halos valid at the end, and what is left out."""
     now, body, gone = dict(valid), [], []
+    shapes = {array.name: array.shape for array in region.arrays}
     for stmt in region.body:
         exchanged = _halo(stmt)
         if exchanged is not None:
@@ -73,10 +78,21 @@ def _flow(region: Region, valid: Mapping[str, Halo]) -> tuple[list[Stmt], dict[s
                 continue
             now[name] = _both(now.get(name), halo)
         else:
-            for name in _written(stmt):
-                now.pop(name, None)
+            for name in _written(stmt) & now.keys():
+                rim = _untouched(stmt, shapes[name])
+                if rim:  # near the ends nothing is written, here or by the neighbours
+                    now[name] = replace(now[name], rim=min(now[name].rim, rim))
+                else:
+                    del now[name]
         body.append(stmt)
     return body, now, gone
+
+
+def _untouched(stmt: Stmt, extents: Sequence[int]) -> int:
+    """How near to the ends of the array that it writes a statement writes nothing."""
+    if not isinstance(stmt, Compute) or 0 in stmt.target.shape:
+        return 0
+    return min((n for pair in margins(stmt.target, extents) for n in pair), default=0)
 
 
 def still_valid(valid: Mapping[str, Halo]) -> Pass:

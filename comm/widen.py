@@ -21,6 +21,7 @@ from .axes import BlockAxis
 from .domain import points, reach
 from .layout import Layout
 from .model import Line, Link
+from .place import margins
 
 __all__ = ["COSTS", "Costs", "Wide", "Widths", "widen"]
 
@@ -154,7 +155,7 @@ class _Widening:
             widths: Widths = attrs["widths"]
             self.room(window.array, widths)
             if attrs["corners"] or sum(map(any, widths)) < 2:
-                self.valid[window.array] = widths, math.inf
+                self.valid[window.array] = widths, attrs.get("rim", math.inf)
         elif isinstance(stmt, Compute) and (item := self.item(stmt)) is not None:
             name = stmt.target.array
             if name in self.valid:  # what is not written stays valid
@@ -183,13 +184,9 @@ class _Widening:
         domain = points(target, layout)
         if domain is None or any(isinstance(load, Gather) for load in loads(stmt.body)):
             return None
-        margins: list[tuple[int, int]] = []
         for ix, part in zip(target.index, layout.parts, strict=True):
             if part.parts > 1 and (ix.axis is None or ix.stride != 1 or not isinstance(part, BlockAxis)):
                 return None
-            length = 1 if ix.axis is None else target.shape[ix.axis]
-            plain = part.parts == 1 or ix.stride == 1
-            margins.append((ix.offset, part.extent - ix.offset - length) if plain else (part.extent,) * 2)
         reads = []
         for load in loads(stmt.body):
             assert isinstance(load, Load)
@@ -200,7 +197,7 @@ class _Widening:
             if read is None:
                 return None
             reads.append(read)
-        return _Item(stmt, tuple(reads), tuple(margins))
+        return _Item(stmt, tuple(reads), margins(target, layout.shape))
 
     def read(self, window: Window, layout: Layout, target: Window, domain: Layout) -> _Read | None:
         widths = reach(window, layout, domain)
@@ -250,8 +247,10 @@ class _Widening:
         there = self.valid.get(name)
         if there is not None and there[1] >= margin and _most(there[0], widths) == there[0]:
             return
-        corners = sum(map(any, widths)) > 1
-        self.emit(self.call("comm.halo", name, (("widths", widths), ("corners", corners))))
+        attrs: tuple[tuple[str, Any], ...] = (("widths", widths), ("corners", sum(map(any, widths)) > 1))
+        if margin < math.inf:
+            attrs += (("rim", margin),)
+        self.emit(self.call("comm.halo", name, attrs))
 
     def call(self, op: str, name: str, attrs: tuple[tuple[str, Any], ...]) -> Call:
         """A call about an array."""

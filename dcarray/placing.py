@@ -168,7 +168,7 @@ def _plan(
 ) -> Placed:
     """Plan a recording for this rank."""
     from .comm.planner import plan
-    from .comm.prefer import preferred
+    from .comm.prefer import multiplies, preferred
     from .ir.build import build
     from .ir.keep import keeping
     from .ir.passes import pipeline
@@ -183,7 +183,7 @@ def _plan(
         if slot in held:
             layouts[array.name] = held[slot].layout
     there = set(layouts)
-    rows = not _multiplies(region)
+    rows = not multiplies(region)
     for array in exact.arrays:
         if array.name not in layouts and _large(array.shape, options):
             like = (x for x in layouts.values() if x.shape == array.shape)
@@ -206,14 +206,6 @@ def _plan(
     if doubt:
         placed.exact = plan(exact, layouts, comm.size, comm.rank)
     return placed
-
-
-def _multiplies(region: Region) -> bool:
-    """Are there products of matrices?  Their factors travel, whole rows or not."""
-    from .ir.nodes import Call
-
-    calls = [stmt for stmt in region.body if isinstance(stmt, Call) and stmt.op == "blas.matmul"]
-    return any(all(len(window.shape) > 1 for window in call.reads) for call in calls)
 
 
 def _lost(exact: Region, region: Region) -> list[str]:
