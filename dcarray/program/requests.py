@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from dcarray.planning import Drawn
 
-from .known import Request, Result
+from .known import Request, Result, Untraceable
 
 if TYPE_CHECKING:
-    from dcarray.ir.nodes import Array
+    from dcarray.ir.nodes import Array, Region, Stmt
 
 
 class Told(NamedTuple):
@@ -33,18 +33,27 @@ class Told(NamedTuple):
 
 
 class LoopRequest(NamedTuple):
-    """A loop that is to be planned, with the options that its plan depends on."""
+    """A loop that is to be planned, with the options that its plan depends on.
+
+    Attributes
+    ----------
+    most : int or None
+        Statements that go over more elements in a turn are better left to ranks that share them out.
+    """
 
     loop: Request
     fastmath: bool
     threads: int
     cache_dir: str | None
+    most: int | None = None
 
     def drawn(self) -> Drawn:
         """The region of the loop."""
         from .trace import trace
 
         traced = trace(self.loop)
+        if self.most is not None and _largest(traced.region) > self.most:
+            raise Untraceable("its statements work on arrays in blocks", self.loop.line)
         given = [a for a in traced.region.arrays if a.role != "temp"]
         arrays = tuple([(a.name, a.role, a.dtype.str, a.shape, _strides(a)) for a in given])
         saved = frozenset(a.name for a in given if a.role == "inout")
@@ -53,7 +62,7 @@ class LoopRequest(NamedTuple):
     def text(self) -> str:
         """All that the plan depends on."""
         loop = self.loop
-        return repr((loop.source, loop.names, sorted(loop.live), self.fastmath, self.threads))
+        return repr((loop.source, loop.names, sorted(loop.live), self.fastmath, self.threads, self.most))
 
 
 def _strides(array: Array) -> tuple[int, ...]:
@@ -61,3 +70,26 @@ def _strides(array: Array) -> tuple[int, ...]:
     if array.strides is None:
         return tuple([item * math.prod(shape[k + 1 :]) for k in range(len(shape))])
     return tuple([item * s for s in array.strides])
+
+
+def _largest(region: Region) -> int:
+    """The most elements that a statement of a region goes over in one turn of the loops around it."""
+    from dcarray.ir.effects import reads, writes
+    from dcarray.ir.nodes import Branch, Loop, While
+
+    sizes = {array.name: math.prod(array.shape) for array in region.arrays}
+
+    def within(body: tuple[Stmt, ...]) -> int:
+        found = 0
+        for stmt in body:
+            if isinstance(stmt, Loop | While):
+                found = max(found, within(stmt.body))
+            elif isinstance(stmt, Branch):
+                found = max(found, within(stmt.then), within(stmt.orelse))
+            else:
+                for window in (*reads(stmt), *writes(stmt)):
+                    whole = all(type(n) is int for n in window.shape)
+                    found = max(found, math.prod(window.shape) if whole else sizes[window.array])
+        return found
+
+    return within(region.body)

@@ -259,7 +259,8 @@ class Site:
             same = first.setdefault(id(value), name) if type(value) in ARRAYS else name
             names.append((name, known_of(value, mark, None if same == name else same)))
         loop = Request(place.source, place.file, place.line, tuple(names), frozenset(place.live))
-        return LoopRequest(loop, options.fastmath, options.threads, options.cache_dir)
+        most = None if several() is None else max(1, options.distribute_above)
+        return LoopRequest(loop, options.fastmath, options.threads, options.cache_dir, most)
 
     def _odd(self, name: str, value: Any) -> None:
         """The value of a name is nothing that a plan can be made for."""

@@ -345,7 +345,7 @@ def test_compiled_loops_work_on_whole_memory(jit: str) -> None:
     loop = dc.accelerate(_turns)
 
     def program() -> None:
-        with dc.options(distribute_above=0, jit=jit, strict=False):
+        with dc.options(distribute_above=8, jit=jit, strict=False):
             for _ in range(3):
                 a, b, total = loop(distribute(first), distribute(second) + 0, 12)
                 np.testing.assert_allclose(a, want[0], rtol=1e-12)
@@ -357,6 +357,31 @@ def test_compiled_loops_work_on_whole_memory(jit: str) -> None:
             a, b, total = loop(distribute(first), distribute(second), 12)  # as written: nothing is gathered
             assert a._store.spread is not None and np.allclose(a.gather(), want[0])
 
+    run(2, program)
+
+
+def _steps(a: Any, b: Any, n: int) -> None:
+    for _ in range(n):
+        b[1:-1] = a[:-2] + a[2:]
+        a[1:-1] = 0.5 * b[1:-1]
+
+
+def test_loops_whose_statements_are_large_are_shared_out() -> None:
+    first = np.random.default_rng(3).random((40, 3))
+    want = first.copy()
+    _steps(want, first.copy(), 5)
+    loop = dc.accelerate(_steps)
+
+    def program() -> None:
+        with dc.options(distribute_above=16, jit="eager"):
+            a = distribute(first)
+            loop(a, distribute(first), 5)
+            assert a._store.family.spread is not None and a.layout is not None
+            np.testing.assert_array_equal(a.gather(), want)
+        assert "statements work on arrays in blocks" in str(dc.report())
+        assert "(gathered)" not in str(dc.report())
+
+    dc.report(reset=True)
     run(2, program)
 
 
