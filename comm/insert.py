@@ -40,9 +40,10 @@ def insert(
     above: int,
     library: Mapping[str, Planner],
     costs: Costs | None = COSTS,
+    few: int = 0,
 ) -> Placed:
     """Place the statements of a region and insert what they communicate; see `dcarray.comm.planner.plan`."""
-    draft = _Insert(region, layouts, ranks, above, library)
+    draft = _Insert(region, layouts, ranks, above, library, few)
     for stmt in flat(region.body):
         draft.stmt(stmt)
     return draft.finished(costs)
@@ -56,9 +57,10 @@ class _Insert(Draft):
         ranks: int,
         above: int,
         library: Mapping[str, Planner],
+        few: int,
     ) -> None:
         super().__init__(region, layouts)
-        self.ranks, self.above, self.library = ranks, above, library
+        self.ranks, self.above, self.library, self.few = ranks, above, library, few
         self.destined = destined(region)
 
     # ---- statements ------------------------------------------------------------------------------
@@ -274,7 +276,8 @@ class _Insert(Draft):
         array = self.arrays[target.array]
         kept = kept_axes(stmt)
         zero = start(op, array.dtype)
-        if domain is None:
+        rounded = op in ("add", "multiply") and array.dtype.kind in "fc"
+        if domain is None or (rounded and math.prod(target.shape) <= self.few):
             self.plain_fold(stmt, None)
             return
         along = tuple(

@@ -54,6 +54,7 @@ def plan(
     library: Mapping[str, Planner] | None = None,
     costs: Costs | None = COSTS,
     finite: Collection[str] = (),
+    few: int = 0,
 ) -> Program:
     """One rank's program for a region.
 
@@ -79,6 +80,9 @@ def plan(
         that work goes on meanwhile; None: neither is done.
     finite : collection of str, optional
         The scalar arguments that are finite numbers.
+    few : int, optional
+        So many floating-point numbers are added or multiplied on every rank in the order of one process, so
+        that the result is the same, instead of in parts.
 
     Returns
     -------
@@ -90,7 +94,7 @@ def plan(
         When sizes are not known, or an array in `whole_first` is not whole.
     """
     placed = place(
-        region, layouts, ranks, valid=valid, above=above, library=library, costs=costs, finite=finite
+        region, layouts, ranks, valid=valid, above=above, library=library, costs=costs, finite=finite, few=few
     )
     now = valid_after(placed.region, valid or {})
     kept = {name: now[there] for name, there in placed.after.items() if there in now}
@@ -108,13 +112,14 @@ def place(
     library: Mapping[str, Planner] | None = None,
     costs: Costs | None = COSTS,
     finite: Collection[str] = (),
+    few: int = 0,
 ) -> Placed:
     """What all ranks plan alike: the region with its communication; parameters and errors as `plan`'s."""
     if region.symbols:
         raise PlanError("a region whose sizes are not known cannot be planned for many ranks")
     if wrong := whole_first(region, layouts):
         raise PlanError("; ".join(wrong.values()))
-    placed = insert(region, layouts, ranks, above, planners() if library is None else library, costs)
+    placed = insert(region, layouts, ranks, above, planners() if library is None else library, costs, few)
     log = Log()
     found = placed.region
     for one in (still_valid(valid or {}), summed(finite), *PASSES):

@@ -39,6 +39,9 @@ if TYPE_CHECKING:
 
 __all__ = ["default_layout", "programmed", "run"]
 
+# So many numbers are summed as one process does: to send them all takes no longer than to send one.
+FEW = 1 << 12
+
 Local = Callable[["Region", Mapping[str, Any]], None]
 
 
@@ -201,10 +204,10 @@ def _plan(
     doubt = rec.mask & sum(1 << k for k, one in enumerate(culprits) if one == raising.DOUBT)
     region, kept = keeping(region, _lost(exact, region) if doubt else (), whole=True)
     beside = {one.copy: plain for one in kept if (plain := _plain(layouts.get(one.array))) is not None}
-    program = plan(region, layouts | beside, comm.size, comm.rank, valid=valid, finite=finite)
+    program = plan(region, layouts | beside, comm.size, comm.rank, valid=valid, finite=finite, few=FEW)
     placed = Placed(program, layouts, doubt=doubt, culprits=culprits, kept={k.array: k.copy for k in kept})
     if doubt:
-        placed.exact = plan(exact, layouts, comm.size, comm.rank)
+        placed.exact = plan(exact, layouts, comm.size, comm.rank, few=FEW)
     return placed
 
 

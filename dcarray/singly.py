@@ -175,7 +175,7 @@ class Singly:
             args = [x.copy() if any(np.may_share_memory(x, out) for out in outs) else x for x in args]
             start = time.perf_counter()
             CALLS[op].reference(tuple(outs), tuple(args), dict(entry[4]))
-            if all(x.ndim > 1 for x in args):  # others may share the pass over the matrix that a vector meets
+            if all(x.ndim == 2 for x in args):  # a plan shares passes over the matrix that a vector meets
                 self.elsewhere += time.perf_counter() - start
             return
         types, result = _loop(entry[2])

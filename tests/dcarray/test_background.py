@@ -2,7 +2,15 @@
 
 from __future__ import annotations
 
+import time
+
+import numpy as np
+import pytest
+
+import dcarray as dc
+from dcarray import session
 from dcarray.background import PATIENCE, Background
+from dcarray.trace import WIDE
 
 
 def test_jobs_wait_until_they_are_worth_their_while() -> None:
@@ -24,3 +32,18 @@ def test_who_waits_has_everything_done() -> None:
     beside.later(lambda: done.append(1))
     beside.wait()
     assert done == [1]
+
+
+@pytest.mark.parametrize(("columns", "counts"), [(1, True), (3, False)])
+def test_a_pass_that_plans_would_share_is_worth_their_while(columns: int, counts: bool) -> None:
+    """Products with vectors read a matrix once; those with matrices are the library's with a plan, too."""
+    rows = 16
+    with dc.options(jit="background", cache_dir=None, eager_below=1, threads=1):
+        a = dc.asarray(np.ones((rows, WIDE // rows + columns)))
+        x = dc.asarray(np.ones(a.shape[1] if columns == 1 else (a.shape[1], columns)))
+        begun, worked = time.perf_counter(), session.EXECUTOR.background.seconds
+        y = (a @ x).T @ a
+        dc.evaluate(y)
+        took = time.perf_counter() - begun
+        assert (session.EXECUTOR.background.seconds - worked > took / 2) == counts
+        assert np.asarray(y).ravel()[0] == rows * a.shape[1]

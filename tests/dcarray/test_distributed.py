@@ -370,3 +370,18 @@ def test_errors_on_every_rank(function: Callable[[Any], Any], kind: type[Excepti
             function(x)
 
     run(4, program)
+
+
+@pytest.mark.parametrize("ranks", [2, 3])
+@pytest.mark.parametrize("fold", [np.sum, np.prod, np.mean, np.var])
+def test_few_numbers_are_folded_as_by_one_process(ranks: int, fold: Callable[..., Any]) -> None:
+    a = some((37, 41)) + 0.5
+    want = [fold(a), fold(a, axis=0), fold(a[:5, 3:].T, axis=1)]
+
+    def program() -> None:
+        x = dc.distribute(a)
+        got = [fold(x), fold(x, axis=0), fold(x[:5, 3:].T, axis=1)]
+        assert [np.asarray(y).tobytes() for y in got] == [np.asarray(y).tobytes() for y in want]
+
+    with dc.options(jit="off"):
+        run(ranks, program)
