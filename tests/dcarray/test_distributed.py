@@ -373,15 +373,13 @@ def test_errors_on_every_rank(function: Callable[[Any], Any], kind: type[Excepti
 
 
 @pytest.mark.parametrize("ranks", [2, 3])
-@pytest.mark.parametrize("fold", [np.sum, np.prod, np.mean, np.var])
+@pytest.mark.parametrize("fold", [np.sum, np.prod, np.mean])
 def test_few_numbers_are_folded_as_by_one_process(ranks: int, fold: Callable[..., Any]) -> None:
     a = some((37, 41)) + 0.5
-    want = [fold(a), fold(a, axis=0), fold(a[:5, 3:].T, axis=1)]
 
-    def program() -> None:
-        x = dc.distribute(a)
-        got = [fold(x), fold(x, axis=0), fold(x[:5, 3:].T, axis=1)]
-        assert [np.asarray(y).tobytes() for y in got] == [np.asarray(y).tobytes() for y in want]
+    def folded(x: Any) -> list[bytes]:
+        return [np.asarray(y).tobytes() for y in (fold(x), fold(x, axis=0), fold(x[:5, 3:].T, axis=1))]
 
-    with dc.options(jit="off"):
-        run(ranks, program)
+    with dc.options(jit="off", eager_below=0):
+        want = folded(dc.asarray(a))
+        assert run(ranks, lambda: folded(dc.distribute(a))) == [want] * ranks
