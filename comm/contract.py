@@ -215,13 +215,21 @@ class Contraction:
 
         Parameters are those of `run`; `out` shares no memory with the factors.
         """
+        letter, cuts = panels(self.scheme)
+        along = self.scheme.product.out.find(letter) if letter else -1
+        begin = self._first(self.rank, len(cuts))
         under_way = self._begin(comm, 0, a, b)
         for turn in range(len(self.rounds)):
             pending, left, right = under_way
             if turn + 1 < len(self.rounds):
                 under_way = self._begin(comm, turn + 1, a, b)
             pending.finish()
-            multiply(self.scheme.product, left, right, out, turn > 0)
+            if along < 0:
+                multiply(self.scheme.product, left, right, out, turn > 0)
+            else:
+                part = slice(*cuts[(begin + turn) % len(cuts)])
+                at = (*(slice(None),) * along, part)
+                multiply(self.scheme.product, left, right, out[at], False)
 
     def _begin(self, comm: Communicator, turn: int, a: Array, b: Array) -> tuple[Pending, Array, Array]:
         items, factors = [], []
@@ -239,27 +247,31 @@ def panels(scheme: Scheme) -> tuple[str, list[tuple[int, int]]]:
     """The axis that is gone along in panels, and these as intervals: the same on all ranks.
 
     Panels end where a factor that travels is cut between ranks, so that most come from one owner.  There is
-    one when nothing travels, or when the axes that are summed over are dealt out themselves.
+    one when nothing travels, or when the axes that are summed over are dealt out themselves.  If one factor
+    travels and is not cut along what is summed over, panels of the result are made, and nothing is added up.
     """
-    of, extent = scheme.product, scheme.product.extent
-    free = [x for x in of.inner if x not in scheme.arrangement.cut]
+    of, extent, cut = scheme.product, scheme.product.extent, scheme.arrangement.cut
+    factors = ((of.a, scheme.a, scheme.need_a), (of.b, scheme.b, scheme.need_b))
+    travel = [(letters, have) for letters, have, need in factors if not alike(have, need)]
+    free = [x for x in of.inner if x not in cut]
+    if len(travel) == 1:
+        ((letters, have),) = travel
+        dealt = [x for x, part in zip(letters, have.parts, strict=True) if part.parts > 1]
+        if dealt and all(x in of.rows + of.columns and x not in cut for x in dealt):
+            free = dealt
     if not free:
         return "", [(0, 0)]
     letter = max(free, key=extent.__getitem__)
-    axes: list[Axis] = [
-        have.parts[letters.index(letter)]
-        for letters, have, need in ((of.a, scheme.a, scheme.need_a), (of.b, scheme.b, scheme.need_b))
-        if not alike(have, need)
-    ]
+    axes: list[Axis] = [have.parts[letters.index(letter)] for letters, have in travel]
     n, every = extent[letter], 1
     ends = {0, n}
     for axis in axes:
         if isinstance(axis, BlockAxis):
             ends.update(axis.low(k) for k in range(axis.parts))
-    for have, letters in ((scheme.a, of.a), (scheme.b, of.b)):
-        axis = have.parts[letters.index(letter)]
-        if isinstance(axis, CyclicAxis):
-            every = math.lcm(every, axis.period)
+    for letters, have, _ in factors:
+        part = have.parts[letters.index(letter)] if letter in letters else None
+        if isinstance(part, CyclicAxis):
+            every = math.lcm(every, part.period)
     if every > 1 and axes:
         ends.update(k * n // 4 for k in range(4))
     least, kept = max(NARROWEST, -(-n // MOST)), [0]

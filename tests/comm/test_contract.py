@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from dcarray.comm import choose_grid, local
 from dcarray.comm.arrange import choose
-from dcarray.comm.contract import Contraction
+from dcarray.comm.contract import Contraction, panels
 from dcarray.comm.errors import LayoutError
 from dcarray.comm.grid import ProcessGrid
 from dcarray.comm.layout import Block, Cyclic, Layout, Whole
@@ -100,6 +100,31 @@ def test_panels(ranks: int, in_turn: bool, lead: int) -> None:
     _, found = run("mk,kn->mn", a, b, out, first, second)
     for rank, (got, _) in enumerate(found):
         np.testing.assert_allclose(got, scatter(first @ second, out, rank), rtol=1e-13)
+
+
+@pytest.mark.parametrize("ranks", [2, 3, 5])
+@pytest.mark.parametrize("in_turn", [False, True])
+@pytest.mark.parametrize("turned", [False, True])
+def test_panels_of_the_result(ranks: int, in_turn: bool, turned: bool) -> None:
+    """What one factor alone travels for is not added up: parts of the result are whole products."""
+    m, n, k = 401 * ranks, 701, 40
+    grid = ProcessGrid((ranks,))
+    a = Layout((m, k), grid, [Block(0), Whole()])
+    b = Layout((k, n), grid, [Whole(), Cyclic(0, 16) if in_turn else Block(0)])
+    out = Layout((m, n), grid, [Block(0), Whole()])
+    rng = np.random.default_rng(ranks)
+    first, second = rng.integers(-9, 9, a.shape) * 1.0, rng.integers(-9, 9, b.shape) * 1.0
+    want = first @ second
+    if turned:
+        a, b, out = (Layout(x.shape[::-1], grid, x.axes[::-1]) for x in (b, a, out))
+        first, second, want = second.T.copy(), first.T.copy(), want.T
+    subscripts = "mk,kn->mn"
+    scheme = choose(parse(subscripts, a.shape, b.shape), a, b, out)
+    letter, cuts = panels(scheme)
+    assert letter == ("m" if turned else "n") and len(cuts) >= min(ranks, 4)
+    _, found = run(subscripts, a, b, out, first, second)
+    for rank, (got, _) in enumerate(found):
+        np.testing.assert_array_equal(got, scatter(want, out, rank))
 
 
 def test_copies_are_equal_bit_for_bit() -> None:
