@@ -80,10 +80,20 @@ _NONE = object()
 
 
 class Witness:
-    """Notes of ``(loc, mode, text)`` for what a run would have warned of or raised."""
+    """Notes of ``(loc, mode, text)`` for what a run would have warned of or raised.
 
-    def __init__(self, states: Callable[[Any], Any]) -> None:
+    Parameters
+    ----------
+    states : callable
+        Gives the captured state of a statement.
+    part : bool, optional
+        This is a rank's part of a run: functions that a state has called are noted too (`called`), for all
+        ranks have to call them.
+    """
+
+    def __init__(self, states: Callable[[Any], Any], part: bool = False) -> None:
         self.notes: list[Note] = []
+        self.part = part
         self.loc: Any = None
         self._states = states
         self._state: Any = _NONE
@@ -143,14 +153,26 @@ def _derived(state: Any) -> Any:
 
 def _noting(err: dict[str, Any], call: Any) -> Callable[[str, int], None]:
     def note(text: str, flag: int) -> None:
-        mode = err[_TEXTS[text]]
-        if mode == "call":
+        mode, witness = err[_TEXTS[text]], _local.witness
+        if mode == "call" and not witness.part:
             call(text, flag)
         else:
-            witness = _local.witness
             witness.notes.append((witness.loc, mode, text))
 
     return note
+
+
+def called(notes: Sequence[Note], state: Callable[[Any], Any]) -> list[Note]:
+    """Call the functions that notes are for; gives the other notes."""
+    for loc, mode, text in notes:
+        if mode == "call":
+            token = _extobj_contextvar.set(state(loc))
+            try:
+                call: Any = np.geterrcall()
+            finally:
+                _extobj_contextvar.reset(token)
+            call(text, 1 << KINDS.index(_TEXTS[text]))
+    return [note for note in notes if note[1] != "call"]
 
 
 _registries: dict[str, dict[Any, Any]] = {}

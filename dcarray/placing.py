@@ -302,14 +302,19 @@ def _blame(
     from .ir import interp
 
     assert placed.exact is not None
-    witness = fpstate.Witness(lambda loc: rec.marks[loc][2])
+
+    def state(loc: Any) -> Any:
+        return rec.marks[loc][2]
+
+    witness = fpstate.Witness(state, part=True)
 
     def local(region: Region, arrays: Mapping[str, Any]) -> None:
         interp.run(region, arrays, around=witness.around)
 
     with parted():
         execute(placed.exact, comm, {name: a.copy() for name, a in given.items()}, local)
-        return fpstate.joined(told(comm, witness.notes, rank) for rank in range(comm.size))
+        notes = fpstate.joined(told(comm, witness.notes, rank) for rank in range(comm.size))
+    return fpstate.called(notes, state)
 
 
 def _keep(

@@ -93,12 +93,19 @@ def test_mixed_states_in_one_region():
     assert said(lambda: dc.evaluate(z)) == [(RuntimeWarning, "invalid value encountered in divide")]
 
 
-def test_call_and_print(capfd):
+def test_call():
     heard = []
     x = dc.asarray(np.zeros(3))
-    with np.errstate(divide="call", call=lambda text, flag: heard.append((text, flag))):
+    with np.errstate(divide="call", invalid="call", call=lambda text, flag: heard.append((text, flag))):
         dc.evaluate(1 / x)
-    assert heard == [("divide by zero", 1)]
+        assert heard == [("divide by zero", 1)]
+        dc.evaluate(x / x)
+    assert heard[1:] == [("invalid value", 8)]
+
+
+@pytest.mark.one_process("a rank prints what its own elements raise")
+def test_print(capfd):
+    x = dc.asarray(np.zeros(3))
     with np.errstate(divide="print"):
         dc.evaluate(1 / x)
     assert "divide by zero" in capfd.readouterr().err
