@@ -61,7 +61,8 @@ class Multiply:
 
     def run(self, at: Running) -> None:
         run = self.plan.parts if self.parts else self.plan.run
-        run(at.comm, *(at.memory[m.name] for m in (self.first, self.second, self.result)))
+        first, second, result = (at.memory[m.name] for m in (self.first, self.second, self.result))
+        run(at.comm, first, second, result, at.empty)
 
 
 def letters(call: Call, shapes: Sequence[tuple[int, ...]]) -> str | None:

@@ -8,7 +8,7 @@ so that in each round all of them send and receive.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -28,6 +28,8 @@ __all__ = ["Contraction", "Fetch", "Round", "panels"]
 
 # A panel is at least so wide that its product is worth a call, and there are at most so many.
 NARROWEST, MOST = 64, 48
+
+Empty = Callable[[tuple[int, ...], np.dtype[Any]], Array]
 
 
 @dataclass(frozen=True)
@@ -181,7 +183,7 @@ class Contraction:
             found.collective(self.scheme.made.elements(self.rank) * itemsizes[2])
         return found if self.last is None else found + self.last.counts(itemsizes[3])
 
-    def run(self, comm: Communicator, a: Array, b: Array, out: Array) -> None:
+    def run(self, comm: Communicator, a: Array, b: Array, out: Array, empty: Empty = np.empty) -> None:
         """Compute this rank's part of the result.
 
         Parameters
@@ -192,15 +194,17 @@ class Contraction:
             This rank's memory of the factors, without halo.
         out : ndarray
             This rank's memory of the result, without halo.  It may share memory with the factors.
+        empty : callable, optional
+            Makes memory of a shape and dtype.
         """
         dtype = sum_dtype(a.dtype, b.dtype)
         alone = not self.scheme.over and self.last is None and out.dtype == dtype
         apart = alone and not (np.may_share_memory(a, out) or np.may_share_memory(b, out))
-        total = out if apart else np.empty(self.scheme.made.local_shape(self.rank), dtype)
-        self.parts(comm, a, b, total)
+        total = out if apart else empty(self.scheme.made.local_shape(self.rank), dtype)
+        self.parts(comm, a, b, total, empty)
         if self.adding is not None:
             parts, together = sums(self.scheme)
-            several = np.empty(together.local_shape(self.rank), dtype)
+            several = empty(together.local_shape(self.rank), dtype)
             self.adding.run(comm, total.reshape(parts.local_shape(self.rank)), several)
             total = np.add.reduce(several, axis=tuple(range(len(self.scheme.over))), dtype=dtype)
         elif self.scheme.over:
@@ -210,7 +214,7 @@ class Contraction:
         elif total is not out:
             out[...] = total
 
-    def parts(self, comm: Communicator, a: Array, b: Array, out: Array) -> None:
+    def parts(self, comm: Communicator, a: Array, b: Array, out: Array, empty: Empty = np.empty) -> None:
         """Compute this rank's part of the result before anything is added up: as ``scheme.made`` lies.
 
         Parameters are those of `run`; `out` shares no memory with the factors.
@@ -218,11 +222,11 @@ class Contraction:
         letter, cuts = panels(self.scheme)
         along = self.scheme.product.out.find(letter) if letter else -1
         begin = self._first(self.rank, len(cuts))
-        under_way = self._begin(comm, 0, a, b)
+        under_way = self._begin(comm, 0, a, b, empty)
         for turn in range(len(self.rounds)):
             pending, left, right = under_way
             if turn + 1 < len(self.rounds):
-                under_way = self._begin(comm, turn + 1, a, b)
+                under_way = self._begin(comm, turn + 1, a, b, empty)
             pending.finish()
             if along < 0:
                 multiply(self.scheme.product, left, right, out, turn > 0)
@@ -231,14 +235,16 @@ class Contraction:
                 at = (*(slice(None),) * along, part)
                 multiply(self.scheme.product, left, right, out[at], False)
 
-    def _begin(self, comm: Communicator, turn: int, a: Array, b: Array) -> tuple[Pending, Array, Array]:
+    def _begin(
+        self, comm: Communicator, turn: int, a: Array, b: Array, empty: Empty
+    ) -> tuple[Pending, Array, Array]:
         items, factors = [], []
         for fetch, memory in ((self.rounds[turn].a, a), (self.rounds[turn].b, b)):
             if fetch.here:
                 items += fetch.items(memory, None)
                 factors.append(window(memory[fetch.at], fetch.plan.kept[0][0]))
             else:
-                factors.append(np.empty(fetch.shape, memory.dtype))
+                factors.append(empty(fetch.shape, memory.dtype))
                 items += fetch.items(memory, factors[-1])
         return start(comm, items), factors[0], factors[1]
 

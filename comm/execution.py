@@ -48,7 +48,7 @@ def execute(
         This rank's memory of each array that exists afterwards, by the names of the region.
     """
     there = program.given
-    at = Running(comm, {there[name]: array for name, array in given.items()}, local)
+    at = Running(comm, {there[name]: array for name, array in given.items()}, local, empty)
     memory = at.memory
     for step, made, last in program.schedule:
         for one in made:

@@ -75,6 +75,8 @@ class Running:
         All local arrays that exist, by name.
     local : callable
         Runs a region on local arrays, in place.
+    empty : callable
+        Makes memory of a shape and dtype.
     pending : dict of int to Pending
         The exchanges under way, by the identity of their steps.
     """
@@ -82,6 +84,7 @@ class Running:
     comm: Communicator
     memory: dict[str, Array]
     local: Callable[[Region, Mapping[str, Array]], None]
+    empty: Callable[[tuple[int, ...], np.dtype[Any]], Array] = np.empty
     pending: dict[int, Pending] = field(default_factory=dict)
 
 
