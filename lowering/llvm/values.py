@@ -21,6 +21,7 @@ from ..kernel import (
 )
 from ..walk import updates
 from .builder import Builder, DType, Value, part, real, ty
+from .choices import Choices, kept
 from .literals import literal
 from .pool import exceptions
 from .scalar_ops import apply
@@ -53,6 +54,7 @@ class Values:
         self.locals: dict[str, Value] = {}
         self.variables: dict[str, tuple[DType, tuple[str, ...], bool]] = {}
         self.extremes = _extremes(phase)
+        self.choices = Choices(phase)
         self.unordered: dict[str, str] = {}
         self.allocas: list[str] = []
         self.metadata: list[str] = []
@@ -183,8 +185,13 @@ class Values:
             case Elem():
                 return self.load(expr)
             case Op(name, args, dtype):
-                values = tuple(self.expr(a) for a in args)
-                return apply(self.b, name, values, tuple(a.dtype for a in args), dtype)
+                types = tuple(a.dtype for a in args)
+                values = []
+                for a in args:
+                    value = self.expr(a)
+                    guards = self.choices.guards(a, name, types, dtype)
+                    values.append(kept(self.b, value, a.dtype) if guards else value)
+                return apply(self.b, name, tuple(values), types, dtype)
             case Native():
                 return self.one(expr)
 
