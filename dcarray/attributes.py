@@ -16,6 +16,7 @@ from .buffers import survives
 from .flags import Flags
 from .flat import Flat
 from .handle import Handle, NDArray, adopt, derive, export, large, small
+from .ranks import several
 from .session import session
 
 if TYPE_CHECKING:
@@ -219,36 +220,44 @@ class Attributes(Handle):
         if not self.shape:
             raise TypeError("iteration over a 0-d array")
         if self.ndim == 1:
-            return iter(self._settled())
+            return iter(self._seen())
         return (self.__getitem__(k) for k in range(len(self)))
 
     def __contains__(self, value: Any) -> bool:
-        return operands.settled(value) in self._settled()
+        return operands.settled(value) in self._seen()
 
     # ---- values ------------------------------------------------------------------------------------
+    def _seen(self) -> np.ndarray[Any, Any]:
+        """The elements, to be looked at only: of a view of an array in blocks no others are gathered."""
+        if self._small is None and several() is not None:
+            from .distribution import seen
+
+            return seen(self)
+        return self._settled()
+
     def __bool__(self) -> bool:
-        return bool(self._settled())
+        return bool(self._seen())
 
     def __int__(self) -> int:
-        return int(self._settled())
+        return int(self._seen())
 
     def __float__(self) -> float:
-        return float(self._settled())
+        return float(self._seen())
 
     def __complex__(self) -> complex:
-        return complex(self._settled())
+        return complex(self._seen())
 
     def __index__(self) -> int:
-        return operator.index(self._settled())
+        return operator.index(self._seen())
 
     def __repr__(self) -> str:
-        return repr(self._settled())
+        return repr(self._seen())
 
     def __str__(self) -> str:
-        return str(self._settled())
+        return str(self._seen())
 
     def __format__(self, spec: str) -> str:
-        return format(self._settled(), spec)
+        return format(self._seen(), spec)
 
     # ---- over many ranks -------------------------------------------------------------------------
     @property
@@ -273,22 +282,22 @@ class Attributes(Handle):
         return gather(self, root)
 
     def item(self, *args: Any) -> Any:
-        return self._settled().item(*args)
+        return self._seen().item(*args)
 
     def tolist(self) -> Any:
-        return self._settled().tolist()
+        return self._seen().tolist()
 
     def tobytes(self, order: Any = "C") -> bytes:
-        return self._settled().tobytes(order)
+        return self._seen().tobytes(order)
 
     def tofile(self, *args: Any, **kwargs: Any) -> None:
-        self._settled().tofile(*args, **kwargs)
+        self._seen().tofile(*args, **kwargs)
 
     def dump(self, file: Any) -> None:
-        self._settled().dump(file)
+        self._seen().dump(file)
 
     def dumps(self) -> bytes:
-        return self._settled().dumps()
+        return self._seen().dumps()
 
     def __sizeof__(self) -> int:
         return object.__sizeof__(self) + (self.nbytes if self.base is None else 0)

@@ -186,12 +186,21 @@ def local_of(x: Handle, halo: bool = False) -> NDArray:
     return found  # type: ignore[no-any-return]
 
 
+def seen(x: Handle) -> NDArray:
+    """The elements of an array as plain memory that may be that of a copy."""
+    x._run()
+    head = x._store.family
+    if head.spread is not None and x.size < head.size:
+        x = x.copy()
+    return x._settled()
+
+
 def gather(x: Handle, root: int | None = None) -> NDArray | None:
     """A copy of the array as a plain one, on all ranks, or on one and None on the others."""
     comm = world()
     head, window = blocks_of(x)
     if head is None or window is not None or root is None or not x.shape:
-        whole = x._settled().copy()
+        whole = seen(x).copy()
         return whole if root in (None, comm.rank) else None
     held = head.spread
     target = Layout.on_one(x.shape, comm.size, root)
