@@ -31,7 +31,7 @@ class Calls(Joining):
             return self._member(value, name)
         if isinstance(value, Data) and not value.weak:
             return self._attribute(value, name)
-        if isinstance(value, Chosen) and name in (*FOLDS, "mean"):
+        if isinstance(value, Chosen) and name in (*FOLDS, "mean", "var", "std"):
             return Method(value, name)
         raise self.scope.fail(f"the attribute {name} of a value that is not understood")
 
