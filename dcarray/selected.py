@@ -221,10 +221,11 @@ class Selected(ndarray):
             ufunc, wide = "add", np.dtype("f8") if name == "mean" and kind != "f" else None
         with LOCK:
             masks.serving(choice)
-            x = masks.chosen(choice.mask, choice.full, dtype.type(fill))
+            full = choice.source[0] if choice.as_it_was(session().rec) else choice.full
+            x = masks.chosen(choice.mask, full, dtype.type(fill))
             total = trace.reduce(ufunc, x, None, dtype=wide, keepdims=True)
             count = trace.reduce("add", choice.mask.values, None, dtype=np.dtype(np.intp), keepdims=True)
-            del x
+            del x, full
             n = _read(self, count)
             if not n:
                 return None
