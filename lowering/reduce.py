@@ -30,7 +30,7 @@ STOP = 4096  # elements after which a fold of bool looks whether it is decided
 DECIDED = (1, 8, 64)  # blocks after which the others are told what is known
 CACHE = 1 << 20  # bytes that all rows fold from which on they are taken through the rows in blocks
 NEAR, FAR = 16, 64  # these hold so many blocks of a sum, at least and at most
-PARTS = 256  # and so many of them are made, about
+PARTS = 128  # and so many of them are made, about
 AHEAD = 4  # so many times the elements that it gives
 EACH = 16  # the work for an element up to which several rows fold it at a time
 

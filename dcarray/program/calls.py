@@ -33,6 +33,8 @@ class Calls(Joining):
             return self._attribute(value, name)
         if isinstance(value, Chosen) and name in (*FOLDS, "mean", "var", "std"):
             return Method(value, name)
+        if isinstance(value, Chosen) and name == "size":
+            return self.folds.number(value.mask)
         raise self.scope.fail(f"the attribute {name} of a value that is not understood")
 
     def _member(self, thing: Thing, name: str) -> Value:

@@ -118,6 +118,15 @@ class Folds:
         """How many elements a mask chooses."""
         return self.reduce("add", x.mask, axes, np.dtype(np.int64))
 
+    def number(self, mask: Value, plain: bool = True) -> Data:
+        """How many elements of an array of bools are True, as an int of Python's if that is ``plain``."""
+        mask = self._array(mask)
+        most = self.arrays.count(mask.shape, None)
+        if mask.dtype != _BOOL or type(most) is not int:
+            raise self.scope.fail("a count of what is not known to be a mask")
+        found = self.reduce("add", mask, None, np.dtype(np.int64))
+        return self.memory.value(found.expr, scalar=True, weak=int, limits=(0, most)) if plain else found
+
     def _of_some(self, found: Data, count: Data) -> Data:
         """What was found of so many elements; of none it is an invalid operation."""
         less = self._less(count, 1)

@@ -193,6 +193,27 @@ def test_folds_of_what_a_mask_chooses(fold: str, dtype: str) -> None:
         check(f"for k in range(4):\n    s[k] = a[a >= 0].{fold}", names, rtol=1e-6)
 
 
+def test_how_many_a_mask_chooses() -> None:
+    names = dict(np=np, a=data(6, 4), b=data(6), o=np.zeros(6), n=np.zeros(6, int), c=0, s=0, k=0)
+    check(
+        """
+for k in range(6):
+    v = b[b > k / 4]
+    if len(v):
+        o[k] = v.mean()
+    s = v.size + len(v)
+    c = np.count_nonzero(a > k / 4)
+    n[k] = c + s + a[a > k / 4].size
+""",
+        names,
+        live={"s", "c"},
+        rtol=1e-12,
+    )
+    m = np.array([1, 0, 1], bool)
+    assert "len()" in refused("for k in range(3):\n    x = len(a[m])", a=data(3, 4), m=m)
+    assert "mask" in refused("for k in range(3):\n    x = np.count_nonzero(a)", a=data(3), np=np)
+
+
 def test_folds_of_rows_that_a_mask_chooses_along_other_axes_are_refused() -> None:
     m = np.array([1, 0, 1], bool)
     for axis in ("-1", "1", "(0, 1)"):
