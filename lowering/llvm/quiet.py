@@ -7,6 +7,7 @@ says nothing of flags.  AVX has each in a form that raises none, too, which is p
 from __future__ import annotations
 
 import re
+from collections import Counter
 
 __all__ = ["MARK", "quieted"]
 
@@ -23,6 +24,11 @@ _PREDICATES = {"olt": 17, "ole": 18, "uge": 21, "ugt": 22, "ult": 25, "ule": 26,
 _BITS = {"float": 32, "double": 64}
 _SUFFIX = {"float": "ps", "double": "pd"}
 _REGISTERS = (128, 256, 512)
+_AND = re.compile(r"^  (%[\w.]+) = and <\d+ x i1> (%[\w.]+), (%[\w.]+)$", re.M)
+_NAME = re.compile(r"%[\w.]+")
+_MADE = re.compile(
+    r"^(  (%[\w.]+) = tail call <\d+ x i1> @llvm\.x86\.avx512\.mask\.cmp.*(<i1 true.*?>).*)$", re.M
+)
 
 
 def quieted(text: str) -> str:
@@ -51,10 +57,32 @@ def quieted(text: str) -> str:
     def function(found: re.Match[str]) -> str:
         head = found[0].partition("\n")[0]
         marked = any(f" {group} " in head for group in groups)
-        return _COMPARE.sub(compare, found[0]) if marked else found[0]
+        return _joined(_COMPARE.sub(compare, found[0])) if marked else found[0]
 
     made = _FUNCTION.sub(function, text)
     return text if made == text else "\n".join([made, *needed, ""])
+
+
+def _joined(text: str) -> str:
+    """A function with what is compared only where a mask says so, instead of everywhere and then combined."""
+    made: dict[str, tuple[str, str]] = {name: (line, every) for line, name, every in _MADE.findall(text)}
+    if not made:
+        return text
+    uses = Counter(_NAME.findall(text))
+    spent: set[str] = set()
+
+    def both(found: re.Match[str]) -> str:
+        name: str = found[1]
+        sides: list[str] = [found[2], found[3]]
+        for one, other in (sides, sides[::-1]):
+            if one in made and uses[one] == 2 and one != other:  # made and used
+                line, every = made[one]
+                spent.add(line)
+                return line.replace(f"{one} =", f"{name} =", 1).replace(every, other)
+        return found[0]
+
+    text = _AND.sub(both, text)
+    return "\n".join(line for line in text.split("\n") if line not in spent)
 
 
 def _operands(text: str) -> tuple[str, str]:

@@ -59,6 +59,37 @@ def test_constants_and_flags() -> None:
         assert f"<8 x double> %a, <8 x double> {operand}, i32 30, <8 x i1>" in quieted(line)
 
 
+BOTH = text("olt", "double", 8).replace(
+    "  ret <8 x i1> %1",
+    """  %2 = fcmp oge <8 x double> %b, zeroinitializer
+  %11 = and <8 x i1> %1, %2
+  ret <8 x i1> %11""",
+)
+
+
+def test_comparisons_under_a_mask() -> None:
+    made = quieted(BOTH)
+    assert " and " not in made and made.count("i32 17, ") == made.count("i32 29, ") == 1
+    assert "%11 = tail call" in made and "<8 x i1> %2, i32 4)" in made
+    if engine.machine().quiet:
+        assert "{%k" in engine.assembly(BOTH)
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        BOTH.replace("and <8 x i1> %1, %2", "or <8 x i1> %1, %2"),
+        BOTH.replace("and <8 x i1> %1, %2", "and <8 x i1> %1, %1"),
+        BOTH.replace("ret <8 x i1> %11", "%12 = xor <8 x i1> %1, %2\n  ret <8 x i1> %12"),  # used again
+    ],
+)
+def test_comparisons_that_are_needed_by_themselves(other: str) -> None:
+    made = quieted(other)
+    assert made.count("i1 true, i1 true, i1 true, i1 true, i1 true, i1 true, i1 true, i1 true") == 2
+    if engine.machine().quiet:
+        engine.assembly(other)
+
+
 @pytest.mark.parametrize("dtype", ["f8", "f4"])
 @pytest.mark.parametrize("name", ["less", "less_equal", "greater", "greater_equal"])
 def test_comparisons_of_nan_are_no_invalid_operations(name: str, dtype: str) -> None:
@@ -74,6 +105,7 @@ def test_comparisons_of_nan_are_no_invalid_operations(name: str, dtype: str) -> 
                 lambda p, q, one: np.where(compare(p, q), 1.0 + one, 2.0),
                 lambda p, q, one: np.where(~compare(p, q), one - 1.0, 2.0),
                 lambda p, q, one: (compare(p, q) & ~compare(q, p)) + one,
+                lambda p, q, one: np.where(compare(p, q) & compare(q, one[0]), p, one),
                 lambda p, q, one: compare(p, q).sum() + one,
             ):
                 got, want = f(u, v, dc.asarray(safe)), f(x, y, safe)
