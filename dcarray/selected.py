@@ -221,10 +221,12 @@ class Selected(ndarray):
             ufunc, wide = "add", np.dtype("f8") if name == "mean" and kind != "f" else None
         with LOCK:
             masks.serving(choice)
-            x = masks.chosen(choice.mask, choice.full, dtype.type(fill))
+            same = choice.source if choice.as_it_was(session().rec) else None
+            full = choice.full if same is None else same[0]
+            x = masks.chosen(choice.mask, full, dtype.type(fill))
             total = trace.reduce(ufunc, x, None, dtype=wide, keepdims=True)
             count = trace.reduce("add", choice.mask.values, None, dtype=np.dtype(np.intp), keepdims=True)
-            del x
+            del x, full, same
             n = _read(self, count)
             if not n:
                 return None

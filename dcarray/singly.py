@@ -10,11 +10,12 @@ from __future__ import annotations
 import time
 from collections.abc import Collection, Mapping, Sequence
 from functools import lru_cache
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from . import window
+from . import condensed, window
 from .again import Again, rewritten
 from .forms import reads, writes
 from .fpstate import Witness
@@ -29,13 +30,15 @@ NDArray = np.ndarray[Any, Any]
 
 class Turn(NamedTuple):
     """A statement that somebody can see: its position, the families that it reads and writes, those among
-    them that no later one needs, and those that it is the first to write."""
+    them that no later one needs, and those that it is the first to write; and whether it is only there for
+    the next one, which may be done without it (`condensed`)."""
 
     position: int
     reads: frozenset[int]
     writes: frozenset[int]
     dying: tuple[int, ...]
     born: tuple[int, ...]
+    joined: bool = False
 
 
 def turns(
@@ -66,7 +69,12 @@ def turns(
         born = found[k].writes - seen
         seen |= born
         found[k] = found[k]._replace(born=tuple(born))
-    return tuple(reversed(found))
+    found.reverse()
+    for k, (turn, then) in enumerate(pairwise(found)):
+        first, second = statements[turn.position], statements[then.position]
+        if turn.born and turn.writes <= set(then.dying) and condensed.fit_together(first, second):
+            found[k] = turn._replace(joined=True)
+    return tuple(found)
 
 
 class Singly:
@@ -110,9 +118,14 @@ class Singly:
         pending: set[int] = set()  # families that a statement which is left has still to write
         wanted: set[int] = set()  # and that it has still to read
         at, perform, statements = self._witness.at, self._perform, self._statements
+        done = False  # with the one before it
         with self._witness.watching():
-            for turn in self._todo:
-                k, ins, outs, dying, born = turn
+            for number, turn in enumerate(self._todo):
+                k, ins, outs, dying, born, joined = turn
+                if done or (joined and not self.left and self._condensed(k, self._todo[number + 1])):
+                    done = not done
+                    self._leave(dying, born)
+                    continue
                 if not self.left or pending.isdisjoint(ins | outs):
                     try:
                         if wanted and not wanted.isdisjoint(outs):
@@ -124,16 +137,33 @@ class Singly:
                         # its frames hold memory
                         self.error = self.error or error.with_traceback(None)
                     else:
-                        for head in born:
-                            self._bind(head)
-                        for head in dying:
-                            if head not in wanted:
-                                self._forget(head)
+                        self._leave([head for head in dying if head not in wanted], born)
                         continue
                 self.left.append(k)
                 pending |= outs
                 wanted |= ins
         return len(self._todo) - len(self.left)
+
+    def _leave(self, dying: Sequence[int], born: Sequence[int]) -> None:
+        """Hand over what a statement was the first to write, and let go what nobody needs any more."""
+        for head in born:
+            self._bind(head)
+        for head in dying:
+            self._forget(head)
+
+    def _condensed(self, k: int, then: Turn) -> bool:
+        """Run a choice and the fold of it as one, if that can be."""
+        first, second = self._statements[k], self._statements[then.position]
+        types, _ = _loop(first[2])
+        self._witness.at(then.position)
+        try:
+            mask, x, rest = [
+                self._value(arg, first[3], char) for arg, char in zip(first[6:], types, strict=True)
+            ]
+            result = DTYPES[_loop(second[2])[1]]
+            return condensed.fold(second[1], result, self._array(second[6]), mask, x, rest[()])
+        except Exception:  # one by one they may do, or say what is wrong
+            return False
 
     def again(self) -> Again:
         """What is left, to be recorded again."""
@@ -182,10 +212,14 @@ class Singly:
         shape = entry[3]
         if kind == "fold":
             _, _, _, _, axes, keepdims, slot, arg = entry
+            out = self._array(slot)
+            if type(arg) is tuple and len(axes) == len(shape) and self._declared[arg[0]][1] == "?":
+                given = self._value(arg, shape, "?")
+                if given.shape == shape and condensed.count(op, given, out):
+                    return
             value = self._value(arg, shape, types[0])
             if value.shape != shape:
                 value = np.broadcast_to(value, shape)
-            out = self._array(slot)
             if op in SCANS:
                 scan: Any = OPS[SCANS[op]].reference
                 scan.accumulate(value, axes[0], DTYPES[result], out)

@@ -3,7 +3,8 @@
 Rows: the innermost loop is folded into variables.  When it is kept instead, see ``columns``.  Partial
 results: where the kept loops are too few to keep the cores busy, blocks of fixed size are folded on their
 own, and then the results of the blocks in their order, so that a result never depends on the number of
-threads.
+threads.  So it goes, too, where all rows fold the same elements, ``y[i] = sum(f(i, x[j]))``, and these are
+more than a cache holds: a block is taken through all rows before the next one is read.
 """
 
 from __future__ import annotations
@@ -11,10 +12,10 @@ from __future__ import annotations
 from dataclasses import replace
 from functools import reduce
 
-from ..ir import dims, windows
-from ..ir.nodes import Apply, Dim
+from ..ir import dims, ops, windows
+from ..ir.nodes import Apply, Dim, Gather, Iota, Load
 from . import flags
-from .access import product, total
+from .access import product, same, total
 from .body import Scope
 from .columns import COLUMNS, column_partials, columns, ways
 from .fold import Fold, Folding, foldings_of, op, starts_of
@@ -27,6 +28,11 @@ PIECE = 64 * BLOCK  # elements of one partial result
 LONG = 256  # rows, and elements of each, from which on several rows are folded at a time
 STOP = 4096  # elements after which a fold of bool looks whether it is decided
 DECIDED = (1, 8, 64)  # blocks after which the others are told what is known
+CACHE = 1 << 20  # bytes that all rows fold from which on they are taken through the rows in blocks
+NEAR, FAR = 16, 64  # these hold so many blocks of a sum, at least and at most
+PARTS = 128  # and so many of them are made, about
+AHEAD = 4  # so many times the elements that it gives
+EACH = 16  # the work for an element up to which several rows fold it at a time
 
 
 def reduction(job: Job) -> None:
@@ -44,7 +50,9 @@ def reduction(job: Job) -> None:
         column_partials(job, foldings, folded)
     elif folded[-1] != rank - 1:
         columns(job, foldings, kept, folded)
-    elif many and total(sizes[loop] for loop in kept) < FEW and not ordered:
+    elif (
+        many and not ordered and (total(sizes[loop] for loop in kept) < FEW or _in_common(job, kept, folded))
+    ):
         _partials(job, foldings, kept, folded)
     else:
         _rows(job, foldings, kept, folded, "serial" if ordered else "vector")
@@ -136,10 +144,11 @@ def _at_a_time(job: Job, foldings: list[Folding], kept: list[int], folded: list[
 
 def _partials(job: Job, foldings: list[Folding], kept: list[int], folded: list[int]) -> None:
     extents, arguments = job.loops.extents, job.arguments
-    size, rows = affine(PIECE), PIECE
-    if len(folded) > 1:
-        rows = max(1, PIECE // max(1, job.guess(total(extents[loop] for loop in folded[1:]))))
+    common = _in_common(job, kept, folded)
+    size, rows = affine(PIECE), _height(job, folded, common)
+    if common or len(folded) > 1:
         size = arguments.integer(rows, "rows")
+    several = WAYS if common and _work(job, folded) <= EACH and not _decidable(job, foldings) else 1
     count = job.blocks(extents[folded[0]], rows)
     points = rows * total(n for loop, n in enumerate(extents) if loop != folded[0])
     # one partial result for each block and each point of the kept loops
@@ -153,7 +162,8 @@ def _partials(job: Job, foldings: list[Folding], kept: list[int], folded: list[i
         launch = dims.simplify(job.largest(reached - lower, 0)) if lower else reached
         own = [replace(f, fold=Fold(f.fold.name, f.fold.dtype, job.names)) for f in foldings]
         block = affine(lower, variable("b0"))
-        body, pre = _pieces(job, own, kept, folded, block, size, [(place, at) for place in places], lower)
+        at_all = [(place, at) for place in places]
+        body, pre = _pieces(job, own, kept, folded, block, size, at_all, lower, several)
         extent = arguments.integer(launch, "blocks", *([lower] if lower else []))
         job.add(Phase("b0", extent, "serial", body, pre), launch, points * job.cost())
     _combine(job, foldings, kept, places, at, count)
@@ -168,8 +178,10 @@ def _pieces(
     size: Affine,
     places: list[tuple[str, Affine]],
     known: int,
+    several: int,
 ) -> tuple[Block, tuple[Let, ...]]:
-    """The body of a phase that folds one block; it goes on from what so many blocks before have given."""
+    """The body of a phase that folds one block; it goes on from what so many blocks before have given.
+    So many rows, if there are any, fold at a time."""
     start = product(size, block)
     inner, carried = _inner(job, folded[-1], foldings, len(folded) > 1)
     opens = [job.whole(loop) for loop in kept]
@@ -195,7 +207,62 @@ def _pieces(
     for folding, (place, at) in zip(foldings, places, strict=True):
         ends.add(Store(place, affine(0, at, block), folding.fold.result()))
     around(opens, first, tuple(before), ends.take(base))
-    return nest(main, 1, opens, "vector"), (*main.preamble(), *ends.preamble())
+    if several == 1:
+        body = nest(main, 1, opens, "vector")
+    else:
+        row, *inside = opens
+        body = in_groups(job, nest(main, 2, inside, "vector", 1), row.lower, row.upper[0], several)
+        body = (*main.take(1), *row.before, *body, *row.after)
+    return body, (*main.preamble(), *ends.preamble())
+
+
+def _in_common(job: Job, kept: list[int], folded: list[int]) -> bool:
+    """Do all rows fold the same elements, more than stay in a cache?"""
+    arguments, bytes_ = job.arguments, 0
+    if len(kept) != 1 or any(isinstance(node, Gather) for node in windows.walk(*job.values)):
+        return False
+    every = [arguments.reach(load) for value in job.values for load in windows.loads(value)]
+    for access in dict.fromkeys(every):
+        steps = arguments.steps(access)
+        moving = [loop for loop in folded if not same(steps[loop], 0)]
+        if moving and not same(steps[kept[0]], 0):
+            return False
+        if moving:
+            bytes_ += access.array.dtype.itemsize * job.guess(total(job.loops.extents[k] for k in moving))
+    height, extents = job.guess(_height(job, folded, True)), job.loops.extents
+    few = job.guess(extents[folded[0]]) < FEW * height  # blocks, for many cores
+    return bytes_ >= CACHE and not few and job.guess(extents[kept[0]]) * AHEAD <= FAR * BLOCK
+
+
+def _height(job: Job, folded: list[int], common: bool) -> Dim:
+    """How many turns of the first folded loop a block has."""
+    extents = job.loops.extents
+    inner = max(1, job.guess(total(extents[loop] for loop in folded[1:])))
+    if not common:
+        return max(1, PIECE // inner)
+    rows = total(n for loop, n in enumerate(extents) if loop not in job.loops.folded)
+    blocks = job.blocks(total(extents[loop] for loop in folded), BLOCK * PARTS)
+    size = job.at_most(job.largest(blocks, job.blocks(rows * AHEAD, BLOCK), NEAR), FAR) * BLOCK
+    return size if len(folded) == 1 else job.blocks(size, inner)
+
+
+def _work(job: Job, folded: list[int]) -> float:
+    """The work for an element that is done again for each row."""
+    moving: set[object] = set()
+    work = float(sum(job.folds))
+    axes = {axis for loop in folded for axis in job.loops.axes[loop]}
+    for node in windows.walk(*job.values):
+        if isinstance(node, Load):
+            steps = job.arguments.steps(job.arguments.reach(node))
+            moves = any(not same(steps[loop], 0) for loop in folded)
+        else:
+            moves = (isinstance(node, Iota) and node.axis in axes) or any(
+                child in moving for child in windows.children(node)
+            )
+        if moves:
+            moving.add(node)
+            work += ops.OPS[node.op].cost if isinstance(node, Apply) else 0
+    return work
 
 
 def _combine(

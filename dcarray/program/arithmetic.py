@@ -181,13 +181,14 @@ class Arithmetic:
 
     def of_chosen(self, name: str, inputs: Sequence[Value]) -> Chosen:
         """A ufunc on elements that one mask chooses, and on scalars."""
-        masks = [x.mask for x in inputs if isinstance(x, Chosen)]
-        if any(is_array(x) for x in inputs) or any(m.expr is not masks[0].expr for m in masks):
+        first, *others = [x for x in inputs if isinstance(x, Chosen)]
+        alike = all(x.mask.expr is first.mask.expr and x.along == first.along for x in others)
+        if any(is_array(x) for x in inputs) or not alike:
             raise self.scope.fail("what a mask chooses meets other arrays")
         given = [
             self.memory.value(self.chosen(x), x.full.shape) if isinstance(x, Chosen) else x for x in inputs
         ]
-        return Chosen(self.elementwise(name, given), masks[0])
+        return Chosen(self.elementwise(name, given), first.mask, first.along)
 
     def with_axes(self, expr: Expr, shape: Shape, wanted: Shape) -> Expr:
         """What is over ``shape`` over a shape with axes of length 1 added at the end."""

@@ -162,7 +162,8 @@ class Arrays:
         """What a mask chooses as another dtype."""
         if x.dtype == dtype:
             return x
-        return Chosen(self.astype(self.memory.value(self.math.chosen(x), x.full.shape), dtype), x.mask)
+        full = self.astype(self.memory.value(self.math.chosen(x), x.full.shape), dtype)
+        return Chosen(full, x.mask, x.along)
 
     def astype(self, x: Data, dtype: DType) -> Data:
         """The elements as another dtype."""

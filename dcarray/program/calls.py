@@ -31,8 +31,10 @@ class Calls(Joining):
             return self._member(value, name)
         if isinstance(value, Data) and not value.weak:
             return self._attribute(value, name)
-        if isinstance(value, Chosen) and name in (*FOLDS, "mean"):
+        if isinstance(value, Chosen) and name in (*FOLDS, "mean", "var", "std"):
             return Method(value, name)
+        if isinstance(value, Chosen) and name == "size":
+            return self.folds.number(value.mask)
         raise self.scope.fail(f"the attribute {name} of a value that is not understood")
 
     def _member(self, thing: Thing, name: str) -> Value:

@@ -17,6 +17,7 @@ from .known import DType
 from .values import Chosen, Data, Ragged, Shape, Value, cast, is_array, shape_of
 
 _SMALL = 1 << 15
+_F8, _BOOL = np.dtype(np.float64), np.dtype(np.bool_)
 
 
 class Folds:
@@ -92,25 +93,68 @@ class Folds:
 
     def _of_chosen(self, name: str, x: Chosen, axis: Value, dtype: DType | None, keepdims: bool) -> Data:
         """A reduction of what a mask chooses: of all elements, the others being what changes nothing."""
-        if axis not in (None, 0, -1) or keepdims or len(x.mask.shape) != len(x.full.shape):
-            raise self.scope.fail("a fold of what a mask chooses along an axis")
-        if OPS[name].identity is None:
-            raise self.scope.fail("an extremum of what a mask chooses, which may be nothing")
+        axes = self._along_chosen(x, axis, keepdims)
         loop = resolve_fold(name, x.dtype.char, dtype)
         if loop is None:
             raise self.scope.fail(f"a fold by {name} of {x.dtype} does not compile")
-        kind = np.dtype(loop[0])
-        rest = const(OPS[name].identity, kind)
+        kind, empty = np.dtype(loop[0]), OPS[name].identity
+        rest = const(extreme(name, kind) if empty is None else empty, kind)
+        if name == "add" and kind.kind in "fc":
+            rest = const(-kind.type(0), kind)  # to which all is added without a change
         body = Apply("where", (x.mask.expr, cast(x.full.expr, kind), rest), kind)
-        return self.reduce(name, self.memory.value(body, x.full.shape), None, dtype)
+        found = self.reduce(name, self.memory.value(body, x.full.shape), axes, dtype)
+        return found if empty is not None else self._of_some(found, self._count(x, axes))
+
+    def _along_chosen(self, x: Chosen, axis: Value, keepdims: bool) -> tuple[int, ...]:
+        """The axes along which what a mask chooses is folded."""
+        rank = len(x.full.shape)
+        if axis is None and not keepdims:
+            return tuple(range(rank))
+        if keepdims or (axis != 0 and (axis != -1 or x.along < rank)):
+            raise self.scope.fail("a fold of what a mask chooses along an axis")
+        return tuple(range(x.along))
+
+    def _count(self, x: Chosen, axes: tuple[int, ...]) -> Data:
+        """How many elements a mask chooses."""
+        return self.reduce("add", x.mask, axes, np.dtype(np.int64))
+
+    def number(self, mask: Value, plain: bool = True) -> Data:
+        """How many elements of an array of bools are True, as an int of Python's if that is ``plain``."""
+        mask = self._array(mask)
+        most = self.arrays.count(mask.shape, None)
+        if mask.dtype != _BOOL or type(most) is not int:
+            raise self.scope.fail("a count of what is not known to be a mask")
+        found = self.reduce("add", mask, None, np.dtype(np.int64))
+        return self.memory.value(found.expr, scalar=True, weak=int, limits=(0, most)) if plain else found
+
+    def _of_some(self, found: Data, count: Data) -> Data:
+        """What was found of so many elements; of none it is an invalid operation."""
+        less = self._less(count, 1)
+        wrong = Apply("sqrt", (cast(less, _F8),), _F8)  # of a negative number
+        some = Apply("greater_equal", (less, const(0, count.dtype)), _BOOL)
+        args = (some, found.expr, cast(wrong, found.dtype))
+        return self.memory.value(Apply("where", args, found.dtype), found.shape, scalar=found.scalar)
 
     def _mean_of_chosen(self, x: Chosen, axis: Value, dtype: DType | None, keepdims: bool) -> Data:
         if x.dtype.char not in "fd" or dtype is not None:
             raise self.scope.fail(f"a mean of chosen {x.dtype}")
         total = self._of_chosen("add", x, axis, dtype, keepdims)
-        count = self.reduce("add", x.mask, None, np.dtype(np.int64))
+        count = self._count(x, self._along_chosen(x, axis, keepdims))
         args = (total.expr, cast(count.expr, total.dtype))
-        return self.memory.value(Apply("divide", args, total.dtype), scalar=True)
+        return self.memory.value(Apply("divide", args, total.dtype), total.shape, scalar=total.scalar)
+
+    def variance_of_chosen(self, x: Chosen, ddof: int) -> Data:
+        """The variance of what a mask chooses; of too few elements it is a division by zero."""
+        mean = self._mean_of_chosen(x, None, None, False)
+        apart = self.math.ufunc("subtract", (x, mean))
+        total = self.reduce("add", self.math.ufunc("multiply", (apart, apart)))
+        count = self._less(self._count(x, tuple(range(len(x.full.shape)))), ddof)
+        return self.memory.value(
+            Apply("divide", (total.expr, cast(count, total.dtype)), total.dtype), scalar=True
+        )
+
+    def _less(self, x: Data, by: int) -> Expr:
+        return Apply("subtract", (x.expr, const(by, x.dtype)), x.dtype) if by else x.expr
 
     def _array(self, x: Value) -> Data:
         if not is_array(x):

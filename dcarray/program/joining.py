@@ -14,7 +14,7 @@ from .indexing import run_length
 from .known import DType
 from .numpy_calls import NumpyCalls
 from .python_calls import Args, Named
-from .values import Data, Value, cast, is_array, is_int
+from .values import Chosen, Data, Value, cast, is_array, is_int
 
 _I8, _BOOL = np.dtype(np.int64), np.dtype(np.bool_)
 
@@ -177,6 +177,8 @@ class Joining(NumpyCalls):
         return self.math.elementwise("sqrt", (self._np_var(args, named),))
 
     def _variance(self, a: Value, axis: Value, ddof: Value, keepdims: bool) -> Data:
+        if isinstance(a, Chosen) and axis is None and not keepdims and ddof in (0, 1) and type(ddof) is int:
+            return self.folds.variance_of_chosen(a, ddof)
         if not is_array(a) or a.dtype.char not in "fd" or ddof not in (0, 1) or type(ddof) is not int:
             raise self.scope.fail("a variance that is not understood")
         count = self.arrays.count(a.shape, axis)

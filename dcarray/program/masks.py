@@ -34,7 +34,8 @@ class Masks:
     def choose(self, x: Data, key: Data) -> Chosen:
         """``x[key]``."""
         mask = self._mask(key, x.shape)
-        return Chosen(self.memory.value(x.expr, x.shape), self.memory.value(mask, x.shape))
+        full, chosen = (self.memory.value(expr, x.shape) for expr in (x.expr, mask))
+        return Chosen(full, chosen, len(key.shape))
 
     def _mask(self, key: Data, shape: Shape) -> Expr:
         own = (*key.shape, *(1,) * (len(shape) - len(key.shape)))
@@ -50,7 +51,8 @@ class Masks:
             raise self.scope.fail("the imaginary part is dropped")
         spent = [key]
         if isinstance(value, Chosen):
-            if value.mask.expr is not mask or not self._same(value.full.shape, x.shape):
+            alike = value.mask.expr is mask and value.along == len(key.shape)
+            if not alike or not self._same(value.full.shape, x.shape):
                 raise self.scope.fail("what is assigned through a mask was chosen by another one")
             expr = cast(value.full.expr, x.dtype)
             spent += [value.full, value.mask]

@@ -11,6 +11,9 @@ FOLDS = {"sum": "add", "prod": "multiply", "max": "maximum", "min": "minimum", "
          "amin": "minimum", "any": "logical_or", "all": "logical_and"}  # fmt: skip
 
 
+_COUNTS = isinstance(np.count_nonzero(np.ones(1, bool)), int)  # in Python's ints, or NumPy's
+
+
 class NumpyCalls(PythonCalls):
     """``_np_zeros`` is what ``numpy.zeros`` does."""
 
@@ -24,6 +27,10 @@ class NumpyCalls(PythonCalls):
         self._none(out)
         found = self._dtype(dtype[0]) if dtype else None
         return self.folds.reduce(name, a, axis, found, self._flag(keepdims))
+
+    def _np_count_nonzero(self, args: Args, named: Named) -> Value:
+        (a,) = self._bind(["a"], args, named)
+        return self.folds.number(a, _COUNTS)
 
     def _np_mean(self, args: Args, named: Named) -> Value:
         a, axis, dtype, out, keepdims = self._bind(

@@ -11,7 +11,7 @@ from dcarray.ir.nodes import Apply
 from .folds import Folds
 from .known import DType
 from .series import Series
-from .values import PYTHON, Data, Steps, Value, is_array, is_int, kind_of
+from .values import PYTHON, Chosen, Data, Steps, Value, is_array, is_int, kind_of
 
 Args = tuple[Value, ...]
 Named = dict[str, Value]
@@ -78,6 +78,8 @@ class PythonCalls:
             return len(x)
         if is_array(x) and x.shape:
             return x.shape[0]
+        if isinstance(x, Chosen) and x.along == len(x.full.shape):
+            return self.folds.number(x.mask)
         raise self.scope.fail("len() of a value that is not understood")
 
     def _py_float(self, args: Args, named: Named) -> Value:

@@ -81,10 +81,20 @@ class Data:
 
 @dataclass(frozen=True, eq=False)
 class Chosen:
-    """The elements of ``full`` that ``mask`` chooses, one after the other."""
+    """The elements of ``full`` that ``mask`` chooses, one after the other.
+
+    Attributes
+    ----------
+    full : Data
+    mask : Data
+        Of the shape of ``full``.
+    along : int
+        How many axes the mask had in the program: these are one of the selection, its first.
+    """
 
     full: Data
     mask: Data
+    along: int
 
     @property
     def dtype(self) -> DType:
@@ -194,7 +204,7 @@ def settle(value: Value, last: Mapping[str, Dim]) -> Value:
     if isinstance(value, tuple | list):
         return type(value)(settle(v, last) for v in value)
     if isinstance(value, Chosen):
-        return Chosen(settle(value.full, last), settle(value.mask, last))
+        return Chosen(settle(value.full, last), settle(value.mask, last), value.along)
     if isinstance(value, Data):
         value.expr = settle_expr(value.expr, last)
         value.shape = tuple(dims.substitute(n, last) for n in value.shape)

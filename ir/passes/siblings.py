@@ -11,7 +11,7 @@ from typing import Any
 
 from .. import windows
 from ..effects import Reason
-from ..nodes import Compute, Nest, Stmt
+from ..nodes import Compute, Nest, Stmt, Window
 from .base import Log, Pass
 from .exprs import size_bound
 from .flow import Block, Facts, each_block, reads_of, writes_of
@@ -94,15 +94,23 @@ def can_move(block: Block, pos: int, other: int) -> Reason | None:
 
 def _signatures(parts: tuple[Compute, ...]) -> set[Any]:
     """The arrays that are walked through along every axis of the domain, and how: two accesses alike
-    up to their offsets meet in the cache."""
+    up to their offsets meet in the cache.  Of a fold, along every axis along which it reads what it folds."""
     rank = len(parts[0].target.shape)
     found: set[Any] = set()
     for part in parts:
+        axes = frozenset(range(rank))
+        if part.combine is not None:
+            walks = [_walks(window) for window, kind in reads_of(part) if kind == "load"]
+            axes = frozenset[int]().union(*(w for w in walks if not w <= _walks(part.target)))
         for window in (part.target, *(read for read, _ in reads_of(part))):
-            walked = tuple((ix.stride, ix.axis) for ix in window.index)
-            if len({axis for _, axis in walked if axis is not None}) == rank:
-                found.add((window.array, walked))
+            if axes and axes <= _walks(window):
+                found.add((window.array, tuple((ix.stride, ix.axis) for ix in window.index)))
     return found
+
+
+def _walks(window: Window) -> frozenset[int]:
+    """The axes of the domain along which a window moves."""
+    return frozenset(ix.axis for ix in window.index if ix.axis is not None)
 
 
 def meeting(block: Block, head: int, pos: int) -> tuple[int, Reason | None]:

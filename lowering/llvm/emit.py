@@ -26,6 +26,7 @@ from ..kernel import (
 from ..target import INVALID
 from .builder import BITS, Builder, ty
 from .engine import Machine
+from .quiet import MARK
 from .scalar_ops import apply
 from .tiles import PREFETCH, transposer
 from .values import Values
@@ -230,7 +231,7 @@ def emit(kernel: Kernel, machine: Machine) -> str:
     parameters += [f"i64 %{name}" for name in kernel.ints]
     count = 0
     for number, phase in enumerate(kernel.phases):
-        b = Builder(machine, quiet, count)
+        b = Builder(machine, quiet and not machine.quiet, count)
         writer = _Phase(kernel, phase, b)
         body = writer.run()
         head = ", ".join([*parameters, "i64 %lo", "i64 %hi"])
@@ -246,11 +247,12 @@ def emit(kernel: Kernel, machine: Machine) -> str:
         lines.append(f'@llvm.compiler.used = appending global {kept}, section "llvm.metadata"')
     lines += [text for _, text in sorted(declarations.items()) if text]
     width = f'"prefer-vector-width"="{machine.vector_bits}"'
+    mark = f" {MARK}" if quiet and machine.quiet else ""
     pure = "memory(none) nounwind willreturn"
     attributes = [
         f"attributes #0 = {{ nounwind {width} }}",
         # Vectors that are spilled around calls would cross cache lines on a stack aligned to 16 bytes.
-        f"attributes #1 = {{ nounwind noinline alignstack=64 {width} }}",
+        f"attributes #1 = {{ nounwind noinline alignstack=64 {width}{mark} }}",
         f"attributes #2 = {{ {pure} }}",
         f"attributes #3 = {{ noinline {pure} {width} }}",
     ]

@@ -18,6 +18,7 @@ from typing import Any
 
 from . import objects
 from .masked import apart
+from .quiet import quieted
 
 _LOCK = threading.RLock()
 if hasattr(os, "register_at_fork"):
@@ -48,6 +49,9 @@ class Machine:
     circular
         The width of the vectors for our sin and cos of doubles; 0 where they would not have NumPy's bits
         or would be slow.
+    quiet
+        Whether comparisons that raise no flag for a NaN are put in when all else is done
+        (`dcarray.lowering.llvm.quiet`).
     """
 
     vector_bits: int = 128
@@ -55,6 +59,7 @@ class Machine:
     half: bool = False
     fused_complex: bool = False
     circular: int = 0
+    quiet: bool = False
 
 
 def _keep(thing: Any) -> Any:
@@ -124,7 +129,7 @@ def machine() -> Machine:
             math = None
         half = "f16c" in features or not x86
         own = bits if {"avx2", "fma"} <= features and serves() else 0
-        return Machine(bits, math, half, _fused_complex(), own)
+        return Machine(bits, math, half, _fused_complex(), own, wide)
 
 
 @cache
@@ -155,8 +160,12 @@ def _optimised(text: str) -> Any:
     if "avx512vl" not in _host()[2]:
         return module
     made = str(module)
-    changed = apart(made)
-    return module if changed == made else llvm.parse_assembly(changed)
+    changed = quieted(apart(made))
+    if changed == made:
+        return module
+    module = llvm.parse_assembly(changed)
+    module.verify()
+    return module
 
 
 def compile_object(text: str) -> bytes:

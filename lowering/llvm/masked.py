@@ -48,7 +48,7 @@ def _function(text: str) -> str:
             loads.append((number, name, kind[0][:-1]))
     for number, name, vector in loads:
         if _under_mask(name, made, users):
-            raw = f"{name}.raw"
+            raw = f"%raw.{name[1:]}"  # a name that is a number takes nothing after it
             lines[number] = (
                 f"{lines[number].replace(name, raw, 1)}\n"
                 f'  {name} = tail call {vector} asm "", "=v,0"({vector} {raw})'

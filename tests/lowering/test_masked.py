@@ -17,13 +17,20 @@ entry:
   ret void
 }
 """
-FENCE = '%a = tail call <8 x double> asm "", "=v,0"(<8 x double> %a.raw)'
+FENCE = '%a = tail call <8 x double> asm "", "=v,0"(<8 x double> %raw.a)'
 
 
 def test_a_load_that_a_mask_chooses() -> None:
     changed = apart(TEXT.replace("BODY", "%a"))
-    assert "  %a.raw = load <8 x double>, ptr %p, align 8\n  " + FENCE in changed
+    assert "  %raw.a = load <8 x double>, ptr %p, align 8\n  " + FENCE in changed
     assert "select <8 x i1> %m, <8 x double> %a," in changed
+
+
+def test_a_load_without_a_name_of_its_own() -> None:
+    text = apart(TEXT.replace("BODY", "%a").replace("%a", "%1"))
+    assert "%raw.1" in text
+    if "avx512vl" in engine._host()[2]:
+        engine.assembly(TEXT.replace("BODY", "%a").replace("%a", "%1").replace("%b", "%2"))
 
 
 def test_a_load_that_an_operation_under_a_mask_uses() -> None:

@@ -520,6 +520,47 @@ def test_columns_of_symbolic_size(sizes, hint):
     run_both(dataclasses.replace(made, symbols=symbols), dict(zip("NM", sizes, strict=True)))
 
 
+@pytest.mark.parametrize("symbolic", [False, True])
+@pytest.mark.parametrize("shape", ["M", "M, 3", "3, M"])
+@pytest.mark.parametrize("sizes", [(1, 24), (4, 25), (5, 13), (9, 40), (3, 61), (6, 3), (0, 24), (4, 0)])
+def test_what_all_rows_fold_is_taken_through_them_in_blocks(sizes, shape, symbolic, monkeypatch):
+    for name, value in {"CACHE": 1, "NEAR": 1, "FAR": 3, "PARTS": 3, "AHEAD": 0, "EACH": 99}.items():
+        monkeypatch.setattr(reduce_module, name, value)
+    rows, count = sizes
+    at, over = {"M": ("j", "j<M"), "M, 3": ("j,k", "j<M, k<2"), "3, M": ("k,j", "k<2, j<M")}[shape]
+    made = f"""region(N: int>=0, M: int>=0) {{
+  in x: f64[{shape}];  in y: f32[{shape}];  in w: f64[N]
+  inout s: f64[N];  inout t: i64[N+1];  inout m: f64[N, 2]
+  nest {{
+    s[i] add= where(less(w[i], x[{at}]), cast:f64(y[{at}]), -0.0) init 0.0 for i<N, {over}
+    t[i+1] add= cast:i64(less(w[i], x[{at}])) for i<N, {over}
+    m[i,1] maximum= multiply(x[{at}], add(w[i], cast:f64(iota(i)))) for i<N, {over}
+  }}
+}}"""
+    if not symbolic:
+        made = made.replace("N: int>=0, M: int>=0", "").replace("i64[N+1]", f"i64[{rows + 1}]")
+        for name, value in zip("NM", sizes, strict=True):
+            made = made.replace(f"[{name}", f"[{value}").replace(f" {name}]", f" {value}]")
+            made = made.replace(f"<{name}", f"<{value}")
+    parsed = text.parse(made)
+    symbols = tuple(dataclasses.replace(s, hint=h) for s, h in zip(parsed.symbols, sizes, strict=False))
+    (kernel,) = run_both(dataclasses.replace(parsed, symbols=symbols), dict(zip("NM", sizes, strict=True)))
+    if rows > 1 and count > 20 and shape != "3, M":
+        assert [phase.var for phase in kernel.phases] == ["b0", "i0"]
+        assert "step 4" in K.text(kernel)
+
+
+def test_what_rows_fold_of_their_own_is_folded_row_by_row(monkeypatch):
+    monkeypatch.setattr(reduce_module, "CACHE", 1)
+    (kernel,) = run_both(
+        region("""region() {
+  in x: f64[40];  in a: f64[4, 40];  inout s: f64[4]
+  s[i] add= multiply(x[j], a[i,j]) init 0.0 for i<4, j<40
+}""")
+    )
+    assert len(kernel.phases) == 1
+
+
 def test_a_softmax_is_one_phase():
     (kernel,) = run_both(
         region("""region() {

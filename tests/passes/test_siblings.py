@@ -135,3 +135,37 @@ def test_other_geometry_of_the_memory(check):
         """,
         None,
     )
+
+
+def test_folds_over_the_same_elements(check):
+    check(
+        SIBLINGS,
+        """region() {
+          in x: f64[6];  in y: f64[6];  in m: f64[4];  out s: f64[4];  out t: i64[4]
+          s[i] add= where(less(x[j], m[i]), y[j], 0.0) init 0.0 for i<4, j<6
+          t[i] add= cast:i64(less(x[j], m[i])) init 0 for i<4, j<6
+        }
+        """,
+        """region() {
+          in x: f64[6];  in y: f64[6];  in m: f64[4];  out s: f64[4];  out t: i64[4]
+          nest {
+            s[i] add= where(less(x[j], m[i]), y[j], 0.0) init 0.0 for i<4, j<6
+            t[i] add= cast:i64(less(x[j], m[i])) init 0 for i<4, j<6
+          }
+        }
+        """,
+    )
+
+
+def test_folds_of_more_than_they_have_in_common(check):
+    log = check(
+        SIBLINGS,
+        """region() {
+          in x: f64[6];  in a: f64[4, 6];  in b: f64[4, 6];  out s: f64[4];  out t: f64[4]
+          s[i] add= multiply(x[j], a[i,j]) init 0.0 for i<4, j<6
+          t[i] add= multiply(x[j], b[i,j]) init 0.0 for i<4, j<6
+        }
+        """,
+        None,
+    )
+    assert "no data in common" in str(log)

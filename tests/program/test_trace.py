@@ -172,7 +172,52 @@ for k in range(4):
         rtol=1e-12,
     )
     refused("for k in range(4):\n    x[y > 2] = x[x > 1]", x=data(5), y=data(5))
+    refused("for k in range(4):\n    x[y[:, 0] > 2] = x[y > 2]", x=data(5, 5), y=data(5, 5))
     refused("for k in range(4):\n    z[z > 2] += 0.5", z=data(5, dtype=int))
+
+
+@pytest.mark.parametrize(
+    "fold",
+    ["sum()", "sum(0)", "sum(axis=0)", "mean()", "mean(axis=0)", "max()", "min(0)", "max(axis=0)", "any()"]
+    + ["var()", "std(ddof=1)"],
+)
+@pytest.mark.parametrize("dtype", ["f8", "f4", "i4", "?"])
+def test_folds_of_what_a_mask_chooses(fold: str, dtype: str) -> None:
+    if fold[:3] in ("mea", "var", "std") and dtype in ("i4", "?"):
+        pytest.skip("it is left to NumPy")
+    a, b = data(6, 4).astype(dtype), data(6).astype(dtype)
+    names = dict(np=np, a=a, b=b, m=np.array([1, 0, 1, 1, 0, 1], bool), o=np.zeros((4, 4)), s=np.zeros(4))
+    check(f"for k in range(4):\n    o[k] = a[m].{fold} + k", names, rtol=1e-6)
+    check(f"for k in range(4):\n    s[k] = b[m].{fold}", names, rtol=1e-6)
+    if "0" not in fold:
+        check(f"for k in range(4):\n    s[k] = a[a >= 0].{fold}", names, rtol=1e-6)
+
+
+def test_how_many_a_mask_chooses() -> None:
+    names = dict(np=np, a=data(6, 4), b=data(6), o=np.zeros(6), n=np.zeros(6, int), c=0, s=0, k=0)
+    check(
+        """
+for k in range(6):
+    v = b[b > k / 4]
+    if len(v):
+        o[k] = v.mean()
+    s = v.size + len(v)
+    c = np.count_nonzero(a > k / 4)
+    n[k] = c + s + a[a > k / 4].size
+""",
+        names,
+        live={"s", "c"},
+        rtol=1e-12,
+    )
+    m = np.array([1, 0, 1], bool)
+    assert "len()" in refused("for k in range(3):\n    x = len(a[m])", a=data(3, 4), m=m)
+    assert "mask" in refused("for k in range(3):\n    x = np.count_nonzero(a)", a=data(3), np=np)
+
+
+def test_folds_of_rows_that_a_mask_chooses_along_other_axes_are_refused() -> None:
+    m = np.array([1, 0, 1], bool)
+    for axis in ("-1", "1", "(0, 1)"):
+        assert "along an axis" in refused(f"for k in range(3):\n    x = a[m].sum({axis})", a=data(3, 4), m=m)
 
 
 def test_joining_and_coordinates() -> None:
