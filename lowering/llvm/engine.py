@@ -48,6 +48,8 @@ class Machine:
     circular
         The width of the vectors for our sin and cos of doubles; 0 where they would not have NumPy's bits
         or would be slow.
+    masks
+        Whether vector instructions take masks at no cost.
     """
 
     vector_bits: int = 128
@@ -55,6 +57,7 @@ class Machine:
     half: bool = False
     fused_complex: bool = False
     circular: int = 0
+    masks: bool = False
 
 
 def _keep(thing: Any) -> Any:
@@ -124,7 +127,7 @@ def machine() -> Machine:
             math = None
         half = "f16c" in features or not x86
         own = bits if {"avx2", "fma"} <= features and serves() else 0
-        return Machine(bits, math, half, _fused_complex(), own)
+        return Machine(bits, math, half, _fused_complex(), own, "avx512vl" in features)
 
 
 @cache
