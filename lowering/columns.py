@@ -15,6 +15,7 @@ from ..ir.nodes import Dim, Gather
 from .access import product, same, total
 from .body import Scope
 from .fold import Folding, converted, op, starts_of
+from .jam import in_pairs
 from .job import FEW, Block, Job, Open, around, nest, statements, variable
 from .kernel import Affine, Elem, Expr, Lit, Local, Phase, Stmt, Store, affine
 
@@ -120,6 +121,8 @@ def columns(job: Job, foldings: list[Folding], kept: list[int], folded: list[int
     around(inside, 0, begun, ())
     body, main = _swept(job, phase, [*opens, *inside], within, foldings, add)
     pre = (*main.preamble(), *begins.preamble())
+    if not job.alone and not strips and not places and len(outer) > 1:
+        body = in_pairs(job, body, outer[-1])
     job.add(Phase(phase, extent, "serial", body, pre), launch, points * job.cost())
 
 
