@@ -38,7 +38,8 @@ def limits(threads: int) -> Limits:
     threads = max(1, threads)
     far = 7 * last // 8 // threads  # it is shared
     if last > _DISTANT:
-        return Limits(last=near * threads, near=near, far=far)
+        # half as much again: a little of what is used still comes from farther
+        return Limits(last=3 * near * threads // 2, near=near, far=far)
     return Limits(
         last=last, near=2 * near, far=far
     )  # what is streamed through a core's cache need not all fit

@@ -9,8 +9,8 @@ from dcarray.lowering import caches
     ("near", "last", "threads", "beyond", "room"),
     [
         (1 << 20, 32 << 20, 2, 32 << 20, 2 << 20),
-        (2 << 20, 480 << 20, 2, 4 << 20, 2 << 20),  # the last one is too far away to count
-        (2 << 20, 480 << 20, 0, 2 << 20, 2 << 20),
+        (2 << 20, 480 << 20, 2, 6 << 20, 2 << 20),  # the last one is too far away to count
+        (2 << 20, 480 << 20, 0, 3 << 20, 2 << 20),
     ],
 )
 def test_limits(
