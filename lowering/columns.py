@@ -15,6 +15,7 @@ from ..ir.nodes import Dim, Gather
 from .access import product, same, total
 from .body import Scope
 from .fold import Folding, converted, op, starts_of
+from .jam import in_pairs
 from .job import FEW, Block, Job, Open, around, nest, statements, variable
 from .kernel import Affine, Elem, Expr, Lit, Local, Phase, Stmt, Store, affine
 
@@ -39,9 +40,12 @@ def columns(job: Job, foldings: list[Folding], kept: list[int], folded: list[int
     memory once."""
     extents, arguments = job.loops.extents, job.arguments
     *outer, last = kept
-    strips = not job.alone and (not outer or job.guess(extents[outer[0]]) < FEW)
-    shared = strips and len(outer) == 1 and _shares(job, outer[0], last, folded)
+    shared = _shares(job, outer, last, folded)
     width = NARROW if shared else COLUMNS
+    strips = not job.alone and _stripped(job, outer, last, width)
+    shared = shared and strips
+    if not job.alone and not strips:
+        outer.insert(0, outer.pop(_longest(job, outer)))
     if strips:
         launch = job.blocks(extents[last], width)
         phase, extent = "b0", arguments.integer(launch, "blocks")
@@ -117,11 +121,27 @@ def columns(job: Job, foldings: list[Folding], kept: list[int], folded: list[int
     around(inside, 0, begun, ())
     body, main = _swept(job, phase, [*opens, *inside], within, foldings, add)
     pre = (*main.preamble(), *begins.preamble())
+    if not job.alone and not strips and not places and len(outer) > 1:
+        body = in_pairs(job, body, outer[-1])
     job.add(Phase(phase, extent, "serial", body, pre), launch, points * job.cost())
 
 
-def _shares(job: Job, outer: int, last: int, folded: list[int]) -> bool:
+def _longest(job: Job, outer: Sequence[int]) -> int:
+    """Which of the loops is to be shared out to threads: the first that is long enough, or the longest."""
+    sizes = [min(job.guess(job.loops.extents[loop]), FEW) for loop in outer]
+    return sizes.index(max(sizes))
+
+
+def _stripped(job: Job, outer: Sequence[int], last: int, width: int) -> bool:
+    """Are strips shared out to threads, instead of the rows of the result?"""
+    sizes = [job.guess(extent) for extent in job.loops.extents]
+    return not outer or (sizes[last] > width and all(sizes[loop] < FEW for loop in outer))
+
+
+def _shares(job: Job, outer: Sequence[int], last: int, folded: list[int]) -> bool:
     """Is what is read along the rows that are added up the same for all rows of the result?"""
+    if len(outer) != 1:
+        return False
 
     def moves(coefs: Sequence[Dim], loop: int) -> bool:
         return any(not same(coefs[axis], 0) for axis in job.loops.axes[loop])
@@ -129,7 +149,7 @@ def _shares(job: Job, outer: int, last: int, folded: list[int]) -> bool:
     every = [job.arguments.reach(load).coefs for value in job.values for load in windows.loads(value)]
     along = [c for c in every if moves(c, last) and any(moves(c, loop) for loop in folded)]
     gathers = any(isinstance(node, Gather) for value in job.values for node in windows.walk(value))
-    return bool(along) and not gathers and not any(moves(coefs, outer) for coefs in along)
+    return bool(along) and not gathers and not any(moves(coefs, outer[0]) for coefs in along)
 
 
 def column_partials(job: Job, foldings: list[Folding], folded: list[int]) -> None:

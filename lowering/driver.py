@@ -19,11 +19,12 @@ an expression in them.  So a run costs little more than the launches themselves.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from ..ir import dims
-from ..ir.nodes import Array, Region
+from ..ir.nodes import Array, Dim, Region
 from . import buffers
 from .access import total
 from .kernel import Binding, Pointer, Scratch
@@ -43,6 +44,7 @@ class Driver:
         self._declared = {array.name: array for array in region.arrays}
         self._needs = buffers.temporaries(region)
         self._lines: list[str] = []
+        self._launches: dict[int, tuple[str, str, tuple[Any, ...]]] = {}  # by line: what, its arguments
         self.things: dict[str, Any] = {}  # what the text calls by name: launches, steps, dtypes, addresses
 
     def declare(self, array: Array, position: int) -> None:
@@ -58,7 +60,7 @@ class Driver:
     # ---- steps --------------------------------------------------------------------------------------
     def launch(self, depth: int, launch: Launch, binding: Binding, position: int) -> None:
         """Launch a kernel."""
-        number = len(self._lines)
+        number = len(self.things)
         numbers = [n for pair in zip(binding.extents, binding.work, strict=True) for n in pair]
         if all(type(extent) is int and extent <= 0 for extent in binding.extents):
             return
@@ -70,7 +72,10 @@ class Driver:
                 pointers.append(self._scratch(depth, pointer, f"{number}_{slot}", position))
         self.things[f"_k{number}"] = launch
         arguments = [*map(dims.show, numbers), *pointers, *map(self._integer, binding.ints)]
-        self.line(depth, f"_flags |= _k{number}(_p{number}({', '.join(arguments)}), _threads)")
+        ahead = (pointer.offset for pointer in binding.pointers if isinstance(pointer, Pointer))
+        made = f"_p{number}({', '.join(arguments)})"
+        self._launches[len(self._lines)] = f"_k{number}", made, (*numbers, *binding.ints, *ahead)
+        self.line(depth, f"_flags |= _k{number}({made}, _threads)")
 
     def _integer(self, value: Any) -> str:
         """An expression: an integer, or an address that every process has elsewhere."""
@@ -97,11 +102,36 @@ class Driver:
 
     def call(self, depth: int, step: Callable[..., int], names: Sequence[str]) -> None:
         """Call a step with ndarrays and the values of symbols and loop variables."""
-        number = len(self._lines)
+        number = len(self.things)
         self.things[f"_s{number}"] = step
         arrays = "".join(f"{self._array(name, number)}, " for name in names)
         values = ", ".join(f"{name!r}: {name}" for name in self.variables)
         self.line(depth, f"_flags |= _s{number}(({arrays}), {{{values}}})")
+
+    @contextmanager
+    def loop(self, depth: int, var: str, bounds: tuple[Dim, Dim, Dim]) -> Iterator[None]:
+        """A loop; inside, its body is written."""
+        start, stop, step = map(dims.show, bounds)
+        first = len(self._lines)
+        self.line(depth, f"for {var} in range({start}, {stop}, {step}):")
+        self.variables.append(var)
+        yield
+        self.variables.remove(var)
+        body = [n for n in range(first + 1, len(self._lines)) if self._lines[n].strip() != "pass"]
+        if body and all(number in self._launches and self._linear(number, var) for number in body):
+            launches = [self._launches.pop(number) for number in body]
+            del self._lines[first:]
+            calls = ", ".join(f"({name}, lambda {var}: {made})" for name, made, _ in launches)
+            self.line(depth, f"_flags |= _repeat(range({start}, {stop}, {step}), _threads, {calls})")
+
+    def _linear(self, number: int, var: str) -> bool:
+        """Are the numbers of a launch linear in a loop's variable?"""
+        try:
+            for value in self._launches[number][2]:
+                dims.linear(value, (var,))
+        except ValueError:
+            return False
+        return True
 
     def truth(self, name: str) -> str:
         """An expression: the value of a boolean array without axes."""

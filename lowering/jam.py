@@ -6,6 +6,7 @@ common is loaded once for all of them.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import replace
 
 from ..ir import dims
@@ -27,9 +28,10 @@ from .kernel import (
     Update,
     affine,
 )
-from .walk import changed
+from .walk import changed, values, walk
 
 WAYS = 4  # rows at a time: more are too many streams, fewer too few
+SHARED = 0.9  # of what two rows load one by one, what they load together, at most
 
 
 def in_groups(job: Job, body: tuple[Stmt, ...], start: Affine, stop: Affine, ways: int) -> tuple[Stmt, ...]:
@@ -43,6 +45,45 @@ def in_groups(job: Job, body: tuple[Stmt, ...], start: Affine, stop: Affine, way
         For("i0", start, (stop, whole), ways, "serial", jammed(body, "i0", ways)),
         For("i0", start, (stop, extent), 1, "serial", body, 0, (whole,)),
     )
+
+
+def in_pairs(job: Job, body: tuple[Stmt, ...], loop: int) -> tuple[Stmt, ...]:
+    """Two turns at a time of one of a job's loops, if they load much in common.
+
+    Parameters
+    ----------
+    job : Job
+    body : tuple of Stmt
+        Loops of the job, of which the turns of ``loop`` are independent.
+    loop : int
+
+    Returns
+    -------
+    tuple of Stmt
+        The body as it is if that is of no use.
+    """
+    *before, last = body
+    if not isinstance(last, For):
+        return body
+    if last.var != f"i{loop}":
+        return (*before, replace(last, body=in_pairs(job, last.body, loop)))
+    if not all(isinstance(stmt, For) for stmt in last.body):
+        return body  # what stands there is kept in registers, which are not enough for two
+    both = jammed(last.body, last.var, 2)
+    if len(_loads(both)) > SHARED * 2 * len(_loads(last.body)):
+        return body
+    whole = job.arguments.integer(dims.simplify(job.loops.extents[loop] // 2 * 2), "whole", last.var)
+    return (*before, replace(last, upper=(whole,), step=2, body=both), replace(last, lower=whole))
+
+
+def _loads(body: Iterable[Stmt]) -> set[Expr]:
+    """What is loaded from memory, each element once."""
+    found: set[Expr] = set()
+    for stmt in body:
+        if isinstance(stmt, For):
+            found |= _loads(stmt.body)
+        found |= {node for value in values(stmt) for node in walk(value) if isinstance(node, Elem)}
+    return found
 
 
 def jammed(body: tuple[Stmt, ...], var: str, ways: int) -> tuple[Stmt, ...]:

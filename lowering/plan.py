@@ -197,12 +197,8 @@ class _Compiler:
         driver = self.driver
         match stmt:
             case Loop(var, bounds, body):
-                start, stop, step = map(dims.show, bounds)
-                driver.line(depth, f"for {var} in range({start}, {stop}, {step}):")
-                driver.variables.append(var)
-                with dims.ranging(var, bounds):
+                with driver.loop(depth, var, bounds), dims.ranging(var, bounds):
                     self.block(body, depth + 1, position)
-                driver.variables.remove(var)
             case While(cond, body):
                 driver.line(depth, "while True:")
                 name = self.condition(cond, depth + 1, position, stmt.loc)

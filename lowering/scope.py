@@ -16,6 +16,7 @@ from . import memory
 
 NDArray = np.ndarray[Any, Any]
 _U8 = np.dtype(np.uint8)
+_MANY = 8  # turns of a loop from which on it is left to native code
 
 
 def _view(hold: NDArray, offset: int, shape: tuple[int, ...], dtype: np.dtype[Any]) -> NDArray:
@@ -27,11 +28,24 @@ def _byte(address: int) -> int:
     return ctypes.c_uint8.from_address(address).value
 
 
+def _repeat(turns: range, threads: int, *launches: tuple[Any, Callable[[int], bytes]]) -> int:
+    """Run launches in each turn of a loop; see ``Launch.repeat``."""
+    many = getattr(launches[0][0], "repeat", None)
+    if many is not None and len(turns) >= _MANY:
+        together: int = many(turns, threads, launches)
+        return together
+    flags = 0
+    for turn in turns:
+        for launch, arguments in launches:
+            flags |= launch(arguments(turn), threads)
+    return flags
+
+
 def function(text: str, things: Mapping[str, Any]) -> Callable[..., int]:
     """The driver of a text and the things that it calls by name; that of a launch begins with ``_k``."""
     scope: dict[str, Any] = {
         "_allocate": memory.allocate, "_u8": _U8, "_view": _view, "_byte": _byte,
-        "min": min, "max": max, "range": range,
+        "_repeat": _repeat, "min": min, "max": max, "range": range,
     }  # fmt: skip
     for name, thing in things.items():
         scope[name] = thing

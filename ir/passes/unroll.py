@@ -9,15 +9,18 @@ from __future__ import annotations
 from dataclasses import replace
 
 from .. import dims, windows
-from ..effects import Reason, reads, writes
-from ..nodes import Bands, Compute, Loop, Nest, Region, Size, Stmt
+from ..effects import Reason, families, reads, writes
+from ..nodes import Bands, Compute, Loop, Nest, Region, Size, Stmt, Window
+from ..rename import rewindow
 from .bands import Limits, bands
 from .base import Log, Pass
 
 
 # ---- legality -----------------------------------------------------------------------------------------
-def can_unroll(loop: Loop, many: int) -> Reason | None:
+def can_unroll(loop: Loop, many: int, region: Region) -> Reason | None:
     """Why no ``many`` statements of a loop, those of several turns, can follow one another."""
+    root = families(region)
+    written = {root[window.array] for stmt in loop.body for window in writes(stmt)}
     start, stop, step = loop.bounds
     if not type(start) is type(stop) is type(step) is int:
         return Reason(f"it is not known how many turns {loop.var} takes")
@@ -30,7 +33,9 @@ def can_unroll(loop: Loop, many: int) -> Reason | None:
         roots = [e for part in parts if isinstance(part, Compute) for e in (part.body, part.init) if e]
         values = [node.dim for node in windows.walk(*roots) if isinstance(node, Size)]
         for window in (*writes(stmt), *reads(stmt)):
-            values += [*window.shape, *(part for ix in window.index for part in (ix.offset, ix.stride))]
+            values += [*window.shape, *(ix.stride for ix in window.index)]
+            if root[window.array] in written:  # the place of others may move
+                values += [ix.offset for ix in window.index]
         if any(loop.var in dims.free_symbols(value) for value in values):
             return Reason(f"its turns differ in {loop.var}")
     return None
@@ -43,8 +48,22 @@ def unroll(loop: Loop, many: int) -> tuple[Loop, ...]:
     turns = range(start, stop, step)
     times = min(len(turns), many // len(loop.body))
     full = start + len(turns) // times * times * step
-    large = replace(loop, bounds=(start, full, times * step), body=loop.body * times)
+    body = tuple(_later(stmt, loop.var, turn * step) for turn in range(times) for stmt in loop.body)
+    large = replace(loop, bounds=(start, full, times * step), body=body)
     return (large, replace(loop, bounds=(full, stop, step))) if len(turns) % times else (large,)
+
+
+def _later(stmt: Stmt, var: str, ahead: int) -> Stmt:
+    """A statement as it is so much later in its loop."""
+    after = {var: dims.symbol(var, None) + ahead}
+
+    def moved(window: Window) -> Window:
+        if not any(var in dims.free_symbols(ix.offset) for ix in window.index):
+            return window
+        index = (replace(ix, offset=dims.simplify(dims.substitute(ix.offset, after))) for ix in window.index)
+        return replace(window, index=tuple(index))
+
+    return rewindow(stmt, moved) if ahead else stmt
 
 
 def unrolled(limits: Limits) -> Pass:
@@ -63,7 +82,7 @@ def unrolled(limits: Limits) -> Pass:
         return replace(region, body=tuple(made)) if changed else region
 
     def banded(loop: Loop, region: Region, position: int) -> tuple[Stmt, ...] | None:
-        if can_unroll(loop, limits.parts) is not None:
+        if can_unroll(loop, limits.parts, region) is not None:
             return None
         large, *rest = unroll(loop, limits.parts)
         body = (*region.body[:position], large, *region.body[position + 1 :])

@@ -28,6 +28,7 @@ from .builder import BITS, Builder, ty
 from .engine import Machine
 from .quiet import MARK
 from .scalar_ops import apply
+from .tails import lanes
 from .tiles import PREFETCH, transposer
 from .values import Values
 
@@ -107,7 +108,10 @@ class _Phase(Values):
                     self.store(stmt)
                 case For(var, lower, upper, step, kind, inner, unroll, floors):
                     low, high = self.greatest((lower, *floors)), self.least(upper)
-                    self.loop(var, low, high, step, kind == "vector", inner, unroll)
+                    if size := lanes(stmt, self.b.machine):
+                        self.vectors(var, low, high, size, inner)
+                    else:
+                        self.loop(var, low, high, step, kind == "vector", inner, unroll)
                 case Repeat():
                     self.repeat(stmt)
                 case If():
@@ -149,10 +153,53 @@ class _Phase(Values):
         b.line(f"br label %{head}{note}")
         b.lines.append(f"{end}:")
 
-    def note(self, group: str, unroll: int) -> str:
+    def vectors(self, var: str, low: str, high: str, size: int, body: tuple[Stmt, ...]) -> None:
+        """A loop as one over whole vectors, and the last vector, which is whole or not, under a mask."""
+        b = self.b
+        some, more, last, end = (b.label(hint) for hint in ("some", "more", "last", "end"))
+        b.line(f"br i1 {b.icmp('slt', 'i64', low, high)}, label %{some}, label %{end}")
+        b.lines.append(f"{some}:")
+        before = b.op(f"add nsw i64 {b.op(f'sub nuw nsw i64 {high}, {low}')}, -1")
+        whole = b.op(f"and i64 {before}, {-size}")
+        vector = f'!{{!"llvm.loop.vectorize.width", i32 {size}}}'
+        b.line(f"br i1 {b.icmp('ult', 'i64', whole, str(size))}, label %{last}, label %{more}")
+        b.lines.append(f"{more}:")
+        self.counted(var, low, whole, body, vector)
+        b.line(f"br label %{last}")
+        b.lines.append(f"{last}:")
+        rest = b.op(f"add nuw nsw i64 {b.op(f'and i64 {before}, {size - 1}')}, 1")
+        masked = '!{!"llvm.loop.vectorize.predicate.enable", i1 true}'
+        self.counted(var, b.op(f"add nsw i64 {low}, {whole}"), rest, body, vector, masked)
+        b.line(f"br label %{end}")
+        b.lines.append(f"{end}:")
+
+    def counted(self, var: str, low: str, count: str, body: tuple[Stmt, ...], *notes: str) -> None:
+        """So many iterations from ``low`` on, one at least; ``notes`` are for the vectoriser."""
+        b = self.b
+        start, inside, latch, end = (b.label(hint) for hint in ("start", "body", "latch", "end"))
+        b.line(f"br label %{start}")
+        b.lines.append(f"{start}:")
+        b.line(f"br label %{inside}")
+        b.lines.append(f"{inside}:")
+        k, following = b.name(), b.name()
+        b.line(f"{k} = phi i64 [ 0, %{start} ], [ {following}, %{latch} ]")
+        outer_group, outer_locals, outer_vars = b.group, self.locals, self.vars
+        self.locals, self.vars = dict(self.locals), {**self.vars, var: b.op(f"add nsw i64 {low}, {k}")}
+        group = f"!{b.label('')}"
+        b.group = f", !llvm.access.group {group}"
+        self.block(body)
+        b.group, self.locals, self.vars = outer_group, outer_locals, outer_vars
+        b.line(f"br label %{latch}")
+        b.lines.append(f"{latch}:")
+        b.line(f"{following} = add nuw nsw i64 {k}, 1")
+        again = b.icmp("ult", "i64", following, count)
+        b.line(f"br i1 {again}, label %{inside}, label %{end}{self.note(group, 1, notes)}")
+        b.lines.append(f"{end}:")
+
+    def note(self, group: str, unroll: int, more: tuple[str, ...] = ()) -> str:
         """What the vectoriser is told of a loop: that its iterations are independent."""
         self.metadata.append(f"{group} = distinct !{{}}")
-        parts = [f'!{{!"llvm.loop.parallel_accesses", {group}}}']
+        parts = [f'!{{!"llvm.loop.parallel_accesses", {group}}}', *more]
         if unroll:
             parts.append(f'!{{!"llvm.loop.interleave.count", i32 {unroll}}}')
         names = []

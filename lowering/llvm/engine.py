@@ -52,6 +52,8 @@ class Machine:
     quiet
         Whether comparisons that raise no flag for a NaN are put in when all else is done
         (`dcarray.lowering.llvm.quiet`).
+    masks
+        Whether vector instructions take masks at no cost.
     """
 
     vector_bits: int = 128
@@ -60,6 +62,7 @@ class Machine:
     fused_complex: bool = False
     circular: int = 0
     quiet: bool = False
+    masks: bool = False
 
 
 def _keep(thing: Any) -> Any:
@@ -129,7 +132,7 @@ def machine() -> Machine:
             math = None
         half = "f16c" in features or not x86
         own = bits if {"avx2", "fma"} <= features and serves() else 0
-        return Machine(bits, math, half, _fused_complex(), own, wide)
+        return Machine(bits, math, half, _fused_complex(), own, wide, "avx512vl" in features)
 
 
 @cache

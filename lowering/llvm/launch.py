@@ -201,4 +201,56 @@ finish:
   %flags = or i32 %soft0, %hard
   ret i32 %flags
 }
+
+; %table: for each of the launches its packed arguments, what is added to them after each turn, how many
+; numbers that is, and the flags that it may raise
+define i32 @dc_repeat(ptr %pool, i64 %turns, i64 %launches, ptr %table) {
+entry:
+  br label %turn
+turn:
+  %t = phi i64 [ 0, %entry ], [ %t1, %turned ]
+  %flags0 = phi i32 [ 0, %entry ], [ %flags1, %turned ]
+  %over = icmp sge i64 %t, %turns
+  br i1 %over, label %finish, label %launch
+launch:
+  %k = phi i64 [ 0, %turn ], [ %k1, %launched ]
+  %flags1 = phi i32 [ %flags0, %turn ], [ %flags2, %launched ]
+  %all = icmp sge i64 %k, %launches
+  br i1 %all, label %turned, label %run
+run:
+  %row = getelementptr [4 x i64], ptr %table, i64 %k
+  %packed = load ptr, ptr %row
+  %stepp = getelementptr i64, ptr %row, i64 1
+  %step = load ptr, ptr %stepp
+  %sizep = getelementptr i64, ptr %row, i64 2
+  %size = load i64, ptr %sizep
+  %maskp = getelementptr i64, ptr %row, i64 3
+  %mask64 = load i64, ptr %maskp
+  %mask = trunc i64 %mask64 to i32
+  %raised = call i32 @dc_launch(ptr %pool, ptr %packed)
+  %own = and i32 %raised, %mask
+  %flags2 = or i32 %flags1, %own
+  br label %add
+add:
+  %w = phi i64 [ 0, %run ], [ %w1, %more ]
+  %some = icmp slt i64 %w, %size
+  br i1 %some, label %more, label %launched
+more:
+  %at = getelementptr i64, ptr %packed, i64 %w
+  %by = getelementptr i64, ptr %step, i64 %w
+  %old = load i64, ptr %at
+  %ahead = load i64, ptr %by
+  %new = add i64 %old, %ahead
+  store i64 %new, ptr %at
+  %w1 = add i64 %w, 1
+  br label %add
+launched:
+  %k1 = add i64 %k, 1
+  br label %launch
+turned:
+  %t1 = add i64 %t, 1
+  br label %turn
+finish:
+  ret i32 %flags0
+}
 """

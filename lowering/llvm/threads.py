@@ -19,6 +19,8 @@ from collections.abc import Callable, Sequence
 from functools import cache, partial
 from typing import Any
 
+import numpy as np
+
 from . import engine
 
 MOST_THREADS = 256
@@ -51,14 +53,16 @@ def object_code(known: bytes | None = None) -> bytes:
 
 @cache
 def _native() -> tuple[Any, ...]:
-    """init(pool, threads), work(pool, index), stop(pool) and launch(pool, packed)."""
-    names = ("dc_pool_init", "dc_pool_work", "dc_pool_stop", "dc_launch")
+    """init(pool, threads), work(pool, index), stop(pool), launch(pool, packed) and repeat(pool, turns,
+    launches, table)."""
+    names = ("dc_pool_init", "dc_pool_work", "dc_pool_stop", "dc_launch", "dc_repeat")
     addresses = engine.load(object_code(), names)
     kinds = (
         ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int64),
         ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int64),
         ctypes.CFUNCTYPE(None, ctypes.c_void_p),
         ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p, ctypes.c_char_p),
+        ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64, ctypes.c_void_p),
     )
     return tuple(kind(address) for kind, address in zip(kinds, addresses, strict=True))
 
@@ -70,7 +74,7 @@ def _pool(threads: int) -> int:
         if address is None and not _stopped:
             from .pool import pool_bytes
 
-            init, work, _, _ = _native()
+            init, work, *_ = _native()
             # Never freed: workers touch it as long as the process lives.
             memory = ctypes.create_string_buffer(pool_bytes(threads) + 64)
             ctypes.pythonapi.Py_IncRef(ctypes.py_object(memory))
@@ -155,3 +159,18 @@ class Launch:
         if flags < 0:
             flags = self._call(_pool(min(threads, MOST_THREADS)), arguments)
         return flags & self._mask
+
+    @staticmethod
+    def repeat(turns: range, threads: int, launches: Sequence[tuple[Launch, Callable[[int], bytes]]]) -> int:
+        """Run launches one after the other in each turn of a loop, and give the flags that they raised.  The
+        arguments of each are packed for a turn by a function, and linear in it."""
+        blocks, rows = [], []
+        for launch, arguments in launches:
+            block = np.frombuffer(arguments(turns[0]), np.int64).copy()
+            steps = np.frombuffer(arguments(turns[0] + turns.step), np.int64) - block
+            blocks += [block, steps]
+            rows.append((block.ctypes.data, steps.ctypes.data, block.size, launch._mask))
+        table = np.array(rows, np.int64)
+        pool = _pools.get(threads) or _pool(min(threads, MOST_THREADS))
+        flags: int = _native()[4](pool, len(turns), len(rows), table.ctypes.data)
+        return flags

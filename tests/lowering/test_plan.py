@@ -414,3 +414,61 @@ def test_functions_of_constants(name):
     got, _ = execute(plan_, {"x": np.zeros(99, np.float32)})
     value = np.fmod(1.5, 1.0) if name == "fmod" else getattr(np, name)(np.float32(1.5))
     np.testing.assert_allclose(got["y"], value, rtol=3e-7)
+
+
+TURNS = """region(n: int>=1) {
+  in c: f64[40];  inout a: f64[200, 300];  inout b: f64[200, 300]
+  for t in range(0, n, 1) {
+    b[i+1, j] = add(multiply(a[i, j], c[t]), a[i+2, j]) for i<198, j<300
+    a[i+1, j] = add(subtract(b[i, j], c[39-t]), b[i+2, j]) for i<198, j<300
+  }
+}"""
+
+
+def test_turns_of_launches_are_one_call():
+    plan_ = compiled(TURNS)
+    assert plan_.driver.count("_repeat(") == 1 and "for t in" not in plan_.driver
+    rng = np.random.default_rng(0)
+    for n in (1, 2, 7, 8, 9, 40):
+        a, b, c = rng.random((200, 300)), rng.random((200, 300)), rng.random(40) / 2
+        want = interp.run(text.parse(TURNS), {"a": a.copy(), "b": b.copy(), "c": c}, {"n": n})
+        for threads in (1, 2):
+            one, two = a.copy(), b.copy()
+            _, flags = execute(plan_, {"a": one, "b": two, "c": c}, {"n": n}, threads)
+            assert flags == 0
+            assert (one == want["a"]).all() and (two == want["b"]).all()
+
+
+def test_flags_of_any_turn_are_reported():
+    plan_ = compiled(TURNS)
+    a, b, c = np.ones((200, 300)), np.ones((200, 300)), np.ones(40)
+    c[17] = np.inf
+    a[5, 5] = 0.0
+    b[:] = 1.0
+    for n, raised in ((12, False), (30, True)):
+        _, flags = execute(plan_, {"a": a.copy(), "b": b.copy(), "c": c}, {"n": n})
+        assert bool(flags & targets.INVALID) == raised
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "b[i, j] = multiply(a[i, j], c[t*t]) for i<200, j<300",  # not linear
+        "b[i, j] = multiply(a[i, j], c[t]) for i<200, j<200\n call blas.matmul(a, b) -> w",
+    ],
+)
+def test_other_turns_stay_in_python(body):
+    source = f"""region() {{
+      in c: f64[40];  in a: f64[200, 200];  inout b: f64[200, 200]; inout w: f64[200, 200]
+      for t in range(0, 6, 1) {{
+        {body.replace("300", "200")}
+      }}
+    }}"""
+    plan_ = compiled(source)
+    assert "_repeat(" not in plan_.driver and "for t in range(0, 6, 1):" in plan_.driver
+    rng = np.random.default_rng(0)
+    a, b, w, c = *rng.random((3, 200, 200)), rng.random(40)
+    want = interp.run(text.parse(source), {"a": a, "b": b.copy(), "c": c, "w": w.copy()}, {})
+    execute(plan_, {"a": a, "b": b, "c": c, "w": w})
+    np.testing.assert_allclose(b, want["b"])
+    np.testing.assert_allclose(w, want["w"])

@@ -3,6 +3,7 @@
 import contextlib
 import dataclasses
 import random
+import re
 
 import numpy as np
 import pytest
@@ -596,3 +597,43 @@ def test_rows_of_several_axes_are_one_loop_if_they_go_on_without_a_jump():
         made = region(source.format(size=size))
         run_both(made)
         assert schedule(made.body[0], made)[1].extents == (rows,)
+
+
+@pytest.mark.parametrize(
+    ("images", "lines", "kinds", "launched"),
+    [(2, 20, 16, 20), (4, 20, 16, 4), (2, 2, 2, 2), (2, 2, 16, 8)],
+)
+def test_sums_beside_few_columns_are_shared_out_by_their_longest_axis(images, lines, kinds, launched):
+    """Such as a convolution of images with few channels."""
+    domain = f"for n<{images}, i<{lines}, j<2, c<{kinds}, k<3"
+    made = region(f"""region() {{
+  in x: f64[{images}, {lines + 1}, 3, 3]
+  in w: f64[2, 3, {kinds}]
+  inout o: f64[{images}, {lines}, 2, {kinds}]
+  o[n,i,j,c] add= add(multiply(x[n,i,j,k], w[0,k,c]), multiply(x[n,i+1,j+1,k], w[1,k,c])) init 0.0 {domain}
+}}""")
+    run_both(made)
+    assert schedule(made.body[0], made)[1].extents == (launched,)
+
+
+@pytest.mark.parametrize("width", [4, 5, 9])
+@pytest.mark.parametrize(
+    ("value", "paired"),
+    [
+        ("add(multiply(x[n,i,j,k], w[0,k,c]), multiply(x[n,i,j+1,k], w[1,k,c]))", True),
+        ("add(multiply(x[n,i,j,k], y[n,i,j,c]), y[n,i,j,c])", False),  # nothing in common
+    ],
+)
+def test_sums_that_load_the_same_go_in_pairs(value, paired, width):
+    made = region(f"""region() {{
+  in x: f64[3, 4, {width + 1}, 3]
+  in w: f64[2, 3, 16]
+  in y: f64[3, 4, {width}, 16]
+  inout o: f64[3, 4, {width}, 16]
+  o[n,i,j,c] add= {value} init 0.0 for n<3, i<4, j<{width}, c<16, k<3
+}}""")
+    with pytest.MonkeyPatch.context() as patch:
+        for name, size in {"ROWS": 8, "COLUMNS": 99, "WAYS": 1}.items():
+            patch.setattr(columns_module, name, size)
+        (kernel,) = run_both(made)
+    assert bool(re.search(r"serial i\d = 0 .. n\d+ step 2 {", K.text(kernel))) == paired

@@ -20,16 +20,21 @@ STEP = """
 
 def region(body: str, bounds: str = "0, 21, 1"):
     found = parse(
-        "region() {\ninout a: i64[60, 9];  inout b: i64[60, 9];  inout s: i64[]\n"
+        "region() {\ninout a: i64[60, 9];  inout b: i64[60, 9];  inout s: i64[];  in c: i64[40]\n"
         f"for t in range({bounds}) {{{body}}}\n}}"
     )
     verify(found)
     return found
 
 
+#: Each turn has another element of what nothing writes.
+FORCED = "\na[0,j] = c[t] for j<9" + STEP.replace("add(a[i,j], ", "add(c[39-t], ")
+
+
+@pytest.mark.parametrize("step", [STEP, FORCED])
 @pytest.mark.parametrize("bounds", ["0, 21, 1", "20, 0, -2", "3, 5, 1", "0, 16, 1"])
-def test_turns_in_bands(bounds, same_meaning):
-    before = region(STEP, bounds)
+def test_turns_in_bands(bounds, step, same_meaning):
+    before = region(step, bounds)
     log = Log()
     after = unrolled(SMALL).fn(before, log)
     verify(after)

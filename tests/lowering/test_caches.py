@@ -1,0 +1,27 @@
+"""When bands pay follows from the caches that the system tells of."""
+
+import pytest
+
+from dcarray.lowering import caches
+
+
+@pytest.mark.parametrize(
+    ("near", "last", "threads", "beyond", "room"),
+    [
+        (1 << 20, 32 << 20, 2, 32 << 20, 2 << 20),
+        (2 << 20, 480 << 20, 2, 6 << 20, 2 << 20),  # the last one is too far away to count
+        (2 << 20, 480 << 20, 0, 3 << 20, 2 << 20),
+    ],
+)
+def test_limits(
+    near: int, last: int, threads: int, beyond: int, room: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(caches, "sizes", lambda: (near, last))
+    found = caches.limits(threads)
+    assert (found.last, found.near) == (beyond, room)
+    assert found.far == 7 * last // 8 // max(1, threads)
+
+
+def test_sizes() -> None:
+    near, last = caches.sizes()
+    assert 1 << 14 <= near <= last
