@@ -15,11 +15,11 @@ from .store import compilable
 __all__ = ["BLOCK", "gathered"]
 
 BLOCK = 16384
-_ALONE = 4 * BLOCK  # up to so many elements are one block
+_ALONE = 2 * BLOCK  # up to so many elements are one block
 _SIZES = 1, 2, 4, 8, 16  # bytes of an element
 _FEWEST = 2  # times the elements below which calls run in NumPy
 _SECONDS = 2e-9  # that NumPy needs for an element
-_COUNTED, _MOVED = 16, 4  # elements that are so much work as a scheduler's unit
+_COUNTED = 8  # elements that are so much work as a scheduler's unit
 
 
 def _compiled(size: int) -> Compiled:
@@ -56,6 +56,6 @@ def _moved(launch: Any, a: NDArray, mask: NDArray, threads: int) -> NDArray:
     if blocks > 1:
         np.add.accumulate(ends, out=ends)
     result = empty((int(ends[-1]),), a.dtype)
-    work = length // _MOVED
+    work = length * (a.itemsize + 2) // 2  # it is memory that takes the time, more than in kernels
     launch(launch.pack(0, 1, blocks, work, masks, values, counts, address_of(result), size, length), threads)
     return result

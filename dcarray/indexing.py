@@ -62,7 +62,7 @@ def get(x: Handle, key: Any) -> Any:
         if selected is not None:
             return selected
         if isinstance(key, Handle) and key.dtype == _BOOL and key.shape == x._shape and several() is None:
-            return _gathered(x, x._settled(), key._settled())
+            return gather(x, x._settled(), key._settled())
         if several() is not None:
             found = _over_ranks(operator.getitem, x, key)
             if found is not NotImplemented:
@@ -135,7 +135,7 @@ def _take(x: Handle, key: Any) -> Any:
     """Advanced indexing and fields: through NumPy."""
     a = x._settled()
     if type(key) is np.ndarray and key.dtype == np.bool_ and key.shape == a.shape:
-        return _gathered(x, a, key)
+        return gather(x, a, key)
     result = a[key]
     operands.missing("getitem", (x,))
     if isinstance(result, np.ndarray):
@@ -143,7 +143,7 @@ def _take(x: Handle, key: Any) -> Any:
     return result
 
 
-def _gathered(x: Handle, a: NDArray, mask: NDArray) -> Any:
+def gather(x: Handle, a: NDArray, mask: NDArray) -> Any:
     """The elements of ``a``, the view of ``x``, that a mask chooses."""
     result, below = gathered(a, mask), config.current().eager_below
     return made(type(x), result, below) if x._store.char else derive(x, result, below)

@@ -13,7 +13,7 @@ from weakref import ref
 
 import numpy as np
 
-from . import config, quick, trace
+from . import alone, config, quick, trace
 from .handle import Handle
 from .history import alike, written
 from .operands import DTYPES, shape_of, user_frame
@@ -159,11 +159,15 @@ def choose(x: Any, key: Any) -> Choice | None:
     # where several ranks are to learn alike, nothing may depend on where code lies in memory
     place = id(code) if several() is None else (code.co_filename, code.co_name, code.co_firstlineno)
     site = place, frame.f_lasti, None if rank is None else (rank.rank, rank.size)
-    if _WASTED.get(site, 0) > _PATIENCE or not is_mask(x, key):
+    if not is_mask(x, key):
         return None
     below = config.current().eager_below
     store = x._store
     size = quick.SIZES.get(x._shape) or math.prod(x._shape)
+    if _WASTED.get(site, 0) > _PATIENCE:
+        if size <= alone.FACTOR * below:
+            alone.learn([(frame.f_code, frame.f_lasti, None)], size)
+        return None
     if not store.char or not size or store.exported() or key._store.exported():
         return None
     if size < below and x._clean() and key._clean():
