@@ -305,13 +305,13 @@ mentions_arrays(PyObject *key)
 }
 
 /* The key for NumPy (a new reference) if that is to select elements of a large array at once, because they are few
- * or NumPy does everything; `whole` is the view of it then.  NULL, without an exception, if not. */
+ * or NumPy does everything, or does so here; `whole` is the view of it then.  NULL, without an exception, if not. */
 static PyObject *
 few_at_hand(PyObject *x, PyObject *key, PyObject **whole)
 {
     PyObject *view = is_large(x) && !basic(key) ? view_of(x) : NULL;
     Py_ssize_t most = -1, below = 0;
-    if (view != NULL && outright() && usual_dtype(view) && mentions_arrays(key))
+    if (view != NULL && usual_dtype(view) && (outright() || (alone(x) != NULL && !Strict)) && mentions_arrays(key))
         most = 0, below = 1;
     else if (view != NULL && (most = most_selected((Array *)view, key)) >= 0)
         below = eager_below();
@@ -329,8 +329,8 @@ choice_at_hand(PyObject *x, PyObject *key, PyObject **whole, PyObject **mask)
         (*mask = quiet(key)) == NULL)
         return 0;
     a = (Array *)*whole, m = (Array *)*mask;
-    return m->dtype->type == '?' && m->ndim == a->ndim && a->ndim > 0 &&
-           memcmp(m->shape, a->shape, a->ndim * sizeof(Py_ssize_t)) == 0;
+    return m->dtype->type == '?' && m->ndim <= a->ndim && m->ndim > 0 &&
+           memcmp(m->shape, a->shape, m->ndim * sizeof(Py_ssize_t)) == 0;
 }
 
 static PyObject *Getitem; /* the method __getitem__ */

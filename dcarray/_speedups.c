@@ -39,7 +39,7 @@ static PyObject *Example;   /* a new one */
 static PyObject *Axes, *ViewKey; /* what stand for a key where all axes are turned, and where NumPy made a view */
 static PyObject *Locate;    /* a function: find the window of such a view; see handle.py */
 static PyObject *Call, *Out, *Below, *ShapeName, *ItemSize, *CharName, *Reduce, *Accumulate, *Outer, *Process, *Simulation,
-    *IndexName;
+    *IndexName, *StrictName;
 
 #define AT(x, place) (*(PyObject **)((char *)(x) + (place)))
 
@@ -387,6 +387,7 @@ PyInit__speedups(void)
     Below = PyUnicode_InternFromString("eager_below");
     ShapeName = PyUnicode_InternFromString("shape");
     IndexName = PyUnicode_InternFromString("_index");
+    StrictName = PyUnicode_InternFromString("strict");
     ItemSize = PyUnicode_InternFromString("itemsize");
     CharName = PyUnicode_InternFromString("char");
     Reduce = PyUnicode_InternFromString("reduce");
@@ -396,7 +397,7 @@ PyInit__speedups(void)
     Simulation = PyUnicode_InternFromString("dcarray.comm.local");
     if (Call == NULL || Out == NULL || Below == NULL || ShapeName == NULL || ItemSize == NULL ||
         CharName == NULL || Reduce == NULL || Accumulate == NULL || Outer == NULL || Process == NULL ||
-        Simulation == NULL || IndexName == NULL)
+        Simulation == NULL || IndexName == NULL || StrictName == NULL)
         return NULL;
     module = PyModule_Create(&definition);
     if (module != NULL && PyModule_AddIntConstant(module, "REVISION", 12) < 0)

@@ -50,9 +50,9 @@ _SLOW = {
     "sign": 0.3, "where": 3.0,
 }  # fmt: skip
 _COMPLEX = {"absolute": 28.0, "conjugate": 0.0, "negative": 0.0, "real": 0.0, "imag": 0.0, "cast": 0.0}
-_SHUFFLED = 1.4  # what that takes in a kernel, where real and imaginary parts are separated, of what NumPy takes
-# What a kernel takes more where it keeps what it overwrites: in all, and times the bytes of that, which goes to
-# memory that was not used before.
+_SHUFFLED = 1.4  # what these take in a kernel, which separates real and imaginary parts, of what NumPy takes
+# What a kernel takes more where it keeps what it overwrites: in all, and times the bytes of that, which goes
+# to memory that was not used before.
 _KEEP, _COPY = 5500.0, 5.0
 _MARGIN = 1.3  # by which one thread is to be faster than NumPy: an estimate is no more exact
 _DIVISION = 1.5  # and a kernel's more than NumPy's, where integers are divided by one number
