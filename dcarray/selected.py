@@ -166,7 +166,8 @@ class Selected(ndarray):
 
     def _choose_again(self) -> bool:
         """Record the selection once more, from array and mask as they are now."""
-        found = masks.choose(*self._choice.source, self._choice)  # type: ignore[misc]
+        x, mask = self._choice.source  # type: ignore[misc]
+        found = masks.choose(x, mask, self._choice)
         if found is not None:
             self._origin = found  # type: ignore[assignment]
             session().rec.selections.append(ref(self))
