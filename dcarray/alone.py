@@ -4,7 +4,7 @@ To record and to run a region costs some microseconds.  Where what is recorded r
 statement or two on some ten thousand elements, whose result is wanted at once - NumPy is done sooner.  That
 is not known when a call is recorded, but it is when it runs.  If NumPy's time, as estimated here, is the
 shorter, such a recording runs call by call in NumPy; and if it comes again, the places of all its calls are
-learned.  From then on NumPy does at once what these places ask for, on arrays that are not larger and on
+learned.  From then on NumPy does at once what these places ask for, on arrays that are hardly larger and on
 which nothing is pending.  Where a result made so turns out to be an operand of something that is recorded,
 the place has its next calls recorded again; after some such strikes for good.
 

@@ -100,7 +100,7 @@ class Executor:
             prepared.little = _little(rec, prepared, options.threads)
         if prepared.little and options.eager_below:
             if form.ran:  # it comes again, if with other sizes
-                alone.learn(rec.marks, prepared.little)
+                alone.learn(rec.marks, prepared.little + prepared.little // 4)  # arrays may grow
             form.ran = True
             return _singly(rec, prepared)
         if prepared.direct:

@@ -42,6 +42,11 @@ def test_statements_on_ever_new_lengths_are_learned() -> None:
 
     assert flushes(lambda turn: step(N - 10 * turn), 6) == [1, 1, 0, 0, 0, 0]
 
+    def growing(n: int) -> Any:
+        return dc.evaluate(np.subtract(dc.asarray(np.arange(float(n))), 1.0))
+
+    assert flushes(lambda turn: growing(N + 10 * turn), 6) == [1, 1, 0, 0, 0, 0]
+
 
 @built
 def test_selections_that_are_folded_and_gathered_all_the_same_are_in_vain() -> None:
