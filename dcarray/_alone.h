@@ -69,6 +69,8 @@ here(void)
     return place->code == (PyObject *)code && place->instruction == instruction && place->most ? place : NULL;
 }
 
+static int Strict; /* the option `strict`, as it was when `eager_below` was last asked for */
+
 /* The option `eager_below` in force, as `config.current` has it; -1 with an exception. */
 static Py_ssize_t
 eager_below(void)
@@ -89,6 +91,7 @@ eager_below(void)
         return below;
     }
     below = number_in(options, Below);
+    Strict = below >= 0 && number_in(options, StrictName) != 0;
     Py_XSETREF(known, below < 0 ? NULL : Py_NewRef(options));
     Py_DECREF(options);
     return below;

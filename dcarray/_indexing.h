@@ -238,12 +238,20 @@ integers_in(PyObject *key)
     return elements_of(key);
 }
 
+/* Has such an index one axis? */
+static inline int
+is_vector(PyObject *key)
+{
+    PyObject *a = Py_TYPE(key) == Ours ? quiet(key) : key;
+    return PyList_CheckExact(key) || (a != NULL && Py_TYPE(a) == Plain && ((Array *)a)->ndim == 1);
+}
+
 /* The most elements that a key of integers, slices and arrays of integers selects, or -1 for any other. */
 static Py_ssize_t
 most_selected(Array *a, PyObject *key)
 {
     PyObject **keys = &key;
-    Py_ssize_t n = 1, most = 1, arrays = 0;
+    Py_ssize_t n = 1, most = 1, arrays = 0, together = 1; /* vectors of integers are taken element by element */
     if (PyTuple_CheckExact(key)) {
         keys = &PyTuple_GET_ITEM(key, 0);
         n = PyTuple_GET_SIZE(key);
@@ -266,12 +274,16 @@ most_selected(Array *a, PyObject *key)
             if (integers < 0)
                 return -1;
             arrays++;
-            most *= integers;
+            if (!is_vector(keys[k]))
+                most *= integers;
+            else if (together < integers)
+                together = integers;
         }
-        if (most >= Limit)
+        if (most >= Limit || together >= Limit)
             return -1;
     }
-    return arrays ? most : -1;
+    most *= together;
+    return arrays && most < Limit ? most : -1;
 }
 
 /* Is there an array among the indices, so that what they select is copied? */
@@ -293,19 +305,32 @@ mentions_arrays(PyObject *key)
 }
 
 /* The key for NumPy (a new reference) if that is to select elements of a large array at once, because they are few
- * or NumPy does everything; `whole` is the view of it then.  NULL, without an exception, if not. */
+ * or NumPy does everything, or does so here; `whole` is the view of it then.  NULL, without an exception, if not. */
 static PyObject *
 few_at_hand(PyObject *x, PyObject *key, PyObject **whole)
 {
     PyObject *view = is_large(x) && !basic(key) ? view_of(x) : NULL;
     Py_ssize_t most = -1, below = 0;
-    if (view != NULL && outright() && usual_dtype(view) && mentions_arrays(key))
+    if (view != NULL && usual_dtype(view) && (outright() || (alone(x) != NULL && !Strict)) && mentions_arrays(key))
         most = 0, below = 1;
     else if (view != NULL && (most = most_selected((Array *)view, key)) >= 0)
         below = eager_below();
     PyErr_Clear();
     *whole = view;
     return most >= 0 && most < below ? key_at_hand(key) : NULL;
+}
+
+/* Is NumPy to gather at once what a mask chooses of `x`, a large array?  Then these are the plain ones, borrowed. */
+static int
+choice_at_hand(PyObject *x, PyObject *key, PyObject **whole, PyObject **mask)
+{
+    Array *a, *m;
+    if (Py_TYPE(key) != Ours || !is_large(key) || !is_large(x) || (*whole = alone(x)) == NULL ||
+        (*mask = quiet(key)) == NULL)
+        return 0;
+    a = (Array *)*whole, m = (Array *)*mask;
+    return m->dtype->type == '?' && m->ndim <= a->ndim && m->ndim > 0 &&
+           memcmp(m->shape, a->shape, m->ndim * sizeof(Py_ssize_t)) == 0;
 }
 
 static PyObject *Getitem; /* the method __getitem__ */
@@ -338,7 +363,9 @@ fast_subscript(PyObject *x, PyObject *key)
         Py_DECREF(view);
         return r;
     }
-    given = a == NULL ? few_at_hand(x, key, &a) : key_at_hand(key);
+    if (a == NULL && choice_at_hand(x, key, &a, &given))
+        return PyObject_CallFunctionObjArgs(Gather, x, a, given, NULL);
+    given = plain(x) == NULL ? few_at_hand(x, key, &a) : key_at_hand(key);
     if (given == NULL)
         return slow_subscript(x, key);
     r = PyObject_GetItem(a, given);

@@ -31,6 +31,7 @@ static Py_ssize_t Limit;    /* results of so many elements may not count as smal
 static PyObject *Wrap;      /* a function of a plain array: the handle, small or large */
 static PyObject *Record;    /* a function of a ufunc's name and two operands: the handle, or None */
 static PyObject *Assign;    /* a function of a target and a value: True, or False if it is not for it */
+static PyObject *Gather;    /* a function of an array, its plain view and a plain mask: the elements that this chooses */
 static PyObject *Scalars;   /* a tuple of types of which NumPy takes the instances as they are */
 static PyObject *Ufunc;     /* the method __array_ufunc__ */
 static PyObject *Stores;    /* the class of stores */
@@ -38,7 +39,7 @@ static PyObject *Example;   /* a new one */
 static PyObject *Axes, *ViewKey; /* what stand for a key where all axes are turned, and where NumPy made a view */
 static PyObject *Locate;    /* a function: find the window of such a view; see handle.py */
 static PyObject *Call, *Out, *Below, *ShapeName, *ItemSize, *CharName, *Reduce, *Accumulate, *Outer, *Process, *Simulation,
-    *IndexName;
+    *IndexName, *StrictName;
 
 #define AT(x, place) (*(PyObject **)((char *)(x) + (place)))
 
@@ -260,15 +261,15 @@ know_dtypes(PyObject *dtypes)
 static PyObject *
 install(PyObject *module, PyObject *args)
 {
-    PyObject *cls, *array, *wrap, *scalars, *record, *assign, *store, *recording, *current, *dtypes, *axes, *allowed, *config, *view, *locate;
+    PyObject *cls, *array, *wrap, *scalars, *record, *assign, *store, *recording, *current, *dtypes, *axes, *allowed, *config, *view, *locate, *gather;
     Py_ssize_t limit;
     int known;
     PyNumberMethods *numbers;
     PyMappingMethods *mapping;
-    if (!PyArg_ParseTuple(args, "O!O!OnO!OOO!O!OO!OOO!OO", &PyType_Type, &cls, &PyType_Type, &array, &wrap, &limit,
+    if (!PyArg_ParseTuple(args, "O!O!OnO!OOO!O!OO!OOO!OOO", &PyType_Type, &cls, &PyType_Type, &array, &wrap, &limit,
                           &PyTuple_Type, &scalars, &record, &assign, &PyType_Type, &store, &PyType_Type,
                           &recording, &current, &PyTuple_Type, &dtypes, &axes, &allowed, &PyDict_Type, &config, &view,
-                          &locate))
+                          &locate, &gather))
         return NULL;
     Scoped = PyDict_GetItemString(config, "_scoped");
     if (Scoped == NULL || !PyContextVar_CheckExact(Scoped)) {
@@ -323,6 +324,7 @@ install(PyObject *module, PyObject *args)
     Allowed = Py_NewRef(allowed);
     ViewKey = Py_NewRef(view);
     Locate = Py_NewRef(locate);
+    Gather = Py_NewRef(gather);
     Options = Py_NewRef(config);
     Py_INCREF(Scoped);
     numbers = Ours->tp_as_number;
@@ -385,6 +387,7 @@ PyInit__speedups(void)
     Below = PyUnicode_InternFromString("eager_below");
     ShapeName = PyUnicode_InternFromString("shape");
     IndexName = PyUnicode_InternFromString("_index");
+    StrictName = PyUnicode_InternFromString("strict");
     ItemSize = PyUnicode_InternFromString("itemsize");
     CharName = PyUnicode_InternFromString("char");
     Reduce = PyUnicode_InternFromString("reduce");
@@ -394,10 +397,10 @@ PyInit__speedups(void)
     Simulation = PyUnicode_InternFromString("dcarray.comm.local");
     if (Call == NULL || Out == NULL || Below == NULL || ShapeName == NULL || ItemSize == NULL ||
         CharName == NULL || Reduce == NULL || Accumulate == NULL || Outer == NULL || Process == NULL ||
-        Simulation == NULL || IndexName == NULL)
+        Simulation == NULL || IndexName == NULL || StrictName == NULL)
         return NULL;
     module = PyModule_Create(&definition);
-    if (module != NULL && PyModule_AddIntConstant(module, "REVISION", 11) < 0)
+    if (module != NULL && PyModule_AddIntConstant(module, "REVISION", 12) < 0)
         Py_CLEAR(module);
     return module;
 }

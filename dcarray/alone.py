@@ -4,7 +4,7 @@ To record and to run a region costs some microseconds.  Where what is recorded r
 statement or two on some ten thousand elements, whose result is wanted at once - NumPy is done sooner.  That
 is not known when a call is recorded, but it is when it runs.  If NumPy's time, as estimated here, is the
 shorter, such a recording runs call by call in NumPy; and if it comes again, the places of all its calls are
-learned.  From then on NumPy does at once what these places ask for, on arrays that are not larger and on
+learned.  From then on NumPy does at once what these places ask for, on arrays that are hardly larger and on
 which nothing is pending.  Where a result made so turns out to be an operand of something that is recorded,
 the place has its next calls recorded again; after some such strikes for good.
 
@@ -49,12 +49,19 @@ _SLOW = {
     "deg2rad": 1.5, "floor_divide": 10.0, "fmod": 5.0, "heaviside": 1.0, "rad2deg": 1.5, "remainder": 4.0,
     "sign": 0.3, "where": 3.0,
 }  # fmt: skip
+_COMPLEX = {"absolute": 28.0, "conjugate": 0.0, "negative": 0.0, "real": 0.0, "imag": 0.0, "cast": 0.0}
+_SHUFFLED = 1.4  # what these take in a kernel, which separates real and imaginary parts, of what NumPy takes
+# What a kernel takes more where it keeps what it overwrites: in all, and times the bytes of that, which goes
+# to memory that was not used before.
+_KEEP, _COPY = 5500.0, 5.0
 _MARGIN = 1.3  # by which one thread is to be faster than NumPy: an estimate is no more exact
 _DIVISION = 1.5  # and a kernel's more than NumPy's, where integers are divided by one number
 _WORTH_SHARING = 8000.0  # of work, from which on two threads have it done in half the time
 
 
-def cheaper(log: Sequence[tuple[Any, ...]], live: Sequence[int], calls: int, threads: int) -> int:
+def cheaper(
+    log: Sequence[tuple[Any, ...]], live: Sequence[int], calls: int, threads: int, saved: Sequence[int] = ()
+) -> int:
     """Is a recording done sooner by NumPy, call by call?
 
     Parameters
@@ -67,6 +74,8 @@ def cheaper(log: Sequence[tuple[Any, ...]], live: Sequence[int], calls: int, thr
         How many calls of the user's recorded it.
     threads : int
         How many there are for kernels.
+    saved : sequence of int, optional
+        The slots of which a kernel keeps what it overwrites, should an exception be raised.
 
     Returns
     -------
@@ -78,7 +87,7 @@ def cheaper(log: Sequence[tuple[Any, ...]], live: Sequence[int], calls: int, thr
     if len(statements) == 1 and statements[0][0] == "call":  # nothing to be fused with, whatever it costs
         return max([math.prod(entry[2]) for entry in declared], default=0)
     items = [np.dtype(entry[1]).itemsize for entry in declared]
-    moved = arithmetic = slow = 0.0
+    moved = arithmetic = shuffled = slow = 0.0
     recording = _MORE * max(len(statements) - calls, 0)
     most, rounded = 0, False
     for entry in statements:
@@ -97,17 +106,26 @@ def cheaper(log: Sequence[tuple[Any, ...]], live: Sequence[int], calls: int, thr
         if not fold:
             touched.add(out)  # once, if it is an operand too
         moved += size * sum(items[slot] for slot in touched)
-        arithmetic += size * (OPS[entry[1]].cost - 1.0 if entry[1] in OPS else 1.0)
+        cost = OPS[entry[1]].cost - 1.0 if entry[1] in OPS else 1.0
+        if entry[2][0] in "FD":
+            cost = _COMPLEX.get(entry[1], 4.0 * cost + 4.0)
+            shuffled += size * cost * (_SHUFFLED - 1.0)
+        arithmetic += size * cost
         if entry[1] == "floor_divide" and entry[2][0] not in "efd" and type(arguments[-1]) is int:
             recording += size * _DIVISION
         else:
             slow += size * _SLOW.get(entry[1], 0.0)
         recording += _VALUE if fold and not declared[out][2] else _RECORD
     kept = {k for k, entry in enumerate(declared) if entry[0] == "old"}.union(live)
-    fused = _BYTE * sum(items[k] * math.prod(declared[k][2]) for k in kept) + _UNIT * arithmetic
+    held = sum(items[k] * math.prod(declared[k][2]) for k in kept)
+    held += _COPY * sum(items[k] * math.prod(declared[k][2]) for k in saved)
+    fused = _BYTE * held + _UNIT * (arithmetic + shuffled)
     margin = _MARGIN
+    if saved:
+        recording += _KEEP
     if fused > _WORTH_SHARING and (rounded or threads > 1):
-        fused, margin = fused / 2, 1.0  # a sum is the same with any number of threads
+        # a sum is the same with any number of threads
+        fused, margin = fused / 2, _MARGIN if saved else 1.0
     theirs = _CALL * len(statements) + _BYTE * moved + _UNIT * arithmetic + slow
     return most if theirs <= margin * (recording + _RUN + fused) else 0
 

@@ -388,7 +388,7 @@ if BUILT:  # else the methods above do it all
 
     rewrapped = partial(protocols.rewrap, ndarray)
     parts: tuple[Any, ...] = Store, Recording, config.current, tuple(DTYPES.values())
-    parts += AXES, alone.allowed, vars(config), VIEW, locate
+    parts += AXES, alone.allowed, vars(config), VIEW, locate, indexing.gather
     if install(ndarray, _ndarray, rewrapped, _LIMIT, tuple(_PLAIN), quick.binary, quick.assign, *parts):
         evaluate = shortened(evaluate)
         call_loops(np._core._multiarray_umath._ARRAY_API, UFUNCS)  # type: ignore[attr-defined]

@@ -95,16 +95,16 @@ class Executor:
         prepared = self.prepare(rec, options.fastmath)
         counters.flushes += 1
         counters.statements += len(rec.log) - len(rec.slots)
+        form = prepared.form
         if prepared.little is None:
-            prepared.little = alone.cheaper(*prepared.key[:2], _calls(rec), options.threads)
+            prepared.little = _little(rec, prepared, options.threads)
         if prepared.little and options.eager_below:
-            if prepared.ran:  # it comes again
-                alone.learn(rec.marks, prepared.little)
-            prepared.ran = True
+            if form.ran:  # it comes again, if with other sizes
+                alone.learn(rec.marks, prepared.little + prepared.little // 4)  # arrays may grow
+            form.ran = True
             return _singly(rec, prepared)
         if prepared.direct:
             return running.direct(rec, prepared, prepared.plan, options.threads)
-        form = prepared.form
         if not form.useful:
             return []
         plan = prepared.plan
@@ -217,6 +217,20 @@ def told_of(rec: Recording, notes: list[Any]) -> Callable[[], None]:
         fpstate.tell(notes, lambda k: _name(calls[k]), lambda k: running.line_of(marks[k]))
 
     return after
+
+
+def _little(rec: Recording, prepared: forms.Prepared, threads: int) -> int:
+    """What `alone.cheaper` says of a log; no is said at once where it was said of about these sizes."""
+    form = prepared.form
+    sizes = tuple([n & (-1 << max(n.bit_length() - 3, 0)) for n in prepared.values])
+    if sizes in form.ample:
+        return 0
+    found = alone.cheaper(*prepared.key[:2], _calls(rec), threads, form.saved)
+    if not found:
+        if len(form.ample) >= MAX_PLANS:
+            form.ample.clear()
+        form.ample.add(sizes)
+    return found
 
 
 def _calls(rec: Recording) -> int:

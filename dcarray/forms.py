@@ -172,6 +172,8 @@ class Form:
         self.sample = values
         self.sights = 0
         self.turns: Any = None  # what there is to do call by call, once that was asked for
+        self.ran = False  # has NumPy run it since that is done sooner?
+        self.ample: set[tuple[int, ...]] = set()  # about which integers it is too much for that
         self.queued = False
         self.exact: Ready | None = None
         self.general: list[General] = []
@@ -213,14 +215,13 @@ class Form:
 class Prepared:
     """What is known of one log: its form, and the plan that serves it once there is one."""
 
-    __slots__ = ("_region", "bytes", "direct", "form", "key", "little", "plan", "ran", "symbols", "values")
+    __slots__ = ("_region", "bytes", "direct", "form", "key", "little", "plan", "symbols", "values")
 
     def __init__(self, key: tuple[Log, tuple[int, ...], str], form: Form, values: Any) -> None:
         self.key = key
         self.form = form
         self.values = values
         self.little: int | None = None  # what `alone.cheaper` says of it, once that was asked
-        self.ran = False  # has it been run because of that?
         self.plan: Any = None
         self.direct = False
         self.symbols: tuple[int, ...] = ()

@@ -1,4 +1,7 @@
-"""Gathering what a mask chooses: ``x[mask]`` in plain arrays, on all cores."""
+"""Gathering what a mask chooses: ``x[mask]`` in plain arrays, on all cores.
+
+A mask of the first axes chooses rows; what is moved is a row, if it is not larger than the largest element.
+"""
 
 from __future__ import annotations
 
@@ -15,11 +18,11 @@ from .store import compilable
 __all__ = ["BLOCK", "gathered"]
 
 BLOCK = 16384
-_ALONE = 4 * BLOCK  # up to so many elements are one block
-_SIZES = 1, 2, 4, 8, 16  # bytes of an element
+_ALONE = 2 * BLOCK  # up to so many elements are one block
+_SIZES = 1, 2, 4, 8, 16  # bytes of a row
 _FEWEST = 2  # times the elements below which calls run in NumPy
 _SECONDS = 2e-9  # that NumPy needs for an element
-_COUNTED, _MOVED = 16, 4  # elements that are so much work as a scheduler's unit
+_COUNTED = 8  # elements that are so much work as a scheduler's unit
 
 
 def _compiled(size: int) -> Compiled:
@@ -35,18 +38,21 @@ _ROUTINES = {size: _compiled(size) for size in _SIZES}
 
 
 def gathered(a: NDArray, m: NDArray) -> NDArray:
-    """The elements of an array that a mask chooses, in an array of their own."""
-    plain = a.shape == m.shape and a.flags.c_contiguous and m.flags.c_contiguous and compilable(a)
-    size = a.size
+    """The elements of an array that a mask of its first axes chooses, in an array of their own."""
+    plain = a.shape[: m.ndim] == m.shape and a.flags.c_contiguous and m.flags.c_contiguous and compilable(a)
+    size = m.size
     options = config.current()
-    if not plain or size < max(_FEWEST * options.eager_below, 1):
+    if not plain or a.size < max(_FEWEST * options.eager_below, 1):
         return a[m]
-    launch = _ROUTINES[a.itemsize].launch(_SECONDS * size)
-    return a[m] if launch is None else _moved(launch, a, m, options.threads)
+    row = a.nbytes // size
+    if row not in _ROUTINES or address_of(a) % min(row, 8):
+        return a[m]
+    launch = _ROUTINES[row].launch(_SECONDS * size)
+    return a[m] if launch is None else _moved(launch, a, m, row, options.threads)
 
 
-def _moved(launch: Any, a: NDArray, mask: NDArray, threads: int) -> NDArray:
-    size = a.size
+def _moved(launch: Any, a: NDArray, mask: NDArray, row: int, threads: int) -> NDArray:
+    size = mask.size
     length = size if size <= _ALONE else BLOCK
     blocks = -(-size // length)
     ends = np.zeros(blocks + 1, np.int64)
@@ -55,7 +61,7 @@ def _moved(launch: Any, a: NDArray, mask: NDArray, threads: int) -> NDArray:
     launch(launch.pack(blocks, work, 0, 1, masks, values, counts + 8, 0, size, length), threads)
     if blocks > 1:
         np.add.accumulate(ends, out=ends)
-    result = empty((int(ends[-1]),), a.dtype)
-    work = length // _MOVED
+    result = empty((int(ends[-1]), *a.shape[mask.ndim :]), a.dtype)
+    work = length * (row + 2) // 2  # it is memory that takes the time, more than in kernels
     launch(launch.pack(0, 1, blocks, work, masks, values, counts, address_of(result), size, length), threads)
     return result

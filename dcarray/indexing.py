@@ -16,7 +16,6 @@ from .ranks import several
 from .store import memory
 
 _INT = frozenset({int})
-_BOOL = np.dtype(bool)
 
 
 def plain_key(key: Any) -> Any:
@@ -61,8 +60,8 @@ def get(x: Handle, key: Any) -> Any:
         selected = x._select(key)
         if selected is not None:
             return selected
-        if isinstance(key, Handle) and key.dtype == _BOOL and key.shape == x._shape and several() is None:
-            return _gathered(x, x._settled(), key._settled())
+        if isinstance(key, Handle) and masks.is_mask(x, key) and several() is None:
+            return gather(x, x._settled(), key._settled())
         if several() is not None:
             found = _over_ranks(operator.getitem, x, key)
             if found is not NotImplemented:
@@ -134,19 +133,23 @@ def _has_array(key: Any) -> bool:
 def _take(x: Handle, key: Any) -> Any:
     """Advanced indexing and fields: through NumPy."""
     a = x._settled()
-    if type(key) is np.ndarray and key.dtype == np.bool_ and key.shape == a.shape:
-        return _gathered(x, a, key)
+    if masks.is_mask(x, key):
+        return gather(x, a, key)
+    operands.learn((x,))
     result = a[key]
     operands.missing("getitem", (x,))
+    if type(result) is np.ndarray and result.base is None and result.flags.c_contiguous and x._store.char:
+        return made(type(x), result, config.current().eager_below)  # a copy
     if isinstance(result, np.ndarray):
         return derive(x, result, config.current().eager_below)
     return result
 
 
-def _gathered(x: Handle, a: NDArray, mask: NDArray) -> Any:
+def gather(x: Handle, a: NDArray, mask: NDArray) -> Any:
     """The elements of ``a``, the view of ``x``, that a mask chooses."""
     result, below = gathered(a, mask), config.current().eager_below
-    return made(type(x), result, below) if x._store.char else derive(x, result, below)
+    fresh = x._store.char and result.flags.c_contiguous
+    return made(type(x), result, below) if fresh else derive(x, result, below)
 
 
 def put(x: Handle, key: Any, value: Any) -> None:
@@ -169,6 +172,7 @@ def put(x: Handle, key: Any, value: Any) -> None:
         key = plain_key(key)
         if not window.is_basic(key):
             operands.missing("setitem", (x,))
+            operands.learn((x, value))
             value = operands.settled(value)
             x._writable()[key] = value
             return

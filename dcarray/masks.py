@@ -13,7 +13,7 @@ from weakref import ref
 
 import numpy as np
 
-from . import config, quick, trace
+from . import alone, config, quick, trace
 from .handle import Handle
 from .history import alike, written
 from .operands import DTYPES, shape_of, user_frame
@@ -94,14 +94,20 @@ class Choice:
         The array and the mask, if the selection is simply that.
     site
         Where in the user's code the selection began.
+
+    Attributes
+    ----------
+    folded : bool
+        Has a sum, or another fold, been taken of it?
     """
 
-    __slots__ = ("_length", "full", "mask", "rest", "site", "source")
+    __slots__ = ("_length", "folded", "full", "mask", "rest", "site", "source")
 
     def __init__(
         self, full: Any, mask: Mask, rest: Any, site: Any, source: tuple[Any, Any] | None = None
     ) -> None:
         self.site = site
+        self.folded = False
         self.full = full
         self.mask: Any = mask
         self.rest = rest
@@ -131,12 +137,19 @@ def gathering(choice: Choice) -> None:
     """Note that a selection is gathered after all: made in vain, if that is how it goes where it was made."""
     if len(_WASTED) > 10_000:
         _WASTED.clear()
-    _WASTED[choice.site] = _WASTED.get(choice.site, 0) + 1
+    _WASTED[choice.site] = _WASTED.get(choice.site, 0) + (2 if choice.folded else 1)
 
 
 def serving(choice: Choice) -> None:
     """Note that a selection was of use before it was gathered."""
     _WASTED[choice.site] = -_PATIENCE
+
+
+def folding(choice: Choice) -> None:
+    """Note that a selection is folded, which is of use if it is not gathered all the same."""
+    if not choice.folded:
+        choice.folded = True
+        _WASTED[choice.site] = max(_WASTED.get(choice.site, 0) - 1, -_PATIENCE)
 
 
 def is_mask(x: Any, key: Any) -> bool:
@@ -150,20 +163,16 @@ def is_mask(x: Any, key: Any) -> bool:
     return dtype == _BOOL and len(shape) > 0 and x._shape[: len(shape)] == shape
 
 
-def choose(x: Any, key: Any) -> Choice | None:
-    """``x[key]``, if it can be recorded."""
-    if not isinstance(key, Handle) or key._small is not None or key._store.char != "?":
-        return None
-    frame = user_frame()
-    code, rank = frame.f_code, simulated()  # ranks that are threads learn each for itself, and so alike
-    # where several ranks are to learn alike, nothing may depend on where code lies in memory
-    place = id(code) if several() is None else (code.co_filename, code.co_name, code.co_firstlineno)
-    site = place, frame.f_lasti, None if rank is None else (rank.rank, rank.size)
-    if _WASTED.get(site, 0) > _PATIENCE or not is_mask(x, key):
+def choose(x: Any, key: Any, again: Choice | None = None) -> Choice | None:
+    """``x[key]``, if it can be recorded; ``again``, if it was."""
+    if not isinstance(key, Handle) or key._small is not None or key._store.char != "?" or not is_mask(x, key):
         return None
     below = config.current().eager_below
     store = x._store
     size = quick.SIZES.get(x._shape) or math.prod(x._shape)
+    site = _site(size if size <= alone.FACTOR * below else 0) if again is None else again.site
+    if site is None:
+        return None
     if not store.char or not size or store.exported() or key._store.exported():
         return None
     if size < below and x._clean() and key._clean():
@@ -171,7 +180,24 @@ def choose(x: Any, key: Any) -> Choice | None:
     with LOCK:
         mask = mask_of(key)
         one = ONES[store.char]
-        return Choice(chosen(mask, x, one), mask, one, site, (x, key))
+        found = Choice(chosen(mask, x, one), mask, one, site, (x, key))
+        found.folded = again is not None and again.folded
+        return found
+
+
+def _site(size: int) -> Any:
+    """Where in the user's code a selection is made; None if those made there have been in vain.  Then NumPy
+    gathers there at once from now on, of arrays of at most ``size`` elements."""
+    frame = user_frame(3)
+    code, rank = frame.f_code, simulated()  # ranks that are threads learn each for itself, and so alike
+    # where several ranks are to learn alike, nothing may depend on where code lies in memory
+    place = id(code) if several() is None else (code.co_filename, code.co_name, code.co_firstlineno)
+    site = place, frame.f_lasti, None if rank is None else (rank.rank, rank.size)
+    if _WASTED.get(site, 0) <= _PATIENCE:
+        return site
+    if size:
+        alone.learn([(code, frame.f_lasti, None)], size)
+    return None
 
 
 # ---- assignments -------------------------------------------------------------------------------------

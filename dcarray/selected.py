@@ -166,7 +166,8 @@ class Selected(ndarray):
 
     def _choose_again(self) -> bool:
         """Record the selection once more, from array and mask as they are now."""
-        found = masks.choose(*self._choice.source)  # type: ignore[misc]
+        x, mask = self._choice.source  # type: ignore[misc]
+        found = masks.choose(x, mask, self._choice)
         if found is not None:
             self._origin = found  # type: ignore[assignment]
             session().rec.selections.append(ref(self))
@@ -220,7 +221,7 @@ class Selected(ndarray):
             fill = -0.0 if kind == "f" else 0  # of which a sum keeps its sign
             ufunc, wide = "add", np.dtype("f8") if name == "mean" and kind != "f" else None
         with LOCK:
-            masks.serving(choice)
+            masks.folding(choice)
             same = choice.source if choice.as_it_was(session().rec) else None
             full = choice.full if same is None else same[0]
             x = masks.chosen(choice.mask, full, dtype.type(fill))

@@ -32,3 +32,25 @@ def test_any_byte_that_is_not_zero_is_true() -> None:
         with dc.options(jit="eager", eager_below=0):
             got = gathered(np.arange(n), mask.view(bool))
         assert np.array_equal(got, np.flatnonzero(mask))
+
+
+@pytest.mark.parametrize("dtype", ["?", "u1", "f4", "f8", "c8", "c16"])
+def test_rows_as_numpy(dtype: str) -> None:
+    rng = np.random.default_rng(7)
+    with dc.options(jit="eager", eager_below=0, threads=3):
+        for n in (1, 9, 1000, 2 * BLOCK + 5):
+            for rest in ((1,), (2,), (3,), (2, 2), (0,)):
+                a = rng.integers(0, 100, (n, *rest)).astype(dtype)
+                for share in (0, 0.1, 0.97, 1):
+                    mask = rng.random(n) < share
+                    got = gathered(a, mask)
+                    assert got.dtype == a.dtype and got.flags.c_contiguous
+                    np.testing.assert_array_equal(got, a[mask])
+
+
+def test_rows_that_are_not_aligned() -> None:
+    a = np.arange(4001, dtype="f4")[1:].reshape(-1, 2)
+    mask = np.arange(2000) % 3 == 0
+    with dc.options(jit="eager", eager_below=0):
+        np.testing.assert_array_equal(gathered(a, mask), a[mask])
+        np.testing.assert_array_equal(gathered(a[::2], mask[::2]), a[::2][mask[::2]])
