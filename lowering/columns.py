@@ -41,9 +41,9 @@ def columns(job: Job, foldings: list[Folding], kept: list[int], folded: list[int
     extents, arguments = job.loops.extents, job.arguments
     *outer, last = kept
     shared = _shares(job, outer, last, folded)
-    width = NARROW if shared else COLUMNS
-    strips = not job.alone and _stripped(job, outer, last, width)
+    strips = not job.alone and _stripped(job, outer, last, NARROW if shared else COLUMNS)
     shared = shared and strips
+    width = NARROW if shared else COLUMNS
     if not job.alone and not strips:
         outer.insert(0, outer.pop(_longest(job, outer)))
     if strips:

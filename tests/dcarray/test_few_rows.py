@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 import dcarray as dc
@@ -25,6 +25,9 @@ def numbers(shape: tuple[int, ...], dtype: str, seed: int) -> Any:
     st.sampled_from(["product", "shifted", "largest", "own", "turned"]), st.integers(0, 9),
 )  # fmt: skip
 @settings(max_examples=40, deadline=None)
+@example(100, 3, 2100, "d", "product", 0)
+@example(100, 3, 4100, "f", "turned", 0)
+@example(17, 300, 1025, "d", "largest", 0)
 def test_few_rows(m: int, k: int, n: int, dtype: str, kind: str, seed: int) -> None:
     a, b, own = (
         numbers((m, k), dtype, seed),
@@ -53,6 +56,16 @@ def test_few_rows(m: int, k: int, n: int, dtype: str, kind: str, seed: int) -> N
         np.testing.assert_allclose(
             got, want, rtol=1e-3 if dtype == "f" else 1e-10, atol=1e-3 if dtype == "f" else 1e-10
         )
+
+
+@pytest.mark.parametrize("sizes", [((2, 7), (2, 1025), (3, 2100)), ((2, 1025), (2, 7), (90, 1030), (90, 5))])
+def test_plans_of_other_sizes(sizes: tuple[tuple[int, int], ...]) -> None:
+    """What was chosen for one size is right for all that the plan serves."""
+    with dc.options(jit="eager", eager_below=0, cache_dir=None):
+        for m, n in sizes * 2:
+            a, b = numbers((m, 3), "d", 0), numbers((3, n), "d", 1)
+            x, y = dc.asarray(a), dc.asarray(b)
+            np.testing.assert_allclose((x[:, :, None] * y[None]).sum(axis=1), a @ b, rtol=1e-10, atol=1e-10)
 
 
 @pytest.mark.parametrize("threads", [1, 3])
