@@ -40,6 +40,5 @@ def limits(threads: int) -> Limits:
     if last > _DISTANT:
         # half as much again: a little of what is used still comes from farther
         return Limits(last=3 * near * threads // 2, near=near, far=far)
-    return Limits(
-        last=last, near=2 * near, far=far
-    )  # what is streamed through a core's cache need not all fit
+    # what is streamed through a core's cache need not all fit
+    return Limits(last=last, near=2 * near, far=far)

@@ -57,18 +57,22 @@ def operations(body: Iterable[Stmt]) -> Iterator[Op]:
             yield from (node for node in walk(value) if isinstance(node, Op))
 
 
+def every(body: Iterable[Stmt]) -> Iterator[Stmt]:
+    """Statements and all that is in them."""
+    for stmt in body:
+        yield stmt
+        match stmt:
+            case For(body=inner):
+                yield from every(inner)
+            case Repeat(head, _, inner):
+                yield from every((*head, *inner))
+            case If(_, then, orelse):
+                yield from every((*then, *orelse))
+
+
 def updates(body: Iterable[Stmt]) -> Iterator[Update]:
     """The updates of variables in statements and all that is in them."""
-    for stmt in body:
-        match stmt:
-            case Update():
-                yield stmt
-            case For(body=inner):
-                yield from updates(inner)
-            case Repeat(head, _, inner):
-                yield from updates((*head, *inner))
-            case If(_, then, orelse):
-                yield from updates((*then, *orelse))
+    return (stmt for stmt in every(body) if isinstance(stmt, Update))
 
 
 def buffers(stmt: Stmt) -> set[str]:

@@ -10,8 +10,8 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 
 from ..flags import of
-from ..kernel import Expr, For, If, Let, Local, Op, Phase, Repeat, Stmt
-from ..walk import values, walk
+from ..kernel import Expr, Let, Local, Op, Phase, Stmt
+from ..walk import every, values, walk
 from .builder import Builder, DType, Value, part, ty
 
 __all__ = ["Choices", "kept"]
@@ -50,15 +50,8 @@ def _kept(b: Builder, t: str, value: str) -> str:
 
 def _choices(body: Iterable[Stmt]) -> Iterator[tuple[str, Op]]:
     """The choices in statements and all that is in them, with the name of those that have one."""
-    for stmt in body:
+    for stmt in every(body):
         for root in values(stmt):
             for node in walk(root):
                 if isinstance(node, Op) and node.name == "where":
                     yield stmt.name if isinstance(stmt, Let) and node is root else "", node
-        match stmt:
-            case For(body=inner):
-                yield from _choices(inner)
-            case Repeat(head, _, inner):
-                yield from _choices((*head, *inner))
-            case If(_, then, orelse):
-                yield from _choices((*then, *orelse))
