@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from dcarray.ir.nodes import Window
 
@@ -33,6 +34,12 @@ class Halo:
         pairs = zip(self.widths, other.widths, strict=True)
         widths = tuple((max(a[0], b[0]), max(a[1], b[1])) for a, b in pairs)
         return Halo(widths, self.corners or other.corners, max(self.rim, other.rim))
+
+    @property
+    def attrs(self) -> tuple[tuple[str, Any], ...]:
+        """What a ``comm.halo`` call says of it."""
+        found = (("widths", self.widths), ("corners", self.corners))
+        return found if self.rim == math.inf else (*found, ("rim", self.rim))
 
     def within(self, other: Halo) -> bool:
         """Has another halo all that this one has?"""

@@ -33,10 +33,7 @@ def _halo(stmt: Stmt) -> tuple[str, Halo] | None:
 
 
 def _exchange(array: Array, halo: Halo, loc: Any) -> Call:
-    attrs: tuple[tuple[str, Any], ...] = (("widths", halo.widths), ("corners", halo.corners))
-    if halo.rim < math.inf:
-        attrs += (("rim", halo.rim),)
-    return Call("comm.halo", (identity(array),), (), attrs, loc)
+    return Call("comm.halo", (identity(array),), (), halo.attrs, loc)
 
 
 def _moved(stmt: Stmt) -> tuple[Window, Window] | None:

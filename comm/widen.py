@@ -21,7 +21,7 @@ from .axes import BlockAxis
 from .domain import points, reach
 from .layout import Layout
 from .model import Line, Link
-from .place import margins
+from .place import Halo, margins
 
 __all__ = ["COSTS", "Costs", "Wide", "Widths", "widen"]
 
@@ -247,10 +247,8 @@ class _Widening:
         there = self.valid.get(name)
         if there is not None and there[1] >= margin and _most(there[0], widths) == there[0]:
             return
-        attrs: tuple[tuple[str, Any], ...] = (("widths", widths), ("corners", sum(map(any, widths)) > 1))
-        if margin < math.inf:
-            attrs += (("rim", margin),)
-        self.emit(self.call("comm.halo", name, attrs))
+        halo = Halo(widths, sum(map(any, widths)) > 1, margin)
+        self.emit(self.call("comm.halo", name, halo.attrs))
 
     def call(self, op: str, name: str, attrs: tuple[tuple[str, Any], ...]) -> Call:
         """A call about an array."""
