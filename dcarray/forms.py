@@ -192,6 +192,7 @@ class Form:
         # the slots whose memory a run is given, those that get new memory, and those that are written
         # after they may have been read (to be kept, should the region have to run again)
         self.memory: list[int] = []
+        self.reshapes: dict[int, int] = {}  # of those that get new memory, with the slots of their heads
         self.fresh: list[int] = []
         self.saved: list[int] = []
         self.inputs: list[int] = []
@@ -201,6 +202,8 @@ class Form:
                     self.memory.append(k)
                     if heads[k] == k:
                         self.fresh.append(k)
+                    else:
+                        self.reshapes[k] = heads[k]
                 continue
             self.memory.append(k)
             if heads[k] not in changed:
@@ -208,7 +211,7 @@ class Form:
             elif self.doubt and heads[k] in seen:
                 self.saved.append(k)
         # is all the memory whole, and nothing to be kept?
-        self.direct = not self.saved and all(declared[k][0] == "old" or heads[k] == k for k in self.memory)
+        self.direct = not self.saved and not self.reshapes
         self.useful = bool(self.fresh) or any(declared[k][0] == "old" for k in written)
 
 

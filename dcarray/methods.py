@@ -13,7 +13,7 @@ from . import operands, report, trace, window
 from .attributes import Attributes
 from .flags import let_write
 from .handle import Handle, large, small
-from .order import in_c_order
+from .order import in_c_order, reshapes, strides_of
 from .ranks import several
 from .store import Store
 
@@ -98,12 +98,24 @@ class Methods(Attributes):
         index = window.resized(self._shape, self._window(), shape)
         if index is not None:
             return self._view(shape, index)
-        head = self._store.family
-        if self._index is None and self._store is head and head.mem is None and head.size:
-            x = large(type(self), Store(shape, head.dtype, head), shape, None)
-            x._readonly = self._readonly
-            return x
-        return None
+        store, head = self._store, self._store.family
+        if not store.size or not store.char:
+            return None
+        other = Store(shape, store.dtype, head)
+        if self._index is None and head.mem is None:
+            if store.dtype != head.dtype:
+                return None
+        elif several() is not None or not self.size:
+            return None
+        elif not reshapes(self._shape, strides_of(self), shape):
+            return self.copy().reshape(shape)
+        elif self._index is None and store.mem is not None and store.strides is None:
+            other.bind(store.mem.reshape(shape))
+        else:
+            return None
+        x = large(type(self), other, shape, None)
+        x._readonly = self._readonly
+        return x
 
     def transpose(self, *axes: Any) -> Any:
         """See `numpy.transpose`; always a view."""

@@ -145,11 +145,25 @@ def enter(rec: Recording, store: Store) -> int:
 
 
 def target_of(rec: Recording, out: Handle) -> tuple[int, window.Index | None]:
+    """The slot and window of an array that the next entry writes.  Its operands must have been entered."""
     store = out._store
-    slot = enter(rec, store)
-    store.family.dirty = store.family.used = rec
-    rec.writes = True
+    head = store._head or store
+    if head.blank() and _all_of(store, out):
+        slot = rec.begun(store)
+    else:
+        slot = enter(rec, store)
+        rec.writes = True
+    head.dirty = head.used = rec
     return slot, out._index
+
+
+def _all_of(store: Store, x: Handle) -> bool:
+    """Has an array that may be written all elements of its store?"""
+    index = x._index
+    if index is None:
+        return True
+    plain = all(offset == 0 and stride in (0, 1) for offset, stride, _ in index)
+    return plain and math.prod(x._shape) == store.size
 
 
 def shape_of(x: Any) -> tuple[int, ...]:

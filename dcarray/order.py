@@ -13,7 +13,7 @@ import numpy as np
 
 from .handle import Handle
 
-__all__ = ["columns_first", "contiguous", "in_c_order", "order_of", "order_of_copy", "strides_of"]
+__all__ = ["columns_first", "contiguous", "in_c_order", "order_of", "order_of_copy", "reshapes", "strides_of"]
 
 
 def strides_of(x: Any) -> tuple[int, ...]:
@@ -52,6 +52,30 @@ def columns_first(x: Any) -> bool:
     """Is the memory in Fortran order, and not in C order too?"""
     shape, strides = x.shape, strides_of(x)
     return not contiguous(shape, strides) and contiguous(shape[::-1], strides[::-1])
+
+
+def reshapes(shape: tuple[int, ...], strides: tuple[int, ...], wanted: tuple[int, ...]) -> bool:
+    """Can elements with these strides, of which there are some, be seen in another shape without a copy?
+
+    Axes whose elements follow each other in memory may be taken together and apart again; so the axes of the
+    new shape must fall into groups, one for each run of old axes that are one in memory.
+    """
+    runs: list[tuple[int, int]] = []  # extent and stride, the innermost first
+    for n, stride in zip(reversed(shape), reversed(strides), strict=True):
+        if n == 1:
+            continue
+        if runs and stride == runs[-1][0] * runs[-1][1]:
+            runs[-1] = (n * runs[-1][0], runs[-1][1])
+        else:
+            runs.append((n, stride))
+    axes = [n for n in wanted if n != 1]
+    for extent, _ in runs:
+        size = 1
+        while size < extent and axes:
+            size *= axes.pop()
+        if size != extent:
+            return False
+    return not axes
 
 
 def contiguous(shape: tuple[int, ...], strides: tuple[int, ...]) -> bool:

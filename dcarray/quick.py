@@ -12,7 +12,7 @@ from typing import Any
 
 from .config import current
 from .handle import Handle, large
-from .operands import DTYPES, OURS, at_last, commit, enter, kind_of, shape_of, user_frame
+from .operands import DTYPES, OURS, at_last, commit, enter, kind_of, shape_of, target_of, user_frame
 from .recording import Recording
 from .session import LOCK, session
 from .store import COMPILED, Store
@@ -193,12 +193,8 @@ def assign(target: Any, value: Any) -> bool:
     with LOCK:
         rec = session().ready()
         given = _array(rec, value)
-        head = store._head or store
-        if store.rec is not rec or head.exports is not None:
-            enter(rec, store)
-        head.dirty = head.used = rec
-        rec.writes = True
-        commit(rec, ("map", "cast", _COPIES[char], shape, store.slot, target._index, given))
+        slot, index = target_of(rec, target)
+        commit(rec, ("map", "cast", _COPIES[char], shape, slot, index, given))
     return True
 
 
@@ -222,10 +218,6 @@ def known(name: str, loop: str, shape: tuple[int, ...], inputs: tuple[Any, ...],
             target = large(type(inputs[0]), store, shape, None)
             slot = rec.fresh(store)
         else:
-            store = target._store
-            _array(rec, target)
-            (store._head or store).dirty = rec
-            slot = store.slot
-            rec.writes = True
+            slot, _ = target_of(rec, target)
         commit(rec, ("map", name, loop, shape, slot, target._index, *args))
     return target

@@ -11,6 +11,7 @@ import numpy as np
 
 from . import alone
 from .fpstate import captured, watched
+from .ranks import several
 from .store import Store, memory
 
 ENTRIES = 256  # a recording of so many ends where a loop comes round
@@ -165,6 +166,8 @@ class Recording:
         head = store._head
         if head is not None and head.rec is not self:
             self.declare(head)
+        elif head is None and store.blank():
+            memory(store)
         store.slot = slot = len(slots)
         store.rec = self
         first = slot if head is None else head.slot
@@ -177,6 +180,9 @@ class Recording:
             self.log.append(("old", store.char, store.shape, None, first))
         elif head is None or head.mem is None:
             self.log.append(("new", store.char, store.shape, first))
+            if several() is None:  # who holds it must not keep its head alive, and so unfused
+                slots.append(ref(store))
+                return slot
         else:
             memory(store)
             self.log.append(("old", store.char, store.shape, store.strides, first))
@@ -195,6 +201,14 @@ class Recording:
         self.news.append(slot)
         self.log.append(("new", store.char, store.shape, slot))
         return slot
+
+    def begun(self, store: Store) -> int:
+        """The slot of a store without memory, all of which the next entry writes."""
+        head = store._head
+        if head is None:
+            return self.fresh(store)
+        self.fresh(head)
+        return self.declare(store)
 
     def add(self, entry: tuple[Any, ...], frame: FrameType) -> None:
         """Log a statement that ``frame`` asked for."""

@@ -51,13 +51,14 @@ def allocated(rec: Recording, form: forms.Form) -> tuple[dict[int, Any], list[in
     fresh: list[tuple[Any, ...]] = []
     for k in form.memory:
         store = slots[k]
-        if type(store) is not Store:
+        if (head := form.reshapes.get(k)) is not None:
+            store = rec.lost(k)
+            mem = arrays[head].view(store.dtype).reshape(store.shape)
+            address = addresses[form.memory.index(head)]
+        elif type(store) is not Store:
             store = store() or rec.lost(k)
             mem, address = allocate(store.shape, store.dtype, store.size)
             fresh.append((store, mem, address))
-        elif store.mem is None:  # a reshape of an array that is computed here
-            mem = arrays[store.family.slot].view(store.dtype).reshape(store.shape)
-            address = addresses[form.memory.index(store.family.slot)]
         else:
             mem, address = store.mem, store.address
         arrays[k] = mem

@@ -14,7 +14,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from .lowering.memory import address_of
+from .lowering.memory import address_of, allocate
 from .ranks import simulated
 
 
@@ -125,6 +125,10 @@ class Store:
         """(Family head.)  Is there whole memory of which somebody else may know?  The same on all ranks."""
         return self.mem is not None and FAMILIES.find(owner(self.mem)) is not None
 
+    def blank(self) -> bool:
+        """(Family head.)  Is this memory that was never used, so that there is none yet?"""
+        return self.mem is None and self.rec is None and self.dirty is None and self.spread is None
+
     def exported(self) -> bool:
         """Is a plain ndarray of this memory, handed out by us, still alive?"""
         head = self.family
@@ -138,8 +142,11 @@ def memory(store: Store) -> np.ndarray[Any, Any]:
     """The memory of a store that is computed; a reshaped one takes its head's."""
     if store.mem is None:
         head = store.family
-        assert head is not store and head.mem is not None
-        store.bind(head.mem.view(store.dtype).reshape(store.shape))
+        if head.blank():
+            head.bind_new(*allocate(head.shape, head.dtype, head.size))
+        assert head.mem is not None
+        if store is not head:
+            store.bind(head.mem.view(store.dtype).reshape(store.shape))
     assert store.mem is not None
     return store.mem
 

@@ -411,5 +411,6 @@ def empty(cls: type[Handle], shape: Any, dtype: Any = np.float64) -> Any:
         layout = default_layout(a.shape, config.current(), ranks)
         return large(cls, blank(a.shape, dtype, layout, ranks), a.shape, None)
     store = Store(a.shape, dtype)
-    store.bind(pool_empty(a.shape, dtype))
+    if ranks is not None:
+        store.bind(pool_empty(a.shape, dtype))
     return large(cls, store, a.shape, None)

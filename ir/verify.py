@@ -133,7 +133,8 @@ class _Checker:
         base = self.arrays[str(array.base)]
         if base.role in ("temp", "out"):
             both = (array, base)
-            self.need(array.role == base.role, f"{array.name} and its base {base.name} differ in role")
+            own = array.role in (base.role, "temp")
+            self.need(own, f"{array.name} and its base {base.name} differ in role")
             first, second = (_product(a.shape) * a.dtype.itemsize for a in both)
             equal = dims.prove_eq(first, second)
             self.need(equal is not False, f"{array.name} is not as large as its base {base.name}")

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from math import prod
 from typing import Any
 
 import numpy as np
 
 from dcarray.array import ndarray
+from dcarray.config import current
 from dcarray.order import order_of
 
 from .common import axis_of, columns_first, expand, fresh, fresh_like, operand, plain_key
@@ -144,7 +146,12 @@ def block(arrays: Any) -> Any:
 
 
 # ---- repeating, rolling, padding --------------------------------------------------------------------
-@implements(np.tile)
+def _stays_small(a: Any, times: int) -> bool:
+    """Is an array small, and will be when it is repeated so many times?"""
+    return a._small is not None and a.size * times < current().eager_below
+
+
+@implements(np.tile, views=True)
 def tile(A: Any, reps: Any) -> Any:
     """Repeat an array as a whole."""
     if type(reps) is int:
@@ -153,6 +160,8 @@ def tile(A: Any, reps: Any) -> Any:
         raise Unserved
     if any(r < 0 for r in reps) or A.dtype.kind not in _COMPUTED or A.size == 0 or in_blocks(A):
         raise Unserved
+    if _stays_small(A, prod(reps)):
+        return A._adopt(np.tile(A._small, reps))
     d = max(len(reps), A.ndim)
     counts = (1,) * (d - len(reps)) + tuple(reps)
     lengths = (1,) * (d - A.ndim) + A.shape
@@ -163,13 +172,15 @@ def tile(A: Any, reps: Any) -> Any:
     return result
 
 
-@implements(np.repeat)
+@implements(np.repeat, views=True)
 def repeat(a: Any, repeats: Any, axis: Any = None) -> Any:
     """Repeat each element the same number of times."""
     if type(a) is not ndarray or type(repeats) is not int or repeats < 0 or a.dtype.kind not in _COMPUTED:
         raise Unserved
     if in_blocks(a):
         raise Unserved
+    if _stays_small(a, repeats):
+        return a._adopt(np.repeat(a._small, repeats, axis))
     if axis is None:
         a, axis = a.reshape(-1), 0
     axis = axis_of(axis, a.ndim)

@@ -66,14 +66,15 @@ def implements(function: Function | str, *, views: bool = False) -> Callable[[Fu
 
     An implementation takes the function's arguments, whose signature NumPy's dispatcher has already
     checked, and raises `Unserved`, before it changes anything, for any call that it does not serve,
-    bad ones included.  Calls on small arrays alone do not get to it.
+    bad ones included.  Calls on small arrays alone do not get to it, but for ``views``.
 
     Parameters
     ----------
     function : callable or str
         The NumPy function; a name that this version of NumPy lacks is passed over.
     views : bool
-        It asks about arrays or makes one view, which is quick and right for any array of ours.
+        It asks about arrays or makes one view, which is quick and right for any array of ours; or it finds
+        out for itself whether its result is small.
 
     Returns
     -------

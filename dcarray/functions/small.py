@@ -22,6 +22,8 @@ diagonal dot fill flatten item max mean min nonzero partition prod ravel repeat 
 sort squeeze std sum swapaxes take tolist trace transpose var
 """
 
+# What makes large arrays of small ones.
+_LARGE_RESULTS = frozenset([np.outer, np.repeat, np.tile])
 # What looks at no more of an array than its shape and dtype, and gives no array.
 _SHAPES = "shape ndim size result_type iscomplexobj isrealobj"
 # What gives views of its arguments, or no arrays at all; and what does so of memory in C's order.
@@ -50,13 +52,14 @@ def viewing() -> dict[Any, bool]:
 def functions() -> frozenset[Any]:
     """The dispatched functions of NumPy that have an implementation, or NumPy's own as the intended one.
 
-    Not ``outer``, whose result is recorded where it is large.
+    Not those whose results are recorded where they are large.
     """
     found: set[Any] = set()
     for module in _MODULES:
         for value in vars(module).values():  # to ask for an attribute may import a module
-            dispatched = hasattr(value, "_implementation")
-            if dispatched and value is not np.outer and (value in IMPLEMENTATIONS or served_by_numpy(value)):
+            if not hasattr(value, "_implementation") or value in _LARGE_RESULTS:
+                continue
+            if value in IMPLEMENTATIONS or served_by_numpy(value):
                 found.add(value)
     return frozenset(found)
 
