@@ -326,6 +326,11 @@ def view_region(
     passes, last = (tuple(seen(one) for one in some) for some in (pipeline.PASSES, last))
     final = pipeline.run(region, log, passes=passes, final=last)
     refused = tuple(note for note in log.notes if note.kind == "refused")
+    # what was added to see memory in another shape is called like it
+    names = {
+        **{a.name: names[a.base] for a in final.arrays if a.base is not None and a.base in names},
+        **names,
+    }
     kernels = tuple(_kernel(k, stmt, final, lines, names) for k, stmt in enumerate(final.body, 1))
     return RegionView(region, final, tuple(stages), refused, kernels, lines, names)
 

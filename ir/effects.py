@@ -18,6 +18,7 @@ from .nodes import (
     Loop,
     Nest,
     Region,
+    Role,
     Rows,
     Stmt,
     While,
@@ -164,6 +165,13 @@ def families(region: Region) -> dict[str, str]:
         found[name] = root
     _known = (region, found)
     return found
+
+
+def roles(region: Region) -> dict[str, Role]:
+    """The roles of arrays; a temporary that shows memory in another shape has that of the memory."""
+    root = families(region)
+    known = {array.name: array.role for array in region.arrays}
+    return {name: known[root[name]] if role == "temp" else role for name, role in known.items()}
 
 
 def clash(a: Window, b: Window, region: Region) -> bool | None:

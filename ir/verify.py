@@ -3,15 +3,16 @@ after each pass."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
 
-from . import dims
+from . import dims, effects
 from .conditions import implied
-from .effects import clash, domain, families, nest_conflict, reads, rows_conflict, settled, surely, writes
+from .effects import clash, domain, nest_conflict, reads, rows_conflict, settled, surely, writes
 from .independent import independent
 from .nodes import (
     Apply,
@@ -98,7 +99,8 @@ class _Checker:
             self.arrays[array.name] = array
         for array in self.source.arrays:
             self.array(array)
-        self.root = families(self.source)
+        self.root = effects.families(self.source)
+        self.roles = effects.roles(self.source)
         for guard in self.source.guards:
             names = {s.name for s in guard.free_symbols} if hasattr(guard, "free_symbols") else set()
             self.need(names <= self.scope, "a guard may only use the symbols")
@@ -135,7 +137,7 @@ class _Checker:
             both = (array, base)
             own = array.role in (base.role, "temp")
             self.need(own, f"{array.name} and its base {base.name} differ in role")
-            first, second = (_product(a.shape) * a.dtype.itemsize for a in both)
+            first, second = (math.prod(a.shape) * a.dtype.itemsize for a in both)
             equal = dims.prove_eq(first, second)
             self.need(equal is not False, f"{array.name} is not as large as its base {base.name}")
 
@@ -297,14 +299,14 @@ class _Checker:
 
     def readable(self, window: Window) -> None:
         """Fresh memory is read only where an earlier statement may have written."""
-        if self.arrays[window.array].role in ("in", "inout") or empty(window) is True or self.dead:
+        if self.roles[window.array] in ("in", "inout") or empty(window) is True or self.dead:
             return
         before = self.written.get(self.root[window.array], [])
         met = any(clash(w, window, self.source) is not False for w in before)
         self.need(met, f"{window.array} is read before it is written")
 
     def writable(self, window: Window) -> None:
-        self.need(self.arrays[window.array].role != "in", f"{window.array} is read-only")
+        self.need(self.roles[window.array] != "in", f"{window.array} is read-only")
 
     # ---- windows and expressions --------------------------------------------------------------------
     def window(self, window: Window) -> None:
@@ -408,13 +410,6 @@ def _axes(node: Expr) -> set[int]:
     if isinstance(node, Load):
         return {ix.axis for ix in node.window.index if ix.axis is not None}
     return {node.axis} if isinstance(node, Iota) else set()
-
-
-def _product(shape: tuple[Dim, ...]) -> Dim:
-    total: Dim = 1
-    for n in shape:
-        total = total * n
-    return total
 
 
 def _text(ix: Index) -> str:

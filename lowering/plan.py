@@ -94,7 +94,9 @@ class Plan:
         before = self.region.body[: max(last, 0)]
         if last >= 0 and not isinstance(self.region.body[last], Call | Compute):
             before = self.region.body[: last + 1]
+        root = effects.families(self.region)
         written = {window.array for stmt in before for window in effects.writes(stmt)}
+        written |= {root[name] for name in written}  # perhaps in another shape
         return tuple(a.name for a in self.region.arrays if a.role == "inout" and a.name in written)
 
 

@@ -161,7 +161,7 @@ def tile(A: Any, reps: Any) -> Any:
     if any(r < 0 for r in reps) or A.dtype.kind not in _COMPUTED or A.size == 0 or in_blocks(A):
         raise Unserved
     if _stays_small(A, prod(reps)):
-        return A._adopt(np.tile(A._small, reps))
+        return A._adopt(np.tile(A._settled(), reps))
     d = max(len(reps), A.ndim)
     counts = (1,) * (d - len(reps)) + tuple(reps)
     lengths = (1,) * (d - A.ndim) + A.shape
@@ -180,7 +180,7 @@ def repeat(a: Any, repeats: Any, axis: Any = None) -> Any:
     if in_blocks(a):
         raise Unserved
     if _stays_small(a, repeats):
-        return a._adopt(np.repeat(a._small, repeats, axis))
+        return a._adopt(np.repeat(a._settled(), repeats, axis))
     if axis is None:
         a, axis = a.reshape(-1), 0
     axis = axis_of(axis, a.ndim)

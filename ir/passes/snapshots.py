@@ -105,7 +105,7 @@ def _candidate(block: Block, pos: int) -> tuple[Compute, Compute] | None:
     producer = block.stmts[pos]
     if not isinstance(producer, Compute) or producer.combine is not None:
         return None
-    if block.facts.arrays[producer.target.array].role != "temp":
+    if block.facts.roots[producer.target.array] in block.facts.kept:
         return None
     uses, reason = block.uses(pos, producer.target)
     places = {use.pos for use in uses}

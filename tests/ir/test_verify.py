@@ -136,7 +136,7 @@ def load(index=WHOLE, shape=(4,), dtype=F8, name="a"):
         (build(load(), arrays=(A4, O4, Array("z", F8, (4,), base="y"))), "the base y"),
         (build(load(), arrays=(A4, O4, Array("z", F8, (4,), base="z"))), "its own base"),
         (build(load(), arrays=(A4, O4, Array("z", F8, (5,), "out", base="o"))), "not as large"),
-        (build(load(), arrays=(A4, O4, Array("z", F8, (4,), "temp", base="o"))), "differ in role"),
+        (build(load(), arrays=(A4, O4, Array("z", F8, (4,), "in", base="o"))), "differ in role"),
         (build(load(name="q")), "q is not declared"),
         (build(load(shape=(3,))), "another domain"),
         (build(load(dtype=np.dtype("f4"))), "a is no float32"),
