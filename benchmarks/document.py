@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 
 
-def write_section(file: Path, title: str, body: str) -> None:
+def write_section(file: Path, title: str, body: str, head: str | None = None) -> None:
     """Replace a section of a document, or add it at the end; all else stays as it is.
 
     Parameters
@@ -17,9 +17,11 @@ def write_section(file: Path, title: str, body: str) -> None:
         Of the section, a heading of the second level.
     body : str
         The text below the heading.
+    head : str, optional
+        What comes before the first section, replaced as well.
     """
     text = file.read_text(encoding="utf-8") if file.exists() else "# Performance\n"
-    head, *parts = re.split(r"^## ", text, flags=re.MULTILINE)
+    before, *parts = re.split(r"^## ", text, flags=re.MULTILINE)
     sections = {part.split("\n", 1)[0]: part for part in parts} | {title: f"{title}\n\n{body}"}
-    whole = "\n\n## ".join(part.strip("\n") for part in [head, *sections.values()])
+    whole = "\n\n## ".join(part.strip("\n") for part in [before if head is None else head, *sections.values()])
     file.write_text(whole + "\n", encoding="utf-8")

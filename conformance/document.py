@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from benchmarks import document
+
 __all__ = ["HEAD", "write_section"]
 
 HEAD = """\
@@ -14,19 +16,5 @@ written by the command that it names, and is written anew by the next run of it 
 
 
 def write_section(file: Path, title: str, body: str) -> None:
-    """Replace a section of a document, or add it at the end.
-
-    Parameters
-    ----------
-    file : Path
-        A Markdown document; made if it is missing.
-    title : str
-        Of the section, a heading of the second level.
-    body : str
-        The text below the heading.
-    """
-    text = file.read_text(encoding="utf-8") if file.exists() else ""
-    sections = dict(part.split("\n", 1) for part in text.split("\n## ")[1:])
-    sections[title] = body
-    parts = ["## " + title + "\n\n" + body.strip("\n") for title, body in sections.items()]
-    file.write_text("\n\n".join([HEAD, *parts]) + "\n", encoding="utf-8")
+    """Replace a section of the document, or add it at the end; see `benchmarks.document.write_section`."""
+    document.write_section(file, title, body, HEAD)
