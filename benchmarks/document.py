@@ -21,7 +21,7 @@ def write_section(file: Path, title: str, body: str, head: str | None = None) ->
         What comes before the first section, replaced as well.
     """
     text = file.read_text(encoding="utf-8") if file.exists() else "# Performance\n"
-    before, *parts = re.split(r"^## ", text, flags=re.MULTILINE)
+    start, *parts = re.split(r"^## ", text, flags=re.MULTILINE)
     sections = {part.split("\n", 1)[0]: part for part in parts} | {title: f"{title}\n\n{body}"}
-    whole = "\n\n## ".join(part.strip("\n") for part in [before if head is None else head, *sections.values()])
+    whole = "\n\n## ".join(part.strip("\n") for part in [start if head is None else head, *sections.values()])
     file.write_text(whole + "\n", encoding="utf-8")
