@@ -234,7 +234,7 @@ class Singly:
         values = [self._value(arg, shape, char) for arg, char in zip(entry[6:], types, strict=True)]
         slot, index, function = entry[4], entry[5], OPS[op].reference
         plain = op != "cast" and isinstance(function, np.ufunc)
-        if plain and dying and index is None and result == self._declared[slot][1]:
+        if (plain or op == "where") and dying and index is None and result == self._declared[slot][1]:
             self._take_over(slot, shape, result, entry[6:], dying)
         target = self._window(slot, index, shape)
         if plain and target.dtype.char == result:
@@ -305,7 +305,12 @@ class Singly:
 
 def _chosen(target: NDArray, condition: NDArray, value: NDArray, other: NDArray) -> bool:
     """``target[...] = where(condition, value, other)`` without an array for the result, if that can be."""
-    if np.may_share_memory(target, condition) or np.may_share_memory(target, value):
+    if np.may_share_memory(target, condition):
+        return False
+    if _same(target, value):
+        np.copyto(target, other, where=np.logical_not(condition))
+        return True
+    if np.may_share_memory(target, value):
         return False
     if not _same(target, other):
         if np.may_share_memory(target, other):

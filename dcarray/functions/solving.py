@@ -22,6 +22,7 @@ _LEAST = 1 << 23  # operations: less is done before a thread is awake
 _RATE = 2e-11  # seconds that NumPy needs for an operation on real numbers
 _UNIT = 2  # such operations in a unit of the scheduler's work
 _NARROW = 32  # columns: narrower pieces are slow
+_ROWS = 64  # that are cleared at a time
 
 
 def _compiled(char: str) -> Compiled:
@@ -59,8 +60,7 @@ def cholesky(a: Any, /, *, upper: bool = False) -> Any:
     """The triangular factor of a Hermitian positive definite matrix.
 
     NumPy's own loop turns the matrix round before and after, which for some thousand rows takes as long as
-    half of the factoring.  By rows, one triangle is the other one of the transposed matrix; the zeros on
-    the other side are recorded, and become part of what is done with the factor."""
+    half of the factoring.  By rows, one triangle is the other one of the transposed matrix."""
     if type(a) is not ndarray or a.ndim != 2 or a.shape[0] != a.shape[1] or in_blocks(a):
         raise Unserved
     if a.dtype.char not in _ROUTINES or not a.dtype.isnative or type(upper) is not bool:
@@ -76,7 +76,19 @@ def cholesky(a: Any, /, *, upper: bool = False) -> Any:
     plain = made._writable()
     if factor(plain, upper) or np.isnan(plain.diagonal()).any():
         raise Unserved  # NumPy says what is wrong
-    return np.triu(made) if upper else np.tril(made)
+    _clear(plain, not upper)
+    return made
+
+
+def _clear(matrix: np.ndarray[Any, Any], upper: bool) -> None:
+    """Put zeros above the diagonal of a matrix, or below it, in place."""
+    n = len(matrix)
+    beyond = np.tri(_ROWS, k=-1, dtype=bool)
+    mask = beyond.T if upper else beyond
+    for start in range(0, n, _ROWS):
+        rows, end = matrix[start : start + _ROWS], min(start + _ROWS, n)
+        (rows[:, end:] if upper else rows[:, :start])[...] = 0
+        np.copyto(rows[:, start:end], 0, where=mask[: len(rows), : len(rows)])
 
 
 def _solved(a: Any, b: Any, columns: int) -> Any:
