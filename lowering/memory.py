@@ -112,7 +112,7 @@ class Pool:
         with self._lock:
             if self._returned:
                 self._settle()
-            block = self._take(size) or self._take(_size_class(size + 1)) or self._map(size, nbytes)
+            block = self._take(size) or self._map(size, nbytes)
             self.lent += block.size
         loan = np.ndarray.__new__(_Loan, (block.size,), _U8, block.mapped, block.skip)
         loan._pool, loan._block = self, block
@@ -124,11 +124,15 @@ class Pool:
         self._try_settle()
 
     def _take(self, size: int) -> _Block | None:
-        blocks = self._free.get(size)
-        if not blocks:
-            return None
-        self.reused += 1
-        return blocks.pop()
+        """A free block of a size, or of up to half more: what it has too much is in memory already."""
+        most = size + size // 2
+        while size <= most:
+            blocks = self._free.get(size)
+            if blocks:
+                self.reused += 1
+                return blocks.pop()
+            size = _size_class(size + 1)
+        return None
 
     def _map(self, size: int, filled: int) -> _Block:
         self._clock += 1

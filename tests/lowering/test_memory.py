@@ -63,6 +63,15 @@ def test_similar_sizes_share_a_block():
     assert pool.lend(1_100_000)[1] != address
 
 
+def test_a_free_block_of_up_to_half_more_serves():
+    pool = memory.Pool(1 << 30)
+    kept = pool.lend(12 << 20)[1]
+    smaller, address = pool.lend(8 << 20)
+    assert address == kept and pool.stats()["mapped"] == 1
+    del smaller
+    assert pool.lend(7 << 20)[1] != kept and pool.stats()["mapped"] == 2
+
+
 def test_what_is_kept_is_bounded_and_the_oldest_goes_first():
     pool = memory.Pool(6 << 20)
     a, b, c = pool.lend(2 << 20), pool.lend(2 << 20), pool.lend(4 << 20)
