@@ -41,9 +41,9 @@ def obtained(request: planning.Request, options: Options, background: Background
         known = found(request)
         if known is not None:
             return known
-        from . import remote
+        from . import remote, spawned
 
-        with suppress(remote.NoServer), background.aside():
+        with suppress(spawned.NoServer), background.aside():
             made, counts, reasons = remote.REMOTE.plan(request)
     from .lowering import parcel  # its imports take time that belongs to the program until there is a plan
 

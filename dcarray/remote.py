@@ -3,30 +3,26 @@
 Passes and schedules are Python: a thread that runs them takes turns with the program's own, which then waits
 for its turn after every NumPy call.  A process of its own (`dcarray.server`) takes a core, if one is free,
 and nothing else.  Where none is to be had, the caller plans in its thread.
+
+The first one leaves the processors to the program.  Should that keep all of them busy - the threads of a BLAS
+that wait for work do - plans would come after ten times as long as they take: one that is starved is ended,
+and another one begins that takes its share.
 """
 
 from __future__ import annotations
 
 import atexit
 import os
-import pickle
 import select
 import sys
 import threading
 import warnings
-from contextlib import suppress
 from typing import Any
 
 from . import server
 from .planning import Compilation, Request
 from .program.known import Untraceable
-
-_PATIENCE = 60.0  # seconds that a server may take to begin
-_LOOK = 50  # milliseconds after which one that waits looks whether the program ends
-
-
-class NoServer(Exception):
-    """No process is to be had for planning."""
+from .spawned import NoServer, Spawned, Starved
 
 
 class Refused(Exception):
@@ -37,7 +33,7 @@ class Remote:
     """A process to plan in, started when it is first needed."""
 
     def __init__(self) -> None:
-        self._pipes: tuple[int, int] | None = None  # to the server and from it
+        self._process: Spawned | None = None
         self._usable = _possible()
         self._lock = threading.Lock()
         self._stopping = False
@@ -100,16 +96,22 @@ class Remote:
     # ---- the process ---------------------------------------------------------------------------------
     def _close(self) -> None:
         """Leave the server, which then ends."""
-        pipes, self._pipes = self._pipes, None
-        for pipe in pipes or ():
-            with suppress(OSError):
-                os.close(pipe)
+        process, self._process = self._process, None
+        if process is not None:
+            process.close()
 
     def _answer(self, data: bytes) -> tuple[Any, ...]:
         """The reply to a message."""
         for _ in range(2):  # a server that has been idle for long has gone
-            fresh = self._pipes is None
-            reply = self._asked(data)
+            fresh = self._process is None
+            try:
+                reply = self._started(server.NICE).ask(data)
+            except Starved:
+                if self._process is not None:
+                    self._process.kill()
+                    self._process = None
+                fresh = True
+                reply = self._started(0).ask(data)
             if reply is not None:
                 return reply
             self._close()
@@ -117,79 +119,19 @@ class Remote:
                 break
         raise Refused("the process that compiles has ended")
 
-    def _asked(self, data: bytes) -> tuple[Any, ...] | None:
-        """The reply to a message; None if the server ends without one."""
-        if self._pipes is None:
-            self._start()
-        assert self._pipes is not None
-        to, _ = self._pipes
-        looked = select.poll()
-        looked.register(to, 0)
-        if looked.poll(0):  # to write would be a signal, which may end the program
-            return None
-        with suppress(OSError):
-            rest = memoryview(data)
-            while rest:
-                rest = rest[os.write(to, rest) :]
-            head = self._read(server.HEAD)
-            reply = self._read(int.from_bytes(head, "little")) if head else b""
-            if reply:
-                answer: tuple[Any, ...] = pickle.loads(reply)
-                return answer
-        return None
-
-    def _start(self) -> None:
-        if not self._usable:
-            raise NoServer
-        self._usable = False
-        pipes: list[int] = []
-        try:
-            for _ in range(2):
-                pipes += os.pipe()
-            theirs, to, back, ours = pipes
-            actions = [
-                (os.POSIX_SPAWN_DUP2, theirs, 0),
-                (os.POSIX_SPAWN_DUP2, ours, 1),
-                (os.POSIX_SPAWN_OPEN, 2, os.devnull, os.O_WRONLY, 0),
-            ]
-            words = [sys.executable, "-c", server.command()]
-            environment = {**os.environ, "OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}
-            child = os.posix_spawn(
-                words[0], words, environment, file_actions=actions, setsigmask=(), setsigdef=()
-            )
-        except (OSError, NotImplementedError, ValueError) as error:
-            for pipe in pipes:
-                os.close(pipe)
-            raise NoServer from error
-        os.close(theirs)
-        os.close(ours)
-        self._pipes = to, back
-        with suppress(ChildProcessError):  # the program has waited for it
-            os.waitpid(child, 0)
-        if self._read(len(server.READY), _PATIENCE) != server.READY:
-            self._close()
-            raise NoServer
-        self._usable = True
-
-    def _read(self, size: int, seconds: float | None = None) -> bytes:
-        """So many bytes; none if they do not come any more, or not in time."""
-        assert self._pipes is not None
-        back = self._pipes[1]
-        looked = select.poll()
-        looked.register(back, select.POLLIN)
-        left = None if seconds is None else int(seconds * 1000 / _LOOK)
-        parts = bytearray()
-        while len(parts) < size:
-            if not looked.poll(_LOOK):
-                left = None if left is None else left - 1
-                if self._stopping or left == 0:
-                    return b""
-                continue
-            part = os.read(back, size - len(parts))
-            if not part:
-                return b""
-            parts += part
-        return bytes(parts)
+    def _started(self, nice: int) -> Spawned:
+        """The server, one that runs so many steps below the program if there is none."""
+        if self._process is None:
+            if not self._usable:
+                raise NoServer
+            self._usable = False  # unless it begins
+            try:
+                self._process = Spawned(nice, lambda: self._stopping)
+            except Starved:
+                self._usable = True
+                raise
+            self._usable = True
+        return self._process
 
 
 def _possible() -> bool:

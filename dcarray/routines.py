@@ -61,14 +61,14 @@ def _elsewhere(request: Compilation) -> tuple[Any, ...] | None:
     """The code from the cache folder or from the process that compiles; None if there is no such process."""
     import pickle
 
-    from . import remote, shelf
+    from . import remote, shelf, spawned
 
     left = shelf.left(request)
     if left is not None:
         with suppress(Exception):  # whatever is wrong with it, it is made anew
             parts: tuple[Any, ...] = pickle.loads(left)
             return parts
-    with suppress(remote.NoServer), EXECUTOR.background.aside():
+    with suppress(spawned.NoServer), EXECUTOR.background.aside():
         made = remote.REMOTE.code(request)
         shelf.keep(request, pickle.dumps(made, protocol=5))
         return made

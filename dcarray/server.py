@@ -19,22 +19,25 @@ from . import planning
 from .program.known import Untraceable
 
 IDLE = 30.0  # seconds
-NICE = (
-    10  # steps below the program that it serves: a tenth of a core that the program wants, a free one in full
-)
+NICE = 10
+"""Steps below the program that it serves: a tenth of a core that the program wants, a free one in full."""
 HEAD = 8  # bytes before each message: its length
 READY = b"dcarray\n"  # what a server says first
 
 
-def command() -> str:
-    """What Python runs to become a server that imports from where this process does."""
+def command(nice: int = NICE) -> str:
+    """What Python runs to become a server that imports from where this process does, so many steps below it.
+
+    It first says its number, in as many bytes as `HEAD`.
+    """
     import sys
 
     return (
         "import os, sys\n"
         "if os.fork(): os._exit(0)\n"
         "os.setpgid(0, 0)\n"
-        f"os.nice({NICE})\n"  # before all imports, which are half of the work
+        f"os.nice({nice})\n"  # before all imports, which are half of the work
+        f"os.write(1, os.getpid().to_bytes({HEAD}, 'little'))\n"
         "os.closerange(3, 1 << 12)\n"
         f"sys.path[:] = {sys.path!r}\n"
         "from dcarray.server import serve\n"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import platform
 import subprocess
 import sys
@@ -12,7 +13,7 @@ import numpy as np
 import pytest
 
 import dcarray as dc
-from dcarray import executor, remote, server, session, shelf
+from dcarray import executor, remote, server, session, shelf, spawned
 from dcarray.lowering import parcel, plan
 from dcarray.lowering.target import Unsupported
 from dcarray.planning import Recorded
@@ -103,7 +104,7 @@ def test_plans_come_from_the_server(fresh):
 def test_a_server_that_dies_is_started_again():
     with dc.options(**THERE):
         agree()
-        assert remote.REMOTE._pipes is not None
+        assert remote.REMOTE._process is not None
         remote.REMOTE._close()
         x = dc.asarray(np.arange(40.0))
         dc.report(reset=True)
@@ -122,7 +123,7 @@ def test_a_server_that_ends_with_a_request_in_hand(monkeypatch):
     lost = server.command().replace(
         "serve()", "import dcarray.server as s; s.answer = lambda r: os._exit(3); serve()"
     )
-    monkeypatch.setattr(server, "command", lambda: lost)
+    monkeypatch.setattr(server, "command", lambda nice: lost)
     with dc.options(**THERE), pytest.warns(RuntimeWarning, match="a region is not compiled.* has ended"):
         x = dc.asarray(np.arange(41.0))
         for _ in range(4):
@@ -130,13 +131,42 @@ def test_a_server_that_ends_with_a_request_in_hand(monkeypatch):
             session.EXECUTOR.background.wait()
 
 
+SLEEPS = "import dcarray.server as s, time; a = s.answer; s.answer = lambda r: time.sleep(9) or a(r); serve()"
+
+
+@pytest.mark.parametrize("starved", ["while it begins", "with a request in hand"])
+def test_a_server_that_gets_no_processor_is_replaced_by_one_that_takes_its_share(monkeypatch, starved):
+    """Both here only look as if: one has had no time since it has done nothing yet, one sleeps."""
+    monkeypatch.setattr(remote, "REMOTE", remote.Remote())
+    began, plain = [], server.command
+
+    def command(nice):
+        began.append(nice)
+        words = plain(nice)
+        return words.replace("serve()", SLEEPS) if nice and starved != "while it begins" else words
+
+    monkeypatch.setattr(server, "command", command)
+    if starved == "while it begins":
+        monkeypatch.setattr(spawned, "HUNGER", -1.0)
+    with dc.options(**THERE):
+        x = dc.asarray(np.arange(43.0))
+        dc.report(reset=True)
+        for _ in range(3):
+            np.testing.assert_array_equal(np.asarray(x * 6 - 3), np.arange(43.0) * 6 - 3)
+            session.EXECUTOR.background.wait()
+        agree()
+    assert dc.report().kernels and began == [server.NICE, 0]
+    process = remote.REMOTE._process
+    assert os.getpriority(os.PRIO_PROCESS, process._pid) == os.getpriority(os.PRIO_PROCESS, 0)
+
+
 @pytest.mark.parametrize("words", ["raise SystemExit", "import sys; sys.stdout.write('x' * 99)", None])
 def test_without_a_server_a_thread_compiles(monkeypatch, words):
     monkeypatch.setattr(remote, "REMOTE", remote.Remote())
     if words is None:
-        monkeypatch.setattr(remote.sys, "executable", "/nowhere/python3")
+        monkeypatch.setattr(sys, "executable", "/nowhere/python3")
     else:
-        monkeypatch.setattr(server, "command", lambda: words)
+        monkeypatch.setattr(server, "command", lambda nice: words)
     with dc.options(**THERE), warnings.catch_warnings():
         warnings.simplefilter("error")
         x = dc.asarray(np.arange(42.0))
@@ -155,8 +185,9 @@ def test_a_region_that_cannot_be_planned_there():
 
 CHILD = """
     import os, sys, numpy as np, dcarray as dc
-    from dcarray import remote
+    from dcarray import remote, spawned
     from dcarray.session import EXECUTOR
+    spawned.HUNGER = float("inf")  # a second server would find on the disk what the first one has left
     with dc.options(eager_below=0, jit="background", cache_dir=sys.argv[1]):
         x = dc.asarray(np.arange(60.0).reshape(6, 10))
         for k in (3, 3, 4, 5, 5):
@@ -164,7 +195,7 @@ CHILD = """
             EXECUTOR.background.wait()
     r = dc.report()
     print(r.kernels > 0, r.compiles > 0, "sympy" in sys.modules, "llvmlite.binding" in sys.modules)
-    print(r.disk_hits > 0, remote.REMOTE._pipes is not None, r.kernels)
+    print(r.disk_hits > 0, remote.REMOTE._process is not None, r.kernels)
     try:
         print(os.waitpid(-1, os.WNOHANG))
     except ChildProcessError:

@@ -15,7 +15,7 @@ CHILD = """
         for k in range(3):
             np.testing.assert_array_equal(np.asarray(x[x < 0.25]), a[a < 0.25])
             EXECUTOR.background.wait()
-    print(gathering._ROUTINES[8]._launch is not None, remote.REMOTE._pipes is not None,
+    print(gathering._ROUTINES[8]._launch is not None, remote.REMOTE._process is not None,
           "llvmlite.binding" in sys.modules)
 """
 

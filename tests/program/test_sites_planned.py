@@ -53,7 +53,7 @@ def until_served(f: Any) -> int:
 def test_a_loop_that_comes_again_is_planned() -> None:
     f = written(LONG)
     assert 1 <= until_served(f) <= 4
-    assert remote.REMOTE._pipes is not None or not remote.REMOTE._usable
+    assert remote.REMOTE._process is not None or not remote.REMOTE._usable
 
 
 def test_nothing_is_planned_in_the_first_tenth_of_a_second(monkeypatch: pytest.MonkeyPatch) -> None:
