@@ -41,16 +41,23 @@ def settled(x: Any) -> Any:
 
 
 def at_once(
-    lacking: bool, cls: type[Handle], function: Any, inputs: tuple[Any, ...], out: Any = None, **kwargs: Any
+    lacking: bool,
+    cls: type[Handle],
+    function: Any,
+    inputs: tuple[Any, ...],
+    out: Any = None,
+    forget: bool = False,
+    **kwargs: Any,
 ) -> Any:
-    """The call in NumPy, now, on the memory of the operands, for want of a lowering or because it is little.
+    """The call in NumPy, now, on the memory of the operands, for want of a lowering or because it is little;
+    with ``forget`` nothing is learned of that.
 
     It is not told which exception kept the call from the log: to keep one is to keep its frames, and in them
     itself and the operands, until the garbage collector comes.
     """
     if lacking:
         missing(function.__name__, inputs)
-    else:
+    elif not forget:
         learn(inputs)
     if out is not None:
         kwargs["out"] = out._writable() if isinstance(out, Handle) else out

@@ -16,6 +16,7 @@ from . import alone, config, early, quick, window
 from .handle import Handle, adopt, large
 from .ir.ops import OPS
 from .loops import ALIASES, UFUNCS, resolve, resolve_fold
+from .lowering import openblas
 from .lowering.memory import empty as pool_empty
 from .operands import (
     DTYPES,
@@ -358,6 +359,8 @@ def choose(target: Any, condition: Any, value: Any) -> bool:
 def matmul(a: Any, b: Any, out: Any = None) -> Any:
     """``numpy.matmul`` of two operands."""
     cls = _class(a, b, out)
+    sa: tuple[int, ...] = ()
+    sb: tuple[int, ...] = ()
     with LOCK:
         rec = session().ready()
         try:
@@ -377,7 +380,8 @@ def matmul(a: Any, b: Any, out: Any = None) -> Any:
             result, slot, _ = result_of(cls, rec, shape, kinds[0])
             commit(rec, ("call", "blas.matmul", (slot,), args, ()))
             return result if shape else result._settled()[()]
-    return at_once(lacking, cls, np.matmul, (a, b), out)
+    with openblas.beside(sa, sb) as here:
+        return at_once(lacking, cls, np.matmul, (a, b), out, forget=here is not None)
 
 
 _BLAS = ("f", "d", "F", "D")

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -44,8 +45,8 @@ def _repeat(turns: range, threads: int, *launches: tuple[Any, Callable[[int], by
 def function(text: str, things: Mapping[str, Any]) -> Callable[..., int]:
     """The driver of a text and the things that it calls by name; that of a launch begins with ``_k``."""
     scope: dict[str, Any] = {
-        "_allocate": memory.allocate, "_u8": _U8, "_view": _view, "_byte": _byte,
-        "_repeat": _repeat, "min": min, "max": max, "range": range,
+        "_allocate": partial(memory.allocate, pooled=memory.MAPPED), "_u8": _U8, "_view": _view,
+        "_byte": _byte, "_repeat": _repeat, "min": min, "max": max, "range": range,
     }  # fmt: skip
     for name, thing in things.items():
         scope[name] = thing

@@ -14,7 +14,7 @@ import numpy as np
 from dcarray import config, fpstate
 from dcarray.array import ndarray
 from dcarray.handle import Handle, large, small
-from dcarray.lowering.memory import address_of, allocate
+from dcarray.lowering.memory import MAPPED, address_of, allocate
 from dcarray.ranks import several
 from dcarray.report import counters, note
 from dcarray.session import LOCK, Uninterrupted
@@ -111,7 +111,7 @@ class Serving:
         spans: list[tuple[int, int, bool]] = []
         for role, fetch, dtype, shape, strides, size in self._parts:
             if fetch is None:
-                a, address = allocate(shape, dtype, size)
+                a, address = allocate(shape, dtype, size, MAPPED)
             else:
                 value = values[fetch] if type(fetch) is int else fetch(values)
                 if type(value) is ndarray:
@@ -137,7 +137,7 @@ class Serving:
         given = len(made)
         keeps = {k: made[k].copy() for k in self._keeps}
         for k, _ in self._kept:
-            copy, address = allocate(made[k].shape, made[k].dtype, made[k].size)
+            copy, address = allocate(made[k].shape, made[k].dtype, made[k].size, MAPPED)
             made.append(copy)
             addresses.append(address)
         try:

@@ -21,6 +21,7 @@ from typing import Any
 
 import numpy as np
 
+from .. import openblas
 from . import engine
 
 MOST_THREADS = 256
@@ -72,7 +73,7 @@ def _pool(threads: int) -> int:
     with _lock:
         address = _pools.get(threads)
         if address is None and not _stopped:
-            from .pool import pool_bytes
+            from .pool import LAST, pool_bytes
 
             init, work, *_ = _native()
             # Never freed: workers touch it as long as the process lives.
@@ -87,6 +88,7 @@ def _pool(threads: int) -> int:
             except RuntimeError:  # no more threads are to be had; those that run suffice
                 pass
             _pools[threads] = address
+            openblas.begun(address + LAST)
         return address or 0
 
 
