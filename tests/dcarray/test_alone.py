@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import operator
+import time
 from collections.abc import Callable
 from typing import Any
 
@@ -227,3 +228,19 @@ def test_the_calls_of_a_loop_are_counted() -> None:
         x += 1
         assert executor._calls(session().rec) == 16
         dc.evaluate(x)
+
+
+@built
+def test_products_do_not_count_in_a_time_in_which_numpy_does_everything():
+    """No plan would do them sooner."""
+    a = np.random.default_rng(7).random((400, 400))
+    x = dc.asarray(a)
+    assert alone.begin(0.5)
+    try:
+        end = time.monotonic() + 1.0
+        while time.monotonic() < end:
+            y = x @ x
+        assert alone.outright()
+    finally:
+        alone.end()
+    np.testing.assert_array_equal(np.asarray(y), a @ a)
