@@ -5,8 +5,8 @@ for its turn after every NumPy call.  A process of its own (`dcarray.server`) ta
 and nothing else.  Where none is to be had, the caller plans in its thread.
 
 The first one leaves the processors to the program.  Should that keep all of them busy - the threads of a BLAS
-that wait for work do - plans would come after ten times as long as they take: one that is starved is ended,
-and another one begins that takes its share.
+that wait for work do - plans would come after ten times as long as they take: one that is starved is left to
+itself, and another one begins that takes its share.
 """
 
 from __future__ import annotations
@@ -107,9 +107,7 @@ class Remote:
             try:
                 reply = self._started(server.NICE).ask(data)
             except Starved:
-                if self._process is not None:
-                    self._process.kill()
-                    self._process = None
+                self._close()
                 fresh = True
                 reply = self._started(0).ask(data)
             if reply is not None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import pickle
 import select
-import signal
 import sys
 import time
 from collections.abc import Callable
@@ -74,29 +73,26 @@ class Spawned:
         self._pipes: tuple[int, int] | None = (to, back)
         with suppress(ChildProcessError):  # the program has waited for it
             os.waitpid(child, 0)
+        ready = b""
         try:
             self._pid = int.from_bytes(self._read(server.HEAD, _PATIENCE), "little")
             ready = self._read(len(server.READY), _PATIENCE)
-        except Starved:
-            self.kill()
-            raise
+        finally:
+            if ready != server.READY:
+                self.close()
         if ready != server.READY:
-            self.close()
             raise NoServer
 
     def close(self) -> None:
-        """Leave it; it ends when it has nothing to do."""
+        """Leave it; it ends when it has nothing to do.
+
+        It is not killed, though a starved one might be: its number is only what it says itself, and there may
+        be processes that know others by the same one.
+        """
         pipes, self._pipes = self._pipes, None
         for pipe in pipes or ():
             with suppress(OSError):
                 os.close(pipe)
-
-    def kill(self) -> None:
-        """End it at once."""
-        if self._pid > 0 and self._pipes is not None and not self._gone():
-            with suppress(OSError):
-                os.kill(self._pid, signal.SIGKILL)
-        self.close()
 
     def ask(self, data: bytes) -> tuple[Any, ...] | None:
         """The reply to a message; None if it ends without one.

@@ -16,7 +16,6 @@ from . import alone, config, early, quick, window
 from .handle import Handle, adopt, large
 from .ir.ops import OPS
 from .loops import ALIASES, UFUNCS, resolve, resolve_fold
-from .lowering import openblas
 from .lowering.memory import empty as pool_empty
 from .operands import (
     DTYPES,
@@ -36,6 +35,7 @@ from .operands import (
 )
 from .order import order_of, order_of_copy
 from .parts import blank
+from .products import COMPANY
 from .ranks import several
 from .recording import Recording
 from .session import LOCK, session
@@ -380,7 +380,7 @@ def matmul(a: Any, b: Any, out: Any = None) -> Any:
             result, slot, _ = result_of(cls, rec, shape, kinds[0])
             commit(rec, ("call", "blas.matmul", (slot,), args, ()))
             return result if shape else result._settled()[()]
-    with openblas.beside(sa, sb) as here:
+    with COMPANY.of(sa, sb) as here:
         return at_once(lacking, cls, np.matmul, (a, b), out, forget=here is not None)
 
 

@@ -16,7 +16,6 @@ import numpy as np
 
 from ..ir import dims, products
 from ..ir.nodes import Array, Call, Compute, Dim, Region, Window
-from . import openblas
 
 NDArray = np.ndarray[Any, Any]
 Number = int | str
@@ -57,9 +56,9 @@ def _matmul(writes: Sequence[NDArray], reads: Sequence[NDArray], attrs: dict[str
         if out.ndim >= 2 and a.ndim >= 2 and b.ndim >= 2:
             turned = out.swapaxes(-1, -2)
             if turned.strides[-1] == out.itemsize and out.strides[-1] != out.itemsize:
-                out, a, b = turned, b.swapaxes(-1, -2), a.swapaxes(-1, -2)
-    with openblas.beside(a.shape, b.shape):
-        np.matmul(a, b, out=out)
+                np.matmul(b.swapaxes(-1, -2), a.swapaxes(-1, -2), out=turned)
+                return
+    np.matmul(a, b, out=out)
 
 
 _BLAS = "fdFD"

@@ -4,61 +4,28 @@ OpenBLAS shares the work of one call out over its threads, which for matrices of
 than it gives.  Several calls side by side, each alone on its thread, are better there; `Alone` sees to that.
 The library is private to NumPy's wheel, so a routine is believed only after a trial; where there is none,
 callers leave the work to NumPy.
-
-Nor do its threads get on well with ours: those of a product spin for some 25 ms, waiting for the next, and
-leave ours half of a core.  So a product that one thread does in some 100 us stays on the thread that makes
-it when ours have run shortly before (`beside`).
 """
 
 from __future__ import annotations
 
 import ctypes
-import math
 import os
 import threading
-import time
-from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-__all__ = ["Alone", "begun", "beside", "cholesky", "factors"]
+__all__ = ["Alone", "cholesky", "factors", "usable"]
 
 _LETTERS = {"f": "s", "d": "d", "F": "c", "D": "z"}
 
 
-SHARED = 1 << 15
-"""Multiplications of a product below which OpenBLAS shares nothing out, whatever its kind."""
-SLIGHT, NEAR = 1 << 22, 1 << 18
-"""Multiplications, and elements of both operands, up to which a product stays on one thread beside ours."""
-RECENT = 25_000_000
-"""Nanoseconds for which our threads are taken to be about to run again."""
-_ran: list[int] = []
-
-
-def begun(address: int) -> None:
-    """Threads of ours begin; from now on the time at which they last ran, in nanoseconds of the monotonic
-    clock, is at this address."""
-    _ran[:] = [address]
-
-
-def beside(a: Sequence[int], b: Sequence[int]) -> AbstractContextManager[Alone | None]:
-    """What a product of arrays of these shapes is made in, so that it gets on with threads of ours: `Alone`,
-    or nothing."""
-    size = math.prod(a)
-    multiplications = size * b[-1] if len(b) > 1 else size
-    if (
-        _ran
-        and SHARED < multiplications <= SLIGHT
-        and size + math.prod(b) <= NEAR
-        and time.monotonic_ns() - ctypes.c_int64.from_address(_ran[0]).value < RECENT
-        and _library() is not None
-    ):
-        return Alone()
-    return nullcontext()
+def usable() -> bool:
+    """Is the library known, so that calls can be kept on one thread?"""
+    return _library() is not None
 
 
 @cache
@@ -80,7 +47,8 @@ def _library() -> Any:
 class Alone:
     """While any thread is inside, every call of OpenBLAS stays on the thread that makes it.
 
-    How many threads OpenBLAS uses is one number for the process; the last to leave puts it back.
+    How many threads OpenBLAS uses is one number for the process; the last to leave puts it back, unless
+    somebody else has changed it meanwhile.
     """
 
     _lock = threading.Lock()
@@ -100,8 +68,9 @@ class Alone:
         cls = Alone
         with cls._lock:
             cls._inside -= 1
-            if not cls._inside:
-                _library().scipy_openblas_set_num_threads64_(cls._before)
+            library = _library()
+            if not cls._inside and library.scipy_openblas_get_num_threads64_() == 1:
+                library.scipy_openblas_set_num_threads64_(cls._before)
 
     @classmethod
     def after_fork(cls) -> None:

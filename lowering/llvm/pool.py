@@ -27,7 +27,7 @@ _COOL_NS = 1_000_000
 # Byte offsets in a pool; what different threads write lies on different cache lines.  From _NEXT on, one
 # line for each thread.
 _SLEEPERS, _FLAGS, _BUSY, _JOB, _STOP, _MUTEX, _COND, _NEXT = 64, 128, 192, 256, 320, 384, 512, 640
-_THREADS, LAST, _COOL, _CPU = _BUSY + 8, _BUSY + 16, _BUSY + 24, _BUSY + 32
+_THREADS, _LAST, _COOL, _CPU = _BUSY + 8, _BUSY + 16, _BUSY + 24, _BUSY + 32
 
 
 def pool_bytes(threads: int) -> int:
@@ -274,7 +274,7 @@ def source() -> str:
     linux = platform.system() == "Linux"
     words: dict[str, Any] = {
         "JOB": _JOB, "MUTEX": _MUTEX, "COND": _COND, "NEXT": _NEXT, "STOP": _STOP, "SLEEPERS": _SLEEPERS,
-        "FLAGS": _FLAGS, "BUSY": _BUSY, "THREADS": _THREADS, "LAST": LAST, "COOL": _COOL, "CPU": _CPU,
+        "FLAGS": _FLAGS, "BUSY": _BUSY, "THREADS": _THREADS, "LAST": _LAST, "COOL": _COOL, "CPU": _CPU,
         # elsewhere nobody says on which processor a thread is, and all numbers are 0
         "declare_cpu": "declare i32 @sched_getcpu()" if linux else "",
         "cpu": "call i32 @sched_getcpu()" if linux else "add i32 0, 0",

@@ -21,7 +21,6 @@ from typing import Any
 
 import numpy as np
 
-from .. import openblas
 from . import engine
 
 MOST_THREADS = 256
@@ -73,7 +72,7 @@ def _pool(threads: int) -> int:
     with _lock:
         address = _pools.get(threads)
         if address is None and not _stopped:
-            from .pool import LAST, pool_bytes
+            from .pool import pool_bytes
 
             init, work, *_ = _native()
             # Never freed: workers touch it as long as the process lives.
@@ -88,8 +87,12 @@ def _pool(threads: int) -> int:
             except RuntimeError:  # no more threads are to be had; those that run suffice
                 pass
             _pools[threads] = address
-            openblas.begun(address + LAST)
         return address or 0
+
+
+def begun() -> bool:
+    """Are there threads of ours?"""
+    return any(_pools.values())
 
 
 def _after_fork() -> None:

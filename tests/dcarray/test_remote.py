@@ -160,6 +160,23 @@ def test_a_server_that_gets_no_processor_is_replaced_by_one_that_takes_its_share
     assert os.getpriority(os.PRIO_PROCESS, process._pid) == os.getpriority(os.PRIO_PROCESS, 0)
 
 
+def test_where_nobody_says_how_much_processor_time_a_server_had_it_stays(monkeypatch):
+    monkeypatch.setattr(remote, "REMOTE", remote.Remote())
+    began, plain = [], server.command
+    slow = SLEEPS.replace("sleep(9)", "sleep(0.5)")
+    monkeypatch.setattr(
+        server, "command", lambda nice: began.append(nice) or plain(nice).replace("serve()", slow)
+    )
+
+    def unknown(clock):
+        raise OSError
+
+    monkeypatch.setattr(spawned.time, "clock_gettime", unknown)
+    with dc.options(**THERE):
+        agree()
+    assert began == [server.NICE]
+
+
 @pytest.mark.parametrize("words", ["raise SystemExit", "import sys; sys.stdout.write('x' * 99)", None])
 def test_without_a_server_a_thread_compiles(monkeypatch, words):
     monkeypatch.setattr(remote, "REMOTE", remote.Remote())

@@ -1,0 +1,84 @@
+"""Slight products stay on one thread of OpenBLAS where kernels run in between."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+
+import numpy as np
+import pytest
+
+import dcarray as dc
+from dcarray import products
+from dcarray.lowering import openblas
+from dcarray.lowering.llvm import threads
+from dcarray.report import counters
+
+trace = sys.modules["dcarray.trace"]  # as an attribute of the package it is a function
+pytestmark = pytest.mark.skipif(not openblas.usable(), reason="NumPy does not bring OpenBLAS along")
+
+SLIGHT = (8, 2000), (2000, 60)
+
+
+@pytest.fixture
+def company(monkeypatch: pytest.MonkeyPatch) -> Iterator[products.Company]:
+    """One that has seen no kernels since the last product, beside threads of ours."""
+    monkeypatch.setattr(threads, "_pools", {1: 0, 2: 4096})
+    made = products.Company()
+    made._kernels = counters.kernels
+    monkeypatch.setattr(trace, "COMPANY", made)
+    yield made
+
+
+def alone(company: products.Company, *shapes: tuple[int, ...]) -> bool:
+    with company.of(*shapes) as here:
+        return here is not None
+
+
+def test_the_first_few_after_a_kernel(company: products.Company, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert not alone(company, *SLIGHT)
+    for _ in range(2):
+        counters.kernels += 1
+        found = [alone(company, *SLIGHT) for _ in range(products._FEW + 2)]
+        assert found == [True] * products._FEW + [False] * 2
+    counters.kernels += 1
+    monkeypatch.setattr(threads, "_pools", {1: 0})
+    assert not alone(company, *SLIGHT)
+
+
+def test_neither_large_ones_nor_those_that_nobody_shares_out(company: products.Company) -> None:
+    counters.kernels += 1
+    for shapes in (((8, 2000), (2000, 300)), ((1000,), (1000,)), ((3, 4), (4, 5)), ((1000, 1000), (1000,))):
+        assert not alone(company, *shapes)
+    assert alone(company, *SLIGHT)
+    assert alone(company, (300, 300), (300,))
+
+
+def test_none_where_ranks_make_the_same(company: products.Company) -> None:
+    def on_a_rank() -> bool:
+        counters.kernels += 1
+        return alone(company, *SLIGHT)
+
+    assert dc.comm.run(2, on_a_rank) == [False, False]
+
+
+def test_the_product_is_that_of_one_thread_and_nothing_is_learned_of_it(
+    company: products.Company, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made, learned = [], []
+    enter = openblas.Alone.__enter__
+    monkeypatch.setattr(openblas.Alone, "__enter__", lambda self: made.append(1) or enter(self))
+    monkeypatch.setattr("dcarray.operands.learn", learned.append)
+    rng = np.random.default_rng(1)
+    a, b = (rng.random(shape) for shape in SLIGHT)
+    large = rng.random((2000, 300))
+    with openblas.Alone():
+        want = a @ b
+    made.clear()
+    with dc.options(eager_below=1 << 14, jit="off"):
+        x, y, z = dc.asarray(a), dc.asarray(b), dc.asarray(large)
+        counters.kernels += 1
+        np.testing.assert_array_equal(np.asarray(x @ y), want)
+        assert len(made) == 1 and not learned
+        np.testing.assert_allclose(np.asarray(x @ z), a @ large)
+        assert len(made) == 1 and learned
