@@ -12,12 +12,15 @@ from collections.abc import Sequence
 from ..ir import dims
 from ..ir.nodes import Dim
 from .access import product, total
+from .ahead import BEYOND
 from .columns import fold_parts, rows_of_a_part, ways
 from .fold import Folding, converted, foldings_of, op, starts_of
 from .jam import WAYS, in_groups
-from .job import Job, assembled, nest, statements, variable
+from .job import Job, assembled, by_row, nest, statements, variable
 from .kernel import Affine, Binding, Elem, Expr, Kernel, Let, Phase, Stmt, Store, affine
 from .target import Unsupported
+
+LONG = 256  # rows, and elements of each, from which on several are taken at a time
 
 Places = dict[int, tuple[str, Affine]]
 
@@ -68,6 +71,43 @@ def by_blocks(jobs: Sequence[Job]) -> tuple[Kernel, Binding]:
     phases = [Phase("b0", blocks, "serial", body, tuple(pre)), *(p for job in ends for p in job.phases)]
     launches = [(count, dims.simplify(size * work)), *(n for job in ends for n in job.launches)]
     return assembled(jobs, phases, launches)
+
+
+def by_groups(jobs: Sequence[Job]) -> tuple[Kernel, Binding] | None:
+    """The kernel of jobs that run row by row, several rows at a time, where rows that are folded come from
+    memory; None where that is of no use.
+
+    Parameters
+    ----------
+    jobs : sequence of Job
+        All have a phase over the rows already.
+    """
+    first, folding = jobs[0], [job for job in jobs if any(job.folds)]
+    far = any(_points(job) >= BEYOND and _points(job) >= LONG * _rows_of(job) for job in folding)
+    if not far or _rows_of(first) < LONG or not all(map(_apart, folding)):
+        return None
+    several = min(WAYS, *map(ways, jobs))
+    if several == 1:
+        return None
+    phase, count = by_row(jobs), first.blocks(first.loops.extents[0], several)
+    row = variable("b0", several)
+    body = in_groups(first, phase.body, row, affine(several, row), several)
+    blocks = first.arguments.integer(count, "blocks")
+    work: Dim = 0
+    for job in jobs:
+        work = work + several * job.launches[0][1]
+    return assembled(jobs, [Phase("b0", blocks, "serial", body, phase.pre)], [(count, dims.simplify(work))])
+
+
+def _rows_of(job: Job) -> int:
+    return job.guess(job.loops.extents[0])
+
+
+def _apart(job: Job) -> bool:
+    """Does a row fold into what is its own, without a look at whether the rest matters?"""
+    arrays = job.memory.arrays
+    whole = len(job.loops.axes) - 1 in job.loops.folded
+    return whole and all(arrays[compute.target.array].dtype.kind != "b" for compute in job.computes)
 
 
 def _points(job: Job) -> int:

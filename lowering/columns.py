@@ -13,6 +13,7 @@ from dataclasses import replace
 from ..ir import dims, windows
 from ..ir.nodes import Dim, Gather
 from .access import product, same, total
+from .ahead import BEYOND, asked
 from .body import Scope
 from .fold import Folding, converted, op, starts_of
 from .jam import in_pairs
@@ -20,6 +21,7 @@ from .job import FEW, Block, Job, Open, around, nest, statements, variable
 from .kernel import Affine, Elem, Expr, Lit, Local, Phase, Stmt, Store, affine
 
 COLUMNS = 4096  # elements of a strip of the result
+WIDE = 1 << 14  # and of one that is for rows from memory: it stays in the second cache, and rows are long
 NARROW = 1024  # and of one whose rows all take from the same operand: some rows of it stay in the first cache
 GROUP = 64  # rows of one partial result, at least
 GROUPS = 64  # partial results, about, at most
@@ -161,9 +163,9 @@ def column_partials(job: Job, foldings: list[Folding], folded: list[int]) -> Non
     row = product(arguments.extent(last), variable("b0"))
     places = {f.number: arguments.scratch(f.fold.wide, count * extent) for f in foldings}
     at = affine(0, row, job.variables[last])
-    across = job.piece(last, variable("b1"), affine(COLUMNS))
+    across = job.piece(last, variable("b1"), affine(WIDE))
 
-    fills = job.place("b0", [job.strips(last, "b1", COLUMNS), across], 3, False)
+    fills = job.place("b0", [job.strips(last, "b1", WIDE), across], 3, False)
     for folding in foldings:
         value = folding.fold.identity() if not folding.fold.idempotent else None
         start = value or converted(starts_of(fills, job, [folding])[0], folding.fold.wide)
@@ -171,7 +173,7 @@ def column_partials(job: Job, foldings: list[Folding], folded: list[int]) -> Non
     before = nest(fills, 2, [across], "vector")
     height = arguments.integer(size, "height")
     group = job.piece(first, product(height, variable("b0")), height)
-    opens = [job.strips(last, "b1", COLUMNS), group, *map(job.whole, others)]
+    opens = [job.strips(last, "b1", WIDE), group, *map(job.whole, others)]
     around(opens, 1, before, ())
 
     def add(scope: Scope, folding: Folding, values: list[Expr]) -> None:
@@ -224,6 +226,7 @@ def _swept(
     strip: for several rows at a time and then for those that are left.  ``add`` takes what they give."""
     *others, rows = opens
     several, level = ways(job), 1 + len(others)
+    large = not job.alone and job.guess(total(job.loops.extents)) >= BEYOND
     heads = [(1, rows)]
     if several > 1:
         extent = job.loops.extents[int(rows.var[1:])]
@@ -234,7 +237,8 @@ def _swept(
     body: list[Stmt] = []
     for count, head in heads:
         scope = _row(job, phase, [*others, head, *within], rows.var, foldings, count, add)
-        body += nest(scope, level, [head, *within], "vector", UNROLL if count > 1 else 0)
+        made = nest(scope, level, [head, *within], "vector", UNROLL if count > 1 else 0)
+        body += asked(made, rows.var, count) if count > 1 and large else made
         if main is None:
             main = scope
         else:

@@ -10,6 +10,8 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from ..ir import dims
+from .access import total
+from .ahead import BEYOND, asked
 from .job import Job
 from .kernel import (
     Affine,
@@ -41,8 +43,11 @@ def in_groups(job: Job, body: tuple[Stmt, ...], start: Affine, stop: Affine, way
     if ways == 1:
         return (For("i0", start, (stop, extent), 1, "serial", body),)
     whole = job.arguments.integer(dims.simplify(job.loops.extents[0] // ways * ways), "whole", "i0")
+    several = jammed(body, "i0", ways)
+    if job.guess(total(job.loops.extents)) >= BEYOND:
+        several = asked(several, "i0", ways)
     return (
-        For("i0", start, (stop, whole), ways, "serial", jammed(body, "i0", ways)),
+        For("i0", start, (stop, whole), ways, "serial", several),
         For("i0", start, (stop, extent), 1, "serial", body, 0, (whole,)),
     )
 

@@ -67,12 +67,14 @@ class Local:
 @dataclass(frozen=True, slots=True)
 class Elem:
     """The element of a buffer at ``at`` plus, for a gather, the sum of ``index * stride`` over ``more``:
-    pairs of an integer expression of any integer dtype and an integer or integer argument."""
+    pairs of an integer expression of any integer dtype and an integer or integer argument.  ``ahead`` is a
+    hint: what is so many elements after it will be wanted soon, if it exists."""
 
     buffer: str
     at: Affine
     dtype: DType
     more: tuple[tuple[Expr, Affine], ...] = ()
+    ahead: tuple[Affine, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -326,9 +328,10 @@ def expr_text(expr: Expr) -> str:
             return f"({_affine_text(at)})"
         case Local(name, _):
             return name
-        case Elem(buffer, at, _, more):
+        case Elem(buffer, at, _, more, ahead):
             extra = "".join(f" + {expr_text(e)}*({_affine_text(s)})" for e, s in more)
-            return f"{buffer}[{_affine_text(at)}{extra}]"
+            later = f" ahead {', '.join(map(_affine_text, ahead))}" if ahead else ""
+            return f"{buffer}[{_affine_text(at)}{extra}{later}]"
         case Op(name, args, dtype):
             return f"{name}.{dtype.name}({', '.join(map(expr_text, args))})"
         case Native(name, args, dtype, loop):

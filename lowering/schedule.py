@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from ..ir.effects import rows_conflict
 from ..ir.nodes import Bands, Branch, Compute, Loop, Nest, Region, Rows, While
-from .across import by_blocks, folds_rows
+from .across import by_blocks, by_groups, folds_rows
 from .bands import by_bands
 from .elementwise import elementwise, row, row_jobs
 from .job import FEW, Job, finish
@@ -74,4 +74,4 @@ def _by_rows(stmt: Rows, region: Region) -> tuple[Kernel, Binding]:
             reduction(job)
         elif not any(job.folds):
             row(job)
-    return by_blocks(jobs) if late else finish(jobs)
+    return by_blocks(jobs) if late else by_groups(jobs) or finish(jobs)

@@ -1,7 +1,8 @@
 """Products of a matrix and a vector that share the pass over the matrix with others.
 
-Such a product takes as long as reading the matrix.  Alone it is the library's; where another statement goes
-over the same matrix, or makes it, it is taken apart into a sum, which the other passes can join with that.
+Such a product takes as long as reading the matrix.  Where another statement goes over the same matrix, or
+makes it, it is taken apart into a sum, which the other passes can join with that; and so it is where the
+matrix comes from memory, which kernels ask for ahead and the library does not.  Else it is the library's.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from __future__ import annotations
 from ..effects import Reason
 from ..guess import Guess
 from ..nodes import Call, Compute, Nest, Region, Stmt, Window
+from ..ops import WIDE
 from ..products import as_sum, as_terms
 from .base import Log, Pass
 from .flow import Block, Facts, each_block, reads_of, writes_of
@@ -17,6 +19,8 @@ from .flow import Block, Facts, each_block, reads_of, writes_of
 MIN_ELEMENTS = 1 << 16
 #: Shorter rows or columns are not worth a loop of their own.
 MIN_EXTENT = 8
+#: Of a matrix from memory rows and columns are at least so many, or several rows at a time win nothing.
+MIN_LONG = 256
 _DTYPES = "fd"
 #: Terms of a product that is written out, and the shortest rows and fewest elements of its result.
 MAX_TERMS = 4
@@ -100,7 +104,9 @@ def _visit(block: Block, log: Log, guess: Guess) -> bool:
         matrix = matrix_of(stmt)
         if matrix is None or not isinstance(stmt, Call):
             continue
-        if not any(_goes_over(other, matrix) for k, other in enumerate(block.stmts) if k != pos):
+        far = guess.product(matrix.shape) >= WIDE and min(map(guess, matrix.shape)) >= MIN_LONG
+        others = (other for k, other in enumerate(block.stmts) if k != pos)
+        if not far and not any(_goes_over(other, matrix) for other in others):
             continue
         name = stmt.writes[0].array
         reason = can_take_apart(stmt, matrix, block.facts, guess)
@@ -109,7 +115,8 @@ def _visit(block: Block, log: Log, guess: Guess) -> bool:
             continue
         turned = _turned(matrix, matrix is stmt.reads[0], block.facts, guess)
         block.replace(pos, as_sum(stmt, block.facts.arrays[name].dtype, turned))
-        log.done("products", f"{name} is summed where others go over {matrix.array}", stmt.loc)
+        why = f"along {matrix.array}, which no cache holds" if far else f"where others go over {matrix.array}"
+        log.done("products", f"{name} is summed {why}", stmt.loc)
         changed = True
     return changed
 

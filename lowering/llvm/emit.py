@@ -26,6 +26,7 @@ from ..kernel import (
 from ..target import INVALID
 from .builder import BITS, Builder, ty
 from .engine import Machine
+from .marks import Marks
 from .quiet import MARK
 from .scalar_ops import apply
 from .tails import lanes
@@ -273,13 +274,14 @@ def emit(kernel: Kernel, machine: Machine) -> str:
     declarations: dict[str, str] = {}
     lines: list[str] = []
     metadata: list[str] = []
+    marks = Marks()
     quiet = bool(possible(kernel) & INVALID)
     parameters = [f"ptr{' noalias' if buffer.noalias else ''} %{buffer.name}" for buffer in kernel.buffers]
     parameters += [f"i64 %{name}" for name in kernel.ints]
     count = 0
     for number, phase in enumerate(kernel.phases):
         b = Builder(machine, quiet and not machine.quiet, count)
-        writer = _Phase(kernel, phase, b)
+        writer = _Phase(kernel, phase, b, marks)
         body = writer.run()
         head = ", ".join([*parameters, "i64 %lo", "i64 %hi"])
         lines += [f"define internal i32 @body{number}({head}) #1 {{", "entry:", *body, "}", ""]
@@ -303,5 +305,5 @@ def emit(kernel: Kernel, machine: Machine) -> str:
         f"attributes #2 = {{ {pure} }}",
         f"attributes #3 = {{ noinline {pure} {width} }}",
     ]
-    text = "\n".join([*lines, *attributes, "!0 = !{}", *metadata])
+    text = "\n".join([*lines, *attributes, "!0 = !{}", *metadata, *marks.lines])
     return text.replace("#pure", "#2").replace("#lane", "#3") + "\n"

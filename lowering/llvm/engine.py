@@ -17,6 +17,7 @@ from functools import cache
 from typing import Any
 
 from . import objects
+from .ahead import prefetched
 from .masked import apart
 from .quiet import quieted
 
@@ -163,7 +164,7 @@ def _optimised(text: str) -> Any:
     if "avx512vl" not in _host()[2]:
         return module
     made = str(module)
-    changed = quieted(apart(made))
+    changed = quieted(apart(prefetched(made)))
     if changed == made:
         return module
     module = llvm.parse_assembly(changed)

@@ -23,6 +23,7 @@ from ..walk import updates
 from .builder import Builder, DType, Value, part, real, ty
 from .choices import Choices, kept
 from .literals import literal
+from .marks import Marks
 from .pool import exceptions
 from .scalar_ops import apply
 
@@ -46,8 +47,9 @@ def _extremes(phase: Phase) -> frozenset[str]:
 class Values:
     """Emits the values of one phase."""
 
-    def __init__(self, kernel: Kernel, phase: Phase, b: Builder) -> None:
+    def __init__(self, kernel: Kernel, phase: Phase, b: Builder, marks: Marks) -> None:
         self.b = b
+        self.marks = marks
         self.phase = phase
         self.buffers = {buffer.name: buffer for buffer in kernel.buffers}
         self.vars: dict[str, str] = {}
@@ -106,7 +108,13 @@ class Values:
             i = apply(b, "cast", (self.expr(position),), (position.dtype,), _INT64)
             step = b.op(f"mul nsw i64 {i}, {self.affine(stride)}")
             index = b.op(f"add nsw i64 {index}, {step}")
-        return self.fetch(buffer, index)
+        if not (expr.ahead and b.group):
+            return self.fetch(buffer, index)
+        group = b.group
+        b.group = self.marks.group(b, group.rpartition(" ")[2], buffer.dtype.itemsize, expr.ahead)
+        found = self.fetch(buffer, index)
+        b.group = group
+        return found
 
     def fetch(self, buffer: Buffer, index: str) -> Value:
         """The element of a buffer."""

@@ -29,9 +29,11 @@ from dcarray.ir.nodes import (
     Symbol,
     Window,
 )
+from dcarray.lowering import across as across_module
 from dcarray.lowering import blocks as blocks_module
 from dcarray.lowering import columns as columns_module
 from dcarray.lowering import elementwise as elementwise_module
+from dcarray.lowering import jam as jam_module
 from dcarray.lowering import kernel as K
 from dcarray.lowering import reduce as reduce_module
 from dcarray.lowering import schedule as schedule_module
@@ -122,6 +124,9 @@ def small_blocks():
         sizes = {"COLUMNS": 2, "ROWS": 2, "GROUP": 2, "GROUPS": 2, "PART": 2, "WAYS": 2, "BODY": 99, "FEW": 3}
         for name, value in sizes.items():
             patch.setattr(columns_module, name, value)
+        for module in (across_module, columns_module, jam_module):  # all is from memory
+            patch.setattr(module, "BEYOND", 0)
+        patch.setattr(across_module, "LONG", 2)
         # Operations of random statements that are done in stages.
         patch.setattr(blocks_module, "_OPEN", frozenset({"multiply", "subtract", "exp", "power"}))
         patch.setattr(blocks_module, "ROW", 16)
@@ -562,7 +567,8 @@ def test_what_rows_fold_of_their_own_is_folded_row_by_row(monkeypatch):
     assert len(kernel.phases) == 1
 
 
-def test_a_softmax_is_one_phase():
+def test_a_softmax_is_one_phase(monkeypatch):
+    monkeypatch.setattr(across_module, "BEYOND", 99)
     (kernel,) = run_both(
         region("""region() {
   in x: f64[5, 7]
@@ -583,7 +589,8 @@ def test_a_softmax_is_one_phase():
     assert phase.var == "i0" and len(kernel.buffers) == 4
 
 
-def test_rows_of_several_axes_are_one_loop_if_they_go_on_without_a_jump():
+def test_rows_of_several_axes_are_one_loop_if_they_go_on_without_a_jump(monkeypatch):
+    monkeypatch.setattr(across_module, "BEYOND", 999)
     source = """region() {{
   in x: f64[3, {size}, 7]
   out s: f64[3, 2]

@@ -62,6 +62,28 @@ def test_taken_apart(text):
     assert not any(isinstance(stmt, Call) for stmt in made.body)
 
 
+def test_a_matrix_from_memory_is_summed_along():
+    text = """region() {
+      in A: f64[4096, 1024];  in F: f64[4096, 1024] strides [1, 4096];  in x: f64[1024];  in r: f64[4096]
+      in S: f64[65536, 64];  in w: f64[64];  out y: f64[4096];  out z: f64[1024];  out v: f64[4096]
+      out u: f64[65536]
+      call blas.matmul(A, x) -> y
+      call blas.matmul(r, A) -> z
+      call blas.matmul(F, x) -> v
+      call blas.matmul(S, w) -> u
+    }"""
+    made = PRODUCTS.fn(parse(text), Log())
+    verify(made)
+    lines = [line.strip() for line in dump(made).splitlines()]
+    for start in (
+        "y[i] add= multiply(A[i,j]",
+        "z[j] add= multiply(r[i], A[i,j])",
+        "v[j] add= multiply(F[j,i]",
+    ):
+        assert any(line.startswith(start) for line in lines), (start, lines)
+    assert "call blas.matmul(S, w) -> u" in lines  # its rows are short
+
+
 LEFT = {
     f"{AX}": None,
     f"{AX}\n call blas.matmul(B, r) -> y": None,

@@ -1,0 +1,135 @@
+"""Loads that ask for what comes later: which, and what becomes of them in LLVM's text."""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+import pytest
+
+import dcarray as dc
+from dcarray.ir.text import parse
+from dcarray.lowering import ahead, jam, schedule
+from dcarray.lowering.kernel import Elem, Kernel, affine, text
+from dcarray.lowering.llvm import engine
+from dcarray.lowering.llvm.ahead import prefetched
+from dcarray.lowering.llvm.emit import emit
+
+PRODUCT = """region() {
+  in A: f64[N, 1000];  in x: f64[1000];  in r: f64[N];  out y: f64[N];  out z: f64[N];  out w: f64[1000]
+  BODY
+}"""
+ONE = "y[i] add= multiply(A[i,j], x[j]) init 0.0 for i<N, j<1000"
+ROWS = f"rows 1 {{ {ONE}; z[i] = multiply(y[i], r[i]) for i<N }}"
+
+
+def kernel(body: str, rows: int = 2000) -> Kernel:
+    region = parse(PRODUCT.replace("BODY", body).replace("N", str(rows)))
+    return schedule.schedule(region.body[0], region)[0]
+
+
+def test_one_loop_asks_along_its_row() -> None:
+    found = text(kernel(ONE))
+    assert found.count(f" ahead {ahead.NEAR // 8}, {ahead.FAR // 8}]") == jam.WAYS
+    assert "p1[i1]" in found  # the vector is in the cache
+
+
+def test_little_is_not_asked_for() -> None:
+    assert " ahead " not in text(kernel(ONE, rows=500))
+
+
+def test_several_loops_ask_for_their_share_of_the_next_rows() -> None:
+    inner = [
+        vector_loop("i1", (load(0), load(1), load(2), load(3))),
+        vector_loop("i1", (load(0), load(1), load(2), load(3))),
+    ]
+    made = ahead.asked(tuple(inner), "i0", 4)
+    wanted = [[bool(stmt.value.ahead) for stmt in loop.body] for loop in made]  # type: ignore[union-attr]
+    assert wanted == [[True, True, False, False], [False, False, True, True]]
+    (first,) = made[0].body[0].value.ahead  # type: ignore[union-attr]
+    assert first == affine(0, jam.Term(4, "n2"))
+
+
+def vector_loop(var: str, loads: tuple[Elem, ...]) -> jam.For:
+    stmts = tuple(jam.Let(f"v{k}", value) for k, value in enumerate(loads))
+    return jam.For(var, affine(), (affine(8),), 1, "vector", stmts)
+
+
+def load(row: int) -> Elem:
+    at = affine(0, jam.Term(1, "n2", "i0"), jam.Term(row, "n2"), jam.Term(1, None, "i1"))
+    return Elem("p0", at, np.dtype("d"))
+
+
+TEXT = """define internal i32 @body0(ptr %p, i64 %n2) {
+entry:
+  %a = load <8 x double>, ptr %p, align 8, !llvm.access.group !3
+  %b = load <8 x double>, ptr %p, align 8, !llvm.access.group !1
+  %c = load double, ptr %p, align 8, !llvm.access.group !3
+  store <8 x double> %a, ptr %p, align 8
+  ret i32 0
+}
+
+!dcarray.ahead = !{!4, !5}
+!1 = distinct !{}
+!2 = distinct !{}
+!3 = !{!1, !2}
+!4 = !{!2, !"n2", i64 32, i64 3}
+!5 = !{!2, !"", i64 2048, i64 2}
+"""
+
+
+def test_marked_loads_of_vectors_ask() -> None:
+    made = prefetched(TEXT)
+    assert made.count("call void @llvm.prefetch.p0(") == 2
+    assert "entry:\n  %ahead.n2.0 = mul i64 %n2, 32\n" in made
+    assert "getelementptr i8, ptr %p, i64 %ahead.n2.0\n" in made and "ptr %p, i64 2048\n" in made
+    assert re.search(r"i32 0, i32 3, i32 1\)\n.*\n.*i32 0, i32 2, i32 1\)", made)
+    engine.assembly(made)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        TEXT.replace("!dcarray.ahead", "!other"),
+        TEXT.replace("group !3", "group !1"),
+        TEXT.replace("<8 x double>, ptr %p, align 8, !llvm.access.group !3", "<8 x double>, ptr %p, align 8"),
+    ],
+)
+def test_nothing_else_is_touched(text: str) -> None:
+    assert prefetched(text) == text
+
+
+def test_rows_that_are_used_afterwards_are_taken_several_at_a_time() -> None:
+    found = text(kernel(ROWS))
+    assert "step 4" in found and found.count(" ahead ") == jam.WAYS
+    assert "step 4" not in text(kernel(ROWS, rows=500))
+
+
+@pytest.mark.skipif("avx512vl" not in engine._host()[2], reason="prefetches are put in with AVX-512 only")
+@pytest.mark.parametrize("body", [ONE, ROWS])
+def test_they_arrive_in_the_code(body: str) -> None:
+    assert "llvm.prefetch" in engine.optimised(emit(kernel(body), engine.machine()))
+
+
+@pytest.mark.parametrize("shape", [(2049, 2051), (5000, 1003), (2050, 2048)])
+def test_products_with_vectors(shape: tuple[int, int]) -> None:
+    rng = np.random.default_rng(0)
+    a, x, r, b = rng.random(shape), rng.random(shape[1]), rng.random(shape[0]), rng.random(shape)
+    wrapped = [dc.asarray(v) for v in (a, x, r, b)]
+
+    def work(a, x, r, b):  # type: ignore[no-untyped-def]
+        return 2.0 * (a @ x) + 0.5 * (b @ x), r @ a, (a @ x) @ a, r @ b
+
+    with dc.options(jit="eager", eager_below=0):
+        found = work(*wrapped)
+        dc.evaluate(*found)
+    for got, want in zip(found, work(a, x, r, b), strict=True):
+        np.testing.assert_allclose(np.asarray(got), want, rtol=1e-12)
+
+
+def test_infinities_and_nans_are_those_of_the_library() -> None:
+    a, x = np.ones((4096, 1024)), np.ones(1024)
+    a[5, 7], a[6, 8], a[9, :2], a[4095, 1023] = np.inf, np.nan, (np.inf, -np.inf), -np.inf
+    wrapped, vector = dc.asarray(a), dc.asarray(x)
+    with np.errstate(all="ignore"), dc.options(jit="eager", eager_below=0):
+        np.testing.assert_array_equal(np.asarray(wrapped @ vector), a @ x)
