@@ -87,7 +87,8 @@ def _loads(body: Iterable[Stmt]) -> set[Expr]:
     for stmt in body:
         if isinstance(stmt, For):
             found |= _loads(stmt.body)
-        found |= {node for value in values(stmt) for node in walk(value) if isinstance(node, Elem)}
+        nodes = (node for value in values(stmt) for node in walk(value))
+        found |= {replace(node, ahead=()) for node in nodes if isinstance(node, Elem)}
     return found
 
 
@@ -168,8 +169,8 @@ class _Copy:
                 return Local(self.name(name), dtype)
             case Index(at):
                 return Index(self.at(at))
-            case Elem(buffer, at, dtype, more):
-                return Elem(buffer, self.at(at), dtype, tuple((self.value(i), step) for i, step in more))
+            case Elem(at=at, more=more):
+                return replace(expr, at=self.at(at), more=tuple((self.value(i), step) for i, step in more))
         return changed(expr, self.value)
 
     def statement(self, stmt: Stmt) -> Stmt:

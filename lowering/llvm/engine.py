@@ -17,7 +17,7 @@ from functools import cache
 from typing import Any
 
 from . import objects
-from .ahead import prefetched
+from .ahead import NAME, prefetched
 from .masked import apart
 from .quiet import quieted
 
@@ -161,10 +161,13 @@ def _optimised(text: str) -> Any:
     tuning = llvm.create_pipeline_tuning_options(speed_level=3)
     builder = llvm.create_pass_builder(tm, tuning)
     builder.getModulePassManager().run(module, builder)
-    if "avx512vl" not in _host()[2]:
+    wide = "avx512vl" in _host()[2]
+    if not wide and NAME not in text:
         return module
     made = str(module)
-    changed = quieted(apart(prefetched(made)))
+    changed = prefetched(made)
+    if wide:
+        changed = quieted(apart(changed))
     if changed == made:
         return module
     module = llvm.parse_assembly(changed)

@@ -105,7 +105,6 @@ def test_rows_that_are_used_afterwards_are_taken_several_at_a_time() -> None:
     assert "step 4" not in text(kernel(ROWS, rows=500))
 
 
-@pytest.mark.skipif("avx512vl" not in engine._host()[2], reason="prefetches are put in with AVX-512 only")
 @pytest.mark.parametrize("body", [ONE, ROWS])
 def test_they_arrive_in_the_code(body: str) -> None:
     assert "llvm.prefetch" in engine.optimised(emit(kernel(body), engine.machine()))
@@ -133,3 +132,28 @@ def test_infinities_and_nans_are_those_of_the_library() -> None:
     wrapped, vector = dc.asarray(a), dc.asarray(x)
     with np.errstate(all="ignore"), dc.options(jit="eager", eager_below=0):
         np.testing.assert_array_equal(np.asarray(wrapped @ vector), a @ x)
+
+
+def test_several_turns_at_a_time_keep_asking() -> None:
+    asking = ahead.asked((vector_loop("i1", (load(0),)),), "i0", 1)
+    (loop,) = jam.jammed(asking, "i0", 2)
+    assert [stmt.value.ahead for stmt in loop.body] == [(affine(32), affine(256))] * 2  # type: ignore[union-attr]
+    (plain,) = jam.jammed((vector_loop("i1", (load(0),)),), "i0", 2)
+    assert jam._loads((loop,)) == jam._loads((plain,)) and len(jam._loads((loop,))) == 2
+
+
+@pytest.mark.parametrize("shape", [(2000, 1001), (6003, 300), (260, 20011)])
+@pytest.mark.parametrize("dtype", ["d", "f"])
+def test_rows_that_are_used_afterwards(shape: tuple[int, int], dtype: str) -> None:
+    rng = np.random.default_rng(1)
+    x = rng.random(shape).astype(dtype)
+
+    def work(x):  # type: ignore[no-untyped-def]
+        top = np.exp(x - np.max(x, axis=1, keepdims=True))
+        return top / np.sum(top, axis=1, keepdims=True), x - np.mean(x, axis=1)[:, None], x.sum(axis=0)
+
+    with dc.options(jit="eager", eager_below=0):
+        found = work(dc.asarray(x))
+        dc.evaluate(*found)
+    for got, want in zip(found, work(x), strict=True):
+        np.testing.assert_allclose(np.asarray(got), want, rtol=1e-5 if dtype == "f" else 1e-12, atol=1e-6)

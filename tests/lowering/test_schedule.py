@@ -122,6 +122,7 @@ def small_blocks():
         for name, value in blocks.items():
             patch.setattr(reduce_module, name, value)
         sizes = {"COLUMNS": 2, "ROWS": 2, "GROUP": 2, "GROUPS": 2, "PART": 2, "WAYS": 2, "BODY": 99, "FEW": 3}
+        sizes["WIDE"] = 2
         for name, value in sizes.items():
             patch.setattr(columns_module, name, value)
         for module in (across_module, columns_module, jam_module):  # all is from memory
