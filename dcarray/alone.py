@@ -30,7 +30,7 @@ from typing import Any
 import numpy as np
 
 from . import config
-from .ir.ops import OPS, WIDE
+from .ir.ops import OPS
 from .ranks import several, simulated
 from .speedups import BUILT
 
@@ -85,10 +85,7 @@ def cheaper(
     declared = [entry for entry in log if entry[0] in ("old", "new")]
     statements = [entry for entry in log if entry[0] not in ("old", "new")]
     if len(statements) == 1 and statements[0][0] == "call":  # nothing to be fused with, whatever it costs
-        most = max([math.prod(entry[2]) for entry in declared], default=0)
-        one, two = (declared[arg[0]][2] for arg in statements[0][3])
-        # but for the pass over a matrix from memory, in which kernels are faster
-        return 0 if most >= WIDE and len(one) + len(two) == 3 else most
+        return max([math.prod(entry[2]) for entry in declared], default=0)
     items = [np.dtype(entry[1]).itemsize for entry in declared]
     moved = arithmetic = shuffled = slow = 0.0
     recording = _MORE * max(len(statements) - calls, 0)

@@ -21,12 +21,12 @@ import numpy as np
 from . import alone, config
 from .array import ndarray, wrap
 from .handle import adopt
-from .ir.ops import WIDE
 from .namesake import answering, counterpart
 from .program.rewrite import Rewrites
 from .selected import Selected
 from .session import EXECUTOR
 from .store import compiles, owner
+from .trace import WIDE
 
 __all__ = ["Accelerated", "accelerate"]
 

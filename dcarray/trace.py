@@ -14,7 +14,7 @@ from numpy.lib.array_utils import normalize_axis_tuple
 
 from . import alone, config, early, quick, window
 from .handle import Handle, adopt, large
-from .ir.ops import OPS, WIDE
+from .ir.ops import OPS
 from .loops import ALIASES, UFUNCS, resolve, resolve_fold
 from .lowering.memory import empty as pool_empty
 from .operands import (
@@ -385,6 +385,7 @@ def matmul(a: Any, b: Any, out: Any = None) -> Any:
 
 
 _BLAS = ("f", "d", "F", "D")
+WIDE = 1 << 22  # elements of a matrix that hardly any cache holds
 
 
 def _wide(a: tuple[int, ...], b: tuple[int, ...]) -> bool:

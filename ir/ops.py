@@ -123,9 +123,6 @@ def _copy(writes: tuple[Any, ...], reads: tuple[Any, ...], attrs: dict[str, Any]
         writes[0][...] = reads[0]
 
 
-#: Elements of a matrix that hardly any cache holds: its product with a vector is the pass over it.
-WIDE = 1 << 22
-
 CALLS: dict[str, CallOp] = {
     # writes[0] = reads[0] @ reads[1]; shapes, stacks and broadcasting as in numpy.matmul
     "blas.matmul": CallOp("blas.matmul", _matmul),

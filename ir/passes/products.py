@@ -1,16 +1,17 @@
 """Products of a matrix and a vector that share the pass over the matrix with others.
 
 Such a product takes as long as reading the matrix.  Where another statement goes over the same matrix, or
-makes it, it is taken apart into a sum, which the other passes can join with that; and so it is where the
-matrix comes from memory, which kernels ask for ahead and the library does not.  Else it is the library's.
+makes it, it is taken apart into a sum, which the other passes can join with that; and so are products of one
+vector with several large matrices of one shape, which a kernel reads side by side.  Else it is the library's.
 """
 
 from __future__ import annotations
 
+from collections import Counter
+
 from ..effects import Reason
 from ..guess import Guess
-from ..nodes import Call, Compute, Nest, Region, Stmt, Window
-from ..ops import WIDE
+from ..nodes import Call, Compute, Dim, Nest, Region, Stmt, Window
 from ..products import as_sum, as_terms
 from .base import Log, Pass
 from .flow import Block, Facts, each_block, reads_of, writes_of
@@ -19,8 +20,8 @@ from .flow import Block, Facts, each_block, reads_of, writes_of
 MIN_ELEMENTS = 1 << 16
 #: Shorter rows or columns are not worth a loop of their own.
 MIN_EXTENT = 8
-#: Of a matrix from memory rows and columns are at least so many, or several rows at a time win nothing.
-MIN_LONG = 256
+#: Elements of a matrix that is worth to be read beside another, and its rows and columns, at least.
+MIN_BESIDE, MIN_LONG = 1 << 22, 256
 _DTYPES = "fd"
 #: Terms of a product that is written out, and the shortest rows and fewest elements of its result.
 MAX_TERMS = 4
@@ -90,9 +91,23 @@ def _turned(matrix: Window, first: bool, facts: Facts, guess: Guess) -> bool:
     return rows != (0 if first else 1)
 
 
+def _pass_of(
+    stmt: Stmt | None, facts: Facts, guess: Guess
+) -> tuple[Window, bool, bool, tuple[Dim, ...]] | None:
+    """What products that are read side by side have in common; None of all that are not worth it."""
+    matrix = matrix_of(stmt)
+    if matrix is None or not isinstance(stmt, Call):
+        return None
+    if guess.product(matrix.shape) < MIN_BESIDE or min(map(guess, matrix.shape)) < MIN_LONG:
+        return None
+    first = matrix is stmt.reads[0]
+    return stmt.reads[first], first, _turned(matrix, first, facts, guess), matrix.shape
+
+
 # ---- action -------------------------------------------------------------------------------------------
 def _visit(block: Block, log: Log, guess: Guess) -> bool:
     changed = False
+    beside = Counter(_pass_of(stmt, block.facts, guess) for stmt in block.stmts)
     for pos, stmt in enumerate(block.stmts):
         depth = terms_of(stmt, block.facts, guess)
         if depth and isinstance(stmt, Call):
@@ -104,9 +119,10 @@ def _visit(block: Block, log: Log, guess: Guess) -> bool:
         matrix = matrix_of(stmt)
         if matrix is None or not isinstance(stmt, Call):
             continue
-        far = guess.product(matrix.shape) >= WIDE and min(map(guess, matrix.shape)) >= MIN_LONG
+        along = _pass_of(stmt, block.facts, guess)
+        several = along is not None and beside[along] > 1
         others = (other for k, other in enumerate(block.stmts) if k != pos)
-        if not far and not any(_goes_over(other, matrix) for other in others):
+        if not several and not any(_goes_over(other, matrix) for other in others):
             continue
         name = stmt.writes[0].array
         reason = can_take_apart(stmt, matrix, block.facts, guess)
@@ -115,8 +131,12 @@ def _visit(block: Block, log: Log, guess: Guess) -> bool:
             continue
         turned = _turned(matrix, matrix is stmt.reads[0], block.facts, guess)
         block.replace(pos, as_sum(stmt, block.facts.arrays[name].dtype, turned))
-        why = f"along {matrix.array}, which no cache holds" if far else f"where others go over {matrix.array}"
-        log.done("products", f"{name} is summed {why}", stmt.loc)
+        where = (
+            f"beside others over as much as {matrix.array}"
+            if several
+            else f"where others go over {matrix.array}"
+        )
+        log.done("products", f"{name} is summed {where}", stmt.loc)
         changed = True
     return changed
 

@@ -201,9 +201,6 @@ def test_the_estimate_counts_what_a_recording_moves() -> None:
     assert alone.cheaper((("old", "d", (50 * N,), None, 0), *many, *steps), (8,), 8, 2) == 0
     call = ("call", "blas.matmul", (1,), ((0, None, None), (0, None, None)), ())
     assert alone.cheaper((old, ("new", "d", (), 1), call), (1,), 1, 2) == N
-    both = ("old", "d", (4096, 1024), None, 0), ("old", "d", (1024,), None, 1), ("new", "d", (4096,), 2)
-    call = ("call", "blas.matmul", (2,), ((0, None, None), (1, None, None)), ())
-    assert alone.cheaper((*both, call), (2,), 1, 2) == 0  # a kernel goes along a matrix from memory faster
 
 
 @built

@@ -62,26 +62,26 @@ def test_taken_apart(text):
     assert not any(isinstance(stmt, Call) for stmt in made.body)
 
 
-def test_a_matrix_from_memory_is_summed_along():
+def test_large_matrices_are_read_side_by_side():
     text = """region() {
-      in A: f64[4096, 1024];  in F: f64[4096, 1024] strides [1, 4096];  in x: f64[1024];  in r: f64[4096]
-      in S: f64[65536, 64];  in w: f64[64];  out y: f64[4096];  out z: f64[1024];  out v: f64[4096]
-      out u: f64[65536]
-      call blas.matmul(A, x) -> y
-      call blas.matmul(r, A) -> z
-      call blas.matmul(F, x) -> v
-      call blas.matmul(S, w) -> u
+      in A: f64[4096, 1024];  in B: f64[4096, 1024];  in F: f64[4096, 1024] strides [1, 4096]
+      in x: f64[1024];  in w: f64[1024];  in S: f64[65536, 64];  in T: f64[65536, 64];  in v: f64[64]
+      out a: f64[4096];  out b: f64[4096];  out s: f64[65536];  out t: f64[65536]
+      call blas.matmul(A, x) -> a
+      call blas.matmul(OTHER) -> b
+      call blas.matmul(S, v) -> s
+      call blas.matmul(T, v) -> t
     }"""
-    made = PRODUCTS.fn(parse(text), Log())
+    made = PRODUCTS.fn(parse(text.replace("OTHER", "B, x")), Log())
     verify(made)
     lines = [line.strip() for line in dump(made).splitlines()]
-    for start in (
-        "y[i] add= multiply(A[i,j]",
-        "z[j] add= multiply(r[i], A[i,j])",
-        "v[j] add= multiply(F[j,i]",
-    ):
+    for start in "a[i] add= multiply(A[i,j], x[j])", "b[i] add= multiply(B[i,j], x[j])":
         assert any(line.startswith(start) for line in lines), (start, lines)
-    assert "call blas.matmul(S, w) -> u" in lines  # its rows are short
+    for left in "S, v) -> s", "T, v) -> t":  # their rows are short
+        assert f"call blas.matmul({left}" in lines
+    for alone in "B, w", "F, x":  # another vector; rows that lie the other way round
+        region = parse(text.replace("OTHER", alone))
+        assert PRODUCTS.fn(region, Log()) is region
 
 
 LEFT = {
