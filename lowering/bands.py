@@ -2,7 +2,8 @@
 
 See ``ir.slants`` for why that is right.  An iteration of its phase is a tile: a loop over its bands, and in
 a band the loops of one statement after the other, each over those of its rows that are in the band and the
-tile.
+tile.  The points of a statement need nothing of one another: long rows are cut into strips, and all these
+rows are done strip by strip.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from dataclasses import replace
 from typing import Any
 
 from ..ir import dims
-from ..ir.effects import Reason
+from ..ir.effects import Reason, reads
 from ..ir.nodes import Bands, Dim, Region
 from ..ir.slants import bands_conflict, slants
 from .access import total
@@ -20,6 +21,8 @@ from .kernel import Affine, Binding, For, Kernel, Let, Phase, Stmt, Term, affine
 from .target import Unsupported
 
 _FAR = 1 << 40  # rows to where no array reaches
+NEAREST = 24 << 10  # bytes that a statement finds again in the first cache
+_VECTORS = 64  # elements: strips are whole vectors
 
 
 def by_bands(stmt: Bands, region: Region) -> tuple[Kernel, Binding]:
@@ -58,6 +61,9 @@ def by_bands(stmt: Bands, region: Region) -> tuple[Kernel, Binding]:
             Open("i0", affine(), upper, floors=(band, affine(0, side, low))),
             *(job.whole(loop) for loop in range(1, len(job.loops.axes))),
         ]
+        if width := _strip(job):
+            opens[1] = job.piece(1, variable("b1"), affine(width))
+            opens.insert(0, job.strips(1, "b1", width))
         scope = evaluated(job, "c0", opens, {})
         body += nest(scope, 1, opens, "vector")
         pre += scope.preamble()
@@ -74,6 +80,22 @@ def by_bands(stmt: Bands, region: Region) -> tuple[Kernel, Binding]:
         binding, ints=ints, extents=(dims.simplify(tiles - 1),), work=(dims.simplify(row * sides),)
     )
     return kernel, replace(binding, then=then)
+
+
+def _strip(job: Job) -> int:
+    """How many turns of the first loop within rows are taken through all rows of a band before the next ones,
+    so that what several of these rows read is still in the first cache; 0: all of them."""
+    if len(job.loops.axes) < 2:
+        return 0
+    lines = {
+        (window.array, window.index[0].offset): job.memory.arrays[window.array].dtype.itemsize
+        for compute in job.computes
+        for window in (*reads(compute), compute.target)
+        if window.index
+    }
+    width = NEAREST // max(1, sum(lines.values()) * job.guess.product(job.loops.extents[2:]))
+    width -= width % _VECTORS if width > _VECTORS else 0
+    return width if 2 * job.guess(job.loops.extents[1]) > 3 * width else 0
 
 
 def _minus(value: Affine) -> Affine:

@@ -4,6 +4,7 @@ import ctypes
 import random
 import shutil
 import subprocess
+from contextlib import contextmanager
 from dataclasses import replace
 
 import numpy as np
@@ -18,6 +19,7 @@ from dcarray.ir.nodes import Bands
 from dcarray.ir.passes import Log
 from dcarray.ir.passes.bands import Limits, bands
 from dcarray.ir.text import parse
+from dcarray.lowering import bands as lowered
 from dcarray.lowering.c.emit import emit
 from dcarray.lowering.check import check
 from dcarray.lowering.plan import compile_region
@@ -42,10 +44,23 @@ def wanted(region, values, seed):
     return {name: array.tobytes() for name, array in found.items()}
 
 
-@settings(max_examples=150, derandomize=True, deadline=None)
-@given(st.integers(0, 10**6), st.integers(1, 4), st.booleans())
-def test_without_races(seed, height, symbolic):
+@contextmanager
+def nearest(nbytes):
+    """Another first cache: with a few bytes rows are cut into strips of a few elements."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(lowered, "NEAREST", nbytes)
+        yield
+
+
+@settings(max_examples=200, derandomize=True, deadline=None)
+@given(st.integers(0, 10**6), st.integers(1, 4), st.booleans(), st.sampled_from([24, 60, 1 << 20]))
+def test_without_races(seed, height, symbolic, cache):
     """The slow machine runs tiles in the opposite order and sees who touches what."""
+    with nearest(cache):
+        without_races(seed, height, symbolic)
+
+
+def without_races(seed, height, symbolic):
     chains = Chains(random.Random(seed), symbolic=symbolic)
     region, values = chains.region(), chains.values
     with dims.Guards(values):
@@ -59,12 +74,18 @@ def test_without_races(seed, height, symbolic):
     assert {name: array.tobytes() for name, array in found.items()} == want
 
 
-@settings(max_examples=40, derandomize=True, deadline=None)
-@given(st.integers(0, 10**6), st.integers(1, 3), st.sampled_from(["f8", "f4", "i8"]))
-def test_compiled(seed, height, dtype):
+@settings(max_examples=60, derandomize=True, deadline=None)
+@given(
+    st.integers(0, 10**6),
+    st.integers(1, 3),
+    st.sampled_from(["f8", "f4", "i8"]),
+    st.sampled_from([60, 1 << 20]),
+)
+def test_compiled(seed, height, dtype, cache):
     region = Chains(random.Random(seed), dtype).region()
     made = bands(replace(SMALL, height=height)).fn(region, Log())
-    plan = compile_region(made, fallback=lambda reason, loc: pytest.fail(reason))
+    with nearest(cache):
+        plan = compile_region(made, fallback=lambda reason, loc: pytest.fail(reason))
     assert plan.stats["kernels"] == len(made.body)
     want = wanted(region, {}, seed)
     for threads in (1, 2, 5):
@@ -95,6 +116,19 @@ def test_enough_work_for_threads(threads):
         found = memory(region, {}, seed)
         plan.run(tuple(found.values()), tuple(a.ctypes.data for a in found.values()), (), threads)
         assert {name: array.tobytes() for name, array in found.items()} == wanted(region, {}, seed)
+
+
+def test_long_rows_are_cut_into_strips():
+    long, short = jacobi(60, 2001, 4), jacobi(60, 301, 4)
+    for region, strips in ((long, True), (short, False)):
+        made = bands(SMALL).fn(region, Log())
+        (stmt,) = made.body
+        kernel, _ = schedule(stmt, made)
+        assert ("b1" in repr(kernel)) is strips
+    plan = compile_region(bands(SMALL).fn(long, Log()))
+    found = memory(long, {}, 1)
+    plan.run(tuple(found.values()), tuple(a.ctypes.data for a in found.values()), (), 1)
+    assert {name: array.tobytes() for name, array in found.items()} == wanted(long, {}, 1)
 
 
 def test_one_text_for_all_sizes_and_tiles():
