@@ -8,6 +8,7 @@ there are no diagonal messages, and both ways are the same.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from itertools import product
 
@@ -28,6 +29,7 @@ def halo_exchange(
     *,
     periodic: bool | Sequence[bool] = False,
     corners: bool = True,
+    rim: float = math.inf,
 ) -> Exchange:
     """A rank's part in filling the halos of an array; the plan reads and writes the same array.
 
@@ -46,6 +48,8 @@ def halo_exchange(
         For all axes or each: does the array go on at the other end?
     corners : bool
         Whether the halo's corners, which diagonal neighbours have, are wanted.
+    rim : float, optional
+        Only elements so near to one of the array's own ends are sent; no axis is periodic then.
 
     Returns
     -------
@@ -66,7 +70,10 @@ def halo_exchange(
             raise LayoutError(f"a halo of {asked} is wanted on axis {axis}, and the layout has {there}")
         if round_[axis] and max(asked) > layout.shape[axis]:
             raise LayoutError(f"a periodic halo of {asked} is wider than axis {axis} of {layout.shape}")
+    if rim < math.inf and any(round_):
+        raise LayoutError("a periodic array has no ends")
     own = [Run(s.start, s.stop - s.start) for s in layout.owned(rank)]
+    ends = _ends(layout, rank, own)
     sends: dict[int, list[Box]] = {}
     receives: dict[int, list[Box]] = {}
     kept: list[tuple[Box, Box]] = []
@@ -81,9 +88,9 @@ def halo_exchange(
             continue
         # What comes is listed by the way it goes, as its sender lists it.
         if to is not None:
-            sends.setdefault(to, []).append(mine)
+            sends.setdefault(to, []).extend(_near(mine, ends, rim))
         if origin is not None:
-            receives.setdefault(origin, []).append(theirs)
+            receives.setdefault(origin, []).extend(_near(theirs, ends, rim))
     return Exchange(rank, _transfers(sends), _transfers(receives), tuple(kept))
 
 
@@ -131,5 +138,29 @@ def _outer(own: Sequence[Run], widths: Sequence[tuple[int, int]], direction: Dir
     return tuple(box)
 
 
+def _ends(layout: Layout, rank: int, own: Sequence[Run]) -> list[tuple[int, int]]:
+    """Where along each axis the array begins and ends, counted as this rank's memory."""
+    first = [runs[0].start if runs else 0 for runs in layout.runs(rank)]
+    begin = [run.start - low for run, low in zip(own, first, strict=True)]
+    return [(low, low + extent) for low, extent in zip(begin, layout.shape, strict=True)]
+
+
+def _near(box: Box, ends: Sequence[tuple[int, int]], rim: float) -> Iterator[Box]:
+    """The parts of a box that are so near to the array's ends; both sides of a message have the same."""
+    if rim == math.inf:
+        yield box
+        return
+    for axis, (run, (begin, end)) in enumerate(zip(box, ends, strict=True)):
+        stop = run.start + run.length
+        low = min(max(run.start, begin + int(rim)), stop)
+        high = max(low, min(stop, end - int(rim)))
+        for first, last in ((run.start, low), (high, stop)):
+            if first < last:
+                yield (*box[:axis], Run(first, last - first), *box[axis + 1 :])
+        box = (*box[:axis], Run(low, high - low), *box[axis + 1 :])
+        if low == high:
+            return
+
+
 def _transfers(boxes: dict[int, list[Box]]) -> tuple[Transfer, ...]:
-    return tuple(Transfer(peer, tuple(found)) for peer, found in boxes.items())
+    return tuple(Transfer(peer, tuple(found)) for peer, found in boxes.items() if found)

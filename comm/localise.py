@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -18,7 +19,7 @@ from .draft import Placed
 from .halo import halo_exchange
 from .layout import Layout
 from .notation import Partial, read
-from .place import Halo
+from .place import Valid
 from .program import Exchanges, Item, Local, Memory, Program, Reduce, Step
 from .redistribute import Side, move
 from .redundancy import Group
@@ -28,7 +29,7 @@ from .widen import Widths
 __all__ = ["localise"]
 
 
-def localise(placed: Placed, ranks: int, rank: int, valid: Mapping[str, Halo]) -> Program:
+def localise(placed: Placed, ranks: int, rank: int, valid: Mapping[str, Valid]) -> Program:
     """One rank's program of a placed region; `valid` are the halos that are up to date at its end."""
     return _Localiser(placed, ranks, rank).program(valid)
 
@@ -51,7 +52,7 @@ class _Localiser:
         self.beyond: Widths | None = None
         self.group: Group | None = None  # of the last step, if others may join it
 
-    def program(self, valid: Mapping[str, Halo]) -> Program:
+    def program(self, valid: Mapping[str, Valid]) -> Program:
         for stmt in self.placed.region.body:
             self.stmt(stmt)
         return Program(
@@ -150,7 +151,8 @@ class _Localiser:
         name, attrs = call.reads[0].array, dict(call.attrs)
         layout = self.layouts[name]
         assert layout is not None
-        plan = halo_exchange(layout, self.rank, attrs["widths"], corners=attrs["corners"])
+        rim = attrs.get("rim", math.inf)
+        plan = halo_exchange(layout, self.rank, attrs["widths"], corners=attrs["corners"], rim=rim)
         return Item(plan, name, name, self.arrays[name].dtype.itemsize)
 
     def moved(self, call: Call) -> Item:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from dcarray.ir.nodes import Window
 
-__all__ = ["Halo", "margins"]
+__all__ = ["Halo", "Valid", "margins"]
+
+_MOST = 8  # halos of one array that are remembered
 
 
 @dataclass(frozen=True)
@@ -47,6 +49,45 @@ class Halo:
 
     def __bool__(self) -> bool:
         return any(map(any, self.widths))
+
+
+@dataclass(frozen=True)
+class Valid:
+    """What of the halo of an array holds what the neighbours have: halos, none of which is within another.
+
+    A wide one may be left of which only the rim holds, beside a narrow one that holds all.
+    """
+
+    halos: tuple[Halo, ...] = ()
+
+    def has(self, halo: Halo) -> bool:
+        """Is all of a halo valid?"""
+        return any(halo.within(one) for one in self.halos)
+
+    def exchanged(self, halo: Halo) -> Valid:
+        """What is valid after an exchange."""
+        for one in self.halos:  # of two without corners all sides are there
+            if not (one.corners or halo.corners) and one.rim == halo.rim:
+                halo = halo | one
+        return self if self.has(halo) else _valid((*self.halos, halo))
+
+    def written(self, margin: float) -> Valid:
+        """What is valid after a statement that writes nothing nearer to the array's own ends."""
+        if not margin:
+            return Valid()
+        return _valid([replace(one, rim=min(one.rim, margin)) for one in self.halos])
+
+    def __bool__(self) -> bool:
+        return bool(self.halos)
+
+
+def _valid(halos: Sequence[Halo]) -> Valid:
+    """Halos without those that are within others; the oldest are forgotten."""
+    found: list[Halo] = []
+    for halo in halos:
+        if not any(halo.within(one) for one in found):
+            found = [*(one for one in found if not one.within(halo)), halo]
+    return Valid(tuple(found[-_MOST:]))
 
 
 def margins(target: Window, extents: Sequence[int]) -> tuple[tuple[int, int], ...]:

@@ -16,7 +16,7 @@ from .layout import Layout
 from .library import Planner, planners
 from .localise import localise
 from .overlap import overlapped
-from .place import Halo
+from .place import Valid
 from .program import Note, Program
 from .redundancy import PASSES, still_valid, valid_after
 from .summed import summed
@@ -49,7 +49,7 @@ def plan(
     ranks: int,
     rank: int,
     *,
-    valid: Mapping[str, Halo] | None = None,
+    valid: Mapping[str, Valid] | None = None,
     above: int = 0,
     library: Mapping[str, Planner] | None = None,
     costs: Costs | None = COSTS,
@@ -69,7 +69,7 @@ def plan(
         ``temp`` array gets the layout said here; without an entry one is chosen.
     ranks, rank : int
         How many there are, and whose program is wanted.
-    valid : mapping of str to Halo, optional
+    valid : mapping of str to Valid, optional
         The parts of halos that hold what the neighbours have, as `Program.valid` of a run before.
     above : int
         New arrays of at most so many elements are whole on every rank.
@@ -107,7 +107,7 @@ def place(
     layouts: Mapping[str, Layout | None],
     ranks: int,
     *,
-    valid: Mapping[str, Halo] | None = None,
+    valid: Mapping[str, Valid] | None = None,
     above: int = 0,
     library: Mapping[str, Planner] | None = None,
     costs: Costs | None = COSTS,

@@ -20,7 +20,7 @@ from dcarray.ir.text import dump
 
 from .grid import ProcessGrid
 from .layout import Layout
-from .place import Halo
+from .place import Valid
 from .plan import Exchange, Pending
 from .protocol import OPERATORS, Array, Communicator, Counts
 from .repeated import Repeated
@@ -312,7 +312,7 @@ class Program:
         For each array that exists afterwards (all but ``temp``), the local array that then holds this rank's
         part: ``memory[after[name]].layout`` is its layout then, None if it is whole on every rank.  Arrays
         that were only read may have been laid out anew, too: the old memory is not needed any more then.
-    valid : mapping of str to Halo
+    valid : mapping of str to Valid
         Of those arrays, the parts of the halo that hold what the neighbours have.
     notes : tuple of Note
         Why it is so.
@@ -326,7 +326,7 @@ class Program:
     memory: Mapping[str, Memory]
     given: Mapping[str, str]
     after: Mapping[str, str]
-    valid: Mapping[str, Halo]
+    valid: Mapping[str, Valid]
     notes: tuple[Note, ...]
     region: Region
 

@@ -16,7 +16,7 @@ from dcarray.ir.passes.base import Log, Pass
 from dcarray.ir.rename import rename
 from dcarray.ir.windows import identity
 
-from .place import Halo, margins
+from .place import Halo, Valid, margins
 
 __all__ = [
     "AGAIN", "ASIDE", "PASSES", "THROUGH", "TOGETHER", "UNUSED", "WIDER", "Group", "still_valid",
@@ -52,17 +52,7 @@ def _loc(stmt: Stmt) -> Any:
 
 
 # ---- halos that are still valid ----------------------------------------------------------------------
-def _both(old: Halo | None, new: Halo) -> Halo:
-    """What is valid of a halo after another exchange of it."""
-    if old is None or old.within(new):
-        return new
-    if new.within(old):
-        return old
-    # corners were not sent for both
-    return old | new if not (old.corners or new.corners) and old.rim == new.rim else new
-
-
-def _flow(region: Region, valid: Mapping[str, Halo]) -> tuple[list[Stmt], dict[str, Halo], list[Stmt]]:
+def _flow(region: Region, valid: Mapping[str, Valid]) -> tuple[list[Stmt], dict[str, Valid], list[Stmt]]:
     """The statements without needless exchanges, the halos valid at the end, and what is left out."""
     now, body, gone = dict(valid), [], []
     shapes = {array.name: array.shape for array in region.arrays}
@@ -70,19 +60,17 @@ def _flow(region: Region, valid: Mapping[str, Halo]) -> tuple[list[Stmt], dict[s
         exchanged = _halo(stmt)
         if exchanged is not None:
             name, halo = exchanged
-            if name in now and halo.within(now[name]):
+            there = now.get(name, Valid())
+            if there.has(halo):
                 gone.append(stmt)
                 continue
-            now[name] = _both(now.get(name), halo)
+            now[name] = there.exchanged(halo)
         else:
             for name in _written(stmt) & now.keys():
-                rim = _untouched(stmt, shapes[name])
-                if rim:  # near the ends nothing is written, here or by the neighbours
-                    now[name] = replace(now[name], rim=min(now[name].rim, rim))
-                else:
-                    del now[name]
+                # near the ends nothing is written, here or by the neighbours
+                now[name] = now[name].written(_untouched(stmt, shapes[name]))
         body.append(stmt)
-    return body, now, gone
+    return body, {name: there for name, there in now.items() if there}, gone
 
 
 def _untouched(stmt: Stmt, extents: Sequence[int]) -> int:
@@ -92,7 +80,7 @@ def _untouched(stmt: Stmt, extents: Sequence[int]) -> int:
     return min((n for pair in margins(stmt.target, extents) for n in pair), default=0)
 
 
-def still_valid(valid: Mapping[str, Halo]) -> Pass:
+def still_valid(valid: Mapping[str, Valid]) -> Pass:
     """The pass that leaves out exchanges of halos that hold what the neighbours have, from the start or since
     an earlier exchange."""
 
@@ -106,7 +94,7 @@ def still_valid(valid: Mapping[str, Halo]) -> Pass:
     return Pass("still valid", fn)
 
 
-def valid_after(region: Region, valid: Mapping[str, Halo]) -> dict[str, Halo]:
+def valid_after(region: Region, valid: Mapping[str, Valid]) -> dict[str, Valid]:
     """The halos that hold what the neighbours have when a region has run."""
     return _flow(region, valid)[1]
 

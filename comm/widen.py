@@ -21,7 +21,7 @@ from .axes import BlockAxis
 from .domain import points, reach
 from .layout import Layout
 from .model import Line, Link
-from .place import Halo, margins
+from .place import Halo, Valid, margins
 
 __all__ = ["COSTS", "Costs", "Wide", "Widths", "widen"]
 
@@ -30,16 +30,33 @@ Widths = tuple[tuple[int, int], ...]
 
 @dataclass(frozen=True)
 class Costs:
-    """What an exchange takes, seconds for each point and array that a statement computes twice, and what an
-    exchange takes of a rank's own time, which nothing else can be done in."""
+    """What exchanges and local work take, in seconds.
+
+    Parameters
+    ----------
+    link : Link
+        Messages.
+    point : float
+        For each point and array that a statement computes twice.
+    own : float, optional
+        What an exchange takes of a rank's own time, which nothing else can be done in.
+    passing : float, optional
+        For each byte of arrays that statements between two exchanges go through, if these are more than
+        ``cached``; once for at most ``chain`` statements, which then share it.
+    """
 
     link: Link
     point: float
     own: float = 0.0
+    passing: float = 0.0
+    cached: int = 2 << 20
+    chain: int = 16
 
 
 # Between processes of one machine, and those of a fast network: most is the sender's and receiver's own work.
-COSTS = Costs(Link((Line(20e-6, 5e9),), gap=5e-6), 0.3e-9, 40e-6)
+COSTS = Costs(Link((Line(20e-6, 5e9),), gap=5e-6), 0.3e-9, 40e-6, 2e-10)
+
+_SLACK = 1.01  # times the bytes of exchanges before each statement
 
 
 @dataclass(frozen=True)
@@ -131,8 +148,8 @@ class _Widening:
         self.rooms: dict[str, Widths] = {}
         self.together, self.loc = 1, None
         self.known: dict[Compute, _Item | None] = {}
-        #: Halos that are valid: so wide, but for the elements that are so far from all ends of the array.
-        self.valid: dict[str, tuple[Widths, float]] = {}
+        self.valid: dict[str, Valid] = {}
+        self.made: dict[tuple[int, ...], _Group | None] = {}  # of items, by their identity
 
     def run(self, body: Sequence[Stmt]) -> Wide:
         segment: list[Stmt] = []
@@ -152,15 +169,13 @@ class _Widening:
     def emit(self, stmt: Stmt) -> None:
         if isinstance(stmt, Call) and _is_halo(stmt):
             (window,), attrs = stmt.reads, dict(stmt.attrs)
-            widths: Widths = attrs["widths"]
-            self.room(window.array, widths)
-            if attrs["corners"] or sum(map(any, widths)) < 2:
-                self.valid[window.array] = widths, attrs.get("rim", math.inf)
+            halo = Halo(attrs["widths"], attrs["corners"], attrs.get("rim", math.inf))
+            self.room(window.array, halo.widths)
+            self.valid[window.array] = self.valid.get(window.array, Valid()).exchanged(halo)
         elif isinstance(stmt, Compute) and (item := self.item(stmt)) is not None:
             name = stmt.target.array
             if name in self.valid:  # what is not written stays valid
-                widths, margin = self.valid[name]
-                self.valid[name] = widths, min(margin, *(m for pair in item.margins for m in pair))
+                self.valid[name] = self.valid[name].written(min(map(min, item.margins)))
         else:
             for window in writes(stmt):
                 self.valid.pop(window.array, None)
@@ -218,12 +233,7 @@ class _Widening:
     def segment(self, stmts: Sequence[Stmt]) -> None:
         """Statements and the halos they read, in groups of the number that costs least."""
         items = [item for stmt in stmts if isinstance(stmt, Compute) and (item := self.item(stmt))]
-        groups, least, together = None, math.inf, 1
-        while together <= len(items):
-            found = self.groups(items, together)
-            if found is not None and (cost := self.cost(found)) < least:
-                groups, least = (found, cost) if together > 1 else (None, cost)
-            together *= 2
+        groups = self.best(items)
         if groups is None:
             for stmt in stmts:
                 self.emit(stmt)
@@ -242,13 +252,31 @@ class _Widening:
                     self.body.append(self.call("comm.beyond", name, (("widths", widths),)))
                 self.emit(item.stmt)
 
+    def best(self, items: Sequence[_Item]) -> list[_Group] | None:
+        """The groups that cost least; None where an exchange before each statement does.
+
+        Where bytes are what takes the time, none is considered with more than hardly more of them.
+        """
+        each = self.groups(items, 1)
+        if each is None:
+            return None
+        least, groups = self.cost(each), None
+        most = _SLACK * sum(self.sides(group.needs) for group in each)
+        short = self.costs.link.lines[0].latency * self.costs.link.lines[0].bandwidth
+        for together in _sizes(len(items)):
+            found = self.groups(items, together)
+            if found is None:
+                continue
+            sent = [self.nbytes(group.needs) for group in found]
+            if (sum(sent) <= most or max(sent) <= short) and (cost := self.cost(found)) < least:
+                groups, least = found, cost
+        return groups
+
     def exchange(self, name: str, widths: Widths, margin: float) -> None:
         """Exchange a halo unless it holds already what is needed of it."""
-        there = self.valid.get(name)
-        if there is not None and there[1] >= margin and _most(there[0], widths) == there[0]:
-            return
         halo = Halo(widths, sum(map(any, widths)) > 1, margin)
-        self.emit(self.call("comm.halo", name, halo.attrs))
+        if not self.valid.get(name, Valid()).has(halo):
+            self.emit(self.call("comm.halo", name, halo.attrs))
 
     def call(self, op: str, name: str, attrs: tuple[tuple[str, Any], ...]) -> Call:
         """A call about an array."""
@@ -263,6 +291,12 @@ class _Widening:
         return None if None in found else found  # type: ignore[return-value]
 
     def group(self, items: Sequence[_Item]) -> _Group | None:
+        key = tuple(map(id, items))  # those of a loop come again and again
+        if key not in self.made:
+            self.made[key] = self.grouped(items)
+        return self.made[key]
+
+    def grouped(self, items: Sequence[_Item]) -> _Group | None:
         need: dict[str, Widths] = {}
         edges: dict[str, tuple[Widths, int]] = {}
         beyond: list[Widths] = []
@@ -312,32 +346,65 @@ class _Widening:
         return True
 
     def cost(self, groups: Sequence[_Group]) -> float:
-        """Seconds of a segment's exchanges and of what is computed twice."""
+        """Seconds of a segment's exchanges, of what is computed twice and of going through memory."""
         total = 0.0
         for group in groups:
             total += self.travel(group.needs)
+            own: dict[str, int] = {}
             for item, widths in zip(group.items, group.beyond, strict=True):
+                arrays = {item.stmt.target.array, *(read.name for read in item.reads)}
+                own |= {name: 8 * self.own(name) for name in arrays - own.keys()}
                 if _any(widths):
-                    more = self.rim(item.stmt.target.array, widths)
-                    arrays = {item.stmt.target.array, *(read.name for read in item.reads)}
-                    total += more * len(arrays) * self.costs.point
+                    total += self.rim(item.stmt.target.array, widths) * len(arrays) * self.costs.point
+            if (held := sum(own.values())) > self.costs.cached:
+                total += held * self.costs.passing * -(-len(group.items) // self.costs.chain)
         return total
 
     def travel(self, needs: Mapping[str, Widths]) -> float:
         """Seconds of exchanging halos together."""
-        nbytes, messages = 0.0, 0
-        for name, widths in needs.items():
-            nbytes += 8 * self.rim(name, widths)
+        messages = 0
+        for widths in needs.values():
             sides = [1 + sum(map(bool, pair)) for pair in widths]
             messages = max(messages, math.prod(sides) - 1)
-        return self.costs.link.time(nbytes, messages) + (self.costs.own if messages else 0.0)
+        return self.costs.link.time(self.nbytes(needs), messages) + (self.costs.own if messages else 0.0)
+
+    def nbytes(self, needs: Mapping[str, Widths]) -> int:
+        """About how many bytes of halos there are."""
+        return sum(8 * self.rim(name, widths) for name, widths in needs.items())
+
+    def sides(self, needs: Mapping[str, Widths]) -> int:
+        """The same without corners."""
+        found = 0
+        for name, widths in needs.items():
+            own = self.extents(name)
+            found += sum(8 * math.prod(own) // n * sum(pair) for n, pair in zip(own, widths, strict=True))
+        return found
 
     def rim(self, name: str, widths: Widths) -> int:
         """About how many elements a halo has."""
+        own = self.extents(name)
+        return math.prod(n + sum(w) for n, w in zip(own, widths, strict=True)) - math.prod(own)
+
+    def own(self, name: str) -> int:
+        """About how many elements of an array a rank has."""
+        return math.prod(self.extents(name))
+
+    def extents(self, name: str) -> list[int]:
+        """The extents of a block."""
         layout = self.layouts[name]
         assert layout is not None
-        own = [part.extent // part.parts for part in layout.parts]
-        return math.prod(n + sum(w) for n, w in zip(own, widths, strict=True)) - math.prod(own)
+        return [max(1, part.extent // part.parts) for part in layout.parts]
+
+
+def _sizes(count: int) -> list[int]:
+    """Some sizes of groups of about as many statements each, out of so many, the largest first."""
+    parts, found = 1, list[int]()
+    while parts < count:
+        for number in (parts, parts * 3 // 2):
+            if (size := -(-count // number)) > 1 and size not in found:
+                found.append(size)
+        parts *= 2
+    return found
 
 
 def _is_halo(stmt: Stmt) -> bool:

@@ -23,7 +23,7 @@ from .store import FAMILIES, Store, owner
 
 if TYPE_CHECKING:
     from .comm.layout import Layout
-    from .comm.place import Halo
+    from .comm.place import Valid
     from .comm.protocol import Communicator
 
 __all__ = ["Spread", "spread", "taken", "whole"]
@@ -42,7 +42,7 @@ class Spread:
         This rank's elements and halo.
     comm : Communicator
         The ranks.
-    filled : Halo or None
+    filled : Valid or None
         What of the halo is what the neighbours have.
     done : bool
         The elements do not lie in this block any more.
@@ -53,7 +53,7 @@ class Spread:
     __slots__ = ("__weakref__", "block", "comm", "done", "exposed", "filled", "layout")
 
     def __init__(
-        self, layout: Layout, block: NDArray, comm: Communicator, filled: Halo | None = None
+        self, layout: Layout, block: NDArray, comm: Communicator, filled: Valid | None = None
     ) -> None:
         self.layout, self.block, self.comm, self.filled = layout, block, comm, filled
         self.done = self.exposed = False

@@ -17,7 +17,7 @@ from .parts import NDArray, Spread
 
 if TYPE_CHECKING:
     from .comm.layout import Layout
-    from .comm.place import Halo
+    from .comm.place import Valid
     from .comm.program import Note, Program
     from .recording import Recording
 
@@ -56,7 +56,7 @@ class Placed:
         return tuple((name, slot) for name in self.program.given if (slot := slot_of(name)) >= 0)
 
     @cached_property
-    def made(self) -> tuple[tuple[int, str, Layout | None, Halo | None], ...]:
+    def made(self) -> tuple[tuple[int, str, Layout | None, Valid | None], ...]:
         """Of the slots that exist afterwards the array, how it lies and what is valid of its halo."""
         program = self.program
         slots = sorted((slot, name) for name in program.after if (slot := slot_of(name)) >= 0)

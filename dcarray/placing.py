@@ -30,7 +30,7 @@ from .store import Store, memory
 
 if TYPE_CHECKING:
     from .comm.layout import Layout
-    from .comm.place import Halo
+    from .comm.place import Valid
     from .comm.program import Program
     from .comm.protocol import Communicator
     from .executor import Executor
@@ -197,7 +197,7 @@ def _plan(
                 layouts[array.name] = default_layout(array.shape, options, comm, rows)
     best = preferred(region, layouts, layouts.keys() - there, comm.size)
     layouts = {name: layout for name, layout in best.items() if layout is not None}
-    valid: dict[str, Halo] = {
+    valid: dict[str, Valid] = {
         f"a{k}": s.filled for k, s in held.items() if s.filled is not None and not s.exposed
     }
     culprits = raising.culprits(rec.statements(), bool(rec.mask & fpstate.ODD))

@@ -25,7 +25,13 @@ EMPTY = -1
 
 
 def expected(
-    whole: Array, layout: Layout, rank: int, widths: Any, periodic: Sequence[bool], corners: bool
+    whole: Array,
+    layout: Layout,
+    rank: int,
+    widths: Any,
+    periodic: Sequence[bool],
+    corners: bool,
+    rim: float = math.inf,
 ) -> Array:
     """A rank's memory after the exchange: each place of the halo looked up in the whole array."""
     memory = scatter(whole, layout, rank, EMPTY)
@@ -48,7 +54,8 @@ def expected(
                     break
             index.append(i)
         else:
-            if outside and (corners or outside == 1):
+            near = any(i < rim or i >= n - rim for i, n in zip(index, layout.shape, strict=True))
+            if near and outside and (corners or outside == 1):
                 memory[place] = whole[tuple(index)]
     return memory
 
@@ -62,10 +69,11 @@ def blocks_only(layout: Layout) -> bool:
 @given(layouts().filter(blocks_only), st.data())
 def test_halos_hold_what_neighbours_have(layout: Layout, data: st.DataObject) -> None:
     widths = [(data.draw(st.integers(0, b)), data.draw(st.integers(0, a))) for b, a in layout.halo]
-    periodic = [data.draw(st.booleans()) for _ in layout.shape]
+    rim = data.draw(st.sampled_from([math.inf, math.inf, 0, 1, 2, 5]))
+    periodic = [rim == math.inf and data.draw(st.booleans()) for _ in layout.shape]
     corners = data.draw(st.booleans())
     ranks = range(layout.grid.size)
-    plans = [halo_exchange(layout, r, widths, periodic=periodic, corners=corners) for r in ranks]
+    plans = [halo_exchange(layout, r, widths, periodic=periodic, corners=corners, rim=rim) for r in ranks]
     verify([steps(plan, 8) for plan in plans])
     whole = np.arange(math.prod(layout.shape)).reshape(layout.shape)
 
@@ -73,7 +81,7 @@ def test_halos_hold_what_neighbours_have(layout: Layout, data: st.DataObject) ->
         comm = local.rank_of_thread()
         memory = scatter(whole, layout, comm.rank, EMPTY)
         plans[comm.rank].run(comm, memory, memory)
-        assert np.array_equal(memory, expected(whole, layout, comm.rank, widths, periodic, corners))
+        assert np.array_equal(memory, expected(whole, layout, comm.rank, widths, periodic, corners, rim))
         assert comm.counts == plans[comm.rank].counts(8)
 
     local.run(layout.grid.size, fill)
@@ -116,6 +124,8 @@ def test_halos_that_do_not_exist() -> None:
         halo_exchange(layout, 0, 2)
     with pytest.raises(LayoutError, match="periodic or not"):
         halo_exchange(layout, 0, periodic=(True,))
+    with pytest.raises(LayoutError, match="no ends"):
+        halo_exchange(layout, 0, periodic=True, rim=1)
     with pytest.raises(LayoutError, match="wider than a block"):
         Layout.blocks((8, 8), ProcessGrid((8,)), halo=2)
     with pytest.raises(LayoutError, match="wider than axis 1"):

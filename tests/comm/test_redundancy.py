@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -13,7 +14,7 @@ from dcarray.comm.execution import execute
 from dcarray.comm.grid import ProcessGrid
 from dcarray.comm.layout import Block, Layout
 from dcarray.comm.notation import canonical, read, write
-from dcarray.comm.place import Halo
+from dcarray.comm.place import Halo, Valid
 from dcarray.comm.planner import place, plan
 from dcarray.comm.program import Exchanges, Local
 from dcarray.ir import interp
@@ -109,13 +110,14 @@ def test_valid_halos_are_not_sent_again() -> None:
     want = HEAD + halo("A", 1, 1) + SUM + SUM + halo("A", 2, 1) + SUM + "}\n"
     got, said = passed(text, redundancy.still_valid({}))
     assert got == want and said == "still valid: done: the halo of A is still valid: not sent again"
-    got, _ = passed(text, redundancy.still_valid({"A": Halo(((2, 2),), False)}))
+    got, _ = passed(text, redundancy.still_valid({"A": Valid((Halo(((2, 2),), False),))}))
     assert got == HEAD + SUM + SUM + SUM + "}\n"
     changed = HEAD + halo("A", 1, 1) + SUM + "  A[0] = B[0]\n" + halo("A", 1, 1) + SUM + "}\n"
     region = parse(changed)
     assert redundancy.still_valid({}).fn(region, Log()) is region
-    after = redundancy.valid_after(region, {"B": Halo(((1, 1),), False)})
-    assert after == {"A": Halo(((1, 1),), False), "B": Halo(((1, 1),), False, rim=1)}
+    one = Halo(((1, 1),), False)
+    after = redundancy.valid_after(region, {"B": Valid((one,))})
+    assert after == {"A": Valid((one,)), "B": Valid((replace(one, rim=1),))}
 
 
 def test_corners_are_valid_only_where_they_were_sent() -> None:
@@ -126,7 +128,26 @@ def test_corners_are_valid_only_where_they_were_sent() -> None:
         return f"  call comm.halo(A) {{widths: {h.widths}, corners: {h.corners}}}\n"
 
     region = parse(f"region() {{\n  in A: f64[8, 8] {layout}\n{sent(one)}{sent(other)}}}\n")
-    assert not (one | other).within(redundancy.valid_after(region, {})["A"])
+    assert not redundancy.valid_after(region, {})["A"].has(one | other)
+
+
+def test_of_a_wide_halo_the_rim_stays_valid_beside_a_narrow_one() -> None:
+    text = HEAD + halo("B", 2, 2) + SUM + halo("B", 1, 1) + "}\n"  # what is between writes 1 to 6 of 0 to 7
+    there = redundancy.valid_after(parse(text), {})["B"]
+    wide, narrow = Halo(((2, 2),), False), Halo(((1, 1),), False)
+    assert there.has(narrow) and there.has(replace(wide, rim=1))
+    assert not there.has(wide) and not there.has(replace(wide, rim=2))
+    after = there.written(3)
+    assert after.has(replace(narrow, rim=3)) and after.has(replace(wide, rim=1)) and not after.has(narrow)
+    assert not after.written(0)
+    assert after.exchanged(wide) == Valid((wide,))
+
+
+def test_no_more_than_a_few_halos_are_remembered() -> None:
+    there = Valid()
+    for k in range(1, 40):
+        there = there.exchanged(Halo(((k, 40 - k),), True))
+    assert 0 < len(there.halos) < 20 and there.has(Halo(((39, 1),), True))
 
 
 def test_exchanges_of_one_halo_become_one() -> None:
