@@ -108,6 +108,9 @@ class Draft:
         )
         if wide == layout.halo:
             return
+        if name in self.given:  # the next recording may want a little more
+            parts = zip(wide, layout.parts, strict=True)
+            wide = tuple((_ample(a, part.smallest()), _ample(b, part.smallest())) for (a, b), part in parts)
         wider = Layout(layout.shape, layout.grid, layout.axes, wide)
         self.body = [one for stmt in self.body for one in self.apart(stmt, name, layout)]
         if name not in self.given:
@@ -147,3 +150,8 @@ class Draft:
 
     def note(self, text: str, loc: Any, whole: bool = False) -> None:
         self.notes.append(Note(text, loc, whole))
+
+
+def _ample(width: int, most: int) -> int:
+    """Room for a halo that is that wide, where several statements share it for some more."""
+    return max(width, min(-(-width // 8) * 8, most)) if width > 2 else width

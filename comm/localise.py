@@ -13,14 +13,14 @@ from dcarray.ir.effects import touched, writes
 from dcarray.ir.nodes import Array, Call, Compute, Index, Load, Region, Stmt, Window
 from dcarray.ir.rename import rewindow
 
-from .axes import BlockAxis
+from .axes import BlockAxis, CyclicAxis
 from .domain import domain_of
 from .draft import Placed
 from .halo import halo_exchange
 from .layout import Layout
 from .notation import Partial, read
-from .place import Valid
-from .program import Exchanges, Item, Local, Memory, Program, Reduce, Step
+from .place import Valid, around
+from .program import Exchanges, Frame, Item, Local, Memory, Program, Reduce, Step
 from .redistribute import Side, move
 from .redundancy import Group
 from .restate import begun, kept_axes, mapped
@@ -77,6 +77,9 @@ class _Localiser:
             self.beyond = dict(stmt.attrs)["widths"]
         elif stmt.op == "comm.halo":
             self.exchange(stmt, self.halo(stmt))
+        elif stmt.op == "comm.frame":
+            self.group = None
+            self.steps.append(self.frame(stmt))
         elif stmt.op == "comm.redistribute":
             (source,), (target,) = stmt.reads, stmt.writes
             if self.layouts[source.array] is None and self.layouts[target.array] is None:
@@ -154,6 +157,27 @@ class _Localiser:
         rim = attrs.get("rim", math.inf)
         plan = halo_exchange(layout, self.rank, attrs["widths"], corners=attrs["corners"], rim=rim)
         return Item(plan, name, name, self.arrays[name].dtype.itemsize)
+
+    def frame(self, call: Call) -> Frame:
+        name, hole = call.reads[0].array, dict(call.attrs)["hole"]
+        layout, shape = self.layouts[name], self.memory[name].shape
+        if layout is not None and any(isinstance(part, CyclicAxis) for part in layout.parts):
+            hole = None
+        if hole is not None and layout is not None:
+            places = zip(hole, layout.parts, layout.place(self.rank), layout.halo, strict=True)
+            firsts = [
+                (low, high, before - (part.low(c) if isinstance(part, BlockAxis) else 0))
+                for (low, high), part, c, (before, _) in places
+            ]
+            hole = [(low + moved, high + moved) for low, high, moved in firsts]
+        if hole is None:
+            boxes = [tuple((0, n) for n in shape)]
+        else:
+            inside = [(min(max(0, a), n), min(max(0, b), n)) for (a, b), n in zip(hole, shape, strict=True)]
+            boxes = around(shape, tuple(inside))
+        target = call.writes[0].array
+        self.memory[target] = replace(self.memory[target], layout=self.memory[name].layout)
+        return Frame(name, target, tuple(boxes))
 
     def moved(self, call: Call) -> Item:
         """A window moved to another: they see the same points, and single places have an axis each."""

@@ -6,18 +6,18 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from itertools import takewhile
 
 from dcarray.ir.effects import reads, writes
 from dcarray.ir.nodes import Array, Compute, Gather, Index, Region, Stmt, Window
 from dcarray.ir.windows import loads
 
 from .model import Link
-from .program import Begin, Exchanges, Finish, Local, Program, Step
+from .place import Box, around
+from .program import Begin, Exchanges, Finish, Frame, Local, Program, Step
 from .restate import kept_axes, mapped
 
 __all__ = ["overlapped"]
-
-Box = tuple[tuple[int, int], ...]
 
 # Seconds that each further piece of a statement takes: it is a kernel of its own.
 PIECE = 10e-6
@@ -56,19 +56,21 @@ def overlapped(program: Program, link: Link | None) -> Program:
         before = len(steps)
         while before and _free(steps[before - 1], step):
             before -= 1
-        parts = _apart(step, todo[0], program) if todo and isinstance(todo[0], Local) else None
-        if parts is not None and not _worth(step, parts, link):
+        frames = [one for one in takewhile(lambda one: isinstance(one, Frame), todo)]
+        local = todo[len(frames)] if len(frames) < len(todo) else None
+        parts = _apart(step, local, program) if isinstance(local, Local) else None
+        if parts is not None and not (_worth(step, parts, link) and _unframed(parts.early, frames)):
             parts = None
         if parts is None and before == len(steps):
             steps.append(step)
             continue
         steps.insert(before, Begin(step))
         if parts is not None:
-            local = todo.pop(0)
             assert isinstance(local, Local)
             steps.append(_part(local, parts.early, parts.late, program))
-            if parts.late:
-                todo.insert(0, _part(local, parts.late, parts.early, program))
+            todo[len(frames) : len(frames) + 1] = (
+                [_part(local, parts.late, parts.early, program)] if parts.late else []
+            )
         steps.append(Finish(step))
     return program if len(steps) == len(program.steps) else replace(program, steps=tuple(steps))
 
@@ -80,6 +82,12 @@ def _free(step: Step, exchange: Exchanges) -> bool:
     )
 
 
+def _unframed(early: Sequence[Stmt], frames: Sequence[Step]) -> bool:
+    """Whether statements need nothing of what is copied."""
+    made = {name for one in frames for name in one.writes}
+    return not any(window.array in made for stmt in early for window in reads(stmt))
+
+
 def _worth(step: Exchanges, parts: _Parts, link: Link | None) -> bool:
     counts = step.counts()
     messages = max(counts.messages_sent, counts.messages_received)
@@ -88,9 +96,9 @@ def _worth(step: Exchanges, parts: _Parts, link: Link | None) -> bool:
     if link is None:
         return True
     both = parts.early, parts.late[parts.pieces :]
-    early, rest = ({window.array for stmt in body for window in reads(stmt)} for body in both)
+    early, rest = ({window.array for stmt in body for window in _windows(stmt)} for body in both)
     if early & rest:
-        return False  # one pass over what both read may serve them together
+        return False  # one pass over what both touch may serve them together
     nbytes = max(counts.bytes_sent, counts.bytes_received)
     return link.time(nbytes, messages) > PIECE * (1 + parts.pieces)
 
@@ -110,7 +118,7 @@ def _apart(step: Exchanges, local: Local, program: Program) -> _Parts | None:
         inner = _inner(stmt, step, program)
         if inner is None or not isinstance(stmt, Compute):
             return _Parts(tuple(early), body[k:], 0)
-        rims = [_of(stmt, box) for box in _around(stmt.target.shape, inner)]
+        rims = [_of(stmt, box) for box in around(stmt.target.shape, inner)]
         return _Parts((*early, _of(stmt, inner)), (*rims, *body[k + 1 :]), len(rims))
     return _Parts(tuple(early), (), 0)
 
@@ -155,17 +163,6 @@ def _within(ix: Index, start: int, stop: int) -> tuple[int, int]:
         return -((ix.offset - start) // ix.stride), -((ix.offset - stop) // ix.stride)
     ahead = -ix.stride
     return -((stop - 1 - ix.offset) // ahead), (ix.offset - start) // ahead + 1
-
-
-def _around(shape: Sequence[int], inner: Box) -> list[Box]:
-    """Boxes that make up what is around one."""
-    found: list[Box] = []
-    for axis, (low, high) in enumerate(inner):
-        rest = [(0, n) for n in shape[axis + 1 :]]
-        for begin, end in ((0, low), (high, shape[axis])):
-            if begin < end:
-                found.append((*inner[:axis], (begin, end), *rest))
-    return found
 
 
 def _of(stmt: Compute, box: Box) -> Compute:

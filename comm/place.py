@@ -9,7 +9,9 @@ from typing import Any
 
 from dcarray.ir.nodes import Window
 
-__all__ = ["Halo", "Valid", "margins"]
+__all__ = ["Box", "Halo", "Valid", "around", "margins"]
+
+Box = tuple[tuple[int, int], ...]
 
 _MOST = 8  # halos of one array that are remembered
 
@@ -97,3 +99,14 @@ def margins(target: Window, extents: Sequence[int]) -> tuple[tuple[int, int], ..
         last = ix.offset + (0 if ix.axis is None else ix.stride * (target.shape[ix.axis] - 1))
         found.append((min(ix.offset, last), extent - 1 - max(ix.offset, last)))
     return tuple(found)
+
+
+def around(shape: Sequence[int], inner: Box) -> list[Box]:
+    """Boxes that make up what is around one."""
+    found: list[Box] = []
+    for axis, (low, high) in enumerate(inner):
+        rest = [(0, n) for n in shape[axis + 1 :]]
+        for begin, end in ((0, low), (high, shape[axis])):
+            if begin < end:
+                found.append((*inner[:axis], (begin, end), *rest))
+    return found

@@ -20,6 +20,7 @@ from .place import Valid
 from .program import Note, Program
 from .redundancy import PASSES, still_valid, valid_after
 from .summed import summed
+from .unharmed import unharmed as spared
 from .widen import COSTS, Costs
 
 __all__ = ["place", "plan", "whole_first"]
@@ -55,6 +56,7 @@ def plan(
     costs: Costs | None = COSTS,
     finite: Collection[str] = (),
     few: int = 0,
+    unharmed: Collection[str] = (),
 ) -> Program:
     """One rank's program for a region.
 
@@ -83,6 +85,8 @@ def plan(
     few : int, optional
         So many floating-point numbers are added or multiplied on every rank in the order of one process, so
         that the result is the same, instead of in parts.
+    unharmed : collection of str, optional
+        Arrays whose elements are, in the memory that was given, afterwards still what they were.
 
     Returns
     -------
@@ -91,11 +95,13 @@ def plan(
     Raises
     ------
     PlanError
-        When sizes are not known, or an array in `whole_first` is not whole.
+        When sizes are not known, an array in `whole_first` is not whole, or one of `unharmed` shares its
+        memory.
     """
     placed = place(
-        region, layouts, ranks, valid=valid, above=above, library=library, costs=costs, finite=finite, few=few
-    )
+        region, layouts, ranks, valid=valid, above=above, library=library, costs=costs, finite=finite,
+        few=few, unharmed=unharmed,
+    )  # fmt: skip
     now = valid_after(placed.region, valid or {})
     kept = {name: now[there] for name, there in placed.after.items() if there in now}
     program = localise(placed, ranks, rank, kept)
@@ -113,6 +119,7 @@ def place(
     costs: Costs | None = COSTS,
     finite: Collection[str] = (),
     few: int = 0,
+    unharmed: Collection[str] = (),
 ) -> Placed:
     """What all ranks plan alike: the region with its communication; parameters and errors as `plan`'s."""
     if region.symbols:
@@ -125,4 +132,4 @@ def place(
     for one in (still_valid(valid or {}), summed(finite), *PASSES):
         found = one.fn(found, log)
     notes = (*placed.notes, *(Note(f"{note.pass_name}: {note.text}", note.loc) for note in log.notes))
-    return replace(placed, region=found, notes=notes)
+    return spared(replace(placed, region=found, notes=notes), unharmed)

@@ -20,13 +20,14 @@ from dcarray.ir.text import dump
 
 from .grid import ProcessGrid
 from .layout import Layout
-from .place import Valid
+from .place import Box, Valid
 from .plan import Exchange, Pending
 from .protocol import OPERATORS, Array, Communicator, Counts
 from .repeated import Repeated
 
 __all__ = [
-    "Begin", "Exchanges", "Finish", "Item", "Local", "Memory", "Note", "Program", "Reduce", "Running", "Step",
+    "Begin", "Exchanges", "Finish", "Frame", "Item", "Local", "Memory", "Note", "Program", "Reduce",
+    "Running", "Step",
 ]  # fmt: skip
 
 
@@ -235,6 +236,32 @@ class Local:
 
     def run(self, at: Running) -> None:
         at.local(self.region, {name: at.memory[name] for name in self.reads})
+
+
+@dataclass(frozen=True)
+class Frame:
+    """Some boxes of a local array copied to one of the same shape."""
+
+    source: str
+    target: str
+    boxes: tuple[Box, ...]
+
+    @property
+    def reads(self) -> tuple[str, ...]:
+        return (self.source,)
+
+    @property
+    def writes(self) -> tuple[str, ...]:
+        return (self.target,)
+
+    def counts(self) -> Counts:
+        return Counts()
+
+    def run(self, at: Running) -> None:
+        source, target = at.memory[self.source], at.memory[self.target]
+        for box in self.boxes:
+            here = tuple(slice(low, high) for low, high in box)
+            target[here] = source[here]
 
 
 @dataclass(frozen=True)

@@ -65,6 +65,13 @@ def _flow(region: Region, valid: Mapping[str, Valid]) -> tuple[list[Stmt], dict[
                 gone.append(stmt)
                 continue
             now[name] = there.exchanged(halo)
+        elif isinstance(stmt, Call) and stmt.op == "comm.frame":
+            (source,), (target,), hole = stmt.reads, stmt.writes, dict(stmt.attrs)["hole"]
+            there = now.get(source.array, Valid())
+            if hole is not None:
+                pairs = zip(hole, shapes[source.array], strict=True)
+                there = there.written(min((min(low, n - high) for (low, high), n in pairs), default=0))
+            now[target.array] = there
         else:
             for name in _written(stmt) & now.keys():
                 # near the ends nothing is written, here or by the neighbours

@@ -37,18 +37,7 @@ class Placed:
     exact: Program | None = None  # each statement for itself
     doubt: int = 0
     culprits: tuple[int, ...] = ()
-    kept: dict[str, str] = field(default_factory=dict)  # the copies of what is overwritten
     _scalars: dict[int, dict[str, NDArray]] = field(default_factory=dict)
-
-    def before(self, given: dict[str, NDArray], after: Mapping[str, Any]) -> dict[str, NDArray]:
-        """The arrays as they were before the run."""
-        found, rank = dict(given), self.program.rank
-        for name, copy in self.kept.items():
-            layout, there = self.program.memory[self.program.given[name]].layout, self.program.layout(copy)
-            found[name] = given[name].copy()
-            own = ... if layout is None else layout.owned(rank)
-            found[name][own] = after[copy] if there is None else after[copy][there.owned(rank)]
-        return found
 
     @cached_property
     def given(self) -> tuple[tuple[str, int], ...]:

@@ -156,7 +156,7 @@ def _over_ranks(
     with parted():
         after = execute(placed.program, comm, given, local, empty)
         flags = united(comm, flags) & rec.mask if rec.mask else 0
-    notes = _blame(rec, placed, placed.before(given, after), flags, comm) if flags else []
+    notes = _blame(rec, placed, given, flags, comm) if flags else []
     _keep(rec, placed, after, given, written, comm)
     return notes
 
@@ -173,7 +173,6 @@ def _plan(
     from .comm.planner import plan
     from .comm.prefer import multiplies, preferred
     from .ir.build import build
-    from .ir.keep import keeping
     from .ir.passes import pipeline
 
     # blocks are contiguous, whatever the strides of whole memory
@@ -202,10 +201,9 @@ def _plan(
     }
     culprits = raising.culprits(rec.statements(), bool(rec.mask & fpstate.ODD))
     doubt = rec.mask & sum(1 << k for k, one in enumerate(culprits) if one == raising.DOUBT)
-    region, kept = keeping(region, _lost(exact, region) if doubt else (), whole=True)
-    beside = {one.copy: plain for one in kept if (plain := _plain(layouts.get(one.array))) is not None}
-    program = plan(region, layouts | beside, comm.size, comm.rank, valid=valid, finite=finite, few=FEW)
-    placed = Placed(program, layouts, doubt=doubt, culprits=culprits, kept={k.array: k.copy for k in kept})
+    again = _lost(exact, region) if doubt else ()
+    program = plan(region, layouts, comm.size, comm.rank, valid=valid, finite=finite, few=FEW, unharmed=again)
+    placed = Placed(program, layouts, doubt=doubt, culprits=culprits)
     if doubt:
         placed.exact = plan(exact, layouts, comm.size, comm.rank, few=FEW)
     return placed
@@ -342,7 +340,11 @@ def _keep(
             elif (slot in written or before is not None) and block is not store.mem:
                 store.mem[...] = block
         elif before is not None or slot in written:
-            if before is not None and before.block is block and before.layout == layout:
+            if before is not None and before.layout == layout:
+                if before.block is not block and before.exposed:
+                    before.block[...] = block  # somebody has it
+                else:
+                    before.block = block
                 before.filled = filled
                 store.dirty = before
                 continue

@@ -20,7 +20,7 @@ from . import config, turns
 from .executor import Executor
 from .ranks import LOCK as LOCK
 from .ranks import several
-from .recording import CHARS, ENTRIES, HELD_ELEMENTS, Recording
+from .recording import CHARS, ENTRIES, ENTRIES_TOGETHER, HELD_ELEMENTS, Recording
 from .spare import spare
 from .store import Store
 
@@ -75,9 +75,10 @@ class Session:
         code, place, _ = rec.marks[-1]
         if self.turns.get(place) is code:
             return True
-        if len(rec.log) <= ENTRIES:
+        alone = several() is None
+        if len(rec.log) <= (ENTRIES if alone else ENTRIES_TOGETHER):
             return False
-        if not rec.wanted() and several() is None:  # ranks may differ in what is still held
+        if not rec.wanted() and alone:  # ranks may differ in what is still held
             self._end(rec)
             return False
         writes = rec.log[-1][0] == "map" and rec.log[-2][0] != "new"

@@ -33,7 +33,7 @@ class Kept:
         return f"({''.join(f'{part}, ' for part in parts)})"
 
 
-def keeping(region: Region, names: Sequence[str], whole: bool = False) -> tuple[Region, tuple[Kept, ...]]:
+def keeping(region: Region, names: Sequence[str]) -> tuple[Region, tuple[Kept, ...]]:
     """The region with copies of these arrays, which come last among its arrays and have C order.
 
     Parameters
@@ -42,8 +42,6 @@ def keeping(region: Region, names: Sequence[str], whole: bool = False) -> tuple[
         Of statements that are no loops or branches.
     names : sequence of str
         Existing arrays, from `ir.effects.lost`.
-    whole : bool
-        Copy all of them instead of what is written.
 
     Returns
     -------
@@ -55,7 +53,7 @@ def keeping(region: Region, names: Sequence[str], whole: bool = False) -> tuple[
     if not names:
         return region, ()
     arrays = {array.name: array for array in region.arrays}
-    windows = [identity(arrays[name]) if whole else _window(arrays[name], region) for name in names]
+    windows = [_window(arrays[name], region) for name in names]
     kept = tuple([Kept(name, f"kept_{name}", w) for name, w in zip(names, windows, strict=True)])
     copies = tuple([replace(arrays[k.array], name=k.copy, role="out", strides=None, base=None) for k in kept])
     saves = tuple(

@@ -133,6 +133,8 @@ CALLS: dict[str, CallOp] = {
     "comm.halo": CallOp("comm.halo", _copy),
     # Each rank computes the next statement so many elements beyond its own.
     "comm.beyond": CallOp("comm.beyond", _copy),
+    # reads[0] is written to writes[0], which lies likewise, halo and all but for a `hole` that need not be
+    "comm.frame": CallOp("comm.frame", _copy),
     # the ranks' parts of the elements of reads[0] are folded into those of writes[0]
     "comm.reduce": CallOp("comm.reduce", _copy),
 }

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
+from comm_chains import ALWAYS, NEVER, chains, sweeps
 from comm_layouts import scatter
 from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from dcarray import comm
 from dcarray.comm.execution import execute
@@ -17,9 +17,6 @@ from dcarray.comm.widen import Costs
 from dcarray.ir import interp
 from dcarray.ir.nodes import Region
 from dcarray.ir.parse import parse
-
-ALWAYS = Costs(Link((Line(1.0, 1e9),)), 1e-12)
-NEVER = Costs(Link((Line(1e-12, 1e12),)), 1.0)
 
 
 def run(region: Region, shape: tuple[int, ...], ranks: int, costs: Costs | None) -> list[comm.Counts]:
@@ -43,12 +40,6 @@ def run(region: Region, shape: tuple[int, ...], ranks: int, costs: Costs | None)
         return program.counts
 
     return comm.run(ranks, live)
-
-
-def sweeps(n: int, turns: int) -> Region:
-    line = "{0}[i+1] = multiply(0.5, add({1}[i], {1}[i+2])) for i<{2}"
-    body = [line.format(*pair, n - 2) for _ in range(turns) for pair in ("BA", "AB")]
-    return parse("\n".join(["region() {", f"inout A: f64[{n}]; inout B: f64[{n}]", *body, "}"]))
 
 
 def test_one_exchange_serves_as_many_time_steps_as_it_pays() -> None:
@@ -75,34 +66,6 @@ def test_what_it_costs_decides() -> None:
 
     found = [exchanges(point) for point in (1e-12, 1e-8, 1e-7, 1e-3)]
     assert found == sorted(found) and found[0] == 1 and found[-1] == 64
-
-
-@st.composite
-def chains(draw: st.DrawFn) -> tuple[Region, tuple[int, ...], int]:
-    axes = draw(st.integers(1, 2))
-    ranks = draw(st.integers(1, 6))
-    shape = tuple(draw(st.integers(8, 18)) for _ in range(axes))
-    lines = []
-    for _ in range(draw(st.integers(2, 7))):
-        target, *sources = draw(st.lists(st.sampled_from("ABC"), min_size=2, max_size=4))
-        margins = [(draw(st.integers(0, 3)), draw(st.integers(0, 3))) for _ in shape]
-        extents = [n - a - b for n, (a, b) in zip(shape, margins, strict=True)]
-        loads = []
-        for source in sources:
-            shifts = [draw(st.integers(-min(a, 2), min(b, 2))) for a, b in margins]
-            loads.append(_at(source, [a + s for (a, _), s in zip(margins, shifts, strict=True)]))
-        body = loads[0]
-        for load in loads[1:]:
-            body = f"subtract({body}, {load})"
-        loops = ", ".join(f"{x}<{n}" for x, n in zip("ij", extents, strict=False))
-        lines.append(f"{_at(target, [a for a, _ in margins])} = {body} for {loops}")
-    extent = ", ".join(map(str, shape))
-    arrays = "; ".join(f"inout {name}: f64[{extent}]" for name in "ABC")
-    return parse("\n".join(["region() {", arrays, *lines, "}"])), shape, ranks
-
-
-def _at(name: str, offsets: list[int]) -> str:
-    return f"{name}[{','.join(f'{x}+{offset}' for x, offset in zip('ij', offsets, strict=False))}]"
 
 
 @settings(max_examples=120, deadline=None, derandomize=True)

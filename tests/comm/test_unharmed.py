@@ -1,0 +1,131 @@
+"""Arrays that a run leaves as they were: the same results and messages, and unchanged memory."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from comm_chains import ALWAYS, chains, sweeps
+from comm_layouts import scatter
+from comm_planning import check, laid_out
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from ir_regions import assert_agree
+
+from dcarray import comm
+from dcarray.comm.errors import PlanError
+from dcarray.comm.execution import execute
+from dcarray.comm.layout import Layout
+from dcarray.comm.planner import place, plan, whole_first
+from dcarray.comm.program import Frame, Local
+from dcarray.comm.widen import Costs
+from dcarray.ir import interp
+from dcarray.ir.effects import families
+from dcarray.ir.nodes import Region
+from dcarray.ir.text import dump, parse
+from dcarray.ir.verify import verify
+
+
+def alone(region: Region) -> list[str]:
+    """The existing arrays that have one geometry."""
+    root = families(region)
+    many = [root[a.name] for a in region.arrays]
+    return [a.name for a in region.arrays if a.role == "inout" and many.count(root[a.name]) == 1]
+
+
+@settings(max_examples=100, derandomize=True, deadline=None)
+@given(laid_out())
+def test_random_regions(drawn: Any) -> None:
+    region = drawn[0].region
+
+    def spared(*args: Any, **kwargs: Any) -> Any:
+        made = plan(*args, **kwargs, unharmed=alone(region))
+        for name in alone(region):
+            assert not any(made.given[name] in s.writes for s in made.steps if isinstance(s, (Local, Frame)))
+        return made
+
+    check(*drawn, plan=spared)
+
+
+@settings(max_examples=60, derandomize=True, deadline=None)
+@given(laid_out())
+def test_placed_regions_are_regions(drawn: Any) -> None:
+    case, ranks, layouts = drawn
+    for name in whole_first(case.region, layouts):
+        layouts[name] = None
+    placed = place(case.region, layouts, ranks, unharmed=alone(case.region))
+    verify(placed.region)
+    assert parse(dump(placed.region)) == placed.region
+    with np.errstate(all="ignore"):
+        want = interp.run(case.region, case.memory())
+        got = {**case.memory(), **interp.run(placed.region, case.memory())}
+    assert_agree({name: got[placed.after[name]] for name in want}, want, zero_signs=case.zero_signs)
+
+
+def run(region: Region, shape: tuple[int, ...], ranks: int, costs: Costs | None, turns: int) -> list[Any]:
+    """Run a region some times on simulated ranks; what was given has to be there after each run, and the
+    counts are those of runs that write to it."""
+    layout = Layout.chosen(shape, ranks)
+    rng = np.random.default_rng(ranks)
+    whole = {a.name: rng.integers(0, 9, shape).astype(float) for a in region.arrays}
+    want = [whole]
+    for _ in range(turns):
+        want.append({name: array.copy() for name, array in want[-1].items()})
+        interp.run(region, want[-1])
+
+    def live() -> list[comm.Counts]:
+        world = comm.world()
+        both: list[list[comm.Counts]] = []
+        for names in ((), alone(region)):
+            lays: dict[str, Any] = dict.fromkeys(whole, layout)
+            mine = {name: scatter(array, layout, world.rank, -1) for name, array in whole.items()}
+            valid: dict[str, Any] = {}
+            both.append([])
+            for turn in range(turns):
+                program = plan(region, lays, ranks, world.rank, valid=valid, costs=costs, unharmed=names)
+                before = {name: mine[name][lays[name].owned(world.rank)].copy() for name in mine}
+                after = execute(program, world, mine)
+                for name in names:
+                    np.testing.assert_array_equal(mine[name][lays[name].owned(world.rank)], before[name])
+                lays = {name: program.layout(name) for name in after}
+                for name, block in after.items():
+                    own = lays[name].owned(world.rank)
+                    expected = scatter(want[turn + 1][name], lays[name], world.rank)
+                    np.testing.assert_array_equal(block[own], expected[own])
+                mine, valid = after, dict(program.valid)
+                both[-1].append(program.counts)
+        assert both[0] == both[1]
+        return both[1]
+
+    return comm.run(ranks, live)
+
+
+@settings(max_examples=100, derandomize=True, deadline=None)
+@given(chains(), st.sampled_from([ALWAYS, None]))
+def test_random_chains(drawn: tuple[Region, tuple[int, ...], int], costs: Costs | None) -> None:
+    run(*drawn, costs, 3)
+
+
+@pytest.mark.parametrize("ranks", [1, 2, 5])
+def test_only_the_ends_are_copied_and_nothing_more_is_sent(ranks: int) -> None:
+    region = sweeps(60, 4)
+    first, *others = run(region, (60,), ranks, ALWAYS, 3)[ranks // 2]
+    assert all(one.bytes_received <= first.bytes_received for one in others)
+    layout = Layout.blocks((60,), comm.ProcessGrid((ranks,)), halo=8 if ranks > 1 else 0)
+    made = plan(region, dict.fromkeys("AB", layout), ranks, 0, costs=ALWAYS, unharmed=["A"])
+    (frame,) = (step for step in made.steps if isinstance(step, Frame))
+    # the first element, and room before it that no element has
+    assert sum(high - low for ((low, high),) in frame.boxes) == (2 if ranks == 1 else 1 + 8)
+    assert sum(isinstance(step, Local) for step in made.steps) == 1
+    assert made.layout("A") == layout
+
+
+def test_memory_of_several_shapes_is_refused() -> None:
+    text = """region() {
+      inout A: f64[4]
+      inout V: f64[2, 2] base A
+      A[i] = add(A[i], 1.0) for i<4
+    }"""
+    with pytest.raises(PlanError, match="several shapes"):
+        plan(parse(text), {}, 2, 0, unharmed=["A"])
