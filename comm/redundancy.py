@@ -66,12 +66,8 @@ def _flow(region: Region, valid: Mapping[str, Valid]) -> tuple[list[Stmt], dict[
                 continue
             now[name] = there.exchanged(halo)
         elif isinstance(stmt, Call) and stmt.op == "comm.frame":
-            (source,), (target,), hole = stmt.reads, stmt.writes, dict(stmt.attrs)["hole"]
-            there = now.get(source.array, Valid())
-            if hole is not None:
-                pairs = zip(hole, shapes[source.array], strict=True)
-                there = there.written(min((min(low, n - high) for (low, high), n in pairs), default=0))
-            now[target.array] = there
+            # but for the hole, of which nothing is read before it is written
+            now[stmt.writes[0].array] = now.get(stmt.reads[0].array, Valid())
         else:
             for name in _written(stmt) & now.keys():
                 # near the ends nothing is written, here or by the neighbours
