@@ -12,7 +12,7 @@ import math
 from collections.abc import Iterator, Sequence
 from itertools import product
 
-from .axes import Run
+from .axes import CyclicAxis, Run
 from .errors import LayoutError
 from .layout import Layout, Whole, Widths, widths_of
 from .plan import Box, Exchange, Transfer
@@ -49,7 +49,7 @@ def halo_exchange(
     corners : bool
         Whether the halo's corners, which diagonal neighbours have, are wanted.
     rim : float, optional
-        Only elements so near to one of the array's own ends are sent; no axis is periodic then.
+        Only elements so near to one of the array's own ends need to be sent; no axis is periodic then.
 
     Returns
     -------
@@ -72,6 +72,8 @@ def halo_exchange(
             raise LayoutError(f"a periodic halo of {asked} is wider than axis {axis} of {layout.shape}")
     if rim < math.inf and any(round_):
         raise LayoutError("a periodic array has no ends")
+    if any(isinstance(part, CyclicAxis) for part in layout.parts):
+        rim = math.inf  # places in memory do not say how far it is to the ends
     own = [Run(s.start, s.stop - s.start) for s in layout.owned(rank)]
     ends = _ends(layout, rank, own)
     sends: dict[int, list[Box]] = {}

@@ -6,14 +6,13 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from itertools import takewhile
 
 from dcarray.ir.effects import reads, writes
 from dcarray.ir.nodes import Array, Compute, Gather, Index, Region, Stmt, Window
 from dcarray.ir.windows import loads
 
 from .model import Link
-from .place import Box, around
+from .place import Box, around, bounds
 from .program import Begin, Exchanges, Finish, Frame, Local, Program, Step
 from .restate import kept_axes, mapped
 
@@ -56,7 +55,11 @@ def overlapped(program: Program, link: Link | None) -> Program:
         before = len(steps)
         while before and _free(steps[before - 1], step):
             before -= 1
-        frames = [one for one in takewhile(lambda one: isinstance(one, Frame), todo)]
+        frames = []
+        for one in todo:
+            if not isinstance(one, Frame):
+                break
+            frames.append(one)
         local = todo[len(frames)] if len(frames) < len(todo) else None
         parts = _apart(step, local, program) if isinstance(local, Local) else None
         if parts is not None and not (_worth(step, parts, link) and _unframed(parts.early, frames)):
@@ -82,10 +85,19 @@ def _free(step: Step, exchange: Exchanges) -> bool:
     )
 
 
-def _unframed(early: Sequence[Stmt], frames: Sequence[Step]) -> bool:
-    """Whether statements need nothing of what is copied."""
-    made = {name for one in frames for name in one.writes}
-    return not any(window.array in made for stmt in early for window in reads(stmt))
+def _unframed(early: Sequence[Stmt], frames: Sequence[Frame]) -> bool:
+    """Whether statements read and write nothing that is copied."""
+    return not any(
+        window.array == frame.target and any(_meet(box, bounds(window)) for box in frame.boxes)
+        for frame in frames
+        for stmt in early
+        for window in _windows(stmt)
+    )
+
+
+def _meet(one: Box, other: Box) -> bool:
+    """Whether two boxes have an element in common; of one without axes it is not known where it is."""
+    return all(max(a, c) < min(b, d) for (a, b), (c, d) in zip(one, other, strict=False))
 
 
 def _worth(step: Exchanges, parts: _Parts, link: Link | None) -> bool:

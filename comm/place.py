@@ -9,7 +9,7 @@ from typing import Any
 
 from dcarray.ir.nodes import Window
 
-__all__ = ["Box", "Halo", "Valid", "around", "margins"]
+__all__ = ["Box", "Halo", "Valid", "around", "bounds", "margins", "solid"]
 
 Box = tuple[tuple[int, int], ...]
 
@@ -94,11 +94,26 @@ def _valid(halos: Sequence[Halo]) -> Valid:
 
 def margins(target: Window, extents: Sequence[int]) -> tuple[tuple[int, int], ...]:
     """How many elements of an array of such extents a window leaves out at both ends of each axis."""
+    return tuple((low, extent - high) for (low, high), extent in zip(bounds(target), extents, strict=True))
+
+
+def bounds(window: Window) -> Box:
+    """The smallest box that the elements of a window are in, if it has any."""
     found = []
-    for ix, extent in zip(target.index, extents, strict=True):
-        last = ix.offset + (0 if ix.axis is None else ix.stride * (target.shape[ix.axis] - 1))
-        found.append((min(ix.offset, last), extent - 1 - max(ix.offset, last)))
+    for ix in window.index:
+        last = ix.offset + (0 if ix.axis is None else ix.stride * (window.shape[ix.axis] - 1))
+        found.append((min(ix.offset, last), max(ix.offset, last) + 1))
     return tuple(found)
+
+
+def solid(window: Window) -> bool:
+    """Whether a window is all of that box, and each element once."""
+    axes = sorted(ix.axis for ix in window.index if ix.axis is not None)
+    return axes == [*range(len(window.shape))] and all(
+        n == 1 or (n > 1 and abs(ix.stride) == 1)
+        for ix in window.index
+        for n in (1 if ix.axis is None else window.shape[ix.axis],)
+    )
 
 
 def around(shape: Sequence[int], inner: Box) -> list[Box]:

@@ -11,13 +11,13 @@ from collections.abc import Collection, Sequence
 from dataclasses import replace
 
 from dcarray.ir.effects import families, writes
-from dcarray.ir.nodes import Array, Call, Compute, Region, Stmt, Window
+from dcarray.ir.nodes import Call, Compute, Region, Stmt
 from dcarray.ir.rename import rename
 from dcarray.ir.windows import identity
 
 from .draft import Placed
 from .errors import PlanError
-from .place import Box
+from .place import Box, bounds, solid
 
 __all__ = ["unharmed"]
 
@@ -55,7 +55,7 @@ def _apart(placed: Placed, name: str) -> Placed:
         raise PlanError(f"{name} is used under several shapes")
     old = next(array for array in region.arrays if array.name == name)
     made = replace(old, name=_free(name, region), role="out", strides=None)
-    hole, writer = _hole(body[first], old), body[first]
+    hole, writer = _hole(body[first]), body[first]
     if hole is None:  # all of it is copied
         writer = rename(writer, name, made.name)
     else:
@@ -103,23 +103,8 @@ def _free(name: str, region: Region) -> str:
     return f"{name}_{k}"
 
 
-def _hole(stmt: Stmt, array: Array) -> Box | None:
+def _hole(stmt: Stmt) -> Box | None:
     """The elements that a statement gives new values, if they are a box; None: others, or it needs them."""
     if not isinstance(stmt, Compute) or (stmt.combine is not None and stmt.init is None):
         return None
-    return _box(stmt.target) if stmt.scan is None and len(array.shape) == len(stmt.target.index) else None
-
-
-def _box(window: Window) -> Box | None:
-    """The elements of a window, if it is a box with each element once."""
-    axes = [ix.axis for ix in window.index if ix.axis is not None]
-    if sorted(axes) != list(range(len(window.shape))) or 0 in window.shape:
-        return None
-    found = []
-    for ix in window.index:
-        count = 1 if ix.axis is None else window.shape[ix.axis]
-        if count > 1 and abs(ix.stride) != 1:
-            return None
-        last = ix.offset + (0 if ix.axis is None else ix.stride * (count - 1))
-        found.append((min(ix.offset, last), max(ix.offset, last) + 1))
-    return tuple(found)
+    return bounds(stmt.target) if stmt.scan is None and solid(stmt.target) else None

@@ -21,7 +21,7 @@ from .axes import BlockAxis
 from .domain import points, reach
 from .layout import Layout
 from .model import Line, Link
-from .place import Halo, Valid, margins
+from .place import Halo, Valid, margins, solid
 
 __all__ = ["COSTS", "Costs", "Wide", "Widths", "widen"]
 
@@ -198,6 +198,8 @@ class _Widening:
             return None
         domain = points(target, layout)
         if domain is None or any(isinstance(load, Gather) for load in loads(stmt.body)):
+            return None
+        if not solid(target):  # beyond its own elements, too, a rank has to know what it does not compute
             return None
         for ix, part in zip(target.index, layout.parts, strict=True):
             if part.parts > 1 and (ix.axis is None or ix.stride != 1 or not isinstance(part, BlockAxis)):

@@ -16,7 +16,7 @@ from dcarray.comm import local
 from dcarray.comm.errors import LayoutError
 from dcarray.comm.grid import ProcessGrid
 from dcarray.comm.halo import halo_exchange
-from dcarray.comm.layout import Layout
+from dcarray.comm.layout import Block, Cyclic, Layout
 from dcarray.comm.plan import start
 from dcarray.comm.protocol import Array
 from dcarray.comm.verify import steps, verify
@@ -116,6 +116,12 @@ def test_several_arrays_travel_in_one_message() -> None:
         return comm.counts.messages_sent, comm.counts.bytes_sent
 
     assert local.run(3, fill) == [(1, 5 * 64), (2, 8 * 64), (1, 3 * 64)]
+
+
+def test_where_axes_are_dealt_out_in_turn_all_is_sent() -> None:
+    layout = Layout((8, 8), ProcessGrid((2, 2)), [Block(0), Cyclic(1, 2)], halo=[(1, 1), (0, 0)])
+    for rank in range(4):
+        assert halo_exchange(layout, rank, rim=1) == halo_exchange(layout, rank)
 
 
 def test_halos_that_do_not_exist() -> None:

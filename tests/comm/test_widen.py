@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 from comm_chains import ALWAYS, NEVER, chains, sweeps
 from comm_layouts import scatter
 from hypothesis import given, settings
@@ -73,6 +74,21 @@ def test_what_it_costs_decides() -> None:
 def test_random_chains(drawn: tuple[Region, tuple[int, ...], int]) -> None:
     region, shape, ranks = drawn
     run(region, shape, ranks, ALWAYS)
+
+
+@pytest.mark.parametrize("ranks", [2, 3])
+@pytest.mark.parametrize(
+    "first",
+    [
+        "B[i+1,2*j] = add(A[i,2*j], A[i+2,2*j]) for i<18, j<3",
+        "B[i,i] = A[i,i] for i<5",
+        "B[i+1,3] = add(A[i,3], A[i+2,3]) for i<18",
+    ],
+)
+def test_what_lies_between_the_written_elements_is_brought(first: str, ranks: int) -> None:
+    lines = [first, "C[i+1,j] = add(B[i,j], B[i+2,j]) for i<18, j<5"]
+    arrays = "; ".join(f"inout {name}: f64[20, 5]" for name in "ABC")
+    run(parse("\n".join(["region() {", arrays, *lines, "}"])), (20, 5), ranks, ALWAYS)
 
 
 def test_what_comes_behind_statements_taken_together_has_its_halo() -> None:

@@ -28,20 +28,22 @@ def chains(draw: st.DrawFn) -> tuple[Region, tuple[int, ...], int]:
     for _ in range(draw(st.integers(2, 7))):
         target, *sources = draw(st.lists(st.sampled_from("ABC"), min_size=2, max_size=4))
         margins = [(draw(st.integers(0, 3)), draw(st.integers(0, 3))) for _ in shape]
-        extents = [n - a - b for n, (a, b) in zip(shape, margins, strict=True)]
+        paces = [draw(st.sampled_from([1, 1, 1, 2])) for _ in shape]
+        extents = [-(-(n - a - b) // p) for n, (a, b), p in zip(shape, margins, paces, strict=True)]
         loads = []
         for source in sources:
             shifts = [draw(st.integers(-min(a, 2), min(b, 2))) for a, b in margins]
-            loads.append(_at(source, [a + s for (a, _), s in zip(margins, shifts, strict=True)]))
+            loads.append(_at(source, [a + s for (a, _), s in zip(margins, shifts, strict=True)], paces))
         body = loads[0]
         for load in loads[1:]:
             body = f"subtract({body}, {load})"
         loops = ", ".join(f"{x}<{n}" for x, n in zip("ij", extents, strict=False))
-        lines.append(f"{_at(target, [a for a, _ in margins])} = {body} for {loops}")
+        lines.append(f"{_at(target, [a for a, _ in margins], paces)} = {body} for {loops}")
     extent = ", ".join(map(str, shape))
     arrays = "; ".join(f"inout {name}: f64[{extent}]" for name in "ABC")
     return parse("\n".join(["region() {", arrays, *lines, "}"])), shape, ranks
 
 
-def _at(name: str, offsets: list[int]) -> str:
-    return f"{name}[{','.join(f'{x}+{offset}' for x, offset in zip('ij', offsets, strict=False))}]"
+def _at(name: str, offsets: list[int], paces: list[int]) -> str:
+    places = (f"{pace}*{x}+{offset}" for x, offset, pace in zip("ij", offsets, paces, strict=False))
+    return f"{name}[{','.join(places)}]"
