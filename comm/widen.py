@@ -96,7 +96,7 @@ class _Item:
 
     stmt: Compute
     reads: tuple[_Read, ...]
-    margins: Widths  # elements of the target that it does not write, at both ends of each axis
+    margins: Widths  # elements of the target that it does not write, at both ends of each axis and no others
 
 
 @dataclass(frozen=True)
@@ -197,9 +197,7 @@ class _Widening:
         if layout is None or target.array in self.partial or stmt.combine is not None:
             return None
         domain = points(target, layout)
-        if domain is None or any(isinstance(load, Gather) for load in loads(stmt.body)):
-            return None
-        if not solid(target):  # beyond its own elements, too, a rank has to know what it does not compute
+        if domain is None or not solid(target) or any(isinstance(load, Gather) for load in loads(stmt.body)):
             return None
         for ix, part in zip(target.index, layout.parts, strict=True):
             if part.parts > 1 and (ix.axis is None or ix.stride != 1 or not isinstance(part, BlockAxis)):
