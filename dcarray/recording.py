@@ -62,6 +62,8 @@ class Recording:
         It holds something that must not wait: run it as soon as the entry is complete.
     due : bool
         It is long, or may keep much memory alive: before the next entry, `Session.ready` looks at it.
+    enough : int
+        So many entries are many.
     held : int
         The elements of the memory that it reads and writes.
     writes : bool
@@ -89,9 +91,9 @@ class Recording:
     """
 
     __slots__ = (
-        "__weakref__", "arena", "done", "due", "failure", "guard", "held", "history", "kinds", "latest",
-        "left", "log", "marks", "mask", "news", "once", "program", "selections", "session", "slots", "spared",
-        "state", "turns", "urgent", "views", "writes",
+        "__weakref__", "arena", "done", "due", "enough", "failure", "guard", "held", "history", "kinds",
+        "latest", "left", "log", "marks", "mask", "news", "once", "program", "selections", "session", "slots",
+        "spared", "state", "turns", "urgent", "views", "writes",
     )  # fmt: skip
 
     def __init__(self, session: Keeper) -> None:
@@ -105,6 +107,7 @@ class Recording:
         self.mask = 0
         self.held = 0
         self.due = False
+        self.enough = ENTRIES
         self.urgent = False
         self.left: Any = None
         self.program: Any = None
@@ -216,7 +219,7 @@ class Recording:
         log = self.log
         log.append(entry)
         code, place = frame.f_code, frame.f_lasti
-        if len(log) > ENTRIES or (self.turns and self.turns.get(place) is code):
+        if len(log) > self.enough or (self.turns and self.turns.get(place) is code):
             self.due = True
         state = captured()
         if state is not self.state:

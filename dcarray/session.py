@@ -75,8 +75,11 @@ class Session:
         code, place, _ = rec.marks[-1]
         if self.turns.get(place) is code:
             return True
+        if len(rec.log) <= ENTRIES:
+            return False
         alone = several() is None
-        if len(rec.log) <= (ENTRIES if alone else ENTRIES_TOGETHER):
+        if not alone and len(rec.log) <= ENTRIES_TOGETHER:
+            rec.enough, rec.due = ENTRIES_TOGETHER, False
             return False
         if not rec.wanted() and alone:  # ranks may differ in what is still held
             self._end(rec)
