@@ -238,8 +238,9 @@ class _Widening:
             for stmt in stmts:
                 self.emit(stmt)
             return
-        if len(groups[0].items) > self.together:
-            self.together, self.loc = len(groups[0].items), groups[0].items[0].stmt.loc
+        long = max((group.items for group in groups), key=len)
+        if len(long) > self.together:
+            self.together, self.loc = len(long), long[0].stmt.loc
         for group in groups:
             for name, widths in group.needs.items():
                 self.exchange(name, widths, math.inf)
@@ -253,23 +254,23 @@ class _Widening:
                 self.emit(item.stmt)
 
     def best(self, items: Sequence[_Item]) -> list[_Group] | None:
-        """The groups that cost least; None where an exchange before each statement does.
-
-        Where bytes are what takes the time, none is considered with more than hardly more of them.
-        """
+        """The groups that cost least, with hardly more bytes where these are what takes the time; None: an
+        exchange before each statement does."""
         each = self.groups(items, 1)
         if each is None:
             return None
         least, groups = self.cost(each), None
         most = _SLACK * sum(self.sides(group.needs) for group in each)
         short = self.costs.link.lines[0].latency * self.costs.link.lines[0].bandwidth
-        for together in _sizes(len(items)):
-            found = self.groups(items, together)
-            if found is None:
-                continue
-            sent = [self.nbytes(group.needs) for group in found]
-            if (sum(sent) <= most or max(sent) <= short) and (cost := self.cost(found)) < least:
-                groups, least = found, cost
+        lead = next((k for k, group in enumerate(each) if group.needs), 0)
+        for first in dict.fromkeys((0, lead)):  # those that read no halo may come before the first exchange
+            for together in _sizes(len(items) - first):
+                if (rest := self.groups(items[first:], together)) is None:
+                    continue
+                found = [*each[:first], *rest]
+                sent = [self.nbytes(group.needs) for group in found]
+                if (sum(sent) <= most or max(sent) <= short) and (cost := self.cost(found)) < least:
+                    groups, least = found, cost
         return groups
 
     def exchange(self, name: str, widths: Widths, margin: float) -> None:

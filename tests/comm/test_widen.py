@@ -76,6 +76,20 @@ def test_random_chains(drawn: tuple[Region, tuple[int, ...], int]) -> None:
     run(region, shape, ranks, ALWAYS)
 
 
+def test_what_reads_no_halo_comes_before_the_first_exchange() -> None:
+    stencil = "{0}[i+1,j+1] = add({1}[i,j+1], {1}[i+2,j+1]) for i<917, j<917"
+    pairs = ["DC", "CD"] * 24
+    copies = [f"{c}[i,j] = {a}[i,j] for i<919, j<919" for a, c in ("AC", "BD")]
+    arrays = "; ".join(f"inout {name}: f64[919, 919]" for name in "ABCD")
+    layouts = dict.fromkeys("ABCD", Layout.chosen((919, 919), 2))
+    found = []
+    for lines in (copies, []):
+        body = [*lines, *(stencil.format(*pair) for pair in pairs)]
+        made = plan(parse("\n".join(["region() {", arrays, *body, "}"])), layouts, 2, 0)
+        found.append((made.counts.messages_received, made.counts.bytes_received))
+    assert found[0] == found[1] and 0 < found[0][0] < 6
+
+
 @pytest.mark.parametrize("ranks", [2, 3])
 @pytest.mark.parametrize(
     "first",
