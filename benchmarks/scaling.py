@@ -34,7 +34,7 @@ _SIZES = [8 << k for k in range(20)]
 def _job(contender: str, ranks: int, program: Program, pythons: Mapping[str, str]) -> Job:
     under_mpi = contender in _UNDER_MPI and (ranks > 1 or contender != "dcarray")
     env = {"DCARRAY_DISTRIBUTE_ABOVE": str(program.above), "DCARRAY_JIT": "eager"}
-    python = pythons.get(contender.split("-")[0], sys.executable)
+    python = pythons.get(contender) or pythons.get(contender.split("-")[0], sys.executable)
     return Job(contender, ranks, python, under_mpi, env)
 
 
