@@ -37,7 +37,7 @@ def measured(suite: Path, bench: str, size: str, framework: str, seconds: float)
         framework,
         str(seconds),
     ]
-    with tempfile.TemporaryDirectory() as folder:
+    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
         env = {**os.environ, "PYTHONPATH": str(_ROOT), "DCARRAY_CACHE_DIR": folder}
         done = subprocess.run(words, capture_output=True, text=True, env=env, cwd=folder)
     if done.returncode:

@@ -84,7 +84,7 @@ def measure(
     """What each framework made of one benchmark; NumPy is among them and first."""
     found: dict[str, dict[str, Any]] = {}
     running: dict[str, Process] = {}
-    with tempfile.TemporaryDirectory() as folder:
+    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
         reference = os.path.join(folder, "numpy")
         try:
             for name in frameworks:
@@ -131,7 +131,7 @@ def measure(
 
 def _first(bench: Benchmark, size: str, name: str, pythons: Mapping[str, str], limit: float) -> float:
     """Seconds of the first call in one more process, nothing cached."""
-    with tempfile.TemporaryDirectory() as folder:
+    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
         process = Process(bench, size, name, pythons.get(name, sys.executable), folder)
         try:
             return float(process.ask("first", os.path.join(folder, "own"), limit).get("first", math.inf))

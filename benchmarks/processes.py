@@ -64,7 +64,7 @@ def imports(rounds: int) -> Iterator[Row]:
 
 def disk_cache() -> Iterator[Row]:
     """Kernels that a second process compiles."""
-    with tempfile.TemporaryDirectory() as folder:
+    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
         env = {"DCARRAY_CACHE_DIR": folder, "DCARRAY_JIT": "eager", "DCARRAY_EAGER_BELOW": "0"}
         first, second = (int(child(_CACHE, env).split()[-1]) for _ in range(2))
     detail = f"the first compiled {first}"
