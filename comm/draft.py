@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Container, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -91,10 +91,7 @@ class Draft:
 
     def new(self, like: str, dtype: Any, shape: tuple[int, ...], layout: Layout | None) -> Array:
         """A new temporary array."""
-        k = 1
-        while f"{like}_{k}" in self.arrays:
-            k += 1
-        made = Array(f"{like}_{k}", dtype, shape)
+        made = Array(numbered(like, self.arrays), dtype, shape)
         self.arrays[made.name] = made
         self.layouts[made.name] = layout
         return made
@@ -150,6 +147,14 @@ class Draft:
 
     def note(self, text: str, loc: Any, whole: bool = False) -> None:
         self.notes.append(Note(text, loc, whole))
+
+
+def numbered(like: str, taken: Container[str]) -> str:
+    """A name like that of an array, with a number, that no other has."""
+    k = 1
+    while f"{like}_{k}" in taken:
+        k += 1
+    return f"{like}_{k}"
 
 
 def _ample(width: int, most: int) -> int:

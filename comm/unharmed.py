@@ -11,11 +11,11 @@ from collections.abc import Collection, Sequence
 from dataclasses import replace
 
 from dcarray.ir.effects import families, writes
-from dcarray.ir.nodes import Call, Compute, Region, Stmt
+from dcarray.ir.nodes import Call, Compute, Stmt
 from dcarray.ir.rename import rename
 from dcarray.ir.windows import identity
 
-from .draft import Placed
+from .draft import Placed, numbered
 from .errors import PlanError
 from .place import Box, bounds, solid
 
@@ -54,7 +54,7 @@ def _apart(placed: Placed, name: str) -> Placed:
     if sum(root[array.name] == root[name] for array in region.arrays) > 1:
         raise PlanError(f"{name} is used under several shapes")
     old = next(array for array in region.arrays if array.name == name)
-    made = replace(old, name=_free(name, region), role="out", strides=None)
+    made = replace(old, name=numbered(name, root), role="out", strides=None)
     hole, writer = _hole(body[first]), body[first]
     if hole is None:  # all of it is copied
         writer = rename(writer, name, made.name)
@@ -94,13 +94,6 @@ def _place(body: Sequence[Stmt], name: str) -> int:
 
 def _exchanges(stmt: Stmt, name: str) -> bool:
     return isinstance(stmt, Call) and stmt.op == "comm.halo" and stmt.reads[0].array == name
-
-
-def _free(name: str, region: Region) -> str:
-    taken, k = {array.name for array in region.arrays}, 1
-    while f"{name}_{k}" in taken:
-        k += 1
-    return f"{name}_{k}"
 
 
 def _hole(stmt: Stmt) -> Box | None:

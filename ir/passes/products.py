@@ -107,7 +107,8 @@ def _pass_of(
 # ---- action -------------------------------------------------------------------------------------------
 def _visit(block: Block, log: Log, guess: Guess) -> bool:
     changed = False
-    beside = Counter(_pass_of(stmt, block.facts, guess) for stmt in block.stmts)
+    passes = [_pass_of(stmt, block.facts, guess) for stmt in block.stmts]
+    beside = Counter(passes)
     for pos, stmt in enumerate(block.stmts):
         depth = terms_of(stmt, block.facts, guess)
         if depth and isinstance(stmt, Call):
@@ -119,7 +120,7 @@ def _visit(block: Block, log: Log, guess: Guess) -> bool:
         matrix = matrix_of(stmt)
         if matrix is None or not isinstance(stmt, Call):
             continue
-        along = _pass_of(stmt, block.facts, guess)
+        along = passes[pos]
         several = along is not None and beside[along] > 1
         others = (other for k, other in enumerate(block.stmts) if k != pos)
         if not several and not any(_goes_over(other, matrix) for other in others):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import Any
 
 import numpy as np
@@ -13,9 +14,11 @@ from ir_regions import Case, assert_agree, cases
 from dcarray import comm
 from dcarray.comm.execution import execute
 from dcarray.comm.layout import Layout
-from dcarray.comm.planner import plan, whole_first
+from dcarray.comm.planner import place, plan, whole_first
 from dcarray.comm.protocol import Counts
 from dcarray.ir import interp
+from dcarray.ir.text import dump, parse
+from dcarray.ir.verify import verify
 
 
 def whole_of(blocks: list[np.ndarray], layout: Layout | None, rank: int) -> np.ndarray:
@@ -26,6 +29,21 @@ def whole_of(blocks: list[np.ndarray], layout: Layout | None, rank: int) -> np.n
     for index in np.ndindex(*layout.shape):
         made[index] = blocks[layout.owner(index)][layout.to_local(index)]
     return made
+
+
+def check_placed(
+    case: Case, ranks: int, layouts: dict[str, Layout | None], unharmed: Collection[str] = ()
+) -> None:
+    """With its communication a region is valid, has a text, and means what it did."""
+    for name in whole_first(case.region, layouts):
+        layouts[name] = None
+    placed = place(case.region, layouts, ranks, unharmed=unharmed)
+    verify(placed.region)
+    assert parse(dump(placed.region)) == placed.region
+    with np.errstate(all="ignore"):
+        want = interp.run(case.region, case.memory())
+        got = {**case.memory(), **interp.run(placed.region, case.memory())}
+    assert_agree({name: got[placed.after[name]] for name in want}, want, zero_signs=case.zero_signs)
 
 
 def check(case: Case, ranks: int, layouts: dict[str, Layout | None], plan: Any = plan) -> None:
