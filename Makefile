@@ -2,6 +2,9 @@
 PYTHON ?= python3
 VENV := .venv
 PY := $(VENV)/bin/python
+# A process that has done its tests takes over those that another has not begun.
+WORKERS ?= 2
+PYTEST := $(PY) -m pytest -n $(WORKERS) --dist worksteal
 # The C target and its tests need a compiler; a wheel brings one where the system has none.
 CC_WHEEL := $(if $(shell command -v cc || command -v gcc || command -v clang),,,c)
 
@@ -11,10 +14,10 @@ demo: $(VENV)/.has-demo
 	@$(PY) -m dcarray demo --out out
 
 test: lint $(VENV)/.has-mpi
-	@echo "== tests"
-	@$(PY) -m pytest
+	@echo "== tests, in $(WORKERS) processes"
+	@$(PYTEST)
 	@echo "== tests of the face again, with every small array through the compiler"
-	@DCARRAY_EAGER_BELOW=0 DCARRAY_JIT=eager $(PY) -m pytest tests/dcarray
+	@DCARRAY_EAGER_BELOW=0 DCARRAY_JIT=eager $(PYTEST) tests/dcarray
 
 lint: $(VENV)/.has-test
 	@echo "== ruff"

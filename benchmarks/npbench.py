@@ -177,6 +177,8 @@ def _arguments(argv: Sequence[str]) -> argparse.Namespace:
         help="benchmarks whose name holds it, or one of its parts between commas",
     )
     parser.add_argument("--json", type=Path, metavar="FILE", help="also write everything to FILE")
+    parser.add_argument("--keep", action="store_true",
+                        help="what FILE has of benchmarks that are not run now stays in it")  # fmt: skip
     parser.add_argument(
         "--rounds", type=int, default=9, help="turns of each framework; 0: only check results"
     )
@@ -200,6 +202,8 @@ def _arguments(argv: Sequence[str]) -> argparse.Namespace:
     args = parser.parse_args(argv)
     if args.source and args.json:
         parser.error("--json is for what is measured, --from measures nothing")
+    if args.keep and not args.json:
+        parser.error("--keep: give the --json FILE that is to be kept")
     if not args.suite and not args.source:
         parser.error("no suite: give --suite PATH or set NPBENCH")
     args.command = _command(parser, args)
@@ -214,6 +218,8 @@ def _command(parser: argparse.ArgumentParser, args: argparse.Namespace) -> str:
     words += ["python -m benchmarks npbench --suite PATH"]
     for name in ("size", "against", "only", "rounds", "first", "turn", "warm", "limit", "skip_above"):
         value = getattr(args, name)
+        if name == "only" and args.keep:
+            continue  # the file is of all runs together
         if name in ("size", "against") or value != parser.get_default(name):
             words.append(f"--{name.replace('_', '-')} {value}")
     return " ".join(words + [f"--python {pair.split('=')[0]}=PATH" for pair in args.python])
@@ -234,15 +240,26 @@ def _run(args: argparse.Namespace) -> dict[str, Any]:
         "means": {},
         "benchmarks": rows,
     }
+    if args.keep and args.json.exists():
+        rows.update(_kept(json.loads(args.json.read_text()), told, args.json))
     _head(told, names[1:])
     for bench in benchmarks(suite, args.only):
         if args.size in bench.sizes:
             row = rows[bench.name] = measure(bench, args.size, names, pythons, args)
             _print(bench.name, row, names[1:])
+            told["benchmarks"] = rows = dict(sorted(rows.items()))
             told["means"] = summary(rows, names)
             if args.json:  # each time, so that a run that is cut short leaves what it has
                 args.json.write_text(json.dumps(told, indent=1) + "\n")
     return told
+
+
+def _kept(before: Mapping[str, Any], told: Mapping[str, Any], file: Path) -> dict[str, Any]:
+    """The benchmarks of a file to which this run adds: it is to differ in nothing but which are run."""
+    for what in ("size", "command", "machine"):
+        if before[what] != told[what]:
+            raise ValueError(f"{file} is of another {what}, {before[what]}, not {told[what]}")
+    return dict(before["benchmarks"])
 
 
 def _head(told: Mapping[str, Any], names: Sequence[str]) -> None:

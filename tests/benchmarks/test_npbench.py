@@ -79,6 +79,21 @@ def test_runs_validates_and_writes(suite: Path, capsys: pytest.CaptureFixture[st
     assert "left out: NumPy: ValueError: not today" in capsys.readouterr().out
 
 
+def test_several_runs_make_one_file(suite: Path) -> None:
+    out = suite / "out.json"
+    options = ["--suite", str(suite), "--rounds", "0", "--against", "numpy", "--keep", "--json", str(out)]
+    assert npbench.main([*options, "--only", "halve"]) == 0
+    kept = json.loads(out.read_text())
+    assert npbench.main([*options, "--only", "broken"]) == 0
+    told = json.loads(out.read_text())
+    assert list(told["benchmarks"]) == ["broken", "halve"]
+    assert told["benchmarks"]["halve"] == kept["benchmarks"]["halve"] and "--only" not in told["command"]
+    with pytest.raises(ValueError, match="another command"):
+        npbench.main([*options, "--first", "2"])
+    with pytest.raises(SystemExit):
+        npbench.main([*options[:-2]])
+
+
 def test_a_folder_without_a_suite_is_refused(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError, match="no checkout of NPBench"):
         npbench_suite.benchmarks(tmp_path)

@@ -40,12 +40,16 @@ def test_statements_on_ever_new_lengths_are_learned() -> None:
     def step(n: int) -> Any:
         return dc.evaluate(np.add(dc.asarray(np.arange(float(n))), 1.0))
 
-    assert flushes(lambda turn: step(N - 10 * turn), 6) == [1, 1, 0, 0, 0, 0]
+    def learned(f: Callable[[int], Any]) -> bool:
+        """After two turns at most: one, where another test has recorded the same before."""
+        return flushes(f, 6) in ([1, 1, 0, 0, 0, 0], [1, 0, 0, 0, 0, 0])
+
+    assert learned(lambda turn: step(N - 10 * turn))
 
     def growing(n: int) -> Any:
         return dc.evaluate(np.subtract(dc.asarray(np.arange(float(n))), 1.0))
 
-    assert flushes(lambda turn: growing(N + 10 * turn), 6) == [1, 1, 0, 0, 0, 0]
+    assert learned(lambda turn: growing(N + 10 * turn))
 
 
 @built
