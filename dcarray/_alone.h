@@ -33,6 +33,15 @@ seconds(void)
     return (double)clock() / CLOCKS_PER_SEC;
 }
 
+/* Is there a thread of which NumPy does everything at once? */
+static inline int
+all_at_once(void)
+{
+    return Outright && seconds() < Until;
+}
+
+#include "_memory.h"
+
 /* Does NumPy do at once whatever this thread asks for? */
 static inline int
 outright(void)
@@ -42,6 +51,7 @@ outright(void)
     if (seconds() < Until)
         return 1;
     Outright = 0;
+    keep_no_memory();
     return 0;
 }
 
@@ -247,12 +257,14 @@ work_outright(PyObject *module, PyObject *length)
     if (given == 0) {
         if (mine)
             Outright = 0;
+        keep_no_memory();
         Py_RETURN_FALSE;
     }
     if (Outright && seconds() < Until)
         Py_RETURN_FALSE;
     Outright = PyThread_get_thread_ident();
     Until = seconds() + given;
+    keep_memory();
     Py_RETURN_TRUE;
 }
 

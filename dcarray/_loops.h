@@ -237,5 +237,6 @@ call_loops(PyObject *module, PyObject *args)
     Loopable = Py_NewRef(ufuncs);
     OF_OPERATORS(OF_NUMPY)
     NewArray = (Maker *)api[API_NEW_FROM_DESCR];
+    know_memory(api);
     Py_RETURN_TRUE;
 }

@@ -148,6 +148,7 @@ grows(PyObject *p, PyObject *q)
 #include "_loops.h"
 #include "_slots.h"
 #include "_operators.h"
+#include "_elided.h"
 #include "_indexing.h"
 #include "_attributes.h"
 
@@ -369,7 +370,12 @@ static PyMethodDef methods[] = {
     {"learn", learn_place, METH_VARARGS, "learn(code, instruction, elements): as in `dcarray.alone`."},
     {"strike", strike_place, METH_VARARGS, "strike(code, instruction): as in `dcarray.alone`."},
     {"outright", work_outright, METH_O, "outright(seconds): as in `dcarray.alone`."},
+    {"kept", kept_bytes, METH_NOARGS, "kept(): bytes of memory that are kept while NumPy does everything at once."},
     {"suspend", suspend_places, METH_O, "suspend(change): add to how often everything is to be recorded."},
+    ELIDED_METHOD(add),
+    ELIDED_METHOD(subtract),
+    ELIDED_METHOD(multiply),
+    ELIDED_METHOD(divide),
     {"split", split_log, METH_O, "split(log): as in `dcarray.forms`."},
     {"shortened", shortened, METH_O,
      "shortened(evaluate): the function, at once for a small array, which it gives back."},
@@ -400,7 +406,7 @@ PyInit__speedups(void)
         Simulation == NULL || IndexName == NULL || StrictName == NULL)
         return NULL;
     module = PyModule_Create(&definition);
-    if (module != NULL && PyModule_AddIntConstant(module, "REVISION", 12) < 0)
+    if (module != NULL && PyModule_AddIntConstant(module, "REVISION", 13) < 0)
         Py_CLEAR(module);
     return module;
 }

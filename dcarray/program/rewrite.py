@@ -9,6 +9,10 @@
                                               x = x + a[i]
                                           site.open and site.left()
 
+and where NumPy would write over a temporary, so may ours::
+
+    b[1:] = (a[1:] + a[:-1]) * 0.5  is  b[1:] = elided_multiply(a[1:] + a[:-1], 0.5, 1)
+
 A site answers with what the names that the loop binds are bound to afterwards, or with nothing: then the loop
 runs as it is written.  So nothing is added to the names of the function, every line has its number, and what
 goes wrong in a loop goes wrong where it is written.
@@ -21,6 +25,11 @@ import dis
 from collections.abc import Sequence
 from types import CodeType, FunctionType
 from typing import Any
+
+from dcarray.speedups import BUILT
+
+if BUILT:
+    from dcarray import _speedups
 
 from .facts import loads, stores
 from .flow import Flow, LoopNode
@@ -50,10 +59,15 @@ def rewritten(function: FunctionType) -> CodeType | None:
     rewriter.block(source.tree.body, None)
     if not rewriter.sites:
         return None
+    constants: dict[str, Any] = dict(rewriter.sites)
+    if BUILT:
+        elided = _Elided()
+        source.tree.body = [elided.visit(stmt) for stmt in source.tree.body]
+        constants[_SPEEDUPS] = _speedups
     made = source.compiled(source.tree)
     if made is None:
         return None
-    made = _with_sites(made, rewriter.sites)
+    made = _with_constants(made, constants)
     originals[id(made)] = made, code
     return made
 
@@ -138,13 +152,56 @@ def _blocks(stmt: ast.stmt) -> list[list[ast.stmt]]:
     return found
 
 
-def _with_sites(code: CodeType, sites: dict[str, Site]) -> CodeType:
-    """The code with the sites themselves among its constants."""
+def _with_constants(code: CodeType, constants: dict[str, Any]) -> CodeType:
+    """The code with objects among its constants in place of their names."""
 
     def put(consts: Sequence[Any]) -> tuple[Any, ...]:
-        return tuple([sites.get(c, c) if type(c) is str else c for c in consts])
+        return tuple([constants.get(c, c) if type(c) is str else c for c in consts])
 
     return code.replace(co_consts=put(code.co_consts))
+
+
+_SPEEDUPS = "dcarray's speedups"
+_ELIDED = {
+    ast.Add: "elided_add", ast.Sub: "elided_subtract", ast.Mult: "elided_multiply", ast.Div: "elided_divide"
+}  # fmt: skip
+
+
+class _Elided(ast.NodeTransformer):
+    """Operators of loops with an operand that an operator or a call has given just before: if its only
+    reference is the interpreter's, which drops it, NumPy may write the result over it.  Any other costs 10 ns
+    more so."""
+
+    def __init__(self) -> None:
+        self._loops = 0
+
+    def _loop(self, node: ast.AST) -> ast.AST:
+        self._loops += 1
+        self.generic_visit(node)
+        self._loops -= 1
+        return node
+
+    visit_For = visit_While = _loop
+
+    def _apart(self, node: ast.AST) -> ast.AST:
+        """What has a code of its own stays as it is."""
+        return node
+
+    visit_FunctionDef = visit_AsyncFunctionDef = visit_ClassDef = visit_Lambda = _apart
+    visit_ListComp = visit_SetComp = visit_DictComp = visit_GeneratorExp = _apart
+
+    def visit_BinOp(self, node: ast.BinOp) -> ast.AST:
+        sides = node.left, node.right
+        which = sum(k for k, side in enumerate(sides, 1) if isinstance(side, ast.BinOp | ast.Call))
+        self.generic_visit(node)
+        name = _ELIDED.get(type(node.op)) if which and self._loops else None
+        if name is None:
+            return node
+        function, number = ast.Attribute(ast.Constant(_SPEEDUPS), name, ast.Load()), ast.Constant(which)
+        call = ast.Call(function, [node.left, node.right, number], [])
+        for new in (call, function, function.value, number):
+            ast.copy_location(new, node)
+        return call
 
 
 class _Reach:

@@ -1,0 +1,73 @@
+/* Operators whose result may be written over an operand that is a temporary, as NumPy does with its own.
+ *
+ * Only code that `program/rewrite.py` has made calls these, and says which operands other operators and calls gave it
+ * a moment ago: if one of those has a single reference, it is nobody's but the interpreter's, which is about to drop
+ * it.  An operator cannot know that of its operands by itself: what calls it may be an array of objects, or compiled
+ * code, which holds the one reference for longer.  Included where what it uses is declared. */
+
+/* The memory of a large temporary that NumPy made at once, or NULL; borrowed. */
+static PyObject *
+dying(PyObject *x)
+{
+    PyObject *view;
+    if (!is_large(x) || Py_REFCNT(x) != 1 || AT(x, Store) != NULL || AT(x, Ours->tp_weaklistoffset) != NULL)
+        return NULL;
+    view = AT(x, View);
+    if (view == NULL || Py_TYPE(view) != Plain || Py_REFCNT(view) != 1 || !fresh(view) ||
+        !(((Array *)view)->flags & WRITEABLE))
+        return NULL;
+    return elements_of(view) * Known[((Array *)view)->dtype->type & 127].width >= LEAST && outright() ? view : NULL;
+}
+
+/* Has the result of an array like `a` and `q` the shape and the dtype of `a`? */
+static int
+keeps(Array *a, PyObject *q)
+{
+    Array *b = (Array *)q;
+    if (Py_TYPE(q) != Plain)
+        return PyFloat_CheckExact(q) ? strchr("fc", a->dtype->kind) != NULL
+                                     : PyLong_CheckExact(q) || Py_TYPE(q) == a->dtype->scalar;
+    return a->dtype == b->dtype && a->ndim == b->ndim &&
+           memcmp(a->shape, b->shape, a->ndim * sizeof(Py_ssize_t)) == 0;
+}
+
+/* The ufunc of two operands, written over one of them that is dying, or else what the operator gives.  The third
+ * argument says which may be: 1, 2, or both. */
+static PyObject *
+elided(PyObject *const *args, Py_ssize_t nargs, PyObject *ufunc, const char *kinds, binaryfunc op)
+{
+    long may = nargs == 3 ? PyLong_AsLong(args[2]) : 0;
+    if (may <= 0) {
+        if (!PyErr_Occurred())
+            PyErr_SetString(PyExc_TypeError, "two operands are wanted, and which of them are temporaries");
+        return NULL;
+    }
+    for (int k = 0; k < 2 && ufunc != NULL; k++) {
+        PyObject *a = may & (1 << k) ? dying(args[k]) : NULL, *q = a == NULL ? NULL : at_hand(args[1 - k]), *all[3], *r;
+        if (q == NULL || strchr(kinds, ((Array *)a)->dtype->kind) == NULL || !keeps((Array *)a, q))
+            continue;
+        all[k] = all[2] = a;
+        all[1 - k] = q;
+        r = PyObject_Vectorcall(ufunc, all, 3, NULL);
+        if (r == NULL)
+            return NULL;
+        Py_DECREF(r);
+        note_place(args[k]);
+        return Py_NewRef(args[k]);
+    }
+    return op(args[0], args[1]);
+}
+
+#define ELIDED(name, op, kinds)                                                                      \
+    static PyObject *elided_##name(PyObject *module, PyObject *const *args, Py_ssize_t nargs)        \
+    {                                                                                                \
+        return elided(args, nargs, np_##name, kinds, op);                                            \
+    }
+ELIDED(add, PyNumber_Add, "iufc")
+ELIDED(subtract, PyNumber_Subtract, "iufc")
+ELIDED(multiply, PyNumber_Multiply, "iufc")
+ELIDED(divide, PyNumber_TrueDivide, "fc")
+
+#define ELIDED_METHOD(name)                                                                          \
+    {"elided_" #name, (PyCFunction)(void (*)(void))elided_##name, METH_FASTCALL,                     \
+     "elided_" #name "(x, y, which): the operator; of `which` (1, 2, 3: both) nobody has references but the caller."}
