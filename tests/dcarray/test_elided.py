@@ -1,5 +1,5 @@
-"""Memory of temporaries while NumPy does everything at once: it is used again, and results are written over it
-where nobody can see that."""
+"""Memory of temporaries while NumPy does everything at once: it is used again, and results are written over
+it where nobody can see that."""
 
 from __future__ import annotations
 
