@@ -77,6 +77,22 @@ elements_of(PyObject *array)
     return n;
 }
 
+/* Its shape as a tuple, as NumPy gives it. */
+static PyObject *
+shape_of(PyObject *array)
+{
+    Array *a = (Array *)array;
+    PyObject *shape = PyTuple_New(a->ndim);
+    for (int k = 0; shape != NULL && k < a->ndim; k++) {
+        PyObject *length = PyLong_FromSsize_t(a->shape[k]);
+        if (length == NULL)
+            Py_CLEAR(shape);
+        else
+            PyTuple_SET_ITEM(shape, k, length);
+    }
+    return shape;
+}
+
 /* The elements of two arrays that are broadcast together, if these are more than `most` and neither has so many;
  * else 0. */
 static inline Py_ssize_t

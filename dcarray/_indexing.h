@@ -97,7 +97,7 @@ viewed(PyObject *x, PyObject *view)
     int small = little(view), flags = ((Array *)view)->flags;
     if (small < 0 || (store == NULL && (store = store_of(x)) == NULL))
         return NULL;
-    shape = PyObject_GetAttr(view, ShapeName);
+    shape = shape_of(view);
     origin = PyTuple_Pack(2, store, ViewKey);
     y = shape == NULL || origin == NULL ? NULL : new_handle();
     if (y == NULL) {
@@ -120,9 +120,9 @@ part_of(PyObject *x, PyObject *key, PyObject *view)
 {
     PyObject *shape, *origin, *index, *y = NULL;
     int small = little(view);
-    if (small < 0 || store_of(x) == NULL || (index = PyObject_GetAttr(x, IndexName)) == NULL)
+    if (small < 0 || store_of(x) == NULL || (index = get_index(x, NULL)) == NULL)
         return NULL;
-    shape = PyObject_GetAttr(view, ShapeName);
+    shape = shape_of(view);
     origin = PyTuple_Pack(3, AT(x, Shape), index, key);
     Py_DECREF(index);
     if (shape == NULL || origin == NULL)

@@ -68,7 +68,7 @@ new_store(PyObject *r, PyObject *shape)
 static PyObject *
 large(PyObject *r)
 {
-    PyObject *shape = PyObject_GetAttr(r, ShapeName), *x = shape == NULL ? NULL : new_handle();
+    PyObject *shape = shape_of(r), *x = shape == NULL ? NULL : new_handle();
     if (x == NULL) {
         Py_XDECREF(shape);
         Py_DECREF(r);

@@ -38,7 +38,7 @@ static PyObject *Stores;    /* the class of stores */
 static PyObject *Example;   /* a new one */
 static PyObject *Axes, *ViewKey; /* what stand for a key where all axes are turned, and where NumPy made a view */
 static PyObject *Locate;    /* a function: find the window of such a view; see handle.py */
-static PyObject *Call, *Out, *Below, *ShapeName, *ItemSize, *CharName, *Reduce, *Accumulate, *Outer, *Process, *Simulation,
+static PyObject *Call, *Out, *Below, *ItemSize, *CharName, *Reduce, *Accumulate, *Outer, *Process, *Simulation,
     *IndexName, *StrictName;
 
 #define AT(x, place) (*(PyObject **)((char *)(x) + (place)))
@@ -391,7 +391,6 @@ PyInit__speedups(void)
     Call = PyUnicode_InternFromString("__call__");
     Out = PyUnicode_InternFromString("out");
     Below = PyUnicode_InternFromString("eager_below");
-    ShapeName = PyUnicode_InternFromString("shape");
     IndexName = PyUnicode_InternFromString("_index");
     StrictName = PyUnicode_InternFromString("strict");
     ItemSize = PyUnicode_InternFromString("itemsize");
@@ -401,7 +400,7 @@ PyInit__speedups(void)
     Outer = PyUnicode_InternFromString("outer");
     Process = PyUnicode_InternFromString("_process");
     Simulation = PyUnicode_InternFromString("dcarray.comm.local");
-    if (Call == NULL || Out == NULL || Below == NULL || ShapeName == NULL || ItemSize == NULL ||
+    if (Call == NULL || Out == NULL || Below == NULL || ItemSize == NULL ||
         CharName == NULL || Reduce == NULL || Accumulate == NULL || Outer == NULL || Process == NULL ||
         Simulation == NULL || IndexName == NULL || StrictName == NULL)
         return NULL;
