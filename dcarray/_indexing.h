@@ -93,16 +93,14 @@ little(PyObject *view)
 static PyObject *
 viewed(PyObject *x, PyObject *view)
 {
-    PyObject *shape, *origin, *y, *store = viewed_store(x);
+    PyObject *shape, *y, *store = viewed_store(x);
     int small = little(view), flags = ((Array *)view)->flags;
     if (small < 0 || (store == NULL && (store = store_of(x)) == NULL))
         return NULL;
     shape = shape_of(view);
-    origin = PyTuple_Pack(2, store, ViewKey);
-    y = shape == NULL || origin == NULL ? NULL : new_handle();
+    y = shape == NULL ? NULL : new_handle();
     if (y == NULL) {
         Py_XDECREF(shape);
-        Py_XDECREF(origin);
         return NULL;
     }
     AT(y, Small) = Py_NewRef(Py_None);
@@ -110,7 +108,7 @@ viewed(PyObject *x, PyObject *view)
     AT(y, Readonly) = Py_NewRef((flags & WRITEABLE) && !(flags & WARNS) ? Py_False : Py_True);
     AT(y, View) = Py_NewRef(view);
     AT(y, Little) = Py_NewRef(small ? view : Py_None);
-    AT(y, Origin) = origin;
+    AT(y, Origin) = Py_NewRef(store);
     return y;
 }
 
@@ -358,8 +356,11 @@ fast_subscript(PyObject *x, PyObject *key)
             return view; /* an element */
         if (Py_TYPE(view) != Plain)
             r = slow_subscript(x, key);
-        else /* with no window to begin with, it is found sooner from where the view is */
-            r = AT(x, Index) == NULL && clean(x) && compiles(x) ? viewed(x, view) : part_of(x, key, view);
+        else /* with no window to begin with, it is found sooner from where the view is; and it is hardly wanted as
+              * long as NumPy does everything */
+            r = (AT(x, Index) == NULL || (Viewing && Outright == PyThread_get_thread_ident())) && clean(x) && compiles(x)
+                    ? viewed(x, view)
+                    : part_of(x, key, view);
         Py_DECREF(view);
         return r;
     }

@@ -14,7 +14,8 @@ number(PyObject *x)
 static PyObject *
 product(PyObject *p, PyObject *q)
 {
-    double began = Py_TYPE(p) == Plain && elements_of(p) >= TIMED && outright() ? seconds() : 0;
+    int many = Py_TYPE(p) == Plain && Py_TYPE(q) == Plain && (elements_of(p) >= TIMED || elements_of(q) >= TIMED);
+    double began = many && outright() ? seconds() : 0;
     PyObject *r = PyNumber_MatrixMultiply(p, q);
     if (began > 0 && Outright == PyThread_get_thread_ident())
         Until += seconds() - began;

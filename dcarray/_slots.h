@@ -14,7 +14,7 @@ get_index(PyObject *x, void *closure)
     PyObject *origin = AT(x, Origin);
     if (AT(x, Index) != NULL)
         return Py_NewRef(AT(x, Index));
-    if (origin != NULL && PyTuple_CheckExact(origin))
+    if (origin != NULL && (PyTuple_CheckExact(origin) || viewed_store(x) != NULL))
         return PyObject_CallMethod(x, "__getattr__", "O", IndexName);
     PyErr_SetObject(PyExc_AttributeError, IndexName);
     return NULL;

@@ -36,7 +36,7 @@ static PyObject *Scalars;   /* a tuple of types of which NumPy takes the instanc
 static PyObject *Ufunc;     /* the method __array_ufunc__ */
 static PyObject *Stores;    /* the class of stores */
 static PyObject *Example;   /* a new one */
-static PyObject *Axes, *ViewKey; /* what stand for a key where all axes are turned, and where NumPy made a view */
+static PyObject *Axes;      /* what stands for a key where all axes are turned */
 static PyObject *Locate;    /* a function: find the window of such a view; see handle.py */
 static PyObject *Call, *Out, *Below, *ItemSize, *CharName, *Reduce, *Accumulate, *Outer, *Process, *Simulation,
     *IndexName, *StrictName;
@@ -72,10 +72,7 @@ static inline PyObject *
 viewed_store(PyObject *x)
 {
     PyObject *origin = AT(x, Store) == NULL ? AT(x, Origin) : NULL;
-    return origin != NULL && PyTuple_CheckExact(origin) && PyTuple_GET_SIZE(origin) == 2 &&
-                   PyTuple_GET_ITEM(origin, 1) == ViewKey
-               ? PyTuple_GET_ITEM(origin, 0)
-               : NULL;
+    return origin != NULL && Py_TYPE(origin) == (PyTypeObject *)Stores ? origin : NULL;
 }
 
 /* Is nothing pending on the memory of a large array? */
@@ -262,15 +259,15 @@ know_dtypes(PyObject *dtypes)
 static PyObject *
 install(PyObject *module, PyObject *args)
 {
-    PyObject *cls, *array, *wrap, *scalars, *record, *assign, *store, *recording, *current, *dtypes, *axes, *allowed, *config, *view, *locate, *gather;
+    PyObject *cls, *array, *wrap, *scalars, *record, *assign, *store, *recording, *current, *dtypes, *axes, *allowed, *config, *locate, *gather;
     Py_ssize_t limit;
     int known;
     PyNumberMethods *numbers;
     PyMappingMethods *mapping;
-    if (!PyArg_ParseTuple(args, "O!O!OnO!OOO!O!OO!OOO!OOO", &PyType_Type, &cls, &PyType_Type, &array, &wrap, &limit,
+    if (!PyArg_ParseTuple(args, "O!O!OnO!OOO!O!OO!OOO!OO", &PyType_Type, &cls, &PyType_Type, &array, &wrap, &limit,
                           &PyTuple_Type, &scalars, &record, &assign, &PyType_Type, &store, &PyType_Type,
-                          &recording, &current, &PyTuple_Type, &dtypes, &axes, &allowed, &PyDict_Type, &config, &view,
-                          &locate, &gather))
+                          &recording, &current, &PyTuple_Type, &dtypes, &axes, &allowed, &PyDict_Type, &config, &locate,
+                          &gather))
         return NULL;
     Scoped = PyDict_GetItemString(config, "_scoped");
     if (Scoped == NULL || !PyContextVar_CheckExact(Scoped)) {
@@ -323,7 +320,6 @@ install(PyObject *module, PyObject *args)
     Recordings = (PyTypeObject *)Py_NewRef(recording);
     Axes = Py_NewRef(axes);
     Allowed = Py_NewRef(allowed);
-    ViewKey = Py_NewRef(view);
     Locate = Py_NewRef(locate);
     Gather = Py_NewRef(gather);
     Options = Py_NewRef(config);
@@ -405,7 +401,7 @@ PyInit__speedups(void)
         Simulation == NULL || IndexName == NULL || StrictName == NULL)
         return NULL;
     module = PyModule_Create(&definition);
-    if (module != NULL && PyModule_AddIntConstant(module, "REVISION", 13) < 0)
+    if (module != NULL && PyModule_AddIntConstant(module, "REVISION", 14) < 0)
         Py_CLEAR(module);
     return module;
 }

@@ -21,7 +21,6 @@ def install(
     axes: object,
     allowed: Callable[[], bool],
     config: dict[str, Any],
-    view: object,
     locate: Callable[[Any], None],
 ) -> bool: ...
 def composed(shape: tuple[int, ...], index: Any, key: Any) -> Any: ...

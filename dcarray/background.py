@@ -6,6 +6,7 @@ import atexit
 import os
 import queue
 import threading
+from _thread import start_new_thread
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -22,7 +23,7 @@ class Background:
         self._held: list[Callable[[], None]] = []
         self.seconds = 0.0  # which the program has worked without plans
         self._queue: queue.SimpleQueue[Any] = queue.SimpleQueue()
-        self._thread: threading.Thread | None = None
+        self._ended: threading.Lock | None = None  # held by the thread as long as it works
         self._pid = 0
         self._busy = threading.Lock()  # held while something is half done that a fork would tear apart
         if hasattr(os, "register_at_fork"):  # a child must not inherit a compiler in the middle of its work
@@ -50,21 +51,25 @@ class Background:
 
     def submit(self, job: Callable[[], None]) -> None:
         """Have the thread do something."""
-        if self._thread is None or self._pid != os.getpid():  # threads do not survive a fork
+        if self._ended is None or self._pid != os.getpid():  # threads do not survive a fork
             jobs: queue.SimpleQueue[Any] = queue.SimpleQueue()
-            thread = threading.Thread(target=self._work, args=(jobs,), daemon=True)
-            try:
-                thread.start()
+            ended = threading.Lock()
+            ended.acquire()
+            try:  # `Thread.start` would wait until it runs, which takes long where all cores are busy
+                start_new_thread(self._work, (jobs, ended))
             except RuntimeError:  # no thread is to be had
                 with self._busy:
                     return job()
-            self._queue, self._pid, self._thread = jobs, os.getpid(), thread
+            self._queue, self._pid, self._ended = jobs, os.getpid(), ended
         self._queue.put(job)
 
-    def _work(self, jobs: queue.SimpleQueue[Any]) -> None:
-        while (job := jobs.get()) is not None:
-            with self._busy:
-                job()
+    def _work(self, jobs: queue.SimpleQueue[Any], ended: threading.Lock) -> None:
+        try:
+            while (job := jobs.get()) is not None:
+                with self._busy:
+                    job()
+        finally:
+            ended.release()
 
     @contextmanager
     def aside(self) -> Iterator[None]:
@@ -77,17 +82,18 @@ class Background:
 
     def _stop(self) -> None:
         """Let a compilation that runs end before the interpreter goes down."""
-        if self._thread is None or self._pid != os.getpid():
+        if self._ended is None or self._pid != os.getpid():
             return
         while not self._queue.empty():
             self._queue.get()
         self._queue.put(None)
-        self._thread.join()
+        with self._ended:
+            pass
 
     def wait(self) -> None:
         """Return when everything that was submitted so far is done, now if not later."""
         self._release()
-        if self._thread is not None and self._pid == os.getpid():
+        if self._ended is not None and self._pid == os.getpid():
             done = threading.Event()
             self._queue.put(done.set)
             done.wait()

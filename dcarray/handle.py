@@ -21,7 +21,6 @@ NDArray = np.ndarray[Any, Any]
 
 
 AXES: Any = object()  # stands for a key where a view has all axes turned
-VIEW: Any = object()  # where NumPy made a view: its window follows from where it is in memory
 
 
 class Handle:
@@ -40,15 +39,16 @@ class Handle:
         NDArray | None
     )  # that view, if it is so small that NumPy is to work on it when nothing is pending
     # What a window that is still to be composed follows from: shape and index of the array that this is a
-    # view of, and the key; or the store, and `VIEW`.  Of an array that NumPy made at once, and that has no
+    # view of, and the key; or, if NumPy made the view, the store: it follows from where the view is in its
+    # memory.  Of an array that NumPy made at once, and that has no
     # store yet, the place in the user's code (`dcarray.alone`).
-    _origin: tuple[Any, ...]
+    _origin: tuple[Any, ...] | Store
 
     def __getattr__(self, name: str) -> Any:
         if name != "_index":
             raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
         origin = self._origin
-        if origin[1] is VIEW:
+        if isinstance(origin, Store):
             locate(self)
             return self._index
         shape, whole, key = origin
@@ -187,9 +187,8 @@ def part(whole: Handle, key: Any, view: NDArray) -> Any:
 
 def locate(x: Handle) -> None:
     """Find the window of a view that NumPy made: on the store that it is a view of, or on one of its own."""
-    store, _ = x._origin
-    a = x._ndarray
-    assert a is not None
+    store, a = x._origin, x._ndarray
+    assert isinstance(store, Store) and a is not None
     index = window.located(memory(store), a) if a.dtype == store.dtype else None
     if index is None:
         register(store)

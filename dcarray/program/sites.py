@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import builtins
 import time
+from _thread import start_new_thread
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
-from threading import Timer, get_ident
+from threading import get_ident
 from typing import Any
 
 import numpy as np
@@ -202,15 +203,14 @@ class Site:
         begun = self._begun[thread]
 
         def look() -> None:
+            time.sleep(LINGER)
             if self._begun.get(thread) is begun:
                 self._open_inner()
                 if not entry.asked:
                     self._ask(entry, options)
 
-        timer = Timer(LINGER, look)
-        timer.daemon = True
         with suppress(RuntimeError):  # no thread is to be had
-            timer.start()
+            start_new_thread(look, ())  # without waiting until it runs
 
     # ---- keys ---------------------------------------------------------------------------------------------
     def _ready(self, entry: _Entry, options: config.Options) -> Serving | None:

@@ -29,10 +29,12 @@ def f(x, n):
 
 @pytest.fixture(autouse=True)
 def beside(monkeypatch: pytest.MonkeyPatch) -> Any:
-    monkeypatch.setattr(session.EXECUTOR, "background", Background())
+    background = Background()
+    monkeypatch.setattr(session.EXECUTOR, "background", background)
     with dc.options(jit="background", cache_dir=None, eager_below=16384, debug=False):
         dc.report(reset=True)
         yield
+    background._stop()  # what has begun must not meet another one
 
 
 def called(f: Any, n: int = 30_000) -> None:
@@ -125,10 +127,6 @@ def test_want_of_memory_is_no_reason_for_ever(monkeypatch: pytest.MonkeyPatch) -
 
 
 def test_loops_inside_of_one_that_runs_for_long(monkeypatch: pytest.MonkeyPatch) -> None:
-    class Timer:
-        def __init__(self, seconds: float, function: Any) -> None:
-            self.start = function  # it is late already
-
     f = written("""
         def f(x, n):
             for t in range(n):
@@ -141,7 +139,10 @@ def test_loops_inside_of_one_that_runs_for_long(monkeypatch: pytest.MonkeyPatch)
     """)
     g = dc.accelerate(f)
     waited = f.__globals__["wait"].__code__
-    monkeypatch.setattr(sites, "Timer", Timer)
+    monkeypatch.setattr(sites, "LINGER", 0.0)
+    monkeypatch.setattr(
+        sites, "start_new_thread", lambda function, args: function(*args)
+    )  # it is late already
     monkeypatch.setattr(sites, "LONG", 0.0)
     with dc.options(jit="background"):
         x, y = np.arange(30000.0), np.arange(30000.0)
