@@ -16,6 +16,7 @@ from .buffers import survives
 from .flags import Flags
 from .flat import Flat
 from .handle import Handle, NDArray, adopt, derive, export, large, small
+from .order import in_c_order
 from .ranks import several
 from .session import session
 
@@ -67,6 +68,9 @@ class Attributes(Handle):
 
     @shape.setter
     def shape(self, value: Any) -> None:
+        if self._small is None and several() is not None and in_c_order(self):
+            self._become(self.reshape(value))
+            return
         other = self._settled().view()
         other.shape = value
         self._become(self._derive(other))

@@ -5,11 +5,15 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from numpy.lib.stride_tricks import as_strided
 
 from . import window
 from .handle import Handle
+from .order import strides_of
+from .ranks import several
 from .store import memory, writeable
 
+_ORDERS = ("c_contiguous", "contiguous", "f_contiguous", "fnc", "forc", "fortran")
 _WRITEABLE = ("writeable", "W", "WRITEABLE")
 
 
@@ -47,6 +51,9 @@ class Flags:
         return type(np.empty(0).flags)
 
     def __getattr__(self, name: str) -> Any:
+        x = self._array
+        if name in _ORDERS and several() is not None and x._store.family.mem is None:
+            return getattr(as_strided(np.empty(1), x._shape, [8 * n for n in strides_of(x)]).flags, name)
         return getattr(self._array._settled().flags, name)
 
     def __setattr__(self, name: str, value: Any) -> None:

@@ -195,4 +195,7 @@ def put(x: Handle, key: Any, value: Any) -> None:
         if at_hand is not None:
             plain[...] = at_hand
             return
+    if isinstance(value, Handle) and 0 in target.shape:  # for which nothing is worth being gathered
+        np.empty(target.shape, np.bool_)[...] = np.broadcast_to(np.False_, value.shape)
+        return
     trace.assign(target, value)

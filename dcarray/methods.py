@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.lib.array_utils import normalize_axis_index, normalize_axis_tuple
 
-from . import operands, report, trace, window
+from . import config, operands, report, trace, window
 from .attributes import Attributes
 from .flags import let_write
 from .handle import Handle, large, small
@@ -81,7 +81,8 @@ class Methods(Attributes):
         if self._small is not None and copy is None:
             return self._derive(self._small.reshape(*shape, order=order))
         if len(shape) == 1:
-            shape = tuple(shape[0]) if isinstance(shape[0], (tuple, list)) else shape
+            vector = isinstance(shape[0], (np.ndarray, Handle)) and shape[0].ndim == 1
+            shape = tuple(shape[0]) if vector or isinstance(shape[0], (tuple, list)) else shape
         odd = bool in map(type, shape)  # no integer to NumPy
         if self._small is None and order in ("C", None) and not copy and not odd:
             wanted = window.filled(tuple(operator.index(n) for n in shape), self.size)
@@ -105,10 +106,16 @@ class Methods(Attributes):
         if self._index is None and head.mem is None:
             if store.dtype != head.dtype:
                 return None
-        elif several() is not None or not self.size:
+            if several() is not None and head.size > config.current().distribute_above:
+                pending = head.dirty
+                if pending is not None and not pending.done:
+                    pending.run(head)  # recordings know blocks by one shape: see `dcarray.reshaped`
+        elif not self.size:
             return None
         elif not reshapes(self._shape, strides_of(self), shape):
             return self.copy().reshape(shape)
+        elif several() is not None:
+            return None
         elif self._index is None and store.mem is not None and store.strides is None:
             other.bind(store.mem.reshape(shape))
         else:
@@ -147,8 +154,9 @@ class Methods(Attributes):
         """See `numpy.ravel`."""
         if self._small is not None:
             return self._derive(self._small.ravel(order))
-        if order in ("C", None):
-            return (self if in_c_order(self) else self.copy()).reshape(-1)
+        straight = in_c_order(self)
+        if order in ("C", None) or (order in ("A", "K") and straight):
+            return (self if straight else self.copy()).reshape(-1)
         return self.T.ravel() if order == "F" else self._derive(self._settled().ravel(order))
 
     def flatten(self, order: Any = "C") -> Any:
@@ -256,6 +264,21 @@ class Methods(Attributes):
         else:
             self._sort(axis, kind, order, stable=stable)
 
+    def partition(self, kth: Any, axis: Any = -1, kind: Any = "introselect", order: Any = None) -> None:
+        """See `numpy.ndarray.partition`."""
+        if self._small is None and several() is not None and axis is not None and not self._readonly:
+            self[...] = np.partition(self, kth, axis, kind, order)
+        else:
+            self._partition(kth, axis, kind, order)
+
+    def put(self, indices: Any, values: Any, mode: Any = "raise") -> None:
+        """See `numpy.ndarray.put`."""
+        if self._small is None and several() is not None and not self._readonly:
+            write: Any = np.put
+            write(self, indices, values, mode)
+        else:
+            self._put(indices, values, mode)
+
     # ---- functions as methods ----------------------------------------------------------------------
     all = _method("all")
     any = _method("any")
@@ -285,8 +308,8 @@ class Methods(Attributes):
     var = _method("var")
     _conjugate = _method("conjugate")
     _sort = _settling("sort")
-    partition = _settling("partition")
-    put = _settling("put")
+    _partition = _settling("partition")
+    _put = _settling("put")
     byteswap = _settling("byteswap")
     setfield = _settling("setfield")
     getfield = _settling("getfield")

@@ -26,6 +26,7 @@ from .parts import NDArray, Spread, ended, spread, taken, whole
 from .placed import Known, Placed, known_of, slot_of
 from .ranks import parted
 from .report import counters, note
+from .reshaped import apart, together
 from .store import Store, memory
 
 if TYPE_CHECKING:
@@ -48,9 +49,15 @@ Local = Callable[["Region", Mapping[str, Any]], None]
 def run(executor: Executor, rec: Recording, options: Options, comm: Communicator) -> Callable[[], None]:
     """Run a recording; as `dcarray.executor.Executor.run`."""
     options = _together(options)
-    known, held = known_of(rec), _held(rec)
+    known = known_of(rec)
+    copies: list[tuple[Store, Store]] = []
+    if not known.plain:
+        copies = apart(rec, comm)
+        known = known_of(rec)
+    held = _held(rec)
     notes = _over_ranks(rec, known, held, options, comm) if known.concerns(held, options) else None
     if notes is not None:
+        together(copies)
         return told_of(rec, notes)
     spread_out = {
         store.family for store in rec.slots if type(store) is Store and store.family.spread is not None

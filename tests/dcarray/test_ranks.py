@@ -176,7 +176,7 @@ def test_strict_refuses_what_is_gathered() -> None:
     def program() -> None:
         x = distribute(np.arange(12.0).reshape(4, 3))
         with dc.options(strict=True), pytest.raises(dc.StrictError):
-            dc.evaluate(np.partition(x, 2, axis=0))
+            dc.evaluate(np.linalg.pinv(x))
 
     run(2, program)
 
@@ -388,11 +388,9 @@ def test_loops_whose_statements_are_large_are_shared_out() -> None:
 @pytest.mark.parametrize(
     "call",
     [
-        lambda x: np.partition(x, 2, axis=0),
-        lambda x: np.lexsort((x[0], x[1])),
-        lambda x: x.partition(2),
-        lambda x: x.T.reshape(-1) * 2,
-        lambda x: np.reshape(x * 2, (3, 4))[1:] + 1,
+        lambda x: np.linalg.pinv(x),
+        lambda x: x[1:].reshape(-1) * 2,
+        lambda x: np.packbits(x > 3),
         lambda x: np.linalg.svd(x),
     ],
 )
