@@ -1,4 +1,4 @@
-"""Systems of linear equations and Cholesky factors of distributed matrices.
+"""Systems of linear equations, determinants and Cholesky factors of distributed matrices.
 
 Columns are dealt out in blocks.  One rank factors a block of columns, which it has from top to bottom, and
 the others get it to update theirs: right-looking algorithms, as in ScaLAPACK (Blackford et al. 1997) over a
@@ -17,7 +17,7 @@ from .layout import Cyclic, Layout, Whole
 from .piece import Piece
 from .protocol import Array
 
-__all__ = ["cholesky", "solve"]
+__all__ = ["cholesky", "slogdet", "solve"]
 
 WIDE = 64
 
@@ -85,6 +85,29 @@ def cholesky(a: Piece) -> Piece:
     return found.moved(Layout(a.shape, a.layout.grid, a.layout.axes))
 
 
+def slogdet(a: Piece) -> tuple[Array, Array]:
+    """Sign and logarithm of the determinant of one matrix, like `numpy.linalg.slogdet`, on every rank.
+
+    Parameters
+    ----------
+    a : Piece
+        Of shape (n, n), with at least one row.
+
+    Raises
+    ------
+    numpy.linalg.LinAlgError, TypeError
+        As `solve`.
+    """
+    _square(a)
+    dtype = _dtype(a)
+    odd, pivots = _eliminated(_Columns(a, dtype))
+    real = np.abs(pivots)
+    if not real[-1]:
+        return np.zeros((), dtype), np.array(-np.inf, real.dtype)
+    sign = np.multiply.reduce(pivots / real)
+    return np.asarray(-sign if odd else sign, dtype), np.asarray(np.log(real).sum(), real.dtype)
+
+
 def _square(a: Piece) -> None:
     if a.ndim != 2 or a.shape[0] != a.shape[1]:
         raise np.linalg.LinAlgError(f"a matrix of shape {a.shape} is not square")
@@ -144,8 +167,16 @@ class _Columns:
         return Piece(self.comm, self.layout, np.ascontiguousarray(self.block))
 
 
-def _solve(a: Piece, b: Piece, dtype: np.dtype[Any]) -> Piece:
-    matrix, sides = _Columns(a, dtype), _Columns(b, dtype)
+def _eliminated(matrix: _Columns, sides: _Columns | None = None) -> tuple[bool, Array]:
+    """Factor a matrix in place, doing to right-hand sides what is done to its rows.
+
+    Returns
+    -------
+    bool, ndarray
+        Whether rows have been exchanged an odd number of times, and the pivots: the last one is zero where
+        the matrix is singular.
+    """
+    odd, found = False, []
     for k in matrix.blocks():
         low, high = matrix.interval(k)
         pivots = np.empty(high - low, np.int64)
@@ -153,15 +184,27 @@ def _solve(a: Piece, b: Piece, dtype: np.dtype[Any]) -> Piece:
             pivots[...] = _pivoted(matrix.block[low:, matrix.here(k) : matrix.here(k) + high - low])
         matrix.comm.bcast(pivots, k % matrix.comm.size)
         if pivots[-1] < 0:
-            raise np.linalg.LinAlgError("Singular matrix")
+            return odd, np.zeros(1, matrix.block.dtype)
         panel = matrix.told(k, slice(low, None))
-        lower = np.tril(panel[: high - low], -1) + np.eye(high - low, dtype=dtype)
-        for rest in (matrix.block[low:, matrix.here(k + 1) :], sides.block[low:]):
+        found.append(panel.diagonal())
+        lower = np.tril(panel[: high - low], -1) + np.eye(high - low, dtype=panel.dtype)
+        for rest in (
+            matrix.block[low:, matrix.here(k + 1) :],
+            *([] if sides is None else [sides.block[low:]]),
+        ):
             for row, other in enumerate(pivots.tolist()):
                 if row != other:
                     rest[[row, other]] = rest[[other, row]]
             rest[: high - low] = np.linalg.solve(lower, rest[: high - low])
             rest[high - low :] -= panel[high - low :] @ rest[: high - low]
+        odd ^= bool(np.count_nonzero(pivots != np.arange(high - low)) % 2)
+    return odd, np.concatenate(found) if found else np.ones(1, matrix.block.dtype)
+
+
+def _solve(a: Piece, b: Piece, dtype: np.dtype[Any]) -> Piece:
+    matrix, sides = _Columns(a, dtype), _Columns(b, dtype)
+    if not _eliminated(matrix, sides)[1][-1]:
+        raise np.linalg.LinAlgError("Singular matrix")
     for k in reversed(matrix.blocks()):
         low, high = matrix.interval(k)
         panel = matrix.told(k, slice(0, high))

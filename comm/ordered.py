@@ -19,7 +19,9 @@ from .protocol import Array
 from .sorting import sort_1d, sorted_values
 from .swap import deliver, gathered, in_order, swap
 
-__all__ = ["distinct", "located", "pointwise", "ranked", "totalled", "unique"]
+__all__ = [
+    "all_differ", "distinct", "located", "pointwise", "ranked", "totalled", "unique", "unique_rows",
+]  # fmt: skip
 
 
 def pointwise(x: Piece, function: Callable[[Array], Any]) -> Piece:
@@ -75,6 +77,26 @@ def distinct(x: Piece, equal_nan: bool = True) -> Piece:
         return evenly(x.comm, some)
     values = sorted_values(Piece(x.comm, layout, some))
     return evenly(x.comm, values.own[_first(values, equal_nan)])
+
+
+def all_differ(values: Piece) -> bool:
+    """Are there no two equal ones among sorted elements, nor two NaNs?"""
+    first = _first(values, True)
+    return not gathered(values.comm, np.bool_(not first.all())).any()
+
+
+def unique_rows(x: Piece) -> tuple[Piece, Piece, Piece, Piece]:
+    """The rows of a table that differ, as `unique`, in the order of their first elements that do."""
+    comm, columns = x.comm, x.shape[1]
+    held = x.moved(rows(x.shape, comm.size))
+    flat = Layout(x.shape[:1], held.layout.grid, held.layout.axes[:1])
+    kind = np.dtype([(f"f{k}", x.dtype) for k in range(columns)])
+    own = np.ascontiguousarray(held.own)
+    found, *others = unique(Piece(comm, flat, own.view(kind)[:, 0]), False)
+    table = Layout((*found.shape, columns), found.layout.grid, [*found.layout.axes, Whole()])
+    values = found.own.view(x.dtype).reshape(-1, columns)
+    first, inverse, counts = others
+    return Piece(comm, table, values), first, inverse, counts
 
 
 def _first(x: Piece, equal_nan: bool) -> Array:

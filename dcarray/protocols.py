@@ -136,6 +136,9 @@ def ufunc(
     if method == "reduce" and known and isinstance(inputs[0], Handle):
         return _reduce(name, *inputs, **kwargs)
     if method == "accumulate" and known and isinstance(inputs[0], Handle):
+        result = _in_parts(function, method, inputs, kwargs)
+        if result is not NotImplemented:
+            return result
         result = _accumulate(name, *inputs, **kwargs)
         if result is not NotImplemented:
             return result
@@ -239,15 +242,27 @@ def _accumulate(name: str, x: Any, axis: Any = 0, dtype: Any = None, out: Any = 
     return scans.accumulate(name, x, axis % len(shape), dtype, out)
 
 
+def _in_parts(function: np.ufunc, method: str, inputs: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """The ufunc on blocks of many ranks; NotImplemented where this is not the way."""
+    if several() is None:
+        return NotImplemented
+    from .functions.ranked import NO_FORM, over_ranks
+    from .functions.ranked_defined import DEFINED, by_definition
+
+    if method == "__call__":
+        found = by_definition(function, inputs, kwargs) if function in DEFINED else NO_FORM
+    else:
+        found = over_ranks(getattr(np.ufunc, method), (function, *inputs), kwargs)
+    return NotImplemented if found is NO_FORM else found
+
+
 def _at_once(
     cls: type[Handle], function: np.ufunc, method: str, inputs: tuple[Any, ...], kwargs: dict[str, Any]
 ) -> Any:
     """The ufunc in NumPy, on the memory."""
-    if method == "at" and several() is not None:
-        from .functions.ranked import NO_FORM, over_ranks
-
-        if over_ranks(np.ufunc.at, (function, *inputs), kwargs) is not NO_FORM:
-            return None
+    found = _in_parts(function, method, inputs, kwargs)
+    if found is not NotImplemented:
+        return found
     label = function.__name__ if method == "__call__" else f"{function.__name__}.{method}"
     missing(label, inputs)
     options = {k: settled(v) for k, v in kwargs.items() if k != "out"}

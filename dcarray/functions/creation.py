@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import wraps
 from typing import Any
 
@@ -14,6 +14,7 @@ from dcarray.ranks import several
 
 from . import fallback
 from .common import fresh, fresh_like
+from .ranked import in_blocks
 from .registry import IMPLEMENTATIONS, Unserved, implements
 
 _FILLED = "biufc"
@@ -184,6 +185,8 @@ def full_like(
 
 def _converted(function: Any, a: Any, **kwargs: Any) -> Any:
     """What NumPy makes of ``a`` (of its memory, if wrapped), wrapped; ``a`` itself if that is it."""
+    if isinstance(a, (list, tuple)) and kwargs.get("copy") is not False and _stacks(a):
+        return array(np.stack(a), kwargs.get("dtype"), ndmin=kwargs.get("ndmin", 0))
     plain = unwrap(a) if type(a) is ndarray else a
     try:
         result = function(plain, **kwargs)
@@ -197,6 +200,11 @@ def _converted(function: Any, a: Any, **kwargs: Any) -> Any:
     if result is plain:
         return wrap(a) if type(a) is np.ndarray else a
     return wrap(result) if type(result) is np.ndarray else result
+
+
+def _stacks(values: Sequence[Any]) -> bool:
+    """Are these arrays in blocks, of one shape?"""
+    return bool(values) and all(map(in_blocks, values)) and len({v.shape for v in values}) == 1
 
 
 def _opened(value: Any, seen: dict[int, Any] | None = None) -> Any:
@@ -254,7 +262,9 @@ def array(
     ndmin: int = 0, like: Any = None, **more: Any,
 ) -> Any:  # fmt: skip
     """A wrapped array, a copy unless told otherwise; see `numpy.array`."""
-    if order in (None, "K") and not more and type(object) is ndarray and ndmin <= object.ndim:
+    if order in (None, "K") and not more and type(object) is ndarray:
+        if ndmin > object.ndim:
+            object = object[(None,) * (ndmin - object.ndim)]
         return asarray(object, dtype, copy=copy)
     return _converted(np.array, object, dtype=dtype, copy=copy, order=order, subok=subok, ndmin=ndmin, **more)
 

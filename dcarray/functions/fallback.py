@@ -17,6 +17,7 @@ from dcarray.report import note, user_line
 from dcarray.store import COMPILED, owner
 
 from .ranked import FORMS, NO_FORM, WRITES, over_ranks
+from .ranked_defined import DEFINED, by_definition
 from .served import served_by_numpy
 
 __all__ = ["NOT_SMALL", "SEQUENCES", "bare", "call", "direct", "name_of", "quick", "wrapped"]
@@ -278,6 +279,10 @@ def call(function: Function, args: tuple[Any, ...], kwargs: dict[str, Any], trie
     """
     if function in FORMS or function in WRITES:
         result = over_ranks(function, args, kwargs)
+        if result is not NO_FORM:
+            return result
+    if function in DEFINED:
+        result = by_definition(function, args, kwargs)
         if result is not NO_FORM:
             return result
     if served_by_numpy(function):

@@ -10,6 +10,7 @@ from dcarray.array import ndarray, wrap
 from dcarray.trace import elementwise
 
 from .common import axis_of, broadcast, diagonal_view, fresh, operand
+from .ranked import in_blocks
 from .registry import Unserved, implements
 
 _SCALARS = (bool, int, float, complex, np.generic)
@@ -30,6 +31,10 @@ def _on_diagonal(v: Any, k: int) -> Any:
     n = v.shape[0] + abs(k)
     result = fresh((n, n), v.dtype)
     result[...] = 0
+    if in_blocks(result):  # which have no other shape
+        row = np.arange(v.shape[0])
+        result[row + max(-k, 0), row + max(k, 0)] = v
+        return result
     start = k if k >= 0 else -k * n
     result.reshape(-1)[start : start + v.shape[0] * (n + 1) : n + 1] = v
     return result

@@ -245,6 +245,8 @@ def pad(array: Any, pad_width: Any, mode: Any = "constant", **kwargs: Any) -> An
     values = np.asarray(kwargs.get("constant_values", 0))
     if values.dtype == object or not array.ndim:
         raise Unserved
+    if values.dtype.kind in "biuf" or values.dtype.kind == array.dtype.kind:
+        values = values.astype(array.dtype)
     short = 1 if mode == "reflect" else 0
     for (lo, hi), n in zip(widths, array.shape, strict=True):
         if min(lo, hi) < 0 or (mode != "constant" and n == 0):

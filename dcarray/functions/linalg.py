@@ -23,6 +23,7 @@ from .common import (
 )
 from .contraction import contract, parse, single
 from .indexing import diagonal
+from .ranked import in_blocks
 from .registry import Unserved, implements
 
 _NUMBERS = "biufc"
@@ -141,8 +142,9 @@ def tensordot(a: Any, b: Any, axes: Any = 2) -> Any:
     n = _count(tuple(a.shape[k] for k in over_a))
     shape_a = tuple(a.shape[k] for k in free_a)
     shape_b = tuple(b.shape[k] for k in free_b)
-    left = a.transpose(free_a + over_a).reshape(_count(shape_a), n)
-    right = b.transpose(over_b + free_b).reshape(n, _count(shape_b))
+    turned = a.transpose(free_a + over_a), b.transpose(over_b + free_b)
+    left, right = (x.copy() if in_blocks(x) else x for x in turned)  # of views blocks have no other shape
+    left, right = left.reshape(_count(shape_a), n), right.reshape(n, _count(shape_b))
     result = matmul(left, right).reshape(shape_a + shape_b)
     # with no axis left NumPy gives a 0-d array
     return result

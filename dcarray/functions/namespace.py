@@ -183,7 +183,7 @@ def _ours(value: Any) -> Any:
         return Ufunc(value)
     if type(value) is _DISPATCHER:
         return _dispatched(value)
-    if isinstance(value, (FunctionType, BuiltinFunctionType)):
+    if isinstance(value, (FunctionType, BuiltinFunctionType)) and value not in (np.isscalar, np.iterable):
         return _undispatched(value)
     return value
 

@@ -16,7 +16,10 @@ from dcarray.store import Store, compiles
 if TYPE_CHECKING:
     from dcarray.comm.piece import Piece
 
-__all__ = ["FORMS", "NO_FORM", "WRITES", "alone", "array_of", "in_blocks", "over_ranks", "piece_of"]
+__all__ = [
+    "FORMS", "NO_FORM", "WRITES", "alone", "array_of", "factored", "formed", "in_blocks", "over_ranks",
+    "piece_of",
+]  # fmt: skip
 
 NO_FORM = object()
 
@@ -37,11 +40,17 @@ def over_ranks(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict
     form = FORMS.get(function)
     if form is None or not any(map(in_blocks, args)):
         return NO_FORM
+    return formed(form, args, kwargs)
+
+
+def formed(form: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """What a form gives, as arrays of the user's; `NO_FORM` if it serves no such call."""
     args, kwargs = tuple(map(alone, args)), {name: alone(a) for name, a in kwargs.items()}
     with parted():
         found = form(*args, **kwargs)
-    if type(found) is tuple:
-        return tuple(map(array_of, found))
+    if isinstance(found, tuple):
+        made = map(array_of, found)
+        return type(found)(*made) if hasattr(found, "_fields") else tuple(made)
     return found if found is NO_FORM or found is None else array_of(found)
 
 
@@ -134,19 +143,19 @@ def _solve(a: Any, b: Any) -> Any:
     matrix, sides = piece_of(a), piece_of(b)
     if matrix is None or sides is None or matrix.ndim != 2 or sides.ndim > 2:
         return NO_FORM
-    return factor.solve(matrix, sides) if _factored(matrix, sides) else NO_FORM
+    return factor.solve(matrix, sides) if factored(matrix, sides) else NO_FORM
 
 
 def _cholesky(a: Any, *, upper: bool = False) -> Any:
     from dcarray.comm import factor
 
     matrix = piece_of(a)
-    if matrix is None or matrix.ndim != 2 or upper or not _factored(matrix):
+    if matrix is None or matrix.ndim != 2 or upper or not factored(matrix):
         return NO_FORM
     return factor.cholesky(matrix)
 
 
-def _factored(*pieces: Piece) -> bool:
+def factored(*pieces: Piece) -> bool:
     """Whether dtypes and shapes are such that NumPy has no complaint."""
     n = pieces[0].shape[0]
     dtypes = all(x.dtype.char in "fdFDbBhHiIlLqQ?" and x.dtype.isnative for x in pieces)

@@ -45,15 +45,58 @@ def _sort(a: Any, axis: Any = -1, kind: Any = None, order: Any = None, *, stable
 
 def _argsort(a: Any, axis: Any = -1, kind: Any = None, order: Any = None, *, stable: Any = None) -> Any:
     from dcarray.comm import fourier, sorting
+    from dcarray.comm.ordered import all_differ
 
     x = piece_of(a)
+    if x is not None and x.ndim > 1 and axis is None:
+        x, axis = x.ravelled(), 0
     at = None if x is None else _axis(axis, x.ndim)
     if x is None or at is None or order is not None or x.dtype.char not in _SORTED:
         return NO_FORM
     if x.ndim == 1 and _cut(x, 0):
+        np.argsort(np.empty(0, x.dtype), kind=kind, stable=stable)  # NumPy's error for a bad kind
+        values, places = sorting.sort_1d(x)
         # of equal elements only a stable sort says which comes first
-        return sorting.sort_1d(x)[1] if kind in _STABLE and stable is None else NO_FORM
+        return places if kind in _STABLE or stable or all_differ(values) else NO_FORM
     return fourier.along(x, at, lambda lines: np.argsort(lines, axis=at, kind=kind, stable=stable))
+
+
+def _partition(a: Any, kth: Any, axis: Any = -1, kind: Any = "introselect", order: Any = None) -> Any:
+    from dcarray.comm import fourier, sorting
+
+    x, at, kth = _to_part(a, kth, axis, order)
+    if x is None:
+        return NO_FORM
+    if x.ndim == 1 and _cut(x, 0):
+        return sorting.sorted_values(x)
+    return fourier.along(x, at, lambda lines: np.partition(lines, kth, axis=at, kind=kind))
+
+
+def _argpartition(a: Any, kth: Any, axis: Any = -1, kind: Any = "introselect", order: Any = None) -> Any:
+    from dcarray.comm import fourier, sorting
+
+    x, at, kth = _to_part(a, kth, axis, order)
+    if x is None:
+        return NO_FORM
+    if x.ndim == 1 and _cut(x, 0):
+        return sorting.sort_1d(x)[1]
+    return fourier.along(x, at, lambda lines: np.argpartition(lines, kth, axis=at, kind=kind))
+
+
+def _to_part(a: Any, kth: Any, axis: Any, order: Any) -> tuple[Any, int, Any]:
+    """The array to be partitioned, along which axis and where; None where NumPy has a complaint."""
+    x, given = piece_of(a), piece_of(np.asarray(kth) if isinstance(kth, (int, list, tuple)) else kth)
+    if x is not None and axis is None:
+        x, axis = x.ravelled(), 0
+    at = None if x is None else _axis(axis, x.ndim)
+    places = None if given is None else given.whole()
+    if x is None or at is None or order is not None or x.dtype.char not in _SORTED:
+        return None, 0, None
+    if places is None or places.dtype.kind not in "iu" or places.ndim > 1:
+        return None, 0, None
+    n = x.shape[at]
+    inside = ((places >= -n) & (places < n)).all()
+    return (x, at, places) if inside else (None, 0, None)
 
 
 # ---- Fourier transforms ------------------------------------------------------------------------------
@@ -133,6 +176,8 @@ FORMS.update(
     {
         np.sort: _sort,
         np.argsort: _argsort,
+        np.partition: _partition,
+        np.argpartition: _argpartition,
         np.fft.fft2: _transforms((-2, -1), np.fft.fft, np.fft.fft),
         np.fft.fftn: _transforms(None, np.fft.fft, np.fft.fft),
         np.fft.ifft2: _transforms((-2, -1), np.fft.ifft, np.fft.ifft),

@@ -33,7 +33,9 @@ def _unique(
     from dcarray.comm.ordered import distinct, unique
 
     x = piece_of(ar)
-    if x is None or not x.ndim or axis is not None or x.dtype.char not in _SORTED:
+    if x is None or not x.ndim or x.dtype.char not in _SORTED or (axis is not None and x.ndim > 1):
+        return NO_FORM
+    if axis is not None and axis not in (0, -1):
         return NO_FORM
     if not (return_index or return_inverse or return_counts):
         return distinct(x, bool(equal_nan))
@@ -129,8 +131,8 @@ def _median(skips: bool) -> Callable[..., Any]:
     return form
 
 
-def _by_lines(x: Piece, axis: Any, function: Callable[[Any, int], Any]) -> Any:
-    """Something of each line, which stays as an axis of length one."""
+def _by_lines(x: Piece, axis: Any, function: Callable[[Any, int], Any], one: bool = True) -> Any:
+    """Something of each line, which stays as an axis; if it is `one` number, without that."""
     from dcarray.comm import fourier
     from dcarray.comm.folds import normalised, shaped
 
@@ -140,7 +142,21 @@ def _by_lines(x: Piece, axis: Any, function: Callable[[Any, int], Any]) -> Any:
     caught: list[tuple[str, type[Warning]]] = []
     found = fourier.along(x, at, lambda lines: _heard(lambda: function(lines, at), caught))
     _warn_alike(x.comm, caught)
-    return shaped(found, normalised(at, x.ndim), False)
+    return shaped(found, normalised(at, x.ndim), not one)
+
+
+def _lines_first(x: Piece, axis: Any, function: Callable[[Any, int], Any]) -> Any:
+    """Several numbers for each line, along a first axis."""
+    from dcarray.comm.layout import Layout
+    from dcarray.comm.piece import Piece
+
+    found = _by_lines(x, axis, lambda lines, at: np.moveaxis(function(lines, at), 0, at), False)
+    if found is NO_FORM:
+        return found
+    at = axis % x.ndim
+    order = [at, *(a for a in range(x.ndim) if a != at)]
+    layout = Layout([found.shape[a] for a in order], found.layout.grid, [found.layout.axes[a] for a in order])
+    return Piece(x.comm, layout, found.block.transpose(order))
 
 
 def _heard(call: Callable[[], Any], caught: list[tuple[str, type[Warning]]]) -> Any:
@@ -203,6 +219,8 @@ def _quantile(per: int, skips: bool) -> Callable[..., Any]:
             return _by_lines(
                 x, axis, lambda lines, at: function(lines, q, axis=at, method=method, keepdims=True)
             )
+        if axis is not None and x.ndim > 1 and np.ndim(q) == 1 and not isinstance(q, str):
+            return _lines_first(x, axis, lambda lines, at: function(lines, q, axis=at, method=method))
         if not math.prod(x.shape) or axis not in (None, 0, -1) or (axis is not None and x.ndim > 1):
             return NO_FORM
         parts = np.asarray(np.true_divide(q, per), np.float64)

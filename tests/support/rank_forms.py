@@ -1,0 +1,179 @@
+"""NumPy's functions of arrays over many ranks that come down to others, in groups, beside NumPy's own."""
+
+from __future__ import annotations
+
+import random
+import warnings
+from collections.abc import Callable
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+from rank_keys import any_array, laid_out
+
+import dcarray as dc
+from dcarray.comm import world
+
+
+def arrays(rng: random.Random, small: bool = True) -> dict[str, Any]:
+    """What the calls are about: a table, lines, integers, a stack of matrices, a square and a tall one."""
+    n = rng.choice([4, 9, 23]) if small else 48
+    draw = np.random.default_rng(rng.randrange(1 << 30))
+    stack, square = draw.random((rng.choice([1, 5]) if small else 9, 3, 3)), draw.random((7, 7))
+    return {
+        "x": any_array(
+            rng,
+            (rng.choice([3, 7]), 4) if small else (12, 6),
+            rng.choice(["f8", "i8", "f4"]) if small else "f8",
+        ),
+        "y": any_array(rng, (n,), "f8"),
+        "i": any_array(rng, (n,), "i8"),
+        "z": np.round(np.sort(draw.random(n)) + np.arange(n), 3),
+        "t": stack + 3 * np.eye(3),
+        "s": square + 4 * np.eye(7)[::-1],
+        "m": draw.random((80, 3)),
+        "v": draw.random((80,)),
+    }
+
+
+def _sets(a: Any) -> Any:
+    half = a.i[::2]
+    found = np.unique(a.x, axis=0, return_index=True, return_inverse=True, return_counts=True)
+    others = np.unique_counts(a.i), np.unique_inverse(a.i), np.unique(a.x > 4, axis=1)
+    sets = np.union1d(a.i, half + 4), np.intersect1d(a.i, half), np.setdiff1d(a.i, half + 3)
+    return *found, others, *sets, np.setxor1d(a.i, half + 5)
+
+
+def _orders(a: Any) -> Any:
+    by = np.argsort(a.y, kind="stable")
+    places = np.searchsorted(a.y, a.i, sorter=by), np.digitize(a.x, np.sort(a.y)), np.digitize(a.i, a.z[::-1])
+    return (
+        np.partition(a.x, 1), np.argpartition(a.x, [0, 2], axis=0), np.argsort(a.z[::-1] * 2), *places,
+        np.lexsort((a.y, a.i)), np.lexsort((a.x, a.x[::-1]), axis=0), np.argsort(a.x, None, "stable"),
+    )  # fmt: skip
+
+
+def _parts(a: Any) -> Any:
+    k = len(a.y) // 2
+    part, at = np.asarray(np.partition(a.y, k)), np.asarray(np.argpartition(a.y, k))
+    assert all(p[:k].max() <= p[k] <= p[k:].min() for p in (part, np.asarray(a.y)[at]))
+    b = a.y.copy()
+    b.partition(k)
+    return np.sort(part), np.sort(at), np.sort(b), part[k]
+
+
+def _elements(a: Any) -> Any:
+    chosen = np.choose(a.i % 3, [a.y, 2 * a.y, 1.5]), np.choose(a.i, (a.i, -a.i), mode="clip")
+    taken = np.take(a.y, a.i, mode="wrap"), np.take(a.x, [9, -9], 0, mode="clip"), np.take(a.y, -1)
+    put = a.y.copy()
+    put.put([1, 2], 5)
+    pieces = np.piecewise(a.y, [a.y < 3, a.y > 5], [lambda v: -v, 7])
+    places = np.ravel_multi_index((a.i, a.i), (9, 9)), np.unravel_index(a.i, (3, 3))
+    return *chosen, *taken, put, pieces, *places, np.interp(a.x, a.z, a.y), np.interp(0.5, a.z, a.y, -1)
+
+
+def _lines(a: Any) -> Any:
+    modes = [(m, f) for m in ("full", "same", "valid") for f in (np.convolve, np.correlate)]
+    slid = tuple(f(a.y, [1.0, 2, 4], m) for m, f in modes) + (np.convolve(a.y, a.i), np.convolve([1, 2], a.i))
+    folds = (
+        np.add.reduceat(a.y, [0, 1, 3]),
+        np.maximum.reduceat(a.x, [0, 2, 1], 0),
+        np.add.reduceat(a.x, [1], 1),
+    )
+    return slid, folds, np.add.accumulate(a.i), np.maximum.accumulate(a.y), np.subtract.accumulate(a.x, 1)
+
+
+def _moved(a: Any) -> Any:
+    added = np.insert(a.y, 1, 9.0), np.insert(a.x, 0, 5, axis=0), np.insert(a.y, [1, 3], [2, 3])
+    left = np.delete(a.y, slice(0, 2)), np.delete(a.i, a.i > 4), np.trim_zeros(a.i)
+    more = np.pad(a.y, 2), np.pad(a.x, 1, constant_values=3), np.pad(a.x, 1, mode="mean")
+    return (
+        *added,
+        *left,
+        *more,
+        *np.meshgrid(a.y, a.i),
+        np.diag(a.y, -1),
+        np.array([a.y, a.i]),
+        np.ix_(a.i, a.i),
+    )
+
+
+def _reshapes(a: Any) -> Any:
+    flat, rows = a.x.copy().reshape(-1), (a.x * 2).reshape(-1, 2)
+    flat[1:3] = 5
+    both = rows.sum(axis=1), a.x.ravel("K").sum(), a.x.reshape(-1) + a.x.T.reshape(-1)
+    a.x.shape = (-1,)
+    return flat, flat + 1, rows, *both, a.x + 1, np.concatenate((rows, flat), axis=None)
+
+
+def _statistics(a: Any) -> Any:
+    middles = np.median(a.x, keepdims=True), np.median(a.t, axis=(0, 2)), np.quantile(a.x, [0.2, 0.5], axis=0)
+    counts = np.histogram_bin_edges(a.y, 4), np.nanargmax(a.y)
+    fits = np.polyfit(a.z, a.y, 2), np.vander(a.y, 3), np.average(a.y, weights=a.y + 1), np.unwrap(a.y)
+    return *middles, *counts, *fits, np.cov(a.y, a.i), np.gradient(a.y, a.z), np.angle(a.y), np.i0(a.y)
+
+
+def _stacks(a: Any) -> Any:
+    la, one = np.linalg, a.t[0, 0]
+    whole = a.t @ np.swapaxes(a.t, 1, 2)
+    powers = la.matrix_power(a.t, 3), la.matrix_power(a.t, -1), la.norm(a.t, 2, axis=(1, 2)), la.cond(a.t)
+    return (
+        la.det(a.t), la.slogdet(a.t), la.inv(a.t), la.solve(a.t, a.t), la.solve(a.t, one), la.eigvalsh(a.t),
+        la.svd(a.t, compute_uv=False), la.qr(a.t), la.eigvals(whole), la.cholesky(whole), *powers,
+    )  # fmt: skip
+
+
+def _matrices(a: Any) -> Any:
+    la, s = np.linalg, a.s
+    norms = la.norm(s, 1), la.norm(s, -np.inf), la.norm(s, "fro"), la.vector_norm(s), la.norm(s[0], 3)
+    products = (
+        la.multi_dot([s, s, s]),
+        np.einsum("ij,jk,kl->il", s, s, s),
+        np.vecdot(s, s),
+        la.outer(a.y, a.i),
+    )
+    factors = la.cholesky(s @ s.T, upper=True), la.inv(s), la.det(s), la.slogdet(-s), la.matrix_power(s, -2)
+    return *norms, *products, *factors, la.trace(s), np.tensordot(a.t, a.t, ([0, 1], [0, 1])), la.det(s * 0)
+
+
+def _tall(a: Any) -> Any:
+    la, fit = np.linalg, np.linalg.lstsq(a.m, a.v, None)
+    again = a.m[:, [0, 0, 1]]  # the columns depend on each other
+    values = la.svd(a.m, compute_uv=False), la.matrix_rank(again), la.cond(a.m), la.norm(a.m.T, "nuc")
+    return la.qr(a.m), la.qr(a.m, "r"), *fit, *values, la.lstsq(again, a.m)[0]
+
+
+GROUPS: dict[str, Callable[[Any], Any]] = {
+    function.__name__[1:]: function
+    for function in (
+        _sets, _orders, _parts, _elements, _lines, _moved, _reshapes, _statistics, _stacks, _matrices, _tall,
+    )
+}  # fmt: skip
+
+
+def close(want: Any, got: Any, where: str = "") -> None:
+    """Are these the same, numbers with a fraction to some digits?"""
+    if isinstance(want, (tuple, list)):
+        for k, (a, b) in enumerate(zip(want, got, strict=True)):
+            close(a, b, f"{where}[{k}]")
+        return
+    assert isinstance(want, np.generic) == isinstance(got, np.generic), f"{where}: {type(got)}"
+    a, b = np.asarray(want), np.asarray(got)
+    assert (a.shape, a.dtype) == (b.shape, b.dtype), f"{where}: {b.dtype}{b.shape} for {a.dtype}{a.shape}"
+    np.testing.assert_allclose(b, a, rtol=1e-8 if a.dtype.char in "dD" else 1e-4, atol=1e-8, err_msg=where)
+
+
+def group(rng: random.Random, name: str) -> None:
+    """A group of calls on random arrays that lie anyhow."""
+    plain = arrays(rng)
+    with warnings.catch_warnings(), dc.options(distribute_above=0, eager_below=0, jit="off"):
+        warnings.simplefilter("ignore")
+        want = GROUPS[name](SimpleNamespace(**{key: a.copy() for key, a in plain.items()}))
+        got = GROUPS[name](SimpleNamespace(**{key: laid_out(rng, a) for key, a in plain.items()}))
+        close(want, got, name)
+
+
+if __name__ == "__main__":
+    for known in GROUPS:
+        group(random.Random(7), known)
+    print(f"rank {world().rank} ended\n", end="", flush=True)
