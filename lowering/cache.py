@@ -1,7 +1,7 @@
 """Compiled code, found again: in memory for this process, on disk for the next ones.
 
-The key is the kernel's text (which has no sizes in it), the target with its compiler, processor and
-libraries, and the text of this package, so that nothing old is ever taken for something new.
+The key is the kernel's text (which has no sizes in it but those of `fixed`), the target with its compiler,
+processor and libraries, and the text of this package, so that nothing old is ever taken for something new.
 """
 
 from __future__ import annotations

@@ -9,8 +9,9 @@ an expression in them.  So a run costs little more than the launches themselves.
         _threads = threads or 2
         _a0, _a1, = _addresses
         N, = _symbols
-        _hold, _base = _allocate((N*8 + 1151 & -64,), _u8)
-        _t0 = _base
+        _hold, _base = _allocate(((N*8 + 1151 & -64) + 63,), _u8)
+        _start = _base + 63 & -64
+        _t0 = _start
         _flags = 0
         _flags |= _k0(_p0(N, 3, _a0 + 8, _t0, N), _threads)
         ...
@@ -171,7 +172,7 @@ class Driver:
         lines: list[str] = []
         offsets: dict[int, str] = {}
         end: int | str = 0
-        # Each piece ends at a cache line; a large one has a gap after it, so that they do not start alike.
+        # Each piece is whole cache lines; a large one has a gap after it, so that they do not start alike.
         for piece, size in sorted(enumerate(layout.sizes), key=lambda item: type(item[1]) is not int):
             if type(size) is int and type(end) is int:
                 offsets[piece] = f" + {end}" if end else ""
@@ -180,8 +181,8 @@ class Driver:
                 lines.append(f"_o{piece} = {end}")
                 offsets[piece] = f" + _o{piece}"
                 end = f"_o{piece} + ({dims.show(size)} + 1151 & -64)"
-        lines.append(f"_hold, _base = _allocate(({end},), _u8)")
-        lines += [f"_t{self._label(name)} = _base{offsets[piece]}" for name, piece in layout.piece.items()]
+        lines += [f"_hold, _base = _allocate(({end} + 63,), _u8)", "_start = _base + 63 & -64"]
+        lines += [f"_t{self._label(name)} = _start{offsets[piece]}" for name, piece in layout.piece.items()]
         return lines
 
     def finish(self, threads: int) -> str:

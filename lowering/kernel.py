@@ -7,8 +7,8 @@ time; all of one phase is finished before the next phase starts.  ``var`` iterat
 "serial" is a plain loop (its body holds inner loops), "vector" is itself the SIMD loop.
 
 Sizes, strides and large offsets are integer arguments (int64, named ``n0``, ``n1``, ...), so the text
-of a kernel (``text``) has no sizes in it and is the structural key of its compiled code.  All address
-arithmetic is in elements of the buffer's dtype and in int64.
+of a kernel (``text``) has no sizes in it, but where `lowering.fixed` puts them there, and is the structural
+key of its compiled code.  All address arithmetic is in elements of the buffer's dtype and in int64.
 
 Expressions are trees of bounded depth: what is used twice is bound by ``Let``.  Names of locals are
 unique in a kernel; loops that are not inside one another may use the same variable.  Operations are

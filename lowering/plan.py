@@ -32,6 +32,7 @@ from ..ir.nodes import (
 )
 from . import blocks, buffers, cache, libraries
 from .driver import Driver
+from .fixed import fixed
 from .kernel import Pointer
 from .schedule import schedule
 from .scope import function
@@ -262,6 +263,8 @@ class _Compiler:
         try:
             kernel, binding = schedule(stmt, self.region, self.cores)
             kernel, binding = blocks.natively(kernel, binding, not self.fastmath, self.target.own())
+            if depth > 1:  # the driver launches it again and again
+                kernel, binding = fixed(kernel, binding)
             launch = self.code.launch(self.target, kernel)
         except MemoryError:  # later there may be more
             raise

@@ -8,6 +8,7 @@ from contextlib import nullcontext
 from .. import dims
 from ..nodes import Branch, Loop, Region, While
 from .absorb import ABSORB
+from .aligned import aligned
 from .bands import Limits, bands
 from .base import Log, Pass
 from .blocked import BLOCKED
@@ -46,7 +47,7 @@ PASSES: tuple[Pass, ...] = (
 
 def final(limits: Limits) -> tuple[Pass, ...]:
     """What runs once, when the others find nothing more to do: they do not look inside of what these make."""
-    return BLOCKED, STRIPS, unrolled(limits), bands(limits), ROWS
+    return BLOCKED, STRIPS, unrolled(limits), bands(limits), ROWS, aligned(limits)
 
 
 #: What a region is made smaller by before it is known which rank computes what of it: passes that leave one

@@ -33,6 +33,15 @@ from .tails import lanes
 from .tiles import PREFETCH, transposer
 from .values import Values
 
+# A loop of a known length is unrolled only when vectors have been made of it: the loop over these.
+EARLY = '!{!"llvm.loop.unroll.disable"}'
+LATER = '!{!"llvm.loop.vectorize.followup_vectorized", !{!"llvm.loop.isvectorized", i32 1}}'
+
+
+def _known(low: str, high: str) -> bool:
+    """Are the bounds of a loop numbers?"""
+    return "%" not in low + high
+
 
 class _Phase(Values):
     """Emits one phase."""
@@ -150,27 +159,40 @@ class _Phase(Values):
         b.lines.append(f"{latch}:")
         b.line(f"{following} = add nsw i64 {i}, {step}")
         # Interleaved iterations around a call would all spill what they hold.
-        note = self.note(group, 1 if b.calls > calls else unroll) if vector else ""
+        known = (EARLY, LATER) if _known(low, high) else ()
+        note = self.note(group, 1 if b.calls > calls else unroll, known) if vector else ""
         b.line(f"br label %{head}{note}")
         b.lines.append(f"{end}:")
 
     def vectors(self, var: str, low: str, high: str, size: int, body: tuple[Stmt, ...]) -> None:
         """A loop as one over whole vectors, and the last vector, which is whole or not, under a mask."""
         b = self.b
+        wide = f'!{{!"llvm.loop.vectorize.width", i32 {size}}}'
+        masked = '!{!"llvm.loop.vectorize.predicate.enable", i1 true}'
+        if _known(low, high):
+            count = max(0, int(high) - int(low))
+            full = count // size * size
+            # What is left over comes first: behind the vectors it might be given what they have loaded last,
+            # and LLVM makes no vectors in a loop of which something is used later.  Nor of two elements.
+            left = count - full
+            places = [(full, left)] if left > 2 else [(full + k, 1) for k in range(left)]
+            pieces = [*((first, many, (wide, masked)) for first, many in places), (0, full, (wide,))]
+            for first, many, notes in pieces:
+                if many:
+                    self.counted(var, str(int(low) + first), str(many), body, *notes, EARLY, LATER)
+            return
         some, more, last, end = (b.label(hint) for hint in ("some", "more", "last", "end"))
         b.line(f"br i1 {b.icmp('slt', 'i64', low, high)}, label %{some}, label %{end}")
         b.lines.append(f"{some}:")
         before = b.op(f"add nsw i64 {b.op(f'sub nuw nsw i64 {high}, {low}')}, -1")
         whole = b.op(f"and i64 {before}, {-size}")
-        vector = f'!{{!"llvm.loop.vectorize.width", i32 {size}}}'
         b.line(f"br i1 {b.icmp('ult', 'i64', whole, str(size))}, label %{last}, label %{more}")
         b.lines.append(f"{more}:")
-        self.counted(var, low, whole, body, vector)
+        self.counted(var, low, whole, body, wide)
         b.line(f"br label %{last}")
         b.lines.append(f"{last}:")
         rest = b.op(f"add nuw nsw i64 {b.op(f'and i64 {before}, {size - 1}')}, 1")
-        masked = '!{!"llvm.loop.vectorize.predicate.enable", i1 true}'
-        self.counted(var, b.op(f"add nsw i64 {low}, {whole}"), rest, body, vector, masked)
+        self.counted(var, b.op(f"add nsw i64 {low}, {whole}"), rest, body, wide, masked)
         b.line(f"br label %{end}")
         b.lines.append(f"{end}:")
 

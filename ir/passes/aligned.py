@@ -1,0 +1,254 @@
+"""Loops over time work on copies whose rows begin where vectors do.
+
+A vector that is not aligned to a line of the cache takes two of them, and rows of 40 elements, or the inner
+points of an array, rarely are.  What stays in a core's own cache for many turns is worth a copy before
+and one after them, in which each row has some room before it, so that most of what is read and
+written is aligned.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from dataclasses import replace
+
+from ..dims import free_symbols
+from ..effects import Reason, anywhere, families, reads, touched, writes
+from ..guess import Guess
+from ..nodes import (
+    Apply,
+    Array,
+    Bands,
+    Branch,
+    Call,
+    Compute,
+    Load,
+    Loop,
+    Nest,
+    Region,
+    Rows,
+    Stmt,
+    While,
+    Window,
+)
+from ..rename import rewindow
+from ..windows import identity, walk
+from .bands import Limits
+from .base import Log, Pass
+
+#: Vectors and lines of caches have so many bytes.
+LINE = 64
+#: Rows that are a multiple of so many lines apart compete for few places in the cache, and what is loaded for
+#: what was stored just before, some rows further, since processors compare but the last bits of addresses.
+CROWDED = 4
+#: Fewer turns do not make up for the copies, nor do fewer points in all of them.
+MIN_TURNS, MIN_POINTS = 24, 1 << 19
+#: Rows of fewer lines have little to align.
+MIN_ROW = 2
+#: What takes no longer than to load operands.  A division, or a function, does: memory waits for it anyhow.
+QUICK = frozenset(
+    {
+        "add",
+        "subtract",
+        "multiply",
+        "square",
+        "negative",
+        "positive",
+        "absolute",
+        "maximum",
+        "minimum",
+        "where",
+    }
+    | {"less", "less_equal", "greater", "greater_equal", "equal", "not_equal"}
+)
+
+
+# ---- legality -----------------------------------------------------------------------------------------
+def can_align(array: Array, loop: Loop, region: Region) -> Reason | None:
+    """Why a loop cannot use another array, with longer rows, instead of this one."""
+    if array.dtype.kind not in "fiu" or LINE % array.dtype.itemsize:
+        return Reason(f"{array.name} does not consist of what vectors hold")
+    if array.strides is not None or any(type(extent) is not int for extent in array.shape):
+        return Reason(f"it is not known how {array.name} lies in memory")
+    if not array.shape or 0 in array.shape:
+        return Reason(f"{array.name} has no rows")
+    if array.layout is not None or array.place != "host":
+        return Reason(f"{array.name} lies elsewhere")
+    root = families(region)
+    if list(root.values()).count(root[array.name]) > 1:
+        return Reason(f"{array.name} is used in several shapes")
+    if array.name in _opaque(loop.body) or anywhere(array.name) in (*reads(loop), *writes(loop)):
+        return Reason(f"it is not known which elements of {array.name} are used")
+    return None
+
+
+def _opaque(body: tuple[Stmt, ...]) -> frozenset[str]:
+    """The arrays that are given to libraries, or used by statements whose way through memory is laid out."""
+    found: frozenset[str] = frozenset()
+    for stmt in body:
+        match stmt:
+            case Call() | Bands() | Rows():
+                found |= touched(stmt)
+            case Loop(body=inner) | While(body=inner):
+                found |= _opaque(inner)
+            case Branch(_, then, orelse):
+                found |= _opaque((*then, *orelse))
+    return found
+
+
+# ---- what it is worth ---------------------------------------------------------------------------------
+def begins(array: Array, loop: Loop) -> int | None:
+    """Where, in a row of the array, most of what the loop reads and writes begins; None if a turn writes less
+    than half of the array."""
+    found: Counter[int] = Counter()
+    much = False
+    for stmt in loop.body:
+        for written, windows in ((True, writes(stmt)), (False, reads(stmt))):
+            for window in windows:
+                if window.array != array.name or not _along(window):
+                    continue
+                found[window.index[-1].offset] += 1
+                moves = any(loop.var in free_symbols(ix.offset) for ix in window.index)
+                known = all(type(n) is int for n in window.shape)
+                much |= (
+                    written and known and not moves and 2 * math.prod(window.shape) >= math.prod(array.shape)
+                )
+    return found.most_common(1)[0][0] if much else None
+
+
+def _along(window: Window) -> bool:
+    """Do rows of the array run along an axis of the window, from a known place?"""
+    last = window.index[-1] if window.index else None
+    return last is not None and last.axis is not None and last.stride == 1 and type(last.offset) is int
+
+
+def _operations(body: tuple[Stmt, ...]) -> frozenset[str]:
+    """The operations on elements in statements."""
+    found: set[str] = set()
+    for stmt in body:
+        match stmt:
+            case Compute(body=root):
+                found |= {node.op for node in walk(root) if isinstance(node, Apply)}
+            case Nest(body=inner) | Loop(body=inner) | While(body=inner):
+                found |= _operations(inner)
+            case Branch(_, then, orelse):
+                found |= _operations((*then, *orelse))
+    return frozenset(found)
+
+
+def worth_aligning(loop: Loop, region: Region, limits: Limits) -> Reason | None:
+    """Why copies for a loop are of no use."""
+    _, turns = Guess(region).within(loop.var, loop.bounds)
+    used = [array for array in region.arrays if array.name in touched(loop)]
+    if any(type(extent) is not int for array in used for extent in array.shape):
+        return Reason("it is not known how large its arrays are")
+    if turns < MIN_TURNS or turns * max((math.prod(array.shape) for array in used), default=0) < MIN_POINTS:
+        return Reason("it has too few turns")
+    if sum(_bytes(array) for array in used) > limits.near:
+        return Reason("its arrays do not stay in a cache that is near")
+    if not _operations(loop.body) <= QUICK:
+        return Reason("its operations take longer than loads")
+    return None
+
+
+def _bytes(array: Array) -> int:
+    return math.prod(array.shape) * array.dtype.itemsize
+
+
+def outside(array: Array, loop: Loop, region: Region) -> tuple[bool, bool]:
+    """Is what the array holds before a loop of any use, and after it?"""
+    position = next(k for k, stmt in enumerate(region.body) if stmt is loop)
+    earlier, later = region.body[:position], region.body[position + 1 :]
+    before = array.role in ("in", "inout") or any(array.name in touched(stmt) for stmt in earlier)
+    return before, array.role in ("out", "inout") or any(array.name in touched(stmt) for stmt in later)
+
+
+# ---- action -------------------------------------------------------------------------------------------
+def padded(array: Array, begin: int, name: str) -> tuple[Array, int]:
+    """An array for the elements of another one, in which position ``begin`` of each row is aligned, and how
+    many elements of room are before each row."""
+    lanes = LINE // array.dtype.itemsize
+    ahead = -begin % lanes
+    lines = -(-(array.shape[-1] + ahead) // lanes)
+    if len(array.shape) > 1 and lines % CROWDED == 0:
+        lines += 1
+    return Array(name, array.dtype, (*array.shape[:-1], lines * lanes)), ahead
+
+
+def _moved(window: Window, array: str, ahead: int) -> Window:
+    last = window.index[-1]
+    return Window(array, window.shape, (*window.index[:-1], replace(last, offset=last.offset + ahead)))
+
+
+def align(loop: Loop, arrays: list[tuple[Array, int]], region: Region
+) -> tuple[tuple[Array, ...], tuple[Stmt, ...]]:  # fmt: skip
+    """The new arrays, and the loop that works on them, between the copies."""
+    names = {array.name for array in region.arrays}
+    made: list[Array] = []
+    before: list[Stmt] = []
+    after: list[Stmt] = []
+    others: dict[str, tuple[str, int]] = {}
+    for array, begin in arrays:
+        name = f"{array.name}_rows"
+        while name in names:
+            name += "_"
+        names.add(name)
+        copy, ahead = padded(array, begin, name)
+        made.append(copy)
+        others[array.name] = name, ahead
+        here = identity(array)
+        there = _moved(here, name, ahead)
+        copied, used = outside(array, loop, region)
+        if copied:
+            before.append(Compute(there, Load(here, array.dtype), loc=loop.loc))
+        if used:
+            after.append(Compute(here, Load(there, array.dtype), loc=loop.loc))
+
+    def moved(window: Window) -> Window:
+        return _moved(window, *others[window.array]) if window.array in others else window
+
+    return tuple(made), (*before, rewindow(loop, moved), *after)
+
+
+def aligned(limits: Limits) -> Pass:
+    """The pass for caches with these limits."""
+
+    def run(region: Region, log: Log) -> Region:
+        body: list[Stmt] = []
+        changed = False
+        for stmt in region.body:
+            found = candidates(stmt, region, log) if isinstance(stmt, Loop) else []
+            if isinstance(stmt, Loop) and found:
+                made, stmts = align(stmt, found, region)
+                region = replace(region, arrays=(*region.arrays, *made))
+                body += stmts
+                changed = True
+                what = ", ".join(array.name for array, _ in found)
+                log.done(
+                    "align",
+                    f"the loop over {stmt.var} works on a copy of {what}, row by row aligned",
+                    stmt.loc,
+                )
+            else:
+                body.append(stmt)
+        return replace(region, body=tuple(body)) if changed else region
+
+    def candidates(loop: Loop, region: Region, log: Log) -> list[tuple[Array, int]]:
+        if worth_aligning(loop, region, limits) is not None:
+            return []
+        found: list[tuple[Array, int]] = []
+        for array in region.arrays:
+            begin = begins(array, loop) if array.name in touched(loop) else None
+            if begin is None or array.shape[-1] * array.dtype.itemsize < MIN_ROW * LINE:
+                continue
+            reason = can_align(array, loop, region)
+            if reason is None:
+                copy, ahead = padded(array, begin, array.name)
+                if (array.role, array.shape, ahead) == ("temp", copy.shape, 0):
+                    continue  # it is so already
+                found.append((array, begin))
+            else:
+                log.refused("align", f"no copy for the loop over {loop.var}: {reason}", loop.loc)
+        return found
+
+    return Pass("align", run)
