@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
 from dcarray.ir.effects import families, touched, writes
 from dcarray.ir.nodes import Array, Call, Region, Stmt, Window
-from dcarray.ir.rename import rename
+from dcarray.ir.rename import numbered, rename
 from dcarray.ir.windows import identity
 
 from .layout import Layout
 from .library import Form
 from .notation import Partial, canonical, write
 from .program import Note
-from .widen import Costs, widen
+from .weigh import Costs
+from .widen import widen
 
 __all__ = ["Draft", "Placed"]
 
@@ -147,14 +148,6 @@ class Draft:
 
     def note(self, text: str, loc: Any, whole: bool = False) -> None:
         self.notes.append(Note(text, loc, whole))
-
-
-def numbered(like: str, taken: Container[str]) -> str:
-    """A name like that of an array, with a number, that no other has."""
-    k = 1
-    while f"{like}_{k}" in taken:
-        k += 1
-    return f"{like}_{k}"
 
 
 def _ample(width: int, most: int) -> int:

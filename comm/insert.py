@@ -24,7 +24,7 @@ from .library import Form, Operand, Planner
 from .notation import Partial, canonical
 from .prefer import destined
 from .restate import begun, beside, combined, flat, forward, is_zero, kept_axes, start, unfixed
-from .widen import COSTS, Costs
+from .weigh import COSTS, Costs
 
 __all__ = ["insert"]
 

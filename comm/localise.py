@@ -24,7 +24,7 @@ from .program import Exchanges, Frame, Item, Local, Memory, Program, Reduce, Ste
 from .redistribute import Side, move
 from .redundancy import Group
 from .restate import begun, kept_axes, mapped
-from .widen import Widths
+from .weigh import Widths
 
 __all__ = ["localise"]
 

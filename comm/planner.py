@@ -21,7 +21,7 @@ from .program import Note, Program
 from .redundancy import PASSES, still_valid, valid_after
 from .summed import summed
 from .unharmed import unharmed as spared
-from .widen import COSTS, Costs
+from .weigh import COSTS, Costs
 
 __all__ = ["place", "plan", "whole_first"]
 

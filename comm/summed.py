@@ -11,6 +11,7 @@ from dcarray.ir.effects import reads, writes
 from dcarray.ir.nodes import Apply, Array, Call, Compute, Const, Expr, Load, Region, Stmt
 from dcarray.ir.ops import const_value
 from dcarray.ir.passes.base import Log, Pass
+from dcarray.ir.rename import numbered
 from dcarray.ir.windows import identity, loads, map_loads
 
 from .domain import bare
@@ -63,7 +64,7 @@ def _once(region: Region, finite: Collection[str], log: Log) -> Region:
         if not alike or any(_place(arrays[name]) != _place(target) for name in names):
             log.refused(_NAME, f"{', '.join(sorted(names))} are sums over ranks in several ways", stmt.loc)
             continue
-        made = Array(_free(f"{target.name}_sum", arrays), target.dtype, target.shape)
+        made = Array(numbered(target.name, arrays), target.dtype, target.shape)
         along = tuple((-1, Block(g)) for g in partial.over)
         made = replace(made, layout=write(layout, Partial("add", along)))
 
@@ -148,9 +149,3 @@ def _factor(expr: Expr, arrays: Mapping[str, Array], finite: Collection[str]) ->
 
 def _place(array: Array) -> object:
     return bare(read(array.layout, array.shape)[0])
-
-
-def _free(name: str, arrays: Mapping[str, Array]) -> str:
-    while name in arrays:
-        name += "_"
-    return name

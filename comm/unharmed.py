@@ -12,10 +12,10 @@ from dataclasses import replace
 
 from dcarray.ir.effects import families, writes
 from dcarray.ir.nodes import Call, Compute, Stmt
-from dcarray.ir.rename import rename
+from dcarray.ir.rename import numbered, rename
 from dcarray.ir.windows import identity
 
-from .draft import Placed, numbered
+from .draft import Placed
 from .errors import PlanError
 from .place import Box, bounds, solid
 

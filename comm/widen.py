@@ -20,41 +20,10 @@ from dcarray.ir.windows import loads
 from .axes import BlockAxis
 from .domain import points, reach
 from .layout import Layout
-from .model import Line, Link
 from .place import Halo, Valid, margins, solid
+from .weigh import COSTS, Costs, Group, Item, Read, Weights, Widths, wider
 
-__all__ = ["COSTS", "Costs", "Wide", "Widths", "widen"]
-
-Widths = tuple[tuple[int, int], ...]
-
-
-@dataclass(frozen=True)
-class Costs:
-    """What exchanges and local work take, in seconds.
-
-    Parameters
-    ----------
-    link : Link
-        Messages.
-    point : float
-        For each point and array that a statement computes twice.
-    own : float, optional
-        What an exchange takes of a rank's own time, which nothing else can be done in.
-    passing : float, optional
-        For each byte of arrays that statements between two exchanges go through, if these are more than
-        ``cached``; once for at most ``chain`` statements, which then share it.
-    """
-
-    link: Link
-    point: float
-    own: float = 0.0
-    passing: float = 0.0
-    cached: int = 2 << 20
-    chain: int = 16
-
-
-# Between processes of one machine, and those of a fast network: most is the sender's and receiver's own work.
-COSTS = Costs(Link((Line(20e-6, 5e9),), gap=5e-6), 0.3e-9, 40e-6, 2e-10)
+__all__ = ["Wide", "widen"]
 
 _SLACK = 1.01  # times the bytes of exchanges before each statement
 
@@ -81,45 +50,6 @@ class Wide:
     loc: Any
 
 
-@dataclass(frozen=True)
-class _Read:
-    """An array that a statement reads: how far through its halo, and the target's axes it follows."""
-
-    name: str
-    widths: Widths
-    follows: tuple[int | None, ...]
-
-
-@dataclass(frozen=True)
-class _Item:
-    """A statement that can be computed beyond a rank's own elements."""
-
-    stmt: Compute
-    reads: tuple[_Read, ...]
-    margins: Widths  # elements of the target that it does not write, at both ends of each axis and no others
-
-
-@dataclass(frozen=True)
-class _Group:
-    """Statements before which halos are exchanged once.
-
-    Parameters
-    ----------
-    items : tuple of _Item
-    beyond : tuple of Widths
-        How far beyond a rank's own elements each is computed.
-    needs : mapping of str to Widths
-        The halos that are read.
-    edges : mapping of str to (Widths, int)
-        Halos of which only those elements are read that no statement writes, so many at the array's ends.
-    """
-
-    items: tuple[_Item, ...]
-    beyond: tuple[Widths, ...]
-    needs: Mapping[str, Widths]
-    edges: Mapping[str, tuple[Widths, int]]
-
-
 def widen(
     body: Sequence[Stmt], layouts: Mapping[str, Layout | None], partial: Collection[str], costs: Costs = COSTS
 ) -> Wide:
@@ -144,12 +74,13 @@ def widen(
 class _Widening:
     def __init__(self, layouts: Mapping[str, Layout | None], partial: Collection[str], costs: Costs) -> None:
         self.layouts, self.partial, self.costs = layouts, partial, costs
+        self.weights = Weights(layouts, costs)
         self.body: list[Stmt] = []
         self.rooms: dict[str, Widths] = {}
         self.together, self.loc = 1, None
-        self.known: dict[Compute, _Item | None] = {}
+        self.known: dict[Compute, Item | None] = {}
         self.valid: dict[str, Valid] = {}
-        self.made: dict[tuple[int, ...], _Group | None] = {}  # of items, by their identity
+        self.made: dict[tuple[int, ...], Group | None] = {}  # of items, by their identity
 
     def run(self, body: Sequence[Stmt]) -> Wide:
         segment: list[Stmt] = []
@@ -185,12 +116,12 @@ class _Widening:
         self.rooms[name] = _most(self.rooms.get(name, widths), widths)
 
     # ---- statements ------------------------------------------------------------------------------
-    def item(self, stmt: Compute) -> _Item | None:
+    def item(self, stmt: Compute) -> Item | None:
         if stmt not in self.known:
             self.known[stmt] = self.taken(stmt)
         return self.known[stmt]
 
-    def taken(self, stmt: Compute) -> _Item | None:
+    def taken(self, stmt: Compute) -> Item | None:
         """A statement, element by element of blocks, as it is seen here; None for all others."""
         target = stmt.target
         layout = self.layouts.get(target.array)
@@ -212,9 +143,9 @@ class _Widening:
             if read is None:
                 return None
             reads.append(read)
-        return _Item(stmt, tuple(reads), margins(target, layout.shape))
+        return Item(stmt, tuple(reads), margins(target, layout.shape))
 
-    def read(self, window: Window, layout: Layout, target: Window, domain: Layout) -> _Read | None:
+    def read(self, window: Window, layout: Layout, target: Window, domain: Layout) -> Read | None:
         widths = reach(window, layout, domain)
         if isinstance(widths, str):
             return None
@@ -227,7 +158,7 @@ class _Widening:
                 return None
             else:
                 follows.append(places[ix.axis])
-        return _Read(window.array, widths, tuple(follows))
+        return Read(window.array, widths, tuple(follows))
 
     # ---- segments --------------------------------------------------------------------------------
     def segment(self, stmts: Sequence[Stmt]) -> None:
@@ -247,20 +178,20 @@ class _Widening:
             for name, (widths, margin) in group.edges.items():
                 self.exchange(name, widths, margin)
             for item, widths in zip(group.items, group.beyond, strict=True):
-                if _any(widths):
+                if wider(widths):
                     name = item.stmt.target.array
                     self.room(name, widths)
                     self.body.append(self.call("comm.beyond", name, (("widths", widths),)))
                 self.emit(item.stmt)
 
-    def best(self, items: Sequence[_Item]) -> list[_Group] | None:
+    def best(self, items: Sequence[Item]) -> list[Group] | None:
         """The groups that cost least, with hardly more bytes where these are what takes the time; None: an
         exchange before each statement does."""
         each = self.groups(items, 1)
         if each is None:
             return None
-        least, groups = self.cost(each), None
-        most = _SLACK * sum(self.sides(group.needs) for group in each)
+        least, groups = self.weights.cost(each), None
+        most = _SLACK * sum(self.weights.sides(group.needs) for group in each)
         short = self.costs.link.lines[0].latency * self.costs.link.lines[0].bandwidth
         lead = next((k for k, group in enumerate(each) if group.needs), 0)
         for first in dict.fromkeys((0, lead)):  # those that read no halo may come before the first exchange
@@ -268,8 +199,8 @@ class _Widening:
                 if (rest := self.groups(items[first:], together)) is None:
                     continue
                 found = [*each[:first], *rest]
-                sent = [self.nbytes(group.needs) for group in found]
-                if (sum(sent) <= most or max(sent) <= short) and (cost := self.cost(found)) < least:
+                sent = [self.weights.nbytes(group.needs) for group in found]
+                if (sum(sent) <= most or max(sent) <= short) and (cost := self.weights.cost(found)) < least:
                     groups, least = found, cost
         return groups
 
@@ -286,18 +217,18 @@ class _Widening:
         index = tuple(Index(0, 1, a) for a in range(layout.ndim))
         return Call(op, (Window(name, layout.shape, index),), (), attrs)
 
-    def groups(self, items: Sequence[_Item], together: int) -> list[_Group] | None:
+    def groups(self, items: Sequence[Item], together: int) -> list[Group] | None:
         """Statements in groups of so many; None when a halo would be wider than a block."""
         found = [self.group(items[k : k + together]) for k in range(0, len(items), together)]
         return None if None in found else found  # type: ignore[return-value]
 
-    def group(self, items: Sequence[_Item]) -> _Group | None:
+    def group(self, items: Sequence[Item]) -> Group | None:
         key = tuple(map(id, items))  # those of a loop come again and again
         if key not in self.made:
             self.made[key] = self.grouped(items)
         return self.made[key]
 
-    def grouped(self, items: Sequence[_Item]) -> _Group | None:
+    def grouped(self, items: Sequence[Item]) -> Group | None:
         need: dict[str, Widths] = {}
         edges: dict[str, tuple[Widths, int]] = {}
         beyond: list[Widths] = []
@@ -309,7 +240,7 @@ class _Widening:
             if name in edges and min(map(min, item.margins)) < edges[name][1]:
                 here = _most(here, edges.pop(name)[0])  # it writes some of what the others do not
             beyond.append(here)
-            if _any(here) and not self.covered(item, here, layout):
+            if wider(here) and not self.covered(item, here, layout):
                 widths, margin = edges.get(name, (here, 0))
                 edges[name] = _most(widths, here), max(margin, max(map(max, item.margins)))
             for read in item.reads:
@@ -322,9 +253,9 @@ class _Widening:
         every += [(item.stmt.target.array, w) for item, w in zip(reversed(items), beyond, strict=True)]
         if not all(self.fits(name, widths) for name, widths in every):
             return None
-        needs = {name: widths for name, widths in need.items() if _any(widths)}
+        needs = {name: widths for name, widths in need.items() if wider(widths)}
         edges = {name: edge for name, edge in edges.items() if name not in needs or needs[name] != edge[0]}
-        return _Group(tuple(items), tuple(reversed(beyond)), needs, edges)
+        return Group(tuple(items), tuple(reversed(beyond)), needs, edges)
 
     def fits(self, name: str, widths: Widths) -> bool:
         """Can an array have a halo that wide?"""
@@ -335,7 +266,7 @@ class _Widening:
             for part, pair in zip(layout.parts, widths, strict=True)
         )
 
-    def covered(self, item: _Item, widths: Widths, layout: Layout) -> bool:
+    def covered(self, item: Item, widths: Widths, layout: Layout) -> bool:
         """Whether a statement writes all of a halo that wide, on every rank that has one."""
         wide = {axis for axis, pair in enumerate(widths) if any(pair)}
         for axis, (part, margin) in enumerate(zip(layout.parts, item.margins, strict=True)):
@@ -345,56 +276,6 @@ class _Widening:
             if axis in wide and part.smallest() < max(margin[0] + before, margin[1] + after):
                 return False
         return True
-
-    def cost(self, groups: Sequence[_Group]) -> float:
-        """Seconds of a segment's exchanges, of what is computed twice and of going through memory."""
-        total = 0.0
-        for group in groups:
-            total += self.travel(group.needs)
-            own: dict[str, int] = {}
-            for item, widths in zip(group.items, group.beyond, strict=True):
-                arrays = {item.stmt.target.array, *(read.name for read in item.reads)}
-                own |= {name: 8 * self.own(name) for name in arrays - own.keys()}
-                if _any(widths):
-                    total += self.rim(item.stmt.target.array, widths) * len(arrays) * self.costs.point
-            if (held := sum(own.values())) > self.costs.cached:
-                total += held * self.costs.passing * -(-len(group.items) // self.costs.chain)
-        return total
-
-    def travel(self, needs: Mapping[str, Widths]) -> float:
-        """Seconds of exchanging halos together."""
-        messages = 0
-        for widths in needs.values():
-            sides = [1 + sum(map(bool, pair)) for pair in widths]
-            messages = max(messages, math.prod(sides) - 1)
-        return self.costs.link.time(self.nbytes(needs), messages) + (self.costs.own if messages else 0.0)
-
-    def nbytes(self, needs: Mapping[str, Widths]) -> int:
-        """About how many bytes of halos there are."""
-        return sum(8 * self.rim(name, widths) for name, widths in needs.items())
-
-    def sides(self, needs: Mapping[str, Widths]) -> int:
-        """The same without corners."""
-        found = 0
-        for name, widths in needs.items():
-            own = self.extents(name)
-            found += sum(8 * math.prod(own) // n * sum(pair) for n, pair in zip(own, widths, strict=True))
-        return found
-
-    def rim(self, name: str, widths: Widths) -> int:
-        """About how many elements a halo has."""
-        own = self.extents(name)
-        return math.prod(n + sum(w) for n, w in zip(own, widths, strict=True)) - math.prod(own)
-
-    def own(self, name: str) -> int:
-        """About how many elements of an array a rank has."""
-        return math.prod(self.extents(name))
-
-    def extents(self, name: str) -> list[int]:
-        """The extents of a block."""
-        layout = self.layouts[name]
-        assert layout is not None
-        return [max(1, part.extent // part.parts) for part in layout.parts]
 
 
 def _sizes(count: int) -> list[int]:
@@ -410,10 +291,6 @@ def _sizes(count: int) -> list[int]:
 
 def _is_halo(stmt: Stmt) -> bool:
     return isinstance(stmt, Call) and stmt.op == "comm.halo"
-
-
-def _any(widths: Widths) -> bool:
-    return any(map(any, widths))
 
 
 def _most(one: Widths, other: Widths) -> Widths:

@@ -1,14 +1,22 @@
-"""Statements that touch other arrays, or other places of them."""
+"""Statements that touch other arrays, or other places of them, and names for new arrays."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Container
 from dataclasses import replace
 from typing import Any
 
 from . import windows
 from .effects import touched
 from .nodes import Bands, Branch, Call, Compute, Expr, Gather, Load, Loop, Nest, Rows, Stmt, While, Window
+
+
+def numbered(like: str, taken: Container[str]) -> str:
+    """A name like that of an array, with a number, that no other has."""
+    k = 1
+    while f"{like}_{k}" in taken:
+        k += 1
+    return f"{like}_{k}"
 
 
 def rename(stmt: Stmt, old: str, new: str) -> Stmt:

@@ -66,7 +66,7 @@ def by_blocks(jobs: Sequence[Job]) -> tuple[Kernel, Binding]:
             pre.extend(phase.pre)
             work = work + job.launches[0][1]
     start = product(height, variable("b0"))
-    several = min(WAYS, *map(ways, jobs))
+    several = _together(jobs)
     body = (*fills, *in_groups(first, tuple(rows), start, affine(0, start, height), several))
     phases = [Phase("b0", blocks, "serial", body, tuple(pre)), *(p for job in ends for p in job.phases)]
     launches = [(count, dims.simplify(size * work)), *(n for job in ends for n in job.launches)]
@@ -86,7 +86,7 @@ def by_groups(jobs: Sequence[Job]) -> tuple[Kernel, Binding] | None:
     far = any(_points(job) >= BEYOND and _points(job) >= LONG * _rows_of(job) for job in folding)
     if not far or _rows_of(first) < LONG or not all(map(_apart, folding)):
         return None
-    several = min(WAYS, *map(ways, jobs))
+    several = _together(jobs)
     if several == 1:
         return None
     phase, count = by_row(jobs), first.blocks(first.loops.extents[0], several)
@@ -97,6 +97,11 @@ def by_groups(jobs: Sequence[Job]) -> tuple[Kernel, Binding] | None:
     for job in jobs:
         work = work + several * job.launches[0][1]
     return assembled(jobs, [Phase("b0", blocks, "serial", body, phase.pre)], [(count, dims.simplify(work))])
+
+
+def _together(jobs: Sequence[Job]) -> int:
+    """How many rows are taken at a time; what is done once for a row does not count."""
+    return min(WAYS, *(ways(job) for job in jobs if len(job.loops.axes) > 1))
 
 
 def _rows_of(job: Job) -> int:

@@ -30,6 +30,7 @@ ROWS = 128  # rows summed before the sum is added to the result
 WAYS = 8  # rows taken at a time, at most; it divides GROUP and ROWS
 UNROLL = 2  # iterations in flight when several rows are taken at a time: strips may be short
 BODY = 16  # the cost of what is done for the rows taken at a time, at most
+FEWER, LARGER = 4, 64  # rows, and that cost, at most, where one array comes from memory and nothing else does
 
 Add = Callable[[Scope, Folding, list[Expr]], None]
 
@@ -145,13 +146,15 @@ def _shares(job: Job, outer: Sequence[int], last: int, folded: list[int]) -> boo
     if len(outer) != 1:
         return False
 
-    def moves(coefs: Sequence[Dim], loop: int) -> bool:
-        return any(not same(coefs[axis], 0) for axis in job.loops.axes[loop])
-
     every = [job.arguments.reach(load).coefs for value in job.values for load in windows.loads(value)]
-    along = [c for c in every if moves(c, last) and any(moves(c, loop) for loop in folded)]
+    along = [c for c in every if _moves(job, c, last) and any(_moves(job, c, loop) for loop in folded)]
     gathers = any(isinstance(node, Gather) for value in job.values for node in windows.walk(value))
-    return bool(along) and not gathers and not any(moves(coefs, outer[0]) for coefs in along)
+    return bool(along) and not gathers and not any(_moves(job, coefs, outer[0]) for coefs in along)
+
+
+def _moves(job: Job, coefs: Sequence[Dim], loop: int) -> bool:
+    """Do the places with these coefficients of the domain's axes change from turn to turn of a loop?"""
+    return any(not same(coefs[axis], 0) for axis in job.loops.axes[loop])
 
 
 def column_partials(job: Job, foldings: list[Folding], folded: list[int]) -> None:
@@ -276,13 +279,30 @@ def _row(
 
 
 def ways(job: Job) -> int:
-    """How many rows are taken at a time: fewer when there is much to do for each."""
+    """How many rows are taken at a time: fewer when there is much to do for each, unless that has to wait
+    for memory anyway."""
     if job.inside is not None and job.inside.moves(total(job.loops.extents[k] for k in job.loops.folded)):
         return 1  # the rows left over could not be counted beforehand
-    count = WAYS
-    while count > 1 and count * job.cost() > BODY:
+    count, waits = WAYS, _from_memory(job) == 1
+    while count > 1 and count * job.cost() > (LARGER if waits and count <= FEWER else BODY):
         count //= 2
     return count
+
+
+def _from_memory(job: Job) -> int:
+    """How many streams of what no near cache holds are read by a loop along rows."""
+    if job.alone or job.guess(total(job.loops.extents)) < BEYOND:
+        return 0
+    own = {compute.target.array for compute in job.computes}
+    *others, last = range(len(job.loops.axes))
+    reached = {
+        job.arguments.reach(load)
+        for value in job.values
+        for load in windows.loads(value)
+        if isinstance(load, Gather) or load.window.array not in own
+    }
+    along = [at.coefs for at in reached if _moves(job, at.coefs, last)]
+    return sum(any(_moves(job, coefs, k) for k in others) for coefs in along)
 
 
 def _folded(name: str, old: Expr, values: list[Expr]) -> Expr:

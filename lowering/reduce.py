@@ -50,12 +50,14 @@ def reduction(job: Job) -> None:
         column_partials(job, foldings, folded)
     elif folded[-1] != rank - 1:
         columns(job, foldings, kept, folded)
-    elif (
-        many and not ordered and (total(sizes[loop] for loop in kept) < FEW or _in_common(job, kept, folded))
-    ):
-        _partials(job, foldings, kept, folded)
-    else:
+    elif ordered or not many:
         _rows(job, foldings, kept, folded, "serial" if ordered else "vector")
+    else:
+        common = _in_common(job, kept, folded)
+        if common or total(sizes[loop] for loop in kept) < FEW:
+            _partials(job, foldings, kept, folded, common)
+        else:
+            _rows(job, foldings, kept, folded, "vector")
 
 
 def _inner(job: Job, loop: int, foldings: list[Folding], nested: bool) -> tuple[list[Open], bool]:
@@ -142,9 +144,9 @@ def _at_a_time(job: Job, foldings: list[Folding], kept: list[int], folded: list[
     return min(WAYS, ways(job)) if rows >= LONG and points >= LONG else 1
 
 
-def _partials(job: Job, foldings: list[Folding], kept: list[int], folded: list[int]) -> None:
+def _partials(job: Job, foldings: list[Folding], kept: list[int], folded: list[int], common: bool) -> None:
+    """``common``: all rows fold the same elements."""
     extents, arguments = job.loops.extents, job.arguments
-    common = _in_common(job, kept, folded)
     size, rows = affine(PIECE), _height(job, folded, common)
     if common or len(folded) > 1:
         size = arguments.integer(rows, "rows")

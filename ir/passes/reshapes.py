@@ -14,6 +14,7 @@ from dataclasses import replace
 from .. import dims, windows
 from ..effects import Reason, touched
 from ..nodes import Array, Compute, Dim, Expr, Gather, Index, Iota, Load, Region, Stmt, Window
+from ..rename import numbered
 from .base import Log, Pass
 from .flow import Block, Facts, each_block, reads_of, writes_of
 
@@ -119,9 +120,7 @@ class _Geometries:
         for other in self.added:
             if other.base == array.name and other.shape == shape:
                 return other
-        name = f"{array.name}_{len(self.added)}"
-        while name in facts.arrays:
-            name += "_"
+        name = numbered(array.name, {*facts.arrays, *(other.name for other in self.added)})
         new = Array(name, array.dtype, shape, "temp", base=array.name)
         facts.arrays[name] = new
         facts.roots[name] = facts.roots[array.name]

@@ -18,7 +18,7 @@ from dcarray.comm.execution import execute
 from dcarray.comm.layout import Layout
 from dcarray.comm.planner import plan
 from dcarray.comm.program import Frame, Local
-from dcarray.comm.widen import Costs
+from dcarray.comm.weigh import Costs
 from dcarray.ir import interp
 from dcarray.ir.effects import families
 from dcarray.ir.nodes import Region

@@ -14,7 +14,7 @@ from dcarray.comm.layout import Layout
 from dcarray.comm.model import Line, Link
 from dcarray.comm.planner import plan
 from dcarray.comm.program import Exchanges
-from dcarray.comm.widen import Costs
+from dcarray.comm.weigh import Costs
 from dcarray.ir import interp
 from dcarray.ir.nodes import Region
 from dcarray.ir.parse import parse

@@ -105,6 +105,28 @@ def test_rows_that_are_used_afterwards_are_taken_several_at_a_time() -> None:
     assert "step 4" not in text(kernel(ROWS, rows=500))
 
 
+def test_what_is_done_once_for_a_row_does_not_count() -> None:
+    costly = "z[i] = multiply(add(y[i], r[i]), add(multiply(y[i], y[i]), multiply(r[i], r[i]))) for i<N"
+    assert "step 4" in text(kernel(f"rows 1 {{ {ONE}; {costly} }}"))
+
+
+FOLDED = """region() {
+  in A: f64[N, 1000];  in B: f64[N, 1000];  in x: f64[1000];  in r: f64[N];  out w: f64[1000]
+  w[j] add= BODY init 0.0 for i<N, j<1000
+}"""
+SLOW = "multiply(r[i], multiply(add(A[i,j], x[j]), add(VALUE, x[j])))"
+
+
+@pytest.mark.parametrize(
+    ("value", "rows", "ways"), [("A[i,j]", 2000, 4), ("A[i,j]", 500, 2), ("B[i,j]", 2000, 2)]
+)
+def test_rows_wait_together_where_one_array_comes_from_memory(value: str, rows: int, ways: int) -> None:
+    body = FOLDED.replace("BODY", SLOW.replace("VALUE", value)).replace("N", str(rows))
+    region = parse(body)
+    found = text(schedule.schedule(region.body[0], region)[0])
+    assert f" step {ways} " in found and (" ahead " in found) == (rows == 2000)
+
+
 @pytest.mark.parametrize("body", [ONE, ROWS])
 def test_they_arrive_in_the_code(body: str) -> None:
     assert "llvm.prefetch" in engine.optimised(emit(kernel(body), engine.machine()))

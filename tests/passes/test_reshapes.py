@@ -17,8 +17,8 @@ def test_a_reshaped_temporary_is_made_in_the_shape_in_which_it_is_read(check):
         }
         """,
         """region() {
-          in x: f64[24];  temp u: f64[2, 3, 4];  out z: f64[3, 2, 4];  temp x_0: f64[2, 3, 4] base x
-          u[i,j,k] = negative(x_0[i,j,k]) for i<2, j<3, k<4
+          in x: f64[24];  temp u: f64[2, 3, 4];  out z: f64[3, 2, 4];  temp x_1: f64[2, 3, 4] base x
+          u[i,j,k] = negative(x_1[i,j,k]) for i<2, j<3, k<4
           z[i,j,k] = negative(u[j,i,k]) for i<3, j<2, k<4
         }
         """,
@@ -37,9 +37,9 @@ def test_and_is_read_in_the_shape_in_which_it_was_made(check):
         """,
         """region() {
           in x: f64[3, 2, 4];  in w: f64[6, 1];  temp t: f64[2, 3, 4];  out z: f64[6, 4]
-          temp z_0: f64[2, 3, 4] base z;  temp w_1: f64[2, 3, 1] base w
+          temp z_1: f64[2, 3, 4] base z;  temp w_1: f64[2, 3, 1] base w
           t[i,j,k] = x[j,i,k] for i<2, j<3, k<4
-          z_0[i,j,k] = multiply(t[i,j,k], w_1[i,j,0]) for i<2, j<3, k<4
+          z_1[i,j,k] = multiply(t[i,j,k], w_1[i,j,0]) for i<2, j<3, k<4
         }
         """,
     )
@@ -73,8 +73,8 @@ def test_sizes_may_be_symbols(check):
         }
         """,
         """region(N: int>=2, M: int>=2) {
-          in x: f64[N*M];  temp u: f64[N, M];  out z: f64[N];  temp x_0: f64[N, M] base x
-          u[i,j] = negative(x_0[i,j]) for i<N, j<M
+          in x: f64[N*M];  temp u: f64[N, M];  out z: f64[N];  temp x_1: f64[N, M] base x
+          u[i,j] = negative(x_1[i,j]) for i<N, j<M
           z[i] add= u[i,j] init 0.0 for i<N, j<M
         }
         """,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import strategies as st
 
 from dcarray.comm.model import Line, Link
-from dcarray.comm.widen import Costs
+from dcarray.comm.weigh import Costs
 from dcarray.ir.nodes import Region
 from dcarray.ir.parse import parse
 
