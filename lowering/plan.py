@@ -36,7 +36,7 @@ from .kernel import Pointer
 from .schedule import schedule
 from .scope import function
 from .steps import CallStep, InterpStep, KernelStep, Step
-from .target import Target, Unsupported, get
+from .target import Launch, Target, Unsupported, get
 
 Fallback = Callable[[str, Any], None]
 
@@ -234,7 +234,7 @@ class _Compiler:
         arrays = {array.name: array for array in self.region.arrays}
         library = libraries.find(stmt, arrays)
         if library is not None:
-            step = CallStep.of(stmt, library, position)
+            step = CallStep.of(stmt, library, position, self.routine(stmt, library))
             self.steps.append(step)
             self.driver.call(depth, step, step.names)
             return
@@ -243,6 +243,20 @@ class _Compiler:
             self.compute(plain, depth, position)
         else:
             self.interpret(stmt, depth, position, f"no library serves {stmt.op}")
+
+    def routine(self, stmt: Call, library: libraries.Library) -> Launch | None:
+        """The code of a library that has its own, where that serves."""
+        if library.routine is None or self.target.name != "cpu" or self.cores < 2:
+            return None
+        found = library.routine(stmt, self.region)
+        if found is None:
+            return None
+        from .llvm.routine import NO_KERNEL
+
+        try:
+            return self.code.launch(found, NO_KERNEL)
+        except Unsupported:
+            return None
 
     def compute(self, stmt: Compute | Nest | Rows | Bands, depth: int, position: int) -> None:
         """Compile a kernel, or leave the statement to the interpreter."""
