@@ -18,6 +18,7 @@ from ..ir import dims, products
 from ..ir.guess import Guess
 from ..ir.nodes import Array, Call, Compute, Dim, Region, Window
 from . import openblas, tiles
+from .memory import empty
 
 if TYPE_CHECKING:
     from .llvm.routine import Routine
@@ -82,7 +83,12 @@ def _matmul(
         raised = tiles.multiply(out, a, b, own.launch, own.threads)
         if raised is not None:
             return raised
-    np.matmul(a, b, out=out)
+    if np.may_share_memory(out, a):
+        made = empty(out.shape, out.dtype)
+        np.matmul(a, b, out=made)
+        out[...] = made
+    else:
+        np.matmul(a, b, out=out)
     return 0
 
 
@@ -168,7 +174,9 @@ class View:
         if order is not None:
             view = view.transpose(order)
         if expand is not None:
-            view = np.broadcast_to(view[expand], shape)
+            view = view[expand]
+            if view.shape != shape:
+                view = np.broadcast_to(view, shape)
         return view
 
     def _prepare(self, values: dict[str, int]) -> tuple[Any, ...]:

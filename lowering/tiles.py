@@ -20,15 +20,18 @@ NDArray = np.ndarray[Any, Any]
 
 LEAST = 1 << 22
 """Multiplications below which a product is not shared out."""
-_PACKED = 20
-"""Multiplications that take as long as to bring an element of a factor into the order in which BLAS wants it,
-which is done anew for each tile."""
-_STEP = 64
-"""Rows and columns of a tile are a multiple of this."""
+_ROW, _COLUMN = 27, 100
+"""How much a product takes longer for being of few rows, or columns: its time is as ``(1 + _ROW / rows +
+_COLUMN / columns)`` for each multiplication, since BLAS brings the other factor into its own order each time."""
+_DOWN, _ALONG = 16, 48
+"""Rows and columns of a tile are a multiple of these."""
 _MOST = 64
 """Tiles, and so threads that call BLAS at a time: it has buffers for some more."""
 _TOLERATED = 1.03
 """How much longer smaller tiles may take in all than larger ones: they are shared out more evenly."""
+_WORTH = 1.02
+"""How much longer all tiles may take than the product as a whole, of which OpenBLAS's own threads share what
+each has brought into order."""
 _NEAR = 1 << 20
 """Bytes of a tile that is copied once it is made."""
 _UNIT = 2
@@ -43,28 +46,29 @@ def shared(m: int, n: int, k: int, threads: int, rows_only: int = 0) -> tuple[in
     It depends on nothing else, since to which tile an element belongs may change its last bit.
     """
     if rows_only:
-        even = -(-m // threads)
-        return min(_up(even), max(rows_only // _STEP * _STEP, -(-m // _MOST), _STEP)), n
+        return min(_up(-(-m // threads), _DOWN), max(rows_only // _DOWN * _DOWN, -(-m // _MOST), _DOWN)), n
     best: tuple[float, int, int] | None = None
     for count in (threads, 2 * threads, 4 * threads):
         if count > max(_MOST, threads):
             break
-        made = [(_time(m, n, k, rows, columns, threads), rows, columns) for rows, columns in _grids(m, n, count)]
+        made = [(_time(m, n, k, *grid, threads), *grid) for grid in _grids(m, n, count)]
         least = min(made, default=None)
         if least is not None and (best is None or least[0] <= best[0] * _TOLERATED):
             best = least if best is None else (min(best[0], least[0]), *least[1:])
-    return best[1:] if best is not None else (m, n)
+    if best is None or best[0] > _WORTH * _time(m, n, k, m, n, 1) / threads:
+        return m, n
+    return best[1:]
 
 
-def _up(extent: int) -> int:
-    return -(-extent // _STEP) * _STEP
+def _up(extent: int, step: int) -> int:
+    return -(-extent // step) * step
 
 
 def _grids(m: int, n: int, count: int) -> Iterator[tuple[int, int]]:
     """The ways to cut a product into about so many tiles."""
     for down in range(1, count + 1):
         if count % down == 0:
-            rows, columns = _up(-(-m // down)), _up(-(-n // (count // down)))
+            rows, columns = _up(-(-m // down), _DOWN), _up(-(-n // (count // down)), _ALONG)
             if (down == 1 or rows < m) and (down == count or columns < n):
                 yield min(rows, m), min(columns, n)
 
@@ -72,7 +76,7 @@ def _grids(m: int, n: int, count: int) -> Iterator[tuple[int, int]]:
 def _time(m: int, n: int, k: int, rows: int, columns: int, threads: int) -> float:
     """In multiplications, on so many threads."""
     tiles = -(-m // rows) * -(-n // columns)
-    return -(-tiles // threads) * k * (rows * columns + _PACKED * (rows + columns))
+    return -(-tiles // threads) * k * rows * columns * (1 + _ROW / rows + _COLUMN / columns)
 
 
 def _lies(array: NDArray) -> tuple[int, int] | None:

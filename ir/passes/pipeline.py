@@ -14,7 +14,7 @@ from .blocked import BLOCKED
 from .borders import BORDERS
 from .collapse import COLLAPSE
 from .contract import CONTRACT
-from .copies import COPIES
+from .copies import COPIES, PLACES
 from .dead import DEAD
 from .fuse import FUSE
 from .inside import inside
@@ -39,7 +39,7 @@ EARLY: tuple[Pass, ...] = (
 #: Early passes shrink the region.  Fusion makes contractions, and spares those that it meets.  Siblings
 #: come late, since a nest is not taken apart again; snapshots and borders last, when what can be fused is.
 PASSES: tuple[Pass, ...] = (
-    SIMPLIFY, COLLAPSE, RESHAPES, COPIES, DEAD, PRODUCTS, FUSE, CONTRACT, REUSE, SIBLINGS, LOCALS, SNAPSHOTS,
+    SIMPLIFY, COLLAPSE, RESHAPES, COPIES, PLACES, DEAD, PRODUCTS, FUSE, CONTRACT, REUSE, SIBLINGS, LOCALS, SNAPSHOTS,
     BORDERS, inside(lambda region, log: _rounds(region, log, False, PASSES)), ABSORB,
 )  # fmt: skip
 
