@@ -289,7 +289,8 @@ class _Checker:
             for j, other in enumerate((*stmt.reads, *stmt.writes[:k])):
                 apart = clash(window, other, self.source) is False
                 over = k == 0 and j == CALLS[stmt.op].over and same(window, other)
-                self.need(apart or over, f"the call writes {window.array}, which it also touches as {other.array}")
+                message = f"the call writes {window.array}, which it also touches as {other.array}"
+                self.need(apart or over, message)
 
     # ---- order --------------------------------------------------------------------------------------
     def ordered(self, stmt: Compute | Call) -> None:

@@ -33,8 +33,8 @@ class Library:
     """Somebody who can do an operation: ``run(writes, reads, attrs, own)`` on array views, when
     ``serves(dtypes of writes and reads)``; it gives floating-point flags that NumPy does not tell of.
 
-    ``routine(call, region)`` is code of its own for a call that may be worth it: ``run`` is given that, and how
-    many threads there are, as ``own``.
+    ``routine(call, region)`` is code of its own for a call that may be worth it: ``run`` is given that, and
+    how many threads there are, as ``own``.
     """
 
     name: str

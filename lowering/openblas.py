@@ -144,11 +144,14 @@ def gemm(char: str) -> int | None:
         return None
     whole, pointer = ctypes.c_int64, ctypes.c_void_p
     scale: Any = {"s": ctypes.c_float, "d": ctypes.c_double}.get(letter, pointer)
-    routine.argtypes = [ctypes.c_int] * 3 + [whole] * 3 + [scale, pointer, whole, pointer, whole, scale, pointer, whole]
+    matrix = [pointer, whole]
+    routine.argtypes = [*[ctypes.c_int] * 3, *[whole] * 3, scale, *matrix, *matrix, scale, *matrix]
     routine.restype = None
     a, b = np.array([[1, 2, 0], [4, 1, 3]], char), np.array([[1, 2], [3, 4], [5, 7]], char)
     made, scalars = np.ones((2, 2), char), np.array([1, 0], char)
-    one, zero = scalars if scale is not pointer else (scalars.ctypes.data, scalars.ctypes.data + scalars.itemsize)
+    one, zero = scalars.tolist()
+    if scale is pointer:
+        one, zero = scalars.ctypes.data, scalars.ctypes.data + scalars.itemsize
     routine(101, 111, 111, 2, 2, 3, one, a.ctypes.data, 3, b.ctypes.data, 2, zero, made.ctypes.data, 2)
     return ctypes.cast(routine, pointer).value if np.array_equal(made, a @ b) else None
 

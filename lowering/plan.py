@@ -248,7 +248,7 @@ class _Compiler:
         """The code of a library that has its own, where that serves."""
         if library.routine is None or self.target.name != "cpu" or self.cores < 2:
             return None
-        found = library.routine(stmt, self.region)
+        found: Any = library.routine(stmt, self.region)
         if found is None:
             return None
         from .llvm.routine import NO_KERNEL

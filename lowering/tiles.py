@@ -21,8 +21,8 @@ NDArray = np.ndarray[Any, Any]
 LEAST = 1 << 22
 """Multiplications below which a product is not shared out."""
 _ROW, _COLUMN = 27, 100
-"""How much a product takes longer for being of few rows, or columns: its time is as ``(1 + _ROW / rows +
-_COLUMN / columns)`` for each multiplication, since BLAS brings the other factor into its own order each time."""
+"""How much a product takes longer for being of few rows, or columns: its time for each multiplication is as
+``1 + _ROW / rows + _COLUMN / columns``, since BLAS brings the other factor into its own order each time."""
 _DOWN, _ALONG = 16, 48
 """Rows and columns of a tile are a multiple of these."""
 _MOST = 64
@@ -45,11 +45,12 @@ def shared(m: int, n: int, k: int, threads: int, rows_only: int = 0) -> tuple[in
 
     It depends on nothing else, since to which tile an element belongs may change its last bit.
     """
+    threads = min(threads, _MOST)
     if rows_only:
         return min(_up(-(-m // threads), _DOWN), max(rows_only // _DOWN * _DOWN, -(-m // _MOST), _DOWN)), n
     best: tuple[float, int, int] | None = None
     for count in (threads, 2 * threads, 4 * threads):
-        if count > max(_MOST, threads):
+        if count > _MOST:
             break
         made = [(_time(m, n, k, *grid, threads), *grid) for grid in _grids(m, n, count)]
         least = min(made, default=None)
@@ -116,7 +117,7 @@ def multiply(out: NDArray, a: NDArray, b: NDArray, launch: Launch, threads: int)
     routine = openblas.gemm(out.dtype.char)
     if left is None or right is None or to is None or to[0] != 111 or routine is None:
         return None
-    if np.may_share_memory(out, b) or _same(a, b.T):  # a product with its own transpose takes BLAS half as long
+    if np.may_share_memory(out, b) or _same(a, b.T):  # with its own transpose BLAS makes half of a product
         return None
     within = np.may_share_memory(out, a)
     if within and not _same(out, a):

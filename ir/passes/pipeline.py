@@ -39,8 +39,8 @@ EARLY: tuple[Pass, ...] = (
 #: Early passes shrink the region.  Fusion makes contractions, and spares those that it meets.  Siblings
 #: come late, since a nest is not taken apart again; snapshots and borders last, when what can be fused is.
 PASSES: tuple[Pass, ...] = (
-    SIMPLIFY, COLLAPSE, RESHAPES, COPIES, PLACES, DEAD, PRODUCTS, FUSE, CONTRACT, REUSE, SIBLINGS, LOCALS, SNAPSHOTS,
-    BORDERS, inside(lambda region, log: _rounds(region, log, False, PASSES)), ABSORB,
+    SIMPLIFY, COLLAPSE, RESHAPES, COPIES, PLACES, DEAD, PRODUCTS, FUSE, CONTRACT, REUSE, SIBLINGS, LOCALS,
+    SNAPSHOTS, BORDERS, inside(lambda region, log: _rounds(region, log, False, PASSES)), ABSORB,
 )  # fmt: skip
 
 

@@ -1,6 +1,6 @@
 """Products of matrices in tiles, each by one call of BLAS on the thread that takes it, as LLVM text.
 
-OpenBLAS's own threads share one product out among themselves in step, and spin for the next one when it is made:
+OpenBLAS's own threads make one product in step with each other, and spin for the next one when it is made:
 where others want the cores, each waits for the slowest, and kernels that come next have half of a core.
 Tiles need nothing of one another, and the threads that make them are ours.
 """
@@ -18,9 +18,11 @@ _TEXT = """
 declare void @llvm.memcpy.p0.p0.i64(ptr, ptr, i64, i1)
 declare i64 @llvm.smin.i64(i64, i64)
 
-; arguments: the factors and the product, by rows of so many elements as they are apart, and where what is made
-; of a tile lies until all that it is made of has been read: a flag for each of so many places, the places, the
-; bytes of one, or 0 if none is needed
+; arguments: the factors, the product, and BLAS's function; the extents, how far rows (or columns, see the
+; orders that follow) are apart, the orders, rows and columns of a tile, tiles in a row of them, how far the rows
+; of the first factor and the columns of the second are apart; a one and a zero; and, where a product is made in
+; the place of its first factor, where a tile is until all that it is made of has been read: a flag for each
+; place, the places, and the bytes of one (or 0)
 define i32 @phase0(ptr %args, i64 %lo, i64 %hi) {
 entry:
   %a = argument ptr 0
@@ -86,7 +88,8 @@ open:
   %cp = getelementptr $E, ptr %c, i64 %co
   %to = select i1 %aside, ptr %own, ptr %cp
   %ldt = select i1 %aside, i64 %w, i64 %ldc
-  call void %gemm(i32 101, i32 %ta, i32 %tb, i64 %h, i64 %w, i64 %k, $ONE, ptr %ap, i64 %lda, ptr %bp, i64 %ldb, $ZERO, ptr %to, i64 %ldt)
+  call void %gemm(i32 101, i32 %ta, i32 %tb, i64 %h, i64 %w, i64 %k, $ONE, ptr %ap, i64 %lda,
+                  ptr %bp, i64 %ldb, $ZERO, ptr %to, i64 %ldt)
   br i1 %aside, label %back, label %next
 back:
   %bytes = mul i64 %w, $SIZE
