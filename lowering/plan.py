@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import warnings
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -199,8 +199,10 @@ class _Compiler:
         driver = self.driver
         match stmt:
             case Loop(var, bounds, body):
+                before = len(self.steps)
                 with driver.loop(depth, var, bounds), dims.ranging(var, bounds):
                     self.block(body, depth + 1, position)
+                self.steps[before:] = [_over(step, var, bounds) for step in self.steps[before:]]
             case While(cond, body):
                 driver.line(depth, "while True:")
                 name = self.condition(cond, depth + 1, position, stmt.loc)
@@ -304,6 +306,17 @@ class _Compiler:
         step = InterpStep(stmt, self.region, reason, position)
         self.steps.append(step)
         self.driver.call(depth, step, step.names)
+
+
+def _over(step: Step, var: str, bounds: tuple[Dim, Dim, Dim]) -> Step:
+    """A step in the turns of a loop: what it reads and writes, where that differs, is that of the middle one,
+    so many times."""
+    if not isinstance(step, KernelStep) or var not in dims.free_symbols(step.binding.bytes):
+        return step
+    start, stop, by = bounds
+    turns = len(range(start, stop, by)) if type(start) is type(stop) is type(by) is int else 1
+    middle = dims.substitute(step.binding.bytes, {var: dims.simplify(start + turns // 2 * by)})
+    return replace(step, binding=replace(step.binding, bytes=dims.simplify(turns * middle)))
 
 
 def _with_array(region: Region, array: Array) -> Region:

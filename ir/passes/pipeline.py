@@ -19,6 +19,7 @@ from .dead import DEAD
 from .fuse import FUSE
 from .inside import inside
 from .locals import LOCALS
+from .panels import PANELS
 from .products import PRODUCTS
 from .reshapes import RESHAPES
 from .reuse import REUSE
@@ -46,7 +47,7 @@ PASSES: tuple[Pass, ...] = (
 
 def final(limits: Limits) -> tuple[Pass, ...]:
     """What runs once, when the others find nothing more to do: they do not look inside of what these make."""
-    return BLOCKED, STRIPS, unrolled(limits), bands(limits), ROWS
+    return BLOCKED, PANELS, STRIPS, unrolled(limits), bands(limits), ROWS
 
 
 #: What a region is made smaller by before it is known which rank computes what of it: passes that leave one

@@ -64,7 +64,7 @@ def test_products(data):
     flags = tiles.multiply(out, a, b, launch(char), threads)
     assert flags in (0, None)
     if flags is None:
-        assert min(tiles.shared(m, n, k, threads)) > 0 and m <= 16 and n <= 48 or 1 in (m, n, k)
+        assert (min(tiles.shared(m, n, k, threads)) > 0 and m <= 16 and n <= 48) or 1 in (m, n, k)
     else:
         np.testing.assert_array_equal(whole, want)
 
@@ -122,7 +122,7 @@ def test_flags_of_every_tile():
 @given(*[st.integers(1, 5000)] * 3, st.sampled_from((2, 3, 8, 64, 200)), st.sampled_from((0, 1, 500)))
 def test_tiles_are_few_and_not_empty(m, n, k, threads, most):
     rows, columns = tiles.shared(m, n, k, threads, most)
-    assert 0 < rows and 0 < columns <= n
+    assert rows > 0 and 0 < columns <= n
     assert -(-m // rows) * -(-n // columns) <= max(tiles._MOST, 1)
     if most:
         assert columns == n
