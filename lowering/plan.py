@@ -21,6 +21,7 @@ from ..ir.nodes import (
     Branch,
     Call,
     Compute,
+    Dim,
     Expr,
     Loop,
     Nest,

@@ -1,8 +1,8 @@
 """Sums over what earlier turns of a loop have made, taken for many turns at once.
 
-``for i: x[i] = b[i] - sum(A[i, j] * x[j] for j < i)`` goes from turn to turn, and so does its pass over ``A``.
-But before a block of turns begins, most of what they add up is there: these parts of the sums are one statement,
-which runs on all cores, and the turns add what is missing.
+``for i: x[i] = b[i] - sum(A[i, j] * x[j] for j < i)`` goes from turn to turn, and so does its pass over
+``A``.  But before a block of turns begins, most of what they add up is there: these parts of the sums are one
+statement, which runs on all cores, and the turns add what is missing.
 """
 
 from __future__ import annotations
