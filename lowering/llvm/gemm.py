@@ -19,10 +19,10 @@ declare void @llvm.memcpy.p0.p0.i64(ptr, ptr, i64, i1)
 declare i64 @llvm.smin.i64(i64, i64)
 
 ; arguments: the factors, the product, and BLAS's function; the extents, how far rows are apart (or columns,
-; see the orders that follow), the orders, rows and columns of a tile, tiles in a row of them, how far the rows
-; of the first factor and the columns of the second are apart; a one and a zero; and, where a product is made
-; in the place of its first factor, where a tile is until all that it is made of has been read: a flag for
-; each place, the places, and the bytes of one (or 0)
+; see the orders that follow), the orders, rows and columns of a tile, tiles in a row of them, how far rows of
+; the first factor and columns of the second are apart; a one and a zero; and, where a product is made in the
+; place of its first factor, where a tile is until all that it is made of has been read: a flag for each
+; place, the places, and the bytes of one (or 0)
 define i32 @phase0(ptr %args, i64 %lo, i64 %hi) {
 entry:
   %a = argument ptr 0
