@@ -32,7 +32,8 @@ _BY_ZERO = frozenset({"floor_divide", "remainder", "fmod", "reciprocal"})
 def raises(entry: tuple[Any, ...]) -> tuple[int, int]:
     """What NumPy may raise in a statement, and what its kernel may raise beyond that, as bits."""
     if entry[0] == "call":
-        return ALL, ALL
+        # a product raises what BLAS does in the thread that NumPy is in, and for want of that in another
+        return (OVER | UNDER | INVALID, 0) if entry[1] == "blas.matmul" else (ALL, ALL)
     name, loop = entry[1], entry[2]
     if entry[0] == "map" and name == "cast":
         source, result = loop.split("->")

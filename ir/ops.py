@@ -108,10 +108,14 @@ def has_loop(op: str, args: tuple[np.dtype[Any], ...], result: np.dtype[Any]) ->
 
 @dataclass(frozen=True, slots=True)
 class CallOp:
-    """A library call.  ``reference(writes, reads, attrs)`` fills the write views from the read views."""
+    """A library call.  ``reference(writes, reads, attrs)`` fills the write views from the read views.
+
+    What it writes first may lie just where one of its reads does, if that is the one numbered ``over``.
+    """
 
     name: str
     reference: Callable[[tuple[Any, ...], tuple[Any, ...], dict[str, Any]], None]
+    over: int | None = None
 
 
 def _matmul(writes: tuple[Any, ...], reads: tuple[Any, ...], attrs: dict[str, Any]) -> None:
@@ -125,7 +129,7 @@ def _copy(writes: tuple[Any, ...], reads: tuple[Any, ...], attrs: dict[str, Any]
 
 CALLS: dict[str, CallOp] = {
     # writes[0] = reads[0] @ reads[1]; shapes, stacks and broadcasting as in numpy.matmul
-    "blas.matmul": CallOp("blas.matmul", _matmul),
+    "blas.matmul": CallOp("blas.matmul", _matmul, over=0),
     # Communication, which moves values between ranks and changes none: of arrays in one place it is a copy.
     # reads[0] is written to writes[0], which lies otherwise
     "comm.redistribute": CallOp("comm.redistribute", _copy),

@@ -286,9 +286,11 @@ class _Checker:
         for k, window in enumerate(stmt.writes):
             self.writable(window)
             self.need(injective(window) is True, "a call writes every element once")
-            for other in (*stmt.reads, *stmt.writes[:k]):
+            for j, other in enumerate((*stmt.reads, *stmt.writes[:k])):
                 apart = clash(window, other, self.source) is False
-                self.need(apart, f"the call writes {window.array}, which it also touches as {other.array}")
+                over = k == 0 and j == CALLS[stmt.op].over and same(window, other)
+                message = f"the call writes {window.array}, which it also touches as {other.array}"
+                self.need(apart or over, message)
 
     # ---- order --------------------------------------------------------------------------------------
     def ordered(self, stmt: Compute | Call) -> None:

@@ -107,7 +107,7 @@ class Driver:
         self.things[f"_s{number}"] = step
         arrays = "".join(f"{self._array(name, number)}, " for name in names)
         values = ", ".join(f"{name!r}: {name}" for name in self.variables)
-        self.line(depth, f"_flags |= _s{number}(({arrays}), {{{values}}})")
+        self.line(depth, f"_flags |= _s{number}(({arrays}), {{{values}}}, _threads)")
 
     @contextmanager
     def loop(self, depth: int, var: str, bounds: tuple[Dim, Dim, Dim]) -> Iterator[None]:

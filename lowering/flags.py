@@ -12,7 +12,7 @@ from . import kernel as k
 from .kernel import DType
 from .target import DIVIDE, INVALID, OVERFLOW, UNDERFLOW
 
-_ALL = DIVIDE | OVERFLOW | UNDERFLOW | INVALID
+ALL = DIVIDE | OVERFLOW | UNDERFLOW | INVALID
 _SILENT = frozenset(
     {
         *("less", "less_equal", "greater", "greater_equal", "equal", "not_equal"),
@@ -62,7 +62,7 @@ def of(name: str, types: tuple[DType, ...], out: DType) -> int:
         return _INTEGERS.get(name, 0)
     if name == "absolute" and kind == "f":
         return 0
-    return _FLOATS.get(name, _ALL) if kind == "f" else _ALL
+    return _FLOATS.get(name, ALL) if kind == "f" else ALL
 
 
 def _expression(expr: k.Expr) -> int:

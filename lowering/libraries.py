@@ -10,12 +10,19 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from types import CodeType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ..ir import dims, products
+from ..ir.guess import Guess
 from ..ir.nodes import Array, Call, Compute, Dim, Region, Window
+from . import openblas, tiles
+from .memory import empty
+
+if TYPE_CHECKING:
+    from .llvm.routine import Routine
+    from .target import Launch
 
 NDArray = np.ndarray[Any, Any]
 Number = int | str
@@ -23,12 +30,25 @@ Number = int | str
 
 @dataclass(frozen=True, slots=True)
 class Library:
-    """Somebody who can do an operation: ``run(writes, reads, attrs)`` on array views, when
-    ``serves(dtypes of writes and reads)``."""
+    """Somebody who can do an operation: ``run(writes, reads, attrs, own)`` on array views, when
+    ``serves(dtypes of writes and reads)``; it gives floating-point flags that NumPy does not tell of.
+
+    ``routine(call, region)`` is code of its own for a call that may be worth it: ``run`` is given that, and
+    how many threads there are, as ``own``.
+    """
 
     name: str
     serves: Callable[[Sequence[np.dtype[Any]]], bool]
-    run: Callable[[Sequence[NDArray], Sequence[NDArray], dict[str, Any]], None]
+    run: Callable[[Sequence[NDArray], Sequence[NDArray], dict[str, Any], Own | None], int]
+    routine: Callable[[Call, Region], Routine | None] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Own:
+    """A library's own code, and the threads for it."""
+
+    launch: Launch
+    threads: int
 
 
 def _fits_blas(array: NDArray) -> bool:
@@ -43,7 +63,9 @@ def _fits_blas(array: NDArray) -> bool:
     return rows == size and columns % size == 0 and columns >= size * max(height, 1)
 
 
-def _matmul(writes: Sequence[NDArray], reads: Sequence[NDArray], attrs: dict[str, Any]) -> None:
+def _matmul(
+    writes: Sequence[NDArray], reads: Sequence[NDArray], attrs: dict[str, Any], own: Own | None = None
+) -> int:
     (out,), (a, b) = writes, reads
     plain = out.flags.c_contiguous and a.flags.c_contiguous and b.flags.c_contiguous
     one = a.ndim > 2 and b.ndim > 1 and set(b.shape[:-2]) <= {1} and a.shape[:-1] == out.shape[:-1]
@@ -56,9 +78,32 @@ def _matmul(writes: Sequence[NDArray], reads: Sequence[NDArray], attrs: dict[str
         if out.ndim >= 2 and a.ndim >= 2 and b.ndim >= 2:
             turned = out.swapaxes(-1, -2)
             if turned.strides[-1] == out.itemsize and out.strides[-1] != out.itemsize:
-                np.matmul(b.swapaxes(-1, -2), a.swapaxes(-1, -2), out=turned)
-                return
-    np.matmul(a, b, out=out)
+                out, a, b = turned, b.swapaxes(-1, -2), a.swapaxes(-1, -2)
+    if own is not None and out.ndim == a.ndim == b.ndim == 2:
+        raised = tiles.multiply(out, a, b, own.launch, own.threads)
+        if raised is not None:
+            return raised
+    if np.may_share_memory(out, a):
+        made = empty(out.shape, out.dtype)
+        np.matmul(a, b, out=made)
+        out[...] = made
+    else:
+        np.matmul(a, b, out=out)
+    return 0
+
+
+def _tiled(call: Call, region: Region) -> Routine | None:
+    """The code that makes a product in tiles, if it is large enough for that."""
+    a, b = call.reads
+    guess = Guess(region)
+    if min(len(a.shape), len(b.shape)) < 2 or not openblas.usable():
+        return None
+    if guess.product((*a.shape, b.shape[-1])) < tiles.LEAST:
+        return None
+    from .llvm.gemm import gemm
+
+    (dtype,) = {array.dtype for array in region.arrays if array.name == a.array}
+    return gemm(dtype.char)
 
 
 _BLAS = "fdFD"
@@ -68,7 +113,7 @@ def _all_alike(dtypes: Sequence[np.dtype[Any]]) -> bool:
     return all(dtype == dtypes[0] and dtype.char in _BLAS for dtype in dtypes)
 
 
-LIBRARIES: dict[str, list[Library]] = {"blas.matmul": [Library("numpy", _all_alike, _matmul)]}
+LIBRARIES: dict[str, list[Library]] = {"blas.matmul": [Library("numpy", _all_alike, _matmul, _tiled)]}
 """Who does what, best first."""
 
 
@@ -129,7 +174,9 @@ class View:
         if order is not None:
             view = view.transpose(order)
         if expand is not None:
-            view = np.broadcast_to(view[expand], shape)
+            view = view[expand]
+            if view.shape != shape:
+                view = np.broadcast_to(view, shape)
         return view
 
     def _prepare(self, values: dict[str, int]) -> tuple[Any, ...]:

@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["Alone", "cholesky", "factors", "usable"]
+__all__ = ["Alone", "cholesky", "factors", "gemm", "threads", "usable"]
 
 _LETTERS = {"f": "s", "d": "d", "F": "c", "D": "z"}
 
@@ -26,6 +26,12 @@ _LETTERS = {"f": "s", "d": "d", "F": "c", "D": "z"}
 def usable() -> bool:
     """Is the library known, so that calls can be kept on one thread?"""
     return _library() is not None
+
+
+def threads() -> int:
+    """On how many threads a call is made now; 1 where the library is not known."""
+    library = _library()
+    return 1 if library is None else int(library.scipy_openblas_get_num_threads64_())
 
 
 @cache
@@ -124,6 +130,30 @@ def factors(char: str) -> tuple[int, int] | None:
         return None
     addresses = [ctypes.cast(f, pointer).value for f in (getrf, trsm)]
     return (addresses[0], addresses[1]) if addresses[0] and addresses[1] else None
+
+
+@cache
+def gemm(char: str) -> int | None:
+    """Where ``cblas_?gemm`` for elements of a dtype is, which has just made a small product; or None."""
+    library, letter = _library(), _LETTERS.get(char)
+    if library is None or letter is None:
+        return None
+    try:
+        routine = library[f"scipy_cblas_{letter}gemm64_"]
+    except AttributeError:
+        return None
+    whole, pointer = ctypes.c_int64, ctypes.c_void_p
+    scale: Any = {"s": ctypes.c_float, "d": ctypes.c_double}.get(letter, pointer)
+    matrix = [pointer, whole]
+    routine.argtypes = [*[ctypes.c_int] * 3, *[whole] * 3, scale, *matrix, *matrix, scale, *matrix]
+    routine.restype = None
+    a, b = np.array([[1, 2, 0], [4, 1, 3]], char), np.array([[1, 2], [3, 4], [5, 7]], char)
+    made, scalars = np.ones((2, 2), char), np.array([1, 0], char)
+    one, zero = scalars.tolist()
+    if scale is pointer:
+        one, zero = scalars.ctypes.data, scalars.ctypes.data + scalars.itemsize
+    routine(101, 111, 111, 2, 2, 3, one, a.ctypes.data, 3, b.ctypes.data, 2, zero, made.ctypes.data, 2)
+    return ctypes.cast(routine, pointer).value if np.array_equal(made, a @ b) else None
 
 
 @cache

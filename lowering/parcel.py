@@ -126,7 +126,7 @@ def _reduced(thing: Any) -> tuple[Any, ...]:
     if isinstance(thing, numpy_loops.Address):
         return "loop", *thing.origin
     if isinstance(thing, CallStep):
-        return "call", *thing.parts
+        return "call", thing.launch and _reduced(thing.launch), thing.parts
     if isinstance(thing, InterpStep):
         return "interp", thing.run.text
     parts = getattr(thing, "parts", None)
@@ -145,9 +145,11 @@ def _made(kind: str, *parts: Any) -> Any:
         return address
     if kind == "call":
         try:
-            return CallStep(*parts)
+            step = CallStep(*parts[1])
+            step.launch = parts[0] and _made(*parts[0])
+            return step
         except (KeyError, ValueError) as error:
-            raise Unfit(f"there is no library {parts[1]} here") from error
+            raise Unfit(f"there is no library {parts[1][1]} here") from error
     if kind == "interp":
         return Interpreted(parts[0])
     return linked(*parts)

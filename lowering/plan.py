@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import warnings
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -21,6 +21,7 @@ from ..ir.nodes import (
     Branch,
     Call,
     Compute,
+    Dim,
     Expr,
     Loop,
     Nest,
@@ -37,7 +38,7 @@ from .kernel import Pointer
 from .schedule import schedule
 from .scope import function
 from .steps import CallStep, InterpStep, KernelStep, Step
-from .target import Target, Unsupported, get
+from .target import Launch, Target, Unsupported, get
 
 Fallback = Callable[[str, Any], None]
 
@@ -200,8 +201,10 @@ class _Compiler:
         driver = self.driver
         match stmt:
             case Loop(var, bounds, body):
+                before = len(self.steps)
                 with driver.loop(depth, var, bounds), dims.ranging(var, bounds):
                     self.block(body, depth + 1, position)
+                self.steps[before:] = [_over(step, var, bounds) for step in self.steps[before:]]
             case While(cond, body):
                 driver.line(depth, "while True:")
                 name = self.condition(cond, depth + 1, position, stmt.loc)
@@ -235,7 +238,7 @@ class _Compiler:
         arrays = {array.name: array for array in self.region.arrays}
         library = libraries.find(stmt, arrays)
         if library is not None:
-            step = CallStep.of(stmt, library, position)
+            step = CallStep.of(stmt, library, position, self.routine(stmt, library))
             self.steps.append(step)
             self.driver.call(depth, step, step.names)
             return
@@ -244,6 +247,20 @@ class _Compiler:
             self.compute(plain, depth, position)
         else:
             self.interpret(stmt, depth, position, f"no library serves {stmt.op}")
+
+    def routine(self, stmt: Call, library: libraries.Library) -> Launch | None:
+        """The code of a library that has its own, where that serves."""
+        if library.routine is None or self.target.name != "cpu" or self.cores < 2:
+            return None
+        found: Any = library.routine(stmt, self.region)
+        if found is None:
+            return None
+        from .llvm.routine import NO_KERNEL
+
+        try:
+            return self.code.launch(found, NO_KERNEL)
+        except Unsupported:
+            return None
 
     def compute(self, stmt: Compute | Nest | Rows | Bands, depth: int, position: int) -> None:
         """Compile a kernel, or leave the statement to the interpreter."""
@@ -293,6 +310,17 @@ class _Compiler:
         step = InterpStep(stmt, self.region, reason, position)
         self.steps.append(step)
         self.driver.call(depth, step, step.names)
+
+
+def _over(step: Step, var: str, bounds: tuple[Dim, Dim, Dim]) -> Step:
+    """A step in the turns of a loop: what it reads and writes, where that differs, is that of the middle one,
+    so many times."""
+    if not isinstance(step, KernelStep) or var not in dims.free_symbols(step.binding.bytes):
+        return step
+    start, stop, by = bounds
+    turns = len(range(start, stop, by)) if type(start) is type(stop) is type(by) is int else 1
+    middle = dims.substitute(step.binding.bytes, {var: dims.simplify(start + turns // 2 * by)})
+    return replace(step, binding=replace(step.binding, bytes=dims.simplify(turns * middle)))
 
 
 def _with_array(region: Region, array: Array) -> Region:

@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..ir.nodes import Call, Region, Stmt
-from .libraries import LIBRARIES, Library, View
+from .libraries import LIBRARIES, Library, Own, View
 
 if TYPE_CHECKING:
     from ..ir.interp import Interpreter
     from .kernel import Binding, Kernel
+    from .target import Launch
 
 NDArray = np.ndarray[Any, Any]
 
@@ -45,7 +46,8 @@ class CallStep:
     """A call that a library serves; ``position`` is that of the region's statement it belongs to.
 
     ``parts`` makes another one like it, in another process too: of what it does, the number of arrays that it
-    writes, and the shape and index of each `View`.
+    writes, and the shape and index of each `View`.  ``launch`` is the library's own code, if it has any, in
+    the form of its `Routine`.
     """
 
     def __init__(
@@ -58,28 +60,31 @@ class CallStep:
         position: int = 0,
         names: tuple[str, ...] = (),
         loc: Any = None,
+        launch: Launch | None = None,
     ) -> None:
         self.op, self.library, self.position, self.names, self.loc = op, library, position, names, loc
         self.parts = (op, library, attrs, writes, views)
         (self._run,) = (one.run for one in LIBRARIES[op] if one.name == library)
-        self._attrs, self._writes = dict(attrs), writes
+        self._attrs, self._writes, self.launch = dict(attrs), writes, launch
         self._views = [View(*parts) for parts in views]
 
     @classmethod
-    def of(cls, call: Call, library: Library, position: int) -> CallStep:
+    def of(cls, call: Call, library: Library, position: int, launch: Launch | None = None) -> CallStep:
         """The step of a call in a region."""
         windows = (*call.writes, *call.reads)
         views = tuple([(view.shape, view.index) for view in map(View.of, windows)])
         names = tuple([window.array for window in windows])
-        return cls(call.op, library.name, call.attrs, len(call.writes), views, position, names, call.loc)
+        name, writes = library.name, len(call.writes)
+        return cls(call.op, name, call.attrs, writes, views, position, names, call.loc, launch)
 
-    def __call__(self, arrays: Sequence[NDArray], values: dict[str, int]) -> int:
+    def __call__(self, arrays: Sequence[NDArray], values: dict[str, int], threads: int = 1) -> int:
         """Run on the arrays called ``names``; gives the floating-point flags."""
         views = [view(array, values) for view, array in zip(self._views, arrays, strict=True)]
-        flags = _Flags()
+        flags, launch = _Flags(), self.launch
+        own = None if launch is None else Own(launch, threads)
         with np.errstate(all="call", call=flags):
-            self._run(views[: self._writes], views[self._writes :], self._attrs)
-        return flags.raised
+            raised = self._run(views[: self._writes], views[self._writes :], self._attrs, own)
+        return flags.raised | raised
 
 
 class InterpStep:
@@ -98,7 +103,7 @@ class InterpStep:
         self.names = tuple(array.name for array in arrays)
         self.run = Interpreted(replace(region, arrays=arrays, body=(stmt,)))
 
-    def __call__(self, arrays: Sequence[NDArray], values: dict[str, int]) -> int:
+    def __call__(self, arrays: Sequence[NDArray], values: dict[str, int], threads: int = 1) -> int:
         """Run on the arrays called ``names``; gives the floating-point flags."""
         return self.run(arrays, values)
 
@@ -117,7 +122,7 @@ class Interpreted:
 
         return self._region if isinstance(self._region, str) else dump(self._region)
 
-    def __call__(self, arrays: Sequence[NDArray], values: dict[str, int]) -> int:
+    def __call__(self, arrays: Sequence[NDArray], values: dict[str, int], threads: int = 1) -> int:
         """Run on the region's arrays; gives the floating-point flags."""
         if isinstance(self._region, str):
             from ..ir.parse import parse

@@ -9,6 +9,7 @@ from dataclasses import replace
 from .. import windows
 from ..effects import Reason
 from ..nodes import Call, Compute, Expr, Gather, Load, Nest, Region, Stmt, Window
+from ..ops import CALLS
 from .base import Log, Pass
 from .flow import Block, Use, each_block
 from .match import fills, serve, solve, within
@@ -105,9 +106,9 @@ def _try_forward(block: Block, pos: int, copy: Compute, log: Log) -> bool:
 
 
 # ---- what is only copied is written to its place ------------------------------------------------------
-def can_place(block: Block, pos: int, at: int) -> Reason | None:
+def can_place(block: Block, pos: int, at: int, over: bool = False) -> Reason | None:
     """Why the temporary that is made at ``pos`` and copied at ``at`` must not be made where the copy
-    puts it."""
+    puts it; ``over`` says whether a library may write over what it reads."""
     maker, copy = block.stmts[pos], block.stmts[at]
     assert isinstance(copy, Compute)
     temp, final = _source(copy), copy.target
@@ -125,6 +126,8 @@ def can_place(block: Block, pos: int, at: int) -> Reason | None:
     if not fills(written, temp):
         return Reason(f"{temp.array} is not written as a whole", (written,))
     for window in [w for w in block.writes[pos] if w is not written] + [w for w, _ in block.reads[pos]]:
+        if over and _may_be_over(maker, _onto(written, temp, final), window):
+            continue
         if facts.overlap(final, window) is not False:
             return Reason(f"{final.array} is also used by the statement that makes {temp.array}", (window,))
     touched = block.toucher_between(pos, at, final)
@@ -151,6 +154,14 @@ def can_place(block: Block, pos: int, at: int) -> Reason | None:
     return None
 
 
+def _may_be_over(maker: Stmt | None, made: Window, window: Window) -> bool:
+    """Can what a library makes lie just where it reads this window?"""
+    if not isinstance(maker, Call) or (k := CALLS[maker.op].over) is None:
+        return False
+    matrices = all(len(read.shape) > 1 for read in maker.reads)
+    return matrices and window is maker.reads[k] and windows.same(made, window)
+
+
 def _may_reread(block: Block, q: int, window: Window, temp: Window, final: Window) -> Reason | None:
     """Why the statement at ``q`` must not read the final place in place of the temporary."""
     moved = _through(window, temp, final)
@@ -166,7 +177,7 @@ def _may_reread(block: Block, q: int, window: Window, temp: Window, final: Windo
     return None
 
 
-def _try_place(block: Block, at: int, copy: Compute, log: Log) -> bool:
+def _try_place(block: Block, at: int, copy: Compute, log: Log, over: bool = False) -> bool:
     temp, final = _source(copy), copy.target
     if block.facts.roots[temp.array] in block.facts.kept:
         return False
@@ -174,7 +185,7 @@ def _try_place(block: Block, at: int, copy: Compute, log: Log) -> bool:
     if len(makers) != 1:
         return False
     pos = makers[0]
-    reason = can_place(block, pos, at)
+    reason = can_place(block, pos, at, over)
     if reason is not None:
         log.refused("copies", f"{temp.array} is copied to {final.array}: {reason.text}", copy.loc)
         return False
@@ -222,3 +233,15 @@ def _copies(region: Region, log: Log) -> Region:
 
 
 COPIES = Pass("copies", _copies)
+
+
+def _places(region: Region, log: Log) -> Region:
+    def sweep(block: Block) -> bool:
+        copies = [(pos, stmt) for pos, stmt in enumerate(block.stmts) if is_copy(stmt)]
+        return any([_try_place(block, pos, s, log, True) for pos, s in copies if isinstance(s, Compute)])
+
+    return each_block(region, sweep, lambda stmt: isinstance(stmt, Call))
+
+
+#: What a library makes may also be written over what it reads, where all of a region is in one memory.
+PLACES = Pass("places", _places)

@@ -12,6 +12,10 @@ def _is_zero(dim: Dim) -> bool:
     return isinstance(dim, int) and dim == 0
 
 
+def _is_one(dim: Dim) -> bool:
+    return isinstance(dim, int) and dim == 1
+
+
 def _quotient(value: Dim, divisor: Dim) -> Dim | None:
     """``value / divisor`` when it is surely whole."""
     if isinstance(divisor, int):
@@ -36,7 +40,7 @@ def solve(outer: Window, inner: Window) -> tuple[Index, ...] | None:
     """
     found: list[Index | None] = [None] * len(outer.shape)
     for have, want in zip(outer.index, inner.index, strict=True):
-        fixed = want.axis is None or _is_zero(want.stride)
+        fixed = want.axis is None or _is_zero(want.stride) or _is_one(inner.shape[want.axis])
         if have.axis is None or _is_zero(have.stride):
             if not fixed or dims.prove_eq(have.offset, want.offset) is not True:
                 return None

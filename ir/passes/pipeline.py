@@ -15,11 +15,12 @@ from .blocked import BLOCKED
 from .borders import BORDERS
 from .collapse import COLLAPSE
 from .contract import CONTRACT
-from .copies import COPIES
+from .copies import COPIES, PLACES
 from .dead import DEAD
 from .fuse import FUSE
 from .inside import inside
 from .locals import LOCALS
+from .panels import PANELS
 from .products import PRODUCTS
 from .reshapes import RESHAPES
 from .reuse import REUSE
@@ -40,14 +41,14 @@ EARLY: tuple[Pass, ...] = (
 #: Early passes shrink the region.  Fusion makes contractions, and spares those that it meets.  Siblings
 #: come late, since a nest is not taken apart again; snapshots and borders last, when what can be fused is.
 PASSES: tuple[Pass, ...] = (
-    SIMPLIFY, COLLAPSE, RESHAPES, COPIES, DEAD, PRODUCTS, FUSE, CONTRACT, REUSE, SIBLINGS, LOCALS, SNAPSHOTS,
-    BORDERS, inside(lambda region, log: _rounds(region, log, False, PASSES)), ABSORB,
+    SIMPLIFY, COLLAPSE, RESHAPES, COPIES, PLACES, DEAD, PRODUCTS, FUSE, CONTRACT, REUSE, SIBLINGS, LOCALS,
+    SNAPSHOTS, BORDERS, inside(lambda region, log: _rounds(region, log, False, PASSES)), ABSORB,
 )  # fmt: skip
 
 
 def final(limits: Limits) -> tuple[Pass, ...]:
     """What runs once, when the others find nothing more to do: they do not look inside of what these make."""
-    return BLOCKED, STRIPS, unrolled(limits), bands(limits), ROWS, aligned(limits)
+    return BLOCKED, PANELS, STRIPS, unrolled(limits), bands(limits), ROWS, aligned(limits)
 
 
 #: What a region is made smaller by before it is known which rank computes what of it: passes that leave one

@@ -26,12 +26,15 @@ class Routine:
         It defines ``phase0``, ``phase1``, ...
     phases, arguments : int
         Their numbers.
+    mask : int
+        The floating-point flags that are reported.
     """
 
     name: str
     text: str
     phases: int
     arguments: int
+    mask: int = 0
 
     def fingerprint(self) -> str:
         """What object code depends on besides its text."""
@@ -55,7 +58,7 @@ class Routine:
     def load(self, kernel: Kernel, code: bytes) -> Launch:
         """Link object code and make it callable."""
         try:
-            return threads.Launch.of(code, self.phases, self.arguments, 0)
+            return threads.Launch.of(code, self.phases, self.arguments, self.mask)
         except (RuntimeError, OSError, ImportError) as error:
             raise Unsupported(f"LLVM: {error}") from error
 

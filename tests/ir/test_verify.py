@@ -94,7 +94,7 @@ BAD = [
     (["nest {", "t[i] = B[-i+5] for i<6", "B[i] = A[i,0] for i<6", "}"], "in order"),
     (["nest {", "s[] add= B[i] init 0.0 for i<6", "o[i] = s[] for i<6", "}"], "in order"),
     (["nest {", "B[i] = 0.0 for i<6", "o[i] = V[0] for i<6", "}"], "in order"),
-    (["call blas.matmul(m, A) -> m"], "which it also touches as m"),
+    (["call blas.matmul(A, m) -> m"], "which it also touches as m"),
     (["call blas.nothing(A, A) -> m"], "there is no call"),
 ]
 

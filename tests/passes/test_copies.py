@@ -1,6 +1,8 @@
 """Copies that nobody needs go; those that keep NumPy's answer stay."""
 
-from dcarray.ir.passes.copies import COPIES
+import pytest
+
+from dcarray.ir.passes.copies import COPIES, PLACES
 
 
 def test_chain_of_slices_is_no_copy(check):
@@ -168,3 +170,52 @@ def test_place_that_changes_before_the_last_read(check):
         None,
     )
     assert "a changes before t is last read" in str(log)
+
+
+def test_product_over_its_first_factor(check):
+    log = check(
+        PLACES,
+        """region() {
+          inout a: f64[5, 6, 8];  in b: f64[8, 8];  temp t: f64[5, 6, 1, 8]
+          call blas.matmul(a[i,j,l for i<5, j<6, k<1, l<8], b) -> t
+          a[i,j,k] = t[i,j,0,k] for i<5, j<6, k<8
+        }
+        """,
+        """region() {
+          inout a: f64[5, 6, 8];  in b: f64[8, 8];  temp t: f64[5, 6, 1, 8]
+          call blas.matmul(a[i,j,l for i<5, j<6, k<1, l<8], b) -> a[i,j,l for i<5, j<6, k<1, l<8]
+        }
+        """,
+    )
+    assert "t is made in its final place, a" in str(log)
+
+
+@pytest.mark.parametrize(
+    "statements",
+    [
+        "call blas.matmul(b, a) -> t\na[i,j] = t[i,j] for i<6, j<6",  # every row needs all of it
+        "call blas.matmul(a, a) -> t\na[i,j] = t[i,j] for i<6, j<6",
+        "call blas.matmul(a, b) -> t\na[i,j] = t[j,i] for i<6, j<6",
+        "call blas.matmul(a, b) -> t\na[i,j] = t[5-i,j] for i<6, j<6",
+        "call blas.matmul(a, b) -> t\na[i,j] = negative(a[i,j]) for i<6, j<6\na[i,j] = t[i,j] for i<6, j<6",
+    ],
+)
+def test_products_that_are_not_made_over_their_factor(check, statements):
+    check(
+        PLACES,
+        f"region() {{\n  inout a: f64[6, 6];  in b: f64[6, 6];  temp t: f64[6, 6]\n{statements}\n}}\n",
+        None,
+    )
+
+
+def test_ranks_keep_a_product_apart_from_its_factors(check):
+    check(
+        COPIES,
+        """region() {
+          inout a: f64[6, 6];  in b: f64[6, 6];  temp t: f64[6, 6]
+          call blas.matmul(a, b) -> t
+          a[i,j] = t[i,j] for i<6, j<6
+        }
+        """,
+        None,
+    )
