@@ -102,7 +102,7 @@ def multiply(out: NDArray, a: NDArray, b: NDArray, launch: Launch, threads: int)
     launch : Launch
         Of `dcarray.lowering.llvm.gemm`, for that dtype.
     threads : int
-        On how many threads.
+        On how many threads.  The tiles are those for as many as OpenBLAS has.
 
     Returns
     -------
@@ -111,7 +111,8 @@ def multiply(out: NDArray, a: NDArray, b: NDArray, launch: Launch, threads: int)
         it as well, or since the matrices do not lie as BLAS wants them.
     """
     (m, k), n = a.shape, b.shape[1]
-    if m * n * k < LEAST or threads < 2 or openblas.threads() < 2:
+    sharing = openblas.threads()  # and not ours, so that the last bits do not depend on how many these are
+    if m * n * k < LEAST or sharing < 2:
         return None
     left, right, to = _lies(a), _lies(b), _lies(out)
     routine = openblas.gemm(out.dtype.char)
@@ -123,7 +124,7 @@ def multiply(out: NDArray, a: NDArray, b: NDArray, launch: Launch, threads: int)
     if within and not _same(out, a):
         return None
     size = out.itemsize
-    rows, columns = shared(m, n, k, threads, max(_NEAR // (n * size), 1) if within else 0)
+    rows, columns = shared(m, n, k, sharing, max(_NEAR // (n * size), 1) if within else 0)
     down, across = -(-m // rows), -(-n // columns)
     if down * across < 2:
         return None
