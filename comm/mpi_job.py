@@ -32,6 +32,7 @@ _EAGER = 0.005  # seconds of waiting after which it sleeps now and then
 _NAP = 0.0001
 _TESTS = 16  # questions whether a message is through between two looks at anything else
 _TO_HEAR, _TO_END = 10.0, 60.0  # seconds that the others have to hear of a failure, and then to end
+_TO_COME = 0.25  # seconds in which something is through of which all ranks have done their part
 _TO_READ = 5.0  # seconds that the end of the job waits for this rank's output to be read
 _LONGEST = 50_000  # characters of a traceback that travel
 
@@ -118,7 +119,12 @@ class Job:
                 _let_others_run()
                 if tests % _TESTS:
                     continue
-                self.look()
+                try:
+                    self.look()
+                except RankError:
+                    if _comes(through):  # then others rely on this rank to go on
+                        return
+                    raise
                 now = time.monotonic()
                 if now > report:
                     self._report()
@@ -313,6 +319,16 @@ class Job:
 
     def _hear_over(self, _: int) -> None:
         self._over = True
+
+
+def _comes(through: Callable[[], Any]) -> bool:
+    """Is something through, or will it be in a moment?  It may be on other ranks already."""
+    until = time.monotonic() + _TO_COME
+    while not through():
+        if time.monotonic() > until:
+            return False
+        time.sleep(_NAP)
+    return True
 
 
 def _shortened(text: str) -> str:
