@@ -55,12 +55,7 @@ def _fits_blas(array: NDArray) -> bool:
     """Whether the last two axes are a matrix as BLAS takes it, by rows or by columns."""
     if array.ndim < 2:
         return array.ndim == 0 or array.strides[0] % array.itemsize == 0
-    rows, columns = array.strides[-2:]
-    height, width = array.shape[-2:]
-    size = array.itemsize
-    if columns == size:
-        return rows % size == 0 and rows >= size * max(width, 1)
-    return rows == size and columns % size == 0 and columns >= size * max(height, 1)
+    return tiles.lies(array) is not None
 
 
 def _matmul(

@@ -91,6 +91,26 @@ if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=Alone.after_fork)
 
 
+def _routines(char: str, *names: str) -> list[Any] | None:
+    """Functions of the library that return nothing, by their names with ``?`` for a dtype's letter; None if
+    one is missing."""
+    library, letter = _library(), _LETTERS.get(char)
+    if library is None or letter is None:
+        return None
+    try:
+        found = [library[f"scipy_{name.replace('?', letter)}64_"] for name in names]
+    except AttributeError:
+        return None
+    for routine in found:
+        routine.restype = None
+    return found
+
+
+def _scalar(char: str) -> Any:
+    """How BLAS takes a scalar of a dtype: a complex one by its address."""
+    return {"f": ctypes.c_float, "d": ctypes.c_double}.get(char, ctypes.c_void_p)
+
+
 @cache
 def factors(char: str) -> tuple[int, int] | None:
     """Where two routines are that together solve systems of equations with elements of a dtype.
@@ -101,17 +121,12 @@ def factors(char: str) -> tuple[int, int] | None:
         The addresses of LAPACK's ``?getrf`` and of ``cblas_?trsm``, with 64-bit integers, which have just
         solved a small system.
     """
-    library, letter = _library(), _LETTERS.get(char)
-    if library is None or letter is None:
+    found = _routines(char, "?getrf_", "cblas_?trsm")
+    if found is None:
         return None
-    try:
-        getrf, trsm = library[f"scipy_{letter}getrf_64_"], library[f"scipy_cblas_{letter}trsm64_"]
-    except AttributeError:
-        return None
-    whole, pointer = ctypes.c_int64, ctypes.c_void_p
-    scale: Any = {"s": ctypes.c_float, "d": ctypes.c_double}.get(letter, pointer)
+    getrf, trsm = found
+    whole, pointer, scale = ctypes.c_int64, ctypes.c_void_p, _scalar(char)
     trsm.argtypes = [ctypes.c_int] * 5 + [whole, whole, scale, pointer, whole, pointer, whole]
-    trsm.restype = getrf.restype = None
     a = np.array([[1, 2, 0], [4, 1, 3], [2, 5, 1]], char, order="F")
     b = np.array([[1, 2], [3, 4], [5, 7]], char)
     want, lu, x = np.linalg.solve(a, b), a.copy("F"), b.copy()
@@ -135,18 +150,13 @@ def factors(char: str) -> tuple[int, int] | None:
 @cache
 def gemm(char: str) -> int | None:
     """Where ``cblas_?gemm`` for elements of a dtype is, which has just made a small product; or None."""
-    library, letter = _library(), _LETTERS.get(char)
-    if library is None or letter is None:
+    found = _routines(char, "cblas_?gemm")
+    if found is None:
         return None
-    try:
-        routine = library[f"scipy_cblas_{letter}gemm64_"]
-    except AttributeError:
-        return None
-    whole, pointer = ctypes.c_int64, ctypes.c_void_p
-    scale: Any = {"s": ctypes.c_float, "d": ctypes.c_double}.get(letter, pointer)
+    (routine,) = found
+    whole, pointer, scale = ctypes.c_int64, ctypes.c_void_p, _scalar(char)
     matrix = [pointer, whole]
     routine.argtypes = [*[ctypes.c_int] * 3, *[whole] * 3, scale, *matrix, *matrix, scale, *matrix]
-    routine.restype = None
     a, b = np.array([[1, 2, 0], [4, 1, 3]], char), np.array([[1, 2], [3, 4], [5, 7]], char)
     made, scalars = np.ones((2, 2), char), np.array([1, 0], char)
     one, zero = scalars.tolist()
@@ -167,14 +177,10 @@ def cholesky(char: str) -> Callable[[np.ndarray[Any, Any], bool], int] | None:
         puts the Cholesky factor into that triangle and leaves the other one alone.  It gives LAPACK's
         ``info``: 0, or that the matrix is not positive definite.
     """
-    library, letter = _library(), _LETTERS.get(char)
-    if library is None or letter is None:
+    routines = _routines(char, "?potrf_")
+    if routines is None:
         return None
-    try:
-        potrf = library[f"scipy_{letter}potrf_64_"]
-    except AttributeError:
-        return None
-    potrf.restype = None
+    (potrf,) = routines
 
     def factored(matrix: np.ndarray[Any, Any], upper: bool) -> int:
         # what LAPACK takes for columns are our rows, so it sees the matrix transposed
@@ -184,7 +190,7 @@ def cholesky(char: str) -> Callable[[np.ndarray[Any, Any], bool], int] | None:
         return info.value
 
     a = np.array([[4, 1, 1 - 1j], [1, 3, 2j], [1 + 1j, -2j, 5]])
-    a = (a if letter in "cz" else a.real).astype(char)
+    a = (a if char in "FD" else a.real).astype(char)
     for upper in (False, True):
         found, want = a.copy(), np.linalg.cholesky(a)
         triangle, rest = (np.triu, np.tril(a, -1)) if upper else (np.tril, np.triu(a, 1))

@@ -14,7 +14,7 @@ from .memory import address_of, empty
 if TYPE_CHECKING:
     from .target import Launch
 
-__all__ = ["multiply"]
+__all__ = ["lies", "multiply"]
 
 NDArray = np.ndarray[Any, Any]
 
@@ -80,14 +80,14 @@ def _time(m: int, n: int, k: int, rows: int, columns: int, threads: int) -> floa
     return -(-tiles // threads) * k * rows * columns * (1 + _ROW / rows + _COLUMN / columns)
 
 
-def _lies(array: NDArray) -> tuple[int, int] | None:
-    """How BLAS is told where a matrix's elements are: by rows (111) or by columns (112), and how far apart
-    these are."""
-    (down, along), size = array.strides, array.itemsize
-    height, width = array.shape
-    if along == size and down % size == 0 and down >= size * width:
-        return 111, down // size
-    if down == size and along % size == 0 and along >= size * height:
+def lies(array: NDArray) -> tuple[int, int] | None:
+    """How BLAS is told where a matrix's elements are, one of a stack: by rows (111) or by columns (112), and
+    how far apart these are; None if it cannot be told."""
+    (down, along), size = array.strides[-2:], array.itemsize
+    height, width = array.shape[-2:]
+    if along == size:
+        return (111, down // size) if down % size == 0 and down >= size * max(width, 1) else None
+    if down == size and along % size == 0 and along >= size * max(height, 1):
         return 112, along // size
     return None
 
@@ -114,7 +114,7 @@ def multiply(out: NDArray, a: NDArray, b: NDArray, launch: Launch, threads: int)
     sharing = openblas.threads()  # and not ours, so that the last bits do not depend on how many these are
     if m * n * k < LEAST or sharing < 2:
         return None
-    left, right, to = _lies(a), _lies(b), _lies(out)
+    left, right, to = lies(a), lies(b), lies(out)
     routine = openblas.gemm(out.dtype.char)
     if left is None or right is None or to is None or to[0] != 111 or routine is None:
         return None

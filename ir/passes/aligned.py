@@ -48,19 +48,10 @@ MIN_ROW = 2
 #: What takes no longer than to load operands.  A division, or a function, does: memory waits for it anyhow.
 QUICK = frozenset(
     {
-        "add",
-        "subtract",
-        "multiply",
-        "square",
-        "negative",
-        "positive",
-        "absolute",
-        "maximum",
-        "minimum",
-        "where",
+        "add", "subtract", "multiply", "square", "negative", "positive", "absolute", "maximum", "minimum",
+        "where", "less", "less_equal", "greater", "greater_equal", "equal", "not_equal",
     }
-    | {"less", "less_equal", "greater", "greater_equal", "equal", "not_equal"}
-)
+)  # fmt: skip
 
 
 # ---- legality -----------------------------------------------------------------------------------------
