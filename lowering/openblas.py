@@ -112,17 +112,17 @@ def _scalar(char: str) -> Any:
 
 
 @cache
-def factors(char: str) -> tuple[int, int] | None:
-    """Where two routines are that together solve systems of equations with elements of a dtype.
+def factors(char: str) -> tuple[int, int, int] | None:
+    """Where routines are that together solve systems of equations with elements of a dtype.
 
     Returns
     -------
-    (int, int) or None
-        The addresses of LAPACK's ``?getrf`` and of ``cblas_?trsm``, with 64-bit integers, which have just
-        solved a small system.
+    (int, int, int) or None
+        The addresses of LAPACK's ``?getrf``, of ``cblas_?trsm`` and of ``cblas_?gemm``, with 64-bit integers,
+        of which the first two have just solved a small system.
     """
-    found = _routines(char, "?getrf_", "cblas_?trsm")
-    if found is None:
+    found, product = _routines(char, "?getrf_", "cblas_?trsm"), gemm(char)
+    if found is None or product is None:
         return None
     getrf, trsm = found
     whole, pointer, scale = ctypes.c_int64, ctypes.c_void_p, _scalar(char)
@@ -144,7 +144,7 @@ def factors(char: str) -> tuple[int, int] | None:
     if not np.allclose(x, want, rtol=1e-4):
         return None
     addresses = [ctypes.cast(f, pointer).value for f in (getrf, trsm)]
-    return (addresses[0], addresses[1]) if addresses[0] and addresses[1] else None
+    return (addresses[0], addresses[1], product) if addresses[0] and addresses[1] else None
 
 
 @cache

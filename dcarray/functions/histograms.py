@@ -13,7 +13,7 @@ from dcarray.lowering.memory import address_of, require
 from dcarray.routines import Compiled
 
 from .ranked import in_blocks
-from .registry import Unserved, implements
+from .registry import Pending, Unserved, implements
 
 _MOST_BINS = 4096  # each block of elements counts in as many of its own
 _FEWEST = 8  # times the elements below which calls run in NumPy
@@ -71,7 +71,7 @@ def histogram(a: Any, bins: Any = 10, range: Any = None, density: Any = None, we
         raise Unserved
     launch = (_COUNTS if weights is None else _WEIGHTS).launch(_SECONDS * a.size)
     if launch is None:
-        raise Unserved
+        raise Pending
     edges = _edges(a, number, range)
     values, heavy = (v._settled() if type(v) is ndarray else v for v in (a, weights))
     plain = [v for v in (values, heavy) if v is not None]

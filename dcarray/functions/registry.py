@@ -17,7 +17,7 @@ from dcarray.operands import learn
 from . import fallback
 from .fallback import NOT_SMALL, quick
 
-__all__ = ["IMPLEMENTATIONS", "Unserved", "implements"]
+__all__ = ["IMPLEMENTATIONS", "Pending", "Unserved", "implements"]
 
 Function = Callable[..., Any]
 
@@ -61,6 +61,10 @@ class Unserved(Exception):
     """An implementation does not serve this call; NumPy computes the result or raises its own error."""
 
 
+class Pending(Unserved):
+    """It will serve such calls when its code is compiled: nothing is learned of the place meanwhile."""
+
+
 def implements(function: Function | str, *, views: bool = False) -> Callable[[Function], Function]:
     """Enter an implementation of a NumPy function into the table.
 
@@ -101,6 +105,8 @@ def implements(function: Function | str, *, views: bool = False) -> Callable[[Fu
                     return fallback.direct(known, args, kwargs)
             try:
                 return body(*args, **kwargs)
+            except Pending:
+                return fallback.direct(known, args, kwargs)
             except Unserved:
                 return fallback.call(known, args, kwargs, True)
 

@@ -14,13 +14,13 @@ from dcarray.routines import Compiled
 
 from .common import is_array
 from .ranked import in_blocks
-from .registry import Unserved, implements
+from .registry import Pending, Unserved, implements
 
-_MOST = 512  # rows: of larger matrices OpenBLAS's own threads make good use
+_MOST = 2048  # rows: of larger matrices OpenBLAS's own threads make good use
 _FEWEST = 24  # rows: the triangles of smaller ones are no work
 _LEAST = 1 << 23  # operations: less is done before a thread is awake
 _RATE = 2e-11  # seconds that NumPy needs for an operation on real numbers
-_UNIT = 2  # such operations in a unit of the scheduler's work
+_PANEL = 96  # columns that are factored at a time, or a few more, while others are brought up to date
 _NARROW = 32  # columns: narrower pieces are slow
 _ROWS = 64  # that are cleared at a time
 
@@ -99,13 +99,15 @@ def _solved(a: Any, b: Any, columns: int) -> Any:
     count = a.size // (n * n)
     options = config.current()
     threads = options.threads
+    scale = 4 if char in "FD" else 1
     pieces = max(min(threads, columns // _NARROW), 1)
-    operations = (8 if char in "FD" else 2) * n * n * columns
+    operations = 2 * scale * n * n * columns
     if min(threads, pieces * count) < 2 or operations * count < (_LEAST if options.eager_below else 1):
         raise Unserved
     launch = _ROUTINES[char].launch(_RATE * operations * count)
     if launch is None:
-        raise Unserved
+        raise Pending
+    from dcarray.lowering.elimination import PHASES, plan
     from dcarray.lowering.openblas import Alone, factors
 
     routines = factors(char)
@@ -114,16 +116,17 @@ def _solved(a: Any, b: Any, columns: int) -> Any:
     plain = [np.ascontiguousarray(v._settled() if type(v) is ndarray else v) for v in (a, b) if v is not None]
     matrices, sides = plain if b is not None else (plain[0], np.eye(n, dtype=a.dtype))
     require(2 * matrices.nbytes + sides.nbytes)
-    x = empty((*a.shape[:-1], columns), a.dtype)
-    factored, swaps, info = empty(a.shape, a.dtype), np.empty((count, n), np.int64), np.zeros(count, np.int64)
-    one = np.ones(1, a.dtype)
-    arrays = [address_of(v) for v in (matrices, sides, x, factored, swaps, info, one)]
-    apart = 0 if b is None else n * columns
-    work = operations // _UNIT
-    sizes = n, columns, pieces, apart
-    first, second = (count, max(work * n // columns // 3, 1)), (count * pieces, max(work // pieces, 1))
+    panels = 1 if count >= threads else min(max(n // _PANEL, 1), PHASES - 1)
+    steps = plan(n, columns, panels, pieces, a.dtype.itemsize, b is None)
+    x, factored = empty((*a.shape[:-1], columns), a.dtype), empty(a.shape, a.dtype)
+    swaps, info = np.empty((count, n), np.int64), np.zeros(count * panels, np.int64)
+    table = steps.at([*map(address_of, (matrices, sides, x, factored, swaps, info))])
+    scalars = np.array([1, -1], a.dtype)
+    sizes = [number for items, work in steps.phases for number in (items * count, work * scale)]
+    firsts = np.cumsum([0] + [items for items, _ in steps.phases])[:-1].tolist()
+    arguments = address_of(table), address_of(steps.starts), *routines, address_of(scalars), count, *firsts
     with Alone():
-        launch(launch.pack(*first, *second, *arrays, *routines, *sizes), threads)
+        launch(launch.pack(*sizes, *arguments), threads)
     if info.any():
         raise Unserved  # singular: NumPy says so, or knows better
     return wrap(x)

@@ -1,66 +1,90 @@
-"""Systems of linear equations by LAPACK's factors and BLAS's triangular solver, as LLVM text.
+"""Steps of dense linear algebra that threads take from a list, as LLVM text.
 
-One phase factors every matrix of a stack: LAPACK wants columns, so each is turned into them first.  The other
-solves for some columns of the right-hand sides at a time, by rows, as they lie in memory: for each piece the
-rows are copied, exchanged as the factors say, and the two triangles are solved for.  So neither the sides nor
-the solution are turned round, and both phases run on all threads.
+A phase runs items side by side, and an item its steps one after the other: copies and exchanges of rows, and
+calls of LAPACK and BLAS.  Which steps there are and where they find their matrices is in a table
+(`dcarray.lowering.elimination`), so that it can be as the sizes want it.
 """
 
 from __future__ import annotations
+
+from enum import IntEnum
 
 import numpy as np
 
 from .routine import Routine, filled
 
-__all__ = ["solver"]
+__all__ = ["FIELDS", "PHASES", "Step", "solver"]
+
+PHASES = 9
+FIELDS = 15
+"""Numbers that a step has: what it is, up to three addresses, up to eight others, and by how many bytes each
+of the addresses is further on for the next matrix of a stack."""
+_ARGUMENTS = 7
+
+
+class Step(IntEnum):
+    """What a step does with the matrices ``a``, ``b`` and ``c`` at its addresses."""
+
+    COPY = 0
+    """``a = b``: rows, columns; for ``a``, then for ``b``, how far rows and columns are apart."""
+    EXCHANGE = 1
+    """Exchange the k-th row of ``a`` with the one that ``b[k]`` names, counted from 1: rows, columns, how far
+    rows and columns are apart."""
+    FACTOR = 2
+    """``?getrf`` of ``a``, exchanges to ``b``, its result to ``c``: rows, columns, how far the latter are
+    apart."""
+    SOLVE = 3
+    """``?trsm``, with the triangle ``a`` to the left of ``b``: order, triangle, transposition, diagonal, rows
+    and columns of ``b``, how far rows or columns of either are apart."""
+    SUBTRACT = 4
+    """``c -= a @ b`` by ``?gemm``: order, transposition of ``a``, rows, columns, terms, how far rows or
+    columns of the three are apart."""
+
 
 _TEXT = """
 declare void @llvm.memcpy.p0.p0.i64(ptr, ptr, i64, i1)
 declare i64 @llvm.smin.i64(i64, i64)
 
-; arguments: matrices, right-hand sides, solutions, factors, exchanges, results of the factoring, a one,
-; getrf, trsm; then the rows, the columns of the sides, the pieces of these, and how far sides are apart
-define i32 @phase0(ptr %args, i64 %lo, i64 %hi) {
+define internal void @copy(ptr %a, ptr %b, i64 %rows, i64 %columns, i64 %ad, i64 %aa, i64 %bd, i64 %ba) {
 entry:
-  %order = alloca i64
-  %a = argument ptr 0
-  %lus = argument ptr 3
-  %swaps = argument ptr 4
-  %infos = argument ptr 5
-  %getrf = argument ptr 7
-  %n = argument i64 9
-  store i64 %n, ptr %order
-  %size = mul i64 %n, %n
-  br label %matrix
-matrix:
-  %k = phi i64 [ %lo, %entry ], [ %k1, %factor ]
-  %more = icmp slt i64 %k, %hi
-  br i1 %more, label %open, label %exit
-open:
-  %away = mul i64 %k, %size
-  %from = getelementptr $E, ptr %a, i64 %away
-  %lu = getelementptr $E, ptr %lus, i64 %away
-  br label %band
+  %bytes = mul i64 %columns, $SIZE
+  %apart = or i64 %aa, %ba
+  %lines = icmp eq i64 %apart, 1
+  br i1 %lines, label %row, label %band
+row:
+  %r = phi i64 [ 0, %entry ], [ %r1, %line ]
+  %rowed = icmp slt i64 %r, %rows
+  br i1 %rowed, label %line, label %exit
+line:
+  %ar = mul i64 %r, %ad
+  %al = getelementptr $E, ptr %a, i64 %ar
+  %br = mul i64 %r, %bd
+  %bl = getelementptr $E, ptr %b, i64 %br
+  call void @llvm.memcpy.p0.p0.i64(ptr %al, ptr %bl, i64 %bytes, i1 false)
+  %r1 = add i64 %r, 1
+  br label %row
 band:
-  %i0 = phi i64 [ 0, %open ], [ %i8, %banded ]
-  %bands = icmp slt i64 %i0, %n
-  br i1 %bands, label %column, label %factor
+  %i0 = phi i64 [ 0, %entry ], [ %i8, %banded ]
+  %bands = icmp slt i64 %i0, %rows
+  br i1 %bands, label %column, label %exit
 column:
   %j = phi i64 [ 0, %band ], [ %j1, %columned ]
   %i8 = add i64 %i0, 8
-  %it = call i64 @llvm.smin.i64(i64 %i8, i64 %n)
-  %columns = icmp slt i64 %j, %n
-  br i1 %columns, label %element, label %banded
+  %it = call i64 @llvm.smin.i64(i64 %i8, i64 %rows)
+  %more = icmp slt i64 %j, %columns
+  br i1 %more, label %element, label %banded
 element:
   %i = phi i64 [ %i0, %column ], [ %i1, %element ]
-  %row = mul i64 %i, %n
-  %place = add i64 %row, %j
-  %vp = getelementptr $E, ptr %from, i64 %place
-  %v = load $E, ptr %vp, align $ALIGN
-  %line = mul i64 %j, %n
-  %turned = add i64 %line, %i
-  %tp = getelementptr $E, ptr %lu, i64 %turned
-  store $E %v, ptr %tp, align $ALIGN
+  %bi = mul i64 %i, %bd
+  %bj = mul i64 %j, %ba
+  %bo = add i64 %bi, %bj
+  %bp = getelementptr $E, ptr %b, i64 %bo
+  %v = load $E, ptr %bp, align $ALIGN
+  %ai = mul i64 %i, %ad
+  %aj = mul i64 %j, %aa
+  %ao = add i64 %ai, %aj
+  %ap = getelementptr $E, ptr %a, i64 %ao
+  store $E %v, ptr %ap, align $ALIGN
   %i1 = add i64 %i, 1
   %elements = icmp slt i64 %i1, %it
   br i1 %elements, label %element, label %columned
@@ -69,93 +93,43 @@ columned:
   br label %column
 banded:
   br label %band
-factor:
-  %first = mul i64 %k, %n
-  %swap = getelementptr i64, ptr %swaps, i64 %first
-  %info = getelementptr i64, ptr %infos, i64 %k
-  call void %getrf(ptr %order, ptr %order, ptr %lu, ptr %order, ptr %swap, ptr %info)
-  %k1 = add i64 %k, 1
-  br label %matrix
 exit:
-  ret i32 0
+  ret void
 }
 
-define i32 @phase1(ptr %args, i64 %lo, i64 %hi) {
+; the outer loop is over rows where these lie in memory, and over columns else
+define internal void @exchange(ptr %a, ptr %b, i64 %rows, i64 %columns, i64 %down, i64 %along) {
 entry:
-  %b = argument ptr 1
-  %x = argument ptr 2
-  %lus = argument ptr 3
-  %swaps = argument ptr 4
-  %infos = argument ptr 5
-  %one = argument ptr 6
-  %trsm = argument ptr 8
-  %n = argument i64 9
-  %m = argument i64 10
-  %pieces = argument i64 11
-  %apart = argument i64 12
-  %size = mul i64 %n, %n
-  %sides = mul i64 %n, %m
-  br label %piece
-piece:
-  %t = phi i64 [ %lo, %entry ], [ %t1, %next ]
-  %more = icmp slt i64 %t, %hi
-  br i1 %more, label %open, label %exit
-open:
-  %k = udiv i64 %t, %pieces
-  %p = urem i64 %t, %pieces
-  %p1 = add i64 %p, 1
-  %c0m = mul i64 %p, %m
-  %c0 = udiv i64 %c0m, %pieces
-  %c1m = mul i64 %p1, %m
-  %c1 = udiv i64 %c1m, %pieces
-  %w = sub i64 %c1, %c0
-  %infop = getelementptr i64, ptr %infos, i64 %k
-  %info = load i64, ptr %infop
-  %right = icmp eq i64 %info, 0
-  %some = icmp sgt i64 %w, 0
-  %go = and i1 %right, %some
-  br i1 %go, label %start, label %next
+  %lines = icmp eq i64 %along, 1
+  %times = select i1 %lines, i64 1, i64 %columns
+  %width = select i1 %lines, i64 %columns, i64 1
+  br label %time
+time:
+  %t = phi i64 [ 0, %entry ], [ %t1, %row ]
+  %again = icmp slt i64 %t, %times
+  br i1 %again, label %start, label %exit
 start:
-  %ba = mul i64 %k, %apart
-  %bc = add i64 %ba, %c0
-  %from = getelementptr $E, ptr %b, i64 %bc
-  %xa = mul i64 %k, %sides
-  %xc = add i64 %xa, %c0
-  %to = getelementptr $E, ptr %x, i64 %xc
-  %la = mul i64 %k, %size
-  %lu = getelementptr $E, ptr %lus, i64 %la
-  %sa = mul i64 %k, %n
-  %swap = getelementptr i64, ptr %swaps, i64 %sa
-  %bytes = mul i64 %w, $SIZE
-  br label %copy
-copy:
-  %i = phi i64 [ 0, %start ], [ %i1, %copy ]
-  %ro = mul i64 %i, %m
-  %rf = getelementptr $E, ptr %from, i64 %ro
-  %rt = getelementptr $E, ptr %to, i64 %ro
-  call void @llvm.memcpy.p0.p0.i64(ptr %rt, ptr %rf, i64 %bytes, i1 false)
-  %i1 = add i64 %i, 1
-  %copied = icmp eq i64 %i1, %n
-  br i1 %copied, label %exchange, label %copy
-exchange:
-  %r = phi i64 [ 0, %copy ], [ %r1, %exchanged ]
-  %rest = icmp slt i64 %r, %n
-  br i1 %rest, label %which, label %solve
+  %to = mul i64 %t, %along
+  %from = getelementptr $E, ptr %a, i64 %to
+  %t1 = add i64 %t, 1
+  br label %row
+row:
+  %r = phi i64 [ 0, %start ], [ %r1, %which ], [ %r1, %element ]
+  %rest = icmp slt i64 %r, %rows
+  br i1 %rest, label %which, label %time
 which:
-  %sp = getelementptr i64, ptr %swap, i64 %r
+  %sp = getelementptr i64, ptr %b, i64 %r
   %s1 = load i64, ptr %sp
   %s = sub i64 %s1, 1
   %r1 = add i64 %r, 1
   %same = icmp eq i64 %s, %r
-  br i1 %same, label %exchanged, label %rows
-rows:
-  %ra = mul i64 %r, %m
-  %above = getelementptr $E, ptr %to, i64 %ra
-  %rb = mul i64 %s, %m
-  %below = getelementptr $E, ptr %to, i64 %rb
-  br label %swapping
-swapping:
-  %q = phi i64 [ 0, %rows ], [ %q1, %swapping ]
+  %ra = mul i64 %r, %down
+  %above = getelementptr $E, ptr %from, i64 %ra
+  %rb = mul i64 %s, %down
+  %below = getelementptr $E, ptr %from, i64 %rb
+  br i1 %same, label %row, label %element
+element:
+  %q = phi i64 [ 0, %which ], [ %q1, %element ]
   %ap = getelementptr $E, ptr %above, i64 %q
   %bp = getelementptr $E, ptr %below, i64 %q
   %av = load $E, ptr %ap, align $ALIGN
@@ -163,20 +137,82 @@ swapping:
   store $E %bv, ptr %ap, align $ALIGN
   store $E %av, ptr %bp, align $ALIGN
   %q1 = add i64 %q, 1
-  %swapped = icmp eq i64 %q1, %w
-  br i1 %swapped, label %exchanged, label %swapping
-exchanged:
-  br label %exchange
+  %wide = icmp slt i64 %q1, %width
+  br i1 %wide, label %element, label %row
+exit:
+  ret void
+}
+
+; arguments: the steps, the number of the first step of each item (and of one more), getrf, trsm, gemm, a one
+; and a minus one, how many matrices there are; then the number of the first item of each phase.  Each item is
+; done for one matrix after the other.
+define internal i32 @items(ptr %args, i64 %lo, i64 %hi, i64 %before) {
+entry:
+  %table = argument ptr 0
+  %starts = argument ptr 1
+  %getrf = argument ptr 2
+  %trsm = argument ptr 3
+  %gemm = argument ptr 4
+  %one = argument ptr 5
+  %count = argument i64 6
+  %minus = getelementptr $E, ptr %one, i64 1
+  $SCALES
+  br label %item
+item:
+  %t = phi i64 [ %lo, %entry ], [ %t1, %step ]
+  %t1 = add i64 %t, 1
+  %left = icmp slt i64 %t, %hi
+  br i1 %left, label %open, label %exit
+open:
+  %own = udiv i64 %t, %count
+  %k = urem i64 %t, %count
+  %number = add i64 %own, %before
+  %beginp = getelementptr i64, ptr %starts, i64 %number
+  %stopp = getelementptr i64, ptr %beginp, i64 1
+  %begin = load i64, ptr %beginp
+  %stop = load i64, ptr %stopp
+  br label %step
+step:
+  %s = phi i64 [ %begin, %open ], [ %s1, %next ]
+  %more = icmp slt i64 %s, %stop
+  br i1 %more, label %which, label %item
+which:
+  %at = mul i64 %s, $FIELDS
+  %f0p = getelementptr i64, ptr %table, i64 %at
+  %op = load i64, ptr %f0p
+  $LOADS
+  %i4 = trunc i64 %f4 to i32
+  %i5 = trunc i64 %f5 to i32
+  %i6 = trunc i64 %f6 to i32
+  %i7 = trunc i64 %f7 to i32
+  %s1 = add i64 %s, 1
+  switch i64 %op, label %next [ $CASES ]
+copy:
+  call void @copy(ptr %p1, ptr %p2, i64 %f4, i64 %f5, i64 %f6, i64 %f7, i64 %f8, i64 %f9)
+  br label %next
+exchange:
+  call void @exchange(ptr %p1, ptr %p2, i64 %f4, i64 %f5, i64 %f6, i64 %f7)
+  br label %next
+factor:
+  call void %getrf(ptr %f4p, ptr %f5p, ptr %p1, ptr %f6p, ptr %p2, ptr %p3)
+  br label %next
 solve:
-  $ONE
-  call void %trsm($LEFT, i32 121, $TURNED, i32 132, i64 %n, i64 %w, $SCALE, ptr %lu, i64 %n, ptr %to, i64 %m)
-  call void %trsm($LEFT, i32 122, $TURNED, i32 131, i64 %n, i64 %w, $SCALE, ptr %lu, i64 %n, ptr %to, i64 %m)
+  call void %trsm(i32 %i4, i32 141, i32 %i5, i32 %i6, i32 %i7, i64 %f8, i64 %f9, $ONE, ptr %p1, i64 %f10, ptr %p2, i64 %f11)
+  br label %next
+subtract:
+  call void %gemm(i32 %i4, i32 %i5, i32 111, i64 %f6, i64 %f7, i64 %f8, $MINUS, ptr %p1, i64 %f9, ptr %p2, i64 %f10, $ONE, ptr %p3, i64 %f11)
   br label %next
 next:
-  %t1 = add i64 %t, 1
-  br label %piece
+  br label %step
 exit:
   ret i32 0
+}
+"""  # noqa: E501
+_PHASE = """
+define i32 @phase$NUMBER(ptr %args, i64 %lo, i64 %hi) {
+  %before = argument i64 $PLACE
+  %done = call i32 @items(ptr %args, i64 %lo, i64 %hi, i64 %before)
+  ret i32 %done
 }
 """
 
@@ -184,13 +220,25 @@ exit:
 def solver(char: str) -> Routine:
     """The routine for elements of a dtype: ``f``, ``d``, ``F`` or ``D``."""
     real = {"f": "float", "d": "double"}.get(char)
+    loads = []
+    for k in range(1, FIELDS):
+        loads += [f"%f{k}p = getelementptr i64, ptr %f0p, i64 {k}", f"%f{k} = load i64, ptr %f{k}p"]
+    for k in range(1, 4):
+        loads += [f"%m{k} = mul i64 %k, %f{FIELDS - 4 + k}", f"%a{k} = add i64 %f{k}, %m{k}"]
+        loads.append(f"%p{k} = inttoptr i64 %a{k} to ptr")
+    scales = [f"%{name}.v = load {real}, ptr %{name}" for name in ("one", "minus")] if real else []
     words = {
         "E": {"f": "i32", "d": "i64", "F": "i64", "D": "<2 x i64>"}[char],
         "SIZE": np.dtype(char).itemsize,
         "ALIGN": min(np.dtype(char).itemsize, 8),
-        "ONE": f"%scale = load {real}, ptr %one" if real else "",
-        "LEFT": "i32 101, i32 141",  # by rows, the triangle to the left
-        "TURNED": "i32 112",  # it lies by columns
-        "SCALE": f"{real} %scale" if real else "ptr %one",
+        "SCALES": "\n  ".join(scales),
+        "FIELDS": FIELDS,
+        "LOADS": "\n  ".join(loads),
+        "CASES": " ".join(f"i64 {step.value}, label %{step.name.lower()}" for step in Step),
+        "ONE": f"{real} %one.v" if real else "ptr %one",
+        "MINUS": f"{real} %minus.v" if real else "ptr %minus",
     }
-    return Routine(f"systems of equations of {char}", filled(_TEXT, **words), 2, 13)
+    places = {k: str(_ARGUMENTS + k) for k in range(PHASES)}
+    phases = [_PHASE.replace("$NUMBER", str(k)).replace("$PLACE", place) for k, place in places.items()]
+    text = _TEXT + "".join(phases)
+    return Routine(f"systems of equations of {char}", filled(text, **words), PHASES, _ARGUMENTS + PHASES)

@@ -7,14 +7,25 @@ from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 import dcarray as dc
 from dcarray.functions import solving
-from dcarray.lowering import openblas
+from dcarray.lowering import elimination, openblas
+from dcarray.routines import Compiled
 
 RNG = np.random.default_rng(8)
 EAGER: dict[str, Any] = {"jit": "eager", "eager_below": 0, "threads": 2}
-SHAPES = [((30, 30), 64), ((100, 100), 131), ((3, 24, 24), 24), ((2, 2, 40, 40), 65), ((200, 200), 400)]
+SHAPES = [
+    ((30, 30), 64),
+    ((100, 100), 131),
+    ((3, 24, 24), 24),
+    ((2, 2, 40, 40), 65),
+    ((200, 200), 400),
+    ((311, 311), 70),
+    ((60, 25, 25), 40),
+]
 
 pytestmark = pytest.mark.skipif(openblas.factors("d") is None, reason="NumPy does not bring OpenBLAS along")
 
@@ -48,6 +59,62 @@ def test_solutions(calls: list[Any], shape: tuple[int, ...], columns: int, char:
         assert left < 100 * shape[-1] ** 2 * eps * np.abs(inverse).max() * np.abs(a).max()
         assert inverse.shape == shape and inverse.dtype == char
     assert len(calls) == 4 or (len(calls) == 3 and shape[-1] < 2 * solving._NARROW and len(shape) == 2)
+
+
+@pytest.mark.parametrize("char", "dF")
+@pytest.mark.parametrize("shape", [(2, 230, 230), (800, 800)])
+def test_panels_are_factored_beside_the_sides(calls: list[Any], shape: tuple[int, ...], char: str) -> None:
+    a, b = values(shape, char), values((*shape[:-1], 100), char)
+    with dc.options(**(EAGER | {"threads": 3})):
+        x = np.asarray(np.linalg.solve(dc.asarray(a), dc.asarray(b)))
+    assert calls
+    assert np.abs(a @ x - b).max() < 1000 * shape[-1] * np.finfo(char).eps * np.abs(x).max()
+    with dc.options(**(EAGER | {"threads": 3})):
+        for column in (3, shape[-1] // 2, shape[-1] - 1):  # in different panels
+            singular = a.copy()
+            singular[..., column] = 0
+            with pytest.raises(np.linalg.LinAlgError, match="Singular"):
+                np.linalg.solve(dc.asarray(singular), b)
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.integers(24, 90), st.integers(64, 100), st.integers(1, 8), st.integers(1, 3), st.integers(1, 5))
+def test_any_panels_and_pieces(n: int, m: int, panels: int, pieces: int, count: int) -> None:
+    """The steps, done here one after the other, solve the systems."""
+    a, b = values((count, n, n), "d"), values((count, n, m), "d")
+    steps = elimination.plan(n, m, panels, pieces, 8, False)
+    x, lu = np.full((count, n, m), np.nan), np.full((count, n, n), np.nan)
+    swaps, info = np.full((count, n), -1, np.int64), np.full(count * panels, -1, np.int64)
+    table = steps.at([v.ctypes.data for v in (a, b, x, lu, swaps, info)])
+    with dc.options(**EAGER):
+        launch = solving._ROUTINES["d"].launch(1.0)
+    routines, scalars = openblas.factors("d"), np.array([1.0, -1.0])
+    assert routines is not None
+    first = 0
+    for items, _ in steps.phases:
+        sizes = [items * count, 1] + [0, 1] * (elimination.PHASES - 1)
+        where = [v.ctypes.data for v in (table, steps.starts)]
+        firsts = [first] + [0] * (elimination.PHASES - 1)
+        launch(launch.pack(*sizes, *where, *routines, scalars.ctypes.data, count, *firsts), 1)
+        first += items
+    assert not info.any()
+    assert np.abs(a @ x - b).max() < 1e4 * n * np.finfo("d").eps * max(np.abs(x).max(), 1)
+
+
+def test_code_that_is_not_there_yet_is_waited_for(calls: list[Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    a, b = values((150, 150), "d"), values((150, 256), "d")
+    x, y = dc.asarray(a), dc.asarray(b)
+    found: list[Any] = []
+    ready = solving._ROUTINES["d"].launch
+    with dc.options(jit="eager", threads=2):
+        launch = ready(1.0)
+        monkeypatch.setattr(Compiled, "launch", lambda self, seconds: found[0] if found else None)
+        for turn in range(6):
+            if turn == 4:
+                found.append(launch)
+            z = np.linalg.solve(x, y)
+            np.testing.assert_allclose(np.asarray(z), np.linalg.solve(a, b), rtol=1e-7, atol=1e-9)
+    assert len(calls) == 2  # NumPy's results before did not make the place NumPy's
 
 
 def test_pending_values_and_later_writes(calls: list[Any]) -> None:

@@ -1,0 +1,230 @@
+"""Gaussian elimination in steps: which thread factors, exchanges and subtracts what, and in which phase.
+
+A matrix is factored panel by panel, from the left.  While one thread brings the next panel up to date and
+factors it, the others do with the panels and right-hand sides behind it what the last panel asks for (the
+right-looking LU with lookahead of LAPACK's and ScaLAPACK's literature).  So only the first panel is waited
+for.
+A matrix of a stack that gives all threads work has one panel.
+
+The sides lie by rows, as NumPy has them, and are solved for by rows, in pieces of some columns; LAPACK wants
+matrices by columns, so these are turned round as their panels begin.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+from .llvm.solving import FIELDS, PHASES, Step
+
+__all__ = ["PHASES", "Memory", "Plan", "plan"]
+
+_ROWS, _COLUMNS = 101, 102
+_UPPER, _LOWER = 121, 122
+_PLAIN, _TURNED = 111, 112
+_GIVEN, _ONES = 131, 132  # what is on the diagonal of a triangle
+_TRIANGLE = 64  # rows of a triangle that is solved for by one call
+_ALIGNED = 8
+
+
+class Memory:
+    """The arrays that steps work on, by their places in the list of addresses."""
+
+    NONE, MATRICES, SIDES, SOLUTIONS, FACTORS, SWAPS, INFO = range(7)
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """Steps for matrices of one size.
+
+    Attributes
+    ----------
+    table : ndarray
+        A row of ``FIELDS`` numbers for each step, with bytes from the beginning of an array for addresses.
+    of : ndarray
+        Which array that is, for each number of the table.
+    starts : ndarray
+        The first step of each item, and of one more.
+    phases : tuple of (int, int)
+        For each phase its number of items, and the operations of one of them on the average.
+    """
+
+    table: np.ndarray[Any, Any]
+    of: np.ndarray[Any, Any]
+    starts: np.ndarray[Any, Any]
+    phases: tuple[tuple[int, int], ...]
+
+    def at(self, addresses: Sequence[int]) -> np.ndarray[Any, Any]:
+        """The steps for arrays at these addresses, in the order of `Memory`."""
+        made: np.ndarray[Any, Any] = self.table + np.array([0, *addresses])[self.of]
+        return made
+
+
+Place = tuple[int, int]  # an array, and bytes from its beginning
+Line = tuple[Step, tuple[Place, ...], tuple[int, ...]]
+
+
+@dataclass(frozen=True, slots=True)
+class _System:
+    """A matrix and its sides, with the addresses of their parts."""
+
+    n: int
+    m: int
+    size: int  # bytes of an element
+    edges: tuple[int, ...]  # the columns with which panels begin, and n
+
+    def factors(self, row: int, column: int) -> Place:
+        return Memory.FACTORS, (column * self.n + row) * self.size
+
+    def solution(self, row: int, column: int) -> Place:
+        return Memory.SOLUTIONS, (row * self.m + column) * self.size
+
+    def swaps(self, panel: int) -> Place:
+        return Memory.SWAPS, self.edges[panel] * 8
+
+    def panel(self, panel: int) -> tuple[int, int]:
+        return self.edges[panel], self.edges[panel + 1]
+
+    def turn(self, panel: int) -> Line:
+        """Bring a panel into columns."""
+        first, end = self.panel(panel)
+        matrix = Memory.MATRICES, first * self.size
+        return Step.COPY, (self.factors(0, first), matrix), (self.n, end - first, 1, self.n, self.n, 1)
+
+    def factor(self, panel: int) -> Line:
+        first, end = self.panel(panel)
+        places = self.factors(first, first), self.swaps(panel), (Memory.INFO, panel * 8)
+        return Step.FACTOR, places, (self.n - first, end - first, self.n)
+
+    def update(self, panel: int, by: int) -> Iterator[Line]:
+        """What is to be done with a panel when one before it has been factored."""
+        (c0, c1), (first, end) = self.panel(panel), self.panel(by)
+        n, width, rows = self.n, c1 - c0, end - first
+        triangle, above = self.factors(first, first), self.factors(first, c0)
+        yield Step.EXCHANGE, (above, self.swaps(by)), (rows, width, 1, n)
+        yield Step.SOLVE, (triangle, above), (_COLUMNS, _LOWER, _PLAIN, _ONES, rows, width, n, n)
+        places = self.factors(end, first), above, self.factors(end, c0)
+        yield Step.SUBTRACT, places, (_COLUMNS, _PLAIN, n - end, width, rows, n, n, n)
+
+    def copy(self, c0: int, c1: int) -> Line:
+        """Begin with some columns of the sides."""
+        sides = Memory.SIDES, c0 * self.size
+        return Step.COPY, (self.solution(0, c0), sides), (self.n, c1 - c0, self.m, 1, self.m, 1)
+
+    def forward(self, c0: int, c1: int, by: int) -> Iterator[Line]:
+        """What is to be done with columns of the sides when a panel has been factored."""
+        first, end = self.panel(by)
+        yield Step.EXCHANGE, (self.solution(first, c0), self.swaps(by)), (end - first, c1 - c0, self.m, 1)
+        yield from self.below(first, end, c0, c1)
+        yield from self.subtract((end, self.n), (first, end), c0, c1)
+
+    def below(self, first: int, end: int, c0: int, c1: int) -> Iterator[Line]:
+        """Solve for some rows and columns with the lower triangle, which by rows is the upper one of what is
+        turned round.  BLAS takes products sooner than triangles, so these are small."""
+        if end - first <= _TRIANGLE:
+            yield self.solve((_UPPER, _ONES), first, end, c0, c1)
+            return
+        middle = _middle(first, end)
+        yield from self.below(first, middle, c0, c1)
+        yield from self.subtract((middle, end), (first, middle), c0, c1)
+        yield from self.below(middle, end, c0, c1)
+
+    def above(self, first: int, end: int, c0: int, c1: int) -> Iterator[Line]:
+        """Solve with the upper triangle, in the same way, from the last rows on."""
+        if end - first <= _TRIANGLE:
+            yield self.solve((_LOWER, _GIVEN), first, end, c0, c1)
+            return
+        middle = _middle(first, end)
+        yield from self.above(middle, end, c0, c1)
+        yield from self.subtract((first, middle), (middle, end), c0, c1)
+        yield from self.above(first, middle, c0, c1)
+
+    def solve(self, triangle: tuple[int, int], first: int, end: int, c0: int, c1: int) -> Line:
+        which, diagonal = triangle
+        numbers = _ROWS, which, _TURNED, diagonal, end - first, c1 - c0, self.n, self.m
+        return Step.SOLVE, (self.factors(first, first), self.solution(first, c0)), numbers
+
+    def subtract(self, to: tuple[int, int], of: tuple[int, int], c0: int, c1: int) -> Iterator[Line]:
+        """What rows of the solution, times a block of the factors, give for others."""
+        if to[0] < to[1]:
+            places = self.factors(to[0], of[0]), self.solution(of[0], c0), self.solution(to[0], c0)
+            numbers = _ROWS, _TURNED, to[1] - to[0], c1 - c0, of[1] - of[0], self.n, self.m, self.m
+            yield Step.SUBTRACT, places, numbers
+
+
+def _middle(first: int, end: int) -> int:
+    """Where rows are parted, after a multiple of `_ALIGNED` of them."""
+    return first + -(-(end - first) // 2 // _ALIGNED) * _ALIGNED
+
+
+@lru_cache(maxsize=64)
+def plan(n: int, m: int, panels: int, pieces: int, size: int, alike: bool) -> Plan:
+    """Steps for solving systems of equations.
+
+    Parameters
+    ----------
+    n, m : int
+        The rows of a matrix, and the columns of its sides.
+    panels, pieces : int
+        In how many panels of columns a matrix is factored, fewer than ``PHASES``, and in how many pieces the
+        sides are solved for.
+    size : int
+        Bytes of an element.
+    alike : bool
+        Whether all matrices of a stack have the same sides.
+
+    Returns
+    -------
+    Plan
+    """
+    one = _System(n, m, size, tuple(n * k // panels for k in range(panels + 1)))
+    columns = [(m * k // pieces, m * (k + 1) // pieces) for k in range(pieces)]
+    phases: list[list[list[Line]]] = [[[one.turn(0), one.factor(0)]]]
+    for k in range(panels):
+        items = []
+        for panel in range(k + 1, panels):
+            steps = [one.turn(panel)] if k == 0 else []
+            items.append([*steps, *one.update(panel, k), *([one.factor(panel)] if panel == k + 1 else [])])
+        for piece in columns:
+            steps = [one.copy(*piece)] if k == 0 else []
+            last = one.above(0, n, *piece) if k + 1 == panels else ()
+            items.append([*steps, *one.forward(*piece, k), *last])
+        phases.append(items)
+    apart = {
+        Memory.NONE: 0, Memory.MATRICES: n * n * size, Memory.FACTORS: n * n * size, Memory.SWAPS: n * 8,
+        Memory.SIDES: 0 if alike else n * m * size, Memory.SOLUTIONS: n * m * size, Memory.INFO: panels * 8,
+    }  # fmt: skip
+    return _table(phases, apart)
+
+
+def _table(phases: list[list[list[Line]]], apart: dict[int, int]) -> Plan:
+    lines = [line for items in phases for steps in items for line in steps]
+    table, of = np.zeros((len(lines), FIELDS), np.int64), np.zeros((len(lines), FIELDS), np.int64)
+    for k, (step, places, numbers) in enumerate(lines):
+        table[k, 0] = step
+        for j, (array, offset) in enumerate(places):
+            table[k, 1 + j], of[k, 1 + j], table[k, FIELDS - 3 + j] = offset, array, apart[array]
+        table[k, 4 : 4 + len(numbers)] = numbers
+    lengths = [len(steps) for items in phases for steps in items]
+    extents = [(len(items), sum(_operations(line) for steps in items for line in steps)) for items in phases]
+    work = tuple((items, max(operations // items, 1)) for items, operations in extents)
+    return Plan(table, of, np.cumsum([0, *lengths]), work + ((0, 1),) * (PHASES - len(work)))
+
+
+def _operations(line: Line) -> int:
+    """Multiplications, roughly."""
+    step, _, numbers = line
+    if step is Step.FACTOR:
+        rows, columns, _ = numbers
+        return rows * columns * columns // 2
+    if step is Step.SOLVE:
+        rows, columns = numbers[4:6]
+        return rows * rows * columns // 2
+    if step is Step.SUBTRACT:
+        rows, columns, terms = numbers[2:5]
+        return rows * columns * terms
+    return numbers[0] * numbers[1]
