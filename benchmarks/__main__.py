@@ -15,7 +15,7 @@ import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from . import memory, npbench, overhead, processes, roofline, scaling, speed, sweep
+from . import memory, mixed, npbench, overhead, processes, roofline, scaling, speed, sweep
 from .measure import Row, machine
 
 
@@ -40,6 +40,7 @@ def main() -> int:
         "recording": lambda: overhead.recording(rounds),
         "small calls": lambda: overhead.small_calls(rounds),
         "speed": lambda: speed.rows(scale, rounds),
+        "mixed": lambda: mixed.rows(scale, rounds),
         "memory": processes.memory,
         "import": lambda: processes.imports(rounds),
         "disk cache": processes.disk_cache,
