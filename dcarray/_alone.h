@@ -107,24 +107,35 @@ eager_below(void)
     return below;
 }
 
+/* Is this thread a simulated rank, as `simulated` of ranks.py?  No exception is left. */
+static int
+simulated(void)
+{
+    static PyObject *current; /* a context variable: this thread's communicator, or None */
+    PyObject *module, *comm = NULL;
+    int one;
+    if (current == NULL) {
+        module = PyDict_GetItemWithError(PyImport_GetModuleDict(), Simulation);
+        current = module == NULL ? NULL : PyObject_GetAttr(module, CurrentName);
+        PyErr_Clear(); /* not yet there: another thread is importing it */
+        if (current == NULL)
+            return 0;
+    }
+    one = !PyContextVar_CheckExact(current) || PyContextVar_Get(current, NULL, &comm) < 0 || comm != Py_None;
+    PyErr_Clear();
+    Py_XDECREF(comm);
+    return one;
+}
+
 /* May NumPy work on so many elements at this place, as `allowed` of alone.py?  -1 with an exception. */
 static int
 permitted(Place *place, Py_ssize_t elements)
 {
-    PyObject *answer;
     Py_ssize_t below;
-    int allowed;
     if (place == NULL || elements > place->most)
         return 0;
     below = eager_below();
-    if (below <= 0)
-        return below < 0 ? -1 : 0;
-    if (PyDict_GetItemWithError(PyImport_GetModuleDict(), Simulation) == NULL) /* no simulated ranks */
-        return PyErr_Occurred() ? -1 : 1;
-    answer = PyObject_CallNoArgs(Allowed);
-    allowed = answer == NULL ? -1 : PyObject_IsTrue(answer);
-    Py_XDECREF(answer);
-    return allowed;
+    return below < 0 ? -1 : below > 0 && !simulated();
 }
 
 /* As that, where the user's code is. */
@@ -167,7 +178,7 @@ viewable(PyObject *x)
     if (!Viewing || !is_large(x) || view == NULL || Py_TYPE(view) != Plain || !clean(x) || !compiles(x) ||
         !is_known(((Array *)view)->dtype) || !(((Array *)view)->flags & ALIGNED))
         return NULL;
-    return PyDict_GetItemWithError(PyImport_GetModuleDict(), Simulation) == NULL && !PyErr_Occurred() ? view : NULL;
+    return simulated() ? NULL : view;
 }
 
 /* That view, if NumPy is to work on it where the user's code is. */

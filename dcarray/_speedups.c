@@ -26,7 +26,6 @@ static PyTypeObject *Recordings;           /* the class of these */
 static PyObject *Current;                  /* a function: the options in force */
 static PyObject *Options;                  /* the namespace of `config`, in which they are */
 static PyObject *Scoped;                   /* a context variable: the options in force, or None */
-static PyObject *Allowed;                  /* a function: may NumPy work on large arrays at once? */
 static Py_ssize_t Limit;    /* results of so many elements may not count as small */
 static PyObject *Wrap;      /* a function of a plain array: the handle, small or large */
 static PyObject *Record;    /* a function of a ufunc's name and two operands: the handle, or None */
@@ -39,7 +38,7 @@ static PyObject *Example;   /* a new one */
 static PyObject *Axes;      /* what stands for a key where all axes are turned */
 static PyObject *Locate;    /* a function: find the window of such a view; see handle.py */
 static PyObject *Call, *Out, *Below, *ItemSize, *CharName, *Reduce, *Accumulate, *Outer, *Process, *Simulation,
-    *IndexName, *StrictName;
+    *CurrentName, *IndexName, *StrictName;
 
 #define AT(x, place) (*(PyObject **)((char *)(x) + (place)))
 
@@ -178,9 +177,10 @@ static PyObject *
 itself_or_call(PyObject *self, PyObject *const *args, Py_ssize_t nargs)
 {
     if (nargs == 1 && Py_TYPE(args[0]) == Ours) {
-        PyObject *a = plain(args[0]) != NULL ? AT(args[0], Small) : AT(args[0], View);
-        if (a != NULL && Py_TYPE(a) == Plain && (a == AT(args[0], Small) || clean(args[0])))
-            return Py_NewRef(args[0]);
+        PyObject *x = args[0], *view = AT(x, View), *store = AT(x, Store);
+        int made = (view != NULL && Py_TYPE(view) == Plain) || (store != NULL && AT(store, Mem) != Py_None);
+        if (plain(x) != NULL || (is_large(x) && made && clean(x)))
+            return Py_NewRef(x);
     }
     return PyObject_Vectorcall(self, args, nargs, NULL);
 }
@@ -259,14 +259,14 @@ know_dtypes(PyObject *dtypes)
 static PyObject *
 install(PyObject *module, PyObject *args)
 {
-    PyObject *cls, *array, *wrap, *scalars, *record, *assign, *store, *recording, *current, *dtypes, *axes, *allowed, *config, *locate, *gather;
+    PyObject *cls, *array, *wrap, *scalars, *record, *assign, *store, *recording, *current, *dtypes, *axes, *config, *locate, *gather;
     Py_ssize_t limit;
     int known;
     PyNumberMethods *numbers;
     PyMappingMethods *mapping;
-    if (!PyArg_ParseTuple(args, "O!O!OnO!OOO!O!OO!OOO!OO", &PyType_Type, &cls, &PyType_Type, &array, &wrap, &limit,
+    if (!PyArg_ParseTuple(args, "O!O!OnO!OOO!O!OO!OO!OO", &PyType_Type, &cls, &PyType_Type, &array, &wrap, &limit,
                           &PyTuple_Type, &scalars, &record, &assign, &PyType_Type, &store, &PyType_Type,
-                          &recording, &current, &PyTuple_Type, &dtypes, &axes, &allowed, &PyDict_Type, &config, &locate,
+                          &recording, &current, &PyTuple_Type, &dtypes, &axes, &PyDict_Type, &config, &locate,
                           &gather))
         return NULL;
     Scoped = PyDict_GetItemString(config, "_scoped");
@@ -319,7 +319,6 @@ install(PyObject *module, PyObject *args)
     Stores = Py_NewRef(store);
     Recordings = (PyTypeObject *)Py_NewRef(recording);
     Axes = Py_NewRef(axes);
-    Allowed = Py_NewRef(allowed);
     Locate = Py_NewRef(locate);
     Gather = Py_NewRef(gather);
     Options = Py_NewRef(config);
@@ -346,7 +345,7 @@ install(PyObject *module, PyObject *args)
 static PyMethodDef methods[] = {
     {"install", install, METH_VARARGS,
      "install(cls, ndarray, wrap, limit, scalars, record, assign, store, recording, current, dtypes, axes,\n"
-     "allowed): give the class `cls` the short way;\n"
+     "config, locate, gather): give the class `cls` the short way;\n"
      "False if another class has it already, or arrays are not what they were."},
     {"sliced", (PyCFunction)(void (*)(void))sliced, METH_FASTCALL,
      "sliced(shape, index, key): as in `dcarray.window`."},
@@ -396,12 +395,13 @@ PyInit__speedups(void)
     Outer = PyUnicode_InternFromString("outer");
     Process = PyUnicode_InternFromString("_process");
     Simulation = PyUnicode_InternFromString("dcarray.comm.local");
+    CurrentName = PyUnicode_InternFromString("current");
     if (Call == NULL || Out == NULL || Below == NULL || ItemSize == NULL ||
         CharName == NULL || Reduce == NULL || Accumulate == NULL || Outer == NULL || Process == NULL ||
-        Simulation == NULL || IndexName == NULL || StrictName == NULL)
+        Simulation == NULL || CurrentName == NULL || IndexName == NULL || StrictName == NULL)
         return NULL;
     module = PyModule_Create(&definition);
-    if (module != NULL && PyModule_AddIntConstant(module, "REVISION", 14) < 0)
+    if (module != NULL && PyModule_AddIntConstant(module, "REVISION", 15) < 0)
         Py_CLEAR(module);
     return module;
 }

@@ -38,17 +38,20 @@ __all__ = ["FACTOR", "allowed", "begin", "cheaper", "end", "learn", "outright", 
 
 FACTOR = 8
 """What NumPy does anyway when nothing is pending is learned up to so many times `eager_below` elements."""
-# Nanoseconds, measured on a Zen 5: for a byte that a call on some 100,000 elements reads or writes, for a
-# unit of `Op.cost` on an element, for a call of NumPy; for recording a statement, one that gives a single
-# value, and one more of the same call; and for running a region.
-_BYTE, _UNIT, _CALL = 0.0095, 0.04, 300.0
-_RECORD, _VALUE, _MORE, _RUN = 1800.0, 16000.0, 20000.0, 5000.0
+# Nanoseconds, measured on a Xeon with AVX-512: for a byte that a call on some 100,000 elements reads or
+# writes, for one of a temporary array besides, for a unit of `Op.cost` on an element, for a call of NumPy;
+# for recording a statement, one that gives a single value, and one more of the same call; and for running a
+# region.  What Python takes for these is twice as much where arrays have pushed it out of the near cache.
+_BYTE, _TEMPORARY, _UNIT, _CALL = 0.0137, 0.04, 0.04, 300.0
+_RECORD, _VALUE, _MORE, _RUN = 3500.0, 60000.0, 20000.0, 16000.0
 # What NumPy's loops take for an element more than a kernel's, on every machine where that was measured: on
 # a Zen 5 it is more for `sqrt`, `hypot` and `copysign` too, on a Xeon with AVX-512 it is not.
 _SLOW = {
     "deg2rad": 1.5, "floor_divide": 10.0, "fmod": 5.0, "heaviside": 1.0, "rad2deg": 1.5, "remainder": 4.0,
     "sign": 0.3, "where": 3.0,
 }  # fmt: skip
+# What NumPy has one element at a time, in units: `Op.cost` is that of loops over vectors.
+_SCALAR = {("sin", "d"): 150.0, ("cos", "d"): 150.0, ("hypot", "d"): 400.0}
 _COMPLEX = {"absolute": 28.0, "conjugate": 0.0, "negative": 0.0, "real": 0.0, "imag": 0.0, "cast": 0.0}
 _SHUFFLED = 1.4  # what these take in a kernel, which separates real and imaginary parts, of what NumPy takes
 # What a kernel takes more where it keeps what it overwrites: in all, and times the bytes of that, which goes
@@ -56,7 +59,8 @@ _SHUFFLED = 1.4  # what these take in a kernel, which separates real and imagina
 _KEEP, _COPY = 5500.0, 5.0
 _MARGIN = 1.3  # by which one thread is to be faster than NumPy: an estimate is no more exact
 _DIVISION = 1.5  # and a kernel's more than NumPy's, where integers are divided by one number
-_WORTH_SHARING = 8000.0  # of work, from which on two threads have it done in half the time
+# Of work, from which on two threads have it done in half the time: to wake one may take longer than less.
+_WORTH_SHARING = 100000.0
 
 
 def cheaper(
@@ -107,6 +111,7 @@ def cheaper(
             touched.add(out)  # once, if it is an operand too
         moved += size * sum(items[slot] for slot in touched)
         cost = OPS[entry[1]].cost - 1.0 if entry[1] in OPS else 1.0
+        cost = _SCALAR.get((entry[1], entry[2][0]), cost)
         if entry[2][0] in "FD":
             cost = _COMPLEX.get(entry[1], 4.0 * cost + 4.0)
             shuffled += size * cost * (_SHUFFLED - 1.0)
@@ -126,7 +131,8 @@ def cheaper(
     if fused > _WORTH_SHARING and (rounded or threads > 1):
         # a sum is the same with any number of threads
         fused, margin = fused / 2, _MARGIN if saved else 1.0
-    theirs = _CALL * len(statements) + _BYTE * moved + _UNIT * arithmetic + slow
+    passing = sum(items[k] * math.prod(entry[2]) for k, entry in enumerate(declared) if k not in kept)
+    theirs = _CALL * len(statements) + _BYTE * moved + _TEMPORARY * passing + _UNIT * arithmetic + slow
     return most if theirs <= margin * (recording + _RUN + fused) else 0
 
 

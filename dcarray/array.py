@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from . import alone, buffers, config, indexing, protocols, quick, trace
+from . import buffers, config, indexing, protocols, quick, trace
 from .dispatch import DISPATCH
 from .handle import AXES, Handle, NDArray, adopt, export, locate, register
 from .loops import UFUNCS
@@ -388,7 +388,7 @@ if BUILT:  # else the methods above do it all
 
     rewrapped = partial(protocols.rewrap, ndarray)
     parts: tuple[Any, ...] = Store, Recording, config.current, tuple(DTYPES.values())
-    parts += AXES, alone.allowed, vars(config), locate, indexing.gather
+    parts += AXES, vars(config), locate, indexing.gather
     if install(ndarray, _ndarray, rewrapped, _LIMIT, tuple(_PLAIN), quick.binary, quick.assign, *parts):
         evaluate = shortened(evaluate)
         call_loops(np._core._multiarray_umath._ARRAY_API, UFUNCS)  # type: ignore[attr-defined]

@@ -189,7 +189,7 @@ entry:
   %flags = getelementptr i8, ptr %pool, i64 $FLAGS
   br label %idle
 idle:
-  %seen = phi i64 [ 0, %entry ], [ %number, %work ]
+  %seen = phi i64 [ 0, %entry ], [ %number, %work ], [ %seen, %late ]
   %t0 = call i64 @now()
   br label %spin
 spin:
@@ -229,7 +229,17 @@ check:
   br i1 %up, label %awake, label %wait
 wait:
   call i32 @pthread_cond_wait(ptr %c, ptr %m)
-  br label %check
+  %s4 = load atomic i64, ptr %pool seq_cst, align 8
+  %f4 = call i1 @fresh(i64 %s4, i64 %seen)
+  %e4 = load atomic i64, ptr %stop seq_cst, align 8
+  %ended4 = icmp ne i64 %e4, 0
+  %up4 = or i1 %f4, %ended4
+  br i1 %up4, label %check, label %late
+; the job was done by the time that this worker was awake: it is there for the next one, if that comes soon
+late:
+  atomicrmw sub ptr %sleepers, i64 1 seq_cst
+  call i32 @pthread_mutex_unlock(ptr %m)
+  br label %idle
 awake:
   atomicrmw sub ptr %sleepers, i64 1 seq_cst
   call i32 @pthread_mutex_unlock(ptr %m)

@@ -203,6 +203,23 @@ def test_the_estimate_counts_what_a_recording_moves() -> None:
     assert alone.cheaper((old, ("new", "d", (), 1), call), (1,), 1, 2) == N
 
 
+def test_the_estimate_counts_temporary_arrays_and_threads_only_for_long_work() -> None:
+    def chain(n: int, *names: str) -> list[tuple[Any, ...]]:
+        news = [("new", "d", (n,), k) for k in range(1, len(names) + 1)]
+        steps = [("map", f, "d->d", (n,), k, None, (k - 1, None, None)) for k, f in enumerate(names, 1)]
+        return [("old", "d", (n,), None, 0), *news, *steps]
+
+    n = 5 * N
+    for threads in (1, 2):
+        assert alone.cheaper(chain(n, "negative"), (1,), 1, threads) == n
+        assert alone.cheaper(chain(n, "square", "negative", "square"), (3,), 3, threads) == 0
+        assert alone.cheaper(chain(n, "square", "negative", "square"), (1, 2, 3), 3, threads) == n
+    assert alone.cheaper(chain(50 * n, "negative"), (1,), 1, 1) == 50 * n
+    assert alone.cheaper(chain(50 * n, "negative"), (1,), 1, 2) == 0
+    assert alone.cheaper(chain(n, "exp"), (1,), 1, 2) == n  # a loop over vectors
+    assert alone.cheaper(chain(n, "sin"), (1,), 1, 2) == 0  # not one
+
+
 @built
 @pytest.mark.parametrize("op", [operator.add, operator.iadd])
 def test_other_names_of_the_memory_see_it(op: Callable[[Any, Any], Any]) -> None:

@@ -10,6 +10,9 @@ import pytest
 
 import dcarray as dc
 from dcarray import window
+from dcarray.comm import run
+from dcarray.speedups import BUILT
+from dcarray.store import Store
 
 VIEWS: tuple[Callable[[Any, int], Any], ...] = (
     lambda x, k: x.T, lambda x, k: np.transpose(x), lambda x, k: x.reshape(-1), lambda x, k: x.reshape(2, -1),
@@ -154,3 +157,39 @@ def test_windows_by_place() -> None:
         assert same.shape == part.shape
     assert found > 1000
     assert window.located(mem, np.zeros(3)) is None or mem.size == 0
+
+
+def made_at_once(view: Any) -> bool:
+    """Is the window of this view still to be found?"""
+    return isinstance(getattr(view, "_origin", None), Store)
+
+
+@pytest.mark.skipif(not BUILT, reason="these views are the C module's")
+def test_views_are_recorded_on_simulated_ranks_alone() -> None:
+    """That such ranks can be had, `dcarray.comm` being imported, changes nothing."""
+    a = np.arange(40_000.0)
+
+    def rank() -> bool:
+        x = dc.asarray(a.copy())
+        view = x.reshape(2, -1)
+        found = made_at_once(view)
+        np.testing.assert_array_equal(np.asarray(view), a.reshape(2, -1))
+        return found
+
+    with dc.options(distribute_above=None):
+        assert run(2, rank) == [False, False]
+    assert rank()
+
+
+def test_evaluated_arrays_come_back_at_once_and_are_up_to_date() -> None:
+    a = np.arange(40_000.0).reshape(200, 200)
+    x = dc.asarray(a.copy())
+    part = x[1:, 1:]
+    assert dc.evaluate(part) is part
+    x += 1.0
+    other = x[1:, 1:]
+    y = part * 2.0
+    assert dc.evaluate(part) is part and dc.evaluate(other) is other and dc.evaluate(y) is y
+    np.testing.assert_array_equal(np.asarray(part), a[1:, 1:] + 1.0)
+    np.testing.assert_array_equal(np.asarray(other), a[1:, 1:] + 1.0)
+    np.testing.assert_array_equal(np.asarray(y), (a[1:, 1:] + 1.0) * 2.0)
