@@ -12,8 +12,8 @@ typedef struct {
 } Found;
 
 /* Of a large array NumPy is to have its plain view, pending or not; if nothing is pending; or if it is in C's order
- * besides. */
-enum { NOTHING, SHAPES, VIEWS, ROWS };
+ * besides.  GROWN: nothing of large arrays, as NOTHING, and what is made of small ones may be large. */
+enum { GROWN = -1, NOTHING, SHAPES, VIEWS, ROWS };
 
 /* Does this hold no array, whatever it is? */
 static inline int
@@ -32,7 +32,7 @@ plain_argument(PyObject *x, Found *found, int depth)
         a = plain(x);
         if (a == NULL && found->looks == SHAPES)
             a = is_large(x) && AT(x, View) != NULL && Py_TYPE(AT(x, View)) == Plain ? AT(x, View) : NULL;
-        else if (a == NULL && found->looks) {
+        else if (a == NULL && found->looks > NOTHING) {
             a = viewable(x);
             if (a != NULL && found->looks == ROWS && !(((Array *)a)->flags & IN_C_ORDER))
                 a = NULL;
@@ -78,9 +78,10 @@ whole_steps(PyObject *array)
     return 1;
 }
 
-/* NumPy's array, ours; takes over the reference.  NULL, without an exception, if it is not so simple. */
+/* NumPy's array, with `refs` references known, ours; takes over one.  NULL, without an exception, if it is not so
+ * simple. */
 static PyObject *
-ours_of_array(PyObject *r, PyObject *const *args, PyObject **plains, Py_ssize_t n, Found *found)
+ours_of_array(PyObject *r, Py_ssize_t refs, PyObject *const *args, PyObject **plains, Py_ssize_t n, Found *found)
 {
     PyObject *base = base_of(r), *x;
     int related = 0;
@@ -90,7 +91,7 @@ ours_of_array(PyObject *r, PyObject *const *args, PyObject **plains, Py_ssize_t 
             if ((several ? PyTuple_GET_ITEM(plains[k], i) : plains[k]) == r) {
                 x = several ? PyTuple_GET_ITEM(args[k], i) : args[k];
                 Py_DECREF(r);
-                if (found->looks == NOTHING)
+                if (found->looks <= NOTHING)
                     note_place(x);
                 return Py_NewRef(x);
             }
@@ -104,6 +105,8 @@ ours_of_array(PyObject *r, PyObject *const *args, PyObject **plains, Py_ssize_t 
             return x;
         }
     }
+    if (base != NULL && !related && elements_of(r) >= Limit && fresh(r))
+        return ours_held(r, refs);
     if (base != NULL && !related && found->looks >= VIEWS && (Py_TYPE(base) != Plain || base_of(base) != NULL)) {
         Py_DECREF(r);
         return NULL;
@@ -118,7 +121,7 @@ ours_of_array(PyObject *r, PyObject *const *args, PyObject **plains, Py_ssize_t 
         (is_known(((Array *)r)->dtype) || usual_dtype(r)))
         return handle(r);
     if (base == NULL && elements_of(r) >= Limit)
-        return ours(r);
+        return ours_held(r, refs);
     x = PyObject_CallOneArg(Wrap, r);
     Py_DECREF(r);
     return x;
@@ -141,7 +144,7 @@ ours_of(PyObject *r, PyObject *const *args, PyObject **plains, Py_ssize_t n, Fou
     PyObject *items, *whole;
     int given = 0;
     if (Py_TYPE(r) == Plain)
-        return ours_of_array(r, args, plains, n, found);
+        return ours_of_array(r, 1, args, plains, n, found);
     for (Py_ssize_t k = 0; k < n; k++)
         given |= plains[k] == r;
     if (given || (!PyTuple_Check(r) && !PyList_CheckExact(r))) {
@@ -156,7 +159,7 @@ ours_of(PyObject *r, PyObject *const *args, PyObject **plains, Py_ssize_t n, Fou
     for (Py_ssize_t k = 0; items != NULL && k < PySequence_Fast_GET_SIZE(r); k++) {
         PyObject *item = Py_NewRef(PySequence_Fast_GET_ITEM(r, k));
         if (Py_TYPE(item) == Plain)
-            item = ours_of_array(item, args, plains, n, found);
+            item = ours_of_array(item, 2, args, plains, n, found);
         else if (PyTuple_Check(item) || PyList_Check(item) || PyDict_Check(item) || PyObject_TypeCheck(item, Plain))
             Py_CLEAR(item);
         if (item == NULL)
@@ -178,18 +181,65 @@ ours_of(PyObject *r, PyObject *const *args, PyObject **plains, Py_ssize_t n, Fou
     return whole;
 }
 
-/* The call in NumPy, ours; NULL, without an exception, if it is not so simple, and then nothing has changed. */
+/* The most elements that NumPy makes of some arguments if it takes each element of one array with each of another,
+ * and as often as all numbers say, or makes a square of so many rows if there is no array (`arrays` < 0); more than
+ * there can be if that may not be all. */
+static double
+most_made(PyObject **plains, Py_ssize_t n, Py_ssize_t arrays)
+{
+    double most = 1;
+    int square = arrays < 0;
+    for (Py_ssize_t k = 0; k < n; k++) {
+        int sequence = PyTuple_CheckExact(plains[k]) || PyList_CheckExact(plains[k]);
+        PyObject **items = sequence ? PySequence_Fast_ITEMS(plains[k]) : plains + k;
+        Py_ssize_t several = sequence ? PySequence_Fast_GET_SIZE(plains[k]) : 1;
+        most *= several > 1 ? (double)several : 1;
+        for (Py_ssize_t i = 0; i < several; i++)
+            if (PyLong_CheckExact(items[i])) {
+                double count = PyLong_AsDouble(items[i]);
+                PyErr_Clear(); /* of a number that is too large: NumPy says it */
+                most *= fabs(count) > 1 ? fabs(count) : 1;
+            }
+            else if (Py_TYPE(items[i]) == Plain && !sequence && arrays-- > 0)
+                most *= (double)elements_of(items[i]);
+            else if (items[i] != Py_None && !PyType_Check(items[i]) && !PyUnicode_CheckExact(items[i]))
+                return (double)PY_SSIZE_T_MAX;
+    }
+    return square ? most * most : most;
+}
+
+/* Is it to be recorded what a call makes of small arrays, since that is large? */
+static int
+made_large(PyObject **plains, Py_ssize_t n, Py_ssize_t arrays)
+{
+    double most = most_made(plains, n, arrays);
+    int alone = most < (double)Limit ? 1 : most >= (double)PY_SSIZE_T_MAX ? 0 : alone_here((Py_ssize_t)most);
+    if (alone < 0)
+        PyErr_Clear();
+    return alone <= 0;
+}
+
+/* The call in NumPy, ours; NULL, without an exception, if it is not so simple, and then nothing has changed.
+ * `function` is a tuple, with `arrays` as `most_made` wants it, if what it makes may be large.  `like`: there is an
+ * array of ours that is not among the arguments. */
 static PyObject *
-call_plain(PyObject *function, PyObject *const *args, Py_ssize_t nargs, PyObject *names, int looks)
+call_plain(PyObject *function, PyObject *const *args, Py_ssize_t nargs, PyObject *names, int looks, int like)
 {
     PyObject *few[FEW], **plains = few, *r = NULL;
-    Found found = {0, 0, 0, looks};
+    Py_ssize_t arrays = 0;
+    if (PyTuple_CheckExact(function)) {
+        looks = looks == NOTHING ? GROWN : looks;
+        arrays = PyLong_AsSsize_t(PyTuple_GET_ITEM(function, 1));
+        function = PyTuple_GET_ITEM(function, 0);
+    }
+    Found found = {like && arrays < 0, 0, 0, looks};
     Py_ssize_t n = nargs + (names == NULL ? 0 : PyTuple_GET_SIZE(names)), done = 0;
     if (n > FEW && (plains = PyMem_New(PyObject *, n)) == NULL)
         return NULL;
     while (done < n && (plains[done] = plain_argument(args[done], &found, 0)) != NULL)
         done++;
-    if (done == n && found.ours && !(n == 2 && names == NULL && grows(plains[0], plains[1]))) {
+    if (done == n && found.ours &&
+        !(looks == GROWN ? made_large(plains, n, arrays) : n == 2 && names == NULL && grows(plains[0], plains[1]))) {
         r = PyObject_Vectorcall(function, plains, nargs, names);
         if (r != NULL)
             r = ours_of(r, args, plains, n, &found);
@@ -222,9 +272,9 @@ looks_of(PyObject *function)
 static PyObject *
 call_looking(PyObject *function, PyObject *const *args, Py_ssize_t nargs, PyObject *names, PyObject *key)
 {
-    PyObject *r = call_plain(function, args, nargs, names, NOTHING);
+    PyObject *r = call_plain(function, args, nargs, names, NOTHING, 1);
     int looks = r == NULL && !PyErr_Occurred() ? looks_of(key) : NOTHING;
-    return looks == NOTHING ? r : call_plain(function, args, nargs, names, looks);
+    return looks == NOTHING ? r : call_plain(function, args, nargs, names, looks, 1);
 }
 
 /* __array_function__(function, types, args, kwargs) */

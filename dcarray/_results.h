@@ -20,13 +20,21 @@ known_dtype(PyObject *array)
     return is_known(((Array *)array)->dtype);
 }
 
+/* Is `b` all that there is of the memory of `a`, which nobody else has?  So NumPy gives what it has reshaped. */
+static int
+reshaped(Array *a, Array *b)
+{
+    return Py_TYPE(b) == Plain && Py_REFCNT(b) == 1 && b->base == NULL && b->data == a->data && b->dtype == a->dtype &&
+           elements_of((PyObject *)a) == elements_of((PyObject *)b);
+}
+
 /* Has NumPy made this array for us alone, as kernels want it? */
 static int
 fresh(PyObject *r)
 {
     Array *a = (Array *)r;
     Py_ssize_t step;
-    if (a->base != NULL || !known_dtype(r))
+    if (!known_dtype(r) || (a->base != NULL && !reshaped(a, (Array *)a->base)))
         return 0;
     step = Known[a->dtype->type & 127].width;
     for (int k = a->ndim - 1; k >= 0; k--) {
@@ -63,15 +71,15 @@ new_store(PyObject *r, PyObject *shape)
     return store;
 }
 
-/* A large array of memory that is fresh; takes over the reference to `r`.  It has no store as long as nobody asks
- * for it. */
+/* A large array of memory that is fresh; takes over the reference to `r`, unless it fails.  It has no store as long
+ * as nobody asks for it. */
 static PyObject *
 large(PyObject *r)
 {
     PyObject *shape = shape_of(r), *x = shape == NULL ? NULL : new_handle();
     if (x == NULL) {
         Py_XDECREF(shape);
-        Py_DECREF(r);
+        PyErr_Clear(); /* of memory: the slow way says it again */
         return NULL;
     }
     AT(x, Small) = Py_NewRef(Py_None);
@@ -80,6 +88,18 @@ large(PyObject *r)
     AT(x, Readonly) = Py_NewRef(Py_False);
     AT(x, View) = r;
     AT(x, Little) = Py_NewRef(Py_None);
+    return x;
+}
+
+/* As that, of what NumPy has just made and nobody else has, with `refs` references known: it need not be known by its
+ * memory, on one process or where NumPy works at once.  NULL, without having taken the reference, if it is not so. */
+static PyObject *
+large_at_once(PyObject *r, Py_ssize_t refs)
+{
+    PyObject *x = NULL;
+    if (Py_REFCNT(r) == refs && fresh(r) && ((Viewing && !simulated()) || outright() || here() != NULL) &&
+        (x = large(r)) != NULL)
+        note_place(x);
     return x;
 }
 
@@ -112,7 +132,7 @@ store_of(PyObject *x)
     return made;
 }
 
-/* A tuple of new small arrays, ours, or NULL without an exception. */
+/* A tuple of new arrays, ours, or NULL without an exception. */
 static PyObject *
 ours_together(PyObject *r)
 {
@@ -120,8 +140,12 @@ ours_together(PyObject *r)
     PyObject *made = PyTuple_New(n);
     for (Py_ssize_t k = 0; made != NULL && k < n; k++) {
         PyObject *one = PyTuple_GET_ITEM(r, k), *x = NULL;
-        if (Py_TYPE(one) == Plain && base_of(one) == NULL && elements_of(one) < Limit)
-            x = handle(Py_NewRef(one));
+        if (Py_TYPE(one) == Plain && base_of(one) == NULL) {
+            Py_INCREF(one);
+            x = elements_of(one) < Limit ? handle(one) : large_at_once(one, 2);
+            if (x == NULL && elements_of(one) >= Limit)
+                Py_DECREF(one);
+        }
         if (x == NULL)
             Py_CLEAR(made);
         else
@@ -131,9 +155,9 @@ ours_together(PyObject *r)
     return made;
 }
 
-/* NumPy's result as ours; takes over the reference. */
+/* NumPy's result, with `refs` references known, as ours; takes over one. */
 static PyObject *
-ours(PyObject *r)
+ours_held(PyObject *r, Py_ssize_t refs)
 {
     PyObject *other;
     if (r == NULL)
@@ -141,12 +165,8 @@ ours(PyObject *r)
     if (Py_TYPE(r) == Plain) {
         if (elements_of(r) < Limit)
             return handle(r);
-        if ((outright() || here() != NULL) && fresh(r)) {
-            other = large(r);
-            if (other != NULL)
-                note_place(other);
+        if ((other = large_at_once(r, refs)) != NULL)
             return other;
-        }
     }
     else if (!PyTuple_CheckExact(r))
         return r;
@@ -157,4 +177,11 @@ ours(PyObject *r)
     other = PyObject_CallOneArg(Wrap, r);
     Py_DECREF(r);
     return other;
+}
+
+/* As that, of the only reference. */
+static PyObject *
+ours(PyObject *r)
+{
+    return ours_held(r, 1);
 }

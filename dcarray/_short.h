@@ -18,11 +18,11 @@ call_short(PyObject *self, PyObject *const *args, size_t nargsf, PyObject *names
     Py_ssize_t nargs = PyVectorcall_NARGS(nargsf);
     PyObject *r = NULL;
     if (s->numpy != NULL)
-        r = call_plain(s->numpy, args, nargs, names, NOTHING);
+        r = call_plain(s->numpy, args, nargs, names, NOTHING, 0);
     else if (nargs > 1 && AT(args[0], s->place) != NULL)
-        r = call_plain(AT(args[0], s->place), args + 1, nargs - 1, names, NOTHING);
+        r = call_plain(AT(args[0], s->place), args + 1, nargs - 1, names, NOTHING, 0);
     if (r == NULL && s->looks != NOTHING && !PyErr_Occurred())
-        r = call_plain(s->numpy, args, nargs, names, s->looks);
+        r = call_plain(s->numpy, args, nargs, names, s->looks, 0);
     if (r != NULL || PyErr_Occurred())
         return r;
     return PyObject_Vectorcall(s->slow, args, nargsf, names);

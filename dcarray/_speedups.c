@@ -401,7 +401,7 @@ PyInit__speedups(void)
         Simulation == NULL || CurrentName == NULL || IndexName == NULL || StrictName == NULL)
         return NULL;
     module = PyModule_Create(&definition);
-    if (module != NULL && PyModule_AddIntConstant(module, "REVISION", 15) < 0)
+    if (module != NULL && PyModule_AddIntConstant(module, "REVISION", 16) < 0)
         Py_CLEAR(module);
     return module;
 }

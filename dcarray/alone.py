@@ -131,7 +131,9 @@ def cheaper(
     if fused > _WORTH_SHARING and (rounded or threads > 1):
         # a sum is the same with any number of threads
         fused, margin = fused / 2, _MARGIN if saved else 1.0
-    passing = sum(items[k] * math.prod(entry[2]) for k, entry in enumerate(declared) if k not in kept)
+    # between calls; what one call of NumPy's makes on its way, it writes over as it goes
+    passing = sum(items[k] * math.prod(e[2]) for k, e in enumerate(declared) if e[-1] == k and k not in kept)
+    passing *= calls > 1
     theirs = _CALL * len(statements) + _BYTE * moved + _TEMPORARY * passing + _UNIT * arithmetic + slow
     return most if theirs <= margin * (recording + _RUN + fused) else 0
 

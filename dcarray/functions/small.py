@@ -22,8 +22,9 @@ diagonal dot fill flatten item max mean min nonzero partition prod ravel repeat 
 sort squeeze std sum swapaxes take tolist trace transpose var
 """
 
-# What makes large arrays of small ones.
-_LARGE_RESULTS = frozenset([np.outer, np.repeat, np.tile])
+# What may make large arrays of small ones, and of how many: each element of one with each of another, and as often
+# as the numbers among the arguments say.  Or of none: a square (`like` is what calls us).
+_GROWING: dict[Any, int] = {np.outer: 2, np.repeat: 1, np.tile: 1, np.eye: -1, np.identity: -1, np.tri: -1}
 # What looks at no more of an array than its shape and dtype, and gives no array.
 _SHAPES = "shape ndim size result_type iscomplexobj isrealobj"
 # What gives views of its arguments, or no arrays at all; and what does so of memory in C's order.
@@ -50,14 +51,11 @@ def viewing() -> dict[Any, bool]:
 
 
 def functions() -> frozenset[Any]:
-    """The dispatched functions of NumPy that have an implementation, or NumPy's own as the intended one.
-
-    Not those whose results are recorded where they are large.
-    """
+    """The dispatched functions of NumPy that have an implementation, or NumPy's own as the intended one."""
     found: set[Any] = set()
     for module in _MODULES:
         for value in vars(module).values():  # to ask for an attribute may import a module
-            if not hasattr(value, "_implementation") or value in _LARGE_RESULTS:
+            if not hasattr(value, "_implementation"):
                 continue
             if value in IMPLEMENTATIONS or served_by_numpy(value):
                 found.add(value)
@@ -78,6 +76,7 @@ if BUILT:  # else `fallback.quick` and the methods themselves do it
 
     # on plain arrays there is nothing to dispatch
     _behind = {function: function._implementation for function in functions()}
+    _behind |= {f: (getattr(f, "_implementation", f), arrays) for f, arrays in _GROWING.items()}
     _questions = frozenset(getattr(np, name) for name in _SHAPES.split())
     serve(_behind, tuple(_METHODS.split()), _questions, viewing())
     shortened = short

@@ -1,0 +1,93 @@
+"""What NumPy makes at once of small arrays may be large, and then it is recorded; and what it makes of large
+ones is an array of ours that nobody else has."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import dcarray as dc
+from dcarray.session import session
+
+GROWING: tuple[Callable[[Any, int], Any], ...] = (
+    lambda x, k: np.repeat(x, k), lambda x, k: np.repeat(x, k, axis=0), lambda x, k: np.repeat(x, repeats=k),
+    lambda x, k: np.repeat(x, [k] * len(x), 0), lambda x, k: np.repeat(x, np.array([k]), 0),
+    lambda x, k: np.repeat(x, dc.asarray(np.full(len(x), k)), 0),
+    lambda x, k: np.tile(x, k), lambda x, k: np.tile(x, (k, 2)), lambda x, k: np.tile(x, [2, k, 1]),
+    lambda x, k: np.tile(x, ()), lambda x, k: np.tile(x, reps=k), lambda x, k: np.outer(x, x),
+    lambda x, k: np.outer(x, [1.0] * k), lambda x, k: np.outer(x, [1] * k), lambda x, k: np.outer(k, x),
+    lambda x, k: np.eye(k, like=x), lambda x, k: np.eye(k, 2 * k, -1, like=x),
+    lambda x, k: np.eye(k, dtype=np.int8, like=x), lambda x, k: np.tri(k, like=x),
+    lambda x, k: np.tri(k, k=-1, dtype=bool, like=x), lambda x, k: np.identity(k, like=x),
+    lambda x, k: np.repeat(x, -1), lambda x, k: np.tile(x, 1.5), lambda x, k: np.eye(2.5, like=x),
+    lambda x, k: np.repeat(x, k, 7),
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("shape", [(3,), (150,), (2, 40), (0,)])
+@pytest.mark.parametrize("k", [1, 3, 130])
+def test_results_that_may_be_large(shape: tuple[int, ...], k: int) -> None:
+    a = np.arange(float(np.prod(shape))).reshape(shape)
+    x = dc.asarray(a.copy())
+    for call in GROWING:
+        try:
+            expected = call(a, k)
+        except Exception as error:
+            with pytest.raises(type(error)):
+                call(x, k)
+            continue
+        found = call(x, k)
+        assert type(found) is dc.ndarray and found.dtype == expected.dtype and found.shape == expected.shape
+        np.testing.assert_array_equal(np.asarray(found), expected)
+        found[...] = 0
+        np.testing.assert_array_equal(np.asarray(x), a)
+
+
+def test_large_results_of_small_arrays_are_recorded() -> None:
+    x = dc.asarray(np.arange(200.0))
+    for call in (lambda: np.repeat(x, 200), lambda: np.tile(x, (100, 2)), lambda: np.outer(x, x)):
+        before = len(session().rec.log)
+        y = call()
+        assert len(session().rec.log) > before
+        dc.evaluate(y)
+
+
+def test_what_somebody_else_has_stays_shared() -> None:
+    """A result that is large is an array of its own only if nobody else has its memory."""
+    n = 40_000
+    x = dc.asarray(np.arange(2.0 * n).reshape(2, n))
+    out = np.zeros(n)
+    for y in (np.add.reduce(x, 0, out=out), np.sum(x, axis=0, out=out), np.add.accumulate(x, 0)[1]):
+        mine = dc.asarray(out) if y is not out else y
+        np.testing.assert_array_equal(np.asarray(y), np.arange(n) * 2.0 + n)
+        if np.shares_memory(np.asarray(y), out):
+            mine += 1.0
+            dc.evaluate()
+            np.testing.assert_array_equal(np.asarray(y), out)
+            out -= 1.0
+
+
+@pytest.mark.parametrize("call", [
+    lambda x: np.roll(x, 3), lambda x: np.tile(x, 2), lambda x: np.modf(x)[0], lambda x: np.append(x, x),
+    lambda x: np.meshgrid(x[:200], x[:200])[1], lambda x: np.diag(x[:200]),
+])  # fmt: skip
+def test_large_results_made_at_once_take_part_in_all(call: Callable[[Any], Any]) -> None:
+    a = np.arange(20_000.0)
+    x = dc.asarray(a.copy())
+    for _ in range(4):  # NumPy works there at once in the end
+        y = call(x)
+        dc.evaluate(y)
+    expected = call(a)
+    view = y.reshape(-1)
+    y *= 2.0
+    z = view + 1.0
+    y[0] = 7.0
+    expected = expected * 2.0
+    np.testing.assert_array_equal(np.asarray(z), expected.reshape(-1) + 1.0)
+    expected[0] = 7.0
+    np.testing.assert_array_equal(np.asarray(y), expected)
+    np.testing.assert_array_equal(np.asarray(view), expected.reshape(-1))
+    np.testing.assert_array_equal(np.asarray(x), a)
