@@ -5,7 +5,7 @@
 
 #include <time.h>
 
-enum { PLACES = 1024, STRIKES = 3 };
+enum { PLACES = 1024, STRIKES = 3, SEEN = 8 }; /* SEEN: axes of windows that are looked at here */
 
 typedef struct {
     PyObject *code;
@@ -145,6 +145,47 @@ alone_here(Py_ssize_t elements)
     return outright() ? 1 : permitted(here(), elements);
 }
 
+/* The plain view of a window, new, as `view` of window.py; NULL, without an exception, if it is not of the usual kind:
+ * for writing, each axis walking along one of the memory's. */
+static PyObject *
+window_seen(PyObject *x)
+{
+    PyObject *index = AT(x, Index), *shape = AT(x, Shape), *store = AT(x, Store), *view;
+    Array *mem = (Array *)AT(store, Mem);
+    Py_ssize_t sizes[SEEN], strides[SEEN], ndim = PyTuple_GET_SIZE(shape), offset = 0;
+    if (NewArray == NULL || index == NULL || !PyTuple_CheckExact(index) || Py_TYPE((PyObject *)mem) != Plain ||
+        !is_known(mem->dtype) ||
+        AT(x, Readonly) != Py_False || (mem->flags & (WRITEABLE | WARNS)) != WRITEABLE || ndim > SEEN ||
+        mem->ndim != PyTuple_GET_SIZE(index))
+        return NULL;
+    for (Py_ssize_t k = 0; k < ndim; k++) {
+        sizes[k] = PyLong_AsSsize_t(PyTuple_GET_ITEM(shape, k));
+        strides[k] = PY_SSIZE_T_MIN; /* not yet known */
+        if (sizes[k] <= 0)
+            return NULL;
+    }
+    for (Py_ssize_t k = 0; k < mem->ndim; k++) {
+        PyObject *part = PyTuple_GET_ITEM(index, k), *axis = PyTuple_GET_ITEM(part, 2);
+        offset += PyLong_AsSsize_t(PyTuple_GET_ITEM(part, 0)) * mem->strides[k];
+        if (axis != Py_None) {
+            Py_ssize_t *stride = strides + PyLong_AsSsize_t(axis);
+            if (*stride != PY_SSIZE_T_MIN)
+                return NULL; /* a diagonal */
+            *stride = PyLong_AsSsize_t(PyTuple_GET_ITEM(part, 1)) * mem->strides[k];
+        }
+    }
+    for (Py_ssize_t k = 0; k < ndim; k++)
+        if (strides[k] == PY_SSIZE_T_MIN && sizes[k] > 1)
+            return NULL; /* broadcast */
+        else if (strides[k] == PY_SSIZE_T_MIN)
+            strides[k] = 0;
+    view = NewArray(Plain, Py_NewRef((PyObject *)mem->dtype), (int)ndim, sizes, strides, mem->data + offset, WRITEABLE,
+                    NULL);
+    if (view != NULL && SetBase(view, Py_NewRef((PyObject *)mem)) < 0)
+        Py_CLEAR(view);
+    return view;
+}
+
 /* The plain view of a large array on which nothing is pending, or NULL, without an exception; borrowed. */
 static PyObject *
 view_of(PyObject *x)
@@ -156,6 +197,11 @@ view_of(PyObject *x)
         return view;
     if (store == NULL || AT(store, Mem) == Py_None)
         return NULL;
+    if ((view = window_seen(x)) != NULL) {
+        Py_XSETREF(AT(x, View), view);
+        return view;
+    }
+    PyErr_Clear();
     made = PyObject_CallMethod(x, "_look", NULL);
     PyErr_Clear(); /* the slow way says it again */
     Py_XDECREF(made);

@@ -22,6 +22,11 @@ typedef struct {
 
 enum { IN_C_ORDER = 1, ALIGNED = 0x100, WRITEABLE = 0x400, WARNS = 1 << 31 }; /* flags; the last: of being written */
 
+typedef PyObject *Maker(PyTypeObject *, PyObject *, int, const Py_ssize_t *, const Py_ssize_t *, void *, int, PyObject *);
+typedef int Based(PyObject *, PyObject *);
+static Maker *NewArray; /* PyArray_NewFromDescr; NULL as long as NumPy's C interface is not to be used */
+static Based *SetBase;  /* PyArray_SetBaseObject */
+
 /* The dtypes that compile, by their letter, and the bytes of an element. */
 static struct {
     PyObject *dtype;

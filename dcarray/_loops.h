@@ -11,7 +11,6 @@
 #include <math.h>
 
 typedef void Inner(char **, const Py_ssize_t *, const Py_ssize_t *, void *);
-typedef PyObject *Maker(PyTypeObject *, PyObject *, int, const Py_ssize_t *, const Py_ssize_t *, void *, int, PyObject *);
 
 typedef struct {
     PyObject_HEAD
@@ -33,9 +32,8 @@ typedef struct {
 
 enum { LOOPS = 512, REST = 64, MOST = 4096 }; /* MOST: elements; NumPy gives up the GIL for more */
 enum { FLAGS = FE_DIVBYZERO | FE_OVERFLOW | FE_UNDERFLOW | FE_INVALID };
-enum { API_VERSION = 0, API_NEW_FROM_DESCR = 94, API_NUMPY_2 = 0x02000000 }; /* in NumPy's table of functions */
+enum { API_VERSION = 0, API_NEW_FROM_DESCR = 94, API_SET_BASE = 282, API_NUMPY_2 = 0x02000000 }; /* in NumPy's table of functions */
 static Loop Loops[LOOPS];
-static Maker *NewArray;    /* PyArray_NewFromDescr; NULL as long as loops are not to be called */
 static PyObject *Loopable; /* a dict of ufuncs by name: those of which loops may be called */
 
 /* The dtype of this number, if it compiles. */
@@ -237,6 +235,7 @@ call_loops(PyObject *module, PyObject *args)
     Loopable = Py_NewRef(ufuncs);
     OF_OPERATORS(OF_NUMPY)
     NewArray = (Maker *)api[API_NEW_FROM_DESCR];
+    SetBase = (Based *)api[API_SET_BASE];
     know_memory(api);
     Py_RETURN_TRUE;
 }

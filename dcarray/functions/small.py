@@ -22,8 +22,8 @@ diagonal dot fill flatten item max mean min nonzero partition prod ravel repeat 
 sort squeeze std sum swapaxes take tolist trace transpose var
 """
 
-# What may make large arrays of small ones, and of how many: each element of one with each of another, and as often
-# as the numbers among the arguments say.  Or of none: a square (`like` is what calls us).
+# What may make large arrays of small ones, and of how many: each element of one with each of another, and as
+# often as the numbers among the arguments say.  Or of none: a square (`like` is what calls us).
 _GROWING: dict[Any, int] = {np.outer: 2, np.repeat: 1, np.tile: 1, np.eye: -1, np.identity: -1, np.tri: -1}
 # What looks at no more of an array than its shape and dtype, and gives no array.
 _SHAPES = "shape ndim size result_type iscomplexobj isrealobj"

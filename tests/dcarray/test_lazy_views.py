@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import dcarray as dc
-from dcarray import window
+from dcarray import alone, window
 from dcarray.comm import run
 from dcarray.speedups import BUILT
 from dcarray.store import Store
@@ -193,3 +193,32 @@ def test_evaluated_arrays_come_back_at_once_and_are_up_to_date() -> None:
     np.testing.assert_array_equal(np.asarray(part), a[1:, 1:] + 1.0)
     np.testing.assert_array_equal(np.asarray(other), a[1:, 1:] + 1.0)
     np.testing.assert_array_equal(np.asarray(y), (a[1:, 1:] + 1.0) * 2.0)
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_windows_are_seen_by_numpy_as_they_are(seed: int) -> None:
+    """Where NumPy does everything, it works on the memory of windows that nobody has looked at before."""
+    rng = np.random.default_rng(seed)
+    a = rng.random((40, 45, 42))
+    a = (a, np.asfortranarray(a), a[::-1, :, ::2])[seed % 3]
+    x, expected = dc.asarray(a), a
+    with dc.options(eager_below=16384):
+        for _ in range(int(rng.integers(1, 4))):
+            key = tuple(
+                (slice(None), slice(int(rng.integers(3)), -1), slice(None, None, -1), slice(1, None))[k]
+                for k in rng.choice(4, 3, p=[0.3, 0.4, 0.1, 0.2])
+            )
+            x, expected = x[key], expected[key]
+            if seed % 4 == 0:
+                x, expected = x.T, expected.T
+        before = expected.copy()
+        began = alone.begin(1.0)
+        try:
+            y = -x
+            x += 1.0
+        finally:
+            alone.end()
+        assert began == BUILT
+    np.testing.assert_array_equal(np.asarray(y), -before)
+    np.testing.assert_array_equal(expected, before + 1.0)
+    assert np.asarray(x).ctypes.data == expected.ctypes.data
