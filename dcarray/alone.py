@@ -60,7 +60,7 @@ _KEEP, _COPY = 5500.0, 5.0
 _MARGIN = 1.3  # by which one thread is to be faster than NumPy: an estimate is no more exact
 _DIVISION = 1.5  # and a kernel's more than NumPy's, where integers are divided by one number
 # Of work, from which on two threads have it done in half the time: to wake one may take longer than less.
-_WORTH_SHARING = 150000.0
+_WORTH_SHARING = 100000.0
 
 
 def cheaper(
