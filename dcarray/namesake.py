@@ -11,7 +11,7 @@ import sys
 import types
 from abc import ABCMeta
 from collections.abc import Callable
-from functools import wraps
+from functools import partial, wraps
 from importlib import import_module
 from types import BuiltinFunctionType, FunctionType, ModuleType
 from typing import Any
@@ -160,22 +160,25 @@ def _comparing(function: Callable[..., Any]) -> Callable[..., Any]:
     return call
 
 
-class _Module(ModuleType):
-    """A module of NumPy's; its names are looked up when first asked for."""
+def _seen(original: ModuleType) -> ModuleType:
+    """A module of NumPy's; its names are looked up when first asked for.
 
-    def __init__(self, original: ModuleType) -> None:
-        super().__init__(original.__name__, original.__doc__)
-        self.__dict__.update(_original=original, __spec__=original.__spec__, __loader__=original.__loader__)
+    It is of the very class of modules, of which the interpreter knows where to find a name.
+    """
+    module = ModuleType(original.__name__, original.__doc__)
+    names = vars(module)
 
-    def __getattr__(self, name: str) -> Any:
-        value = self.__dict__[name] = _member(self._original, name)
+    def look_up(name: str) -> Any:
+        value = names[name] = _member(original, name)
         return value
 
-    def __dir__(self) -> list[str]:
-        return dir(self._original)
-
-    def __repr__(self) -> str:
-        return repr(self._original)
+    names.update(
+        __spec__=original.__spec__,
+        __loader__=original.__loader__,
+        __getattr__=look_up,
+        __dir__=partial(dir, original),
+    )
+    return module
 
 
 _modules: dict[str, ModuleType] = {}
@@ -188,7 +191,7 @@ def namespace(module: ModuleType) -> ModuleType:
         return module
     if short in _OURS and short not in STANDARD:
         return import_module(f"dcarray.{short}")
-    return _modules.get(module.__name__) or _modules.setdefault(module.__name__, _Module(module))
+    return _modules.get(module.__name__) or _modules.setdefault(module.__name__, _seen(module))
 
 
 def _member(module: ModuleType, name: str) -> Any:

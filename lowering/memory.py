@@ -20,7 +20,7 @@ import os
 import sys
 import threading
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -91,6 +91,9 @@ class Pool:
     def __init__(self, limit: int | None = None) -> None:
         self.limit = _default_limit() if limit is None else limit
         self.lent = self.reused = self.mapped = self._clock = 0
+        self._most = 0  # bytes that were lent at once
+        self._spare = 0  # bytes to be kept beyond that
+        self._gone: set[int] = set()  # sizes that were given back so that no more is kept
         self._free: dict[int, list[_Block]] = {}  # by size; in each list the longest unused first
         self._returned: deque[_Block] = deque()
         self._lock = threading.Lock()
@@ -114,6 +117,7 @@ class Pool:
                 self._settle()
             block = self._take(size) or self._map(size, nbytes)
             self.lent += block.size
+            self._most = max(self._most, self.lent)
         loan = np.ndarray.__new__(_Loan, (block.size,), _U8, block.mapped, block.skip)
         loan._pool, loan._block = self, block
         return loan, block.address
@@ -125,16 +129,29 @@ class Pool:
 
     def _take(self, size: int) -> _Block | None:
         """A free block of a size, or of up to half more: what it has too much is in memory already."""
-        most = size + size // 2
-        while size <= most:
-            blocks = self._free.get(size)
+        for fitting in _fitting(size):
+            blocks = self._free.get(fitting)
             if blocks:
                 self.reused += 1
                 return blocks.pop()
-            size = _size_class(size + 1)
         return None
 
+    def _make_way(self, size: int) -> None:
+        """Give back what is kept, before a block is mapped, so that the system has these pages for it.
+
+        What is kept and what is lent are no more together than what was lent at once, as with a program that
+        gives memory back whenever an array is dropped: a machine may wait long for pages that it has not had
+        before.  Blocks that would have been of use again are kept beyond that from then on.
+        """
+        missed = next((gone for gone in _fitting(size) if gone in self._gone), 0)
+        if missed:
+            self._gone.discard(missed)
+            self._spare += missed
+        lent = self.lent + size
+        self._gone.update(self._shrink(max(self._most, lent) + self._spare - lent))
+
     def _map(self, size: int, filled: int) -> _Block:
+        self._make_way(size)
         self._clock += 1
         try:
             block = _Block(size, filled, self._clock)
@@ -166,11 +183,14 @@ class Pool:
             self._free.setdefault(block.size, []).append(block)
         self._shrink(self.limit)
 
-    def _shrink(self, limit: int) -> None:
+    def _shrink(self, limit: int) -> list[int]:
+        """Keep no more than so many bytes; gives the sizes of the blocks that went."""
+        gone = []
         # The sum is taken afresh: a count kept aside would go wrong when an interrupt hits between.
         while sum(size * len(blocks) for size, blocks in self._free.items()) > limit:
             lists = (blocks for blocks in self._free.values() if blocks)
-            min(lists, key=lambda blocks: blocks[0].stamp).pop(0)
+            gone.append(min(lists, key=lambda blocks: blocks[0].stamp).pop(0).size)
+        return gone
 
     def trim(self, keep: int = 0) -> None:
         """Give memory back to the system until at most ``keep`` unused bytes are kept."""
@@ -194,6 +214,14 @@ def _size_class(nbytes: int) -> int:
     """Round up to one of eight sizes per power of two, so that similar sizes share blocks."""
     step = max(1 << max(nbytes - 1, 1).bit_length() - 4, 1 << 16)
     return -(-nbytes // step) * step
+
+
+def _fitting(size: int) -> Iterator[int]:
+    """The sizes of blocks that serve one of this size."""
+    most = size + size // 2
+    while size <= most:
+        yield size
+        size = _size_class(size + 1)
 
 
 def _default_limit() -> int:

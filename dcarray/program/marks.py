@@ -15,7 +15,6 @@ import numpy as np
 
 from dcarray.array import ndarray
 from dcarray.handle import Handle
-from dcarray.namesake import namespace
 from dcarray.store import compilable, compiles, writeable
 
 from .known import ArrayOf, Known, ScalarOf, Value
@@ -90,8 +89,7 @@ _MARKS: dict[type, Callable[[Any], Hashable | None]] = {
     tuple: _tuple,
     np.ndarray: _plain,
     ndarray: _wrapped,
-    **dict.fromkeys((FunctionType, BuiltinFunctionType, np.ufunc, type), token),
-    **dict.fromkeys((ModuleType, type(namespace(np))), token),
+    **dict.fromkeys((FunctionType, BuiltinFunctionType, np.ufunc, type, ModuleType), token),
 }
 
 

@@ -79,12 +79,46 @@ def test_what_is_kept_is_bounded_and_the_oldest_goes_first():
     del a, b, c
     assert pool.stats()["retained"] == 6 << 20
     assert {pool.lend(2 << 20)[1], pool.lend(4 << 20)[1]} == set(kept)
-    pool.lend(100 << 20)  # larger than the bound: it must not push the others out
-    assert pool.stats()["retained"] == 6 << 20
     pool.trim(4 << 20)
     assert pool.stats()["retained"] <= 4 << 20
     pool.trim()
     assert pool.stats()["retained"] == 0
+
+
+def test_what_is_larger_than_the_bound_does_not_push_others_out_when_it_comes_back():
+    pool = memory.Pool(6 << 20)
+    large, b, c = pool.lend(100 << 20), pool.lend(2 << 20), pool.lend(4 << 20)
+    del b, c
+    del large
+    assert pool.stats()["retained"] == 6 << 20
+
+
+def test_memory_goes_back_before_more_is_mapped_than_was_in_use_at_once():
+    pool = memory.Pool(1 << 30)
+    a, b = pool.lend(40 << 20), pool.lend(36 << 20)
+    del a
+    c = pool.lend(44 << 20)  # 40 MiB lie there, but 76 were in use at once
+    assert pool.stats() == {"lent": 80 << 20, "retained": 0, "reused": 0, "mapped": 3}
+    del b, c
+    assert pool.stats()["retained"] == 80 << 20  # as many as were
+    d = pool.lend(30 << 20)
+    assert pool.stats()["retained"] == 44 << 20 and pool.stats()["reused"] == 1
+    del d
+
+
+def test_what_went_too_soon_is_kept_beyond_that():
+    pool = memory.Pool(1 << 30)
+    for _ in range(4):  # one after the other, never together
+        for size in (40, 64, 104, 160):
+            pool.lend(size << 20)
+    before = pool.stats()
+    for size in (40, 64, 104, 160):
+        pool.lend(size << 20)
+    after = pool.stats()
+    assert after["mapped"] == before["mapped"] and after["reused"] == before["reused"] + 4
+    assert after["retained"] == before["retained"] == sum((40, 64, 104, 160)) << 20
+    pool.trim(200 << 20)  # what users ask for, and the bound, come before
+    assert pool.stats()["retained"] <= 200 << 20
 
 
 def test_many_threads_never_share_a_block():
