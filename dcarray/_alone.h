@@ -42,6 +42,13 @@ all_at_once(void)
 
 #include "_memory.h"
 
+/* As `outright`, or has it done so until a moment ago?  That costs no look at the clock. */
+static inline int
+at_once(void)
+{
+    return Outright && !Suspended && Outright == PyThread_get_thread_ident();
+}
+
 /* Does NumPy do at once whatever this thread asks for? */
 static inline int
 outright(void)

@@ -143,19 +143,29 @@ has_view(PyObject *x, PyObject *key)
     return Py_TYPE(AT(x, View)) == Plain && basic(key);
 }
 
-/* Does a key of integers and slices select few elements of `x`, a large array of which there is a view?  Then `one`
- * says whether that is an element, no array.  No exception is left. */
+/* Does a key, of integers for all axes, select an element? */
+static inline int
+is_element(Array *view, PyObject *key)
+{
+    PyObject **keys = &key;
+    Py_ssize_t given = 1;
+    if (PyTuple_CheckExact(key)) {
+        keys = &PyTuple_GET_ITEM(key, 0);
+        given = PyTuple_GET_SIZE(key);
+    }
+    for (Py_ssize_t k = 0; k < given; k++)
+        if (!PyLong_CheckExact(keys[k]))
+            return 0;
+    return given == view->ndim;
+}
+
+/* Does a key of integers and slices select few elements of a large array with this view?  No exception is left. */
 static int
-few_selected(PyObject *x, PyObject *key, int *one)
+few_selected(Array *view, PyObject *key)
 {
     PyObject **keys = &key;
     Py_ssize_t given = 1, n = 1, shape[MOST_AXES];
-    Array *view;
-    int ndim;
-    if (!has_view(x, key))
-        return 0;
-    view = (Array *)AT(x, View);
-    ndim = view->ndim;
+    int ndim = view->ndim;
     if (PyTuple_CheckExact(key)) {
         keys = &PyTuple_GET_ITEM(key, 0);
         given = PyTuple_GET_SIZE(key);
@@ -163,13 +173,11 @@ few_selected(PyObject *x, PyObject *key, int *one)
     if (given > ndim || ndim > MOST_AXES)
         return 0;
     memcpy(shape, view->shape, ndim * sizeof(Py_ssize_t)); /* slices may hold objects that run any code */
-    *one = given == ndim;
     for (int k = 0; k < ndim; k++) {
         Py_ssize_t start, stop, step;
         if (k >= given)
             n *= shape[k];
         else if (PySlice_Check(keys[k])) {
-            *one = 0;
             if (PySlice_Unpack(keys[k], &start, &stop, &step) < 0) {
                 PyErr_Clear(); /* NumPy says it in its own words */
                 return 0;
@@ -344,11 +352,11 @@ static PyObject *
 fast_subscript(PyObject *x, PyObject *key)
 {
     PyObject *a = plain(x), *r, *given;
-    int one;
-    if (a == NULL && !few_selected(x, key, &one) && !(has_view(x, key) && clean(x) && outright()) &&
+    int seen = a == NULL && has_view(x, key);
+    if (a == NULL && !(seen && ((at_once() && clean(x)) || few_selected((Array *)AT(x, View), key))) &&
         (r = windowed(x, key)) != NULL)
         return r;
-    if (a == NULL && has_view(x, key)) {
+    if (seen && has_view(x, key)) { /* slices may hold objects that run any code */
         PyObject *view = PyObject_GetItem(AT(x, View), key);
         if (view == NULL)
             return NULL;
@@ -358,7 +366,7 @@ fast_subscript(PyObject *x, PyObject *key)
             r = slow_subscript(x, key);
         else /* with no window to begin with, it is found sooner from where the view is; and it is hardly wanted as
               * long as NumPy does everything */
-            r = (AT(x, Index) == NULL || (Viewing && Outright == PyThread_get_thread_ident())) && clean(x) && compiles(x)
+            r = (AT(x, Index) == NULL || (Viewing && at_once())) && clean(x) && compiles(x)
                     ? viewed(x, view)
                     : part_of(x, key, view);
         Py_DECREF(view);
@@ -403,11 +411,11 @@ fast_assign(PyObject *x, PyObject *key, PyObject *value)
     b = PyUnicode_CheckExact(value) || PyBytes_CheckExact(value) ? value : at_hand(value);
     if (a == NULL && b != NULL && has_view(x, key) && clean(x) && AT(x, Readonly) == Py_False) {
         PyObject *whole = AT(x, View), *view;
-        int done, one;
+        int done;
         if (!compiles(x)) /* nothing is ever recorded on it */
             return b == value ? PyObject_SetItem(whole, key, b) : slow_assign(x, key, value);
-        if (few_selected(x, key, &one) && one)
-            return PyObject_SetItem(AT(x, View), key, b);
+        if (is_element((Array *)whole, key))
+            return PyObject_SetItem(whole, key, b);
         view = PyObject_GetItem(whole, key);
         if (view != NULL && Py_TYPE(view) != Plain) /* an element */
             done = PyObject_SetItem(whole, key, b) < 0 ? -1 : 1;

@@ -8,10 +8,12 @@ from typing import Any
 
 import numpy as np
 
+from dcarray import alone
 from dcarray.array import ndarray, unwrap, wrap
 from dcarray.config import current
 from dcarray.dispatch import DISPATCH
 from dcarray.errors import StrictError
+from dcarray.lowering.memory import POOLED
 from dcarray.operands import learn
 from dcarray.report import note, user_line
 from dcarray.store import COMPILED, owner
@@ -113,6 +115,7 @@ _LEAVES = frozenset(
     | {kind for kind in np.sctypeDict.values() if kind not in (np.object_, np.void)}
     | {kind for kind in vars(np.dtypes).values() if isinstance(kind, type)}
 )
+_LONGEST = 60.0  # seconds
 _SMALL = 1 << 14  # elements; larger results are looked at before they count as small
 NOT_SMALL: Any = object()
 _leaves = _LEAVES.issuperset
@@ -216,7 +219,7 @@ def _run(function: Function, args: tuple[Any, ...], kwargs: dict[str, Any], quie
     plain = [way.into(a) for a in args]
     named = {k: way.into(v) for k, v in kwargs.items()} if kwargs else kwargs
     if quiet and way.foreign is None:
-        return way.back(function(*plain, **named))
+        return way.back(_called(function, plain, named, way.bytes))
     where = user_line(3)
     name = name_of(function)
     if way.foreign is not None:
@@ -228,9 +231,20 @@ def _run(function: Function, args: tuple[Any, ...], kwargs: dict[str, Any], quie
         if tried:
             function(*plain, **named)  # a bad call is answered by NumPy's own error
         raise StrictError(name, where)
-    result = way.back(function(*plain, **named))
+    result = way.back(_called(function, plain, named, way.bytes))
     note(name, way.bytes, "numpy" if served else "fallback", where)
     return result
+
+
+def _called(function: Function, plain: list[Any], named: dict[str, Any], nbytes: int) -> Any:
+    """The call in NumPy.  What goes through large arrays in parts makes and drops temporaries for each; their
+    memory is kept for the next ones meanwhile."""
+    if nbytes < POOLED or not alone.begin(_LONGEST):
+        return function(*plain, **named)
+    try:
+        return function(*plain, **named)
+    finally:
+        alone.end()
 
 
 def direct(function: Function, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:

@@ -21,6 +21,7 @@ import numpy as np
 
 from dcarray import alone, config, obtaining
 from dcarray.background import PATIENCE
+from dcarray.lowering.memory import trim
 from dcarray.ranks import several
 from dcarray.report import counters, note
 from dcarray.session import EXECUTOR, session
@@ -142,7 +143,7 @@ class Site:
             return ()
         if plan is None:
             if entry is not None and not entry.refused and options.jit == "background":
-                self._begin(entry, self._outright())
+                self._begin(entry, self._outright(entry.sights == 1))
             else:
                 self._begin(entry)
             if entry is not None and entry.sights == 1 and self._inner and options.jit == "background":
@@ -187,14 +188,17 @@ class Site:
         """The loop runs as it is written."""
         self._begun[get_ident()] = time.perf_counter(), EXECUTOR.background.seconds, entry, outright
 
-    def _outright(self) -> bool:
+    def _outright(self, first: bool) -> bool:
         """Let NumPy do at once what the loop asks for, until it has taken so long that recordings are worth
         plans: what is recorded costs more as long as it has none, and the loop is to have one of its own.
-        False if that is so already."""
+        False if that is so already.  When the loop is met for the `first` time, NumPy gets the memory of what
+        was before it; it makes what is made now."""
         if not alone.begin(PATIENCE):
             return False
         now = session()
         now.flush(now.rec)  # nothing is to be pending: what meets it would be recorded
+        if first:
+            trim()
         return True
 
     def _see_later(self, entry: _Entry, options: config.Options) -> None:

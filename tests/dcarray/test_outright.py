@@ -15,6 +15,7 @@ from written import written
 import dcarray as dc
 from dcarray import alone, session
 from dcarray.background import Background
+from dcarray.lowering import memory
 from dcarray.program import sites
 from dcarray.report import counters
 from dcarray.speedups import BUILT
@@ -152,6 +153,28 @@ def test_one_that_takes_long_is(monkeypatch: pytest.MonkeyPatch) -> None:
     before = counters.flushes
     np.testing.assert_array_equal(dc.accelerate(f)(a.copy(), 6), f(a.copy(), 6))
     assert counters.flushes > before
+
+
+BEFORE = """
+def f(x, n):
+    y = np.sqrt(x * 3.0 + 1.0)
+    m = y.sum(axis=0) + (y * x).sum(axis=0)
+    found = []
+    for k in range(n):
+        found.append(retained())
+        x[1:] = x[:-1] + m
+    return x, found
+"""
+
+
+def test_numpy_gets_the_memory_of_what_was_before_a_new_loop(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sites, "PATIENCE", 60.0)
+    f, (a, *_) = written(BEFORE, np=np, retained=lambda: memory.stats()["retained"]), arrays()
+    memory.trim()
+    ours, kept = dc.accelerate(f)(a.copy(), 2)
+    assert kept == [0, 0]
+    np.testing.assert_array_equal(ours, f(a.copy(), 2)[0])
+    assert dc.accelerate(f)(a.copy(), 2)[1][0] > 0  # what comes again is worth keeping
 
 
 def test_the_time_ends_with_the_function(monkeypatch: pytest.MonkeyPatch) -> None:
