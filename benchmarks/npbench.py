@@ -86,15 +86,15 @@ def measure(
     running: dict[str, Process] = {}
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
         reference = os.path.join(folder, "numpy")
+        again = _firsts(bench, size, frameworks, pythons, args)
         try:
             for name in frameworks:
                 process = Process(bench, size, name, pythons.get(name, sys.executable), folder)
                 running[name] = process
                 limit = args.skip_above if name == "numpy" else args.limit
                 found[name] = process.ask("first", reference, limit)
-                again = [_first(bench, size, name, pythons, limit) for _ in range(args.first - 1)]
-                if again and "first" in found[name]:
-                    found[name]["first"] = statistics.median([found[name]["first"], *again])
+                if "first" in found[name]:
+                    found[name]["first"] = statistics.median([found[name]["first"], *again[name]])
                 if "wrong" not in found[name] and args.rounds:
                     found[name]["warm"] = process.ask("warm", args.warm, args.limit)
                     if name != "numpy":
@@ -126,6 +126,26 @@ def measure(
             found[name]["speedup"] = interval([a / b for a, b in zip(base, medians, strict=True)])
             found[name]["times"] = turns[name]
             found[name]["worked"] = statistics.median(worked[name])
+    return found
+
+
+def _firsts(
+    bench: Benchmark,
+    size: str,
+    frameworks: Sequence[str],
+    pythons: Mapping[str, str],
+    args: argparse.Namespace,
+) -> dict[str, list[float]]:
+    """Seconds of the first calls in all but one of ``--first`` processes.
+
+    Frameworks take turns, in alternating order: what an earlier process has just given back is new memory at
+    once, what is older has to be given by the host.
+    """
+    found: dict[str, list[float]] = {name: [] for name in frameworks}
+    for k in range(args.first - 1):
+        for name in reversed(frameworks) if k % 2 == 0 else frameworks:
+            limit = args.skip_above if name == "numpy" else args.limit
+            found[name].append(_first(bench, size, name, pythons, limit))
     return found
 
 
