@@ -22,6 +22,7 @@ from ..nodes import (
     Branch,
     Call,
     Compute,
+    Dim,
     Load,
     Loop,
     Nest,
@@ -35,6 +36,7 @@ from ..rename import rewindow
 from ..windows import identity, walk
 from .bands import Limits
 from .base import Log, Pass
+from .siblings import MAX_PARTS
 
 #: Vectors and lines of caches have so many bytes.
 LINE = 64
@@ -198,7 +200,20 @@ def align(loop: Loop, arrays: list[tuple[Array, int]], region: Region
     def moved(window: Window) -> Window:
         return _moved(window, *others[window.array]) if window.array in others else window
 
-    return tuple(made), (*before, rewindow(loop, moved), *after)
+    return tuple(made), (*_together(before), rewindow(loop, moved), *_together(after))
+
+
+def _together(copies: list[Compute]) -> list[Stmt]:
+    """Copies of different arrays; those of one shape are one launch, which is worth several threads sooner."""
+    shapes: dict[tuple[Dim, ...], list[Compute]] = {}
+    for copy in copies:
+        shapes.setdefault(copy.target.shape, []).append(copy)
+    found: list[Stmt] = []
+    for alike in shapes.values():
+        for k in range(0, len(alike), MAX_PARTS):
+            part = tuple(alike[k : k + MAX_PARTS])
+            found.append(Nest(part, part[0].loc) if len(part) > 1 else part[0])
+    return found
 
 
 def aligned(limits: Limits) -> Pass:

@@ -25,7 +25,8 @@ _THICK_NS = 200_000
 # run alone for so long.
 _COOL_NS = 1_000_000
 
-# So many times a thread that has done its own chunks looks whether all are done before it takes those of others.
+# So many times a thread that has done its own chunks looks whether all are done, before it takes those of
+# others.
 _BRIEF = 32
 
 # Byte offsets in a pool; what different threads write lies on different cache lines.  From _NEXT on, one
