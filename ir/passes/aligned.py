@@ -178,8 +178,8 @@ def align(loop: Loop, arrays: list[tuple[Array, int]], region: Region
     """The new arrays, and the loop that works on them, between the copies."""
     names = {array.name for array in region.arrays}
     made: list[Array] = []
-    before: list[Stmt] = []
-    after: list[Stmt] = []
+    before: list[Compute] = []
+    after: list[Compute] = []
     others: dict[str, tuple[str, int]] = {}
     for array, begin in arrays:
         name = f"{array.name}_rows"
@@ -204,7 +204,7 @@ def align(loop: Loop, arrays: list[tuple[Array, int]], region: Region
 
 
 def _together(copies: list[Compute]) -> list[Stmt]:
-    """Copies of different arrays; those of one shape are one launch, which is worth several threads sooner."""
+    """Copies of different arrays; those of one shape are one launch, sooner worth several threads."""
     shapes: dict[tuple[Dim, ...], list[Compute]] = {}
     for copy in copies:
         shapes.setdefault(copy.target.shape, []).append(copy)

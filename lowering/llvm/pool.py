@@ -27,7 +27,7 @@ _COOL_NS = 1_000_000
 
 # So many times a thread that has done its own chunks looks whether all are done, before it takes those of
 # others.
-_BRIEF = 32
+_BRIEF = 16
 
 # Byte offsets in a pool; what different threads write lies on different cache lines.  From _NEXT on, one
 # line for each thread.

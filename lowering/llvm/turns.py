@@ -1,18 +1,20 @@
 """All turns of a loop of launches as one job of the thread pool, as LLVM text: the third part of `pool`'s.
 
-Each thread goes through all phases of all turns by itself.  It computes the arguments of a turn, takes chunks of
-the phase, its own first, and waits until those of all threads are done; so between two phases one counter passes from
-one core to another, where a launch would open and close a job.  A phase has a number, and who takes
-a chunk says of which phase: a thread that comes late, or was kept from running, finds what is over done, takes
-nothing of it and goes on.  Workers may leave, and none need come: others take their chunks.
+Each thread goes through all phases of all turns by itself.  It computes the arguments of a turn, takes chunks
+of the phase, its own first, and waits until those of all threads are done; so between two phases one counter
+passes from one core to another, where a launch would open and close a job.  A phase has a number, and who
+takes a chunk says of which phase: a thread that comes late, or was kept from running, takes nothing of what
+is done, and goes on.  Workers may leave, and none need come: others take their chunks.
 """
 
 from __future__ import annotations
 
 TURNS = """
-; one phase: the function, its arguments, the extent, and how many owners have how many chunks of what length
+; one phase: the function, its arguments, the extent, the owners, how many chunks each of them has, and how
+; long these are
 %phase = type { ptr, ptr, i64, i64, i64, i64 }
-; the job: turns, launches, their table (see `dc_repeat`), the first turn, threads, numbers of the longest launch
+; the job: turns, launches, their table (see `dc_repeat`), the first turn, threads, numbers of the longest
+; launch
 %loop = type { i64, i64, ptr, i64, i64, i64 }
 
 ; the packed arguments of a launch in a turn: those of the first turn and so many steps
@@ -53,6 +55,15 @@ entry:
   %each = load i64, ptr %eachp
   %chunkp = getelementptr %phase, ptr %phase, i64 0, i32 5
   %chunk = load i64, ptr %chunkp
+  %last = sub i64 %each, 1
+  %ownersp = getelementptr %phase, ptr %phase, i64 0, i32 3
+  %owners = load i64, ptr %ownersp
+  %chunks = mul i64 %owners, %each
+  ; Of a large phase what was used last is nearest: every other one goes back.
+  %parity = and i64 %number, 1
+  %even_number = icmp eq i64 %parity, 0
+  %many = icmp sge i64 %each, 8
+  %back = and i1 %many, %even_number
   %line = mul i64 %owner, 64
   %at = add i64 %line, $NEXT
   %next = getelementptr i8, ptr %pool, i64 %at
@@ -75,17 +86,33 @@ claim:
   br i1 %mine, label %clip, label %look
 clip:
   %count1 = add i64 %count, 1
-  %c = add i64 %base, %k
-  %lo = mul i64 %c, %chunk
-  %in = icmp slt i64 %lo, %extent
+  %rk = sub i64 %last, %k
+  %kk = select i1 %back, i64 %rk, i64 %k
+  %c = add i64 %base, %kk
+  %c1 = add i64 %c, 1
+  %long = icmp sge i64 %chunk, 256
+  br i1 %long, label %round, label %even
+round:
+  %lor = mul i64 %c, %chunk
+  %hir = add i64 %lor, %chunk
+  br label %cut
+even:
+  %loe0 = mul i64 %c, %extent
+  %loe = udiv i64 %loe0, %chunks
+  %hie0 = mul i64 %c1, %extent
+  %hie = udiv i64 %hie0, %chunks
+  br label %cut
+cut:
+  %lo = phi i64 [ %lor, %round ], [ %loe, %even ]
+  %hi0 = phi i64 [ %hir, %round ], [ %hie, %even ]
+  %hi = call i64 @llvm.smin.i64(i64 %extent, i64 %hi0)
+  %in = icmp slt i64 %lo, %hi
   br i1 %in, label %run, label %done
 run:
-  %hi0 = add i64 %lo, %chunk
-  %hi = call i64 @llvm.smin.i64(i64 %extent, i64 %hi0)
   %f = call i32 %fn(ptr %args, i64 %lo, i64 %hi)
   br label %done
 done:
-  %own = phi i32 [ 0, %clip ], [ %f, %run ]
+  %own = phi i32 [ 0, %cut ], [ %f, %run ]
   %soft1 = or i32 %soft, %own
   br label %look
 end:
@@ -176,12 +203,19 @@ own:
   br i1 %all0, label %end, label %others
 others:
   %soft1 = phi i32 [ 0, %entry ], [ %soft0, %own ]
+  ; the launching thread need not wait for anybody if it is alone
+  %state = load atomic i64, ptr %pool seq_cst, align 8
+  %inside = and i64 %state, 524287
+  %everybody = add i64 %inside, %me
+  %alone = icmp eq i64 %everybody, 0
+  br i1 %alone, label %help, label %moment
+moment:
   %soon = call i1 @all_done(ptr %pool, i64 %me, i64 %target, i1 false)
   br i1 %soon, label %end, label %help
 help:
-  %i = phi i64 [ 0, %others ], [ %i1, %help ]
-  %count = phi i64 [ 0, %others ], [ %count1, %help ]
-  %soft2 = phi i32 [ %soft1, %others ], [ %soft3, %help ]
+  %i = phi i64 [ 0, %others ], [ 0, %moment ], [ %i1, %help ]
+  %count = phi i64 [ 0, %others ], [ 0, %moment ], [ %count1, %help ]
+  %soft2 = phi i32 [ %soft1, %others ], [ %soft1, %moment ], [ %soft3, %help ]
   %i1 = add i64 %i, 1
   %sum = add i64 %me, %i1
   %victim = urem i64 %sum, %owners
@@ -199,7 +233,7 @@ wait:
   call i1 @all_done(ptr %pool, i64 %me, i64 %target, i1 true)
   br label %end
 end:
-  %soft = phi i32 [ %soft0, %own ], [ %soft1, %others ], [ %soft3, %rest ], [ %soft3, %wait ]
+  %soft = phi i32 [ %soft0, %own ], [ %soft1, %moment ], [ %soft3, %rest ], [ %soft3, %wait ]
   ret i32 %soft
 }
 
@@ -216,8 +250,9 @@ end:
   ret i32 %hard
 }
 
-; a thread's part in a loop: its flags.  The launching thread, which is number 0 and has %reached, leaves before the
-; end, and says in which turn, where a worker keeps it waiting or no phase of a turn was worth several threads.
+; a thread's part in a loop: its flags.  The launching thread, which is number 0 and has %reached, leaves
+; before the end, and says in which turn, where a worker kept it waiting or no phase was worth several
+; threads.
 define internal i32 @turns(ptr %pool, i64 %me, ptr %reached) {
 entry:
   %job = getelementptr i8, ptr %pool, i64 $JOB
@@ -268,11 +303,11 @@ dismiss:
   %alone = icmp eq i64 %inside, 0
   br i1 %alone, label %finish, label %launch
 launch:
-  %k = phi i64 [ 0, %follow ], [ 0, %weigh ], [ 0, %dismiss ], [ %k1, %launched ]
-  %number1 = phi i64 [ %number0, %follow ], [ %number0, %weigh ], [ %number0, %dismiss ], [ %number2, %launched ]
-  %target1 = phi i64 [ %target0, %follow ], [ %target0, %weigh ], [ %target0, %dismiss ], [ %target2, %launched ]
-  %flags1 = phi i32 [ %flags0, %follow ], [ %flags0, %weigh ], [ %flags0, %dismiss ], [ %flags3, %launched ]
-  %worthy1 = phi i64 [ 1, %follow ], [ 1, %weigh ], [ 1, %dismiss ], [ %worthy2, %launched ]
+  %k = phi i64 [ 0, %follow ], [ 0, %weigh ], [ 0, %dismiss ], [ %k1, %done ]
+  %number1 = phi i64 [ %number0, %follow ], [ %number0, %weigh ], [ %number0, %dismiss ], [ %number2, %done ]
+  %target1 = phi i64 [ %target0, %follow ], [ %target0, %weigh ], [ %target0, %dismiss ], [ %target2, %done ]
+  %flags1 = phi i32 [ %flags0, %follow ], [ %flags0, %weigh ], [ %flags0, %dismiss ], [ %flags3, %done ]
+  %worthy1 = phi i64 [ 1, %follow ], [ 1, %weigh ], [ 1, %dismiss ], [ %worthy2, %done ]
   %every = icmp sge i64 %k, %launches
   br i1 %every, label %turned, label %prepare
 prepare:
@@ -294,7 +329,7 @@ phase1:
   %soft0 = phi i32 [ 0, %prepare ], [ %soft2, %step ]
   %worthy2 = phi i64 [ %worthy1, %prepare ], [ %worthy4, %step ]
   %last = icmp sge i64 %q, %phases
-  br i1 %last, label %launched, label %look
+  br i1 %last, label %done, label %look
 look:
   %pairp = getelementptr { i64, i64 }, ptr %pairs, i64 %q
   %extent = load i64, ptr %pairp
@@ -337,7 +372,7 @@ step:
   %number3 = add i64 %number2, 1
   %q1 = add i64 %q, 1
   br label %phase1
-launched:
+done:
   %hard = call i32 @fresh_flags()
   %raised = or i32 %soft0, %hard
   %meant = and i32 %raised, %mask
@@ -397,8 +432,8 @@ end:
   ret i64 %most0
 }
 
-; %table: for each of the launches its packed arguments in the first turn, what is added to them after each turn,
-; how many numbers that is, and the flags that it may raise
+; %table: for each of the launches its packed arguments in the first turn, what is added to them after each
+; turn, how many numbers that is, and the flags that it may raise
 define i32 @dc_repeat(ptr %pool, i64 %turns, i64 %launches, ptr %table) {
 entry:
   br label %measure
@@ -478,7 +513,8 @@ back:
   br label %turn
 launch:
   %k = phi i64 [ 0, %weigh ], [ 0, %consider ], [ 0, %clock ], [ 0, %claim ], [ %k1, %run ]
-  %flags1 = phi i32 [ %flags0, %weigh ], [ %flags0, %consider ], [ %flags0, %clock ], [ %flags0, %claim ], [ %flags3, %run ]
+  %flags1 = phi i32 [ %flags0, %weigh ], [ %flags0, %consider ], [ %flags0, %clock ], [ %flags0, %claim ],
+    [ %flags3, %run ]
   %all = icmp sge i64 %k, %launches
   br i1 %all, label %turned, label %run
 run:
