@@ -1,4 +1,4 @@
-"""The launch of a kernel, alone or on the thread pool, as LLVM text: the second half of `pool`'s.
+"""The launch of a kernel, alone or on the thread pool, as LLVM text: the second part of `pool`'s.
 
 A phase runs on as many threads as it has grains of work.  Jobs so small that waking a thread costs as much
 as they do take sleeping workers only where jobs come thick, and run alone for a while after a worker kept one

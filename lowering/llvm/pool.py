@@ -12,6 +12,7 @@ import string
 from typing import Any
 
 from .launch import LAUNCH
+from .phases import PHASES
 from .turns import TURNS
 
 # A piece of work below this many units of ``Binding.work`` (some microseconds) is not worth a thread.
@@ -316,4 +317,4 @@ def source() -> str:
         "invalid": invalid, "divide": divide, "overflow": overflow, "underflow": underflow,
         "all": invalid | divide | overflow | underflow,
     }  # fmt: skip
-    return string.Template(_SOURCE + LAUNCH + TURNS).substitute(words)
+    return string.Template(_SOURCE + LAUNCH + PHASES + TURNS).substitute(words)
