@@ -10,11 +10,13 @@ from dcarray.ir.text import parse
 from dcarray.ir.verify import verify
 
 LOOP = """region() {
-  inout a: f64[6, 8];  in c: f64[];  inout b: f64[6, 8];  temp t: f64[6, 16]; temp s: f64[6, 8]
+  inout a: f64[6, 8];  in c: f64[];  inout b: f64[6, 8];  temp t: f64[6, 16]
+  temp s: f64[6, 8];  temp u: f64[6, 6]
   t[i,j+3] = a[i,j] for i<6, j<8
   s[i,j] = a[i,j] for i<6, j<8
   for n in range(0, 5, 1) {
-    t[i,j+4] = multiply(c[], add(t[i,j+3], t[i,j+5])) for i<6, j<6
+    u[i,j] = add(t[i,j+3], t[i,j+5]) for i<6, j<6
+    t[i,j+4] = multiply(c[], u[i,j]) for i<6, j<6
     MORE
   }
   a[i,j] = t[i,j+3] for i<6, j<8
