@@ -97,11 +97,16 @@ weigh:
   %quit = or i1 %vain, %kept
   br i1 %quit, label %dismiss, label %launch
 dismiss:
-  ; once nobody is inside between two turns, all turns before are done and nothing else is taken
+  ; Workers may be some turns ahead: once nobody is inside any more, and what is done is just what there was
+  ; to do until here, nothing of this turn is taken.
   %was = atomicrmw or ptr %pool, i64 524288 seq_cst
   %inside = and i64 %was, 524287
   %alone = icmp eq i64 %inside, 0
-  br i1 %alone, label %finish, label %launch
+  %donep = getelementptr i8, ptr %pool, i64 $DONE
+  %total = load atomic i64, ptr %donep seq_cst, align 8
+  %here = icmp eq i64 %total, %target0
+  %may = and i1 %alone, %here
+  br i1 %may, label %finish, label %launch
 launch:
   %k = phi i64 [ 0, %follow ], [ 0, %weigh ], [ 0, %dismiss ], [ %k1, %done ]
   %number1 = phi i64 [ %number0, %follow ], [ %number0, %weigh ], [ %number0, %dismiss ], [ %number2, %done ]
