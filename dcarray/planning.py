@@ -27,12 +27,16 @@ class Drawn(NamedTuple):
         The arrays that another run has to find as they were: what is overwritten of them is kept.
     told : object
         What who runs the plan is told besides: plain values.
+    vain : bool
+        Is a run of no use that raises exceptions which are not ignored?  It then ends before it overwrites
+        what it still can leave.
     """
 
     region: Region
     hints: dict[str, int]
     saved: frozenset[str]
     told: Any = None
+    vain: bool = False
 
 
 class Request(Protocol):
@@ -195,14 +199,17 @@ def make(request: Request, fallback: Callable[[str, Any], None], debug: bool = F
     from .lowering import cache, caches
     from .lowering.plan import compile_region
 
-    region, hints, saved, told = request.drawn()
+    region, hints, saved, told, vain = request.drawn()
     region, kept = keep.keeping(region, [name for name in effects.lost(region) if name in saved])
     guards = dims.Guards(hints)
     code = cache.of(request.cache_dir)
     before = code.stats()
     with guards if hints else nullcontext():
         final = pipeline.run(region, debug=debug, final=pipeline.final(caches.limits(request.threads)))
-        plan = compile_region(final, "cpu", request.cache_dir, fallback=fallback, fastmath=request.fastmath)
+        final, kept, stop = keep.spare(final, kept) if vain else (final, kept, None)
+        plan = compile_region(
+            final, "cpu", request.cache_dir, fallback=fallback, fastmath=request.fastmath, stop=stop
+        )
         plan = replace(plan, kept=tuple([(k.array, k.slices) for k in kept]))
     after = code.stats()
     found = [after[name] - before[name] for name in ("compiled", "hits", "disk_hits")]

@@ -5,12 +5,15 @@ As statements of the region they are fused with what overwrites: one more array 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
 
 from . import dims
-from .effects import writes
-from .nodes import Array, Compute, Index, Load, Region, Window
+from .effects import families, touched, writes
+from .nodes import Array, Compute, Index, Load, Nest, Region, Stmt, Window
 from .windows import covers, identity
 
 
@@ -60,6 +63,59 @@ def keeping(region: Region, names: Sequence[str]) -> tuple[Region, tuple[Kept, .
         [Compute(replace(k.window, array=k.copy), Load(k.window, arrays[k.array].dtype)) for k in kept]
     )
     return replace(region, arrays=(*region.arrays, *copies), body=(*saves, *region.body)), kept
+
+
+def spare(region: Region, kept: Sequence[Kept]) -> tuple[Region, tuple[Kept, ...], int | None]:
+    """The region without copies of what only its last statements overwrite, if these do nothing but copy,
+    too: a run that has to be made again ends before them, and finds those arrays as they were.
+
+    Parameters
+    ----------
+    region : Region
+        As passes have made it of the result of `keeping`.
+    kept : sequence of Kept
+
+    Returns
+    -------
+    Region
+    tuple of Kept
+        Those that are still needed.
+    int or None
+        The position of the first of the last statements; None if all copies are needed.
+    """
+    end = len(region.body)
+    types = {array.name: array.dtype for array in region.arrays}
+    while end and all(_copies(part, types) for part in _parts(region.body[end - 1])):
+        end -= 1
+    root = families(region)
+    saves = {one.copy: stmt for one in kept for stmt in region.body if _saves(stmt, one)}
+    before = {root[w.array] for stmt in region.body[:end] for w in writes(stmt)}
+    uses = [touched(stmt) for stmt in region.body[:end]]
+    copies = [one.copy for one in kept if one.copy in saves and root[one.array] not in before]
+    copies = [name for name in copies if sum(name in used for used in uses) == 1]  # nobody else uses it
+    if not copies:
+        return region, tuple(kept), None
+    gone = [saves[name] for name in copies]
+    body = tuple([stmt for stmt in region.body if not any(stmt is other for other in gone)])
+    arrays = tuple([array for array in region.arrays if array.name not in copies])
+    left = tuple([one for one in kept if one.copy not in copies])
+    return replace(region, arrays=arrays, body=body), left, end - len(gone)
+
+
+def _parts(stmt: Stmt) -> tuple[Stmt, ...]:
+    return stmt.body if isinstance(stmt, Nest) else (stmt,)
+
+
+def _copies(stmt: Stmt, types: Mapping[str, np.dtype[Any]]) -> bool:
+    """Does a statement copy elements as they are, so that nothing can be said of it?"""
+    match stmt:
+        case Compute(target=target, body=Load() as load, combine=None, scan=None):
+            return load.dtype == types[target.array] == types[load.window.array]
+    return False
+
+
+def _saves(stmt: Stmt, kept: Kept) -> bool:
+    return isinstance(stmt, Compute) and stmt.target.array == kept.copy
 
 
 def _window(array: Array, region: Region) -> Window:

@@ -5,7 +5,7 @@ an expression in them.  So a run costs little more than the launches themselves.
 
 ::
 
-    def run(_arrays, _addresses, _symbols=(), threads=0):
+    def run(_arrays, _addresses, _symbols=(), threads=0, _minded=0):
         _threads = threads or 2
         _a0, _a1, = _addresses
         N, = _symbols
@@ -193,5 +193,6 @@ class Driver:
         if self.region.symbols:
             head.append("".join(f"{symbol.name}, " for symbol in self.region.symbols) + "= _symbols")
         head += [*self._memory(), "_flags = 0"]
-        lines = ["def run(_arrays, _addresses, _symbols=(), threads=0):", *("    " + line for line in head)]
+        first = "def run(_arrays, _addresses, _symbols=(), threads=0, _minded=0):"
+        lines = [first, *("    " + line for line in head)]
         return "\n".join([*lines, *self._lines, "    return _flags", ""])

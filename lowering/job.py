@@ -61,6 +61,10 @@ class Inside:
         return not dims.free_symbols(dim).isdisjoint(self.variables)
 
 
+#: The work at a point, in additions, of what does no more than copy: to load and to store takes time, too.
+LEAST = 3
+
+
 class Job:
     """One statement on its way to a kernel: what the templates share.
 
@@ -237,7 +241,7 @@ class Job:
         """The work at one point of the domain, in additions."""
         every = windows.walk(*self.values)
         steps = sum(ops.OPS[n.op].cost for n in every if isinstance(n, Apply))
-        return max(1, round(steps + sum(isinstance(n, Load | Gather) for n in every)))
+        return max(LEAST * len(self.values), round(steps + sum(isinstance(n, Load | Gather) for n in every)))
 
     def operations(self) -> Dim:
         """The operations that the statement does."""

@@ -60,10 +60,11 @@ class Plan:
     things : mapping of str to object
         What the text calls by name.
     run : callable
-        ``run(arrays, addresses, symbols=(), threads=0) -> flags``: the ndarrays, the addresses of their
-        first elements, the values of the region's symbols, all in order, and the number of threads (0:
-        the plan's own).  Gives the floating-point flags that were raised (1 divide, 2 over, 4 under,
-        8 invalid).  All memory is allocated before anything is written.
+        ``run(arrays, addresses, symbols=(), threads=0, minded=0) -> flags``: the ndarrays, the addresses of
+        their first elements, the values of the region's symbols, all in order, the number of threads (0:
+        the plan's own), and the flags for which a run ends where it was compiled to stop.  Gives the
+        floating-point flags that were raised (1 divide, 2 over, 4 under, 8 invalid).  All memory is
+        allocated before anything is written.
     kept : tuple of pairs of str
         The arrays of which a run keeps what it overwrites, in the last of ``arrays``, and where that is
         (`ir.keep`).  Whoever added the copies says so.
@@ -109,6 +110,7 @@ def compile_region(
     threads: int = 0,
     fallback: Fallback | None = None,
     fastmath: bool = False,
+    stop: int | None = None,
 ) -> Plan:
     """Compile a region.
 
@@ -127,6 +129,8 @@ def compile_region(
     fastmath : bool, optional
         Take functions like ``exp`` from the target's own libraries where they are faster than NumPy's
         loops: within a few units in the last place, not to the bit.
+    stop : int, optional
+        The position of the statement before which a run ends if it has raised flags that are minded.
 
     Returns
     -------
@@ -143,6 +147,8 @@ def compile_region(
     code = cache.of(cache_dir)
     compiler = _Compiler(buffers.in_place(region), get(target), code, fallback, fastmath, cores)
     for position, stmt in enumerate(compiler.region.body):
+        if position == stop:
+            compiler.driver.line(1, "if _flags & _minded: return _flags")
         compiler.statement(stmt, 1, position)
     driver = compiler.driver
     text, things = driver.finish(cores), driver.things

@@ -140,15 +140,16 @@ class Serving:
             copy, address = allocate(made[k].shape, made[k].dtype, made[k].size, MAPPED)
             made.append(copy)
             addresses.append(address)
+        minded = fpstate.watched(fpstate.captured()) | RAISING
         try:
-            flags = self._parcel.run(made if self._arrays else (), addresses, (), options.threads)
+            flags = self._parcel.run(made if self._arrays else (), addresses, (), options.threads, minded)
         except Exception:
             for k, a in keeps.items():
                 made[k][...] = a
             if options.debug:
                 raise
             return False
-        if flags & (fpstate.watched(fpstate.captured()) | RAISING):
+        if flags & minded:
             for (k, where), copy in zip(self._kept, made[given:], strict=True):
                 made[k][where] = copy[where]
             return False

@@ -22,6 +22,7 @@ from ..nodes import (
     Branch,
     Call,
     Compute,
+    Dim,
     Load,
     Loop,
     Nest,
@@ -35,6 +36,7 @@ from ..rename import rewindow
 from ..windows import identity, walk
 from .bands import Limits
 from .base import Log, Pass
+from .siblings import MAX_PARTS
 
 #: Vectors and lines of caches have so many bytes.
 LINE = 64
@@ -176,8 +178,8 @@ def align(loop: Loop, arrays: list[tuple[Array, int]], region: Region
     """The new arrays, and the loop that works on them, between the copies."""
     names = {array.name for array in region.arrays}
     made: list[Array] = []
-    before: list[Stmt] = []
-    after: list[Stmt] = []
+    before: list[Compute] = []
+    after: list[Compute] = []
     others: dict[str, tuple[str, int]] = {}
     for array, begin in arrays:
         name = f"{array.name}_rows"
@@ -198,7 +200,20 @@ def align(loop: Loop, arrays: list[tuple[Array, int]], region: Region
     def moved(window: Window) -> Window:
         return _moved(window, *others[window.array]) if window.array in others else window
 
-    return tuple(made), (*before, rewindow(loop, moved), *after)
+    return tuple(made), (*_together(before), rewindow(loop, moved), *_together(after))
+
+
+def _together(copies: list[Compute]) -> list[Stmt]:
+    """Copies of different arrays; those of one shape are one launch, sooner worth several threads."""
+    shapes: dict[tuple[Dim, ...], list[Compute]] = {}
+    for copy in copies:
+        shapes.setdefault(copy.target.shape, []).append(copy)
+    found: list[Stmt] = []
+    for alike in shapes.values():
+        for k in range(0, len(alike), MAX_PARTS):
+            part = tuple(alike[k : k + MAX_PARTS])
+            found.append(Nest(part, part[0].loc) if len(part) > 1 else part[0])
+    return found
 
 
 def aligned(limits: Limits) -> Pass:

@@ -1,4 +1,4 @@
-"""The launch of a kernel, alone or on the thread pool, as LLVM text: the second half of `pool`'s.
+"""The launch of a kernel, alone or on the thread pool, as LLVM text: the second part of `pool`'s.
 
 A phase runs on as many threads as it has grains of work.  Jobs so small that waking a thread costs as much
 as they do take sleeping workers only where jobs come thick, and run alone for a while after a worker kept one
@@ -19,8 +19,8 @@ define internal i64 @worth(i64 %extent, i64 %work, i64 %threads) {
 declare i64 @llvm.smin.i64(i64, i64)
 declare i64 @llvm.smax.i64(i64, i64)
 
-define internal i32 @parallel(ptr %pool, ptr %fn, ptr %args, i64 %extent, i64 %work, i64 %owners, i64 %t) {
-entry:
+; a phase for so many owners: how many chunks each of them has, and how long those are
+define internal { i64, i64 } @cut(i64 %extent, i64 %work, i64 %owners) {
   %total = mul i64 %extent, %work
   %grains = lshr i64 %total, $grain
   %mine = udiv i64 %grains, %owners
@@ -35,18 +35,15 @@ entry:
   %round = and i64 %e63, -64
   %big = icmp sge i64 %even, 256
   %chunk = select i1 %big, i64 %round, i64 %even
-  %job = getelementptr i8, ptr %pool, i64 $JOB
-  store ptr %fn, ptr %job
-  %p1 = getelementptr i64, ptr %job, i64 1
-  store ptr %args, ptr %p1
-  %p2 = getelementptr i64, ptr %job, i64 2
-  store i64 %extent, ptr %p2
-  %p3 = getelementptr i64, ptr %job, i64 3
-  store i64 %chunk, ptr %p3
-  %p4 = getelementptr i64, ptr %job, i64 4
-  store i64 %each, ptr %p4
-  %p5 = getelementptr i64, ptr %job, i64 5
-  store i64 %owners, ptr %p5
+  %r0 = insertvalue { i64, i64 } poison, i64 %each, 0
+  %r1 = insertvalue { i64, i64 } %r0, i64 %chunk, 1
+  ret { i64, i64 } %r1
+}
+
+; a new job, which is written at its place, for all workers: those that sleep are woken if it is large, or
+; jobs come thick; it is %t o'clock
+define internal void @open(ptr %pool, i64 %owners, i1 %large, i64 %t) {
+entry:
   %flags = getelementptr i8, ptr %pool, i64 $FLAGS
   store atomic i32 0, ptr %flags seq_cst, align 4
   %next = getelementptr i8, ptr %pool, i64 $NEXT
@@ -58,8 +55,8 @@ reset:
   store i64 0, ptr %slot
   %i1 = add i64 %i, 1
   %more = icmp slt i64 %i1, %owners
-  br i1 %more, label %reset, label %open
-open:
+  br i1 %more, label %reset, label %begin
+begin:
   %s = load atomic i64, ptr %pool seq_cst, align 8
   %number = lshr i64 %s, 20
   %number1 = add i64 %number, 1
@@ -76,19 +73,23 @@ open:
   %sleepers = getelementptr i8, ptr %pool, i64 $SLEEPERS
   %z = load atomic i64, ptr %sleepers seq_cst, align 8
   %any = icmp sgt i64 %z, 0
-  %large = icmp uge i64 %grains, $worth_waking
   %worthy = or i1 %large, %thick
   %wanted = and i1 %any, %worthy
-  br i1 %wanted, label %rouse, label %go
+  br i1 %wanted, label %rouse, label %opened
 rouse:
   call void @wake(ptr %pool)
-  br label %go
-go:
-  %soft = call i32 @share(ptr %pool, i64 0)
+  br label %opened
+opened:
+  ret void
+}
+
+; no worker may enter the job any more; wait for those that are inside, and give their flags
+define internal i32 @close(ptr %pool) {
+entry:
   atomicrmw or ptr %pool, i64 524288 seq_cst
   br label %wait
 wait:
-  %spins = phi i64 [ 0, %go ], [ %spins1, %again ]
+  %spins = phi i64 [ 0, %entry ], [ %spins1, %again ]
   %now = load atomic i64, ptr %pool seq_cst, align 8
   %inside = and i64 %now, 524287
   %empty = icmp eq i64 %inside, 0
@@ -101,16 +102,47 @@ relax:
   call void @pause()
   br label %again
 yield:
+  call void @kept_waiting(ptr %pool)
+  br label %again
+again:
+  br label %wait
+done:
+  %flags = getelementptr i8, ptr %pool, i64 $FLAGS
+  %theirs = load atomic i32, ptr %flags seq_cst, align 4
+  ret i32 %theirs
+}
+
+; a worker keeps the launching thread waiting: small jobs run alone for a while
+define internal void @kept_waiting(ptr %pool) {
   call i32 @sched_yield()
   %late = call i64 @now()
   %until = add i64 %late, $cool
   %coolp = getelementptr i8, ptr %pool, i64 $COOL
   store atomic i64 %until, ptr %coolp monotonic, align 8
-  br label %again
-again:
-  br label %wait
-done:
-  %theirs = load atomic i32, ptr %flags seq_cst, align 4
+  ret void
+}
+
+define internal i32 @parallel(ptr %pool, ptr %fn, ptr %args, i64 %extent, i64 %work, i64 %owners, i64 %t) {
+  %cut = call { i64, i64 } @cut(i64 %extent, i64 %work, i64 %owners)
+  %each = extractvalue { i64, i64 } %cut, 0
+  %chunk = extractvalue { i64, i64 } %cut, 1
+  %job = getelementptr i8, ptr %pool, i64 $JOB
+  store ptr %fn, ptr %job
+  %p1 = getelementptr i64, ptr %job, i64 1
+  store ptr %args, ptr %p1
+  %p2 = getelementptr i64, ptr %job, i64 2
+  store i64 %extent, ptr %p2
+  %p3 = getelementptr i64, ptr %job, i64 3
+  store i64 %chunk, ptr %p3
+  %p4 = getelementptr i64, ptr %job, i64 4
+  store i64 %each, ptr %p4
+  %p5 = getelementptr i64, ptr %job, i64 5
+  store i64 %owners, ptr %p5
+  %total = mul i64 %extent, %work
+  %large = icmp uge i64 %total, $large
+  call void @open(ptr %pool, i64 %owners, i1 %large, i64 %t)
+  %soft = call i32 @share(ptr %pool, i64 0)
+  %theirs = call i32 @close(ptr %pool)
   %both = or i32 %soft, %theirs
   ret i32 %both
 }
@@ -200,57 +232,5 @@ finish:
   %hard = call i32 @raised()
   %flags = or i32 %soft0, %hard
   ret i32 %flags
-}
-
-; %table: for each of the launches its packed arguments, what is added to them after each turn, how many
-; numbers that is, and the flags that it may raise
-define i32 @dc_repeat(ptr %pool, i64 %turns, i64 %launches, ptr %table) {
-entry:
-  br label %turn
-turn:
-  %t = phi i64 [ 0, %entry ], [ %t1, %turned ]
-  %flags0 = phi i32 [ 0, %entry ], [ %flags1, %turned ]
-  %over = icmp sge i64 %t, %turns
-  br i1 %over, label %finish, label %launch
-launch:
-  %k = phi i64 [ 0, %turn ], [ %k1, %launched ]
-  %flags1 = phi i32 [ %flags0, %turn ], [ %flags2, %launched ]
-  %all = icmp sge i64 %k, %launches
-  br i1 %all, label %turned, label %run
-run:
-  %row = getelementptr [4 x i64], ptr %table, i64 %k
-  %packed = load ptr, ptr %row
-  %stepp = getelementptr i64, ptr %row, i64 1
-  %step = load ptr, ptr %stepp
-  %sizep = getelementptr i64, ptr %row, i64 2
-  %size = load i64, ptr %sizep
-  %maskp = getelementptr i64, ptr %row, i64 3
-  %mask64 = load i64, ptr %maskp
-  %mask = trunc i64 %mask64 to i32
-  %raised = call i32 @dc_launch(ptr %pool, ptr %packed)
-  %own = and i32 %raised, %mask
-  %flags2 = or i32 %flags1, %own
-  br label %add
-add:
-  %w = phi i64 [ 0, %run ], [ %w1, %more ]
-  %some = icmp slt i64 %w, %size
-  br i1 %some, label %more, label %launched
-more:
-  %at = getelementptr i64, ptr %packed, i64 %w
-  %by = getelementptr i64, ptr %step, i64 %w
-  %old = load i64, ptr %at
-  %ahead = load i64, ptr %by
-  %new = add i64 %old, %ahead
-  store i64 %new, ptr %at
-  %w1 = add i64 %w, 1
-  br label %add
-launched:
-  %k1 = add i64 %k, 1
-  br label %launch
-turned:
-  %t1 = add i64 %t, 1
-  br label %turn
-finish:
-  ret i32 %flags0
 }
 """

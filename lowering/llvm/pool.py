@@ -12,6 +12,8 @@ import string
 from typing import Any
 
 from .launch import LAUNCH
+from .phases import PHASES
+from .turns import TURNS
 
 # A piece of work below this many units of ``Binding.work`` (some microseconds) is not worth a thread.
 GRAIN_BITS = 17
@@ -24,9 +26,15 @@ _THICK_NS = 200_000
 # run alone for so long.
 _COOL_NS = 1_000_000
 
+# So many times a thread that has done its own chunks looks whether all are done, before it takes those of
+# others.
+_BRIEF = 16
+
 # Byte offsets in a pool; what different threads write lies on different cache lines.  From _NEXT on, one
 # line for each thread.
-_SLEEPERS, _FLAGS, _BUSY, _JOB, _STOP, _MUTEX, _COND, _NEXT = 64, 128, 192, 256, 320, 384, 512, 640
+_SLEEPERS, _FLAGS, _BUSY, _JOB, _STOP, _MUTEX, _COND, _DONE, _NEXT = (
+    64, 128, 192, 256, 320, 384, 512, 640, 704
+)  # fmt: skip
 _THREADS, _LAST, _COOL, _CPU = _BUSY + 8, _BUSY + 16, _BUSY + 24, _BUSY + 32
 
 
@@ -102,7 +110,8 @@ define internal i1 @fresh(i64 %state, i64 %seen) alwaysinline {
   ret i1 %r
 }
 
-; job: function, arguments, extent, chunk, chunks of one owner, owners
+; job: function, arguments, extent, chunk, chunks of one owner, owners; the function is null where it is the
+; turns of a loop (see `turns`)
 define internal i32 @share(ptr %pool, i64 %me) {
 entry:
   %job = getelementptr i8, ptr %pool, i64 $JOB
@@ -189,7 +198,7 @@ entry:
   %flags = getelementptr i8, ptr %pool, i64 $FLAGS
   br label %idle
 idle:
-  %seen = phi i64 [ 0, %entry ], [ %number, %work ], [ %seen, %late ]
+  %seen = phi i64 [ 0, %entry ], [ %number, %worked ], [ %seen, %late ]
   %t0 = call i64 @now()
   br label %spin
 spin:
@@ -253,7 +262,18 @@ enter:
 work:
   %number = lshr i64 %s3, 20
   call i32 @feclearexcept(i32 $all)
-  %soft = call i32 @share(ptr %pool, i64 %me)
+  %job = getelementptr i8, ptr %pool, i64 $JOB
+  %fn = load ptr, ptr %job
+  %many = icmp eq ptr %fn, null
+  br i1 %many, label %turns, label %once
+turns:
+  %softs = call i32 @turns(ptr %pool, i64 %me, ptr null)
+  br label %worked
+once:
+  %soft1 = call i32 @share(ptr %pool, i64 %me)
+  br label %worked
+worked:
+  %soft = phi i32 [ %softs, %turns ], [ %soft1, %once ]
   %hard = call i32 @raised()
   %both = or i32 %soft, %hard
   atomicrmw or ptr %flags, i32 %both seq_cst
@@ -285,6 +305,7 @@ def source() -> str:
     words: dict[str, Any] = {
         "JOB": _JOB, "MUTEX": _MUTEX, "COND": _COND, "NEXT": _NEXT, "STOP": _STOP, "SLEEPERS": _SLEEPERS,
         "FLAGS": _FLAGS, "BUSY": _BUSY, "THREADS": _THREADS, "LAST": _LAST, "COOL": _COOL, "CPU": _CPU,
+        "DONE": _DONE,
         # elsewhere nobody says on which processor a thread is, and all numbers are 0
         "declare_cpu": "declare i32 @sched_getcpu()" if linux else "",
         "cpu": "call i32 @sched_getcpu()" if linux else "add i32 0, 0",
@@ -292,8 +313,8 @@ def source() -> str:
         "declare_pause": pause[0], "pause": pause[1],
         "thick": _THICK_NS, "cool": _COOL_NS, "large": _WORTH_WAKING << GRAIN_BITS,
         "monotonic": 6 if platform.system() == "Darwin" else 1, "grain": GRAIN_BITS, "spin": _SPIN_NS,
-        "worth_waking": _WORTH_WAKING,
+        "worth_waking": _WORTH_WAKING, "brief": _BRIEF,
         "invalid": invalid, "divide": divide, "overflow": overflow, "underflow": underflow,
         "all": invalid | divide | overflow | underflow,
     }  # fmt: skip
-    return string.Template(_SOURCE + LAUNCH).substitute(words)
+    return string.Template(_SOURCE + LAUNCH + PHASES + TURNS).substitute(words)

@@ -2,10 +2,10 @@
 
 Workers are Python daemon threads that sit in one native call, without the GIL: they spin for a moment
 after a job (a spinning worker takes a core from the BLAS library's threads, so it must be short) and
-then sleep on a condition variable.  A job is one phase of a kernel, cut into chunks.  Each worker owns
-some chunks and takes those of others when its own are done; workers that wake too late find the job
-closed and stay out, so a launch never waits for a thread that has no work in hand.  A launch that finds
-the pool busy with another thread's job runs alone.
+then sleep on a condition variable.  A job is one phase of a kernel, cut into chunks, or all turns of a loop
+of launches (`turns`).  Each worker owns some chunks and takes those of others when its own are done; workers
+that wake too late find the job closed and stay out, so a launch never waits for a thread that has no work in
+hand.  A launch that finds the pool busy with another thread's job runs alone.
 """
 
 from __future__ import annotations

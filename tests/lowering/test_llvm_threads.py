@@ -130,3 +130,80 @@ def test_a_senseless_number_of_threads() -> None:
     run()
     run()
     assert (x == 2).all()
+
+
+# ---- turns of a loop ----------------------------------------------------------------------------------
+def turns(x: np.ndarray[Any, Any], extent: Callable[[int], int], work: Callable[[int], int]) -> Any:
+    """A launch with what it is given in a turn: so many elements, of so much work each."""
+    launch = increment()
+    return launch, lambda t: launch.pack(extent(t), work(t), x.ctypes.data, extent(t))
+
+
+@pytest.mark.parametrize("threads", [1, 2, 3, 8, 64])
+@pytest.mark.parametrize("size", [1, 2, 63, 1000, 12345])
+def test_every_element_once_a_turn(threads: int, size: int) -> None:
+    x, y = np.zeros(size + 2), np.zeros(size + 2)
+    rows = [turns(inner, lambda t: size, lambda t: WORTH) for inner in (x[1:-1], y[1:-1])]
+    for number in (1, 2, 50):
+        assert increment().repeat(range(number), threads, rows) == 0
+    for each in (x, y):
+        assert (each[1:-1] == 53).all() and each[0] == each[-1] == 0
+
+
+@pytest.mark.parametrize("threads", [1, 2, 3])
+def test_turns_of_other_sizes(threads: int) -> None:
+    """Some of them are empty, and some too slight for several threads."""
+    grows, shrinks, slight = np.zeros(60), np.zeros(90), np.zeros(60)
+    rows = [
+        turns(grows, lambda t: t, lambda t: WORTH),
+        turns(shrinks, lambda t: 30 - t, lambda t: WORTH),
+        turns(slight, lambda t: 60, lambda t: t * 500),
+    ]
+    increment().repeat(range(0, 60, 1), threads, rows)
+    np.testing.assert_array_equal(grows, 59 - np.arange(60))
+    np.testing.assert_array_equal(shrinks, np.maximum(0, 30 - np.arange(90)))
+    assert (slight == 60).all()
+    increment().repeat(range(59, -1, -1), threads, rows[:1])
+    np.testing.assert_array_equal(grows, 2 * (59 - np.arange(60)))
+
+
+def test_turns_that_nobody_shares() -> None:
+    x = np.zeros(100)
+    increment().repeat(range(30), 2, [turns(x, lambda t: 100, lambda t: 1)])
+    assert (x == 30).all()
+
+
+def test_turns_from_many_threads() -> None:
+    """One of them has the workers; all others do everything by themselves."""
+    arrays = [np.zeros(500) for _ in range(5)]
+
+    def repeat(x: np.ndarray[Any, Any]) -> None:
+        for _ in range(20):
+            increment().repeat(range(30), 2, [turns(x, lambda t: 500, lambda t: WORTH)] * 2)
+
+    workers = [threading.Thread(target=repeat, args=(x,)) for x in arrays]
+    for worker in workers:
+        worker.start()
+    for worker in workers:
+        worker.join()
+    assert all((x == 1200).all() for x in arrays)
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_flags_of_each_launch_are_its_own(threads: int) -> None:
+    """What a launch cannot raise is not said of it, whoever raised it in which turn."""
+    launch = increment()
+    deaf = type(launch).of(launch.parts[0], launch.parts[1], launch.parts[2], 0)
+    huge = np.full(1000, np.inf)
+    huge[7] = -np.inf
+    fine = np.zeros(1000)
+    silent = np.frombuffer(np.full(1000, 0x7FF0000000000001).tobytes(), "d").copy()  # signalling
+    assert launch.repeat(range(9), threads, [turns(huge, lambda t: 1000, lambda t: WORTH)]) == 0
+
+    def packed(x: np.ndarray[Any, Any]) -> Callable[[int], bytes]:
+        return lambda t: launch.pack(1000, WORTH, x.ctypes.data, 1000)
+
+    raised = target.INVALID
+    assert launch.repeat(range(9), threads, [(launch, packed(silent.copy()))]) & raised
+    assert not launch.repeat(range(9), threads, [(deaf, packed(silent.copy())), (launch, packed(fine))])
+    assert launch.repeat(range(9), threads, [(deaf, packed(fine)), (launch, packed(silent.copy()))]) & raised

@@ -432,7 +432,7 @@ def test_turns_of_launches_are_one_call():
     for n in (1, 2, 7, 8, 9, 40):
         a, b, c = rng.random((200, 300)), rng.random((200, 300)), rng.random(40) / 2
         want = interp.run(text.parse(TURNS), {"a": a.copy(), "b": b.copy(), "c": c}, {"n": n})
-        for threads in (1, 2):
+        for threads in (1, 2, 3, 8):
             one, two = a.copy(), b.copy()
             _, flags = execute(plan_, {"a": one, "b": two, "c": c}, {"n": n}, threads)
             assert flags == 0

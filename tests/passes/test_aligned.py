@@ -4,16 +4,16 @@ import random
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given, reject, settings
 from hypothesis import strategies as st
 from loop_regions import Loops
 
 from dcarray.ir import interp
-from dcarray.ir.nodes import Array, Compute, Loop
+from dcarray.ir.nodes import Array, Loop, Nest
 from dcarray.ir.passes import Log, aligned
 from dcarray.ir.passes.bands import Limits
 from dcarray.ir.text import dump, parse
-from dcarray.ir.verify import verify
+from dcarray.ir.verify import VerifyError, verify
 from dcarray.lowering.plan import compile_region
 
 STEP = """
@@ -50,10 +50,10 @@ def test_interior_points(any_size, same_meaning):
     before = region()
     after = changed(before)
     same_meaning(before, after)
-    assert [type(stmt) for stmt in after.body] == [Compute, Compute, Loop, Compute, Compute]
+    assert [type(stmt) for stmt in after.body] == [Nest, Loop, Nest]
     for array in after.arrays[2:]:
         assert (array.role, array.shape) == ("temp", (6, 48))
-    loop = after.body[2]
+    loop = after.body[1]
     for stmt in loop.body:
         assert stmt.target.array in ("a_rows", "b_rows") and stmt.target.index[1].offset == 8
 
@@ -79,7 +79,7 @@ def test_what_is_made_in_the_loop_is_not_copied_before(any_size, same_meaning, a
     before = region(body, f"inout a: f64[6, 39];  {arrays} b: f64[6, 39]")
     after = changed(before)
     same_meaning(before, after)
-    assert len(after.body) == (4 if arrays == "out" else 3)
+    assert len(after.body) == 3  # one copy before, and one or both after it
 
 
 def test_a_temporary_that_lives_on(any_size, same_meaning):
@@ -90,7 +90,7 @@ def test_a_temporary_that_lives_on(any_size, same_meaning):
     verify(before)
     after = changed(before)
     same_meaning(before, after)
-    assert len(after.body) == 7
+    assert len(after.body) == 5
 
 
 @pytest.mark.parametrize(
@@ -142,6 +142,10 @@ def test_random_loops(seed):
         for name in ("MIN_TURNS", "MIN_POINTS", "MIN_ROW"):
             patch.setattr(aligned, name, 0)
         before = Loops(random.Random(seed)).region()
+        try:
+            verify(before)
+        except VerifyError:  # the generator asks where relations may be guarded
+            reject()
         after = changed(before)
     assert results(after, seed) == results(before, seed)
 
@@ -152,5 +156,5 @@ def test_compiled(any_size, width, dtype):
     body = STEP.replace("37", str(width - 2))
     before = region(body, f"inout a: {dtype}[6, {width}];  inout b: {dtype}[6, {width}]", "0, 3, 1")
     after = changed(before)
-    assert len(after.body) == 5
+    assert len(after.body) == 3
     assert results(after, width, compile_region(after)) == results(before, width)

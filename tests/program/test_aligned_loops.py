@@ -1,0 +1,79 @@
+"""Loops that work on copies of their arrays, and what they say of floating-point exceptions."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import numpy as np
+import pytest
+from written import written
+
+import dcarray as dc
+
+SOURCE = """
+def f(x, y, n):
+    for t in range(n):
+        y[1:-1, 1:-1] = 0.25 * (x[2:, 1:-1] + x[:-2, 1:-1] + x[1:-1, 2:] + x[1:-1, :-2])
+        x[1:-1, 1:-1] = 0.25 * (y[2:, 1:-1] + y[:-2, 1:-1] + y[1:-1, 2:] + y[1:-1, :-2])
+"""
+
+
+@pytest.fixture(autouse=True)
+def eagerly() -> Any:
+    with dc.options(jit="eager", eager_below=16384, cache_dir=None):
+        dc.report(reset=True)
+        yield
+
+
+def arrays(top: float) -> tuple[Any, Any]:
+    x = np.random.default_rng(1).random((60, 60))
+    x[30, 30] = top
+    return x, x.copy()
+
+
+def outcome(f: Any, top: float, n: int, **state: Any) -> tuple[Any, ...]:
+    x, y = arrays(top)
+    said = None
+    with np.errstate(**state), warnings.catch_warnings(record=True) as warned:
+        warnings.simplefilter("always")
+        try:
+            f(x, y, n)
+        except FloatingPointError as error:
+            said = str(error)
+    return x, y, said, [str(each.message) for each in warned]
+
+
+@pytest.mark.parametrize("mode", ["warn", "raise", "ignore"])
+@pytest.mark.parametrize("top", [0.5, 1e308, np.inf])
+def test_exceptions_are_numpys(mode: str, top: float) -> None:
+    f = written(SOURCE)
+    fast = dc.accelerate(f)
+    for n in (200, 200, 200):
+        want = outcome(f, top, n, over=mode, invalid=mode)
+        got = outcome(fast, top, n, over=mode, invalid=mode)
+        np.testing.assert_array_equal(got[0], want[0])
+        np.testing.assert_array_equal(got[1], want[1])
+        assert got[2] == want[2] and set(got[3]) == set(want[3])
+    if top == 0.5:
+        assert dc.report().loops == 3
+
+
+def test_nothing_is_kept_beside_the_copies() -> None:
+    """A run takes memory for the copies that it works on, and for no others."""
+    from dcarray.lowering import plan as plans
+
+    seen = []
+    compile_region = plans.compile_region
+
+    def compiled(*args: Any, **options: Any) -> Any:
+        seen.append((compile_region(*args, **options), options["stop"]))
+        return seen[-1][0]
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(plans, "compile_region", compiled)
+        f = dc.accelerate(written(SOURCE))
+        f(*arrays(0.5), 200)
+    ((plan, stop),) = seen
+    assert plan.arrays == ("x", "y") or len(plan.arrays) == 2
+    assert stop == 2 and "if _flags & _minded: return _flags" in plan.driver
