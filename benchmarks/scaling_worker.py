@@ -182,7 +182,7 @@ class Rank:
         self.contender = CONTENDERS[contender](ranks)
 
     def bind(self, first: int, count: int) -> dict[str, Any]:
-        """Stay on a core from now on if there is one for each of `count` processes, the job's from the `first` on.
+        """Stay on a core from now on, the job on those from the `first` on, if each of `count` ranks has one.
 
         The system may well put two ranks on one core for a second while another is free.
         """
