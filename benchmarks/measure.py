@@ -84,6 +84,17 @@ def cores() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
+def own_cores() -> list[int]:
+    """One processor of each core that this process may use; none where processes cannot be bound."""
+    if not hasattr(os, "sched_setaffinity"):
+        return []
+    found: dict[str, int] = {}
+    for cpu in sorted(os.sched_getaffinity(0)):
+        siblings = Path(f"/sys/devices/system/cpu/cpu{cpu}/topology/thread_siblings_list")
+        found.setdefault(siblings.read_text() if siblings.exists() else str(cpu), cpu)
+    return list(found.values())
+
+
 def machine() -> dict[str, str]:
     """What the figures were measured on."""
     cpu = platform.processor() or platform.machine()

@@ -68,8 +68,9 @@ class Measured:
         reference = os.path.join(folder, str(ranks))
         check = "write" if not os.path.exists(reference) else "check"
         os.makedirs(reference, exist_ok=True)
-        for job in jobs:
+        for number, job in enumerate(jobs):
             for action, *arguments in (
+                ("bind", number * ranks, together * ranks),
                 ("load", self.program.name, self.sizes(ranks)),
                 (check, reference),
                 ("warm", self.args.warm),
@@ -161,7 +162,7 @@ def probe(args: argparse.Namespace) -> tuple[comm.Machine, dict[str, Any]]:
     """This machine for the model: a ping-pong between two ranks, and what two of them do at a time."""
     told: dict[str, Any] = {}
     with _job("dcarray", 2, PROGRAMS[0], args.pythons) as job:
-        for name, arguments in (("messages", (_SIZES, 50)), ("rates", (64, 5))):
+        for name, arguments in (("bind", (0, 2)), ("messages", (_SIZES, 50)), ("rates", (64, 5))):
             answers = job.ask(name, *arguments, limit=args.limit)
             if (said := wrong(answers)) is not None:
                 raise RuntimeError(f"the ping-pong failed: {said}")

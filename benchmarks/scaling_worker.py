@@ -17,6 +17,7 @@ from typing import Any
 
 import numpy as np
 
+from .measure import own_cores
 from .papers import PROGRAMS, Arrays, Program
 from .scaling_peers import dask_run, heat_run
 
@@ -27,6 +28,7 @@ class Contender:
     """NumPy in this process, and what the others do instead."""
 
     rank = 0
+    alone = True  # a rank is one process with one thread
 
     def __init__(self, ranks: int) -> None:
         self.ranks = ranks
@@ -116,6 +118,8 @@ class Heat(Contender):
 class Dask(Contender):
     """Dask's distributed scheduler with one worker process of one thread for each rank; chunks "auto"."""
 
+    alone = False
+
     def __init__(self, ranks: int) -> None:
         super().__init__(ranks)
         self.dask = importlib.import_module("dask")
@@ -176,6 +180,16 @@ class Rank:
 
     def __init__(self, contender: str, ranks: int) -> None:
         self.contender = CONTENDERS[contender](ranks)
+
+    def bind(self, first: int, count: int) -> dict[str, Any]:
+        """Stay on a core from now on, the job on those from the `first` on, if each of `count` ranks has one.
+
+        The system may well put two ranks on one core for a second while another is free.
+        """
+        cores = own_cores()
+        if count <= len(cores) and self.contender.alone:
+            os.sched_setaffinity(0, {cores[first + self.contender.rank]})
+        return {}
 
     def load(self, name: str, sizes: dict[str, int]) -> dict[str, Any]:
         """Make a program's arguments."""

@@ -16,7 +16,6 @@ import numpy as np
 
 from dcarray.ir.nodes import Region
 from dcarray.ir.ops import OPS
-from dcarray.ir.text import dump
 
 from .grid import ProcessGrid
 from .layout import Layout
@@ -379,16 +378,3 @@ class Program:
     def layout(self, array: str) -> Layout | None:
         """How an array of the region lies after the run; None: whole on every rank."""
         return self.memory[self.after[array]].layout
-
-    def describe(self) -> str:
-        """The region with its communication, the reasons, and this rank's steps, as text."""
-        lines = [dump(self.region), *(f"  - {note.text}" for note in self.notes)]
-        for number, step in enumerate(self.steps):
-            counts = step.counts()
-            sent = f"  sends {counts.messages_sent} messages, {counts.bytes_sent:,} bytes"
-            lines.append(
-                f"step {number}: {type(step).__name__.lower()}{sent if counts.messages_sent else ''}"
-            )
-            if isinstance(step, Local):
-                lines.append(dump(step.region))
-        return "\n".join(lines)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import product
 
 from dcarray.ir.nodes import Index
@@ -119,6 +120,7 @@ def _placed(run: Run, begin: int, stride: int) -> Run:
     raise LayoutError("points that are dealt out in turn are moved to places that lie apart")
 
 
+@lru_cache(512)  # arrays of a program are gathered and laid out again and again
 def redistribute(source: Layout, target: Layout, rank: int) -> Exchange:
     """A rank's part in bringing an array from one layout to another.
 

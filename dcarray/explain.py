@@ -93,8 +93,12 @@ def _view(rec: Recording, result: Any = None) -> list[RegionView]:
         return [view_region(prepared.region, lines, names)]
     from .comm.program import Local
 
-    parts = [step.region for step in program.steps if isinstance(step, Local)]
-    return [view_program(prepared.region, program, lines, names), *(view_region(r, lines) for r in parts)]
+    parts = [
+        view_region(step.region, lines, step=number)
+        for number, step in enumerate(program.steps)
+        if isinstance(step, Local)
+    ]
+    return [view_program(prepared.region, program, lines, names), *parts]
 
 
 def _program(rec: Recording) -> Any:

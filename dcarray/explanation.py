@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
 from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -17,6 +17,7 @@ from .ir.nodes import Branch, Call, Loop, Region, Stmt, While
 from .ir.traffic import Traffic, fused, fused_all, unfused
 
 if TYPE_CHECKING:
+    from .comm.program import Note as Reason
     from .comm.program import Program
     from .ir.passes import Note
     from .lowering.kernel import Kernel
@@ -106,9 +107,9 @@ class RegionView:
     kernels: tuple[KernelView, ...]
     lines: Mapping[Any, str]
     names: Mapping[str, str]
-    program: Program | None = (
-        None  # of this rank, where several run it together: parts of it follow as regions
-    )
+    # Of this rank, where several run it together: its local steps follow as regions.
+    program: Program | None = None
+    step: int | None = None
 
     @property
     def moved(self) -> int:
@@ -126,10 +127,11 @@ class RegionView:
         if self.program is not None:
             counts = self.program.counts
             text = f"{_count(n, 'statement')} recorded; this is rank {self.program.rank}'s part"
-            return (
-                f"{text}, which sends {_count(counts.messages_sent, 'message')}, {counts.bytes_sent:,} bytes"
-            )
-        text = f"{_count(n, 'statement')} recorded, {_count(steps, 'kernel')} run"
+            sent = f"sends {_count(counts.messages_sent, 'message')}, {counts.bytes_sent:,} bytes"
+            got = f"receives {_count(counts.messages_received, 'message')}, {counts.bytes_received:,} bytes"
+            return f"{text}, which {sent}, and {got}"
+        recorded = " recorded" if self.step is None else " on this rank's blocks"
+        text = f"{_count(n, 'statement')}{recorded}, {_count(steps, 'kernel')} run"
         before, after = self.moved_unfused, self.moved
         text += f"; {size_text(after)} moved"
         return text + (f" instead of {size_text(before)}" if before > after else "")
@@ -183,16 +185,21 @@ class Explanation:
         if not self.regions:
             return self.remark
         out: list[str] = [self.remark] if self.remark else []
+        whole = 0  # which several ranks run together
         for number, view in enumerate(self.regions, 1):
             title = f"region {number}: " if len(self.regions) > 1 else ""
+            if view.program is not None:
+                whole = number
+            if view.step is not None:
+                title = f"region {whole}, step {view.step}: "
             out += [f"{title}{view.summary()}", ""]
             out += _recorded_text(view) + _passes_text(view)
             if view.program is not None:
-                out += [
-                    "over the ranks",
-                    *("    " + line for line in view.program.describe().splitlines()),
-                    "",
-                ]
+                from .comm.described import described
+
+                told = partial(_told, view)
+                lines = ["    " + line for line in described(view.program, told)]
+                out += ["over the ranks", *lines, ""]
             for kernel in view.kernels:
                 out += self._kernel_text(kernel)
         return "\n".join(out)
@@ -250,7 +257,7 @@ class Explanation:
 
 def _recorded_text(view: RegionView) -> list[str]:
     """The statements as recorded, each with the user's line."""
-    out = ["recorded"]
+    out = ["recorded" if view.step is None else "statements"]
     for number, stmt in enumerate(view.region.body, 1):
         lines = statement_lines(stmt, view.names)
         where = view.lines.get(stmt.loc, "")
@@ -280,14 +287,21 @@ def _note_lines(view: RegionView, notes: tuple[Note, ...], with_pass: bool = Fal
     for note in notes:
         if note.text.endswith("no data in common"):
             continue  # true of most pairs, and nothing is lost by it
-        where = view.lines.get(note.loc, "")
-        text = f"{note.pass_name}: {note.text}" if with_pass else note.text
-        out.append(f"  - {text}{'  (' + where + ')' if where else ''}")
+        out.append(f"  - {f'{note.pass_name}: ' if with_pass else ''}{_told(view, note)}")
     return out
 
 
+def _told(view: RegionView, note: Note | Reason) -> str:
+    """A note, with the user's line."""
+    where = view.lines.get(note.loc, "")
+    return f"{note.text}{'  (' + where + ')' if where else ''}"
+
+
 def view_region(
-    region: Region, lines: Mapping[Any, str] | None = None, names: Mapping[str, str] | None = None
+    region: Region,
+    lines: Mapping[Any, str] | None = None,
+    names: Mapping[str, str] | None = None,
+    step: int | None = None,
 ) -> RegionView:
     """Everything about one region.
 
@@ -299,6 +313,8 @@ def view_region(
         ``Stmt.loc`` to the user's line.
     names : mapping, optional
         Array name to what to show for it.
+    step : int, optional
+        Of the program of one of several ranks.
 
     Returns
     -------
@@ -332,7 +348,7 @@ def view_region(
         **names,
     }
     kernels = tuple(_kernel(k, stmt, final, lines, names) for k, stmt in enumerate(final.body, 1))
-    return RegionView(region, final, tuple(stages), refused, kernels, lines, names)
+    return RegionView(region, final, tuple(stages), refused, kernels, lines, names, step=step)
 
 
 def view_program(

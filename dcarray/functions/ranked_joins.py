@@ -1,4 +1,4 @@
-"""Forms over many ranks of arrays repeated, shifted and taken apart."""
+"""Forms over many ranks of arrays repeated, shifted, packed and taken apart."""
 
 from __future__ import annotations
 
@@ -15,8 +15,9 @@ def _repeat(a: Any, repeats: Any, axis: Any = None) -> Any:
     from dcarray.comm import joins
 
     x = piece_of(a)
-    if x is None or not x.ndim or type(repeats) is not int or repeats < 0:
+    if x is None or not x.ndim or not isinstance(repeats, (int, np.integer)) or repeats < 0:
         return NO_FORM
+    repeats = int(repeats)
     if axis is None:
         return joins.repeat(x.ravelled(), repeats, 0)
     return joins.repeat(x, repeats, axis) if _within(axis, x.ndim) else NO_FORM
@@ -77,6 +78,32 @@ def _delete(arr: Any, obj: Any, axis: Any = None) -> Any:
     return indices.take(x, nonzero(kept)[0], axis % x.ndim)
 
 
+def _packbits(a: Any, axis: Any = None, bitorder: Any = "big") -> Any:
+    from dcarray.comm import bits
+
+    x = piece_of(a)
+    if x is None or not x.ndim or x.dtype.kind not in "biu" or not _line(axis, x.ndim, bitorder):
+        return NO_FORM
+    return bits.packed(x.ravelled(), 0, bitorder) if axis is None else bits.packed(x, axis % x.ndim, bitorder)
+
+
+def _unpackbits(a: Any, axis: Any = None, count: Any = None, bitorder: Any = "big") -> Any:
+    from dcarray.comm import bits
+
+    x = piece_of(a)
+    if x is None or not x.ndim or x.dtype != np.uint8 or not _line(axis, x.ndim, bitorder):
+        return NO_FORM
+    if axis is None:
+        x, axis = x.ravelled(), 0
+    if count is not None and (x.ndim == 1 or type(count) is not int):
+        return NO_FORM
+    return bits.unpacked(x, axis % x.ndim, count, bitorder)
+
+
+def _line(axis: Any, ndim: int, bitorder: Any) -> bool:
+    return bitorder in ("big", "little") and (axis is None or _within(axis, ndim))
+
+
 def _within(axis: Any, ndim: int) -> bool:
     return isinstance(axis, (int, np.integer)) and -ndim <= operator.index(axis) < ndim
 
@@ -88,5 +115,7 @@ FORMS.update(
         np.fft.fftshift: _shifted(False),
         np.fft.ifftshift: _shifted(True),
         np.delete: _delete,
+        np.packbits: _packbits,
+        np.unpackbits: _unpackbits,
     }
 )

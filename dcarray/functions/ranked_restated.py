@@ -14,6 +14,9 @@ from .common import axis_of, is_array, operand, plain_key
 from .ranked import NO_FORM, formed, piece_of
 from .ranked_defined import DEFINED
 from .registry import Unserved
+from .spaced import in_blocks
+
+_arange = in_blocks("arange", np.arange)
 
 
 def _restates(*functions: Any) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
@@ -245,6 +248,31 @@ def _einsum(*operands: Any, out: Any = None, optimize: Any = False, **kwargs: An
         text = next(part for part in step if isinstance(part, str) and "->" in part)
         held.append(np.einsum(text, *[held.pop(k) for k in step[0]]))
     return held[0]
+
+
+@_restates(np.repeat)
+def _repeat(a: Any, repeats: Any, axis: Any = None) -> Any:
+    """Each element so many times as it says itself."""
+    x, counts = operand(a), operand(repeats)
+    if counts.ndim != 1 or counts.dtype.kind not in "biu" or not np.can_cast(counts.dtype, np.intp, "safe"):
+        raise Unserved
+    x, axis = (x.reshape(-1), 0) if axis is None else (x, axis_of(axis, x.ndim))
+    if counts.shape != x.shape[axis : axis + 1] or not counts.size or counts.min() < 0:
+        raise Unserved
+    if int(counts.max()) * counts.size >= 2**62:
+        raise Unserved
+    ends = np.cumsum(counts.astype(np.intp))
+    return np.take(x, np.searchsorted(ends, _arange(int(ends[-1])), "right"), axis)
+
+
+@_restates(np.polymul)
+def _polymul(a1: Any, a2: Any) -> Any:
+    if isinstance(a1, np.poly1d) or isinstance(a2, np.poly1d):
+        raise Unserved
+    factors = [np.trim_zeros(operand(a), "f") for a in (a1, a2)]
+    if any(a.ndim != 1 or not a.size for a in factors):
+        raise Unserved
+    return np.convolve(*factors)
 
 
 def _vecdot(x1: Any, x2: Any, /, axis: Any = -1) -> Any:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -61,9 +62,25 @@ def _run(function: Callable[..., Any], args: Any, kwargs: Any) -> tuple[Any, lis
     return result, sorted(kinds, key=str), error
 
 
-def _compare(want: Any, got: Any, what: str, least: float = 0.0) -> None:
+@dataclass(frozen=True)
+class _What:
+    """A call in words, which take longer than the call: they are made where it fails."""
+
+    function: Callable[..., Any]
+    mode: dict[str, Any]
+    copy: Callable[..., Any]
+    args: Any
+    kwargs: Any
+    of: str = ""
+
+    def __str__(self) -> str:
+        name = getattr(self.function, "__name__", self.function)
+        return f"{self.of}{name} {self.mode} {self.copy.__name__} {self.args} {self.kwargs}"
+
+
+def _compare(want: Any, got: Any, what: _What, least: float = 0.0) -> None:
     if isinstance(want, (list, tuple)):
-        assert type(got).__name__ == type(want).__name__ and len(got) == len(want), what
+        assert type(got).__name__ == type(want).__name__ and len(got) == len(want), str(what)
         for a, b in zip(want, got, strict=True):
             _compare(a, b, what, least)
         return
@@ -76,7 +93,10 @@ def _compare(want: Any, got: Any, what: str, least: float = 0.0) -> None:
         assert type(got) is type(want), f"{what}: {type(got)} for {type(want)}"
     if isinstance(want, (np.ndarray, np.inexact, float)) and np.asarray(want).dtype.kind in "fc":
         eps = max(np.finfo(np.asarray(want).dtype).eps, least)
-        np.testing.assert_allclose(got, want, rtol=64 * eps, atol=64 * eps, err_msg=what)
+        try:
+            np.testing.assert_allclose(got, want, rtol=64 * eps, atol=64 * eps)
+        except AssertionError as error:
+            raise AssertionError(f"{what}: {error}") from None
     else:
         assert np.array_equal(np.asarray(got), np.asarray(want)), f"{what}: {got} for {want}"
 
@@ -108,7 +128,7 @@ def same() -> Callable[..., None]:
         least = _coarsest([*plain, *named.values()]) if several() is not None else 0.0
         done = set()
         for mode, copy in (({}, _wrapped), (RECORDED, _wrapped), (RECORDED, _scattered)):
-            what = f"{getattr(function, '__name__', function)} {mode} {copy.__name__} {args} {kwargs}"
+            what = _What(function, mode, copy, args, kwargs)
             with dc.options(**mode) as now:
                 if (now, copy) in done:  # the environment may ask for the same
                     continue
@@ -120,7 +140,7 @@ def same() -> Callable[..., None]:
                     continue
                 assert warned_too == warned, f"{what}: warnings {warned_too}, not {warned}"
                 _compare(want, got, what, least)
-                _compare(plain, ours, f"arguments of {what}", least)
+                _compare(plain, ours, replace(what, of="arguments of "), least)
                 if views and copy is not _scattered:
                     shared = _shares(want, [*plain, *named.values()])
                     assert _shares(got, [*ours, *ours_named.values()]) == shared, f"{what}: shared memory"

@@ -143,10 +143,30 @@ def _tall(a: Any) -> Any:
     return la.qr(a.m), la.qr(a.m, "r"), *fit, *values, la.lstsq(again, a.m)[0]
 
 
+def _counts(a: Any) -> Any:
+    times = (
+        np.repeat(a.y, a.i % 4),
+        np.repeat(a.x, [1, 0, 3, 2, 0, 1][: a.x.shape[1]], 1),
+        np.repeat(a.i, a.i > 3),
+    )
+    again = np.repeat(a.x, (a.i % 3)[0], axis=0), np.repeat(a.y, np.zeros(len(a.y), "i2"))
+    return *times, *again, np.polymul(a.y, [0, 1, 2.0]), np.polymul([1, 2], a.i)
+
+
+def _bits(a: Any) -> Any:
+    odd = a.x > 4, a.i % 2, a.t > 1
+    packed = tuple(np.packbits(b, bitorder=o) for b in odd for o in ("big", "little"))
+    rows = np.packbits(odd[0], 0), np.packbits(odd[0], axis=-1, bitorder="little"), np.packbits(odd[2], 1)
+    back = tuple(np.unpackbits(b) for b in packed[:4]), np.unpackbits(packed[0], bitorder="little")
+    wide = np.unpackbits(rows[1], 1, 3), np.unpackbits(rows[0], axis=1, count=-2), np.unpackbits(rows[2], 0)
+    return *packed, *rows, *back[0], back[1], *wide, np.unpackbits(rows[0])
+
+
 GROUPS: dict[str, Callable[[Any], Any]] = {
     function.__name__[1:]: function
     for function in (
         _sets, _orders, _parts, _elements, _lines, _moved, _reshapes, _statistics, _stacks, _matrices, _tall,
+        _counts, _bits,
     )
 }  # fmt: skip
 
