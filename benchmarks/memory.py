@@ -18,6 +18,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from .document import write_section
 from .measure import machine
 from .npbench_suite import benchmarks
 
@@ -73,6 +74,27 @@ def summary(rows: Mapping[str, Mapping[str, Mapping[str, Any]]]) -> str:
     return "\n".join(parts)
 
 
+def section(here: Mapping[str, Any], rows: Mapping[str, Mapping[str, Mapping[str, Any]]]) -> str:
+    """A section of a document: the table, and which lines of it are above NumPy's."""
+    lines = [
+        "`python -m benchmarks memory --json FILE --docs docs/performance.md` writes this section.  MB above",
+        "the process with its inputs, at the highest: in the first call, and in one more when nothing is",
+        "compiled any more.",
+        "",
+        f"{here['cpu']}, {here['cores']} cores.",
+        "",
+        "| benchmark | inputs | first: NumPy | dcarray | more | settled: NumPy | dcarray | more |",
+        "|---|--:|--:|--:|--:|--:|--:|--:|",
+    ]
+    for name, row in sorted(rows.items()):
+        cells = [f"{row['numpy']['inputs'] / MB:.1f}"]
+        for call in ("first", "settled"):
+            theirs, ours = row["numpy"][call] / MB, row["dcarray"][call] / MB
+            cells += [f"{theirs:.1f}", f"{ours:.1f}", f"{ours - theirs:+.1f}"]
+        lines.append(f"| {name} | {' | '.join(cells)} |")
+    return "\n".join(lines) + "\n\n" + summary(rows).replace("\n", "\n\n")
+
+
 def main(argv: Sequence[str]) -> int:
     """Run the benchmarks and print the table."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks memory", description=__doc__)
@@ -81,13 +103,23 @@ def main(argv: Sequence[str]) -> int:
     parser.add_argument("--size", default="S", help="S, M, L or paper")
     parser.add_argument("--only", default="", metavar="WORD", help="as of npbench")
     parser.add_argument("--warm", type=float, default=10.0, metavar="SECONDS", help="longest time to warm up")
-    parser.add_argument("--json", type=Path, metavar="FILE", help="also write the bytes to FILE")
+    parser.add_argument(
+        "--json", type=Path, metavar="FILE", help="add the bytes to those of other runs there"
+    )
+    parser.add_argument("--docs", type=Path, metavar="FILE",
+                        help="write what is in --json into a section, as of docs/performance.md")  # fmt: skip
     args = parser.parse_args(argv)
     if not args.suite:
         parser.error("no suite: give --suite PATH or set NPBENCH")
     if sys.platform != "linux":
         parser.error("the high-water mark is read from /proc: on Linux only")
+    if args.docs and not args.json:
+        parser.error("--docs writes what is in --json")
     here = machine()
+    before = json.loads(args.json.read_text()) if args.json and args.json.exists() else {"size": args.size}
+    if before["size"] != args.size:
+        parser.error(f"{args.json} has figures of size {before['size']}")
+    known: dict[str, dict[str, dict[str, Any]]] = before.get("rows", {})
     print(
         f"{here['cpu']}, {here['cores']} cores; NPBench, size {args.size}; "
         "MB above the process with its inputs\n"
@@ -101,9 +133,11 @@ def main(argv: Sequence[str]) -> int:
                 for name in ("numpy", "dcarray")
             }
             print(line(bench.name, rows[bench.name]), flush=True)
-            if args.json:
-                args.json.write_text(
-                    json.dumps({"machine": here, "size": args.size, "rows": rows}, indent=1) + "\n"
-                )
+            if args.json and not any("wrong" in told for told in rows[bench.name].values()):
+                known[bench.name] = rows[bench.name]
+                told = {"machine": here, "size": args.size, "rows": known}
+                args.json.write_text(json.dumps(told, indent=1) + "\n")
     print("\n" + summary(rows))
+    if args.docs:
+        write_section(args.docs, f"Peak memory, size {args.size}", section(here, known))
     return int(any("wrong" in told for row in rows.values() for told in row.values()))

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from .npbench_suite import Benchmark, benchmarks
+from .npbench_suite import benchmarks
 from .npbench_worker import Framework, framework
 
 
@@ -22,16 +22,21 @@ def status(key: str) -> int:
         return next(int(line.split()[1]) * 1024 for line in file if line.startswith(key))
 
 
-def peak(
-    bench: Benchmark, inputs: dict[str, Any], how: Framework, function: Callable[..., Any]
-) -> tuple[int, int]:
+def peak(how: Framework, function: Callable[..., Any], arguments: dict[str, Any]) -> tuple[int, int]:
     """Resident bytes before a call, with its arguments, and at most during it."""
-    arguments = how.arguments(bench, inputs)
     before = status("VmRSS")
     with open("/proc/self/clear_refs", "w") as file:
         file.write("5")  # the high-water mark starts anew
     how.call(function, arguments)
     return before, status("VmHWM")
+
+
+def restore(arguments: dict[str, Any], inputs: dict[str, Any]) -> None:
+    """Give arguments their first values in the memory that they have: new copies would leave gaps in the
+    heap, which differ with what else lies there."""
+    for name, argument in arguments.items():
+        if isinstance(argument, np.ndarray):
+            argument[...] = inputs[name]
 
 
 def main() -> int:
@@ -43,12 +48,17 @@ def main() -> int:
     inputs = bench.inputs(size)
     how = framework(which, size)
     ((_, function),) = how.versions(bench)
-    before, first = peak(bench, inputs, how, function)
+    arguments = how.arguments(bench, inputs)
+    before, first = peak(how, function, arguments)
+    how.wait()
     end, steady, state = time.perf_counter() + float(seconds), 0, how.settled()
     while which != "numpy" and steady < 2 and time.perf_counter() < end:
-        how.call(function, how.arguments(bench, inputs))
+        restore(arguments, inputs)
+        how.call(function, arguments)
+        how.wait()  # on a busy machine plans may take long, and calls without them look settled
         steady, state = (steady + 1 if how.settled() == state else 0), how.settled()
-    _, settled = peak(bench, inputs, how, function)
+    restore(arguments, inputs)
+    _, settled = peak(how, function, arguments)
     given = sum(a.nbytes for a in inputs.values() if isinstance(a, np.ndarray))
     print(json.dumps({"inputs": given, "first": first - before, "settled": settled - before}), file=out)
     return 0

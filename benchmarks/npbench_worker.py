@@ -51,6 +51,9 @@ class Framework:
         """Something that no longer changes when the framework has warmed up."""
         return None
 
+    def wait(self) -> None:
+        """Return when what calls so far have asked for beside the program is there."""
+
 
 class DCArray(Framework):
     """NumPy's version, unmodified, under ``dc.accelerate``: plain arrays in, plain evaluated arrays out."""
@@ -77,6 +80,10 @@ class DCArray(Framework):
         """Nothing is compiled or interpreted any more."""
         report = self.dc.report()
         return report.compiles, report.disk_hits, report.interpreted, report.waiting
+
+    def wait(self) -> None:
+        """Plans and kernels."""
+        self.dc.session.EXECUTOR.background.wait()
 
 
 class JAX(Framework):

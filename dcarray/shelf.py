@@ -74,10 +74,11 @@ def _shelf(folder: str) -> DiskCache | None:
 
 
 def _key(request: Request | Compilation) -> str:
-    import hashlib
+    from .lowering.disk import sha256
 
     text = "\0".join(("plan", *_surroundings(), request.text()))
-    return hashlib.sha256(text.encode()).hexdigest()
+    key: str = sha256(text.encode()).hexdigest()
+    return key
 
 
 @cache

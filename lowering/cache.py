@@ -7,13 +7,12 @@ processor and libraries, and the text of this package, so that nothing old is ev
 from __future__ import annotations
 
 import contextlib
-import hashlib
 import os
 import threading
 import weakref
 from typing import TYPE_CHECKING
 
-from .disk import DiskCache, digest, usable
+from .disk import DiskCache, digest, sha256, usable
 from .kernel import text as kernel_text
 from .memory import require
 from .target import Unsupported
@@ -68,7 +67,7 @@ class CodeCache:
 
     def _load(self, target: Target, kernel: Kernel, name: tuple[str, str]) -> Launch | Unsupported:
         require(ROOM)
-        key = hashlib.sha256(
+        key = sha256(
             "\0".join((*name, target.fingerprint(), digest(os.path.dirname(__file__)))).encode()
         ).hexdigest()
         code = self.disk.read(key) if self.disk else None

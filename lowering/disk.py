@@ -7,7 +7,7 @@ and nothing else.
 from __future__ import annotations
 
 import contextlib
-import hashlib
+import importlib
 import os
 import stat
 import threading
@@ -15,6 +15,7 @@ import time
 import warnings
 from collections.abc import Iterator
 from functools import cache
+from typing import Any
 
 LIMIT = 256 << 20
 """Bytes that a cache folder may hold."""
@@ -22,6 +23,17 @@ LIMIT = 256 << 20
 _MAGIC = b"dcarray code 1\n\0"
 _OURS = ".dcarray"  # ends the names of our files: whatever else is in the folder is somebody's, and stays
 _POSIX = hasattr(os, "geteuid") and hasattr(os, "O_NOFOLLOW") and os.open in os.supports_dir_fd
+
+
+def _sha256() -> Any:
+    for name in ("_sha2", "_sha256"):  # of Python 3.12, and before
+        with contextlib.suppress(ImportError):
+            return importlib.import_module(name).sha256
+    return importlib.import_module("hashlib").sha256
+
+
+sha256 = _sha256()
+"""From where the standard library's `random` has its hash, too: hashlib brings OpenSSL, which takes 3 MB."""
 
 
 class DiskCache:
@@ -129,7 +141,8 @@ def _ours(found: os.stat_result, kind: object) -> bool:
 
 
 def _checksum(key: str, code: bytes) -> bytes:
-    return hashlib.sha256(key.encode() + b"\0" + code).digest()
+    found: bytes = sha256(key.encode() + b"\0" + code).digest()
+    return found
 
 
 def usable() -> bool:
@@ -140,7 +153,7 @@ def usable() -> bool:
 @cache
 def digest(*folders: str) -> str:
     """A digest of the Python files in folders: what another version made is never used."""
-    found = hashlib.sha256()
+    found = sha256()
     for root in folders:
         for folder, inner, files in os.walk(root):
             inner.sort()
@@ -148,4 +161,5 @@ def digest(*folders: str) -> str:
                 if name.endswith(".py"):
                     with open(os.path.join(folder, name), "rb") as file:
                         found.update(name.encode() + b"\0" + file.read() + b"\0")
-    return found.hexdigest()
+    text: str = found.hexdigest()
+    return text

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
 import platform
 import sys
 from functools import cache
+
+from .disk import sha256
 
 _ABOUT = ("model name", "flags", "Features", "CPU implementer", "CPU part")  # lines of /proc/cpuinfo
 
@@ -18,7 +19,8 @@ def mark() -> str:
 
     switched = [os.environ.get(f"NPY_{word}_CPU_FEATURES", "") for word in ("DISABLE", "ENABLE")]
     parts = (llvmlite.__version__, sys.platform, platform.machine(), _processor(), _libc(), *switched)
-    return hashlib.sha256(repr(parts).encode()).hexdigest()[:16]
+    found: str = sha256(repr(parts).encode()).hexdigest()
+    return found[:16]
 
 
 def _processor() -> str:

@@ -7,7 +7,6 @@ child never inherits LLVM in the middle of a compilation.  llvmlite is imported 
 from __future__ import annotations
 
 import ctypes
-import hashlib
 import os
 import platform
 import threading
@@ -16,6 +15,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
+from ..disk import sha256
 from . import objects
 from .ahead import NAME, prefetched
 from .masked import apart
@@ -141,7 +141,8 @@ def fingerprint() -> str:
     """What object code depends on besides its text: the compiler, the processor, the libraries."""
     llvm = _llvm()
     parts = (llvm.llvm_version_info, llvm.get_default_triple(), _host()[:2], machine())
-    return hashlib.sha256(repr(parts).encode()).hexdigest()[:16]
+    digest: str = sha256(repr(parts).encode()).hexdigest()
+    return digest[:16]
 
 
 @cache
