@@ -177,7 +177,7 @@ CHILD = """
             if dc.report().loops:
                 break
     r = dc.report()
-    print(k, r.loops, r.compiles, r.disk_hits > 0, "sympy" in sys.modules)
+    print(k, r.loops, r.compiles, r.disk_hits > 0, not {"sympy", "_hashlib"}.isdisjoint(sys.modules))
 """
 
 
