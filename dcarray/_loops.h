@@ -46,16 +46,21 @@ dtype_numbered(int number)
     return NULL;
 }
 
-static void
+/* Remember the loop of one of NumPy's ufuncs; 0 for another, which may hold whatever its maker gave it, and is to
+ * live no longer than its maker wants. */
+static int
 find_loop(Loop *loop, PyObject *ufunc, char first, char second)
 {
     Tables *t = (Tables *)ufunc;
     PyObject *old = loop->ufunc;
-    Loop none = {Py_NewRef(ufunc), NULL, first, second, 0, NULL, NULL};
+    Loop none = {ufunc, NULL, first, second, 0, NULL, NULL};
+    if (t->name == NULL || PyDict_GetItemString(Loopable, t->name) != ufunc)
+        return 0;
+    Py_INCREF(ufunc);
     *loop = none;
     Py_XDECREF(old);
-    if (PyDict_GetItemString(Loopable, t->name) != ufunc || t->nout != 1 || t->nin != (second ? 2 : 1))
-        return;
+    if (t->nout != 1 || t->nin != (second ? 2 : 1))
+        return 1;
     for (int k = 0; k < t->ntypes; k++) {
         const char *types = t->types + k * t->nargs;
         if (dtype_numbered(types[0]) != Known[(int)first].dtype ||
@@ -64,16 +69,18 @@ find_loop(Loop *loop, PyObject *ufunc, char first, char second)
         loop->result = dtype_numbered(types[t->nin]);
         loop->code = t->functions[k];
         loop->data = t->data == NULL ? NULL : t->data[k];
-        return;
+        return 1;
     }
+    return 1;
 }
 
 static inline Loop *
 loop_of(PyObject *ufunc, char first, char second)
 {
     Loop *loop = Loops + (((uintptr_t)ufunc >> 4) + (unsigned char)first * 7 + (unsigned char)second * 31) % LOOPS;
-    if (loop->ufunc != ufunc || loop->first != first || loop->second != second)
-        find_loop(loop, ufunc, first, second);
+    if ((loop->ufunc != ufunc || loop->first != first || loop->second != second) &&
+        !find_loop(loop, ufunc, first, second))
+        return NULL;
     if (loop->rest > 0) {
         loop->rest--;
         return NULL;

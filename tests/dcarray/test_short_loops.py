@@ -276,3 +276,18 @@ def _slots(x: Any) -> set[str]:
                     continue
                 held.add(name)
     return held
+
+
+def test_a_users_ufunc_and_what_it_holds_are_let_go():
+    class Large:
+        def __call__(self, x):
+            return 0
+
+    large = Large()
+    gone = weakref.ref(large)
+    f = np.frompyfunc(large, 1, 1)
+    for x in (np.arange(10), np.arange(10.0), np.arange(10.0)):
+        assert np.array_equal(f(dc.asarray(x)), f(x))
+    del f, large
+    gc.collect()
+    assert gone() is None
