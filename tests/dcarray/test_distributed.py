@@ -306,7 +306,6 @@ def test_distributed_forms(function: Callable[[Any], Any]) -> None:
 
 
 GATHERED: list[tuple[str, Callable[[Any], Any]]] = [
-    ("resize", lambda x: np.resize(x, (5, 7))),
     ("accumulate", lambda x: np.add.accumulate(x)),
     ("apply_along_axis", lambda x: np.apply_along_axis(np.sum, 0, x)),
 ]
