@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import atexit
 import ctypes
+import math
 import os
 import struct
 import threading
@@ -28,7 +29,7 @@ MOST_THREADS = 256
 _NONE_YET = 1  # what stands for the address of a pool that is still to be made
 _TRIED = 64  # runs of a loop of which the first are made by all threads together, and the next by one
 _TOGETHER = 5
-_WORTH = 1.2  # that one thread is to be quicker by, since threads that others keep waiting look slow
+_WORTH = 1.2  # that one thread is to be quicker by; at the best, since what other programs delay looks slow
 _pools = {1: 0}
 _lock = threading.Lock()
 _stopped = False
@@ -136,22 +137,23 @@ class _Habit:
 
     def __init__(self) -> None:
         self._runs = 0
-        self._alone = self._shared = 0.0  # seconds of a turn
+        self._alone = self._shared = math.inf  # seconds of a turn, at the best
 
     def together(self) -> bool:
         """In the next run?"""
-        self._runs += 1
         number = self._runs % _TRIED
-        if number <= _TOGETHER:
-            return number < _TOGETHER
-        return not self._alone or self._shared < _WORTH * self._alone
+        self._runs += 1
+        if number < _TOGETHER:
+            self._shared = math.inf if number == 0 else self._shared
+            return number + 1 < _TOGETHER
+        return self._shared < _WORTH * self._alone
 
     def learn(self, together: bool, seconds: float) -> None:
         """A turn of that run has taken so long."""
         if together:
-            self._shared = (self._shared + seconds) / 2 if self._shared else seconds
+            self._shared = min(self._shared, seconds)
         else:
-            self._alone = min(self._alone or seconds, seconds)
+            self._alone = min(self._alone, seconds)
 
 
 class Launch:

@@ -218,10 +218,10 @@ def test_a_loop_that_one_thread_does_sooner_is_left_to_it():
         ways.append(together)
         habit.learn(together, 2.0 if together else 1.0)
     trial = [True] * (pools._TOGETHER - 1) + [False]
-    assert ways[: pools._TRIED - 1] == trial + [False] * (pools._TRIED - 1 - len(trial))
-    assert sum(ways) == 3 * pools._TOGETHER  # both are tried again
+    assert ways == 3 * (trial + [False] * (pools._TRIED - len(trial)))  # both are tried again
     habit = pools._Habit()
     for run in range(2 * pools._TRIED):
         together = habit.together()
-        assert together or (run + 1) % pools._TRIED == pools._TOGETHER
-        habit.learn(together, 1.0 if together else 2.0)
+        assert together or run % pools._TRIED + 1 == pools._TOGETHER
+        delayed = run % 3 != 0
+        habit.learn(together, (9.0 if delayed else 1.0) if together else 2.0)
