@@ -30,6 +30,10 @@ _COOL_NS = 1_000_000
 # others.
 _BRIEF = 16
 
+# The most launches of a turn for which the turns are one job.  Loops of more (adi) are likely to go over
+# their arrays by rows and by columns, where each core has to fetch what the other has just written.
+_FEW = 6
+
 # Byte offsets in a pool; what different threads write lies on different cache lines.  From _NEXT on, one
 # line for each thread.
 _SLEEPERS, _FLAGS, _BUSY, _JOB, _STOP, _MUTEX, _COND, _DONE, _NEXT = (
@@ -313,7 +317,7 @@ def source() -> str:
         "declare_pause": pause[0], "pause": pause[1],
         "thick": _THICK_NS, "cool": _COOL_NS, "large": _WORTH_WAKING << GRAIN_BITS,
         "monotonic": 6 if platform.system() == "Darwin" else 1, "grain": GRAIN_BITS, "spin": _SPIN_NS,
-        "worth_waking": _WORTH_WAKING, "brief": _BRIEF,
+        "worth_waking": _WORTH_WAKING, "brief": _BRIEF, "few": _FEW,
         "invalid": invalid, "divide": divide, "overflow": overflow, "underflow": underflow,
         "all": invalid | divide | overflow | underflow,
     }  # fmt: skip

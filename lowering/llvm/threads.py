@@ -12,11 +12,9 @@ from __future__ import annotations
 
 import atexit
 import ctypes
-import math
 import os
 import struct
 import threading
-import time
 from collections.abc import Callable, Sequence
 from functools import cache, partial
 from typing import Any
@@ -27,9 +25,6 @@ from . import engine
 
 MOST_THREADS = 256
 _NONE_YET = 1  # what stands for the address of a pool that is still to be made
-_TRIED = 64  # runs of a loop of which the first are made by all threads together, and the next by one
-_TOGETHER = 5
-_WORTH = 1.2  # that one thread is to be quicker by; at the best, since what other programs delay looks slow
 _pools = {1: 0}
 _lock = threading.Lock()
 _stopped = False
@@ -129,33 +124,6 @@ if hasattr(os, "register_at_fork"):
 atexit.register(_stop)
 
 
-class _Habit:
-    """Whether threads go through the turns of a loop together: what one writes another may have to read, and
-    then one thread by itself can be sooner done.  Now and then both are tried."""
-
-    __slots__ = ("_alone", "_runs", "_shared")
-
-    def __init__(self) -> None:
-        self._runs = 0
-        self._alone = self._shared = math.inf  # seconds of a turn, at the best
-
-    def together(self) -> bool:
-        """In the next run?"""
-        number = self._runs % _TRIED
-        self._runs += 1
-        if number < _TOGETHER:
-            self._shared = math.inf if number == 0 else self._shared
-            return number + 1 < _TOGETHER
-        return self._shared < _WORTH * self._alone
-
-    def learn(self, together: bool, seconds: float) -> None:
-        """A turn of that run has taken so long."""
-        if together:
-            self._shared = min(self._shared, seconds)
-        else:
-            self._alone = min(self._alone, seconds)
-
-
 class Launch:
     """A kernel of which the phases are native functions at ``addresses``; see ``lowering.target``.
 
@@ -163,12 +131,11 @@ class Launch:
     needs to have it too (see `lowering.parcel`), if that can be.
     """
 
-    __slots__ = ("_call", "_mask", "_table", "habit", "pack", "parts")
+    __slots__ = ("_call", "_mask", "_table", "pack", "parts")
 
     def __init__(self, addresses: Sequence[int], arguments: int, mask: int = 15) -> None:
         phases = len(addresses)
         self._mask = mask
-        self.habit = _Habit()
         self.parts: tuple[Any, ...] | None = None
         self._table = (ctypes.c_void_p * phases)(*addresses)
         pack = struct.Struct(f"{2 + 2 * phases + arguments}q").pack
@@ -210,9 +177,5 @@ class Launch:
             rows.append((block.ctypes.data, steps.ctypes.data, block.size, launch._mask))
         table = np.array(rows, np.int64)
         pool = _pools.get(threads) or _pool(min(threads, MOST_THREADS))
-        habit = launches[0][0].habit
-        together = habit.together()
-        start = time.perf_counter()
-        flags: int = _native()[4](pool if together else 0, len(turns), len(rows), table.ctypes.data)
-        habit.learn(together, (time.perf_counter() - start) / len(turns))
+        flags: int = _native()[4](pool, len(turns), len(rows), table.ctypes.data)
         return flags

@@ -275,7 +275,9 @@ weigh:
 consider:
   %grains = call i64 @largest(ptr %table, i64 %launches, i64 %t, ptr %packed)
   %big = icmp sgt i64 %grains, 1
-  br i1 %big, label %clock, label %launch
+  %few = icmp sle i64 %launches, $few
+  %common = and i1 %big, %few
+  br i1 %common, label %clock, label %launch
 clock:
   %large = icmp sge i64 %grains, $worth_waking
   %coolp = getelementptr i8, ptr %pool, i64 $COOL

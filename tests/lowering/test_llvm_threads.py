@@ -16,7 +16,6 @@ import pytest
 
 from dcarray.lowering import kernel as k
 from dcarray.lowering import target
-from dcarray.lowering.llvm import threads as pools
 
 WORTH = 1 << 20  # work of one iteration that makes any launch parallel
 
@@ -208,20 +207,3 @@ def test_flags_of_each_launch_are_its_own(threads: int) -> None:
     assert launch.repeat(range(9), threads, [(launch, packed(silent.copy()))]) & raised
     assert not launch.repeat(range(9), threads, [(deaf, packed(silent.copy())), (launch, packed(fine))])
     assert launch.repeat(range(9), threads, [(deaf, packed(fine)), (launch, packed(silent.copy()))]) & raised
-
-
-def test_a_loop_that_one_thread_does_sooner_is_left_to_it():
-    habit = pools._Habit()
-    ways = []
-    for _ in range(3 * pools._TRIED):
-        together = habit.together()
-        ways.append(together)
-        habit.learn(together, 2.0 if together else 1.0)
-    trial = [True] * (pools._TOGETHER - 1) + [False]
-    assert ways == 3 * (trial + [False] * (pools._TRIED - len(trial)))  # both are tried again
-    habit = pools._Habit()
-    for run in range(2 * pools._TRIED):
-        together = habit.together()
-        assert together or run % pools._TRIED + 1 == pools._TOGETHER
-        delayed = run % 3 != 0
-        habit.learn(together, (9.0 if delayed else 1.0) if together else 2.0)
