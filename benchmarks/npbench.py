@@ -91,8 +91,7 @@ def measure(
             for name in frameworks:
                 process = Process(bench, size, name, pythons.get(name, sys.executable), folder)
                 running[name] = process
-                limit = args.skip_above if name == "numpy" else args.limit
-                found[name] = process.ask("first", reference, limit)
+                found[name] = process.ask("first", reference, _limit(args, name))
                 if "first" in found[name]:
                     found[name]["first"] = statistics.median([found[name]["first"], *again[name]])
                 if "wrong" not in found[name] and args.rounds:
@@ -145,9 +144,14 @@ def _firsts(
     found: dict[str, list[float]] = {name: [] for name in frameworks}
     for k in range(args.first - 1):
         for name in reversed(frameworks) if k % 2 == 0 else frameworks:
-            limit = args.skip_above if name == "numpy" else args.limit
-            found[name].append(_first(bench, size, name, pythons, limit))
+            found[name].append(_first(bench, size, name, pythons, _limit(args, name)))
     return found
+
+
+def _limit(args: argparse.Namespace, name: str) -> float:
+    """Seconds that a framework's first call may take."""
+    limit: float = args.skip_above if name == "numpy" else args.limit
+    return limit
 
 
 def _first(bench: Benchmark, size: str, name: str, pythons: Mapping[str, str], limit: float) -> float:

@@ -19,9 +19,9 @@ def install(
     current: Callable[[], Any],
     dtypes: tuple[np.dtype[Any], ...],
     axes: object,
-    allowed: Callable[[], bool],
     config: dict[str, Any],
     locate: Callable[[Any], None],
+    gather: Callable[..., Any],
 ) -> bool: ...
 def composed(shape: tuple[int, ...], index: Any, key: Any) -> Any: ...
 def learn(code: CodeType, instruction: int, elements: int) -> None: ...

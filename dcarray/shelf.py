@@ -77,8 +77,7 @@ def _key(request: Request | Compilation) -> str:
     from .lowering.disk import sha256
 
     text = "\0".join(("plan", *_surroundings(), request.text()))
-    key: str = sha256(text.encode()).hexdigest()
-    return key
+    return sha256(text.encode()).hexdigest()
 
 
 @cache

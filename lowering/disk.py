@@ -13,9 +13,14 @@ import stat
 import threading
 import time
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import cache
-from typing import Any
+from typing import TYPE_CHECKING, TypeAlias, cast
+
+if TYPE_CHECKING:
+    import hashlib
+
+    Hash: TypeAlias = Callable[..., "hashlib._Hash"]
 
 LIMIT = 256 << 20
 """Bytes that a cache folder may hold."""
@@ -25,11 +30,11 @@ _OURS = ".dcarray"  # ends the names of our files: whatever else is in the folde
 _POSIX = hasattr(os, "geteuid") and hasattr(os, "O_NOFOLLOW") and os.open in os.supports_dir_fd
 
 
-def _sha256() -> Any:
+def _sha256() -> Hash:
     for name in ("_sha2", "_sha256"):  # of Python 3.12, and before
         with contextlib.suppress(ImportError):
-            return importlib.import_module(name).sha256
-    return importlib.import_module("hashlib").sha256
+            return cast("Hash", importlib.import_module(name).sha256)
+    return cast("Hash", importlib.import_module("hashlib").sha256)
 
 
 sha256 = _sha256()
@@ -141,8 +146,7 @@ def _ours(found: os.stat_result, kind: object) -> bool:
 
 
 def _checksum(key: str, code: bytes) -> bytes:
-    found: bytes = sha256(key.encode() + b"\0" + code).digest()
-    return found
+    return sha256(key.encode() + b"\0" + code).digest()
 
 
 def usable() -> bool:
@@ -161,5 +165,4 @@ def digest(*folders: str) -> str:
                 if name.endswith(".py"):
                     with open(os.path.join(folder, name), "rb") as file:
                         found.update(name.encode() + b"\0" + file.read() + b"\0")
-    text: str = found.hexdigest()
-    return text
+    return found.hexdigest()

@@ -15,6 +15,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import accumulate
 from typing import Any
 
 import numpy as np
@@ -51,12 +52,15 @@ class Plan:
         The first step of each item, and of one more.
     phases : tuple of (int, int)
         For each phase its number of items, and the operations of one of them on the average.
+    firsts : tuple of int
+        The first item of each phase.
     """
 
     table: np.ndarray[Any, Any]
     of: np.ndarray[Any, Any]
     starts: np.ndarray[Any, Any]
     phases: tuple[tuple[int, int], ...]
+    firsts: tuple[int, ...]
 
     def at(self, addresses: Sequence[int]) -> np.ndarray[Any, Any]:
         """The steps for arrays at these addresses, in the order of `Memory`."""
@@ -211,8 +215,10 @@ def _table(phases: list[list[list[Line]]], apart: dict[int, int]) -> Plan:
         table[k, 4 : 4 + len(numbers)] = numbers
     lengths = [len(steps) for items in phases for steps in items]
     extents = [(len(items), sum(_operations(line) for steps in items for line in steps)) for items in phases]
-    work = tuple((items, max(operations // items, 1)) for items, operations in extents)
-    return Plan(table, of, np.cumsum([0, *lengths]), work + ((0, 1),) * (PHASES - len(work)))
+    work = [(items, max(operations // items, 1)) for items, operations in extents]
+    work += [(0, 1)] * (PHASES - len(work))
+    firsts = tuple(accumulate((items for items, _ in work[:-1]), initial=0))
+    return Plan(table, of, np.cumsum([0, *lengths]), tuple(work), firsts)
 
 
 def _operations(line: Line) -> int:

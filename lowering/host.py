@@ -19,8 +19,7 @@ def mark() -> str:
 
     switched = [os.environ.get(f"NPY_{word}_CPU_FEATURES", "") for word in ("DISABLE", "ENABLE")]
     parts = (llvmlite.__version__, sys.platform, platform.machine(), _processor(), _libc(), *switched)
-    found: str = sha256(repr(parts).encode()).hexdigest()
-    return found[:16]
+    return sha256(repr(parts).encode()).hexdigest()[:16]
 
 
 def _processor() -> str:

@@ -123,10 +123,9 @@ def _solved(a: Any, b: Any, columns: int) -> Any:
     table = steps.at([*map(address_of, (matrices, sides, x, factored, swaps, info))])
     scalars = np.array([1, -1], a.dtype)
     sizes = [number for items, work in steps.phases for number in (items * count, work * scale)]
-    firsts = np.cumsum([0] + [items for items, _ in steps.phases])[:-1].tolist()
-    arguments = address_of(table), address_of(steps.starts), *routines, address_of(scalars), count, *firsts
+    arguments = address_of(table), address_of(steps.starts), *routines, address_of(scalars), count
     with Alone():
-        launch(launch.pack(*sizes, *arguments), threads)
+        launch(launch.pack(*sizes, *arguments, *steps.firsts), threads)
     if info.any():
         raise Unserved  # singular: NumPy says so, or knows better
     return wrap(x)

@@ -141,8 +141,7 @@ def fingerprint() -> str:
     """What object code depends on besides its text: the compiler, the processor, the libraries."""
     llvm = _llvm()
     parts = (llvm.llvm_version_info, llvm.get_default_triple(), _host()[:2], machine())
-    digest: str = sha256(repr(parts).encode()).hexdigest()
-    return digest[:16]
+    return sha256(repr(parts).encode()).hexdigest()[:16]
 
 
 @cache

@@ -8,7 +8,7 @@ Tiles need nothing of one another, and the threads that make them are ours.
 from __future__ import annotations
 
 from ..flags import ALL
-from .routine import Routine, filled
+from .routine import Routine, filled, scalar, words_of
 
 __all__ = ["ARGUMENTS", "gemm"]
 
@@ -42,14 +42,14 @@ entry:
   %across = argument i64 14
   %down = argument i64 15
   %along = argument i64 16
-  %scalars = argument ptr 17
+  %one = argument ptr 17
   %taken = argument ptr 18
   %places = argument i64 19
   %scratch = argument ptr 20
   %room = argument i64 21
   %ta = trunc i64 %ta64 to i32
   %tb = trunc i64 %tb64 to i32
-  %zerop = getelementptr $E, ptr %scalars, i64 1
+  %zero = getelementptr $E, ptr %one, i64 1
   $SCALARS
   %aside = icmp sgt i64 %room, 0
   br i1 %aside, label %place, label %start
@@ -121,13 +121,6 @@ exit:
 
 def gemm(char: str) -> Routine:
     """The routine for elements of a dtype: ``f``, ``d``, ``F`` or ``D``."""
-    real = {"f": "float", "d": "double"}.get(char)
-    element, size = {"f": ("i32", 4), "d": ("i64", 8), "F": ("i64", 8), "D": ("<2 x i64>", 16)}[char]
-    words = {
-        "E": element,
-        "SIZE": size,
-        "SCALARS": f"%one = load {real}, ptr %scalars\n  %zero = load {real}, ptr %zerop" if real else "",
-        "ONE": f"{real} %one" if real else "ptr %scalars",
-        "ZERO": f"{real} %zero" if real else "ptr %zerop",
-    }
+    one, zero = scalar(char, "one"), scalar(char, "zero")
+    words = {"SCALARS": f"{one[1]}\n  {zero[1]}", "ONE": one[0], "ZERO": zero[0], **words_of(char)}
     return Routine(f"products of matrices of {char}", filled(_TEXT, **words), 1, ARGUMENTS, ALL)

@@ -5,11 +5,13 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
+import numpy as np
+
 from ..kernel import Kernel
 from ..target import Launch, Unsupported
 from . import engine, threads
 
-__all__ = ["NO_KERNEL", "Routine"]
+__all__ = ["NO_KERNEL", "Routine", "filled", "scalar", "words_of"]
 
 NO_KERNEL = Kernel((), (), ())
 
@@ -61,6 +63,25 @@ class Routine:
             return threads.Launch.of(code, self.phases, self.arguments, self.mask)
         except (RuntimeError, OSError, ImportError) as error:
             raise Unsupported(f"LLVM: {error}") from error
+
+
+_TYPES = {"f": "i32", "d": "i64", "F": "i64", "D": "<2 x i64>"}
+
+
+def words_of(char: str) -> dict[str, object]:
+    """What is to be written for elements of a dtype (``f``, ``d``, ``F`` or ``D``) in routines that hand them
+    on: ``E`` moves one, of ``SIZE`` bytes, at addresses that are multiples of ``ALIGN``."""
+    size = np.dtype(char).itemsize
+    return {"E": _TYPES[char], "SIZE": size, "ALIGN": min(size, 8)}
+
+
+def scalar(char: str, name: str) -> tuple[str, str]:
+    """How the value at the address ``%name`` is given to BLAS, and what has to come before: complex numbers
+    by their address, real ones themselves."""
+    real = {"f": "float", "d": "double"}.get(char)
+    if real is None:
+        return f"ptr %{name}", ""
+    return f"{real} %{name}.v", f"%{name}.v = load {real}, ptr %{name}"
 
 
 def filled(text: str, **words: object) -> str:

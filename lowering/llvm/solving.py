@@ -9,9 +9,7 @@ from __future__ import annotations
 
 from enum import IntEnum
 
-import numpy as np
-
-from .routine import Routine, filled
+from .routine import Routine, filled, scalar, words_of
 
 __all__ = ["FIELDS", "PHASES", "Step", "solver"]
 
@@ -156,7 +154,7 @@ entry:
   %one = argument ptr 5
   %count = argument i64 6
   %minus = getelementptr $E, ptr %one, i64 1
-  $SCALES
+  $SCALARS
   br label %item
 item:
   %t = phi i64 [ %lo, %entry ], [ %t1, %step ]
@@ -219,26 +217,22 @@ define i32 @phase$NUMBER(ptr %args, i64 %lo, i64 %hi) {
 
 def solver(char: str) -> Routine:
     """The routine for elements of a dtype: ``f``, ``d``, ``F`` or ``D``."""
-    real = {"f": "float", "d": "double"}.get(char)
     loads = []
     for k in range(1, FIELDS):
         loads += [f"%f{k}p = getelementptr i64, ptr %f0p, i64 {k}", f"%f{k} = load i64, ptr %f{k}p"]
     for k in range(1, 4):
         loads += [f"%m{k} = mul i64 %k, %f{FIELDS - 4 + k}", f"%a{k} = add i64 %f{k}, %m{k}"]
         loads.append(f"%p{k} = inttoptr i64 %a{k} to ptr")
-    scales = [f"%{name}.v = load {real}, ptr %{name}" for name in ("one", "minus")] if real else []
+    one, minus = scalar(char, "one"), scalar(char, "minus")
     words = {
-        "E": {"f": "i32", "d": "i64", "F": "i64", "D": "<2 x i64>"}[char],
-        "SIZE": np.dtype(char).itemsize,
-        "ALIGN": min(np.dtype(char).itemsize, 8),
-        "SCALES": "\n  ".join(scales),
+        "SCALARS": f"{one[1]}\n  {minus[1]}",
         "FIELDS": FIELDS,
         "LOADS": "\n  ".join(loads),
         "CASES": " ".join(f"i64 {step.value}, label %{step.name.lower()}" for step in Step),
-        "ONE": f"{real} %one.v" if real else "ptr %one",
-        "MINUS": f"{real} %minus.v" if real else "ptr %minus",
+        "ONE": one[0],
+        "MINUS": minus[0],
     }
     places = {k: str(_ARGUMENTS + k) for k in range(PHASES)}
     phases = [_PHASE.replace("$NUMBER", str(k)).replace("$PLACE", place) for k, place in places.items()]
-    text = _TEXT + "".join(phases)
-    return Routine(f"systems of equations of {char}", filled(text, **words), PHASES, _ARGUMENTS + PHASES)
+    text = filled(_TEXT + "".join(phases), **words, **words_of(char))
+    return Routine(f"systems of equations of {char}", text, PHASES, _ARGUMENTS + PHASES)
