@@ -6,11 +6,14 @@
 #include <time.h>
 
 enum { PLACES = 1024, STRIKES = 3, SEEN = 8 }; /* SEEN: axes of windows that are looked at here */
+enum { PATIENCE = 8, PARDONS = 10 };
 
 typedef struct {
     PyObject *code;
     int instruction, strikes;
+    int barred, vain, pardons; /* is nothing learned here any more, although it would have been so many times? */
     Py_ssize_t most; /* elements that NumPy is to work on here; 0 for none */
+    Py_ssize_t sure; /* of which it would anyway, so that nothing is recorded instead */
     PyObject *note;  /* the pair of them, as a store has it; NULL as long as nobody wanted it */
 } Place;
 
@@ -266,41 +269,49 @@ note_place(PyObject *x)
         Py_XSETREF(AT(store, Alone), Py_NewRef(place->note));
 }
 
-/* learn(code, instruction, elements) */
+/* learn(code, instruction, elements, sure) */
 static PyObject *
 learn_place(PyObject *module, PyObject *args)
 {
     PyObject *code;
     Py_ssize_t elements;
-    int instruction;
+    int instruction, sure;
     Place *place;
-    if (!PyArg_ParseTuple(args, "O!in", &PyCode_Type, &code, &instruction, &elements))
+    if (!PyArg_ParseTuple(args, "O!inp", &PyCode_Type, &code, &instruction, &elements, &sure))
         return NULL;
     place = place_of(code, instruction);
     if (place->code != code || place->instruction != instruction) {
-        Place fresh = {Py_NewRef(code), instruction, 0, 0, NULL}, old = *place;
+        Place fresh = {.code = Py_NewRef(code), .instruction = instruction}, old = *place;
         *place = fresh;
         Py_XDECREF(old.code);
         Py_XDECREF(old.note);
     }
-    if (place->strikes < STRIKES && place->most < elements)
+    if (sure && place->sure < elements)
+        place->sure = elements;
+    /* What has come of it once may be otherwise with other arrays: it is tried again, after twice as long each time. */
+    if (!sure && place->barred && place->pardons < PARDONS && ++place->vain >= PATIENCE << place->pardons) {
+        place->barred = place->vain = 0;
+        place->pardons++;
+    }
+    if ((sure || !place->barred) && place->most < elements)
         place->most = elements;
     Py_RETURN_NONE;
 }
 
-/* strike(code, instruction) */
+/* strike(code, instruction, bar) */
 static PyObject *
 strike_place(PyObject *module, PyObject *args)
 {
     PyObject *code;
-    int instruction;
+    int instruction, bar;
     Place *place;
-    if (!PyArg_ParseTuple(args, "O!i", &PyCode_Type, &code, &instruction))
+    if (!PyArg_ParseTuple(args, "O!ip", &PyCode_Type, &code, &instruction, &bar))
         return NULL;
     place = place_of(code, instruction);
-    if (place->code == code && place->instruction == instruction) {
-        place->strikes++;
-        place->most = 0;
+    if (place->code == code && place->instruction == instruction && (bar || place->strikes < STRIKES)) {
+        place->strikes += !bar;
+        place->barred |= bar;
+        place->most = place->sure;
     }
     Py_RETURN_NONE;
 }

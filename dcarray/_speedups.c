@@ -256,6 +256,17 @@ know_dtypes(PyObject *dtypes)
     return 0;
 }
 
+enum { DROPPED = 4 << 20 };
+
+/* glibc gives the end of its heap back to the system, and so makes fresh pages of it again, whenever that is 128 kB, or
+ * twice the largest array that has been dropped.  Ours that are large have memory of their own; so one is dropped here. */
+static void
+keep_freed(void)
+{
+    void *volatile large = malloc(DROPPED);
+    free(large);
+}
+
 static PyObject *
 install(PyObject *module, PyObject *args)
 {
@@ -321,6 +332,7 @@ install(PyObject *module, PyObject *args)
     Axes = Py_NewRef(axes);
     Locate = Py_NewRef(locate);
     Gather = Py_NewRef(gather);
+    keep_freed();
     Options = Py_NewRef(config);
     Py_INCREF(Scoped);
     numbers = Ours->tp_as_number;
@@ -362,8 +374,8 @@ static PyMethodDef methods[] = {
      "call_loops(api, ufuncs): call the loops of these ufuncs, by name, at once on small arrays."},
     {"short_call", short_call, METH_VARARGS,
      "short_call(cls, name): likewise for calls of instances, which hold NumPy's function in the slot `name`."},
-    {"learn", learn_place, METH_VARARGS, "learn(code, instruction, elements): as in `dcarray.alone`."},
-    {"strike", strike_place, METH_VARARGS, "strike(code, instruction): as in `dcarray.alone`."},
+    {"learn", learn_place, METH_VARARGS, "learn(code, instruction, elements, sure): as in `dcarray.alone`."},
+    {"strike", strike_place, METH_VARARGS, "strike(code, instruction, bar): as in `dcarray.alone`."},
     {"outright", work_outright, METH_O, "outright(seconds): as in `dcarray.alone`."},
     {"kept", kept_bytes, METH_NOARGS, "kept(): bytes of memory that are kept while NumPy does everything at once."},
     {"suspend", suspend_places, METH_O, "suspend(change): add to how often everything is to be recorded."},
@@ -401,7 +413,7 @@ PyInit__speedups(void)
         Simulation == NULL || CurrentName == NULL || IndexName == NULL || StrictName == NULL)
         return NULL;
     module = PyModule_Create(&definition);
-    if (module != NULL && PyModule_AddIntConstant(module, "REVISION", 16) < 0)
+    if (module != NULL && PyModule_AddIntConstant(module, "REVISION", 17) < 0)
         Py_CLEAR(module);
     return module;
 }

@@ -6,7 +6,10 @@ is not known when a call is recorded, but it is when it runs.  If NumPy's time, 
 shorter, such a recording runs call by call in NumPy; and if it comes again, the places of all its calls are
 learned.  From then on NumPy does at once what these places ask for, on arrays that are hardly larger and on
 which nothing is pending.  Where a result made so turns out to be an operand of something that is recorded,
-the place has its next calls recorded again; after some such strikes for good.
+the place has its next calls recorded again: some places of a recording are learned before others.  That is
+done a few times.  For long it is only where the rest of the recording is worth to be run as a region, which
+might have been one with what the place made.  Nothing of this concerns what NumPy does in any case, and only
+sooner where the place is known.
 
 There are also times in which NumPy does everything at once that a thread asks for, whatever its size, as
 long as nothing is pending on its operands (`begin`): while a loop runs as it is written for which a plan is
@@ -25,6 +28,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -39,7 +43,7 @@ __all__ = ["FACTOR", "allowed", "begin", "cheaper", "end", "learn", "outright", 
 FACTOR = 8
 """What NumPy does anyway when nothing is pending is learned up to so many times `eager_below` elements."""
 # Nanoseconds, measured on a Xeon with AVX-512: for a byte that a call on some 100,000 elements reads or
-# writes, for one of a temporary array besides, for a unit of `Op.cost` on an element, for a call of NumPy;
+# writes, for one of a temporary array besides, for a unit of `Op.cost` on eight bytes, for a call of NumPy;
 # for recording a statement, one that gives a single value, and one more of the same call; and for running a
 # region.  What Python takes for these is twice as much where arrays have pushed it out of the near cache.
 _BYTE, _TEMPORARY, _UNIT, _CALL = 0.0137, 0.04, 0.04, 300.0
@@ -57,6 +61,7 @@ _SHUFFLED = 1.4  # what these take in a kernel, which separates real and imagina
 # What a kernel takes more where it keeps what it overwrites: in all, and times the bytes of that, which goes
 # to memory that was not used before.
 _KEEP, _COPY = 5500.0, 5.0
+_NEAR = 1 << 17  # bytes: smaller temporary arrays are in the near cache when the next one takes their memory
 _MARGIN = 1.3  # by which one thread is to be faster than NumPy: an estimate is no more exact
 _DIVISION = 1.5  # and a kernel's more than NumPy's, where integers are divided by one number
 # Of work, from which on two threads have it done in half the time: to wake one may take longer than less.
@@ -115,7 +120,7 @@ def cheaper(
         if entry[2][0] in "FD":
             cost = _COMPLEX.get(entry[1], 4.0 * cost + 4.0)
             shuffled += size * cost * (_SHUFFLED - 1.0)
-        arithmetic += size * cost
+        arithmetic += size * cost * _width(entry[2][0])
         if entry[1] == "floor_divide" and entry[2][0] not in "efd" and type(arguments[-1]) is int:
             recording += size * _DIVISION
         else:
@@ -132,10 +137,16 @@ def cheaper(
         # a sum is the same with any number of threads
         fused, margin = fused / 2, _MARGIN if saved else 1.0
     # between calls; what one call of NumPy's makes on its way, it writes over as it goes
-    passing = sum(items[k] * math.prod(e[2]) for k, e in enumerate(declared) if e[-1] == k and k not in kept)
-    passing *= calls > 1
-    theirs = _CALL * len(statements) + _BYTE * moved + _TEMPORARY * passing + _UNIT * arithmetic + slow
+    passing = [items[k] * math.prod(e[2]) for k, e in enumerate(declared) if e[-1] == k and k not in kept]
+    temporary = _TEMPORARY * sum(n for n in passing if n > _NEAR) if calls > 1 else 0.0
+    theirs = _CALL * len(statements) + _BYTE * moved + temporary + _UNIT * arithmetic + slow
     return most if theirs <= margin * (recording + _RUN + fused) else 0
+
+
+@cache
+def _width(char: str) -> float:
+    """What arithmetic on an element takes, of what it takes on eight bytes: as many vectors as they fill."""
+    return np.dtype(char).itemsize / 8 if char not in "FD" else 1.0
 
 
 def allowed() -> bool:
@@ -143,7 +154,7 @@ def allowed() -> bool:
     return config.current().eager_below > 0 and simulated() is None
 
 
-def learn(marks: Sequence[tuple[Any, int, Any]], elements: int) -> None:
+def learn(marks: Sequence[tuple[Any, int, Any]], elements: int, sure: bool = False) -> None:
     """From now on NumPy does at once what these places ask for, on at most so many elements.
 
     Parameters
@@ -151,11 +162,20 @@ def learn(marks: Sequence[tuple[Any, int, Any]], elements: int) -> None:
     marks : sequence of (code, int, state)
         The places, as in `Recording.marks`.
     elements : int
+    sure : bool, optional
+        NumPy does so anyway, only later: there is nothing to be had by recording it.
     """
 
 
-def strike(place: tuple[Any, int]) -> None:
-    """What this place, a code object and an instruction, made at once is wanted by something recorded."""
+def strike(place: tuple[Any, int], bar: bool = False) -> None:
+    """What this place, a code object and an instruction, made at once is wanted by something recorded.
+
+    Parameters
+    ----------
+    place : (code, int)
+    bar : bool, optional
+        And that is worth to be run as a region.
+    """
 
 
 def begin(seconds: float) -> bool:
@@ -191,14 +211,14 @@ if BUILT:  # else nothing is ever learned
     from ._speedups import strike as _strike
     from ._speedups import suspend as _suspend
 
-    def learn(marks: Sequence[tuple[Any, int, Any]], elements: int) -> None:
+    def learn(marks: Sequence[tuple[Any, int, Any]], elements: int, sure: bool = False) -> None:
         if several() is not None:
             return
         for code, instruction, _ in marks:
-            _learn(code, instruction, elements)
+            _learn(code, instruction, elements, sure)
 
-    def strike(place: tuple[Any, int]) -> None:
-        _strike(*place)
+    def strike(place: tuple[Any, int], bar: bool = False) -> None:
+        _strike(*place, bar)
 
     def begin(seconds: float) -> bool:
         return allowed() and several() is None and not config.current().strict and _outright(seconds)

@@ -103,6 +103,8 @@ class Executor:
                 alone.learn(rec.marks, prepared.little + prepared.little // 4)  # arrays may grow
             form.ran = True
             return _singly(rec, prepared)
+        for place in rec.made:
+            alone.strike(place, bar=True)
         if prepared.direct:
             return running.direct(rec, prepared, prepared.plan, options.threads)
         if not form.useful:

@@ -196,7 +196,7 @@ def _site(size: int) -> Any:
     if _WASTED.get(site, 0) <= _PATIENCE:
         return site
     if size:
-        alone.learn([(code, frame.f_lasti, None)], size)
+        alone.learn([(code, frame.f_lasti, None)], size, sure=True)
     return None
 
 

@@ -74,7 +74,7 @@ def learn(inputs: Iterable[Any]) -> None:
     size = max([math.prod(x._shape) for x in large], default=0)
     if 0 < size <= alone.FACTOR * config.current().eager_below and all([x._clean() for x in large]):
         frame = user_frame()
-        alone.learn([(frame.f_code, frame.f_lasti, None)], size)
+        alone.learn([(frame.f_code, frame.f_lasti, None)], size, sure=True)
 
 
 def missing(function: str, inputs: tuple[Any, ...]) -> None:

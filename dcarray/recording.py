@@ -68,6 +68,8 @@ class Recording:
         The elements of the memory that it reads and writes.
     writes : bool
         It changes memory that existed before.
+    made : list of (code, int)
+        The places where NumPy has made at once what it reads or writes; see `dcarray.alone`.
     left : (Again, Exception) or None
         After a run: the statements that could not run, and why the first of them could not.
     failure : Exception or None
@@ -92,8 +94,8 @@ class Recording:
 
     __slots__ = (
         "__weakref__", "arena", "done", "due", "enough", "failure", "guard", "held", "history", "kinds",
-        "latest", "left", "log", "marks", "mask", "news", "once", "program", "selections", "session", "slots",
-        "spared", "state", "turns", "urgent", "views", "writes",
+        "latest", "left", "log", "made", "marks", "mask", "news", "once", "program", "selections", "session",
+        "slots", "spared", "state", "turns", "urgent", "views", "writes",
     )  # fmt: skip
 
     def __init__(self, session: Keeper) -> None:
@@ -109,6 +111,7 @@ class Recording:
         self.due = False
         self.enough = ENTRIES
         self.urgent = False
+        self.made: list[tuple[Any, int]] = []
         self.left: Any = None
         self.program: Any = None
         self.failure: Exception | None = None
@@ -177,6 +180,7 @@ class Recording:
         first = slot if head is None else head.slot
         if store.place is not None:
             alone.strike(store.place)
+            self.made.append(store.place)
             store.place = None
         if store.mem is not None:
             self.log.append(("old", store.char, store.shape, store.strides, first))

@@ -243,7 +243,7 @@ def test_stores_are_made_when_they_are_wanted() -> None:
             thread.join()
         assert all(store is y._store for store in found) and y._store.place is not None
         struck: list[Any] = []
-        real, alone.strike = alone.strike, struck.append
+        real, alone.strike = alone.strike, lambda place, bar=False: struck.append((place, bar))
         try:
             z = y * y + y * 2.0 - np.sin(y)  # recorded: the place is told
             dc.evaluate(z)
