@@ -1,7 +1,7 @@
 /* Places in the user's code where NumPy works on large arrays at once; see alone.py.
  *
- * A place is a code object and an instruction in it.  The table is a cache: two places that fall together push
- * each other out.  Included where what it uses is declared. */
+ * A place is a code object and an instruction in it.  The table is a cache: of three places that fall together the one
+ * that was learned first is pushed out.  Included where what it uses is declared. */
 
 #include <time.h>
 
@@ -65,10 +65,27 @@ outright(void)
     return 0;
 }
 
+/* Where a place is or may be put: there, or just behind. */
+static Place *
+places_of(PyObject *code, int instruction)
+{
+    uint64_t mixed = ((uint64_t)(uintptr_t)code >> 4) + ((uint64_t)(unsigned)instruction << 40);
+    mixed *= 0x9E3779B97F4A7C15u; /* Fibonacci hashing */
+    return Places + ((mixed ^ mixed >> 23) >> 40) % (PLACES / 2) * 2;
+}
+
+static inline int
+is_at(Place *place, PyObject *code, int instruction)
+{
+    return place->code == code && place->instruction == instruction;
+}
+
+/* A place that is known, or NULL. */
 static Place *
 place_of(PyObject *code, int instruction)
 {
-    return Places + (((uintptr_t)code >> 5) * 31 + (uintptr_t)instruction / 2) % PLACES;
+    Place *place = places_of(code, instruction);
+    return is_at(place, code, instruction) ? place : is_at(place + 1, code, instruction) ? place + 1 : NULL;
 }
 
 /* The place where the user's code is, if anything was learned there.  Where functions of ours or NumPy's that are
@@ -86,7 +103,7 @@ here(void)
     instruction = PyFrame_GetLasti(frame);
     place = place_of((PyObject *)code, instruction);
     Py_DECREF(code); /* the frame holds it */
-    return place->code == (PyObject *)code && place->instruction == instruction && place->most ? place : NULL;
+    return place != NULL && place->most ? place : NULL;
 }
 
 static int Strict; /* the option `strict`, as it was when `eager_below` was last asked for */
@@ -280,8 +297,11 @@ learn_place(PyObject *module, PyObject *args)
     if (!PyArg_ParseTuple(args, "O!inp", &PyCode_Type, &code, &instruction, &elements, &sure))
         return NULL;
     place = place_of(code, instruction);
-    if (place->code != code || place->instruction != instruction) {
-        Place fresh = {.code = Py_NewRef(code), .instruction = instruction}, old = *place;
+    if (place == NULL) {
+        Place fresh = {.code = Py_NewRef(code), .instruction = instruction}, old;
+        place = places_of(code, instruction);
+        old = place[1];
+        place[1] = place[0];
         *place = fresh;
         Py_XDECREF(old.code);
         Py_XDECREF(old.note);
@@ -308,7 +328,7 @@ strike_place(PyObject *module, PyObject *args)
     if (!PyArg_ParseTuple(args, "O!ip", &PyCode_Type, &code, &instruction, &bar))
         return NULL;
     place = place_of(code, instruction);
-    if (place->code == code && place->instruction == instruction && (bar || place->strikes < STRIKES)) {
+    if (place != NULL && (bar || place->strikes < STRIKES)) {
         place->strikes += !bar;
         place->barred |= bar;
         place->most = place->sure;

@@ -25,7 +25,7 @@ def fixed(kernel: Kernel, binding: Binding) -> tuple[Kernel, Binding]:
     ----------
     kernel : Kernel
     binding : Binding
-        Its integers that are Python's own are known.
+        Its integers that are Python's own are known, if a second launch has the same.
 
     Returns
     -------
@@ -33,20 +33,25 @@ def fixed(kernel: Kernel, binding: Binding) -> tuple[Kernel, Binding]:
     binding : Binding
         Without the integers that are constants now; the same objects if there are none.
     """
-    if binding.then is not None:
+    if binding.then is not None and binding.then.then is not None:
         return kernel, binding
+    again = binding.ints if binding.then is None else binding.then.ints
     counts = {term.arg for at in _counts(kernel) for term in at.terms}
     known = {
         name: value
-        for name, value in zip(kernel.ints, binding.ints, strict=True)
-        if type(value) is int and name not in counts
+        for name, value, other in zip(kernel.ints, binding.ints, again, strict=True)
+        if type(value) is type(other) is int and value == other and name not in counts
     }
     if not known:
         return kernel, binding
+
+    def left(bound: Binding) -> Binding:
+        ints = (v for name, v in zip(kernel.ints, bound.ints, strict=True) if name not in known)
+        return replace(bound, ints=tuple(ints), then=None if bound.then is None else left(bound.then))
+
     names = tuple(name for name in kernel.ints if name not in known)
-    values = tuple(v for name, v in zip(kernel.ints, binding.ints, strict=True) if name not in known)
     made = Kernel(kernel.buffers, names, _with(kernel.phases, known))
-    return made, replace(binding, ints=values)
+    return made, left(binding)
 
 
 def _counts(kernel: Kernel) -> list[Affine]:

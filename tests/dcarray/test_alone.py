@@ -100,6 +100,43 @@ def test_a_result_that_something_recorded_wants_is_recorded_again() -> None:
     assert counters.statements - before == 2
 
 
+def life(w: Any, turns: int) -> Any:
+    for _ in range(turns):
+        n = sum(np.roll(np.roll(w, i, 0), j, 1) for i in (-1, 0, 1) for j in (-1, 0, 1) if i or j)
+        w = ((n == 3) | ((n == 2) & (w == 1))).astype(np.uint8)
+    return w
+
+
+@built
+def test_all_places_of_cheap_statements_are_learned_in_the_end() -> None:
+    a = (np.random.default_rng(0).random((150, 150)) < 0.3).astype(np.uint8)
+    for _ in range(12):
+        np.testing.assert_array_equal(np.asarray(life(dc.asarray(a), 5)), life(a, 5))
+    before = counters.statements
+    np.asarray(life(dc.asarray(a), 5))
+    assert counters.statements == before
+
+
+@built
+def test_what_numpy_does_anyway_stays_known_though_something_recorded_wants_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    x = dc.asarray(vectors(1)[0])
+
+    def rolled() -> Any:
+        return np.roll(x, 3)
+
+    for _ in range(8):
+        t = rolled()
+        for _ in range(4):
+            t = np.sin(t) * np.arctan2(t, x)
+        dc.evaluate(t)
+    learned: list[Any] = []
+    monkeypatch.setattr(alone, "learn", lambda *args, **kwargs: learned.append(args))
+    rolled()
+    assert not learned
+
+
 @built
 def test_only_arrays_that_are_not_larger() -> None:
     def twice(x: Any) -> Any:
