@@ -8,6 +8,7 @@ typedef struct {
     int ours;    /* there is an array of ours */
     int windows; /* there is a little window of a large one: what NumPy makes of it must not be a view */
     int inside;  /* there is an array in a sequence */
+    int foreign; /* there is a plain array, of which a view stays plain */
     int looks;   /* what NumPy is to have of large arrays */
 } Found;
 
@@ -44,6 +45,10 @@ plain_argument(PyObject *x, Found *found, int depth)
         found->ours = 1;
         found->inside |= depth > 0;
         return Py_XNewRef(a);
+    }
+    if (Py_TYPE(x) == Plain && found->looks <= NOTHING) {
+        found->foreign = 1;
+        return Py_XNewRef(given_plain(x));
     }
     if (leaf(x)) /* texts are orders, by which a view may become a copy */
         return found->looks >= VIEWS && PyUnicode_CheckExact(x) ? NULL : Py_NewRef(x);
@@ -95,6 +100,10 @@ ours_of_array(PyObject *r, Py_ssize_t refs, PyObject *const *args, PyObject **pl
                     note_place(x);
                 return Py_NewRef(x);
             }
+    }
+    if (found->foreign && base != NULL) { /* whoever has the memory may write to it */
+        Py_DECREF(r);
+        return NULL;
     }
     for (Py_ssize_t k = 0; base != NULL && k < n && !related; k++) {
         related = Py_TYPE(plains[k]) == Plain && (plains[k] == base || base_of(plains[k]) == base);
@@ -232,7 +241,7 @@ call_plain(PyObject *function, PyObject *const *args, Py_ssize_t nargs, PyObject
         arrays = PyLong_AsSsize_t(PyTuple_GET_ITEM(function, 1));
         function = PyTuple_GET_ITEM(function, 0);
     }
-    Found found = {like && arrays < 0, 0, 0, looks};
+    Found found = {.ours = like && arrays < 0, .looks = looks};
     Py_ssize_t n = nargs + (names == NULL ? 0 : PyTuple_GET_SIZE(names)), done = 0;
     if (n > FEW && (plains = PyMem_New(PyObject *, n)) == NULL)
         return NULL;

@@ -115,6 +115,16 @@ quiet(PyObject *x)
     return a;
 }
 
+/* A plain array that is little, or NumPy works on such arrays at this place: it is nobody's to record then. */
+static PyObject *
+given_plain(PyObject *x)
+{
+    int alone = elements_of(x) < Limit ? 1 : alone_here(elements_of(x));
+    if (alone < 0)
+        PyErr_Clear();
+    return alone > 0 ? x : NULL;
+}
+
 /* The operand as NumPy can take it at once, or NULL. */
 static inline PyObject *
 at_hand(PyObject *x)
@@ -122,6 +132,8 @@ at_hand(PyObject *x)
     PyTypeObject *t = Py_TYPE(x);
     if (t == Ours)
         return quiet(x);
+    if (t == Plain)
+        return given_plain(x);
     for (Py_ssize_t k = 0; k < PyTuple_GET_SIZE(Scalars); k++)
         if (t == (PyTypeObject *)PyTuple_GET_ITEM(Scalars, k))
             return x;

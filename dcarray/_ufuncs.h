@@ -17,7 +17,7 @@ into_out(PyObject *ufunc, PyObject *p, PyObject *q, PyObject *const *values, PyO
             if (!PyTuple_CheckExact(value) || PyTuple_GET_SIZE(value) != 1)
                 return NULL;
             out = PyTuple_GET_ITEM(value, 0);
-            value = quiet(out);
+            value = Py_TYPE(out) == Plain ? given_plain(out) : quiet(out);
             if (value == NULL)
                 return NULL;
         }

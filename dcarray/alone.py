@@ -62,6 +62,8 @@ _SHUFFLED = 1.4  # what these take in a kernel, which separates real and imagina
 # to memory that was not used before.
 _KEEP, _COPY = 5500.0, 5.0
 _NEAR = 1 << 17  # bytes: smaller temporary arrays are in the near cache when the next one takes their memory
+_LIBRARY = 20000.0  # for recording and calling what a library does
+_LARGE = 1 << 17  # elements: on what is larger our threads may share such calls
 _MARGIN = 1.3  # by which one thread is to be faster than NumPy: an estimate is no more exact
 _DIVISION = 1.5  # and a kernel's more than NumPy's, where integers are divided by one number
 # Of work, from which on two threads have it done in half the time: to wake one may take longer than less.
@@ -100,8 +102,14 @@ def cheaper(
     recording = _MORE * max(len(statements) - calls, 0)
     most, rounded = 0, False
     for entry in statements:
-        if entry[0] == "call":
-            return 0
+        if entry[0] == "call":  # the same library does it either way
+            slots = [*entry[2], *(arg[0] for arg in entry[3] if type(arg) is tuple)]
+            size = max([math.prod(declared[slot][2]) for slot in slots], default=0)
+            if size > _LARGE:
+                return 0
+            most = max(most, size)
+            recording += _LIBRARY
+            continue
         size = math.prod(entry[3])
         most = max(most, size)
         fold = entry[0] == "fold"
