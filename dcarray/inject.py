@@ -21,7 +21,7 @@ import numpy as np
 from . import alone, config
 from .array import ndarray, wrap
 from .handle import adopt
-from .namesake import answering, counterpart
+from .namesake import answering, counterpart, up_to_date
 from .program.rewrite import Rewrites
 from .selected import Selected
 from .session import EXECUTOR
@@ -42,6 +42,9 @@ class _Scope:
         self.names = names
         self.users = 0
         self.swapped: list[tuple[str, Any, Any]] = []
+        self.known: dict[str, int] = {}  # the identity of what a name was when it was read
+        self.meant: dict[str, tuple[Any, Any]] = {}  # what is NumPy's, and what stands for it
+        self.classes: list[type] = []
         self.rewrites = Rewrites(names)
 
     def enter(self, *functions: FunctionType) -> None:
@@ -49,17 +52,30 @@ class _Scope:
         with _lock:
             self.users += 1
             if self.users == 1:
+                self.read()
                 self.swapped = [
                     (name, value, ours)
-                    for name, value in self.names.items()
-                    if not name.startswith("__") and (ours := counterpart(value)) is not value
+                    for name, (value, ours) in self.meant.items()
+                    if self.names.get(name) is value
                 ]
                 for name, _, ours in self.swapped:
                     self.names[name] = ours
-                for value in self.names.values():
-                    if isinstance(value, type) and value.__module__ == self.names.get("__name__"):
-                        answering(value)
         self.put(*functions)
+
+    def read(self) -> None:
+        """Find what is NumPy's among the names, and the classes that NumPy asks for arrays.
+
+        Only what is new is looked at: neither objects of NumPy's nor those classes go away, so that at the
+        place of one is always the same one."""
+        known = self.known if up_to_date() else {}
+        for name, value in [(k, v) for k, v in self.names.items() if known.get(k) != id(v)]:
+            self.known[name] = id(value)
+            ours = value if name.startswith("__") else counterpart(value)
+            self.meant.pop(name, None)
+            if ours is not value:
+                self.meant[name] = value, ours
+            elif isinstance(value, type) and value.__module__ == self.names.get("__name__"):
+                self.classes.append(answering(value))
 
     def put(self, *functions: FunctionType) -> None:
         """Give sites to functions and to those that they call, if somebody is here."""

@@ -25,7 +25,7 @@ from .functions.namespace import _dispatched, _undispatched
 from .functions.standard import STANDARD
 from .handle import export
 
-__all__ = ["answering", "counterpart", "namespace"]
+__all__ = ["answering", "counterpart", "namespace", "up_to_date"]
 
 # Modules of NumPy's that dcarray has too.
 _OURS = ("char", "emath", "fft", "linalg", "random", "strings")
@@ -262,6 +262,11 @@ def _read() -> None:
         for name, member in sorted(vars(module).items()):
             if not name.startswith("_") and (callable(member) or name in ("r_", "c_", "mgrid", "ogrid")):
                 _known[id(member)] = module, name
+
+
+def up_to_date() -> bool:
+    """Would `counterpart` find nothing that it did not find before?"""
+    return not any([name in sys.modules for name in _unread])
 
 
 def counterpart(value: Any) -> Any:
