@@ -8,7 +8,7 @@ typedef struct {
     vectorcallfunc call;
     PyObject *numpy, *slow;
     Py_ssize_t place;
-    int looks;
+    int looks, makes; /* of large arrays; small ones of numbers, or -1 */
 } Short;
 
 static PyObject *
@@ -17,11 +17,13 @@ call_short(PyObject *self, PyObject *const *args, size_t nargsf, PyObject *names
     Short *s = (Short *)self;
     Py_ssize_t nargs = PyVectorcall_NARGS(nargsf);
     PyObject *r = NULL;
-    if (s->numpy != NULL)
+    if (s->makes >= 0)
+        r = small_made(s->numpy, s->makes, args, nargs, names);
+    else if (s->numpy != NULL)
         r = call_plain(s->numpy, args, nargs, names, NOTHING, 0);
     else if (nargs > 1 && AT(args[0], s->place) != NULL)
         r = call_plain(AT(args[0], s->place), args + 1, nargs - 1, names, NOTHING, 0);
-    if (r == NULL && s->looks != NOTHING && !PyErr_Occurred())
+    if (r == NULL && s->makes < 0 && s->looks != NOTHING && !PyErr_Occurred())
         r = call_plain(s->numpy, args, nargs, names, s->looks, 0);
     if (r != NULL || PyErr_Occurred())
         return r;
@@ -43,6 +45,23 @@ attribute_of_short(PyObject *self, PyObject *name)
     PyErr_Clear();
     return PyObject_GetAttr(((Short *)self)->slow, name);
 }
+
+/* As what it stands for, by the module where that is. */
+static PyObject *
+reduce_short(PyObject *self, PyObject *ignored)
+{
+    PyObject *names = PyImport_ImportModule("dcarray.functions.namespace"), *made;
+    if (names == NULL)
+        return NULL;
+    made = PyObject_CallMethod(names, "reduced", "O", self);
+    Py_DECREF(names);
+    return made;
+}
+
+static PyMethodDef methods_of_short[] = {
+    {"__reduce__", reduce_short, METH_NOARGS, NULL},
+    {NULL, NULL, 0, NULL},
+};
 
 static PyObject *
 text_of_short(PyObject *self)
@@ -75,18 +94,35 @@ static PyTypeObject ShortType = {
     .tp_repr = text_of_short,
     .tp_dealloc = free_short,
     .tp_members = members_of_short,
+    .tp_methods = methods_of_short,
+};
+
+/* As that, of what does not become a method as an attribute of a class. */
+static PyTypeObject MakerType = {
+    PyVarObject_HEAD_INIT(NULL, 0)
+    .tp_name = "dcarray._speedups.function",
+    .tp_basicsize = sizeof(Short),
+    .tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_VECTORCALL,
+    .tp_vectorcall_offset = offsetof(Short, call),
+    .tp_call = PyVectorcall_Call,
+    .tp_getattro = attribute_of_short,
+    .tp_repr = text_of_short,
+    .tp_dealloc = free_short,
+    .tp_members = members_of_short,
+    .tp_methods = methods_of_short,
 };
 
 static PyObject *
-new_short(PyObject *numpy, PyObject *slow, int looks)
+new_short(PyObject *numpy, PyObject *slow, int looks, int makes)
 {
-    Short *made = PyObject_New(Short, &ShortType);
+    Short *made = PyObject_New(Short, makes < 0 || makes == SQUARE ? &ShortType : &MakerType);
     if (made == NULL)
         return NULL;
     made->call = call_short;
     made->numpy = Py_XNewRef(numpy);
     made->place = 0;
     made->looks = looks;
+    made->makes = makes;
     made->slow = Py_NewRef(slow);
     return (PyObject *)made;
 }
@@ -101,7 +137,20 @@ short_way(PyObject *module, PyObject *args)
     function = Served == NULL ? NULL : PyDict_GetItemWithError(Served, numpy);
     if (function == NULL)
         return PyErr_Occurred() ? NULL : Py_NewRef(slow);
-    return new_short(function, slow, looks_of(numpy));
+    return new_short(function, slow, looks_of(numpy), -1);
+}
+
+/* short_maker(function, slow, kind) */
+static PyObject *
+short_maker(PyObject *module, PyObject *args)
+{
+    PyObject *numpy, *slow;
+    int kind;
+    if (!PyArg_ParseTuple(args, "OOi", &numpy, &slow, &kind))
+        return NULL;
+    if (Ours == NULL || kind < 0 || kind >= KINDS)
+        return Py_NewRef(slow);
+    return PyType_Ready(&ShortType) < 0 || PyType_Ready(&MakerType) < 0 ? NULL : new_short(numpy, slow, NOTHING, kind);
 }
 
 /* short_call(cls, name): calls of instances of `cls`, which hold their function of NumPy's in a slot */
@@ -117,7 +166,7 @@ short_call(PyObject *module, PyObject *args)
     if (Served == NULL)
         Py_RETURN_NONE;
     slow = PyObject_GetAttrString(cls, "__call__");
-    made = slow == NULL || find_slot(cls, name, &place) ? NULL : new_short(NULL, slow, NOTHING);
+    made = slow == NULL || find_slot(cls, name, &place) ? NULL : new_short(NULL, slow, NOTHING, -1);
     Py_XDECREF(slow);
     if (made == NULL)
         return NULL;
@@ -136,7 +185,7 @@ shorten_methods(PyObject *names)
     for (Py_ssize_t k = 0; k < PyTuple_GET_SIZE(names); k++) {
         PyObject *name = PyTuple_GET_ITEM(names, k), *method = NULL;
         PyObject *numpy = PyObject_GetAttr((PyObject *)Plain, name), *slow = PyObject_GetAttr((PyObject *)Ours, name);
-        int done = numpy == NULL || slow == NULL || (method = new_short(numpy, slow, looks_of(name))) == NULL ||
+        int done = numpy == NULL || slow == NULL || (method = new_short(numpy, slow, looks_of(name), -1)) == NULL ||
                    PyObject_SetAttr((PyObject *)Ours, name, method) < 0;
         Py_XDECREF(numpy);
         Py_XDECREF(slow);

@@ -37,7 +37,7 @@ static PyObject *Stores;    /* the class of stores */
 static PyObject *Example;   /* a new one */
 static PyObject *Axes;      /* what stands for a key where all axes are turned */
 static PyObject *Locate;    /* a function: find the window of such a view; see handle.py */
-static PyObject *Call, *Out, *Below, *ItemSize, *CharName, *Reduce, *Accumulate, *Outer, *Process, *Simulation,
+static PyObject *Call, *Out, *Below, *ItemSize, *CharName, *DtypeName, *Reduce, *Accumulate, *Outer, *Process, *Simulation,
     *CurrentName, *IndexName, *StrictName;
 
 #define AT(x, place) (*(PyObject **)((char *)(x) + (place)))
@@ -252,6 +252,7 @@ exchange_method(PyMethodDef *definition, PyObject **old)
 }
 
 #include "_calls.h"
+#include "_creation.h"
 #include "_short.h"
 
 /* Keep the dtypes that compile. */
@@ -379,6 +380,8 @@ static PyMethodDef methods[] = {
      "serve(functions, methods, questions, views): the short way for NumPy's functions, with what is behind their\n"
      "dispatch, and for the methods of these names; those that only look at shapes and dtypes, and those (methods\n"
      "by name) that give views."},
+    {"short_maker", short_maker, METH_VARARGS,
+     "short_maker(function, slow, kind): a function that makes small arrays of numbers straight away."},
     {"short", short_way, METH_VARARGS,
      "short(function, slow): a function that calls NumPy's on small arrays, if that is served, and the slow one for\n"
      "all else."},
@@ -414,6 +417,7 @@ PyInit__speedups(void)
     StrictName = PyUnicode_InternFromString("strict");
     ItemSize = PyUnicode_InternFromString("itemsize");
     CharName = PyUnicode_InternFromString("char");
+    DtypeName = PyUnicode_InternFromString("dtype");
     Reduce = PyUnicode_InternFromString("reduce");
     Accumulate = PyUnicode_InternFromString("accumulate");
     Outer = PyUnicode_InternFromString("outer");
@@ -421,7 +425,7 @@ PyInit__speedups(void)
     Simulation = PyUnicode_InternFromString("dcarray.comm.local");
     CurrentName = PyUnicode_InternFromString("current");
     if (Call == NULL || Out == NULL || Below == NULL || ItemSize == NULL ||
-        CharName == NULL || Reduce == NULL || Accumulate == NULL || Outer == NULL || Process == NULL ||
+        CharName == NULL || DtypeName == NULL || Reduce == NULL || Accumulate == NULL || Outer == NULL || Process == NULL ||
         Simulation == NULL || CurrentName == NULL || IndexName == NULL || StrictName == NULL)
         return NULL;
     module = PyModule_Create(&definition);

@@ -8,8 +8,11 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
+from contextlib import suppress
 from functools import update_wrapper, wraps
 from importlib import import_module
+from operator import attrgetter
+from pickle import PicklingError
 from types import BuiltinFunctionType, FunctionType
 from typing import Any
 
@@ -21,11 +24,11 @@ from . import creation, fallback
 from .common import NOTHING
 from .ranked import NO_FORM
 from .ranked_files import load
-from .small import shorten_calls, shortened
+from .small import made_small, shorten_calls, shortened
 from .spaced import in_blocks
 from .standard import STANDARD
 
-__all__ = ["delegate", "lookup", "names"]
+__all__ = ["delegate", "lookup", "names", "reduced"]
 
 _CREATION = (
     "array", "asanyarray", "asarray", "ascontiguousarray", "asfortranarray", "empty", "full", "ones", "zeros",
@@ -106,6 +109,27 @@ def _named(name: str) -> Any:
     return getattr(import_module("dcarray"), name)
 
 
+def reduced(function: Any) -> tuple[Any, tuple[str, str]]:
+    """How a function of our namespaces, or a method, is pickled: by where it is.
+
+    Raises
+    ------
+    pickle.PicklingError
+        If it is not found there.
+    """
+    name = function.__qualname__ if function.__name__ in vars(ndarray) else function.__name__
+    place = str(function.__module__).replace("numpy", "dcarray", 1)
+    for found in (place, "dcarray", "dcarray.emath"):
+        with suppress(ImportError, AttributeError):
+            if _member(found, name) is function:
+                return _member, (found, name)
+    raise PicklingError(f"can't pickle {function!r}: it is not found as {place}.{name}")
+
+
+def _member(module: str, name: str) -> Any:
+    return attrgetter(name)(import_module(module))
+
+
 class _Builtin:
     """A function that does not become a method as an attribute of a class, as NumPy's built-in ones."""
 
@@ -174,7 +198,7 @@ def _undispatched(function: Callable[..., Any]) -> Callable[..., Any]:
                 return found
         return fallback.direct(function, args, kwargs)
 
-    return call
+    return made_small(function, call)
 
 
 def _ours(value: Any) -> Any:
@@ -229,7 +253,7 @@ def lookup(name: str) -> Any:
     if name.startswith("_"):
         raise AttributeError(f"module 'dcarray' has no attribute {name!r}")
     if name in _CREATION:
-        return _Builtin(getattr(creation, name))
+        return made_small(getattr(np, name), _Builtin(getattr(creation, name)))
     if name in _MODULES:
         return import_module(f"dcarray.{name}")
     if name in ("r_", "c_", "mgrid", "ogrid"):

@@ -71,8 +71,20 @@ def shorten_calls(cls: type, name: str) -> None:
     """Let calls of instances, which hold a function of NumPy's as ``name``, go straight to it likewise."""
 
 
+# What makes arrays of numbers alone, and what the first argument says, as in _creation.h: a shape, a shape
+# before a value, ends and a step, rows and columns, or the elements.
+_MAKERS: dict[Any, int] = {
+    np.empty: 0, np.zeros: 0, np.ones: 0, np.full: 1, np.arange: 2, np.eye: 3, np.identity: 3, np.array: 4,
+}  # fmt: skip
+
+
+def made_small(function: Callable[..., Any], slow: Callable[..., Any]) -> Callable[..., Any]:
+    """A function of ours that makes arrays, and goes straight to NumPy's for small ones of numbers."""
+    return slow
+
+
 if BUILT:  # else `fallback.quick` and the methods themselves do it
-    from dcarray._speedups import serve, short, short_call
+    from dcarray._speedups import serve, short, short_call, short_maker
 
     # on plain arrays there is nothing to dispatch
     _behind = {function: function._implementation for function in functions()}
@@ -81,3 +93,7 @@ if BUILT:  # else `fallback.quick` and the methods themselves do it
     serve(_behind, tuple(_METHODS.split()), _questions, viewing())
     shortened = short
     shorten_calls = short_call
+
+    def made_small(function: Callable[..., Any], slow: Callable[..., Any]) -> Callable[..., Any]:
+        kind = _MAKERS.get(function)
+        return slow if kind is None else short_maker(function, slow, kind)

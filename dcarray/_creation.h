@@ -1,0 +1,87 @@
+/* Small arrays that are made of numbers alone.  Included where what it uses is declared. */
+
+/* What the first argument of such a function says: a shape, with a value after it or not; ends and a step; rows, and
+ * perhaps columns; or the elements. */
+enum { SHAPED, FILLED, RANGED, SQUARE, LISTED, KINDS };
+
+/* A number in a sequence; NumPy's own float is one of Python's. */
+static inline int
+counted(PyObject *x)
+{
+    return PyFloat_Check(x) || PyLong_CheckExact(x) || PyBool_Check(x) || PyComplex_CheckExact(x);
+}
+
+/* How many numbers there are in sequences of sequences of them; -1 if there is anything else. */
+static double
+numbers_in(PyObject *x, int depth)
+{
+    double all = 0;
+    if (depth > 8 || (!PyList_CheckExact(x) && !PyTuple_CheckExact(x)))
+        return counted(x) ? 1 : -1;
+    for (Py_ssize_t k = 0; k < PySequence_Fast_GET_SIZE(x); k++) {
+        double some = numbers_in(PySequence_Fast_GET_ITEM(x, k), depth + 1);
+        if (some < 0)
+            return -1;
+        all += some;
+    }
+    return all;
+}
+
+/* As a factor of what they say together; -1 if it is no plain integer, or less than it may be. */
+static double
+extent(PyObject *x, double least)
+{
+    double n = PyLong_CheckExact(x) ? PyLong_AsDouble(x) : -INFINITY;
+    PyErr_Clear(); /* of what is too large for a double */
+    return n < least ? -1 : fabs(n) > 1 ? fabs(n) : 1;
+}
+
+/* More elements than the result has, about; -1 if that is not so simple. */
+static double
+at_most(int kind, PyObject *const *args, Py_ssize_t nargs)
+{
+    double most = 1;
+    int sequence = PyTuple_CheckExact(args[0]) || PyList_CheckExact(args[0]);
+    Py_ssize_t n = kind == SHAPED && sequence ? PySequence_Fast_GET_SIZE(args[0]) : nargs;
+    PyObject *const *sizes = args;
+    if (kind == LISTED)
+        return nargs == 1 && sequence ? numbers_in(args[0], 0) : -1;
+    if (kind == FILLED) {
+        if (nargs != 2 || !counted(args[1]))
+            return -1;
+        n = sequence ? PySequence_Fast_GET_SIZE(args[0]) : 1;
+    }
+    else if (kind == SHAPED && nargs != 1)
+        return -1;
+    if (sequence && kind != SHAPED && kind != FILLED)
+        return -1;
+    if (sequence)
+        sizes = PySequence_Fast_ITEMS(args[0]);
+    for (Py_ssize_t k = 0; k < n; k++) {
+        double size = extent(sizes[k], kind == RANGED ? -INFINITY : 0);
+        if (size < 0)
+            return -1;
+        most *= size;
+    }
+    return kind == SQUARE && n == 1 ? most * most : most;
+}
+
+/* The call in NumPy, ours, if it makes a small array; NULL, without an exception, if that is not so simple. */
+static PyObject *
+small_made(PyObject *function, int kind, PyObject *const *args, Py_ssize_t nargs, PyObject *names)
+{
+    Py_ssize_t below;
+    double most;
+    if (nargs < 1 || nargs > 3 || (names != NULL && PyTuple_GET_SIZE(names) > 1))
+        return NULL;
+    if (names != NULL && PyTuple_GET_SIZE(names) == 1 &&
+        (PyUnicode_Compare(PyTuple_GET_ITEM(names, 0), DtypeName) != 0 ||
+         !(PyType_Check(args[nargs]) || PyUnicode_CheckExact(args[nargs]) || args[nargs] == Py_None)))
+        return NULL;
+    most = at_most(kind, args, nargs);
+    if (most < 0)
+        return NULL;
+    below = eager_below();
+    PyErr_Clear();
+    return most < (double)below ? ours(PyObject_Vectorcall(function, args, nargs, names)) : NULL;
+}
