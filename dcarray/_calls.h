@@ -247,7 +247,8 @@ call_plain(PyObject *function, PyObject *const *args, Py_ssize_t nargs, PyObject
         return NULL;
     while (done < n && (plains[done] = plain_argument(args[done], &found, 0)) != NULL)
         done++;
-    if (done == n && found.ours &&
+    /* in accelerated code what is made of others' is ours, too */
+    if (done == n && (found.ours || (!like && names == NULL && arrays == 0)) &&
         !(looks == GROWN ? made_large(plains, n, arrays) : n == 2 && names == NULL && grows(plains[0], plains[1]))) {
         r = PyObject_Vectorcall(function, plains, nargs, names);
         if (r != NULL)

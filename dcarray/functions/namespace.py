@@ -198,7 +198,7 @@ def _undispatched(function: Callable[..., Any]) -> Callable[..., Any]:
                 return found
         return fallback.direct(function, args, kwargs)
 
-    return made_small(function, call)
+    return call
 
 
 def _ours(value: Any) -> Any:
@@ -269,7 +269,7 @@ def lookup(name: str) -> Any:
     ours = _ours(value)
     if name in ("arange", "linspace"):
         ours = in_blocks(name, ours)
-    return _Builtin(ours) if isinstance(value, BuiltinFunctionType) else ours
+    return made_small(value, _Builtin(ours) if isinstance(value, BuiltinFunctionType) else ours)
 
 
 def names() -> list[str]:

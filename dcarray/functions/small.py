@@ -78,7 +78,7 @@ _MAKERS: dict[Any, int] = {
 }  # fmt: skip
 
 
-def made_small(function: Callable[..., Any], slow: Callable[..., Any]) -> Callable[..., Any]:
+def made_small(function: Any, slow: Any) -> Any:
     """A function of ours that makes arrays, and goes straight to NumPy's for small ones of numbers."""
     return slow
 
@@ -94,6 +94,6 @@ if BUILT:  # else `fallback.quick` and the methods themselves do it
     shortened = short
     shorten_calls = short_call
 
-    def made_small(function: Callable[..., Any], slow: Callable[..., Any]) -> Callable[..., Any]:
-        kind = _MAKERS.get(function)
+    def made_small(function: Any, slow: Any) -> Any:
+        kind = _MAKERS.get(function) if callable(function) else None
         return slow if kind is None else short_maker(function, slow, kind)
