@@ -180,6 +180,10 @@ class WindowAxis(BlockAxis):
         return self.extent if part == 0 else self._after(self.base.start(part) - 1)
 
     def smallest(self) -> int:
+        return self._smallest
+
+    @cached_property
+    def _smallest(self) -> int:
         ends = {0, self.parts - 1}
         if self.extent:
             ends |= {self.owner(0), self.owner(self.extent - 1)}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -34,10 +34,16 @@ class Placed:
     program: Program
     layouts: dict[str, Layout]  # of what exists or is made
     ready: dict[int, tuple[Ready, int]] = field(default_factory=dict)  # by the identity of local regions
-    exact: Program | None = None  # each statement for itself
+    exact: Callable[[], Program] | None = None  # plans each statement for itself
     doubt: int = 0
     culprits: tuple[int, ...] = ()
     _scalars: dict[int, dict[str, NDArray]] = field(default_factory=dict)
+
+    @cached_property
+    def singly(self) -> Program:
+        """The program of each statement for itself, which is planned when something has to be found."""
+        assert self.exact is not None
+        return self.exact()
 
     @cached_property
     def given(self) -> tuple[tuple[str, int], ...]:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from functools import cache, lru_cache
+from functools import cache, lru_cache, partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -212,7 +212,7 @@ def _plan(
     program = plan(region, layouts, comm.size, comm.rank, valid=valid, finite=finite, few=FEW, unharmed=again)
     placed = Placed(program, layouts, doubt=doubt, culprits=culprits)
     if doubt:
-        placed.exact = plan(exact, layouts, comm.size, comm.rank, few=FEW)
+        placed.exact = partial(plan, exact, layouts, comm.size, comm.rank, few=FEW)
     return placed
 
 
@@ -306,8 +306,6 @@ def _blame(
     from .comm.execution import execute
     from .ir import interp
 
-    assert placed.exact is not None
-
     def state(loc: Any) -> Any:
         return rec.marks[loc][2]
 
@@ -317,7 +315,7 @@ def _blame(
         interp.run(region, arrays, around=witness.around)
 
     with parted():
-        execute(placed.exact, comm, {name: a.copy() for name, a in given.items()}, local)
+        execute(placed.singly, comm, {name: a.copy() for name, a in given.items()}, local)
         notes = fpstate.joined(told(comm, witness.notes, rank) for rank in range(comm.size))
     return fpstate.called(notes, state)
 

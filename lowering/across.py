@@ -9,14 +9,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ..ir import dims
+from ..ir import dims, windows
 from ..ir.nodes import Dim
+from .abreast import abreast
 from .access import product, total
 from .ahead import BEYOND
 from .columns import fold_parts, rows_of_a_part, ways
 from .fold import Folding, converted, foldings_of, op, starts_of
 from .jam import WAYS, in_groups
-from .job import Job, assembled, by_row, nest, statements, variable
+from .job import Block, Job, assembled, by_row, nest, statements, variable
 from .kernel import Affine, Binding, Elem, Expr, Kernel, Let, Phase, Stmt, Store, affine
 from .target import Unsupported
 
@@ -47,7 +48,7 @@ def by_blocks(jobs: Sequence[Job]) -> tuple[Kernel, Binding]:
     size = rows_of_a_part(max((job for job in jobs if folds_rows(job)), key=_points), 0)
     count = first.blocks(first.loops.extents[0], size)
     blocks, height = arguments.integer(count, "blocks"), arguments.integer(size, "height")
-    pre, fills, rows, ends = list[Let](), list[Stmt](), list[Stmt](), list[Job]()
+    pre, fills, rows, ends = list[Let](), list[Stmt](), list[Block](), list[Job]()
     work: Dim = 0
     for job in jobs:
         if folds_rows(job):
@@ -55,19 +56,20 @@ def by_blocks(jobs: Sequence[Job]) -> tuple[Kernel, Binding]:
             places = _places(job, foldings, count)
             fill, row = _fill(job, foldings, places), _row(job, foldings, places)
             fills.extend(fill.body)
-            rows.extend(row.body)
+            rows.append(row.body)
             pre.extend((*fill.pre, *row.pre))
             fold_parts(job, foldings, {n: place for n, (place, _) in places.items()}, count, blocks)
             ends.append(job)
             work = work + total(job.loops.extents[1:]) * job.cost()
         else:
             (phase,) = job.phases
-            rows.extend(phase.body)
+            rows.append(phase.body)
             pre.extend(phase.pre)
             work = work + job.launches[0][1]
     start = product(height, variable("b0"))
     several = _together(jobs)
-    body = (*fills, *in_groups(first, tuple(rows), start, affine(0, start, height), several))
+    along = abreast(rows, [folds_rows(job) for job in jobs], lambda j, k: _unseen(jobs[j], jobs[k]))
+    body = (*fills, *in_groups(first, along, start, affine(0, start, height), several))
     phases = [Phase("b0", blocks, "serial", body, tuple(pre)), *(p for job in ends for p in job.phases)]
     launches = [(count, dims.simplify(size * work)), *(n for job in ends for n in job.launches)]
     return assembled(jobs, phases, launches)
@@ -97,6 +99,13 @@ def by_groups(jobs: Sequence[Job]) -> tuple[Kernel, Binding] | None:
     for job in jobs:
         work = work + several * job.launches[0][1]
     return assembled(jobs, [Phase("b0", blocks, "serial", body, phase.pre)], [(count, dims.simplify(work))])
+
+
+def _unseen(job: Job, folding: Job) -> bool:
+    """Does a job write nothing that another reads, which folds the rows and so writes what is its own?"""
+    family = job.memory.family
+    read = {family(load.window.array) for value in folding.values for load in windows.loads(value)}
+    return read.isdisjoint(family(compute.target.array) for compute in job.computes)
 
 
 def _together(jobs: Sequence[Job]) -> int:

@@ -2,7 +2,8 @@
 
 A processor fetches ahead along a few rows on its own, up to the end of a page, and nothing while a loop goes
 over rows that are in a cache already.  So each of several loops over the same rows asks for its share of the
-rows that come next, and a loop that is the only one for what is a little further on.
+rows that come next, and a loop that is the only one for what is a little further on; so does the first of
+those that go along the rows piece by piece together.
 """
 
 from __future__ import annotations
@@ -40,16 +41,19 @@ def asked(body: tuple[Stmt, ...], var: str, ways: int) -> tuple[Stmt, ...]:
         What it computes is the same.
     """
     loops = list(_loops(body))
-    rows = [_rows(loop, var) for loop in loops]
+    rows = [_rows(loop, var) for loop, _ in loops]
     wants: list[Wants] = []
     for k, own in enumerate(rows):
         found: Wants = {}
         for buffer, several in own.items():
             sharing = [j for j, others in enumerate(rows) if buffer in others]
+            pieces = {id(loops[j][1]) for j in sharing}
+            abreast = len(sharing) == 1 or (len(pieces) == 1 and loops[k][1] is not None)
             for r, row in enumerate(several):
-                if len(sharing) == 1:
+                if abreast:
                     size = several[row]
-                    found[buffer, row] = (affine(NEAR // size), affine(FAR // size))
+                    if not any(row in rows[j][buffer] for j in sharing if j < k):  # else it is there by then
+                        found[buffer, row] = (affine(NEAR // size), affine(FAR // size))
                 elif r * len(sharing) // len(several) == sharing.index(k):
                     found[buffer, row] = (_next(row, var, ways),)
         wants.append(found)
@@ -57,14 +61,14 @@ def asked(body: tuple[Stmt, ...], var: str, ways: int) -> tuple[Stmt, ...]:
     return tuple(_with(stmt, order) for stmt in body)
 
 
-def _loops(body: tuple[Stmt, ...]) -> Iterator[For]:
-    """The vector loops in a body, in their order."""
+def _loops(body: tuple[Stmt, ...], around: For | None = None) -> Iterator[tuple[For, For | None]]:
+    """The vector loops in a body, in their order, each with the loop that it is in."""
     for stmt in body:
         if isinstance(stmt, For):
             if stmt.kind == "vector":
-                yield stmt
+                yield stmt, around
             else:
-                yield from _loops(stmt.body)
+                yield from _loops(stmt.body, stmt)
 
 
 def _rows(loop: For, var: str) -> dict[str, dict[Row, int]]:

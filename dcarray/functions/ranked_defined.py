@@ -96,7 +96,7 @@ _SHAPES = """
 apply_over_axes delete insert ix_ meshgrid pad resize trim_zeros tril_indices_from triu_indices_from
 """
 _VALUES = """
-angle average corrcoef cov gradient histogram_bin_edges i0 median nanargmax nanargmin nanmedian
+angle average corrcoef cov gradient histogram2d histogram_bin_edges i0 median nanargmax nanargmin nanmedian
 nanpercentile nanquantile percentile piecewise quantile real_if_close sort_complex unwrap
 """
 _POLYNOMIALS = " polyadd polyder polyfit polyint polysub polyval vander "

@@ -16,10 +16,12 @@ from .ranked_defined import DEFINED
 from .registry import Unserved
 from .spaced import in_blocks
 
+__all__ = ["restates"]
+
 _arange = in_blocks("arange", np.arange)
 
 
-def _restates(*functions: Any) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+def restates(*functions: Any) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """Have these functions called in other words; what raises is left to NumPy."""
 
     def enter(body: Callable[..., Any]) -> Callable[..., Any]:
@@ -31,7 +33,7 @@ def _restates(*functions: Any) -> Callable[[Callable[..., Any]], Callable[..., A
 
 
 # ---- orders ------------------------------------------------------------------------------------------
-@_restates(np.lexsort)
+@restates(np.lexsort)
 def _lexsort(keys: Any, axis: Any = -1) -> Any:
     order: Any = None
     for key in map(operand, keys):
@@ -46,7 +48,7 @@ def _lexsort(keys: Any, axis: Any = -1) -> Any:
     return order
 
 
-@_restates(np.unique)
+@restates(np.unique)
 def _unique(
     ar: Any, return_index: Any = False, return_inverse: Any = False, return_counts: Any = False,
     axis: Any = None, *, equal_nan: Any = True, sorted: Any = True,
@@ -72,20 +74,20 @@ def _rows(table: Any) -> Any:
     return NO_FORM if x is None else unique_rows(x)
 
 
-@_restates(np.setdiff1d)
+@restates(np.setdiff1d)
 def _setdiff1d(ar1: Any, ar2: Any, assume_unique: Any = False) -> Any:
     first, second = (operand(a).ravel() if assume_unique else np.unique(operand(a)) for a in (ar1, ar2))
     return first[np.isin(first, second, assume_unique=True, invert=True)]
 
 
-@_restates(np.searchsorted)
+@restates(np.searchsorted)
 def _searchsorted(a: Any, v: Any, side: Any = "left", sorter: Any = None) -> Any:
     if not is_array(sorter) or sorter.shape != a.shape or sorter.dtype.kind not in "iu":
         raise Unserved
     return np.searchsorted(a[sorter], v, side)
 
 
-@_restates(np.digitize)
+@restates(np.digitize)
 def _digitize(x: Any, bins: Any, right: Any = False) -> Any:
     if x.dtype.kind not in "iufb" or bins.ndim != 1:
         raise Unserved
@@ -97,7 +99,7 @@ def _digitize(x: Any, bins: Any, right: Any = False) -> Any:
 
 
 # ---- elements ----------------------------------------------------------------------------------------
-@_restates(np.choose)
+@restates(np.choose)
 def _choose(a: Any, choices: Any, out: Any = None, mode: Any = "raise") -> Any:
     a, given = operand(a), list(choices)
     if out is not None or a.dtype.kind not in "biu" or not given or mode not in ("raise", "wrap", "clip"):
@@ -116,7 +118,7 @@ def _choose(a: Any, choices: Any, out: Any = None, mode: Any = "raise") -> Any:
     return np.where(a < n, found, found) if n == 1 else found
 
 
-@_restates(np.take)
+@restates(np.take)
 def _take(a: Any, indices: Any, axis: Any = None, out: Any = None, mode: Any = "raise") -> Any:
     if out is not None or type(a) is not ndarray:
         raise Unserved
@@ -136,14 +138,14 @@ def _take(a: Any, indices: Any, axis: Any = None, out: Any = None, mode: Any = "
     return a[plain_key(a.ndim, at, index if index.ndim else int(index))]
 
 
-@_restates(np.isreal)
+@restates(np.isreal)
 def _isreal(x: Any) -> Any:
     if x.dtype.kind not in "biuf":
         raise Unserved
     return np.ones_like(x, np.bool_)
 
 
-@_restates(np.ravel_multi_index)
+@restates(np.ravel_multi_index)
 def _ravel_multi_index(multi_index: Any, dims: Any, mode: Any = "raise", order: Any = "C") -> Any:
     indices, shape = list(map(operand, multi_index)), dims if isinstance(dims, tuple) else (dims,)
     if mode != "raise" or order != "C" or len(indices) != len(shape) or not shape:
@@ -156,7 +158,7 @@ def _ravel_multi_index(multi_index: Any, dims: Any, mode: Any = "raise", order: 
     return found
 
 
-@_restates(np.unravel_index)
+@restates(np.unravel_index)
 def _unravel_index(indices: Any, shape: Any, order: Any = "C") -> Any:
     size = math.prod(shape)
     if indices.dtype.kind not in "iu" or order != "C" or bool(((indices < 0) | (indices >= size)).any()):
@@ -168,7 +170,7 @@ def _unravel_index(indices: Any, shape: Any, order: Any = "C") -> Any:
     return (left, *found[::-1])
 
 
-@_restates(np.interp)
+@restates(np.interp)
 def _interp(x: Any, xp: Any, fp: Any, left: Any = None, right: Any = None, period: Any = None) -> Any:
     """By elements, as NumPy does it."""
     if period is not None or not (is_array(xp) and is_array(fp)) or xp.ndim != 1 or xp.shape != fp.shape:
@@ -199,7 +201,7 @@ def _interp(x: Any, xp: Any, fp: Any, left: Any = None, right: Any = None, perio
 
 
 # ---- products and systems ----------------------------------------------------------------------------
-@_restates(np.linalg.inv)
+@restates(np.linalg.inv)
 def _inv(a: Any) -> Any:
     if a.ndim != 2 or a.dtype.kind not in "biufc":
         raise Unserved
@@ -208,33 +210,33 @@ def _inv(a: Any) -> Any:
     return np.linalg.solve(a, one)
 
 
-@_restates(np.linalg.cholesky)
+@restates(np.linalg.cholesky)
 def _cholesky(a: Any, /, *, upper: Any = False) -> Any:
     if not upper or a.ndim != 2:
         raise Unserved
     return np.linalg.cholesky(np.conj(a.T)).T.conj()
 
 
-@_restates(np.linalg.svd)
+@restates(np.linalg.svd)
 def _svd(a: Any, full_matrices: Any = True, compute_uv: Any = True, hermitian: Any = False) -> Any:
     if compute_uv or hermitian or a.ndim != 2 or a.shape[0] >= a.shape[1]:
         raise Unserved
     return np.linalg.svd(np.conj(a.T), compute_uv=False)
 
 
-@_restates(np.linalg.svdvals)
+@restates(np.linalg.svdvals)
 def _svdvals(x: Any, /) -> Any:
     return np.linalg.svd(x, compute_uv=False)
 
 
-@_restates(np.einsum_path)
+@restates(np.einsum_path)
 def _einsum_path(*operands: Any, **kwargs: Any) -> Any:
     """Which follows from shapes."""
     likes = [np.broadcast_to(np.empty((), a.dtype), a.shape) if type(a) is ndarray else a for a in operands]
     return np.einsum_path(*likes, **kwargs)
 
 
-@_restates(np.einsum)
+@restates(np.einsum)
 def _einsum(*operands: Any, out: Any = None, optimize: Any = False, **kwargs: Any) -> Any:
     """By pairs of operands."""
     if out is not None or kwargs or len(operands) < 4 or not isinstance(operands[0], str):
@@ -250,7 +252,7 @@ def _einsum(*operands: Any, out: Any = None, optimize: Any = False, **kwargs: An
     return held[0]
 
 
-@_restates(np.repeat)
+@restates(np.repeat)
 def _repeat(a: Any, repeats: Any, axis: Any = None) -> Any:
     """Each element so many times as it says itself."""
     x, counts = operand(a), operand(repeats)
@@ -265,7 +267,7 @@ def _repeat(a: Any, repeats: Any, axis: Any = None) -> Any:
     return np.take(x, np.searchsorted(ends, _arange(int(ends[-1])), "right"), axis)
 
 
-@_restates(np.polymul)
+@restates(np.polymul)
 def _polymul(a1: Any, a2: Any) -> Any:
     if isinstance(a1, np.poly1d) or isinstance(a2, np.poly1d):
         raise Unserved
@@ -301,4 +303,4 @@ def _vectors(*operands: Any) -> list[Any]:
 
 for _name, _body in (("vecdot", _vecdot), ("matvec", _matvec), ("vecmat", _vecmat)):
     if hasattr(np, _name):  # newer than NumPy 2.0
-        _restates(getattr(np, _name))(_body)
+        restates(getattr(np, _name))(_body)

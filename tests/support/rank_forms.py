@@ -150,7 +150,19 @@ def _counts(a: Any) -> Any:
         np.repeat(a.i, a.i > 3),
     )
     again = np.repeat(a.x, (a.i % 3)[0], axis=0), np.repeat(a.y, np.zeros(len(a.y), "i2"))
-    return *times, *again, np.polymul(a.y, [0, 1, 2.0]), np.polymul([1, 2], a.i)
+    divided = np.polydiv(a.y + 1, [2, 1.0, 3]), np.polydiv([1, 2, 4.0], a.i + 1), np.polydiv(a.i, a.i + 2)
+    exact = np.polydiv(np.polymul(a.z, [1, -3.0]), a.z)
+    return *times, *again, np.polymul(a.y, [0, 1, 2.0]), np.polymul([1, 2], a.i), *divided, exact
+
+
+def _histograms(a: Any) -> Any:
+    """Values on edges count as NumPy has it."""
+    grid, limits = [np.array([-1, 0, 2, 5.0]), np.array([0.5, 1, 3])], [(0, 5), (1, 4)]
+    flat = np.histogram2d(a.y, a.i, 3), np.histogram2d(a.y, a.z, [2, 4], density=True), a.y.max()
+    given = np.histogram2d(a.i, a.y, grid), np.histogram2d(a.i, a.i, [0, 2, 4, 7]), a.i.min()
+    several = np.histogramdd(a.m, 3), np.histogramdd(a.m, (2, 3, 4), weights=a.v), np.histogramdd(a.y, 4)
+    some = np.histogramdd(a.x[:, :2], 4, limits), np.histogramdd([a.y, a.i, a.z], 2, weights=a.i)
+    return *flat, *given, *several, *some
 
 
 def _bits(a: Any) -> Any:
@@ -166,7 +178,7 @@ GROUPS: dict[str, Callable[[Any], Any]] = {
     function.__name__[1:]: function
     for function in (
         _sets, _orders, _parts, _elements, _lines, _moved, _reshapes, _statistics, _stacks, _matrices, _tall,
-        _counts, _bits,
+        _counts, _bits, _histograms,
     )
 }  # fmt: skip
 
