@@ -9,8 +9,8 @@ sketch, and whoever wants its last result, and nothing else of it, has the kerne
 
 A sketch is pending on its memory as a recording is (`store.Pending`).  In all other cases it is recorded
 after all, here, and that recording runs: where somebody still has an intermediate result, writes to an
-operand or records something with the result, and where a floating-point exception was raised.  After some such
-times the chain is not used any more.  Where several ranks run a program there are none.
+operand or records something with the result, and where a floating-point exception was raised.  After some
+such times the chain is not used any more.  Where several ranks run a program there are none.
 """
 
 from __future__ import annotations
