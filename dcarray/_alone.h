@@ -15,6 +15,8 @@ typedef struct {
     Py_ssize_t most; /* elements that NumPy is to work on here; 0 for none */
     Py_ssize_t sure; /* of which it would anyway, so that nothing is recorded instead */
     PyObject *note;  /* the pair of them, as a store has it; NULL as long as nobody wanted it */
+    PyObject *chain; /* the chain that it is a step of (_chains.h), and which; NULL for none */
+    int step;
 } Place;
 
 static Place Places[PLACES];
@@ -88,10 +90,27 @@ place_of(PyObject *code, int instruction)
     return is_at(place, code, instruction) ? place : is_at(place + 1, code, instruction) ? place + 1 : NULL;
 }
 
+/* That place, put into the table if it is not there. */
+static Place *
+place_for(PyObject *code, int instruction)
+{
+    Place *place = place_of(code, instruction), old;
+    if (place != NULL)
+        return place;
+    place = places_of(code, instruction);
+    old = place[1];
+    place[1] = place[0];
+    *place = (Place){.code = Py_NewRef(code), .instruction = instruction};
+    Py_XDECREF(old.code);
+    Py_XDECREF(old.note);
+    Py_XDECREF(old.chain);
+    return place_of(code, instruction); /* what was dropped may have run code */
+}
+
 /* The place where the user's code is, if anything was learned there.  Where functions of ours or NumPy's that are
  * written in Python are between, there is nothing to be found. */
 static Place *
-here(void)
+place_here(void)
 {
     PyFrameObject *frame = PyEval_GetFrame();
     PyCodeObject *code;
@@ -103,6 +122,14 @@ here(void)
     instruction = PyFrame_GetLasti(frame);
     place = place_of((PyObject *)code, instruction);
     Py_DECREF(code); /* the frame holds it */
+    return place;
+}
+
+/* As that, if NumPy is to work there at once. */
+static Place *
+here(void)
+{
+    Place *place = place_here();
     return place != NULL && place->most ? place : NULL;
 }
 
@@ -296,16 +323,9 @@ learn_place(PyObject *module, PyObject *args)
     Place *place;
     if (!PyArg_ParseTuple(args, "O!inp", &PyCode_Type, &code, &instruction, &elements, &sure))
         return NULL;
-    place = place_of(code, instruction);
-    if (place == NULL) {
-        Place fresh = {.code = Py_NewRef(code), .instruction = instruction}, old;
-        place = places_of(code, instruction);
-        old = place[1];
-        place[1] = place[0];
-        *place = fresh;
-        Py_XDECREF(old.code);
-        Py_XDECREF(old.note);
-    }
+    place = place_for(code, instruction);
+    if (place == NULL)
+        Py_RETURN_NONE;
     if (sure && place->sure < elements)
         place->sure = elements;
     /* What has come of it once may be otherwise with other arrays: it is tried again, after twice as long each time. */

@@ -3,12 +3,6 @@
 
 enum { TIMED = 1 << 12 }; /* elements */
 
-static inline int
-number(PyObject *x)
-{
-    return PyFloat_CheckExact(x) || PyLong_CheckExact(x);
-}
-
 /* A product.  In the time in which NumPy does everything at once it counts for nothing: no plan would save any of
  * what BLAS takes. Small ones take no time beside that of looking at a clock. */
 static PyObject *
@@ -34,7 +28,10 @@ by_method(Methods *methods, PyObject *a, PyObject *b)
 {
     PyObject *forth[2] = {a, b}, *back[2] = {b, a};
     if (methods->name != NULL && ((Py_TYPE(a) == Ours && Py_TYPE(b) == Ours) || number(a) || number(b))) {
-        PyObject *three[3] = {methods->name, a, b}, *r = PyObject_Vectorcall(Record, three, 3, NULL);
+        PyObject *three[3] = {methods->name, a, b}, *r = sketched(methods->name, a, b);
+        if (r != NULL)
+            return r;
+        r = PyObject_Vectorcall(Record, three, 3, NULL);
         if (r != Py_None)
             return r;
         Py_DECREF(r);

@@ -20,6 +20,7 @@ static PyTypeObject *Plain; /* numpy.ndarray */
 static Py_ssize_t Small;    /* where a handle keeps its plain array: None for a large one */
 static Py_ssize_t Store, Shape, Index, Readonly, View, Little; /* what else it keeps; see handle.py */
 static Py_ssize_t Origin;
+static Py_ssize_t Exports, Spread;
 static Py_ssize_t Head, Used, Dirty, Char, Mem, Address, Dtype, Geometry, Size, Turned; /* in a store; see store.py */
 static Py_ssize_t Done;                    /* in a recording */
 static PyTypeObject *Recordings;           /* the class of these */
@@ -155,6 +156,8 @@ grows(PyObject *p, PyObject *q)
 #include "_results.h"
 #include "_loops.h"
 #include "_slots.h"
+#include "_chains.h"
+#include "_sketches.h"
 #include "_operators.h"
 #include "_elided.h"
 #include "_indexing.h"
@@ -190,7 +193,11 @@ itself_or_call(PyObject *self, PyObject *const *args, Py_ssize_t nargs)
 {
     if (nargs == 1 && Py_TYPE(args[0]) == Ours) {
         PyObject *x = args[0], *view = AT(x, View), *store = AT(x, Store);
-        int made = (view != NULL && Py_TYPE(view) == Plain) || (store != NULL && AT(store, Mem) != Py_None);
+        Sketch *s = sketch_of(x);
+        int made;
+        if (s != NULL && !s->done && sketch_run(s) < 0)
+            return NULL;
+        made = (view != NULL && Py_TYPE(view) == Plain) || (store != NULL && AT(store, Mem) != Py_None);
         if (plain(x) != NULL || (is_large(x) && made && clean(x)))
             return Py_NewRef(x);
     }
@@ -317,7 +324,8 @@ install(PyObject *module, PyObject *args)
         find_slot(store, "dtype", &Dtype) ||
         find_slot(store, "shape", &Geometry) || find_slot(store, "size", &Size) ||
         find_slot(store, "turned", &Turned) ||
-        find_slot(store, "place", &Alone) ||
+        find_slot(store, "place", &Alone) || find_slot(store, "exports", &Exports) ||
+        find_slot(store, "spread", &Spread) ||
         find_slot(recording, "done", &Done))
         return NULL;
     Example = PyTuple_GET_SIZE(dtypes) ? PyObject_CallFunction(store, "()O", PyTuple_GET_ITEM(dtypes, 0)) : NULL;
@@ -392,7 +400,13 @@ static PyMethodDef methods[] = {
     {"learn", learn_place, METH_VARARGS, "learn(code, instruction, elements, sure): as in `dcarray.alone`."},
     {"strike", strike_place, METH_VARARGS, "strike(code, instruction, bar): as in `dcarray.alone`."},
     {"outright", work_outright, METH_O, "outright(seconds): as in `dcarray.alone`."},
-    {"kept", kept_bytes, METH_NOARGS, "kept(): bytes of memory that are kept while NumPy does everything at once."},
+    {"kept", kept_bytes, METH_NOARGS, "kept(): bytes of memory that are kept for what NumPy makes at once."},
+    {"keep", keep_some, METH_O,
+     "keep(some): is some kept whenever arrays are dropped, or only while NumPy does everything at once?"},
+    {"chain", learn_chain, METH_VARARGS,
+     "chain(variable, places, operations, letters, loops, shape, size, mask, options, state, run, record): as in\n"
+     "`dcarray.chains`."},
+    {"settle_sketches", settle_sketches, METH_NOARGS, "settle_sketches(): have all run that this thread has pending."},
     {"suspend", suspend_places, METH_O, "suspend(change): add to how often everything is to be recorded."},
     ELIDED_METHOD(add),
     ELIDED_METHOD(subtract),
@@ -429,7 +443,7 @@ PyInit__speedups(void)
         Simulation == NULL || CurrentName == NULL || IndexName == NULL || StrictName == NULL)
         return NULL;
     module = PyModule_Create(&definition);
-    if (module != NULL && PyModule_AddIntConstant(module, "REVISION", 17) < 0)
+    if (module != NULL && PyModule_AddIntConstant(module, "REVISION", 18) < 0)
         Py_CLEAR(module);
     return module;
 }

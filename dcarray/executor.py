@@ -8,7 +8,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from . import alone, config, forms, fpstate, obtaining, running
+from . import alone, chains, config, forms, fpstate, obtaining, running
 from .background import PATIENCE, Background
 from .ir.ops import SCANS
 from .planning import Recorded
@@ -106,6 +106,7 @@ class Executor:
         for place in rec.made:
             alone.strike(place, bar=True)
         if prepared.direct:
+            chains.ran(rec, prepared, options)
             return running.direct(rec, prepared, prepared.plan, options.threads)
         if not form.useful:
             return []

@@ -218,7 +218,7 @@ class Form:
 class Prepared:
     """What is known of one log: its form, and the plan that serves it once there is one."""
 
-    __slots__ = ("_region", "bytes", "direct", "form", "key", "little", "plan", "symbols", "values")
+    __slots__ = ("_region", "bytes", "direct", "form", "key", "little", "plan", "runs", "symbols", "values")
 
     def __init__(self, key: tuple[Log, tuple[int, ...], str], form: Form, values: Any) -> None:
         self.key = key
@@ -227,6 +227,7 @@ class Prepared:
         self.little: int | None = None  # what `alone.cheaper` says of it, once that was asked
         self.plan: Any = None
         self.direct = False
+        self.runs: dict[tuple[int, int], int] = {}  # how often its plan has been run directly, by place
         self.symbols: tuple[int, ...] = ()
         self.bytes = 0
         self._region: Region | None = None

@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from . import config, turns
+from . import chains, config, turns
 from .executor import Executor
 from .ranks import LOCK as LOCK
 from .ranks import several
@@ -120,6 +120,8 @@ class Session:
         FloatingPointError, Warning
             As `numpy.errstate` asked when the calls were recorded.
         """
+        if rec is None:
+            chains.settle()
         with LOCK:
             current = self.rec
             if (rec is not None and rec is not current) or not current.log:

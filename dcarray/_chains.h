@@ -1,0 +1,282 @@
+/* Short recordings that come again and again, from their operators straight to their kernels; see chains.py.
+ *
+ * Where one operator after the other does what a known chain does, on arrays of its kind, nothing is recorded: what is
+ * asked for is noted in a sketch.  It is pending on the memory that it reads and makes, like a recording (`Pending` in
+ * store.py), so whoever wants something else than its last result has it recorded after all.  Included where what it
+ * uses is declared. */
+
+#include <float.h>
+#include <math.h>
+
+enum { STEPS = 4, ARRAYS = 5, NUMBERS = 4 };
+
+typedef struct {
+    PyObject *name, *dtype; /* the ufunc's, and that of the result */
+    char kinds[2];          /* of the operands: a(rray), n(umber) or r(esult) */
+    int which[2];           /* and which of these */
+} Operation;
+
+typedef struct {
+    PyObject_HEAD
+    int steps, arrays, numbers, strikes;
+    int mask; /* the floating-point exceptions that matter */
+    Operation operations[STEPS];
+    char letters[ARRAYS], loops[NUMBERS]; /* the dtypes of the arrays, and those of the numbers in their loops */
+    PyObject *shape, *size, *options, *state;
+    PyObject *run;    /* a function of addresses: the exceptions that were raised */
+    PyObject *record; /* and one that does it the long way */
+    Py_ssize_t lengths[SEEN];
+} Chain;
+
+typedef struct Sketch {
+    PyObject_HEAD
+    Chain *chain;
+    int count, done;
+    unsigned long thread;
+    PyObject *stores[ARRAYS], *numbers[NUMBERS], *results[STEPS]; /* the last: weak references to stores */
+    struct Mark *mark;
+    struct Sketch *before, *after; /* of all that are pending */
+} Sketch;
+
+/* What is pending on memory that a sketch reads; the sketch holds that memory, so it must not be held by it. */
+typedef struct Mark {
+    PyObject_HEAD
+    Sketch *sketch; /* NULL when it is done, or nobody wants it any more */
+} Mark;
+
+static PyTypeObject ChainType, SketchType, MarkType;
+static Sketch *Latest;       /* the one that was last added to; borrowed, like those that are pending */
+static Sketch *Sketches;
+static PyObject *ErrorState; /* a context variable of NumPy's */
+
+/* A sketch is over: what it has read is nobody's concern any more. */
+static void
+sketch_over(Sketch *s)
+{
+    if (!s->done) {
+        *(s->before == NULL ? &Sketches : &s->before->after) = s->after;
+        if (s->after != NULL)
+            s->after->before = s->before;
+    }
+    s->done = 1;
+    if (Latest == s)
+        Latest = NULL;
+    if (s->mark != NULL)
+        s->mark->sketch = NULL;
+    for (int k = 0; k < ARRAYS; k++) {
+        PyObject *store = s->stores[k];
+        s->stores[k] = NULL;
+        if (store != NULL && AT(store, Used) == (PyObject *)s->mark)
+            Py_XSETREF(AT(store, Used), Py_NewRef(Py_None));
+        Py_XDECREF(store);
+    }
+}
+
+static void
+sketch_drop(Sketch *s)
+{
+    sketch_over(s);
+    for (int k = 0; k < NUMBERS; k++)
+        Py_CLEAR(s->numbers[k]);
+    for (int k = 0; k < STEPS; k++)
+        Py_CLEAR(s->results[k]);
+    Py_CLEAR(s->mark);
+    Py_CLEAR(s->chain);
+    PyObject_Free(s);
+}
+
+static void
+mark_drop(PyObject *m)
+{
+    PyObject_Free(m);
+}
+
+static void
+chain_drop(Chain *c)
+{
+    for (int k = 0; k < STEPS; k++) {
+        Py_CLEAR(c->operations[k].name);
+        Py_CLEAR(c->operations[k].dtype);
+    }
+    Py_CLEAR(c->shape);
+    Py_CLEAR(c->size);
+    Py_CLEAR(c->options);
+    Py_CLEAR(c->state);
+    Py_CLEAR(c->run);
+    Py_CLEAR(c->record);
+    PyObject_Free(c);
+}
+
+/* The store of a result, or NULL if nobody has it any more; borrowed. */
+static PyObject *
+result_of(Sketch *s, int k)
+{
+    PyObject *store = s->results[k] == NULL ? NULL : PyWeakref_GetObject(s->results[k]);
+    return store == Py_None ? NULL : store;
+}
+
+/* ---- running ----------------------------------------------------------------------------------- */
+/* Run a sketch by its kernel, if its last result alone is wanted: 1; 0 if that is not so or something is in its way, -1
+ * with an exception. */
+static int
+sketch_run(Sketch *s)
+{
+    Chain *c = s->chain;
+    PyObject *store = s->count == c->steps ? result_of(s, c->steps - 1) : NULL, *mem, *addresses, *at = NULL, *raised;
+    union {
+        double real;
+        float single;
+        int64_t whole;
+    } numbers[NUMBERS];
+    long flags;
+    if (s->done || store == NULL)
+        return s->done;
+    for (int k = 0; k < c->steps - 1; k++)
+        if (result_of(s, k) != NULL)
+            return 0;
+    for (int k = 0; k < c->numbers; k++)
+        if (c->loops[k] == 'l')
+            numbers[k].whole = PyLong_AsLongLong(s->numbers[k]);
+        else {
+            double value = PyFloat_AsDouble(s->numbers[k]);
+            if (c->loops[k] == 'd')
+                numbers[k].real = value;
+            else
+                numbers[k].single = (float)value;
+        }
+    Py_INCREF(s);
+    Py_INCREF(store);
+    addresses = PyList_New(c->arrays + 1 + c->numbers);
+    mem = NewArray(Plain, Py_NewRef(c->operations[c->steps - 1].dtype), (int)PyTuple_GET_SIZE(c->shape), c->lengths, NULL,
+                   NULL, 0, NULL);
+    if (mem != NULL)
+        at = PyLong_FromVoidPtr(((Array *)mem)->data);
+    for (int k = 0; at != NULL && addresses != NULL && k < PyList_GET_SIZE(addresses); k++) {
+        PyObject *one = k < c->arrays    ? Py_NewRef(AT(s->stores[k], Address))
+                        : k == c->arrays ? Py_NewRef(at)
+                                         : PyLong_FromVoidPtr(numbers + (k - c->arrays - 1));
+        PyList_SET_ITEM(addresses, k, one);
+    }
+    raised = at == NULL || PyErr_Occurred() ? NULL : PyObject_CallOneArg(c->run, addresses);
+    flags = raised == NULL ? -1 : PyLong_AsLong(raised);
+    if (PyErr_Occurred() && PyErr_ExceptionMatches(PyExc_Exception)) {
+        PyErr_Clear(); /* the long way says it again */
+        flags = -1;
+    }
+    if (flags >= 0 && !(flags & c->mask) && !s->done) { /* another thread may have had it recorded meanwhile */
+        Py_XSETREF(AT(store, Mem), Py_NewRef(mem));
+        Py_XSETREF(AT(store, Address), Py_NewRef(at));
+        sketch_over(s);
+        Py_XSETREF(AT(store, Dirty), Py_NewRef(Py_None));
+    }
+    Py_XDECREF(raised);
+    Py_XDECREF(at);
+    Py_XDECREF(mem);
+    Py_XDECREF(addresses);
+    Py_DECREF(store);
+    flags = PyErr_Occurred() ? -1 : s->done;
+    Py_DECREF(s);
+    return (int)flags;
+}
+
+/* Have a sketch recorded, and the recording run; `writing`: for one who goes on to record, or writes what it reads. */
+static int
+sketch_settle(Sketch *s, int writing)
+{
+    Chain *c = s->chain;
+    PyObject *stores, *numbers, *results, *done = NULL;
+    int found = sketch_run(s), count = s->count;
+    if (found < 0)
+        return -1;
+    c->strikes += !found || writing;
+    if (found)
+        return 0;
+    stores = PyList_New(0);
+    numbers = PyList_New(0);
+    results = PyList_New(0);
+    for (int k = 0; k < ARRAYS && stores != NULL; k++)
+        if (s->stores[k] != NULL && PyList_Append(stores, s->stores[k]) < 0)
+            Py_CLEAR(stores);
+    for (int k = 0; k < NUMBERS && numbers != NULL; k++)
+        if (s->numbers[k] != NULL && PyList_Append(numbers, s->numbers[k]) < 0)
+            Py_CLEAR(numbers);
+    for (int k = 0; k < count && results != NULL; k++) {
+        PyObject *store = result_of(s, k);
+        if (PyList_Append(results, store == NULL ? Py_None : store) < 0)
+            Py_CLEAR(results);
+    }
+    if (stores != NULL && numbers != NULL && results != NULL) {
+        sketch_over(s);
+        done = PyObject_CallFunctionObjArgs(c->record, stores, numbers, results, NULL);
+    }
+    Py_XDECREF(stores);
+    Py_XDECREF(numbers);
+    Py_XDECREF(results);
+    Py_XDECREF(done);
+    return done == NULL ? -1 : 0;
+}
+
+/* run, settle(head, writing=False) of `Pending` */
+static PyObject *
+pending_run(PyObject *self, PyObject *args, PyObject *named)
+{
+    static char *names[] = {"head", "writing", NULL};
+    PyObject *head;
+    Sketch *s = Py_TYPE(self) == &MarkType ? ((Mark *)self)->sketch : (Sketch *)self;
+    int writing = 0, failed;
+    if (!PyArg_ParseTupleAndKeywords(args, named, "O|p", names, &head, &writing))
+        return NULL;
+    if (s == NULL || s->done)
+        Py_RETURN_NONE;
+    Py_INCREF(s);
+    failed = sketch_settle(s, writing);
+    Py_DECREF(s);
+    if (failed)
+        return NULL;
+    Py_RETURN_NONE;
+}
+
+static PyObject *
+pending_check(PyObject *self, PyObject *unused)
+{
+    Py_RETURN_NONE;
+}
+
+static PyObject *
+pending_done(PyObject *self, void *closure)
+{
+    Sketch *s = Py_TYPE(self) == &MarkType ? ((Mark *)self)->sketch : (Sketch *)self;
+    return PyBool_FromLong(s == NULL || s->done);
+}
+
+static PyMethodDef pending_methods[] = {
+    {"run", (PyCFunction)(void (*)(void))pending_run, METH_VARARGS | METH_KEYWORDS, NULL},
+    {"settle", (PyCFunction)(void (*)(void))pending_run, METH_VARARGS | METH_KEYWORDS, NULL},
+    {"check", pending_check, METH_NOARGS, NULL},
+    {NULL}};
+static PyGetSetDef pending_attributes[] = {{"done", pending_done, NULL, NULL, NULL}, {NULL}};
+
+static PyTypeObject ChainType = {PyVarObject_HEAD_INIT(NULL, 0).tp_name = "dcarray._speedups.Chain",
+                                 .tp_basicsize = sizeof(Chain),
+                                 .tp_dealloc = (destructor)chain_drop,
+                                 .tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION};
+static PyTypeObject SketchType = {PyVarObject_HEAD_INIT(NULL, 0).tp_name = "dcarray._speedups.Sketch",
+                                  .tp_basicsize = sizeof(Sketch),
+                                  .tp_dealloc = (destructor)sketch_drop,
+                                  .tp_methods = pending_methods,
+                                  .tp_getset = pending_attributes,
+                                  .tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION};
+static PyTypeObject MarkType = {PyVarObject_HEAD_INIT(NULL, 0).tp_name = "dcarray._speedups.Mark",
+                                .tp_basicsize = sizeof(Mark),
+                                .tp_dealloc = mark_drop,
+                                .tp_methods = pending_methods,
+                                .tp_getset = pending_attributes,
+                                .tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION};
+
+/* The sketch that the last operation made a large array for, if it is still pending and its result, or NULL; borrowed. */
+static inline Sketch *
+sketch_of(PyObject *x)
+{
+    PyObject *store = is_large(x) ? AT(x, Store) : NULL, *dirty = store == NULL ? NULL : AT(store, Dirty);
+    return dirty != NULL && Py_TYPE(dirty) == &SketchType ? (Sketch *)dirty : NULL;
+}

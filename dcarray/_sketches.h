@@ -1,0 +1,299 @@
+/* How operators become the steps of a chain, and how chains are learned; see _chains.h.  Included where what it uses is
+ * declared. */
+
+static Sketch *
+new_sketch(Chain *c)
+{
+    Sketch *s = PyObject_New(Sketch, &SketchType);
+    if (s == NULL)
+        return NULL;
+    memset((char *)s + sizeof(PyObject), 0, sizeof(Sketch) - sizeof(PyObject));
+    s->chain = (Chain *)Py_NewRef((PyObject *)c);
+    s->thread = PyThread_get_thread_ident();
+    s->after = Sketches;
+    if (Sketches != NULL)
+        Sketches->before = s;
+    Sketches = s;
+    s->mark = PyObject_New(Mark, &MarkType);
+    if (s->mark == NULL) {
+        Py_DECREF(s);
+        return NULL;
+    }
+    s->mark->sketch = s;
+    return s;
+}
+
+/* Do other options mean the same for a chain?  They are known from then on. */
+static int
+means_the_same(Chain *c, PyObject *options)
+{
+    static const char *const names[] = {"eager_below", "threads", "fastmath", "debug", "device"};
+    int same = options != NULL && options != Py_None;
+    for (size_t k = 0; same && k < sizeof(names) / sizeof(names[0]); k++) {
+        PyObject *one = PyObject_GetAttrString(options, names[k]);
+        PyObject *other = one == NULL ? NULL : PyObject_GetAttrString(c->options, names[k]);
+        same = other != NULL && PyObject_RichCompareBool(one, other, Py_EQ) == 1;
+        Py_XDECREF(one);
+        Py_XDECREF(other);
+    }
+    if (same)
+        Py_XSETREF(c->options, Py_NewRef(options));
+    return same;
+}
+
+/* Is what a chain was learned under in force: the options and NumPy's error state? */
+static int
+in_force(Chain *c)
+{
+    PyObject *options = NULL, *state = NULL, *process;
+    int same = PyContextVar_Get(Scoped, NULL, &options) == 0 && PyContextVar_Get(ErrorState, NULL, &state) == 0;
+    process = options == Py_None ? PyDict_GetItemWithError(Options, Process) : options;
+    same = same && state == c->state && (process == c->options || means_the_same(c, process));
+    PyErr_Clear();
+    Py_XDECREF(options);
+    Py_XDECREF(state);
+    return same;
+}
+
+/* Is this all of a large array in C order, which nothing is pending on, of the shape and a dtype of the chain's? */
+static PyObject *
+array_taken(Chain *c, PyObject *x, char letter)
+{
+    PyObject *store, *shape = is_large(x) ? AT(x, Shape) : NULL;
+    Array *mem;
+    int ndim = (int)PyTuple_GET_SIZE(c->shape);
+    if (shape == NULL || !PyTuple_CheckExact(shape) || PyTuple_GET_SIZE(shape) != ndim || !clean(x))
+        return NULL;
+    for (int k = 0; k < ndim; k++)
+        if (PyLong_AsSsize_t(PyTuple_GET_ITEM(shape, k)) != c->lengths[k])
+            return NULL;
+    if ((AT(x, Store) == NULL && AT(x, Origin) != NULL) || (store = store_of(x)) == NULL)
+        return NULL;
+    mem = (Array *)AT(store, Mem);
+    if (AT(x, Index) != Py_None || AT(store, Head) != Py_None || AT(store, Exports) != Py_None ||
+        AT(store, Spread) != Py_None || AT(store, Alone) != Py_None || Py_TYPE((PyObject *)mem) != Plain)
+        return NULL;
+    if (mem->ndim != ndim || (mem->flags & (IN_C_ORDER | ALIGNED)) != (IN_C_ORDER | ALIGNED) || !is_known(mem->dtype) ||
+        mem->dtype->type != letter || PyUnicode_GET_LENGTH(AT(store, Char)) != 1 ||
+        memcmp(mem->shape, c->lengths, ndim * sizeof(Py_ssize_t)))
+        return NULL;
+    return store;
+}
+
+static inline int
+number(PyObject *x)
+{
+    return PyFloat_CheckExact(x) || PyLong_CheckExact(x);
+}
+
+/* Can a kernel take this number as it is? */
+static int
+number_taken(PyObject *x, char loop)
+{
+    double value = 0;
+    if (loop == 'l' ? !PyLong_CheckExact(x) : !number(x))
+        return 0;
+    if (loop == 'l')
+        PyLong_AsLongLong(x);
+    else
+        value = PyFloat_AsDouble(x);
+    if (PyErr_Occurred()) {
+        PyErr_Clear();
+        return 0;
+    }
+    return loop != 'f' || fabs(value) <= FLT_MAX;
+}
+
+/* Does an operand do for a step?  What it is, is kept in the sketch. */
+static int
+operand_taken(Sketch *s, PyObject *x, char kind, int which)
+{
+    Chain *c = s->chain;
+    PyObject *store;
+    switch (kind) {
+    case 'a':
+        if (s->stores[which] != NULL)
+            return is_large(x) && AT(x, Store) == s->stores[which] && AT(x, Index) == Py_None &&
+                   Py_SIZE(AT(x, Shape)) == Py_SIZE(c->shape) && !clean(x);
+        if ((store = array_taken(c, x, c->letters[which])) == NULL)
+            return 0;
+        for (int k = 0; k < c->arrays; k++)
+            if (s->stores[k] == store)
+                return 0; /* the recording would name it once */
+        s->stores[which] = Py_NewRef(store);
+        Py_XSETREF(AT(store, Used), Py_NewRef((PyObject *)s->mark));
+        return 1;
+    case 'n':
+        if (!number_taken(x, c->loops[which]))
+            return 0;
+        Py_XSETREF(s->numbers[which], Py_NewRef(x));
+        return 1;
+    default:
+        store = result_of(s, which);
+        return store != NULL && is_large(x) && AT(x, Store) == store && AT(x, Index) == Py_None &&
+               AT(x, Shape) == c->shape;
+    }
+}
+
+/* A large array that a sketch is to compute. */
+static PyObject *
+sketched_array(Sketch *s, PyObject *dtype)
+{
+    PyTypeObject *type = (PyTypeObject *)Stores;
+    PyObject *store = type->tp_alloc(type, 0), *x = store == NULL ? NULL : new_handle();
+    PyObject *letter = PyObject_GetAttr(dtype, CharName);
+    PyObject *seen = store == NULL ? NULL : PyWeakref_NewRef(store, NULL);
+    if (x == NULL || letter == NULL || seen == NULL) {
+        Py_XDECREF(store);
+        Py_XDECREF(x);
+        Py_XDECREF(letter);
+        Py_XDECREF(seen);
+        PyErr_Clear(); /* of memory: the slow way says it again */
+        return NULL;
+    }
+    for (PyMemberDef *m = type->tp_members; m->name != NULL; m++)
+        AT(store, m->offset) = Py_XNewRef(AT(Example, m->offset));
+    Py_XSETREF(AT(store, Geometry), Py_NewRef(s->chain->shape));
+    Py_XSETREF(AT(store, Dtype), Py_NewRef(dtype));
+    Py_XSETREF(AT(store, Char), letter);
+    Py_XSETREF(AT(store, Size), Py_NewRef(s->chain->size));
+    Py_XSETREF(AT(store, Dirty), Py_NewRef((PyObject *)s));
+    s->results[s->count++] = seen;
+    AT(x, Small) = Py_NewRef(Py_None);
+    AT(x, Store) = store;
+    AT(x, Shape) = Py_NewRef(s->chain->shape);
+    AT(x, Index) = Py_NewRef(Py_None);
+    AT(x, Readonly) = Py_NewRef(Py_False);
+    AT(x, View) = Py_NewRef(Py_None);
+    AT(x, Little) = Py_NewRef(Py_None);
+    return x;
+}
+
+/* What an operator gives that is the next step of a chain, still to be computed; NULL, without an exception, if it is
+ * to be recorded. */
+static PyObject *
+sketched(PyObject *name, PyObject *a, PyObject *b)
+{
+    Place *place = ErrorState == NULL ? NULL : place_here();
+    Chain *c = place == NULL ? NULL : (Chain *)place->chain;
+    Operation *step;
+    PyObject *operands[2] = {a, b}, *x;
+    Sketch *s;
+    if (c == NULL || c->strikes >= STRIKES)
+        return NULL;
+    step = c->operations + place->step;
+    if (step->name != name || !in_force(c))
+        return NULL;
+    if (place->step == 0) {
+        if (simulated() || (s = new_sketch(c)) == NULL) {
+            PyErr_Clear();
+            return NULL;
+        }
+    }
+    else {
+        s = Latest;
+        if (s == NULL || s->done || s->chain != c || s->count != place->step || s->thread != PyThread_get_thread_ident())
+            return NULL;
+        Py_INCREF(s);
+    }
+    for (int k = 0; k < 2; k++)
+        if (!operand_taken(s, operands[k], step->kinds[k], step->which[k])) {
+            Py_DECREF(s);
+            PyErr_Clear();
+            return NULL;
+        }
+    x = sketched_array(s, step->dtype);
+    if (x != NULL)
+        Latest = s;
+    Py_DECREF(s); /* what it is to compute has it */
+    return x;
+}
+
+/* chain(variable, places, operations, letters, loops, shape, size, mask, options, state, run, record): as in chains.py. */
+static PyObject *
+learn_chain(PyObject *module, PyObject *args)
+{
+    PyObject *variable, *places, *operations, *shape, *size, *options, *state, *run, *record;
+    const char *letters, *loops;
+    int mask;
+    Chain *c;
+    if (!PyArg_ParseTuple(args, "OO!O!ssO!OiOOOO", &variable, &PyTuple_Type, &places, &PyTuple_Type, &operations, &letters, &loops,
+                          &PyTuple_Type, &shape, &size, &mask, &options, &state, &run, &record))
+        return NULL;
+    if (NewArray == NULL || !PyContextVar_CheckExact(variable) || PyTuple_GET_SIZE(places) > STEPS || PyTuple_GET_SIZE(operations) != PyTuple_GET_SIZE(places) ||
+        strlen(letters) > ARRAYS || strlen(loops) > NUMBERS || PyTuple_GET_SIZE(shape) > SEEN)
+        Py_RETURN_FALSE;
+    if (ErrorState == NULL &&
+        (PyType_Ready(&ChainType) < 0 || PyType_Ready(&SketchType) < 0 || PyType_Ready(&MarkType) < 0))
+        return NULL;
+    Py_XSETREF(ErrorState, Py_NewRef(variable));
+    c = PyObject_New(Chain, &ChainType);
+    if (c == NULL)
+        return NULL;
+    memset((char *)c + sizeof(PyObject), 0, sizeof(Chain) - sizeof(PyObject));
+    c->steps = (int)PyTuple_GET_SIZE(places);
+    c->arrays = (int)strlen(letters);
+    c->numbers = (int)strlen(loops);
+    c->mask = mask;
+    memcpy(c->letters, letters, c->arrays);
+    memcpy(c->loops, loops, c->numbers);
+    for (int k = 0; k < PyTuple_GET_SIZE(shape); k++)
+        c->lengths[k] = PyLong_AsSsize_t(PyTuple_GET_ITEM(shape, k));
+    c->shape = Py_NewRef(shape);
+    c->size = Py_NewRef(size);
+    c->options = Py_NewRef(options);
+    c->state = Py_NewRef(state);
+    c->run = Py_NewRef(run);
+    c->record = Py_NewRef(record);
+    for (int k = 0; k < c->steps; k++) {
+        Operation *one = c->operations + k;
+        int kinds[2];
+        if (!PyArg_ParseTuple(PyTuple_GET_ITEM(operations, k), "UOCiCi", &one->name, &one->dtype, kinds, one->which,
+                              kinds + 1, one->which + 1)) {
+            one->name = one->dtype = NULL;
+            Py_DECREF(c);
+            return NULL;
+        }
+        one->kinds[0] = (char)kinds[0];
+        one->kinds[1] = (char)kinds[1];
+        Py_INCREF(one->name);
+        PyUnicode_InternInPlace(&one->name);
+        Py_INCREF(one->dtype);
+    }
+    for (int k = 0; k < c->steps; k++) {
+        PyObject *code;
+        int instruction;
+        Place *place;
+        if (!PyArg_ParseTuple(PyTuple_GET_ITEM(places, k), "O!i", &PyCode_Type, &code, &instruction)) {
+            Py_DECREF(c);
+            return NULL;
+        }
+        place = place_for(code, instruction);
+        if (place == NULL)
+            break;
+        place->step = k;
+        Py_XSETREF(place->chain, Py_NewRef((PyObject *)c));
+    }
+    Py_DECREF(c);
+    Py_RETURN_TRUE;
+}
+
+/* settle_sketches(): have all run that this thread has pending. */
+static PyObject *
+settle_sketches(PyObject *module, PyObject *unused)
+{
+    unsigned long me = PyThread_get_thread_ident();
+    for (;;) {
+        Sketch *s = Sketches;
+        int failed;
+        while (s != NULL && s->thread != me)
+            s = s->after;
+        if (s == NULL)
+            Py_RETURN_NONE;
+        Py_INCREF(s);
+        failed = sketch_settle(s, 0);
+        Py_DECREF(s);
+        if (failed)
+            return NULL;
+    }
+}
