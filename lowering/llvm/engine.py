@@ -128,7 +128,7 @@ def _lengths() -> bool:
         return sqrt(float(Fraction(low / high) ** 2 + 1)) * high
 
     formula = [length(*sorted(map(abs, pair))) for pair in parts.tolist()]
-    return formula == np.absolute(parts.view(complex)[:, 0]).tolist()
+    return bool(formula == np.absolute(parts.view(complex)[:, 0]).tolist())
 
 
 @cache
