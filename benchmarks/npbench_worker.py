@@ -77,7 +77,9 @@ class DCArray(Framework):
         ]
 
     def settled(self) -> object:
-        """Nothing is compiled or interpreted any more."""
+        """Nothing is compiled or interpreted any more, nor about to be."""
+        if self.dc.session.EXECUTOR.background.pending:
+            return object()  # like no other
         report = self.dc.report()
         return report.compiles, report.disk_hits, report.interpreted, report.waiting
 

@@ -7,6 +7,7 @@ import os
 import queue
 import threading
 from _thread import start_new_thread
+from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -23,6 +24,7 @@ class Background:
         self._held: list[Callable[[], None]] = []
         self.seconds = 0.0  # which the program has worked without plans
         self._queue: queue.SimpleQueue[Any] = queue.SimpleQueue()
+        self._undone: deque[Any] = deque()  # the jobs in the queue, and the one that runs
         self._ended: threading.Lock | None = None  # held by the thread as long as it works
         self._pid = 0
         self._busy = threading.Lock()  # held while something is half done that a fork would tear apart
@@ -53,21 +55,30 @@ class Background:
         """Have the thread do something."""
         if self._ended is None or self._pid != os.getpid():  # threads do not survive a fork
             jobs: queue.SimpleQueue[Any] = queue.SimpleQueue()
+            undone: deque[Any] = deque()
             ended = threading.Lock()
             ended.acquire()
             try:  # `Thread.start` would wait until it runs, which takes long where all cores are busy
-                start_new_thread(self._work, (jobs, ended))
+                start_new_thread(self._work, (jobs, undone, ended))
             except RuntimeError:  # no thread is to be had
                 with self._busy:
                     return job()
             self._queue, self._pid, self._ended = jobs, os.getpid(), ended
+            self._undone = undone
+        self._undone.append(job)
         self._queue.put(job)
 
-    def _work(self, jobs: queue.SimpleQueue[Any], ended: threading.Lock) -> None:
+    @property
+    def pending(self) -> bool:
+        """Is anything asked for that is not done yet?"""
+        return bool(self._held) or (bool(self._undone) and self._pid == os.getpid())
+
+    def _work(self, jobs: queue.SimpleQueue[Any], undone: deque[Any], ended: threading.Lock) -> None:
         try:
             while (job := jobs.get()) is not None:
                 with self._busy:
                     job()
+                undone.popleft()
         finally:
             ended.release()
 
@@ -95,5 +106,5 @@ class Background:
         self._release()
         if self._ended is not None and self._pid == os.getpid():
             done = threading.Event()
-            self._queue.put(done.set)
+            self.submit(done.set)
             done.wait()

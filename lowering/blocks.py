@@ -62,7 +62,7 @@ def natively(
     kernel: Kernel,
     binding: Binding,
     exact: bool = True,
-    own: frozenset[str] = frozenset(),
+    own: frozenset[tuple[str, str]] = frozenset(),
     find: Find = numpy_loops.find,
 ) -> tuple[Kernel, Binding]:
     """The kernel with NumPy's loops in the place of operations that are not defined to the bit.
@@ -73,8 +73,8 @@ def natively(
         As ``schedule`` gives them.
     exact : bool, optional
         If False, real functions that targets have libraries for stay with the target.
-    own : frozenset of str, optional
-        Functions of float64 for which the target has NumPy's bits itself.
+    own : frozenset of (str, str), optional
+        Functions, with the character of a dtype, for which the target has NumPy's bits itself.
     find : callable, optional
         The loop for a name, argument dtypes and a result dtype, as ``numpy_loops.find`` does; None if there
         is none: the operation stays with the target.
@@ -101,7 +101,7 @@ class _Maker:
     """Rewrites one kernel."""
 
     def __init__(
-        self, kernel: Kernel, binding: Binding, exact: bool, own: frozenset[str], find: Find
+        self, kernel: Kernel, binding: Binding, exact: bool, own: frozenset[tuple[str, str]], find: Find
     ) -> None:
         self.kernel, self.exact, self.own, self.find = kernel, exact, own, find
         self.ints, self.values = list(kernel.ints), list(binding.ints)
@@ -134,10 +134,10 @@ class _Maker:
 
     def wanted(self, name: str, dtype: DType) -> bool:
         """Is an operation on this dtype NumPy's to do?"""
+        if (name, dtype.char) in self.own:
+            return False
         if dtype.kind == "c":
             return name in _OPEN or name in _COMPLEX
-        if name in self.own and dtype == np.float64:
-            return False
         return dtype.kind == "f" and (
             (self.exact and name in _OPEN) or (name in _HALF and dtype == np.float16)
         )

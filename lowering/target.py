@@ -48,8 +48,9 @@ class Target(Protocol):
     def fingerprint(self) -> str:
         """What code depends on besides its source: compiler, processor and library versions."""
 
-    def own(self) -> frozenset[str]:
-        """The functions of float64, of those that IEEE 754 leaves open, for which it has NumPy's bits."""
+    def own(self) -> frozenset[tuple[str, str]]:
+        """Of the functions that IEEE 754 leaves open those, with the character of a dtype, for which it has
+        NumPy's bits."""
 
     def emit(self, kernel: Kernel) -> str:
         """The source of a kernel: deterministic, and a function of the kernel and the machine alone.

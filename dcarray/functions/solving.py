@@ -20,8 +20,11 @@ _MOST = 2048  # rows: of larger matrices OpenBLAS's own threads make good use
 _FEWEST = 24  # rows: the triangles of smaller ones are no work
 _LEAST = 1 << 23  # operations: less is done before a thread is awake
 _RATE = 2e-11  # seconds that NumPy needs for an operation on real numbers
-_PANEL = 96  # columns that are factored at a time, or a few more, while others are brought up to date
-_NARROW = 32  # columns: narrower pieces are slow
+# Columns that are factored at a time, or a few more, while others are brought up to date: nobody has other
+# work before the first ones are done.
+_PANEL = 48
+_NARROW = 32  # columns: narrower pieces of the sides are slow
+_WIDE = 64  # columns of pieces so small that each thread has two, of which others may take one
 _ROWS = 64  # that are cleared at a time
 
 
@@ -101,6 +104,8 @@ def _solved(a: Any, b: Any, columns: int) -> Any:
     threads = options.threads
     scale = 4 if char in "FD" else 1
     pieces = max(min(threads, columns // _NARROW), 1)
+    if count < threads and columns >= 2 * threads * _WIDE:
+        pieces = 2 * threads
     operations = 2 * scale * n * n * columns
     if min(threads, pieces * count) < 2 or operations * count < (_LEAST if options.eager_below else 1):
         raise Unserved

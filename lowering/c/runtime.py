@@ -74,7 +74,7 @@ class CTarget:
         """The compiler's version and the processor."""
         return _fingerprint()
 
-    def own(self) -> frozenset[str]:
+    def own(self) -> frozenset[tuple[str, str]]:
         """None."""
         return frozenset()
 

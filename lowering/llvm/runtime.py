@@ -18,9 +18,12 @@ class CpuTarget:
         """What object code depends on besides its text."""
         return engine.fingerprint()
 
-    def own(self) -> frozenset[str]:
-        """sin and cos where ``circular`` serves."""
-        return frozenset(["sin", "cos"] if engine.machine().circular else [])
+    def own(self) -> frozenset[tuple[str, str]]:
+        """sin and cos where ``circular`` serves, and absolute values of complex numbers where NumPy's formula
+        is known."""
+        machine = engine.machine()
+        circular = [("sin", "d"), ("cos", "d")] if machine.circular else []
+        return frozenset([*circular, *([("absolute", "D")] if machine.lengths else [])])
 
     def emit(self, kernel: Kernel) -> str:
         """The LLVM text of a kernel for this machine."""

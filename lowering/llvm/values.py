@@ -20,6 +20,7 @@ from ..kernel import (
     Phase,
 )
 from ..walk import updates
+from . import lengths
 from .builder import Builder, DType, Value, part, real, ty
 from .choices import Choices, kept
 from .literals import literal
@@ -194,14 +195,29 @@ class Values:
                 return self.load(expr)
             case Op(name, args, dtype):
                 types = tuple(a.dtype for a in args)
-                values = []
-                for a in args:
-                    value = self.expr(a)
-                    guards = self.choices.guards(a, name, types, dtype)
-                    values.append(kept(self.b, value, a.dtype) if guards else value)
-                return apply(self.b, name, tuple(values), types, dtype)
+                if (size := lengths.which(name, args, self.b)) is not None:
+                    return self.by_length(expr, size)
+                return apply(self.b, name, self.arguments(expr), types, dtype)
             case Native():
                 return self.one(expr)
+
+    def arguments(self, expr: Op) -> tuple[Value, ...]:
+        types = tuple(a.dtype for a in expr.args)
+        values = []
+        for a in expr.args:
+            value = self.expr(a)
+            guards = self.choices.guards(a, expr.name, types, expr.dtype)
+            values.append(kept(self.b, value, a.dtype) if guards else value)
+        return tuple(values)
+
+    def by_length(self, expr: Op, size: int) -> Value:
+        """A comparison, of which one argument is the absolute value of a complex number."""
+        measured = expr.args[size]
+        assert isinstance(measured, Op)
+        values = [self.expr(a) if k != size else "" for k, a in enumerate(expr.args)]
+        (z,) = self.arguments(measured)
+        values[size] = lengths.compared(self.b, z, values[1 - size])
+        return apply(self.b, expr.name, tuple(values), tuple(a.dtype for a in expr.args), expr.dtype)
 
     # ---- variables ----------------------------------------------------------------------------------
     def types(self, dtype: DType) -> tuple[str, ...]:

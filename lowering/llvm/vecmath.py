@@ -8,7 +8,7 @@ are within 4 ulp.  What it lacks and is worth it, we write as vector functions o
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from string import Template
 
 from . import circular
@@ -116,11 +116,14 @@ def call(b: Builder, function: str, t: str, *args: str) -> str:
     else:
         vector = f"<{lanes} x {t}>"
         b.declare(native, f"declare {vector} @{native}({', '.join([vector] * count)}) #pure")
-    names = {lanes: native}
-    for size in (1, lanes // 2, 2 * lanes):
-        names[size] = f"dc_{symbol}_{size}"
-        b.declare(names[size], _resized(names[size], native, t, lanes, count, size))
-    return _call(b, t, names, typed)
+    return _call(b, symbol, native, t, lanes, typed)
+
+
+def own(b: Builder, symbol: str, define: Callable[[Builder, str, int], None], args: tuple[str, ...]) -> str:
+    """Call a function of ours, which ``define`` defines by a name for vectors of so many doubles."""
+    lanes, native = b.machine.vector_bits // 64, f"dc_{symbol}_native"
+    define(b, native, lanes)
+    return _call(b, symbol, native, "double", lanes, tuple(("double", a) for a in args))
 
 
 def _circular(b: Builder, function: str, typed: tuple[tuple[str, str], ...]) -> str:
@@ -131,16 +134,18 @@ def _circular(b: Builder, function: str, typed: tuple[tuple[str, str], ...]) -> 
     for name, declaration in needs.items():
         b.declare(name, declaration)
     b.declare(function, f"declare double @{function}(double) #pure")
+    return _call(b, function, native, "double", lanes, typed)
+
+
+def _call(
+    b: Builder, symbol: str, native: str, t: str, lanes: int, typed: tuple[tuple[str, str], ...]
+) -> str:
+    """Call a function that is there for so many lanes, by variants for other numbers of them.  These are not
+    internal, or LLVM would take constant arguments out of their signatures, which no longer fitted."""
     names = {lanes: native}
     for size in (1, lanes // 2, 2 * lanes):
-        names[size] = f"dc_{function}_{size}"
-        b.declare(names[size], _resized(names[size], native, "double", lanes, 1, size))
-    return _call(b, "double", names, typed)
-
-
-def _call(b: Builder, t: str, names: dict[int, str], typed: tuple[tuple[str, str], ...]) -> str:
-    """Call a function that is defined for several numbers of lanes.  They are not internal, or LLVM would
-    take constant arguments out of their signatures, which no longer fitted those of the variants."""
+        names[size] = f"dc_{symbol}_{size}"
+        b.declare(names[size], _resized(names[size], native, t, lanes, len(typed), size))
     mapped = []
     for size, name in names.items():
         # Used, also the scalar one: calls that all pass the same constant must not lose the parameter.

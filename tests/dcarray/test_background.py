@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 import time
 
 import numpy as np
@@ -32,6 +33,21 @@ def test_who_waits_has_everything_done() -> None:
     beside.later(lambda: done.append(1))
     beside.wait()
     assert done == [1]
+
+
+def test_a_job_is_pending_from_when_it_is_asked_for_until_it_is_done() -> None:
+    begun, end = threading.Event(), threading.Event()
+    beside = Background()
+    assert not beside.pending
+    beside.later(lambda: (begun.set(), end.wait(), None)[-1])
+    assert beside.pending
+    beside.worked(PATIENCE)
+    begun.wait()
+    assert beside.pending and not beside._held
+    end.set()
+    beside.wait()
+    while beside.pending:  # until the thread has looked up from what told us
+        time.sleep(0.001)
 
 
 @pytest.mark.parametrize(("columns", "counts"), [(1, True), (3, False)])

@@ -62,9 +62,11 @@ def test_solutions(calls: list[Any], shape: tuple[int, ...], columns: int, char:
 
 
 @pytest.mark.parametrize("char", "dF")
-@pytest.mark.parametrize("shape", [(2, 230, 230), (800, 800)])
-def test_panels_are_factored_beside_the_sides(calls: list[Any], shape: tuple[int, ...], char: str) -> None:
-    a, b = values(shape, char), values((*shape[:-1], 100), char)
+@pytest.mark.parametrize(("shape", "columns"), [((2, 230, 230), 100), ((800, 800), 100), ((200, 200), 400)])
+def test_panels_are_factored_beside_the_sides(
+    calls: list[Any], shape: tuple[int, ...], columns: int, char: str
+) -> None:
+    a, b = values(shape, char), values((*shape[:-1], columns), char)
     with dc.options(**(EAGER | {"threads": 3})):
         x = np.asarray(np.linalg.solve(dc.asarray(a), dc.asarray(b)))
     assert calls
