@@ -35,9 +35,9 @@ def test_steps_of_a_stencil(check):
     log = check(
         bands(SMALL),
         steps(there, back, there),
-        steps("bands 2 of 20 {\n", there, back, there, "}\n"),
+        steps("bands 2 of 22 {\n", there, back, there, "}\n"),
     )
-    assert "3 statements on b, a run in bands of 2 rows, 20 rows a tile" in str(log)
+    assert "3 statements on b, a run in bands of 2 rows, 22 rows a tile" in str(log)
 
 
 def test_a_single_row_is_one_of_the_statements(check):
@@ -55,7 +55,7 @@ def test_a_long_chain_is_cut_evenly(check):
         bands(replace(SMALL, parts=4)),
         steps(*[there, back] * 3),
         steps(
-            *["bands 2 of 20 {\n", there, back, there, "}\n", "bands 2 of 20 {\n", back, there, back, "}\n"]
+            *["bands 2 of 22 {\n", there, back, there, "}\n", "bands 2 of 22 {\n", back, there, back, "}\n"]
         ),
     )
 
