@@ -253,8 +253,8 @@ def _banded(chain: _Chain, room: int, limits: Limits) -> Bands | Reason:
 
 
 def _height(chain: _Chain, room: int, limits: Limits) -> int:
-    """The rows of a band, where there is room for so many: as many as can be, but where statements use some of
-    the arrays each, as many as are still in the first cache when a later one comes to the same array."""
+    """The rows of a band, where there is room for so many: as many as can be, but where statements use some
+    of the arrays each, as many as are in the first cache when a later one comes to the same array."""
     row = max(1, chain.bytes()[0] // max(1, chain.rows()))
     if limits.first >= _SEVERAL * row and len({frozenset(chain.used(part)) for part in chain.parts}) > 1:
         room = min(room, limits.first // row)
