@@ -60,6 +60,7 @@ class Limits:
 
 
 _MOST = 1 << 16  # rows of a band
+_BANDS = 4  # of a tile at least, or tiles of whole bands differ in what there is to do
 _SEVERAL = 2  # rows in the first cache that are worth the loops over so few
 _FEW = 5  # statements of a chain that move less than half of what they could
 
@@ -248,8 +249,18 @@ def _banded(chain: _Chain, room: int, limits: Limits) -> Bands | Reason:
         count -= count % limits.threads
     if count < 2 and not limits.height:
         return Reason(f"{rows} rows are too few")
-    tile = -(-(rows + sides) // (count * height)) * height
+    firsts = [w.index[0].offset for part in chain.parts for w in writes_of(part)[:1] if w.index]
+    total = rows + sides + max((first for first in firsts if type(first) is int), default=0)
+    tile = _whole(total, count, height)
+    while count > limits.threads and -(-total // tile) != count:  # they got too high
+        count -= limits.threads
+        tile = _whole(total, count, height)
     return Bands(chain.parts, height, max(tile, -(-sides // height) * height), chain.loc)
+
+
+def _whole(rows: int, count: int, height: int) -> int:
+    """The rows of each of so many tiles, which are whole bands."""
+    return -(-rows // (count * height)) * height
 
 
 def _height(chain: _Chain, room: int, limits: Limits) -> int:
@@ -258,6 +269,7 @@ def _height(chain: _Chain, room: int, limits: Limits) -> int:
     row = max(1, chain.bytes()[0] // max(1, chain.rows()))
     if limits.first >= _SEVERAL * row and len({frozenset(chain.used(part)) for part in chain.parts}) > 1:
         room = min(room, limits.first // row)
+    room = min(room, chain.rows() // (_BANDS * max(2, limits.threads)))
     height = 1
     while 2 * height <= min(room, _MOST):
         height *= 2
