@@ -194,23 +194,30 @@ def make(request: Request, fallback: Callable[[str, Any], None], debug: bool = F
     Untraceable
         If there is no region of what is requested.
     """
-    from .ir import dims, effects, keep
+    from .ir import dims, effects, keep, magnitudes
     from .ir.passes import pipeline
     from .lowering import cache, caches
     from .lowering.plan import compile_region
 
-    region, hints, saved, told, vain = request.drawn()
-    region, kept = keep.keeping(region, [name for name in effects.lost(region) if name in saved])
+    drawn, hints, saved, told, vain = request.drawn()
+    region, kept = keep.keeping(drawn, [name for name in effects.lost(drawn) if name in saved])
     guards = dims.Guards(hints)
     code = cache.of(request.cache_dir)
     before = code.stats()
     with guards if hints else nullcontext():
         final = pipeline.run(region, debug=debug, final=pipeline.final(caches.limits(request.threads)))
         final, kept, stop = keep.spare(final, kept) if vain else (final, kept, None)
+        harmless, spared = 0.0, kept
+        if vain and stop is None and magnitudes.worth(drawn, [one.array for one in kept]):
+            left = keep.without(final, kept)
+            harmless = magnitudes.harmless(drawn) if left is not final else 0.0
+            final, kept = (left, ()) if harmless else (final, kept)
         plan = compile_region(
             final, "cpu", request.cache_dir, fallback=fallback, fastmath=request.fastmath, stop=stop
         )
         plan = replace(plan, kept=tuple([(k.array, k.slices) for k in kept]))
+        if harmless:
+            plan = replace(plan, harmless=harmless, spared=tuple([one.array for one in spared]))
     after = code.stats()
     found = [after[name] - before[name] for name in ("compiled", "hits", "disk_hits")]
     return Planned(plan, guards.recorded, told, *found)

@@ -102,6 +102,26 @@ def spare(region: Region, kept: Sequence[Kept]) -> tuple[Region, tuple[Kept, ...
     return replace(region, arrays=arrays, body=body), left, end - len(gone)
 
 
+def without(region: Region, kept: Sequence[Kept]) -> Region:
+    """The region without these copies; the same object where they are made beside something else.
+
+    Parameters
+    ----------
+    region : Region
+        As passes have made it of the result of `keeping`.
+    kept : sequence of Kept
+    """
+    copies = {one.copy for one in kept}
+    body = tuple([stmt for stmt in region.body if not all(_written(part) in copies for part in _parts(stmt))])
+    if not kept or any(copies & touched(stmt) for stmt in body):
+        return region
+    return replace(region, arrays=tuple([a for a in region.arrays if a.name not in copies]), body=body)
+
+
+def _written(stmt: Stmt) -> str | None:
+    return stmt.target.array if isinstance(stmt, Compute) else None
+
+
 def _parts(stmt: Stmt) -> tuple[Stmt, ...]:
     return stmt.body if isinstance(stmt, Nest) else (stmt,)
 

@@ -9,21 +9,22 @@ from pathlib import Path
 from ..ir.passes.bands import Limits
 
 _LINUX = Path("/sys/devices/system/cpu/cpu0/cache")
-_USUAL = {2: 1 << 20, 3: 32 << 20}  # where the system does not say
+_USUAL = {1: 32 << 10, 2: 1 << 20, 3: 32 << 20}  # where the system does not say
 # One that is larger serves so many cores that it is not much nearer than memory: five-point steps on arrays
 # of 4 MB took half as long in bands on a Xeon with 480 MB of it.
 _DISTANT = 128 << 20
 
 
 @lru_cache(maxsize=1)
-def sizes() -> tuple[int, int]:
-    """The bytes of a core's own second-level cache and of the last one."""
+def sizes() -> tuple[int, int, int]:
+    """The bytes of a core's own caches of data, the first and the second, and of the last one."""
     found = dict(_USUAL)
     # not sysconf: on some processors it counts the last cache once for each part of the package
     for place in _LINUX.glob("index*"):
         with contextlib.suppress(OSError, ValueError):
-            found[int((place / "level").read_text())] = _bytes((place / "size").read_text().strip())
-    return found[2], found[max(found)]
+            if (place / "type").read_text().strip() != "Instruction":
+                found[int((place / "level").read_text())] = _bytes((place / "size").read_text().strip())
+    return found[1], found[2], found[max(found)]
 
 
 def _bytes(text: str) -> int:
@@ -34,11 +35,11 @@ def _bytes(text: str) -> int:
 
 def limits(threads: int) -> Limits:
     """When bands pay on this machine, with so many threads."""
-    near, last = sizes()
+    first, near, last = sizes()  # half of the first one: the rest is for what passes through
     threads = max(1, threads)
     far = 7 * last // 8 // threads  # it is shared
     if last > _DISTANT:
-        # half as much again: a little of what is used still comes from farther
-        return Limits(last=3 * near * threads // 2, near=near, far=far)
+        # Also where all arrays fit into the second caches of all cores: bands are in turns in the first one.
+        return Limits(last=near, near=near, far=far, threads=threads, first=first // 2)
     # what is streamed through a core's cache need not all fit
-    return Limits(last=last, near=2 * near, far=far)
+    return Limits(last=last, near=2 * near, far=far, threads=threads, first=first // 2)

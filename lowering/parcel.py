@@ -48,11 +48,17 @@ class Parcel:
         As in `Plan`.
     kept : tuple of pairs
         As in `Plan`, the places as functions of the symbols' values.
+    harmless : float
+    spared : tuple of str
+        As in `Plan`.
     told : object
         What who asked for the plan is told besides: plain values.
     """
 
-    __slots__ = ("bytes", "guard", "interpreted", "kept", "kernels", "overwritten", "run", "steps", "told")
+    __slots__ = (
+        "bytes", "guard", "harmless", "interpreted", "kept", "kernels", "overwritten", "run", "spared",
+        "steps", "told",
+    )  # fmt: skip
 
     def __init__(self, run: Callable[..., int], facts: dict[str, Any]) -> None:
         self.run = run
@@ -60,6 +66,8 @@ class Parcel:
         self.interpreted: int = facts["interpreted"]
         self.steps: int = facts["steps"]
         self.overwritten: tuple[str, ...] = facts["overwritten"]
+        self.harmless: float = facts["harmless"]
+        self.spared: tuple[str, ...] = facts["spared"]
         self.told: Any = facts["told"]
         names = facts["symbols"]
         self.kept = tuple([(name, _expression(names, where)) for name, where in facts["kept"]])
@@ -75,6 +83,8 @@ def facts(plan: Plan, relations: list[Any], told: Any = None) -> dict[str, Any]:
         "steps": len(plan.steps),
         "overwritten": plan.overwritten,
         "kept": plan.kept,
+        "harmless": plan.harmless,
+        "spared": plan.spared,
         "told": told,
         "symbols": tuple([symbol.name for symbol in plan.region.symbols]),
         "bytes": " + ".join(terms) or "0",

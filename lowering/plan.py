@@ -68,6 +68,10 @@ class Plan:
     kept : tuple of pairs of str
         The arrays of which a run keeps what it overwrites, in the last of ``arrays``, and where that is
         (`ir.keep`).  Whoever added the copies says so.
+    harmless : float
+        If not 0: inputs of this magnitude at most raise no floating-point exception but underflow.
+    spared : tuple of str
+        The arrays of which nothing is kept for that reason, though a run overwrites what it has read.
     """
 
     region: Region
@@ -77,6 +81,8 @@ class Plan:
     things: Mapping[str, Any]
     run: Callable[..., int]
     kept: tuple[tuple[str, str], ...] = ()
+    harmless: float = 0.0
+    spared: tuple[str, ...] = ()
 
     @property
     def kernels(self) -> tuple[KernelStep, ...]:

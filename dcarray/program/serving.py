@@ -69,6 +69,14 @@ class Serving:
         # which arrays a run keeps what it overwrites of, and where; and of which that is to be done for it
         self._kept = [(at_of[name], where()) for name, where in parcel.kept]
         self._keeps = [at_of[name] for name in parcel.overwritten] if self._arrays else []
+        # where that is not done as long as what is given is small enough, and what is looked at for it
+        self._harmless: float = parcel.harmless
+        self._spared = [at_of[name] for name in parcel.spared]
+        self._seen = [
+            k
+            for k, part in enumerate(self._parts)
+            if parcel.spared and part[1] is not None and part[2].kind == "f"
+        ]
         self._writes = any(part[0] == "inout" for part in self._parts)
         found = dict(told.results)
         self._binds = [_binding(found.get(name), name, place, at_of, plain) for name in live]
@@ -135,12 +143,17 @@ class Serving:
     def _go(self, made: list[NDArray], addresses: list[int], options: config.Options) -> bool:
         """Run the plan; False if all is as it was before."""
         given = len(made)
+        minded = fpstate.watched(fpstate.captured()) | RAISING
         keeps = {k: made[k].copy() for k in self._keeps}
+        if self._spared:
+            if minded == RAISING and _within([made[k] for k in self._seen], self._harmless):
+                minded = 0
+            else:
+                keeps |= {k: made[k].copy() for k in self._spared}
         for k, _ in self._kept:
             copy, address = allocate(made[k].shape, made[k].dtype, made[k].size, MAPPED)
             made.append(copy)
             addresses.append(address)
-        minded = fpstate.watched(fpstate.captured()) | RAISING
         try:
             flags = self._parcel.run(made if self._arrays else (), addresses, (), options.threads, minded)
         except Exception:
@@ -152,6 +165,8 @@ class Serving:
         if flags & minded:
             for (k, where), copy in zip(self._kept, made[given:], strict=True):
                 made[k][where] = copy[where]
+            for k, a in keeps.items():
+                made[k][...] = a
             return False
         return True
 
@@ -199,6 +214,12 @@ def _settle_plain(a: NDArray, writing: bool) -> None:
 def _alike(a: NDArray, strides: tuple[int, ...]) -> bool:
     """Are the strides these, where they matter?"""
     return a.size == 0 or all(n == 1 or s == t for n, s, t in zip(a.shape, a.strides, strides, strict=True))
+
+
+def _within(arrays: Sequence[NDArray], most: float) -> bool:
+    """Is no element of larger magnitude, and none a NaN?"""
+    with np.errstate(all="ignore"):
+        return all(a.size == 0 or (-most <= a.min() and a.max() <= most) for a in arrays)
 
 
 def _span(a: NDArray, address: int) -> tuple[int, int]:

@@ -37,7 +37,11 @@ class Limits:
     points : int
         Shorter rows are not worth a loop of their own.
     tiles, sides : int
-        So many tiles are made, if each is at least ``sides`` times as high as the rows at its sides.
+        So many tiles are made at most, and each is at least ``sides`` times as high as the rows at its sides.
+    threads : int
+        Those that take the tiles: all are to have equally many.
+    first : int
+        Bytes of the first cache: where statements use different arrays, bands of a few rows stay in it.
     height : int
         Rows of a band; 0: as many as fit.
     """
@@ -50,10 +54,14 @@ class Limits:
     points: int = 64
     tiles: int = 16
     sides: int = 4
+    threads: int = 1
+    first: int = 0
     height: int = 0
 
 
 _MOST = 1 << 16  # rows of a band
+_BANDS = 4  # of a tile at least, or tiles of whole bands differ in what there is to do
+_SEVERAL = 2  # rows in the first cache that are worth the loops over so few
 _FEW = 5  # statements of a chain that move less than half of what they could
 
 
@@ -234,18 +242,38 @@ def _pieces(chain: _Chain, sides: Sequence[int], limits: Limits) -> tuple[int, i
 
 def _banded(chain: _Chain, room: int, limits: Limits) -> Bands | Reason:
     """The statements in bands; the cache has room for so many rows."""
-    sides = max(chain.sides()[0])
-    height = limits.height
-    if not height:
-        height = 1
-        while 2 * height <= _MOST and 2 * height + sides <= room:
-            height *= 2
-    rows = chain.rows()
-    tile = max(limits.sides * sides, height, -(-rows // limits.tiles))
-    tile = -(-tile // height) * height
-    if rows < 2 * tile and not limits.height:
+    sides, rows = max(chain.sides()[0]), chain.rows()
+    height = limits.height or _height(chain, room - sides, limits)
+    count = max(1, min(limits.tiles, rows // max(limits.sides * sides, height)))
+    if count > limits.threads:
+        count -= count % limits.threads
+    if count < 2 and not limits.height:
         return Reason(f"{rows} rows are too few")
-    return Bands(chain.parts, height, tile, chain.loc)
+    firsts = [w.index[0].offset for part in chain.parts for w in writes_of(part)[:1] if w.index]
+    total = rows + sides + max((first for first in firsts if type(first) is int), default=0)
+    tile = _whole(total, count, height)
+    while count > limits.threads and -(-total // tile) != count:  # they got too high
+        count -= limits.threads
+        tile = _whole(total, count, height)
+    return Bands(chain.parts, height, max(tile, -(-sides // height) * height), chain.loc)
+
+
+def _whole(rows: int, count: int, height: int) -> int:
+    """The rows of each of so many tiles, which are whole bands."""
+    return -(-rows // (count * height)) * height
+
+
+def _height(chain: _Chain, room: int, limits: Limits) -> int:
+    """The rows of a band, where there is room for so many: as many as can be, but where statements use some
+    of the arrays each, as many as are in the first cache when a later one comes to the same array."""
+    row = max(1, chain.bytes()[0] // max(1, chain.rows()))
+    if limits.first >= _SEVERAL * row and len({frozenset(chain.used(part)) for part in chain.parts}) > 1:
+        room = min(room, limits.first // row)
+    room = min(room, chain.rows() // (_BANDS * max(2, limits.threads)))
+    height = 1
+    while 2 * height <= min(room, _MOST):
+        height *= 2
+    return height
 
 
 def _is_part(stmt: Stmt) -> bool:

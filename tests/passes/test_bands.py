@@ -35,9 +35,9 @@ def test_steps_of_a_stencil(check):
     log = check(
         bands(SMALL),
         steps(there, back, there),
-        steps("bands 2 of 20 {\n", there, back, there, "}\n"),
+        steps("bands 2 of 22 {\n", there, back, there, "}\n"),
     )
-    assert "3 statements on b, a run in bands of 2 rows, 20 rows a tile" in str(log)
+    assert "3 statements on b, a run in bands of 2 rows, 22 rows a tile" in str(log)
 
 
 def test_a_single_row_is_one_of_the_statements(check):
@@ -45,7 +45,7 @@ def test_a_single_row_is_one_of_the_statements(check):
     check(
         bands(SMALL),
         steps(there, BORDER.format("b"), back, BORDER.format("a")),
-        steps("bands 2 of 20 {\n", there, LIFTED.format("b"), back, LIFTED.format("a"), "}\n"),
+        steps("bands 2 of 22 {\n", there, LIFTED.format("b"), back, LIFTED.format("a"), "}\n"),
     )
 
 
@@ -55,7 +55,7 @@ def test_a_long_chain_is_cut_evenly(check):
         bands(replace(SMALL, parts=4)),
         steps(*[there, back] * 3),
         steps(
-            *["bands 2 of 20 {\n", there, back, there, "}\n", "bands 2 of 20 {\n", back, there, back, "}\n"]
+            *["bands 2 of 22 {\n", there, back, there, "}\n", "bands 2 of 22 {\n", back, there, back, "}\n"]
         ),
     )
 
@@ -167,3 +167,31 @@ def test_most_random_chains_make_bands():
         for k in range(100)
     )
     assert count > 60
+
+
+def high(*made: str) -> Region:
+    arrays = "inout a: f64[400, 90];  inout b: f64[400, 90];  inout c: f64[400, 90]"
+    return parse(f"region() {{\n {arrays}\n {''.join(made).replace('38', '398')} }}")
+
+
+@pytest.mark.parametrize(("first", "height"), [(10_000, 4), (5_000, 2), (3_000, 32), (0, 32)])
+def test_bands_are_low_where_statements_use_different_arrays(first, height):
+    limits = Limits(last=0, near=1 << 18, again=0, points=0, sides=1, first=first)
+    steps_in_turns = [STEP.format("a", "b"), STEP.format("b", "c"), STEP.format("c", "a")]
+    ((made),) = bands(limits).fn(high(*steps_in_turns), Log()).body
+    assert made.height == height
+    back_and_forth = [STEP.format("a", "b"), STEP.format("b", "a")] * 2
+    ((made),) = bands(limits).fn(high(*back_and_forth), Log()).body
+    assert made.height == 32
+
+
+@pytest.mark.parametrize("threads", [1, 2, 3, 5, 40])
+@pytest.mark.parametrize("parts", [1, 3, 7])
+def test_threads_get_equally_many_tiles(threads, parts):
+    limits = Limits(last=0, near=1 << 16, again=0, points=0, threads=threads)
+    region = high(*[STEP.format("a", "b"), STEP.format("b", "a")] * parts)
+    (made,) = bands(limits).fn(region, Log()).body
+    found = slants(made.body, region)
+    rows = max(s.first + s.count + s.behind for s in found) + max(s.ahead for s in found)
+    tiles = -(-rows // made.tile)
+    assert tiles % threads == 0 or tiles < threads

@@ -1,0 +1,126 @@
+"""Inputs of which it is claimed that they raise nothing raise nothing."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from dcarray.ir import interp, keep, magnitudes
+from dcarray.ir.text import parse
+from dcarray.ir.verify import verify
+
+GROWING = """region() {{
+  inout a: f64[6, 8];  inout b: f64[6, 8];  in k: i64[6, 8];  temp t: f64[6, 8]
+  for n in range(0, {turns}, 1) {{
+    t[i,j] = {first} for i<6, j<8
+    b[i,j] = {second} for i<6, j<7
+    a[i,j] = {third} for i<6, j<8
+  }}
+}}"""
+FINE = ["a[i,j]", "b[i,j]", "2.5", "-0.5", "cast:f64(k[i,j])"]
+
+
+@st.composite
+def values(draw: Any, names: tuple[str, ...] = (), depth: int = 3) -> str:
+    leaves = [*FINE, *names]
+    if depth == 0 or draw(st.booleans()):
+        return str(draw(st.sampled_from(leaves)))
+    one, two = (draw(values(names, depth - 1)) for _ in range(2))
+    if draw(st.integers(0, 4)) == 0:
+        return f"where(less({one}, {two}), {one}, {two})"
+    op = draw(
+        st.sampled_from(["add", "subtract", "multiply", "maximum", "minimum", "square", "negative", "half"])
+    )
+    if op == "half":
+        return f"divide({one}, 2.0)"
+    return f"{op}({one})" if op in ("square", "negative") else f"{op}({one}, {two})"
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    values(), values(("t[i,j]", "a[i,j+1]")), values(("t[i,j]",)), st.integers(0, 12), st.integers(0, 2**31)
+)
+def test_what_is_harmless_raises_nothing(first: str, second: str, third: str, turns: int, seed: int) -> None:
+    region = parse(GROWING.format(turns=turns, first=first, second=second, third=third))
+    verify(region)
+    bound = magnitudes.harmless(region)
+    if not bound:
+        return
+    rng = np.random.default_rng(seed)
+    data = {name: rng.choice([bound, -bound, 1.0, 0.0], (6, 8)) for name in "ab"}
+    data["k"] = rng.choice([-(2**63), 2**63 - 1, 0, 1], (6, 8))
+    with np.errstate(over="raise", divide="raise", invalid="raise"):
+        interp.run(region, data, {})
+
+
+@pytest.mark.parametrize(
+    ("first", "least"),
+    [
+        ("multiply(0.25, add(a[i,j], b[i,j]))", 2.0**512),
+        ("multiply(3.0, a[i,j])", 2.0**512),
+        ("divide(a[i,j], 4.0)", 2.0**512),
+        ("multiply(a[i,j], b[i,j])", 2.0**256),
+        ("divide(a[i,j], b[i,j])", 0.0),
+        ("divide(a[i,j], 0.0)", 0.0),
+        ("sqrt(a[i,j])", 0.0),
+        ("exp(a[i,j])", 0.0),
+        ("t[i,j]", 0.0),  # which nobody has written
+    ],
+)
+def test_bounds(first: str, least: float) -> None:
+    region = parse(GROWING.format(turns=1, first=first, second="t[i,j]", third="t[i,j]"))
+    assert magnitudes.harmless(region) == least
+
+
+@pytest.mark.parametrize(("turns", "known"), [(100, True), (900, True), (1100, False)])
+def test_growth_over_turns(turns: int, known: bool) -> None:
+    region = parse(
+        GROWING.format(
+            turns=turns, first="add(a[i,j], b[i,j])", second="b[i,j]", third="multiply(2.0, a[i,j])"
+        )
+    )
+    assert (magnitudes.harmless(region) > 0.0) is known
+
+
+def test_what_has_no_bound() -> None:
+    for text in (
+        "region() {\n inout a: f64[4]\n a[i] = cast(cast(a[i])) for i<4\n}".replace(
+            "cast(cast(a[i]))", "cast:f64(cast:i64(a[i]))"
+        ),
+        "region() {\n inout a: c128[4]\n a[i] = add(a[i], a[i]) for i<4\n}",
+        "region() {\n inout a: f16[4]\n a[i] = add(a[i], a[i]) for i<4\n}",
+        "region() {\n inout a: f64[4];  inout z: f64[4] base a\n a[i] = add(z[i], a[i]) for i<4\n}",
+    ):
+        assert magnitudes.harmless(parse(text)) == 0.0
+
+
+def test_sums_of_many() -> None:
+    text = (
+        "region() {\n in a: f64[1000];  inout s: f64[]\n s[] add= multiply(a[i], a[i]) init 0.0 for i<1000\n}"
+    )
+    assert magnitudes.harmless(parse(text)) == 2.0**256
+    single = text.replace("f64", "f32").replace("init 0.0", "init 0.0:f32")
+    assert magnitudes.harmless(parse(single)) == 2.0**32
+
+
+def test_copies_can_be_left_out() -> None:
+    before = parse(GROWING.format(turns=3, first="a[i,j]", second="t[i,j]", third="add(t[i,j], b[i,j])"))
+    made, kept = keep.keeping(before, ("a", "b"))
+    after = keep.without(made, kept)
+    verify(after)
+    assert after == before
+    assert keep.without(before, ()) is before
+
+
+def test_copies_that_are_used_stay() -> None:
+    before = parse("region() {\n inout a: f64[6]\n a[i] = add(a[i], 1.0) for i<6\n}")
+    _, kept = keep.keeping(before, ("a",))
+    used = parse(
+        "region() {\n inout a: f64[6];  out kept_a: f64[6]\n kept_a[i] = a[i] for i<6\n"
+        " a[i] = add(kept_a[i], 1.0) for i<6\n}"
+    )
+    assert keep.without(used, kept) is used

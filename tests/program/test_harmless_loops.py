@@ -1,0 +1,79 @@
+"""Loops that keep no copies of what they overwrite, since their inputs are too small to raise exceptions."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import numpy as np
+import pytest
+from written import written
+
+import dcarray as dc
+from dcarray.ir import magnitudes
+from dcarray.ir.passes import aligned
+from dcarray.program import serving
+
+SOURCE = """
+def f(x, y, n):
+    for t in range(n):
+        y[1:, :] -= 0.5 * (x[1:, :] - x[:-1, :])
+        x[:-1, :-1] -= 0.75 * (y[1:, :-1] - y[:-1, :-1] + y[:-1, 1:])
+"""
+
+
+@pytest.fixture(autouse=True)
+def eagerly(monkeypatch: pytest.MonkeyPatch) -> Any:
+    monkeypatch.setattr(magnitudes, "WORTH", 0)
+    monkeypatch.setattr(aligned, "MIN_TURNS", 10**9)  # copies that stand for those that are kept
+    with dc.options(jit="eager", eager_below=16384, cache_dir=None):
+        dc.report(reset=True)
+        yield
+
+
+def outcome(f: Any, top: float, **state: Any) -> tuple[Any, ...]:
+    x = np.random.default_rng(1).random((150, 160))
+    y = x[::-1].copy()
+    x[70, 31] = top
+    said = None
+    with np.errstate(**state), warnings.catch_warnings(record=True) as warned:
+        warnings.simplefilter("always")
+        try:
+            f(x, y, 40)
+        except FloatingPointError as error:
+            said = str(error)
+    return x.tobytes(), y.tobytes(), said, [str(each.message) for each in warned]
+
+
+@pytest.mark.parametrize("mode", ["warn", "raise", "ignore"])
+@pytest.mark.parametrize("kind", ["over", "under", "invalid"])
+@pytest.mark.parametrize("top", [0.5, 1e-308, 1e300, np.inf, np.nan])
+def test_results_and_exceptions_are_numpys(mode: str, kind: str, top: float) -> None:
+    f = written(SOURCE)
+    fast = dc.accelerate(f)
+    state = {"over": "ignore", "under": "ignore", "invalid": "ignore", kind: mode}
+    for _ in range(2):
+        want, got = outcome(f, top, **state), outcome(fast, top, **state)
+        assert got[2] == want[2] and set(got[3]) == set(want[3])
+        if np.isfinite(top):
+            assert got[:2] == want[:2]
+
+
+def test_nothing_is_kept_unless_inputs_are_large(monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: list[tuple[float, tuple[str, ...], int]] = []
+    within = serving._within
+
+    def noted(arrays: Any, most: float) -> bool:
+        found = within(arrays, most)
+        seen.append((most, tuple(str(a.dtype) for a in arrays), found))
+        return found
+
+    monkeypatch.setattr(serving, "_within", noted)
+    fast = dc.accelerate(written(SOURCE))
+    for top in (0.5, -1e200, np.nan, -np.inf, 1e100):
+        outcome(fast, top)
+    assert [found for _, _, found in seen] == [True, False, False, False, True]
+    assert seen[0][0] == 2.0**512 and seen[0][1] == ("float64", "float64")
+    outcome(fast, 0.5, under="warn")  # which small numbers raise, too
+    assert len(seen) == 5
+    assert dc.report().loops >= 3
