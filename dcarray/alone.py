@@ -13,8 +13,9 @@ sooner where the place is known.
 
 There are also times in which NumPy does everything at once that a thread asks for, whatever its size, as
 long as nothing is pending on its operands (`begin`): while a loop runs as it is written for which a plan is
-still to be made, and which may end before the recordings of its turns have plans of their own.  Nothing is
-learned then.
+still to be made, and which may end before the recordings of its turns have plans of their own.  Once these
+have been asked for, such times are begun again and again, with a recording in between that looks whether they
+are there (`resume`).  Nothing is learned then.
 
 Where several ranks run a program nothing is learned, for all have to record the same.
 
@@ -32,6 +33,7 @@ import math
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import cache
+from threading import get_ident
 from typing import Any
 
 import numpy as np
@@ -41,7 +43,9 @@ from .ir.ops import OPS
 from .ranks import several, simulated
 from .speedups import BUILT
 
-__all__ = ["FACTOR", "allowed", "begin", "cheaper", "end", "learn", "outright", "strike", "suspended"]
+__all__ = [
+    "FACTOR", "allowed", "begin", "cheaper", "end", "learn", "outright", "resume", "strike", "suspended",
+]  # fmt: skip
 
 FACTOR = 8
 """What NumPy does anyway when nothing is pending is learned up to so many times `eager_below` elements."""
@@ -189,8 +193,14 @@ def strike(place: tuple[Any, int], bar: bool = False) -> None:
     """
 
 
-def begin(seconds: float) -> bool:
+def begin(seconds: float, loop: bool = False) -> bool:
     """For so many seconds at most, NumPy does at once what this thread asks for.
+
+    Parameters
+    ----------
+    seconds : float
+    loop : bool, optional
+        Whether `resume` may begin this again, until it has ended.
 
     Returns
     -------
@@ -201,8 +211,12 @@ def begin(seconds: float) -> bool:
     return False
 
 
-def end() -> None:
-    """NumPy does not do everything any longer that this thread asks for."""
+def end(loop: bool = False) -> None:
+    """NumPy does not do everything any longer that this thread asks for; with ``loop`` for good."""
+
+
+def resume(seconds: float) -> None:
+    """Begin again if that is a time which a loop has begun, and which is over."""
 
 
 def outright() -> bool:
@@ -233,11 +247,23 @@ if BUILT:  # else nothing is ever learned
     def strike(place: tuple[Any, int], bar: bool = False) -> None:
         _strike(*place, bar)
 
-    def begin(seconds: float) -> bool:
-        return allowed() and several() is None and not config.current().strict and _outright(seconds)
+    _loops: set[int] = set()  # threads in loops that have begun so
 
-    def end() -> None:
+    def begin(seconds: float, loop: bool = False) -> bool:
+        if not allowed() or several() is not None or config.current().strict or not _outright(seconds):
+            return False
+        if loop:
+            _loops.add(get_ident())
+        return True
+
+    def end(loop: bool = False) -> None:
         _outright(0.0)
+        if loop:
+            _loops.discard(get_ident())
+
+    def resume(seconds: float) -> None:
+        if get_ident() in _loops:
+            begin(seconds)
 
     def outright() -> bool:
         return _outright(-1.0)

@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 MAX_PLANS = 4096
 WORTHWHILE = 1 << 20  # elements from which on a region is compiled when it is first seen
 NANOSECOND = 1e-9  # what NumPy takes for an element, at least
+KNOWN = 2  # how often a log of a loop runs call by call, before NumPy does at once what it asks for
+GLANCE = 25e-3  # seconds, until the loop is recorded once more to see whether there is a plan
 
 
 class Executor:
@@ -114,7 +116,10 @@ class Executor:
         if plan is None and (not rec.once or options.jit == "eager"):
             plan = self._plan(prepared, options)
         if plan is None:
-            return _singly(rec, prepared, self.background.worked)
+            notes = _singly(rec, prepared, self.background.worked)
+            if form.sights > KNOWN:  # its plan is asked for; what is recorded until it is there takes longer
+                alone.resume(GLANCE)
+            return notes
         arrays, addresses, fresh = running.allocated(rec, form)
         notes = running.execute(rec, prepared, plan, arrays, addresses, options)
         for store, mem, address in fresh:

@@ -230,7 +230,7 @@ def _function(function: Any) -> Any:
             scope.leave()
             _inside.reset(token)
             if not _inside.get():
-                alone.end()  # a loop may have been left by an exception
+                alone.end(loop=True)  # a loop may have been left by an exception
             for ours, _ in call.given.values():  # its owner may look at it, and change it, from now on
                 ours._writable()
         if keep:

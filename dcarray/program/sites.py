@@ -166,7 +166,7 @@ class Site:
             return
         start, before, entry, outright = begun
         if outright:
-            alone.end()
+            alone.end(loop=True)
         took = now - start
         self._runs += 1
         self._spent += took
@@ -193,7 +193,7 @@ class Site:
         plans: what is recorded costs more as long as it has none, and the loop is to have one of its own.
         False if that is so already.  When the loop is met for the `first` time, NumPy gets the memory of what
         was before it; it makes what is made now."""
-        if not alone.begin(PATIENCE):
+        if not alone.begin(PATIENCE, loop=True):
             return False
         now = session()
         now.flush(now.rec)  # nothing is to be pending: what meets it would be recorded

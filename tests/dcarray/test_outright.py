@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from written import written
 
 import dcarray as dc
-from dcarray import alone, session
+from dcarray import alone, executor, session
 from dcarray.background import Background
 from dcarray.lowering import memory
 from dcarray.program import sites
@@ -189,3 +189,27 @@ def test_errors_of_what_was_recorded_before_are_told() -> None:
     f, (a, *_) = written(LOOP), arrays()
     with np.errstate(divide="raise"), pytest.raises(FloatingPointError):
         dc.accelerate(f)(dc.asarray(a) / dc.asarray(np.zeros(SHAPE)), 3)
+
+
+SUMS = """
+def f(x, found, n):
+    for k in range(n):
+        found[k] = (x ** 0.3 + k).sum()
+    return found
+"""
+
+
+def test_numpy_goes_on_until_the_plans_are_there(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What comes again while its plan is made is recorded now and then only, to see whether it is there."""
+    monkeypatch.setattr(sites, "PATIENCE", 1e-9)
+    monkeypatch.setattr(executor, "GLANCE", 60.0)
+    monkeypatch.setattr(Background, "later", lambda self, job: None)  # no plan is ever there
+    f, (a, *_) = written(SUMS), [np.random.default_rng(5).random((400, 500))]
+    seen: list[bool] = []
+    before, resume = counters.flushes, alone.resume
+    monkeypatch.setattr(alone, "resume", lambda s: (resume(s), seen.append(alone.outright())))
+    ours = dc.accelerate(f)(a, np.zeros(20), 20)
+    assert seen == [True] and counters.flushes <= before + executor.KNOWN + 2 and not alone.outright()
+    np.testing.assert_allclose(ours, f(a, np.zeros(20), 20), rtol=1e-13)
+    resume(60.0)  # outside of loops that is nothing
+    assert not alone.outright()
