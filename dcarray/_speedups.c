@@ -443,7 +443,7 @@ PyInit__speedups(void)
         Simulation == NULL || CurrentName == NULL || IndexName == NULL || StrictName == NULL)
         return NULL;
     module = PyModule_Create(&definition);
-    if (module != NULL && PyModule_AddIntConstant(module, "REVISION", 18) < 0)
+    if (module != NULL && PyModule_AddIntConstant(module, "REVISION", 19) < 0)
         Py_CLEAR(module);
     return module;
 }
