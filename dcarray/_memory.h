@@ -4,8 +4,6 @@
  * is made and dropped, and the C library gives large memory back to the system, to be cleared and mapped again.  So
  * what is dropped meanwhile is kept for what is made next.  All memory is from the handler that was in force (NEP 49),
  * and goes back to it; what is kept and what is in use are never more together than what was in use at once.
- * As soon as NumPy works at once somewhere, a little of it is kept at any time: arrays that the C library gives back
- * at each turn of a loop take ten times as long to have again as to fill.
  * Included where what it uses is declared. */
 
 typedef struct {
@@ -23,8 +21,7 @@ typedef struct {
 } Handler; /* part of NumPy's C interface (PyDataMem_Handler) */
 
 enum { API_SET_HANDLER = 304, API_GET_HANDLER = 305, API_DEFAULT_HANDLER = 306 }; /* in NumPy's table of functions */
-enum { BLOCKS = 32, LEAST = 1 << 17, LITTLE = 1 << 23 }; /* LEAST: bytes from which on memory is kept; LITTLE: and
-                                                          * how many are kept where NumPy does not do everything */
+enum { BLOCKS = 32, LEAST = 1 << 17 }; /* LEAST: bytes from which on memory is kept */
 
 static PyObject *(*SetHandler)(PyObject *); /* NULL as long as no memory is to be kept */
 static PyObject *(*GetHandler)(void);
@@ -37,7 +34,6 @@ static struct {
     size_t size;
 } Blocks[BLOCKS]; /* the longest unused first */
 static int Idle;
-static int Places_known; /* does NumPy work at once somewhere? */
 static Py_ssize_t Held, Live, Peak; /* bytes that are kept; in use, more than when it began; and the most that were */
 
 /* Take a block out; `Guard` is held. */
@@ -50,22 +46,15 @@ take_block(int k)
     return start;
 }
 
-/* How many bytes may be kept now. */
-static Py_ssize_t
-keepable(void)
-{
-    return all_at_once() ? PY_SSIZE_T_MAX : Places_known ? LITTLE : 0;
-}
-
-/* Give back what is not to be kept; of what is, so many bytes at most. */
+/* Give back what is not to be kept. */
 static void
-give_back(Py_ssize_t most)
+give_back(int all)
 {
     for (;;) {
         void *start = NULL;
         size_t size = 0;
         PyThread_acquire_lock(Guard, WAIT_LOCK);
-        if (Idle && (Held > most || Idle == BLOCKS || Held + Live > Peak)) {
+        if (Idle && (all || Idle == BLOCKS || Held + Live > Peak)) {
             size = Blocks[0].size;
             start = take_block(0);
         }
@@ -105,11 +94,11 @@ keeper_malloc(void *ctx, size_t size)
         return Theirs->malloc(Theirs->ctx, size);
     if ((start = use(size, 1)) != NULL)
         return start;
-    give_back(keepable());
+    give_back(!all_at_once());
     start = Theirs->malloc(Theirs->ctx, size);
     if (start != NULL || !Idle)
         return start;
-    give_back(0);
+    give_back(1);
     return Theirs->malloc(Theirs->ctx, size);
 }
 
@@ -118,7 +107,7 @@ keeper_calloc(void *ctx, size_t count, size_t width)
 {
     if (width && count <= PY_SSIZE_T_MAX / width && counts(count * width)) {
         use(count * width, 0);
-        give_back(keepable());
+        give_back(!all_at_once());
     }
     return Theirs->calloc(Theirs->ctx, count, width);
 }
@@ -132,16 +121,15 @@ keeper_realloc(void *ctx, void *start, size_t size)
 static void
 keeper_free(void *ctx, void *start, size_t size)
 {
-    int kept = 0;
-    Py_ssize_t most;
+    int now, kept = 0;
     if (start == NULL || !counts(size)) {
         Theirs->free(Theirs->ctx, start, size);
         return;
     }
-    most = keepable();
+    now = all_at_once();
     PyThread_acquire_lock(Guard, WAIT_LOCK);
     Live -= size;
-    if (size <= (size_t)most && Idle < BLOCKS) {
+    if (now && Idle < BLOCKS) {
         Blocks[Idle].start = start;
         Blocks[Idle++].size = size;
         Held += size;
@@ -150,14 +138,13 @@ keeper_free(void *ctx, void *start, size_t size)
     PyThread_release_lock(Guard);
     if (!kept)
         Theirs->free(Theirs->ctx, start, size);
-    give_back(most);
+    give_back(!now);
 }
 
 static Handler Ours_handler = {
     "dcarray", 1, {NULL, keeper_malloc, keeper_calloc, keeper_realloc, keeper_free}};
 
-/* NumPy begins to do everything, or something, at once in this context: memory is kept, unless the user has a handler
- * for it. */
+/* NumPy begins to do everything at once in this context, unless the user has a handler for it. */
 static void
 keep_memory(void)
 {
@@ -170,17 +157,17 @@ keep_memory(void)
     Py_XDECREF(old);
 }
 
-/* It does not do everything any longer. */
+/* It does so no longer. */
 static void
 keep_no_memory(void)
 {
-    PyObject *old = SetHandler == NULL || Places_known ? NULL : GetHandler();
-    if (old != NULL && old == Keeper)
+    PyObject *old = SetHandler == NULL ? NULL : GetHandler();
+    if (old == Keeper)
         Py_XDECREF(SetHandler(Usual));
     PyErr_Clear();
     Py_XDECREF(old);
     if (Idle)
-        give_back(keepable());
+        give_back(1);
 }
 
 /* Find what is needed in NumPy's table of functions. */
@@ -205,21 +192,4 @@ static PyObject *
 kept_bytes(PyObject *module, PyObject *unused)
 {
     return PyLong_FromSsize_t(Held);
-}
-
-/* keep(some): is a little memory kept at any time, since NumPy does something at once? */
-static PyObject *
-keep_some(PyObject *module, PyObject *some)
-{
-    int yes = PyObject_IsTrue(some);
-    if (yes < 0)
-        return NULL;
-    if (yes != Places_known && SetHandler != NULL) {
-        Places_known = yes;
-        if (yes)
-            keep_memory();
-        else if (!all_at_once())
-            keep_no_memory();
-    }
-    Py_RETURN_NONE;
 }

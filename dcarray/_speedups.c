@@ -401,8 +401,6 @@ static PyMethodDef methods[] = {
     {"strike", strike_place, METH_VARARGS, "strike(code, instruction, bar): as in `dcarray.alone`."},
     {"outright", work_outright, METH_O, "outright(seconds): as in `dcarray.alone`."},
     {"kept", kept_bytes, METH_NOARGS, "kept(): bytes of memory that are kept for what NumPy makes at once."},
-    {"keep", keep_some, METH_O,
-     "keep(some): is some kept whenever arrays are dropped, or only while NumPy does everything at once?"},
     {"chain", learn_chain, METH_VARARGS,
      "chain(variable, places, operations, letters, loops, shape, size, mask, options, state, run, record): as in\n"
      "`dcarray.chains`."},
@@ -443,7 +441,7 @@ PyInit__speedups(void)
         Simulation == NULL || CurrentName == NULL || IndexName == NULL || StrictName == NULL)
         return NULL;
     module = PyModule_Create(&definition);
-    if (module != NULL && PyModule_AddIntConstant(module, "REVISION", 19) < 0)
+    if (module != NULL && PyModule_AddIntConstant(module, "REVISION", 20) < 0)
         Py_CLEAR(module);
     return module;
 }

@@ -19,9 +19,6 @@ are there (`resume`).  Nothing is learned then.
 
 Where several ranks run a program nothing is learned, for all have to record the same.
 
-Memory of some large arrays is kept when they are dropped, as soon as something has been learned: of what is
-made and dropped in each turn of a loop the C library gives much back to the system each time.
-
 Which way a call goes depends on what has run before, never on clocks; sums, of which the last bits may depend
 on who computes them, are NumPy's both before and after a place is learned.  There is none of this with
 ``eager_below=0``; without the C module, which keeps the table and asks it, no place is learned.
@@ -231,7 +228,6 @@ def suspended() -> Iterator[None]:
 
 
 if BUILT:  # else nothing is ever learned
-    from ._speedups import keep as _keep
     from ._speedups import learn as _learn
     from ._speedups import outright as _outright
     from ._speedups import strike as _strike
@@ -242,7 +238,6 @@ if BUILT:  # else nothing is ever learned
             return
         for code, instruction, _ in marks:
             _learn(code, instruction, elements, sure)
-        _keep(True)
 
     def strike(place: tuple[Any, int], bar: bool = False) -> None:
         _strike(*place, bar)

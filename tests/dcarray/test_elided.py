@@ -35,7 +35,6 @@ def _options(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     background = Background()
     monkeypatch.setattr(session.EXECUTOR, "background", background)
     monkeypatch.setattr(sites, "PATIENCE", 60.0)
-    _speedups.keep(False)  # other tests may have learned something
     with dc.options(jit="background", cache_dir=None, eager_below=16384, debug=False, strict=False):
         yield
         alone.end()
@@ -78,25 +77,6 @@ def test_nothing_is_kept_when_the_time_is_over() -> None:
     del late
     assert _speedups.kept() == 0
     assert not alone.outright() and get_handler_name() == "default_allocator"
-
-
-def test_a_little_is_kept_where_numpy_works_at_once_by_place() -> None:
-    def step(x: Any, y: Any) -> Any:
-        return x * 2.0 + y
-
-    a, b = arrays()
-    x, y = dc.asarray(a.copy()), dc.asarray(b.copy())
-    for _ in range(4):
-        dc.evaluate(step(x, y))
-    assert get_handler_name() == "dcarray" and not alone.outright()
-    places = {address(step(x, y)) for _ in range(5)}
-    assert len(places) <= 2 and 0 < _speedups.kept() <= 2 * BYTES  # as much as was in use at once
-    np.testing.assert_array_equal(np.asarray(step(x, y)), step(a, b))
-    many = [np.empty(1 << 17) for _ in range(20)]
-    del many
-    assert _speedups.kept() <= 1 << 23
-    _speedups.keep(False)
-    assert _speedups.kept() == 0 and get_handler_name() == "default_allocator"
 
 
 @settings(deadline=None)

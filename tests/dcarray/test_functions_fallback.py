@@ -147,7 +147,6 @@ def test_memory_of_temporaries_is_kept_while_numpy_works_on_large_arrays(how):
         return x[0] + x[1]
 
     seen = []
-    _speedups.keep(False)  # other tests may have learned something
     run = {"reported": fallback.call, "direct": fallback.direct}[how]
     a = np.arange(3e5).reshape(3, 100_000)
     with dc.options(eager_below=16384, strict=False):
