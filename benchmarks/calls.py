@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+ACCELERATED = "accelerated code"  # where the names of NumPy's namespace are ours
 # Statements (which write into their first name) and expressions, by what they are.
 CALLS: dict[str, tuple[str, ...]] = {
     "operators": (
@@ -99,6 +100,17 @@ CALLS: dict[str, tuple[str, ...]] = {
         "float(x[0])", "int(i[0])", "np.shape(x)", "np.ndim(x)", "np.size(x)", "np.result_type(x, y)",
         "np.iscomplexobj(x)",
     ),
+    "beside plain arrays": (
+        "x + X", "X + x", "X * x", "x < X", "x @ X", "X @ x", "M @ r", "np.maximum(x, X)",
+        "np.maximum(X, x)", "np.add(x, X)", "np.dot(X, x)", "np.where(X > 0.5, x, X)",
+        "np.concatenate((x, X))", "np.stack((X, x))", "x += X", "X += x", "x[:] = X", "X[:] = x",
+    ),
+    ACCELERATED: (
+        "np.zeros(n)", "np.ones(n)", "np.empty(n)", "np.full(n, 0.5)", "np.arange(n)", "np.zeros((n, 2))",
+        "np.linspace(0.0, 1.0, n)", "np.eye(3)", "np.array([1.0, 2.0, 3.0])", "np.array([[1, 2], [3, 4]])",
+        "np.sqrt(2.0)", "np.maximum(1.5, 2.5)", "np.zeros_like(x)", "np.empty_like(x)", "np.asarray(x)",
+        "np.sqrt(x)", "np.sum(x)", "np.dot(x, y)", "np.linalg.norm(x)", "np.arange(n) * 0.5",
+    ),
 }  # fmt: skip
 
 
@@ -108,7 +120,7 @@ def arrays(n: int) -> dict[str, Any]:
     Vectors ``x, y`` (float), ``o`` (sorted), ``i, j`` (int), ``l`` (small ints), ``k`` (indices), ``p, q``
     (bool), ``f, g`` (float32), ``c`` (complex), ``s`` (no axes); matrices ``m`` (square), ``w`` (two rows),
     ``v`` (rows of three); ``r``, a row of ``m``; ``k2``, two columns; ``a``, a small matrix, and ``d``, a
-    row of it.
+    row of it.  ``X`` and ``M``, like ``x`` and ``m``, are for both sides plain; ``n`` is that number.
     """
     rng = np.random.default_rng(1)
     side = max(int(n**0.5), 3)
@@ -121,5 +133,6 @@ def arrays(n: int) -> dict[str, Any]:
         "g": rng.random(n).astype("f4"), "c": rng.random(n) + 1j * rng.random(n), "s": np.array(1.5),
         "m": rng.random((side, side)), "w": rng.random((2, max(n // 2, 3))),
         "v": rng.random((max(n // 3, 2), 3)), "r": np.sort(rng.random(side)), "k2": np.array([0, 2]),
-        "a": a @ a.T + small * np.eye(small), "d": rng.random(small),
+        "a": a @ a.T + small * np.eye(small), "d": rng.random(small), "X": rng.random(n),
+        "M": rng.random((side, side)), "n": n,
     }  # fmt: skip

@@ -22,7 +22,7 @@ import numpy as np
 
 import dcarray as dc
 
-from .calls import CALLS, arrays
+from .calls import ACCELERATED, CALLS, arrays
 
 LIMITS = {10: 3.0, 1000: 1.3, 100_000: 1.0}  # of NumPy's time
 NOISE = 1.05  # what a ratio may be above its limit without being called a miss
@@ -49,24 +49,32 @@ def _lazy(value: Any) -> bool:
     return isinstance(value, dc.ndarray) or (isinstance(value, (tuple, list)) and any(map(_lazy, value)))
 
 
-def job(text: str, given: dict[str, Any], finish: bool) -> Callable[[int], None]:
-    """A function that does the call so many times; ``finish``: until there is a value."""
+def job(text: str, given: dict[str, Any], finish: bool, numpy: Any = np) -> Callable[[int], None]:
+    """A function that does the call so many times, with a module as ``np``; ``finish``: until there is a
+    value."""
     tree = ast.parse(text).body[0]
     names = sorted({node.id for node in ast.walk(tree) if isinstance(node, ast.Name)} & given.keys())
     value = isinstance(tree, ast.Expr)
     if value:
-        finish = finish and _lazy(eval(text, {"np": np}, given))  # the table's own text
+        finish = finish and _lazy(eval(text, {"np": numpy}, given))  # the table's own text
     line = f"evaluate({text})" if finish and value else text
     after = "\n        evaluate(" + names[0] + ")" if finish and not value else ""
     if not value:  # the first name in the text is what is written
         first = next(node.id for node in ast.walk(tree) if isinstance(node, ast.Name) and node.id in given)
         after = f"\n        evaluate({first})" if finish else ""
     source = f"def run(count, {', '.join(names)}):\n    for _ in range(count):\n        {line}{after}\n"
-    scope: dict[str, Any] = {"np": np, "evaluate": dc.evaluate}
+    scope: dict[str, Any] = {"np": numpy, "evaluate": dc.evaluate}
     exec(source, scope)  # the table's own text
     run = scope["run"]
     values = [given[name] for name in names]
     return lambda count: run(count, *values)
+
+
+def wrapped(given: dict[str, Any]) -> dict[str, Any]:
+    """Copies of arrays as ours, but of those that are for both sides plain."""
+    return {
+        name: a if name.isupper() or isinstance(a, int) else dc.asarray(a.copy()) for name, a in given.items()
+    }
 
 
 def _seconds(run: Callable[[int], None], count: int) -> float:
@@ -80,8 +88,8 @@ def _seconds(run: Callable[[int], None], count: int) -> float:
 def timed(group: str, call: str, n: int, rounds: int) -> Timed:
     """Time one call, NumPy and dcarray in turns."""
     plain = arrays(n)
-    wrapped = {name: dc.asarray(a.copy()) for name, a in plain.items()}
-    ours = job(call, wrapped, n >= dc.config.current().eager_below)
+    numpy = dc if group == ACCELERATED else np
+    ours = job(call, wrapped(plain), n >= dc.config.current().eager_below, numpy)
     theirs = job(call, plain, False)
     with dc.options(jit="eager"):
         for _ in range(4):

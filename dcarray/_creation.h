@@ -66,12 +66,13 @@ at_most(int kind, PyObject *const *args, Py_ssize_t nargs)
     return kind == SQUARE && n == 1 ? most * most : most;
 }
 
-/* The call in NumPy, ours, if it makes a small array; NULL, without an exception, if that is not so simple. */
+/* The call in NumPy, ours, if it makes a small array, or NumPy makes such arrays at this place; NULL, without an exception, if that is not so simple. */
 static PyObject *
 small_made(PyObject *function, int kind, PyObject *const *args, Py_ssize_t nargs, PyObject *names)
 {
     Py_ssize_t below;
     double most;
+    int small;
     if (nargs < 1 || nargs > 3 || (names != NULL && PyTuple_GET_SIZE(names) > 1))
         return NULL;
     if (names != NULL && PyTuple_GET_SIZE(names) == 1 &&
@@ -82,6 +83,7 @@ small_made(PyObject *function, int kind, PyObject *const *args, Py_ssize_t nargs
     if (most < 0)
         return NULL;
     below = eager_below();
+    small = most < (double)below || (most < (double)PY_SSIZE_T_MAX / 2 && alone_here((Py_ssize_t)most) > 0);
     PyErr_Clear();
-    return most < (double)below ? ours(PyObject_Vectorcall(function, args, nargs, names)) : NULL;
+    return small ? ours(PyObject_Vectorcall(function, args, nargs, names)) : NULL;
 }

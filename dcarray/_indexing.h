@@ -400,6 +400,15 @@ mask_at_hand(PyObject *x, PyObject *key, PyObject **mask)
     return *mask != NULL && ((Array *)*mask)->dtype->type == '?' && ((Array *)*mask)->ndim > 0;
 }
 
+/* Is this to copy a plain array?  To record that takes a copy of it, too. */
+static int
+copies(PyObject *view, PyObject *value)
+{
+    int now = Py_TYPE(value) == Plain && elements_of(view) == elements_of(value) && eager_below() > 0;
+    PyErr_Clear();
+    return now;
+}
+
 static objobjargproc slow_assign;
 static int
 fast_assign(PyObject *x, PyObject *key, PyObject *value)
@@ -408,7 +417,7 @@ fast_assign(PyObject *x, PyObject *key, PyObject *value)
     int failed;
     if (value == NULL)
         return slow_assign(x, key, value);
-    b = PyUnicode_CheckExact(value) || PyBytes_CheckExact(value) ? value : at_hand(value);
+    b = PyUnicode_CheckExact(value) || PyBytes_CheckExact(value) || Py_TYPE(value) == Plain ? value : at_hand(value);
     if (a == NULL && b != NULL && has_view(x, key) && clean(x) && AT(x, Readonly) == Py_False) {
         PyObject *whole = AT(x, View), *view;
         int done;
@@ -421,6 +430,8 @@ fast_assign(PyObject *x, PyObject *key, PyObject *value)
             done = PyObject_SetItem(whole, key, b) < 0 ? -1 : 1;
         else {
             done = view == NULL ? -1 : little(view);
+            if (done == 0 && copies(view, value))
+                done = 1;
             if (done == 0 && (done = alone_here(elements_of(view))) > 0)
                 note_place(x);
             if (done > 0)

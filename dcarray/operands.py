@@ -70,8 +70,10 @@ def learn(inputs: Iterable[Any]) -> None:
     none is pending or larger, if they are not too large (`dcarray.alone`)."""
     if alone.outright():  # which says nothing of the place
         return
-    large = [x for x in inputs if isinstance(x, Handle) and x._small is None]
-    size = max([math.prod(x._shape) for x in large], default=0)
+    values = list(inputs)
+    large = [x for x in values if isinstance(x, Handle) and x._small is None]
+    plain = [x.size for x in values if type(x) is np.ndarray]
+    size = max([*(math.prod(x._shape) for x in large), *plain], default=0)
     if 0 < size <= alone.FACTOR * config.current().eager_below and all([x._clean() for x in large]):
         frame = user_frame()
         alone.learn([(frame.f_code, frame.f_lasti, None)], size, sure=True)
