@@ -6,12 +6,13 @@
 #include <time.h>
 
 enum { PLACES = 1024, STRIKES = 3, SEEN = 8 }; /* SEEN: axes of windows that are looked at here */
-enum { PATIENCE = 8, PARDONS = 10 };
+enum { PATIENCE = 8 };
 
 typedef struct {
     PyObject *code;
     int instruction, strikes;
-    int barred, vain, pardons; /* is nothing learned here any more, although it would have been so many times? */
+    int barred, vain; /* is nothing learned here any more, although it would have been so many times? */
+    int settled;      /* or has it been so often that nothing is unlearned? */
     Py_ssize_t most; /* elements that NumPy is to work on here; 0 for none */
     Py_ssize_t sure; /* of which it would anyway, so that nothing is recorded instead */
     PyObject *note;  /* the pair of them, as a store has it; NULL as long as nobody wanted it */
@@ -328,10 +329,10 @@ learn_place(PyObject *module, PyObject *args)
         Py_RETURN_NONE;
     if (sure && place->sure < elements)
         place->sure = elements;
-    /* What has come of it once may be otherwise with other arrays: it is tried again, after twice as long each time. */
-    if (!sure && place->barred && place->pardons < PARDONS && ++place->vain >= PATIENCE << place->pardons) {
-        place->barred = place->vain = 0;
-        place->pardons++;
+    /* NumPy is sooner even where what wants the result is recorded with it: that may be a kernel's by itself. */
+    if (!sure && place->barred && ++place->vain >= PATIENCE) {
+        place->barred = 0;
+        place->settled = 1;
     }
     if ((sure || !place->barred) && place->most < elements)
         place->most = elements;
@@ -348,7 +349,7 @@ strike_place(PyObject *module, PyObject *args)
     if (!PyArg_ParseTuple(args, "O!ip", &PyCode_Type, &code, &instruction, &bar))
         return NULL;
     place = place_of(code, instruction);
-    if (place != NULL && (bar || place->strikes < STRIKES)) {
+    if (place != NULL && !place->settled && (bar || place->strikes < STRIKES)) {
         place->strikes += !bar;
         place->barred |= bar;
         place->most = place->sure;

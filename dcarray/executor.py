@@ -105,9 +105,8 @@ class Executor:
                 alone.learn(rec.marks, prepared.little + prepared.little // 4)  # arrays may grow
             form.ran = True
             return _singly(rec, prepared)
-        for place in rec.made:
-            alone.strike(place, bar=True)
         if prepared.direct:
+            _bar(rec)
             chains.ran(rec, prepared, options)
             return running.direct(rec, prepared, prepared.plan, options.threads)
         if not form.useful:
@@ -120,6 +119,7 @@ class Executor:
             if form.sights > KNOWN:  # its plan is asked for; what is recorded until it is there takes longer
                 alone.resume(GLANCE)
             return notes
+        _bar(rec)
         arrays, addresses, fresh = running.allocated(rec, form)
         notes = running.execute(rec, prepared, plan, arrays, addresses, options)
         for store, mem, address in fresh:
@@ -301,6 +301,13 @@ def _singly(
     if run.left:
         rec.left = (run.again(), run.error)
     return witness.notes
+
+
+def _bar(rec: Recording) -> None:
+    """Where NumPy has made at once what a region's kernels read, they might have made it, too: it is recorded
+    from now on."""
+    for place in rec.made:
+        alone.strike(place, bar=True)
 
 
 def _nothing() -> None:

@@ -251,7 +251,7 @@ def test_stores_are_made_when_they_are_wanted() -> None:
             alone.strike = real
         b = a + 1.0
         np.testing.assert_array_equal(np.asarray(z), b * b + b * 2.0 - np.sin(b))
-        assert [bar for _, bar in struck] == [False, True]
+        assert [bar for _, bar in struck] == [False]  # no kernel has run
         view = made()[10:]
         view[...] = 3.0
         assert view.base is not None and np.all(np.asarray(view) == 3.0)
