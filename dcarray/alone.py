@@ -8,8 +8,8 @@ learned.  From then on NumPy does at once what these places ask for, on arrays t
 which nothing is pending.  Where a result made so turns out to be an operand of something that is recorded,
 the place has its next calls recorded again: some places of a recording are learned before others.  That is
 done a few times.  After that it is only where the rest of the recording runs as a region, which might have
-been one with what the place made; and not any more where NumPy has then often been sooner all the same.  Nothing
-of this concerns what NumPy does in any case, and only sooner where the place is known.
+been one with what the place made; and not any more where NumPy has then often been sooner all the same.
+Nothing of this concerns what NumPy does in any case, and only sooner where the place is known.
 
 There are also times in which NumPy does everything at once that a thread asks for, whatever its size, as
 long as nothing is pending on its operands (`begin`): while a loop runs as it is written for which a plan is
