@@ -3,7 +3,8 @@
 ``python -m benchmarks npbench --suite PATH`` runs NPBench instead, ``python -m benchmarks memory --suite
 PATH`` measures the memory that its benchmarks take, ``python -m benchmarks kernels`` runs our own kernels
 against the machine's bandwidth and at growing sizes, ``python -m benchmarks scaling`` the papers' kernels on
-several ranks.
+several ranks, ``python -m benchmarks calls`` commonly used calls one by one, and ``python -m benchmarks
+programs`` short programs of ordinary code.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from . import memory, mixed, npbench, overhead, processes, roofline, scaling, speed, sweep
+from . import memory, mixed, npbench, ordinary, overhead, processes, roofline, scaling, speed, sweep
 from .measure import Row, machine
 
 
@@ -70,6 +71,7 @@ COMMANDS: dict[str, Callable[[list[str]], int]] = {
     "kernels": roofline.main,
     "scaling": scaling.main,
     "calls": sweep.main,
+    "programs": ordinary.main,
 }
 
 if __name__ == "__main__":

@@ -1,0 +1,100 @@
+"""Ordinary programs on arrays of middle size, unchanged: ``python -m benchmarks programs``.
+
+Each runs on plain arrays with NumPy, accelerated, and as it is on wrapped arrays, in turns, when plans and
+kernels are there.  The table has NumPy's median time and the medians of the ratios within a round.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import statistics
+import time
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import dcarray as dc
+
+from .measure import machine
+from .programs import Program, programs
+
+__all__ = ["main", "plain", "timed"]
+
+_LEAST = 5  # rounds, however long they take
+
+
+def plain(value: Any) -> list[Any]:
+    """The evaluated plain arrays and scalars in a result, one after the other."""
+    if isinstance(value, (tuple, list)):
+        return [one for inner in value for one in plain(inner)]
+    return [np.asarray(value)]
+
+
+def _contenders(function: Callable[..., Any]) -> dict[str, Callable[..., Any]]:
+    def wrapped(*arguments: Any) -> list[Any]:
+        given = [dc.asarray(a) if isinstance(a, np.ndarray) else a for a in arguments]
+        return plain(function(*given))
+
+    return {"numpy": function, "accelerated": dc.accelerate(function), "wrapped": wrapped}
+
+
+def timed(program: Program, warm: float, seconds: float) -> dict[str, Any]:
+    """The median time of NumPy in milliseconds, and the medians of how many times as fast the others are."""
+    name, function, arguments = program
+    contenders = _contenders(function)
+
+    def once(run: Callable[..., Any]) -> float:
+        given = [a.copy() if isinstance(a, np.ndarray) else a for a in arguments]
+        start = time.perf_counter()
+        run(*given)
+        return time.perf_counter() - start
+
+    end, rounds = time.perf_counter() + warm, 0
+    while rounds < _LEAST or time.perf_counter() < end:
+        for run in contenders.values():
+            once(run)
+        rounds += 1
+    times: dict[str, list[float]] = {key: [] for key in contenders}
+    end = time.perf_counter() + seconds
+    while len(times["numpy"]) < _LEAST or time.perf_counter() < end:
+        order = list(contenders) if len(times["numpy"]) % 2 else list(contenders)[::-1]
+        for key in order:
+            times[key].append(once(contenders[key]))
+    ratios = {
+        key: statistics.median(a / b for a, b in zip(times["numpy"], times[key], strict=True))
+        for key in contenders
+        if key != "numpy"
+    }
+    return {"name": name, "numpy": 1e3 * statistics.median(times["numpy"]), **ratios}
+
+
+def main(arguments: list[str]) -> int:
+    """Print the table; the exit status is 0 also where NumPy is faster."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks programs", description=__doc__)
+    parser.add_argument("--json", type=Path, metavar="FILE", help="also write the figures to FILE")
+    parser.add_argument("--only", metavar="WORD", default="", help="only the programs whose name holds WORD")
+    parser.add_argument("--scale", type=float, default=1.0, help="times the usual numbers of elements")
+    parser.add_argument("--warm", type=float, default=2.0, help="seconds of calls that do not count")
+    parser.add_argument("--seconds", type=float, default=1.5, help="seconds of calls that do")
+    args = parser.parse_args(arguments)
+    warnings.simplefilter("ignore")
+    print(f"{'times as fast as NumPy':<24}{'NumPy, ms':>12}{'accelerated':>14}{'wrapped':>10}")
+    rows = []
+    for program in programs(args.scale):
+        if args.only in program[0]:
+            row = timed(program, args.warm, args.seconds)
+            rows.append(row)
+            figures = f"{row['numpy']:>12.2f}{row['accelerated']:>14.2f}{row['wrapped']:>10.2f}"
+            print(f"{row['name']:<24}{figures}", flush=True)
+    for key in ("accelerated", "wrapped") if rows else ():
+        mean = math.exp(statistics.fmean(math.log(row[key]) for row in rows))
+        below = sum(row[key] < 0.95 for row in rows)
+        print(f"{key}: geometric mean {mean:.2f}, {below} of {len(rows)} below 0.95")
+    if args.json:
+        args.json.write_text(json.dumps({"machine": machine(), "rows": rows}, indent=1) + "\n")
+    return 0
