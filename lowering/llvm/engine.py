@@ -118,11 +118,12 @@ def _lengths() -> bool:
     """Ask NumPy, with what the formula gives: it is a fused multiply-add that rounds once."""
     from fractions import Fraction
     from math import sqrt
+    from random import Random
 
     import numpy as np
 
-    rng = np.random.default_rng(0)
-    parts = rng.normal(size=(499, 2)) * 2.0 ** rng.integers(-30, 30, (499, 2))
+    rng = Random(0)
+    parts = np.array([[rng.gauss() * 2.0 ** rng.randrange(-30, 30) for _ in range(2)] for _ in range(499)])
 
     def length(low: float, high: float) -> float:
         return sqrt(float(Fraction(low / high) ** 2 + 1)) * high
