@@ -45,18 +45,26 @@ fresh(PyObject *r)
     return 1;
 }
 
+/* A store as new ones are, of nothing yet; NULL with an exception. */
+static PyObject *
+blank_store(void)
+{
+    PyTypeObject *type = (PyTypeObject *)Stores;
+    PyObject *store = type->tp_alloc(type, 0);
+    for (PyMemberDef *m = type->tp_members; store != NULL && m->name != NULL; m++)
+        AT(store, m->offset) = Py_XNewRef(AT(Example, m->offset));
+    return store;
+}
+
 /* The store of memory that is fresh, as any other new one but for what is its own. */
 static PyObject *
 new_store(PyObject *r, PyObject *shape)
 {
-    PyTypeObject *type = (PyTypeObject *)Stores;
-    PyObject *dtype = (PyObject *)((Array *)r)->dtype, *store = type->tp_alloc(type, 0);
+    PyObject *dtype = (PyObject *)((Array *)r)->dtype, *store = blank_store();
     PyObject *size = PyLong_FromSsize_t(elements_of(r)), *address = PyLong_FromVoidPtr(((Array *)r)->data);
     PyObject *letter = PyObject_GetAttr(dtype, CharName);
     if (store == NULL || size == NULL || address == NULL || letter == NULL)
         Py_CLEAR(store);
-    for (PyMemberDef *m = type->tp_members; store != NULL && m->name != NULL; m++)
-        AT(store, m->offset) = Py_XNewRef(AT(Example, m->offset));
     if (store != NULL) {
         Py_XSETREF(AT(store, Geometry), Py_NewRef(shape));
         Py_XSETREF(AT(store, Dtype), Py_NewRef(dtype));

@@ -82,34 +82,26 @@ static PyMemberDef members_of_short[] = {
     {NULL, 0, 0, 0, NULL},
 };
 
+/* What both types have. */
+#define SLOTS_OF_SHORT                                                                               \
+    .tp_basicsize = sizeof(Short), .tp_vectorcall_offset = offsetof(Short, call),                    \
+    .tp_call = PyVectorcall_Call, .tp_getattro = attribute_of_short, .tp_repr = text_of_short,       \
+    .tp_dealloc = free_short, .tp_members = members_of_short, .tp_methods = methods_of_short
+
 static PyTypeObject ShortType = {
     PyVarObject_HEAD_INIT(NULL, 0)
     .tp_name = "dcarray._speedups.method",
-    .tp_basicsize = sizeof(Short),
     .tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_VECTORCALL | Py_TPFLAGS_METHOD_DESCRIPTOR,
-    .tp_vectorcall_offset = offsetof(Short, call),
-    .tp_call = PyVectorcall_Call,
     .tp_descr_get = bind_short,
-    .tp_getattro = attribute_of_short,
-    .tp_repr = text_of_short,
-    .tp_dealloc = free_short,
-    .tp_members = members_of_short,
-    .tp_methods = methods_of_short,
+    SLOTS_OF_SHORT,
 };
 
 /* As that, of what does not become a method as an attribute of a class. */
 static PyTypeObject MakerType = {
     PyVarObject_HEAD_INIT(NULL, 0)
     .tp_name = "dcarray._speedups.function",
-    .tp_basicsize = sizeof(Short),
     .tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_VECTORCALL,
-    .tp_vectorcall_offset = offsetof(Short, call),
-    .tp_call = PyVectorcall_Call,
-    .tp_getattro = attribute_of_short,
-    .tp_repr = text_of_short,
-    .tp_dealloc = free_short,
-    .tp_members = members_of_short,
-    .tp_methods = methods_of_short,
+    SLOTS_OF_SHORT,
 };
 
 static PyObject *

@@ -139,8 +139,7 @@ operand_taken(Sketch *s, PyObject *x, char kind, int which)
 static PyObject *
 sketched_array(Sketch *s, PyObject *dtype)
 {
-    PyTypeObject *type = (PyTypeObject *)Stores;
-    PyObject *store = type->tp_alloc(type, 0), *x = store == NULL ? NULL : new_handle();
+    PyObject *store = blank_store(), *x = store == NULL ? NULL : new_handle();
     PyObject *letter = PyObject_GetAttr(dtype, CharName);
     PyObject *seen = store == NULL ? NULL : PyWeakref_NewRef(store, NULL);
     if (x == NULL || letter == NULL || seen == NULL) {
@@ -151,8 +150,6 @@ sketched_array(Sketch *s, PyObject *dtype)
         PyErr_Clear(); /* of memory: the slow way says it again */
         return NULL;
     }
-    for (PyMemberDef *m = type->tp_members; m->name != NULL; m++)
-        AT(store, m->offset) = Py_XNewRef(AT(Example, m->offset));
     Py_XSETREF(AT(store, Geometry), Py_NewRef(s->chain->shape));
     Py_XSETREF(AT(store, Dtype), Py_NewRef(dtype));
     Py_XSETREF(AT(store, Char), letter);

@@ -400,7 +400,7 @@ static PyMethodDef methods[] = {
     {"learn", learn_place, METH_VARARGS, "learn(code, instruction, elements, sure): as in `dcarray.alone`."},
     {"strike", strike_place, METH_VARARGS, "strike(code, instruction, bar): as in `dcarray.alone`."},
     {"outright", work_outright, METH_O, "outright(seconds): as in `dcarray.alone`."},
-    {"kept", kept_bytes, METH_NOARGS, "kept(): bytes of memory that are kept for what NumPy makes at once."},
+    {"kept", kept_bytes, METH_NOARGS, "kept(): bytes of memory that are kept while NumPy does everything at once."},
     {"chain", learn_chain, METH_VARARGS,
      "chain(variable, places, operations, letters, loops, shape, size, mask, options, state, run, record): as in\n"
      "`dcarray.chains`."},

@@ -44,7 +44,7 @@ class _Scope:
         self.swapped: list[tuple[str, Any, Any]] = []
         self.known: dict[str, int] = {}  # the identity of what a name was when it was read
         self.meant: dict[str, tuple[Any, Any]] = {}  # what is NumPy's, and what stands for it
-        self.classes: list[type] = []
+        self.classes: dict[str, type] = {}
         self.rewrites = Rewrites(names)
 
     def enter(self, *functions: FunctionType) -> None:
@@ -75,7 +75,7 @@ class _Scope:
             if ours is not value:
                 self.meant[name] = value, ours
             elif isinstance(value, type) and value.__module__ == self.names.get("__name__"):
-                self.classes.append(answering(value))
+                self.classes[name] = answering(value)
 
     def put(self, *functions: FunctionType) -> None:
         """Give sites to functions and to those that they call, if somebody is here."""
