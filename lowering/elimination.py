@@ -25,10 +25,8 @@ from .llvm.solving import FIELDS, PHASES, Step
 __all__ = ["PHASES", "Memory", "Plan", "plan"]
 
 _ROWS, _COLUMNS = 101, 102
-_UPPER, _LOWER = 121, 122
 _PLAIN, _TURNED = 111, 112
-_GIVEN, _ONES = 131, 132  # what is on the diagonal of a triangle
-_TRIANGLE = 64  # rows of a triangle that is solved for by one call
+_TRIANGLE = 32  # rows of a triangle that is solved for by substitution
 _ALIGNED = 8
 
 
@@ -110,7 +108,7 @@ class _System:
         n, width, rows = self.n, c1 - c0, end - first
         triangle, above = self.factors(first, first), self.factors(first, c0)
         yield Step.EXCHANGE, (above, self.swaps(by)), (rows, width, 1, n)
-        yield Step.SOLVE, (triangle, above), (_COLUMNS, _LOWER, _PLAIN, _ONES, rows, width, n, n)
+        yield Step.SOLVE, (triangle, above), (rows, width, n, n)
         places = self.factors(end, first), above, self.factors(end, c0)
         yield Step.SUBTRACT, places, (_COLUMNS, _PLAIN, n - end, width, rows, n, n, n)
 
@@ -127,10 +125,9 @@ class _System:
         yield from self.subtract((end, self.n), (first, end), c0, c1)
 
     def below(self, first: int, end: int, c0: int, c1: int) -> Iterator[Line]:
-        """Solve for some rows and columns with the lower triangle, which by rows is the upper one of what is
-        turned round.  BLAS takes products sooner than triangles, so these are small."""
+        """Solve for some rows and columns with the lower triangle, in halves, which are mostly products."""
         if end - first <= _TRIANGLE:
-            yield self.solve((_UPPER, _ONES), first, end, c0, c1)
+            yield self.substitute(False, first, end, c0, c1)
             return
         middle = _middle(first, end)
         yield from self.below(first, middle, c0, c1)
@@ -140,17 +137,17 @@ class _System:
     def above(self, first: int, end: int, c0: int, c1: int) -> Iterator[Line]:
         """Solve with the upper triangle, in the same way, from the last rows on."""
         if end - first <= _TRIANGLE:
-            yield self.solve((_LOWER, _GIVEN), first, end, c0, c1)
+            yield self.substitute(True, first, end, c0, c1)
             return
         middle = _middle(first, end)
         yield from self.above(middle, end, c0, c1)
         yield from self.subtract((first, middle), (middle, end), c0, c1)
         yield from self.above(first, middle, c0, c1)
 
-    def solve(self, triangle: tuple[int, int], first: int, end: int, c0: int, c1: int) -> Line:
-        which, diagonal = triangle
-        numbers = _ROWS, which, _TURNED, diagonal, end - first, c1 - c0, self.n, self.m
-        return Step.SOLVE, (self.factors(first, first), self.solution(first, c0)), numbers
+    def substitute(self, upper: bool, first: int, end: int, c0: int, c1: int) -> Line:
+        """Only the upper triangle has a diagonal of its own."""
+        numbers = upper, upper, end - first, c1 - c0, self.n, self.m
+        return Step.SUBSTITUTE, (self.factors(first, first), self.solution(first, c0)), numbers
 
     def subtract(self, to: tuple[int, int], of: tuple[int, int], c0: int, c1: int) -> Iterator[Line]:
         """What rows of the solution, times a block of the factors, give for others."""
@@ -227,8 +224,8 @@ def _operations(line: Line) -> int:
     if step is Step.FACTOR:
         rows, columns, _ = numbers
         return rows * columns * columns // 2
-    if step is Step.SOLVE:
-        rows, columns = numbers[4:6]
+    if step in (Step.SOLVE, Step.SUBSTITUTE):
+        rows, columns = numbers[:2] if step is Step.SOLVE else numbers[2:4]
         return rows * rows * columns // 2
     if step is Step.SUBTRACT:
         rows, columns, terms = numbers[2:5]

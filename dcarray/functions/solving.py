@@ -17,8 +17,9 @@ from .ranked import in_blocks
 from .registry import Pending, Unserved, implements
 
 _MOST = 2048  # rows: of larger matrices OpenBLAS's own threads make good use
-_FEWEST = 24  # rows: the triangles of smaller ones are no work
-_LEAST = 1 << 23  # operations: less is done before a thread is awake
+_FEWEST = 16  # rows: the triangles of smaller ones are no work
+_LEAST = 1 << 20  # operations: NumPy has done less before all is prepared
+_SHARED = 1 << 23  # operations: less is done before a thread is awake
 _RATE = 2e-11  # seconds that NumPy needs for an operation on real numbers
 # Columns that are factored at a time, or a few more, while others are brought up to date: nobody has other
 # work before the first ones are done.
@@ -106,10 +107,14 @@ def _solved(a: Any, b: Any, columns: int) -> Any:
     pieces = max(min(threads, columns // _NARROW), 1)
     if count < threads and columns >= 2 * threads * _WIDE:
         pieces = 2 * threads
-    operations = 2 * scale * n * n * columns
-    if min(threads, pieces * count) < 2 or operations * count < (_LEAST if options.eager_below else 1):
+    operations = 2 * scale * n * n * columns * count
+    if operations < (_LEAST if options.eager_below else 1):
         raise Unserved
-    launch = _ROUTINES[char].launch(_RATE * operations * count)
+    if min(threads, pieces * count) < 2 or operations < (_SHARED if options.eager_below else 1):
+        threads = pieces = 1
+        if columns < min(_NARROW, n):
+            raise Unserved
+    launch = _ROUTINES[char].launch(_RATE * operations)
     if launch is None:
         raise Pending
     from dcarray.lowering.elimination import PHASES, plan

@@ -9,7 +9,9 @@ from __future__ import annotations
 
 from enum import IntEnum
 
+from . import engine
 from .routine import Routine, filled, scalar, words_of
+from .triangles import triangle
 
 __all__ = ["FIELDS", "PHASES", "Step", "solver"]
 
@@ -32,11 +34,14 @@ class Step(IntEnum):
     """``?getrf`` of ``a``, exchanges to ``b``, its result to ``c``: rows, columns, how far the latter are
     apart."""
     SOLVE = 3
-    """``?trsm``, with the triangle ``a`` to the left of ``b``: order, triangle, transposition, diagonal, rows
-    and columns of ``b``, how far rows or columns of either are apart."""
+    """``?trsm`` by columns, with the lower triangle ``a`` to the left of ``b`` and ones on its diagonal: rows
+    and columns of ``b``, how far columns of either are apart."""
     SUBTRACT = 4
     """``c -= a @ b`` by ``?gemm``: order, transposition of ``a``, rows, columns, terms, how far rows or
     columns of the three are apart."""
+    SUBSTITUTE = 5
+    """Solve with a small triangle ``a``, by columns, for ``b``, by rows: whether it is the upper one, and has
+    a diagonal other than ones, rows and columns of ``b``, how far columns and rows are apart."""
 
 
 _TEXT = """
@@ -181,8 +186,6 @@ which:
   $LOADS
   %i4 = trunc i64 %f4 to i32
   %i5 = trunc i64 %f5 to i32
-  %i6 = trunc i64 %f6 to i32
-  %i7 = trunc i64 %f7 to i32
   %s1 = add i64 %s, 1
   switch i64 %op, label %next [ $CASES ]
 copy:
@@ -195,10 +198,13 @@ factor:
   call void %getrf(ptr %f4p, ptr %f5p, ptr %p1, ptr %f6p, ptr %p2, ptr %p3)
   br label %next
 solve:
-  call void %trsm(i32 %i4, i32 141, i32 %i5, i32 %i6, i32 %i7, i64 %f8, i64 %f9, $ONE, ptr %p1, i64 %f10, ptr %p2, i64 %f11)
+  call void %trsm(i32 102, i32 141, i32 122, i32 111, i32 132, i64 %f4, i64 %f5, $ONE, ptr %p1, i64 %f6, ptr %p2, i64 %f7)
   br label %next
 subtract:
   call void %gemm(i32 %i4, i32 %i5, i32 111, i64 %f6, i64 %f7, i64 %f8, $MINUS, ptr %p1, i64 %f9, ptr %p2, i64 %f10, $ONE, ptr %p3, i64 %f11)
+  br label %next
+substitute:
+  call void @triangle(i64 %f4, i64 %f5, i64 %f6, i64 %f7, ptr %p1, i64 %f8, ptr %p2, i64 %f9)
   br label %next
 next:
   br label %step
@@ -234,5 +240,6 @@ def solver(char: str) -> Routine:
     }
     places = {k: str(_ARGUMENTS + k) for k in range(PHASES)}
     phases = [_PHASE.replace("$NUMBER", str(k)).replace("$PLACE", place) for k, place in places.items()]
-    text = filled(_TEXT + "".join(phases), **words, **words_of(char))
+    small, more = triangle(char, engine.machine().vector_bits)
+    text = filled(small + _TEXT + "".join(phases), **words, **more, **words_of(char))
     return Routine(f"systems of equations of {char}", text, PHASES, _ARGUMENTS + PHASES)

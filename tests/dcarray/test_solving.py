@@ -80,17 +80,21 @@ def test_panels_are_factored_beside_the_sides(
 
 
 @settings(max_examples=40, deadline=None)
-@given(st.integers(24, 90), st.integers(64, 100), st.integers(1, 8), st.integers(1, 3), st.integers(1, 5))
-def test_any_panels_and_pieces(n: int, m: int, panels: int, pieces: int, count: int) -> None:
+@given(
+    st.sampled_from("fdFD"),
+    *(st.integers(1, most) for most in (90, 100, 8, 3, 5)),
+)
+def test_any_panels_and_pieces(char: str, n: int, m: int, panels: int, pieces: int, count: int) -> None:
     """The steps, done here one after the other, solve the systems."""
-    a, b = values((count, n, n), "d"), values((count, n, m), "d")
-    steps = elimination.plan(n, m, panels, pieces, 8, False)
-    x, lu = np.full((count, n, m), np.nan), np.full((count, n, n), np.nan)
+    a, b = values((count, n, n), char), values((count, n, m), char)
+    panels, pieces = min(panels, n), min(pieces, m)
+    steps = elimination.plan(n, m, panels, pieces, a.itemsize, False)
+    x, lu = np.full((count, n, m), np.nan, char), np.full((count, n, n), np.nan, char)
     swaps, info = np.full((count, n), -1, np.int64), np.full(count * panels, -1, np.int64)
     table = steps.at([v.ctypes.data for v in (a, b, x, lu, swaps, info)])
     with dc.options(**EAGER):
-        launch = solving._ROUTINES["d"].launch(1.0)
-    routines, scalars = openblas.factors("d"), np.array([1.0, -1.0])
+        launch = solving._ROUTINES[char].launch(1.0)
+    routines, scalars = openblas.factors(char), np.array([1.0, -1.0], char)
     assert routines is not None
     first = 0
     for items, _ in steps.phases:
@@ -100,7 +104,24 @@ def test_any_panels_and_pieces(n: int, m: int, panels: int, pieces: int, count: 
         launch(launch.pack(*sizes, *where, *routines, scalars.ctypes.data, count, *firsts), 1)
         first += items
     assert not info.any()
-    assert np.abs(a @ x - b).max() < 1e4 * n * np.finfo("d").eps * max(np.abs(x).max(), 1)
+    size = np.abs(x).max(axis=(1, 2), keepdims=True)
+    assert (np.abs(a @ x - b) < 100 * n * np.finfo(char).eps * np.maximum(size, 1)).all()
+
+
+@pytest.mark.parametrize("char", "fdFD")
+@pytest.mark.parametrize("scale", [1e-30, 1, 1e30])
+def test_sizes_of_pivots(calls: list[Any], char: str, scale: float) -> None:
+    """Reciprocals of what is on the diagonal overflow no sooner than LAPACK's."""
+    a = values((40, 40), char)
+    a += np.diag(np.resize([9, 9j, -9, -9j] if char in "FD" else [9, -9], 40))
+    b = values((40, 70), char)
+    with dc.options(**EAGER):
+        x = np.asarray(np.linalg.solve(dc.asarray(a * a.real.dtype.type(scale)), dc.asarray(b)))
+    assert calls
+    wanted = np.linalg.solve(a * a.real.dtype.type(scale), b)
+    np.testing.assert_allclose(
+        x, wanted, rtol=1e4 * np.finfo(char).eps, atol=1e3 * np.finfo(char).eps * np.abs(wanted).max()
+    )
 
 
 def test_code_that_is_not_there_yet_is_waited_for(calls: list[Any], monkeypatch: pytest.MonkeyPatch) -> None:
