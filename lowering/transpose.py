@@ -14,9 +14,11 @@ from .access import Access, Spot, same, scale, total
 from .job import FEW, Block, Job, Open, evaluated, nest, variable
 from .kernel import Affine, DType, For, Let, Phase, Stack, Stmt, Turn, affine
 
-# A tile: its iterations along the innermost loop, and its bytes along the other one, a cache line.
-WIDE = 256
-TALL = 64
+# A tile: its iterations along the innermost loop, and its bytes along the other one.  Cache lines that follow
+# each other come together; one line from each of many rows comes late, and where rows are a power of two
+# bytes apart, such lines push each other out.
+WIDE = 128
+TALL = 512
 NARROW = 8  # shorter loops are not worth it
 TILES = 4  # more of them would not stay in the cache
 
@@ -87,8 +89,8 @@ class _Tiles:
         self.job, self.tiling = job, tiling
         extents, arguments = job.loops.extents, job.arguments
         self.across, self.inner = tiling.across, len(extents) - 1
-        small = min(access.array.dtype.itemsize for access in (*tiling.reads, *tiling.writes))
-        self.size = {self.across: max(2, TALL // small), self.inner: WIDE}
+        large = max(access.array.dtype.itemsize for access in (*tiling.reads, *tiling.writes))
+        self.size = {self.across: max(2, TALL // large), self.inner: WIDE}
         count = {loop: job.blocks(extents[loop], size) for loop, size in self.size.items()}
         first, second = sorted(self.size, key=lambda loop: -job.guess(count[loop]))
         others = [loop for loop in range(self.inner) if loop != self.across]
