@@ -25,3 +25,6 @@ def pmap(function: Callable[[Any], Any], *args: Any, **kwargs: Any) -> list[Any]
         return found
 
     return over_ranks.pmap(alone, *args, **kwargs)
+
+
+pmap.__module__ = __name__  # where it is pickled by its name

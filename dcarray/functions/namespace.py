@@ -9,7 +9,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable
 from contextlib import suppress
-from functools import update_wrapper, wraps
+from functools import cache, update_wrapper, wraps
 from importlib import import_module
 from operator import attrgetter
 from pickle import PicklingError
@@ -182,8 +182,9 @@ def _dispatched(function: Callable[..., Any]) -> Callable[..., Any]:
     return shortened(function, call)
 
 
-def _undispatched(function: Callable[..., Any]) -> Callable[..., Any]:
-    """A function that would take wrapped arrays for sequences."""
+def _undispatched(function: Callable[..., Any], place: str = "") -> Callable[..., Any]:
+    """A function that would take wrapped arrays for sequences; where it has a place among ours, it is pickled
+    by that."""
 
     @wraps(function)
     def call(*args: Any, **kwargs: Any) -> Any:
@@ -198,18 +199,25 @@ def _undispatched(function: Callable[..., Any]) -> Callable[..., Any]:
                 return found
         return fallback.direct(function, args, kwargs)
 
+    call.__module__ = place or function.__module__
     return call
 
 
-def _ours(value: Any) -> Any:
-    """The counterpart of a public object of NumPy."""
+@cache
+def _counterpart(value: Any, place: str) -> Any:
+    """What a function or a ufunc of NumPy is in a namespace of ours, the same for all of its names."""
     if type(value) is np.ufunc:
         return Ufunc(value)
     if type(value) is _DISPATCHER:
         return _dispatched(value)
     if isinstance(value, (FunctionType, BuiltinFunctionType)) and value not in (np.isscalar, np.iterable):
-        return _undispatched(value)
+        return _undispatched(value, place)
     return value
+
+
+def _ours(value: Any, place: str) -> Any:
+    """The counterpart of a public object of NumPy."""
+    return _counterpart(value, place) if callable(value) and not isinstance(value, type) else value
 
 
 def delegate(name: str) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
@@ -229,7 +237,8 @@ def delegate(name: str) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
         value = getattr(getattr(np, name), attribute)
         if attribute.startswith("_"):
             return value
-        value = sys.modules[f"dcarray.{name}"].__dict__[attribute] = _ours(value)
+        place = f"dcarray.{name}"
+        value = sys.modules[place].__dict__[attribute] = _ours(value, place)
         return value
 
     return find, lambda: dir(getattr(np, name))
@@ -266,7 +275,7 @@ def lookup(name: str) -> Any:
         value = getattr(np, name)
     except AttributeError:
         raise AttributeError(f"module 'dcarray' has no attribute {name!r}") from None
-    ours = _ours(value)
+    ours = _ours(value, "dcarray")
     if name in ("arange", "linspace"):
         ours = in_blocks(name, ours)
     return made_small(value, _Builtin(ours) if isinstance(value, BuiltinFunctionType) else ours)

@@ -36,6 +36,7 @@ def in_blocks(name: str, plain: Function) -> Function:
         found = None if kwargs or several() is None else body(*args)
         return plain(*args, **kwargs) if found is None else found
 
+    call.__module__ = "dcarray"  # where it is pickled by its name
     return call
 
 

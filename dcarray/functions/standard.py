@@ -118,6 +118,7 @@ def _frequencies(function: Callable[..., Any]) -> Callable[..., Any]:
         return fallback.wrapped(result if kind is None else result.astype(kind, copy=False))
 
     frequencies.__name__ = frequencies.__qualname__ = function.__name__
+    frequencies.__module__ = "dcarray.fft"
     frequencies.__doc__ = f"See `numpy.fft.{function.__name__}`; ``dtype`` is that of the result."
     return frequencies
 

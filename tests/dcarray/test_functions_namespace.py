@@ -65,6 +65,23 @@ def test_a_ufunc_passes_for_numpys():
     assert a.tolist() == [11, 2]
 
 
+def test_functions_are_pickled_by_name_and_aliases_are_one_object():
+    for ours, numpys in ((dc, np), (dc.linalg, np.linalg), (dc.fft, np.fft)):
+        called = [
+            name
+            for name in dir(numpys)
+            if name[0] != "_" and name != "test" and callable(getattr(numpys, name))
+        ]
+        assert len(called) > 15
+        same: dict[int, str] = {}
+        for name in called:
+            function = getattr(ours, name)
+            assert pickle.loads(pickle.dumps(function)) is function, name
+            alias = same.setdefault(id(getattr(numpys, name)), name)
+            assert function is getattr(ours, alias), (name, alias)
+    assert pickle.loads(pickle.dumps(dc.pmap)) is dc.pmap
+
+
 def test_unknown_names():
     with pytest.raises(AttributeError, match="no_such"):
         dc.no_such  # noqa: B018
