@@ -82,11 +82,24 @@ static PyMemberDef members_of_short[] = {
     {NULL, 0, 0, 0, NULL},
 };
 
+/* A type has a text of its own, or none, which an instance would give. */
+static PyObject *
+text_about_short(PyObject *self, void *ignored)
+{
+    return PyObject_GetAttrString(((Short *)self)->slow, "__doc__");
+}
+
+static PyGetSetDef computed_of_short[] = {
+    {"__doc__", text_about_short, NULL, NULL, NULL},
+    {NULL, NULL, NULL, NULL, NULL},
+};
+
 /* What both types have. */
 #define SLOTS_OF_SHORT                                                                               \
     .tp_basicsize = sizeof(Short), .tp_vectorcall_offset = offsetof(Short, call),                    \
     .tp_call = PyVectorcall_Call, .tp_getattro = attribute_of_short, .tp_repr = text_of_short,       \
-    .tp_dealloc = free_short, .tp_members = members_of_short, .tp_methods = methods_of_short
+    .tp_dealloc = free_short, .tp_members = members_of_short, .tp_methods = methods_of_short,       \
+    .tp_getset = computed_of_short
 
 static PyTypeObject ShortType = {
     PyVarObject_HEAD_INIT(NULL, 0)

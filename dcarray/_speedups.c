@@ -179,6 +179,10 @@ get_buffer(PyObject *x, Py_buffer *view, int flags)
         return PyObject_GetBuffer(a, view, flags);
     memory = PyObject_CallMethod(x, "__buffer__", "i", flags);
     done = memory == NULL ? -1 : PyObject_GetBuffer(memory, view, flags);
+    if (done < 0 && memory != NULL && PyMemoryView_Check(memory) && PyErr_ExceptionMatches(PyExc_BufferError)) {
+        PyErr_Clear(); /* the array itself has NumPy's words for what it is not */
+        done = PyObject_GetBuffer(PyMemoryView_GET_BUFFER(memory)->obj, view, flags);
+    }
     if (memory == NULL)
         view->obj = NULL;
     Py_XDECREF(memory);

@@ -24,6 +24,7 @@ from .functions import fallback
 from .functions.namespace import _dispatched, _undispatched
 from .functions.standard import STANDARD
 from .handle import export
+from .pointers import ndpointer
 
 __all__ = ["answering", "counterpart", "namespace", "up_to_date"]
 
@@ -31,7 +32,7 @@ __all__ = ["answering", "counterpart", "namespace", "up_to_date"]
 _OURS = ("char", "emath", "fft", "linalg", "random", "strings")
 # Modules about other things than arrays, or about subclasses of ndarray, which stay what they are.
 _ASIDE = (
-    "ctypeslib", "dtypes", "exceptions", "f2py", "ma", "matlib", "polynomial", "typing", "version",
+    "dtypes", "exceptions", "f2py", "ma", "matlib", "polynomial", "typing", "version",
 )  # fmt: skip
 _DISPATCHER = type(np.sum)
 
@@ -211,6 +212,8 @@ def _member(module: ModuleType, name: str) -> Any:
         import dcarray
 
         return value if name in dcarray.__all__ else getattr(dcarray, name)
+    if module.__name__ == "numpy.ctypeslib":
+        return ndpointer if name == "ndpointer" else value
     if module.__name__ == "numpy.testing":
         return _comparing(value) if name.startswith("assert_") and callable(value) else value
     if type(value) is _DISPATCHER and value in DISPATCH.table:

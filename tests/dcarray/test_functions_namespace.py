@@ -82,6 +82,13 @@ def test_functions_are_pickled_by_name_and_aliases_are_one_object():
     assert pickle.loads(pickle.dumps(dc.pmap)) is dc.pmap
 
 
+def test_functions_have_numpys_documentation():
+    for name in dir(np):
+        if name[0] != "_" and callable(getattr(np, name)) and getattr(np, name).__doc__:
+            assert getattr(dc, name).__doc__, name
+    assert dc.sum.__doc__ == np.sum.__doc__ and dc.zeros.__doc__
+
+
 def test_unknown_names():
     with pytest.raises(AttributeError, match="no_such"):
         dc.no_such  # noqa: B018
