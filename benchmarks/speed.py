@@ -66,6 +66,20 @@ def squares(xp: Any, x: Any, y: Any) -> Any:
     return xp.sum((x - y) ** 2)
 
 
+def solve(xp: Any, a: Any, b: Any) -> Any:
+    """A system of equations with many right-hand sides."""
+    return xp.linalg.solve(a, b)
+
+
+def _systems(n: int, m: int, pairs: bool) -> Callable[[], tuple[Any, ...]]:
+    def make() -> tuple[Any, ...]:
+        rng = np.random.default_rng(3)
+        a, b = rng.random((n, n)) + n * np.eye(n), rng.random((n, m))
+        return (a + 1j * rng.random((n, n)), b + 0j) if pairs else (a, b)
+
+    return make
+
+
 def _vectors(n: int, low: float = 0.1) -> Callable[[], tuple[Any, ...]]:
     def make() -> tuple[Any, ...]:
         rng = np.random.default_rng(1)
@@ -105,6 +119,11 @@ def cases(scale: float) -> Iterator[Case]:
     for name in ("exp", "log", "sin", "tanh"):
         yield Case(f"{name} alone, {n:,} f64", 1.0, _alone(name), _vectors(n))
     yield Case(f"power alone, {n:,} f64", 1.0, power, _vectors(n))
+    for rows, pairs in ((600, False), (200, False), (600, True), (200, True)):
+        rows = int(rows * scale**0.5)
+        kind = "c128" if pairs else "f64"
+        name = f"systems of {rows} equations, {2 * rows} sides, {kind}"
+        yield Case(name, 1.0, solve, _systems(rows, 2 * rows, pairs))
 
 
 def _numba(case: Case, arrays: tuple[Any, ...]) -> Job:

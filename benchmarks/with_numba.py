@@ -62,7 +62,12 @@ def _power(x: Any, y: Any) -> Any:
     return np.power(x, y)
 
 
+def _solve(a: Any, b: Any) -> Any:
+    return np.linalg.solve(a, b)
+
+
 COMPILED: dict[str, Any] = {
     work.__name__[1:]: numba.njit(parallel=True)(work)
     for work in (_chain, _jacobi, _steps, _squares, _exp, _log, _sin, _tanh, _power)
 }
+COMPILED["solve"] = numba.njit(_solve)  # a call of LAPACK, with nothing to share out
