@@ -20,7 +20,7 @@ NDArray = np.ndarray[Any, Any]
 
 LEAST = 1 << 22
 """Multiplications below which a product is not shared out."""
-_ROW, _COLUMN = 27, 100
+_ROW, _COLUMN = 18, 100
 """How much a product takes longer for being of few rows, or columns: its time for each multiplication is as
 ``1 + _ROW / rows + _COLUMN / columns``, since BLAS brings the other factor into its own order each time."""
 _DOWN, _ALONG = 16, 48
