@@ -3,18 +3,61 @@
 from __future__ import annotations
 
 import atexit
+import ctypes
 import os
 import queue
 import threading
+import time
 from _thread import start_new_thread
 from collections import deque
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from functools import cache
 from typing import Any
 
 PATIENCE = 0.1
 """Seconds without plans from which on they are worth their while.  To make the first ones takes half a second
 of another core, and a program whose threads share the work (BLAS) waits for its slowest one."""
+REST = 0.25
+"""Seconds between two times that unused memory is given back, at least."""
+
+
+class _Heap:
+    """What opening plans has used of the C library's memory and dropped, some MB that nobody may need again:
+    the system has it back, but not often, since the program's own next arrays are then fresh memory."""
+
+    def __init__(self) -> None:
+        self._trim = _trim()
+        self._due, self._last = False, 0.0
+
+    def used(self) -> None:
+        """After a job."""
+        self._due = self._trim is not None
+        if time.monotonic() - self._last >= REST:
+            self._give_back()
+
+    def awaited(self, jobs: queue.SimpleQueue[Any]) -> Any:
+        """The next job."""
+        if self._due:
+            with suppress(queue.Empty):
+                return jobs.get(timeout=REST)
+            self._give_back()
+        return jobs.get()
+
+    def _give_back(self) -> None:
+        if self._trim is not None:
+            self._trim(0)
+        self._due, self._last = False, time.monotonic()
+
+
+@cache
+def _trim() -> Callable[[int], int] | None:
+    """The C library's function that gives the system what is free, if there is one."""
+    try:
+        found: Callable[[int], int] = ctypes.CDLL(None).malloc_trim
+    except (AttributeError, OSError, TypeError):
+        return None
+    return found
 
 
 class Background:
@@ -74,10 +117,12 @@ class Background:
         return bool(self._held) or (bool(self._undone) and self._pid == os.getpid())
 
     def _work(self, jobs: queue.SimpleQueue[Any], undone: deque[Any], ended: threading.Lock) -> None:
+        heap = _Heap()
         try:
-            while (job := jobs.get()) is not None:
+            while (job := heap.awaited(jobs)) is not None:
                 with self._busy:
                     job()
+                    heap.used()
                 undone.popleft()
         finally:
             ended.release()

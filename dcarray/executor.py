@@ -121,11 +121,13 @@ class Executor:
             return notes
         _bar(rec)
         arrays, addresses, fresh = running.allocated(rec, form)
-        notes = running.execute(rec, prepared, plan, arrays, addresses, options)
+        told = running.execute(rec, prepared, plan, arrays, addresses, options)
+        if told is None:
+            return _singly(rec, prepared)
         for store, mem, address in fresh:
             if store.mem is None:
                 store.bind_new(mem, address)
-        return notes
+        return told
 
     def _plan(
         self, prepared: forms.Prepared, options: config.Options, waited: bool = False

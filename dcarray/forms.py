@@ -28,7 +28,9 @@ MAX_SYMBOLS = 24
 class Ready:
     """A plan, with what every run of it wants to know."""
 
-    __slots__ = ("_bytes", "guard", "interpreted", "keeps", "kept", "kernels", "needs_arrays", "run")
+    __slots__ = (
+        "_bytes", "aside", "guard", "interpreted", "keeps", "kept", "kernels", "needs_arrays", "run", "stops",
+    )  # fmt: skip
 
     def __init__(self, plan: Parcel) -> None:
         self.run = plan.run
@@ -39,6 +41,9 @@ class Ready:
         self.keeps = tuple(int(name[1:]) for name in plan.overwritten) if self.needs_arrays else ()
         # the slots of which a run keeps what it overwrites, and where that is
         self.kept = tuple([(int(name[1:]), where) for name, where in plan.kept])
+        # the slots of which it is to be kept for a run, and whether a run stops before it overwrites anything
+        self.aside = tuple([int(name[1:]) for name in plan.spared])
+        self.stops = plan.stops
         self.guard = plan.guard
         self._bytes = plan.bytes
 

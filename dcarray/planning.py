@@ -30,6 +30,8 @@ class Drawn(NamedTuple):
     vain : bool
         Is a run of no use that raises exceptions which are not ignored?  It then ends before it overwrites
         what it still can leave.
+    fresh : bool
+        Are its arrays of the role ``out`` new memory in C order?
     """
 
     region: Region
@@ -37,6 +39,7 @@ class Drawn(NamedTuple):
     saved: frozenset[str]
     told: Any = None
     vain: bool = False
+    fresh: bool = False
 
 
 class Request(Protocol):
@@ -89,7 +92,7 @@ class Recorded(NamedTuple):
 
         saved = frozenset(f"a{slot}" for slot in self.saved)
         if self.old == self.new:
-            return Drawn(build(self.log, self.live, self.kinds), {}, saved)
+            return Drawn(build(self.log, self.live, self.kinds), {}, saved, fresh=True)
         from .ir import dims
         from .ir.nodes import Symbol
 
@@ -99,7 +102,8 @@ class Recorded(NamedTuple):
         general = rewrite(self.log, lambda n: dims.simplify(next(each)))
         hints = {f"n{k}": self.new[position] for k, position in enumerate(how.leaders)}
         symbols = tuple(Symbol(name, 2, hint) for name, hint in hints.items())
-        return Drawn(replace(build(general, self.live, self.kinds), symbols=symbols), hints, saved)
+        region = replace(build(general, self.live, self.kinds), symbols=symbols)
+        return Drawn(region, hints, saved, fresh=True)
 
     def text(self) -> str:
         """All that the plan depends on."""
@@ -199,25 +203,39 @@ def make(request: Request, fallback: Callable[[str, Any], None], debug: bool = F
     from .lowering import cache, caches
     from .lowering.plan import compile_region
 
-    drawn, hints, saved, told, vain = request.drawn()
-    region, kept = keep.keeping(drawn, [name for name in effects.lost(drawn) if name in saved])
+    drawn, hints, saved, told, vain, fresh = request.drawn()
+    names = [name for name in effects.lost(drawn) if name in saved]
+    # memory that is there in several geometries is copied once, by whoever runs the plan
+    several = () if vain else keep.several(drawn, names)
+    region, kept = keep.keeping(drawn, [name for name in names if name not in several])
     guards = dims.Guards(hints)
     code = cache.of(request.cache_dir)
     before = code.stats()
     with guards if hints else nullcontext():
         final = pipeline.run(region, debug=debug, final=pipeline.final(caches.limits(request.threads)))
-        final, kept, stop = keep.spare(final, kept) if vain else (final, kept, None)
-        harmless, spared = 0.0, kept
-        if vain and stop is None and magnitudes.worth(drawn, [one.array for one in kept]):
+        final, kept, aside = keep.called(final, kept)
+        stop, harmless, spared = None, 0.0, (*several, *aside)
+        if vain:
+            final, kept, stop = keep.spare(final, kept)
+        elif not spared:
+            final, kept, stop = keep.late(final, kept)
+        if vain and not spared and stop is None and magnitudes.worth(drawn, [one.array for one in kept]):
             left = keep.without(final, kept)
             harmless = magnitudes.harmless(drawn) if left is not final else 0.0
-            final, kept = (left, ()) if harmless else (final, kept)
+            if harmless:
+                spared = tuple([one.array for one in kept])
+                final, kept = left, ()
         plan = compile_region(
-            final, "cpu", request.cache_dir, fallback=fallback, fastmath=request.fastmath, stop=stop
+            final,
+            "cpu",
+            request.cache_dir,
+            fallback=fallback,
+            fastmath=request.fastmath,
+            stop=stop,
+            fresh=fresh,
         )
         plan = replace(plan, kept=tuple([(k.array, k.slices) for k in kept]))
-        if harmless:
-            plan = replace(plan, harmless=harmless, spared=tuple([one.array for one in spared]))
+        plan = replace(plan, harmless=harmless, spared=spared, stops=stop is not None)
     after = code.stats()
     found = [after[name] - before[name] for name in ("compiled", "hits", "disk_hits")]
     return Planned(plan, guards.recorded, told, *found)

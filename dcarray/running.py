@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from . import config, forms, fpstate, raising
-from .lowering.memory import allocate
+from .lowering.memory import MAPPED, address_of, allocate, empty
+from .operands import DTYPES
 from .report import counters
 from .singly import Singly, Turn, turns
 from .store import Store
@@ -73,8 +74,8 @@ def execute(
     arrays: dict[int, Any],
     addresses: list[int],
     options: config.Options,
-) -> list[Any]:
-    """Run a plan of any steps."""
+) -> list[Any] | None:
+    """Run a plan of any steps; None if it has stopped, with all as it was: it has to run call by call."""
     given = addresses + rec.scalar_addresses()
     saved = {}
     for k, _ in plan.kept:
@@ -83,17 +84,38 @@ def execute(
     every: Any = ()
     if plan.needs_arrays:
         every = [*arrays.values(), *rec.scalar_arrays().values(), *saved.values()]
-    kept = {k: arrays[k].copy() for k in plan.keeps}
+    kept = _copies({k: arrays[k] for k in dict.fromkeys((*plan.keeps, *plan.aside))})
+    doubt = prepared.form.doubt & rec.mask if plan.stops else 0
     try:
-        flags = plan.run(every, given, prepared.symbols, options.threads)
+        flags = plan.run(every, given, prepared.symbols, options.threads, doubt)
     except Exception:
-        for k, a in kept.items():
-            arrays[k][...] = a
+        for k in plan.keeps:
+            arrays[k][...] = kept[k]
         raise
+    if flags & doubt:
+        return None
     counters.kernels += plan.kernels
     counters.interpreted += plan.interpreted
     counters.bytes += prepared.bytes
-    return _blamed(rec, prepared, plan, arrays, saved, flags & rec.mask) if flags & rec.mask else []
+    if not flags & rec.mask:
+        return []
+    return _blamed(rec, prepared, plan, arrays | {k: kept[k] for k in plan.aside}, saved, flags & rec.mask)
+
+
+def _copies(arrays: dict[int, Any]) -> dict[int, Any]:
+    """Copies of arrays by slot; those of one memory in several shapes are one copy in these."""
+    found: dict[int, Any] = {}
+    known: dict[tuple[int, int], Any] = {}
+    for k, a in arrays.items():
+        if not a.flags.c_contiguous:
+            found[k] = a.copy()
+            continue
+        place = address_of(a), a.nbytes
+        if place not in known:
+            known[place] = empty((a.nbytes,), DTYPES["B"], MAPPED)
+            known[place].view(a.dtype).reshape(a.shape)[...] = a
+        found[k] = known[place].view(a.dtype).reshape(a.shape)
+    return found
 
 
 def _blamed(
@@ -105,7 +127,7 @@ def _blamed(
     flags: int,
 ) -> list[Any]:
     """The notes on who raised floating-point exceptions that are not ignored, and whether they were real;
-    ``saved`` has what was overwritten, as it was."""
+    ``arrays`` and ``saved`` have what was overwritten, as it was, the latter where the plan says."""
     form = prepared.form
     if not flags & form.doubt:
         return [
@@ -119,7 +141,7 @@ def _blamed(
         ]
     witness = fpstate.Witness(lambda loc: rec.marks[loc][2])
     try:
-        again = {k: a if k in form.inputs else a.copy() for k, a in arrays.items()}
+        again = arrays | _copies({k: a for k, a in arrays.items() if k not in form.inputs})
         for k, where in plan.kept:
             place = where(*prepared.symbols)
             again[k][place] = saved[k][place]

@@ -13,8 +13,22 @@ import numpy as np
 
 from . import dims
 from .effects import families, touched, writes
-from .nodes import Array, Compute, Index, Load, Nest, Region, Stmt, Window
-from .windows import covers, identity
+from .nodes import (
+    Array,
+    Branch,
+    Call,
+    Compute,
+    Gather,
+    Index,
+    Load,
+    Loop,
+    Nest,
+    Region,
+    Stmt,
+    While,
+    Window,
+)
+from .windows import covers, identity, loads, same
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +79,43 @@ def keeping(region: Region, names: Sequence[str]) -> tuple[Region, tuple[Kept, .
     return replace(region, arrays=(*region.arrays, *copies), body=(*saves, *region.body)), kept
 
 
+def several(region: Region, names: Sequence[str]) -> tuple[str, ...]:
+    """Those of these arrays that share their memory with others."""
+    root = families(region)
+    shared = {root[array.name] for array in region.arrays if root[array.name] != array.name}
+    return tuple([name for name in names if root[name] in shared])
+
+
+def called(region: Region, kept: Sequence[Kept]) -> tuple[Region, tuple[Kept, ...], tuple[str, ...]]:
+    """The region without copies of what may be overwritten when a library call fails: whoever runs it has to
+    copy these before it begins, and one copy serves both.
+
+    Parameters
+    ----------
+    region : Region
+        As passes have made it of the result of `keeping`.
+    kept : sequence of Kept
+
+    Returns
+    -------
+    Region
+        The same object where there are none, or where they are made beside something else.
+    tuple of Kept
+        Those that are still needed.
+    tuple of str
+        The arrays of the others.
+    """
+    last = max((k for k, stmt in enumerate(region.body) if _calls(stmt)), default=-1)
+    alone = last >= 0 and isinstance(region.body[last], Call)
+    before = region.body[: last if alone else last + 1]
+    written = {window.array for stmt in before for window in writes(stmt)}
+    found = [one for one in kept if one.array in written]
+    left = without(region, found)
+    if left is region:
+        return region, tuple(kept), ()
+    return left, tuple([one for one in kept if one not in found]), tuple([one.array for one in found])
+
+
 def spare(region: Region, kept: Sequence[Kept]) -> tuple[Region, tuple[Kept, ...], int | None]:
     """The region without copies of what only its last statements overwrite, if these do nothing but copy,
     too: a run that has to be made again ends before them, and finds those arrays as they were.
@@ -102,6 +153,66 @@ def spare(region: Region, kept: Sequence[Kept]) -> tuple[Region, tuple[Kept, ...
     return replace(region, arrays=arrays, body=body), left, end - len(gone)
 
 
+def late(region: Region, kept: Sequence[Kept]) -> tuple[Region, tuple[Kept, ...], int | None]:
+    """The region with what its last statement computes made aside and copied to its place by one more, so
+    that a run which has to be made again ends before that one, and nothing need be kept.
+
+    That is done where a temporary of the same shape dies in that statement: its memory serves.
+
+    Parameters
+    ----------
+    region : Region
+        As passes have made it of the result of `keeping`.
+    kept : sequence of Kept
+
+    Returns
+    -------
+    Region
+        The same object if all copies are needed.
+    tuple of Kept
+        Those that are needed: none, or all.
+    int or None
+        The position of the statement that copies.
+    """
+    last = _parts(region.body[-1]) if region.body else ()
+    computes = [part for part in last if isinstance(part, Compute) and part.combine is None]
+    saves = [part for part in computes if any(_saves(part, one) for one in kept)]
+    rest = [part for part in computes if not any(part is save for save in saves)]
+    makers = [part for part in rest if any(part.target.array == one.array for one in kept)]
+    alone = not any(one.copy in touched(stmt) for stmt in (*region.body[:-1], *rest) for one in kept)
+    before = {window.array for stmt in region.body[:-1] for window in writes(stmt)}
+    root = families(region)
+    shared = {root[array.name] for array in region.arrays if array.base is not None}
+    if not kept or not alone or not len(kept) == len(saves) == len(makers) or len(computes) < len(last):
+        return region, tuple(kept), None
+    arrays = {array.name: array for array in region.arrays}
+    for one in kept:
+        arrays.pop(one.copy)
+    copies: list[Stmt] = []
+    for maker in makers:
+        name = maker.target.array
+        aside = Array(f"late_{name}", arrays[name].dtype, maker.target.shape)
+        place = identity(aside)
+        later = rest[rest.index(maker) + 1 :]
+        if name in before or root[name] in shared or any(name in touched(part) for part in later):
+            return region, tuple(kept), None
+        if not any(_dies(load, place, aside, arrays) for load in loads(maker.body)):
+            return region, tuple(kept), None
+        arrays[aside.name] = aside
+        rest[rest.index(maker)] = replace(maker, target=place)
+        copies.append(Compute(maker.target, Load(place, aside.dtype), loc=maker.loc))
+    main: Stmt = rest[0] if len(rest) == 1 else Nest(tuple(rest), region.body[-1].loc)
+    body = (*region.body[:-1], main, *copies)
+    return replace(region, arrays=tuple(arrays.values()), body=body), (), len(body) - len(copies)
+
+
+def _dies(load: Load | Gather, place: Window, aside: Array, arrays: Mapping[str, Array]) -> bool:
+    """Is what the last statement reads here a temporary of which another array can take the place?"""
+    old = arrays[load.window.array]
+    plain = old.role == "temp" and old.base is None and old.strides is None and old.dtype == aside.dtype
+    return plain and isinstance(load, Load) and same(replace(load.window, array=aside.name), place)
+
+
 def without(region: Region, kept: Sequence[Kept]) -> Region:
     """The region without these copies; the same object where they are made beside something else.
 
@@ -116,6 +227,18 @@ def without(region: Region, kept: Sequence[Kept]) -> Region:
     if not kept or any(copies & touched(stmt) for stmt in body):
         return region
     return replace(region, arrays=tuple([a for a in region.arrays if a.name not in copies]), body=body)
+
+
+def _calls(stmt: Stmt) -> bool:
+    """Is there a library call in a statement?"""
+    match stmt:
+        case Call():
+            return True
+        case Loop(_, _, body) | While(_, body):
+            return any(map(_calls, body))
+        case Branch(_, then, orelse):
+            return any(map(_calls, (*then, *orelse)))
+    return False
 
 
 def _written(stmt: Stmt) -> str | None:

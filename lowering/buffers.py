@@ -123,6 +123,46 @@ def _only_there(name: str, computes: Sequence[Compute], number: int) -> bool:
     return True
 
 
+# ---- guests -----------------------------------------------------------------------------------------
+HOST = 1 << 20
+"""Bytes of a new array that is worth to be used before it is made; it begins where a cache line does."""
+
+
+def hosts(region: Region, needs: Sequence[Need]) -> dict[str, str]:
+    """Temporaries that nobody needs any more when a new array is begun, and large enough arrays of these,
+    in which they can lie until then.
+    """
+    root = families(region)
+    arrays = {array.name: array for array in region.arrays}
+    begun: dict[str, int] = {}
+    for position, stmt in enumerate(region.body):
+        for name in touched(stmt):
+            begun.setdefault(root[name], position)
+    rooms = {
+        name: total((*arrays[name].shape, arrays[name].dtype.itemsize))
+        for name in begun
+        if arrays[name].role == "out" and arrays[name].strides is None
+    }
+    found: dict[str, str] = {}
+    busy: dict[str, int] = {}  # the last statement that needs a guest there
+    for need in sorted(needs, key=lambda need: need.first):
+        size = need.size
+        if type(size) is not int or size < HOST:
+            continue
+        free = [
+            (room, name)
+            for name, room in rooms.items()
+            if type(room) is int
+            and room >= size
+            and need.last < begun[name]
+            and busy.get(name, -1) < need.first
+        ]
+        if free:
+            found[need.name] = name = min(free)[1]
+            busy[name] = need.last
+    return found
+
+
 # ---- layout -----------------------------------------------------------------------------------------
 @dataclass(frozen=True, slots=True)
 class Need:

@@ -36,14 +36,18 @@ if TYPE_CHECKING:
 
 
 class Driver:
-    """Writes the driver of a region statement by statement; ``depth`` is the depth of indentation."""
+    """Writes the driver of a region statement by statement; ``depth`` is the depth of indentation.
 
-    def __init__(self, region: Region) -> None:
+    ``fresh``: what it is given for arrays of the role ``out`` is new memory, of use before they are made.
+    """
+
+    def __init__(self, region: Region, fresh: bool = False) -> None:
         self.region = region
         self.given = [array.name for array in region.arrays if array.role != "temp"]
         self.variables = [symbol.name for symbol in region.symbols]  # with those of the loops around
         self._declared = {array.name: array for array in region.arrays}
         self._needs = buffers.temporaries(region)
+        self._hosts = buffers.hosts(region, self._needs) if fresh else {}
         self._lines: list[str] = []
         self._launches: dict[int, tuple[str, str, tuple[Any, ...]]] = {}  # by line: what, its arguments
         self.things: dict[str, Any] = {}  # what the text calls by name: launches, steps, dtypes, addresses
@@ -147,6 +151,7 @@ class Driver:
     def address(self, name: str) -> str:
         """An expression: the address of an array's first element."""
         root = self._root(name)
+        root = self._hosts.get(root, root)
         return f"_a{self.given.index(root)}" if root in self.given else f"_t{self._label(root)}"
 
     def _label(self, name: str) -> str:
@@ -160,13 +165,14 @@ class Driver:
         dtype = f"_d{number}_{self._label(name)}"
         self.things[dtype] = array.dtype
         shape = "".join(f"{dims.show(extent)}, " for extent in array.shape)
+        root = self._hosts.get(root, root)
         if root in self.given:
             return f"_view(_arrays[{self.given.index(root)}], 0, ({shape}), {dtype})"
         return f"_view(_hold, _t{self._label(root)} - _base, ({shape}), {dtype})"
 
     def _memory(self) -> list[str]:
         """One block for all temporaries and scratch memory."""
-        layout = buffers.layout(self._needs)
+        layout = buffers.layout([need for need in self._needs if need.name not in self._hosts])
         if not layout.sizes:
             return []
         lines: list[str] = []

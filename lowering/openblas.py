@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["Alone", "cholesky", "factors", "gemm", "threads", "usable"]
+__all__ = ["Alone", "cholesky", "factors", "gemm", "syrk", "threads", "usable"]
 
 _LETTERS = {"f": "s", "d": "d", "F": "c", "D": "z"}
 
@@ -164,6 +164,26 @@ def gemm(char: str) -> int | None:
         one, zero = scalars.ctypes.data, scalars.ctypes.data + scalars.itemsize
     routine(101, 111, 111, 2, 2, 3, one, a.ctypes.data, 3, b.ctypes.data, 2, zero, made.ctypes.data, 2)
     return ctypes.cast(routine, pointer).value if np.array_equal(made, a @ b) else None
+
+
+@cache
+def syrk(char: str) -> int | None:
+    """Where ``cblas_?syrk`` for elements of a dtype is, which has just multiplied a small matrix with its own
+    transpose; or None."""
+    found = _routines(char, "cblas_?syrk")
+    if found is None:
+        return None
+    (routine,) = found
+    whole, pointer, scale = ctypes.c_int64, ctypes.c_void_p, _scalar(char)
+    matrix = [pointer, whole]
+    routine.argtypes = [*[ctypes.c_int] * 3, *[whole] * 2, scale, *matrix, scale, *matrix]
+    a, made, scalars = np.array([[1, 2, 0], [4, 1, 3]], char), np.ones((2, 2), char), np.array([1, 0], char)
+    one, zero = scalars.tolist()
+    if scale is pointer:
+        one, zero = scalars.ctypes.data, scalars.ctypes.data + scalars.itemsize
+    routine(101, 121, 111, 2, 3, one, a.ctypes.data, 3, zero, made.ctypes.data, 2)
+    want = np.triu(a @ a.T) + np.array([[0, 0], [1, 0]])  # below the diagonal all is as it was
+    return ctypes.cast(routine, pointer).value if np.array_equal(made, want) else None
 
 
 @cache

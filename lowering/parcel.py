@@ -50,6 +50,7 @@ class Parcel:
         As in `Plan`, the places as functions of the symbols' values.
     harmless : float
     spared : tuple of str
+    stops : bool
         As in `Plan`.
     told : object
         What who asked for the plan is told besides: plain values.
@@ -57,7 +58,7 @@ class Parcel:
 
     __slots__ = (
         "bytes", "guard", "harmless", "interpreted", "kept", "kernels", "overwritten", "run", "spared",
-        "steps", "told",
+        "steps", "stops", "told",
     )  # fmt: skip
 
     def __init__(self, run: Callable[..., int], facts: dict[str, Any]) -> None:
@@ -68,6 +69,7 @@ class Parcel:
         self.overwritten: tuple[str, ...] = facts["overwritten"]
         self.harmless: float = facts["harmless"]
         self.spared: tuple[str, ...] = facts["spared"]
+        self.stops: bool = facts["stops"]
         self.told: Any = facts["told"]
         names = facts["symbols"]
         self.kept = tuple([(name, _expression(names, where)) for name, where in facts["kept"]])
@@ -85,6 +87,7 @@ def facts(plan: Plan, relations: list[Any], told: Any = None) -> dict[str, Any]:
         "kept": plan.kept,
         "harmless": plan.harmless,
         "spared": plan.spared,
+        "stops": plan.stops,
         "told": told,
         "symbols": tuple([symbol.name for symbol in plan.region.symbols]),
         "bytes": " + ".join(terms) or "0",

@@ -71,7 +71,10 @@ class Plan:
     harmless : float
         If not 0: inputs of this magnitude at most raise no floating-point exception but underflow.
     spared : tuple of str
-        The arrays of which nothing is kept for that reason, though a run overwrites what it has read.
+        The arrays of which a run keeps nothing though it overwrites what it has read: for that reason, or,
+        if ``harmless`` is 0, since they are one memory in several geometries.
+    stops : bool
+        Does a run end before it overwrites anything if it has raised flags that are minded?
     """
 
     region: Region
@@ -83,6 +86,7 @@ class Plan:
     kept: tuple[tuple[str, str], ...] = ()
     harmless: float = 0.0
     spared: tuple[str, ...] = ()
+    stops: bool = False
 
     @property
     def kernels(self) -> tuple[KernelStep, ...]:
@@ -117,6 +121,7 @@ def compile_region(
     fallback: Fallback | None = None,
     fastmath: bool = False,
     stop: int | None = None,
+    fresh: bool = False,
 ) -> Plan:
     """Compile a region.
 
@@ -137,6 +142,8 @@ def compile_region(
         loops: within a few units in the last place, not to the bit.
     stop : int, optional
         The position of the statement before which a run ends if it has raised flags that are minded.
+    fresh : bool, optional
+        Are arrays of the role ``out`` new memory in C order, which temporaries may use before?
 
     Returns
     -------
@@ -151,7 +158,7 @@ def compile_region(
     """
     cores = threads or _cores()
     code = cache.of(cache_dir)
-    compiler = _Compiler(buffers.in_place(region), get(target), code, fallback, fastmath, cores)
+    compiler = _Compiler(buffers.in_place(region), get(target), code, fallback, fastmath, cores, fresh)
     for position, stmt in enumerate(compiler.region.body):
         if position == stop:
             compiler.driver.line(1, "if _flags & _minded: return _flags")
@@ -190,10 +197,11 @@ class _Compiler:
         fallback: Fallback | None,
         fastmath: bool,
         cores: int,
+        fresh: bool,
     ) -> None:
         self.region, self.target, self.code, self.fallback = region, target, code, fallback
         self.fastmath, self.cores = fastmath, cores
-        self.driver = Driver(region)
+        self.driver = Driver(region, fresh)
         self.steps: list[Step] = []
 
     def statement(self, stmt: Stmt, depth: int, position: int) -> None:

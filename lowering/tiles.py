@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import lru_cache
+from itertools import combinations_with_replacement
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -20,13 +21,15 @@ NDArray = np.ndarray[Any, Any]
 
 LEAST = 1 << 22
 """Multiplications below which a product is not shared out."""
-_ROW, _COLUMN = 27, 100
+_ROW, _COLUMN = 18, 100
 """How much a product takes longer for being of few rows, or columns: its time for each multiplication is as
 ``1 + _ROW / rows + _COLUMN / columns``, since BLAS brings the other factor into its own order each time."""
 _DOWN, _ALONG = 16, 48
 """Rows and columns of a tile are a multiple of these."""
 _MOST = 64
 """Tiles, and so threads that call BLAS at a time: it has buffers for some more."""
+_SIDE = 256
+"""Rows and columns, at least, of a tile of half a product."""
 _TOLERATED = 1.03
 """How much longer smaller tiles may take in all than larger ones: they are shared out more evenly."""
 _WORTH = 1.02
@@ -59,6 +62,20 @@ def shared(m: int, n: int, k: int, threads: int, rows_only: int = 0) -> tuple[in
     if best is None or best[0] > _WORTH * _time(m, n, k, m, n, 1) / threads:
         return m, n
     return best[1:]
+
+
+@lru_cache(maxsize=64)
+def halved(threads: int) -> NDArray:
+    """The tiles on and above the diagonal of a product with its own transpose, in squares: their rows and
+    columns of tiles, those that are not on it first, since these take twice as long."""
+    side = 2
+    while side * side < 2 * min(threads, _MOST):
+        side += 2
+    return np.array(sorted(combinations_with_replacement(range(side), 2), key=_last), np.int64)
+
+
+def _last(pair: tuple[int, int]) -> tuple[bool, int]:
+    return pair[0] == pair[1], -pair[1]
 
 
 def _up(extent: int, step: int) -> int:
@@ -118,17 +135,28 @@ def multiply(out: NDArray, a: NDArray, b: NDArray, launch: Launch, threads: int)
     routine = openblas.gemm(out.dtype.char)
     if left is None or right is None or to is None or to[0] != 111 or routine is None:
         return None
-    if np.may_share_memory(out, b) or _same(a, b.T):  # with its own transpose BLAS makes half of a product
+    if np.may_share_memory(out, b):
         return None
     within = np.may_share_memory(out, a)
     if within and not _same(out, a):
         return None
     size = out.itemsize
-    rows, columns = shared(m, n, k, sharing, max(_NEAR // (n * size), 1) if within else 0)
+    half, pairs = 0, np.zeros((0, 2), np.int64)
+    if _same(a, b.T):  # half of a product is enough
+        half, pairs = openblas.syrk(out.dtype.char) or 0, halved(sharing)
+        rows = columns = _up(-(-m // (int(pairs[0, 1]) + 1)), _DOWN)
+        if not half or rows < _SIDE:
+            return None
+    else:
+        rows, columns = shared(m, n, k, sharing, max(_NEAR // (n * size), 1) if within else 0)
     down, across = -(-m // rows), -(-n // columns)
-    if down * across < 2:
+    count = down * across
+    if half:
+        pairs = np.ascontiguousarray(pairs[pairs[:, 1] < across])
+        count = len(pairs)
+    if count < 2:
         return None
-    places = min(threads, down * across) if within else 0
+    places = min(threads, count) if within else 0
     room = rows * n * size if within else 0
     scratch, taken = empty((places * room,), np.dtype(np.uint8)), np.zeros(places, np.int64)
     scalars = np.array([1, 0], out.dtype)
@@ -136,10 +164,11 @@ def multiply(out: NDArray, a: NDArray, b: NDArray, launch: Launch, threads: int)
         *map(address_of, (a, b, out)), routine, m, n, k, left[1], right[1], to[1], left[0], right[0],
         rows, columns, across, left[1] if left[0] == 111 else 1, 1 if right[0] == 111 else right[1],
         address_of(scalars), address_of(taken), places, address_of(scratch), room,
+        half, address_of(pairs) if half else 0,
     )  # fmt: skip
     work = rows * columns * k // _UNIT
     with openblas.Alone():
-        return launch(launch.pack(down * across, work, *arguments), threads)
+        return launch(launch.pack(count, work, *arguments), threads)
 
 
 def _same(one: NDArray, other: NDArray) -> bool:

@@ -57,7 +57,7 @@ class LoopRequest(NamedTuple):
         given = [a for a in traced.region.arrays if a.role != "temp"]
         arrays = tuple([(a.name, a.role, a.dtype.str, a.shape, _strides(a)) for a in given])
         saved = frozenset(a.name for a in given if a.role == "inout")
-        return Drawn(traced.region, {}, saved, Told(arrays, traced.inputs, traced.results), True)
+        return Drawn(traced.region, {}, saved, Told(arrays, traced.inputs, traced.results), True, True)
 
     def text(self) -> str:
         """All that the plan depends on."""

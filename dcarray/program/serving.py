@@ -20,6 +20,7 @@ from dcarray.report import counters, note
 from dcarray.session import LOCK, Uninterrupted
 from dcarray.store import FAMILIES, Store, owner
 
+from .copy import Copy
 from .known import Result
 from .requests import Told
 
@@ -144,29 +145,31 @@ class Serving:
         """Run the plan; False if all is as it was before."""
         given = len(made)
         minded = fpstate.watched(fpstate.captured()) | RAISING
-        keeps = {k: made[k].copy() for k in self._keeps}
+        keeps = self._keeps
         if self._spared:
-            if minded == RAISING and _within([made[k] for k in self._seen], self._harmless):
+            small = self._harmless and minded == RAISING
+            if small and _within([made[k] for k in self._seen], self._harmless):
                 minded = 0
             else:
-                keeps |= {k: made[k].copy() for k in self._spared}
+                keeps = list(dict.fromkeys((*keeps, *self._spared)))
+        copies = [(made[k], Copy(made[k])) for k in keeps]
         for k, _ in self._kept:
-            copy, address = allocate(made[k].shape, made[k].dtype, made[k].size, MAPPED)
-            made.append(copy)
+            saved, address = allocate(made[k].shape, made[k].dtype, made[k].size, MAPPED)
+            made.append(saved)
             addresses.append(address)
         try:
             flags = self._parcel.run(made if self._arrays else (), addresses, (), options.threads, minded)
         except Exception:
-            for k, a in keeps.items():
-                made[k][...] = a
+            for a, copy in copies:
+                copy.restore(a)
             if options.debug:
                 raise
             return False
         if flags & minded:
-            for (k, where), copy in zip(self._kept, made[given:], strict=True):
-                made[k][where] = copy[where]
-            for k, a in keeps.items():
-                made[k][...] = a
+            for (k, where), saved in zip(self._kept, made[given:], strict=True):
+                made[k][where] = saved[where]
+            for a, copy in copies:
+                copy.restore(a)
             return False
         return True
 

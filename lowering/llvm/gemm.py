@@ -12,17 +12,22 @@ from .routine import Routine, filled, scalar, words_of
 
 __all__ = ["ARGUMENTS", "gemm"]
 
-ARGUMENTS = 22
+ARGUMENTS = 24
+_STRIP = 32
+"""Columns that are mirrored together: so many rows are written side by side."""
 
 _TEXT = """
 declare void @llvm.memcpy.p0.p0.i64(ptr, ptr, i64, i1)
 declare i64 @llvm.smin.i64(i64, i64)
+declare i64 @llvm.smax.i64(i64, i64)
 
 ; arguments: the factors, the product, and BLAS's function; the extents, how far rows are apart (or columns,
 ; see the orders that follow), the orders, rows and columns of a tile, tiles in a row of them, how far rows of
 ; the first factor and columns of the second are apart; a one and a zero; and, where a product is made in the
 ; place of its first factor, where a tile is until all that it is made of has been read: a flag for each
-; place, the places, and the bytes of one (or 0)
+; place, the places, and the bytes of one (or 0).  Of a product of a matrix with its own transpose there are
+; the tiles on and above the diagonal alone, whose rows and columns of tiles are given; BLAS's other
+; function makes those on it, and all are mirrored
 define i32 @phase0(ptr %args, i64 %lo, i64 %hi) {
 entry:
   %a = argument ptr 0
@@ -47,6 +52,9 @@ entry:
   %places = argument i64 19
   %scratch = argument ptr 20
   %room = argument i64 21
+  %syrk = argument ptr 22
+  %pairs = argument ptr 23
+  %square = icmp ne ptr %pairs, null
   %ta = trunc i64 %ta64 to i32
   %tb = trunc i64 %tb64 to i32
   %zero = getelementptr $E, ptr %one, i64 1
@@ -71,8 +79,21 @@ tile:
   %more = icmp slt i64 %t, %hi
   br i1 %more, label %open, label %close
 open:
-  %tr = udiv i64 %t, %across
-  %tc = urem i64 %t, %across
+  br i1 %square, label %paired, label %counted
+paired:
+  %t2 = mul i64 %t, 2
+  %pair = getelementptr i64, ptr %pairs, i64 %t2
+  %tr.p = load i64, ptr %pair
+  %pair1 = getelementptr i64, ptr %pair, i64 1
+  %tc.p = load i64, ptr %pair1
+  br label %found
+counted:
+  %tr.c = udiv i64 %t, %across
+  %tc.c = urem i64 %t, %across
+  br label %found
+found:
+  %tr = phi i64 [ %tr.p, %paired ], [ %tr.c, %counted ]
+  %tc = phi i64 [ %tc.p, %paired ], [ %tc.c, %counted ]
   %r0 = mul i64 %tr, %rows
   %c0 = mul i64 %tc, %columns
   %rl = sub i64 %m, %r0
@@ -88,8 +109,55 @@ open:
   %cp = getelementptr $E, ptr %c, i64 %co
   %to = select i1 %aside, ptr %own, ptr %cp
   %ldt = select i1 %aside, i64 %w, i64 %ldc
+  %alike = icmp eq i64 %tr, %tc
+  %diagonal = and i1 %square, %alike
+  br i1 %diagonal, label %half, label %full
+half:
+  call void %syrk(i32 101, i32 121, i32 %ta, i64 %h, i64 %k, $ONE, ptr %ap, i64 %lda,
+                  $ZERO, ptr %cp, i64 %ldc)
+  br label %mirror
+full:
   call void %gemm(i32 101, i32 %ta, i32 %tb, i64 %h, i64 %w, i64 %k, $ONE, ptr %ap, i64 %lda,
                   ptr %bp, i64 %ldb, $ZERO, ptr %to, i64 %ldt)
+  br i1 %square, label %mirror, label %made
+mirror:
+  %xo = mul i64 %c0, %ldc
+  %xr = add i64 %xo, %r0
+  %xp = getelementptr $E, ptr %c, i64 %xr
+  br label %strip
+strip:
+  %j0 = phi i64 [ 0, %mirror ], [ %j0n, %stripped ]
+  %j0n = add i64 %j0, $STRIP
+  %j1 = call i64 @llvm.smin.i64(i64 %j0n, i64 %w)
+  br label %line
+line:
+  %y = phi i64 [ 0, %strip ], [ %yn, %lined ]
+  %yn = add i64 %y, 1
+  %above = select i1 %diagonal, i64 %yn, i64 0
+  %jf = call i64 @llvm.smax.i64(i64 %j0, i64 %above)
+  %yo = mul i64 %y, %ldc
+  %yp = getelementptr $E, ptr %cp, i64 %yo
+  %zp = getelementptr $E, ptr %xp, i64 %y
+  br label %element
+element:
+  %j = phi i64 [ %jf, %line ], [ %jn, %moved ]
+  %some = icmp slt i64 %j, %j1
+  br i1 %some, label %moved, label %lined
+moved:
+  %ep = getelementptr $E, ptr %yp, i64 %j
+  %value = load $E, ptr %ep, align $ALIGN
+  %jo = mul i64 %j, %ldc
+  %dp = getelementptr $E, ptr %zp, i64 %jo
+  store $E %value, ptr %dp, align $ALIGN
+  %jn = add i64 %j, 1
+  br label %element
+lined:
+  %lines = icmp slt i64 %yn, %h
+  br i1 %lines, label %line, label %stripped
+stripped:
+  %strips = icmp slt i64 %j0n, %w
+  br i1 %strips, label %strip, label %next
+made:
   br i1 %aside, label %back, label %next
 back:
   %bytes = mul i64 %w, $SIZE
@@ -122,5 +190,11 @@ exit:
 def gemm(char: str) -> Routine:
     """The routine for elements of a dtype: ``f``, ``d``, ``F`` or ``D``."""
     one, zero = scalar(char, "one"), scalar(char, "zero")
-    words = {"SCALARS": f"{one[1]}\n  {zero[1]}", "ONE": one[0], "ZERO": zero[0], **words_of(char)}
+    words = {
+        "STRIP": _STRIP,
+        "SCALARS": f"{one[1]}\n  {zero[1]}",
+        "ONE": one[0],
+        "ZERO": zero[0],
+        **words_of(char),
+    }
     return Routine(f"products of matrices of {char}", filled(_TEXT, **words), 1, ARGUMENTS, ALL)

@@ -80,7 +80,7 @@ def link(code: bytes, names: Sequence[str], libraries: Sequence[str]) -> tuple[t
 
 def _linked(code: bytes, names: Sequence[str], libraries: Sequence[str]) -> tuple[tuple[int, ...], Any]:
     sections = _sections(code)
-    places, size = _layout(sections)
+    places, fixed, size = _layout(sections)
     memory = mmap.mmap(-1, size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
     start = ctypes.addressof(ctypes.c_char.from_buffer(memory))
     for k, place in places.items():
@@ -101,7 +101,7 @@ def _linked(code: bytes, names: Sequence[str], libraries: Sequence[str]) -> tupl
     missing = [name for name in names if name not in found]
     if missing:
         raise Unlinkable(f"no {', '.join(missing)}")
-    _executable(start, size)
+    _executable(start, fixed)
     return tuple([found[name] for name in names]), memory
 
 
@@ -119,25 +119,29 @@ def _part(code: bytes, section: _Section) -> bytes:
     return part
 
 
-def _layout(sections: Sequence[_Section]) -> tuple[dict[int, int], int]:
-    """Where the sections that a program has in memory begin, and the bytes of all.  There are no tables for
-    unwinding: nothing is thrown through this code."""
+def _layout(sections: Sequence[_Section]) -> tuple[dict[int, int], int, int]:
+    """Where the sections that a program has in memory begin, the bytes of those that are never written,
+    which come first, and the bytes of all.  There are no tables for unwinding: nothing is thrown through
+    this code."""
     places: dict[int, int] = {}
-    end = 0
-    for k, section in enumerate(sections):
-        if not section.flags & _ALLOC or section.type == _UNWIND:
-            continue
-        if section.type not in (_PROGBITS, _NOBITS) or (section.size and section.flags & (_WRITE | _TLS)):
-            raise Unlinkable(f"a section of type {section.type} with flags {section.flags}")
-        align = max(section.align, 1)
-        if align > mmap.PAGESIZE:
-            raise Unlinkable(f"a section at multiples of {align}")
-        end = -(-end // align) * align
-        places[k] = end
-        end += section.size
-    if not 0 < end < _MOST:
-        raise Unlinkable(f"{end} bytes")
-    return places, -(-end // mmap.PAGESIZE) * mmap.PAGESIZE
+    fixed = end = 0
+    for written in (0, _WRITE):
+        for k, section in enumerate(sections):
+            if not section.flags & _ALLOC or section.type == _UNWIND or section.flags & _WRITE != written:
+                continue
+            if section.type not in (_PROGBITS, _NOBITS) or (section.size and section.flags & _TLS):
+                raise Unlinkable(f"a section of type {section.type} with flags {section.flags}")
+            align = max(section.align, 1)
+            if align > mmap.PAGESIZE:
+                raise Unlinkable(f"a section at multiples of {align}")
+            end = -(-end // align) * align
+            places[k] = end
+            end += section.size
+        if not 0 < end < _MOST:
+            raise Unlinkable(f"{end} bytes")
+        end = -(-end // mmap.PAGESIZE) * mmap.PAGESIZE
+        fixed = fixed or end
+    return places, fixed, end
 
 
 def _symbols(

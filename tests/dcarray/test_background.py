@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import dcarray as dc
-from dcarray import session
+from dcarray import background, session
 from dcarray.background import PATIENCE, Background
 from dcarray.trace import WIDE
 
@@ -63,3 +63,25 @@ def test_a_pass_that_plans_would_share_is_worth_their_while(columns: int, counts
         took = time.perf_counter() - begun
         assert (session.EXECUTOR.background.seconds - worked > took / 2) == counts
         assert np.asarray(y).ravel()[0] == rows * a.shape[1]
+
+
+def test_unused_memory_is_given_back_now_and_then(monkeypatch: pytest.MonkeyPatch) -> None:
+    given: list[int] = []
+    came = threading.Event()
+
+    def trim(pad: int) -> int:
+        given.append(pad)
+        if len(given) > 1:
+            came.set()
+        return 0
+
+    monkeypatch.setattr(background, "_trim", lambda: trim)
+    thread = background.Background()
+    for _ in range(50):
+        thread.submit(int)
+    thread.wait()
+    assert len(given) < 50
+    assert came.wait(60)  # once there has been nothing to do for some time
+    thread.submit(int)
+    thread.wait()
+    thread._stop()

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from dcarray.ir import effects, interp, keep
+from dcarray.ir.nodes import Nest
 from dcarray.ir.text import parse
 from dcarray.ir.verify import verify
 
@@ -66,3 +67,94 @@ def test_what_else_is_overwritten_is(more, last, left, stop):
 def test_nothing_to_spare():
     region = parse("region() {\n inout a: f64[3]\n a[i] = add(a[i], a[i]) for i<3\n}")
     assert keep.spare(region, ()) == (region, (), None)
+
+
+LATE = """region() {
+  in x: f64[6, 8];  in y: f64[8, 5];  inout c: f64[6, 5];  in s: f64[];  temp t: f64[6, 5];  SOME
+  call blas.matmul(x, y) -> t
+  BODY
+}"""
+SUM = "c[i,j] = add(t[i,j], multiply(s[], c[i,j])) for i<6, j<5"
+
+
+def late(body=SUM, some="out o: f64[6, 5]", names=("c",)):
+    before = parse(LATE.replace("BODY", body).replace("SOME", some))
+    verify(before)
+    with_copies, found = keep.keeping(before, names)
+    # as passes leave it: copies are made beside what overwrites
+    (save,), call, *more, last = (with_copies.body[:1], *with_copies.body[1:])
+    parts = last.body if isinstance(last, Nest) else (last,)
+    fused = replace(with_copies, body=(call, *more, Nest((save, *parts))))
+    verify(fused)
+    after, left, stop = keep.late(fused, found)
+    verify(after)
+    if stop is None:
+        assert after is fused and left == found
+        return False
+    rng = np.random.default_rng(4)
+    data = {a.name: rng.random(a.shape) for a in before.arrays if a.role in ("in", "inout")}
+    one = interp.run(before, {k: v.copy() for k, v in data.items()}, {})
+    two = interp.run(after, {k: v.copy() for k, v in data.items()}, {})
+    for name in {"c", "o"} if "o[" in body else {"c"}:
+        np.testing.assert_array_equal(one[name], two[name])
+    early = interp.run(replace(after, body=after.body[:stop]), {k: v.copy() for k, v in data.items()}, {})
+    np.testing.assert_array_equal(early["c"], data["c"])
+    assert left == ()
+    return True
+
+
+def test_what_the_last_statement_overwrites_is_made_aside():
+    assert late()
+    assert late("nest {\n" + SUM + "\n o[i,j] = t[i,j] for i<6, j<5\n }")
+    assert late("nest {\n o[i,j] = c[i,j] for i<6, j<5\n" + SUM + "\n }")
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "c[i,j] = multiply(s[], c[i,j]) for i<6, j<5",  # there is no memory for it
+        "c[i,j] = add(s[], c[i,j]) for i<6, j<5\n  " + SUM,  # overwritten before
+        "nest {\n" + SUM + "\n o[i,j] = c[i,j] for i<6, j<5\n }",  # read afterwards
+        "c[5-i,j] = add(t[i,j], s[]) for i<6, j<5\n  " + SUM,
+    ],
+)
+def test_where_copies_are_kept_after_all(body):
+    assert not late(body)
+
+
+CALLS = """region() {
+  inout a: f64[4, 4];  inout b: f64[4, 4];  in x: f64[4, 4];  temp t: f64[4, 4]
+  a[i,j] = add(a[i,j], x[i,j]) for i<4, j<4
+  LOOP
+  b[i,j] = add(b[i,j], t[i,j]) for i<4, j<4
+}"""
+
+
+@pytest.mark.parametrize(
+    ("loop", "gone"),
+    [
+        ("call blas.matmul(x, a) -> t", ["a"]),
+        (
+            "for n in range(0, 3, 1) {\n call blas.matmul(x, b) -> t\n b[i,j] = t[i,j] for i<4, j<4\n }",
+            ["a", "b"],
+        ),
+        ("t[i,j] = x[i,j] for i<4, j<4", []),
+    ],
+)
+def test_one_copy_of_what_a_library_call_may_find_overwritten(loop, gone):
+    before = parse(CALLS.replace("LOOP", loop))
+    with_copies, found = keep.keeping(before, ("a", "b"))
+    after, left, names = keep.called(with_copies, found)
+    verify(after)
+    assert list(names) == gone
+    assert [one.array for one in left] == [name for name in ("a", "b") if name not in gone]
+    assert len(after.body) == len(with_copies.body) - len(gone)
+
+
+def test_memory_in_several_geometries():
+    region = parse(
+        "region() {\n inout a: f64[6];  inout b: f64[2, 3] base a;  inout c: f64[6]\n"
+        "  a[i] = add(a[i], 1.0) for i<6\n  b[i,j] = add(b[i,j], c[j]) for i<2, j<3\n"
+        "  c[i] = add(c[i], 1.0) for i<6\n}"
+    )
+    assert keep.several(region, ("a", "b", "c")) == ("a", "b")

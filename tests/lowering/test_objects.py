@@ -59,8 +59,6 @@ def test_the_thread_pool_needs_nothing_else() -> None:
     "text",
     [
         TEXT.replace("@sinh", "@no_such_function_anywhere"),
-        "@g = global i64 3\ndefine i64 @both() {\n  %x = load i64, ptr @g\n  store i64 4, ptr @g\n"
-        "  ret i64 %x\n}",
         "@g = thread_local global i64 3\ndefine i64 @both() {\n  %x = load i64, ptr @g\n  ret i64 %x\n}",
     ],
 )
@@ -69,6 +67,31 @@ def test_what_is_left_to_llvm(text: str) -> None:
     code = bytes(engine._target_machine().emit_object(module))
     with pytest.raises(objects.Unlinkable):
         linked(code, "both")
+
+
+def test_data_that_is_written_lies_apart_from_code() -> None:
+    text = (
+        TEXT
+        + """
+@count = global i64 3
+define i64 @next() {
+  %x = load volatile i64, ptr @count
+  %y = add i64 %x, 1
+  store volatile i64 %y, ptr @count
+  ret i64 %x
+}
+"""
+    )
+    (both, after), memory = linked(engine.compile_object(text), "both", "next")
+    f = ctypes.CFUNCTYPE(ctypes.c_int64)(after)
+    assert [f(), f(), f()] == [3, 4, 5] and memory is not None
+    rights = {}
+    with open("/proc/self/maps") as maps:
+        for line in maps:
+            span, right, *_ = line.split()
+            first, last = (int(word, 16) for word in span.split("-"))
+            rights |= {name: right for name, at in (("code", both), ("code", after)) if first <= at < last}
+    assert rights["code"].startswith("r-x")
 
 
 def test_names_that_are_not_there() -> None:

@@ -85,6 +85,43 @@ def test_products_over_their_first_factor(data):
         np.testing.assert_array_equal(whole, want)
 
 
+@given(st.data())
+@settings(max_examples=60, deadline=None)
+def test_products_with_their_own_transpose(data):
+    m, k = data.draw(st.integers(1, 300)), data.draw(st.integers(1, 40))
+    char, threads = data.draw(st.sampled_from("fdFD")), data.draw(st.sampled_from((1, 2, 3, 5)))
+    rng = np.random.default_rng(data.draw(st.integers(0, 99)))
+    a = laid(rng, (m, k), char, data.draw(st.sampled_from(HOWS)))
+    whole = filled(rng, (m + 2, m + 3), char)
+    out, want = whole[1 : m + 1, 2 : m + 2], whole.copy()
+    want[1 : m + 1, 2 : m + 2] = a @ a.T.copy()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(tiles, "_SIDE", 1)
+        patch.setattr(openblas, "threads", lambda: data.draw(st.sampled_from((2, 3, 9))))
+        flags = tiles.multiply(out, a, a.T, launch(char), threads)
+    assert flags in (0, None) and (flags == 0 or m <= 16 or k == 1)
+    if flags == 0:
+        np.testing.assert_array_equal(whole, want)
+
+
+def test_half_a_product_is_the_same_on_both_sides():
+    x, out = np.random.default_rng(6).random((700, 300)), np.empty((700, 700))
+    assert tiles.multiply(out, x, x.T, launch("d"), 3) is None  # four blocks of less than 256
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(openblas, "threads", lambda: 2)
+        assert tiles.multiply(out, x, x.T, launch("d"), 3) == 0
+    np.testing.assert_allclose(out, x @ x.T.copy(), rtol=1e-13)
+    assert out.tobytes() == out.T.tobytes()
+
+
+@pytest.mark.parametrize("threads", [1, 2, 3, 4, 8, 9, 64, 500])
+def test_tiles_of_half_a_product(threads):
+    pairs = tiles.halved(threads).tolist()
+    side = pairs[0][1] + 1
+    assert sorted(pairs) == [[i, j] for i in range(side) for j in range(i, side)]
+    assert [i == j for i, j in pairs] == sorted(i == j for i, j in pairs)
+
+
 def test_what_is_left_to_the_library(monkeypatch):
     rng = np.random.default_rng(1)
     x, y, out = (filled(rng, (200, 200), "d") for _ in range(3))
@@ -97,7 +134,7 @@ def test_what_is_left_to_the_library(monkeypatch):
     assert left(out[::2, ::2], x[::2], y[:, ::2])
     assert left(out, x[::-1], y)
     assert left(out.T, x, y)
-    assert left(out, x, x.T)  # half of the work
+    assert left(out, x, x.T)  # too small to be halved
     assert left(out, x, out)
     assert left(out[1:], out[:-1], y)  # rows that others read
     assert left(out, out.T, y)
