@@ -71,6 +71,7 @@ static PyObject *
 small_made(PyObject *function, int kind, PyObject *const *args, Py_ssize_t nargs, PyObject *names)
 {
     Py_ssize_t below;
+    PyObject *made;
     double most;
     int small;
     if (nargs < 1 || nargs > 3 || (names != NULL && PyTuple_GET_SIZE(names) > 1))
@@ -85,5 +86,9 @@ small_made(PyObject *function, int kind, PyObject *const *args, Py_ssize_t nargs
     below = eager_below();
     small = most < (double)below || (most < (double)PY_SSIZE_T_MAX / 2 && alone_here((Py_ssize_t)most) > 0);
     PyErr_Clear();
-    return small ? ours(PyObject_Vectorcall(function, args, nargs, names)) : NULL;
+    if (!small || (made = PyObject_Vectorcall(function, args, nargs, names)) == NULL)
+        return NULL;
+    if (Py_TYPE(made) == Plain && !usual_dtype(made)) /* arrays may be among its elements */
+        Py_CLEAR(made);
+    return made == NULL ? NULL : ours(made);
 }

@@ -103,3 +103,12 @@ def test_huge_zeros_are_not_touched():
     x[7] = 1
     assert type(x) is dc.ndarray and x[5] == 0 and x[7] == 1
     assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 1 << 20
+
+
+@pytest.mark.parametrize("make", [dc.empty, dc.zeros, dc.ones, lambda *a, **k: dc.full(*a, None, **k)])
+def test_arrays_of_objects_hold_what_they_are_given(make):
+    held = dc.arange(2)
+    for made in (make(2, object), make(2, dtype=object), make((1,), dtype="O")):
+        made[0] = held
+        assert made[0] is held and made.item(0) is held and np.asarray(made)[0] is held
+        assert dc.random.choice(made[:1]) is held
