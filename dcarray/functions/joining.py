@@ -201,16 +201,16 @@ def roll(a: Any, shift: Any, axis: Any = None) -> Any:
     if type(a) is not ndarray or a.dtype.kind not in _COMPUTED:
         raise Unserved
     if axis is None:
-        if type(shift) is not int:
+        if not _whole(shift):
             raise Unserved
         return roll(a.reshape(-1), shift, 0).reshape(a.shape)
     axes = axis if isinstance(axis, tuple) else (axis,)
     given = shift if isinstance(shift, tuple) else (shift,) * len(axes)
-    if len(axes) != len(given) or any(type(s) is not int for s in given):
+    if len(axes) != len(given) or not all(map(_whole, given)):
         raise Unserved
     moves: dict[int, int] = {}
     for k, s in zip((axis_of(k, a.ndim) for k in axes), given, strict=True):
-        moves[k] = moves.get(k, 0) + s
+        moves[k] = moves.get(k, 0) + int(s)
     shifts = tuple([moves.get(k, 0) % n if n else 0 for k, n in enumerate(a.shape)])
     if (a.size < current().eager_below or outright()) and a._clean():
         raise Pending
@@ -221,6 +221,10 @@ def roll(a: Any, shift: Any, axis: Any = None) -> Any:
     for shape, into, out in parts:
         result[_key(shape, into)] = a[_key(shape, out)]
     return result
+
+
+def _whole(shift: Any) -> bool:
+    return type(shift) is int or isinstance(shift, np.integer)
 
 
 @lru_cache(1024)

@@ -8,7 +8,7 @@ from dataclasses import replace
 from .. import dims
 from ..effects import Reason
 from ..guess import Guess
-from ..nodes import Bands, Call, Compute, Const, Dim, Index, Load, Nest, Region, Rows, Stmt, Window
+from ..nodes import Bands, Call, Compute, Const, Index, Load, Nest, Region, Rows, Stmt, Window
 from ..windows import compose, remap
 from .base import Log, Pass
 from .flow import Block, Facts
@@ -20,6 +20,7 @@ MIN_POINTS = 1 << 16
 PART = 4
 #: How many later statements are looked at.
 _LOOK_AHEAD = 16
+
 
 def is_fill(stmt: Stmt | None) -> bool:
     """Whether the statement copies or fills, so that points may be left out of it."""

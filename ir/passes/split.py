@@ -1,8 +1,8 @@
 """Index-set splitting: a statement that reads an array made in parts is cut where the parts meet.
 
 `np.roll` makes two copies for each axis along which it shifts: what stays in order, and what comes round.  No
-window shows its reader both at once.  Cut along the same lines, each piece of the reader sees one of the copies
-and reads through it: a stencil over a grid that is periodic becomes one statement for all points but those at
+window shows its reader both at once.  Cut along the same lines, each piece of the reader sees one of the
+copies and reads through it: a stencil over a periodic grid becomes one statement for all points but those at
 the rims, and small ones for these, and no shifted array is made.
 """
 
@@ -10,16 +10,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
-from itertools import count, product
+from itertools import count, pairwise, product
 
 from .. import dims, windows
 from ..effects import Reason
 from ..guess import Guess
-from ..nodes import Array, Compute, Dim, Expr, Gather, Index, Load, Region, Stmt, Window
+from ..nodes import Array, Compute, Const, Dim, Expr, Gather, Index, Load, Region, Stmt, Window
 from .base import Log, Pass
-from .exprs import loads_of, size_bound, summary
+from .exprs import loads_of, size_bound
 from .flow import Block, Facts, reads_of
-from .fuse import EXPENSIVE, MAX_LOADS, MAX_NODES, MAX_REPEATED
+from .fuse import MAX_LOADS, MAX_NODES
 from .match import box, serve
 
 #: With fewer points it is not worth more kernels.
@@ -44,7 +44,8 @@ def can_read_through(block: Block, name: str) -> Reason | None:
     root = facts.roots[name]
     if root in facts.kept or root in facts.shared:
         return Reason(f"{name} is used elsewhere")
-    makers = 0
+    makers = reads = 0
+    computed = False
     for pos in block.touching(name, -1):
         stmt = block.stmts[pos]
         if not isinstance(stmt, Compute):
@@ -55,18 +56,19 @@ def can_read_through(block: Block, name: str) -> Reason | None:
                 return Reason(f"{name} is not made box by box", (stmt.target,))
             if any(window.array == name for window, _ in block.reads[pos]):
                 return Reason(f"{name} is made from itself", (stmt.target,))
-            if summary(stmt.body).dearest >= EXPENSIVE:
-                return Reason(f"{name} is expensive to make", (stmt.target,))
+            computed = computed or not isinstance(stmt.body, Load | Const)
         else:
             for window, kind in block.reads[pos]:
                 if window.array == name and (kind != "load" or stmt.combine is not None):
                     return Reason(f"{name} is read by more than element-wise statements", (window,))
+                reads += window.array == name
+    if computed and reads > 1:
+        return Reason(f"{name} would be computed {reads} times")
     return None if makers > 1 else Reason(f"{name} is not made in parts")
 
 
-def serving(block: Block, pos: int, window: Window, parts: Parts) -> tuple[int, Expr] | Reason:
-    """What the statement at ``pos`` can read instead of a window of an array that is made in parts, and since
-    when."""
+def serving(block: Block, pos: int, window: Window, parts: Parts) -> Expr | Reason:
+    """What the statement at ``pos`` can read instead of a window of an array that is made in parts."""
     for at, part in reversed(parts):
         amap = serve(part.target, window)
         if amap is None:
@@ -79,7 +81,7 @@ def serving(block: Block, pos: int, window: Window, parts: Parts) -> tuple[int, 
             changed = block.writer_between(at, pos, _reach(node))
             if changed is not None:
                 return Reason(f"{node.window.array} changes before {window.array} is read", (changed,))
-        return at, body
+        return body
     return Reason(f"{window.array} is read where its parts meet", (window,))
 
 
@@ -135,15 +137,16 @@ def _insert(cuts: list[Dim], cut: Dim) -> bool:
     return True
 
 
-def worth_cutting(stmt: Compute, cuts: _Cuts, guess: Guess) -> Reason | None:
-    """Why it is of no use, or would be too much to compile."""
+def worth_cutting(stmt: Compute, array: Array, cuts: _Cuts, guess: Guess) -> Reason | None:
+    """Why it is of no use, or would be too much to compile; ``array`` is what the statement writes to, of
+    which it may itself be a rim."""
     points = guess.product(stmt.target.shape)
     pieces = largest = 1
     for ends in cuts:
         pieces *= len(ends) - 1
-        largest *= max(guess(high) - guess(low) for low, high in zip(ends, ends[1:], strict=False))
-    if points < MIN_POINTS:
-        return Reason(f"{points} points are too few for more kernels")
+        largest *= max(guess(high) - guess(low) for low, high in pairwise(ends))
+    if (size := guess.product(array.shape)) < MIN_POINTS:
+        return Reason(f"{size} points are too few for more kernels")
     if pieces > MAX_PIECES or pieces * size_bound(stmt.body) > MAX_WRITTEN:
         return Reason(f"{pieces} pieces are too many")
     if largest * PART < points:
@@ -154,26 +157,24 @@ def worth_cutting(stmt: Compute, cuts: _Cuts, guess: Guess) -> Reason | None:
 # ---- action -------------------------------------------------------------------------------------------
 def pieces_of(stmt: Compute, cuts: _Cuts) -> Iterator[tuple[tuple[Index, ...], Compute]]:
     """The statement in pieces, cut along all axes, each with where it lies in the domain."""
-    for ends in product(*(list(zip(along, along[1:], strict=False)) for along in cuts)):
+    for ends in product(*(list(pairwise(along)) for along in cuts)):
         shape = tuple(dims.simplify(high - low) for low, high in ends)
         amap = tuple(Index(low, 1, axis) for axis, (low, _) in enumerate(ends))
         target, body = windows.compose(stmt.target, amap, shape), windows.remap(stmt.body, amap, shape)
         yield amap, replace(stmt, target=target, body=body)
 
 
-def _through(block: Block, pos: int, piece: Compute, made: dict[str, Parts], names: set[str]) -> Compute | str:
+def _through(
+    block: Block, pos: int, piece: Compute, made: dict[str, Parts], names: set[str]
+) -> Compute | str:
     """A piece that reads through the arrays; or the name of one through which it cannot read."""
     instead: dict[Expr, Expr] = {}
-    repeated = 0.0
     for node in loads_of(piece.body):
         if isinstance(node, Load) and node.window.array in names:
             found = serving(block, pos, node.window, made[node.window.array])
             if isinstance(found, Reason):
                 return node.window.array
-            instead[node] = found[1]
-            repeated += summary(found[1]).work
-            if repeated > MAX_REPEATED:
-                return node.window.array
+            instead[node] = found
     body = windows.map_loads(piece.body, lambda node: instead.get(node, node))
     if size_bound(body) > MAX_NODES or len(loads_of(body)) > MAX_LOADS:
         return min(names)
@@ -224,7 +225,8 @@ class _Sweep:
         names = {node.window.array for node in loads_of(stmt.body) if isinstance(node, Load)} & set(self.made)
         while names and stmt.combine is None:
             cuts = _cuts(stmt, self.made, names)
-            reason = cuts if isinstance(cuts, Reason) else worth_cutting(stmt, cuts, self.guess)
+            array = self.block.facts.arrays[stmt.target.array]
+            reason = cuts if isinstance(cuts, Reason) else worth_cutting(stmt, array, cuts, self.guess)
             if reason is not None or isinstance(cuts, Reason):
                 self.refuse(stmt, reason)
                 break
@@ -251,12 +253,12 @@ class _Sweep:
             return [stmt]
         self.changed = True
         name, through = stmt.target.array, ", ".join(sorted(names))
-        self.log.done("split", f"{name} is made in {len(pieces)} pieces, which read through {through}", stmt.loc)
+        self.log.done(
+            "split", f"{name} is made in {len(pieces)} pieces, which read through {through}", stmt.loc
+        )
         return pieces if reason is None else self.aside(stmt, pieces, places)
 
-    def aside(
-        self, stmt: Compute, pieces: list[Compute], places: list[tuple[Index, ...]]
-    ) -> list[Compute]:
+    def aside(self, stmt: Compute, pieces: list[Compute], places: list[tuple[Index, ...]]) -> list[Compute]:
         """The pieces into an array of their own, and a copy of that."""
         taken = {array.name for array in (*self.region.arrays, *self.arrays)}
         name = next(name for k in count() if (name := f"w{k}") not in taken)
