@@ -9,10 +9,9 @@ from .. import dims
 from ..effects import Reason
 from ..guess import Guess
 from ..nodes import Bands, Call, Compute, Const, Index, Load, Nest, Region, Rows, Stmt, Window
-from ..windows import compose, remap
+from ..windows import Box, box, compose, remap
 from .base import Log, Pass
 from .flow import Block, Facts
-from .match import Box, box
 
 #: With fewer points it is not worth more kernels.
 MIN_POINTS = 1 << 16

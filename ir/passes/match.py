@@ -7,8 +7,6 @@ from collections.abc import Sequence
 from .. import dims
 from ..nodes import Dim, Index, Window
 
-Box = tuple[tuple[Dim, Dim], ...]  # for every axis of an array where it begins and ends
-
 
 def _is_zero(dim: Dim) -> bool:
     return isinstance(dim, int) and dim == 0
@@ -129,22 +127,6 @@ def _span(ix: Index, window: Window) -> tuple[int, int] | None:
         return None
     last = first + ix.stride * (count - 1)
     return (first, last) if first <= last else (last, first)
-
-
-def box(window: Window) -> Box | None:
-    """The elements of a window, if they are a box of the array."""
-    ends: list[tuple[Dim, Dim]] = []
-    axes = [ix.axis for ix in window.index if ix.axis is not None]
-    if len(set(axes)) < len(axes):
-        return None
-    for ix in window.index:
-        if ix.axis is None:
-            ends.append((ix.offset, dims.simplify(ix.offset + 1)))
-        elif dims.prove_eq(ix.stride, 1) is True:
-            ends.append((ix.offset, dims.simplify(ix.offset + window.shape[ix.axis])))
-        else:
-            return None
-    return tuple(ends)
 
 
 def unused_axes(window: Window) -> tuple[int, ...]:

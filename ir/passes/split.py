@@ -20,7 +20,8 @@ from .base import Log, Pass
 from .exprs import loads_of, size_bound
 from .flow import Block, Facts, reads_of
 from .fuse import MAX_LOADS, MAX_NODES
-from .match import box, serve
+from .inside import inside
+from .match import serve
 
 #: With fewer points it is not worth more kernels.
 MIN_POINTS = 1 << 13
@@ -52,7 +53,7 @@ def can_read_through(block: Block, name: str) -> Reason | None:
             return Reason(f"{name} is used by more than plain statements")
         if stmt.target.array == name:
             makers += 1
-            if stmt.combine is not None or box(stmt.target) is None:
+            if stmt.combine is not None or windows.box(stmt.target) is None:
                 return Reason(f"{name} is not made box by box", (stmt.target,))
             if any(window.array == name for window, _ in block.reads[pos]):
                 return Reason(f"{name} is made from itself", (stmt.target,))
@@ -109,7 +110,7 @@ def _cuts(stmt: Compute, made: dict[str, Parts], names: set[str]) -> _Cuts | Rea
         if not isinstance(node, Load) or node.window.array not in names:
             continue
         for part in made[node.window.array]:
-            ends = box(part[1].target)
+            ends = windows.box(part[1].target)
             assert ends is not None
             for ix, sides in zip(node.window.index, ends, strict=True):
                 if ix.axis is None:
@@ -278,7 +279,9 @@ class _Sweep:
 
 
 def _split(region: Region, log: Log) -> Region:
-    return _Sweep(region, log).region_after() if len(region.body) > 2 else region
+    if len(region.body) > 2:
+        region = _Sweep(region, log).region_after()
+    return inside(_split).fn(region, log)
 
 
 SPLIT = Pass("split", _split)

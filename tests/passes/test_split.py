@@ -103,6 +103,32 @@ def test_in_place_by_way_of_a_copy(check):
     )
 
 
+def test_inside_of_a_loop(check):
+    """What a turn makes in parts is its own."""
+    check(
+        SPLIT,
+        """region() {
+          inout x: f64[8];  out y: f64[8];  temp r: f64[8]
+          for k in range(0, 3, 1) {
+            r[i+1] = x[i] for i<7
+            r[i] = x[i+7] for i<1
+            y[i] = subtract(x[i], r[i]) for i<8
+            x[i] = y[i] for i<8
+          }
+        }
+        """,
+        """region() {
+          inout x: f64[8];  out y: f64[8];  temp r: f64[8]
+          for k in range(0, 3, 1) {
+            y[i] = subtract(x[i], x[7]) for i<1
+            y[i+1] = subtract(x[i+1], x[i]) for i<7
+            x[i] = y[i] for i<8
+          }
+        }
+        """,
+    )
+
+
 def test_the_parts_may_be_computed_and_read_elsewhere(check):
     check(
         SPLIT,
