@@ -55,6 +55,7 @@ def copied(target: Any, source: Any, parts: Sequence[Part]) -> bool:
             index = window.apply(to, list(into))
             arg = (given, window.apply(fro, list(out)), None)
             rec.add(("map", "cast", f"{char}->{char}", shape, slot, index, arg), frame)
+        rec.composed = len(rec.log)
         if rec.urgent:
             at_last(rec)
     return True
