@@ -95,9 +95,9 @@ class Recording:
     """
 
     __slots__ = (
-        "__weakref__", "arena", "composed", "done", "due", "enough", "failure", "guard", "held", "history", "kinds",
-        "latest", "left", "log", "made", "marks", "mask", "news", "once", "program", "selections", "session",
-        "slots", "spared", "state", "turns", "urgent", "views", "writes",
+        "__weakref__", "arena", "composed", "done", "due", "enough", "failure", "guard", "held", "history",
+        "kinds", "latest", "left", "log", "made", "marks", "mask", "news", "once", "program", "selections",
+        "session", "slots", "spared", "state", "turns", "urgent", "views", "writes",
     )  # fmt: skip
 
     def __init__(self, session: Keeper) -> None:

@@ -25,7 +25,7 @@ def moving(rec: Recording) -> bool:
 
 
 def outermost(rec: Recording) -> bool:
-    """Has the last statement come round, and as seldom as any that has: is it in no loop inside of another?"""
+    """Has the last statement come round, and as seldom as any that has: is it in no inner loop?"""
     places = Counter([mark[:2] for mark in rec.marks])
     here = places[rec.marks[-1][:2]]
     return here > 1 and here == min(count for count in places.values() if count > 1)
