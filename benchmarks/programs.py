@@ -46,6 +46,26 @@ def life(world: Array, turns: int) -> Any:
     return world
 
 
+def advection(c: Array, steps: int) -> Any:
+    for _ in range(steps):
+        c = c - 0.3 * (c - np.roll(c, 1, 0)) - 0.2 * (c - np.roll(c, 1, 1))
+    return c
+
+
+def boltzmann(f: Array, steps: int) -> Any:
+    ways = [(0, 0), (1, 0), (-1, 0), (0, 1), (0, -1), (1, 1), (-1, -1), (1, -1), (-1, 1)]
+    weights = [4 / 9] + [1 / 9] * 4 + [1 / 36] * 4
+    for _ in range(steps):
+        flow = [np.roll(part, way, (0, 1)) for part, way in zip(f, ways, strict=True)]
+        density = sum(flow)
+        x, y = (sum(part * way[k] for part, way in zip(flow, ways, strict=True)) / density for k in (0, 1))
+        along = [3 * (x * i + y * j) for i, j in ways]
+        still = 1 - 1.5 * (x * x + y * y)
+        even = [w * density * (still + a + 0.5 * a * a) for w, a in zip(weights, along, strict=True)]
+        f = np.stack([part + (e - part) / 0.6 for part, e in zip(flow, even, strict=True)])
+    return f
+
+
 def ising(spins: Array, turns: int) -> Any:
     rng = np.random.default_rng(1)
     i, j = np.indices(spins.shape)
@@ -298,7 +318,9 @@ def programs(scale: float) -> Iterator[Program]:
     z = 3 * (square(300) - 0.5) + 3j * (square(300) - 0.5)
     given: tuple[tuple[Callable[..., Any], tuple[Any, ...]], ...] = (
         (gray_scott, (square(256), square(256), 10)), (gray_scott, (square(1000), square(1000), 3)),
-        (wave, (square(400), square(400), 10)), (life, ((square(300) < 0.3).astype(np.uint8), 10)),
+        (wave, (square(400), square(400), 10)), (advection, (square(500), 10)),
+        (boltzmann, (rng.random((9, side(200), side(200))) + 1, 3)),
+        (life, ((square(300) < 0.3).astype(np.uint8), 10)),
         (ising, (np.where(square(256) < 0.5, -1, 1), 5)), (bodies, (rng.random((n(200), 3)), 5)),
         (lorenz, (n(300),)), (korteweg_de_vries, (rng.random(n(4096)), 10)), (walks, (n(1000), 300)),
         (k_means, (rng.random((n(20_000), 4)), 5, 5)),

@@ -68,6 +68,8 @@ class Recording:
         The elements of the memory that it reads and writes.
     writes : bool
         It changes memory that existed before.
+    composed : int
+        Its length when the last of the entries was there that make one new array in parts: no loop's write.
     made : list of (code, int)
         The places where NumPy has made at once what it reads or writes; see `dcarray.alone`.
     left : (Again, Exception) or None
@@ -93,9 +95,9 @@ class Recording:
     """
 
     __slots__ = (
-        "__weakref__", "arena", "done", "due", "enough", "failure", "guard", "held", "history", "kinds",
-        "latest", "left", "log", "made", "marks", "mask", "news", "once", "program", "selections", "session",
-        "slots", "spared", "state", "turns", "urgent", "views", "writes",
+        "__weakref__", "arena", "composed", "done", "due", "enough", "failure", "guard", "held", "history",
+        "kinds", "latest", "left", "log", "made", "marks", "mask", "news", "once", "program", "selections",
+        "session", "slots", "spared", "state", "turns", "urgent", "views", "writes",
     )  # fmt: skip
 
     def __init__(self, session: Keeper) -> None:
@@ -111,6 +113,7 @@ class Recording:
         self.due = False
         self.enough = ENTRIES
         self.urgent = False
+        self.composed = 0
         self.made: list[tuple[Any, int]] = []
         self.left: Any = None
         self.program: Any = None

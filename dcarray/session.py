@@ -69,8 +69,9 @@ class Session:
     def _comes_round(self, rec: Recording) -> bool:
         """Is this a place at which a recording ends?
 
-        A long program is cut at the same place of the user's code each time, after a write: what a loop
-        records is then the same region again and again.  Where its windows move, it is cut in each turn.
+        A long program is cut at the same place of the user's code each time, after a write, or where nothing
+        is written in place: what a loop records is then the same region again and again.  Where its windows
+        move, it is cut in each turn.
         """
         code, place, _ = rec.marks[-1]
         if self.turns.get(place) is code:
@@ -84,13 +85,17 @@ class Session:
         if not rec.wanted() and alone:  # ranks may differ in what is still held
             self._end(rec)
             return False
-        writes = rec.log[-1][0] == "map" and rec.log[-2][0] != "new"
+        writes = rec.log[-1][0] == "map" and rec.log[-2][0] != "new" and len(rec.log) != rec.composed
         again = (code, place) == self._cut
-        if writes and not again and all(mark[:2] != self._cut for mark in rec.marks):
-            self._cut = None  # this is another loop
-        if not (again or (writes and self._cut is None) or len(rec.log) > MAX_ENTRIES):
+        ends = writes
+        if not again and (writes or (alone and not rec.writes)):
+            if (writes or rec.enough == ENTRIES) and all(mark[:2] != self._cut for mark in rec.marks):
+                self._cut = None  # this is another loop
+            rec.enough = MAX_ENTRIES  # to ask once is enough where nothing is written
+            ends = writes or (self._cut is None and turns.outermost(rec))
+        if not (again or (ends and self._cut is None) or len(rec.log) > MAX_ENTRIES):
             return False
-        self._cut = (code, place) if again or writes else None
+        self._cut = (code, place) if again or ends else None
         if writes and turns.moving(rec):
             self.turns[place] = code
             rec.once = True

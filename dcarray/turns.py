@@ -1,7 +1,8 @@
-"""Turns: where a loop comes round whose windows move."""
+"""Turns: where a loop comes round, and whether its windows move."""
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import TYPE_CHECKING
 
 from . import forms
@@ -21,3 +22,10 @@ def moving(rec: Recording) -> bool:
     one = statements[first + 1 : second + 1]
     two = statements[second + 1 : third + 1]
     return forms.split(tuple(one))[1] != forms.split(tuple(two))[1]
+
+
+def outermost(rec: Recording) -> bool:
+    """Has the last statement come round, and as seldom as any that has: is it in no inner loop?"""
+    places = Counter([mark[:2] for mark in rec.marks])
+    here = places[rec.marks[-1][:2]]
+    return here > 1 and here == min(count for count in places.values() if count > 1)

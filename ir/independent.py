@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from . import dims
 from .effects import Reason, families, reads, settled, surely, touched, writes
 from .nodes import Bands, Branch, Call, Dim, Index, Loop, Nest, Region, Rows, Stmt, While, Window
-from .windows import covers, identity, overlap
+from .windows import covers, identity, overlap, together
 
 _Ranges = dict[str, tuple[Dim | None, Dim | None]]
 
@@ -93,8 +93,20 @@ def _exposed(body: tuple[Stmt, ...], whole: Window) -> list[Window]:
             wanted = window if window.index else whole
             if not any(covers(w, wanted) is True for w in made):
                 found.append(wanted)
-        made += [w for w in surely(stmt) if w.array == whole.array]
+        for window in surely(stmt):
+            if window.array == whole.array:
+                _add(made, window)
     return found
+
+
+def _add(made: list[Window], window: Window) -> None:
+    """One more window; what lies side by side is one."""
+    for k, other in enumerate(made):
+        if (both := together(other, window)) is not None:
+            del made[k]
+            _add(made, both)
+            return
+    made.append(window)
 
 
 def _plain(body: Iterable[Stmt]) -> Iterator[Stmt]:

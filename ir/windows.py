@@ -108,6 +108,10 @@ def _same_index(a: Index, b: Index) -> bool:
     )
 
 
+#: For every axis of an array where a part of it begins and ends.
+Box = tuple[tuple[Dim, Dim], ...]
+
+
 # ---- the sets of elements ---------------------------------------------------------------------------
 # Along one array axis a window touches the progression {offset + stride * t : 0 <= t < count}.
 _Run = tuple[Dim, Dim, Dim]  # (offset, stride, count)
@@ -224,6 +228,44 @@ def covers(outer: Window, inner: Window) -> bool | None:
     if all(answer is True for answer in answers) and _is_box(outer) and _unused_not_empty(outer):
         return True
     return False if False in answers and nothing is False else None
+
+
+def box(window: Window) -> Box | None:
+    """The elements of a window, if they are a box of the array."""
+    ends: list[tuple[Dim, Dim]] = []
+    axes = [ix.axis for ix in window.index if ix.axis is not None]
+    if len(set(axes)) < len(axes):
+        return None
+    for ix in window.index:
+        if ix.axis is None:
+            ends.append((ix.offset, simplify(ix.offset + 1)))
+        elif prove_eq(ix.stride, 1) is True:
+            ends.append((ix.offset, simplify(ix.offset + window.shape[ix.axis])))
+        else:
+            return None
+    return tuple(ends)
+
+
+def together(a: Window, b: Window) -> Window | None:
+    """Two boxes of one array that lie side by side, as one; None if they are not known to be such."""
+    one, two = box(a), box(b)
+    if a.array != b.array or one is None or two is None or len(one) != len(two):
+        return None
+    apart = [
+        k
+        for k, (x, y) in enumerate(zip(one, two, strict=True))
+        if any(prove_eq(p, q) is not True for p, q in zip(x, y, strict=True))
+    ]
+    if len(apart) != 1:
+        return None
+    (k,) = apart
+    if prove_eq(one[k][1], two[k][0]) is not True:
+        one, two = two, one
+        if prove_eq(one[k][1], two[k][0]) is not True:
+            return None
+    ends = (*one[:k], (one[k][0], two[k][1]), *one[k + 1 :])
+    shape = tuple(simplify(high - low) for low, high in ends)
+    return Window(a.array, shape, tuple(Index(low, 1, axis) for axis, (low, _) in enumerate(ends)))
 
 
 def _unused_not_empty(window: Window) -> bool:

@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from math import prod
 from typing import Any
 
 import numpy as np
 
+from dcarray.alone import outright
 from dcarray.array import ndarray
 from dcarray.config import current
+from dcarray.copied import Part, copied
 from dcarray.order import order_of
 
 from .common import axis_of, columns_first, expand, fresh, fresh_like, operand, plain_key
 from .manipulation import at_least, flip
 from .ranked import in_blocks
-from .registry import Unserved, implements
+from .registry import Pending, Unserved, implements
 
 _COMPUTED = "biufc"
 
@@ -198,29 +201,48 @@ def roll(a: Any, shift: Any, axis: Any = None) -> Any:
     if type(a) is not ndarray or a.dtype.kind not in _COMPUTED:
         raise Unserved
     if axis is None:
-        if type(shift) is not int:
+        if not _whole(shift):
             raise Unserved
         return roll(a.reshape(-1), shift, 0).reshape(a.shape)
     axes = axis if isinstance(axis, tuple) else (axis,)
-    shifts = shift if isinstance(shift, tuple) else (shift,) * len(axes)
-    if len(axes) != len(shifts) or any(type(s) is not int for s in shifts):
+    given = shift if isinstance(shift, tuple) else (shift,) * len(axes)
+    if len(axes) != len(given) or not all(map(_whole, given)):
         raise Unserved
     moves: dict[int, int] = {}
-    for k, s in zip((axis_of(k, a.ndim) for k in axes), shifts, strict=True):
-        moves[k] = moves.get(k, 0) + s
-    # every axis that moves is cut in two; each pair is (where from, where to)
-    pieces: list[tuple[tuple[Any, ...], tuple[Any, ...]]] = [((), ())]
-    for k, n in enumerate(a.shape):
-        s = moves.get(k, 0) % n if n else 0
-        if s:
-            cuts = [(slice(None, n - s), slice(s, None)), (slice(n - s, None), slice(None, s))]
-        else:
-            cuts = [(slice(None), slice(None))]
-        pieces = [(src + (p,), dst + (q,)) for src, dst in pieces for p, q in cuts]
+    for k, s in zip((axis_of(k, a.ndim) for k in axes), given, strict=True):
+        moves[k] = moves.get(k, 0) + int(s)
+    shifts = tuple([moves.get(k, 0) % n if n else 0 for k, n in enumerate(a.shape)])
+    if (a.size < current().eager_below or outright()) and a._clean():
+        raise Pending
     result = fresh_like(a)
-    for src, dst in pieces:
-        result[dst] = a[src]
+    parts = _turned_round(a.shape, shifts)
+    if result._small is None and a._small is None and copied(result, a, parts):
+        return result
+    for shape, into, out in parts:
+        result[_key(shape, into)] = a[_key(shape, out)]
     return result
+
+
+def _whole(shift: Any) -> bool:
+    return type(shift) is int or isinstance(shift, np.integer)
+
+
+@lru_cache(1024)
+def _turned_round(shape: tuple[int, ...], shifts: tuple[int, ...]) -> tuple[Part, ...]:
+    """What goes where: every axis that moves is cut in two."""
+    pieces: list[Part] = [((), (), ())]
+    for k, (n, s) in enumerate(zip(shape, shifts, strict=True)):
+        cuts = [(n - s, s, 0), (s, 0, n - s)] if s else [(n, 0, 0)]
+        pieces = [
+            ((*size, count), (*into, (to, 1, k)), (*out, (at, 1, k)))
+            for size, into, out in pieces
+            for count, to, at in cuts
+        ]
+    return tuple(pieces)
+
+
+def _key(shape: tuple[int, ...], maps: Any) -> tuple[slice, ...]:
+    return tuple([slice(start, start + n) for n, (start, _, _) in zip(shape, maps, strict=True)])
 
 
 def _pairs(value: Any, ndim: int) -> list[tuple[Any, Any]]:

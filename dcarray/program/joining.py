@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import product
 
 import numpy as np
 
@@ -79,6 +80,27 @@ class Joining(NumpyCalls):
             self.arrays.assign(self.arrays.element(made, key), x, spent=True)
             start = stop
         return self.memory.laid_out(made, *parts)
+
+    def _np_roll(self, args: Args, named: Named) -> Value:
+        a, shift, axis = self._bind(["a", "shift", "axis"], args, named, axis=None)
+        if not is_array(a) or (axis is None and len(a.shape) != 1):
+            raise self.scope.fail("what is rolled is no array, or as one without axes")
+        axes = (0,) if axis is None else axis if isinstance(axis, tuple) else (axis,)
+        shifts = shift if isinstance(shift, tuple) else (shift,) * len(axes)
+        if len(shifts) != len(axes) or not all(type(n) is int for n in (*shifts, *a.shape)):
+            raise self.scope.fail("how far an array is rolled is not known")
+        moved = [0] * len(a.shape)
+        for k, by in zip(axes, shifts, strict=True):
+            (place,) = self.arrays.axes(k, len(a.shape))
+            moved[place] += by
+        made = self.arrays.empty(a.shape, a.dtype)
+        halves = [[(0, 0, n)] if not n or not s % n else [(0, s % n, n - s % n), (n - s % n, 0, s % n)]
+                  for n, s in zip(a.shape, moved, strict=True)]  # fmt: skip
+        for part in product(*halves):
+            into = tuple(slice(to, to + n) for _, to, n in part)
+            out = tuple(slice(at, at + n) for at, _, n in part)
+            self.arrays.assign(self.arrays.element(made, into), self.arrays.element(a, out), spent=True)
+        return self.memory.laid_out(made, a)
 
     # ---- coordinates --------------------------------------------------------------------------------
     def _np_triu(self, args: Args, named: Named) -> Value:

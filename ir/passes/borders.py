@@ -8,8 +8,8 @@ from dataclasses import replace
 from .. import dims
 from ..effects import Reason
 from ..guess import Guess
-from ..nodes import Bands, Call, Compute, Const, Dim, Index, Load, Nest, Region, Rows, Stmt, Window
-from ..windows import compose, remap
+from ..nodes import Bands, Call, Compute, Const, Index, Load, Nest, Region, Rows, Stmt, Window
+from ..windows import Box, box, compose, remap
 from .base import Log, Pass
 from .flow import Block, Facts
 
@@ -20,28 +20,10 @@ PART = 4
 #: How many later statements are looked at.
 _LOOK_AHEAD = 16
 
-Box = tuple[tuple[Dim, Dim], ...]  # for every axis of an array where it begins and ends
-
 
 def is_fill(stmt: Stmt | None) -> bool:
     """Whether the statement copies or fills, so that points may be left out of it."""
     return isinstance(stmt, Compute) and stmt.combine is None and isinstance(stmt.body, Load | Const)
-
-
-def _box(window: Window) -> Box | None:
-    """The elements of a window, if they are a box of the array."""
-    ends: list[tuple[Dim, Dim]] = []
-    axes = [ix.axis for ix in window.index if ix.axis is not None]
-    if len(set(axes)) < len(axes):
-        return None
-    for ix in window.index:
-        if ix.axis is None:
-            ends.append((ix.offset, dims.simplify(ix.offset + 1)))
-        elif dims.prove_eq(ix.stride, 1) is True:
-            ends.append((ix.offset, dims.simplify(ix.offset + window.shape[ix.axis])))
-        else:
-            return None
-    return tuple(ends)
 
 
 def can_shrink(block: Block, pos: int, at: int, target: Window) -> Reason | None:
@@ -49,7 +31,7 @@ def can_shrink(block: Block, pos: int, at: int, target: Window) -> Reason | None
     fill, facts = block.stmts[pos], block.facts
     assert isinstance(fill, Compute)
     name = fill.target.array
-    outer, inner = _box(fill.target), _box(target)
+    outer, inner = box(fill.target), box(target)
     whole = all(ix.axis is not None for ix in fill.target.index)
     if target.array != name or outer is None or inner is None or not whole:
         return Reason(f"what overwrites {name} is no box in a box", (fill.target, target))
@@ -86,7 +68,7 @@ def _points(window: Window, guess: Guess) -> int:
 # ---- action -------------------------------------------------------------------------------------------
 def shrink(fill: Compute, target: Window) -> tuple[Compute, ...]:
     """The statements that write the rest: before and behind the target along one axis after the other."""
-    outer, inner = _box(fill.target), _box(target)
+    outer, inner = box(fill.target), box(target)
     assert outer is not None and inner is not None
     made: list[Compute] = []
     ends = list(outer)
@@ -98,11 +80,11 @@ def shrink(fill: Compute, target: Window) -> tuple[Compute, ...]:
     return tuple(made)
 
 
-def _part(fill: Compute, outer: Box, box: Box) -> Compute:
+def _part(fill: Compute, outer: Box, part: Box) -> Compute:
     """The statement at the points that write a box of the array."""
     shape = list(fill.target.shape)
     amap = [Index(0, 1, axis) for axis in range(len(shape))]
-    for ix, (start, _), (first, last) in zip(fill.target.index, outer, box, strict=True):
+    for ix, (start, _), (first, last) in zip(fill.target.index, outer, part, strict=True):
         assert ix.axis is not None
         amap[ix.axis] = Index(dims.simplify(first - start), 1, ix.axis)
         shape[ix.axis] = dims.simplify(last - first)

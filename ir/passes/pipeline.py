@@ -28,6 +28,7 @@ from .rows import ROWS
 from .siblings import SIBLINGS
 from .simplify import SIMPLIFY
 from .snapshots import SNAPSHOTS
+from .split import SPLIT
 from .strips import STRIPS
 from .unroll import unrolled
 
@@ -41,8 +42,8 @@ EARLY: tuple[Pass, ...] = (
 #: Early passes shrink the region.  Fusion makes contractions, and spares those that it meets.  Siblings
 #: come late, since a nest is not taken apart again; snapshots and borders last, when what can be fused is.
 PASSES: tuple[Pass, ...] = (
-    SIMPLIFY, COLLAPSE, RESHAPES, COPIES, PLACES, DEAD, PRODUCTS, FUSE, CONTRACT, REUSE, SIBLINGS, LOCALS,
-    SNAPSHOTS, BORDERS, inside(lambda region, log: _rounds(region, log, False, PASSES)), ABSORB,
+    SIMPLIFY, COLLAPSE, RESHAPES, COPIES, PLACES, DEAD, PRODUCTS, FUSE, CONTRACT, SPLIT, REUSE, SIBLINGS,
+    LOCALS, SNAPSHOTS, BORDERS, inside(lambda region, log: _rounds(region, log, False, PASSES)), ABSORB,
 )  # fmt: skip
 
 

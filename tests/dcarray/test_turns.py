@@ -8,7 +8,7 @@ import pytest
 import dcarray as dc
 from dcarray import forms
 from dcarray.report import counters
-from dcarray.session import session
+from dcarray.session import EXECUTOR, session
 
 
 def shortest(path):
@@ -96,3 +96,35 @@ def test_split_leaves_the_form():
         assert np.asarray(z).shape == (3, 4) and np.asarray(w).shape == (5, 5)
     with pytest.raises(TypeError):
         forms.split(5)
+
+
+def rolled(u, steps):
+    for _ in range(steps):
+        near = [np.roll(np.roll(u, i, 0), j, 1) for i in (-1, 0, 1) for j in (-1, 0, 1) if i or j]
+        u = sum(near) / 8 - u
+    return u
+
+
+def shrunk(u, steps):
+    for _ in range(steps):
+        u = np.sqrt(u * u + 1) / 2
+    return u
+
+
+@pytest.mark.parametrize("program", [rolled, shrunk])
+def test_loops_that_write_nothing_in_place_are_cut_at_one_place(program, monkeypatch):
+    """Whatever the loops inside of them do: what is recorded between two cuts is the same each time."""
+    u = np.random.default_rng(0).random((130, 130))
+    logs = []
+    run = type(EXECUTOR).run
+
+    def seen(rec, *rest):
+        logs.append(tuple(rec.log))
+        return run(EXECUTOR, rec, *rest)
+
+    monkeypatch.setattr(EXECUTOR, "run", seen)
+    with dc.options(jit="off", eager_below=0):
+        got = np.asarray(program(dc.asarray(u), 100))
+    assert len(logs) > 3
+    assert len(set(logs[1:-1])) == 1
+    np.testing.assert_array_equal(got, program(u, 100))

@@ -123,3 +123,21 @@ def test_against_all_turns_one_by_one(seed):
         touched.append(set(zip(*np.nonzero(after != start), strict=True)))
     assert sum(map(len, touched)) == len(set().union(*touched))
     assert effects.writes(stmt)
+
+
+def test_what_is_written_side_by_side_is_written():
+    region = parse(
+        """region(N: int>=4) {
+          inout x: f64[N, 6];  temp r: f64[N, 6];  temp q: f64[N, 6]
+          for k in range(0, 3, 1) {
+            r[i,j+2] = x[i,j] for i<N, j<4
+            r[i+1,j] = x[i,j] for i<N-1, j<2
+            r[0,j] = x[1,j] for j<2
+            q[i,j+2] = x[i,j] for i<N, j<4
+            q[i+1,j] = x[i,j] for i<N-1, j<2
+            x[i,j] = add(r[i,j], q[i,j]) for i<N, j<6
+          }
+        }"""
+    )
+    (stmt,) = region.body
+    assert own(stmt.body, region) == {"r"}

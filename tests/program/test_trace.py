@@ -237,6 +237,22 @@ for k in range(4):
     )
 
 
+def test_rolled() -> None:
+    check(
+        """
+for k in range(4):
+    lap = np.roll(u, 1, 0) + np.roll(u, -1, axis=0) + np.roll(u, (2, -9), (1, 0)) - np.roll(u, 0, 1)
+    u = u + 0.1 * lap
+    v[:] = np.roll(v + k, 3)
+    v += np.roll(v, -k0)
+    v += np.roll(np.roll(u, 1, (0, 1)), 1, (-1, -1))[0]
+""",
+        dict(np=np, u=data(4, 6), v=data(6), k0=2),
+    )
+    assert "is not known" in refused("for k in range(99):\n    x = np.roll(x, k)", np=np, x=data(5))
+    assert "one without axes" in refused("for k in range(3):\n    x = np.roll(x, 1)", np=np, x=data(5, 2))
+
+
 def test_results_in_another_order_are_refused() -> None:
     x = np.asfortranarray(data(3, 4))
     assert "order" in refused("for k in range(3):\n    y = x + k", x=x)
