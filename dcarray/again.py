@@ -76,6 +76,10 @@ class Again:
             store = Store(shape, np.dtype(char), None if head == slot else self._stores[head])
         self._stores[slot] = store
 
+    def held(self, slot: int) -> Store | None:
+        """The store of a slot, if the statements use it."""
+        return self._stores.get(slot)
+
     def record(self, rec: Recording) -> None:
         """Record the statements again."""
         scalars = {k: rec.scalar(value, char) for k, (value, char) in self._scalars.items()}

@@ -11,7 +11,7 @@ from weakref import WeakValueDictionary, ref
 
 import numpy as np
 
-from . import config, operands
+from . import config, operands, views
 from .buffers import survives
 from .flags import Flags
 from .flat import Flat
@@ -186,7 +186,10 @@ class Attributes(Handle):
 
     @property
     def real(self) -> Any:
-        return self._derive(self._settled().real) if self._complex() else self
+        if not self._complex():
+            return self
+        found = self._part(0)
+        return self._derive(self._settled().real) if found is None else found
 
     @real.setter
     def real(self, value: Any) -> None:
@@ -197,7 +200,8 @@ class Attributes(Handle):
 
     @property
     def imag(self) -> Any:
-        return self._derive(self._settled().imag)
+        found = self._part(1)
+        return self._derive(self._settled().imag) if found is None else found
 
     @imag.setter
     def imag(self, value: Any) -> None:
@@ -205,6 +209,18 @@ class Attributes(Handle):
             self.imag[...] = value if isinstance(value, Handle) else np.asarray(value)
         else:
             self._writable().imag = operands.settled(value)
+
+    def _part(self, which: int) -> Any:
+        """The real (0) or imaginary (1) part of an array that may lie in blocks, or None."""
+        if self._small is not None or several() is None:
+            return None
+        if self._complex():
+            return views.part_of_complex(self, which)
+        found = np.zeros_like(self)
+        if self.dtype.kind not in "biuf" or not isinstance(found, Handle) or found._small is not None:
+            return None
+        found._readonly = True
+        return found
 
     def _complex(self) -> bool:
         return self.dtype.kind == "c"

@@ -15,6 +15,7 @@ import numpy as np
 
 from . import config, window
 from .lowering.memory import address_of
+from .ranks import several
 from .store import FAMILIES, Store, compilable, memory, owner, store_of, writeable
 
 NDArray = np.ndarray[Any, Any]
@@ -81,6 +82,8 @@ class Handle:
         head = store._head or store
         rec = head.dirty
         if rec is not None and not rec.done:
+            if 0 in self._shape and several() is not None:  # for which nothing is to be gathered
+                return np.empty(self._shape, store.dtype)
             rec.settle(head)
         return self._ndarray if self._ndarray is not None else self._look()
 
@@ -114,6 +117,8 @@ class Handle:
         head = self._store.family
         rec = head.used
         if rec is not None:
+            if 0 in self._shape and several() is not None:
+                return np.empty(self._shape, self._store.dtype)
             rec.settle(head, writing=True)
         return self._settled()
 
@@ -148,6 +153,9 @@ def _nothing() -> None:
 
 def register(store: Store) -> None:
     """Make the memory known by its owner, before plain views of it go out into the world."""
+    head = store.family
+    if head.mem is None and not head.blank():
+        return  # of what is computed elsewhere, or later, none but views without elements go out
     own = owner(memory(store))
     if FAMILIES.find(own) is None:
         FAMILIES.add(own, store.family)

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from . import config, masks, operands, parts, trace, window
+from . import config, masks, operands, parts, trace, views, window
 from .gathering import gathered
 from .handle import Handle, NDArray, derive, large, made, part
 from .ranks import several
@@ -118,6 +118,8 @@ def element(x: Handle, index: window.Index) -> Any:
     if head.spread is not None:
         if store is head:
             return parts.element(head, place)
+        if store.origin is not None:
+            return views.element(store, place)
         head.spread.settle(head)
     return memory(store)[place]
 

@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 from numpy.lib.array_utils import normalize_axis_index, normalize_axis_tuple
 
-from . import config, operands, report, trace, window
+from . import operands, report, trace, views, window
 from .attributes import Attributes
 from .flags import let_write
 from .handle import Handle, large, small
-from .order import in_c_order, reshapes, strides_of
+from .order import in_c_order, reshaped, strides_of
 from .ranks import several
 from .store import Store
 
@@ -102,24 +102,20 @@ class Methods(Attributes):
         store, head = self._store, self._store.family
         if not store.size or not store.char:
             return None
-        other = Store(shape, store.dtype, head)
-        if self._index is None and head.mem is None:
-            if store.dtype != head.dtype:
-                return None
-            if several() is not None and head.size > config.current().distribute_above:
-                pending = head.dirty
-                if pending is not None and not pending.done:
-                    pending.run(head)  # recordings know blocks by one shape: see `dcarray.reshaped`
-        elif not self.size:
+        fresh = self._index is None and head.mem is None and store.strides is None
+        if not fresh and not self.size:
             return None
-        elif not reshapes(self._shape, strides_of(self), shape):
+        if not fresh and reshaped(self._shape, strides_of(self), shape) is None:
             return self.copy().reshape(shape)
-        elif several() is not None:
+        if several() is not None:
+            return views.seen_as(self, shape)
+        if self._index is not None or (store.dtype != head.dtype if fresh else store.strides is not None):
             return None
-        elif self._index is None and store.mem is not None and store.strides is None:
+        other = Store(shape, store.dtype, head)
+        if not fresh:
+            if store.mem is None:
+                return None
             other.bind(store.mem.reshape(shape))
-        else:
-            return None
         x = large(type(self), other, shape, None)
         x._readonly = self._readonly
         return x
@@ -178,7 +174,25 @@ class Methods(Attributes):
         # libraries write a.view(type(b)) to keep subclasses
         if (not args and not kwargs) or (args == (type(self),) and not kwargs):
             return self._view(self.shape, self._window() if self._small is None else ())
+        if self._small is None and several() is not None and len(args) == 1 and not kwargs:
+            found = self._as_dtype(args[0])
+            if found is not None:
+                return found
         return self._derive(self._settled().view(*args, **kwargs))
+
+    def _as_dtype(self, given: Any) -> Any:
+        """A large array's bytes as elements of another dtype, without looking at its memory, or None."""
+        if isinstance(given, type) and issubclass(given, np.ndarray):
+            return None
+        dtype, shape = np.dtype(given), self.shape
+        if not dtype.itemsize:
+            return None
+        several = self.itemsize // dtype.itemsize
+        if several > 1:
+            if not shape or strides_of(self)[-1] != 1:
+                return None
+            shape = (*shape[:-1], shape[-1] * several)
+        return views.seen_as(self, shape, dtype)
 
     def astype(
         self, dtype: Any, order: Any = "K", casting: Any = "unsafe", subok: bool = True, copy: bool = True,
@@ -229,6 +243,9 @@ class Methods(Attributes):
         operator.index(refcheck)  # other references to the memory do no harm here
         if shape in ((), (None,)):
             return
+        if self._small is None and several() is not None and in_c_order(self) and self.base is None:
+            self._become(self._resized(shape[0] if len(shape) == 1 else shape))
+            return
         a = self._writable()
         order: Any = "F" if a.flags.fnc else "C"
         new = np.zeros(shape[0] if len(shape) == 1 else shape, a.dtype, order)
@@ -242,6 +259,15 @@ class Methods(Attributes):
         n = min(new.size, a.size)
         new.reshape(-1, order=order)[:n] = a.reshape(-1, order=order)[:n]
         self._become(self._adopt(new))
+
+    def _resized(self, shape: Any) -> Any:
+        """A copy of a large array in C order with fewer elements, or zeros after them."""
+        new = np.zeros_like(self, shape=shape)
+        if isinstance(new, Handle):
+            n = min(new.size, self.size)
+            new.reshape(-1)[:n] = self.reshape(-1)[:n]
+            return new
+        raise AssertionError
 
     def setflags(self, write: Any = None, align: Any = None, uic: Any = None) -> None:
         """See `numpy.ndarray.setflags`."""

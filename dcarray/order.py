@@ -13,7 +13,7 @@ import numpy as np
 
 from .handle import Handle
 
-__all__ = ["columns_first", "contiguous", "in_c_order", "order_of", "order_of_copy", "reshapes", "strides_of"]
+__all__ = ["columns_first", "contiguous", "in_c_order", "order_of", "order_of_copy", "reshaped", "strides_of"]
 
 
 def strides_of(x: Any) -> tuple[int, ...]:
@@ -54,8 +54,10 @@ def columns_first(x: Any) -> bool:
     return not contiguous(shape, strides) and contiguous(shape[::-1], strides[::-1])
 
 
-def reshapes(shape: tuple[int, ...], strides: tuple[int, ...], wanted: tuple[int, ...]) -> bool:
-    """Can elements with these strides, of which there are some, be seen in another shape without a copy?
+def reshaped(
+    shape: tuple[int, ...], strides: tuple[int, ...], wanted: tuple[int, ...]
+) -> tuple[int, ...] | None:
+    """The strides of elements, of which there are some, seen in another shape; None if that takes a copy.
 
     Axes whose elements follow each other in memory may be taken together and apart again; so the axes of the
     new shape must fall into groups, one for each run of old axes that are one in memory.
@@ -68,14 +70,16 @@ def reshapes(shape: tuple[int, ...], strides: tuple[int, ...], wanted: tuple[int
             runs[-1] = (n * runs[-1][0], runs[-1][1])
         else:
             runs.append((n, stride))
-    axes = [n for n in wanted if n != 1]
-    for extent, _ in runs:
+    found = [0] * len(wanted)
+    axes = [k for k, n in enumerate(wanted) if n != 1]
+    for extent, stride in runs:
         size = 1
         while size < extent and axes:
-            size *= axes.pop()
+            found[axes[-1]] = stride * size
+            size *= wanted[axes.pop()]
         if size != extent:
-            return False
-    return not axes
+            return None
+    return None if axes else tuple(found)
 
 
 def contiguous(shape: tuple[int, ...], strides: tuple[int, ...]) -> bool:

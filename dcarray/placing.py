@@ -52,12 +52,12 @@ def run(executor: Executor, rec: Recording, options: Options, comm: Communicator
     known = known_of(rec)
     copies: list[tuple[Store, Store]] = []
     if not known.plain:
-        copies = apart(rec, comm)
+        copies = apart(rec, comm, partial(_if_large, options, comm))
         known = known_of(rec)
     held = _held(rec)
     notes = _over_ranks(rec, known, held, options, comm) if known.concerns(held, options) else None
     if notes is not None:
-        together(copies)
+        together(copies, rec.urgent)
         return told_of(rec, notes)
     spread_out = {
         store.family for store in rec.slots if type(store) is Store and store.family.spread is not None
@@ -99,6 +99,10 @@ def _held(rec: Recording) -> dict[int, Spread]:
 
 def _large(shape: tuple[int, ...], options: Options) -> bool:
     return bool(shape) and math.prod(shape) > options.distribute_above
+
+
+def _if_large(options: Options, comm: Communicator, shape: tuple[int, ...]) -> Layout | None:
+    return default_layout(shape, options, comm) if _large(shape, options) else None
 
 
 def default_layout(shape: tuple[int, ...], options: Options, comm: Communicator, rows: bool = True) -> Layout:

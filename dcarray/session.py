@@ -184,7 +184,14 @@ class Session:
         rec.log, rec.slots, rec.left, rec.selections = [], [], None, []
 
     def _run(self, rec: Recording) -> Callable[[], None]:
-        after = EXECUTOR.run(rec, config.current())
+        options = config.current()
+        rest = None if several() is None else _divided(rec, options.distribute_above)
+        try:
+            after = EXECUTOR.run(rec, options)
+        except BaseException:
+            if rest is not None:
+                rest[1]()
+            raise
         if rec.left is None:
             self._end(rec)
         else:
@@ -193,7 +200,26 @@ class Session:
                 self._end(rec)
                 again.record(self.rec)
                 self.rec.failure = error
-        return after
+        if rest is None:
+            return after
+        failed = self.rec.failure is not None
+        rest[0].record(self.rec)
+        if failed:
+            return after
+        beyond = self._run(self.rec)
+
+        def both() -> None:
+            after()
+            beyond()
+
+        return both
+
+
+def _divided(rec: Recording, large: int) -> Any:
+    """What of a recording is to run after the rest; see `dcarray.reshaped`."""
+    from .reshaped import divided
+
+    return divided(rec, large)
 
 
 _local = threading.local()

@@ -10,12 +10,13 @@ from __future__ import annotations
 import math
 import weakref
 from collections.abc import Callable
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
 from .lowering.memory import address_of, allocate
 from .ranks import simulated
+from .window import Index, view
 
 
 class Pending(Protocol):
@@ -64,14 +65,18 @@ class Store:
         (Family head.)  Weak references to plain ndarrays of this memory that were handed out.
     spread
         (Family head.)  This rank's block while the elements lie in blocks; see `dcarray.parts`.
+    origin
+        Of a view that no window says and that has no memory yet: which elements of which store it has.
+    views
+        (Family head.)  Such views by their geometry, so that each is known as one store.
     place
         Where in the user's code NumPy wrote it at once, if that is of interest (`dcarray.alone`): a code
         object and an instruction.
     """
 
     __slots__ = (
-        "__weakref__", "_head", "address", "char", "dirty", "dtype", "exports", "mem", "place", "rec",
-        "shape", "size", "slot", "spread", "strides", "turned", "used",
+        "__weakref__", "_head", "address", "char", "dirty", "dtype", "exports", "mem", "origin", "place",
+        "rec", "shape", "size", "slot", "spread", "strides", "turned", "used", "views",
     )  # fmt: skip
 
     address: int
@@ -82,6 +87,8 @@ class Store:
     exports: list[Callable[[], Any]] | None
     place: tuple[Any, int] | None
     spread: Any
+    origin: Origin | None
+    views: Any
 
     def __init__(
         self, shape: tuple[int, ...], dtype: np.dtype[Any], family: Store | None = None, size: int = -1
@@ -96,6 +103,7 @@ class Store:
         self.turned = False
         self.mem = None
         self.rec = self.used = self.dirty = self.exports = self.place = self.spread = None
+        self.origin = self.views = None
         # None for itself: a cycle would keep temporaries alive, and so unfused, until the collector comes
         self._head = family
 
@@ -138,6 +146,24 @@ class Store:
         return head.exports is not None
 
 
+class Origin(NamedTuple):
+    """Which elements a view has: in C order those of a window of another store, seen as its own dtype, of
+    which each of the window's may hold several."""
+
+    parent: Store
+    shape: tuple[int, ...]
+    window: Index | None
+
+    def view(self, store: Store) -> np.ndarray[Any, Any]:
+        """The memory of the view, which is that of the parent."""
+        a = memory(self.parent)
+        if self.window is not None:
+            a = view(a, self.shape, self.window)
+        if a.itemsize != store.dtype.itemsize:
+            a = a[..., None]
+        return a.view(store.dtype).reshape(store.shape)
+
+
 def memory(store: Store) -> np.ndarray[Any, Any]:
     """The memory of a store that is computed; a reshaped one takes its head's."""
     if store.mem is None:
@@ -145,7 +171,9 @@ def memory(store: Store) -> np.ndarray[Any, Any]:
         if head.blank():
             head.bind_new(*allocate(head.shape, head.dtype, head.size))
         assert head.mem is not None
-        if store is not head:
+        if store.origin is not None:
+            store.bind(store.origin.view(store))
+        elif store is not head:
             store.bind(head.mem.view(store.dtype).reshape(store.shape))
     assert store.mem is not None
     return store.mem
