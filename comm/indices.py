@@ -13,7 +13,7 @@ import numpy as np
 from .layout import Block, Cyclic, Layout, Whole
 from .lines import line
 from .piece import Piece, in_blocks
-from .points import shared
+from .points import shared, signed
 from .protocol import Array
 from .swap import deliver, gathered, in_order, swap, told_counts
 
@@ -112,13 +112,13 @@ def _beside(x: Piece, index: Piece, axis: int) -> tuple[Piece, Piece, Layout]:
 
 def _checked(own: Array, x: Piece, axis: int, index: Piece) -> Array:
     """The places, not negative; an error on all ranks where one lies outside."""
-    n = x.shape[axis]
+    n, own = x.shape[axis], signed(own)
     wrong = own[(own < -n) | (own >= n)].reshape(-1)
     first = gathered(x.comm, np.array([wrong.size > 0, wrong[0] if wrong.size else 0], np.int64))
     if first[:, 0].any():
         bad = first[np.argmax(first[:, 0]), 1]
         raise IndexError(f"index {bad} is out of bounds for axis {axis} with size {n}")
-    return np.where(own < 0, own + n, own).astype(np.intp)
+    return np.where(own < 0, own + n, own).astype(np.intp, copy=False)
 
 
 def _by_owner(places: Array, x: Piece, axis: int) -> tuple[Array, list[Array], list[int]]:

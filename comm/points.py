@@ -21,7 +21,7 @@ from .piece import Piece, in_blocks, rows
 from .protocol import Array, Communicator
 from .swap import deliver, gathered, in_order, swap, told_counts
 
-__all__ = ["Points", "check_values", "found", "places_of", "points", "shared", "written"]
+__all__ = ["Points", "check_values", "found", "places_of", "points", "shared", "signed", "written"]
 
 Store = Callable[[Array, Any, Array], None]  # what is done with elements, by an index, and what comes there
 
@@ -139,6 +139,13 @@ def points(shape: Sequence[int], key: Sequence[slice | int | Piece | None], comm
     return Points(result, np.broadcast_to(total, result.owned_shape(comm.rank)))
 
 
+def signed(values: Array) -> Array:
+    """Integers in 64 bits; what is beyond these as the largest one, which lies outside of all arrays."""
+    if values.dtype == np.uint64:
+        values = np.minimum(values, np.uint64(np.iinfo(np.int64).max))
+    return values.astype(np.int64, copy=False)
+
+
 def _inside(
     indices: Sequence[tuple[int, int, Array]], shape: Sequence[int], comm: Communicator
 ) -> list[Array]:
@@ -146,12 +153,12 @@ def _inside(
     told = np.zeros((len(indices), 2), np.int64)
     given = []
     for row, (axis, _, values) in zip(told, indices, strict=True):
-        n = shape[axis]
+        n, values = shape[axis], signed(values)
         low = values < 0
         wrong = values[(values >= n) | (low & (values < -n))].reshape(-1)
         if wrong.size:
             row[:] = 1, wrong[0]
-        given.append(np.where(low, values + n, values).astype(np.int64, copy=False))
+        given.append(np.where(low, values + n, values))
     every = gathered(comm, told)
     for k, (axis, _, _) in enumerate(indices):
         if every[:, k, 0].any():

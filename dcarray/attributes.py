@@ -11,12 +11,12 @@ from weakref import WeakValueDictionary, ref
 
 import numpy as np
 
-from . import config, operands, views
+from . import config, operands, views, window
 from .buffers import survives
 from .flags import Flags
 from .flat import Flat
 from .handle import Handle, NDArray, adopt, derive, export, large, small
-from .order import in_c_order
+from .order import reshaped, strides_of
 from .ranks import several
 from .session import session
 
@@ -68,9 +68,13 @@ class Attributes(Handle):
 
     @shape.setter
     def shape(self, value: Any) -> None:
-        if self._small is None and several() is not None and in_c_order(self):
-            self._become(self.reshape(value))
-            return
+        if self._small is None and several() is not None and self.size:
+            wanted = window.filled(
+                value if isinstance(value, tuple) else tuple(np.atleast_1d(value)), self.size
+            )
+            if wanted is not None and reshaped(self.shape, strides_of(self), wanted) is not None:
+                self._become(self.reshape(wanted))
+                return
         other = self._settled().view()
         other.shape = value
         self._become(self._derive(other))

@@ -89,6 +89,10 @@ class Methods(Attributes):
             view = None if wanted is None else self._reshaped(wanted)
             if view is not None:
                 return view
+        if self._small is None and order == "F" and not copy and several() is not None:
+            wanted = window.filled(tuple(operator.index(n) for n in shape), self.size)
+            if wanted is not None:
+                return self.T.reshape(wanted[::-1]).T
         a = np.reshape(self._settled(), shape, order=order, copy=copy)
         if order not in ("C", None):
             operands.missing("reshape", (self,))

@@ -13,6 +13,7 @@ import numpy as np
 from . import alone, config, report, window
 from .errors import StrictError
 from .handle import Handle, NDArray, adopt, large
+from .ranks import several
 from .recording import Recording
 from .store import COMPILED, FAMILIES, Store, compilable, owner, store_of
 
@@ -55,6 +56,10 @@ def at_once(
     It is not told which exception kept the call from the log: to keep one is to keep its frames, and in them
     itself and the operands, until the garbage collector comes.
     """
+    if out is None and several() is not None:
+        found = _in_blocks(function, inputs, kwargs)
+        if found is not NotImplemented:
+            return found
     if lacking:
         missing(function.__name__, inputs)
     elif not forget:
@@ -63,6 +68,21 @@ def at_once(
         kwargs["out"] = out._writable() if isinstance(out, Handle) else out
     result = function(*(settled(x) for x in inputs), **kwargs)
     return out if out is not None else wrap_result(cls, result)
+
+
+def _in_blocks(function: Any, inputs: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """The call over the ranks where operands lie in blocks; NotImplemented if that is not the way."""
+    from .functions.ranked import NO_FORM, over_ranks
+
+    ufunc = getattr(function, "__self__", function)
+    if not isinstance(ufunc, np.ufunc):
+        return NotImplemented
+    try:
+        method = "__call__" if ufunc is function else function.__name__
+        found = over_ranks(getattr(np.ufunc, method), (ufunc, *inputs), kwargs)
+    except (TypeError, ValueError):  # which NumPy says in its words
+        return NotImplemented
+    return NotImplemented if found is NO_FORM else found
 
 
 def learn(inputs: Iterable[Any]) -> None:

@@ -251,6 +251,8 @@ def _in_parts(function: np.ufunc, method: str, inputs: tuple[Any, ...], kwargs: 
 
     if method == "__call__":
         found = by_definition(function, inputs, kwargs) if function in DEFINED else NO_FORM
+        if found is NO_FORM and "out" not in kwargs:
+            found = over_ranks(np.ufunc.__call__, (function, *inputs), kwargs)
     else:
         found = over_ranks(getattr(np.ufunc, method), (function, *inputs), kwargs)
     return NotImplemented if found is NO_FORM else found

@@ -23,6 +23,7 @@ from dcarray.array import ndarray
 from . import creation, fallback
 from .common import NOTHING
 from .ranked import NO_FORM
+from .ranked_defined import indexed
 from .ranked_files import load
 from .small import made_small, shorten_calls, shortened
 from .spaced import in_blocks
@@ -155,7 +156,8 @@ class _Indexer:
         self.__doc__ = original.__doc__
 
     def __getitem__(self, key: Any) -> Any:
-        return fallback.direct(self._original.__getitem__, (key,), {})
+        found = indexed(self._original, key)
+        return fallback.direct(self._original.__getitem__, (key,), {}) if found is NO_FORM else found
 
     def __len__(self) -> int:
         return len(self._original)

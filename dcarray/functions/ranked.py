@@ -38,9 +38,14 @@ def over_ranks(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict
     if function in WRITES:
         return _written(function, args, kwargs)
     form = FORMS.get(function)
-    if form is None or not any(map(in_blocks, args)):
+    if form is None or not any(map(_anywhere, args)):
         return NO_FORM
     return formed(form, args, kwargs)
+
+
+def _anywhere(value: Any) -> bool:
+    """Is it an array in blocks, or a key with one?"""
+    return any(map(in_blocks, value)) if type(value) is tuple else in_blocks(value)
 
 
 def formed(form: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
 _SORTED = "?bBhHiIlLqQefdgFD"
 _STABLE = ("stable", "mergesort")
+_RECORDED = "?bBhHiIlLqQfd"  # whose running sums there are kernels for
 
 
 def _axis(axis: Any, ndim: int) -> int | None:
@@ -144,15 +145,20 @@ def _transforms(
     `others` backwards; or the others forwards, and `last` along the last."""
 
     def form(a: Any, s: Any = None, axes: Any = default, norm: Any = None, out: Any = None) -> Any:
-        along = list(range(np.ndim(a))) if axes is None else axes
-        if out is not None or s is not None or not isinstance(along, (list, tuple)) or not along:
+        along = list(range(np.ndim(a))) if axes is None and s is None else axes
+        if out is not None or not isinstance(along, (list, tuple)) or not along:
             return NO_FORM
-        options = {"norm": norm}
-        *rest, end = along
+        lengths = [None] * len(along) if s is None else s
+        if not isinstance(lengths, (list, tuple)) or len(lengths) != len(along):
+            return NO_FORM
+        if any(n is not None and (type(n) is not int or n < 1) for n in lengths):
+            return NO_FORM
+        *rest, end = [(axis, {"n": n, "norm": norm}) for axis, n in zip(along, lengths, strict=True)]
         if last is not None:
-            steps = [(axis, others, options) for axis in rest] + [(end, last, options)]
+            steps = [(axis, others, options) for axis, options in rest] + [(end[0], last, end[1])]
         else:
-            steps = [(end, first, options)] + [(axis, others, options) for axis in reversed(rest)]
+            steps = [(end[0], first, end[1])]
+            steps += [(axis, others, options) for axis, options in reversed(rest)]
         return _lines(a, steps)
 
     return form
@@ -161,13 +167,17 @@ def _transforms(
 # ---- running sums ------------------------------------------------------------------------------------
 def _running(ufunc: np.ufunc) -> Callable[..., Any]:
     def form(a: Any, axis: Any = None, dtype: Any = None, out: Any = None) -> Any:
-        from dcarray.comm import scans
+        from dcarray.comm import fourier, scans
 
         x = piece_of(a)
         at = None if x is None else _axis(axis, x.ndim)
-        if x is None or at is None or out is not None or not _cut(x, at):  # whole lines the recorder has
+        if x is None or at is None or out is not None:
             return NO_FORM
-        return scans.scan(x, ufunc, at, dtype)
+        if _cut(x, at):
+            return scans.scan(x, ufunc, at, dtype)
+        if x.dtype.char in _RECORDED:  # whole lines the recorder has
+            return NO_FORM
+        return fourier.along(x, at, lambda lines: ufunc.accumulate(lines, at, dtype))
 
     return form
 

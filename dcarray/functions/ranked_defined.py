@@ -19,7 +19,7 @@ from dcarray.ranks import several
 
 from .ranked import NO_FORM, in_blocks
 
-__all__ = ["DEFINED", "by_definition", "definition"]
+__all__ = ["DEFINED", "by_definition", "definition", "indexed"]
 
 
 def by_definition(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -27,12 +27,23 @@ def by_definition(function: Callable[..., Any], args: tuple[Any, ...], kwargs: d
     definition fails, which NumPy is to explain."""
     if several() is None or not any(map(_anywhere, (*args, *kwargs.values()))):
         return NO_FORM
+    return _tried(lambda: (DEFINED[function] or definition(function))(*args, **kwargs))
+
+
+def indexed(original: Any, key: Any) -> Any:
+    """What `numpy.r_` or `numpy.c_` makes of arrays in blocks; `NO_FORM` as `by_definition`."""
+    if several() is None or original not in (np.r_, np.c_) or not _anywhere(key):
+        return NO_FORM
+    return _tried(lambda: _of(original).__getitem__(key))
+
+
+def _tried(call: Callable[[], Any]) -> Any:
     from dcarray.comm.errors import CommError
 
     from .fallback import wrapped
 
     try:
-        return wrapped((DEFINED[function] or definition(function))(*args, **kwargs))
+        return wrapped(call())
     except (CommError, StrictError):
         raise
     except Exception:  # on all ranks alike
@@ -55,6 +66,20 @@ def _with(body: Any, names: dict[str, Any]) -> Any:
     found = FunctionType(body.__code__, names, body.__name__, body.__defaults__, body.__closure__)
     found.__kwdefaults__ = body.__kwdefaults__
     return found
+
+
+@cache
+def _of(original: Any) -> Any:
+    """`numpy.r_` or `numpy.c_` by NumPy's definition, in our names."""
+    from dcarray.namesake import counterpart
+
+    kind: Any = type(original)
+    base = kind.__mro__[1]
+    members = {
+        "__getitem__": _with(base.__getitem__, _names(base.__module__)),
+        "concatenate": staticmethod(counterpart(np.concatenate)),
+    }
+    return type(kind.__name__, (kind,), members)()
 
 
 class _Converter:
@@ -96,8 +121,8 @@ _SHAPES = """
 apply_over_axes delete insert ix_ meshgrid pad resize trim_zeros tril_indices_from triu_indices_from
 """
 _VALUES = """
-angle average corrcoef cov gradient histogram2d histogram_bin_edges i0 median nanargmax nanargmin nanmedian
-nanpercentile nanquantile percentile piecewise quantile real_if_close sort_complex unwrap
+angle average corrcoef cov gradient histogram2d histogram_bin_edges i0 median nan_to_num nanargmax nanargmin
+nanmedian nanpercentile nanquantile percentile piecewise quantile real_if_close sort_complex unwrap
 """
 _POLYNOMIALS = " polyadd polyder polyfit polyint polysub polyval vander "
 _ALGEBRA = """
