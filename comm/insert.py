@@ -109,7 +109,7 @@ class _Insert(Draft):
         if planner is None:
             self.whole(stmt, f"{stmt.op} has no distributed form")
             return
-        reads = tuple(w if self.all_of(w) else self.copied(w, stmt.loc) for w in stmt.reads)
+        reads = tuple(w if self.matrix(w) else self.copied(w, stmt.loc) for w in stmt.reads)
         results = tuple(
             w if self.all_of(w) else identity(self.new(w.array, self.arrays[w.array].dtype, w.shape, None))
             for w in stmt.writes
@@ -177,6 +177,12 @@ class _Insert(Draft):
             n == 1 if ix.axis is None else (ix.offset, ix.stride, window.shape[ix.axis]) == (0, 1, n)
             for ix, n in zip(window.index, self.arrays[window.array].shape, strict=True)
         )
+
+    def matrix(self, window: Window) -> bool:
+        """Whether a window is all of its array, of which no element stands for several of a matrix."""
+        axes = {ix.axis for ix in window.index}
+        last = range(len(window.shape))[-2:]
+        return self.all_of(window) and all(a in axes or window.shape[a] == 1 for a in last)
 
     def operand(self, window: Window) -> Operand:
         array = self.arrays[window.array]

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from ..config import current
+from ..ranks import several
 from ..trace import elementwise
 from .common import (
     add,
@@ -174,6 +175,9 @@ def einsum(*operands: Any, out: Any = None, optimize: Any = False, **kwargs: Any
     arrays = [operand(a) for a in operands[1:]]
     if len(arrays) not in (1, 2) or any(a.dtype.kind not in "iufc" for a in arrays):
         raise Unserved
+    if several() is not None:  # NumPy would take the elements one by one, too
+        common = np.result_type(*(a.dtype for a in arrays))
+        arrays = [a.astype(common, copy=False) for a in arrays]
     if len({a.dtype for a in arrays}) != 1 or arrays[0].dtype == np.float16:
         raise Unserved
     labels, result = parse(operands[0], [a.ndim for a in arrays])

@@ -38,7 +38,7 @@ def over_ranks(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict
     if function in WRITES:
         return _written(function, args, kwargs)
     form = FORMS.get(function)
-    if form is None or not any(map(_anywhere, args)):
+    if form is None or not any(map(_anywhere, (*args, *kwargs.values()))):
         return NO_FORM
     return formed(form, args, kwargs)
 

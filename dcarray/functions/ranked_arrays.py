@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from dcarray.config import current
+
 from .ranked import FORMS, NO_FORM, piece_of
 
 if TYPE_CHECKING:
@@ -168,11 +170,14 @@ def _transforms(
 def _running(ufunc: np.ufunc) -> Callable[..., Any]:
     def form(a: Any, axis: Any = None, dtype: Any = None, out: Any = None) -> Any:
         from dcarray.comm import fourier, scans
+        from dcarray.placing import default_layout
 
         x = piece_of(a)
         at = None if x is None else _axis(axis, x.ndim)
         if x is None or at is None or out is not None:
             return NO_FORM
+        if not any(_cut(x, k) for k in range(x.ndim)):  # it was never laid out
+            x = x.moved(default_layout(x.shape, current(), x.comm))
         if _cut(x, at):
             return scans.scan(x, ufunc, at, dtype)
         if x.dtype.char in _RECORDED:  # whole lines the recorder has

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from dcarray.config import current
+from dcarray.handle import Handle
 from dcarray.ranks import parted, several
 from dcarray.store import compiles
 
@@ -36,7 +37,36 @@ def _save(file: Any, arr: Any, allow_pickle: bool = True) -> Any:
     return None
 
 
+def _by_first(function: Any) -> Any:
+    """What one rank writes, the first, to which the arrays are sent; the others wait for it."""
+
+    def form(file: Any, *args: Any, **kwargs: Any) -> Any:
+        from dcarray.comm import files
+
+        comm, name = several(), _name(file)
+        if comm is None or name is None:
+            return NO_FORM
+        given = [_on_first(a) for a in args]
+        named = {key: _on_first(a) for key, a in kwargs.items()}
+        files.first(comm, lambda: function(name, *given, **named))
+        return None
+
+    return form
+
+
+def _on_first(value: Any) -> Any:
+    """An array, of which the first rank has all."""
+    from dcarray.comm.layout import Layout
+
+    x = piece_of(value) if isinstance(value, (Handle, np.ndarray)) else None
+    if x is None or not x.ndim:
+        return value if x is None else x.block
+    return x.moved(Layout.on_one(x.shape, x.comm.size, 0)).block
+
+
 FORMS[np.save] = _save
+for _function in (np.savez, np.savez_compressed, np.savetxt):
+    FORMS[_function] = _by_first(_function)
 
 
 def load(*args: Any, **kwargs: Any) -> Any:

@@ -7,10 +7,12 @@ from typing import Any
 
 import numpy as np
 
+from dcarray.config import current
+from dcarray.ranks import several
 from dcarray.scans import accumulate
 
 from .common import axis_of, fresh, is_wrapped, plain_key
-from .ranked import NO_FORM, over_ranks
+from .ranked import FORMS, NO_FORM, formed
 from .reductions import _without_nan
 from .registry import Unserved, implements
 
@@ -23,8 +25,8 @@ def _cumulated(name: str, a: Any, axis: Any, dtype: Any, out: Any) -> Any:
     if axis is None:
         a = a if a.ndim == 1 else a.ravel()
         axis = 0
-    if out is None:
-        found = over_ranks(_RUNNING[name], (a, axis_of(axis, a.ndim), dtype), {})
+    if out is None and several() is not None and a._small is None and a.size > current().distribute_above:
+        found = formed(FORMS[_RUNNING[name]], (a, axis_of(axis, a.ndim), dtype), {})
         if found is not NO_FORM:
             return found
     result = accumulate(name, a, axis_of(axis, a.ndim), dtype, out)

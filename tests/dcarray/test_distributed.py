@@ -306,7 +306,7 @@ def test_distributed_forms(function: Callable[[Any], Any]) -> None:
 
 
 GATHERED: list[tuple[str, Callable[[Any], Any]]] = [
-    ("accumulate", lambda x: np.add.accumulate(x)),
+    ("accumulate", lambda x: np.add.accumulate(x.ravel())),
     ("apply_along_axis", lambda x: np.apply_along_axis(np.vectorize(abs), 0, x)),
 ]
 
