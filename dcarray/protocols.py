@@ -137,6 +137,8 @@ def ufunc(
         return _reduce(name, *inputs, **kwargs)
     if method == "accumulate" and known and isinstance(inputs[0], Handle):
         result = _in_parts(function, method, inputs, kwargs)
+        if result is NotImplemented and several() is not None and len(kwargs.get("out", ())) == 1:
+            result = _put_there(kwargs["out"][0], function, inputs, kwargs)
         if result is not NotImplemented:
             return result
         result = _accumulate(name, *inputs, **kwargs)
@@ -256,6 +258,19 @@ def _in_parts(function: np.ufunc, method: str, inputs: tuple[Any, ...], kwargs: 
     else:
         found = over_ranks(getattr(np.ufunc, method), (function, *inputs), kwargs)
     return NotImplemented if found is NO_FORM else found
+
+
+def _put_there(out: Any, function: np.ufunc, inputs: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """A scan of blocks into an array that is there already; NotImplemented where this is not the way."""
+    dtype = kwargs.get("dtype") or (out.dtype if isinstance(out, Handle) else None)
+    if dtype is None:
+        return NotImplemented
+    options = {k: v for k, v in kwargs.items() if k != "out"} | {"dtype": dtype}
+    found = _in_parts(function, "accumulate", inputs, options)
+    if found is NotImplemented or found.shape != out.shape or found.dtype != out.dtype:
+        return NotImplemented
+    out[...] = found
+    return out
 
 
 def _at_once(

@@ -22,6 +22,7 @@ LINES: dict[str, Callable[..., Any]] = {
     "columns": lambda np, x, i: (np.c_[x, x], np.c_[i[0], x[2]], np.c_[np.ones(12), x]),
     "shifts": lambda np, x, i: (np.roll(x, i[0, 1], axis=1), np.roll(x, np.int8(-3))),
     "unlike operands": _unlike,
+    "powers": lambda np, x, i: (np.vander(x[:, 0], 4), np.maximum.accumulate(x, 0, out=x + 1)),
     "weights": lambda np, x, i: (x @ np.zeros(7) + 1, np.ones((3, 12)) @ x, x.T @ np.full((12, 2), 0.5)),
 }
 
