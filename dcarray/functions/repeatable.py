@@ -26,13 +26,12 @@ _LISTS = "add append clear discard extend insert pop popitem remove reverse setd
 _ARRAYS = "at byteswap dump fill out partition put resize setfield setflags shuffle tofile"
 _CHANGES = frozenset(f"{_LISTS} {_ARRAYS}".split())
 # NumPy's functions that do more than compute, or change what they are given.
-_MORE = frozenset(
-    """
-    copyto fill_diagonal frompyfunc fromfile fromregex genfromtxt get_printoptions info load loadtxt place put
-    put_along_axis putmask save savetxt savez savez_compressed set_printoptions setbufsize seterr seterrcall
-    show_config show_runtime test
-    """.split()
+_WRITES = "copyto fill_diagonal place put put_along_axis putmask"
+_READS = "fromfile fromregex genfromtxt load loadtxt save savetxt savez savez_compressed"
+_STATE = (
+    "frompyfunc get_printoptions info set_printoptions setbufsize seterr seterrcall show_config show_runtime"
 )
+_MORE = frozenset(f"{_WRITES} {_READS} {_STATE} test".split())
 _STORES = ("STORE_GLOBAL", "DELETE_GLOBAL", "STORE_ATTR", "DELETE_ATTR", "IMPORT_NAME", "LOAD_BUILD_CLASS")
 _ELEMENTS = ("STORE_SUBSCR", "DELETE_SUBSCR", "STORE_SLICE")
 _CONSTANTS = (int, float, complex, str, bytes, type(None), type(...), slice, np.generic, np.dtype)
@@ -147,9 +146,9 @@ class _Reading:
                 self.changes = True
             if isinstance(step.argval, tuple) and _CHANGES.intersection(map(str, step.argval)):
                 self.changes = True  # out=
-            if step.opname in ("LOAD_GLOBAL", "LOAD_NAME"):
-                if not self._value(self._global(step.argval), steps[k + 1 :]):
-                    return False
+            beyond = step.opname in ("LOAD_GLOBAL", "LOAD_NAME")
+            if beyond and not self._value(self._global(step.argval), steps[k + 1 :]):
+                return False
             near = step.opname == "LOAD_DEREF" and step.argval in self._near
             if near and not self._value(self._near[step.argval], steps[k + 1 :]):
                 return False
