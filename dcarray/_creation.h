@@ -91,7 +91,8 @@ small_made(PyObject *function, int kind, PyObject *const *args, Py_ssize_t nargs
         return NULL;
     if (named == 1 && (PyUnicode_Compare(PyTuple_GET_ITEM(names, 0), DtypeName) != 0 || !says_dtype(args[nargs])))
         return NULL;
-    if (named == 0 && nargs == (kind == FILLED ? 3 : 2) && kind != RANGED && kind != SQUARE && says_dtype(args[nargs - 1]))
+    if (named == 0 && kind != RANGED && kind != SQUARE && nargs == (kind == FILLED ? 3 : 2) &&
+        says_dtype(args[nargs - 1]))
         first--; /* the dtype has its place */
     most = at_most(kind, args, first);
     if (most < 0)
