@@ -155,7 +155,10 @@ class _Indexer:
         self.__doc__ = original.__doc__
 
     def __getitem__(self, key: Any) -> Any:
-        return fallback.direct(self._original.__getitem__, (key,), {})
+        result = fallback.quick(self._original.__getitem__, (key,), {})
+        if result is fallback.NOT_SMALL:
+            return fallback.direct(self._original.__getitem__, (key,), {})
+        return result
 
     def __len__(self) -> int:
         return len(self._original)
