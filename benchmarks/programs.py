@@ -302,6 +302,74 @@ def systems(a: Array, b: Array) -> Any:
     return np.linalg.matrix_power(a, 7), a @ b.T - b.T @ a, np.linalg.solve(a + 9 * np.eye(len(a)), b[0])
 
 
+# ---- tables and dates -----------------------------------------------------------------------------
+class Running:
+    """What is known of the columns of a table whose rows come one by one."""
+
+    def __init__(self, n: int) -> None:
+        self.count, self.mean, self.squares = 0, np.zeros(n), np.zeros(n)
+        self.least, self.most = np.full(n, np.inf), np.full(n, -np.inf)
+
+    def add(self, x: Array) -> None:
+        self.count += 1
+        d = x - self.mean
+        self.mean += d / self.count
+        self.squares += d * (x - self.mean)
+        self.least = np.minimum(self.least, x)
+        np.maximum(self.most, x, out=self.most)
+
+    def result(self) -> dict[str, Any]:
+        deviation = np.sqrt(self.squares / self.count)
+        return {"mean": self.mean, "deviation": deviation, "range": self.most - self.least}
+
+
+def running(x: Array) -> Any:
+    known = Running(x.shape[1])
+    for row in x:
+        known.add(row)
+    return tuple(known.result().values())
+
+
+def daily(times: Array, values: Array) -> Any:
+    days = times.astype("datetime64[D]")
+    found, first, counts = np.unique(days, return_index=True, return_counts=True)
+    weekend = (found.astype(int) + 3) % 7 >= 5
+    means = np.where(weekend, 0.0, np.add.reduceat(values, first) / counts)
+    return found, means, values[np.isin(days, found[weekend])].sum()
+
+
+def drought(rain: Array, need: float) -> Any:
+    store, shape = np.zeros(rain.shape[1]), rain.shape[1]
+    dry, longest = np.zeros(shape, int), np.zeros(shape, int)
+    for day in rain:
+        store += day
+        store -= need
+        empty = store < 0
+        store[empty] = 0
+        dry[empty] += 1
+        dry[~empty] = 0
+        np.maximum(longest, dry, out=longest)
+    return store, longest
+
+
+def quadrants(x: Array, least: int) -> Any:
+    if x.shape[0] <= least or x.std() < 0.28:
+        return np.full(x.shape, x.mean())
+    h, w = x.shape[0] // 2, x.shape[1] // 2
+    parts = [[x[:h, :w], x[:h, w:]], [x[h:, :w], x[h:, w:]]]
+    return np.block([[quadrants(part, least) for part in row] for row in parts])
+
+
+def edits(a: Array, b: Array) -> Any:
+    cost = np.arange(len(b) + 1)
+    k = np.arange(len(b))
+    for i in range(len(a)):
+        least = np.minimum(cost[:-1] + (b != a[i]), cost[1:] + 1)
+        before = np.minimum.accumulate(np.r_[i + 1, least - k - 1])[1:] + k + 1
+        cost = np.r_[i + 1, np.minimum(before, least)]
+    return cost[-1]
+
+
 def programs(scale: float) -> Iterator[Program]:
     """The programs, on arrays of ``scale`` times their usual numbers of elements."""
     rng = np.random.default_rng(0)
@@ -315,6 +383,7 @@ def programs(scale: float) -> Iterator[Program]:
     def square(count: int) -> Array:
         return rng.random((side(count), side(count)))
 
+    times = np.datetime64("2024-01-01") + np.sort(rng.integers(0, 90 * 86400, n(50_000))).astype("m8[s]")
     z = 3 * (square(300) - 0.5) + 3j * (square(300) - 0.5)
     given: tuple[tuple[Callable[..., Any], tuple[Any, ...]], ...] = (
         (gray_scott, (square(256), square(256), 10)), (gray_scott, (square(1000), square(1000), 3)),
@@ -341,7 +410,9 @@ def programs(scale: float) -> Iterator[Program]:
         (pages, (rng.random(n(50_000)), *rng.integers(0, n(5000), (2, n(50_000))), rng.random(n(5000)))),
         (thomas, tuple(rng.random((4, 100, n(500))) + np.array([0, 3, 0, 0])[:, None, None])),
         (warped, (rng.random(side(80)), rng.random(side(80)))), (paths, (square(150),)),
-        (systems, (square(150), square(150))),
+        (systems, (square(150), square(150))), (running, (rng.random((60, n(30_000))),)),
+        (daily, (times, rng.random(len(times)))), (drought, (rng.random((100, n(20_000))), 0.55)),
+        (quadrants, (square(256), 16)), (edits, tuple(rng.integers(0, 4, (2, n(250))))),
     )  # fmt: skip
     for function, arguments in given:
         yield function.__name__.replace("_", " "), function, arguments

@@ -16,6 +16,8 @@ typedef struct {
  * besides.  GROWN: nothing of large arrays, as NOTHING, and what is made of small ones may be large. */
 enum { GROWN = -1, NOTHING, SHAPES, VIEWS, ROWS };
 
+enum { NESTED = 3 }; /* sequences in sequences that are looked into, as those of `block` */
+
 /* Does this hold no array, whatever it is? */
 static inline int
 leaf(PyObject *x)
@@ -52,7 +54,7 @@ plain_argument(PyObject *x, Found *found, int depth)
     }
     if (leaf(x)) /* texts are orders, by which a view may become a copy */
         return found->looks >= VIEWS && PyUnicode_CheckExact(x) ? NULL : Py_NewRef(x);
-    if (depth == 0 && (PyTuple_CheckExact(x) || PyList_CheckExact(x))) {
+    if (depth < NESTED && (PyTuple_CheckExact(x) || PyList_CheckExact(x))) {
         Py_ssize_t n = PySequence_Fast_GET_SIZE(x);
         made = PyTuple_CheckExact(x) ? PyTuple_New(n) : PyList_New(n);
         for (Py_ssize_t k = 0; made != NULL && k < n; k++) {

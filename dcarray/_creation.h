@@ -66,21 +66,35 @@ at_most(int kind, PyObject *const *args, Py_ssize_t nargs)
     return kind == SQUARE && n == 1 ? most * most : most;
 }
 
-/* The call in NumPy, ours, if it makes a small array, or NumPy makes such arrays at this place; NULL, without an exception, if that is not so simple. */
+/* Does this say a dtype, and nothing else? */
+static int
+says_dtype(PyObject *x)
+{
+    if (PyType_Check(x) || PyUnicode_CheckExact(x) || x == Py_None)
+        return 1;
+    for (const char *letter = "?bBhHiIlLqQefdFD"; *letter; letter++)
+        if (x == Known[(int)*letter].dtype)
+            return 1;
+    return 0;
+}
+
+/* The call in NumPy, ours, if it makes a small array, or NumPy makes such arrays at this place; NULL, without an
+ * exception, if that is not so simple. */
 static PyObject *
 small_made(PyObject *function, int kind, PyObject *const *args, Py_ssize_t nargs, PyObject *names)
 {
-    Py_ssize_t below;
+    Py_ssize_t below, named = names == NULL ? 0 : PyTuple_GET_SIZE(names), first = nargs;
     PyObject *made;
     double most;
     int small;
-    if (nargs < 1 || nargs > 3 || (names != NULL && PyTuple_GET_SIZE(names) > 1))
+    if (nargs < 1 || nargs > 3 || named > 1)
         return NULL;
-    if (names != NULL && PyTuple_GET_SIZE(names) == 1 &&
-        (PyUnicode_Compare(PyTuple_GET_ITEM(names, 0), DtypeName) != 0 ||
-         !(PyType_Check(args[nargs]) || PyUnicode_CheckExact(args[nargs]) || args[nargs] == Py_None)))
+    if (named == 1 && (PyUnicode_Compare(PyTuple_GET_ITEM(names, 0), DtypeName) != 0 || !says_dtype(args[nargs])))
         return NULL;
-    most = at_most(kind, args, nargs);
+    if (named == 0 && kind != RANGED && kind != SQUARE && nargs == (kind == FILLED ? 3 : 2) &&
+        says_dtype(args[nargs - 1]))
+        first--; /* the dtype has its place */
+    most = at_most(kind, args, first);
     if (most < 0)
         return NULL;
     below = eager_below();

@@ -265,6 +265,7 @@ exchange_method(PyMethodDef *definition, PyObject **old)
 #include "_calls.h"
 #include "_creation.h"
 #include "_short.h"
+#include "_leaving.h"
 
 /* Keep the dtypes that compile. */
 static int
@@ -399,6 +400,9 @@ static PyMethodDef methods[] = {
      "all else."},
     {"call_loops", call_loops, METH_VARARGS,
      "call_loops(api, ufuncs): call the loops of these ufuncs, by name, at once on small arrays."},
+    {"released", released, METH_O,
+     "released(box): what a list alone holds, with plain arrays for those that nobody else has; as in `dcarray.inject`."},
+    {"imprint", imprint, METH_O, "imprint(names): a number that tells whether the objects of a dictionary are others."},
     {"short_call", short_call, METH_VARARGS,
      "short_call(cls, name): likewise for calls of instances, which hold NumPy's function in the slot `name`."},
     {"learn", learn_place, METH_VARARGS, "learn(code, instruction, elements, sure): as in `dcarray.alone`."},
@@ -445,7 +449,7 @@ PyInit__speedups(void)
         Simulation == NULL || CurrentName == NULL || IndexName == NULL || StrictName == NULL)
         return NULL;
     module = PyModule_Create(&definition);
-    if (module != NULL && PyModule_AddIntConstant(module, "REVISION", 20) < 0)
+    if (module != NULL && PyModule_AddIntConstant(module, "REVISION", 21) < 0)
         Py_CLEAR(module);
     return module;
 }

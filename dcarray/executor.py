@@ -149,8 +149,8 @@ class Executor:
         )  # fmt: skip
         job = self._job(prepared, request, options)
         if options.jit == "background":
-            # it is clear before it has run; a library may need less, and all cores
-            large = form.elements * NANOSECOND > PATIENCE and not form.library
+            # it is clear before it has run; a library takes less for them, and wants all cores
+            large = form.own * NANOSECOND > PATIENCE
             if form.sights == 1 and options.cache_dir and not options.debug:
                 look = partial(_attempt, partial(self._found, form, request), options.debug)
                 if not large:

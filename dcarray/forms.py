@@ -186,7 +186,9 @@ class Form:
         self.elements = sum(math.prod(entry[2]) for entry in declared)
         heads = [entry[-1] for entry in declared]
         statements = [entry for entry in log if entry[0] not in ("old", "new")]
-        self.library = all(entry[0] == "call" for entry in statements)  # nothing else has anything to do
+        written, read = _effects([entry for entry in statements if entry[0] != "call"])
+        # of those, the elements that are not a library's alone
+        self.own = sum(math.prod(declared[k][2]) for k in written | read)
         written, read = _effects(statements)
         alive = set(live)
         changed = {heads[k] for k in written}

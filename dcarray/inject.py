@@ -25,8 +25,12 @@ from .namesake import answering, counterpart, up_to_date
 from .program.rewrite import Rewrites
 from .selected import Selected
 from .session import EXECUTOR
+from .speedups import BUILT
 from .store import compiles, owner
 from .trace import WIDE
+
+if BUILT:  # else all names are looked at, and all arrays that are given back are told of
+    from ._speedups import imprint, released
 
 __all__ = ["Accelerated", "accelerate"]
 
@@ -43,6 +47,7 @@ class _Scope:
         self.users = 0
         self.swapped: list[tuple[str, Any, Any]] = []
         self.known: dict[str, int] = {}  # the identity of what a name was when it was read
+        self.imprint = -1  # of all names then
         self.meant: dict[str, tuple[Any, Any]] = {}  # what is NumPy's, and what stands for it
         self.classes: dict[str, type] = {}
         self.rewrites = Rewrites(names)
@@ -67,7 +72,12 @@ class _Scope:
 
         Only what is new is looked at: neither objects of NumPy's nor those classes go away, so that at the
         place of one is always the same one."""
-        known = self.known if up_to_date() else {}
+        fresh = up_to_date()
+        mark = _imprint(self.names)
+        if fresh and mark == self.imprint >= 0:
+            return
+        self.imprint = mark
+        known = self.known if fresh else {}
         for name, value in [(k, v) for k, v in self.names.items() if known.get(k) != id(v)]:
             self.known[name] = id(value)
             ours = value if name.startswith("__") else counterpart(value)
@@ -157,6 +167,17 @@ def _module(target: ModuleType | str) -> ModuleType:
 _inside: ContextVar[bool] = ContextVar("dcarray_accelerated", default=False)
 
 
+def _imprint(names: dict[str, Any]) -> int:
+    """A number that tells whether the objects of a dictionary are others; -1 if that is to be found out."""
+    return imprint(names) if BUILT else -1
+
+
+def _released(box: list[Any]) -> Any:
+    """What a list holds, and nobody else; with plain arrays for those of ours that nobody else has, nor their
+    memory, also in a tuple."""
+    return released(box) if BUILT else box[0]
+
+
 class _Call:
     """The arguments of one call on their way in, and what comes back on its way out."""
 
@@ -207,6 +228,16 @@ class _Call:
         return value
 
 
+def _settle(value: Any) -> None:
+    """Run what is pending on an array, or on those in a tuple."""
+    if type(value) is ndarray:
+        value._settled()
+    elif type(value) is tuple:
+        for one in value:
+            if type(one) is ndarray:
+                one._settled()
+
+
 def _function(function: Any) -> Any:
     plain = inspect.unwrap(function)
     if not isinstance(plain, FunctionType):
@@ -225,7 +256,7 @@ def _function(function: Any) -> Any:
         token = _inside.set(True)
         scope.enter(plain)
         try:
-            result = function(*args, **kwargs)
+            box = [function(*args, **kwargs)]
         finally:
             scope.leave()
             _inside.reset(token)
@@ -234,11 +265,12 @@ def _function(function: Any) -> Any:
             for ours, _ in call.given.values():  # its owner may look at it, and change it, from now on
                 ours._writable()
         if keep:
-            return result
+            return box[0]
         for value in (*args, *kwargs.values()):
             if type(value) is list or type(value) is dict:
                 call.back(value)
-        return call.back(result)
+        _settle(box[0])
+        return call.back(_released(box))
 
     return accelerated
 

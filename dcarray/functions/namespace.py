@@ -157,7 +157,12 @@ class _Indexer:
 
     def __getitem__(self, key: Any) -> Any:
         found = indexed(self._original, key)
-        return fallback.direct(self._original.__getitem__, (key,), {}) if found is NO_FORM else found
+        if found is not NO_FORM:
+            return found
+        result = fallback.quick(self._original.__getitem__, (key,), {})
+        if result is fallback.NOT_SMALL:
+            return fallback.direct(self._original.__getitem__, (key,), {})
+        return result
 
     def __len__(self) -> int:
         return len(self._original)

@@ -91,6 +91,24 @@ def worth_rows(first: tuple[Part, ...], second: tuple[Part, ...], axes: int, gue
         return Reason("they have no data in common")
     if any(folds_rows(compute, axes) for part in parts for compute in computes_of(part)):
         return _worth_folding(first, second, axes, rows * max(points), max(points))
+    for part in parts:
+        for compute in computes_of(part):
+            across = _across(compute, axes)
+            if across is not None:
+                return Reason(f"rows of {across.array} lie across what is folded", (across,))
+    return None
+
+
+def _across(compute: Compute, axes: int) -> Window | None:
+    """What a statement folds column by column where its rows are taken one by one: of each row in memory it
+    would take one element at a time.  By itself it adds up whole rows."""
+    if compute.combine is None:
+        return None
+    kept = set(_walked(compute.target))
+    for window, _ in reads_of(compute):
+        last = window.index[-1].axis if window.index else None
+        if last is not None and last < axes and any(axis not in kept for axis in _walked(window)):
+            return window
     return None
 
 

@@ -296,3 +296,71 @@ def test_subclasses_are_numpys() -> None:
     made = Named([1, 2], "v")
     assert issubclass(Named, np.ndarray) and type(made + 1) is Named and (made + 1).name == "v"
     assert type(Named([1, 2], "n")) is Named
+
+
+# ---- what comes back -----------------------------------------------------------------------------------
+_KEPT: list[Any] = []
+
+
+@pytest.mark.usefixtures("mode")
+@pytest.mark.parametrize("n", [5, 40_000, 200_000])
+@pytest.mark.parametrize(
+    "body",
+    [
+        lambda x: x + 1,
+        lambda x: (x + 1, [x * 2], 3),
+        lambda x: (y := x + 1, y),
+        lambda x: (y := np.sqrt(x), y[1:], y * 2),
+        lambda x: (x, x[2:], x.reshape(1, -1)),
+        lambda x: _KEPT.append(y := x + 1) or y,
+        lambda x: (_KEPT.append(y := x + 1), y)[1][1:],
+        lambda x: np.zeros(len(x), np.float32),
+        lambda x: np.full(len(x), 2, x.dtype),
+        lambda x: (np.sort(x), np.argsort(x)),
+        lambda x: np.broadcast_to(x, (2, len(x))),
+    ],
+)
+def test_what_comes_back_is_plain_and_may_be_written(body: Any, n: int) -> None:
+    """Also where it is somebody else's besides: then all see what is written."""
+    x = np.linspace(1, 2, n)
+    function = types.FunctionType(body.__code__, {**globals(), "np": np})
+    accelerated = dc.accelerate(function)
+    for _ in range(5):  # NumPy does at once what comes again
+        _KEPT.clear()
+        found, given = accelerated(x), x.copy()
+        kept = list(_KEPT)
+        _KEPT.clear()
+        wanted = function(given)
+        for ours, theirs in zip(_flat(found), _flat(wanted), strict=True):
+            assert type(ours) is type(theirs)
+            np.testing.assert_array_equal(ours, theirs, strict=True)
+            if isinstance(ours, np.ndarray):
+                assert ours.flags.writeable == theirs.flags.writeable
+        for ours, theirs in zip(_flat(found), _flat(wanted), strict=True):
+            if isinstance(ours, np.ndarray) and ours.flags.writeable:
+                ours[-1] = theirs[-1] = 7
+        for ours, theirs in zip(_flat([found, kept]), _flat([wanted, _KEPT]), strict=True):
+            np.testing.assert_array_equal(ours, theirs)
+        np.testing.assert_array_equal(x, given)
+        for ours, theirs in zip(kept, _KEPT, strict=True):  # and what is recorded goes where it is seen
+            ours += 1
+            theirs += 1
+        for ours, theirs in zip(_flat([found, kept]), _flat([wanted, _KEPT]), strict=True):
+            np.testing.assert_array_equal(ours, theirs)
+
+
+def _flat(value: Any) -> list[Any]:
+    return [v for one in value for v in _flat(one)] if isinstance(value, (tuple, list)) else [value]
+
+
+def test_names_that_become_numpy_s_are_seen() -> None:
+    names: dict[str, Any] = {"np": None, "zeros": len, "dc": dc}
+    exec("def f(x): return type(zeros(3)) if np is None else type(np.ones(3))", names)
+    f = dc.accelerate(names["f"])
+    names["zeros"] = np.zeros
+    for _ in range(3):
+        assert f(1) is dc.ndarray
+    names["np"] = np
+    assert f(1) is dc.ndarray
+    names["zeros"], names["np"] = list, types.SimpleNamespace(ones=lambda n: n)
+    assert f(1) is int

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import dcarray as dc
-from dcarray import background, session
+from dcarray import background, executor, session
 from dcarray.background import PATIENCE, Background
 from dcarray.trace import WIDE
 
@@ -85,3 +85,20 @@ def test_unused_memory_is_given_back_now_and_then(monkeypatch: pytest.MonkeyPatc
     thread.submit(int)
     thread.wait()
     thread._stop()
+
+
+def test_what_only_a_library_works_on_starts_no_planner(monkeypatch: pytest.MonkeyPatch) -> None:
+    """However large it is; what is done to as many elements besides does so before it has run."""
+    told: list[float] = []
+    monkeypatch.setattr(executor, "NANOSECOND", 1e-6)
+    monkeypatch.setattr(Background, "worked", lambda self, seconds: told.append(seconds))
+    a, x = dc.asarray(np.ones((1031, 1049))), dc.asarray(np.ones(1049))
+    y = dc.asarray(np.ones(1031))
+    with dc.options(eager_below=0, jit="background"):
+        y += a @ x
+        dc.evaluate(y)
+        assert PATIENCE not in told
+        b = a * 2 + a
+        dc.evaluate(b)
+        assert PATIENCE in told
+    np.testing.assert_array_equal(np.asarray(y), np.full(1031, 1050.0))

@@ -247,3 +247,15 @@ def test_why_rows_are_not_folded_on_the_way(reason):
     log = Log()
     assert ROWS.fn(region, log) is region
     assert reason in str(log)
+
+
+def test_no_rows_of_columns(check):
+    """A sum along the first axis of an array would take one element of each of its rows at a time."""
+    text = """region() {
+          in x: f64[90, 20];  in y: f64[90];  temp t: f64[20];  inout w: f64[20]
+          t[i] add= multiply(x[j,i], y[j]) init 0.0 for i<20, j<90
+          w[i] = subtract(w[i], t[i]) for i<20
+        }
+        """
+    log = check(ROWS, text, text)
+    assert "rows of x lie across what is folded" in str(log)

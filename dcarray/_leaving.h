@@ -1,0 +1,71 @@
+/* What an accelerated function gives back, and whether the names around it are what they were; see inject.py.  Included
+ * where what it uses is declared. */
+
+/* The plain array of one of ours that nobody else has, and of whose memory nobody else knows, or which is small: new,
+ * or NULL, without an exception, if it is not so simple. */
+static PyObject *
+sole_array(PyObject *x)
+{
+    PyObject *store, *view, *mem;
+    if (Py_TYPE(x) != Ours)
+        return NULL;
+    if (AT(x, Small) != NULL && Py_TYPE(AT(x, Small)) == Plain)
+        return Py_NewRef(AT(x, Small));
+    if (!is_large(x) || Py_REFCNT(x) != 1 || AT(x, Ours->tp_weaklistoffset) != NULL || AT(x, Readonly) != Py_False)
+        return NULL;
+    store = AT(x, Store);
+    view = AT(x, View) == Py_None ? NULL : AT(x, View);
+    if (store == NULL) /* NumPy made it at once */
+        return viewed_store(x) == NULL && view != NULL && Py_TYPE(view) == Plain && Py_REFCNT(view) == 1
+                   ? Py_NewRef(view)
+                   : NULL;
+    mem = AT(store, Mem);
+    if (Py_REFCNT(store) != 1 || AT(store, ((PyTypeObject *)Stores)->tp_weaklistoffset) != NULL ||
+        AT(x, Index) != Py_None || (AT(store, Head) != NULL && AT(store, Head) != Py_None) ||
+        !idle(AT(store, Used)) || !idle(AT(store, Dirty)) || mem == NULL || Py_TYPE(mem) != Plain ||
+        !(((Array *)mem)->flags & WRITEABLE) || (view != NULL && view != mem) || Py_REFCNT(mem) != 1 + (view == mem))
+        return NULL;
+    return Py_NewRef(mem);
+}
+
+/* released(box): what the list holds, which alone holds it, with plain arrays for those of ours that nobody else has;
+ * also in a tuple. */
+static PyObject *
+released(PyObject *module, PyObject *box)
+{
+    PyObject *x, *made, *plain;
+    if (!PyList_CheckExact(box) || PyList_GET_SIZE(box) != 1) {
+        PyErr_SetString(PyExc_TypeError, "released() wants a list of one");
+        return NULL;
+    }
+    x = PyList_GET_ITEM(box, 0);
+    if (Ours != NULL && (plain = sole_array(x)) != NULL)
+        return plain;
+    if (Ours == NULL || !PyTuple_CheckExact(x) || Py_REFCNT(x) != 1)
+        return Py_NewRef(x);
+    made = PyTuple_New(PyTuple_GET_SIZE(x));
+    for (Py_ssize_t k = 0; made != NULL && k < PyTuple_GET_SIZE(x); k++) {
+        plain = sole_array(PyTuple_GET_ITEM(x, k));
+        PyTuple_SET_ITEM(made, k, plain != NULL ? plain : Py_NewRef(PyTuple_GET_ITEM(x, k)));
+    }
+    return made;
+}
+
+/* imprint(names): a number that differs, but for one chance in 2**64, where the objects of a dictionary are others. */
+static PyObject *
+imprint(PyObject *module, PyObject *names)
+{
+    PyObject *key, *value;
+    Py_ssize_t at = 0;
+    uint64_t mixed = 0;
+    if (!PyDict_Check(names)) {
+        PyErr_SetString(PyExc_TypeError, "imprint() wants a dictionary");
+        return NULL;
+    }
+    while (PyDict_Next(names, &at, &key, &value)) {
+        mixed = (mixed ^ (uint64_t)(uintptr_t)key) * 0x9E3779B97F4A7C15u;
+        mixed = (mixed ^ mixed >> 29 ^ (uint64_t)(uintptr_t)value) * 0xBF58476D1CE4E5B9u;
+        mixed ^= mixed >> 32;
+    }
+    return PyLong_FromUnsignedLongLong(mixed);
+}
