@@ -314,8 +314,13 @@ class Attributes(Handle):
     def tobytes(self, order: Any = "C") -> bytes:
         return self._seen().tobytes(order)
 
-    def tofile(self, *args: Any, **kwargs: Any) -> None:
-        self._seen().tofile(*args, **kwargs)
+    def tofile(self, fid: Any, *args: Any, **kwargs: Any) -> None:
+        if several() is not None:
+            from .functions.ranked_files import tofile
+
+            if tofile(self, fid, *args, **kwargs):
+                return
+        self._seen().tofile(fid, *args, **kwargs)
 
     def dump(self, file: Any) -> None:
         self._seen().dump(file)

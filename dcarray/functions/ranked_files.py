@@ -10,6 +10,7 @@ import numpy as np
 
 from dcarray.config import current
 from dcarray.handle import Handle
+from dcarray.operands import settled
 from dcarray.ranks import parted, several
 from dcarray.store import compiles
 
@@ -18,7 +19,7 @@ from .ranked import FORMS, NO_FORM, array_of, piece_of
 if TYPE_CHECKING:
     from dcarray.comm.piece import Piece
 
-__all__ = ["load"]
+__all__ = ["load", "tofile"]
 
 
 def _name(file: Any) -> str | None:
@@ -59,9 +60,20 @@ def _on_first(value: Any) -> Any:
     from dcarray.comm.layout import Layout
 
     x = piece_of(value) if isinstance(value, (Handle, np.ndarray)) else None
-    if x is None or not x.ndim:
-        return value if x is None else x.block
+    if x is None:
+        return settled(value)  # on all ranks, what is pending runs on all of them
+    if not x.ndim:
+        return x.block
     return x.moved(Layout.on_one(x.shape, x.comm.size, 0)).block
+
+
+_to_file = _by_first(lambda name, x, *args, **kwargs: np.asarray(x).tofile(name, *args, **kwargs))
+
+
+def tofile(x: Any, file: Any, *args: Any, **kwargs: Any) -> bool:
+    """Write a file as `numpy.ndarray.tofile`, if that is for one rank to do for all; whether it was."""
+    with parted():
+        return _to_file(file, x, *args, **kwargs) is not NO_FORM
 
 
 FORMS[np.save] = _save

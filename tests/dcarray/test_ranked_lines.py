@@ -73,6 +73,15 @@ def test_files_that_one_rank_writes(tmp_path: Path) -> None:
             assert found["n"] == 3
         np.savetxt(tmp_path / "x.txt", x, fmt="%.3f", header="columns")
         assert np.array_equal(np.loadtxt(tmp_path / "x.txt"), a)
+        x.tofile(tmp_path / "x.bin")
+        assert np.array_equal(np.fromfile(tmp_path / "x.bin"), a.ravel())
+        pending = dc.asarray(a[0].copy()) + 1  # not in blocks
+        pending.tofile(str(tmp_path / "y.bin"), sep=",")
+        np.savetxt(tmp_path / "y.txt", dc.asarray(a[0].copy()) * 2)
+        assert (tmp_path / "y.bin").read_text() == "1.0,2.0,3.0"
+        assert np.loadtxt(tmp_path / "y.txt").tolist() == [0.0, 2.0, 4.0]
+        with pytest.raises(FileNotFoundError):
+            x.tofile(tmp_path / "nowhere" / "x.bin")
         with pytest.raises(FileNotFoundError):
             np.savetxt(tmp_path / "nowhere" / "x.txt", x)
         assert x.layout.grid.size == 3
