@@ -98,7 +98,7 @@ def test_what_only_a_library_works_on_starts_no_planner(monkeypatch: pytest.Monk
         y += a @ x
         dc.evaluate(y)
         assert PATIENCE not in told
-        b = a * 2 + a
+        b = np.arctan2(a * 3.0, a - 0.5) * a  # for which nothing else has made a plan
         dc.evaluate(b)
         assert PATIENCE in told
     np.testing.assert_array_equal(np.asarray(y), np.full(1031, 1050.0))
