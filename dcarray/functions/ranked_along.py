@@ -15,7 +15,6 @@ from .common import axis_of, operand
 from .ranked import NO_FORM, formed, piece_of
 from .ranked_restated import restates
 from .registry import Unserved
-from .repeatable import repeatable
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -29,6 +28,8 @@ def _apply_along_axis(func1d: Any, axis: Any, arr: Any, *args: Any, **kwargs: An
 
     Results are of the shape and dtype of the first one, as NumPy has it.
     """
+    from .repeatable import repeatable
+
     x = operand(arr)
     at = axis_of(axis, x.ndim)
     if x.ndim < 2 or 0 in x.shape or not repeatable(func1d, *args, *kwargs.values()):
