@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -87,18 +88,20 @@ def test_unused_memory_is_given_back_now_and_then(monkeypatch: pytest.MonkeyPatc
     thread._stop()
 
 
-def test_what_only_a_library_works_on_starts_no_planner(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_only_a_library_works_on_starts_no_planner(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     """However large it is; what is done to as many elements besides does so before it has run."""
     told: list[float] = []
     monkeypatch.setattr(executor, "NANOSECOND", 1e-6)
     monkeypatch.setattr(Background, "worked", lambda self, seconds: told.append(seconds))
     a, x = dc.asarray(np.ones((1031, 1049))), dc.asarray(np.ones(1049))
     y = dc.asarray(np.ones(1031))
-    with dc.options(eager_below=0, jit="background"):
+    with dc.options(eager_below=0, jit="background", cache_dir=str(tmp_path)):  # no plan is there yet
         y += a @ x
         dc.evaluate(y)
         assert PATIENCE not in told
-        b = np.arctan2(a * 3.0, a - 0.5) * a  # for which nothing else has made a plan
+        b = np.arctan2(a * 3.0, a - 0.5) * a
         dc.evaluate(b)
         assert PATIENCE in told
     np.testing.assert_array_equal(np.asarray(y), np.full(1031, 1050.0))
