@@ -13,7 +13,16 @@ import numpy as np
 
 from .handle import Handle
 
-__all__ = ["columns_first", "contiguous", "in_c_order", "order_of", "order_of_copy", "reshaped", "strides_of"]
+__all__ = [
+    "c_strides",
+    "columns_first",
+    "contiguous",
+    "in_c_order",
+    "order_of",
+    "order_of_copy",
+    "reshaped",
+    "strides_of",
+]
 
 
 def strides_of(x: Any) -> tuple[int, ...]:
@@ -24,7 +33,7 @@ def strides_of(x: Any) -> tuple[int, ...]:
     store = x._store
     if not store.char:
         return strides_of(x._settled())
-    steps = _c_strides(store.shape) if store.strides is None else store.strides
+    steps = c_strides(store.shape) if store.strides is None else store.strides
     if x._index is None:
         return steps
     strides = [0] * len(x._shape)
@@ -34,7 +43,8 @@ def strides_of(x: Any) -> tuple[int, ...]:
     return tuple(strides)
 
 
-def _c_strides(shape: tuple[int, ...]) -> tuple[int, ...]:
+def c_strides(shape: tuple[int, ...]) -> tuple[int, ...]:
+    """The strides in elements of an array in C order."""
     strides = []
     step = 1
     for n in reversed(shape):
@@ -85,7 +95,7 @@ def reshaped(
 def contiguous(shape: tuple[int, ...], strides: tuple[int, ...]) -> bool:
     """Are these the strides of memory in C order?"""
     return (
-        all(n == 1 or s == t for n, s, t in zip(shape, strides, _c_strides(shape), strict=True)) or 0 in shape
+        all(n == 1 or s == t for n, s, t in zip(shape, strides, c_strides(shape), strict=True)) or 0 in shape
     )
 
 

@@ -13,7 +13,7 @@ import numpy as np
 
 from . import parts
 from .handle import Handle, large
-from .order import contiguous, reshaped, strides_of
+from .order import c_strides, contiguous, reshaped, strides_of
 from .store import Origin, Store, compiles
 from .window import Index
 
@@ -82,7 +82,7 @@ def part_of_complex(x: Handle, which: int) -> Any:
 def element(store: Store, place: tuple[int, ...]) -> Any:
     """One element of a view of a family that lies in blocks, on all ranks."""
     head = store.family
-    strides = store.strides or _c_order(store.shape)
+    strides = store.strides or c_strides(store.shape)
     at = _offset(store) + sum(s * k for s, k in zip(strides, place, strict=True))
     several = head.dtype.itemsize // store.dtype.itemsize
     there, inside = divmod(at, several)
@@ -113,7 +113,7 @@ def _first(store: Store, index: Index | None) -> int:
     """Where the first element of a window lies in its store's memory, in elements from that of the store."""
     if index is None:
         return 0
-    strides = store.strides or _c_order(store.shape)
+    strides = store.strides or c_strides(store.shape)
     return sum(o * s for (o, _, _), s in zip(index, strides, strict=True))
 
 
@@ -124,11 +124,3 @@ def _offset(store: Store) -> int:
     parent, _, index = store.origin
     several = parent.dtype.itemsize // store.dtype.itemsize
     return several * (_offset(parent) + _first(parent, index))
-
-
-def _c_order(shape: tuple[int, ...]) -> tuple[int, ...]:
-    found, step = [], 1
-    for n in reversed(shape):
-        found.append(step)
-        step *= n
-    return tuple(reversed(found))

@@ -145,8 +145,7 @@ class _System:
         yield from self.above(first, middle, c0, c1)
 
     def substitute(self, upper: bool, first: int, end: int, c0: int, c1: int) -> Line:
-        """Only the upper triangle has a diagonal of its own."""
-        numbers = upper, upper, end - first, c1 - c0, self.n, self.m
+        numbers = upper, end - first, c1 - c0, self.n, self.m
         return Step.SUBSTITUTE, (self.factors(first, first), self.solution(first, c0)), numbers
 
     def subtract(self, to: tuple[int, int], of: tuple[int, int], c0: int, c1: int) -> Iterator[Line]:
@@ -225,7 +224,7 @@ def _operations(line: Line) -> int:
         rows, columns, _ = numbers
         return rows * columns * columns // 2
     if step in (Step.SOLVE, Step.SUBSTITUTE):
-        rows, columns = numbers[:2] if step is Step.SOLVE else numbers[2:4]
+        rows, columns = numbers[:2] if step is Step.SOLVE else numbers[1:3]
         return rows * rows * columns // 2
     if step is Step.SUBTRACT:
         rows, columns, terms = numbers[2:5]

@@ -111,6 +111,13 @@ def _scalar(char: str) -> Any:
     return {"f": ctypes.c_float, "d": ctypes.c_double}.get(char, ctypes.c_void_p)
 
 
+def _given(scalars: np.ndarray[Any, Any]) -> list[Any]:
+    """Scalars as BLAS is given them; the array has to outlive the call."""
+    if _scalar(scalars.dtype.char) is not ctypes.c_void_p:
+        return list(scalars.tolist())
+    return [scalars.ctypes.data + k * scalars.itemsize for k in range(len(scalars))]
+
+
 @cache
 def factors(char: str) -> tuple[int, int, int] | None:
     """Where routines are that together solve systems of equations with elements of a dtype.
@@ -159,9 +166,7 @@ def gemm(char: str) -> int | None:
     routine.argtypes = [*[ctypes.c_int] * 3, *[whole] * 3, scale, *matrix, *matrix, scale, *matrix]
     a, b = np.array([[1, 2, 0], [4, 1, 3]], char), np.array([[1, 2], [3, 4], [5, 7]], char)
     made, scalars = np.ones((2, 2), char), np.array([1, 0], char)
-    one, zero = scalars.tolist()
-    if scale is pointer:
-        one, zero = scalars.ctypes.data, scalars.ctypes.data + scalars.itemsize
+    one, zero = _given(scalars)
     routine(101, 111, 111, 2, 2, 3, one, a.ctypes.data, 3, b.ctypes.data, 2, zero, made.ctypes.data, 2)
     return ctypes.cast(routine, pointer).value if np.array_equal(made, a @ b) else None
 
@@ -178,9 +183,7 @@ def syrk(char: str) -> int | None:
     matrix = [pointer, whole]
     routine.argtypes = [*[ctypes.c_int] * 3, *[whole] * 2, scale, *matrix, scale, *matrix]
     a, made, scalars = np.array([[1, 2, 0], [4, 1, 3]], char), np.ones((2, 2), char), np.array([1, 0], char)
-    one, zero = scalars.tolist()
-    if scale is pointer:
-        one, zero = scalars.ctypes.data, scalars.ctypes.data + scalars.itemsize
+    one, zero = _given(scalars)
     routine(101, 121, 111, 2, 3, one, a.ctypes.data, 3, zero, made.ctypes.data, 2)
     want = np.triu(a @ a.T) + np.array([[0, 0], [1, 0]])  # below the diagonal all is as it was
     return ctypes.cast(routine, pointer).value if np.array_equal(made, want) else None

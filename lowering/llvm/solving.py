@@ -40,8 +40,8 @@ class Step(IntEnum):
     """``c -= a @ b`` by ``?gemm``: order, transposition of ``a``, rows, columns, terms, how far rows or
     columns of the three are apart."""
     SUBSTITUTE = 5
-    """Solve with a small triangle ``a``, by columns, for ``b``, by rows: whether it is the upper one, and has
-    a diagonal other than ones, rows and columns of ``b``, how far columns and rows are apart."""
+    """Solve with a small triangle ``a``, by columns, for ``b``, by rows: whether it is the upper one, or the
+    lower one with ones on its diagonal, rows and columns of ``b``, how far columns and rows are apart."""
 
 
 _TEXT = """
@@ -204,7 +204,7 @@ subtract:
   call void %gemm(i32 %i4, i32 %i5, i32 111, i64 %f6, i64 %f7, i64 %f8, $MINUS, ptr %p1, i64 %f9, ptr %p2, i64 %f10, $ONE, ptr %p3, i64 %f11)
   br label %next
 substitute:
-  call void @triangle(i64 %f4, i64 %f5, i64 %f6, i64 %f7, ptr %p1, i64 %f8, ptr %p2, i64 %f9)
+  call void @triangle(i64 %f4, i64 %f5, i64 %f6, ptr %p1, i64 %f7, ptr %p2, i64 %f8)
   br label %next
 next:
   br label %step

@@ -8,6 +8,8 @@ time, which stay in registers.
 
 from __future__ import annotations
 
+from .routine import filled
+
 __all__ = ["MOST", "triangle"]
 
 MOST = 32
@@ -17,12 +19,11 @@ _REGISTERS = 8  # of results: as many as two multiply-adds in each cycle need, o
 
 _TEXT = """
 ; Solve with the triangle %t, whose columns are %pitch apart, for %columns of the rows of %x, which are %apart:
-; the upper one from the last row on, or the lower one; %given: what is on the diagonal, or else ones
-define internal void @triangle(i64 %upper, i64 %given, i64 %rows, i64 %columns, ptr %t, i64 %pitch, ptr %x, i64 %apart) #9 {
+; the upper one from the last row on, or the lower one, with ones on its diagonal
+define internal void @triangle(i64 %upper, i64 %rows, i64 %columns, ptr %t, i64 %pitch, ptr %x, i64 %apart) #9 {
 entry:
   %own = alloca [$SQUARE x $R], align 64
   %back = icmp ne i64 %upper, 0
-  %scaled = icmp ne i64 %given, 0
   %last = sub i64 %rows, 1
   %end = mul i64 %last, %apart
   %start = select i1 %back, i64 %end, i64 0
@@ -55,7 +56,7 @@ element:
   %more = icmp slt i64 %q1, %s1
   br i1 %more, label %element, label %diagonal
 diagonal:
-  br i1 %scaled, label %known, label %row
+  br i1 %back, label %known, label %row
 known:
   $RECIPROCAL
   br label %row
@@ -72,10 +73,10 @@ which:
   %full = icmp sge i64 %left, $WIDTH
   br i1 %full, label %whole, label %part
 whole:
-  call void @whole(ptr %own, i64 %rows, ptr %xp, i64 %step, i1 %scaled, i64 %left)
+  call void @whole(ptr %own, i64 %rows, ptr %xp, i64 %step, i1 %back, i64 %left)
   br label %tile
 part:
-  call void @part(ptr %own, i64 %rows, ptr %xp, i64 %step, i1 %scaled, i64 %left)
+  call void @part(ptr %own, i64 %rows, ptr %xp, i64 %step, i1 %back, i64 %left)
   br label %tile
 exit:
   ret void
@@ -138,8 +139,8 @@ _COMPLEX_RECIPROCAL = """
   %ip = getelementptr $R, ptr %tp, i64 1
   %re = load $R, ptr %tp
   %im = load $R, ptr %ip
-  %are = call $R @llvm.fabs.$S(RRE)
-  %aim = call $R @llvm.fabs.$S(RIM)
+  %are = call $R @llvm.fabs.$KIND($R %re)
+  %aim = call $R @llvm.fabs.$KIND($R %im)
   %low = fcmp olt $R %are, %aim
   %large = select i1 %low, $R %im, $R %re
   %small = select i1 %low, $R %re, $R %im
@@ -173,8 +174,7 @@ def triangle(char: str, bits: int) -> tuple[str, dict[str, object]]:
     real, short = ("double", "f64") if double else ("float", "f32")
     words: dict[str, object] = {
         "SQUARE": MOST * MOST * numbers, "MOST": MOST, "WIDTH": lanes * vectors // numbers,
-        "RECIPROCAL": (_COMPLEX_RECIPROCAL if pairs else _REAL_RECIPROCAL)
-        .replace("RRE", f"{real} %re").replace("RIM", f"{real} %im").replace("$S", short).strip(),
+        "RECIPROCAL": (_COMPLEX_RECIPROCAL if pairs else _REAL_RECIPROCAL).strip(), "KIND": short,
         "R": real, "BITS": bits,
     }  # fmt: skip
     tiles = [_tile(name, pairs, vectors, lanes, real, name == "part") for name in ("whole", "part")]
@@ -271,7 +271,4 @@ def _tile(name: str, pairs: bool, vectors: int, lanes: int, real: str, masked: b
         parts["STORES"] += [place, stored]
     parts["FACTORS"] = spread("factor", "tp", 0) + (spread("other", "tp", 1) if pairs else [])
     parts["DIAGONAL"] = spread("unit", "dp", 0) + (spread("rest", "dp", 1) if pairs else [])
-    text = _TILE.replace("$NAME", name)
-    for word, lines in parts.items():
-        text = text.replace(f"${word}", "\n  ".join(lines))
-    return text
+    return filled(_TILE, NAME=name, **{word: "\n  ".join(lines) for word, lines in parts.items()})
