@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import platform
 import statistics
@@ -56,6 +57,17 @@ def in_turns(jobs: Mapping[str, Job], rounds: int, repeat: int = 1) -> dict[str,
 def ratio(times: Mapping[str, Sequence[float]], over: str, under: str) -> float:
     """Median over the rounds of the time of ``over`` divided by that of ``under``."""
     return statistics.median(a / b for a, b in zip(times[over], times[under], strict=True))
+
+
+def interval(values: Sequence[float]) -> tuple[float, float, float]:
+    """Median, and the order statistics that hold it with 95% or more (all values, where there are few)."""
+    ordered = sorted(values)
+    n, k, tail = len(ordered), 0, 0.0
+    while k < n // 2 and tail + math.comb(n, k) / 2**n <= 0.025:
+        tail += math.comb(n, k) / 2**n
+        k += 1
+    low = max(k - 1, 0)
+    return statistics.median(ordered), ordered[low], ordered[n - 1 - low]
 
 
 def child(code: str, env: Mapping[str, str] | None = None) -> str:

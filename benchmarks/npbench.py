@@ -19,7 +19,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from .measure import machine
+from .measure import interval, machine
 from .npbench_figures import first_calls, frameworks, remarks, summary, verdict
 from .npbench_report import publish
 from .npbench_suite import Benchmark, benchmarks
@@ -61,17 +61,6 @@ class Process:
         """End it."""
         self._child.kill()
         self._child.communicate()
-
-
-def interval(values: Sequence[float]) -> tuple[float, float, float]:
-    """Median, and the order statistics that hold it with 95% or more (all values, where there are few)."""
-    ordered = sorted(values)
-    n, k, tail = len(ordered), 0, 0.0
-    while k < n // 2 and tail + math.comb(n, k) / 2**n <= 0.025:
-        tail += math.comb(n, k) / 2**n
-        k += 1
-    low = max(k - 1, 0)
-    return statistics.median(ordered), ordered[low], ordered[n - 1 - low]
 
 
 def measure(

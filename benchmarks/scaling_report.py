@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from .document import write_section
+from .measure import interval
 from .svg import MARGIN, heading, line, picture, text
 
 __all__ = ["drawn", "publish", "section", "show_counts", "show_measured"]
@@ -29,28 +30,35 @@ def _seconds(value: float) -> str:
 
 
 # ---- what a run says -----------------------------------------------------------------------------
-def efficiency(found: Mapping[str, Any], ranks: int) -> tuple[float | None, float | None]:
+Ratio = tuple[float, float, float]  # the median over the turns, and the interval that holds it with 95%
+
+
+def _ratio(contenders: Mapping[str, Any], over: str, under: str) -> Ratio | None:
+    """The times of ``over`` by those of ``under``, turn by turn: a machine that slows down slows both."""
+    times = [contenders.get(name, {}) for name in (over, under)]
+    if not all("seconds" in each for each in times):
+        return None
+    return interval([a / b for a, b in zip(*(each["times"] for each in times), strict=False)])
+
+
+def efficiency(found: Mapping[str, Any], ranks: int) -> tuple[Ratio | None, Ratio | None]:
     """Weak-scaling efficiency over one process alone, and over as many processes side by side."""
-    contenders = found["scaling"]["contenders"]
-    seconds = contenders.get(f"dcarray {ranks}", {}).get("seconds")
-    if not seconds:
-        return None, None
-    alone, beside = (contenders.get(f"dcarray {one}", {}).get("seconds") for one in ("1", f"x{ranks}"))
-    beside = contenders.get(f"dcarray x{ranks}", {}).get("seconds")
-    return (alone / seconds if alone else None), (beside / seconds if beside else None)
+    contenders, several = found["scaling"]["contenders"], f"dcarray {ranks}"
+    return _ratio(contenders, "dcarray 1", several), _ratio(contenders, f"dcarray x{ranks}", several)
 
 
-def against(found: Mapping[str, Any]) -> Iterator[tuple[str, float | None, str]]:
+def _percent(ratio: Ratio) -> str:
+    return f"{ratio[0]:.0%} [{100 * ratio[1]:.0f}, {100 * ratio[2]:.0f}]"
+
+
+def against(found: Mapping[str, Any]) -> Iterator[tuple[str, Ratio | None, str]]:
     """For each peer how many times faster dcarray is on as many ranks, or what went wrong."""
     contenders = found.get("peers", found["scaling"])["contenders"]
-    for told in contenders.values():
+    for name, told in contenders.items():
         if told["contender"] in ("dcarray", "numpy"):
             continue
-        ours = contenders.get(f"dcarray {told['ranks']}", {}).get("seconds")
-        if "seconds" in told and ours:
-            yield told["contender"], told["seconds"] / ours, ""
-        else:
-            yield told["contender"], None, told.get("wrong", "dcarray was not measured")
+        ratio = _ratio(contenders, name, f"dcarray {told['ranks']}")
+        yield told["contender"], ratio, told.get("wrong", "" if ratio else "dcarray was not measured")
 
 
 def show_measured(name: str, found: Mapping[str, Any]) -> Iterator[str]:
@@ -74,8 +82,8 @@ def show_measured(name: str, found: Mapping[str, Any]) -> Iterator[str]:
     for ranks, model in found.get("model", {}).items():
         alone, beside = efficiency(found, int(ranks))
         parts = [
-            f"{alone:.0%} of one alone" if alone else "",
-            f"{beside:.0%} of {ranks} side by side" if beside else "",
+            f"{_percent(alone)} of one alone" if alone else "",
+            f"{_percent(beside)} of {ranks} side by side" if beside else "",
         ]
         yield (
             f"  efficiency on {ranks}: {', '.join(part for part in parts if part)}; "
@@ -124,8 +132,8 @@ def _measured(told: Mapping[str, Any]) -> Iterator[str]:
         f"Weak scaling, one thread a rank: medians of {told['rounds']} turns in which all take part. "
         "Efficiency is the time of one process alone over that of the ranks on as many times the work; in "
         "brackets, that of as many processes side by side that have nothing to do with each other, but share "
-        "the machine as the ranks do. Model: how far its prediction is off. Peers: their time over ours on "
-        "the same ranks and work"
+        "the machine as the ranks do. Both are medians [95% intervals] of the ratios within a turn. Model: how "
+        "far its prediction is off. Peers: their time over ours in the same turn, on the same ranks and work"
         + (f"; sizes: Table 2's for Dask, divided by {told['shrink']:g}" if told["shrink"] != 1 else "")
         + "."
     )
@@ -146,9 +154,12 @@ def _measured(told: Mapping[str, Any]) -> Iterator[str]:
             each = contenders.get(f"dcarray {r}", {})
             alone, beside = efficiency(found, int(r))
             cells.append(_seconds(each["seconds"]) if "seconds" in each else each.get("wrong", ""))
-            cells.append((f"{alone:.0%}" if alone else "") + (f" ({beside:.0%})" if beside else ""))
+            cells.append((_percent(alone) if alone else "") + (f" ({_percent(beside)})" if beside else ""))
             cells.append(f"{found['model'][r]['error']:+.0%}" if r in found.get("model", {}) else "")
-        theirs = {peer: f"{ratio:.3g}" if ratio else said for peer, ratio, said in against(found)}
+        theirs = {
+            peer: "{:.3g} [{:.3g}, {:.3g}]".format(*ratio) if ratio else said
+            for peer, ratio, said in against(found)
+        }
         cells += [theirs.get(peer, "") for peer in peers]
         yield "| " + " | ".join(cells) + " |"
 

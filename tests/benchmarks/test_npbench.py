@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from benchmarks import npbench, npbench_figures, npbench_suite
+from benchmarks import measure, npbench, npbench_figures, npbench_suite
 
 _FILES = {
     "npbench/benchmarks/tiny/halve/halve.py": """
@@ -112,9 +112,9 @@ def test_comparing() -> None:
 
 
 def test_intervals() -> None:
-    assert npbench.interval([3.0]) == (3.0, 3.0, 3.0)
-    assert npbench.interval(range(9)) == (4, 1, 7)  # 96%
-    assert npbench.interval([5.0, 1.0, 3.0]) == (3.0, 1.0, 5.0)
+    assert measure.interval([3.0]) == (3.0, 3.0, 3.0)
+    assert measure.interval(range(9)) == (4, 1, 7)  # 96%
+    assert measure.interval([5.0, 1.0, 3.0]) == (3.0, 1.0, 5.0)
 
 
 def test_first_calls_are_counted() -> None:
