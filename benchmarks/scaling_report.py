@@ -132,8 +132,8 @@ def _measured(told: Mapping[str, Any]) -> Iterator[str]:
         f"Weak scaling, one thread a rank: medians of {told['rounds']} turns in which all take part. "
         "Efficiency is the time of one process alone over that of the ranks on as many times the work; in "
         "brackets, that of as many processes side by side that have nothing to do with each other, but share "
-        "the machine as the ranks do. Both are medians [95% intervals] of the ratios within a turn. Model: how "
-        "far its prediction is off. Peers: their time over ours in the same turn, on the same ranks and work"
+        "the machine as the ranks do. Both are medians [95% intervals] of the ratios within a turn. "
+        "Model: how far its prediction is off. Peers: their time over ours in the same turn, ranks and work"
         + (f"; sizes: Table 2's for Dask, divided by {told['shrink']:g}" if told["shrink"] != 1 else "")
         + "."
     )
