@@ -206,6 +206,7 @@ class Session:
         rest[0].record(self.rec)
         if failed:
             return after
+        self.rec.urgent = rec.urgent  # whoever owns what it writes may look at it as soon as the call returns
         beyond = self._run(self.rec)
 
         def both() -> None:

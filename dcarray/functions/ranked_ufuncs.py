@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -100,12 +101,17 @@ def _reduced(
     initial: Any = np._NoValue, where: Any = True,
 ) -> Any:  # fmt: skip
     from dcarray.comm.folds import fold
+    from dcarray.comm.piece import Piece
+    from dcarray.placing import FEW
 
     x = piece_of(array)
     if x is None or ufunc not in _FOLDS or out is not None or initial is not np._NoValue or where is not True:
         return NO_FORM
     if x.dtype.kind not in _NUMBERS or not x.ndim or 0 in x.shape or axis == ():
         return NO_FORM
+    rounds = ufunc in (np.add, np.multiply) and np.dtype(dtype or x.dtype).kind in "fc"
+    if rounds and math.prod(x.shape) <= FEW:  # in the order of one process, as what is recorded
+        return Piece.copied(ufunc.reduce(x.whole(), axis, dtype, keepdims=bool(keepdims)), x.comm)
     return fold(x, ufunc, axis, dtype, bool(keepdims))
 
 

@@ -373,13 +373,17 @@ def test_errors_on_every_rank(function: Callable[[Any], Any], kind: type[Excepti
 
 @pytest.mark.parametrize("ranks", [2, 3])
 @pytest.mark.parametrize("fold", [np.sum, np.prod, np.mean])
-def test_few_numbers_are_folded_as_by_one_process(ranks: int, fold: Callable[..., Any]) -> None:
-    a = some((37, 41)) + 0.5
+@pytest.mark.parametrize("dtype", ["d", "F"])
+def test_few_numbers_are_folded_as_by_one_process(ranks: int, fold: Callable[..., Any], dtype: str) -> None:
+    a = some((37, 41)) + 0.5 if dtype == "d" else (some((37, 41)) - 0.5j).astype(dtype)
+
+    def lines(x: Any) -> Any:
+        return x[:5, 3:].T if dtype == "d" else x[:5, 3:]  # what NumPy folds has C order
 
     def folded(x: Any) -> list[bytes]:
-        return [np.asarray(y).tobytes() for y in (fold(x), fold(x, axis=0), fold(x[:5, 3:].T, axis=1))]
+        return [np.asarray(y).tobytes() for y in (fold(x), fold(x, axis=0), fold(lines(x), axis=1))]
 
-    with dc.options(jit="off", eager_below=0):
+    with dc.options(jit="off", eager_below=0), np.errstate(all="ignore"):
         want = folded(dc.asarray(a))
         assert run(ranks, lambda: folded(dc.distribute(a))) == [want] * ranks
 

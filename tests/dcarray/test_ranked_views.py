@@ -149,3 +149,15 @@ def test_what_failed_can_be_asked_for_again(monkeypatch: pytest.MonkeyPatch) -> 
 
     monkeypatch.setattr(placing, "_over_ranks", once)
     run(2, check)
+
+
+@pytest.mark.parametrize("ranks", [2, 3])
+def test_what_is_divided_and_writes_into_plain_memory_does_not_wait(ranks: int) -> None:
+    def program() -> None:
+        with dc.options(distribute_above=0, eager_below=0):
+            x = dc.asarray(np.arange(1.0, 5.0))
+            repeated, plain = np.repeat(x, 2), np.zeros(8)
+            plain += repeated
+            assert plain.tolist() == [1, 1, 2, 2, 3, 3, 4, 4]
+
+    run(ranks, program)
