@@ -1,0 +1,32 @@
+"""Planning for 1,296 ranks takes no longer than for 4: no list is as long as there are ranks, or partners."""
+
+from __future__ import annotations
+
+import pytest
+from comm_planned import planned
+
+from benchmarks.papers import PROGRAMS, Program
+from benchmarks.scaling_counts import layouts, region
+from dcarray.comm.grid import choose_grid
+from dcarray.ir.parse import parse
+
+MORE = 1.15  # as many functions are called
+
+
+def _middle(ranks: int) -> int:
+    """A rank with neighbours on all sides, where there is one."""
+    rows, columns = choose_grid((ranks, ranks), ranks).shape
+    return rows // 2 * columns + columns // 2
+
+
+@pytest.mark.parametrize("program", PROGRAMS, ids=lambda program: program.name)
+def test_planning_a_kernel_for_1296_ranks_takes_no_longer_than_for_4(program: Program) -> None:
+    def taken(ranks: int) -> tuple[int, int]:
+        sizes = program.at(ranks)
+        text = parse(region(program.name, sizes, 4 if "T" in sizes else 1))
+        return planned(text, layouts(program, sizes, ranks), ranks, _middle(ranks))
+
+    (few, some), (many, more) = taken(4), taken(1296)
+    assert many <= MORE * few
+    if "T" not in program.sizes:  # of products and vectors no message is listed before it is sent or counted
+        assert some == more == 0
