@@ -17,7 +17,7 @@ from itertools import product
 
 from .errors import LayoutError
 from .grid import ProcessGrid, choose_grid
-from .judged import Judges
+from .judged import Judges, Sum
 from .layout import Block, Layout, Spec, Whole
 from .portions import alike, bare, summands
 from .product import Product
@@ -159,11 +159,10 @@ def _best(
     wanted = None if out is None else bare(out)
     judges = Judges(product, a, b, wanted, itemsizes)
     least, best = math.inf, None
-    for arrangement in _arrangements(product, a, b, wanted):
-        for summed in _sums(product, arrangement, wanted):
-            taken = judges.cost(arrangement.grid, arrangement.cut, summed, least)
-            if taken < least:
-                least, best = taken, (arrangement, summed)
+    for grid, cut in _arrangements(product, a, b, wanted):
+        found = judges.best(grid, cut, _sums(product, grid, cut, wanted), least)
+        if found is not None:
+            least, best = found[0], (Arrangement(grid, tuple(cut.items())), found[1])
     assert best is not None
     return least, _scheme(product, a, b, *best, wanted)
 
@@ -173,7 +172,7 @@ def _scheme(
     a: Layout,
     b: Layout,
     arrangement: Arrangement,
-    summed: Layout | Mapping[str, Spec] | None,
+    summed: Sum,
     wanted: Layout | None,
 ) -> Scheme:
     if isinstance(summed, Mapping):
@@ -183,7 +182,9 @@ def _scheme(
     return Scheme(of, a, b, arrangement, summed, end)
 
 
-def _arrangements(product_: Product, a: Layout, b: Layout, out: Layout | None) -> Iterator[Arrangement]:
+def _arrangements(
+    product_: Product, a: Layout, b: Layout, out: Layout | None
+) -> Iterator[tuple[ProcessGrid, dict[str, Spec]]]:
     terms = [(product_.a, a), (product_.b, b)]
     terms.sort(key=lambda term: -math.prod(term[1].shape))
     if out is not None:
@@ -198,9 +199,9 @@ def _arrangements(product_: Product, a: Layout, b: Layout, out: Layout | None) -
             for g, n in enumerate(grid.shape)
         ]
         for taken in product(*choices):
-            cuts = tuple(one for one in taken if one is not None)
-            if len({x for x, _ in cuts}) == len(cuts):
-                yield Arrangement(grid, cuts)
+            cuts = [one for one in taken if one is not None]
+            if len(cut := dict(cuts)) == len(cuts):
+                yield grid, cut
 
 
 def _spec(letter: str, g: int, grid: ProcessGrid, terms: Sequence[tuple[str, Layout]]) -> Spec:
@@ -219,27 +220,25 @@ def _spec(letter: str, g: int, grid: ProcessGrid, terms: Sequence[tuple[str, Lay
     return near or Block(g)
 
 
-def _sums(
-    of: Product, arrangement: Arrangement, wanted: Layout | None
-) -> Iterator[Layout | dict[str, Spec] | None]:
-    """Where parts of the result may be added up; see `Judges.cost`."""
-    grid, over = arrangement.grid, arrangement.over(of.inner)
+def _sums(of: Product, grid: ProcessGrid, cut: Mapping[str, Spec], wanted: Layout | None) -> Iterator[Sum]:
+    """Where parts of the result may be added up."""
     yield None
+    over = [spec.grid_axis for x, spec in cut.items() if x in of.inner and not isinstance(spec, Whole)]
     if not over:
         return
     if wanted is not None and not any(wanted.grid.shape[g] > 1 for g in wanted.spare):
         yield wanted
     # The parts' copies are cut along axes of the result that nothing is dealt out over.
-    cut: dict[str, Spec] = {}
-    whole = {x: of.extent[x] for x in of.out if x not in arrangement.cut}
+    further: dict[str, Spec] = {}
+    whole = {x: of.extent[x] for x in of.out if x not in cut}
     for g in over:
         largest = max(whole, key=whole.__getitem__, default="")
         if whole.pop(largest, 0) < grid.shape[g]:
             return
-        cut[largest] = Block(g)
-    axes = tuple(cut.get(x) or arrangement.cut.get(x, Whole()) for x in of.out)
+        further[largest] = Block(g)
+    axes = tuple(further.get(x) or cut.get(x, Whole()) for x in of.out)
     if wanted is None or (wanted.grid, wanted.axes) != (grid, axes):
-        yield cut
+        yield further
 
 
 def sums(scheme: Scheme) -> tuple[Layout, Layout]:

@@ -82,4 +82,6 @@ def some(ranks: int) -> list[int]:
 
 def alike(source: Layout, target: Layout) -> bool:
     """Do some ranks have all in `source` that they are to have in `target`?"""
+    if source == target:
+        return True
     return not any(moved(source, target, rank) for rank in some(source.grid.size))

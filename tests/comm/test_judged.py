@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from typing import Any
 
 from comm_layouts import axes
@@ -16,7 +15,6 @@ from dcarray.comm.arrange import Scheme, choose, sums
 from dcarray.comm.axes import Axis, BlockAxis, WindowAxis
 from dcarray.comm.domain import _root, _width
 from dcarray.comm.judged import FLOPS_PER_BYTE, Judges
-from dcarray.comm.layout import Layout
 from dcarray.comm.meet import met, shared, spanned
 from dcarray.comm.portions import bare, moved, some
 from dcarray.comm.product import parse
@@ -48,17 +46,21 @@ def test_ways_cost_what_their_layouts_say(case: tuple[Any, ...], sizes: tuple[in
     subscripts, first, second, wanted, *_ = case
     of = parse(subscripts, first.shape, second.shape)
     a, b, out = bare(first), bare(second), None if wanted is None else bare(wanted)
-    judges, all_costs = Judges(of, a, b, out, sizes), []
-    for arrangement in arrange._arrangements(of, a, b, out):
-        for summed in arrange._sums(of, arrangement, out):
-            said = judges.cost(arrangement.grid, arrangement.cut, summed)
-            scheme = arrange._scheme(of, a, b, arrangement, summed, out)
-            assert said == by_layouts(scheme, sizes)
-            assert judges.cost(arrangement.grid, arrangement.cut, summed, said + 1) == said
-            assert judges.cost(arrangement.grid, arrangement.cut, summed, said) >= said
-            all_costs.append((said, scheme))
-            assert isinstance(scheme.summed, Layout) or not isinstance(summed, Mapping)
-    least, scheme = min(all_costs, key=lambda one: one[0])
+    judges, costs = Judges(of, a, b, out, sizes), []
+    for grid, cut in arrange._arrangements(of, a, b, out):
+        here = []
+        for summed in arrange._sums(of, grid, cut, out):
+            found = judges.best(grid, cut, [summed])
+            assert found is not None and found[1] is summed
+            scheme = arrange._scheme(of, a, b, arrange.Arrangement(grid, tuple(cut.items())), summed, out)
+            assert found[0] == by_layouts(scheme, sizes)
+            assert judges.best(grid, cut, [summed], found[0]) is None
+            here.append((found[0], scheme))
+        least = min(cost for cost, _ in here)
+        together = judges.best(grid, cut, arrange._sums(of, grid, cut, out))
+        assert together is not None and together[0] == least
+        costs += here
+    least, scheme = min(costs, key=lambda one: one[0])
     assert choose(of, first, second, wanted, sizes) == scheme
     assert arrange.cost(of, first, second, wanted, sizes) == least
 
