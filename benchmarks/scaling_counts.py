@@ -199,7 +199,8 @@ def planned(program: Program, sizes: Sizes, ranks: int) -> Planned:
     Planned
     """
     turns = TURNS if "T" in sizes else 1
-    text, where, found = region(program.name, sizes, turns), layouts(program, sizes, ranks), []
+    text, where = region(program.name, sizes, turns), layouts(program, sizes, ranks)
+    found: list[Planned] = []
     times = (sizes["T"] - 1) / turns if "T" in sizes else 1.0
     for rank in dict.fromkeys((_middle(ranks), 0, ranks - 1)):
         counted = comm.count(text, where, ranks, rank, again="T" in sizes)
