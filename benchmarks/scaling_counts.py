@@ -134,7 +134,7 @@ class Planned:
     rank : int
         The one of those looked at that waits for most bytes.
     seconds : float
-        That planning its part took.
+        That planning took for the rank that was looked at first: others find some of it known.
     counted : comm.Counted
         Of a stencil, for one time step.
     times : int
@@ -199,11 +199,13 @@ def planned(program: Program, sizes: Sizes, ranks: int) -> Planned:
     Planned
     """
     turns = TURNS if "T" in sizes else 1
-    text, where, found = region(program.name, sizes, turns), layouts(program, sizes, ranks), []
+    text, where = region(program.name, sizes, turns), layouts(program, sizes, ranks)
+    found: list[Planned] = []
     times = (sizes["T"] - 1) / turns if "T" in sizes else 1.0
     for rank in dict.fromkeys((_middle(ranks), 0, ranks - 1)):
         counted = comm.count(text, where, ranks, rank, again="T" in sizes)
-        found.append(Planned(rank, counted.planning, counted, times))
+        first = found[0].seconds if found else counted.planning
+        found.append(Planned(rank, first, counted, times))
     return max(found, key=lambda one: one.received)
 
 

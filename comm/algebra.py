@@ -145,16 +145,17 @@ def matmul(call: Call, reads: tuple[Operand, ...], writes: tuple[Operand, ...], 
         mine, factors, end = Contraction(scheme, rank), (reads[0], reads[1]), writes[0]
         if not scheme.over or scheme.summed is not None or end.dtype != between:
             return [Multiply(mine, *factors, end)]
-        made = end if mine.last is None else make(between, scheme.made.local_shape(rank))
+        made = make(between, scheme.made.local_shape(rank)) if mine.moves else end
         grid = scheme.arrangement.grid
         along = tuple(g in scheme.over for g in range(grid.ndim))
         found: list[Step] = [
             Multiply(mine, *factors, made, True),
             Reduce(made, made, "add", grid, along, rank),
         ]
-        if mine.last is None:
+        if not mine.moves:
             return found
-        return [*found, Exchanges((Item(mine.last, made.name, end.name, between.itemsize),))]
+        item = Item(lambda: mine.last, made.name, end.name, between.itemsize)
+        return [*found, Exchanges((item,))]
 
     def parts(
         rank: int,

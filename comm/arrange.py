@@ -10,22 +10,19 @@ are other choices of the same kind.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 from itertools import product
 
 from .errors import LayoutError
 from .grid import ProcessGrid, choose_grid
+from .judged import Judges, Sum
 from .layout import Block, Layout, Spec, Whole
-from .portions import alike, bare, moved, some, summands
+from .portions import alike, bare, summands
 from .product import Product
 
-__all__ = ["FLOPS_PER_BYTE", "Arrangement", "Scheme", "choose", "cost", "sums"]
-
-# What a rank computes while it would receive one byte.  It decides where fewer bytes would mean more work: a
-# product of copies made by every rank against one made in parts and sent round.
-FLOPS_PER_BYTE = 8
+__all__ = ["Arrangement", "Scheme", "choose", "cost", "sums"]
 
 
 @dataclass(frozen=True)
@@ -160,19 +157,34 @@ def _best(
             raise LayoutError(f"arrays over {a.grid.size} and {layout.grid.size} ranks are multiplied")
     a, b = bare(a), bare(b)
     wanted = None if out is None else bare(out)
-    best: tuple[float, Scheme] | None = None
-    costs: dict[tuple[Layout, Layout], list[int]] = {}
-    for arrangement in _arrangements(product, a, b, wanted):
-        for summed, end in _ends(product, arrangement, wanted):
-            scheme = Scheme(product, a, b, arrangement, summed, end)
-            taken = _cost(scheme, itemsizes, costs)
-            if best is None or taken < best[0]:
-                best = taken, scheme
+    judges = Judges(product, a, b, wanted, itemsizes)
+    least, best = math.inf, None
+    for grid, cut in _arrangements(product, a, b, wanted):
+        found = judges.best(grid, cut, _sums(product, grid, cut, wanted), least)
+        if found is not None:
+            least, best = found[0], (Arrangement(grid, tuple(cut.items())), found[1])
     assert best is not None
-    return best
+    return least, _scheme(product, a, b, *best, wanted)
 
 
-def _arrangements(product_: Product, a: Layout, b: Layout, out: Layout | None) -> Iterator[Arrangement]:
+def _scheme(
+    of: Product,
+    a: Layout,
+    b: Layout,
+    arrangement: Arrangement,
+    summed: Sum,
+    wanted: Layout | None,
+) -> Scheme:
+    if isinstance(summed, Mapping):
+        ended = Arrangement(arrangement.grid, tuple({**arrangement.cut, **summed}.items()))
+        summed = ended.layout(of.out, of.extent)
+    end = wanted or summed or arrangement.layout(of.out, of.extent)
+    return Scheme(of, a, b, arrangement, summed, end)
+
+
+def _arrangements(
+    product_: Product, a: Layout, b: Layout, out: Layout | None
+) -> Iterator[tuple[ProcessGrid, dict[str, Spec]]]:
     terms = [(product_.a, a), (product_.b, b)]
     terms.sort(key=lambda term: -math.prod(term[1].shape))
     if out is not None:
@@ -182,12 +194,14 @@ def _arrangements(product_: Product, a: Layout, b: Layout, out: Layout | None) -
         grids[choose_grid([product_.extent[x] for x in product_.out], a.grid.size)] = None
     letters = [x for x, n in product_.extents if n > 1 and (x in product_.out or x in product_.inner)]
     for grid in grids:
-        choices = [[*letters, ""] if n > 1 else [""] for n in grid.shape]
+        choices = [
+            [*((x, _spec(x, g, grid, terms)) for x in letters), None] if n > 1 else [None]
+            for g, n in enumerate(grid.shape)
+        ]
         for taken in product(*choices):
-            named = [x for x in taken if x]
-            if len(set(named)) == len(named):
-                cuts = [(x, _spec(x, g, grid, terms)) for g, x in enumerate(taken) if x]
-                yield Arrangement(grid, tuple(cuts))
+            cuts = [one for one in taken if one is not None]
+            if len(cut := dict(cuts)) == len(cuts):
+                yield grid, cut
 
 
 def _spec(letter: str, g: int, grid: ProcessGrid, terms: Sequence[tuple[str, Layout]]) -> Spec:
@@ -206,58 +220,25 @@ def _spec(letter: str, g: int, grid: ProcessGrid, terms: Sequence[tuple[str, Lay
     return near or Block(g)
 
 
-def _ends(
-    of: Product, arrangement: Arrangement, wanted: Layout | None
-) -> Iterator[tuple[Layout | None, Layout]]:
-    """Where parts may be added up, and where the result then lies."""
-    made, over = arrangement.layout(of.out, of.extent), arrangement.over(of.inner)
-    yield None, wanted or made
+def _sums(of: Product, grid: ProcessGrid, cut: Mapping[str, Spec], wanted: Layout | None) -> Iterator[Sum]:
+    """Where parts of the result may be added up."""
+    yield None
+    over = [spec.grid_axis for x, spec in cut.items() if x in of.inner and not isinstance(spec, Whole)]
     if not over:
         return
     if wanted is not None and not any(wanted.grid.shape[g] > 1 for g in wanted.spare):
-        yield wanted, wanted
+        yield wanted
     # The parts' copies are cut along axes of the result that nothing is dealt out over.
-    axes, extents = (
-        list(made.axes),
-        [n if isinstance(spec, Whole) else 0 for n, spec in zip(made.shape, made.axes, strict=True)],
-    )
+    further: dict[str, Spec] = {}
+    whole = {x: of.extent[x] for x in of.out if x not in cut}
     for g in over:
-        largest = max(range(len(axes)), key=extents.__getitem__, default=None)
-        if largest is None or extents[largest] < made.grid.shape[g]:
+        largest = max(whole, key=whole.__getitem__, default="")
+        if whole.pop(largest, 0) < grid.shape[g]:
             return
-        axes[largest], extents[largest] = Block(g), 0
-    summed = Layout(made.shape, made.grid, axes)
-    if summed != wanted:
-        yield summed, wanted or summed
-
-
-def _cost(
-    scheme: Scheme, sizes: tuple[int, int, int], costs: dict[tuple[Layout, Layout], list[int]]
-) -> float:
-    judges = some(scheme.a.grid.size)
-
-    def elements(source: Layout, target: Layout) -> list[int]:
-        if (source, target) not in costs:
-            costs[source, target] = [moved(source, target, rank) for rank in judges]
-        return costs[source, target]
-
-    found = [
-        n * sizes[0] + m * sizes[1]
-        for n, m in zip(elements(scheme.a, scheme.need_a), elements(scheme.b, scheme.need_b), strict=True)
-    ]
-    extra = [0.0] * len(judges)
-    if scheme.summed is not None:
-        source, target = sums(scheme)
-        extra = [float(n) for n in elements(source, target)]
-    elif scheme.over:
-        parts = math.prod(scheme.arrangement.grid.shape[g] for g in scheme.over)
-        extra = [2 * (parts - 1) / parts * scheme.made.elements(rank) for rank in judges]
-    last = elements(scheme.summed or scheme.made, scheme.out)
-    whole = scheme.arrangement.layout(scheme.product.out + scheme.product.inner, scheme.product.extent)
-    return max(
-        bytes_ + (more + end) * sizes[2] + 2 * whole.elements(rank) / FLOPS_PER_BYTE
-        for bytes_, more, end, rank in zip(found, extra, last, judges, strict=True)
-    )
+        further[largest] = Block(g)
+    axes = tuple(further.get(x) or cut.get(x, Whole()) for x in of.out)
+    if wanted is None or (wanted.grid, wanted.axes) != (grid, axes):
+        yield further
 
 
 def sums(scheme: Scheme) -> tuple[Layout, Layout]:

@@ -184,11 +184,11 @@ class WindowAxis(BlockAxis):
 
     @cached_property
     def _smallest(self) -> int:
-        ends = {0, self.parts - 1}
-        if self.extent:
-            ends |= {self.owner(0), self.owner(self.extent - 1)}
-        if len(ends) == self.parts or not self.extent:
-            return min(self.size(part) for part in range(self.parts))
+        if not self.extent:
+            return 0
+        ends = {0, self.parts - 1, self.owner(0), self.owner(self.extent - 1)}
+        if len(ends) == self.parts:
+            return min(self.size(part) for part in ends)
         return min(self.base.smallest() // abs(self.stride), *(self.size(part) for part in ends))
 
     def owner(self, index: int) -> int:

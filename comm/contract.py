@@ -147,11 +147,15 @@ class Contraction:
         """How parts come to where they are added up; None when there are none, or all get the sum."""
         return None if self.scheme.summed is None else redistribute(*sums(self.scheme), self.rank)
 
+    @property
+    def moves(self) -> bool:
+        """Has the result still to be brought where it is wanted?"""
+        return (self.scheme.summed or self.scheme.made) != self.scheme.out
+
     @cached_property
-    def last(self) -> Exchange | None:
-        """How the result comes to where it is wanted; None when it is there."""
-        made = self.scheme.summed or self.scheme.made
-        return None if made == self.scheme.out else redistribute(made, self.scheme.out, self.rank)
+    def last(self) -> Exchange:
+        """How it comes there."""
+        return redistribute(self.scheme.summed or self.scheme.made, self.scheme.out, self.rank)
 
     @cached_property
     def group(self) -> tuple[int, ...]:
@@ -181,7 +185,7 @@ class Contraction:
             found = found + self.adding.counts(itemsizes[2])
         elif self.scheme.over:
             found.collective(self.scheme.made.elements(self.rank) * itemsizes[2])
-        return found if self.last is None else found + self.last.counts(itemsizes[3])
+        return found + self.last.counts(itemsizes[3]) if self.moves else found
 
     def run(self, comm: Communicator, a: Array, b: Array, out: Array, empty: Empty = np.empty) -> None:
         """Compute this rank's part of the result.
@@ -198,7 +202,7 @@ class Contraction:
             Makes memory of a shape and dtype.
         """
         dtype = sum_dtype(a.dtype, b.dtype)
-        alone = not self.scheme.over and self.last is None and out.dtype == dtype
+        alone = not self.scheme.over and not self.moves and out.dtype == dtype
         apart = alone and not (np.may_share_memory(a, out) or np.may_share_memory(b, out))
         total = out if apart else empty(self.scheme.made.local_shape(self.rank), dtype)
         self.parts(comm, a, b, total, empty)
@@ -209,7 +213,7 @@ class Contraction:
             total = np.add.reduce(several, axis=tuple(range(len(self.scheme.over))), dtype=dtype)
         elif self.scheme.over:
             comm.sub(self.group).allreduce(total, total, "sum")
-        if self.last is not None:
+        if self.moves:
             self.last.run(comm, np.asarray(total, out.dtype), out)
         elif total is not out:
             out[...] = total

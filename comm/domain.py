@@ -143,8 +143,8 @@ def _width(into: BlockAxis, part: BlockAxis, offset: int, stride: int) -> tuple[
         shift = begin + step * offset - first
         return -(min(0, shift) // step), -(-max(0, shift) // step)
     before = after = 0
-    bends = into.bends() | part.bends() if stride == 1 else set(range(into.parts))
-    for c in {c + d for c in bends | {0, into.parts - 1} for d in (-1, 0, 1)}:
+    ends_of = {0, into.parts - 1}  # in between, what is before and after grows evenly but for some bends
+    for c in {c + d for c in into.bends() | part.bends() | ends_of for d in (-1, 0, 1)}:
         if not 0 <= c < into.parts or into.low(c) >= into.high(c):
             continue
         ends = offset + stride * into.low(c), offset + stride * (into.high(c) - 1)

@@ -5,14 +5,13 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from fractions import Fraction
-from functools import cache
+from functools import cache, lru_cache
 
 from .errors import GridError
 
 __all__ = ["ProcessGrid", "choose_grid"]
 
-_ROWS = Fraction(13, 10)  # how much more surface whole rows are worth
+_ROWS = 13, 10  # how much more surface whole rows are worth: the first to the second
 
 
 @dataclass(frozen=True)
@@ -141,24 +140,31 @@ def choose_grid(shape: Sequence[int], ranks: int, rows: bool = False) -> Process
         raise GridError(f"{ranks} ranks make no grid")
     if not extents and ranks > 1:
         raise GridError(f"an array without axes cannot be cut for {ranks} ranks")
+    return _chosen(extents, ranks, rows)
+
+
+@lru_cache(maxsize=4096)
+def _chosen(extents: tuple[int, ...], ranks: int, rows: bool) -> ProcessGrid:
     divisors = [d for d in range(1, math.isqrt(ranks) + 1) if ranks % d == 0]
     divisors = sorted({*divisors, *(ranks // d for d in divisors)})
+    whole = math.prod(extents)  # surfaces are counted in elements: whole numbers
 
     @cache
-    def best(axis: int, left: int) -> tuple[int, Fraction, tuple[int, ...]]:
+    def best(axis: int, left: int) -> tuple[int, int, tuple[int, ...]]:
         """Busy ranks (negative), surface, and parts (negative) along the axes from `axis` on."""
         n = extents[axis] if axis < len(extents) else 1
         if axis >= len(extents) - 1:
-            return -min(left, n), Fraction(left - 1, n), (-left,) * bool(extents)
+            return -min(left, n), (left - 1) * whole // n, (-left,) * bool(extents)
         choices = []
         for parts in divisors:
             if left % parts == 0:
                 busy, surface, rest = best(axis + 1, left // parts)
-                choices.append((busy * min(parts, n), surface + Fraction(parts - 1, n), (-parts, *rest)))
+                choices.append((busy * min(parts, n), surface + (parts - 1) * whole // n, (-parts, *rest)))
         return min(choices)
 
     found = [-parts for parts in best(0, ranks)[2]]
     cut = [axis for axis, parts in enumerate(found) if parts > 1]
-    if rows and len(cut) == 1 and ranks <= extents[0] and extents[cut[0]] <= _ROWS * extents[0]:
+    more, less = _ROWS
+    if rows and len(cut) == 1 and ranks <= extents[0] and less * extents[cut[0]] <= more * extents[0]:
         found = [ranks, *[1] * (len(extents) - 1)]
     return ProcessGrid(found)

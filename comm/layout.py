@@ -11,7 +11,7 @@ from .axes import Axis, BlockAxis, CyclicAxis, Run, WindowAxis
 from .errors import LayoutError
 from .grid import ProcessGrid, choose_grid
 
-__all__ = ["Block", "Cut", "Cyclic", "Layout", "Spec", "Whole", "Widths", "widths_of"]
+__all__ = ["Block", "Cut", "Cyclic", "Layout", "Spec", "Whole", "Widths", "part_of", "widths_of"]
 
 
 @dataclass(frozen=True)
@@ -144,18 +144,7 @@ class Layout:
     @cached_property
     def parts(self) -> tuple[Axis, ...]:
         """How each array axis is dealt out; a whole one has a single part."""
-        return tuple(self._part(n, spec) for n, spec in zip(self.shape, self.axes, strict=True))
-
-    def _part(self, extent: int, spec: Spec) -> Axis:
-        if isinstance(spec, Whole):
-            return BlockAxis(extent, 1)
-        ranks = self.grid.shape[spec.grid_axis]
-        if isinstance(spec, Cyclic):
-            return CyclicAxis(extent, ranks, spec.block)
-        if isinstance(spec.sizes, Cut):
-            base = BlockAxis(spec.sizes.extent, ranks, spec.sizes.sizes)
-            return WindowAxis(extent, base, spec.sizes.offset, spec.sizes.stride)
-        return BlockAxis(extent, ranks, spec.sizes)
+        return tuple(part_of(n, spec, self.grid) for n, spec in zip(self.shape, self.axes, strict=True))
 
     @cached_property
     def spare(self) -> tuple[int, ...]:
@@ -231,6 +220,19 @@ class Layout:
         if len(index) != self.ndim or any(not 0 <= i < n for i, n in zip(index, self.shape, strict=True)):
             raise IndexError(f"index {tuple(index)} is not in an array of shape {self.shape}")
         return tuple(index)
+
+
+def part_of(extent: int, spec: Spec, grid: ProcessGrid) -> Axis:
+    """How an axis of so many elements is dealt out over a grid; a whole one has a single part."""
+    if isinstance(spec, Whole):
+        return BlockAxis(extent, 1)
+    ranks = grid.shape[spec.grid_axis]
+    if isinstance(spec, Cyclic):
+        return CyclicAxis(extent, ranks, spec.block)
+    if isinstance(spec.sizes, Cut):
+        base = BlockAxis(spec.sizes.extent, ranks, spec.sizes.sizes)
+        return WindowAxis(extent, base, spec.sizes.offset, spec.sizes.stride)
+    return BlockAxis(extent, ranks, spec.sizes)
 
 
 def widths_of(halo: Widths, axes: int) -> tuple[tuple[int, int], ...]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -155,8 +156,10 @@ class _Localiser:
         layout = self.layouts[name]
         assert layout is not None
         rim = attrs.get("rim", math.inf)
-        plan = halo_exchange(layout, self.rank, attrs["widths"], corners=attrs["corners"], rim=rim)
-        return Item(plan, name, name, self.arrays[name].dtype.itemsize)
+        listing = partial(
+            halo_exchange, layout, self.rank, attrs["widths"], corners=attrs["corners"], rim=rim
+        )
+        return Item(listing, name, name, self.arrays[name].dtype.itemsize)
 
     def frame(self, call: Call) -> Frame:
         name, hole = call.reads[0].array, dict(call.attrs)["hole"]
@@ -196,9 +199,9 @@ class _Localiser:
             layout = self.layouts[window.array] or Layout.copies(self.arrays[window.array].shape, grid)
             sides.append((layout, index))
         source, target = (Side(layout, index, shape) for layout, index in sides)
-        plan = move(source, target, self.rank)
+        listing = partial(move, source, target, self.rank)
         itemsize = self.arrays[read_.array].dtype.itemsize
-        return Item(plan, read_.array, written.array, itemsize, source.view, target.view)
+        return Item(listing, read_.array, written.array, itemsize, source.view, target.view)
 
     def reduce(self, call: Call) -> None:
         source, target = call.reads[0].array, call.writes[0].array

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 
 from .axes import Axis, BlockAxis, CyclicAxis, Run, clip
 
-__all__ = ["peers", "shared"]
+__all__ = ["met", "peers", "shared", "spanned"]
 
 
 def shared(a: Axis, part_a: int, b: Axis, part_b: int) -> tuple[Run, ...]:
@@ -30,6 +30,15 @@ def shared(a: Axis, part_a: int, b: Axis, part_b: int) -> tuple[Run, ...]:
     if isinstance(b, BlockAxis):
         return clip(part_a * a.block, a.block, a.period, b.low(part_b), b.high(part_b))
     return _shared_in_turn(a, part_a * a.block, b, part_b * b.block)
+
+
+def met(a: Axis, part_a: int, b: Axis, part_b: int) -> int:
+    """How many indices a part of `a` and a part of `b` have in common."""
+    if isinstance(a, BlockAxis) and isinstance(b, BlockAxis):
+        return max(0, min(a.high(part_a), b.high(part_b)) - max(a.low(part_a), b.low(part_b)))
+    if a == b:  # dealt out in turn: no two parts have anything in common
+        return a.size(part_a) if part_a == part_b else 0
+    return sum(run.size for run in shared(a, part_a, b, part_b))
 
 
 def _shared_in_turn(a: CyclicAxis, first_a: int, b: CyclicAxis, first_b: int) -> tuple[Run, ...]:
@@ -70,6 +79,16 @@ def peers(a: Axis, part: int, b: Axis) -> Iterator[int]:
             rounds, inside = divmod(index - part * a.block, a.period)
             if inside >= a.block:  # between two intervals of the part: on to the next
                 index = (rounds + 1) * a.period + part * a.block
+
+
+def spanned(a: Axis, part: int, b: Axis) -> range:
+    """Parts of `b` of which all others share nothing with a part of `a`."""
+    if not isinstance(a, BlockAxis) or not isinstance(b, BlockAxis):
+        return range(b.parts)
+    if not a.size(part):
+        return range(0)
+    ends = b.owner(a.low(part)), b.owner(a.high(part) - 1)
+    return range(min(ends), max(ends) + 1)
 
 
 def _of_interval(low: int, high: int, b: Axis) -> Iterator[int]:

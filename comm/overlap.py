@@ -101,18 +101,17 @@ def _meet(one: Box, other: Box) -> bool:
 
 
 def _worth(step: Exchanges, parts: _Parts, link: Link | None) -> bool:
+    if not parts.early:
+        return False
+    if link is not None:
+        both = parts.early, parts.late[parts.pieces :]
+        early, rest = ({window.array for stmt in body for window in _windows(stmt)} for body in both)
+        if early & rest:
+            return False  # one pass over what both touch may serve them together
     counts = step.counts()
     messages = max(counts.messages_sent, counts.messages_received)
-    if not messages or not parts.early:
-        return False
-    if link is None:
-        return True
-    both = parts.early, parts.late[parts.pieces :]
-    early, rest = ({window.array for stmt in body for window in _windows(stmt)} for body in both)
-    if early & rest:
-        return False  # one pass over what both touch may serve them together
     nbytes = max(counts.bytes_sent, counts.bytes_received)
-    return link.time(nbytes, messages) > PIECE * (1 + parts.pieces)
+    return bool(messages) and (link is None or link.time(nbytes, messages) > PIECE * (1 + parts.pieces))
 
 
 def _apart(step: Exchanges, local: Local, program: Program) -> _Parts | None:

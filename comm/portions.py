@@ -8,7 +8,7 @@ from dataclasses import replace
 from .axes import CyclicAxis
 from .errors import LayoutError
 from .layout import Block, Cut, Layout, Spec, Whole
-from .meet import shared
+from .meet import met
 
 __all__ = ["alike", "bare", "moved", "permuted", "portion", "some", "summands"]
 
@@ -71,7 +71,7 @@ def moved(source: Layout, target: Layout, rank: int) -> int:
     """The elements that a rank receives when an array goes from one layout to another."""
     stay = 1
     for a, c, b, d in zip(source.parts, source.place(rank), target.parts, target.place(rank), strict=True):
-        stay *= sum(run.size for run in shared(a, c, b, d))
+        stay *= met(a, c, b, d)
     return target.elements(rank) - stay
 
 
@@ -82,4 +82,6 @@ def some(ranks: int) -> list[int]:
 
 def alike(source: Layout, target: Layout) -> bool:
     """Do some ranks have all in `source` that they are to have in `target`?"""
+    if source == target:
+        return True
     return not any(moved(source, target, rank) for rank in some(source.grid.size))

@@ -108,18 +108,25 @@ class Step(Protocol):
 
 @dataclass(frozen=True)
 class Item:
-    """The exchange of one array: this rank's plan, and the local arrays that it reads and writes.
+    """The exchange of one array: how this rank's messages are listed, and the local arrays that it reads and
+    writes.
 
     Where there are views, the plan's axes are those of the arrays in this order; None is an axis that an
     array does not have.
     """
 
-    plan: Exchange
+    listing: Callable[[], Exchange]
     source: str
     target: str
     itemsize: int
     source_view: tuple[int | None, ...] | None = None
     target_view: tuple[int | None, ...] | None = None
+
+    @cached_property
+    def plan(self) -> Exchange:
+        """The messages, listed when they are first asked for: there may be many ranks at their other ends,
+        and what a region is planned to do depends on none of them."""
+        return self.listing()
 
 
 @dataclass(frozen=True)

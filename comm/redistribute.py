@@ -6,6 +6,7 @@ there are beside makes no difference.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -13,10 +14,10 @@ from itertools import product
 
 from dcarray.ir.nodes import Index
 
-from .axes import Axis, BlockAxis, CyclicAxis, Run, WindowAxis
+from .axes import Axis, BlockAxis, CyclicAxis, Run, WindowAxis, clip
 from .errors import LayoutError
 from .layout import Layout, Whole
-from .meet import peers, shared
+from .meet import peers, shared, spanned
 from .plan import Box, Exchange, Transfer
 
 __all__ = ["Side", "move", "redistribute"]
@@ -184,6 +185,9 @@ def _receivers(source: Side, target: Side, rank: int) -> Iterator[tuple[int, lis
     grid, spare = source.layout.grid, source.layout.spare
     to, open_ = target.layout.grid, target.layout.spare
     same = grid == to
+    if not same and any(grid.shape[g] > 1 for g in spare):
+        yield from _takers(source, target, rank)
+        return
     coords = grid.coords(rank)
     meetings: list[_Meeting] = []
     for a, b in zip(source.along, target.along, strict=True):
@@ -197,9 +201,52 @@ def _receivers(source: Side, target: Side, rank: int) -> Iterator[tuple[int, lis
     for met in product(*meetings):
         for where in product(*copies):
             peer = target.at((part for part, _ in met), dict(zip(open_, where, strict=True)))
-            there = coords if same or not spare else grid.coords(peer)
-            if all(there[g] == coords[g] for g in spare):
-                yield peer, [runs for _, runs in met]
+            yield peer, [runs for _, runs in met]
+
+
+def _takers(source: Side, target: Side, rank: int) -> Iterator[tuple[int, list[tuple[Run, ...]]]]:
+    """The same where there are copies and the grids differ: of the ranks that are to have what this one has,
+    those that stand beside it where the copies are.
+
+    Along the grid axis of the target on which ranks are next to each other only such ranks are looked at.
+    """
+    to, open_ = target.layout.grid, target.layout.spare
+    line = max(g for g, n in enumerate(to.shape) if n > 1)
+    span, along = range(to.shape[line]), None
+    meetings: list[_Meeting] = []
+    for k, (a, b) in enumerate(zip(source.along, target.along, strict=True)):
+        part = source.part(a, rank)
+        if b.grid == line:
+            span, along = spanned(a.axis, part, b.axis), k
+            meetings.append([(0, ())])
+        else:
+            meetings.append(_meeting(a.axis, part, b.axis, peers(a.axis, part, b.axis)))
+    copies = [(0,) if g == line else range(to.shape[g]) for g in open_]
+    for met in product(*meetings):
+        for where in product(*copies):
+            first = target.at((part for part, _ in met), dict(zip(open_, where, strict=True)))
+            points = [runs for _, runs in met]
+            for place in _beside(source.layout, rank, first, span):
+                if along is not None:
+                    a, b = source.along[along], target.along[along]
+                    points[along] = shared(a.axis, source.part(a, rank), b.axis, place)
+                if all(points):
+                    yield first + place, list(points)
+
+
+def _beside(layout: Layout, rank: int, first: int, span: range) -> Iterator[int]:
+    """The numbers for which the rank so many after the first stands where `rank` does along the grid axes on
+    which there are copies."""
+    grid, coords = layout.grid, layout.grid.coords(rank)
+    g = max(layout.spare, key=grid.shape.__getitem__)
+    length = math.prod(grid.shape[g + 1 :])
+    runs = clip(coords[g] * length - first, length, length * grid.shape[g], span.start, span.stop)
+    for run in runs:
+        for turn in range(run.turns):
+            for place in range(run.start + turn * run.step, run.start + turn * run.step + run.length):
+                there = grid.coords(first + place)
+                if all(there[other] == coords[other] for other in layout.spare):
+                    yield place
 
 
 def _senders(source: Side, target: Side, rank: int) -> Iterator[tuple[int, list[tuple[Run, ...]]]]:

@@ -6,7 +6,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from comm_layouts import layouts, scatter
+from comm_layouts import scatter
+from comm_products import cases
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -19,32 +20,10 @@ from dcarray.comm.layout import Block, Cyclic, Layout, Whole
 from dcarray.comm.product import parse, sum_dtype
 from dcarray.comm.protocol import Array, Counts
 
-SUBSCRIPTS = [
-    "mk,kn->mn", "mk,kn->nm", "km,nk->mn", "bmk,bkn->bmn", "bmk,kn->bmn", "mk,bkn->bmn", "mk,k->m", "k,kn->n",
-    "km,k->m", "k,k->", "m,n->mn", "bk,bk->b", "mkl,kln->mn", "mki,kn->mn", "cbk,kn->cbn", ",n->n",
-    "mn,mn->mn",
-]  # fmt: skip
-DTYPES = ["f4", "f8", "c8", "c16", "i4", "u1", "?", "i8", "f2"]
-
 
 def values(rng: np.random.Generator, shape: tuple[int, ...], dtype: str) -> Array:
     # Small integers: their products are exact in every dtype, whatever the order of sums.
     return rng.integers(-3 if np.dtype(dtype).kind in "ifc" else 0, 4, shape).astype(dtype)
-
-
-@st.composite
-def cases(draw: st.DrawFn) -> tuple[Any, ...]:
-    subscripts = draw(st.sampled_from(SUBSCRIPTS))
-    (a, b), out = subscripts[: subscripts.index("-")].split(","), subscripts[subscripts.index(">") + 1 :]
-    extent = {x: 1 if x == "i" else draw(st.integers(0, 9)) for x in sorted({*a, *b})}
-    ranks = draw(st.integers(1, 12))
-    shapes = [tuple(extent[x] for x in letters) for letters in (a, b, out)]
-    found = []
-    for shape in shapes:
-        layout = draw(layouts(shape, ranks))
-        found.append(Layout(layout.shape, layout.grid, layout.axes))
-    wanted = found[2] if draw(st.booleans()) else None
-    return subscripts, *found[:2], wanted, draw(st.sampled_from(DTYPES)), draw(st.sampled_from(DTYPES))
 
 
 def run(subscripts: str, a: Layout, b: Layout, wanted: Layout | None, first: Array, second: Array) -> Any:

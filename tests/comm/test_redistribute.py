@@ -104,6 +104,8 @@ def _cases(p: int) -> dict[str, tuple[Layout, Layout]]:
             Layout((N,), grid, [Block(1)]),
         ),
         "a row's copies to all": (Layout((N,), grid, [Block(0)]), Layout((N,), grid, [Whole()])),
+        "a row's copies to a line": (Layout((N,), grid, [Block(0)]), Layout.chosen((N,), p * p)),
+        "a column's copies to a line": (Layout((N,), grid, [Block(1)]), Layout.chosen((N,), p * p)),
         "cyclic": (
             Layout((N, N), grid, [Cyclic(0, 64), Block(1)]),
             Layout((N, N), grid, [Cyclic(0, 96), Block(1)]),

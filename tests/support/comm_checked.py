@@ -44,7 +44,7 @@ def changed(program: Program, change: Callable[[Item], Item]) -> Program:
 
 
 def unsent(item: Item) -> Item:
-    return replace(item, plan=replace(item.plan, sends=item.plan.sends[1:]))
+    return replace(item, listing=lambda: replace(item.plan, sends=item.plan.sends[1:]))
 
 
 def larger(item: Item) -> Item:

@@ -1,0 +1,101 @@
+"""What ways to deal out a product cost, against what their layouts say."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from comm_layouts import axes
+from comm_products import cases
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+
+from dcarray.comm import arrange
+from dcarray.comm.arrange import Scheme, choose, sums
+from dcarray.comm.axes import Axis, BlockAxis, WindowAxis
+from dcarray.comm.domain import _root, _width
+from dcarray.comm.judged import FLOPS_PER_BYTE, Judges
+from dcarray.comm.meet import met, shared, spanned
+from dcarray.comm.portions import bare, moved, some
+from dcarray.comm.product import parse
+
+
+def by_layouts(scheme: Scheme, sizes: tuple[int, int, int]) -> float:
+    """The cost of a scheme for the rank that has most of it, from its layouts."""
+    found = 0.0
+    for rank in some(scheme.a.grid.size):
+        come = (
+            moved(scheme.a, scheme.need_a, rank) * sizes[0] + moved(scheme.b, scheme.need_b, rank) * sizes[1]
+        )
+        extra = 0.0
+        if scheme.summed is not None:
+            extra = float(moved(*sums(scheme), rank))
+        elif scheme.over:
+            parts = math.prod(scheme.arrangement.grid.shape[g] for g in scheme.over)
+            extra = 2 * (parts - 1) / parts * scheme.made.elements(rank)
+        last = moved(scheme.summed or scheme.made, scheme.out, rank)
+        of = scheme.product
+        points = scheme.arrangement.layout(of.out + of.inner, of.extent).elements(rank)
+        found = max(found, come + (extra + last) * sizes[2] + 2 * points / FLOPS_PER_BYTE)
+    return found
+
+
+@settings(max_examples=150, deadline=None, derandomize=True)
+@given(cases(), st.sampled_from([(8, 8, 8), (4, 8, 16), (1, 2, 4)]))
+def test_ways_cost_what_their_layouts_say(case: tuple[Any, ...], sizes: tuple[int, int, int]) -> None:
+    subscripts, first, second, wanted, *_ = case
+    of = parse(subscripts, first.shape, second.shape)
+    a, b, out = bare(first), bare(second), None if wanted is None else bare(wanted)
+    judges, costs = Judges(of, a, b, out, sizes), []
+    for grid, cut in arrange._arrangements(of, a, b, out):
+        here = []
+        for summed in arrange._sums(of, grid, cut, out):
+            found = judges.best(grid, cut, [summed])
+            assert found is not None and found[1] is summed
+            scheme = arrange._scheme(of, a, b, arrange.Arrangement(grid, tuple(cut.items())), summed, out)
+            assert found[0] == by_layouts(scheme, sizes)
+            assert judges.best(grid, cut, [summed], found[0]) is None
+            here.append((found[0], scheme))
+        least = min(cost for cost, _ in here)
+        together = judges.best(grid, cut, arrange._sums(of, grid, cut, out))
+        assert together is not None and together[0] == least
+        costs += here
+    least, scheme = min(costs, key=lambda one: one[0])
+    assert choose(of, first, second, wanted, sizes) == scheme
+    assert arrange.cost(of, first, second, wanted, sizes) == least
+
+
+@settings(max_examples=300, deadline=None, derandomize=True)
+@given(st.data())
+def test_what_parts_of_axes_have_in_common(data: st.DataObject) -> None:
+    a: Axis = data.draw(axes())
+    b: Axis = data.draw(axes(a.extent))
+    for one in range(a.parts):
+        span = spanned(a, one, b)
+        for other in range(b.parts):
+            assert met(a, one, b, other) == sum(run.size for run in shared(a, one, b, other))
+            assert other in span or not met(a, one, b, other)
+
+
+@settings(max_examples=300, deadline=None, derandomize=True)
+@given(st.data())
+def test_halos_of_strided_reads(data: st.DataObject) -> None:
+    """The widths that hold for all ranks, from a few of them."""
+    points, parts = data.draw(st.integers(1, 40)), data.draw(st.integers(1, 9))
+    offset, stride = data.draw(st.integers(0, 5)), data.draw(st.sampled_from([-3, -2, -1, 1, 2, 3]))
+    begin = offset if stride > 0 else offset - stride * (points - 1)
+    extent = offset + abs(stride) * (points - 1) + 1 + data.draw(st.integers(0, 5))
+    into: BlockAxis = BlockAxis(points, parts)
+    part: BlockAxis = BlockAxis(extent, parts)
+    if data.draw(st.booleans()):
+        into = WindowAxis(points, BlockAxis(points + 6, parts), data.draw(st.integers(0, 6)), 1)
+    if data.draw(st.booleans()):
+        part = WindowAxis(extent, BlockAxis(extent + 6, parts), data.draw(st.integers(-3, 6)), 1)
+    assume(_root(into)[0] != _root(part)[0])  # for which there is a formula, and it may say more
+    before = after = 0
+    for c in range(parts):
+        if into.low(c) < into.high(c):
+            ends = begin + stride * into.low(c), begin + stride * (into.high(c) - 1)
+            before = max(before, part.low(c) - min(ends))
+            after = max(after, max(ends) + 1 - part.high(c))
+    assert _width(into, part, begin, stride) == (before, after)
