@@ -249,10 +249,10 @@ def _in_parts(function: np.ufunc, method: str, inputs: tuple[Any, ...], kwargs: 
     if several() is None:
         return NotImplemented
     from .functions.ranked import NO_FORM, over_ranks
-    from .functions.ranked_defined import DEFINED, by_definition
+    from .functions.ranked_defined import by_definition
 
     if method == "__call__":
-        found = by_definition(function, inputs, kwargs) if function in DEFINED else NO_FORM
+        found = by_definition(function, inputs, kwargs)
         if found is NO_FORM and "out" not in kwargs:
             found = over_ranks(np.ufunc.__call__, (function, *inputs), kwargs)
     else:

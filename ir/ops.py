@@ -9,11 +9,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .nodes import Const
+if TYPE_CHECKING:
+    from .nodes import Const
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,6 +154,8 @@ def const(value: Any, dtype: Any) -> Const:
         If a Python integer does not fit the dtype.
     """
     dtype = np.dtype(dtype)
+    from .nodes import Const  # with the first region: to define the nodes takes a tenth of an import
+
     return Const(np.asarray(value, dtype=dtype).tobytes(), dtype)
 
 

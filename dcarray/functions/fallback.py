@@ -15,11 +15,11 @@ from dcarray.dispatch import DISPATCH
 from dcarray.errors import StrictError
 from dcarray.lowering.memory import POOLED
 from dcarray.operands import learn
+from dcarray.ranks import several
 from dcarray.report import note, user_line
 from dcarray.store import COMPILED, owner
 
-from .ranked import FORMS, NO_FORM, WRITES, over_ranks
-from .ranked_defined import DEFINED, by_definition
+from .ranked import NO_FORM, over_ranks
 from .served import served_by_numpy
 
 __all__ = ["NOT_SMALL", "SEQUENCES", "bare", "call", "direct", "name_of", "quick", "wrapped"]
@@ -291,12 +291,12 @@ def call(function: Function, args: tuple[Any, ...], kwargs: dict[str, Any], trie
     StrictError
         If ``strict`` is on and a lowering is missing.
     """
-    if function in FORMS or function in WRITES:
+    if several() is not None:
+        from .ranked_defined import by_definition
+
         result = over_ranks(function, args, kwargs)
-        if result is not NO_FORM:
-            return result
-    if function in DEFINED:
-        result = by_definition(function, args, kwargs)
+        if result is NO_FORM:
+            result = by_definition(function, args, kwargs)
         if result is not NO_FORM:
             return result
     if served_by_numpy(function):

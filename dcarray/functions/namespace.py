@@ -19,12 +19,11 @@ from typing import Any
 import numpy as np
 
 from dcarray.array import ndarray
+from dcarray.ranks import several
 
 from . import creation, fallback
 from .common import NOTHING
 from .ranked import NO_FORM
-from .ranked_defined import indexed
-from .ranked_files import load
 from .small import made_small, shorten_calls, shortened
 from .spaced import in_blocks
 from .standard import STANDARD
@@ -156,9 +155,12 @@ class _Indexer:
         self.__doc__ = original.__doc__
 
     def __getitem__(self, key: Any) -> Any:
-        found = indexed(self._original, key)
-        if found is not NO_FORM:
-            return found
+        if several() is not None:
+            from .ranked_defined import indexed
+
+            found = indexed(self._original, key)
+            if found is not NO_FORM:
+                return found
         result = fallback.quick(self._original.__getitem__, (key,), {})
         if result is fallback.NOT_SMALL:
             return fallback.direct(self._original.__getitem__, (key,), {})
@@ -200,7 +202,9 @@ def _undispatched(function: Callable[..., Any], place: str = "") -> Callable[...
             kwargs["device"] = None
         if "like" in kwargs and (kwargs["like"] is None or type(kwargs["like"]) is ndarray):
             del kwargs["like"]
-        if function is np.load:
+        if function is np.load and several() is not None:
+            from .ranked_files import load
+
             found = load(*args, **kwargs)
             if found is not NO_FORM:
                 return found

@@ -19,16 +19,24 @@ from dcarray.jobs import entropy
 from dcarray.ranks import several
 
 from . import fallback
-from .random_ranked import drawn
 from .ranked import NO_FORM
 
 __all__ = ["Generator", "RandomState", "default_rng", "function"]
 
 
+def _drawn(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """What is drawn over many ranks, if there are several; else `NO_FORM`."""
+    if several() is None:
+        return NO_FORM
+    from .random_ranked import drawn
+
+    return drawn(function, args, kwargs)
+
+
 def _method(function: Callable[..., Any]) -> Callable[..., Any]:
     @wraps(function)
     def call(*args: Any, **kwargs: Any) -> Any:
-        found = drawn(function, args, kwargs)
+        found = _drawn(function, args, kwargs)
         return fallback.direct(function, args, kwargs) if found is NO_FORM else found
 
     return call
@@ -51,7 +59,7 @@ def _inside(function: Callable[..., Any]) -> Callable[..., Any]:
 
     @wraps(function)
     def call(self: Any, *args: Any, **kwargs: Any) -> Any:
-        found = NO_FORM if several() is None else drawn(getattr(self._plain, function.__name__), args, kwargs)
+        found = _drawn(getattr(self._plain, function.__name__), args, kwargs)
         if found is not NO_FORM:
             return found
         if fallback.bare(args, kwargs):

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cache
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -17,8 +19,8 @@ if TYPE_CHECKING:
     from dcarray.comm.piece import Piece
 
 __all__ = [
-    "FORMS", "NO_FORM", "WRITES", "alone", "array_of", "factored", "formed", "in_blocks", "over_ranks",
-    "piece_of",
+    "FORMS", "NO_FORM", "WRITES", "alone", "array_of", "complete", "factored", "formed", "in_blocks",
+    "over_ranks", "piece_of",
 ]  # fmt: skip
 
 NO_FORM = object()
@@ -35,6 +37,9 @@ def in_blocks(x: Any) -> bool:
 
 def over_ranks(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """The result of a NumPy function over all ranks, or `NO_FORM` if this call has none."""
+    if several() is None:
+        return NO_FORM
+    complete()
     if function in WRITES:
         return _written(function, args, kwargs)
     form = FORMS.get(function)
@@ -178,6 +183,18 @@ def _trace(
     return diagonals.trace(matrix, offset, axis1, axis2, dtype)
 
 
+@cache
+def complete() -> None:
+    """Have all forms in the tables: a single process needs none of them, and imports them not."""
+    for topic in _TOPICS:
+        import_module(f"{__package__}.ranked_{topic}")
+
+
+# In the order in which they enter their forms: some replace others, and ask those for what they leave.
+_TOPICS = (
+    "along", "arrays", "counts", "defined", "files", "joins", "lines", "order", "places", "restated",
+    "stacks", "ufuncs", "writes",
+)  # fmt: skip
 # From the arguments what writes into the piece of the first one, and gives it back or what it has become.
 WRITES: dict[Any, Callable[..., Any]] = {}
 FORMS: dict[Any, Callable[..., Any]] = {

@@ -17,15 +17,18 @@ import numpy as np
 from dcarray.errors import StrictError
 from dcarray.ranks import several
 
-from .ranked import NO_FORM, in_blocks
+from .ranked import NO_FORM, complete, in_blocks
 
 __all__ = ["DEFINED", "by_definition", "definition", "indexed"]
 
 
 def by_definition(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """The result of a NumPy function by its own definition; `NO_FORM` if nothing lies in blocks, or if the
-    definition fails, which NumPy is to explain."""
-    if several() is None or not any(map(_anywhere, (*args, *kwargs.values()))):
+    """The result of a NumPy function by its own definition; `NO_FORM` if it is not to be had so, if nothing
+    lies in blocks, or if the definition fails, which NumPy is to explain."""
+    if several() is None:
+        return NO_FORM
+    complete()
+    if function not in DEFINED or not any(map(_anywhere, (*args, *kwargs.values()))):
         return NO_FORM
     return _tried(lambda: (DEFINED[function] or definition(function))(*args, **kwargs))
 

@@ -111,7 +111,8 @@ def _reduced(
         return NO_FORM
     rounds = ufunc in (np.add, np.multiply) and np.dtype(dtype or x.dtype).kind in "fc"
     if rounds and math.prod(x.shape) <= FEW:  # in the order of one process, as what is recorded
-        return Piece.copied(ufunc.reduce(x.whole(), axis, dtype, keepdims=bool(keepdims)), x.comm)
+        found = ufunc.reduce(x.whole(), axis, dtype, keepdims=bool(keepdims))  # type: ignore[call-overload]
+        return Piece.copied(found, x.comm)
     return fold(x, ufunc, axis, dtype, bool(keepdims))
 
 

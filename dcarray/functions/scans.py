@@ -12,7 +12,7 @@ from dcarray.ranks import several
 from dcarray.scans import accumulate
 
 from .common import axis_of, fresh, is_wrapped, plain_key
-from .ranked import FORMS, NO_FORM, formed
+from .ranked import FORMS, NO_FORM, complete, formed
 from .reductions import _without_nan
 from .registry import Unserved, implements
 
@@ -26,6 +26,7 @@ def _cumulated(name: str, a: Any, axis: Any, dtype: Any, out: Any) -> Any:
         a = a if a.ndim == 1 else a.ravel()
         axis = 0
     if out is None and several() is not None and a._small is None and a.size > current().distribute_above:
+        complete()
         found = formed(FORMS[_RUNNING[name]], (a, axis_of(axis, a.ndim), dtype), {})
         if found is not NO_FORM:
             return found
