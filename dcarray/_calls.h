@@ -294,6 +294,11 @@ static PyObject *
 array_function(PyObject *self, PyObject *const *args, Py_ssize_t nargs)
 {
     PyObject *r = NULL, *all[FEW], *function;
+    if (nargs == 4 && PyTuple_CheckExact(args[2]) && PyDict_CheckExact(args[3]) && PyDict_GET_SIZE(args[3]) == 0) {
+        r = answered(args[0], &PyTuple_GET_ITEM(args[2], 0), PyTuple_GET_SIZE(args[2]));
+        if (r != NULL || PyErr_Occurred())
+            return r;
+    }
     if (nargs == 4 && Served != NULL && PyTuple_CheckExact(args[2]) && PyDict_CheckExact(args[3]) &&
         (function = PyDict_GetItemWithError(Served, args[0])) != NULL) {
         Py_ssize_t n = PyTuple_GET_SIZE(args[2]), named = PyDict_GET_SIZE(args[3]), at = 0, k = n;

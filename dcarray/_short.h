@@ -9,6 +9,7 @@ typedef struct {
     PyObject *numpy, *slow;
     Py_ssize_t place;
     int looks, makes; /* of large arrays; small ones of numbers, or -1 */
+    int answer;       /* as in _answers.h */
 } Short;
 
 static PyObject *
@@ -17,6 +18,10 @@ call_short(PyObject *self, PyObject *const *args, size_t nargsf, PyObject *names
     Short *s = (Short *)self;
     Py_ssize_t nargs = PyVectorcall_NARGS(nargsf);
     PyObject *r = NULL;
+    if (s->answer && names == NULL && nargs > 0 && (r = answer_of(s->answer, args, nargs)) != NULL)
+        return r;
+    if (PyErr_Occurred())
+        return NULL;
     if (s->makes >= 0)
         r = small_made(s->numpy, s->makes, args, nargs, names);
     else if (s->numpy != NULL)
@@ -128,6 +133,7 @@ new_short(PyObject *numpy, PyObject *slow, int looks, int makes)
     made->place = 0;
     made->looks = looks;
     made->makes = makes;
+    made->answer = UNANSWERED;
     made->slow = Py_NewRef(slow);
     return (PyObject *)made;
 }
@@ -136,13 +142,18 @@ new_short(PyObject *numpy, PyObject *slow, int looks, int makes)
 static PyObject *
 short_way(PyObject *module, PyObject *args)
 {
-    PyObject *numpy, *slow, *function;
+    PyObject *numpy, *slow, *function, *made;
+    int at;
     if (!PyArg_ParseTuple(args, "OO", &numpy, &slow))
         return NULL;
     function = Served == NULL ? NULL : PyDict_GetItemWithError(Served, numpy);
     if (function == NULL)
         return PyErr_Occurred() ? NULL : Py_NewRef(slow);
-    return new_short(function, slow, looks_of(numpy), -1);
+    made = new_short(function, slow, looks_of(numpy), -1);
+    at = answered_at(numpy);
+    if (made != NULL && Answered[at].function == numpy)
+        ((Short *)made)->answer = Answered[at].answer;
+    return made;
 }
 
 /* short_maker(function, slow, kind) */
@@ -201,16 +212,18 @@ shorten_methods(PyObject *names)
     return 0;
 }
 
-/* serve(functions, methods, questions, views) */
+/* serve(functions, methods, questions, views, answered) */
 static PyObject *
 serve(PyObject *module, PyObject *args)
 {
-    PyObject *functions, *names, *questions, *views;
-    if (!PyArg_ParseTuple(args, "O!O!O!O!", &PyDict_Type, &functions, &PyTuple_Type, &names, &PyFrozenSet_Type,
-                          &questions, &PyDict_Type, &views))
+    PyObject *functions, *names, *questions, *views, *answers;
+    if (!PyArg_ParseTuple(args, "O!O!O!O!O!", &PyDict_Type, &functions, &PyTuple_Type, &names, &PyFrozenSet_Type,
+                          &questions, &PyDict_Type, &views, &PyTuple_Type, &answers))
         return NULL;
     if (Ours == NULL || Served != NULL)
         Py_RETURN_FALSE;
+    if (know_answers(answers) < 0)
+        return NULL;
     Questions = Py_NewRef(questions);
     Viewers = Py_NewRef(views);
     Viewing = PyDict_GET_SIZE(views) > 0;
