@@ -121,7 +121,7 @@ def _least(one: Timed, rounds: int) -> float | None:
         run = job(one.call, values, False, numpy)
         run(1)
         count = max(1, min(2000, math.ceil(TURN / max(_seconds(run, 3), 1e-7))))
-        return statistics.median(_seconds(run, count) for _ in range(rounds))
+        return min(_seconds(run, count) for _ in range(rounds))
 
     found = floor(seconds, given)
     return found and found / seconds(np, given)

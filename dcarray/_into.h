@@ -1,4 +1,4 @@
-/* Loops that write into an array that is there, and products of few elements.  Included where what it uses is declared. */
+/* Loops that write into an array that is there, and products.  Included where what it uses is declared. */
 
 enum { SPARE = 1 << 14 }; /* bytes of what is overwritten that can be put back */
 
@@ -72,41 +72,84 @@ into_by_loop(PyObject *ufunc, PyObject *p, PyObject *q, PyObject *into)
 }
 
 /* ---- products ---------------------------------------------------------------------------------- */
-typedef PyObject *Dotted(PyObject *, PyObject *, PyObject *);
 typedef PyObject *Returned(PyObject *);
-enum { API_RETURN = 76, API_PRODUCT = 280 }; /* in NumPy's table of functions */
-static Dotted *Dot; /* PyArray_MatrixProduct2; NULL as long as NumPy's C interface is not to be used */
-static Returned *AsResult; /* PyArray_Return */
+enum { API_RETURN = 76, SLIGHT = 1 << 15 }; /* in NumPy's table of functions; multiplications */
+static Returned *AsResult; /* PyArray_Return; NULL as long as NumPy's C interface is not to be used */
+static struct {
+    Inner *code;
+    void *data;
+} Products[128]; /* the loops of `matmul` whose operands and result have one dtype, by its letter */
 
-/* An array on which BLAS works as it is, and with at least two elements along each axis. */
-static inline int
-for_blas(Array *a)
+/* Remember the loops of `matmul`. */
+static void
+know_products(PyObject *matmul)
 {
-    if ((a->flags & (ALIGNED | IN_C_ORDER)) != (ALIGNED | IN_C_ORDER) || a->ndim < 1 || a->ndim > 2)
-        return 0;
-    for (int k = 0; k < a->ndim; k++)
-        if (a->shape[k] < 2)
-            return 0;
-    return 1;
+    Tables *t = (Tables *)matmul;
+    if (matmul == NULL || t->nin != 2 || t->nout != 1 || t->name == NULL || strcmp(t->name, "matmul") != 0)
+        return;
+    for (int k = 0; k < t->ntypes; k++) {
+        const char *types = t->types + 3 * k;
+        PyObject *dtype = dtype_numbered(types[0]);
+        if (dtype != NULL && types[0] == types[1] && types[0] == types[2]) {
+            Products[((Descr *)dtype)->type & 127].code = t->functions[k];
+            Products[((Descr *)dtype)->type & 127].data = t->data == NULL ? NULL : t->data[k];
+        }
+    }
 }
 
-/* The product of a vector and a vector or a matrix by `dot`, which calls the same function of BLAS with the same arguments
- * as `matmul`, sooner, but without a look at floating-point flags; NULL, without an exception, if it is for `matmul`. */
+/* The product of two vectors or matrices by the loop that `matmul` would call, in the same way; NULL, without an
+ * exception, if `matmul` is to be called. */
 static PyObject *
-dotted(PyObject *p, PyObject *q)
+multiplied(PyObject *p, PyObject *q)
 {
     Array *a = (Array *)p, *b = (Array *)q;
+    Py_ssize_t shape[2], sizes[4], steps[9] = {0}, width;
+    int rows, columns, letter;
     PyObject *r;
-    if (Dot == NULL || Py_TYPE(p) != Plain || Py_TYPE(q) != Plain || a->dtype != b->dtype || !is_known(a->dtype) ||
-        (a->dtype->type != 'd' && a->dtype->type != 'f') || !for_blas(a) || !for_blas(b) || a->ndim + b->ndim > 3 ||
-        a->shape[a->ndim - 1] != b->shape[0])
+    PyThreadState *state = NULL;
+    char *pointers[3];
+    if (AsResult == NULL || Py_TYPE(p) != Plain || Py_TYPE(q) != Plain || a->dtype != b->dtype || !is_known(a->dtype) ||
+        !(a->flags & b->flags & ALIGNED) || a->ndim < 1 || a->ndim > 2 || b->ndim < 1 || b->ndim > 2)
         return NULL;
+    letter = a->dtype->type & 127;
+    rows = a->ndim == 2;
+    columns = b->ndim == 2;
+    if (Products[letter].code == NULL || a->shape[rows] != b->shape[0] || elements_of(p) == 0 || elements_of(q) == 0)
+        return NULL;
+    width = Known[letter].width;
+    sizes[0] = 1;
+    sizes[1] = shape[0] = rows ? a->shape[0] : 1; /* what a vector does not have is one step of nothing */
+    sizes[2] = b->shape[0];
+    sizes[3] = columns ? b->shape[1] : 1;
+    shape[rows] = sizes[3];
+    steps[3] = rows ? a->strides[0] : 0;
+    steps[4] = a->strides[rows];
+    steps[5] = b->strides[0];
+    steps[6] = columns ? b->strides[1] : 0;
+    steps[7] = rows ? width * (columns ? sizes[3] : 1) : 0;
+    steps[8] = columns ? width : 0;
+    r = NewArray(Plain, Py_NewRef((PyObject *)a->dtype), rows + columns, shape, NULL, NULL, 0, NULL);
+    if (r == NULL) {
+        PyErr_Clear();
+        return NULL;
+    }
+    pointers[0] = a->data;
+    pointers[1] = b->data;
+    pointers[2] = ((Array *)r)->data;
+    Py_INCREF(p);
+    Py_INCREF(q);
     if (fetestexcept(FLAGS))
         feclearexcept(FLAGS);
-    r = Dot(p, q, NULL);
-    if (r != NULL && !fetestexcept(FLAGS))
+    if ((double)sizes[1] * (double)sizes[2] * (double)sizes[3] > SLIGHT)
+        state = PyEval_SaveThread();
+    Products[letter].code(pointers, sizes, steps, Products[letter].data);
+    if (state != NULL)
+        PyEval_RestoreThread(state);
+    Py_DECREF(p);
+    Py_DECREF(q);
+    if (!fetestexcept(FLAGS) && !PyErr_Occurred())
         return AsResult(r);
     PyErr_Clear();
-    Py_XDECREF(r);
+    Py_DECREF(r);
     return NULL;
 }

@@ -246,7 +246,7 @@ call_loops(PyObject *module, PyObject *args)
     NewArray = (Maker *)api[API_NEW_FROM_DESCR];
     SetBase = (Based *)api[API_SET_BASE];
     np_matmul = Py_XNewRef(PyDict_GetItemString(PyModule_GetDict(numpy), "matmul"));
-    Dot = (Dotted *)api[API_PRODUCT];
+    know_products(np_matmul);
     AsResult = (Returned *)api[API_RETURN];
     know_memory(api);
     Py_RETURN_TRUE;

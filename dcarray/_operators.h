@@ -10,7 +10,7 @@ product(PyObject *p, PyObject *q)
 {
     int many = Py_TYPE(p) == Plain && Py_TYPE(q) == Plain && (elements_of(p) >= TIMED || elements_of(q) >= TIMED);
     double began = many && outright() ? seconds() : 0;
-    PyObject *r = dotted(p, q);
+    PyObject *r = multiplied(p, q);
     if (r == NULL)
         r = PyNumber_MatrixMultiply(p, q);
     if (began > 0 && Outright == PyThread_get_thread_ident())

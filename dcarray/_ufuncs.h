@@ -84,7 +84,7 @@ array_ufunc(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *n
             PyObject *operands[2] = {p, q};
             if (names == NULL || PyTuple_GET_SIZE(names) == 0) {
                 r = by_loop(args[0], p, q);
-                if (r == NULL && q != NULL && args[0] == np_matmul && (r = dotted(p, q)) != NULL)
+                if (r == NULL && q != NULL && args[0] == np_matmul && (r = multiplied(p, q)) != NULL)
                     return ours(r);
                 return r != NULL ? handle(r) : ours(PyObject_Vectorcall(args[0], operands, nargs - 2, NULL));
             }
