@@ -4,7 +4,7 @@
 /* In the order of `ANSWERED` in functions/small.py. */
 enum {
     UNANSWERED, SHAPE, NDIM, SIZE, ISCOMPLEX, ISREAL, AT_LEAST_1D, AT_LEAST_2D, SQUEEZE, TRANSPOSE, FLIP, REAL, IMAG,
-    EMPTY_LIKE, RESULT_TYPE, COPYTO, ANSWERS
+    EMPTY_LIKE, RESULT_TYPE, COPYTO, DOT, COPY, ANSWERS
 };
 enum { ANSWERED = 64 }; /* places in the table: a power of two, several times as many as there are answers */
 static struct {
@@ -148,6 +148,49 @@ copied_into(PyObject *x, PyObject *y)
     Py_RETURN_NONE;
 }
 
+/* A new array like a small one in C's order, with its elements; NULL, without an exception, if it is not so simple. */
+static PyObject *
+copied(PyObject *x)
+{
+    Array *a = (Array *)plain(x);
+    Py_ssize_t n = elements_of((PyObject *)a);
+    PyObject *r = NULL;
+    if (NewArray != NULL && (a->flags & IN_C_ORDER) && a->ndim > 0 && is_known(a->dtype) && n <= MOST)
+        r = NewArray(Plain, Py_NewRef((PyObject *)a->dtype), a->ndim, a->shape, NULL, NULL, 0, NULL);
+    if (r == NULL) {
+        PyErr_Clear();
+        return NULL;
+    }
+    memcpy(((Array *)r)->data, a->data, n * Known[a->dtype->type & 127].width);
+    return handle(r);
+}
+
+/* Numbers on which BLAS works as they are, with at least two along each axis. */
+static inline int
+for_blas(Array *a)
+{
+    if ((a->flags & (ALIGNED | IN_C_ORDER)) != (ALIGNED | IN_C_ORDER) || a->ndim < 1 || a->ndim > 2 ||
+        (a->dtype->type != 'd' && a->dtype->type != 'f'))
+        return 0;
+    for (int k = 0; k < a->ndim; k++)
+        if (a->shape[k] < 2)
+            return 0;
+    return 1;
+}
+
+/* `dot` of a vector and a vector or a matrix, for which it calls the same function of BLAS as `matmul`; NULL, without an
+ * exception, if it is not so simple. */
+static PyObject *
+dotted(PyObject *x, PyObject *y)
+{
+    PyObject *p = at_hand(x), *q = p == NULL ? NULL : at_hand(y);
+    if (q == NULL || Py_TYPE(p) != Plain || Py_TYPE(q) != Plain || ((Array *)p)->ndim + ((Array *)q)->ndim > 3 ||
+        !for_blas((Array *)p) || !for_blas((Array *)q))
+        return NULL;
+    p = multiplied(p, q);
+    return p == NULL ? NULL : ours(p);
+}
+
 /* The answer to a function of these arguments alone; NULL, without an exception, if that is NumPy's to say. */
 static PyObject *
 answer_of(int answer, PyObject *const *args, Py_ssize_t n)
@@ -158,6 +201,8 @@ answer_of(int answer, PyObject *const *args, Py_ssize_t n)
         dtype = n == 2 ? dtype_of(args[0]) : NULL;
         return dtype != NULL && is_known(dtype) && dtype_of(args[1]) == dtype ? Py_NewRef((PyObject *)dtype) : NULL;
     }
+    if (answer == DOT)
+        return n == 2 ? dotted(args[0], args[1]) : NULL;
     if (Py_TYPE(x) != Ours || (plain(x) == NULL && !is_large(x)))
         return NULL;
     if (answer == COPYTO)
@@ -183,6 +228,7 @@ answer_of(int answer, PyObject *const *args, Py_ssize_t n)
     case FLIP: return axes_of(x) == 1 ? fast_subscript(x, Backwards) : NULL;
     case REAL: return fast_real(x, &attribute_real);
     case IMAG: return fast_imag(x, &attribute_imag);
+    case COPY: return plain(x) != NULL ? copied(x) : NULL;
     case EMPTY_LIKE: return plain(x) == NULL ? unfilled_like(x) : NULL;
     }
     return NULL;

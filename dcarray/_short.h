@@ -18,18 +18,23 @@ call_short(PyObject *self, PyObject *const *args, size_t nargsf, PyObject *names
     Short *s = (Short *)self;
     Py_ssize_t nargs = PyVectorcall_NARGS(nargsf);
     PyObject *r = NULL;
-    if (s->answer && names == NULL && nargs > 0 && (r = answer_of(s->answer, args, nargs)) != NULL)
-        return r;
-    if (PyErr_Occurred())
-        return NULL;
+    if (s->answer && names == NULL && nargs > 0) {
+        r = answer_of(s->answer, args, nargs);
+        if (r != NULL || PyErr_Occurred())
+            return r;
+    }
     if (s->makes >= 0)
         r = small_made(s->numpy, s->makes, args, nargs, names);
-    else if (s->numpy != NULL)
-        r = call_plain(s->numpy, args, nargs, names, NOTHING, 0);
-    else if (nargs > 1 && AT(args[0], s->place) != NULL)
-        r = call_plain(AT(args[0], s->place), args + 1, nargs - 1, names, NOTHING, 0);
-    if (r == NULL && s->makes < 0 && s->looks != NOTHING && !PyErr_Occurred())
-        r = call_plain(s->numpy, args, nargs, names, s->looks, 0);
+    else if (s->numpy == NULL) {
+        if (nargs > 1 && AT(args[0], s->place) != NULL)
+            r = call_plain(AT(args[0], s->place), args + 1, nargs - 1, names, NOTHING, 0);
+    }
+    else {
+        int first = s->looks != NOTHING && nargs > 0 && is_large(args[0]);
+        r = call_plain(s->numpy, args, nargs, names, first ? s->looks : NOTHING, 0);
+        if (r == NULL && s->looks != NOTHING && !PyErr_Occurred())
+            r = call_plain(s->numpy, args, nargs, names, first ? NOTHING : s->looks, 0);
+    }
     if (r != NULL || PyErr_Occurred())
         return r;
     return PyObject_Vectorcall(s->slow, args, nargsf, names);

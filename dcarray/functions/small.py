@@ -31,7 +31,7 @@ _SHAPES = "shape ndim size result_type iscomplexobj isrealobj"
 # What is known without NumPy's function, in the order of _answers.h.
 _ANSWERED = """
 shape ndim size iscomplexobj isrealobj atleast_1d atleast_2d squeeze transpose flip real imag empty_like result_type
-copyto
+copyto dot copy
 """
 # What gives views of its arguments, or no arrays at all; and what does so of memory in C's order.
 _VIEWS = """

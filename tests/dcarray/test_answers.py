@@ -115,6 +115,9 @@ def test_products_have_the_bits_of_numpys(m: int, n: int, char: str, seed: int) 
         for got in (x @ y, np.matmul(x, y), p @ y, x @ q):
             assert np.asarray(got).tobytes() == want.tobytes() and np.asarray(got).dtype == want.dtype
             assert isinstance(got, dc.ndarray) == (want.ndim > 0)
+        dotted = np.asarray(np.dot(p, q))
+        for got in (np.dot(x, y), np.dot(p, y), np.dot(x, q), dc.dot(x, y)):
+            assert np.asarray(got).tobytes() == dotted.tobytes()
 
 
 def test_products_tell_their_exceptions() -> None:
@@ -122,6 +125,8 @@ def test_products_tell_their_exceptions() -> None:
     for p, q in ((a, v), (v, v), (v, a)):
         want = told(lambda p=p, q=q: p @ q)
         assert want[1] and told(lambda p=p, q=q: dc.asarray(p) @ dc.asarray(q))[1] == want[1]
+        want = told(lambda p=p, q=q: np.dot(p, q))
+        assert told(lambda p=p, q=q: np.dot(dc.asarray(p), dc.asarray(q)))[1] == want[1]
 
 
 QUESTIONS: tuple[Any, ...] = (
@@ -164,6 +169,18 @@ def test_the_type_of_two() -> None:
                     want = np.result_type(a, b if isinstance(q, dc.ndarray) else q)
                     if p is not a or isinstance(q, dc.ndarray):
                         assert np.result_type(p, q) == want
+
+
+def test_copies() -> None:
+    for char in CHARS:
+        for shape in SHAPES:
+            plain = sample(char, shape, 7)
+            x = dc.asarray(plain.copy())
+            for one, of in ((x, plain), (x.T, plain.T), (x[..., ::2] if shape else x, plain[..., ::2] if shape else plain)):
+                for got in (np.copy(one), dc.copy(one)):
+                    assert isinstance(got, dc.ndarray) and np.asarray(got).tobytes() == of.tobytes()
+                    assert got.dtype == of.dtype and got.shape == of.shape and got.strides == np.copy(of).strides
+                    assert not np.shares_memory(np.asarray(got), np.asarray(one))
 
 
 def test_copies_into_arrays() -> None:
