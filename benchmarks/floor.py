@@ -9,13 +9,13 @@ from typing import Any
 import numpy as np
 
 _OPERATORS = """
-add radd iadd sub rsub isub mul rmul imul truediv rtruediv itruediv floordiv rfloordiv mod rmod pow rpow ipow matmul
-rmatmul and rand iand or ror ior xor rxor lshift rlshift neg abs invert divmod lt le eq ne gt ge getitem setitem
-array_function
+add radd iadd sub rsub isub mul rmul imul truediv rtruediv itruediv floordiv rfloordiv mod rmod pow
+rpow ipow matmul rmatmul and rand iand or ror ior xor rxor lshift rlshift neg abs invert divmod lt
+le eq ne gt ge getitem setitem array_function
 """
 _METHODS = """
-all any argmax astype clip copy cumprod diagonal dot fill flatten item max mean prod ravel reshape round std sum
-swapaxes take tolist
+all any argmax astype clip copy cumprod diagonal dot fill flatten item max mean prod ravel reshape
+round std sum swapaxes take tolist
 """
 
 
@@ -79,8 +79,8 @@ def floor(seconds: Callable[[Any, dict[str, Any]], float], given: dict[str, Any]
     Returns
     -------
     float or None
-        What NumPy takes to ask an array of another class, and what it takes behind that; None if the call needs
-        more of its arrays than a class whose methods do nothing has.
+        What NumPy takes to ask an array of another class, and what it takes behind that; None if the call
+        needs more of its arrays than a class whose methods do nothing has.
     """
     try:
         return seconds(np, idle(given)) + seconds(BEHIND, given)

@@ -1,9 +1,9 @@
 """Commonly used calls, one by one, on plain and on wrapped arrays: ``python -m benchmarks calls``.
 
-Every call of `calls` is timed at 10, 1,000 and 100,000 elements, after its kernels are there.  The table has
-the calls that miss their limit, the worst first, and beside each what it takes at least on arrays of any class but
-NumPy's (`floor`).  With ``DCARRAY_THREADS=1`` it is the thread's own time that
-counts, so that the figures hold on a machine that others use too.
+Every call of `calls` is timed at 10, 1,000 and 100,000 elements, after its kernels are there. The table has
+the calls that miss their limit, the worst first, and beside each what it takes at least on arrays of any
+class but NumPy's (`floor`). With ``DCARRAY_THREADS=1`` it is the thread's own time that counts, so that the
+figures hold on a machine that others use too.
 """
 
 from __future__ import annotations
@@ -63,7 +63,9 @@ def job(text: str, given: dict[str, Any], finish: bool, numpy: Any = np) -> Call
     names = sorted(set(found))
     line, after = text, ""
     if finish:
-        value = eval(text, {"np": numpy}, given) if isinstance(tree, ast.Expr) else None  # the table's own text
+        value = (
+            eval(text, {"np": numpy}, given) if isinstance(tree, ast.Expr) else None
+        )  # the table's own text
         if value is None:  # the first name in the text is what is written
             after = f"\n        evaluate({found[0]})"
         elif _lazy(value):

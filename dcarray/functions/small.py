@@ -30,8 +30,8 @@ _GROWING: dict[Any, int] = {np.outer: 2, np.repeat: 1, np.tile: 1, np.eye: -1, n
 _SHAPES = "shape ndim size result_type iscomplexobj isrealobj"
 # What is known without NumPy's function, in the order of _answers.h.
 _ANSWERED = """
-shape ndim size iscomplexobj isrealobj atleast_1d atleast_2d squeeze transpose flip real imag empty_like result_type
-copyto dot copy
+shape ndim size iscomplexobj isrealobj atleast_1d atleast_2d squeeze transpose flip real imag
+empty_like result_type copyto dot copy
 """
 # What gives views of its arguments, or no arrays at all; and what does so of memory in C's order.
 _VIEWS = """

@@ -82,7 +82,9 @@ def test_ufuncs_into_parts_of_their_operands(name: str, layout: str) -> None:
 
             want, got = told(theirs), told(ours)
             assert got[1] == want[1]
-            assert (got[0] if isinstance(got[0], type) else 0) == (want[0] if isinstance(want[0], type) else 0)
+            assert (got[0] if isinstance(got[0], type) else 0) == (
+                want[0] if isinstance(want[0], type) else 0
+            )
             assert np.asarray(mine).tobytes() == whole.tobytes()
 
 
@@ -176,10 +178,16 @@ def test_copies() -> None:
         for shape in SHAPES:
             plain = sample(char, shape, 7)
             x = dc.asarray(plain.copy())
-            for one, of in ((x, plain), (x.T, plain.T), (x[..., ::2] if shape else x, plain[..., ::2] if shape else plain)):
+            for one, of in (
+                (x, plain),
+                (x.T, plain.T),
+                (x[..., ::2] if shape else x, plain[..., ::2] if shape else plain),
+            ):
                 for got in (np.copy(one), dc.copy(one)):
                     assert isinstance(got, dc.ndarray) and np.asarray(got).tobytes() == of.tobytes()
-                    assert got.dtype == of.dtype and got.shape == of.shape and got.strides == np.copy(of).strides
+                    assert (
+                        got.dtype == of.dtype and got.shape == of.shape and got.strides == np.copy(of).strides
+                    )
                     assert not np.shares_memory(np.asarray(got), np.asarray(one))
 
 
@@ -202,7 +210,12 @@ def test_copies_into_arrays() -> None:
 @pytest.mark.parametrize("below", [0, 16384])
 def test_arrays_that_nobody_has_written(below: int) -> None:
     with dc.options(eager_below=below):
-        for made in (dc.empty(20_000), dc.empty((200, 100), np.int32), dc.empty([20_001], dtype="f4"), dc.empty(3)):
+        for made in (
+            dc.empty(20_000),
+            dc.empty((200, 100), np.int32),
+            dc.empty([20_001], dtype="f4"),
+            dc.empty(3),
+        ):
             like = np.empty_like(made)
             for x in (made, like, dc.empty_like(made)):
                 assert (x.shape, x.dtype) == (made.shape, made.dtype)
@@ -274,7 +287,16 @@ def test_memory_is_lent(n: int) -> None:
             plain = sample(char, (n, 6), 2)
             x, want = dc.asarray(plain.copy())[key], memoryview(plain[key])
             view = memoryview(dc.evaluate(x))
-            for name in ("shape", "strides", "format", "itemsize", "nbytes", "readonly", "ndim", "contiguous"):
+            for name in (
+                "shape",
+                "strides",
+                "format",
+                "itemsize",
+                "nbytes",
+                "readonly",
+                "ndim",
+                "contiguous",
+            ):
                 assert getattr(view, name) == getattr(want, name), name
             a = np.asarray(x)
             a[...] = 1
