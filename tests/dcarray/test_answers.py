@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import dcarray as dc
@@ -107,6 +107,7 @@ def test_operators_in_place(update: Callable[..., Any]) -> None:
             assert again[1] == want[1] and beside.tobytes() == plain.tobytes()
 
 
+@settings(deadline=None)
 @given(m=st.integers(1, 40), n=st.integers(1, 40), char=st.sampled_from("fdDl"), seed=st.integers(0, 99))
 def test_products_have_the_bits_of_numpys(m: int, n: int, char: str, seed: int) -> None:
     a, v, w, u = (sample(char, shape, seed + k) for k, shape in enumerate([(m, n), (n,), (n,), (m,)]))
@@ -253,6 +254,7 @@ def test_arrays_as_they_are() -> None:
     assert dc.ascontiguousarray(dc.asarray(np.array(2.0))).shape == (1,)
 
 
+@settings(deadline=None)
 @given(
     shape=st.lists(st.integers(0, 9), min_size=1, max_size=3),
     k=st.integers(-10, 10),
