@@ -35,9 +35,17 @@ size_of(PyObject *x)
 {
     PyObject *shape = AT(x, Shape);
     Py_ssize_t n = 1;
+    if (AT(x, View) != NULL && Py_TYPE(AT(x, View)) == Plain)
+        return elements_of(AT(x, View));
     for (Py_ssize_t k = 0; k < PyTuple_GET_SIZE(shape); k++)
         n *= PyLong_AsSsize_t(PyTuple_GET_ITEM(shape, k));
     return PyErr_Occurred() ? -1 : n;
+}
+
+static inline PyObject *
+number_or_null(Py_ssize_t n)
+{
+    return n < 0 ? NULL : PyLong_FromSsize_t(n);
 }
 
 /* So many bytes as elements of this dtype take. */
@@ -66,7 +74,7 @@ width_of(PyObject *x, PyObject *dtype, Py_ssize_t elements, Attribute *attribute
 #define LARGE_DTYPE(x) (AT(x, Store) == NULL ? DTYPE(AT(x, View)) : AT(AT(x, Store), Dtype))
 ATTRIBUTE(shape, attribute_of(a, &attribute_shape), Py_NewRef(AT(x, Shape)))
 ATTRIBUTE(ndim, PyLong_FromLong(((Array *)a)->ndim), PyLong_FromSsize_t(PyTuple_GET_SIZE(AT(x, Shape))))
-ATTRIBUTE(size, PyLong_FromSsize_t(elements_of(a)), size_of(x) < 0 ? NULL : PyLong_FromSsize_t(size_of(x)))
+ATTRIBUTE(size, PyLong_FromSsize_t(elements_of(a)), number_or_null(size_of(x)))
 ATTRIBUTE(dtype, Py_NewRef(DTYPE(a)), Py_NewRef(LARGE_DTYPE(x)))
 ATTRIBUTE(nbytes, width_of(x, DTYPE(a), elements_of(a), &attribute_nbytes),
           width_of(x, LARGE_DTYPE(x), size_of(x), &attribute_nbytes))

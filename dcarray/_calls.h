@@ -280,13 +280,19 @@ looks_of(PyObject *function)
     return PySet_Contains(Questions, function) == 1 ? SHAPES : NOTHING;
 }
 
-/* The call on the plain arrays of small ones, or else on what it wants of large ones; as `call_plain`. */
+/* The call on the plain arrays of small ones, and on what it wants of large ones, which is tried first if the first
+ * argument is one; as `call_plain`. */
 static PyObject *
 call_looking(PyObject *function, PyObject *const *args, Py_ssize_t nargs, PyObject *names, PyObject *key)
 {
-    PyObject *r = call_plain(function, args, nargs, names, NOTHING, 1);
-    int looks = r == NULL && !PyErr_Occurred() ? looks_of(key) : NOTHING;
-    return looks == NOTHING ? r : call_plain(function, args, nargs, names, looks, 1);
+    int first = nargs > 0 && is_large(args[0]), looks = first ? looks_of(key) : NOTHING;
+    PyObject *r = call_plain(function, args, nargs, names, looks, 1);
+    if (r != NULL || PyErr_Occurred())
+        return r;
+    if (first)
+        return looks == NOTHING ? NULL : call_plain(function, args, nargs, names, NOTHING, 1);
+    looks = looks_of(key);
+    return looks == NOTHING ? NULL : call_plain(function, args, nargs, names, looks, 1);
 }
 
 /* __array_function__(function, types, args, kwargs) */
@@ -294,6 +300,11 @@ static PyObject *
 array_function(PyObject *self, PyObject *const *args, Py_ssize_t nargs)
 {
     PyObject *r = NULL, *all[FEW], *function;
+    if (nargs == 4 && PyTuple_CheckExact(args[2]) && PyDict_CheckExact(args[3]) && PyDict_GET_SIZE(args[3]) == 0) {
+        r = answered(args[0], &PyTuple_GET_ITEM(args[2], 0), PyTuple_GET_SIZE(args[2]));
+        if (r != NULL || PyErr_Occurred())
+            return r;
+    }
     if (nargs == 4 && Served != NULL && PyTuple_CheckExact(args[2]) && PyDict_CheckExact(args[3]) &&
         (function = PyDict_GetItemWithError(Served, args[0])) != NULL) {
         Py_ssize_t n = PyTuple_GET_SIZE(args[2]), named = PyDict_GET_SIZE(args[3]), at = 0, k = n;

@@ -1,8 +1,11 @@
 /* Small arrays that are made of numbers alone.  Included where what it uses is declared. */
 
 /* What the first argument of such a function says: a shape, with a value after it or not; ends and a step; rows, and
- * perhaps columns; or the elements. */
-enum { SHAPED, FILLED, RANGED, SQUARE, LISTED, KINDS };
+ * perhaps columns; the elements; a shape of what nobody has written; or the array, which it is then, if it is one of ours,
+ * perhaps only if it lies in C's order. */
+enum { SHAPED, FILLED, RANGED, SQUARE, LISTED, UNWRITTEN, ITSELF, ROWWISE, KINDS };
+
+enum { UNASKED = 1 << 24 }; /* elements: of more than these memory may be short */
 
 /* A number in a sequence; NumPy's own float is one of Python's. */
 static inline int
@@ -42,7 +45,7 @@ at_most(int kind, PyObject *const *args, Py_ssize_t nargs)
 {
     double most = 1;
     int sequence = PyTuple_CheckExact(args[0]) || PyList_CheckExact(args[0]);
-    Py_ssize_t n = kind == SHAPED && sequence ? PySequence_Fast_GET_SIZE(args[0]) : nargs;
+    Py_ssize_t n = (kind == SHAPED || kind == UNWRITTEN) && sequence ? PySequence_Fast_GET_SIZE(args[0]) : nargs;
     PyObject *const *sizes = args;
     if (kind == LISTED)
         return nargs == 1 && sequence ? numbers_in(args[0], 0) : -1;
@@ -51,9 +54,9 @@ at_most(int kind, PyObject *const *args, Py_ssize_t nargs)
             return -1;
         n = sequence ? PySequence_Fast_GET_SIZE(args[0]) : 1;
     }
-    else if (kind == SHAPED && nargs != 1)
+    else if ((kind == SHAPED || kind == UNWRITTEN) && nargs != 1)
         return -1;
-    if (sequence && kind != SHAPED && kind != FILLED)
+    if (sequence && kind != SHAPED && kind != UNWRITTEN && kind != FILLED)
         return -1;
     if (sequence)
         sizes = PySequence_Fast_ITEMS(args[0]);
@@ -78,6 +81,55 @@ says_dtype(PyObject *x)
     return 0;
 }
 
+/* The dtype that this says, if it compiles, borrowed; NULL, without an exception, if that is not so simple. */
+static PyObject *
+dtype_said(PyObject *x)
+{
+    if (x == NULL || x == Py_None || x == (PyObject *)&PyFloat_Type)
+        return Known['d'].dtype;
+    for (const char *letter = "?bBhHiIlLqQefdFD"; *letter; letter++) {
+        PyObject *dtype = Known[(int)*letter].dtype;
+        if (dtype != NULL && (x == dtype || x == (PyObject *)((Descr *)dtype)->scalar))
+            return dtype;
+    }
+    return NULL;
+}
+
+/* A large array of a shape that nobody has written yet; NULL, without an exception, if that is not so simple. */
+static PyObject *
+unwritten(PyObject *shape, PyObject *dtype)
+{
+    int sequence = PyTuple_CheckExact(shape) || PyList_CheckExact(shape);
+    PyObject *sizes, *made = NULL;
+    Py_ssize_t n = 1;
+    if (dtype == NULL || !alone_here_now())
+        return NULL;
+    sizes = sequence ? PySequence_Tuple(shape) : PyTuple_Pack(1, shape);
+    for (Py_ssize_t k = 0; sizes != NULL && n > 0 && k < PyTuple_GET_SIZE(sizes); k++) {
+        Py_ssize_t one = PyLong_AsSsize_t(PyTuple_GET_ITEM(sizes, k)); /* integers, as has been seen */
+        n = one <= 0 || one > UNASKED / n ? 0 : n * one;
+    }
+    if (sizes != NULL && n > 0 && n >= eager_below() && PyTuple_GET_SIZE(sizes) <= SEEN)
+        made = unfilled(Py_NewRef(sizes), dtype, n);
+    PyErr_Clear(); /* the slow way says it again */
+    Py_XDECREF(sizes);
+    return made;
+}
+
+/* The array, if it is one of ours (in C's order, with an axis); NULL if that is not so simple. */
+static PyObject *
+itself(PyObject *x, int kind)
+{
+    PyObject *a;
+    if (Py_TYPE(x) != Ours)
+        return NULL;
+    if (kind == ITSELF)
+        return Py_NewRef(x);
+    a = plain(x) != NULL ? plain(x) : is_large(x) ? AT(x, View) : NULL;
+    return a != NULL && Py_TYPE(a) == Plain && ((Array *)a)->ndim > 0 && (((Array *)a)->flags & IN_C_ORDER) ? Py_NewRef(x)
+                                                                                                            : NULL;
+}
+
 /* The call in NumPy, ours, if it makes a small array, or NumPy makes such arrays at this place; NULL, without an
  * exception, if that is not so simple. */
 static PyObject *
@@ -89,6 +141,8 @@ small_made(PyObject *function, int kind, PyObject *const *args, Py_ssize_t nargs
     int small;
     if (nargs < 1 || nargs > 3 || named > 1)
         return NULL;
+    if (kind == ITSELF || kind == ROWWISE)
+        return nargs == 1 && named == 0 ? itself(args[0], kind) : NULL;
     if (named == 1 && (PyUnicode_Compare(PyTuple_GET_ITEM(names, 0), DtypeName) != 0 || !says_dtype(args[nargs])))
         return NULL;
     if (named == 0 && kind != RANGED && kind != SQUARE && nargs == (kind == FILLED ? 3 : 2) &&
@@ -100,6 +154,12 @@ small_made(PyObject *function, int kind, PyObject *const *args, Py_ssize_t nargs
     below = eager_below();
     small = most < (double)below || (most < (double)PY_SSIZE_T_MAX / 2 && alone_here((Py_ssize_t)most) > 0);
     PyErr_Clear();
+    if (!small && kind == UNWRITTEN) {
+        PyObject *dtype = named ? args[nargs] : first < nargs ? args[first] : NULL;
+        return unwritten(args[0], dtype_said(dtype));
+    }
+    /* NumPy does this in any case; what it makes is large, but not so that much depends on who has it */
+    small |= (kind == RANGED || kind == LISTED || kind == SQUARE) && below >= Limit && most < UNASKED && alone_here_now();
     if (!small || (made = PyObject_Vectorcall(function, args, nargs, names)) == NULL)
         return NULL;
     if (Py_TYPE(made) == Plain && !usual_dtype(made)) /* arrays may be among its elements */

@@ -212,13 +212,15 @@ by_loop(PyObject *ufunc, PyObject *p, PyObject *q)
     return looped(loop, like, n, pointers, strides);
 }
 
+#include "_into.h"
+
 /* The ufuncs of operators, by name. */
 #define OF_OPERATORS(X)                                                                              \
     X(add) X(subtract) X(multiply) X(divide) X(floor_divide) X(remainder) X(bitwise_and) X(bitwise_or) \
     X(bitwise_xor) X(left_shift) X(right_shift) X(negative) X(positive) X(absolute) X(invert) X(less) \
     X(less_equal) X(equal) X(not_equal) X(greater) X(greater_equal)
 #define DECLARE(name) static PyObject *np_##name;
-static PyObject *np_; /* of operators that have none */
+static PyObject *np_, *np_matmul; /* of operators that have none; and one of which no loop is called */
 OF_OPERATORS(DECLARE)
 #define OF_NUMPY(name) np_##name = PyDict_GetItemString(Loopable, #name); /* NULL: never called */
 
@@ -226,7 +228,7 @@ OF_OPERATORS(DECLARE)
 static PyObject *
 call_loops(PyObject *module, PyObject *args)
 {
-    PyObject *capsule, *ufuncs, *add;
+    PyObject *capsule, *ufuncs, *add, *numpy = PyImport_AddModule("numpy");
     void **api;
     Tables *t;
     if (!PyArg_ParseTuple(args, "OO!", &capsule, &PyDict_Type, &ufuncs))
@@ -236,13 +238,16 @@ call_loops(PyObject *module, PyObject *args)
         return NULL;
     add = PyDict_GetItemString(ufuncs, "add");
     t = (Tables *)add;
-    if (Ours == NULL || NewArray != NULL || add == NULL || ((unsigned (*)(void))api[API_VERSION])() != API_NUMPY_2 ||
+    if (Ours == NULL || NewArray != NULL || add == NULL || numpy == NULL || ((unsigned (*)(void))api[API_VERSION])() != API_NUMPY_2 ||
         t->nin != 2 || t->nout != 1 || t->nargs != 3 || strcmp(t->name, "add") != 0)
         Py_RETURN_FALSE;
     Loopable = Py_NewRef(ufuncs);
     OF_OPERATORS(OF_NUMPY)
     NewArray = (Maker *)api[API_NEW_FROM_DESCR];
     SetBase = (Based *)api[API_SET_BASE];
+    np_matmul = Py_XNewRef(PyDict_GetItemString(PyModule_GetDict(numpy), "matmul"));
+    know_products(np_matmul);
+    AsResult = (Returned *)api[API_RETURN];
     know_memory(api);
     Py_RETURN_TRUE;
 }

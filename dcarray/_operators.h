@@ -10,7 +10,9 @@ product(PyObject *p, PyObject *q)
 {
     int many = Py_TYPE(p) == Plain && Py_TYPE(q) == Plain && (elements_of(p) >= TIMED || elements_of(q) >= TIMED);
     double began = many && outright() ? seconds() : 0;
-    PyObject *r = PyNumber_MatrixMultiply(p, q);
+    PyObject *r = multiplied(p, q);
+    if (r == NULL)
+        r = PyNumber_MatrixMultiply(p, q);
     if (began > 0 && Outright == PyThread_get_thread_ident())
         Until += seconds() - began;
     return r;
@@ -63,17 +65,19 @@ find_methods(Methods *methods, const char *forward, const char *reflected, const
         r = by_loop(np_##ufunc, p, q);                                                               \
         return r != NULL ? handle(r) : ours(op(p, q));                                               \
     }
-#define INPLACE(slot, op)                                                                            \
+#define INPLACE(slot, op, ufunc)                                                                     \
     static binaryfunc slow_##slot;                                                                   \
     static PyObject *fast_##slot(PyObject *a, PyObject *b)                                           \
     {                                                                                                \
         PyObject *p = quiet(a), *q = p == NULL ? NULL : at_hand(b), *r;                              \
         if (q == NULL)                                                                               \
             return slow_##slot(a, b);                                                                \
-        r = op(p, q);                                                                                \
-        if (r == NULL)                                                                               \
-            return NULL;                                                                             \
-        Py_DECREF(r);                                                                                \
+        if (!into_by_loop(np_##ufunc, p, q, p)) {                                                    \
+            r = op(p, q);                                                                            \
+            if (r == NULL)                                                                           \
+                return NULL;                                                                         \
+            Py_DECREF(r);                                                                            \
+        }                                                                                            \
         note_place(a);                                                                               \
         return Py_NewRef(a);                                                                         \
     }
@@ -102,15 +106,15 @@ find_methods(Methods *methods, const char *forward, const char *reflected, const
     X(nb_lshift, PyNumber_Lshift, "lshift", left_shift)                                              \
     X(nb_rshift, PyNumber_Rshift, "rshift", right_shift)
 #define INPLACES(X)                                                                                  \
-    X(nb_inplace_add, PyNumber_InPlaceAdd)                                                           \
-    X(nb_inplace_subtract, PyNumber_InPlaceSubtract)                                                 \
-    X(nb_inplace_multiply, PyNumber_InPlaceMultiply)                                                 \
-    X(nb_inplace_true_divide, PyNumber_InPlaceTrueDivide)                                            \
-    X(nb_inplace_floor_divide, PyNumber_InPlaceFloorDivide)                                          \
-    X(nb_inplace_remainder, PyNumber_InPlaceRemainder)                                               \
-    X(nb_inplace_and, PyNumber_InPlaceAnd)                                                           \
-    X(nb_inplace_or, PyNumber_InPlaceOr)                                                             \
-    X(nb_inplace_xor, PyNumber_InPlaceXor)
+    X(nb_inplace_add, PyNumber_InPlaceAdd, add)                                                      \
+    X(nb_inplace_subtract, PyNumber_InPlaceSubtract, subtract)                                       \
+    X(nb_inplace_multiply, PyNumber_InPlaceMultiply, multiply)                                       \
+    X(nb_inplace_true_divide, PyNumber_InPlaceTrueDivide, divide)                                    \
+    X(nb_inplace_floor_divide, PyNumber_InPlaceFloorDivide, floor_divide)                            \
+    X(nb_inplace_remainder, PyNumber_InPlaceRemainder, remainder)                                    \
+    X(nb_inplace_and, PyNumber_InPlaceAnd, bitwise_and)                                              \
+    X(nb_inplace_or, PyNumber_InPlaceOr, bitwise_or)                                                 \
+    X(nb_inplace_xor, PyNumber_InPlaceXor, bitwise_xor)
 #define UNARIES(X)                                                                                   \
     X(nb_negative, PyNumber_Negative, negative)                                                      \
     X(nb_positive, PyNumber_Positive, positive)                                                      \

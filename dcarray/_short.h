@@ -9,6 +9,7 @@ typedef struct {
     PyObject *numpy, *slow;
     Py_ssize_t place;
     int looks, makes; /* of large arrays; small ones of numbers, or -1 */
+    int answer;       /* as in _answers.h */
 } Short;
 
 static PyObject *
@@ -17,14 +18,23 @@ call_short(PyObject *self, PyObject *const *args, size_t nargsf, PyObject *names
     Short *s = (Short *)self;
     Py_ssize_t nargs = PyVectorcall_NARGS(nargsf);
     PyObject *r = NULL;
+    if (s->answer && names == NULL && nargs > 0) {
+        r = answer_of(s->answer, args, nargs);
+        if (r != NULL || PyErr_Occurred())
+            return r;
+    }
     if (s->makes >= 0)
         r = small_made(s->numpy, s->makes, args, nargs, names);
-    else if (s->numpy != NULL)
-        r = call_plain(s->numpy, args, nargs, names, NOTHING, 0);
-    else if (nargs > 1 && AT(args[0], s->place) != NULL)
-        r = call_plain(AT(args[0], s->place), args + 1, nargs - 1, names, NOTHING, 0);
-    if (r == NULL && s->makes < 0 && s->looks != NOTHING && !PyErr_Occurred())
-        r = call_plain(s->numpy, args, nargs, names, s->looks, 0);
+    else if (s->numpy == NULL) {
+        if (nargs > 1 && AT(args[0], s->place) != NULL)
+            r = call_plain(AT(args[0], s->place), args + 1, nargs - 1, names, NOTHING, 0);
+    }
+    else {
+        int first = s->looks != NOTHING && nargs > 0 && is_large(args[0]);
+        r = call_plain(s->numpy, args, nargs, names, first ? s->looks : NOTHING, 0);
+        if (r == NULL && s->looks != NOTHING && !PyErr_Occurred())
+            r = call_plain(s->numpy, args, nargs, names, first ? NOTHING : s->looks, 0);
+    }
     if (r != NULL || PyErr_Occurred())
         return r;
     return PyObject_Vectorcall(s->slow, args, nargsf, names);
@@ -128,6 +138,7 @@ new_short(PyObject *numpy, PyObject *slow, int looks, int makes)
     made->place = 0;
     made->looks = looks;
     made->makes = makes;
+    made->answer = UNANSWERED;
     made->slow = Py_NewRef(slow);
     return (PyObject *)made;
 }
@@ -136,13 +147,18 @@ new_short(PyObject *numpy, PyObject *slow, int looks, int makes)
 static PyObject *
 short_way(PyObject *module, PyObject *args)
 {
-    PyObject *numpy, *slow, *function;
+    PyObject *numpy, *slow, *function, *made;
+    int at;
     if (!PyArg_ParseTuple(args, "OO", &numpy, &slow))
         return NULL;
     function = Served == NULL ? NULL : PyDict_GetItemWithError(Served, numpy);
     if (function == NULL)
         return PyErr_Occurred() ? NULL : Py_NewRef(slow);
-    return new_short(function, slow, looks_of(numpy), -1);
+    made = new_short(function, slow, looks_of(numpy), -1);
+    at = answered_at(numpy);
+    if (made != NULL && Answered[at].function == numpy)
+        ((Short *)made)->answer = Answered[at].answer;
+    return made;
 }
 
 /* short_maker(function, slow, kind) */
@@ -201,16 +217,18 @@ shorten_methods(PyObject *names)
     return 0;
 }
 
-/* serve(functions, methods, questions, views) */
+/* serve(functions, methods, questions, views, answered) */
 static PyObject *
 serve(PyObject *module, PyObject *args)
 {
-    PyObject *functions, *names, *questions, *views;
-    if (!PyArg_ParseTuple(args, "O!O!O!O!", &PyDict_Type, &functions, &PyTuple_Type, &names, &PyFrozenSet_Type,
-                          &questions, &PyDict_Type, &views))
+    PyObject *functions, *names, *questions, *views, *answers;
+    if (!PyArg_ParseTuple(args, "O!O!O!O!O!", &PyDict_Type, &functions, &PyTuple_Type, &names, &PyFrozenSet_Type,
+                          &questions, &PyDict_Type, &views, &PyTuple_Type, &answers))
         return NULL;
     if (Ours == NULL || Served != NULL)
         Py_RETURN_FALSE;
+    if (know_answers(answers) < 0)
+        return NULL;
     Questions = Py_NewRef(questions);
     Viewers = Py_NewRef(views);
     Viewing = PyDict_GET_SIZE(views) > 0;

@@ -166,8 +166,11 @@ grows(PyObject *p, PyObject *q)
 #define FEW 8 /* arguments that need no memory of their own */
 
 #include "_ufuncs.h"
+#include "_answers.h"
 /* ---- the buffer protocol ----------------------------------------------------------------------- */
 #if PY_VERSION_HEX < 0x030C0000
+#include "_lent.h"
+
 /* Later versions of Python look for __buffer__ themselves.  Of the two ways to do it before, this one, unlike
  * that of `buffers.py`, can also say why there is no buffer. */
 static int
@@ -175,6 +178,8 @@ get_buffer(PyObject *x, Py_buffer *view, int flags)
 {
     PyObject *a = plain(x), *memory;
     int done;
+    if (lend(x, view, flags))
+        return 0;
     if (a != NULL && usual_dtype(a) && known_dtype(a) && !strchr("qQ", ((Array *)a)->dtype->type))
         return PyObject_GetBuffer(a, view, flags);
     memory = PyObject_CallMethod(x, "__buffer__", "i", flags);
@@ -202,7 +207,7 @@ itself_or_call(PyObject *self, PyObject *const *args, Py_ssize_t nargs)
         if (s != NULL && !s->done && sketch_run(s) < 0)
             return NULL;
         made = (view != NULL && Py_TYPE(view) == Plain) || (store != NULL && AT(store, Mem) != Py_None);
-        if (plain(x) != NULL || (is_large(x) && made && clean(x)))
+        if (plain(x) != NULL || (is_large(x) && made && clean(x)) || (is_unfilled(x) && alone_here_now()))
             return Py_NewRef(x);
     }
     return PyObject_Vectorcall(self, args, nargs, NULL);
@@ -266,6 +271,7 @@ exchange_method(PyMethodDef *definition, PyObject **old)
 #include "_creation.h"
 #include "_short.h"
 #include "_leaving.h"
+#include "_triangles.h"
 
 /* Keep the dtypes that compile. */
 static int
@@ -330,7 +336,8 @@ install(PyObject *module, PyObject *args)
         find_slot(store, "shape", &Geometry) || find_slot(store, "size", &Size) ||
         find_slot(store, "turned", &Turned) ||
         find_slot(store, "place", &Alone) || find_slot(store, "exports", &Exports) ||
-        find_slot(store, "spread", &Spread) ||
+        find_slot(store, "spread", &Spread) || find_slot(store, "strides", &Strides) ||
+        find_slot(store, "rec", &Recorded) ||
         find_slot(recording, "done", &Done))
         return NULL;
     Example = PyTuple_GET_SIZE(dtypes) ? PyObject_CallFunction(store, "()O", PyTuple_GET_ITEM(dtypes, 0)) : NULL;
@@ -372,6 +379,8 @@ install(PyObject *module, PyObject *args)
     slow_assign = mapping->mp_ass_subscript;
     mapping->mp_ass_subscript = fast_assign;
 #if PY_VERSION_HEX < 0x030C0000
+    if (PyType_Ready(&LentType) < 0)
+        return NULL;
     Ours->tp_as_buffer->bf_getbuffer = get_buffer;
 #endif
     slow_compare = Ours->tp_richcompare;
@@ -390,9 +399,9 @@ static PyMethodDef methods[] = {
     {"composed", (PyCFunction)(void (*)(void))composed, METH_FASTCALL,
      "composed(shape, index, key): as `dcarray.window.getitem`, for the most usual keys."},
     {"serve", serve, METH_VARARGS,
-     "serve(functions, methods, questions, views): the short way for NumPy's functions, with what is behind their\n"
+     "serve(functions, methods, questions, views, answered): the short way for NumPy's functions, with what is behind their\n"
      "dispatch, and for the methods of these names; those that only look at shapes and dtypes, and those (methods\n"
-     "by name) that give views."},
+     "by name) that give views; and those that are answered without NumPy."},
     {"short_maker", short_maker, METH_VARARGS,
      "short_maker(function, slow, kind): a function that makes small arrays of numbers straight away."},
     {"short", short_way, METH_VARARGS,
@@ -413,6 +422,8 @@ static PyMethodDef methods[] = {
      "chain(variable, places, operations, letters, loops, shape, size, mask, options, state, run, record): as in\n"
      "`dcarray.chains`."},
     {"settle_sketches", settle_sketches, METH_NOARGS, "settle_sketches(): have all run that this thread has pending."},
+    {"triangles", make_triangles, METH_VARARGS,
+     "triangles(function, lower): NumPy's `tril` or `triu` on plain arrays, sooner."},
     {"suspend", suspend_places, METH_O, "suspend(change): add to how often everything is to be recorded."},
     ELIDED_METHOD(add),
     ELIDED_METHOD(subtract),
@@ -449,7 +460,7 @@ PyInit__speedups(void)
         Simulation == NULL || CurrentName == NULL || IndexName == NULL || StrictName == NULL)
         return NULL;
     module = PyModule_Create(&definition);
-    if (module != NULL && PyModule_AddIntConstant(module, "REVISION", 21) < 0)
+    if (module != NULL && PyModule_AddIntConstant(module, "REVISION", 22) < 0)
         Py_CLEAR(module);
     return module;
 }

@@ -27,6 +27,10 @@ into_out(PyObject *ufunc, PyObject *p, PyObject *q, PyObject *const *values, PyO
     }
     if (out == NULL)
         return NULL;
+    if (more == 1 && into_by_loop(ufunc, p, q, given[inputs])) {
+        note_place(out);
+        return Py_NewRef(out);
+    }
     r = PyObject_Vectorcall(ufunc, given, inputs, names);
     Py_XDECREF(r);
     if (r == NULL)
@@ -80,6 +84,8 @@ array_ufunc(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *n
             PyObject *operands[2] = {p, q};
             if (names == NULL || PyTuple_GET_SIZE(names) == 0) {
                 r = by_loop(args[0], p, q);
+                if (r == NULL && q != NULL && args[0] == np_matmul && (r = multiplied(p, q)) != NULL)
+                    return ours(r);
                 return r != NULL ? handle(r) : ours(PyObject_Vectorcall(args[0], operands, nargs - 2, NULL));
             }
             r = into_out(args[0], p, q, args + nargs, names);

@@ -110,6 +110,10 @@ class Handle:
             self._ndarray = a
         return self._ndarray
 
+    def _register(self) -> None:
+        """Make this memory known by its owner, before somebody outside has it."""
+        register(self._store)
+
     def _writable(self) -> NDArray:
         """As ``_settled``, when pending reads have run too: the caller may write."""
         if self._small is not None:

@@ -6,12 +6,16 @@ from typing import Any
 
 import numpy as np
 
+from dcarray.alone import FACTOR
 from dcarray.array import ndarray, wrap
+from dcarray.config import current
+from dcarray.ranks import several
 from dcarray.trace import elementwise
 
-from .common import axis_of, broadcast, diagonal_view, fresh, operand
+from .common import at_hand, axis_of, broadcast, diagonal_view, fresh, operand
 from .ranked import in_blocks
 from .registry import Unserved, implements
+from .triangles import TRIL, TRIU
 
 _SCALARS = (bool, int, float, complex, np.generic)
 
@@ -61,6 +65,11 @@ def diagflat(v: Any, k: Any = 0) -> Any:
 
 
 def _triangle(m: Any, k: Any, lower: bool) -> Any:
+    few = type(m) is ndarray and type(k) is int and m.size <= FACTOR * current().eager_below
+    if few and several() is None:
+        plain = at_hand(m)  # rows are copied and cleared: nothing is won by recording that
+        if plain is not None:
+            return wrap(TRIL(plain[0], k) if lower else TRIU(plain[0], k + 1))
     m = operand(m)
     if type(k) is not int or m.ndim < 2 or m.dtype.kind not in "biufc":
         raise Unserved

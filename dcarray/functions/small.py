@@ -13,6 +13,7 @@ from dcarray.speedups import BUILT
 
 from .registry import IMPLEMENTATIONS
 from .served import served_by_numpy
+from .triangles import TRIL, TRIU
 
 _MODULES: tuple[ModuleType, ...] = (np, np.linalg, np.fft, np.emath, np.lib.stride_tricks)
 
@@ -27,6 +28,11 @@ sort squeeze std sum swapaxes take tolist trace transpose var
 _GROWING: dict[Any, int] = {np.outer: 2, np.repeat: 1, np.tile: 1, np.eye: -1, np.identity: -1, np.tri: -1}
 # What looks at no more of an array than its shape and dtype, and gives no array.
 _SHAPES = "shape ndim size result_type iscomplexobj isrealobj"
+# What is known without NumPy's function, in the order of _answers.h.
+_ANSWERED = """
+shape ndim size iscomplexobj isrealobj atleast_1d atleast_2d squeeze transpose flip real imag
+empty_like result_type copyto dot copy
+"""
 # What gives views of its arguments, or no arrays at all; and what does so of memory in C's order.
 _VIEWS = """
 transpose moveaxis swapaxes rollaxis squeeze expand_dims atleast_1d atleast_2d atleast_3d flip fliplr flipud
@@ -72,9 +78,11 @@ def shorten_calls(cls: type, name: str) -> None:
 
 
 # What makes arrays of numbers alone, and what the first argument says, as in _creation.h: a shape, a shape
-# before a value, ends and a step, rows and columns, or the elements.
+# before a value, ends and a step, rows and columns, the elements, or a shape of what is not written; and what
+# gives the array itself, perhaps if it lies in C's order.
 _MAKERS: dict[Any, int] = {
-    np.empty: 0, np.zeros: 0, np.ones: 0, np.full: 1, np.arange: 2, np.eye: 3, np.identity: 3, np.array: 4,
+    np.zeros: 0, np.ones: 0, np.full: 1, np.arange: 2, np.eye: 3, np.identity: 3, np.array: 4, np.empty: 5,
+    np.asarray: 6, np.asanyarray: 6, np.ascontiguousarray: 7,
 }  # fmt: skip
 
 
@@ -89,8 +97,10 @@ if BUILT:  # else `fallback.quick` and the methods themselves do it
     # on plain arrays there is nothing to dispatch
     _behind = {function: function._implementation for function in functions()}
     _behind |= {f: (getattr(f, "_implementation", f), arrays) for f, arrays in _GROWING.items()}
+    _behind |= {np.tril: TRIL, np.triu: TRIU}
     _questions = frozenset(getattr(np, name) for name in _SHAPES.split())
-    serve(_behind, tuple(_METHODS.split()), _questions, viewing())
+    _answered = tuple(getattr(np, name) for name in _ANSWERED.split())
+    serve(_behind, tuple(_METHODS.split()), _questions, viewing(), _answered)
     shortened = short
     shorten_calls = short_call
 

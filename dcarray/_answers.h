@@ -1,0 +1,244 @@
+/* Functions whose answer takes less time than to call NumPy's: what they say is known here.  Included where what it
+ * uses is declared. */
+
+/* In the order of `ANSWERED` in functions/small.py. */
+enum {
+    UNANSWERED, SHAPE, NDIM, SIZE, ISCOMPLEX, ISREAL, AT_LEAST_1D, AT_LEAST_2D, SQUEEZE, TRANSPOSE, FLIP, REAL, IMAG,
+    EMPTY_LIKE, RESULT_TYPE, COPYTO, DOT, COPY, ANSWERS
+};
+enum { ANSWERED = 64 }; /* places in the table: a power of two, several times as many as there are answers */
+static struct {
+    PyObject *function;
+    int answer;
+} Answered[ANSWERED];
+static PyObject *Row, *Backwards; /* the keys of x[None, :] and x[::-1] */
+static Py_ssize_t Strides, Recorded; /* in a store */
+
+/* Where a function is in the table, or would be. */
+static inline int
+answered_at(PyObject *function)
+{
+    int k = (int)(((uintptr_t)function >> 4) % ANSWERED);
+    while (Answered[k].function != NULL && Answered[k].function != function)
+        k = (k + 1) % ANSWERED;
+    return k;
+}
+
+/* Remember which functions are answered. */
+static int
+know_answers(PyObject *functions)
+{
+    Py_ssize_t n = PyTuple_GET_SIZE(functions);
+    Row = Py_BuildValue("(ON)", Py_None, PySlice_New(NULL, NULL, NULL));
+    Backwards = PySlice_New(NULL, NULL, PyLong_FromLong(-1));
+    if (Row == NULL || Backwards == NULL)
+        return -1;
+    if (n != ANSWERS - 1) {
+        PyErr_SetString(PyExc_ValueError, "other functions are answered here");
+        return -1;
+    }
+    for (Py_ssize_t k = 0; k < n; k++) {
+        int at = answered_at(PyTuple_GET_ITEM(functions, k));
+        Answered[at].function = Py_NewRef(PyTuple_GET_ITEM(functions, k));
+        Answered[at].answer = (int)k + 1;
+    }
+    return 0;
+}
+
+static inline int
+axes_of(PyObject *x)
+{
+    PyObject *a = plain(x);
+    return a != NULL ? ((Array *)a)->ndim : (int)PyTuple_GET_SIZE(AT(x, Shape));
+}
+
+/* Has an array an axis of length one? */
+static int
+has_single(PyObject *x)
+{
+    PyObject *a = plain(x);
+    for (int k = 0; k < axes_of(x); k++)
+        if ((a != NULL ? ((Array *)a)->shape[k] : PyLong_AsSsize_t(PyTuple_GET_ITEM(AT(x, Shape), k))) == 1)
+            return 1;
+    return 0;
+}
+
+/* The dtype of an array of whichever kind, borrowed; NULL of anything else. */
+static Descr *
+dtype_of(PyObject *x)
+{
+    PyObject *a = Py_TYPE(x) == Plain ? x : Py_TYPE(x) == Ours ? plain(x) : NULL;
+    if (a != NULL)
+        return ((Array *)a)->dtype;
+    return Py_TYPE(x) == Ours && is_large(x) ? (Descr *)LARGE_DTYPE(x) : NULL;
+}
+
+/* May a large array of memory that is still to be had be made here, as `empty` of trace.py does it, and stay so as long as
+ * nobody wants it?  That is the same on every rank, so only where there is one. */
+static int
+alone_here_now(void)
+{
+    return Viewing && !simulated();
+}
+
+/* A large array of which nothing is known but shape (taken over) and dtype. */
+static PyObject *
+unfilled(PyObject *shape, PyObject *dtype, Py_ssize_t elements)
+{
+    PyObject *x = NULL, *store = blank_store(), *size = PyLong_FromSsize_t(elements);
+    PyObject *letter = PyObject_GetAttr(dtype, CharName);
+    if (store != NULL && size != NULL && letter != NULL && (x = new_handle()) != NULL) {
+        Py_XSETREF(AT(store, Geometry), Py_NewRef(shape));
+        Py_XSETREF(AT(store, Dtype), Py_NewRef(dtype));
+        Py_XSETREF(AT(store, Char), Py_NewRef(letter));
+        Py_XSETREF(AT(store, Size), Py_NewRef(size));
+        AT(x, Small) = Py_NewRef(Py_None);
+        AT(x, Store) = Py_NewRef(store);
+        AT(x, Shape) = Py_NewRef(shape);
+        AT(x, Index) = Py_NewRef(Py_None);
+        AT(x, Readonly) = Py_NewRef(Py_False);
+        AT(x, View) = Py_NewRef(Py_None);
+        AT(x, Little) = Py_NewRef(Py_None);
+    }
+    Py_DECREF(shape);
+    Py_XDECREF(store);
+    Py_XDECREF(size);
+    Py_XDECREF(letter);
+    return x;
+}
+
+/* Is this memory of which nobody has written or wanted anything yet, as `blank` of store.py says it? */
+static int
+is_unfilled(PyObject *x)
+{
+    PyObject *store = is_large(x) ? AT(x, Store) : NULL;
+    return store != NULL && AT(store, Head) == Py_None && AT(store, Mem) == Py_None && AT(store, Recorded) == Py_None &&
+           AT(store, Dirty) == Py_None && AT(store, Spread) == Py_None;
+}
+
+/* An array like a large one in C's order, of nothing yet; NULL, without an exception, if it is not so simple. */
+static PyObject *
+unfilled_like(PyObject *x)
+{
+    PyObject *view = AT(x, View), *store = AT(x, Store), *made;
+    Descr *dtype = dtype_of(x);
+    Py_ssize_t size = size_of(x), below = eager_below();
+    if (size < below || below < 0 || !is_known(dtype) || (store != NULL && AT(store, Head) != Py_None) || quiet(x) != NULL)
+        made = NULL;
+    else if (view != NULL && Py_TYPE(view) == Plain ? !(((Array *)view)->flags & IN_C_ORDER)
+                                                    : AT(x, Index) != Py_None || AT(store, Strides) != Py_None)
+        made = NULL;
+    else
+        made = unfilled(Py_NewRef(AT(x, Shape)), (PyObject *)dtype, size);
+    PyErr_Clear(); /* the slow way says it again */
+    return made;
+}
+
+/* Copy all elements of a small array into another, if both lie alike and NumPy would not wait for others meanwhile. */
+static PyObject *
+copied_into(PyObject *x, PyObject *y)
+{
+    Array *a = (Array *)plain(x), *b = Py_TYPE(y) == Ours ? (Array *)plain(y) : Py_TYPE(y) == Plain ? (Array *)y : NULL;
+    Py_ssize_t n;
+    if (a == NULL || b == NULL || a->dtype != b->dtype || !is_known(a->dtype) || a->ndim != b->ndim ||
+        (a->flags & (WRITEABLE | WARNS)) != WRITEABLE || !(a->flags & b->flags & IN_C_ORDER) ||
+        memcmp(a->shape, b->shape, a->ndim * sizeof(Py_ssize_t)) != 0 || (n = elements_of((PyObject *)a)) > MOST)
+        return NULL;
+    memmove(a->data, b->data, n * Known[a->dtype->type & 127].width);
+    Py_RETURN_NONE;
+}
+
+/* A new array like a small one in C's order, with its elements; NULL, without an exception, if it is not so simple. */
+static PyObject *
+copied(PyObject *x)
+{
+    Array *a = (Array *)plain(x);
+    Py_ssize_t n = elements_of((PyObject *)a);
+    PyObject *r = NULL;
+    if (NewArray != NULL && (a->flags & IN_C_ORDER) && a->ndim > 0 && is_known(a->dtype) && n <= MOST)
+        r = NewArray(Plain, Py_NewRef((PyObject *)a->dtype), a->ndim, a->shape, NULL, NULL, 0, NULL);
+    if (r == NULL) {
+        PyErr_Clear();
+        return NULL;
+    }
+    memcpy(((Array *)r)->data, a->data, n * Known[a->dtype->type & 127].width);
+    return handle(r);
+}
+
+/* Numbers on which BLAS works as they are, with at least two along each axis. */
+static inline int
+for_blas(Array *a)
+{
+    if ((a->flags & (ALIGNED | IN_C_ORDER)) != (ALIGNED | IN_C_ORDER) || a->ndim < 1 || a->ndim > 2 ||
+        (a->dtype->type != 'd' && a->dtype->type != 'f'))
+        return 0;
+    for (int k = 0; k < a->ndim; k++)
+        if (a->shape[k] < 2)
+            return 0;
+    return 1;
+}
+
+/* `dot` of a vector and a vector or a matrix, for which it calls the same function of BLAS as `matmul`; NULL, without an
+ * exception, if it is not so simple. */
+static PyObject *
+dotted(PyObject *x, PyObject *y)
+{
+    PyObject *p = at_hand(x), *q = p == NULL ? NULL : at_hand(y);
+    if (q == NULL || Py_TYPE(p) != Plain || Py_TYPE(q) != Plain || ((Array *)p)->ndim + ((Array *)q)->ndim > 3 ||
+        !for_blas((Array *)p) || !for_blas((Array *)q))
+        return NULL;
+    p = multiplied(p, q);
+    return p == NULL ? NULL : ours(p);
+}
+
+/* The answer to a function of these arguments alone; NULL, without an exception, if that is NumPy's to say. */
+static PyObject *
+answer_of(int answer, PyObject *const *args, Py_ssize_t n)
+{
+    PyObject *x = args[0];
+    Descr *dtype;
+    if (answer == RESULT_TYPE) {
+        dtype = n == 2 ? dtype_of(args[0]) : NULL;
+        return dtype != NULL && is_known(dtype) && dtype_of(args[1]) == dtype ? Py_NewRef((PyObject *)dtype) : NULL;
+    }
+    if (answer == DOT)
+        return n == 2 ? dotted(args[0], args[1]) : NULL;
+    if (Py_TYPE(x) != Ours || (plain(x) == NULL && !is_large(x)))
+        return NULL;
+    if (answer == COPYTO)
+        return n == 2 ? copied_into(x, args[1]) : NULL;
+    if (n != 1)
+        return NULL;
+    switch (answer) {
+    case SHAPE: return fast_shape(x, NULL);
+    case NDIM: return fast_ndim(x, NULL);
+    case SIZE: return fast_size(x, NULL);
+    case ISCOMPLEX:
+    case ISREAL:
+        dtype = dtype_of(x);
+        return is_known(dtype) ? PyBool_FromLong((dtype->kind == 'c') == (answer == ISCOMPLEX)) : NULL;
+    }
+    if (plain(x) == NULL && !alone_here_now())
+        return NULL;
+    switch (answer) {
+    case AT_LEAST_1D: return axes_of(x) >= 1 ? Py_NewRef(x) : NULL;
+    case AT_LEAST_2D: return axes_of(x) >= 2 ? Py_NewRef(x) : axes_of(x) == 1 ? fast_subscript(x, Row) : NULL;
+    case SQUEEZE: return has_single(x) ? NULL : Py_NewRef(x);
+    case TRANSPOSE: return turned(x, &attribute_T);
+    case FLIP: return axes_of(x) == 1 ? fast_subscript(x, Backwards) : NULL;
+    case REAL: return fast_real(x, &attribute_real);
+    case IMAG: return fast_imag(x, &attribute_imag);
+    case COPY: return plain(x) != NULL ? copied(x) : NULL;
+    case EMPTY_LIKE: return plain(x) == NULL ? unfilled_like(x) : NULL;
+    }
+    return NULL;
+}
+
+/* As that, of whichever function. */
+static inline PyObject *
+answered(PyObject *function, PyObject *const *args, Py_ssize_t n)
+{
+    int k = n == 1 || n == 2 ? answered_at(function) : 0;
+    return (n == 1 || n == 2) && Answered[k].function == function && function != NULL ? answer_of(Answered[k].answer, args, n)
+                                                                                     : NULL;
+}

@@ -1,0 +1,180 @@
+/* The buffer protocol: who reads an array's memory by it, and for how long.
+ *
+ * NumPy asks for a buffer before anything else when it is to make an array of one of ours.  Its own arrays describe
+ * themselves anew each time, as a text besides; here that is known.  As long as somebody has the memory of a large array,
+ * work on it must not wait (`exports` in store.py).  Included where what it uses is declared. */
+
+/* Memory that somebody has: what `view->obj` is. */
+typedef struct {
+    PyObject_HEAD
+    PyObject *array; /* the plain one */
+    Py_ssize_t count; /* of those who have it */
+    Py_ssize_t shape[SEEN], strides[SEEN];
+} Lent;
+
+static PyObject *
+lent_now(PyObject *self, PyObject *args, PyObject *named)
+{
+    return Py_NewRef(((Lent *)self)->count > 0 ? self : Py_None);
+}
+
+static void
+lent_back(PyObject *self, Py_buffer *view)
+{
+    ((Lent *)self)->count--;
+}
+
+static void
+lent_drop(PyObject *self)
+{
+    Py_DECREF(((Lent *)self)->array);
+    PyObject_Free(self);
+}
+
+static int
+lent_again(PyObject *self, Py_buffer *view, int flags);
+
+static PyBufferProcs lent_buffer = {.bf_getbuffer = lent_again, .bf_releasebuffer = lent_back};
+static PyMemberDef lent_members[] = {{"base", T_OBJECT, offsetof(Lent, array), READONLY, NULL}, {NULL, 0, 0, 0, NULL}};
+static PyTypeObject LentType = {PyVarObject_HEAD_INIT(NULL, 0).tp_name = "dcarray._speedups.Lent",
+                                .tp_basicsize = sizeof(Lent),
+                                .tp_dealloc = lent_drop,
+                                .tp_call = lent_now,
+                                .tp_as_buffer = &lent_buffer,
+                                .tp_members = lent_members,
+                                .tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION};
+
+/* What NumPy says of an element of each dtype in a buffer. */
+static const char *
+format_of(Descr *dtype)
+{
+    static char letters[128][2];
+    if (dtype->type == 'F' || dtype->type == 'D')
+        return dtype->type == 'F' ? "Zf" : "Zd";
+    letters[dtype->type & 127][0] = dtype->type;
+    return letters[dtype->type & 127];
+}
+
+/* Is an array one that is described here: to be written, of whole elements, with more than one along each axis? */
+static int
+describable(Array *a)
+{
+    if ((a->flags & (WRITEABLE | WARNS | ALIGNED)) != (WRITEABLE | ALIGNED) || !is_known(a->dtype) || a->ndim < 1 ||
+        a->ndim > SEEN)
+        return 0;
+    for (int k = 0; k < a->ndim; k++)
+        if (a->shape[k] < 2)
+            return 0;
+    return 1;
+}
+
+/* Is what is asked for what the array can give?  Else NumPy says it in its own words. */
+static inline int
+suits(Array *a, int flags)
+{
+    if (a->flags & IN_C_ORDER)
+        return (flags & PyBUF_F_CONTIGUOUS) != PyBUF_F_CONTIGUOUS || a->ndim == 1;
+    return (flags & PyBUF_STRIDES) == PyBUF_STRIDES && (flags & PyBUF_C_CONTIGUOUS) != PyBUF_C_CONTIGUOUS &&
+           (flags & PyBUF_F_CONTIGUOUS) != PyBUF_F_CONTIGUOUS && (flags & PyBUF_ANY_CONTIGUOUS) != PyBUF_ANY_CONTIGUOUS;
+}
+
+/* Describe the memory. */
+static int
+lent_again(PyObject *self, Py_buffer *view, int flags)
+{
+    Lent *lent = (Lent *)self;
+    Array *a = (Array *)lent->array;
+    Py_ssize_t width = Known[a->dtype->type & 127].width;
+    view->obj = NULL;
+    if (!suits(a, flags)) {
+        PyErr_SetString(PyExc_BufferError, "ndarray is not contiguous");
+        return -1;
+    }
+    view->buf = a->data;
+    view->len = elements_of((PyObject *)a) * width;
+    view->readonly = 0;
+    view->itemsize = width;
+    view->format = flags & PyBUF_FORMAT ? (char *)format_of(a->dtype) : NULL;
+    view->shape = (flags & PyBUF_ND) == PyBUF_ND ? lent->shape : NULL;
+    view->ndim = view->shape == NULL ? 0 : a->ndim;
+    view->strides = (flags & PyBUF_STRIDES) == PyBUF_STRIDES ? lent->strides : NULL;
+    view->suboffsets = NULL;
+    view->internal = NULL;
+    view->obj = Py_NewRef(self);
+    lent->count++;
+    return 0;
+}
+
+static Lent *
+new_lent(PyObject *array)
+{
+    Array *a = (Array *)array;
+    Lent *lent = PyObject_New(Lent, &LentType);
+    if (lent == NULL)
+        return NULL;
+    lent->array = Py_NewRef(array);
+    lent->count = 0;
+    memcpy(lent->shape, a->shape, a->ndim * sizeof(Py_ssize_t));
+    memcpy(lent->strides, a->strides, a->ndim * sizeof(Py_ssize_t));
+    return lent;
+}
+
+/* Have it known that somebody has the memory of a large array: 1; 0 without an exception if that is not so simple. */
+static int
+note_lent(PyObject *x, Lent *lent)
+{
+    PyObject *store = store_of(x), *list, *done;
+    int known = 0;
+    if (store == NULL)
+        return 0;
+    if (AT(store, Head) != NULL && AT(store, Head) != Py_None)
+        store = AT(store, Head);
+    list = AT(store, Exports);
+    if (list != NULL && PyList_CheckExact(list)) /* those who have it no more are forgotten */
+        for (Py_ssize_t k = PyList_GET_SIZE(list) - 1; k >= 0; k--) {
+            PyObject *one = PyList_GET_ITEM(list, k);
+            if (!Py_IS_TYPE(one, &LentType))
+                continue;
+            known = 1;
+            if (((Lent *)one)->count == 0 && PyList_SetSlice(list, k, k + 1, NULL) < 0)
+                return 0;
+        }
+    else if (list != NULL && list != Py_None)
+        return 0;
+    else
+        list = NULL;
+    if (!known) { /* its owner's memory is ours: once is enough */
+        if ((done = PyObject_CallMethod(x, "_register", NULL)) == NULL)
+            return 0;
+        Py_DECREF(done);
+        if (AT(store, Exports) != (list == NULL ? Py_None : list))
+            return 0;
+    }
+    if (list != NULL)
+        return PyList_Append(list, (PyObject *)lent) == 0;
+    if ((list = PyList_New(1)) == NULL)
+        return 0;
+    PyList_SET_ITEM(list, 0, Py_NewRef((PyObject *)lent));
+    Py_XSETREF(AT(store, Exports), list);
+    return 1;
+}
+
+/* The buffer of an array of a usual kind on which nothing is pending: 1; else 0, without an exception. */
+static int
+lend(PyObject *x, Py_buffer *view, int flags)
+{
+    PyObject *a = plain(x);
+    Lent *lent;
+    int small = a != NULL, done;
+    if (!small) {
+        if (!is_large(x) || !alone_here_now() || AT(x, Readonly) != Py_False || !compiles(x) || (a = view_of(x)) == NULL)
+            return 0;
+    }
+    if (strchr("qQ", ((Array *)a)->dtype->type) || !describable((Array *)a) || !suits((Array *)a, flags) ||
+        (lent = new_lent(a)) == NULL)
+        return 0;
+    done = (small || note_lent(x, lent)) && lent_again((PyObject *)lent, view, flags) == 0;
+    PyErr_Clear(); /* of memory: the slow way says it again */
+    Py_DECREF(lent);
+    return done;
+}
