@@ -11,6 +11,8 @@ from typing import Any
 
 import numpy as np
 
+from .further import further
+
 __all__ = ["Program", "programs"]
 
 Array = np.ndarray[Any, Any]
@@ -414,5 +416,5 @@ def programs(scale: float) -> Iterator[Program]:
         (daily, (times, rng.random(len(times)))), (drought, (rng.random((100, n(20_000))), 0.55)),
         (quadrants, (square(256), 16)), (edits, tuple(rng.integers(0, 4, (2, n(250))))),
     )  # fmt: skip
-    for function, arguments in given:
+    for function, arguments in (*given, *further(scale)):
         yield function.__name__.replace("_", " "), function, arguments

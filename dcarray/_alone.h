@@ -126,11 +126,40 @@ place_here(void)
     return place;
 }
 
+/* What has been found out for one operator, all of whose operands ask for it.  It holds from `ask_once` to `ask_again`,
+ * between which no other thread runs; and should the garbage collector run code there, what that asks for is computed
+ * by NumPy or recorded as if it were the operator's, which is right, too. */
+static struct {
+    int on, placed, permits; /* the last: as `permitted`, or -1 */
+    Place *place;
+} Asked;
+
+static inline void
+ask_once(void)
+{
+    Asked.on = 1;
+    Asked.placed = 0;
+    Asked.permits = -1;
+}
+
+static inline void
+ask_again(void)
+{
+    Asked.on = 0;
+}
+
 /* As that, if NumPy is to work there at once. */
 static Place *
 here(void)
 {
-    Place *place = place_here();
+    Place *place;
+    if (Asked.on && Asked.placed)
+        place = Asked.place;
+    else {
+        place = place_here();
+        Asked.place = place;
+        Asked.placed = 1;
+    }
     return place != NULL && place->most ? place : NULL;
 }
 
@@ -189,8 +218,10 @@ permitted(Place *place, Py_ssize_t elements)
     Py_ssize_t below;
     if (place == NULL || elements > place->most)
         return 0;
+    if (Asked.on && Asked.permits >= 0)
+        return Asked.permits;
     below = eager_below();
-    return below < 0 ? -1 : below > 0 && !simulated();
+    return Asked.permits = below < 0 ? -1 : below > 0 && !simulated();
 }
 
 /* As that, where the user's code is. */
@@ -282,19 +313,21 @@ viewable(PyObject *x)
     return simulated() ? NULL : view;
 }
 
-/* That view, if NumPy is to work on it where the user's code is. */
+/* That view, if NumPy is to work on it where the user's code is; of what does not compile, where that was learned. */
 static PyObject *
 alone(PyObject *x)
 {
     PyObject *view;
     Place *place = NULL;
     int found, all = outright();
-    if (AT(x, Small) != Py_None || (!all && (place = here()) == NULL) || !compiles(x) || (view = view_of(x)) == NULL)
+    if (AT(x, Small) != Py_None || (!all && (place = here()) == NULL) ||
+        (!compiles(x) && (all || !place->sure)) || (view = view_of(x)) == NULL ||
+        (!compiles(x) && strchr("MmSU", ((Array *)view)->dtype->kind) == NULL))
         return NULL;
     found = all ? 1 : permitted(place, elements_of(view));
     if (found < 0)
         PyErr_Clear();
-    return found > 0 ? view : NULL;
+    return found > 0 && (!Strict || compiles(x)) ? view : NULL;
 }
 
 /* Note who made what a large array holds; nothing is lost where that fails. */

@@ -26,6 +26,16 @@ leaf(PyObject *x)
            PyType_Check(x) || PySlice_Check(x) || PyComplex_CheckExact(x) || x == Py_Ellipsis;
 }
 
+/* Is this one of the scalars of which NumPy takes the instances as they are? */
+static inline int
+scalar(PyObject *x)
+{
+    for (Py_ssize_t k = 0; k < PyTuple_GET_SIZE(Scalars); k++)
+        if (Py_TYPE(x) == (PyTypeObject *)PyTuple_GET_ITEM(Scalars, k))
+            return 1;
+    return 0;
+}
+
 /* A new reference to an argument as NumPy takes it; NULL, without an exception, if that is not so simple. */
 static PyObject *
 plain_argument(PyObject *x, Found *found, int depth)
@@ -54,6 +64,8 @@ plain_argument(PyObject *x, Found *found, int depth)
     }
     if (leaf(x)) /* texts are orders, by which a view may become a copy */
         return found->looks >= VIEWS && PyUnicode_CheckExact(x) ? NULL : Py_NewRef(x);
+    if (scalar(x))
+        return Py_NewRef(x);
     if (depth < NESTED && (PyTuple_CheckExact(x) || PyList_CheckExact(x))) {
         Py_ssize_t n = PySequence_Fast_GET_SIZE(x);
         made = PyTuple_CheckExact(x) ? PyTuple_New(n) : PyList_New(n);

@@ -141,8 +141,11 @@ small_made(PyObject *function, int kind, PyObject *const *args, Py_ssize_t nargs
     int small;
     if (nargs < 1 || nargs > 3 || named > 1)
         return NULL;
-    if (kind == ITSELF || kind == ROWWISE)
-        return nargs == 1 && named == 0 ? itself(args[0], kind) : NULL;
+    if (kind == ITSELF || kind == ROWWISE) {
+        if (nargs != 1 || named != 0)
+            return NULL;
+        return kind == ITSELF && Py_TYPE(args[0]) == Plain ? adopted(args[0]) : itself(args[0], kind);
+    }
     if (named == 1 && (PyUnicode_Compare(PyTuple_GET_ITEM(names, 0), DtypeName) != 0 || !says_dtype(args[nargs])))
         return NULL;
     if (named == 0 && kind != RANGED && kind != SQUARE && nargs == (kind == FILLED ? 3 : 2) &&

@@ -204,20 +204,28 @@ mentions_ours(PyObject *key)
     return PyObject_TypeCheck(key, Ours);
 }
 
+/* An index as NumPy takes it, or NULL; borrowed.  Of a small array NumPy takes elements in any case: `of_small`. */
+static inline PyObject *
+index_at_hand(PyObject *index, int of_small)
+{
+    PyObject *a = quiet(index);
+    return a == NULL && of_small && is_large(index) ? view_of(index) : a;
+}
+
 /* The key as NumPy takes it, a new reference; NULL, without an exception, if that is not so simple. */
 static PyObject *
-key_at_hand(PyObject *key)
+key_at_hand(PyObject *key, int of_small)
 {
     PyObject *made;
     if (!mentions_ours(key))
         return Py_NewRef(key);
     if (!PyTuple_CheckExact(key))
-        return Py_XNewRef(quiet(key));
+        return Py_XNewRef(index_at_hand(key, of_small));
     made = PyTuple_New(PyTuple_GET_SIZE(key));
     for (Py_ssize_t k = 0; made != NULL && k < PyTuple_GET_SIZE(key); k++) {
         PyObject *one = PyTuple_GET_ITEM(key, k);
         if (PyObject_TypeCheck(one, Ours))
-            one = quiet(one);
+            one = index_at_hand(one, of_small);
         if (one == NULL)
             Py_CLEAR(made);
         else
@@ -317,13 +325,14 @@ few_at_hand(PyObject *x, PyObject *key, PyObject **whole)
 {
     PyObject *view = is_large(x) && !basic(key) ? view_of(x) : NULL;
     Py_ssize_t most = -1, below = 0;
-    if (view != NULL && usual_dtype(view) && (outright() || (alone(x) != NULL && !Strict)) && mentions_arrays(key))
+    if (view != NULL && ((usual_dtype(view) && outright()) || (alone(x) != NULL && !Strict)) &&
+        (usual_dtype(view) || !compiles(x)) && mentions_arrays(key))
         most = 0, below = 1;
     else if (view != NULL && (most = most_selected((Array *)view, key)) >= 0)
         below = eager_below();
     PyErr_Clear();
     *whole = view;
-    return most >= 0 && most < below ? key_at_hand(key) : NULL;
+    return most >= 0 && most < below ? key_at_hand(key, 0) : NULL;
 }
 
 /* Is NumPy to gather at once what a mask chooses of `x`, a large array?  Then these are the plain ones, borrowed. */
@@ -374,7 +383,7 @@ fast_subscript(PyObject *x, PyObject *key)
     }
     if (a == NULL && choice_at_hand(x, key, &a, &given))
         return PyObject_CallFunctionObjArgs(Gather, x, a, given, NULL);
-    given = plain(x) == NULL ? few_at_hand(x, key, &a) : key_at_hand(key);
+    given = plain(x) == NULL ? few_at_hand(x, key, &a) : key_at_hand(key, 1);
     if (given == NULL)
         return slow_subscript(x, key);
     r = PyObject_GetItem(a, given);
@@ -456,7 +465,7 @@ fast_assign(PyObject *x, PyObject *key, PyObject *value)
     }
     given = NULL;
     if (b != NULL)
-        given = a != NULL ? key_at_hand(key) : AT(x, Readonly) != Py_False ? NULL : few_at_hand(x, key, &a);
+        given = a != NULL ? key_at_hand(key, 1) : AT(x, Readonly) != Py_False ? NULL : few_at_hand(x, key, &a);
     if (given == NULL)
         return slow_assign(x, key, value);
     failed = PyObject_SetItem(a, given, b);

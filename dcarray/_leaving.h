@@ -1,6 +1,22 @@
 /* What an accelerated function gives back, and whether the names around it are what they were; see inject.py.  Included
  * where what it uses is declared. */
 
+/* Has a store weak references other than the one by which its memory is known? */
+static int
+watched(PyObject *store)
+{
+    PyObject *seen = AT(store, ((PyTypeObject *)Stores)->tp_weaklistoffset), *mem = AT(store, Mem), *key, *known;
+    if (seen == NULL)
+        return 0;
+    if (Families == NULL || ((PyWeakReference *)seen)->wr_next != NULL || base_of(mem) != NULL ||
+        (key = PyLong_FromVoidPtr(mem)) == NULL)
+        return 1;
+    known = PyDict_GetItemWithError(Families, key);
+    Py_DECREF(key);
+    PyErr_Clear();
+    return known != seen;
+}
+
 /* The plain array of one of ours that nobody else has, and of whose memory nobody else knows, or which is small: new,
  * or NULL, without an exception, if it is not so simple. */
 static PyObject *
@@ -20,10 +36,10 @@ sole_array(PyObject *x)
                    ? Py_NewRef(view)
                    : NULL;
     mem = AT(store, Mem);
-    if (Py_REFCNT(store) != 1 || AT(store, ((PyTypeObject *)Stores)->tp_weaklistoffset) != NULL ||
-        AT(x, Index) != Py_None || (AT(store, Head) != NULL && AT(store, Head) != Py_None) ||
+    if (Py_REFCNT(store) != 1 || AT(x, Index) != Py_None || (AT(store, Head) != NULL && AT(store, Head) != Py_None) ||
         !idle(AT(store, Used)) || !idle(AT(store, Dirty)) || mem == NULL || Py_TYPE(mem) != Plain ||
-        !(((Array *)mem)->flags & WRITEABLE) || (view != NULL && view != mem) || Py_REFCNT(mem) != 1 + (view == mem))
+        !(((Array *)mem)->flags & WRITEABLE) || (view != NULL && view != mem) || Py_REFCNT(mem) != 1 + (view == mem) ||
+        watched(store))
         return NULL;
     return Py_NewRef(mem);
 }

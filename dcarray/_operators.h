@@ -55,12 +55,23 @@ find_methods(Methods *methods, const char *forward, const char *reflected, const
     return methods->forward == NULL || methods->reflected == NULL ? -1 : 0;
 }
 
+/* The operands as NumPy can take them at once, if what it makes of them is not better recorded. */
+static inline int
+both_at_hand(PyObject *a, PyObject *b, PyObject **p, PyObject **q)
+{
+    int found;
+    ask_once();
+    found = (*p = at_hand(a)) != NULL && (*q = at_hand(b)) != NULL && !grows(*p, *q);
+    ask_again();
+    return found;
+}
+
 #define BINARY(slot, op, name, ufunc)                                                                \
     static Methods methods_##slot;                                                                   \
     static PyObject *fast_##slot(PyObject *a, PyObject *b)                                           \
     {                                                                                                \
-        PyObject *p = at_hand(a), *q = p == NULL ? NULL : at_hand(b), *r;                            \
-        if (q == NULL || grows(p, q))                                                                \
+        PyObject *p, *q, *r;                                                                         \
+        if (!both_at_hand(a, b, &p, &q))                                                             \
             return by_method(&methods_##slot, a, b);                                                 \
         r = by_loop(np_##ufunc, p, q);                                                               \
         return r != NULL ? handle(r) : ours(op(p, q));                                               \
@@ -157,8 +168,8 @@ static PyObject *
 fast_compare(PyObject *a, PyObject *b, int op)
 {
     PyObject *const ufuncs[] = {np_less, np_less_equal, np_equal, np_not_equal, np_greater, np_greater_equal};
-    PyObject *p = quiet(a), *q = p == NULL ? NULL : at_hand(b), *r;
-    if (q == NULL || grows(p, q))
+    PyObject *p, *q, *r;
+    if (!both_at_hand(a, b, &p, &q))
         return slow_compare(a, b, op);
     r = by_loop(ufuncs[op], p, q); /* in the order of Python's numbers */
     return r != NULL ? handle(r) : ours(PyObject_RichCompare(p, q, op));

@@ -140,6 +140,13 @@ store_of(PyObject *x)
     return made;
 }
 
+/* Is this of a dtype of which no array of ours is small: dates, times and texts? */
+static inline int
+never_small(PyObject *array)
+{
+    return !known_dtype(array) && strchr("MmSU", ((Array *)array)->dtype->kind) != NULL;
+}
+
 /* A tuple of new arrays, ours, or NULL without an exception. */
 static PyObject *
 ours_together(PyObject *r)
@@ -148,7 +155,7 @@ ours_together(PyObject *r)
     PyObject *made = PyTuple_New(n);
     for (Py_ssize_t k = 0; made != NULL && k < n; k++) {
         PyObject *one = PyTuple_GET_ITEM(r, k), *x = NULL;
-        if (Py_TYPE(one) == Plain && base_of(one) == NULL) {
+        if (Py_TYPE(one) == Plain && base_of(one) == NULL && !never_small(one)) {
             Py_INCREF(one);
             x = elements_of(one) < Limit ? handle(one) : large_at_once(one, 2);
             if (x == NULL && elements_of(one) >= Limit)
@@ -163,6 +170,8 @@ ours_together(PyObject *r)
     return made;
 }
 
+static PyObject *adopted(PyObject *array);
+
 /* NumPy's result, with `refs` references known, as ours; takes over one. */
 static PyObject *
 ours_held(PyObject *r, Py_ssize_t refs)
@@ -171,6 +180,13 @@ ours_held(PyObject *r, Py_ssize_t refs)
     if (r == NULL)
         return NULL;
     if (Py_TYPE(r) == Plain) {
+        if (never_small(r)) {
+            other = adopted(r);
+            if (other == NULL)
+                other = PyObject_CallOneArg(Wrap, r);
+            Py_DECREF(r);
+            return other;
+        }
         if (elements_of(r) < Limit)
             return handle(r);
         if ((other = large_at_once(r, refs)) != NULL)

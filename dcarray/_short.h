@@ -12,6 +12,32 @@ typedef struct {
     int answer;       /* as in _answers.h */
 } Short;
 
+enum { DRAWN = KINDS }; /* what is drawn by an instance that has NumPy's own generator */
+
+/* A draw of numbers, which no array says how: NULL, without an exception, if it is not so simple. */
+static PyObject *
+drawn(PyObject *function, PyObject *const *args, Py_ssize_t nargs, PyObject *names)
+{
+    PyObject *all[FEW], *r, *x;
+    Py_ssize_t n = nargs + (names == NULL ? 0 : PyTuple_GET_SIZE(names));
+    if (nargs < 1 || n > FEW || !Viewing || simulated())
+        return NULL;
+    for (Py_ssize_t k = 1; k < n; k++) {
+        all[k] = args[k];
+        if (!leaf(args[k]) && !scalar(args[k]) && (!PyTuple_CheckExact(args[k]) || numbers_in(args[k], 0) < 0))
+            return NULL;
+    }
+    all[0] = PyObject_GetAttr(args[0], PlainName);
+    r = all[0] == NULL ? NULL : PyObject_Vectorcall(function, all, nargs, names);
+    Py_XDECREF(all[0]);
+    if (r == NULL || Py_TYPE(r) != Plain)
+        return r;
+    if ((x = adopted(r)) == NULL)
+        x = PyObject_CallOneArg(Adopt, r);
+    Py_DECREF(r);
+    return x;
+}
+
 static PyObject *
 call_short(PyObject *self, PyObject *const *args, size_t nargsf, PyObject *names)
 {
@@ -23,7 +49,9 @@ call_short(PyObject *self, PyObject *const *args, size_t nargsf, PyObject *names
         if (r != NULL || PyErr_Occurred())
             return r;
     }
-    if (s->makes >= 0)
+    if (s->makes == DRAWN)
+        r = drawn(s->numpy, args, nargs, names);
+    else if (s->makes >= 0)
         r = small_made(s->numpy, s->makes, args, nargs, names);
     else if (s->numpy == NULL) {
         if (nargs > 1 && AT(args[0], s->place) != NULL)
@@ -130,7 +158,7 @@ static PyTypeObject MakerType = {
 static PyObject *
 new_short(PyObject *numpy, PyObject *slow, int looks, int makes)
 {
-    Short *made = PyObject_New(Short, makes < 0 || makes == SQUARE ? &ShortType : &MakerType);
+    Short *made = PyObject_New(Short, makes < 0 || makes == SQUARE || makes == DRAWN ? &ShortType : &MakerType);
     if (made == NULL)
         return NULL;
     made->call = call_short;
@@ -169,30 +197,31 @@ short_maker(PyObject *module, PyObject *args)
     int kind;
     if (!PyArg_ParseTuple(args, "OOi", &numpy, &slow, &kind))
         return NULL;
-    if (Ours == NULL || kind < 0 || kind >= KINDS)
+    if (Ours == NULL || kind < 0 || kind > DRAWN || (kind == DRAWN && (Served == NULL || Adopt == NULL)))
         return Py_NewRef(slow);
     return PyType_Ready(&ShortType) < 0 || PyType_Ready(&MakerType) < 0 ? NULL : new_short(numpy, slow, NOTHING, kind);
 }
 
-/* short_call(cls, name): calls of instances of `cls`, which hold their function of NumPy's in a slot */
+/* short_call(cls, name, method): calls of instances of `cls`, which hold their function of NumPy's in a slot, or of
+ * this method of theirs */
 static PyObject *
 short_call(PyObject *module, PyObject *args)
 {
     PyObject *cls, *slow, *made;
-    const char *name;
+    const char *name, *method = "__call__";
     Py_ssize_t place;
     int done;
-    if (!PyArg_ParseTuple(args, "O!s", &PyType_Type, &cls, &name))
+    if (!PyArg_ParseTuple(args, "O!s|s", &PyType_Type, &cls, &name, &method))
         return NULL;
     if (Served == NULL)
         Py_RETURN_NONE;
-    slow = PyObject_GetAttrString(cls, "__call__");
+    slow = PyObject_GetAttrString(cls, method);
     made = slow == NULL || find_slot(cls, name, &place) ? NULL : new_short(NULL, slow, NOTHING, -1);
     Py_XDECREF(slow);
     if (made == NULL)
         return NULL;
     ((Short *)made)->place = place;
-    done = PyObject_SetAttrString(cls, "__call__", made);
+    done = PyObject_SetAttrString(cls, method, made);
     Py_DECREF(made);
     if (done < 0)
         return NULL;

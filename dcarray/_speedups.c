@@ -38,8 +38,8 @@ static PyObject *Stores;    /* the class of stores */
 static PyObject *Example;   /* a new one */
 static PyObject *Axes;      /* what stands for a key where all axes are turned */
 static PyObject *Locate;    /* a function: find the window of such a view; see handle.py */
-static PyObject *Call, *Out, *Below, *ItemSize, *CharName, *DtypeName, *Reduce, *Accumulate, *Outer, *Process, *Simulation,
-    *CurrentName, *IndexName, *StrictName;
+static PyObject *Call, *Out, *Below, *ItemSize, *CharName, *DtypeName, *Reduce, *Accumulate, *Outer, *Reduceat, *Process, *Simulation,
+    *CurrentName, *IndexName, *StrictName, *PlainName;
 
 #define AT(x, place) (*(PyObject **)((char *)(x) + (place)))
 
@@ -167,6 +167,7 @@ grows(PyObject *p, PyObject *q)
 
 #include "_ufuncs.h"
 #include "_answers.h"
+#include "_passing.h"
 /* ---- the buffer protocol ----------------------------------------------------------------------- */
 #if PY_VERSION_HEX < 0x030C0000
 #include "_lent.h"
@@ -182,6 +183,11 @@ get_buffer(PyObject *x, Py_buffer *view, int flags)
         return 0;
     if (a != NULL && usual_dtype(a) && known_dtype(a) && !strchr("qQ", ((Array *)a)->dtype->type))
         return PyObject_GetBuffer(a, view, flags);
+    if (a == NULL && (memory = exported(x)) != NULL) {
+        done = PyObject_GetBuffer(memory, view, flags);
+        Py_DECREF(memory);
+        return done;
+    }
     memory = PyObject_CallMethod(x, "__buffer__", "i", flags);
     done = memory == NULL ? -1 : PyObject_GetBuffer(memory, view, flags);
     if (done < 0 && memory != NULL && PyMemoryView_Check(memory) && PyErr_ExceptionMatches(PyExc_BufferError)) {
@@ -403,7 +409,7 @@ static PyMethodDef methods[] = {
      "dispatch, and for the methods of these names; those that only look at shapes and dtypes, and those (methods\n"
      "by name) that give views; and those that are answered without NumPy."},
     {"short_maker", short_maker, METH_VARARGS,
-     "short_maker(function, slow, kind): a function that makes small arrays of numbers straight away."},
+     "short_maker(function, slow, kind): a function that makes small arrays of numbers straight away, or draws numbers."},
     {"short", short_way, METH_VARARGS,
      "short(function, slow): a function that calls NumPy's on small arrays, if that is served, and the slow one for\n"
      "all else."},
@@ -411,9 +417,17 @@ static PyMethodDef methods[] = {
      "call_loops(api, ufuncs): call the loops of these ufuncs, by name, at once on small arrays."},
     {"released", released, METH_O,
      "released(box): what a list alone holds, with plain arrays for those that nobody else has; as in `dcarray.inject`."},
+    {"wrap", wrapped, METH_O, "wrap(value): as in `dcarray.array`."},
+    {"passing", learn_passing, METH_VARARGS,
+     "passing(families, forget, adopt): where stores are known by the owners of their memory, what forgets those that\n"
+     "have gone, and how any array becomes ours."},
+    {"exchange", exchange_names, METH_VARARGS,
+     "exchange(names, swapped, back): put ours for NumPy's objects into a dictionary, by tuples of name, NumPy's and\n"
+     "ours; or put those back."},
     {"imprint", imprint, METH_O, "imprint(names): a number that tells whether the objects of a dictionary are others."},
     {"short_call", short_call, METH_VARARGS,
-     "short_call(cls, name): likewise for calls of instances, which hold NumPy's function in the slot `name`."},
+     "short_call(cls, name, method): likewise for calls of instances, which hold NumPy's function in the slot `name`,\n"
+     "or of this method of theirs."},
     {"learn", learn_place, METH_VARARGS, "learn(code, instruction, elements, sure): as in `dcarray.alone`."},
     {"strike", strike_place, METH_VARARGS, "strike(code, instruction, bar): as in `dcarray.alone`."},
     {"outright", work_outright, METH_O, "outright(seconds): as in `dcarray.alone`."},
@@ -452,15 +466,18 @@ PyInit__speedups(void)
     Reduce = PyUnicode_InternFromString("reduce");
     Accumulate = PyUnicode_InternFromString("accumulate");
     Outer = PyUnicode_InternFromString("outer");
+    Reduceat = PyUnicode_InternFromString("reduceat");
     Process = PyUnicode_InternFromString("_process");
     Simulation = PyUnicode_InternFromString("dcarray.comm.local");
+    PlainName = PyUnicode_InternFromString("_plain");
     CurrentName = PyUnicode_InternFromString("current");
     if (Call == NULL || Out == NULL || Below == NULL || ItemSize == NULL ||
-        CharName == NULL || DtypeName == NULL || Reduce == NULL || Accumulate == NULL || Outer == NULL || Process == NULL ||
-        Simulation == NULL || CurrentName == NULL || IndexName == NULL || StrictName == NULL)
+        CharName == NULL || DtypeName == NULL || Reduce == NULL || Accumulate == NULL || Outer == NULL || Reduceat == NULL || Process == NULL ||
+        Simulation == NULL || CurrentName == NULL || IndexName == NULL || StrictName == NULL ||
+        PlainName == NULL)
         return NULL;
     module = PyModule_Create(&definition);
-    if (module != NULL && PyModule_AddIntConstant(module, "REVISION", 22) < 0)
+    if (module != NULL && PyModule_AddIntConstant(module, "REVISION", 23) < 0)
         Py_CLEAR(module);
     return module;
 }

@@ -52,17 +52,18 @@ method_at_hand(PyObject *const *args, Py_ssize_t nargs, PyObject *names)
 {
     PyObject *all[FEW + 1], **given = all + 1, *r;
     Py_ssize_t more = names == NULL ? 0 : PyTuple_GET_SIZE(names);
+    int between = is_text(args[1], Reduceat); /* with indices, which may be a plain array */
     if (nargs - 2 + more > FEW)
         return NULL;
     for (Py_ssize_t k = 2; k < nargs; k++)
-        if ((given[k - 2] = quiet(args[k])) == NULL)
+        if ((given[k - 2] = k > 2 && between ? at_hand(args[k]) : quiet(args[k])) == NULL)
             return NULL;
     for (Py_ssize_t k = 0; k < more; k++) {
         PyObject *value = given[nargs - 2 + k] = args[nargs + k];
         if (mentions_ours(value) || PyList_Check(value))
             return NULL;
     }
-    if (nargs == 4) {
+    if (nargs == 4 && !between) { /* else the result is no longer than one of them */
         Py_ssize_t n = elements_of(given[0]) * elements_of(given[1]);
         if (n >= Limit && alone_here(n) <= 0)
             return NULL;
@@ -94,7 +95,7 @@ array_ufunc(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *n
         }
     }
     else if ((nargs == 3 && (is_text(args[1], Reduce) || is_text(args[1], Accumulate))) ||
-             (nargs == 4 && is_text(args[1], Outer))) {
+             (nargs == 4 && (is_text(args[1], Outer) || is_text(args[1], Reduceat)))) {
         r = method_at_hand(args, nargs, names);
         if (r != NULL || PyErr_Occurred())
             return r;

@@ -20,7 +20,7 @@ from .parts import bring
 from .recording import Recording
 from .session import session
 from .speedups import BUILT
-from .store import Store, compiles
+from .store import FAMILIES, Store, compiles
 
 _new = object.__new__
 _ndarray = np.ndarray
@@ -384,11 +384,15 @@ def evaluate(x: Any = _ALL, /, *more: Any) -> Any:
 
 
 if BUILT:  # else the methods above do it all
-    from ._speedups import call_loops, install, shortened
+    from ._speedups import call_loops, install, passing, shortened
+    from ._speedups import wrap as _wrap
 
     rewrapped = partial(protocols.rewrap, ndarray)
     parts: tuple[Any, ...] = Store, Recording, config.current, tuple(DTYPES.values())
     parts += AXES, vars(config), locate, indexing.gather
-    if install(ndarray, _ndarray, rewrapped, _LIMIT, tuple(_PLAIN), quick.binary, quick.assign, *parts):
+    _TAKEN = (*_PLAIN, np.datetime64, np.timedelta64)  # what is made of these is small of no kind
+    if install(ndarray, _ndarray, rewrapped, _LIMIT, _TAKEN, quick.binary, quick.assign, *parts):
         evaluate = shortened(evaluate)
+        if passing(FAMILIES.families, FAMILIES.forget, wrap):
+            wrap = _wrap
         call_loops(np._core._multiarray_umath._ARRAY_API, UFUNCS)  # type: ignore[attr-defined]

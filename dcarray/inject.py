@@ -30,7 +30,7 @@ from .store import compiles, owner
 from .trace import WIDE
 
 if BUILT:  # else all names are looked at, and all arrays that are given back are told of
-    from ._speedups import imprint, released
+    from ._speedups import exchange, imprint, released
 
 __all__ = ["Accelerated", "accelerate"]
 
@@ -45,7 +45,7 @@ class _Scope:
     def __init__(self, names: dict[str, Any]) -> None:
         self.names = names
         self.users = 0
-        self.swapped: list[tuple[str, Any, Any]] = []
+        self.swapped: tuple[tuple[str, Any, Any], ...] = ()
         self.known: dict[str, int] = {}  # the identity of what a name was when it was read
         self.imprint = -1  # of all names then
         self.meant: dict[str, tuple[Any, Any]] = {}  # what is NumPy's, and what stands for it
@@ -54,28 +54,30 @@ class _Scope:
 
     def enter(self, *functions: FunctionType) -> None:
         """Exchange the names, and give sites to functions and those that they call."""
+        same = False
         with _lock:
             self.users += 1
             if self.users == 1:
-                self.read()
-                self.swapped = [
-                    (name, value, ours)
-                    for name, (value, ours) in self.meant.items()
-                    if self.names.get(name) is value
-                ]
-                for name, _, ours in self.swapped:
-                    self.names[name] = ours
-        self.put(*functions)
+                same = self.read()
+                if not same:
+                    self.swapped = tuple([
+                        (name, value, ours)
+                        for name, (value, ours) in self.meant.items()
+                        if self.names.get(name) is value
+                    ])  # fmt: skip
+                _exchange(self.names, self.swapped, False)
+        self.put(*functions, same=same)
 
-    def read(self) -> None:
-        """Find what is NumPy's among the names, and the classes that NumPy asks for arrays.
+    def read(self) -> bool:
+        """Find what is NumPy's among the names, and the classes that NumPy asks for arrays; True if all is as
+        it was.
 
         Only what is new is looked at: neither objects of NumPy's nor those classes go away, so that at the
         place of one is always the same one."""
         fresh = up_to_date()
         mark = _imprint(self.names)
         if fresh and mark == self.imprint >= 0:
-            return
+            return True
         self.imprint = mark
         known = self.known if fresh else {}
         for name, value in [(k, v) for k, v in self.names.items() if known.get(k) != id(v)]:
@@ -86,23 +88,23 @@ class _Scope:
                 self.meant[name] = value, ours
             elif isinstance(value, type) and value.__module__ == self.names.get("__name__"):
                 self.classes[name] = answering(value)
+        return False
 
-    def put(self, *functions: FunctionType) -> None:
-        """Give sites to functions and to those that they call, if somebody is here."""
+    def put(self, *functions: FunctionType, same: bool = False) -> None:
+        """Give sites to functions and to those that they call, if somebody is here; ``same`` if the names are
+        what they were when they were last read."""
         if functions and config.current().jit != "off":
             with _lock:
                 if self.users:
                     for function in functions:
-                        self.rewrites.put(function)
+                        self.rewrites.put(function, self.imprint if same else -1)
 
     def leave(self) -> None:
         with _lock:
             self.users -= 1
             if self.users == 0:
                 self.rewrites.take_back()
-                for name, value, ours in self.swapped:
-                    if self.names.get(name) is ours:
-                        self.names[name] = value
+                _exchange(self.names, self.swapped, True)
 
 
 _lock = threading.RLock()
@@ -170,6 +172,16 @@ _inside: ContextVar[bool] = ContextVar("dcarray_accelerated", default=False)
 def _imprint(names: dict[str, Any]) -> int:
     """A number that tells whether the objects of a dictionary are others; -1 if that is to be found out."""
     return imprint(names) if BUILT else -1
+
+
+def _exchange(names: dict[str, Any], swapped: tuple[tuple[str, Any, Any], ...], back: bool) -> None:
+    """Put what stands for NumPy's objects into a dictionary, or those objects back where that still is."""
+    if BUILT:
+        exchange(names, swapped, back)
+        return
+    for name, value, ours in swapped:
+        if not back or names.get(name) is ours:
+            names[name] = value if back else ours
 
 
 def _released(box: list[Any]) -> Any:

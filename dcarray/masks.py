@@ -170,7 +170,12 @@ def choose(x: Any, key: Any, again: Choice | None = None) -> Choice | None:
     below = config.current().eager_below
     store = x._store
     size = quick.SIZES.get(x._shape) or math.prod(x._shape)
-    site = _site(size if size <= alone.FACTOR * below else 0) if again is None else again.site
+    few = size <= alone.FACTOR * below
+    if few and again is None and size and several() is None and x._clean() and key._clean():
+        frame = user_frame()  # with nothing to be fused with, they are gathered before a fold is recorded
+        alone.learn([(frame.f_code, frame.f_lasti, None)], size, sure=True)
+        return None
+    site = _site(size if few else 0) if again is None else again.site
     if site is None:
         return None
     if not store.char or not size or store.exported() or key._store.exported():

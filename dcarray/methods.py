@@ -207,6 +207,7 @@ class Methods(Attributes):
             return self._derive(self._small.astype(dtype, order, casting, subok, copy))
         if not self._store.char:
             operands.missing("astype", (self,))
+            operands.learn((self,), always=True)
             return self._derive(self._settled().astype(dtype, order, casting, subok, copy))
         dtype = np.dtype(dtype)
         if casting != "unsafe" and not np.can_cast(self.dtype, dtype, casting):

@@ -269,7 +269,7 @@ def _read() -> None:
 
 def up_to_date() -> bool:
     """Would `counterpart` find nothing that it did not find before?"""
-    return not any([name in sys.modules for name in _unread])
+    return sys.modules.keys().isdisjoint(_unread)
 
 
 def counterpart(value: Any) -> Any:

@@ -85,16 +85,17 @@ def _in_blocks(function: Any, inputs: tuple[Any, ...], kwargs: dict[str, Any]) -
     return NotImplemented if found is NO_FORM else found
 
 
-def learn(inputs: Iterable[Any]) -> None:
+def learn(inputs: Iterable[Any], always: bool = False) -> None:
     """Note that what the user asks for here is done by NumPy at once: it will be again, on operands of which
-    none is pending or larger, if they are not too large (`dcarray.alone`)."""
+    none is pending or larger, if they are not too large, or if NumPy does it ``always`` (`dcarray.alone`)."""
     if alone.outright():  # which says nothing of the place
         return
     values = list(inputs)
     large = [x for x in values if isinstance(x, Handle) and x._small is None]
     plain = [x.size for x in values if type(x) is np.ndarray]
     size = max([*(math.prod(x._shape) for x in large), *plain], default=0)
-    if 0 < size <= alone.FACTOR * config.current().eager_below and all([x._clean() for x in large]):
+    few = always or size <= alone.FACTOR * config.current().eager_below
+    if size > 0 and few and all([x._clean() for x in large]):
         frame = user_frame()
         alone.learn([(frame.f_code, frame.f_lasti, None)], size, sure=True)
 

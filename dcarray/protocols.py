@@ -11,7 +11,7 @@ from . import folds, pairs, quick, rest, scans, trace
 from .handle import Handle, export
 from .indexing import plain_key
 from .loops import ALIASES, UFUNCS
-from .operands import SCALARS, missing, settled, shape_of, wrap_result
+from .operands import SCALARS, learn, missing, settled, shape_of, wrap_result
 from .ranks import several
 
 _PLAIN = frozenset({type(None), bool, int, float, complex, str, type, *np.sctypeDict.values()})
@@ -45,6 +45,7 @@ def binary(name: str, op: Callable[[Any, Any], Any], x: Any, other: Any) -> Any:
             return fast
     if _opaque(x) or _opaque(other):  # NumPy's operators do more for such dtypes than its ufuncs
         missing(name, (x, other))
+        learn((x, other), always=True)
         return rewrap(type(x), op(settled(x), settled(other)))
     if name == "matmul":
         return np.matmul(x, other)
@@ -282,6 +283,8 @@ def _at_once(
         return found
     label = function.__name__ if method == "__call__" else f"{function.__name__}.{method}"
     missing(label, inputs)
+    if method == "reduceat":
+        learn(inputs, always=True)
     options = {k: settled(v) for k, v in kwargs.items() if k != "out"}
     outs = kwargs.get("out")
     if outs is not None:

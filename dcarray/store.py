@@ -220,27 +220,49 @@ def owner(a: Any) -> Any:
 
 
 class Registry:
-    """Which family stands for the memory of an owner; a family keeps its owner alive, so ids stay true."""
+    """Which family stands for the memory of an owner; a family keeps its owner alive, so ids stay true.
+
+    Attributes
+    ----------
+    families : dict
+        Weak references to them by the identity of the owner, in this process; also those that have gone,
+        until there are many.  The C module reads it and adds to it.
+    """
 
     def __init__(self) -> None:
-        self._families: _Families = weakref.WeakValueDictionary()
+        self.families: _Families = {}
+        self._many = _MANY
         # ranks that are threads share arguments and globals, but no families
         self._simulated: weakref.WeakKeyDictionary[Any, _Families] = weakref.WeakKeyDictionary()
 
     def _here(self) -> _Families:
         rank = simulated()
         if rank is None:
-            return self._families
-        return self._simulated.setdefault(rank, weakref.WeakValueDictionary())
+            return self.families
+        return self._simulated.setdefault(rank, {})
 
     def find(self, own: Any) -> Store | None:
-        return self._here().get(id(own))
+        seen = self._here().get(id(own))
+        return None if seen is None else seen()
 
     def add(self, own: Any, store: Store) -> None:
-        self._here()[id(own)] = store
+        here = self._here()
+        if len(here) >= self._many:
+            self.forget(here)
+        here[id(own)] = weakref.ref(store)
+
+    def forget(self, here: _Families | None = None) -> int:
+        """Forget those that have gone; gives the number of names at which to do so again."""
+        here = self.families if here is None else here
+        for key, seen in list(here.items()):
+            if seen() is None and here.get(key) is seen:
+                del here[key]
+        self._many = max(_MANY, 2 * len(here))
+        return self._many
 
 
-_Families = weakref.WeakValueDictionary[int, Store]
+_Families = dict[int, weakref.ref[Store]]
+_MANY = 512  # names of memory
 
 
 FAMILIES = Registry()

@@ -226,7 +226,8 @@ def _run(function: Function, args: tuple[Any, ...], kwargs: dict[str, Any], quie
         name += f" of {way.foreign}"
     served = served_by_numpy(function)
     if served:
-        learn([x for _, x in way.given.values()])
+        # of larger ones memory is kept meanwhile
+        learn([x for _, x in way.given.values()], always=not tried and way.bytes < POOLED)
     if current().strict and not served:
         if tried:
             function(*plain, **named)  # a bad call is answered by NumPy's own error

@@ -43,10 +43,12 @@ class Ufunc:
     It stands for NumPy's: attributes, methods, comparisons and ``isinstance`` are those of the original.
     """
 
-    __slots__ = ("_ufunc",)
+    __slots__ = ("_outer", "_reduce", "_reduceat", "_ufunc")
 
     def __init__(self, ufunc: np.ufunc) -> None:
         self._ufunc = ufunc
+        self._reduce, self._reduceat = ufunc.reduce, ufunc.reduceat
+        self._outer = (ufunc.outer, 2)  # which may make much of two small arrays
 
     @property  # type: ignore[misc]
     def __class__(self) -> type:
@@ -91,6 +93,8 @@ class Ufunc:
 
 
 shorten_calls(Ufunc, "_ufunc")
+for _name in ("reduce", "reduceat", "outer"):  # scans of large arrays are better recorded, with what follows
+    shorten_calls(Ufunc, f"_{_name}", _name)
 # Their documentation is that of NumPy's.
 Ufunc.__doc__ = property(lambda self: self._ufunc.__doc__)  # type: ignore[assignment]
 
@@ -150,8 +154,11 @@ class _Builtin:
 class _Indexer:
     """``r_``, ``c_``, ``mgrid`` and ``ogrid``: made by indexing."""
 
+    __slots__ = ("__dict__", "_get")
+
     def __init__(self, original: Any) -> None:
         self._original = original
+        self._get = original.__getitem__
         self.__doc__ = original.__doc__
 
     def __getitem__(self, key: Any) -> Any:
@@ -161,13 +168,16 @@ class _Indexer:
             found = indexed(self._original, key)
             if found is not NO_FORM:
                 return found
-        result = fallback.quick(self._original.__getitem__, (key,), {})
+        result = fallback.quick(self._get, (key,), {})
         if result is fallback.NOT_SMALL:
-            return fallback.direct(self._original.__getitem__, (key,), {})
+            return fallback.direct(self._get, (key,), {})
         return result
 
     def __len__(self) -> int:
         return len(self._original)
+
+
+shorten_calls(_Indexer, "_get", "__getitem__")
 
 
 class vectorize(np.vectorize):

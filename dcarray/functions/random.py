@@ -20,6 +20,7 @@ from dcarray.ranks import several
 
 from . import fallback
 from .ranked import NO_FORM
+from .small import made_by_generator
 
 __all__ = ["Generator", "RandomState", "default_rng", "function"]
 
@@ -70,7 +71,17 @@ def _inside(function: Callable[..., Any]) -> Callable[..., Any]:
     def shuffling(self: Any, *args: Any, **kwargs: Any) -> Any:
         return shuffle(self._plain, *args, **kwargs)
 
+    if function.__name__ in _NUMBERS:
+        return made_by_generator(function, call)  # type: ignore[no-any-return]
     return shuffling if function.__name__ == "shuffle" else call
+
+
+# What gives numbers or arrays, and no sequences of either.
+_NAMES = """
+binomial exponential integers normal permutation poisson rand randint randn random random_sample
+standard_exponential standard_normal uniform
+"""
+_NUMBERS = frozenset(_NAMES.split())
 
 
 def _wrapping(base: type) -> Callable[[type], type]:

@@ -73,8 +73,9 @@ def shortened(function: Callable[..., Any], slow: Callable[..., Any]) -> Callabl
     return slow
 
 
-def shorten_calls(cls: type, name: str) -> None:
-    """Let calls of instances, which hold a function of NumPy's as ``name``, go straight to it likewise."""
+def shorten_calls(cls: type, name: str, method: str = "__call__") -> None:
+    """Let calls of instances, which hold a function of NumPy's as ``name``, go straight to it likewise, or
+    those of this method of theirs."""
 
 
 # What makes arrays of numbers alone, and what the first argument says, as in _creation.h: a shape, a shape
@@ -88,6 +89,14 @@ _MAKERS: dict[Any, int] = {
 
 def made_small(function: Any, slow: Any) -> Any:
     """A function of ours that makes arrays, and goes straight to NumPy's for small ones of numbers."""
+    return slow
+
+
+_DRAWN = 8  # as in _short.h
+
+
+def made_by_generator(function: Any, slow: Any) -> Any:
+    """A method of ours of a generator, which goes straight to that of NumPy's where no arrays are given."""
     return slow
 
 
@@ -107,3 +116,6 @@ if BUILT:  # else `fallback.quick` and the methods themselves do it
     def made_small(function: Any, slow: Any) -> Any:
         kind = _MAKERS.get(function) if callable(function) else None
         return slow if kind is None else short_maker(function, slow, kind)
+
+    def made_by_generator(function: Any, slow: Any) -> Any:
+        return short_maker(function, slow, _DRAWN)

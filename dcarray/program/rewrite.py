@@ -218,6 +218,7 @@ class _Reach:
 
     def __init__(self, root: FunctionType, names: dict[str, Any], known: _Codes) -> None:
         self.code = original(root)
+        self.imprint = -1  # of the names when this was last found to hold
         self.changes: list[tuple[FunctionType, CodeType, CodeType]] = []
         self._named: dict[str, Any] = {}
         found, todo = {root}, [root]
@@ -236,13 +237,15 @@ class _Reach:
                     todo.append(value)
         self._named = {n: v for n, v in self._named.items() if v is None or type(v) is FunctionType}
 
-    def holds(self, root: FunctionType, names: dict[str, Any]) -> bool:
-        """Are these still the functions?"""
+    def holds(self, root: FunctionType, names: dict[str, Any], imprint: int) -> bool:
+        """Are these still the functions?  The imprint of the names is -1 if they may be others."""
         if original(root) is not self.code:
             return False
-        for name, value in self._named.items():
-            if names.get(name) is not value:
-                return False
+        if imprint < 0 or imprint != self.imprint:
+            for name, value in self._named.items():
+                if names.get(name) is not value:
+                    return False
+            self.imprint = imprint
         return all([original(function) is theirs for function, theirs, _ in self.changes])
 
 
@@ -258,11 +261,12 @@ class Rewrites:
         self._reaches: dict[int, _Reach] = {}
         self._changed: list[tuple[FunctionType, CodeType, CodeType]] = []
 
-    def put(self, root: FunctionType) -> None:
-        """Give sites to a function, and to those of its module that it calls by name."""
+    def put(self, root: FunctionType, imprint: int = -1) -> None:
+        """Give sites to a function, and to those of its module that it calls by name; with the imprint of the
+        module's names, if it is known."""
         code = original(root)
         reach = self._reaches.get(id(code))
-        if reach is None or not reach.holds(root, self._names):
+        if reach is None or not reach.holds(root, self._names, imprint):
             if len(self._known) >= MOST:
                 self._known.clear()
                 self._reaches.clear()

@@ -1,0 +1,166 @@
+/* Arrays of others as ours, and ours as those of others.  Included where what it uses is declared. */
+
+static PyObject *Families; /* a dict: weak references to stores by the identity of who owns their memory */
+static PyObject *Forget;   /* a function: forget those that have gone; how many there may be then */
+static Py_ssize_t Many;    /* that number */
+static PyObject *Adopt;    /* a function of a plain array: ours, whatever it is */
+
+/* Is memory known by its owner?  -1 if that is not to be found out here. */
+static int
+family_known(PyObject *own)
+{
+    PyObject *key, *seen;
+    if (Families == NULL || simulated())
+        return -1;
+    if (PyDict_GET_SIZE(Families) >= Many) {
+        PyObject *most = PyObject_CallNoArgs(Forget);
+        Many = most == NULL ? -1 : PyLong_AsSsize_t(most);
+        Py_XDECREF(most);
+        if (Many < 0)
+            return -1;
+    }
+    if ((key = PyLong_FromVoidPtr(own)) == NULL)
+        return -1;
+    seen = PyDict_GetItemWithError(Families, key);
+    Py_DECREF(key);
+    if (seen == NULL)
+        return PyErr_Occurred() ? -1 : 0;
+    return !PyWeakref_CheckRef(seen) ? -1 : PyWeakref_GetObject(seen) != Py_None;
+}
+
+/* Make it known. */
+static int
+make_known(PyObject *own, PyObject *store)
+{
+    PyObject *key = PyLong_FromVoidPtr(own), *seen = key == NULL ? NULL : PyWeakref_NewRef(store, NULL);
+    int done = seen == NULL ? -1 : PyDict_SetItem(Families, key, seen);
+    Py_XDECREF(key);
+    Py_XDECREF(seen);
+    return done;
+}
+
+/* A plain array that owns its memory as ours, as `adopt` of handle.py; NULL, without an exception, if it is not of the
+ * usual kind. */
+static PyObject *
+adopted(PyObject *array)
+{
+    Array *a = (Array *)array;
+    Py_ssize_t below = eager_below();
+    PyObject *shape, *store, *x = NULL;
+    int known = is_known(a->dtype), foreign = never_small(array);
+    if (below < 0 || a->base != NULL || !(known || foreign))
+        x = NULL;
+    else if (known && elements_of(array) < below)
+        return handle(Py_NewRef(array));
+    else if ((a->flags & (IN_C_ORDER | ALIGNED | WRITEABLE | WARNS)) == (IN_C_ORDER | ALIGNED | WRITEABLE) &&
+             family_known(array) == 0 && (shape = shape_of(array)) != NULL) {
+        store = new_store(array, shape);
+        if (store != NULL && foreign) /* which kernels do not know */
+            Py_XSETREF(AT(store, Char), PyUnicode_New(0, 0));
+        if (store != NULL && make_known(array, store) == 0 && (x = large(Py_NewRef(array))) != NULL)
+            AT(x, Store) = Py_NewRef(store);
+        else if (store != NULL && !PyErr_Occurred())
+            Py_DECREF(array); /* `large` has not taken it */
+        Py_XDECREF(store);
+        Py_DECREF(shape);
+    }
+    PyErr_Clear(); /* of memory: the slow way says it again */
+    return x;
+}
+
+/* wrap(value) */
+static PyObject *
+wrapped(PyObject *module, PyObject *value)
+{
+    PyObject *x;
+    if (Py_TYPE(value) != Plain)
+        return Py_NewRef(value);
+    x = adopted(value);
+    return x != NULL ? x : PyObject_CallOneArg(Adopt, value);
+}
+
+/* passing(families, forget, adopt): how arrays are passed; False if nothing is installed. */
+static PyObject *
+learn_passing(PyObject *module, PyObject *args)
+{
+    PyObject *families, *forget, *adopt;
+    if (!PyArg_ParseTuple(args, "O!OO", &PyDict_Type, &families, &forget, &adopt))
+        return NULL;
+    if (Ours == NULL || Families != NULL)
+        Py_RETURN_FALSE;
+    Families = Py_NewRef(families);
+    Forget = Py_NewRef(forget);
+    Adopt = Py_NewRef(adopt);
+    Py_RETURN_TRUE;
+}
+
+#if PY_VERSION_HEX < 0x030C0000
+/* The plain array by which somebody outside sees the memory of a large one, new, as `export` of handle.py; NULL,
+ * without an exception, if it is not of the usual kind. */
+static PyObject *
+exported(PyObject *x)
+{
+    PyObject *view, *store, *own, *memory = NULL, *out = NULL, *seen = NULL, *list = NULL;
+    Array *a;
+    int known;
+    if (!is_large(x) || AT(x, Readonly) != Py_False || NewArray == NULL || (view = view_of(x)) == NULL ||
+        (store = store_of(x)) == NULL)
+        goto no;
+    a = (Array *)view;
+    own = AT(store, Mem);
+    if (own == NULL || Py_TYPE(own) != Plain || AT(store, Head) != Py_None || AT(store, Exports) != Py_None ||
+        AT(store, Spread) != Py_None || PyUnicode_GET_LENGTH(AT(store, Char)) != 1 || !is_known(a->dtype) ||
+        strchr("qQ", a->dtype->type) || (a->flags & (ALIGNED | WRITEABLE | WARNS)) != (ALIGNED | WRITEABLE))
+        goto no;
+    while (Py_TYPE(own) == Plain && base_of(own) != NULL)
+        own = base_of(own);
+    if (Py_TYPE(own) != Plain || (known = family_known(own)) < 0 || (!known && make_known(own, store) < 0))
+        goto no;
+    memory = PyMemoryView_FromObject(view);
+    out = memory == NULL ? NULL
+                         : NewArray(Plain, Py_NewRef((PyObject *)a->dtype), a->ndim, a->shape, a->strides, a->data,
+                                    WRITEABLE, NULL);
+    if (out == NULL || SetBase(out, Py_NewRef(memory)) < 0 || (seen = PyWeakref_NewRef(out, NULL)) == NULL ||
+        (list = PyList_New(1)) == NULL)
+        goto no;
+    PyList_SET_ITEM(list, 0, Py_NewRef(seen));
+    Py_XSETREF(AT(store, Exports), Py_NewRef(list));
+    Py_DECREF(memory);
+    Py_DECREF(seen);
+    Py_DECREF(list);
+    return out;
+no:
+    PyErr_Clear(); /* the slow way says it again */
+    Py_XDECREF(memory);
+    Py_XDECREF(out);
+    Py_XDECREF(seen);
+    Py_XDECREF(list);
+    return NULL;
+}
+#endif
+
+/* ---- accelerated code -------------------------------------------------------------------------- */
+/* exchange(names, swapped, back): put what stands for NumPy's objects into a dictionary, for tuples of a name, the
+ * object, and ours; or, with `back`, the objects, where ours are. */
+static PyObject *
+exchange_names(PyObject *module, PyObject *args)
+{
+    PyObject *names, *swapped;
+    int back;
+    if (!PyArg_ParseTuple(args, "O!O!p", &PyDict_Type, &names, &PyTuple_Type, &swapped, &back))
+        return NULL;
+    for (Py_ssize_t k = 0; k < PyTuple_GET_SIZE(swapped); k++) {
+        PyObject *one = PyTuple_GET_ITEM(swapped, k), *name, *there;
+        if (!PyTuple_CheckExact(one) || PyTuple_GET_SIZE(one) != 3) {
+            PyErr_SetString(PyExc_TypeError, "exchange() wants tuples of three");
+            return NULL;
+        }
+        name = PyTuple_GET_ITEM(one, 0);
+        there = back ? PyDict_GetItemWithError(names, name) : NULL;
+        if ((there == NULL && PyErr_Occurred()) ||
+            (there == (back ? PyTuple_GET_ITEM(one, 2) : NULL) &&
+             PyDict_SetItem(names, name, PyTuple_GET_ITEM(one, back ? 1 : 2)) < 0))
+            return NULL;
+    }
+    Py_RETURN_NONE;
+}
