@@ -8,7 +8,8 @@ apart_or_alike(Array *a, Py_ssize_t step, Array *out, Py_ssize_t width, Py_ssize
 {
     char *first = a->data, *last = a->data + step * (n - 1), *least = first < last ? first : last,
          *most = (first < last ? last : first) + Known[a->dtype->type & 127].width;
-    return (first == out->data && step == width && Known[a->dtype->type & 127].width == width) || most <= out->data || out->data + n * width <= least;
+    return (first == out->data && step == width && Known[a->dtype->type & 127].width == width) || most <= out->data ||
+           out->data + n * width <= least;
 }
 
 /* As `by_loop`, into an array in C's order: 1; 0, without an exception, if the ufunc is to be called, and then nothing has

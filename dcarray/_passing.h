@@ -94,51 +94,6 @@ learn_passing(PyObject *module, PyObject *args)
     Py_RETURN_TRUE;
 }
 
-#if PY_VERSION_HEX < 0x030C0000
-/* The plain array by which somebody outside sees the memory of a large one, new, as `export` of handle.py; NULL,
- * without an exception, if it is not of the usual kind. */
-static PyObject *
-exported(PyObject *x)
-{
-    PyObject *view, *store, *own, *memory = NULL, *out = NULL, *seen = NULL, *list = NULL;
-    Array *a;
-    int known;
-    if (!is_large(x) || AT(x, Readonly) != Py_False || NewArray == NULL || (view = view_of(x)) == NULL ||
-        (store = store_of(x)) == NULL)
-        goto no;
-    a = (Array *)view;
-    own = AT(store, Mem);
-    if (own == NULL || Py_TYPE(own) != Plain || AT(store, Head) != Py_None || AT(store, Exports) != Py_None ||
-        AT(store, Spread) != Py_None || PyUnicode_GET_LENGTH(AT(store, Char)) != 1 || !is_known(a->dtype) ||
-        strchr("qQ", a->dtype->type) || (a->flags & (ALIGNED | WRITEABLE | WARNS)) != (ALIGNED | WRITEABLE))
-        goto no;
-    while (Py_TYPE(own) == Plain && base_of(own) != NULL)
-        own = base_of(own);
-    if (Py_TYPE(own) != Plain || (known = family_known(own)) < 0 || (!known && make_known(own, store) < 0))
-        goto no;
-    memory = PyMemoryView_FromObject(view);
-    out = memory == NULL ? NULL
-                         : NewArray(Plain, Py_NewRef((PyObject *)a->dtype), a->ndim, a->shape, a->strides, a->data,
-                                    WRITEABLE, NULL);
-    if (out == NULL || SetBase(out, Py_NewRef(memory)) < 0 || (seen = PyWeakref_NewRef(out, NULL)) == NULL ||
-        (list = PyList_New(1)) == NULL)
-        goto no;
-    PyList_SET_ITEM(list, 0, Py_NewRef(seen));
-    Py_XSETREF(AT(store, Exports), Py_NewRef(list));
-    Py_DECREF(memory);
-    Py_DECREF(seen);
-    Py_DECREF(list);
-    return out;
-no:
-    PyErr_Clear(); /* the slow way says it again */
-    Py_XDECREF(memory);
-    Py_XDECREF(out);
-    Py_XDECREF(seen);
-    Py_XDECREF(list);
-    return NULL;
-}
-#endif
-
 /* ---- accelerated code -------------------------------------------------------------------------- */
 /* exchange(names, swapped, back): put what stands for NumPy's objects into a dictionary, for tuples of a name, the
  * object, and ours; or, with `back`, the objects, where ours are. */

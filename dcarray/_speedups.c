@@ -183,11 +183,6 @@ get_buffer(PyObject *x, Py_buffer *view, int flags)
         return 0;
     if (a != NULL && usual_dtype(a) && known_dtype(a) && !strchr("qQ", ((Array *)a)->dtype->type))
         return PyObject_GetBuffer(a, view, flags);
-    if (a == NULL && (memory = exported(x)) != NULL) {
-        done = PyObject_GetBuffer(memory, view, flags);
-        Py_DECREF(memory);
-        return done;
-    }
     memory = PyObject_CallMethod(x, "__buffer__", "i", flags);
     done = memory == NULL ? -1 : PyObject_GetBuffer(memory, view, flags);
     if (done < 0 && memory != NULL && PyMemoryView_Check(memory) && PyErr_ExceptionMatches(PyExc_BufferError)) {
