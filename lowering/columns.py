@@ -57,8 +57,9 @@ def columns(job: Job, foldings: list[Folding], kept: list[int], folded: list[int
         points = width * total(n for loop, n in enumerate(extents) if loop != last)
     else:
         phase, extent, launch, points, opens = job.head(outer)
-        opens.append(job.strips(last, "b0", COLUMNS))
-        start = variable("b0")
+        strip = "b2" if job.alone else "b0"  # blocks of the rows that it is a part of are b0
+        opens.append(job.strips(last, strip, COLUMNS))
+        start = variable(strip)
     base = 1 + len(opens)
     across = job.piece(last, start, affine(width))
     within = [*map(job.whole, outer), across] if shared else [across]
@@ -75,7 +76,7 @@ def columns(job: Job, foldings: list[Folding], kept: list[int], folded: list[int
                 size, at = size * extents[outer[0]], affine(0, row, at)
             elif not strips:
                 most = job.at_most(job.most(extents[last]), COLUMNS)
-                size, at = most, affine(0, at, variable("b0", -1))
+                size, at = most, affine(0, at, variable(strip, -1))
                 if outer and not job.inside:
                     size = most * extents[outer[0]]
                     row = product(arguments.integer(most, "width"), job.variables[outer[0]])

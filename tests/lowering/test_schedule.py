@@ -7,7 +7,7 @@ import re
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from kernel_machine import Machine, loop_of
 from row_regions import Maker
@@ -307,6 +307,7 @@ def test_random_statements(drawn, seed):
 
 
 @settings(max_examples=300, derandomize=True, deadline=None)
+@example(93439, False)  # blocks of rows, and in them strips of a sum
 @given(st.integers(0, 10**6), st.booleans())
 def test_random_rows(seed, symbolic):
     maker = Maker(random.Random(seed), symbolic)
