@@ -63,9 +63,8 @@ def job(text: str, given: dict[str, Any], finish: bool, numpy: Any = np) -> Call
     names = sorted(set(found))
     line, after = text, ""
     if finish:
-        value = (
-            eval(text, {"np": numpy}, given) if isinstance(tree, ast.Expr) else None
-        )  # the table's own text
+        called = isinstance(tree, ast.Expr)
+        value = eval(text, {"np": numpy}, given) if called else None  # the table's own text
         if value is None:  # the first name in the text is what is written
             after = f"\n        evaluate({found[0]})"
         elif _lazy(value):

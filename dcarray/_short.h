@@ -30,10 +30,9 @@ drawn(PyObject *function, PyObject *const *args, Py_ssize_t nargs, PyObject *nam
     all[0] = PyObject_GetAttr(args[0], PlainName);
     r = all[0] == NULL ? NULL : PyObject_Vectorcall(function, all, nargs, names);
     Py_XDECREF(all[0]);
-    if (r == NULL || Py_TYPE(r) != Plain)
-        return r;
-    if ((x = adopted(r)) == NULL)
-        x = PyObject_CallOneArg(Adopt, r);
+    if (r == NULL)
+        return NULL;
+    x = wrapped(NULL, r);
     Py_DECREF(r);
     return x;
 }

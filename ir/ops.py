@@ -153,9 +153,9 @@ def const(value: Any, dtype: Any) -> Const:
     OverflowError
         If a Python integer does not fit the dtype.
     """
-    dtype = np.dtype(dtype)
     from .nodes import Const  # with the first region: to define the nodes takes a tenth of an import
 
+    dtype = np.dtype(dtype)
     return Const(np.asarray(value, dtype=dtype).tobytes(), dtype)
 
 

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "FORMS", "NO_FORM", "WRITES", "alone", "array_of", "complete", "factored", "formed", "in_blocks",
-    "over_ranks", "piece_of",
+    "over_ranks", "piece_of", "rounds",
 ]  # fmt: skip
 
 NO_FORM = object()
@@ -181,6 +181,11 @@ def _trace(
     if matrix is None or matrix.ndim < 2 or out is not None or axis1 == axis2:
         return NO_FORM
     return diagonals.trace(matrix, offset, axis1, axis2, dtype)
+
+
+def rounds(ufunc: np.ufunc, dtype: Any) -> bool:
+    """Do the last bits of a fold depend on the order of what is folded?"""
+    return ufunc in (np.add, np.multiply) and np.dtype(dtype).kind in "fc"
 
 
 @cache

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .ranked import FORMS, NO_FORM, piece_of
+from .ranked import FORMS, NO_FORM, piece_of, rounds
 
 if TYPE_CHECKING:
     from dcarray.comm.piece import Piece
@@ -81,10 +81,10 @@ def _accumulate(ufunc: np.ufunc, array: Any, axis: Any = 0, dtype: Any = None, o
         return NO_FORM
     axis %= x.ndim
     cut = x.layout.parts[axis].parts > 1
-    rounds = ufunc in (np.add, np.multiply) and np.dtype(dtype or x.dtype).kind in "fc"
-    if rounds and not cut:
+    rounded = rounds(ufunc, dtype or x.dtype)
+    if rounded and not cut:
         return NO_FORM  # whole lines the recorder has
-    if ufunc in _ASSOCIATIVE and not rounds:  # to the bit as NumPy rounds, other than `cumsum`
+    if ufunc in _ASSOCIATIVE and not rounded:  # to the bit as NumPy rounds, other than `cumsum`
         return scans.scan(x, ufunc, axis, dtype) if cut else NO_FORM  # whole lines the recorder has
     if x.ndim == 1 and cut:
         return NO_FORM

@@ -9,7 +9,7 @@ import numpy as np
 
 from dcarray.handle import Handle
 
-from .ranked import FORMS, NO_FORM, piece_of
+from .ranked import FORMS, NO_FORM, piece_of, rounds
 
 if TYPE_CHECKING:
     from dcarray.comm.layout import Layout
@@ -109,8 +109,7 @@ def _reduced(
         return NO_FORM
     if x.dtype.kind not in _NUMBERS or not x.ndim or 0 in x.shape or axis == ():
         return NO_FORM
-    rounds = ufunc in (np.add, np.multiply) and np.dtype(dtype or x.dtype).kind in "fc"
-    if rounds and math.prod(x.shape) <= FEW:  # in the order of one process, as what is recorded
+    if rounds(ufunc, dtype or x.dtype) and math.prod(x.shape) <= FEW:  # in the order of one process
         found = ufunc.reduce(x.whole(), axis, dtype, keepdims=bool(keepdims))  # type: ignore[call-overload]
         return Piece.copied(found, x.comm)
     return fold(x, ufunc, axis, dtype, bool(keepdims))
