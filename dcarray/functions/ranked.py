@@ -65,18 +65,24 @@ def formed(form: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, An
 
 
 def _written(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """Have a function write into an array in blocks; `NO_FORM` if this call has no such form."""
+    """Have a function write into an array that lies in blocks, or whose places or values do; `NO_FORM` if
+    this call has no such form."""
     at = 1 if function is np.ufunc.at else 0
     x: Any = args[at] if len(args) > at else None
-    if not in_blocks(x) or x._readonly:
+    whole = not in_blocks(x)
+    if whole and not (type(x) is ndarray and any(map(_anywhere, (*args, *kwargs.values())))):
         return NO_FORM
+    if x._readonly or not x.ndim or not compiles(x.dtype):
+        return NO_FORM
+    from dcarray.distribution import distribute
+
     given = [a if k == at else alone(a) for k, a in enumerate(args)]
     named = {name: alone(a) for name, a in kwargs.items()}
     with parted():
         write = WRITES[function](*given, **named)
     if write is NO_FORM:
         return NO_FORM
-    target = alone(x)
+    target = distribute(x) if whole else alone(x)
     head = x._store.family
     reshaped = target is x and x._store is not head  # what lies in blocks has another shape
     with parted():

@@ -68,6 +68,23 @@ def test_nothing_is_gathered(name: str) -> None:
     dc.comm.run(4, program)
 
 
+@pytest.mark.parametrize("key", [BITS, ROWS, (ROWS, COLUMNS)], ids=["mask", "rows", "places"])
+def test_an_array_whole_on_every_rank_gathers_no_key(key: Any) -> None:
+    wanted = TABLE.copy()
+    wanted[key] = 1.5
+
+    def program() -> None:
+        with dc.options(distribute_above=0, strict=True):
+            entries = tuple(map(dc.distribute, key)) if isinstance(key, tuple) else dc.distribute(key)
+            plain = TABLE.copy()
+            x = dc.asarray(plain)
+            x[entries] = 1.5
+            assert np.array_equal(x.gather(), wanted)
+            assert np.array_equal(plain, wanted)  # which knows of it
+
+    dc.comm.run(4, program)
+
+
 def test_a_few_elements_send_a_few() -> None:
     def program() -> int:
         x = dc.distribute(np.zeros(100_000))

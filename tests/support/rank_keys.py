@@ -47,6 +47,11 @@ def either(rng: random.Random, whole: Any) -> Any:
     return laid_out(rng, whole) if rng.random() < 0.5 and whole.ndim else whole
 
 
+def target(rng: random.Random, whole: Any) -> Any:
+    """An array of ours to be written to, in blocks or whole on every rank."""
+    return laid_out(rng, whole) if rng.random() < 0.7 else dc.asarray(whole.copy())
+
+
 def any_key(rng: random.Random, shape: tuple[int, ...]) -> list[Any]:
     """The entries of a key with indices of all kinds."""
     draw = np.random.default_rng(rng.randrange(1 << 30))
@@ -115,7 +120,7 @@ def read_and_write(rng: random.Random) -> None:
     whole = any_array(rng, shape)
     key = any_key(rng, shape)
     with dc.options(distribute_above=0, eager_below=0, jit="off"):
-        x = laid_out(rng, whole)
+        x = target(rng, whole)
         y, z = x, whole.copy()
         kind = rng.random()
         if kind < 0.2:  # a view
@@ -145,7 +150,7 @@ def read_and_write(rng: random.Random) -> None:
             equal(failed, mine)
         equal(z, y)
         if whole.dtype.kind in "fi" and whole.dtype.itemsize == 8 and not isinstance(want, Exception):
-            w, again = z.copy(), laid_out(rng, z)
+            w, again = z.copy(), target(rng, z)
             np.add.at(w, plain, 2)
             np.add.at(again, ours, 2)
             equal(w, again)
@@ -166,13 +171,13 @@ def by_functions(rng: random.Random) -> None:
             (np.place, (bits, few)),
             (np.putmask, (bits, few)),
         ):
-            x, z = laid_out(rng, whole), whole.copy()
+            x, z = target(rng, whole), whole.copy()
             ours = [either(rng, a) for a in rest]
             named = {"mode": mode} if function is np.put else {}
             call = partial(function, **named)
             equal(outcome(partial(call, z, *rest)), outcome(partial(call, x, *ours)))
             equal(z, x)
-        x, z = laid_out(rng, whole), whole.copy()
+        x, z = target(rng, whole), whole.copy()
         if whole.ndim > 1:
             np.fill_diagonal(z, few, wrap=mode == "wrap")
             np.fill_diagonal(x, either(rng, few), wrap=mode == "wrap")
