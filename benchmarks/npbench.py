@@ -96,6 +96,7 @@ def measure(
             worked: dict[str, list[float]] = {name: [] for name in running}
             for _ in range(args.rounds):
                 for name in list(running):
+                    time.sleep(args.pause)  # until threads of the one before, which spin for work, sleep too
                     told = running[name].ask("run", args.turn, args.limit)
                     if "wrong" in told:
                         found[name].update(told)
@@ -201,6 +202,9 @@ def _arguments(argv: Sequence[str]) -> argparse.Namespace:
     parser.add_argument(
         "--turn", type=float, default=0.05, metavar="SECONDS", help="length of one turn, at least one call"
     )
+    parser.add_argument("--pause", type=float, default=0.1, metavar="SECONDS",
+                        help="before a turn: idle threads of OpenBLAS and OpenMP keep a core busy for"
+                        " some time (%(default)s)")  # fmt: skip
     parser.add_argument("--warm", type=float, default=20.0, metavar="SECONDS", help="longest time to warm up")
     parser.add_argument(
         "--limit", type=float, default=300.0, metavar="SECONDS", help="longest answer of a framework"
@@ -230,7 +234,7 @@ def _command(parser: argparse.ArgumentParser, args: argparse.Namespace) -> str:
     set_here.pop("DCARRAY_CACHE_DIR", None)  # the processes have their own
     words = [f"{name}={value}" for name, value in set_here.items()]
     words += ["python -m benchmarks npbench --suite PATH"]
-    for name in ("size", "against", "only", "rounds", "first", "turn", "warm", "limit", "skip_above"):
+    for name in ("size", "against", "only", "rounds", "first", "turn", "pause", "warm", "limit", "skip_above"):
         value = getattr(args, name)
         if name == "only" and args.keep:
             continue  # the file is of all runs together
