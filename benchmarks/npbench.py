@@ -234,7 +234,8 @@ def _command(parser: argparse.ArgumentParser, args: argparse.Namespace) -> str:
     set_here.pop("DCARRAY_CACHE_DIR", None)  # the processes have their own
     words = [f"{name}={value}" for name, value in set_here.items()]
     words += ["python -m benchmarks npbench --suite PATH"]
-    for name in ("size", "against", "only", "rounds", "first", "turn", "pause", "warm", "limit", "skip_above"):
+    options = "size against only rounds first turn pause warm limit skip_above"
+    for name in options.split():
         value = getattr(args, name)
         if name == "only" and args.keep:
             continue  # the file is of all runs together
