@@ -4,12 +4,16 @@ A vector that is not aligned to a line of the cache takes two of them, and rows 
 points of an array, rarely are.  What stays in a core's own cache for many turns is worth a copy before
 and one after them, in which each row has some room before it, so that most of what is read and
 written is aligned.
+
+Where each turn writes the same inner points before anybody needs them, the first turn is one of its own
+that reads the arrays themselves: then only what is around those points is copied before (loop peeling).
 """
 
 from __future__ import annotations
 
 import math
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import replace
 
 from ..dims import free_symbols
@@ -23,11 +27,13 @@ from ..nodes import (
     Call,
     Compute,
     Dim,
+    Index,
     Load,
     Loop,
     Nest,
     Region,
     Rows,
+    Size,
     Stmt,
     While,
     Window,
@@ -181,6 +187,7 @@ def align(loop: Loop, arrays: list[tuple[Array, int]], region: Region
     before: list[Compute] = []
     after: list[Compute] = []
     others: dict[str, tuple[str, int]] = {}
+    peeled: dict[str, int] = {}
     for array, begin in arrays:
         name = f"{array.name}_rows"
         while name in names:
@@ -189,18 +196,87 @@ def align(loop: Loop, arrays: list[tuple[Array, int]], region: Region
         copy, ahead = padded(array, begin, name)
         made.append(copy)
         others[array.name] = name, ahead
-        here = identity(array)
-        there = _moved(here, name, ahead)
         copied, used = outside(array, loop, region)
+        written = written_once(array, loop) if copied else None
+        if written is not None:
+            peeled[array.name] = written[0]
+        here = [identity(array)] if written is None else around(array, written[1])
         if copied:
-            before.append(Compute(there, Load(here, array.dtype), loc=loop.loc))
+            before += [Compute(_moved(w, name, ahead), Load(w, array.dtype), loc=loop.loc) for w in here]
         if used:
-            after.append(Compute(here, Load(there, array.dtype), loc=loop.loc))
+            whole = identity(array)
+            after.append(Compute(whole, Load(_moved(whole, name, ahead), array.dtype), loc=loop.loc))
 
     def moved(window: Window) -> Window:
         return _moved(window, *others[window.array]) if window.array in others else window
 
-    return tuple(made), (*_together(before), rewindow(loop, moved), *_together(after))
+    first: list[Compute] = []
+    if peeled:
+        first = _first_turn(loop, peeled, moved)
+        start, stop, step = loop.bounds
+        loop = replace(loop, bounds=(start + step, stop, step))
+    return tuple(made), (*_together(before), *first, rewindow(loop, moved), *_together(after))
+
+
+def _first_turn(loop: Loop, writers: dict[str, int], moved: Callable[[Window], Window]) -> list[Compute]:
+    """The statements of a turn that still reads the arrays themselves, until it has written their copies."""
+    found: list[Compute] = []
+    for k, stmt in enumerate(loop.body):
+
+        def reading(window: Window, k: int = k) -> Window:
+            return window if k <= writers.get(window.array, -1) else moved(window)
+
+        read = rewindow(stmt, reading)
+        assert isinstance(stmt, Compute) and isinstance(read, Compute)
+        found.append(replace(read, target=moved(stmt.target)))
+    return found
+
+
+def written_once(array: Array, loop: Loop) -> tuple[int, Window] | None:
+    """Which statement of a turn writes an array, and the box that it writes, if the first turn can do without
+    a copy of what is in there; else None."""
+    bounds = [bound for bound in loop.bounds if type(bound) is int]
+    if len(bounds) < 3 or len(range(*bounds)) < 2:
+        return None
+    found: list[tuple[int, Window]] = []
+    for k, stmt in enumerate(loop.body):
+        if not isinstance(stmt, Compute) or stmt.combine is not None or stmt.scan is not None:
+            return None
+        if loop.var in _symbols(stmt):
+            return None
+        if stmt.target.array == array.name:
+            found.append((k, stmt.target))
+    if len(found) != 1 or len(found[0][1].shape) != len(array.shape):
+        return None
+    window = found[0][1]
+    straight = all(
+        (ix.axis, ix.stride) == (axis, 1) and type(ix.offset) is int and type(extent) is int
+        for axis, (ix, extent) in enumerate(zip(window.index, window.shape, strict=True))
+    )
+    return found[0] if straight else None
+
+
+def _symbols(stmt: Compute) -> frozenset[str]:
+    """What the places and values of a statement depend on."""
+    values = [node.dim for node in walk(stmt.body) if isinstance(node, Size)]
+    for window in (*writes(stmt), *reads(stmt)):
+        values += [*window.shape, *(dim for ix in window.index for dim in (ix.offset, ix.stride))]
+    return frozenset().union(*map(free_symbols, values))
+
+
+def around(array: Array, box: Window) -> list[Window]:
+    """Boxes of all elements of an array that are not in this one, none of them in two."""
+    found: list[Window] = []
+    spans = [(0, int(extent)) for extent in array.shape]
+    for axis, (ix, extent) in enumerate(zip(box.index, box.shape, strict=True)):
+        low, high = int(ix.offset), int(ix.offset) + int(extent)
+        for side in ((0, low), (high, spans[axis][1])):
+            if side[0] < side[1]:
+                part = [*spans[:axis], side, *spans[axis + 1 :]]
+                index = tuple([Index(begin, 1, k) for k, (begin, _) in enumerate(part)])
+                found.append(Window(array.name, tuple([end - begin for begin, end in part]), index))
+        spans[axis] = low, high
+    return found
 
 
 def _together(copies: list[Compute]) -> list[Stmt]:

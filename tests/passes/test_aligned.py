@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from loop_regions import Loops
 
 from dcarray.ir import interp
-from dcarray.ir.nodes import Array, Loop, Nest
+from dcarray.ir.nodes import Array, Compute, Index, Loop, Nest, Window
 from dcarray.ir.passes import Log, aligned
 from dcarray.ir.passes.bands import Limits
 from dcarray.ir.text import dump, parse
@@ -50,10 +50,11 @@ def test_interior_points(any_size, same_meaning):
     before = region()
     after = changed(before)
     same_meaning(before, after)
-    assert [type(stmt) for stmt in after.body] == [Nest, Loop, Nest]
+    assert [type(stmt) for stmt in after.body] == [Nest, Nest, Compute, Compute, Loop, Nest]
     for array in after.arrays[2:]:
         assert (array.role, array.shape) == ("temp", (6, 48))
-    loop = after.body[1]
+    loop = after.body[4]
+    assert loop.bounds == (1, 5, 1)
     for stmt in loop.body:
         assert stmt.target.array in ("a_rows", "b_rows") and stmt.target.index[1].offset == 8
 
@@ -79,7 +80,13 @@ def test_what_is_made_in_the_loop_is_not_copied_before(any_size, same_meaning, a
     before = region(body, f"inout a: f64[6, 39];  {arrays} b: f64[6, 39]")
     after = changed(before)
     same_meaning(before, after)
-    assert len(after.body) == 3  # one copy before, and one or both after it
+    # what is around a, the first turn, the loop, and one copy or both after it
+    assert [type(stmt) for stmt in after.body[:7]] == [
+        *[Nest] * 2,
+        *[Compute] * 3,
+        Loop,
+        type(after.body[-1]),
+    ]
 
 
 def test_a_temporary_that_lives_on(any_size, same_meaning):
@@ -90,7 +97,52 @@ def test_a_temporary_that_lives_on(any_size, same_meaning):
     verify(before)
     after = changed(before)
     same_meaning(before, after)
-    assert len(after.body) == 5
+    assert [type(stmt) for stmt in after.body[1:6]] == [Nest, Nest, Compute, Compute, Loop]
+
+
+@pytest.mark.parametrize("box", [(0, 0), (1, 2), (3, 0), (0, 4), (2, 2)])
+def test_around(box):
+    array = Array("a", np.dtype("d"), (5, 6))
+    shape = tuple(n - low for n, low in zip((3, 4), box, strict=True))
+    inner = Window("a", shape, tuple(Index(low, 1, k) for k, low in enumerate(box)))
+    found = np.zeros(array.shape, int)
+    for window in (inner, *aligned.around(array, inner)):
+        at = tuple(slice(ix.offset, ix.offset + n) for ix, n in zip(window.index, window.shape, strict=True))
+        found[at] += 1
+    assert (found == 1).all()
+
+
+@pytest.mark.parametrize(
+    ("before", "why"),
+    [
+        (region(bounds="0, 1, 1"), "one turn"),
+        (region(STEP + "\n    a[i,0] = b[i,1] for i<6\n"), "written twice"),
+        (
+            region(
+                STEP.replace("b[i+1,j+1] = add(", "b[i+1,j+1] = multiply(size:f64(t), add(", 1).replace(
+                    " for", ") for", 1
+                )
+            ),
+            "turns differ",
+        ),
+    ],
+)
+def test_copied_whole(any_size, same_meaning, before, why):
+    after = changed(before)
+    same_meaning(before, after)
+    copies = after.body[0].body if isinstance(after.body[0], Nest) else after.body[:1]
+    assert any(part.target.shape == (6, 39) for part in copies), why
+
+
+@pytest.mark.parametrize(
+    ("order", "step"), [(1, "a[i,j]"), (1, "b[i+1,j+1]"), (-1, "b[i,j]"), (-1, "a[i+1,j+1]")]
+)
+def test_the_first_turn_reads_what_was_there(any_size, same_meaning, order, step):
+    """Whatever it reads before and after it is written."""
+    lines = [line for line in STEP.splitlines() if line][::order]
+    lines[0] = lines[0].replace("= ", f"= add({step}, ").replace(" for", ") for")
+    before = region("\n" + "\n".join(lines) + "\n", bounds="0, 3, 1")
+    same_meaning(before, changed(before))
 
 
 @pytest.mark.parametrize(
@@ -150,11 +202,45 @@ def test_random_loops(seed):
     assert results(after, seed) == results(before, seed)
 
 
+def stencils(rng):
+    """Statements that write the inner points of one of three arrays by those of others."""
+    rows, columns = rng.randint(3, 6), rng.randint(9, 40)
+    lines = []
+    for _ in range(rng.randint(1, 3)):
+        to, low = rng.choice("abc"), (rng.randint(0, 2), rng.randint(0, 2))
+        m, n = rows - low[0] - rng.randint(0, 1), columns - low[1] - rng.randint(0, 2)
+        if m < 1:
+            continue
+
+        def read(name, low=low, m=m, n=n):
+            i, j = rng.randint(0, rows - m), rng.randint(0, columns - n)
+            return f"{name}[i+{i},j+{j}]"
+
+        others = [name for name in "abc" if name != to]
+        value = f"subtract({read(rng.choice(others))}, {read(rng.choice(others))})"
+        if rng.random() < 0.3:
+            value = f"add({to}[i+{low[0]},j+{low[1]}], {value})"
+        lines.append(f"{to}[i+{low[0]},j+{low[1]}] = {value} for i<{m}, j<{n}")
+    arrays = ";  ".join(f"inout {name}: f64[{rows}, {columns}]" for name in "abc")
+    return region("\n" + "\n".join(lines) + "\n", arrays, f"0, {rng.randint(1, 4)}, 1")
+
+
+@settings(max_examples=150, derandomize=True, deadline=None)
+@given(st.integers(0, 10**6))
+def test_random_stencils(seed):
+    with pytest.MonkeyPatch.context() as patch:
+        for name in ("MIN_TURNS", "MIN_POINTS", "MIN_ROW"):
+            patch.setattr(aligned, name, 0)
+        before = stencils(random.Random(seed))
+        after = changed(before)
+    assert results(after, seed) == results(before, seed)
+
+
 @pytest.mark.parametrize("width", [17, 38, 39, 40, 47, 64, 130])
 @pytest.mark.parametrize("dtype", ["f64", "f32", "i32"])
 def test_compiled(any_size, width, dtype):
     body = STEP.replace("37", str(width - 2))
     before = region(body, f"inout a: {dtype}[6, {width}];  inout b: {dtype}[6, {width}]", "0, 3, 1")
     after = changed(before)
-    assert len(after.body) == 3
+    assert len(after.body) == 6
     assert results(after, width, compile_region(after)) == results(before, width)
