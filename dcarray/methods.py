@@ -48,6 +48,11 @@ def _method(name: str, fresh: bool = True, function: Callable[..., Any] | None =
     return method
 
 
+def _clip(a: Any, min: Any = None, max: Any = None, out: Any = None, **kwargs: Any) -> Any:
+    """Either bound may be left out, by place too, which `numpy.clip` does not have."""
+    return np.clip(a, min, max, out, **kwargs)
+
+
 def _compress(a: Any, condition: Any, axis: Any = None, out: Any = None) -> Any:
     return np.compress(condition, a, axis, out)
 
@@ -249,7 +254,11 @@ class Methods(Attributes):
         if shape in ((), (None,)):
             return
         if self._small is None and several() is not None and in_c_order(self) and self.base is None:
-            self._become(self._resized(shape[0] if len(shape) == 1 else shape))
+            wanted = shape[0] if len(shape) == 1 else shape
+            if np.prod(wanted) == self.size and np.min(wanted) >= 0:
+                self.shape = wanted  # the same memory: views of it stay views
+            else:
+                self._become(self._resized(wanted))
             return
         a = self._writable()
         order: Any = "F" if a.flags.fnc else "C"
@@ -318,7 +327,7 @@ class Methods(Attributes):
     argpartition = _method("argpartition")
     argsort = _method("argsort")
     choose = _method("choose")
-    clip = _method("clip")
+    clip = _method("clip", function=_clip)
     compress = _method("compress", function=_compress)
     cumprod = _method("cumprod")
     cumsum = _method("cumsum")

@@ -55,6 +55,8 @@ def _anywhere(value: Any) -> bool:
 
 def formed(form: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """What a form gives, as arrays of the user's; `NO_FORM` if it serves no such call."""
+    if any(map(_of_objects, (*args, *kwargs.values()))):
+        return NO_FORM
     args, kwargs = tuple(map(alone, args)), {name: alone(a) for name, a in kwargs.items()}
     with parted():
         found = form(*args, **kwargs)
@@ -62,6 +64,11 @@ def formed(form: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, An
         made = map(array_of, found)
         return type(found)(*made) if hasattr(found, "_fields") else tuple(made)
     return found if found is NO_FORM or found is None else array_of(found)
+
+
+def _of_objects(value: Any) -> bool:
+    """Is it a dtype of objects, which do not travel?"""
+    return value is object or isinstance(value, (str, np.dtype)) and value in ("O", "object")
 
 
 def _written(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:

@@ -35,6 +35,10 @@ def _called(ufunc: np.ufunc, *inputs: Any, **kwargs: Any) -> Any:
     pieces = [x for x in arrays if x is not None]
     if any(x.dtype.kind not in _NUMBERS for x in pieces):
         return NO_FORM
+    if not any(set(types) - set("O->") for types in ufunc.types):
+        return NO_FORM  # a function of the user's, which may keep count of its calls
+    if any(x is None and np.asarray(y).dtype.hasobject for x, y in zip(arrays, inputs, strict=True)):
+        return NO_FORM  # objects do not travel
     shape = np.broadcast_shapes(*(x.shape for x in pieces))
     if not shape:
         return NO_FORM

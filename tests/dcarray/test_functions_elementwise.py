@@ -58,6 +58,12 @@ def test_clip(same, a):
     same(lambda x, out: np.clip(x, 0, 1, out=out), a, np.zeros((2, 3)))
     same(lambda x, out: np.clip(x, 0, 1, out), a, np.zeros((2, 3), np.int8))
     same(lambda x, out: np.clip(x, 0, 1, out), a, np.zeros(2))
+    same(lambda x: x.clip(0), a)  # the method does with one
+    same(lambda x: x.clip(max=1), a)
+    same(lambda x: x.clip(None, 1), a)
+    same(lambda x: x.clip(), a)
+    same(lambda x, out: x.clip(0, 1, out), a, np.zeros((2, 3)))
+    same(lambda x: x.clip(0, min=2), a)
 
 
 def test_clip_keeps_the_sign_of_zero():

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -71,3 +72,28 @@ def test_what_numpy_says_it_says_on_all_ranks() -> None:
             assert world().size == 3
 
     run(3, program)
+
+
+def test_objects_stay_where_they_are() -> None:
+    """They do not travel; and a function of the user's is called for each element on every rank."""
+
+    def program() -> None:
+        calls: list[int] = []
+        counted = np.frompyfunc(lambda v: calls.append(v) or v * 2, 1, 1)
+        a = np.arange(1, 30)
+        with dc.options(distribute_above=0, eager_below=0):
+            x = dc.distribute(a)
+            pairs: list[tuple[Any, Any]] = [(counted(x), a * 2)]
+            assert calls == a.tolist()
+            pairs += [
+                (x * Fraction(1, 3), a * Fraction(1, 3)),
+                (np.add(x, 1, dtype=object), a.astype(object) + 1),
+                (np.cumprod(x, dtype=object), np.cumprod(a, dtype=object)),
+                (np.multiply.reduce(x, dtype="O"), np.multiply.reduce(a, dtype="O")),
+            ]
+            for got, want in pairs:
+                found = np.asarray(got)
+                assert found.dtype == object and found.tolist() == np.asarray(want).tolist()
+
+    for ranks in (2, 3):
+        run(ranks, program)

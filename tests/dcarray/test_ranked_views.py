@@ -71,7 +71,12 @@ def _resized(x: Any, y: Any) -> Any:
     z.resize((20,))
     w = y[:4] * 1
     w.resize((9, 9))
-    return np.resize(x, (7, 3)), np.resize(y[1:3], 40), z, w
+    v = x + 1
+    column, row = v[:, 1], v[2]
+    v.resize((7, 9))  # as many elements: the same memory
+    v[0] = 3
+    row += 1
+    return np.resize(x, (7, 3)), np.resize(y[1:3], 40), z, w, v, column, row
 
 
 @pytest.mark.parametrize("program", [_together, _kept, _complex, _unlike, _resized])
