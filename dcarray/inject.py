@@ -82,7 +82,7 @@ class _Scope:
         known = self.known if fresh else {}
         for name, value in [(k, v) for k, v in self.names.items() if known.get(k) != id(v)]:
             self.known[name] = id(value)
-            ours = value if name.startswith("__") else counterpart(value)
+            ours = value if name.startswith("__") else _over(counterpart(value))
             self.meant.pop(name, None)
             if ours is not value:
                 self.meant[name] = value, ours
@@ -190,11 +190,24 @@ def _released(box: list[Any]) -> Any:
     return released(box) if BUILT else box[0]
 
 
+def _over(value: Any) -> Any:
+    """What draws from a generator of NumPy's, which was made elsewhere, as ours do; all else as it is."""
+    if type(value).__name__ not in _DRAWING:
+        return value
+    from .functions.random import over
+
+    return over(value)
+
+
+_DRAWING = frozenset(("Generator", "RandomState"))
+
+
 class _Call:
     """The arguments of one call on their way in, and what comes back on its way out."""
 
     def __init__(self) -> None:
         self.given: dict[int, tuple[Any, Any]] = {}
+        self.drawing: dict[int, tuple[Any, Any]] = {}  # generators of NumPy's
         self.wrapped = False
         self.seen: set[int] = set()
         self.lengths: frozenset[int] = frozenset()
@@ -218,6 +231,9 @@ class _Call:
             return tuple([self.into(v) for v in value])
         if kind is ndarray or kind is Selected:
             self.wrapped = True
+        elif kind.__name__ in _DRAWING and (ours := _over(value)) is not value:
+            self.drawing[id(ours)] = ours, value
+            return ours
         return value
 
     def back(self, value: Any) -> Any:
@@ -226,6 +242,8 @@ class _Call:
         if kind is ndarray or kind is Selected:
             known = self.given.get(id(value))
             return np.asarray(value) if known is None else known[1]
+        if id(value) in self.drawing:
+            return self.drawing[id(value)][1]
         if kind is list or kind is dict:
             if id(value) not in self.seen:
                 self.seen.add(id(value))
@@ -238,6 +256,14 @@ class _Call:
             if any(a is not b for a, b in zip(items, value, strict=True)):
                 return value._make(items) if hasattr(value, "_make") else tuple(items)
         return value
+
+
+def _leave(given: np.ndarray[Any, Any], now: np.ndarray[Any, Any]) -> None:
+    """Give an argument the shape that a function has left it in, and let it be written or not."""
+    if now.shape != given.shape and now.size == given.size and np.may_share_memory(now, given):
+        given.shape = now.shape
+    if now.flags.writeable != given.flags.writeable:
+        given.flags.writeable = now.flags.writeable
 
 
 def _settle(value: Any) -> None:
@@ -274,8 +300,10 @@ def _function(function: Any) -> Any:
             _inside.reset(token)
             if not _inside.get():
                 alone.end(loop=True)  # a loop may have been left by an exception
-            for ours, _ in call.given.values():  # its owner may look at it, and change it, from now on
-                ours._writable()
+            for ours, given in call.given.values():  # its owner may look at it, and change it, from now on
+                now = ours._writable()
+                if now is not given:
+                    _leave(given, now)
         if keep:
             return box[0]
         for value in (*args, *kwargs.values()):

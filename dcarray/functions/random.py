@@ -22,7 +22,7 @@ from . import fallback
 from .ranked import NO_FORM
 from .small import made_by_generator
 
-__all__ = ["Generator", "RandomState", "default_rng", "function"]
+__all__ = ["Generator", "RandomState", "default_rng", "function", "over"]
 
 
 def _drawn(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -128,6 +128,23 @@ class RandomState(np.random.RandomState):
 def _random_state(state: Any) -> RandomState:
     found = RandomState()
     found.set_state(state)
+    return found
+
+
+def over(value: Any) -> Any:
+    """A generator of NumPy's, exactly, as one of ours that draws from it; all else as it is.
+
+    NumPy's own would take a wrapped array for a sequence: `shuffle` then exchanges views of rows, and
+    loses some.
+    """
+    found: Any
+    if type(value) is np.random.Generator:
+        found = Generator(value.bit_generator)
+    elif type(value) is np.random.RandomState:  # keeps numbers of its own beside those of its bit generator
+        found = RandomState(value._bit_generator)
+    else:
+        return value
+    found._plain = value
     return found
 
 

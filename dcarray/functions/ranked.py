@@ -68,7 +68,7 @@ def formed(form: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, An
 
 def _of_objects(value: Any) -> bool:
     """Is it a dtype of objects, which do not travel?"""
-    return value is object or isinstance(value, (str, np.dtype)) and value in ("O", "object")
+    return value is object or (isinstance(value, (str, np.dtype)) and value in ("O", "object"))
 
 
 def _written(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:

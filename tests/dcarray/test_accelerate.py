@@ -102,6 +102,48 @@ def test_updates_of_plain_arguments_are_in_place_at_return_and_after_an_error() 
     np.testing.assert_array_equal(b, -1)
 
 
+@pytest.mark.usefixtures("mode")
+def test_an_argument_keeps_the_shape_and_the_lock_it_was_given() -> None:
+    @dc.accelerate
+    def change(a: Any, b: Any) -> Any:
+        a.shape = (2, -1)
+        a[1] = 7
+        b.flags.writeable = False
+        return a.sum()
+
+    a, b = np.arange(6.0), np.ones(3)
+    assert change(a, b) == 24 and a.shape == (2, 3) and not b.flags.writeable
+
+
+DRAWS, OLD_DRAWS = np.random.default_rng(1), np.random.RandomState(1)
+
+
+def _dealt(a: Any, rng: Any) -> Any:
+    """Generators made elsewhere: given, and two global ones."""
+    rows = a.reshape(-1, 2).copy()
+    out = np.zeros(a.shape)
+    for draw in (rng, DRAWS, OLD_DRAWS):
+        draw.shuffle(rows)
+        rows += draw.normal(size=rows.shape)
+    rng.standard_normal(out=out)
+    return rows, out, rng, rng.permutation(rows), rng.random(), isinstance(rng, np.random.Generator)
+
+
+@pytest.mark.usefixtures("mode")
+@pytest.mark.parametrize("n", [10, 34_002])
+def test_generators_made_elsewhere_draw_as_numpys_do(n: int) -> None:
+    def dealt(function: Any) -> Any:
+        DRAWS.bit_generator.state = np.random.default_rng(1).bit_generator.state
+        OLD_DRAWS.seed(1)
+        rng = np.random.default_rng(2)
+        *found, back, permuted, number, known = function(np.arange(float(n)), rng)
+        assert back is rng and type(DRAWS) is np.random.Generator and known
+        return [*found, permuted, number, rng.random(), DRAWS.random(), OLD_DRAWS.normal()]
+
+    for one, other in zip(dealt(_dealt), dealt(dc.accelerate(_dealt)), strict=True):
+        assert type(one) is type(other) and np.array_equal(one, other)
+
+
 def test_results_in_containers() -> None:
     Pair = __import__("collections").namedtuple("Pair", "a b")
 
