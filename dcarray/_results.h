@@ -38,7 +38,7 @@ fresh(PyObject *r)
         return 0;
     step = Known[a->dtype->type & 127].width;
     for (int k = a->ndim - 1; k >= 0; k--) {
-        if (a->strides[k] != step)
+        if (a->strides[k] != step && a->shape[k] != 1) /* where there is one, no step is ever taken */
             return 0;
         step *= a->shape[k];
     }

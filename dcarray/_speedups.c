@@ -197,20 +197,43 @@ get_buffer(PyObject *x, Py_buffer *view, int flags)
 #endif
 
 /* ---- functions --------------------------------------------------------------------------------- */
+/* Is nothing to be done to have this up to date: an array, plain or ours, or a tuple or list of them?  0 if that is not
+ * so simple, -1 with an exception. */
+static int
+up_to_date(PyObject *x)
+{
+    PyObject *view, *store;
+    Sketch *s;
+    if (Py_TYPE(x) == Plain)
+        return 1;
+    if (PyTuple_Check(x) || PyList_CheckExact(x)) {
+        int found = 1;
+        for (Py_ssize_t k = 0; found > 0 && k < PySequence_Fast_GET_SIZE(x); k++) {
+            PyObject *item = Py_NewRef(PySequence_Fast_GET_ITEM(x, k)); /* a sketch that runs may run other code */
+            found = Py_TYPE(item) == Plain || Py_TYPE(item) == Ours ? up_to_date(item) : 0;
+            Py_DECREF(item);
+        }
+        return found;
+    }
+    if (Py_TYPE(x) != Ours)
+        return 0;
+    view = AT(x, View);
+    store = AT(x, Store);
+    s = sketch_of(x);
+    if (s != NULL && !s->done && sketch_run(s) < 0)
+        return -1;
+    return plain(x) != NULL || (is_unfilled(x) && alone_here_now()) ||
+           (is_large(x) && clean(x) &&
+            ((view != NULL && Py_TYPE(view) == Plain) || (store != NULL && AT(store, Mem) != Py_None)));
+}
+
 /* What `shortened` makes of a function, which is `self`. */
 static PyObject *
 itself_or_call(PyObject *self, PyObject *const *args, Py_ssize_t nargs)
 {
-    if (nargs == 1 && Py_TYPE(args[0]) == Ours) {
-        PyObject *x = args[0], *view = AT(x, View), *store = AT(x, Store);
-        Sketch *s = sketch_of(x);
-        int made;
-        if (s != NULL && !s->done && sketch_run(s) < 0)
-            return NULL;
-        made = (view != NULL && Py_TYPE(view) == Plain) || (store != NULL && AT(store, Mem) != Py_None);
-        if (plain(x) != NULL || (is_large(x) && made && clean(x)) || (is_unfilled(x) && alone_here_now()))
-            return Py_NewRef(x);
-    }
+    int found = nargs == 1 ? up_to_date(args[0]) : 0;
+    if (found)
+        return found < 0 ? NULL : Py_NewRef(args[0]);
     return PyObject_Vectorcall(self, args, nargs, NULL);
 }
 

@@ -63,7 +63,8 @@ method_at_hand(PyObject *const *args, Py_ssize_t nargs, PyObject *names)
         if (mentions_ours(value) || PyList_Check(value))
             return NULL;
     }
-    if (nargs == 4 && !between) { /* else the result is no longer than one of them */
+    /* Else the result is no longer than one of them; and what it is of small ones nobody records. */
+    if (nargs == 4 && !between && (plain(args[2]) == NULL || plain(args[3]) == NULL)) {
         Py_ssize_t n = elements_of(given[0]) * elements_of(given[1]);
         if (n >= Limit && alone_here(n) <= 0)
             return NULL;

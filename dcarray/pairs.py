@@ -9,7 +9,7 @@ import numpy as np
 from . import trace
 from .handle import Handle
 from .loops import resolve
-from .operands import Eager, kind_of, shape_of
+from .operands import Eager, kind_of, learn, shape_of
 
 __all__ = ["pair"]
 
@@ -36,7 +36,11 @@ def pair(name: str, inputs: tuple[Any, ...]) -> Any:
         loop = resolve("floor_divide" if name == "divmod" else "trunc", tuple(map(kind_of, inputs)))
         slow = name == "divmod" and loop is not None and loop[-1] in "fd"  # NumPy's loop is
         trace.leave_small(shape, inputs, None, 1 if slow else _WORTH)
-    except (Eager, TypeError, ValueError):
+    except Eager:
+        if shape:
+            learn(inputs)
+        return NotImplemented
+    except (TypeError, ValueError):
         return NotImplemented
     if loop is None or not shape or not any(isinstance(x, Handle) and shape_of(x) == shape for x in inputs):
         return NotImplemented

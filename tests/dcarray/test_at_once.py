@@ -11,6 +11,9 @@ import pytest
 
 import dcarray as dc
 from dcarray.session import session
+from dcarray.speedups import BUILT
+
+built = pytest.mark.skipif(not BUILT, reason="in C alone")
 
 GROWING: tuple[Callable[[Any, int], Any], ...] = (
     lambda x, k: np.repeat(x, k), lambda x, k: np.repeat(x, k, axis=0), lambda x, k: np.repeat(x, repeats=k),
@@ -73,6 +76,7 @@ def test_what_somebody_else_has_stays_shared() -> None:
 @pytest.mark.parametrize("call", [
     lambda x: np.roll(x, 3), lambda x: np.tile(x, 2), lambda x: np.modf(x)[0], lambda x: np.append(x, x),
     lambda x: np.meshgrid(x[:200], x[:200])[1], lambda x: np.diag(x[:200]),
+    lambda x: np.multiply.outer(x[:200], x[:100]), lambda x: np.argwhere(x > 1.0), lambda x: np.modf(x)[1],
 ])  # fmt: skip
 def test_large_results_made_at_once_take_part_in_all(call: Callable[[Any], Any]) -> None:
     a = np.arange(20_000.0)
@@ -82,12 +86,45 @@ def test_large_results_made_at_once_take_part_in_all(call: Callable[[Any], Any])
         dc.evaluate(y)
     expected = call(a)
     view = y.reshape(-1)
-    y *= 2.0
+    y *= 2
     z = view + 1.0
     y[0] = 7.0
-    expected = expected * 2.0
+    expected = expected * 2
     np.testing.assert_array_equal(np.asarray(z), expected.reshape(-1) + 1.0)
     expected[0] = 7.0
     np.testing.assert_array_equal(np.asarray(y), expected)
     np.testing.assert_array_equal(np.asarray(view), expected.reshape(-1))
     np.testing.assert_array_equal(np.asarray(x), a)
+
+
+@built
+@pytest.mark.parametrize("call", [lambda x: np.multiply.outer(x[:200], x[:150]), np.modf, np.argwhere])
+def test_what_numpy_makes_of_them_is_ours_without_python(
+    call: Callable[[Any], Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Once the place is known, nothing but the C module has a hand in it."""
+    a = np.arange(20_000.0)
+    x = dc.asarray(a.copy())
+    expected = call(a)
+    for turn in range(4):
+        if turn == 3:
+            monkeypatch.setattr("dcarray.protocols.ufunc", None)
+            monkeypatch.setattr("dcarray.protocols.rewrap", None)
+        found = call(x)
+    for one, other in zip(found, expected, strict=True):
+        np.testing.assert_array_equal(np.asarray(one), other)
+
+
+def test_what_is_up_to_date_is_given_back() -> None:
+    """Arrays, and tuples and lists of them, also with something pending among them, or nested."""
+    a = np.arange(40_000.0)
+    x, small = dc.asarray(a), dc.asarray(a[:3].copy())
+    nested = (x, (x * 2.0,))
+    for given in (a, small, x, (x, a), [x, small], np.linalg.qr(small[:, None]), (), [], None, nested, {"x": x}):
+        assert dc.evaluate(given) is given
+    assert nested[1][0]._clean()
+    y, z = x * 2.0, x + 1.0
+    given = [small, y, (z, 3)]
+    assert dc.evaluate(given) is given
+    assert y._clean() and z._clean()
+    np.testing.assert_array_equal(np.asarray(z), a + 1.0)
