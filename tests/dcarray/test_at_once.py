@@ -120,7 +120,7 @@ def test_what_is_up_to_date_is_given_back() -> None:
     a = np.arange(40_000.0)
     x, small = dc.asarray(a), dc.asarray(a[:3].copy())
     nested = (x, (x * 2.0,))
-    for given in (a, small, x, (x, a), [x, small], np.linalg.qr(small[:, None]), (), [], None, nested, {"x": x}):
+    for given in (a, small, x, (x, a), [x, small], np.linalg.qr(small[:, None]), (), [], nested, {"x": x}):
         assert dc.evaluate(given) is given
     assert nested[1][0]._clean()
     y, z = x * 2.0, x + 1.0
