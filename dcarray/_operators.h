@@ -74,7 +74,10 @@ both_at_hand(PyObject *a, PyObject *b, PyObject **p, PyObject **q)
         if (!both_at_hand(a, b, &p, &q))                                                             \
             return by_method(&methods_##slot, a, b);                                                 \
         r = by_loop(np_##ufunc, p, q);                                                               \
-        return r != NULL ? handle(r) : ours(op(p, q));                                               \
+        if (r != NULL)                                                                               \
+            return handle(r);                                                                        \
+        r = by_long_loop(np_##ufunc, p, q);                                                        \
+        return ours(r != NULL ? r : op(p, q));                                                       \
     }
 #define INPLACE(slot, op, ufunc)                                                                     \
     static binaryfunc slow_##slot;                                                                   \
@@ -100,7 +103,10 @@ both_at_hand(PyObject *a, PyObject *b, PyObject **p, PyObject **q)
         if (p == NULL)                                                                               \
             return slow_##slot(a);                                                                   \
         r = by_loop(np_##ufunc, p, NULL);                                                            \
-        return r != NULL ? handle(r) : ours(op(p));                                                  \
+        if (r != NULL)                                                                               \
+            return handle(r);                                                                        \
+        r = by_long_loop(np_##ufunc, p, NULL);                                                     \
+        return ours(r != NULL ? r : op(p));                                                          \
     }
 #define BINARIES(X)                                                                                  \
     X(nb_add, PyNumber_Add, "add", add)                                                              \
@@ -172,5 +178,8 @@ fast_compare(PyObject *a, PyObject *b, int op)
     if (!both_at_hand(a, b, &p, &q))
         return slow_compare(a, b, op);
     r = by_loop(ufuncs[op], p, q); /* in the order of Python's numbers */
-    return r != NULL ? handle(r) : ours(PyObject_RichCompare(p, q, op));
+    if (r != NULL)
+        return handle(r);
+    r = by_long_loop(ufuncs[op], p, q);
+    return ours(r != NULL ? r : PyObject_RichCompare(p, q, op));
 }

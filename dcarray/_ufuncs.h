@@ -88,7 +88,10 @@ array_ufunc(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *n
                 r = by_loop(args[0], p, q);
                 if (r == NULL && q != NULL && args[0] == np_matmul && (r = multiplied(p, q)) != NULL)
                     return ours(r);
-                return r != NULL ? handle(r) : ours(PyObject_Vectorcall(args[0], operands, nargs - 2, NULL));
+                if (r != NULL)
+                    return handle(r);
+                r = by_long_loop(args[0], p, q);
+                return ours(r != NULL ? r : PyObject_Vectorcall(args[0], operands, nargs - 2, NULL));
             }
             r = into_out(args[0], p, q, args + nargs, names);
             if (r != NULL || PyErr_Occurred())
