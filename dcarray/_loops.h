@@ -246,7 +246,7 @@ by_loop(PyObject *ufunc, PyObject *p, PyObject *q)
 }
 
 /* As that, of a large array. */
-static PyObject *
+Py_NO_INLINE static PyObject *
 by_long_loop(PyObject *ufunc, PyObject *p, PyObject *q)
 {
     return through_loop(ufunc, p, q, 0);

@@ -10,7 +10,7 @@ typedef int32_t Launched(void *, const void *);
 
 /* Elements: what is shared, since of fewer a thread is sooner done than two agree; and of what loops are called here:
  * beside what more of them take, what a ufunc does before and after is nothing. */
-enum { FEWEST = 1 << 15, LARGEST = 1 << 20 };
+enum { FEWEST = 1 << 16, LARGEST = 1 << 20 };
 enum { ASIDE = 256 };
 
 static PyObject *Sharing; /* a function of a number of threads: the pool's function and its address, or None */

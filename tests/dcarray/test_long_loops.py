@@ -20,7 +20,7 @@ from dcarray.speedups import BUILT
 
 pytestmark = pytest.mark.skipif(not BUILT, reason="in C alone")
 
-N = 40_001
+N = 70_001
 _EXACT = """
 absolute add bitwise_and bitwise_or bitwise_xor ceil copysign divide equal floor fmax fmin greater
 greater_equal invert isfinite isinf isnan left_shift less less_equal logical_and logical_not
@@ -116,12 +116,12 @@ def test_the_same_bits(name: str, parts: bool, at_once: None, request: pytest.Fi
                 number = 0.5 if kind in "fdFD" else 3
                 with_number = ufunc(given[0], number)
                 same_bits(ufunc(dc.asarray(given[0]), number), with_number)
-            square = [a[:40_000].reshape(200, 200) for a in given]
+            square = [a[:70_000].reshape(200, 350) for a in given]
             same_bits(ufunc(*map(dc.asarray, square)), ufunc(*square))
             far = [sample(kind, 3 * N)[::-3] for _ in given]
             same_bits(ufunc(*[dc.asarray(a.base)[::-3] for a in far]), ufunc(*far))
     if parts:
-        assert set(jobs) <= {N, 40_000}
+        assert set(jobs) <= {N, 70_000}
         assert bool(jobs) == (name in EXACT)
 
 
@@ -140,7 +140,7 @@ def test_parts_are_shared_and_small_arrays_are_not(at_once: None, in_parts: list
         before = len(in_parts)
         same_bits(f(x, y), f(a, b))
         assert in_parts[before:] == [N]
-    same_bits(x[:20_000] + y[:20_000], a[:20_000] + b[:20_000])
+    same_bits(x[:40_000] + y[:40_000], a[:40_000] + b[:40_000])
     same_bits(np.exp(x), np.exp(a))  # whose last bits might be others at the end of a part
     with dc.options(threads=1):
         same_bits(x + y, a + b)
