@@ -91,7 +91,7 @@ def _pool(threads: int) -> int:
 
 
 def native(threads: int) -> tuple[int, int] | None:
-    """The address of ``dc_launch``, and that of the running pool of so many threads; None if there is none."""
+    """The address of ``dc_launch``, and that of a running pool of so many threads; None if there is none."""
     address = _pools.get(threads)
     launch = ctypes.cast(_native()[3], ctypes.c_void_p).value if address else None
     return (launch, address) if launch and address else None
