@@ -164,7 +164,6 @@ here(void)
 }
 
 static int Strict; /* the option `strict`, as it was when `eager_below` was last asked for */
-static Py_ssize_t Threads; /* and the option `threads` */
 
 /* The option `eager_below` in force, as `config.current` has it; -1 with an exception. */
 static Py_ssize_t
@@ -187,7 +186,6 @@ eager_below(void)
     }
     below = number_in(options, Below);
     Strict = below >= 0 && number_in(options, StrictName) != 0;
-    Threads = below < 0 ? 1 : number_in(options, ThreadsName);
     Py_XSETREF(known, below < 0 ? NULL : Py_NewRef(options));
     Py_DECREF(options);
     return below;

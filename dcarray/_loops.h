@@ -7,9 +7,6 @@
  * arrays.  Included where what it uses is declared. */
 
 #include <fenv.h>
-#ifndef _WIN32
-#include <pthread.h>
-#endif
 #include <float.h>
 #include <math.h>
 
@@ -29,7 +26,6 @@ typedef struct {
     PyObject *ufunc, *result; /* `result`: the dtype, or NULL if there is no such loop */
     char first, second;
     int rest; /* how often the ufunc is to be called before the loop is tried again */
-    int exact; /* is each result the exact one, rounded, whatever is computed with it? */
     Inner *code;
     void *data;
 } Loop;
@@ -50,23 +46,6 @@ dtype_numbered(int number)
     return NULL;
 }
 
-/* Is this one of the ufuncs of which each result is the exact one, rounded? */
-static int
-is_exact(const char *name)
-{
-    static const char *const names[] = {
-        "add",        "subtract",      "multiply",    "divide",       "negative",    "positive",   "absolute",
-        "square",     "sqrt",          "floor",       "ceil",         "trunc",       "rint",       "sign",
-        "less",       "less_equal",    "equal",       "not_equal",    "greater",     "greater_equal", "maximum",
-        "minimum",    "fmax",          "fmin",        "logical_and",  "logical_or",  "logical_xor", "logical_not",
-        "bitwise_and", "bitwise_or",   "bitwise_xor", "invert",       "left_shift",  "right_shift", "copysign",
-        "isnan",      "isinf",         "isfinite",    "signbit",      "reciprocal",  NULL};
-    for (const char *const *one = names; *one != NULL; one++)
-        if (strcmp(*one, name) == 0)
-            return 1;
-    return 0;
-}
-
 /* Remember the loop of one of NumPy's ufuncs; 0 for another, which may hold whatever its maker gave it, and is to
  * live no longer than its maker wants. */
 static int
@@ -74,7 +53,7 @@ find_loop(Loop *loop, PyObject *ufunc, char first, char second)
 {
     Tables *t = (Tables *)ufunc;
     PyObject *old = loop->ufunc;
-    Loop none = {ufunc, NULL, first, second, 0, 0, NULL, NULL};
+    Loop none = {ufunc, NULL, first, second, 0, NULL, NULL};
     if (t->name == NULL || PyDict_GetItemString(Loopable, t->name) != ufunc)
         return 0;
     Py_INCREF(ufunc);
@@ -90,8 +69,6 @@ find_loop(Loop *loop, PyObject *ufunc, char first, char second)
         loop->result = dtype_numbered(types[t->nin]);
         loop->code = t->functions[k];
         loop->data = t->data == NULL ? NULL : t->data[k];
-        loop->exact = is_exact(t->name) && strchr("?bBhHiIlLfd", first) != NULL &&
-                      (!second || strchr("?bBhHiIlLfd", second) != NULL);
         return 1;
     }
     return 1;
@@ -189,7 +166,7 @@ looped(Loop *loop, Array *like, Py_ssize_t n, char **pointers, Py_ssize_t *strid
     return NULL;
 }
 
-#include "_shared.h"
+#include "_long.h"
 
 /* The ufunc of a plain array, or of two operands of which one is, small or not; NULL, without an exception, if it is to
  * be called. */

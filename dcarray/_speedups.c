@@ -39,7 +39,7 @@ static PyObject *Example;   /* a new one */
 static PyObject *Axes;      /* what stands for a key where all axes are turned */
 static PyObject *Locate;    /* a function: find the window of such a view; see handle.py */
 static PyObject *Call, *Out, *Below, *ItemSize, *CharName, *DtypeName, *Reduce, *Accumulate, *Outer, *Reduceat, *Process, *Simulation,
-    *CurrentName, *IndexName, *StrictName, *ThreadsName, *PlainName;
+    *CurrentName, *IndexName, *StrictName, *PlainName;
 
 #define AT(x, place) (*(PyObject **)((char *)(x) + (place)))
 
@@ -433,9 +433,6 @@ static PyMethodDef methods[] = {
      "all else."},
     {"call_loops", call_loops, METH_VARARGS,
      "call_loops(api, ufuncs): call the loops of these ufuncs, by name, at once on small arrays."},
-    {"share_loops", share_loops, METH_O,
-     "share_loops(function): loops over large arrays run on the threads of which the function tells; see\n"
-     "`dcarray.sharing`."},
     {"released", released, METH_O,
      "released(box): what a list alone holds, with plain arrays for those that nobody else has; as in `dcarray.inject`."},
     {"wrap", wrapped, METH_O, "wrap(value): as in `dcarray.array`."},
@@ -481,7 +478,6 @@ PyInit__speedups(void)
     Below = PyUnicode_InternFromString("eager_below");
     IndexName = PyUnicode_InternFromString("_index");
     StrictName = PyUnicode_InternFromString("strict");
-    ThreadsName = PyUnicode_InternFromString("threads");
     ItemSize = PyUnicode_InternFromString("itemsize");
     CharName = PyUnicode_InternFromString("char");
     DtypeName = PyUnicode_InternFromString("dtype");
@@ -495,7 +491,7 @@ PyInit__speedups(void)
     CurrentName = PyUnicode_InternFromString("current");
     if (Call == NULL || Out == NULL || Below == NULL || ItemSize == NULL ||
         CharName == NULL || DtypeName == NULL || Reduce == NULL || Accumulate == NULL || Outer == NULL || Reduceat == NULL || Process == NULL ||
-        Simulation == NULL || CurrentName == NULL || IndexName == NULL || StrictName == NULL || ThreadsName == NULL ||
+        Simulation == NULL || CurrentName == NULL || IndexName == NULL || StrictName == NULL ||
         PlainName == NULL)
         return NULL;
     module = PyModule_Create(&definition);

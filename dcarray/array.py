@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from . import buffers, config, indexing, protocols, quick, sharing, trace
+from . import buffers, config, indexing, protocols, quick, trace
 from .dispatch import DISPATCH
 from .handle import AXES, Handle, NDArray, adopt, export, locate, register
 from .loops import UFUNCS
@@ -384,7 +384,7 @@ def evaluate(x: Any = _ALL, /, *more: Any) -> Any:
 
 
 if BUILT:  # else the methods above do it all
-    from ._speedups import call_loops, install, passing, share_loops, shortened
+    from ._speedups import call_loops, install, passing, shortened
     from ._speedups import wrap as _wrap
 
     rewrapped = partial(protocols.rewrap, ndarray)
@@ -396,4 +396,3 @@ if BUILT:  # else the methods above do it all
         if passing(FAMILIES.families, FAMILIES.forget, wrap):
             wrap = _wrap
         call_loops(np._core._multiarray_umath._ARRAY_API, UFUNCS)  # type: ignore[attr-defined]
-        share_loops(sharing.pool)

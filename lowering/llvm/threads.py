@@ -90,13 +90,6 @@ def _pool(threads: int) -> int:
         return address or 0
 
 
-def native(threads: int) -> tuple[int, int] | None:
-    """The address of ``dc_launch``, and that of a running pool of so many threads; None if there is none."""
-    address = _pools.get(threads)
-    launch = ctypes.cast(_native()[3], ctypes.c_void_p).value if address else None
-    return (launch, address) if launch and address else None
-
-
 def begun() -> bool:
     """Are there threads of ours?"""
     return any(_pools.values())
