@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import operator
 from collections.abc import Callable
 from typing import Any
 
@@ -200,6 +201,37 @@ def _interp(x: Any, xp: Any, fp: Any, left: Any = None, right: Any = None, perio
     return found.reshape(np.shape(x)) if np.ndim(x) else found[0]
 
 
+@restates(np.linspace)
+def _linspace(
+    start: Any, stop: Any, num: Any = 50, endpoint: Any = True, retstep: Any = False, dtype: Any = None,
+    axis: Any = 0, *, device: Any = None,
+) -> Any:  # fmt: skip
+    """Between elements of arrays, by the same steps as NumPy."""
+    num = operator.index(num)
+    if retstep or device is not None or num < 0:
+        raise Unserved
+    kind = np.result_type(*[np.empty(0, v.dtype) if is_array(v) else v for v in (start, stop)])
+    kind = kind if kind.kind in "fc" else np.result_type(kind, 1.0)
+    first, last = (v.astype(kind) if is_array(v) else kind.type(v) for v in (start, stop))
+    delta = last - first
+    found: Any = _arange(num).astype(kind).reshape((-1,) + (1,) * delta.ndim)
+    parts = num - 1 if endpoint else num
+    step = delta / parts if parts > 0 else None
+    if step is None:
+        found = found * delta
+    elif bool(np.any(step == 0)):
+        found = found / parts * delta
+    else:
+        found = found * step
+    found = found + start
+    if endpoint and num > 1:
+        found[-1, ...] = stop
+    found = np.moveaxis(found, 0, axis) if axis else found
+    if dtype is not None and np.issubdtype(dtype, np.integer):
+        found = np.floor(found)
+    return found.astype(dtype or kind, copy=False)
+
+
 # ---- products and systems ----------------------------------------------------------------------------
 @restates(np.linalg.inv)
 def _inv(a: Any) -> Any:
@@ -222,6 +254,13 @@ def _svd(a: Any, full_matrices: Any = True, compute_uv: Any = True, hermitian: A
     if compute_uv or hermitian or a.ndim != 2 or a.shape[0] >= a.shape[1]:
         raise Unserved
     return np.linalg.svd(np.conj(a.T), compute_uv=False)
+
+
+@restates(np.linalg.pinv)
+def _pinv(a: Any, rcond: Any = None, hermitian: Any = False, *, rtol: Any = np._NoValue) -> Any:
+    if hermitian or a.ndim != 2 or a.shape[0] >= a.shape[1]:
+        raise Unserved
+    return np.conj(np.linalg.pinv(np.conj(a.T), rcond, rtol=rtol).T)
 
 
 @restates(np.linalg.svdvals)
