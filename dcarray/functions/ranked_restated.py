@@ -49,6 +49,22 @@ def _lexsort(keys: Any, axis: Any = -1) -> Any:
     return order
 
 
+def _extreme(find: Any, extreme: Any) -> Callable[..., Any]:
+    def body(a: Any, axis: Any = None, out: Any = None, *, keepdims: Any = False) -> Any:
+        """Where the first of the largest, or smallest, complex numbers lie, or the first that is none."""
+        if out is not None or a.dtype.kind != "c" or not a.size:
+            raise Unserved
+        most = extreme(a, axis, keepdims=True)
+        found = np.where(np.isnan(most), np.isnan(a), a == most)
+        return find(found, axis, keepdims=True) if keepdims is True else find(found, axis)
+
+    return body
+
+
+restates(np.argmax)(_extreme(np.argmax, np.max))
+restates(np.argmin)(_extreme(np.argmax, np.min))
+
+
 @restates(np.unique)
 def _unique(
     ar: Any, return_index: Any = False, return_inverse: Any = False, return_counts: Any = False,
