@@ -13,11 +13,12 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
+from heapq import heapify, heappop, heappush
 from itertools import product
 
 from .errors import LayoutError
 from .grid import ProcessGrid, choose_grid
-from .judged import Judges, Sum
+from .judged import Bounds, Choices, Judges, Sum
 from .layout import Block, Layout, Spec, Whole
 from .portions import alike, bare, summands
 from .product import Product
@@ -158,11 +159,26 @@ def _best(
     a, b = bare(a), bare(b)
     wanted = None if out is None else bare(out)
     judges = Judges(product, a, b, wanted, itemsizes)
-    least, best = math.inf, None
-    for grid, cut in _arrangements(product, a, b, wanted):
-        found = judges.best(grid, cut, _sums(product, grid, cut, wanted), least)
+    # The first of the cheapest is found by looking at those first that cost little at least.
+    least, best, first = math.inf, None, (-1, 0)
+    heap: list[tuple[float, tuple[int, int], Bounds, Mapping[str, Spec] | None]] = []
+    grids = list(_grids(product, a, b, wanted))
+    for number, (grid, ways) in enumerate(grids):
+        bounds = Bounds(judges, grid, ways.choices)
+        heap += [(bounds.least(cut), (number, k), bounds, cut) for k, cut in ways.full]
+        heap.append((bounds.fewer(), (number, -1), bounds, None))
+    heapify(heap)
+    while heap and heap[0][0] <= least:
+        _, place, bounds, taken = heappop(heap)
+        if taken is None:
+            for k, cut in grids[place[0]][1].others:
+                heappush(heap, (bounds.least(cut), (place[0], k), bounds, cut))
+            continue
+        most = least if place > first else math.nextafter(least, math.inf)
+        found = judges.best(bounds.grid, taken, _sums(product, bounds.grid, taken, wanted), most)
         if found is not None:
-            least, best = found[0], (Arrangement(grid, tuple(cut.items())), found[1])
+            least, first = found[0], place
+            best = (Arrangement(bounds.grid, tuple(taken.items())), found[1])
     assert best is not None
     return least, _scheme(product, a, b, *best, wanted)
 
@@ -182,9 +198,46 @@ def _scheme(
     return Scheme(of, a, b, arrangement, summed, end)
 
 
-def _arrangements(
+@dataclass(frozen=True)
+class _Ways:
+    """What the axes of a grid may deal out of a product.
+
+    Attributes
+    ----------
+    choices : sequence
+        For each axis of the grid, axes of the product; and last None, which is all for an axis of one rank.
+    """
+
+    choices: Choices
+
+    @cached_property
+    def full(self) -> list[tuple[int, dict[str, Spec]]]:
+        """The ways in which each axis of several ranks deals something out, numbered among all."""
+        return [way for way in self._all if len(way[1]) == self._several]
+
+    @cached_property
+    def others(self) -> list[tuple[int, dict[str, Spec]]]:
+        """The other ways."""
+        return [way for way in self._all if len(way[1]) < self._several]
+
+    @cached_property
+    def _several(self) -> int:
+        return sum(len(given) > 1 for given in self.choices)
+
+    @cached_property
+    def _all(self) -> list[tuple[int, dict[str, Spec]]]:
+        found = []
+        for k, taken in enumerate(product(*self.choices)):
+            cuts = [one for one in taken if one is not None]
+            if len(cut := dict(cuts)) == len(cuts):
+                found.append((k, cut))
+        return found
+
+
+def _grids(
     product_: Product, a: Layout, b: Layout, out: Layout | None
-) -> Iterator[tuple[ProcessGrid, dict[str, Spec]]]:
+) -> Iterator[tuple[ProcessGrid, _Ways]]:
+    """The grids over which a product may be made, and the ways to do it."""
     terms = [(product_.a, a), (product_.b, b)]
     terms.sort(key=lambda term: -math.prod(term[1].shape))
     if out is not None:
@@ -193,15 +246,24 @@ def _arrangements(
     if out is None and product_.out:
         grids[choose_grid([product_.extent[x] for x in product_.out], a.grid.size)] = None
     letters = [x for x, n in product_.extents if n > 1 and (x in product_.out or x in product_.inner)]
+    # Where all is cut in even blocks, or will be, grids with as many axes deal out the same.
+    even = all(
+        isinstance(spec, Whole) or (isinstance(spec, Block) and spec.sizes is None)
+        for _, layout in terms
+        for spec in layout.axes
+    )
+    known: dict[tuple[bool, ...], _Ways] = {}
     for grid in grids:
-        choices = [
-            [*((x, _spec(x, g, grid, terms)) for x in letters), None] if n > 1 else [None]
-            for g, n in enumerate(grid.shape)
-        ]
-        for taken in product(*choices):
-            cuts = [one for one in taken if one is not None]
-            if len(cut := dict(cuts)) == len(cuts):
-                yield grid, cut
+        several = tuple([n > 1 for n in grid.shape])
+        ways = known.get(several) if even else None
+        if ways is None:
+            ways = known[several] = _Ways(
+                [
+                    [*((x, _spec(x, g, grid, terms)) for x in letters), None] if more else [None]
+                    for g, more in enumerate(several)
+                ]
+            )
+        yield grid, ways
 
 
 def _spec(letter: str, g: int, grid: ProcessGrid, terms: Sequence[tuple[str, Layout]]) -> Spec:
@@ -216,7 +278,7 @@ def _spec(letter: str, g: int, grid: ProcessGrid, terms: Sequence[tuple[str, Lay
         if layout.grid == grid and spec.grid_axis == g:
             return spec
         if near is None and layout.grid.shape[spec.grid_axis] == grid.shape[g]:
-            near = replace(spec, grid_axis=g)
+            near = Block(g, spec.sizes) if isinstance(spec, Block) else replace(spec, grid_axis=g)
     return near or Block(g)
 
 

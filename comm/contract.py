@@ -8,17 +8,18 @@ so that in each round all of them send and receive.
 from __future__ import annotations
 
 import math
+from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 
 from .arrange import Scheme, sums
-from .axes import Axis, BlockAxis, CyclicAxis
+from .axes import Axis, BlockAxis, CyclicAxis, Run
 from .layout import Layout
-from .plan import Exchange, Pending, start, window
+from .plan import Box, Exchange, Pending, Transfer, start, window
 from .portions import alike, portion
 from .product import multiply, sum_dtype
 from .protocol import Array, Communicator, Counts
@@ -118,23 +119,29 @@ class Contraction:
     ) -> list[Fetch]:
         axis = letters.find(letter) if letter else -1
         number = len(cuts)
-        begin = self._first(self.rank, number)
-        coming: list[Fetch] = []
+        if number == 1 or axis < 0:
+            at, plan = (slice(None),) * source.ndim, redistribute(source, target, self.rank)
+            listed = [(at, plan, target.local_shape(self.rank))] * number
+        elif isinstance(source.parts[axis], BlockAxis):
+            listed = _panels(source, target, axis, cuts, self.rank)
+        else:
+            listed = [_panel(source, target, axis, low, high, self.rank) for low, high in cuts]
         going: list[list[tuple[tuple[slice, ...], Exchange]]] = [[] for _ in cuts]
-        for k, (low, high) in enumerate(cuts):
-            of, at, to = source, (slice(None),) * source.ndim, target
-            if axis >= 0 and number > 1:
-                of, here = portion(source, axis, low, high, self.rank)
-                at = (*at[:axis], here, *at[axis + 1 :])
-                to, _ = portion(target, axis, low, high, self.rank)
-            plan = redistribute(of, to, self.rank)
-            coming.append(Fetch(at, replace(plan, sends=()), to.local_shape(self.rank), ()))
-            by_turn: dict[int, list[Any]] = {}
+        firsts: dict[int, int] = {}
+        for k, (at, plan, _) in enumerate(listed):
+            by_turn: dict[int, list[Transfer]] = {}
             for transfer in plan.sends:
-                by_turn.setdefault((k - self._first(transfer.peer, number)) % number, []).append(transfer)
+                first = firsts.get(transfer.peer)
+                if first is None:
+                    first = firsts[transfer.peer] = self._first(transfer.peer, number)
+                by_turn.setdefault((k - first) % number, []).append(transfer)
             for turn, transfers in by_turn.items():
                 going[turn].append((at, Exchange(self.rank, tuple(transfers), ())))
-        return [replace(coming[(begin + turn) % number], sends=tuple(going[turn])) for turn in range(number)]
+        found, begin = [], self._first(self.rank, number)
+        for turn, sends in enumerate(going):
+            at, plan, shape = listed[(begin + turn) % number]
+            found.append(Fetch(at, Exchange(self.rank, (), plan.receives, plan.kept), shape, tuple(sends)))
+        return found
 
     def _first(self, rank: int, number: int) -> int:
         """The panel that a rank begins with, the same for ranks that compute the same."""
@@ -251,6 +258,65 @@ class Contraction:
                 factors.append(empty(fetch.shape, memory.dtype))
                 items += fetch.items(memory, factors[-1])
         return start(comm, items), factors[0], factors[1]
+
+
+# A panel of a factor: where in this rank's memory its own part of it lies, and the messages with their places
+# in that part and in an array of the shape beside.
+_Panel = tuple[tuple[slice, ...], Exchange, tuple[int, ...]]
+
+
+def _panel(source: Layout, target: Layout, axis: int, low: int, high: int, rank: int) -> _Panel:
+    """The indices ``[low, high)`` of an axis."""
+    of, here = portion(source, axis, low, high, rank)
+    to, _ = portion(target, axis, low, high, rank)
+    at = (*(slice(None),) * axis, here, *(slice(None),) * (source.ndim - axis - 1))
+    return at, redistribute(of, to, rank), to.local_shape(rank)
+
+
+def _panels(
+    source: Layout, target: Layout, axis: int, cuts: Sequence[tuple[int, int]], rank: int
+) -> list[_Panel]:
+    """All panels along an axis that is in blocks in the source and whole in the target: the messages for the
+    whole axis, cut at the panels' ends.
+
+    Each rank's part of the axis is one interval, so that each box of a message is cut alike at both its ends.
+    """
+    whole, part, own = redistribute(source, target, rank), source.parts[axis], source.place(rank)[axis]
+    assert isinstance(part, BlockAxis)
+    begin, end = part.low(own), part.high(own)
+    lows = [low for low, _ in cuts]
+    receives: list[list[Transfer]] = [[] for _ in cuts]
+    for transfer in whole.receives:
+        run = transfer.boxes[0][axis]
+        stop = run.start + run.length
+        for k in range(bisect_right(lows, run.start) - 1, bisect_left(lows, stop)):
+            low = max(lows[k], run.start)
+            there = Run(low - lows[k], min(cuts[k][1], stop) - low)
+            receives[k].append(_along(transfer, axis, there))
+    shape, found = target.local_shape(rank), []
+    before, after = (slice(None),) * axis, (slice(None),) * (source.ndim - axis - 1)
+    for k, (low, high) in enumerate(cuts):
+        size = max(min(high, end) - max(low, begin), 0)
+        skip = max(low - begin, 0) if size else 0
+        sends: tuple[Transfer, ...] = ()
+        kept: tuple[tuple[Box, Box], ...] = ()
+        if size:
+            mine, there = Run(0, size), Run(max(begin - low, 0), size)
+            sends = tuple([_along(transfer, axis, mine) for transfer in whole.sends])
+            kept = tuple([(_placed(here, axis, mine), _placed(to, axis, there)) for here, to in whole.kept])
+        plan = Exchange(rank, sends, tuple(receives[k]), kept)
+        its = (*shape[:axis], high - low, *shape[axis + 1 :])
+        found.append(((*before, slice(skip, skip + size), *after), plan, its))
+    return found
+
+
+def _along(transfer: Transfer, axis: int, run: Run) -> Transfer:
+    """A message of which only a part of an axis is sent."""
+    return Transfer(transfer.peer, tuple([_placed(box, axis, run) for box in transfer.boxes]))
+
+
+def _placed(box: Box, axis: int, run: Run) -> Box:
+    return (*box[:axis], run, *box[axis + 1 :])
 
 
 def panels(scheme: Scheme) -> tuple[str, list[tuple[int, int]]]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache, lru_cache
@@ -143,10 +144,33 @@ def choose_grid(shape: Sequence[int], ranks: int, rows: bool = False) -> Process
     return _chosen(extents, ranks, rows)
 
 
+@lru_cache(maxsize=256)
+def _divisors(n: int) -> tuple[int, ...]:
+    """All of them, in ascending order."""
+    low = [d for d in range(1, math.isqrt(n) + 1) if n % d == 0]
+    return tuple(sorted({*low, *(n // d for d in low)}))
+
+
+def _near(first: int, second: int, ranks: int, divisors: Sequence[int]) -> Sequence[int]:
+    """Of the numbers of parts along the first of two axes those among which the best is.
+
+    Where no rank stays without elements the surface is least where `first / parts` is `second / others`, and
+    grows on both sides of that.
+    """
+    if ranks > min(first, second):
+        return divisors
+    above = max(1, bisect_right(divisors, math.isqrt(ranks * first // second)))
+    below = above - 1
+    while ranks % divisors[below]:
+        below -= 1
+    while above < len(divisors) and ranks % divisors[above]:
+        above += 1
+    return divisors[below], *divisors[above : above + 1]
+
+
 @lru_cache(maxsize=4096)
 def _chosen(extents: tuple[int, ...], ranks: int, rows: bool) -> ProcessGrid:
-    divisors = [d for d in range(1, math.isqrt(ranks) + 1) if ranks % d == 0]
-    divisors = sorted({*divisors, *(ranks // d for d in divisors)})
+    divisors = _divisors(ranks)
     whole = math.prod(extents)  # surfaces are counted in elements: whole numbers
 
     @cache
@@ -156,7 +180,7 @@ def _chosen(extents: tuple[int, ...], ranks: int, rows: bool) -> ProcessGrid:
         if axis >= len(extents) - 1:
             return -min(left, n), (left - 1) * whole // n, (-left,) * bool(extents)
         choices = []
-        for parts in divisors:
+        for parts in divisors if axis < len(extents) - 2 else _near(n, extents[-1], left, divisors):
             if left % parts == 0:
                 busy, surface, rest = best(axis + 1, left // parts)
                 choices.append((busy * min(parts, n), surface + (parts - 1) * whole // n, (-parts, *rest)))

@@ -7,7 +7,7 @@ travels of an array is a product of such numbers, so that many ways are weighed 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
 from typing import Any, NamedTuple
 
@@ -18,7 +18,7 @@ from .meet import met
 from .portions import some
 from .product import Product
 
-__all__ = ["FLOPS_PER_BYTE", "Judges", "Sum"]
+__all__ = ["FLOPS_PER_BYTE", "Bounds", "Choices", "Judges", "Sum"]
 
 # What a rank computes while it would receive one byte.  It decides where fewer bytes would mean more work: a
 # product of copies made by every rank against one made in parts and sent round.
@@ -28,7 +28,11 @@ FLOPS_PER_BYTE = 8
 #: like this; or, also where there are no parts, on every rank that has some.
 Sum = Layout | Mapping[str, Spec] | None
 
+#: For each axis of a grid what it may deal out: axes of the product, or None.
+Choices = Sequence[Sequence[tuple[str, Spec] | None]]
+
 _WHOLE = Whole()
+_ROUNDED = 1 - 1e-9  # what is multiplied in another order may come out a little larger
 
 
 class Judges:
@@ -56,6 +60,23 @@ class Judges:
         size = a.grid.size
         self._ranks = sorted(some(size), key=lambda rank: abs(2 * rank - size))
 
+    @cached_property
+    def first(self) -> _First:
+        """What rank 0 has, and what there is in all."""
+        of, had = self.product, self.had(0)
+        held = [math.prod(part.size for part in parts.values()) for parts in (had.a, had.b)]
+        extent = of.extent
+        whole = [math.prod([extent[x] for x in letters]) for letters in (of.a, of.b, of.out)]
+        work = 2 * whole[2] * math.prod([extent[x] for x in of.inner]) / FLOPS_PER_BYTE
+        return _First(held[0], held[1], had.wanted, whole[0], whole[1], whole[2], work)
+
+    def judge(self, grid: ProcessGrid, k: int) -> _Judge:
+        """One of the ranks in the order in which they are asked."""
+        judges = self._known.setdefault(grid, [])
+        while k >= len(judges):
+            judges.append(_Judge(self, grid, self._ranks[len(judges)]))
+        return judges[k]
+
     def best(
         self, grid: ProcessGrid, cut: Mapping[str, Spec], sums: Iterable[Sum], most: float = math.inf
     ) -> tuple[float, Sum] | None:
@@ -77,15 +98,13 @@ class Judges:
         (float, Sum), or None
             The first of the cheapest, with its cost; None when all of them cost too much.
         """
-        judges = self._known.get(grid)
-        if judges is None:
-            judges = self._known[grid] = [_Judge(self, grid, rank) for rank in self._ranks]
-        ways, found = [judges[0].way(cut)], None
+        ways, found = [self.judge(grid, 0).way(cut)], None
         if ways[0].least >= most:
             return None
         for summed in sums:
             taken = 0.0
-            for k, judge in enumerate(judges):
+            for k in range(len(self._ranks)):
+                judge = self.judge(grid, k)
                 if k == len(ways):
                     ways.append(judge.way(cut))
                 taken = max(taken, judge.cost(ways[k], summed))
@@ -135,6 +154,13 @@ class _Part(NamedTuple):
         return self.turn or (BlockAxis(self.high, 2, (self.low, self.high - self.low)), 1)
 
 
+def _even(extent: int, parts: int, part: int) -> _Part:
+    """One of as many parts of an axis, of sizes that differ by at most one, the larger ones first."""
+    small, larger = divmod(extent, parts)
+    low = part * small + min(part, larger)
+    return _Part(low, low + small + (part < larger))
+
+
 def _part(axis: Axis, part: int) -> _Part:
     if isinstance(axis, CyclicAxis):
         return _Part(0, axis.extent, (axis, part))
@@ -148,6 +174,87 @@ class _Had(NamedTuple):
     b: dict[str, _Part]
     out: dict[str, _Part]
     wanted: int | None
+
+
+class _First(NamedTuple):
+    """What rank 0 has of the factors, and is to have of the result; the elements of these arrays; and all
+    work, in bytes."""
+
+    of_a: int
+    of_b: int
+    wanted: int | None
+    a: int
+    b: int
+    out: int
+    work: float
+
+
+class Bounds:
+    """What rank 0 pays at least, by the sizes alone of what it needs, makes and has.
+
+    Which elements these are is not looked at: of what it has, all may be what it needs.  So most ways to make
+    a product are left out for the price of a few products of numbers each.  No rank has larger parts of axes
+    in even blocks.
+
+    Parameters
+    ----------
+    judges : Judges
+    grid : ProcessGrid
+    choices : sequence
+        For each axis of the grid, the letters of the axes of the product that it may deal out, and how.
+    """
+
+    def __init__(self, judges: Judges, grid: ProcessGrid, choices: Choices) -> None:
+        self.judges, self.grid = judges, grid
+        extent = judges.product.extent
+        self._needs: dict[tuple[str, int], int] = {}
+        # Along each axis of the grid, the smallest part of any axis that this rank may need.
+        self._least: list[float] = []
+        for g, (parts, given) in enumerate(zip(grid.shape, choices, strict=True)):
+            least = 1.0
+            for one in given:
+                if one is not None:
+                    x, spec = one
+                    n = extent[x]
+                    needs = -(-n // parts)
+                    least = min(least, needs / n)
+                    if not isinstance(spec, Block) or spec.sizes is not None:
+                        needs = part_of(n, spec, grid).size(0)
+                        least = min(least, needs / n)
+                    self._needs[x, g] = needs
+            self._least.append(least)
+
+    def least(self, cut: Mapping[str, Spec]) -> float:
+        """What a way costs at least, wherever parts are added up."""
+        of, sizes, first = self.judges.product, self.judges.sizes, self.judges.first
+        extent, a, b, made, work = of.extent, first.a, first.b, first.out, first.work
+        parts, smaller = 1, 1.0
+        for x, spec in cut.items():
+            assert not isinstance(spec, Whole)
+            n, needs = extent[x], self._needs[x, spec.grid_axis]
+            work *= needs / n
+            if x in of.a:
+                a = a // n * needs
+            if x in of.b:
+                b = b // n * needs
+            if x in of.out:
+                made = made // n * needs
+            else:
+                parts *= self.grid.shape[spec.grid_axis]
+                smaller *= self._least[spec.grid_axis]
+        come = max(0, a - first.of_a) * sizes[0] + max(0, b - first.of_b) * sizes[1]
+        wanted = first.wanted
+        add = 0.0 if wanted is None else float(max(0, wanted - made))
+        if parts > 1:  # on all ranks that have some; as they are made, but cut further; as they are wanted
+            add = min(add + 2 * (parts - 1) / parts * made, (parts - 1) * made * smaller)
+            add = add if wanted is None else min(add, float((parts - 1) * wanted))
+        return (come + add * sizes[2] + work) * _ROUNDED
+
+    def fewer(self) -> float:
+        """What ways cost at least that leave out an axis of the grid of several ranks."""
+        share = math.prod(self._least)
+        several = [least for least, n in zip(self._least, self.grid.shape, strict=True) if n > 1]
+        return self.judges.first.work * share / max(several) * _ROUNDED if several and share else 0.0
 
 
 class _Share(NamedTuple):
@@ -207,9 +314,13 @@ class _Judge:
         found = known.get(key)
         if found is None:
             judges = self.judges
-            c = 0 if isinstance(spec, Whole) else self.coords[spec.grid_axis]
-            part = _part(part_of(judges.product.extent[x], spec, self.grid), c)
-            had = judges.had(self.rank)
+            n, had = judges.product.extent[x], judges.had(self.rank)
+            if isinstance(spec, Whole):
+                part = _Part(0, n)
+            elif key is spec:
+                part = _part(part_of(n, spec, self.grid), self.coords[spec.grid_axis])
+            else:
+                part = _even(n, self.grid.shape[key], self.coords[key])
             found = known[key] = _Share(
                 part.size,
                 part.meets(had.a.get(x)),

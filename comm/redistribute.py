@@ -80,10 +80,11 @@ class Side:
             along[ix.axis] = Along(axis, k, grid, ix.offset, ix.stride)
         self.along = tuple(along)
         self.view = tuple(a.of for a in along)
+        self._known: tuple[int, tuple[int, ...], list[int]] | None = None
 
     def part(self, along: Along, rank: int) -> int:
         """The part of an axis that a rank has."""
-        return 0 if along.of is None else self.layout.place(rank)[along.of]
+        return 0 if along.of is None else self._of(rank)[0][along.of]
 
     def at(self, parts: Iterable[int], spare: dict[int, int]) -> int:
         """The rank that has some parts of the axes, at given coordinates of the spare grid axes."""
@@ -95,20 +96,37 @@ class Side:
 
     def boxes(self, rank: int, runs: Sequence[tuple[Run, ...]]) -> tuple[Box, ...]:
         """Where points, given for each axis, lie in a rank's memory."""
-        local = []
-        for along, wanted in zip(self.along, runs, strict=True):
+        local: list[list[Run]] = []
+        for along, begin, wanted in zip(self.along, self._of(rank)[1], runs, strict=True):
             if along.of is None:
                 local.append([Run(0, 1)])
-                continue
-            part, c = self.layout.parts[along.of], self.layout.place(rank)[along.of]
-            begin = self.layout.halo[along.of][0]
-            if isinstance(along.axis, CyclicAxis):
-                places = (along.axis.local(c, run) for run in wanted)
+            elif isinstance(along.axis, CyclicAxis):
+                places = (along.axis.local(self.part(along, rank), run) for run in wanted)
                 local.append([run._replace(start=run.start + begin) for run in places])
-                continue
-            begin += along.offset - (part.low(c) if isinstance(part, BlockAxis) and part.parts > 1 else 0)
-            local.append([_placed(run, begin, along.stride) for run in wanted])
+            else:
+                local.append([_placed(run, begin, along.stride) for run in wanted])
         return tuple(product(*local))
+
+    def _of(self, rank: int) -> tuple[tuple[int, ...], list[int]]:
+        """The parts of the array's axes that a rank has, and where its memory has the point 0 of each axis of
+        what is moved: before its beginning, mostly.
+
+        One rank is asked about again and again.
+        """
+        if self._known is None or self._known[0] != rank:
+            place, begins = self.layout.place(rank), []
+            for along in self.along:
+                begin = 0
+                if along.of is not None:
+                    part, c = self.layout.parts[along.of], place[along.of]
+                    begin = self.layout.halo[along.of][0]
+                    if not isinstance(along.axis, CyclicAxis):
+                        begin += along.offset
+                        if isinstance(part, BlockAxis) and part.parts > 1:
+                            begin -= part.low(c)
+                begins.append(begin)
+            self._known = rank, place, begins
+        return self._known[1:]
 
 
 def _placed(run: Run, begin: int, stride: int) -> Run:

@@ -11,11 +11,12 @@ from typing import Any
 
 import numpy as np
 
+from .layout import Layout
 from .piece import Piece, rows
 from .protocol import Array
 from .swap import gathered
 
-__all__ = ["is_tall", "least_squares", "qr", "singular_values"]
+__all__ = ["is_tall", "least_squares", "pseudo_inverse", "qr", "singular_values"]
 
 _ROWS = 2  # times the columns on every rank: else what is left is as large as the matrix
 
@@ -60,6 +61,17 @@ def _dtype(*of: Piece) -> np.dtype[Any]:
 def singular_values(x: Piece) -> Array:
     """The singular values of a tall matrix, in descending order, on every rank."""
     return np.asarray(np.linalg.svd(_factored(x, _dtype(x)).left, compute_uv=False))
+
+
+def pseudo_inverse(x: Piece, rcond: float) -> Piece:
+    """The pseudo-inverse of a tall matrix, by columns.
+
+    Singular values of at most the part `rcond` of the largest count as none.
+    """
+    found = _factored(x, _dtype(x))
+    inner = found.among(np.linalg.pinv(found.left, rcond).T).T
+    layout = Layout(x.shape[::-1], found.held.layout.grid, found.held.layout.axes[::-1])
+    return Piece(x.comm, layout, inner @ found.own.conj().T)
 
 
 def qr(x: Piece) -> tuple[Piece, Array] | None:

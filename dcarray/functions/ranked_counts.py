@@ -8,11 +8,37 @@ from typing import Any
 
 import numpy as np
 
-from .common import operand
+from .common import is_array, operand
 from .ranked_restated import restates
 from .registry import Unserved
 
 MOST_TERMS = 256  # of a quotient, which are found one after the other
+
+
+@restates(np.histogram)
+def _histogram(
+    a: Any, bins: Any = 10, range: Any = None, density: Any = None, weights: Any = None
+) -> tuple[Any, Any]:
+    """In bins that a rule of NumPy's finds, or between edges that lie in blocks themselves."""
+    x = operand(a)
+    if weights is not None or x.dtype.kind not in "iuf" or not x.size:
+        raise Unserved
+    if isinstance(bins, str):
+        edges = np.histogram_bin_edges(x, bins, range)
+        return np.histogram(x, len(edges) - 1, range, density)
+    if (
+        not is_array(bins)
+        or bins.ndim != 1
+        or bins.dtype.kind not in "iuf"
+        or bool((bins[1:] < bins[:-1]).any())
+    ):
+        raise Unserved
+    values = np.sort(x.ravel())
+    places = [np.searchsorted(values, bins[:-1]), np.searchsorted(values, bins[-1:], "right")]
+    found = np.diff(np.concatenate(places))
+    if density:
+        return found / np.diff(bins).astype(float) / found.sum(), bins
+    return found, bins
 
 
 @restates(np.histogramdd)

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from dcarray.errors import StrictError
+from dcarray.operands import settled
 from dcarray.ranks import several
 
 from .ranked import NO_FORM, complete, in_blocks
@@ -111,12 +112,26 @@ def _names(module: str) -> dict[str, Any]:
     theirs = vars(sys.modules[module])
     names: dict[str, Any] = {}
     for name, value in theirs.items():
-        own = type(value) is FunctionType and value.__globals__ is theirs
+        own = type(value) is FunctionType and value.__globals__ is theirs and name not in _LITTLE
         names[name] = _with(value, names) if own else counterpart(value)
     names["_array_converter"] = _Converter
+    if "_unsigned_subtract" in theirs:
+        names["_unsigned_subtract"] = _apart(theirs["_unsigned_subtract"], names["_unsigned_subtract"])
     return names
 
 
+def _apart(numpys: Callable[..., Any], ours: Callable[..., Any]) -> Callable[..., Any]:
+    """How far numbers lie apart: NumPy says it of single ones, which lie nowhere, and ours of arrays."""
+
+    def apart(high: Any, low: Any) -> Any:
+        if np.ndim(high) or np.ndim(low):
+            return ours(high, low)
+        return numpys(settled(high), settled(low))[()]
+
+    return apart
+
+
+_LITTLE = frozenset(["_as_pairs"])  # functions of NumPy's about widths and the like, which lie nowhere
 _SETS = """
 ediff1d intersect1d setdiff1d setxor1d union1d unique_all unique_counts unique_inverse unique_values
 """

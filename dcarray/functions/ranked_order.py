@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from dcarray.comm.protocol import Communicator
 
 _SORTED = "?bBhHiIlLqQefdg"
+_COMPLEX = "FD"
 _REAL = "?bBhHiIlLqQd"  # of which NumPy's quantiles are those of doubles
 
 
@@ -33,7 +34,7 @@ def _unique(
     from dcarray.comm.ordered import distinct, unique
 
     x = piece_of(ar)
-    if x is None or not x.ndim or x.dtype.char not in _SORTED or (axis is not None and x.ndim > 1):
+    if x is None or not x.ndim or not _compares(x) or (axis is not None and x.ndim > 1):
         return NO_FORM
     if axis is not None and axis not in (0, -1):
         return NO_FORM
@@ -42,6 +43,16 @@ def _unique(
     found = unique(x, bool(equal_nan))
     wanted = (True, return_index, return_inverse, return_counts)
     return tuple(one for one, asked in zip(found, wanted, strict=True) if asked)
+
+
+def _compares(x: Piece) -> bool:
+    """Have elements an order in which those that are equal come together?  Of complex ones those that are no
+    numbers are all one to `numpy.unique`, which then gives any of them."""
+    from dcarray.comm.swap import gathered
+
+    if x.dtype.char in _COMPLEX:
+        return not gathered(x.comm, np.bool_(np.isnan(x.own).any())).any()
+    return x.dtype.char in _SORTED
 
 
 def _searchsorted(a: Any, v: Any, side: Any = "left", sorter: Any = None) -> Any:
@@ -58,7 +69,7 @@ def _searchsorted(a: Any, v: Any, side: Any = "left", sorter: Any = None) -> Any
         or side not in ("left", "right")
     ):
         return NO_FORM
-    if any(x.dtype.char not in _SORTED for x in (line, values)):
+    if any(x.dtype.char not in _SORTED + _COMPLEX for x in (line, values)):
         return NO_FORM
     return located(line, values, side)
 
@@ -78,7 +89,7 @@ def _isin(
             element, test_elements, assume_unique=assume_unique, invert=invert, kind=kind
         )
     some = piece_of(test_elements)
-    if some is None or some.dtype != x.dtype or x.dtype.char not in _SORTED or not math.prod(some.shape):
+    if some is None or some.dtype != x.dtype or not math.prod(some.shape) or not _compares(some):
         return NO_FORM
     kinds = distinct(some)
     places = located(kinds, x, "left")
@@ -104,6 +115,16 @@ def _of_each(function: Callable[..., Any], which: int) -> Callable[..., Any]:
         return pointwise(x, lambda own: function(*plain[:which], own, *plain[which:], **named))
 
     return form
+
+
+def _round(a: Any, decimals: Any = 0, out: Any = None) -> Any:
+    """Of complex numbers, and of what no kernel rounds."""
+    from dcarray.comm.ordered import pointwise
+
+    x = piece_of(a)
+    if x is None or out is not None or x.dtype.kind not in "biufc":
+        return NO_FORM
+    return pointwise(x, lambda own: np.round(own, decimals))
 
 
 # ---- medians and quantiles ---------------------------------------------------------------------------
@@ -284,7 +305,7 @@ def _histogram(a: Any, bins: Any = 10, range: Any = None, density: Any = None, w
     x, heavy = piece_of(a), None if weights is None else piece_of(weights)
     if x is None or x.dtype.kind not in "iuf" or isinstance(bins, str) or type(bins) is ndarray:
         return NO_FORM
-    if weights is not None and (heavy is None or heavy.shape != x.shape or heavy.dtype.kind not in "iuf"):
+    if weights is not None and (heavy is None or heavy.shape != x.shape or heavy.dtype.kind not in "iufc"):
         return NO_FORM
     if not math.prod(x.shape) or (np.ndim(bins) == 0 and type(bins) is not int):
         return NO_FORM
@@ -304,6 +325,8 @@ FORMS.update(
     {
         np.unique: _unique,
         np.searchsorted: _searchsorted,
+        np.around: _round,
+        np.round: _round,
         np.digitize: _of_each(np.digitize, 0),
         np.isin: _isin,
         np.interp: _of_each(np.interp, 0),

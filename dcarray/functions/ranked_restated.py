@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import operator
 from collections.abc import Callable
 from typing import Any
 
@@ -46,6 +47,22 @@ def _lexsort(keys: Any, axis: Any = -1) -> Any:
     if order is None:
         raise Unserved
     return order
+
+
+def _extreme(find: Any, extreme: Any) -> Callable[..., Any]:
+    def body(a: Any, axis: Any = None, out: Any = None, *, keepdims: Any = False) -> Any:
+        """Where the first of the largest, or smallest, complex numbers lie, or the first that is none."""
+        if out is not None or a.dtype.kind != "c" or not a.size:
+            raise Unserved
+        most = extreme(a, axis, keepdims=True)
+        found = np.where(np.isnan(most), np.isnan(a), a == most)
+        return find(found, axis, keepdims=True) if keepdims is True else find(found, axis)
+
+    return body
+
+
+restates(np.argmax)(_extreme(np.argmax, np.max))
+restates(np.argmin)(_extreme(np.argmax, np.min))
 
 
 @restates(np.unique)
@@ -200,6 +217,37 @@ def _interp(x: Any, xp: Any, fp: Any, left: Any = None, right: Any = None, perio
     return found.reshape(np.shape(x)) if np.ndim(x) else found[0]
 
 
+@restates(np.linspace)
+def _linspace(
+    start: Any, stop: Any, num: Any = 50, endpoint: Any = True, retstep: Any = False, dtype: Any = None,
+    axis: Any = 0, *, device: Any = None,
+) -> Any:  # fmt: skip
+    """Between elements of arrays, by the same steps as NumPy."""
+    num = operator.index(num)
+    if retstep or device is not None or num < 0:
+        raise Unserved
+    kind = np.result_type(*[np.empty(0, v.dtype) if is_array(v) else v for v in (start, stop)])
+    kind = kind if kind.kind in "fc" else np.result_type(kind, 1.0)
+    first, last = (v.astype(kind) if is_array(v) else kind.type(v) for v in (start, stop))
+    delta = last - first
+    found: Any = _arange(num).astype(kind).reshape((-1,) + (1,) * delta.ndim)
+    parts = num - 1 if endpoint else num
+    step = delta / parts if parts > 0 else None
+    if step is None:
+        found = found * delta
+    elif bool(np.any(step == 0)):
+        found = found / parts * delta
+    else:
+        found = found * step
+    found = found + start
+    if endpoint and num > 1:
+        found[-1, ...] = stop
+    found = np.moveaxis(found, 0, axis) if axis else found
+    if dtype is not None and np.issubdtype(dtype, np.integer):
+        found = np.floor(found)
+    return found.astype(dtype or kind, copy=False)
+
+
 # ---- products and systems ----------------------------------------------------------------------------
 @restates(np.linalg.inv)
 def _inv(a: Any) -> Any:
@@ -222,6 +270,13 @@ def _svd(a: Any, full_matrices: Any = True, compute_uv: Any = True, hermitian: A
     if compute_uv or hermitian or a.ndim != 2 or a.shape[0] >= a.shape[1]:
         raise Unserved
     return np.linalg.svd(np.conj(a.T), compute_uv=False)
+
+
+@restates(np.linalg.pinv)
+def _pinv(a: Any, rcond: Any = None, hermitian: Any = False, *, rtol: Any = np._NoValue) -> Any:
+    if hermitian or a.ndim != 2 or a.shape[0] >= a.shape[1]:
+        raise Unserved
+    return np.conj(np.linalg.pinv(np.conj(a.T), rcond, rtol=rtol).T)
 
 
 @restates(np.linalg.svdvals)

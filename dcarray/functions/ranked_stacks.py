@@ -100,6 +100,20 @@ def _qr(a: Any, mode: Any = "reduced") -> Any:
     return upper if mode == "r" else type(np.linalg.qr(np.ones((1, 1))))(first, upper)
 
 
+def _pinv(a: Any, rcond: Any = None, hermitian: Any = False, *, rtol: Any = np._NoValue) -> Any:
+    from dcarray.comm import tall
+
+    x = piece_of(a)
+    if x is None or hermitian or not tall.is_tall(x) or x.dtype.char not in _DTYPES:
+        return NO_FORM
+    if rcond is None:
+        eps = np.finfo(x.dtype if x.dtype.kind in "fc" else np.float64).eps
+        rcond = 1e-15 if rtol is np._NoValue else max(x.shape) * eps if rtol is None else rtol
+    elif rtol is not np._NoValue:
+        return NO_FORM
+    return tall.pseudo_inverse(x, float(rcond)) if isinstance(rcond, (float, np.floating)) else NO_FORM
+
+
 def _svd(a: Any, full_matrices: Any = True, compute_uv: Any = True, hermitian: Any = False) -> Any:
     from dcarray.comm import tall
     from dcarray.comm.piece import Piece
@@ -121,6 +135,7 @@ def _either(first: Callable[..., Any], then: Callable[..., Any]) -> Callable[...
 FORMS[np.linalg.slogdet] = _slogdet
 FORMS[np.linalg.det] = _det
 FORMS[np.linalg.lstsq] = _lstsq
+FORMS[np.linalg.pinv] = _pinv
 FORMS[np.linalg.qr] = _qr
 FORMS[np.linalg.svd] = _svd
 _NAMES = """

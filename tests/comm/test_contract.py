@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import Any
 
 import numpy as np
 import pytest
-from comm_layouts import scatter
+from comm_layouts import layouts, scatter
 from comm_products import cases
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from dcarray.comm import choose_grid, local
 from dcarray.comm.arrange import choose
-from dcarray.comm.contract import Contraction, panels
+from dcarray.comm.axes import BlockAxis
+from dcarray.comm.contract import Contraction, _panel, _panels, panels
 from dcarray.comm.errors import LayoutError
 from dcarray.comm.grid import ProcessGrid
 from dcarray.comm.layout import Block, Cyclic, Layout, Whole
+from dcarray.comm.portions import bare
 from dcarray.comm.product import parse, sum_dtype
 from dcarray.comm.protocol import Array, Counts
 
@@ -62,6 +65,28 @@ def test_products_are_numpys(case: tuple[Any, ...], seed: int) -> None:
     for rank, (got, _) in enumerate(found):
         layout = wanted or scheme.out
         np.testing.assert_array_equal(got, scatter(np.asarray(want).astype(dtype), layout, rank, 0))
+
+
+@settings(max_examples=300, deadline=None, derandomize=True)
+@given(st.data())
+def test_messages_of_all_panels_are_those_of_each(data: st.DataObject) -> None:
+    """Those of the whole axis, cut, are what the panels' own layouts say."""
+    ranks, shape = (
+        data.draw(st.integers(1, 12)),
+        data.draw(st.lists(st.integers(0, 12), min_size=1, max_size=3)),
+    )
+    source = bare(data.draw(layouts(tuple(shape), ranks)))
+    target = bare(data.draw(layouts(tuple(shape), ranks)))
+    axis = data.draw(st.integers(0, len(shape) - 1))
+    assume(isinstance(source.parts[axis], BlockAxis) and shape[axis])
+    axes = [*target.axes[:axis], Whole(), *target.axes[axis + 1 :]]
+    target = Layout(shape, target.grid, axes)
+    inner = data.draw(st.sets(st.integers(1, shape[axis] - 1))) if shape[axis] > 1 else set()
+    ends = sorted({0, shape[axis], *inner})
+    cuts = list(itertools.pairwise(ends))
+    for rank in range(ranks):
+        each = [_panel(source, target, axis, low, high, rank) for low, high in cuts]
+        assert _panels(source, target, axis, cuts, rank) == each
 
 
 @settings(max_examples=25, deadline=None, derandomize=True)

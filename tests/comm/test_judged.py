@@ -14,7 +14,7 @@ from dcarray.comm import arrange
 from dcarray.comm.arrange import Scheme, choose, sums
 from dcarray.comm.axes import Axis, BlockAxis, WindowAxis
 from dcarray.comm.domain import _root, _width
-from dcarray.comm.judged import FLOPS_PER_BYTE, Judges
+from dcarray.comm.judged import FLOPS_PER_BYTE, Bounds, Judges
 from dcarray.comm.meet import met, shared, spanned
 from dcarray.comm.portions import bare, moved, some
 from dcarray.comm.product import parse
@@ -47,7 +47,12 @@ def test_ways_cost_what_their_layouts_say(case: tuple[Any, ...], sizes: tuple[in
     of = parse(subscripts, first.shape, second.shape)
     a, b, out = bare(first), bare(second), None if wanted is None else bare(wanted)
     judges, costs = Judges(of, a, b, out, sizes), []
-    for grid, cut in arrange._arrangements(of, a, b, out):
+    ways = [
+        (grid, cut, Bounds(judges, grid, ways.choices))
+        for grid, ways in arrange._grids(of, a, b, out)
+        for _, cut in sorted([*ways.full, *ways.others])
+    ]
+    for grid, cut, bounds in ways:
         here = []
         for summed in arrange._sums(of, grid, cut, out):
             found = judges.best(grid, cut, [summed])
@@ -57,6 +62,8 @@ def test_ways_cost_what_their_layouts_say(case: tuple[Any, ...], sizes: tuple[in
             assert judges.best(grid, cut, [summed], found[0]) is None
             here.append((found[0], scheme))
         least = min(cost for cost, _ in here)
+        several = [n for n in grid.shape if n > 1]
+        assert bounds.least(cut) <= least and (len(cut) == len(several) or bounds.fewer() <= least)
         together = judges.best(grid, cut, arrange._sums(of, grid, cut, out))
         assert together is not None and together[0] == least
         costs += here

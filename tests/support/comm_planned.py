@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from types import FrameType
 from typing import Any
 
@@ -24,6 +24,13 @@ def forget() -> None:
 
 def planned(region: Region, layouts: Mapping[str, Layout | None], ranks: int, rank: int) -> tuple[int, int]:
     """How many functions are called for a plan that was never made, and how many messages it lists."""
+    forget()
+    _, calls, listed = counted(lambda: plan(region, layouts, ranks, rank))
+    return calls, listed
+
+
+def counted(what: Callable[[], Any]) -> tuple[Any, int, int]:
+    """What comes of something, how many functions it calls, and how many messages it lists."""
     calls = listed = 0
     transfer: Any = Transfer.__init__.__code__
 
@@ -32,11 +39,10 @@ def planned(region: Region, layouts: Mapping[str, Layout | None], ranks: int, ra
         calls += what in ("call", "c_call")
         listed += what == "call" and frame.f_code is transfer
 
-    forget()
     before = sys.getprofile()
     sys.setprofile(event)
     try:
-        plan(region, layouts, ranks, rank)
+        found = what()
     finally:
         sys.setprofile(before)
-    return calls, listed
+    return found, calls, listed

@@ -33,6 +33,7 @@ def arrays(rng: random.Random, small: bool = True) -> dict[str, Any]:
         "s": square + 4 * np.eye(7)[::-1],
         "m": draw.random((80, 3)),
         "v": draw.random((80,)),
+        "c": np.round(3 * draw.random(n)) + 1j * np.round(2 * draw.random(n)),
     }
 
 
@@ -140,7 +141,8 @@ def _tall(a: Any) -> Any:
     la, fit = np.linalg, np.linalg.lstsq(a.m, a.v, None)
     again = a.m[:, [0, 0, 1]]  # the columns depend on each other
     values = la.svd(a.m, compute_uv=False), la.matrix_rank(again), la.cond(a.m), la.norm(a.m.T, "nuc")
-    return la.qr(a.m), la.qr(a.m, "r"), *fit, *values, la.lstsq(again, a.m)[0]
+    turned = la.pinv(a.m), la.pinv(a.m.T), la.pinv(again), la.pinv(a.m, 0.3), la.pinv(a.m + 1j, rtol=None)
+    return la.qr(a.m), la.qr(a.m, "r"), *fit, *values, la.lstsq(again, a.m)[0], turned
 
 
 def _counts(a: Any) -> Any:
@@ -165,6 +167,40 @@ def _histograms(a: Any) -> Any:
     return *flat, *given, *several, *some
 
 
+def _rules(a: Any) -> Any:
+    """Bins by NumPy's rules, and between edges that lie in blocks."""
+    rules = ("auto", "fd", "sqrt", "rice", "sturges", "stone", "doane", "scott")
+    found = tuple(np.histogram(a.y + a.z / 7, rule) for rule in rules)
+    some = np.histogram(a.x, "auto"), np.histogram(a.i, "fd"), np.histogram(a.i, "auto", (1, 6), density=True)
+    edges = np.histogram_bin_edges(a.y, "fd", (0, 3)), np.histogram_bin_edges(a.z, "auto", (0.5, 9))
+    given = np.histogram(a.y, a.z), np.histogram(a.x, np.sort(a.i)), np.histogram(a.i, a.z, density=True)
+    return found, some, edges, given, np.histogram(a.y, 5, weights=a.c)
+
+
+def _complex(a: Any) -> Any:
+    """Complex numbers in their order, which is that of the real parts first."""
+    sets = np.unique(a.c), np.unique(a.c, return_index=True, return_inverse=True, return_counts=True)
+    more = np.union1d(a.c, a.c + 1), np.setdiff1d(a.c, a.c[::3]), np.isin(a.c, a.c[::2]), np.isin(a.c, 2j)
+    line = np.sort(a.c)
+    places = np.searchsorted(line, a.c), np.searchsorted(line, a.c + 0.5, "right"), np.searchsorted(line, a.y)
+    table = a.c[: len(a.c) // 4 * 4].reshape(-1, 4) + 0
+    table[1:2, 2] = np.nan
+    most = a.c.argmax(), np.argmin(a.c), np.argmax(table, 0), np.argmin(table, axis=1, keepdims=True)
+    return sets, more, places, most, np.around(a.c / 3, 1), (a.c * 7).round(-1), np.round(a.c / 7, 3)
+
+
+def _ramps(a: Any) -> Any:
+    ends = np.pad(a.y, (3, 2), "linear_ramp"), np.pad(a.y, 2, "linear_ramp", end_values=(-4, 7.5))
+    wide = np.pad(a.x, ((1, 2), (0, 3)), "linear_ramp", end_values=5), np.pad(a.i, 4, "linear_ramp")
+    more = np.pad(a.c, 2, "linear_ramp", end_values=1j), np.pad(a.x, ((2, 0), (1, 1)), "reflect")
+    between = (
+        np.linspace(a.y, a.z, 4),
+        np.linspace(0, a.x, 3, axis=1),
+        np.linspace(a.i, 9, 5, False, dtype=int),
+    )
+    return ends, wide, more, between, np.linspace(a.y[:3], a.y[:3], 3, axis=-1), np.linspace(a.y, 2, 1)
+
+
 def _bits(a: Any) -> Any:
     odd = a.x > 4, a.i % 2, a.t > 1
     packed = tuple(np.packbits(b, bitorder=o) for b in odd for o in ("big", "little"))
@@ -178,7 +214,7 @@ GROUPS: dict[str, Callable[[Any], Any]] = {
     function.__name__[1:]: function
     for function in (
         _sets, _orders, _parts, _elements, _lines, _moved, _reshapes, _statistics, _stacks, _matrices, _tall,
-        _counts, _bits, _histograms,
+        _counts, _bits, _histograms, _rules, _complex, _ramps,
     )
 }  # fmt: skip
 
