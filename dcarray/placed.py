@@ -37,6 +37,8 @@ class Placed:
     exact: Callable[[], Program] | None = None  # plans each statement for itself
     doubt: int = 0
     culprits: tuple[int, ...] = ()
+    limit: float = 0.0  # the magnitude of the inputs up to which `direct` may run instead
+    in_place: Callable[[], Program] | None = None  # plans what overwrites at once what it may
     _scalars: dict[int, dict[str, NDArray]] = field(default_factory=dict)
 
     @cached_property
@@ -44,6 +46,12 @@ class Placed:
         """The program of each statement for itself, which is planned when something has to be found."""
         assert self.exact is not None
         return self.exact()
+
+    @cached_property
+    def direct(self) -> Placed:
+        """The same in place, which raises nothing of small inputs."""
+        assert self.in_place is not None
+        return Placed(self.in_place(), self.layouts)
 
     @cached_property
     def given(self) -> tuple[tuple[str, int], ...]:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from . import fpstate, planning, raising, running
+from . import fpstate, harmless, planning, raising, running
 from .agreement import agreed, united
 from .config import Options
 from .errors import StrictError
@@ -148,25 +148,28 @@ def _over_ranks(
                 check(placed.program, comm)
     else:
         counters.plan_hits += 1
+    given = _given(rec, placed, held, comm)
+    mask = rec.mask
+    if placed.limit and harmless.within(given, placed.limit, comm, partial(_compute, placed, options)):
+        placed, mask = placed.direct, 0
     rec.program = placed.program
     counters.flushes += 1
     counters.statements += len(rec.log) - len(slots)
     for told in placed.told:
         _say(rec, told, options)
-    given = _given(rec, placed, held, comm)
     for one in held.values():
         one.filled = None  # should something fail on the way
     flags = 0
 
     def local(region: Region, arrays: Mapping[str, Any]) -> None:
         nonlocal flags
-        flags |= _compute(placed, region, arrays, options)
+        flags |= _compute(placed, options, region, arrays)
 
     from .comm.execution import execute
 
     with parted():
         after = execute(placed.program, comm, given, local, empty)
-        flags = united(comm, flags) & rec.mask if rec.mask else 0
+        flags = united(comm, flags) & mask if mask else 0
     notes = _blame(rec, placed, given, flags, comm) if flags else []
     _keep(rec, placed, after, given, written, comm)
     return notes
@@ -217,6 +220,10 @@ def _plan(
     placed = Placed(program, layouts, doubt=doubt, culprits=culprits)
     if doubt:
         placed.exact = partial(plan, exact, layouts, comm.size, comm.rank, few=FEW)
+        placed.limit = harmless.limit(region, again, comm.size, rec.mask)
+        placed.in_place = partial(
+            plan, region, layouts, comm.size, comm.rank, valid=valid, finite=finite, few=FEW
+        )
     return placed
 
 
@@ -253,7 +260,7 @@ def _contiguous(a: NDArray) -> NDArray:
     return a if a.flags.c_contiguous else a.copy()
 
 
-def _compute(placed: Placed, region: Region, arrays: Mapping[str, Any], options: Options) -> int:
+def _compute(placed: Placed, options: Options, region: Region, arrays: Mapping[str, Any]) -> int:
     """Run local statements; gives the floating-point exceptions."""
     if options.jit == "off":
         return _interpreted(region, arrays)

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from .nodes import Apply, Compute, Const, Expr, Iota, Load, Loop, Nest, Region, Size, Stmt, Window
+from .nodes import Apply, Call, Compute, Const, Expr, Iota, Load, Loop, Nest, Region, Size, Stmt, Window
 from .windows import covers, identity
 
 _BOUNDS = tuple([2.0**k for k in (512, 256, 128, 64, 32)])  # of the inputs, tried one after the other
@@ -83,6 +83,8 @@ class _Run:
                 case Loop(_, (start, stop, step), inner) if type(start) is type(stop) is type(step) is int:
                     for _ in range(start, stop, step):
                         self.all(inner)
+                case Call("blas.matmul", (a, b), (target,)):
+                    self._matmul(a, b, target)
                 case _:
                     raise _Unknown
 
@@ -105,6 +107,14 @@ class _Run:
             _fits(value, dtype)
         whole = covers(target, identity(self.arrays[target.array])) is True
         self.bounds[target.array] = value if whole else max(value, self._held(target))
+
+    def _matmul(self, a: Window, b: Window, target: Window) -> None:
+        dtype, depth = self.arrays[target.array].dtype, a.shape[-1] if a.shape else 1
+        if type(depth) is not int or any(self.arrays[w.array].dtype.kind != "f" for w in (a, b, target)):
+            raise _Unknown
+        value = self._held(a) * self._held(b) * depth * _SLACK ** (2 * depth) + depth * _TINY
+        whole = covers(target, identity(self.arrays[target.array])) is True
+        self.bounds[target.array] = _fits(value if whole else max(value, self._held(target)), dtype)
 
     def _held(self, window: Window) -> float:
         found = self.bounds.get(window.array)

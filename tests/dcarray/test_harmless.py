@@ -1,0 +1,109 @@
+"""Arrays in blocks that are overwritten in place where nothing can raise a floating-point exception."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import numpy as np
+import pytest
+
+import dcarray as dc
+from dcarray import harmless, raising
+from dcarray.ir import magnitudes
+from dcarray.ir.text import parse
+
+UPDATE = """
+  inout a: f64[64, 48];  in u: f64[64];  in v: f64[48];  in y: f64[64];  out x: f64[48]
+  a[i,j] = add(a[i,j], multiply(u[i], v[j])) for i<64, j<48
+  call blas.matmul(y, a) -> x
+"""
+MINDED = raising.DIVIDE | raising.OVER | raising.INVALID
+
+
+def region(text: str) -> Any:
+    return parse(f"region() {{{text}}}")
+
+
+@pytest.fixture(autouse=True)
+def however_small(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(harmless, "FEWEST", 0)
+
+
+def test_what_is_worth_a_look() -> None:
+    found = harmless.limit(region(UPDATE), ["a"], 2, MINDED)
+    assert found == 2.0**256 == magnitudes.harmless(region(UPDATE))
+    assert harmless.limit(region(UPDATE), ["a"], 2, MINDED | raising.UNDER) == 0.0
+    other = region("inout a: f64[64];  in b: f64[64]\n  a[i] = add(b[i], multiply(b[i], b[i])) for i<64\n")
+    assert harmless.limit(other, ["a"], 2, MINDED) == 0.0  # it makes nothing of what it replaces
+    more = region(UPDATE.replace("u: f64[64]", "u: f64[99, 64]").replace("u[i]", "u[3,i]"))
+    assert harmless.limit(more, ["a"], 2, MINDED) == 0.0  # there is more to look at
+
+
+def test_too_few_bytes(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(harmless, "FEWEST", 64 * 48 * 4 + 1)
+    assert harmless.limit(region(UPDATE), ["a"], 2, MINDED) == 0.0
+    assert harmless.limit(region(UPDATE), ["a"], 1, MINDED) > 0.0
+
+
+def test_a_product_of_many_large_numbers_is_bounded() -> None:
+    text = "in a: f64[9, {0}];  in b: f64[{0}];  out x: f64[9]\n  call blas.matmul(a, b) -> x\n"
+    assert magnitudes.harmless(region(text.format(5))) == 2.0**256
+    assert magnitudes.harmless(region(text.format(5).replace("f64", "f32"))) == 2.0**32
+    assert magnitudes.harmless(region(text.format(5).replace("f64", "c128"))) == 0.0
+
+
+def program(top: float, log: list[Any]) -> Any:
+    """Updates of a matrix and products with it, of plain arrays and of arrays over ranks."""
+    rng = np.random.default_rng(0)
+    a, u, v, y = rng.random((90, 70)), rng.random(90), rng.random(70), rng.random(90)
+    a[50, 3] = top
+    if dc.comm.world().size > 1:
+        a, u, v, y = (dc.distribute(x) for x in (a, u, v, y))
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        for _ in range(3):
+            a += np.outer(u, v) * 2
+            a *= 1.5
+            x = y @ a
+            dc.evaluate(a, x)
+    log.append(sorted({str(warning.message) for warning in caught}))
+    return [z.gather() if isinstance(z, dc.ndarray) else z for z in (a, x)]
+
+
+@pytest.mark.parametrize("jit", ["off", "eager"])
+@pytest.mark.parametrize("top", [0.5, 1e200, 1.7e308, np.inf, np.nan])
+def test_as_numpy(top: float, jit: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[bool] = []
+    within = harmless.within
+    monkeypatch.setattr(harmless, "within", lambda *args: asked.append(within(*args)) or asked[-1])
+    said: list[Any] = []
+    want = program(top, said)
+
+    def ranks() -> Any:
+        with dc.options(distribute_above=0, eager_below=0, jit=jit):
+            return program(top, said)
+
+    for found in dc.comm.run(3, ranks):
+        for a, b in zip(want, found, strict=True):
+            np.testing.assert_allclose(b, a, rtol=1e-13)
+    assert {text for one in said[1:] for text in one} == set(said[0])  # a warning is one of all threads
+    assert asked and set(asked) == {top == 0.5}
+
+
+def test_an_array_that_somebody_looks_at_is_written() -> None:
+    def ranks() -> None:
+        plain = np.ones((40, 40))
+        with dc.options(distribute_above=0, eager_below=0, jit="off"):
+            x = dc.asarray(plain)
+            x += np.outer(x[0], x[1]) * 2
+            x *= 2
+            local = dc.distribute(plain)
+            seen = local.local
+            local += np.outer(local[0], local[1]) * 2
+            local *= 2
+            dc.evaluate(x, local)
+        assert (plain == 6).all()
+        assert (np.asarray(seen) == 6).all()
+
+    dc.comm.run(2, ranks)
