@@ -105,7 +105,9 @@ def plan(
     now = valid_after(placed.region, valid or {})
     kept = {name: now[there] for name, there in placed.after.items() if there in now}
     program = localise(placed, ranks, rank, kept)
-    return program if costs is None else overlapped(program, costs.link)
+    # which steps touch one memory under several names is not told, so these wait for each other
+    several = any(array.base is not None for array in placed.region.arrays)
+    return program if costs is None or several else overlapped(program, costs.link)
 
 
 def place(

@@ -204,6 +204,7 @@ ASIDE = Pass("aside", _aside)
 def _together(region: Region, log: Log) -> Region:
     """Exchanges moved up to others, so that they travel in the same messages."""
     body = list(region.body)
+    root = families(region)
     changed = False
     k = 0
     while k < len(body):
@@ -216,7 +217,8 @@ def _together(region: Region, log: Log) -> Region:
         written: set[str] = set()
         for j in range(k, len(body)):
             stmt = body[j]
-            sources, targets = {w.array for w in reads(stmt)}, _written(stmt)
+            sources = {root[w.array] for w in reads(stmt)}
+            targets = {root[name] for name in _written(stmt)}
             free = not (sources & written or targets & (read | written))
             if free and group.takes(stmt):
                 if j > k:
@@ -239,6 +241,7 @@ TOGETHER = Pass("together", _together)
 def _again(region: Region, log: Log) -> Region:
     """What has been brought somewhere and not changed since is not brought there again."""
     arrays = {a.name: a for a in region.arrays}
+    root = families(region)
     once = _written_once(region)
     known: dict[tuple[Window, str | None, tuple[int, ...]], str] = {}
     body: list[Stmt] = []
@@ -254,16 +257,18 @@ def _again(region: Region, log: Log) -> Region:
                 renamed[target.name] = known[key]
                 log.done("again", f"{moved[0].array} is there already", _loc(stmt))
                 continue
-            _forget(known, {target.name})
+            _forget(known, {root[target.name]}, root)
             known[key] = target.name
         else:
-            _forget(known, _written(stmt))
+            _forget(known, {root[name] for name in _written(stmt)}, root)
         body.append(stmt)
     return replace(region, body=tuple(body)) if renamed else region
 
 
-def _forget(known: dict[tuple[Window, str | None, tuple[int, ...]], str], written: set[str]) -> None:
-    for key in [key for key, there in known.items() if key[0].array in written or there in written]:
+def _forget(
+    known: dict[tuple[Window, str | None, tuple[int, ...]], str], written: set[str], root: Mapping[str, str]
+) -> None:
+    for key in [key for key, there in known.items() if {root[key[0].array], root[there]} & written]:
         del known[key]
 
 
@@ -282,6 +287,7 @@ AGAIN = Pass("again", _again)
 def _through(region: Region, log: Log) -> Region:
     """A whole array that is brought to one layout and on to another one goes there straight, or stays."""
     arrays = {a.name: a for a in region.arrays}
+    root = families(region)
     once = _written_once(region)
     origin: dict[str, str] = {}  # of copies that are what another array still is
     body: list[Stmt] = []
@@ -295,8 +301,8 @@ def _through(region: Region, log: Log) -> Region:
                 log.done("through", f"{copy} is not needed on the way from {source.name}", _loc(stmt))
                 stmt = Call("comm.redistribute", (straight,), (moved[1],), loc=_loc(stmt))
                 moved, changed = (straight, moved[1]), True
-        for name in _written(stmt):
-            for copy in [c for c, source in origin.items() if name in (c, source)]:
+        for name in {root[name] for name in _written(stmt)}:
+            for copy in [c for c, source in origin.items() if name in (root[c], root[source])]:
                 del origin[copy]
         if moved is not None and moved[1].array in once and moved[0].array != moved[1].array:
             source, target = arrays[moved[0].array], arrays[moved[1].array]

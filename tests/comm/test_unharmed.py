@@ -15,7 +15,8 @@ from hypothesis import strategies as st
 from dcarray import comm
 from dcarray.comm.errors import PlanError
 from dcarray.comm.execution import execute
-from dcarray.comm.layout import Layout
+from dcarray.comm.grid import ProcessGrid
+from dcarray.comm.layout import Block, Cyclic, Layout, Whole
 from dcarray.comm.planner import plan
 from dcarray.comm.program import Frame, Local
 from dcarray.comm.weigh import Costs
@@ -44,6 +45,43 @@ def test_random_regions(drawn: Any) -> None:
         return made
 
     check(*drawn, plan=spared)
+
+
+SHARED = """region() {
+  in a: i32[4, 4];  inout b: f32[4];  inout v: f32[4] base b;  temp t: f32[4];  out x: f32[4];  out y: f32[4]
+  t[i] = cast:f32(a[3-i,1]) for i<4
+  b[i] = t[i] for i<4
+  nest {
+    x[i] = where(cast:bool(a[2,3-i]), t[i], v[3-i]) for i<4
+    y[i] = maximum(x[i], v[i]) for i<4
+  }
+}"""
+
+
+def test_what_shares_memory_waits_for_what_is_written() -> None:
+    """Under whichever name: the view is brought nowhere before that."""
+    region = parse(SHARED)
+    memory = {
+        "a": np.arange(16, dtype=np.int32).reshape(4, 4) - 7,
+        "b": np.full(4, 99, np.float32),
+    }
+    t = memory["a"][::-1, 1].astype(np.float32)
+    want = {"x": np.where(memory["a"][2, ::-1] != 0, t, t[::-1])}
+    want["y"] = np.maximum(want["x"], t)
+    rows = Layout((4, 4), ProcessGrid((2,)), (Block(0), Whole()))
+    dealt = Layout((4,), ProcessGrid((2,)), (Cyclic(0, 1),))
+
+    def live() -> None:
+        world = comm.world()
+        program = plan(region, {"a": rows, "x": dealt}, 2, world.rank)
+        b = memory["b"].copy()
+        after = execute(program, world, {"a": scatter(memory["a"], rows, world.rank, 1), "b": b, "v": b})
+        for name, whole in want.items():
+            lay = program.layout(name)
+            mine = whole if lay is None else scatter(whole, lay, world.rank, 1)
+            assert np.array_equal(after[name], mine), name
+
+    comm.run(2, live)
 
 
 @settings(max_examples=30, derandomize=True, deadline=None)
