@@ -31,6 +31,9 @@ typedef struct {
 } Loop;
 
 enum { LOOPS = 512, REST = 64, MOST = 4096 }; /* MOST: elements; NumPy gives up the GIL for more */
+/* Beside what more elements take, what a ufunc does before and after its loop is nothing.  For fewer it takes a
+ * microsecond where arrays have pushed it out of the near cache. */
+enum { LARGEST = 1 << 20 };
 enum { FLAGS = FE_DIVBYZERO | FE_OVERFLOW | FE_UNDERFLOW | FE_INVALID };
 enum { API_VERSION = 0, API_NEW_FROM_DESCR = 94, API_SET_BASE = 282, API_NUMPY_2 = 0x02000000 }; /* in NumPy's table of functions */
 static Loop Loops[LOOPS];
@@ -143,12 +146,14 @@ placed(PyObject *x, Descr *dtype, char *place)
     return 0;
 }
 
-/* What the loop makes; NULL, without an exception, where the ufunc is to be called after all. */
-static PyObject *
-looped(Loop *loop, Array *like, Py_ssize_t n, char **pointers, Py_ssize_t *strides)
+/* What the loop makes of p and q; NULL, without an exception, where the ufunc is to be called after all.  While it goes
+ * over a large array, other threads may run, as they may while the ufunc does. */
+static inline PyObject *
+looped(Loop *loop, Array *like, Py_ssize_t n, char **pointers, Py_ssize_t *strides, PyObject *p, PyObject *q)
 {
+    PyThreadState *state;
     PyObject *r = NewArray(Plain, Py_NewRef(loop->result), like->ndim, like->shape, NULL, NULL, 0, NULL);
-    int last = loop->second ? 2 : 1;
+    int last = loop->second ? 2 : 1, raised;
     if (r == NULL) {
         PyErr_Clear();
         return NULL;
@@ -157,16 +162,27 @@ looped(Loop *loop, Array *like, Py_ssize_t n, char **pointers, Py_ssize_t *strid
     strides[last] = Known[((Descr *)loop->result)->type & 127].width;
     if (fetestexcept(FLAGS))
         feclearexcept(FLAGS);
-    loop->code(pointers, &n, strides, loop->data);
-    if (!fetestexcept(FLAGS) && !PyErr_Occurred())
+    if (n <= MOST) {
+        loop->code(pointers, &n, strides, loop->data);
+        raised = fetestexcept(FLAGS);
+    }
+    else {
+        Py_INCREF(p);
+        Py_XINCREF(q);
+        state = PyEval_SaveThread();
+        loop->code(pointers, &n, strides, loop->data);
+        raised = fetestexcept(FLAGS);
+        PyEval_RestoreThread(state);
+        Py_DECREF(p);
+        Py_XDECREF(q);
+    }
+    if (!raised && !PyErr_Occurred())
         return r;
     PyErr_Clear();
     loop->rest = REST;
     Py_DECREF(r);
     return NULL;
 }
-
-#include "_long.h"
 
 /* The ufunc of a plain array, or of two operands of which one is, small or not; NULL, without an exception, if it is to
  * be called. */
@@ -213,7 +229,7 @@ through_loop(PyObject *ufunc, PyObject *p, PyObject *q, int small)
     }
     else if (q != NULL && !placed(q, like->dtype, number))
         return NULL;
-    return small ? looped(loop, like, n, pointers, strides) : looped_long(loop, like, n, pointers, strides, p, q);
+    return looped(loop, like, n, pointers, strides, p, q);
 }
 
 static PyObject *

@@ -76,7 +76,7 @@ both_at_hand(PyObject *a, PyObject *b, PyObject **p, PyObject **q)
         r = by_loop(np_##ufunc, p, q);                                                               \
         if (r != NULL)                                                                               \
             return handle(r);                                                                        \
-        r = by_long_loop(np_##ufunc, p, q);                                                        \
+        r = by_long_loop(np_##ufunc, p, q);                                                          \
         return ours(r != NULL ? r : op(p, q));                                                       \
     }
 #define INPLACE(slot, op, ufunc)                                                                     \
@@ -105,7 +105,7 @@ both_at_hand(PyObject *a, PyObject *b, PyObject **p, PyObject **q)
         r = by_loop(np_##ufunc, p, NULL);                                                            \
         if (r != NULL)                                                                               \
             return handle(r);                                                                        \
-        r = by_long_loop(np_##ufunc, p, NULL);                                                     \
+        r = by_long_loop(np_##ufunc, p, NULL);                                                       \
         return ours(r != NULL ? r : op(p));                                                          \
     }
 #define BINARIES(X)                                                                                  \
