@@ -13,6 +13,9 @@ _USUAL = {1: 32 << 10, 2: 1 << 20, 3: 32 << 20}  # where the system does not say
 # One that is larger serves so many cores that it is not much nearer than memory: five-point steps on arrays
 # of 4 MB took half as long in bands on a Xeon with 480 MB of it.
 _DISTANT = 128 << 20
+# And others use it, too: to write past it gains a third from 100 MB on there, and loses some where 64 MB are
+# written again and again and nobody else needs it.
+_SHARE = 96 << 20
 
 
 @lru_cache(maxsize=1)
@@ -43,3 +46,8 @@ def limits(threads: int) -> Limits:
         return Limits(last=near, near=near, far=far, threads=threads, first=first // 2)
     # what is streamed through a core's cache need not all fit
     return Limits(last=last, near=2 * near, far=far, threads=threads, first=first // 2)
+
+
+def passing() -> int:
+    """The bytes of an array from which on most of it has left the caches when its end has been written."""
+    return min(sizes()[2], _SHARE)

@@ -147,11 +147,12 @@ class Assign:
 
 @dataclass(frozen=True, slots=True)
 class Store:
-    """``buffer[at] = value``; dtypes are equal."""
+    """``buffer[at] = value``; dtypes are equal.  ``nontemporal`` is a hint: nobody reads it soon."""
 
     buffer: str
     at: Affine
     value: Expr
+    nontemporal: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -363,8 +364,8 @@ def _lines(stmt: Stmt) -> Iterator[str]:
             yield f"{name} {op}= {expr_text(value)}"
         case Assign(name, value):
             yield f"{name} = {expr_text(value)}"
-        case Store(buffer, at, value):
-            yield f"{buffer}[{_affine_text(at)}] = {expr_text(value)}"
+        case Store(buffer, at, value, past):
+            yield f"{buffer}[{_affine_text(at)}] = {expr_text(value)}{' nontemporal' if past else ''}"
         case For(var, lower, upper, step, kind, body, unroll, floors):
             by = (f" step {step}" if step != 1 else "") + (f" unroll {unroll}" if unroll else "")
             begin = ", ".join(map(_affine_text, (lower, *floors)))

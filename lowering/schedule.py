@@ -13,6 +13,7 @@ from .elementwise import elementwise, row, row_jobs
 from .job import FEW, Job, finish
 from .kernel import Binding, Kernel
 from .loops import by_loops
+from .nontemporal import past_caches
 from .reduce import reduction
 from .scan import scanning
 from .target import Unsupported
@@ -57,6 +58,8 @@ def schedule(
         reduction(job)
     else:
         elementwise(job)
+        kernel, binding = finish([job])
+        return past_caches(kernel, binding, region), binding
     return finish([job])
 
 
@@ -74,4 +77,5 @@ def _by_rows(stmt: Rows, region: Region) -> tuple[Kernel, Binding]:
             reduction(job)
         elif not any(job.folds):
             row(job)
-    return by_blocks(jobs) if late else by_groups(jobs) or finish(jobs)
+    kernel, binding = by_blocks(jobs) if late else by_groups(jobs) or finish(jobs)
+    return past_caches(kernel, binding, region), binding

@@ -12,12 +12,12 @@ from typing import Any
 import numpy as np
 
 from .engine import Machine
+from .kinds import BITS as BITS
 
 DType = np.dtype[Any]
 Value = Any  # str, or (str, str) for a complex value
 
 _FLOATS = {2: "half", 4: "float", 8: "double"}
-BITS = {"half": 16, "float": 32, "double": 64}
 _SUFFIX = {"half": "f16", "float": "f32", "double": "f64"}
 
 

@@ -27,6 +27,7 @@ from ..target import INVALID
 from .builder import BITS, Builder, ty
 from .engine import Machine
 from .marks import Marks
+from .nontemporal import FENCE, LINE
 from .quiet import MARK
 from .scalar_ops import apply
 from .tails import lanes
@@ -36,6 +37,9 @@ from .values import Values
 # A loop of a known length is unrolled only when vectors have been made of it: the loop over these.
 EARLY = '!{!"llvm.loop.unroll.disable"}'
 LATER = '!{!"llvm.loop.vectorize.followup_vectorized", !{!"llvm.loop.isvectorized", i32 1}}'
+
+# A copy row by row would become calls that do not know how much is copied in all.
+OWN_LOOPS = '"no-builtin-memcpy" "no-builtin-memset"'
 
 
 def _known(low: str, high: str) -> bool:
@@ -48,8 +52,13 @@ class _Phase(Values):
 
     # ---- steps --------------------------------------------------------------------------------------
     def store(self, stmt: Store) -> None:
-        value = self.expr(stmt.value)
-        self.put(self.buffers[stmt.buffer], self.affine(stmt.at), value)
+        b, group = self.b, self.b.group
+        value, at = self.expr(stmt.value), self.affine(stmt.at)
+        if stmt.nontemporal and group and b.machine.nontemporal:
+            b.group = self.marks.past(b, group.rpartition(" ")[2])
+            b.declare("sfence", FENCE)
+        self.put(self.buffers[stmt.buffer], at, value)
+        b.group = group
 
     def call(self, stmt: Call) -> None:
         count = self.least(stmt.count)
@@ -118,6 +127,7 @@ class _Phase(Values):
                     self.store(stmt)
                 case For(var, lower, upper, step, kind, inner, unroll, floors):
                     low, high = self.greatest((lower, *floors)), self.least(upper)
+                    low = self.aligned(var, low, high, inner)
                     if size := lanes(stmt, self.b.machine):
                         self.vectors(var, low, high, size, inner)
                     else:
@@ -132,6 +142,25 @@ class _Phase(Values):
                     self.call(stmt)
                 case Turn():
                     self.turn(stmt)
+
+    def aligned(self, var: str, low: str, high: str, body: tuple[Stmt, ...]) -> str:
+        """Where a loop is to begin, after some iterations one by one, for whole lines to be stored in it."""
+        b = self.b
+        first = next((stmt for stmt in body if isinstance(stmt, Store) and stmt.nontemporal), None)
+        if first is None or not b.machine.nontemporal:
+            return low
+        outer, self.vars = self.vars, {**self.vars, var: low}
+        buffer = self.buffers[first.buffer]
+        address = self.address(buffer, self.affine(first.at))[0]
+        self.vars = outer
+        before = b.op(f"sub i64 0, {b.op(f'ptrtoint ptr {address} to i64')}")
+        count = b.op(f"udiv i64 {b.op(f'and i64 {before}, {LINE - 1}')}, {buffer.dtype.itemsize}")
+        begin = b.intrinsic("smin", "i64", b.op(f"add nsw i64 {low}, {count}"), high)
+        if buffer.dtype.kind == "c":  # both of whose parts may lie across the ends of lines, all along
+            rest = b.op(f"and i64 {before}, {buffer.dtype.itemsize - 1}")
+            begin = b.select(b.icmp("eq", "i64", rest, "0"), "i64", begin, high)
+        self.loop(var, low, begin, 1, False, body)
+        return begin
 
     def loop(
         self, var: str, low: str, high: str, step: int, vector: bool, body: tuple[Stmt, ...], unroll: int = 0
@@ -264,7 +293,12 @@ class _Phase(Values):
     def run(self) -> list[str]:
         """The body of the function."""
         self.block(self.phase.pre)
-        self.loop(self.phase.var, "%lo", "%hi", 1, self.phase.kind == "vector", self.phase.body)
+        vector, low = self.phase.kind == "vector", "%lo"
+        if vector:
+            low = self.aligned(self.phase.var, low, "%hi", self.phase.body)
+        self.loop(self.phase.var, low, "%hi", 1, vector, self.phase.body)
+        if "sfence" in self.b.declarations:
+            self.b.line("call void @llvm.x86.sse.sfence()")
         if self.b.soft_used:
             self.allocas.append("  %soft = alloca i32")
             self.b.line(f"ret i32 {self.b.op('load i32, ptr %soft')}")
@@ -306,7 +340,8 @@ def emit(kernel: Kernel, machine: Machine) -> str:
         writer = _Phase(kernel, phase, b, marks)
         body = writer.run()
         head = ", ".join([*parameters, "i64 %lo", "i64 %hi"])
-        lines += [f"define internal i32 @body{number}({head}) #1 {{", "entry:", *body, "}", ""]
+        own = "#4" if "sfence" in b.declarations else "#1"
+        lines += [f"define internal i32 @body{number}({head}) {own} {{", "entry:", *body, "}", ""]
         lines += [*_unpack(kernel, number), ""]
         declarations.update(b.declarations)
         metadata += writer.metadata
@@ -320,12 +355,14 @@ def emit(kernel: Kernel, machine: Machine) -> str:
     width = f'"prefer-vector-width"="{machine.vector_bits}"'
     mark = f" {MARK}" if quiet and machine.quiet else ""
     pure = "memory(none) nounwind willreturn"
+    # Vectors that are spilled around calls would cross cache lines on a stack aligned to 16 bytes.
+    stacked = f"nounwind noinline alignstack=64 {width}{mark}"
     attributes = [
         f"attributes #0 = {{ nounwind {width} }}",
-        # Vectors that are spilled around calls would cross cache lines on a stack aligned to 16 bytes.
-        f"attributes #1 = {{ nounwind noinline alignstack=64 {width}{mark} }}",
+        f"attributes #1 = {{ {stacked} }}",
         f"attributes #2 = {{ {pure} }}",
         f"attributes #3 = {{ noinline {pure} {width} }}",
+        f"attributes #4 = {{ {stacked} {OWN_LOOPS} }}",
     ]
     text = "\n".join([*lines, *attributes, "!0 = !{}", *metadata, *marks.lines])
     return text.replace("#pure", "#2").replace("#lane", "#3") + "\n"

@@ -19,6 +19,7 @@ from ..disk import sha256
 from . import objects
 from .ahead import NAME, prefetched
 from .masked import apart
+from .nontemporal import GROUP, streamed
 from .quiet import quieted
 
 _LOCK = threading.RLock()
@@ -57,6 +58,8 @@ class Machine:
         (`dcarray.lowering.llvm.quiet`).
     masks
         Whether vector instructions take masks at no cost.
+    nontemporal
+        Whether there are stores past the caches that wait for no other.
     """
 
     vector_bits: int = 128
@@ -67,6 +70,7 @@ class Machine:
     quiet: bool = False
     masks: bool = False
     lengths: bool = False
+    nontemporal: bool = False
 
 
 def _keep(thing: Any) -> Any:
@@ -155,7 +159,7 @@ def machine() -> Machine:
         half = "f16c" in features or not x86
         own = bits if {"avx2", "fma"} <= features and serves() else 0
         fused = _fused_complex()
-        return Machine(bits, math, half, fused, own, wide, "avx512vl" in features, fused and _lengths())
+        return Machine(bits, math, half, fused, own, wide, "avx512vl" in features, fused and _lengths(), x86)
 
 
 @cache
@@ -184,10 +188,10 @@ def _optimised(text: str) -> Any:
     builder = llvm.create_pass_builder(tm, tuning)
     builder.getModulePassManager().run(module, builder)
     wide = "avx512vl" in _host()[2]
-    if not wide and NAME not in text:
+    if not wide and NAME not in text and GROUP not in text:
         return module
     made = str(module)
-    changed = prefetched(made)
+    changed = streamed(prefetched(made))
     if wide:
         changed = quieted(apart(changed))
     if changed == made:

@@ -1,10 +1,11 @@
-"""Marks of loads that ask for what comes later; see ``ahead``."""
+"""Marks of loads that ask for what comes later, and of stores past the caches: `ahead`, `nontemporal`."""
 
 from __future__ import annotations
 
 from ..kernel import Affine
 from .ahead import NAME
 from .builder import Builder
+from .nontemporal import GROUP
 
 __all__ = ["Marks"]
 
@@ -12,13 +13,14 @@ SHORT = 512  # bytes: what is further on in the same row is asked for into the s
 
 
 class Marks:
-    """The marks of a module's loads; ``lines`` is the metadata that says what they mean."""
+    """The marks of a module's loads and stores; ``lines`` is the metadata that says what they mean."""
 
     def __init__(self) -> None:
         self.lines: list[str] = []
         self._entries: list[str] = []
         self._marks: dict[tuple[int, tuple[Affine, ...]], str] = {}
         self._both: dict[tuple[str, str], str] = {}
+        self._past: str | None = None
 
     def group(self, b: Builder, group: str, itemsize: int, ahead: tuple[Affine, ...]) -> str:
         """What is attached to a load that is in an access group already, and asks for elements ahead."""
@@ -27,10 +29,20 @@ class Marks:
             mark = self._marks[itemsize, ahead] = self._node(b, "distinct !{}")
             for one in ahead:
                 self._ask(b, mark, itemsize, one)
+        return f", !llvm.access.group {self._together(b, group, mark)}"
+
+    def past(self, b: Builder, group: str) -> str:
+        """What is attached to a store that is in an access group already, and goes past the caches."""
+        if self._past is None:
+            self._past = self._node(b, "distinct !{}")
+            self.lines.append(f"!{GROUP} = !{{{self._past}}}")
+        return f", !llvm.access.group {self._together(b, group, self._past)}"
+
+    def _together(self, b: Builder, group: str, mark: str) -> str:
         both = self._both.get((group, mark))
         if both is None:
             both = self._both[group, mark] = self._node(b, f"!{{{group}, {mark}}}")
-        return f", !llvm.access.group {both}"
+        return both
 
     def _ask(self, b: Builder, mark: str, itemsize: int, ahead: Affine) -> None:
         if len(ahead.terms) > 1 or (ahead.terms and ahead.const):

@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import re
 
+from .kinds import BITS
+
 __all__ = ["apart"]
 
 _FUNCTION = re.compile(r"^define .*?^}$", re.M | re.S)
 _NAME = re.compile(r"%[\w.]+")
 _LINE = re.compile(r"^  (%[\w.]+) = (?:tail call fast |tail call )?(\w+) (.*)$")
 _VECTOR = re.compile(r"<(\d+) x (i8|i16|i32|i64|float|double)>,")
-_BITS = {"i8": 8, "i16": 16, "i32": 32, "i64": 64, "float": 32, "double": 64}
 _REGISTERS = (128, 256, 512)
 # what AVX-512 does under a mask, and what makes a mask of another one
 _MASKED = frozenset(
@@ -44,7 +45,7 @@ def _function(text: str) -> str:
             continue
         made[name] = found[2], found[3]
         kind = _VECTOR.match(found[3]) if found[2] == "load" else None
-        if kind is not None and int(kind[1]) * _BITS[kind[2]] in _REGISTERS:
+        if kind is not None and int(kind[1]) * BITS[kind[2]] in _REGISTERS:
             loads.append((number, name, kind[0][:-1]))
     for number, name, vector in loads:
         if _under_mask(name, made, users):

@@ -9,6 +9,8 @@ from __future__ import annotations
 import re
 from collections import Counter
 
+from .kinds import BITS
+
 __all__ = ["MARK", "quieted"]
 
 #: An attribute of the functions that this is for.
@@ -21,7 +23,6 @@ _COMPARE = re.compile(
 )
 #: The numbers of AVX's predicates, those that raise nothing.
 _PREDICATES = {"olt": 17, "ole": 18, "uge": 21, "ugt": 22, "ult": 25, "ule": 26, "oge": 29, "ogt": 30}
-_BITS = {"float": 32, "double": 64}
 _SUFFIX = {"float": "ps", "double": "pd"}
 _REGISTERS = (128, 256, 512)
 _AND = re.compile(r"^  (%[\w.]+) = and <\d+ x i1> (%[\w.]+), (%[\w.]+)$", re.M)
@@ -41,9 +42,9 @@ def quieted(text: str) -> str:
     def compare(found: re.Match[str]) -> str:
         name, how, count, kind, operands = found.groups()
         a, b = _operands(operands)
-        if count is None or int(count) * _BITS[kind] not in _REGISTERS:
+        if count is None or int(count) * BITS[kind] not in _REGISTERS:
             return _apart(name, how, f"<{count} x {kind}>" if count else kind, a, b)
-        bits = int(count) * _BITS[kind]
+        bits = int(count) * BITS[kind]
         vector, mask = f"<{count} x {kind}>", f"<{count} x i1>"
         function = f"{mask} @llvm.x86.avx512.mask.cmp.{_SUFFIX[kind]}.{bits}"
         rounding = bits == 512  # one more argument: as usual
