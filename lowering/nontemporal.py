@@ -7,12 +7,14 @@ Intel, 64 and IA-32 Architectures Optimization Reference Manual, chapter on soft
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable
 from dataclasses import replace
-from typing import Any
 
+from ..ir import dims
+from ..ir.guess import Guess
 from ..ir.nodes import Region
 from . import caches
+from .access import total
 from .kernel import Affine, Binding, For, If, Kernel, Pointer, Stmt, Store, Term
 
 __all__ = ["past_caches"]
@@ -39,7 +41,10 @@ def past_caches(kernel: Kernel, binding: Binding, region: Region) -> Kernel:
     buffers = _written(kernel, binding, region)
     if not buffers:
         return kernel
-    numbers = dict(zip(kernel.ints, binding.ints, strict=True))
+    guess, ints = Guess(region), dict(zip(kernel.ints, binding.ints, strict=True))
+
+    def number(name: str) -> int:
+        return guess(ints[name])
 
     def loop(body: tuple[Stmt, ...], var: str, length: int) -> tuple[Stmt, ...]:
         # One store of a loop, since the lines of another may begin in other turns.
@@ -53,7 +58,7 @@ def past_caches(kernel: Kernel, binding: Binding, region: Region) -> Kernel:
     def inside(stmt: Stmt) -> Stmt:
         match stmt:
             case For(kind="vector", step=1):
-                return replace(stmt, body=loop(stmt.body, stmt.var, _length(stmt, numbers)))
+                return replace(stmt, body=loop(stmt.body, stmt.var, _length(stmt, number)))
             case For():
                 return replace(stmt, body=tuple(map(inside, stmt.body)))
             case If():
@@ -64,7 +69,7 @@ def past_caches(kernel: Kernel, binding: Binding, region: Region) -> Kernel:
     phases = []
     for phase, extent in zip(kernel.phases, binding.extents, strict=True):
         if phase.kind == "vector":
-            body = loop(phase.body, phase.var, extent if type(extent) is int else 0)
+            body = loop(phase.body, phase.var, guess(extent))
         else:
             body = tuple(map(inside, phase.body))
         phases.append(replace(phase, body=body))
@@ -81,10 +86,9 @@ def _written(kernel: Kernel, binding: Binding, region: Region) -> set[str]:
     read = {roots.get(buffer.name) for buffer in kernel.buffers if "r" in buffer.access}
 
     def large(name: str) -> bool:
-        size: Any = arrays[name].dtype.itemsize
-        for extent in arrays[name].shape:
-            size = size * extent
-        return type(size) is int and size >= caches.passing()
+        size = total((*arrays[name].shape, arrays[name].dtype.itemsize))
+        # Asked only where it is likely: with sizes that vary, the answer is what the plan is bound to.
+        return Guess(region)(size) >= caches.passing() and dims.prove_le(caches.passing(), size) is True
 
     return {
         buffer.name
@@ -98,17 +102,16 @@ def _along(at: Affine, var: str) -> bool:
     return [term for term in at.terms if term.var == var] == [Term(1, None, var)]
 
 
-def _length(loop: For, numbers: Mapping[str, Any]) -> int:
+def _length(loop: For, number: Callable[[str], int]) -> int:
     """How many turns a loop has, but for the last piece of a row; 0 if that is not known."""
-    return min(_apart(bound, loop.lower, numbers) for bound in loop.upper)
+    return min(_apart(bound, loop.lower, number) for bound in loop.upper)
 
 
-def _apart(bound: Affine, start: Affine, numbers: Mapping[str, Any]) -> int:
+def _apart(bound: Affine, start: Affine, number: Callable[[str], int]) -> int:
     """How far a bound is from where a loop starts; 0 if that is not known."""
-    total = bound.const
+    found = bound.const - start.const
     for term in set(bound.terms) - set(start.terms):
-        value = None if term.var is not None else numbers.get(term.arg or "")
-        if type(value) is not int:
+        if term.var is not None or term.arg is None:
             return 0
-        total += term.coef * value
-    return total - start.const
+        found += term.coef * number(term.arg)
+    return found

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import dcarray as dc
+from dcarray.ir import dims
 from dcarray.ir.text import parse
 from dcarray.lowering import caches, schedule
 from dcarray.lowering.kernel import text
@@ -54,6 +56,15 @@ def test_what_is_written_once_and_large_goes_past_the_caches() -> None:
 )
 def test_what_does_not(body: str, size: int) -> None:
     assert MARK not in text(kernel(body, size, size))
+
+
+def test_sizes_that_vary() -> None:
+    region = parse("region(N: int>=1) { in x: f64[N];  out y: f64[N]\ny[i] = add(x[i], 1.0) for i<N\n}")
+    for size, found in ((20_000_000, 1), (2_000_000, 0)):
+        with dims.Guards({"N": size}) as guards:
+            hinted = replace(region, symbols=(replace(region.symbols[0], hint=size),))
+            assert text(schedule.schedule(region.body[0], hinted)[0]).count(MARK) == found
+        assert guards.holds({"N": size}) and guards.holds({"N": 1000}) == (not found)
 
 
 def test_llvm_text() -> None:
