@@ -152,6 +152,7 @@ class _Post:
 
     def match(self, key: _Key, message: _Message) -> None:
         """Find the other end of a message, or keep it until that comes."""
+        self.scheduler.check_thread(message.comm.world_rank)
         self.open.add(message)
         mine, others = self.sends, self.receives
         if message.kind == "receive":
@@ -303,6 +304,7 @@ class LocalCommunicator:
 
     def _come(self, what: tuple[Any, ...], where: str) -> tuple[Any, _Meeting]:
         """Take part in the next operation of all ranks."""
+        self._post.scheduler.check_thread(self.world_rank)
         self._check()
         key = (self._context, self._met)
         self._met += 1

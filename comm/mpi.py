@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import atexit
 import sys
+import threading
 import traceback
 from collections.abc import Iterable, Sequence
 from functools import cache
@@ -350,10 +351,14 @@ def world(watched: bool) -> MpiCommunicator:
     """
     if not MPI.Is_initialized() or MPI.Is_finalized():
         raise CommError("MPI is not initialised (mpi4py.rc.initialize is off, or it has been finalised)")
-    return _world(watched) if (known := _WORLD.get("world")) is None else known
+    if (known := _WORLD.get("world")) is None:
+        with _MAKING:  # two threads would make two, in an order that differs between ranks
+            known = _WORLD.get("world") or _world(watched)
+    return known
 
 
 _WORLD: dict[str, MpiCommunicator] = {}
+_MAKING = threading.Lock()
 
 
 def _world(watched: bool) -> MpiCommunicator:

@@ -10,9 +10,11 @@ import traceback
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from .errors import DeadlockError, Killed, RankError
+from .errors import CommError, DeadlockError, Killed, RankError
 
 __all__ = ["Scheduler"]
+
+_TO_END = 10.0  # seconds that ranks have to end after an interrupt; a second one ends the waiting
 
 
 class _Rank:
@@ -20,6 +22,7 @@ class _Rank:
 
     def __init__(self) -> None:
         self.turn = threading.Semaphore(0)
+        self.thread: threading.Thread | None = None
         self.ended = False
         self.lost = False
         self.result: Any = None
@@ -49,16 +52,22 @@ class Scheduler:
         BaseException
             The first exception that a rank ended with, with a note of which; the others have got `RankError`
             wherever they waited.
+        KeyboardInterrupt
+            When the ranks have ended, or after some seconds, whatever an interrupt's handler raises.
         """
         for rank, function in enumerate(functions):
-            threading.Thread(
+            thread = threading.Thread(
                 target=self._live, args=(rank, function), name=f"rank {rank}", daemon=True
-            ).start()
+            )
+            self._ranks[rank].thread = thread
+            thread.start()
         self._ranks[0].turn.release()
         try:
             self._all_ended.wait()
-        except KeyboardInterrupt as interrupt:  # the rank whose turn it is hears of it when it waits
+        except BaseException as interrupt:  # the rank whose turn it is hears of it when it waits
             self._fail(0, interrupt)
+            # This thread may end the process, and with it memory that a kernel of that rank's works on.
+            self._all_ended.wait(_TO_END)
             raise
         if self._failure is not None:
             rank, error, _ = self._failure
@@ -84,13 +93,17 @@ class Scheduler:
             When every rank waits or has ended.
         RankError
             When another rank has failed.
+        CommError
+            In another thread than the rank's own.
         """
+        self.check_thread(rank)
         if self._failure is None and not ready():
             self._hand_over(rank, ready, what)
         self._check()
 
     def pause(self, rank: int) -> None:
         """Let others go on until each of them waits; called by a rank's thread, and raises as `wait`."""
+        self.check_thread(rank)
         if self._failure is None:
             self._hand_over(rank, lambda: True, lambda: "its turn")
         self._check()
@@ -98,6 +111,15 @@ class Scheduler:
     def lost(self, rank: int) -> bool:
         """Has a rank ended by `Killed`?"""
         return self._ranks[rank].lost
+
+    def check_thread(self, rank: int) -> None:
+        """Raise `CommError` in any thread but the one that is this rank: it has no turn to hand over."""
+        mine = self._ranks[rank].thread
+        if mine is not None and threading.current_thread() is not mine:
+            raise CommError(
+                f"thread {threading.current_thread().name!r} is not rank {rank}: only the thread that "
+                "dcarray.comm.run has made a simulated rank may communicate or work on arrays in blocks"
+            )
 
     def _hand_over(self, rank: int, ready: Callable[[], bool], what: Callable[[], str]) -> None:
         me = self._ranks[rank]

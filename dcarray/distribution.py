@@ -67,7 +67,8 @@ def distribute(
     comm = world()
     source = x if isinstance(x, Handle) else np.asarray(x)
     over = _grid(grid, source.shape, comm.size)
-    agree(comm, (source.shape, source.dtype.str, over, axes, halo), "what is to be distributed")
+    with parted():
+        agree(comm, (source.shape, source.dtype.str, over, axes, halo), "what is to be distributed")
     over.check(comm.size)
     layout = (
         Layout.blocks(source.shape, over, halo) if axes is None else Layout(source.shape, over, axes, halo)

@@ -11,7 +11,7 @@ import numpy as np
 
 from . import alone
 from .fpstate import captured, watched
-from .ranks import several
+from .ranks import several, strange
 from .store import Store, memory
 
 ENTRIES = 256  # a recording of so many ends where a loop comes round
@@ -188,6 +188,8 @@ class Recording:
         if store.mem is not None:
             self.log.append(("old", store.char, store.shape, store.strides, first))
         elif store.family.spread is not None:
+            if several() is None:
+                raise strange()
             self.log.append(("old", store.char, store.shape, None, first))
         elif head is None or head.mem is None:
             self.log.append(("new", store.char, store.shape, first))

@@ -19,7 +19,7 @@ import numpy as np
 from . import chains, config, turns
 from .executor import Executor
 from .ranks import LOCK as LOCK
-from .ranks import several
+from .ranks import several, simulated, strange
 from .recording import CHARS, ENTRIES, ENTRIES_TOGETHER, HELD_ELEMENTS, Recording
 from .spare import spare
 from .store import Store
@@ -41,6 +41,7 @@ class Session:
         self.untold: tuple[Any, Exception] | None = None
         self._cut: Any = None  # where the user's code was when a long recording ended
         self.turns: dict[int, Any] = {}
+        self._rank = simulated()
         self.rec = Recording(self)
 
     # ---- recording ---------------------------------------------------------------------------------
@@ -184,6 +185,10 @@ class Session:
         rec.log, rec.slots, rec.left, rec.selections = [], [], None, []
 
     def _run(self, rec: Recording) -> Callable[[], None]:
+        if simulated() is not self._rank and any(
+            type(s) is Store and s.family.spread is not None for s in rec.slots
+        ):
+            raise strange()
         options = config.current()
         rest = None if several() is None else _divided(rec, options.distribute_above)
         try:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextvars
 import signal
 import subprocess
 import sys
@@ -12,6 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+import dcarray as dc
 from dcarray.comm import local
 from dcarray.comm.errors import CommError, DeadlockError, Killed, LostRankError, MismatchError, RankError
 from dcarray.comm.local import rank_of_thread as me
@@ -314,6 +316,32 @@ comm.run(3, program)
     done = subprocess.run([sys.executable, "-c", line], capture_output=True, text=True, timeout=15)
     assert done.returncode == -signal.SIGINT
     assert "KeyboardInterrupt" in done.stderr
+
+
+def test_only_the_thread_that_is_a_rank_works_on_its_blocks() -> None:
+    def program() -> list[str]:
+        x = dc.distribute(np.arange(600.0))
+        y = x[1:] - x[:-1]  # pending
+        said = []
+
+        def work() -> None:
+            for call in (y.sum, lambda: (x + 1).sum(), lambda: np.sort(x), lambda: x[5], lambda: me().barrier()):
+                try:
+                    call()
+                except CommError as error:
+                    said.append(str(error))
+
+        context = contextvars.copy_context()
+        for target in (work, lambda: context.run(work)):
+            thread = threading.Thread(target=target, name="another")
+            thread.start()
+            thread.join()
+        assert y.sum() == 599
+        return said
+
+    for said in local.run(3, program):
+        assert len(said) == 10
+        assert all("no simulated rank" in text or "thread 'another' is not " in text for text in said)
 
 
 def test_a_lost_rank() -> None:

@@ -38,6 +38,20 @@ FAILING: dict[str, tuple[int | None, list[str], int]] = {
         0,
     ),
     "gathering": (1, [r"(?s)(ranks 0, 2 call allreduce.* where rank 1 calls gather\(\(600,\)\).*){3}"], 0),
+    "threads": (
+        1,
+        [
+            r"MismatchError: ranks 0, 2 call from thread 'two', where only one thread of a rank may work on "
+            r"arrays in blocks at a time.* where rank 1 calls from thread 'one'"
+        ],
+        3,
+    ),
+    "thread_beside": (1, [r"ranks 0, 2 call .* where rank 1 calls from thread 'one', where only one"], 0),
+    "threads_alike": (
+        0,
+        [r"(?s)(RuntimeError: several threads named 'one' work on arrays in blocks: ranks tell.*){6}"],
+        3,
+    ),
     "groups": (1, [r"rank 0 waits for the receive from rank 2", r"rank 2 waits for .* bcast\(0"], 0),
     "raising": (
         1,
@@ -78,12 +92,12 @@ def test_all_end_with_the_reason(name: str) -> None:
 
 
 @needs_mpi
-@pytest.mark.parametrize("name", ["waiting_for_long", "exiting_early", "exit_caught"])
+@pytest.mark.parametrize("name", ["waiting_for_long", "exiting_early", "exit_caught", "threads_in_turn"])
 def test_nothing_is_wrong(name: str) -> None:
     done = launch(3, "-m", "mpi_failures", name, timeout=60)
     assert done.returncode == 0, done.stderr
     assert not done.stderr
-    assert done.stdout.count("through") == {"exiting_early": 1, "exit_caught": 3}.get(name, 0)
+    assert done.stdout.count("through") == {"exiting_early": 1, "exit_caught": 3, "threads_in_turn": 3}.get(name, 0)
 
 
 @needs_mpi

@@ -132,6 +132,7 @@ def test_sequences_of_a_users_own_kind_stay_what_they_are():
     assert len(lines) == 2
 
 
+@pytest.mark.one_process("on ranks NumPy is never asked at once")
 @pytest.mark.skipif(not BUILT, reason="the C module keeps the memory")
 @pytest.mark.parametrize("how", ["reported", "direct"])
 def test_memory_of_temporaries_is_kept_while_numpy_works_on_large_arrays(how):

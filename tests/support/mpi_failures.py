@@ -6,7 +6,10 @@ import os
 import pickle
 import signal
 import sys
+import threading
 import time
+from collections.abc import Iterable
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
@@ -106,6 +109,62 @@ def gathering() -> None:
     if me == 1:
         np.asarray(x)
     comm.Allreduce(1.0)
+
+
+def threads() -> None:
+    """Two threads that come to arrays in blocks in an order that is not the same everywhere."""
+    _in_threads(("one", "two") if me == 1 else ("two", "one"))
+
+
+def thread_beside() -> None:
+    """A thread that works on them before the main thread does, on one rank only."""
+    if me == 1:
+        _in_threads(["one"])
+    _stretch()
+    if me != 1:
+        _in_threads(["one"])
+
+
+def threads_alike() -> None:
+    """Two threads of the same name."""
+    begin = threading.Event()
+    both = [threading.Thread(target=_stretch, args=(begin,), name="one") for _ in range(2)]
+    for thread in both:
+        thread.start()
+    begin.set()
+    for thread in both:
+        thread.join()
+
+
+def threads_in_turn() -> None:
+    """One thread after the other, and a thread pool whose only thread works for the main one."""
+    x = distribute(np.arange(600.0))
+    _in_threads(("one", "two"))
+    with ThreadPoolExecutor(1) as pool:
+        y = pool.submit(lambda: x[1:] - x[:-1]).result()
+        total = y.sum() + pool.submit(_stretch).result()
+    _in_threads(["three"])
+    print("through" if total == 599 + 600.0 * 599 / 2 + 2 * 600 else total)
+
+
+def _in_threads(names: Iterable[str]) -> None:
+    for name in names:
+        thread = threading.Thread(target=_stretch, name=name)
+        thread.start()
+        thread.join(0.5)  # where others come in another order it may wait
+    for other in threading.enumerate():
+        if other.name in names:
+            other.join()
+
+
+def _stretch(begin: threading.Event | None = None) -> Any:
+    """Statements on an array in blocks."""
+    if begin is not None:
+        begin.wait()
+    x = distribute(np.arange(600.0))
+    x[1:-1] += x[2:] - x[:-2]
+    x += 2
+    return x.sum() - 2 * 598
 
 
 def groups() -> None:
