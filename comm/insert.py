@@ -79,14 +79,15 @@ class _Insert(Draft):
         """Whether all that a statement touches is whole on every rank."""
         return all(self.layouts[name] is None for name in touched(stmt))
 
-    def whole(self, stmt: Stmt, why: str) -> None:
-        """What has no distributed form: what it touches is made whole, and cut again."""
+    def whole(self, stmt: Stmt, why: str | None) -> None:
+        """What has no distributed form, or adds few numbers: what it touches is made whole, and cut again."""
         self.free -= touched(stmt)
         if self.alone(stmt):
             self.emit(stmt)
             return
         loc = getattr(stmt, "loc", None)
-        self.note(f"{why}: computed on every rank from whole arrays", loc, whole=True)
+        if why is not None:
+            self.note(f"{why}: computed on every rank from whole arrays", loc, whole=True)
         written = {w.array for w in writes(stmt)}
         back: list[tuple[Array, Array]] = []
         for name in sorted(touched(stmt)):
@@ -106,8 +107,9 @@ class _Insert(Draft):
     def call(self, stmt: Call) -> None:
         """A library call in its distributed form."""
         planner = self.library.get(stmt.op)
-        if planner is None:
-            self.whole(stmt, f"{stmt.op} has no distributed form")
+        one = all(math.prod(w.shape) == 1 and self.arrays[w.array].dtype.kind in "fc" for w in stmt.writes)
+        if planner is None or (one and all(math.prod(w.shape) <= self.few for w in stmt.reads)):
+            self.whole(stmt, None if planner else f"{stmt.op} has no distributed form")
             return
         reads = tuple(w if self.matrix(w) else self.copied(w, stmt.loc) for w in stmt.reads)
         results = tuple(

@@ -183,8 +183,8 @@ def called(what: tuple[Any, ...]) -> str:
     """A step of all ranks in words: its name, and what has to be the same."""
     if what[0] == "thread":
         return (
-            f"from thread {what[1]!r}, where only one thread of a rank may work on arrays in blocks at a time, "
-            "in the same order on all ranks"
+            f"from thread {what[1]!r}, where only one thread of a rank may work on arrays in blocks at a "
+            "time, in the same order on all ranks"
         )
     return f"{what[0]}({', '.join(str(value) for value in what[1:])})"
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -9,7 +10,7 @@ import numpy as np
 
 from dcarray.config import current
 
-from .ranked import FORMS, NO_FORM, piece_of
+from .ranked import FORMS, NO_FORM, piece_of, rounds
 
 if TYPE_CHECKING:
     from dcarray.comm.piece import Piece
@@ -170,7 +171,8 @@ def _transforms(
 def _running(ufunc: np.ufunc) -> Callable[..., Any]:
     def form(a: Any, axis: Any = None, dtype: Any = None, out: Any = None) -> Any:
         from dcarray.comm import fourier, scans
-        from dcarray.placing import default_layout
+        from dcarray.comm.piece import Piece, in_blocks
+        from dcarray.placing import FEW, default_layout
 
         x = piece_of(a)
         at = None if x is None else _axis(axis, x.ndim)
@@ -179,7 +181,9 @@ def _running(ufunc: np.ufunc) -> Callable[..., Any]:
         if not any(_cut(x, k) for k in range(x.ndim)):  # it was never laid out
             x = x.moved(default_layout(x.shape, current(), x.comm))
         if _cut(x, at):
-            return scans.scan(x, ufunc, at, dtype)
+            if math.prod(x.shape) > FEW or not rounds(ufunc, dtype or x.dtype):
+                return scans.scan(x, ufunc, at, dtype)
+            return Piece.of(ufunc.accumulate(x.whole(), at, dtype), in_blocks(x.layout), x.comm)
         if x.dtype.char in _RECORDED:  # whole lines the recorder has
             return NO_FORM
         return fourier.along(x, at, lambda lines: ufunc.accumulate(lines, at, dtype))

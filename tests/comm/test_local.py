@@ -325,7 +325,13 @@ def test_only_the_thread_that_is_a_rank_works_on_its_blocks() -> None:
         said = []
 
         def work() -> None:
-            for call in (y.sum, lambda: (x + 1).sum(), lambda: np.sort(x), lambda: x[5], lambda: me().barrier()):
+            for call in (
+                y.sum,
+                lambda: (x + 1).sum(),
+                lambda: np.sort(x),
+                lambda: x[5],
+                lambda: me().barrier(),
+            ):
                 try:
                     call()
                 except CommError as error:

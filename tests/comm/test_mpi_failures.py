@@ -97,7 +97,9 @@ def test_nothing_is_wrong(name: str) -> None:
     done = launch(3, "-m", "mpi_failures", name, timeout=60)
     assert done.returncode == 0, done.stderr
     assert not done.stderr
-    assert done.stdout.count("through") == {"exiting_early": 1, "exit_caught": 3, "threads_in_turn": 3}.get(name, 0)
+    assert done.stdout.count("through") == {"exiting_early": 1, "exit_caught": 3, "threads_in_turn": 3}.get(
+        name, 0
+    )
 
 
 @needs_mpi

@@ -89,3 +89,22 @@ def test_files_that_one_rank_writes(tmp_path: Path) -> None:
     dc.report(reset=True)
     run(3, program)
     assert "(gathered)" not in str(dc.report())
+
+
+def test_few_numbers_are_added_one_after_the_other_as_by_numpy() -> None:
+    draw = np.random.default_rng(1)
+    a = (draw.random((23, 3)) * 7 - 5.3j).astype("F")
+    x = draw.random(301).astype("f")
+
+    def program() -> list[Any]:
+        b, y = dc.distribute(a, axes=[dc.comm.Block(0), dc.comm.Whole()]), dc.distribute(x)
+        both = [np.cumprod(b, 0), np.cumsum(b, axis=0), np.cumsum(y), y[:-1:2] @ y[1::2].gather(), y @ y]
+        assert all(c._store.family.spread is not None for c in both[:3])
+        return both[:3] + [np.asarray(c) for c in both[3:]]
+
+    want = [np.cumprod(a, 0), np.cumsum(a, axis=0), np.cumsum(x)]
+    with dc.options(eager_below=0, jit="off", strict=True):
+        for got in run(3, lambda: [np.asarray(one) for one in program()]):
+            for one, other in zip(got, want, strict=False):
+                assert one.dtype == other.dtype and one.tobytes() == other.tobytes()
+            assert got[4] == x @ x
