@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import operator
 from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -33,7 +34,10 @@ class ProcessGrid:
     shape: tuple[int, ...]
 
     def __init__(self, shape: Sequence[int]) -> None:
-        given = tuple(int(n) for n in shape)
+        try:
+            given = tuple(map(operator.index, shape))
+        except TypeError as error:
+            raise GridError(f"a process grid is a sequence of whole numbers, not {shape!r}") from error
         if any(n < 1 for n in given):
             raise GridError(f"a process grid needs at least one rank along each axis, not {given}")
         object.__setattr__(self, "shape", given)
@@ -74,6 +78,8 @@ class ProcessGrid:
     def neighbour(self, rank: int, steps: Sequence[int], periodic: Sequence[bool] = ()) -> int | None:
         """The rank so many steps away along each axis; None beyond an end of an axis that is not periodic."""
         round_ = tuple(periodic) or (False,) * self.ndim
+        if len(steps) != self.ndim:
+            raise GridError(f"steps along {len(steps)} axes were given in grid {self.shape}")
         there = []
         for c, step, n, goes_round in zip(self.coords(rank), steps, self.shape, round_, strict=True):
             place = c + step

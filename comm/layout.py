@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import operator
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -31,6 +32,10 @@ class Block:
 
     grid_axis: int
     sizes: tuple[int, ...] | Cut | None = None
+
+    def __post_init__(self) -> None:
+        if self.sizes is not None and not isinstance(self.sizes, Cut):
+            object.__setattr__(self, "sizes", tuple(map(operator.index, self.sizes)))  # a list or array will do
 
 
 @dataclass(frozen=True)

@@ -18,6 +18,7 @@ from .comm.errors import LayoutError
 from .comm.grid import ProcessGrid, choose_grid
 from .comm.job import world
 from .comm.layout import Layout, Spec, Widths
+from .comm.protocol import check_rank
 from .comm.redistribute import redistribute
 from .handle import Handle, large
 from .lowering.memory import empty
@@ -199,6 +200,8 @@ def seen(x: Handle) -> NDArray:
 def gather(x: Handle, root: int | None = None) -> NDArray | None:
     """A copy of the array as a plain one, on all ranks, or on one and None on the others."""
     comm = world()
+    if root is not None:
+        check_rank(root, comm.size)
     head, window = blocks_of(x)
     if head is None or window is not None or root is None or not x.shape:
         whole = seen(x).copy()

@@ -27,6 +27,8 @@ def test_neighbours() -> None:
     assert grid.neighbour(0, (1, 1)) == 4
     assert grid.neighbour(0, (-1, 0)) is None
     assert grid.neighbour(0, (-1, -1), (True, True)) == 5
+    with pytest.raises(GridError, match="along 1 axes were given"):
+        grid.neighbour(0, (1,))
     assert grid.neighbour(2, (0, 1), (True, False)) is None
 
 

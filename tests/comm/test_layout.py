@@ -137,3 +137,12 @@ def test_what_is_not_in_a_layout() -> None:
     with pytest.raises(LayoutError, match="without axes"):
         Layout.on_one((), 4, 0)
     assert Layout((8,), GRID, [Whole()]).runs(3) == ((Run(0, 8),),)
+
+
+def test_sizes_of_blocks_may_be_any_sequence() -> None:
+    """They come as tuples: layouts are looked up by them."""
+    want = Block(0, (3, 0, 2))
+    for sizes in ([3, 0, 2], np.array([3, 0, 2]), iter([3, 0, 2])):
+        assert Block(0, sizes) == want and hash(Block(0, (3, 0, 2))) == hash(want)  # type: ignore[arg-type]
+    with pytest.raises(TypeError):
+        Block(0, [2.5, 2.5])  # type: ignore[arg-type]

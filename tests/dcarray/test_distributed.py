@@ -356,6 +356,10 @@ WRONG: list[tuple[Callable[[Any], Any], type[Exception], str]] = [
     (lambda x: bool(x), ValueError, "ambiguous"),
     (lambda x: dc.distribute(x.astype(str)), TypeError, "not distributed"),
     (lambda x: dc.distribute(np.ones(4), (7,)), dc.comm.GridError, "there are 4"),
+    (lambda x: dc.distribute(np.ones(4), (1.5,)), dc.comm.GridError, "whole numbers"),
+    (lambda x: dc.distribute(np.ones(4), 4), dc.comm.GridError, "whole numbers"),
+    (lambda x: x.gather(root=4), dc.comm.CommError, "no rank 4 among 4"),
+    (lambda x: x[1:, 0].gather(root=-1), dc.comm.CommError, "no rank -1 among 4"),
     (lambda x: dc.distribute(np.ones(8), halo=3), dc.comm.LayoutError, "wider than a block"),
     (lambda x: dc.distribute(np.ones(8 + world().rank)), dc.comm.MismatchError, "disagree"),
 ]
