@@ -35,7 +35,9 @@ class Block:
 
     def __post_init__(self) -> None:
         if self.sizes is not None and not isinstance(self.sizes, Cut):
-            object.__setattr__(self, "sizes", tuple(map(operator.index, self.sizes)))  # a list or array will do
+            object.__setattr__(
+                self, "sizes", tuple(map(operator.index, self.sizes))
+            )  # a list or array will do
 
 
 @dataclass(frozen=True)

@@ -39,7 +39,11 @@ def _called(ufunc: np.ufunc, *inputs: Any, **kwargs: Any) -> Any:
         return NO_FORM  # a function of the user's, which may keep count of its calls
     if any(x is None and np.asarray(y).dtype.hasobject for x, y in zip(arrays, inputs, strict=True)):
         return NO_FORM  # objects do not travel
-    shape = np.broadcast_shapes(*(x.shape for x in pieces))
+    try:
+        shape = np.broadcast_shapes(*(x.shape for x in pieces))
+    except ValueError:
+        ufunc(*[x if a is None else _like(a) for x, a in zip(inputs, arrays, strict=True)], **kwargs)
+        raise  # NumPy has said it, or that there is no such ufunc of these dtypes
     if not shape:
         return NO_FORM
     return _by_blocks(ufunc, inputs, arrays, _layout(pieces, shape), kwargs)
@@ -96,8 +100,12 @@ def _multiplied(a: Any, b: Any) -> Any:
         return NO_FORM
     if 0 not in one.shape + other.shape:
         return multiplied(one, other)
-    likes = [np.broadcast_to(x.dtype.type(), x.shape) for x in (one, other)]
-    return Piece.copied(np.matmul(*likes), one.comm)
+    return Piece.copied(np.matmul(_like(one), _like(other)), one.comm)
+
+
+def _like(x: Piece) -> Any:
+    """An array of that shape and dtype that takes no memory."""
+    return np.broadcast_to(x.dtype.type(), x.shape)
 
 
 def _reduced(

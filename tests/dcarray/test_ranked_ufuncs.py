@@ -74,6 +74,20 @@ def test_what_numpy_says_it_says_on_all_ranks() -> None:
     run(3, program)
 
 
+def test_operands_that_fit_in_no_way_raise_what_numpy_raises() -> None:
+    def program() -> None:
+        x, z = np.ones((4, 6)), np.ones((4, 6), "D")
+        for ufunc, a in ((np.divmod, z), (np.divmod, x), (np.gcd, x), (np.power, x.astype(int))):
+            with pytest.raises((TypeError, ValueError)) as wanted:
+                ufunc(a, a.T)
+            with pytest.raises(type(wanted.value)) as caught:
+                ufunc(dc.distribute(a), dc.distribute(a.T))
+            assert str(caught.value) == str(wanted.value)
+
+    with dc.options(distribute_above=0, eager_below=0, strict=True):
+        run(3, program)
+
+
 def test_objects_stay_where_they_are() -> None:
     """They do not travel; and a function of the user's is called for each element on every rank."""
 
