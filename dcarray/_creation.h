@@ -6,6 +6,7 @@
 enum { SHAPED, FILLED, RANGED, SQUARE, LISTED, UNWRITTEN, ITSELF, ROWWISE, KINDS };
 
 enum { UNASKED = 1 << 24 }; /* elements: of more than these memory may be short */
+enum { MUCH = 1 << 20 };    /* and of matrices: what was recorded before runs before there are as many */
 
 /* A number in a sequence; NumPy's own float is one of Python's. */
 static inline int
@@ -162,7 +163,8 @@ small_made(PyObject *function, int kind, PyObject *const *args, Py_ssize_t nargs
         return unwritten(args[0], dtype_said(dtype));
     }
     /* NumPy does this in any case; what it makes is large, but not so that much depends on who has it */
-    small |= (kind == RANGED || kind == LISTED || kind == SQUARE) && below >= Limit && most < UNASKED && alone_here_now();
+    small |= (kind == RANGED || kind == LISTED || kind == SQUARE) && below >= Limit &&
+             most < (kind == SQUARE ? MUCH : UNASKED) && alone_here_now();
     if (!small || (made = PyObject_Vectorcall(function, args, nargs, names)) == NULL)
         return NULL;
     if (Py_TYPE(made) == Plain && !usual_dtype(made)) /* arrays may be among its elements */

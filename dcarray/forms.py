@@ -29,7 +29,8 @@ class Ready:
     """A plan, with what every run of it wants to know."""
 
     __slots__ = (
-        "_bytes", "aside", "guard", "interpreted", "keeps", "kept", "kernels", "needs_arrays", "run", "stops",
+        "_bytes", "aside", "guard", "interpreted", "keeps", "kept", "kernels", "look", "needs_arrays", "run",
+        "stops",
     )  # fmt: skip
 
     def __init__(self, plan: Parcel) -> None:
@@ -41,7 +42,9 @@ class Ready:
         self.keeps = tuple(int(name[1:]) for name in plan.overwritten) if self.needs_arrays else ()
         # the slots of which a run keeps what it overwrites, and where that is
         self.kept = tuple([(int(name[1:]), where) for name, where in plan.kept])
-        # the slots of which it is to be kept for a run, and whether a run stops before it overwrites anything
+        # what looks whether anything can be raised, the slots of which it is to be kept for a run if it can, or if
+        # there is no look, and whether a run stops before it overwrites anything
+        self.look = plan.look
         self.aside = tuple([int(name[1:]) for name in plan.spared])
         self.stops = plan.stops
         self.guard = plan.guard

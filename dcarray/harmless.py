@@ -16,28 +16,27 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .agreement import united
-from .fpstate import ODD
 from .ir import magnitudes
 from .ir.effects import writes
-from .ir.nodes import Compute, Load
-from .ir.text import dtype_name, parse
+from .ir.nodes import Array, Compute, Load
 from .ir.windows import loads, same
+from .lowering import look
 from .parts import NDArray
-from .raising import UNDER
+from .raising import MINDFUL
 from .ranks import parted
 
 if TYPE_CHECKING:
     from .comm.protocol import Communicator
+    from .ir.magnitudes import Limits
     from .ir.nodes import Region
 
 __all__ = ["limit", "within"]
 
 FEWEST = 8 << 20  # bytes that a rank overwrites
-_FEW = 4096  # elements that NumPy looks at
 
 
-def limit(region: Region, again: Collection[str], ranks: int, mask: int) -> float:
-    """The magnitude of the inputs up to which a run may overwrite in place.
+def limit(region: Region, again: Collection[str], ranks: int, mask: int) -> Limits | None:
+    """The limits of the inputs within which a run may overwrite in place.
 
     Parameters
     ----------
@@ -50,18 +49,18 @@ def limit(region: Region, again: Collection[str], ranks: int, mask: int) -> floa
 
     Returns
     -------
-    float
-        0.0 if there is none, or if to look at the inputs takes longer than it saves.
+    Limits or None
+        None if there are none, or if to look at the inputs takes longer than it saves.
     """
-    if mask & (UNDER | ODD):  # what is small may raise the one, and with the other all may be minded
-        return 0.0
+    if mask & MINDFUL:
+        return None
     given = [array for array in region.arrays if array.role in ("in", "inout")]
     if any(type(extent) is not int for array in given for extent in array.shape):
-        return 0.0
+        return None
     sizes = {array.name: math.prod(array.shape) * array.dtype.itemsize for array in given}
     saved = sum(sizes[name] for name in again if _updated(region, name))
     if saved < FEWEST * ranks or 2 * sum(sizes.values()) > 3 * saved:
-        return 0.0
+        return None
     return magnitudes.harmless(region)
 
 
@@ -75,28 +74,22 @@ def _updated(region: Region, name: str) -> bool:
 
 def within(
     given: Mapping[str, NDArray],
-    most: float,
+    limits: Limits,
     comm: Communicator,
     compute: Callable[[Region, Mapping[str, Any]], int],
 ) -> bool:
-    """Is no element on any rank of larger magnitude, and none a NaN?  Each rank asks this, about its own."""
-    found = True
-    for a in given.values():
-        if a.dtype.kind == "f" and a.size:
-            largest = np.zeros((), a.dtype)
-            if a.size <= _FEW or not a.flags.c_contiguous:
-                with np.errstate(all="ignore"):
-                    np.maximum(-a.min(), a.max(), out=largest)
-            else:
-                compute(_largest(a.dtype, a.size), {"x": a.reshape(-1), "most": largest})
-            found &= bool(largest <= most)
+    """Is nothing on any rank beyond the limits?  Each rank asks this, about its own."""
+    seen = [a for a in given.values() if a.dtype.kind == "f" and a.size]
+    found = np.zeros(len(seen))
+    arrays = {f"x{k}": a.ravel() if a.ndim else a for k, a in enumerate(seen)}
+    region = _largest(tuple([(a.dtype, a.shape) for a in arrays.values()]))
+    compute(region, {**arrays, **{f"most{k}": found[k : k + 1].reshape(()) for k in range(len(seen))}})
+    fits = look.within(found.tolist(), [not a.ndim for a in seen], *limits)
     with parted():
-        return not united(comm, 0 if found else 1)
+        return not united(comm, 0 if fits else 1)
 
 
 @cache
-def _largest(dtype: np.dtype[Any], size: int) -> Region:
-    """The largest magnitude of so many numbers."""
-    t = dtype_name(dtype)
-    fold = f"most[] maximum= absolute(x[i]) init {'0.0' if t == 'f64' else f'0.0:{t}'} for i<{size}"
-    return parse(f"region() {{ in x: {t}[{size}];  out most: {t}[]\n{fold}\n}}")
+def _largest(arrays: tuple[tuple[np.dtype[Any], tuple[int, ...]], ...]) -> Region:
+    """What finds the largest magnitudes of arrays, the same region each time."""
+    return magnitudes.largest([Array("", *array) for array in arrays])

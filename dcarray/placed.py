@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from .comm.layout import Layout
     from .comm.place import Valid
     from .comm.program import Note, Program
+    from .ir.magnitudes import Limits
     from .recording import Recording
 
 __all__ = ["Known", "Placed", "known_of", "slot_of"]
@@ -37,7 +38,7 @@ class Placed:
     exact: Callable[[], Program] | None = None  # plans each statement for itself
     doubt: int = 0
     culprits: tuple[int, ...] = ()
-    limit: float = 0.0  # the magnitude of the inputs up to which `direct` may run instead
+    limits: Limits | None = None  # of the inputs within which `direct` may run instead
     in_place: Callable[[], Program] | None = None  # plans what overwrites at once what it may
     _scalars: dict[int, dict[str, NDArray]] = field(default_factory=dict)
 

@@ -150,7 +150,7 @@ def _over_ranks(
         counters.plan_hits += 1
     given = _given(rec, placed, held, comm)
     mask = rec.mask
-    if placed.limit and harmless.within(given, placed.limit, comm, partial(_compute, placed, options)):
+    if placed.limits and harmless.within(given, placed.limits, comm, partial(_compute, placed, options)):
         placed, mask = placed.direct, 0
     rec.program = placed.program
     counters.flushes += 1
@@ -220,7 +220,7 @@ def _plan(
     placed = Placed(program, layouts, doubt=doubt, culprits=culprits)
     if doubt:
         placed.exact = partial(plan, exact, layouts, comm.size, comm.rank, few=FEW)
-        placed.limit = harmless.limit(region, again, comm.size, rec.mask)
+        placed.limits = harmless.limit(region, again, comm.size, rec.mask)
         placed.in_place = partial(
             plan, region, layouts, comm.size, comm.rank, valid=valid, finite=finite, few=FEW
         )

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from .ir.nodes import Region
+    from .lowering.look import Planned as Look
     from .lowering.plan import Plan
 
 
@@ -214,17 +215,21 @@ def make(request: Request, fallback: Callable[[str, Any], None], debug: bool = F
     with guards if hints else nullcontext():
         final = pipeline.run(region, debug=debug, final=pipeline.final(caches.limits(request.threads)))
         final, kept, aside = keep.called(final, kept)
-        stop, harmless, spared = None, 0.0, (*several, *aside)
+        stop, look, spared = None, None, (*several, *aside)
         if vain:
             final, kept, stop = keep.spare(final, kept)
         elif not spared:
             final, kept, stop = keep.late(final, kept)
-        if vain and not spared and stop is None and magnitudes.worth(drawn, [one.array for one in kept]):
-            left = keep.without(final, kept)
-            harmless = magnitudes.harmless(drawn) if left is not final else 0.0
-            if harmless:
-                spared = tuple([one.array for one in kept])
-                final, kept = left, ()
+        least = magnitudes.WORTH if vain else magnitudes.FEWEST
+        if (
+            not spared
+            and stop is None
+            and magnitudes.worth(drawn, [one.array for one in kept], least)
+            and (left := keep.without(final, kept, beside=True)) is not final
+            and (look := _look(drawn, left, request))
+        ):
+            spared = tuple([one.array for one in kept])
+            final, kept = left, ()
         plan = compile_region(
             final,
             "cpu",
@@ -235,7 +240,27 @@ def make(request: Request, fallback: Callable[[str, Any], None], debug: bool = F
             fresh=fresh,
         )
         plan = replace(plan, kept=tuple([(k.array, k.slices) for k in kept]))
-        plan = replace(plan, harmless=harmless, spared=spared, stops=stop is not None)
+        plan = replace(plan, look=look, spared=spared, stops=stop is not None)
     after = code.stats()
     found = [after[name] - before[name] for name in ("compiled", "hits", "disk_hits")]
     return Planned(plan, guards.recorded, told, *found)
+
+
+def _look(region: Region, final: Region, request: Request) -> Look | None:
+    """What finds whether what a region is given is too small to raise anything; None if it might even so."""
+    from .ir import magnitudes
+    from .ir.passes import pipeline
+    from .lowering import look
+    from .lowering.plan import compile_region
+
+    limits = magnitudes.harmless(region) or magnitudes.harmless(final)  # where conditions are expressions
+    if limits is None:
+        return None
+    names = magnitudes.seen(region)
+    arrays = [array for array in region.arrays if array.name in names]
+    plan = compile_region(pipeline.run(magnitudes.largest(arrays)), "cpu", request.cache_dir)
+    if len(plan.kernels) < len(plan.steps):
+        return None
+    given = [array.name for array in region.arrays if array.role != "temp"]
+    plain = tuple([not array.shape for array in arrays])
+    return look.Planned(plan, tuple([given.index(name) for name in names]), plain, *limits)

@@ -9,11 +9,14 @@ from __future__ import annotations
 
 from typing import Any
 
+from .fpstate import ODD
 from .ir.ops import PLACES, SCANS
 
 DIVIDE, OVER, UNDER, INVALID = 1, 2, 4, 8
 ALL = DIVIDE | OVER | UNDER | INVALID
 NOBODY, DOUBT = -1, -2
+MINDFUL = UNDER | ODD
+"""What small numbers raise, too; and where NumPy does something odd with exceptions, all may be minded."""
 
 # What NumPy raises in operations of which a kernel raises exactly the same.
 _PLAIN = {

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from . import config, forms, fpstate, raising
 from .lowering.memory import MAPPED, address_of, allocate, empty
 from .operands import DTYPES
+from .raising import MINDFUL
 from .report import counters
 from .singly import Singly, Turn, turns
 from .store import Store
@@ -84,8 +85,11 @@ def execute(
     every: Any = ()
     if plan.needs_arrays:
         every = [*arrays.values(), *rec.scalar_arrays().values(), *saved.values()]
-    kept = _copies({k: arrays[k] for k in dict.fromkeys((*plan.keeps, *plan.aside))})
-    doubt = prepared.form.doubt & rec.mask if plan.stops else 0
+    mask, aside = rec.mask, plan.aside
+    if plan.look is not None and not mask & MINDFUL and plan.look(given, options.threads):
+        mask, aside = 0, ()
+    kept = _copies({k: arrays[k] for k in dict.fromkeys((*plan.keeps, *aside))})
+    doubt = prepared.form.doubt & mask if plan.stops else 0
     try:
         flags = plan.run(every, given, prepared.symbols, options.threads, doubt)
     except Exception:
@@ -97,9 +101,9 @@ def execute(
     counters.kernels += plan.kernels
     counters.interpreted += plan.interpreted
     counters.bytes += prepared.bytes
-    if not flags & rec.mask:
+    if not flags & mask:
         return []
-    return _blamed(rec, prepared, plan, arrays | {k: kept[k] for k in plan.aside}, saved, flags & rec.mask)
+    return _blamed(rec, prepared, plan, arrays | {k: kept[k] for k in aside}, saved, flags & mask)
 
 
 def _copies(arrays: dict[int, Any]) -> dict[int, Any]:

@@ -213,20 +213,32 @@ def _dies(load: Load | Gather, place: Window, aside: Array, arrays: Mapping[str,
     return plain and isinstance(load, Load) and same(replace(load.window, array=aside.name), place)
 
 
-def without(region: Region, kept: Sequence[Kept]) -> Region:
-    """The region without these copies; the same object where they are made beside something else.
+def without(region: Region, kept: Sequence[Kept], beside: bool = False) -> Region:
+    """The region without these copies; the same object where they cannot be left out.
 
     Parameters
     ----------
     region : Region
         As passes have made it of the result of `keeping`.
     kept : sequence of Kept
+    beside : bool, optional
+        Are those left out, too, that are made beside something else?
     """
     copies = {one.copy for one in kept}
     body = tuple([stmt for stmt in region.body if not all(_written(part) in copies for part in _parts(stmt))])
+    if beside:
+        body = tuple([_left(stmt, copies) for stmt in body])
     if not kept or any(copies & touched(stmt) for stmt in body):
         return region
     return replace(region, arrays=tuple([a for a in region.arrays if a.name not in copies]), body=body)
+
+
+def _left(stmt: Stmt, copies: set[str]) -> Stmt:
+    """A statement, of several those that make no copies."""
+    if not isinstance(stmt, Nest):
+        return stmt
+    rest = tuple([part for part in stmt.body if _written(part) not in copies])
+    return stmt if len(rest) == len(stmt.body) else replace(stmt, body=rest) if len(rest) > 1 else rest[0]
 
 
 def _calls(stmt: Stmt) -> bool:

@@ -17,6 +17,7 @@ import numpy as np
 
 from ..ir import dims
 from . import numpy_loops
+from .look import Look
 from .scope import function
 from .steps import CallStep, Interpreted, InterpStep
 
@@ -48,7 +49,8 @@ class Parcel:
         As in `Plan`.
     kept : tuple of pairs
         As in `Plan`, the places as functions of the symbols' values.
-    harmless : float
+    look : dcarray.lowering.look.Look or None
+        Whether inputs are so small that nothing can be raised.
     spared : tuple of str
     stops : bool
         As in `Plan`.
@@ -57,17 +59,17 @@ class Parcel:
     """
 
     __slots__ = (
-        "bytes", "guard", "harmless", "interpreted", "kept", "kernels", "overwritten", "run", "spared",
-        "steps", "stops", "told",
+        "bytes", "guard", "interpreted", "kept", "kernels", "look", "overwritten", "run", "spared", "steps",
+        "stops", "told",
     )  # fmt: skip
 
-    def __init__(self, run: Callable[..., int], facts: dict[str, Any]) -> None:
+    def __init__(self, run: Callable[..., int], facts: dict[str, Any], look: Look | None) -> None:
         self.run = run
+        self.look = look
         self.kernels: int = facts["kernels"]
         self.interpreted: int = facts["interpreted"]
         self.steps: int = facts["steps"]
         self.overwritten: tuple[str, ...] = facts["overwritten"]
-        self.harmless: float = facts["harmless"]
         self.spared: tuple[str, ...] = facts["spared"]
         self.stops: bool = facts["stops"]
         self.told: Any = facts["told"]
@@ -85,7 +87,6 @@ def facts(plan: Plan, relations: list[Any], told: Any = None) -> dict[str, Any]:
         "steps": len(plan.steps),
         "overwritten": plan.overwritten,
         "kept": plan.kept,
-        "harmless": plan.harmless,
         "spared": plan.spared,
         "stops": plan.stops,
         "told": told,
@@ -97,7 +98,8 @@ def facts(plan: Plan, relations: list[Any], told: Any = None) -> dict[str, Any]:
 
 def local(plan: Plan, relations: list[Any], told: Any = None) -> Parcel:
     """A plan of this process, as if it had come in a parcel."""
-    return Parcel(plan.run, facts(plan, relations, told))
+    look = None if plan.look is None else Look(plan.look.plan.run, *plan.look[1:])
+    return Parcel(plan.run, facts(plan, relations, told), look)
 
 
 def packed(plan: Plan, relations: list[Any], told: Any = None) -> bytes:
@@ -108,8 +110,8 @@ def packed(plan: Plan, relations: list[Any], told: Any = None) -> bytes:
     Unfit
         If something in it is of use in this process only.
     """
-    things = {name: _reduced(thing) for name, thing in plan.things.items()}
-    return pickle.dumps((plan.driver, things, facts(plan, relations, told)), protocol=5)
+    look = None if plan.look is None else (_text(plan.look.plan), plan.look[1:])
+    return pickle.dumps((_text(plan), facts(plan, relations, told), look), protocol=5)
 
 
 def opened(parcel: bytes) -> Parcel:
@@ -120,8 +122,17 @@ def opened(parcel: bytes) -> Parcel:
     Unfit
         If this process lacks something that it needs.
     """
-    text, things, told = pickle.loads(parcel)
-    return Parcel(function(text, {name: _made(*thing) for name, thing in things.items()}), told)
+    text, told, look = pickle.loads(parcel)
+    return Parcel(_run(*text), told, None if look is None else Look(_run(*look[0]), *look[1]))
+
+
+def _text(plan: Plan) -> tuple[str, dict[str, Any]]:
+    return plan.driver, {name: _reduced(thing) for name, thing in plan.things.items()}
+
+
+def _run(text: str, things: dict[str, Any]) -> Callable[..., int]:
+    made: Callable[..., int] = function(text, {name: _made(*thing) for name, thing in things.items()})
+    return made
 
 
 def _expression(names: tuple[str, ...], text: str) -> Callable[..., Any]:

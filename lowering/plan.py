@@ -35,6 +35,7 @@ from . import blocks, buffers, cache, libraries
 from .driver import Driver
 from .fixed import fixed
 from .kernel import Pointer
+from .look import Planned
 from .schedule import schedule
 from .scope import function
 from .steps import CallStep, InterpStep, KernelStep, Step
@@ -68,11 +69,11 @@ class Plan:
     kept : tuple of pairs of str
         The arrays of which a run keeps what it overwrites, in the last of ``arrays``, and where that is
         (`ir.keep`).  Whoever added the copies says so.
-    harmless : float
-        If not 0: inputs of this magnitude at most raise no floating-point exception but underflow.
+    look : dcarray.lowering.look.Planned or None
+        What finds whether the inputs are so small that nothing but underflow can be raised.
     spared : tuple of str
         The arrays of which a run keeps nothing though it overwrites what it has read: for that reason, or,
-        if ``harmless`` is 0, since they are one memory in several geometries.
+        if there is no ``look``, since they are one memory in several geometries.
     stops : bool
         Does a run end before it overwrites anything if it has raised flags that are minded?
     """
@@ -84,7 +85,7 @@ class Plan:
     things: Mapping[str, Any]
     run: Callable[..., int]
     kept: tuple[tuple[str, str], ...] = ()
-    harmless: float = 0.0
+    look: Planned | None = None
     spared: tuple[str, ...] = ()
     stops: bool = False
 

@@ -8,8 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from dcarray.array import ndarray, unwrap, wrap
+from dcarray.array import evaluate, ndarray, unwrap, wrap
 from dcarray.config import current
+from dcarray.lowering import memory
 from dcarray.ranks import several
 
 from . import fallback
@@ -21,6 +22,9 @@ _FILLED = "biufc"
 # Bytes.  So many zeros are better left to the system until somebody touches them: they may be more than there
 # is memory, and to fill them costs more than can be saved.
 _UNTOUCHED = 1 << 28
+_MUCH = (
+    1 << 20
+)  # elements that NumPy makes at once; what was recorded before runs first, and needs memory before
 _ALIKE = "?bBhHiIlLqQefdFDO"  # dtypes for which NumPy looks at our arrays as at its own
 
 
@@ -132,6 +136,26 @@ def full(
         return _filled(shape, np.asarray(fill_value).dtype if dtype is None else dtype, order, fill_value)
     except Unserved:
         return _numpy(np.full, shape, fill_value, dtype, order)
+
+
+@_creates
+def eye(
+    N: Any, M: Any = None, k: Any = 0, dtype: Any = float, order: Any = "C", *,
+    device: Any = None, like: Any = None,
+) -> Any:  # fmt: skip
+    """An array of zeros with ones on a diagonal; see `numpy.eye`."""
+    check_device(device)
+    shape = (N, N if M is None else M)
+    if _size(shape) >= _MUCH and several() is None and type(k) is int and order == "C":
+        kind = np.dtype(dtype)
+        if kind.kind in _FILLED:
+            evaluate()  # which may leave memory that serves for this
+            made = memory.empty(shape, kind)
+            made.fill(0)
+            rows = np.arange(max(-k, 0), max(min(shape[0], shape[1] - k), 0))
+            made[rows, rows + k] = 1
+            return wrap(made)
+    return _numpy(np.eye, N, M, k, dtype, order)
 
 
 def _like(a: Any, dtype: Any, order: Any, shape: Any, device: Any, value: Any) -> Any:

@@ -284,6 +284,8 @@ def lookup(name: str) -> Any:
         raise AttributeError(f"module 'dcarray' has no attribute {name!r}")
     if name in _CREATION:
         return made_small(getattr(np, name), _Builtin(getattr(creation, name)))
+    if name == "eye":
+        return made_small(np.eye, creation.eye)
     if name in _MODULES:
         return import_module(f"dcarray.{name}")
     if name in ("r_", "c_", "mgrid", "ogrid"):

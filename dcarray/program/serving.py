@@ -70,14 +70,8 @@ class Serving:
         # which arrays a run keeps what it overwrites of, and where; and of which that is to be done for it
         self._kept = [(at_of[name], where()) for name, where in parcel.kept]
         self._keeps = [at_of[name] for name in parcel.overwritten] if self._arrays else []
-        # where that is not done as long as what is given is small enough, and what is looked at for it
-        self._harmless: float = parcel.harmless
+        # where that is not done as long as what is given is small enough
         self._spared = [at_of[name] for name in parcel.spared]
-        self._seen = [
-            k
-            for k, part in enumerate(self._parts)
-            if parcel.spared and part[1] is not None and part[2].kind == "f"
-        ]
         self._writes = any(part[0] == "inout" for part in self._parts)
         found = dict(told.results)
         self._binds = [_binding(found.get(name), name, place, at_of, plain) for name in live]
@@ -147,8 +141,8 @@ class Serving:
         minded = fpstate.watched(fpstate.captured()) | RAISING
         keeps = self._keeps
         if self._spared:
-            small = self._harmless and minded == RAISING
-            if small and _within([made[k] for k in self._seen], self._harmless):
+            look = self._parcel.look
+            if look is not None and minded == RAISING and look(addresses, options.threads):
                 minded = 0
             else:
                 keeps = list(dict.fromkeys((*keeps, *self._spared)))
@@ -217,12 +211,6 @@ def _settle_plain(a: NDArray, writing: bool) -> None:
 def _alike(a: NDArray, strides: tuple[int, ...]) -> bool:
     """Are the strides these, where they matter?"""
     return a.size == 0 or all(n == 1 or s == t for n, s, t in zip(a.shape, a.strides, strides, strict=True))
-
-
-def _within(arrays: Sequence[NDArray], most: float) -> bool:
-    """Is no element of larger magnitude, and none a NaN?"""
-    with np.errstate(all="ignore"):
-        return all(a.size == 0 or (-most <= a.min() and a.max() <= most) for a in arrays)
 
 
 def _span(a: NDArray, address: int) -> tuple[int, int]:

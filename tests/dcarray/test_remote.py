@@ -85,7 +85,7 @@ def test_a_target_of_its_own_stays():
     class Launch:
         pack = None
 
-    made = type("Plan", (), {"things": {"_k0": Launch()}})
+    made = type("Plan", (), {"driver": "", "things": {"_k0": Launch()}, "look": None})
     with pytest.raises(parcel.Unfit, match="one process only"):
         parcel.packed(made, [])
 

@@ -14,14 +14,18 @@ from dcarray.ir.text import parse
 from dcarray.ir.verify import verify
 
 GROWING = """region() {{
-  inout a: f64[6, 8];  inout b: f64[6, 8];  in k: i64[6, 8];  temp t: f64[6, 8]
+  inout a: f64[6, 8];  inout b: f64[6, 8];  in k: i64[6, 8];  in c: f64[];  temp t: f64[6, 8]
   for n in range(0, {turns}, 1) {{
     t[i,j] = {first} for i<6, j<8
     b[i,j] = {second} for i<6, j<7
     a[i,j] = {third} for i<6, j<8
   }}
 }}"""
-FINE = ["a[i,j]", "b[i,j]", "2.5", "-0.5", "cast:f64(k[i,j])"]
+FINE = ["a[i,j]", "b[i,j]", "2.5", "-0.5", "cast:f64(k[i,j])", "c[]"]
+
+
+OPS = ["add", "subtract", "multiply", "maximum", "minimum", "square", "negative", "half", "absolute"]
+OPS += ["divide", "sqrt", "above"]
 
 
 @st.composite
@@ -32,26 +36,33 @@ def values(draw: Any, names: tuple[str, ...] = (), depth: int = 3) -> str:
     one, two = (draw(values(names, depth - 1)) for _ in range(2))
     if draw(st.integers(0, 4)) == 0:
         return f"where(less({one}, {two}), {one}, {two})"
-    op = draw(
-        st.sampled_from(["add", "subtract", "multiply", "maximum", "minimum", "square", "negative", "half"])
-    )
+    op = draw(st.sampled_from(OPS))
     if op == "half":
         return f"divide({one}, 2.0)"
-    return f"{op}({one})" if op in ("square", "negative") else f"{op}({one}, {two})"
+    if op in ("divide", "sqrt", "above"):  # by or of something that has a bound from below, mostly
+        low = draw(st.sampled_from(["c[]", "0.25", two]))
+        form = draw(
+            st.sampled_from(["maximum({0}, {1})", "where(less({0}, {1}), {1}, {0})", "square({0})", "{1}"])
+        )
+        low = form.format(two, low)
+        return low if op == "above" else f"sqrt({low})" if op == "sqrt" else f"divide({one}, {low})"
+    return f"{op}({one})" if op in ("square", "negative", "absolute") else f"{op}({one}, {two})"
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=150, deadline=None)
 @given(
     values(), values(("t[i,j]", "a[i,j+1]")), values(("t[i,j]",)), st.integers(0, 12), st.integers(0, 2**31)
 )
 def test_what_is_harmless_raises_nothing(first: str, second: str, third: str, turns: int, seed: int) -> None:
     region = parse(GROWING.format(turns=turns, first=first, second=second, third=third))
     verify(region)
-    bound = magnitudes.harmless(region)
-    if not bound:
+    limits = magnitudes.harmless(region)
+    if limits is None:
         return
+    bound = limits.most
     rng = np.random.default_rng(seed)
     data = {name: rng.choice([bound, -bound, 1.0, 0.0], (6, 8)) for name in "ab"}
+    data["c"] = np.array(rng.choice([limits.least or -bound, bound, 1.0]))
     data["k"] = rng.choice([-(2**63), 2**63 - 1, 0, 1], (6, 8))
     with np.errstate(over="raise", divide="raise", invalid="raise"):
         interp.run(region, data, {})
@@ -67,13 +78,21 @@ def test_what_is_harmless_raises_nothing(first: str, second: str, third: str, tu
         ("divide(a[i,j], b[i,j])", 0.0),
         ("divide(a[i,j], 0.0)", 0.0),
         ("sqrt(a[i,j])", 0.0),
+        ("sqrt(absolute(a[i,j]))", 2.0**512),
+        ("divide(a[i,j], maximum(b[i,j], 0.5))", 2.0**512),
+        ("divide(a[i,j], maximum(b[i,j], 0.0))", 0.0),
+        ("divide(a[i,j], where(less_equal(b[i,j], 0.1), 1.0, b[i,j]))", 2.0**512),
+        ("divide(a[i,j], where(greater(0.1, b[i,j]), 1.0, b[i,j]))", 2.0**512),
+        ("divide(a[i,j], where(less(0.1, b[i,j]), b[i,j], -1.0))", 2.0**512),
+        ("divide(a[i,j], where(less(b[i,j], 0.1), b[i,j], 1.0))", 0.0),
+        ("divide(a[i,j], where(less_equal(b[i,j], -0.1), 1.0, b[i,j]))", 0.0),
         ("exp(a[i,j])", 0.0),
         ("t[i,j]", 0.0),  # which nobody has written
     ],
 )
 def test_bounds(first: str, least: float) -> None:
     region = parse(GROWING.format(turns=1, first=first, second="t[i,j]", third="t[i,j]"))
-    assert magnitudes.harmless(region) == least
+    assert magnitudes.harmless(region) == ((least, 0.0) if least else None)
 
 
 @pytest.mark.parametrize(("turns", "known"), [(100, True), (900, True), (1100, False)])
@@ -83,7 +102,12 @@ def test_growth_over_turns(turns: int, known: bool) -> None:
             turns=turns, first="add(a[i,j], b[i,j])", second="b[i,j]", third="multiply(2.0, a[i,j])"
         )
     )
-    assert (magnitudes.harmless(region) > 0.0) is known
+    assert (magnitudes.harmless(region) is not None) is known
+
+
+def test_a_number_that_has_to_be_positive() -> None:
+    region = parse(GROWING.format(turns=1, first="divide(a[i,j], c[])", second="t[i,j]", third="t[i,j]"))
+    assert magnitudes.harmless(region) == (2.0**256, 2.0**-256)
 
 
 def test_what_has_no_bound() -> None:
@@ -95,16 +119,16 @@ def test_what_has_no_bound() -> None:
         "region() {\n inout a: f16[4]\n a[i] = add(a[i], a[i]) for i<4\n}",
         "region() {\n inout a: f64[4];  inout z: f64[4] base a\n a[i] = add(z[i], a[i]) for i<4\n}",
     ):
-        assert magnitudes.harmless(parse(text)) == 0.0
+        assert magnitudes.harmless(parse(text)) is None
 
 
 def test_sums_of_many() -> None:
     text = (
         "region() {\n in a: f64[1000];  inout s: f64[]\n s[] add= multiply(a[i], a[i]) init 0.0 for i<1000\n}"
     )
-    assert magnitudes.harmless(parse(text)) == 2.0**256
+    assert magnitudes.harmless(parse(text)) == (2.0**256, 0.0)
     single = text.replace("f64", "f32").replace("init 0.0", "init 0.0:f32")
-    assert magnitudes.harmless(parse(single)) == 2.0**32
+    assert magnitudes.harmless(parse(single)) == (2.0**32, 0.0)
 
 
 def test_copies_can_be_left_out() -> None:
