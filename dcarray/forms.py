@@ -42,8 +42,8 @@ class Ready:
         self.keeps = tuple(int(name[1:]) for name in plan.overwritten) if self.needs_arrays else ()
         # the slots of which a run keeps what it overwrites, and where that is
         self.kept = tuple([(int(name[1:]), where) for name, where in plan.kept])
-        # what looks whether anything can be raised, the slots of which it is to be kept for a run if it can, or
-        # if nobody looks, and whether a run stops before it overwrites anything
+        # what looks whether anything can be raised, the slots of which it is to be kept for a run if it can,
+        # or if nobody looks, and whether a run stops before it overwrites anything
         self.look = plan.look
         self.aside = tuple([int(name[1:]) for name in plan.spared])
         self.stops = plan.stops
