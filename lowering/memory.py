@@ -33,6 +33,7 @@ MAPPED = 1 << 17
 drops array after array then waits for fresh pages each time."""
 
 _HUGE = 1 << 21
+_LARGER = 5  # times what is asked for: a block that may serve nevertheless
 _STAGGER = 1 << 14  # bytes within which arrays start at different cache lines
 _U8 = np.dtype(np.uint8)
 _MAPS = hasattr(mmap, "MAP_PRIVATE") and hasattr(mmap, "MAP_ANONYMOUS")
@@ -128,27 +129,40 @@ class Pool:
         self._try_settle()
 
     def _take(self, size: int) -> _Block | None:
-        """A free block of a size, or of up to half more: what it has too much is in memory already."""
-        for fitting in _fitting(size):
+        """A free block of a size, or of up to half more: what it has too much is in memory already.  Of up to
+        five times as much, where others would have to be given back for a new one."""
+        sizes = _fitting(size)
+        if not any(map(self._free.get, _fitting(size))) and self._kept() > self._room(size):
+            sizes = iter(sorted([other for other in self._free if size <= other <= _LARGER * size]))
+        for fitting in sizes:
             blocks = self._free.get(fitting)
             if blocks:
                 self.reused += 1
                 return blocks.pop()
         return None
 
+    def _room(self, size: int) -> int:
+        """How much may be kept beside what is lent, and so much more."""
+        lent = self.lent + size
+        return max(self._most, lent) + self._spare - lent
+
+    def _kept(self) -> int:
+        # The sum is taken afresh: a count kept aside would go wrong when an interrupt hits between.
+        return sum(size * len(blocks) for size, blocks in self._free.items())
+
     def _make_way(self, size: int) -> None:
         """Give back what is kept, before a block is mapped, so that the system has these pages for it.
 
         What is kept and what is lent are no more together than what was lent at once, as with a program that
         gives memory back whenever an array is dropped: a machine may wait long for pages that it has not had
-        before.  Blocks that would have been of use again are kept beyond that from then on.
+        before.  Blocks that would have been of use again are kept beyond that from then on: as much as is too
+        little to be in a block of those that there are (`_take`).
         """
         missed = next((gone for gone in _fitting(size) if gone in self._gone), 0)
         if missed:
             self._gone.discard(missed)
-            self._spare += missed
-        lent = self.lent + size
-        self._gone.update(self._shrink(max(self._most, lent) + self._spare - lent))
+            self._spare = min(self._spare + missed, self._most // _LARGER)
+        self._gone.update(self._shrink(self._room(size)))
 
     def _map(self, size: int, filled: int) -> _Block:
         self._make_way(size)
@@ -186,8 +200,7 @@ class Pool:
     def _shrink(self, limit: int) -> list[int]:
         """Keep no more than so many bytes; gives the sizes of the blocks that went."""
         gone = []
-        # The sum is taken afresh: a count kept aside would go wrong when an interrupt hits between.
-        while sum(size * len(blocks) for size, blocks in self._free.items()) > limit:
+        while self._kept() > limit:
             lists = (blocks for blocks in self._free.values() if blocks)
             gone.append(min(lists, key=lambda blocks: blocks[0].stamp).pop(0).size)
         return gone
@@ -202,8 +215,7 @@ class Pool:
         """``retained`` (unused) and ``lent`` bytes, and how many blocks were ``reused`` and ``mapped``."""
         with self._lock:
             self._settle()
-            retained = sum(size * len(blocks) for size, blocks in self._free.items())
-            return {"retained": retained, "lent": self.lent, "reused": self.reused, "mapped": self.mapped}
+            return {"retained": self._kept(), "lent": self.lent, "reused": self.reused, "mapped": self.mapped}
 
     def after_fork(self) -> None:
         """In the child: a lock that another thread of the parent held would never be released."""
