@@ -25,10 +25,7 @@ WIDE = 1 << 14  # and of one that is for rows from memory: it stays in the secon
 NARROW = 1024  # and of one whose rows all take from the same operand: some rows of it stay in the first cache
 GROUP = 64  # rows of one partial result, at least
 GROUPS = 64  # partial results, about, at most
-SEVERAL, ROOM = (
-    16,
-    1 << 17,
-)  # and of long rows; at least the one, and no more elements than the other beyond that
+SEVERAL, ROOM = 16, 1 << 17  # and of long rows: as many, or as have no more elements together
 PART = 1 << 18  # elements that go into one partial result, at least
 ROWS = 128  # rows summed before the sum is added to the result
 WAYS = 8  # rows taken at a time, at most; it divides GROUP and ROWS

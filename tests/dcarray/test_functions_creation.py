@@ -112,3 +112,29 @@ def test_arrays_of_objects_hold_what_they_are_given(make):
         made[0] = held
         assert made[0] is held and made.item(0) is held and np.asarray(made)[0] is held
         assert dc.random.choice(made[:1]) is held
+
+
+@pytest.mark.parametrize(
+    "args",
+    [(1100,), (1000, 1100), (1100, 1000, 3), (1100, 1100, -5), (1100, 1100, 2000), (3, 400_000, -1)]
+    + [
+        (1100, None, 0, np.float32),
+        (1100, None, 1, int, "F"),
+        (1100, None, 0, bool),
+        (1100, None, 0, "M8[s]"),
+    ],
+    ids=str,
+)
+def test_large_identity_matrices(args):
+    pending = dc.asarray(np.ones((300, 300))) * 2
+    try:
+        want = np.eye(*args)
+    except TypeError:
+        with pytest.raises(TypeError):
+            dc.eye(*args)
+        return
+    found = dc.eye(*args)
+    assert type(found) is dc.ndarray and found.dtype == want.dtype
+    np.testing.assert_array_equal(np.asarray(found), want)
+    assert np.asarray(found).flags.f_contiguous == want.flags.f_contiguous
+    assert (np.asarray(pending) == 2).all()
