@@ -22,9 +22,8 @@ _FILLED = "biufc"
 # Bytes.  So many zeros are better left to the system until somebody touches them: they may be more than there
 # is memory, and to fill them costs more than can be saved.
 _UNTOUCHED = 1 << 28
-_MUCH = (
-    1 << 20
-)  # elements that NumPy makes at once; what was recorded before runs first, and needs memory before
+# Elements that NumPy makes at once: what was recorded before runs first, and needs memory before.
+_MUCH = 1 << 20
 _ALIKE = "?bBhHiIlLqQefdFDO"  # dtypes for which NumPy looks at our arrays as at its own
 
 
