@@ -313,7 +313,11 @@ array_function(PyObject *self, PyObject *const *args, Py_ssize_t nargs)
 {
     PyObject *r = NULL, *all[FEW], *function;
     if (nargs == 4 && PyTuple_CheckExact(args[2]) && PyDict_CheckExact(args[3]) && PyDict_GET_SIZE(args[3]) == 0) {
-        r = answered(args[0], &PyTuple_GET_ITEM(args[2], 0), PyTuple_GET_SIZE(args[2]));
+        PyObject *first = PyTuple_GET_SIZE(args[2]) == 1 ? PyTuple_GET_ITEM(args[2], 0) : NULL;
+        int fold = first != NULL && sketch_of(first) != NULL ? fold_of(args[0]) : UNFOLDED;
+        r = fold != UNFOLDED ? folded_by(first, fold) : NULL;
+        if (r == NULL && !PyErr_Occurred())
+            r = answered(args[0], &PyTuple_GET_ITEM(args[2], 0), PyTuple_GET_SIZE(args[2]));
         if (r != NULL || PyErr_Occurred())
             return r;
     }

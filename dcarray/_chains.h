@@ -11,19 +11,24 @@
 enum { STEPS = 4, ARRAYS = 5, NUMBERS = 4 };
 
 typedef struct {
-    PyObject *name, *dtype; /* the ufunc's, and that of the result */
-    char kinds[2];          /* of the operands: a(rray), n(umber) or r(esult) */
-    int which[2];           /* and which of these */
+    PyObject *ufunc, *dtype; /* the latter that of the result */
+    char kinds[2];           /* of the operands: a(rray), n(umber) or r(esult); 0 for none */
+    int which[2];            /* and which of these */
+    Inner *code;             /* the ufunc's loop, where NumPy's loops do the steps */
+    void *data;
+    Py_ssize_t widths[2], width; /* bytes of an element of the operands, and of the result */
 } Operation;
 
 typedef struct {
     PyObject_HEAD
     int steps, arrays, numbers, strikes;
-    int mask; /* the floating-point exceptions that matter */
+    int mask;    /* the floating-point exceptions that matter */
+    int blocks;  /* do NumPy's loops do the steps, block by block, on arrays of any shape? */
+    double zero; /* what NumPy begins a sum with */
     Operation operations[STEPS];
     char letters[ARRAYS], loops[NUMBERS]; /* the dtypes of the arrays, and those of the numbers in their loops */
-    PyObject *shape, *size, *options, *state;
-    PyObject *run;    /* a function of addresses: the exceptions that were raised */
+    PyObject *shape, *size, *options, *state; /* the size is the largest one, with blocks */
+    PyObject *run;    /* a function of addresses: the exceptions that were raised; None with blocks */
     PyObject *record; /* and one that does it the long way */
     Py_ssize_t lengths[SEEN];
 } Chain;
@@ -31,7 +36,9 @@ typedef struct {
 typedef struct Sketch {
     PyObject_HEAD
     Chain *chain;
-    int count, done;
+    int count, done, folded; /* the last: has something been made of it before it was computed? */
+    PyObject *shape;         /* NULL as long as it is not known */
+    Py_ssize_t size;
     unsigned long thread;
     PyObject *stores[ARRAYS], *numbers[NUMBERS], *results[STEPS]; /* the last: weak references to stores */
     struct Mark *mark;
@@ -81,6 +88,7 @@ sketch_drop(Sketch *s)
     for (int k = 0; k < STEPS; k++)
         Py_CLEAR(s->results[k]);
     Py_CLEAR(s->mark);
+    Py_CLEAR(s->shape);
     Py_CLEAR(s->chain);
     PyObject_Free(s);
 }
@@ -95,7 +103,7 @@ static void
 chain_drop(Chain *c)
 {
     for (int k = 0; k < STEPS; k++) {
-        Py_CLEAR(c->operations[k].name);
+        Py_CLEAR(c->operations[k].ufunc);
         Py_CLEAR(c->operations[k].dtype);
     }
     Py_CLEAR(c->shape);
@@ -115,6 +123,8 @@ result_of(Sketch *s, int k)
     return store == Py_None ? NULL : store;
 }
 
+#include "_blocks.h"
+
 /* ---- running ----------------------------------------------------------------------------------- */
 /* Run a sketch by its kernel, if its last result alone is wanted: 1; 0 if that is not so or something is in its way, -1
  * with an exception. */
@@ -128,6 +138,7 @@ sketch_run(Sketch *s)
         float single;
         int64_t whole;
     } numbers[NUMBERS];
+    Py_ssize_t lengths[SEEN];
     long flags;
     if (s->done || store == NULL)
         return s->done;
@@ -144,11 +155,13 @@ sketch_run(Sketch *s)
             else
                 numbers[k].single = (float)value;
         }
+    for (int k = 0; k < PyTuple_GET_SIZE(s->shape); k++)
+        lengths[k] = PyLong_AsSsize_t(PyTuple_GET_ITEM(s->shape, k));
     Py_INCREF(s);
     Py_INCREF(store);
     addresses = PyList_New(c->arrays + 1 + c->numbers);
-    mem = NewArray(Plain, Py_NewRef(c->operations[c->steps - 1].dtype), (int)PyTuple_GET_SIZE(c->shape), c->lengths, NULL,
-                   NULL, 0, NULL);
+    mem = NewArray(Plain, Py_NewRef(c->operations[c->steps - 1].dtype), (int)PyTuple_GET_SIZE(s->shape), lengths, NULL, NULL,
+                   0, NULL);
     if (mem != NULL)
         at = PyLong_FromVoidPtr(((Array *)mem)->data);
     for (int k = 0; at != NULL && addresses != NULL && k < PyList_GET_SIZE(addresses); k++) {
@@ -157,7 +170,14 @@ sketch_run(Sketch *s)
                                          : PyLong_FromVoidPtr(numbers + (k - c->arrays - 1));
         PyList_SET_ITEM(addresses, k, one);
     }
-    raised = at == NULL || PyErr_Occurred() ? NULL : PyObject_CallOneArg(c->run, addresses);
+    if (at == NULL || PyErr_Occurred())
+        raised = NULL;
+    else if (c->blocks) {
+        c->strikes += s->folded; /* what it gave might have been made of the array */
+        raised = PyLong_FromLong(work_through(s, ((Array *)mem)->data) ? 0 : -1);
+    }
+    else
+        raised = PyObject_CallOneArg(c->run, addresses);
     flags = raised == NULL ? -1 : PyLong_AsLong(raised);
     if (PyErr_Occurred() && PyErr_ExceptionMatches(PyExc_Exception)) {
         PyErr_Clear(); /* the long way says it again */

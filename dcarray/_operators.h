@@ -26,11 +26,11 @@ typedef struct {
 } Methods;
 
 static PyObject *
-by_method(Methods *methods, PyObject *a, PyObject *b)
+by_method(Methods *methods, PyObject *ufunc, PyObject *a, PyObject *b)
 {
     PyObject *forth[2] = {a, b}, *back[2] = {b, a};
     if (methods->name != NULL && ((Py_TYPE(a) == Ours && Py_TYPE(b) == Ours) || number(a) || number(b))) {
-        PyObject *three[3] = {methods->name, a, b}, *r = sketched(methods->name, a, b);
+        PyObject *three[3] = {methods->name, a, b}, *r = ufunc == NULL ? NULL : sketched(ufunc, a, b);
         if (r != NULL)
             return r;
         r = PyObject_Vectorcall(Record, three, 3, NULL);
@@ -72,7 +72,7 @@ both_at_hand(PyObject *a, PyObject *b, PyObject **p, PyObject **q)
     {                                                                                                \
         PyObject *p, *q, *r;                                                                         \
         if (!both_at_hand(a, b, &p, &q))                                                             \
-            return by_method(&methods_##slot, a, b);                                                 \
+            return by_method(&methods_##slot, np_##ufunc, a, b);                                     \
         r = by_loop(np_##ufunc, p, q);                                                               \
         if (r != NULL)                                                                               \
             return handle(r);                                                                        \
@@ -101,7 +101,7 @@ both_at_hand(PyObject *a, PyObject *b, PyObject **p, PyObject **q)
     {                                                                                                \
         PyObject *p = quiet(a), *r;                                                                  \
         if (p == NULL)                                                                               \
-            return slow_##slot(a);                                                                   \
+            return (r = sketched_operator(np_##ufunc, a, NULL)) != NULL ? r : slow_##slot(a);        \
         r = by_loop(np_##ufunc, p, NULL);                                                            \
         if (r != NULL)                                                                               \
             return handle(r);                                                                        \
@@ -146,12 +146,17 @@ static Methods methods_nb_power;
 static PyObject *
 fast_nb_power(PyObject *a, PyObject *b, PyObject *modulus)
 {
-    PyObject *p, *q;
+    PyObject *p, *q, *r = NULL;
     if (modulus != Py_None)
         Py_RETURN_NOTIMPLEMENTED;
     p = at_hand(a);
     q = p == NULL ? NULL : at_hand(b);
-    return q == NULL || grows(p, q) ? by_method(&methods_nb_power, a, b) : ours(PyNumber_Power(p, q, Py_None));
+    if (q != NULL && !grows(p, q))
+        return ours(PyNumber_Power(p, q, Py_None));
+    if (q == NULL && ((PyLong_CheckExact(b) && PyLong_AsLong(b) == 2) || (PyFloat_CheckExact(b) && PyFloat_AS_DOUBLE(b) == 2.0)))
+        r = sketched_operator(np_square, a, NULL);
+    PyErr_Clear(); /* of a number that is too large */
+    return r != NULL ? r : by_method(&methods_nb_power, NULL, a, b);
 }
 
 static ternaryfunc slow_nb_inplace_power;
@@ -176,7 +181,7 @@ fast_compare(PyObject *a, PyObject *b, int op)
     PyObject *const ufuncs[] = {np_less, np_less_equal, np_equal, np_not_equal, np_greater, np_greater_equal};
     PyObject *p, *q, *r;
     if (!both_at_hand(a, b, &p, &q))
-        return slow_compare(a, b, op);
+        return (r = sketched_operator(ufuncs[op], a, b)) != NULL ? r : slow_compare(a, b, op);
     r = by_loop(ufuncs[op], p, q); /* in the order of Python's numbers */
     if (r != NULL)
         return handle(r);

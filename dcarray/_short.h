@@ -10,6 +10,7 @@ typedef struct {
     Py_ssize_t place;
     int looks, makes; /* of large arrays; small ones of numbers, or -1 */
     int answer;       /* as in _answers.h */
+    int fold;         /* as in _blocks.h */
 } Short;
 
 enum { DRAWN = KINDS }; /* what is drawn by an instance that has NumPy's own generator */
@@ -43,6 +44,11 @@ call_short(PyObject *self, PyObject *const *args, size_t nargsf, PyObject *names
     Short *s = (Short *)self;
     Py_ssize_t nargs = PyVectorcall_NARGS(nargsf);
     PyObject *r = NULL;
+    if (s->fold && names == NULL && nargs == 1 && sketch_of(args[0]) != NULL) {
+        r = folded_by(args[0], s->fold);
+        if (r != NULL || PyErr_Occurred())
+            return r;
+    }
     if (s->answer && names == NULL && nargs > 0) {
         r = answer_of(s->answer, args, nargs);
         if (r != NULL || PyErr_Occurred())
@@ -166,6 +172,7 @@ new_short(PyObject *numpy, PyObject *slow, int looks, int makes)
     made->looks = looks;
     made->makes = makes;
     made->answer = UNANSWERED;
+    made->fold = UNFOLDED;
     made->slow = Py_NewRef(slow);
     return (PyObject *)made;
 }
@@ -183,6 +190,8 @@ short_way(PyObject *module, PyObject *args)
         return PyErr_Occurred() ? NULL : Py_NewRef(slow);
     made = new_short(function, slow, looks_of(numpy), -1);
     at = answered_at(numpy);
+    if (made != NULL)
+        ((Short *)made)->fold = fold_of(numpy);
     if (made != NULL && Answered[at].function == numpy)
         ((Short *)made)->answer = Answered[at].answer;
     return made;
@@ -234,8 +243,11 @@ shorten_methods(PyObject *names)
     for (Py_ssize_t k = 0; k < PyTuple_GET_SIZE(names); k++) {
         PyObject *name = PyTuple_GET_ITEM(names, k), *method = NULL;
         PyObject *numpy = PyObject_GetAttr((PyObject *)Plain, name), *slow = PyObject_GetAttr((PyObject *)Ours, name);
-        int done = numpy == NULL || slow == NULL || (method = new_short(numpy, slow, looks_of(name), -1)) == NULL ||
-                   PyObject_SetAttr((PyObject *)Ours, name, method) < 0;
+        int done = numpy == NULL || slow == NULL || (method = new_short(numpy, slow, looks_of(name), -1)) == NULL;
+        if (!done) {
+            ((Short *)method)->fold = fold_of(name);
+            done = PyObject_SetAttr((PyObject *)Ours, name, method) < 0;
+        }
         Py_XDECREF(numpy);
         Py_XDECREF(slow);
         Py_XDECREF(method);

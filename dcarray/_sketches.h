@@ -9,6 +9,8 @@ new_sketch(Chain *c)
         return NULL;
     memset((char *)s + sizeof(PyObject), 0, sizeof(Sketch) - sizeof(PyObject));
     s->chain = (Chain *)Py_NewRef((PyObject *)c);
+    if (!c->blocks)
+        s->shape = Py_NewRef(c->shape);
     s->thread = PyThread_get_thread_ident();
     s->after = Sketches;
     if (Sketches != NULL)
@@ -57,26 +59,35 @@ in_force(Chain *c)
 
 /* Is this all of a large array in C order, which nothing is pending on, of the shape and a dtype of the chain's? */
 static PyObject *
-array_taken(Chain *c, PyObject *x, char letter)
+array_taken(Sketch *s, PyObject *x, char letter)
 {
+    Chain *c = s->chain;
     PyObject *store, *shape = is_large(x) ? AT(x, Shape) : NULL;
     Array *mem;
-    int ndim = (int)PyTuple_GET_SIZE(c->shape);
-    if (shape == NULL || !PyTuple_CheckExact(shape) || PyTuple_GET_SIZE(shape) != ndim || !clean(x))
+    int ndim;
+    if (shape == NULL || !PyTuple_CheckExact(shape) || PyTuple_GET_SIZE(shape) > SEEN || !clean(x) ||
+        (s->shape != NULL && s->shape != shape && PyObject_RichCompareBool(s->shape, shape, Py_EQ) != 1))
         return NULL;
-    for (int k = 0; k < ndim; k++)
-        if (PyLong_AsSsize_t(PyTuple_GET_ITEM(shape, k)) != c->lengths[k])
-            return NULL;
-    if ((AT(x, Store) == NULL && AT(x, Origin) != NULL) || (store = store_of(x)) == NULL)
+    if ((AT(x, Store) == NULL && AT(x, Origin) != NULL && !(c->blocks && PyTuple_CheckExact(AT(x, Origin)))) ||
+        (store = store_of(x)) == NULL)
         return NULL;
     mem = (Array *)AT(store, Mem);
+    ndim = (int)PyTuple_GET_SIZE(shape);
     if (AT(x, Index) != Py_None || AT(store, Head) != Py_None || AT(store, Exports) != Py_None ||
-        AT(store, Spread) != Py_None || AT(store, Alone) != Py_None || Py_TYPE((PyObject *)mem) != Plain)
+        AT(store, Spread) != Py_None || (!c->blocks && AT(store, Alone) != Py_None) || Py_TYPE((PyObject *)mem) != Plain)
         return NULL;
     if (mem->ndim != ndim || (mem->flags & (IN_C_ORDER | ALIGNED)) != (IN_C_ORDER | ALIGNED) || !is_known(mem->dtype) ||
-        mem->dtype->type != letter || PyUnicode_GET_LENGTH(AT(store, Char)) != 1 ||
-        memcmp(mem->shape, c->lengths, ndim * sizeof(Py_ssize_t)))
+        mem->dtype->type != letter || PyUnicode_GET_LENGTH(AT(store, Char)) != 1)
         return NULL;
+    for (int k = 0; k < ndim; k++)
+        if (PyLong_AsSsize_t(PyTuple_GET_ITEM(shape, k)) != mem->shape[k])
+            return NULL;
+    if (c->blocks && s->shape == NULL) {
+        s->size = elements_of((PyObject *)mem);
+        if (s->size < Limit || s->size > PyLong_AsSsize_t(c->size))
+            return NULL;
+        s->shape = Py_NewRef(shape);
+    }
     return store;
 }
 
@@ -114,8 +125,8 @@ operand_taken(Sketch *s, PyObject *x, char kind, int which)
     case 'a':
         if (s->stores[which] != NULL)
             return is_large(x) && AT(x, Store) == s->stores[which] && AT(x, Index) == Py_None &&
-                   Py_SIZE(AT(x, Shape)) == Py_SIZE(c->shape) && !clean(x);
-        if ((store = array_taken(c, x, c->letters[which])) == NULL)
+                   Py_SIZE(AT(x, Shape)) == Py_SIZE(s->shape) && !clean(x);
+        if ((store = array_taken(s, x, c->letters[which])) == NULL)
             return 0;
         for (int k = 0; k < c->arrays; k++)
             if (s->stores[k] == store)
@@ -131,7 +142,7 @@ operand_taken(Sketch *s, PyObject *x, char kind, int which)
     default:
         store = result_of(s, which);
         return store != NULL && is_large(x) && AT(x, Store) == store && AT(x, Index) == Py_None &&
-               AT(x, Shape) == c->shape;
+               AT(x, Shape) == s->shape;
     }
 }
 
@@ -142,23 +153,25 @@ sketched_array(Sketch *s, PyObject *dtype)
     PyObject *store = blank_store(), *x = store == NULL ? NULL : new_handle();
     PyObject *letter = PyObject_GetAttr(dtype, CharName);
     PyObject *seen = store == NULL ? NULL : PyWeakref_NewRef(store, NULL);
-    if (x == NULL || letter == NULL || seen == NULL) {
+    PyObject *size = s->chain->blocks ? PyLong_FromSsize_t(s->size) : Py_NewRef(s->chain->size);
+    if (x == NULL || letter == NULL || seen == NULL || size == NULL) {
         Py_XDECREF(store);
         Py_XDECREF(x);
         Py_XDECREF(letter);
         Py_XDECREF(seen);
+        Py_XDECREF(size);
         PyErr_Clear(); /* of memory: the slow way says it again */
         return NULL;
     }
-    Py_XSETREF(AT(store, Geometry), Py_NewRef(s->chain->shape));
+    Py_XSETREF(AT(store, Geometry), Py_NewRef(s->shape));
     Py_XSETREF(AT(store, Dtype), Py_NewRef(dtype));
     Py_XSETREF(AT(store, Char), letter);
-    Py_XSETREF(AT(store, Size), Py_NewRef(s->chain->size));
+    Py_XSETREF(AT(store, Size), size);
     Py_XSETREF(AT(store, Dirty), Py_NewRef((PyObject *)s));
     s->results[s->count++] = seen;
     AT(x, Small) = Py_NewRef(Py_None);
     AT(x, Store) = store;
-    AT(x, Shape) = Py_NewRef(s->chain->shape);
+    AT(x, Shape) = Py_NewRef(s->shape);
     AT(x, Index) = Py_NewRef(Py_None);
     AT(x, Readonly) = Py_NewRef(Py_False);
     AT(x, View) = Py_NewRef(Py_None);
@@ -166,10 +179,10 @@ sketched_array(Sketch *s, PyObject *dtype)
     return x;
 }
 
-/* What an operator gives that is the next step of a chain, still to be computed; NULL, without an exception, if it is
- * to be recorded. */
+/* What a ufunc of one operand or two gives that is the next step of a chain, still to be computed; NULL, without an
+ * exception, if it is to be recorded. */
 static PyObject *
-sketched(PyObject *name, PyObject *a, PyObject *b)
+sketched(PyObject *ufunc, PyObject *a, PyObject *b)
 {
     Place *place = ErrorState == NULL ? NULL : place_here();
     Chain *c = place == NULL ? NULL : (Chain *)place->chain;
@@ -179,7 +192,7 @@ sketched(PyObject *name, PyObject *a, PyObject *b)
     if (c == NULL || c->strikes >= STRIKES)
         return NULL;
     step = c->operations + place->step;
-    if (step->name != name || !in_force(c))
+    if (step->ufunc != ufunc || (step->kinds[1] != 0) != (b != NULL) || !in_force(c))
         return NULL;
     if (place->step == 0) {
         if (simulated() || (s = new_sketch(c)) == NULL) {
@@ -193,8 +206,9 @@ sketched(PyObject *name, PyObject *a, PyObject *b)
             return NULL;
         Py_INCREF(s);
     }
-    for (int k = 0; k < 2; k++)
+    for (int k = 0; k < 2 && operands[k] != NULL; k++)
         if (!operand_taken(s, operands[k], step->kinds[k], step->which[k])) {
+            c->strikes += c->blocks; /* NumPy had it done at once else */
             Py_DECREF(s);
             PyErr_Clear();
             return NULL;
@@ -206,6 +220,50 @@ sketched(PyObject *name, PyObject *a, PyObject *b)
     return x;
 }
 
+/* As that, of operands that are ours or numbers. */
+static PyObject *
+sketched_operator(PyObject *ufunc, PyObject *a, PyObject *b)
+{
+    if (ufunc == NULL || !(b == NULL || (Py_TYPE(a) == Ours && Py_TYPE(b) == Ours) || number(a) || number(b)))
+        return NULL;
+    return sketched(ufunc, a, b);
+}
+
+/* What a function, or method, makes of all that a sketch is to compute; NULL, without an exception, if that is computed. */
+static PyObject *
+folded_by(PyObject *x, int fold)
+{
+    Sketch *s = sketch_of(x);
+    Chain *c = s == NULL ? NULL : s->chain;
+    if (c == NULL || !c->blocks || s->done || s->count != c->steps || AT(x, Index) != Py_None ||
+        result_of(s, c->steps - 1) != AT(x, Store) || !in_force(c))
+        return NULL;
+    if (s->folded) { /* and again */
+        c->strikes++;
+        return NULL;
+    }
+    return folded(s, fold);
+}
+
+static inline int
+fold_of(PyObject *key)
+{
+    PyObject *fold = Folds == NULL ? NULL : PyDict_GetItemWithError(Folds, key);
+    return fold == NULL ? UNFOLDED : (int)PyLong_AsLong(fold);
+}
+
+/* folds(functions): which of these, and methods by name, fold arrays, as numbered in _blocks.h. */
+static PyObject *
+know_folds(PyObject *module, PyObject *functions)
+{
+    if (!PyDict_CheckExact(functions)) {
+        PyErr_SetString(PyExc_TypeError, "folds() wants a dictionary");
+        return NULL;
+    }
+    Py_XSETREF(Folds, Py_NewRef(functions));
+    Py_RETURN_NONE;
+}
+
 /* chain(variable, places, operations, letters, loops, shape, size, mask, options, state, run, record): as in chains.py. */
 static PyObject *
 learn_chain(PyObject *module, PyObject *args)
@@ -213,9 +271,10 @@ learn_chain(PyObject *module, PyObject *args)
     PyObject *variable, *places, *operations, *shape, *size, *options, *state, *run, *record;
     const char *letters, *loops;
     int mask;
+    double zero = 0.0;
     Chain *c;
-    if (!PyArg_ParseTuple(args, "OO!O!ssO!OiOOOO", &variable, &PyTuple_Type, &places, &PyTuple_Type, &operations, &letters, &loops,
-                          &PyTuple_Type, &shape, &size, &mask, &options, &state, &run, &record))
+    if (!PyArg_ParseTuple(args, "OO!O!ssO!OiOOOO|d", &variable, &PyTuple_Type, &places, &PyTuple_Type, &operations, &letters,
+                          &loops, &PyTuple_Type, &shape, &size, &mask, &options, &state, &run, &record, &zero))
         return NULL;
     if (NewArray == NULL || !PyContextVar_CheckExact(variable) || PyTuple_GET_SIZE(places) > STEPS || PyTuple_GET_SIZE(operations) != PyTuple_GET_SIZE(places) ||
         strlen(letters) > ARRAYS || strlen(loops) > NUMBERS || PyTuple_GET_SIZE(shape) > SEEN)
@@ -232,6 +291,8 @@ learn_chain(PyObject *module, PyObject *args)
     c->arrays = (int)strlen(letters);
     c->numbers = (int)strlen(loops);
     c->mask = mask;
+    c->blocks = run == Py_None;
+    c->zero = zero;
     memcpy(c->letters, letters, c->arrays);
     memcpy(c->loops, loops, c->numbers);
     for (int k = 0; k < PyTuple_GET_SIZE(shape); k++)
@@ -244,18 +305,25 @@ learn_chain(PyObject *module, PyObject *args)
     c->record = Py_NewRef(record);
     for (int k = 0; k < c->steps; k++) {
         Operation *one = c->operations + k;
-        int kinds[2];
-        if (!PyArg_ParseTuple(PyTuple_GET_ITEM(operations, k), "UOCiCi", &one->name, &one->dtype, kinds, one->which,
-                              kinds + 1, one->which + 1)) {
-            one->name = one->dtype = NULL;
+        PyObject *name, *dtype;
+        int kinds[2] = {0};
+        if (!PyArg_ParseTuple(PyTuple_GET_ITEM(operations, k), "UOCi|Ci", &name, &dtype, kinds, one->which, kinds + 1,
+                              one->which + 1)) {
             Py_DECREF(c);
             return NULL;
         }
         one->kinds[0] = (char)kinds[0];
         one->kinds[1] = (char)kinds[1];
-        Py_INCREF(one->name);
-        PyUnicode_InternInPlace(&one->name);
-        Py_INCREF(one->dtype);
+        one->ufunc = Py_XNewRef(PyDict_GetItemWithError(Loopable, name));
+        one->dtype = Py_NewRef(dtype);
+        if (one->ufunc == NULL) {
+            Py_DECREF(c);
+            return PyErr_Occurred() ? NULL : Py_NewRef(Py_False);
+        }
+    }
+    if (c->blocks && !find_steps(c)) {
+        Py_DECREF(c);
+        Py_RETURN_FALSE;
     }
     for (int k = 0; k < c->steps; k++) {
         PyObject *code;

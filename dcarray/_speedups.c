@@ -453,6 +453,7 @@ static PyMethodDef methods[] = {
     {"chain", learn_chain, METH_VARARGS,
      "chain(variable, places, operations, letters, loops, shape, size, mask, options, state, run, record): as in\n"
      "`dcarray.chains`."},
+    {"folds", know_folds, METH_O, "folds(functions): which of these, and methods by name, fold arrays; numbered."},
     {"settle_sketches", settle_sketches, METH_NOARGS, "settle_sketches(): have all run that this thread has pending."},
     {"triangles", make_triangles, METH_VARARGS,
      "triangles(function, lower): NumPy's `tril` or `triu` on plain arrays, sooner."},

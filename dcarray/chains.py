@@ -11,11 +11,15 @@ A sketch is pending on its memory as a recording is (`store.Pending`).  In all o
 after all, here, and that recording runs: where somebody still has an intermediate result, writes to an
 operand or records something with the result, and where a floating-point exception was raised.  After some
 such times the chain is not used any more.  Where several ranks run a program there are none.
+
+Where what NumPy has done sooner than a kernel ends in a sum or the like of all elements, its operations are
+a chain, too (`little`), on arrays of any shape.  NumPy's own loops then do its steps, a block of elements
+after the other, and what is summed is never stored (`_blocks.h`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Container
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
@@ -23,6 +27,7 @@ import numpy as np
 from numpy._core.umath import _extobj_contextvar
 
 from .fpstate import ODD
+from .loops import UFUNCS
 from .lowering.memory import POOLED
 from .operands import enter
 from .ranks import LOCK, several, simulated
@@ -35,7 +40,7 @@ if TYPE_CHECKING:
     from .forms import Prepared
     from .recording import Recording
 
-__all__ = ["ran", "settle"]
+__all__ = ["little", "ran", "settle"]
 
 TIMES = 3  # so often a plan has run before its recording is learned
 MOST_STEPS, MOST_ARRAYS, MOST_NUMBERS, MOST_AXES = 4, 5, 4, 8
@@ -44,6 +49,8 @@ OPERATORS = frozenset({
     "add", "bitwise_and", "bitwise_or", "bitwise_xor", "divide", "floor_divide", "left_shift", "multiply",
     "remainder", "right_shift", "subtract",
 })  # fmt: skip
+FOLDS = frozenset({"add", "logical_and", "logical_or", "maximum", "minimum"})
+MOST_TRIED = 4096
 _NUMBERS = "dfl"  # loops whose operands may be Python's numbers here
 
 Operation = tuple[Any, ...]
@@ -60,7 +67,24 @@ def ran(rec: Recording, prepared: Prepared, options: Options) -> None:
     operators of its recording are a chain from then on, if they can be."""
 
 
-def _operations(log: Any, shape: tuple[int, ...]) -> tuple[list[Operation], list[int], str] | None:
+def little(rec: Recording, live: tuple[int, ...], options: Options, most: int) -> bool:
+    """What NumPy has done sooner than a kernel comes again: are its operations a chain from now on?
+
+    Parameters
+    ----------
+    rec : Recording
+    live : tuple of int
+        The slots of new arrays that somebody holds.
+    options : Options
+    most : int
+        Elements of the arrays, at most.
+    """
+    return False
+
+
+def _operations(
+    log: Any, shape: tuple[int, ...], names: Container[str] = OPERATORS
+) -> tuple[list[Operation], list[int], str] | None:
     """The operations of a log, the slots of the arrays that they read, and the dtypes that its numbers have
     in their loops; None if they cannot be a chain."""
     declared = [entry for entry in log if entry[0] in ("old", "new")]
@@ -72,7 +96,7 @@ def _operations(log: Any, shape: tuple[int, ...]) -> tuple[list[Operation], list
             if entry[2] != shape or entry[3] is not None:
                 return None
         elif entry[0] != "new":
-            if entry[0] != "map" or entry[1] not in OPERATORS or entry[3] != shape or entry[5] is not None:
+            if entry[0] != "map" or entry[1] not in names or entry[3] != shape or entry[5] is not None:
                 return None
             _, name, loop, _, slot, _, *arguments = entry
             operands: list[Any] = []
@@ -109,7 +133,8 @@ def _recorder(rec: Recording, found: list[Operation]) -> Callable[..., None]:
                 for (_, dtype, *operands), entry, frame, result in zip(
                     found, statements, frames, results, strict=False
                 ):
-                    _, name, loop, shape, *_ = entry
+                    _, name, loop, *_ = entry
+                    shape = stores[0].shape
                     arguments: list[Any] = []
                     for kind, which, char in zip(operands[::2], operands[1::2], loop, strict=False):
                         if kind == "n":
@@ -132,6 +157,7 @@ def _recorder(rec: Recording, found: list[Operation]) -> Callable[..., None]:
 
 if BUILT:  # else there are none
     from ._speedups import chain as _chain
+    from ._speedups import folds as _folds
     from ._speedups import settle_sketches as settle
 
     def ran(rec: Recording, prepared: Prepared, options: Options) -> None:
@@ -144,6 +170,58 @@ if BUILT:  # else there are none
             runs[here] = times + 1
             if times + 1 == TIMES:
                 _learn(rec, prepared, options)
+
+    _sums = (np.sum, np.mean, (np.max, np.amax), (np.min, np.amin), np.any, np.all, np.count_nonzero)
+    _kinds: dict[Any, int] = {}  # as in _blocks.h
+    for _kind, _functions in enumerate(_sums, 1):
+        for _function in _functions if isinstance(_functions, tuple) else (_functions,):
+            _kinds[_function] = _kinds[_function.__name__] = _kind
+    if not isinstance(np.count_nonzero(np.empty(0)), np.generic):  # but a number of Python's
+        del _kinds[np.count_nonzero]
+    _folds(_kinds)
+    _zero = float(np.add.reduce(np.array([-0.0])))  # with which NumPy begins, or the negative one
+    _tried: set[tuple[int, int]] = set()  # places
+
+    def little(rec: Recording, live: tuple[int, ...], options: Options, most: int) -> bool:
+        *maps, last = rec.statements()
+        if last[0] != "fold" or last[1] not in FOLDS or not 0 < len(maps) <= MOST_STEPS:
+            return False
+        _, _, _, shape, axes, keepdims, total, folded = last
+        if len(axes) != len(shape) or keepdims or folded[1:] != (None, None) or maps[-1][0] != "map":
+            return False
+        slot, state = maps[-1][4], rec.state
+        if folded[0] != slot or not {slot, total}.issuperset(live) or len(shape) > MOST_AXES:
+            return False
+        if several() is not None or simulated() is not None or rec.mask & ODD or options.debug:
+            return False
+        places = tuple([(code, instruction) for code, instruction, _ in rec.marks[:-1]])
+        begin = id(places[0][0]), places[0][1]
+        if len(set(places)) < len(places) or any(one is not state for _, _, one in rec.marks):
+            return False
+        log = [entry for entry in rec.log if entry is not last]
+        described = _operations(log, shape, UFUNCS)
+        if described is None or begin in _tried:
+            return False
+        found, arrays, loops = described
+        declared = rec.declarations()
+        if not arrays or len(arrays) > MOST_ARRAYS or len(loops) > MOST_NUMBERS or not _used(found):
+            return False
+        if len(_tried) >= MOST_TRIED:
+            _tried.clear()
+        _tried.add(begin)
+        letters = "".join([declared[k][1] for k in arrays])
+        what = places, tuple(found), letters, loops, (), most, rec.mask, options, state
+        return _chain(_extobj_contextvar, *what, None, _recorder(rec, found), _zero)
+
+    def _used(found: list[Operation]) -> bool:
+        """Does each operation but the last have one after it that needs it?"""
+        needed = {
+            which
+            for _, _, *operands in found
+            for kind, which in zip(operands[::2], operands[1::2], strict=True)
+            if kind == "r"
+        }
+        return needed == set(range(len(found) - 1))
 
     def _learn(rec: Recording, prepared: Prepared, options: Options) -> None:
         log, live, _ = prepared.key

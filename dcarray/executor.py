@@ -102,7 +102,9 @@ class Executor:
             prepared.little = _little(rec, prepared, options.threads)
         if prepared.little and options.eager_below:
             if form.ran:  # it comes again, if with other sizes
-                alone.learn(rec.marks, prepared.little + prepared.little // 4)  # arrays may grow
+                most = prepared.little + prepared.little // 4  # arrays may grow
+                if not chains.little(rec, prepared.key[1], options, most):
+                    alone.learn(rec.marks, most)
             form.ran = True
             return _singly(rec, prepared)
         if prepared.direct:
