@@ -272,13 +272,18 @@ window_seen(PyObject *x)
     return view;
 }
 
-/* The plain view of a large array on which nothing is pending, or NULL, without an exception; borrowed. */
+static int computed(PyObject *x);
+
+/* The plain view of a large array on which nothing is pending but what NumPy's loops do at once, or NULL, without an
+ * exception; borrowed. */
 static PyObject *
 view_of(PyObject *x)
 {
-    PyObject *store = AT(x, Store), *view = AT(x, View), *made;
-    if (!clean(x))
+    PyObject *store, *view, *made;
+    if (!clean(x) && !computed(x))
         return NULL;
+    store = AT(x, Store);
+    view = AT(x, View);
     if (view != NULL && Py_TYPE(view) == Plain)
         return view;
     if (store == NULL || AT(store, Mem) == Py_None)

@@ -300,3 +300,29 @@ sketch_of(PyObject *x)
     PyObject *store = is_large(x) ? AT(x, Store) : NULL, *dirty = store == NULL ? NULL : AT(store, Dirty);
     return dirty != NULL && Py_TYPE(dirty) == &SketchType ? (Sketch *)dirty : NULL;
 }
+
+/* Have what chains of NumPy's loops are to do with the memory of a large array, to make it or reading it, done: is
+ * nothing pending on it then?  No exception is left. */
+static int
+computed(PyObject *x)
+{
+    PyObject *store = AT(x, Store) != NULL ? AT(x, Store) : viewed_store(x), *head = store == NULL ? NULL : AT(store, Head);
+    if (head == NULL || head == Py_None)
+        head = store;
+    for (int used = 0; used < 2; used++) {
+        PyObject *pending = head == NULL ? NULL : AT(head, used ? Used : Dirty);
+        Sketch *s = pending == NULL                     ? NULL
+                    : Py_TYPE(pending) == &SketchType   ? (Sketch *)pending
+                    : Py_TYPE(pending) == &MarkType     ? ((Mark *)pending)->sketch
+                                                        : NULL;
+        if (s == NULL || s->done || !s->chain->blocks)
+            continue;
+        if (sketch_run(s) <= 0) {
+            PyErr_Clear(); /* the slow way says it again */
+            return 0;
+        }
+        if (!used && head == store && AT(x, Index) == Py_None && AT(x, View) == Py_None && AT(x, Readonly) == Py_False)
+            Py_XSETREF(AT(x, View), Py_NewRef(AT(store, Mem)));
+    }
+    return clean(x);
+}

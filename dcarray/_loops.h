@@ -105,7 +105,11 @@ placed(PyObject *x, Descr *dtype, char *place)
     int whole = PyLong_CheckExact(x), overflow;
     double value;
     long long integer;
-    if (!whole && !PyFloat_CheckExact(x) && !(dtype->type == 'd' && Py_TYPE(x) == dtype->scalar))
+    if (Py_TYPE(x) == dtype->scalar && strchr("?bBhHiIlLfd", dtype->type)) { /* what it is follows its head */
+        memcpy(place, (char *)x + sizeof(PyObject), Known[dtype->type & 127].width);
+        return 1;
+    }
+    if (!whole && !PyFloat_CheckExact(x))
         return 0;
     if (dtype->kind == 'f' || dtype->kind == 'c') {
         value = whole ? PyLong_AsDouble(x) : PyFloat_AS_DOUBLE(x);

@@ -29,10 +29,11 @@ static PyObject *
 by_method(Methods *methods, PyObject *ufunc, PyObject *a, PyObject *b)
 {
     PyObject *forth[2] = {a, b}, *back[2] = {b, a};
+    PyObject *r = sketched_operator(ufunc, a, b);
+    if (r != NULL)
+        return r;
     if (methods->name != NULL && ((Py_TYPE(a) == Ours && Py_TYPE(b) == Ours) || number(a) || number(b))) {
-        PyObject *three[3] = {methods->name, a, b}, *r = ufunc == NULL ? NULL : sketched(ufunc, a, b);
-        if (r != NULL)
-            return r;
+        PyObject *three[3] = {methods->name, a, b};
         r = PyObject_Vectorcall(Record, three, 3, NULL);
         if (r != Py_None)
             return r;

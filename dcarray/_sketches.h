@@ -65,7 +65,7 @@ array_taken(Sketch *s, PyObject *x, char letter)
     PyObject *store, *shape = is_large(x) ? AT(x, Shape) : NULL;
     Array *mem;
     int ndim;
-    if (shape == NULL || !PyTuple_CheckExact(shape) || PyTuple_GET_SIZE(shape) > SEEN || !clean(x) ||
+    if (shape == NULL || !PyTuple_CheckExact(shape) || PyTuple_GET_SIZE(shape) > SEEN || (!clean(x) && !computed(x)) ||
         (s->shape != NULL && s->shape != shape && PyObject_RichCompareBool(s->shape, shape, Py_EQ) != 1))
         return NULL;
     if ((AT(x, Store) == NULL && AT(x, Origin) != NULL && !(c->blocks && PyTuple_CheckExact(AT(x, Origin)))) ||
@@ -97,11 +97,20 @@ number(PyObject *x)
     return PyFloat_CheckExact(x) || PyLong_CheckExact(x);
 }
 
+/* Is this a scalar of NumPy's of the dtype with this letter? */
+static inline int
+scalar_like(PyObject *x, char letter)
+{
+    return Known[(int)letter].dtype != NULL && Py_TYPE(x) == ((Descr *)Known[(int)letter].dtype)->scalar;
+}
+
 /* Can a kernel take this number as it is? */
 static int
-number_taken(PyObject *x, char loop)
+number_taken(PyObject *x, char loop, int blocks)
 {
     double value = 0;
+    if (scalar_like(x, loop))
+        return blocks;
     if (loop == 'l' ? !PyLong_CheckExact(x) : !number(x))
         return 0;
     if (loop == 'l')
@@ -135,7 +144,7 @@ operand_taken(Sketch *s, PyObject *x, char kind, int which)
         Py_XSETREF(AT(store, Used), Py_NewRef((PyObject *)s->mark));
         return 1;
     case 'n':
-        if (!number_taken(x, c->loops[which]))
+        if (!number_taken(x, c->loops[which], c->blocks))
             return 0;
         Py_XSETREF(s->numbers[which], Py_NewRef(x));
         return 1;
@@ -224,7 +233,7 @@ sketched(PyObject *ufunc, PyObject *a, PyObject *b)
 static PyObject *
 sketched_operator(PyObject *ufunc, PyObject *a, PyObject *b)
 {
-    if (ufunc == NULL || !(b == NULL || (Py_TYPE(a) == Ours && Py_TYPE(b) == Ours) || number(a) || number(b)))
+    if (ufunc == NULL || !is_large(Py_TYPE(a) == Ours ? a : b))
         return NULL;
     return sketched(ufunc, a, b);
 }

@@ -183,22 +183,28 @@ if BUILT:  # else there are none
     _tried: set[tuple[int, int]] = set()  # places
 
     def little(rec: Recording, live: tuple[int, ...], options: Options, most: int) -> bool:
-        *maps, last = rec.statements()
-        if last[0] != "fold" or last[1] not in FOLDS or not 0 < len(maps) <= MOST_STEPS:
+        maps, wanted = rec.statements(), set(live)
+        log = rec.log
+        if maps[-1][0] == "fold":
+            last = maps.pop()
+            _, name, _, domain, axes, keepdims, total, folded = last
+            log = [entry for entry in log if entry is not last]
+            if name not in FOLDS or len(axes) != len(domain) or keepdims or folded[1:] != (None, None):
+                return False
+            wanted = (wanted - {total}) | {folded[0]}
+        elif len(maps) < 2:
             return False
-        _, _, _, shape, axes, keepdims, total, folded = last
-        if len(axes) != len(shape) or keepdims or folded[1:] != (None, None) or maps[-1][0] != "map":
+        if not 0 < len(maps) <= MOST_STEPS or maps[-1][0] != "map" or wanted != {maps[-1][4]}:
             return False
-        slot, state = maps[-1][4], rec.state
-        if folded[0] != slot or not {slot, total}.issuperset(live) or len(shape) > MOST_AXES:
+        shape, state = maps[-1][3], rec.state
+        if not 0 < len(shape) <= MOST_AXES:
             return False
         if several() is not None or simulated() is not None or rec.mask & ODD or options.debug:
             return False
-        places = tuple([(code, instruction) for code, instruction, _ in rec.marks[:-1]])
+        places = tuple([(code, instruction) for code, instruction, _ in rec.marks[: len(maps)]])
         begin = id(places[0][0]), places[0][1]
         if len(set(places)) < len(places) or any(one is not state for _, _, one in rec.marks):
             return False
-        log = [entry for entry in rec.log if entry is not last]
         described = _operations(log, shape, UFUNCS)
         if described is None or begin in _tried:
             return False
