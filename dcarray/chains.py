@@ -19,7 +19,8 @@ after the other, and what is summed is never stored (`_blocks.h`).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container
+import weakref
+from collections.abc import Callable
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
@@ -45,10 +46,6 @@ __all__ = ["little", "ran", "settle"]
 TIMES = 3  # so often a plan has run before its recording is learned
 MOST_STEPS, MOST_ARRAYS, MOST_NUMBERS, MOST_AXES = 4, 5, 4, 8
 MOST_PLACES = 64
-OPERATORS = frozenset({
-    "add", "bitwise_and", "bitwise_or", "bitwise_xor", "divide", "floor_divide", "left_shift", "multiply",
-    "remainder", "right_shift", "subtract",
-})  # fmt: skip
 FOLDS = frozenset({"add", "logical_and", "logical_or", "maximum", "minimum"})
 MOST_TRIED = 4096
 _NUMBERS = "dfl"  # loops whose operands may be Python's numbers here
@@ -82,9 +79,7 @@ def little(rec: Recording, live: tuple[int, ...], options: Options, most: int) -
     return False
 
 
-def _operations(
-    log: Any, shape: tuple[int, ...], names: Container[str] = OPERATORS
-) -> tuple[list[Operation], list[int], str] | None:
+def _operations(log: Any, shape: tuple[int, ...]) -> tuple[list[Operation], list[int], str] | None:
     """The operations of a log, the slots of the arrays that they read, and the dtypes that its numbers have
     in their loops; None if they cannot be a chain."""
     declared = [entry for entry in log if entry[0] in ("old", "new")]
@@ -96,7 +91,7 @@ def _operations(
             if entry[2] != shape or entry[3] is not None:
                 return None
         elif entry[0] != "new":
-            if entry[0] != "map" or entry[1] not in names or entry[3] != shape or entry[5] is not None:
+            if entry[0] != "map" or entry[1] not in UFUNCS or entry[3] != shape or entry[5] is not None:
                 return None
             _, name, loop, _, slot, _, *arguments = entry
             operands: list[Any] = []
@@ -180,7 +175,7 @@ if BUILT:  # else there are none
         del _kinds[np.count_nonzero]
     _folds(_kinds)
     _zero = float(np.add.reduce(np.array([-0.0])))  # with which NumPy begins, or the negative one
-    _tried: set[tuple[int, int]] = set()  # places
+    _tried: dict[tuple[int, int], weakref.ref[Any]] = {}  # code objects, by their identity and an instruction
 
     def little(rec: Recording, live: tuple[int, ...], options: Options, most: int) -> bool:
         maps, wanted = rec.statements(), set(live)
@@ -202,11 +197,13 @@ if BUILT:  # else there are none
         if several() is not None or simulated() is not None or rec.mask & ODD or options.debug:
             return False
         places = tuple([(code, instruction) for code, instruction, _ in rec.marks[: len(maps)]])
-        begin = id(places[0][0]), places[0][1]
+        code, instruction = places[0]
+        begin = id(code), instruction
         if len(set(places)) < len(places) or any(one is not state for _, _, one in rec.marks):
             return False
-        described = _operations(log, shape, UFUNCS)
-        if described is None or begin in _tried:
+        described = _operations(log, shape)
+        tried = _tried.get(begin)
+        if described is None or (tried is not None and tried() is code):
             return False
         found, arrays, loops = described
         declared = rec.declarations()
@@ -214,7 +211,7 @@ if BUILT:  # else there are none
             return False
         if len(_tried) >= MOST_TRIED:
             _tried.clear()
-        _tried.add(begin)
+        _tried[begin] = weakref.ref(code)
         letters = "".join([declared[k][1] for k in arrays])
         what = places, tuple(found), letters, loops, (), most, rec.mask, options, state
         return _chain(_extobj_contextvar, *what, None, _recorder(rec, found), _zero)
