@@ -12,7 +12,7 @@ from weakref import WeakValueDictionary, ref
 import numpy as np
 
 from . import config, operands, views, window
-from .buffers import survives
+from .buffers import refusal, survives
 from .flags import Flags
 from .flat import Flat
 from .handle import Handle, NDArray, adopt, derive, export, large, small
@@ -137,7 +137,7 @@ class Attributes(Handle):
         if not flags & _FORMAT and a.flags.forc:  # just bytes
             return (a.T if a.flags.fnc else a).reshape(-1).view(np.uint8).data
         a.data.release()  # which NumPy may refuse in its own words
-        raise BufferError(f"NumPy would read another dtype than {self.dtype} from a buffer")
+        raise BufferError(refusal(self.dtype, "a buffer"))
 
     def _tell(self) -> None:
         """Raise what kept this array's buffer from being had, if nobody was told."""
@@ -158,7 +158,7 @@ class Attributes(Handle):
     def _pinned(self) -> NDArray:
         """The plain view for somebody who takes its address: work on this memory never waits again."""
         if not survives(self.dtype):
-            raise AttributeError(f"NumPy would read another dtype than {self.dtype} from an address")
+            raise AttributeError(refusal(self.dtype, "an address"))
         self._tell()
         a = self._writable()
         if self._small is None:

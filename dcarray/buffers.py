@@ -38,6 +38,12 @@ def survives(dtype: np.dtype[Any]) -> bool:
     return dtype.metadata is None and not dtype.isalignedstruct and _read_back(dtype)
 
 
+@lru_cache(256)
+def refusal(dtype: np.dtype[Any], source: str) -> str:
+    """Why NumPy is not to read this dtype from there; its text takes longer than all else that is asked."""
+    return f"NumPy would read another dtype than {dtype} from {source}"
+
+
 def enable(cls: type) -> None:
     """Let ``__buffer__`` of a class serve the buffer protocol.
 
