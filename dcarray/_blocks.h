@@ -48,6 +48,16 @@ find_steps(Chain *c)
         if (!found || o->width > WIDEST)
             return 0;
     }
+    for (int k = 0; k < c->steps; k++) { /* what is not needed any more makes room */
+        for (int part = 0, taken = 1; taken; part++) {
+            taken = 0;
+            for (int j = 0; j < k; j++)
+                for (int user = k; user < c->steps && c->operations[j].part == part; user++)
+                    for (int i = 0; i < 2; i++)
+                        taken |= c->operations[user].kinds[i] == 'r' && c->operations[user].which[i] == j;
+            c->operations[k].part = part;
+        }
+    }
     return 1;
 }
 
@@ -66,10 +76,10 @@ do_block(Work *w, Py_ssize_t at, Py_ssize_t n)
             strides[j] = o->kinds[j] == 'n' ? 0 : o->widths[j];
             pointers[j] = o->kinds[j] == 'a'   ? w->arrays[which] + at * strides[j]
                           : o->kinds[j] == 'n' ? w->numbers[which]
-                                               : w->parts[which];
+                                               : w->parts[c->operations[which].part];
         }
         strides[count] = o->width;
-        pointers[count] = k == c->steps - 1 && w->whole != NULL ? w->whole + at * o->width : w->parts[k];
+        pointers[count] = k == c->steps - 1 && w->whole != NULL ? w->whole + at * o->width : w->parts[o->part];
         o->code(pointers, &n, strides, o->data);
         w->raised |= fetestexcept(FLAGS); /* some loops begin and end without any */
     }
@@ -91,7 +101,7 @@ sum_of_pairs(Work *w, Py_ssize_t at, Py_ssize_t n)
         double real;
         float single;
     } sum;
-    char *pointers[3] = {(char *)&sum, w->parts[w->chain->steps - 1], (char *)&sum};
+    char *pointers[3] = {(char *)&sum, w->parts[w->chain->operations[w->chain->steps - 1].part], (char *)&sum};
     Py_ssize_t strides[3] = {0, w->chain->operations[w->chain->steps - 1].width, 0};
     do_block(w, at, n);
     if (w->letter == 'd')
@@ -109,13 +119,16 @@ truths_in(const char *part, Py_ssize_t n)
 {
     const uint64_t low = 0x00ff00ff00ff00ffu;
     Py_ssize_t count = 0, k = 0;
-    while (k + 8 <= n) {
-        uint64_t sums = 0, word;
-        for (int turn = 0; turn < 255 && k + 8 <= n; turn++, k += 8) {
-            memcpy(&word, part + k, 8);
-            sums += word; /* in each byte by itself */
+    while (k + 32 <= n) {
+        Py_ssize_t turns = (n - k) / 32 < 60 ? (n - k) / 32 : 60;
+        uint64_t sums[4] = {0}, all, words[4];
+        for (Py_ssize_t turn = 0; turn < turns; turn++, k += 32) {
+            memcpy(words, part + k, 32);
+            for (int j = 0; j < 4; j++)
+                sums[j] += words[j]; /* in each byte by itself */
         }
-        count += (Py_ssize_t)(((sums & low) + (sums >> 8 & low)) * 0x0001000100010001u >> 48);
+        all = sums[0] + sums[1] + sums[2] + sums[3]; /* at most 240 in a byte */
+        count += (Py_ssize_t)(((all & low) + (all >> 8 & low)) * 0x0001000100010001u >> 48);
     }
     for (; k < n; k++)
         count += part[k];
@@ -127,7 +140,7 @@ static void
 fold_in_order(Work *w, Py_ssize_t n, char *result)
 {
     Py_ssize_t width = w->chain->operations[w->chain->steps - 1].width, many;
-    char *part = w->parts[w->chain->steps - 1];
+    char *part = w->parts[w->chain->operations[w->chain->steps - 1].part];
     int64_t count = 0;
     for (Py_ssize_t at = 0; at < n; at += many) {
         many = n - at < BLOCK ? n - at : BLOCK;

@@ -8,7 +8,7 @@
 #include <float.h>
 #include <math.h>
 
-enum { STEPS = 4, ARRAYS = 5, NUMBERS = 4 };
+enum { STEPS = 8, ARRAYS = 6, NUMBERS = 6 };
 
 typedef struct {
     PyObject *ufunc, *dtype; /* the latter that of the result */
@@ -16,6 +16,7 @@ typedef struct {
     int which[2];            /* and which of these */
     Inner *code;             /* the ufunc's loop, where NumPy's loops do the steps */
     void *data;
+    int part;                    /* which of the blocks it makes */
     Py_ssize_t widths[2], width; /* bytes of an element of the operands, and of the result */
 } Operation;
 

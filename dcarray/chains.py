@@ -12,21 +12,22 @@ after all, here, and that recording runs: where somebody still has an intermedia
 operand or records something with the result, and where a floating-point exception was raised.  After some
 such times the chain is not used any more.  Where several ranks run a program there are none.
 
-Where what NumPy has done sooner than a kernel ends in a sum or the like of all elements, its operations are
-a chain, too (`little`), on arrays of any shape.  NumPy's own loops then do its steps, a block of elements
-after the other, and what is summed is never stored (`_blocks.h`).
+Of what NumPy has done sooner than a kernel, operations that follow each other are chains, too (`little`), on
+arrays of any shape.  NumPy's own loops then do the steps, a block of elements after the other; what is
+between two of them stays in the near cache, and what is summed is never stored (`_blocks.h`).
 """
 
 from __future__ import annotations
 
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy._core.umath import _extobj_contextvar
 
+from .forms import reads
 from .fpstate import ODD
 from .loops import UFUNCS
 from .lowering.memory import POOLED
@@ -44,7 +45,7 @@ if TYPE_CHECKING:
 __all__ = ["little", "ran", "settle"]
 
 TIMES = 3  # so often a plan has run before its recording is learned
-MOST_STEPS, MOST_ARRAYS, MOST_NUMBERS, MOST_AXES = 4, 5, 4, 8
+MOST_STEPS, MOST_ARRAYS, MOST_NUMBERS, MOST_AXES = 8, 6, 6, 8
 MOST_PLACES = 64
 FOLDS = frozenset({"add", "logical_and", "logical_or", "maximum", "minimum"})
 MOST_TRIED = 4096
@@ -64,8 +65,9 @@ def ran(rec: Recording, prepared: Prepared, options: Options) -> None:
     operators of its recording are a chain from then on, if they can be."""
 
 
-def little(rec: Recording, live: tuple[int, ...], options: Options, most: int) -> bool:
-    """What NumPy has done sooner than a kernel comes again: are its operations a chain from now on?
+def little(rec: Recording, live: tuple[int, ...], options: Options, most: int) -> list[int]:
+    """What NumPy has done sooner than a kernel comes again: operations that follow each other are chains from
+    now on.  Gives the positions of the other statements.
 
     Parameters
     ----------
@@ -76,48 +78,80 @@ def little(rec: Recording, live: tuple[int, ...], options: Options, most: int) -
     most : int
         Elements of the arrays, at most.
     """
-    return False
+    return list(range(len(rec.marks)))
 
 
-def _operations(log: Any, shape: tuple[int, ...]) -> tuple[list[Operation], list[int], str] | None:
-    """The operations of a log, the slots of the arrays that they read, and the dtypes that its numbers have
-    in their loops; None if they cannot be a chain."""
-    declared = [entry for entry in log if entry[0] in ("old", "new")]
-    if any(entry[-1] != slot for slot, entry in enumerate(declared)):
-        return None
-    arrays, loops, made, found = list[int](), "", dict[int, int](), list[Operation]()
-    for entry in log:
-        if entry[0] == "old":
-            if entry[2] != shape or entry[3] is not None:
-                return None
-        elif entry[0] != "new":
-            if entry[0] != "map" or entry[1] not in UFUNCS or entry[3] != shape or entry[5] is not None:
-                return None
-            _, name, loop, _, slot, _, *arguments = entry
-            operands: list[Any] = []
-            for argument, char in zip(arguments, loop, strict=False):
-                if type(argument) is int:
-                    if argument != len(loops) or char not in _NUMBERS:
-                        return None
-                    operands += ["n", argument]
-                    loops += char
-                    continue
-                source, index, spread = argument
-                if index is not None or spread is not None or declared[source][1] != char:
+def _operations(
+    maps: Sequence[Any], declared: Sequence[Any], shape: tuple[int, ...]
+) -> tuple[list[Operation], list[int], list[int], str] | None:
+    """The operations of statements, the slots of the arrays that they read, their numbers, and these numbers'
+    dtypes in their loops; None if they cannot be a chain."""
+    arrays, numbers, loops = list[int](), list[int](), ""
+    made, found = dict[int, int](), list[Operation]()
+    for entry in maps:
+        if entry[0] != "map" or entry[1] not in UFUNCS or entry[3] != shape or entry[5] is not None:
+            return None
+        _, name, loop, _, slot, _, *arguments = entry
+        if declared[slot][0] != "new" or declared[slot][-1] != slot:
+            return None
+        operands: list[Any] = []
+        for argument, char in zip(arguments, loop, strict=False):
+            if type(argument) is int:
+                if argument in numbers or char not in _NUMBERS:
                     return None
-                if source not in made and source not in arrays:
-                    arrays.append(source)
-                operands += ["r", made[source]] if source in made else ["a", arrays.index(source)]
-            made[slot] = len(found)
-            found.append((name, np.dtype(loop[-1]), *operands))
-    return found, arrays, loops
+                operands += ["n", len(numbers)]
+                numbers.append(argument)
+                loops += char
+                continue
+            source, index, spread = argument
+            kind, char_there, lengths, *strides, head = declared[source]
+            if index is not None or spread is not None or char_there != char or head != source:
+                return None
+            if source not in made and source not in arrays:
+                if lengths != shape or (kind == "old" and strides != [None]):
+                    return None
+                arrays.append(source)
+            operands += ["r", made[source]] if source in made else ["a", arrays.index(source)]
+        made[slot] = len(found)
+        found.append((name, np.dtype(loop[-1]), *operands))
+    return found, arrays, numbers, loops
 
 
-def _recorder(rec: Recording, found: list[Operation]) -> Callable[..., None]:
+def _apart(statements: Sequence[Any], live: set[int]) -> list[list[int]]:
+    """The statements that may be chains, by position: those of which one needs what another makes and nobody
+    else has are together."""
+    makers: dict[int, int] = {}
+    group = list(range(len(statements)))
+    outside = set(live)
+    for k, entry in enumerate(statements):
+        if entry[0] != "map":
+            outside.update(
+                slot for argument in reads(entry) if type(argument) is tuple for slot in argument[:1]
+            )
+        else:
+            makers[entry[4]] = k
+    for k, entry in enumerate(statements):
+        if entry[0] != "map":
+            continue
+        for argument in entry[6:]:
+            maker = None if type(argument) is int else makers.get(argument[0])
+            if maker is not None and maker != k and argument[0] not in outside:
+                old, new = group[maker], group[k]
+                group = [new if one == old else one for one in group]
+    together: dict[int, list[int]] = {}
+    for k, one in enumerate(group):
+        if statements[k][0] == "map":
+            together.setdefault(one, []).append(k)
+    return list(together.values())
+
+
+def _recorder(rec: Recording, found: list[Operation], positions: Sequence[int]) -> Callable[..., None]:
     """A function that records what a sketch was to compute and has it run, from the stores that it reads, its
     numbers, and the stores of its results, as far as somebody has them."""
-    keeper, state, statements = type(rec.session), rec.state, rec.statements()
-    frames: list[Any] = [SimpleNamespace(f_code=code, f_lasti=place) for code, place, _ in rec.marks]
+    keeper, every = type(rec.session), rec.statements()
+    state, statements = rec.marks[positions[0]][2], [every[k] for k in positions]
+    marks = [rec.marks[k] for k in positions]
+    frames: list[Any] = [SimpleNamespace(f_code=code, f_lasti=place) for code, place, _ in marks]
 
     def record(stores: list[Store], numbers: list[Any], results: list[Store | None]) -> None:
         made: list[Store] = []
@@ -177,44 +211,62 @@ if BUILT:  # else there are none
     _zero = float(np.add.reduce(np.array([-0.0])))  # with which NumPy begins, or the negative one
     _tried: dict[tuple[int, int], weakref.ref[Any]] = {}  # code objects, by their identity and an instruction
 
-    def little(rec: Recording, live: tuple[int, ...], options: Options, most: int) -> bool:
-        maps, wanted = rec.statements(), set(live)
-        log = rec.log
-        if maps[-1][0] == "fold":
-            last = maps.pop()
-            _, name, _, domain, axes, keepdims, total, folded = last
-            log = [entry for entry in log if entry is not last]
-            if name not in FOLDS or len(axes) != len(domain) or keepdims or folded[1:] != (None, None):
-                return False
-            wanted = (wanted - {total}) | {folded[0]}
-        elif len(maps) < 2:
-            return False
-        if not 0 < len(maps) <= MOST_STEPS or maps[-1][0] != "map" or wanted != {maps[-1][4]}:
-            return False
-        shape, state = maps[-1][3], rec.state
-        if not 0 < len(shape) <= MOST_AXES:
-            return False
+    def little(rec: Recording, live: tuple[int, ...], options: Options, most: int) -> list[int]:
+        statements, declared = rec.statements(), rec.declarations()
+        rest = list(range(len(statements)))
         if several() is not None or simulated() is not None or rec.mask & ODD or options.debug:
+            return rest
+        totals = {
+            entry[7][0]: k for k, entry in enumerate(statements) if entry[0] == "fold" and _folds_all(entry)
+        }
+        for positions in _apart(statements, set(live)):
+            maps = [statements[k] for k in positions]
+            fold = totals.get(maps[-1][4])
+            inner = {entry[4] for entry in maps[:-1]}
+            if (
+                len(maps) < 2 - (fold is not None)
+                or len(maps) > MOST_STEPS
+                or not inner.isdisjoint([*live, *totals])
+            ):
+                continue
+            if _learned(rec, positions, maps, declared, options, most):
+                rest = [k for k in rest if k not in positions and k != fold]
+        return rest
+
+    def _folds_all(entry: Any) -> bool:
+        """Does a statement fold all elements of a whole array?"""
+        _, name, _, domain, axes, keepdims, _, folded = entry
+        return name in FOLDS and len(axes) == len(domain) and not keepdims and folded[1:] == (None, None)
+
+    def _learned(
+        rec: Recording,
+        positions: list[int],
+        maps: list[Any],
+        declared: list[Any],
+        options: Options,
+        most: int,
+    ) -> bool:
+        shape, marks = maps[-1][3], [rec.marks[k] for k in positions]
+        code, instruction, state = marks[0]
+        places = tuple([(code, instruction) for code, instruction, _ in marks])
+        if not 0 < len(shape) <= MOST_AXES or len(set(places)) < len(places):
             return False
-        places = tuple([(code, instruction) for code, instruction, _ in rec.marks[: len(maps)]])
-        code, instruction = places[0]
+        described = _operations(maps, declared, shape)
         begin = id(code), instruction
-        if len(set(places)) < len(places) or any(one is not state for _, _, one in rec.marks):
-            return False
-        described = _operations(log, shape)
         tried = _tried.get(begin)
         if described is None or (tried is not None and tried() is code):
             return False
-        found, arrays, loops = described
-        declared = rec.declarations()
+        found, arrays, _, loops = described
         if not arrays or len(arrays) > MOST_ARRAYS or len(loops) > MOST_NUMBERS or not _used(found):
+            return False
+        if any(one is not state for _, _, one in marks):
             return False
         if len(_tried) >= MOST_TRIED:
             _tried.clear()
         _tried[begin] = weakref.ref(code)
         letters = "".join([declared[k][1] for k in arrays])
         what = places, tuple(found), letters, loops, (), most, rec.mask, options, state
-        return _chain(_extobj_contextvar, *what, None, _recorder(rec, found), _zero)
+        return _chain(_extobj_contextvar, *what, None, _recorder(rec, found, positions), _zero)
 
     def _used(found: list[Operation]) -> bool:
         """Does each operation but the last have one after it that needs it?"""
@@ -227,7 +279,7 @@ if BUILT:  # else there are none
         return needed == set(range(len(found) - 1))
 
     def _learn(rec: Recording, prepared: Prepared, options: Options) -> None:
-        log, live, _ = prepared.key
+        live = prepared.key[1]
         statements, plan, state = rec.statements(), prepared.plan, rec.state
         kind, *_ = last = statements[-1]
         if kind != "map" or len(statements) > MOST_STEPS or options.debug or not options.eager_below:
@@ -238,16 +290,18 @@ if BUILT:  # else there are none
         places = tuple([(code, instruction) for code, instruction, _ in rec.marks])
         if len(set(places)) < len(places) or any(one is not state for _, _, one in rec.marks):
             return
-        described = _operations(log, shape)
-        if described is None:
+        declared = rec.declarations()
+        described = _operations(statements, declared, shape)
+        if described is None or any(entry[-1] != k for k, entry in enumerate(declared)):
             return
-        found, arrays, loops = described
+        found, arrays, numbers, loops = described
+        if numbers != list(range(len(rec.kinds))) or len(found) > MOST_STEPS:
+            return
         if prepared.form.memory != [*arrays, slot] or len(arrays) > MOST_ARRAYS or len(loops) > MOST_NUMBERS:
             return
         size = int(np.prod(shape))
         if len(shape) > MOST_AXES or size * found[-1][1].itemsize >= POOLED:
             return
-        declared = rec.declarations()
         letters = "".join([declared[k][1] for k in arrays])
         symbols, threads, kernels = prepared.symbols, options.threads, plan.kernels
         moved, count, launch = prepared.bytes, len(statements), plan.run
@@ -262,4 +316,4 @@ if BUILT:  # else there are none
             return flags
 
         what = places, tuple(found), letters, loops, shape, size, rec.mask, options, state
-        _chain(_extobj_contextvar, *what, run, _recorder(rec, found))
+        _chain(_extobj_contextvar, *what, run, _recorder(rec, found, range(count)))

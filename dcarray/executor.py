@@ -103,8 +103,8 @@ class Executor:
         if prepared.little and options.eager_below:
             if form.ran:  # it comes again, if with other sizes
                 most = prepared.little + prepared.little // 4  # arrays may grow
-                if not chains.little(rec, prepared.key[1], options, most):
-                    alone.learn(rec.marks, most)
+                rest = chains.little(rec, prepared.key[1], options, most)
+                alone.learn([rec.marks[k] for k in rest], most)
             form.ran = True
             return _singly(rec, prepared)
         if prepared.direct:

@@ -242,6 +242,23 @@ def test_several_threads() -> None:
     assert len(found) == 150 and all(np.isclose(one, want, rtol=1e-13) for one in found)
 
 
+def test_several_chains_of_one_recording() -> None:
+    def f(x: Any, y: Any) -> Any:
+        a = x * (1 - y) + y * 0.5
+        b = np.abs(x - y) < 0.25
+        c = a * 2
+        x += 1
+        d = a * x - y
+        return a.sum(), np.count_nonzero(b), c, d * (2 - x) + x
+
+    a, b = arrays()
+    x, y = dc.asarray(a.copy()), dc.asarray(b)
+    for _ in range(6):
+        for got, want in zip(f(x, y), f(a, b), strict=True):
+            np.testing.assert_array_equal(np.asarray(got), want)
+        np.testing.assert_array_equal(np.asarray(x), a)
+
+
 OPERANDS = ["x", "y", "t", "2.0", "3"]
 LINES = st.lists(
     st.sampled_from(
