@@ -496,7 +496,7 @@ PyInit__speedups(void)
         PlainName == NULL)
         return NULL;
     module = PyModule_Create(&definition);
-    if (module != NULL && PyModule_AddIntConstant(module, "REVISION", 25) < 0)
+    if (module != NULL && PyModule_AddIntConstant(module, "REVISION", 26) < 0)
         Py_CLEAR(module);
     return module;
 }
