@@ -38,10 +38,17 @@ def survives(dtype: np.dtype[Any]) -> bool:
     return dtype.metadata is None and not dtype.isalignedstruct and _read_back(dtype)
 
 
-@lru_cache(256)
 def refusal(dtype: np.dtype[Any], source: str) -> str:
-    """Why NumPy is not to read this dtype from there; its text takes longer than all else that is asked."""
-    return f"NumPy would read another dtype than {dtype} from {source}"
+    """Why NumPy is not to read this dtype from there."""
+    return f"NumPy would read another dtype than {text_of(dtype)} from {source}"
+
+
+def text_of(dtype: np.dtype[Any]) -> str:
+    """The text of a dtype: of one of dates NumPy takes 10 us to make it."""
+    return _TEXTS(dtype) if dtype.kind in "mM" else str(dtype)
+
+
+_TEXTS = lru_cache(256)(str)
 
 
 def enable(cls: type) -> None:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections import UserList, deque
 from collections.abc import Callable, Collection, Iterable
-from functools import lru_cache
 from typing import Any
 
 import numpy as np
 
 from dcarray import alone
 from dcarray.array import ndarray, unwrap, wrap
+from dcarray.buffers import text_of
 from dcarray.config import current
 from dcarray.dispatch import DISPATCH
 from dcarray.errors import StrictError
@@ -32,11 +32,6 @@ def name_of(function: Function) -> str:
     """The name that a user would write, such as ``numpy.linalg.svd``."""
     module = getattr(function, "__module__", None) or "numpy"
     return f"{module}.{getattr(function, '__name__', str(function))}"
-
-
-@lru_cache(256)
-def _of(dtype: np.dtype[Any]) -> str:
-    return f" of {dtype}"  # NumPy takes 10 us to name one of dates
 
 
 class _Boundary:
@@ -229,7 +224,7 @@ def _run(function: Function, args: tuple[Any, ...], kwargs: dict[str, Any], quie
     where = user_line(3)
     name = name_of(function)
     if way.foreign is not None:
-        name += _of(way.foreign)
+        name += f" of {text_of(way.foreign)}"
     served = served_by_numpy(function)
     if served:
         # of larger ones memory is kept meanwhile
