@@ -21,11 +21,11 @@ SCALARS = [0.5, 2.0, -1.5, 0.0, 1e-300, 1e300, np.inf]
 
 @pytest.fixture(autouse=True, scope="module")
 def eagerly() -> Any:
-    before = magnitudes.FEWEST
+    before, ours = magnitudes.FEWEST, session.EXECUTOR
     dc.evaluate()
     with dc.options(jit="eager", eager_below=0, cache_dir=None):
         yield
-    magnitudes.FEWEST = before
+    magnitudes.FEWEST, session.EXECUTOR = before, ours
 
 
 def outcome(run: Any, top: float, scalar: float, wrap: bool, **state: Any) -> tuple[Any, ...]:
