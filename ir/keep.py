@@ -24,6 +24,7 @@ from .nodes import (
     Loop,
     Nest,
     Region,
+    Rows,
     Stmt,
     While,
     Window,
@@ -225,20 +226,24 @@ def without(region: Region, kept: Sequence[Kept], beside: bool = False) -> Regio
         Are those left out, too, that are made beside something else?
     """
     copies = {one.copy for one in kept}
-    body = tuple([stmt for stmt in region.body if not all(_written(part) in copies for part in _parts(stmt))])
     if beside:
-        body = tuple([_left(stmt, copies) for stmt in body])
+        left = [_left(stmt, copies) for stmt in region.body]
+    else:
+        left = [None if all(_written(p) in copies for p in _parts(s)) else s for s in region.body]
+    body = tuple([stmt for stmt in left if stmt is not None])
     if not kept or any(copies & touched(stmt) for stmt in body):
         return region
     return replace(region, arrays=tuple([a for a in region.arrays if a.name not in copies]), body=body)
 
 
-def _left(stmt: Stmt, copies: set[str]) -> Stmt:
-    """A statement, of several those that make no copies."""
-    if not isinstance(stmt, Nest):
+def _left(stmt: Stmt, copies: set[str]) -> Stmt | None:
+    """A statement, or of several those that make no copies; None if all do."""
+    if not isinstance(stmt, Nest | Rows):
+        return None if _written(stmt) in copies else stmt
+    rest: list[Any] = [made for part in stmt.body if (made := _left(part, copies)) is not None]
+    if all(made is part for made, part in zip(rest, stmt.body, strict=False)) and len(rest) == len(stmt.body):
         return stmt
-    rest = tuple([part for part in stmt.body if _written(part) not in copies])
-    return stmt if len(rest) == len(stmt.body) else replace(stmt, body=rest) if len(rest) > 1 else rest[0]
+    return replace(stmt, body=tuple(rest)) if len(rest) > 1 else rest[0] if rest else None
 
 
 def _calls(stmt: Stmt) -> bool:

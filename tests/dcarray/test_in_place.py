@@ -73,9 +73,14 @@ def divided(x: Any, v: Any, c: Any) -> None:
     x -= v
 
 
+def by_rows(x: Any, v: Any, c: Any) -> None:
+    x += np.outer(np.arange(len(x)), v)  # with the product one loop over rows
+    v += c * (v @ x.T) @ x
+
+
 @pytest.mark.parametrize("scalar", SCALARS)
 @pytest.mark.parametrize("top", TOPS)
-@pytest.mark.parametrize("run", [scaled, normed, divided])
+@pytest.mark.parametrize("run", [scaled, normed, divided, by_rows])
 def test_results_and_warnings_are_numpys(run: Any, top: float, scalar: float) -> None:
     want = outcome(run, top, scalar, False)
     for got in both(run, top, scalar):

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from dcarray.ir import effects, interp, keep
-from dcarray.ir.nodes import Nest
+from dcarray.ir.nodes import Compute, Nest, Window
 from dcarray.ir.text import parse
 from dcarray.ir.verify import verify
 
@@ -158,3 +158,28 @@ def test_memory_in_several_geometries():
         "  c[i] = add(c[i], 1.0) for i<6\n}"
     )
     assert keep.several(region, ("a", "b", "c")) == ("a", "b")
+
+
+ROWS = """region() {
+  inout a: f64[6, 8];  in v: f64[8];  out y: f64[6];  temp k: f64[6, 8]
+  rows 1 {
+    nest { k[i,j] = a[i,j] for i<6, j<8;  a[i,j] = add(a[i,j], v[j]) for i<6, j<8 }
+    y[i] add= multiply(a[i,j], OTHER) init 0.0 for i<6, j<8
+  }
+}"""
+
+
+@pytest.mark.parametrize(("other", "parts"), [("v[j]", 2), ("k[i,j]", None)])
+def test_copies_beside_what_goes_row_by_row(other, parts):
+    region = parse(ROWS.replace("OTHER", other))
+    verify(region)
+    left = keep.without(region, [keep.Kept("a", "k", Window("k", (6, 8), ()))], beside=True)
+    verify(left)
+    if parts is None:  # somebody else needs it
+        assert left is region
+        return
+    (rows,) = left.body
+    assert len(rows.body) == parts and all(isinstance(part, Compute) for part in rows.body)
+    data = {"a": np.arange(48.0).reshape(6, 8), "v": np.arange(8.0)}
+    one, two = (interp.run(r, {k: v.copy() for k, v in data.items()}, {}) for r in (region, left))
+    assert all((one[name] == two[name]).all() for name in ("a", "y"))
