@@ -8,14 +8,13 @@ from __future__ import annotations
 
 import re
 
+from .metadata import REFERENCE, nodes
 from .tiles import PREFETCH
 
 __all__ = ["NAME", "prefetched"]
 
 #: The named metadata that lists what marks mean: each is a group, an argument, a factor and a cache.
 NAME = "dcarray.ahead"
-_NAMED = re.compile(rf"^!{re.escape(NAME)} = !\{{(.*)\}}$", re.M)
-_NODE = re.compile(r"^!(\d+) = !\{(.*)\}$", re.M)
 _ENTRY = re.compile(r'!(\d+), !"(\w*)", i64 (-?\d+), i64 (\d)')
 _FUNCTION = re.compile(r"^define .*?^}$", re.M | re.S)
 _LOAD = re.compile(r"^  %[\w.]+ = load <\d+ x \w+>, ptr (%[\w.]+),.*!llvm\.access\.group !(\d+).*$", re.M)
@@ -24,17 +23,17 @@ _LOAD = re.compile(r"^  %[\w.]+ = load <\d+ x \w+>, ptr (%[\w.]+),.*!llvm\.acces
 def prefetched(text: str) -> str:
     """The optimised LLVM text with the prefetches that marked loads of vectors ask for; the same object
     without them."""
-    named = _NAMED.search(text)
-    if named is None:
+    found = nodes(text, NAME)
+    if found is None:
         return text
-    nodes = dict(_NODE.findall(text))
+    entries, inner = found
     wanted: dict[str, list[tuple[str, str, str]]] = {}
-    for entry in re.findall(r"!(\d+)", named[1]):
-        group, arg, size, locality = _ENTRY.fullmatch(nodes[entry]).groups()  # type: ignore[union-attr]
+    for entry in entries:
+        group, arg, size, locality = _ENTRY.fullmatch(inner[entry]).groups()  # type: ignore[union-attr]
         wanted.setdefault(group, []).append((arg, size, locality))
     lists = {
-        node: [want for group in re.findall(r"!(\d+)", inside) for want in wanted.get(group, ())]
-        for node, inside in nodes.items()
+        node: [want for group in REFERENCE.findall(inside) for want in wanted.get(group, ())]
+        for node, inside in inner.items()
     }
     count = 0
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 
 from .kinds import BITS
+from .metadata import REFERENCE, nodes
 
 __all__ = ["FENCE", "GROUP", "LINE", "streamed"]
 
@@ -19,9 +20,6 @@ GROUP = "dcarray.nontemporal"
 FENCE = "declare void @llvm.x86.sse.sfence()"
 LINE = 64  # bytes that are stored at once
 
-_NAMED = re.compile(rf"^!{re.escape(GROUP)} = !\{{(.*)\}}$", re.M)
-_NODE = re.compile(r"^!(\d+) = !\{(.*)\}$", re.M)
-_REFERENCE = re.compile(r"!(\d+)")
 _LABEL = re.compile(r"^([\w.]+):")
 _STORE = re.compile(r"^(  store <(\d+) x (\w+)> .*, align )\d+(,.*!llvm\.access\.group !(\d+).*)$")
 
@@ -29,12 +27,11 @@ _STORE = re.compile(r"^(  store <(\d+) x (\w+)> .*, align )\d+(,.*!llvm\.access\
 def streamed(text: str) -> str:
     """The optimised LLVM text in which marked stores of vectors go past the caches; the same object without
     them."""
-    named = _NAMED.search(text)
-    if named is None:
+    listed = nodes(text, GROUP)
+    if listed is None:
         return text
-    marks = set(_REFERENCE.findall(named[1]))
-    nodes = {node: set(_REFERENCE.findall(inside)) for node, inside in _NODE.findall(text)}
-    marked = marks | {node for node, inside in nodes.items() if inside & marks}
+    marks = set(listed[0])
+    marked = marks | {n for n, inside in listed[1].items() if marks.intersection(REFERENCE.findall(inside))}
     past = max(map(int, re.findall(r"^!(\d+) = ", text, re.M))) + 1
     lines, vectors, made = [], False, False
     for line in text.split("\n"):

@@ -1,0 +1,17 @@
+"""The numbered metadata of LLVM text, as the passes over optimised text read it."""
+
+from __future__ import annotations
+
+import re
+
+__all__ = ["REFERENCE", "nodes"]
+
+#: A node that is referred to.
+REFERENCE = re.compile(r"!(\d+)")
+_NODE = re.compile(r"^!(\d+) = !\{(.*)\}$", re.M)
+
+
+def nodes(text: str, name: str) -> tuple[list[str], dict[str, str]] | None:
+    """The nodes that metadata of this name lists, and what is in each node; None where there is none."""
+    named = re.search(rf"^!{re.escape(name)} = !\{{(.*)\}}$", text, re.M)
+    return None if named is None else (REFERENCE.findall(named[1]), dict(_NODE.findall(text)))
