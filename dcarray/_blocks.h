@@ -272,7 +272,6 @@ folded(Sketch *s, int fold)
     w.raised |= fetestexcept(FLAGS);
     PyEval_RestoreThread(state);
     s->folded = 1;
-    loop = NULL;
     if (!end_work(&w)) {
         Py_DECREF(s);
         return NULL;

@@ -273,7 +273,8 @@ know_folds(PyObject *module, PyObject *functions)
     Py_RETURN_NONE;
 }
 
-/* chain(variable, places, operations, letters, loops, shape, size, mask, options, state, run, record): as in chains.py. */
+/* chain(variable, places, operations, letters, loops, shape, size, mask, options, state, run, record[, zero]): as in
+ * chains.py; with `run` None NumPy's loops do the steps.  Whether it is a chain now. */
 static PyObject *
 learn_chain(PyObject *module, PyObject *args)
 {
