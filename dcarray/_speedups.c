@@ -162,6 +162,7 @@ grows(PyObject *p, PyObject *q)
 #include "_elided.h"
 #include "_indexing.h"
 #include "_attributes.h"
+#include "_elements.h"
 
 #define FEW 8 /* arguments that need no memory of their own */
 
@@ -407,6 +408,10 @@ install(PyObject *module, PyObject *args)
         return NULL;
     Ours->tp_as_buffer->bf_getbuffer = get_buffer;
 #endif
+    if (PyType_Ready(&ElementsType) < 0)
+        return NULL;
+    slow_iter = Ours->tp_iter;
+    Ours->tp_iter = fast_iter;
     slow_compare = Ours->tp_richcompare;
     Ours->tp_richcompare = fast_compare;
     PyType_Modified(Ours);
@@ -496,7 +501,7 @@ PyInit__speedups(void)
         PlainName == NULL)
         return NULL;
     module = PyModule_Create(&definition);
-    if (module != NULL && PyModule_AddIntConstant(module, "REVISION", 26) < 0)
+    if (module != NULL && PyModule_AddIntConstant(module, "REVISION", 27) < 0)
         Py_CLEAR(module);
     return module;
 }

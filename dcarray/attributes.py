@@ -19,12 +19,21 @@ from .handle import Handle, NDArray, adopt, derive, export, large, small
 from .order import reshaped, strides_of
 from .ranks import several
 from .session import session
+from .store import Store
 
 if TYPE_CHECKING:
     from .comm.layout import Layout
 
 _FORMAT = 4  # of the flags of a buffer: whoever asks for it wants to know what the bytes are
 _BASES: WeakValueDictionary[int, Any] = WeakValueDictionary()
+
+
+def _unwritten(head: Store, last: Any) -> bool:
+    """Is memory as it was when it was looked at, and ``last`` had used it?"""
+    if head.spread is None:
+        return head.dirty is None or head.dirty.done
+    # what has run since then may have written the block
+    return head.dirty is head.spread and head.used is last and (last is None or last.done)
 
 
 def _shared(base: Any, make: Callable[[Any], Any]) -> Any:
@@ -244,8 +253,20 @@ class Attributes(Handle):
         if not self.shape:
             raise TypeError("iteration over a 0-d array")
         if self.ndim == 1:
-            return iter(self._seen())
+            return self._elements()
         return (self.__getitem__(k) for k in range(len(self)))
+
+    def _elements(self) -> Iterator[Any]:
+        """The elements, each as it is when it is asked for: what is written in between may be pending."""
+        seen = last = None
+        for k in range(len(self)):
+            if self._small is not None:
+                seen = self._small
+            else:
+                head = self._store.family
+                if seen is None or not _unwritten(head, last):
+                    seen, last = self._seen(), head.used
+            yield seen[k]
 
     def __contains__(self, value: Any) -> bool:
         return operands.settled(value) in self._seen()

@@ -20,7 +20,7 @@ from .registry import Unserved
 __all__ = [
     "NOTHING", "add", "at_hand", "axis_of", "broadcast", "columns_first", "diagonal_view", "expand", "fresh",
     "fresh_like", "in_c_order", "is_array", "is_wrapped", "matmul", "maximum", "minimum", "operand",
-    "plain_key", "rint", "strides_of",
+    "plain_key", "reduced", "rint", "strides_of",
 ]  # fmt: skip
 
 NOTHING: Any = np._NoValue  # NumPy's own "argument not given"
@@ -42,6 +42,18 @@ def is_wrapped(value: Any) -> bool:
 def is_array(value: Any) -> bool:
     """A wrapped or a plain array (no subclass)?"""
     return type(value) is ndarray or type(value) is np.ndarray
+
+
+def reduced(ufunc: np.ufunc, a: Any, axis: Any = 0, dtype: Any = None, out: Any = None, **given: Any) -> Any:
+    """``ufunc.reduce``.  NumPy 2.4 never lets go of an array whose ``__array_ufunc__`` raises there, so ours
+    are asked without it."""
+    if type(a) is ndarray and out is None:
+        if dtype is not None:
+            given["dtype"] = dtype
+        found = a.__array_ufunc__(ufunc, "reduce", a, axis=axis, **given)
+        if found is not NotImplemented:
+            return found
+    return ufunc.reduce(a, axis, dtype, out, **given)
 
 
 def operand(value: Any) -> Any:

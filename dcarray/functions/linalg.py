@@ -21,6 +21,7 @@ from .common import (
     maximum,
     minimum,
     operand,
+    reduced,
 )
 from .contraction import contract, parse, single
 from .indexing import diagonal
@@ -216,13 +217,13 @@ def norm(x: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> A
         if plain is not None and plain[0].flags.forc:
             return np.linalg.norm(plain[0], axis=None, keepdims=keepdims)
         squares = np.square(x.real) + np.square(x.imag) if x.dtype.kind == "c" else np.square(x)
-        return np.sqrt(add.reduce(squares, axis, keepdims=keepdims))
+        return np.sqrt(reduced(add, squares, axis, keepdims=keepdims))
     if ord == np.inf:
-        return maximum.reduce(np.abs(x), axis, keepdims=keepdims)
+        return reduced(maximum, np.abs(x), axis, keepdims=keepdims)
     if ord == -np.inf:
-        return minimum.reduce(np.abs(x), axis, keepdims=keepdims)
+        return reduced(minimum, np.abs(x), axis, keepdims=keepdims)
     if ord == 1:
-        return add.reduce(np.abs(x), axis, keepdims=keepdims)
+        return reduced(add, np.abs(x), axis, keepdims=keepdims)
     raise Unserved
 
 

@@ -12,7 +12,7 @@ from numpy.lib.array_utils import normalize_axis_tuple
 
 from dcarray.trace import elementwise
 
-from .common import NOTHING, add, is_array, is_wrapped, maximum, minimum, operand
+from .common import NOTHING, add, is_array, is_wrapped, maximum, minimum, operand, reduced
 from .ranked import in_blocks
 from .registry import Unserved, implements
 
@@ -26,7 +26,7 @@ def _plain_reduction(ufunc: np.ufunc, doc: str) -> Callable[..., Any]:
         a: Any, axis: Any = None, dtype: Any = None, out: Any = None, keepdims: Any = NOTHING,
         initial: Any = NOTHING, where: Any = NOTHING,
     ) -> Any:  # fmt: skip
-        return ufunc.reduce(a, axis, dtype, out, **_given(keepdims=keepdims, initial=initial, where=where))
+        return reduced(ufunc, a, axis, dtype, out, **_given(keepdims=keepdims, initial=initial, where=where))
 
     body.__doc__ = doc
     return body
@@ -37,7 +37,7 @@ def _extremum(ufunc: np.ufunc, doc: str) -> Callable[..., Any]:
         a: Any, axis: Any = None, out: Any = None, keepdims: Any = NOTHING, initial: Any = NOTHING,
         where: Any = NOTHING,
     ) -> Any:  # fmt: skip
-        return ufunc.reduce(a, axis, None, out, **_given(keepdims=keepdims, initial=initial, where=where))
+        return reduced(ufunc, a, axis, None, out, **_given(keepdims=keepdims, initial=initial, where=where))
 
     body.__doc__ = doc
     return body
@@ -49,7 +49,7 @@ def _logical(ufunc: np.ufunc, doc: str) -> Callable[..., Any]:
     ) -> Any:
         if not is_wrapped(a) or a.dtype.kind not in "biufc":
             raise Unserved
-        return ufunc.reduce(a, axis, None, out, **_given(keepdims=keepdims, where=where))
+        return reduced(ufunc, a, axis, None, out, **_given(keepdims=keepdims, where=where))
 
     body.__doc__ = doc
     return body
@@ -71,7 +71,7 @@ def count_nonzero(a: Any, axis: Any = None, *, keepdims: bool = False) -> Any:
     if not is_wrapped(a) or a.dtype.kind not in "biufc":
         raise Unserved
     flags = a if a.dtype == np.bool_ else np.not_equal(a, 0)
-    count = add.reduce(flags, axis, np.intp, keepdims=keepdims)
+    count = reduced(add, flags, axis, np.intp, keepdims=keepdims)
     if axis is None and not keepdims:
         return type(np.count_nonzero(np.empty(0)))(count)
     return count
@@ -127,7 +127,9 @@ def mean(
     if count == 0:
         raise Unserved  # NumPy warns
     half = dtype is None and a.dtype == np.float16
-    total = add.reduce(a, axis, np.dtype("f4") if half else _wide(a, dtype), out, **_given(keepdims=keepdims))
+    total = reduced(
+        add, a, axis, np.dtype("f4") if half else _wide(a, dtype), out, **_given(keepdims=keepdims)
+    )
     if not half:
         return _divide(total, count)
     if is_array(total):
@@ -142,9 +144,9 @@ def _mean_where(a: Any, axis: Any, dtype: Any, out: Any, keepdims: Any, where: A
     if out is not None or a.dtype == np.float16 or not a.size or where.ndim > a.ndim:
         raise Unserved
     given = _given(keepdims=keepdims)
-    total = add.reduce(a, axis, _wide(a, dtype), where=where, **given)
+    total = reduced(add, a, axis, _wide(a, dtype), where=where, **given)
     where = where if where.shape == a.shape else np.broadcast_to(where, a.shape)
-    count = add.reduce(where, axis, np.intp, **given)
+    count = reduced(add, where, axis, np.intp, **given)
     if np.any(count == 0):
         warnings.warn("Mean of empty slice", RuntimeWarning, stacklevel=3)
     return _divide(total, count)
@@ -173,8 +175,8 @@ def var(
         raise Unserved
     dtype = _wide(a, dtype)
     if mean is NOTHING:
-        mean = _divide(add.reduce(a, axis, dtype, keepdims=True), count)
-    total = add.reduce(_squares(a, mean), axis, dtype, out, **_given(keepdims=keepdims))
+        mean = _divide(reduced(add, a, axis, dtype, keepdims=True), count)
+    total = reduced(add, _squares(a, mean), axis, dtype, out, **_given(keepdims=keepdims))
     return _divide(total, np.maximum(count - ddof, 0))
 
 
@@ -199,8 +201,8 @@ def std(
 def ptp(a: Any, axis: Any = None, out: Any = None, keepdims: Any = NOTHING) -> Any:
     """The largest element minus the smallest."""
     given = _given(keepdims=keepdims)
-    high = maximum.reduce(a, axis, None, out, **given)
-    return np.subtract(high, minimum.reduce(a, axis, None, None, **given), out)
+    high = reduced(maximum, a, axis, None, out, **given)
+    return np.subtract(high, reduced(minimum, a, axis, None, None, **given), out)
 
 
 @implements(np.average)
@@ -229,12 +231,12 @@ def average(
         raise Unserved
     dtype = np.result_type(a.dtype, w.dtype, *(["f8"] if a.dtype.kind in "iub" else []))
     if w.shape == a.shape:
-        scale = add.reduce(w, axis, dtype, **given)
+        scale = reduced(add, w, axis, dtype, **given)
     else:
-        scale = add.reduce(w, None, dtype)
+        scale = reduced(add, w, None, dtype)
     if np.any(scale == 0.0):
         raise ZeroDivisionError("Weights sum to zero, can't be normalized")
-    return add.reduce(np.multiply(a.astype(dtype, copy=False), w), axis, **given) / scale
+    return reduced(add, np.multiply(a.astype(dtype, copy=False), w), axis, **given) / scale
 
 
 def _without_nan(a: Any, value: float) -> tuple[Any, Any]:
@@ -254,7 +256,7 @@ def nansum(
 ) -> Any:  # fmt: skip
     """The sum, NaNs taken for zero."""
     a, _ = _without_nan(a, 0)
-    return add.reduce(a, axis, dtype, out, **_given(keepdims=keepdims, initial=initial, where=where))
+    return reduced(add, a, axis, dtype, out, **_given(keepdims=keepdims, initial=initial, where=where))
 
 
 @implements(np.nanprod)
@@ -264,7 +266,9 @@ def nanprod(
 ) -> Any:  # fmt: skip
     """The product, NaNs taken for one."""
     a, _ = _without_nan(a, 1)
-    return np.multiply.reduce(a, axis, dtype, out, **_given(keepdims=keepdims, initial=initial, where=where))
+    return reduced(
+        np.multiply, a, axis, dtype, out, **_given(keepdims=keepdims, initial=initial, where=where)
+    )
 
 
 def _nan_extremum(ufunc: np.ufunc, doc: str) -> Callable[..., Any]:
@@ -275,7 +279,7 @@ def _nan_extremum(ufunc: np.ufunc, doc: str) -> Callable[..., Any]:
         if not is_wrapped(a) or a.dtype.kind not in "biufc":
             raise Unserved
         given = _given(keepdims=keepdims, initial=initial, where=where)
-        result = ufunc.reduce(a, axis, None, out, **given)
+        result = reduced(ufunc, a, axis, None, out, **given)
         if a.dtype.kind in "fc" and np.any(np.isnan(result)):
             warnings.warn("All-NaN slice encountered", RuntimeWarning, stacklevel=4)
         return result
@@ -309,8 +313,8 @@ def nanmean(
         raise Unserved
     given = _given(keepdims=keepdims)
     values, mask = _without_nan(a, 0)
-    count = add.reduce(~mask, axis, np.intp, **given)
-    total = add.reduce(values, axis, **given)
+    count = reduced(add, ~mask, axis, np.intp, **given)
+    total = reduced(add, values, axis, **given)
     result = _ratio(total, count)
     if np.any(count == 0):
         warnings.warn("Mean of empty slice", RuntimeWarning, stacklevel=3)
@@ -321,12 +325,12 @@ def _nanvar(a: Any, axis: Any, ddof: Any, keepdims: Any) -> Any:
     if not isinstance(ddof, (int, float)):
         raise Unserved
     values, mask = _without_nan(a, 0)
-    count = add.reduce(~mask, axis, np.intp, keepdims=True)
-    center = _ratio(add.reduce(values, axis, keepdims=True), count)
+    count = reduced(add, ~mask, axis, np.intp, keepdims=True)
+    center = _ratio(reduced(add, values, axis, keepdims=True), count)
     squares = elementwise("where", (mask, a.dtype.type(0), np.square(np.subtract(values, center))))
     keep = builtins.bool(keepdims is not NOTHING and keepdims)
-    total = add.reduce(squares, axis, keepdims=keep)
-    free = (count if keep else add.reduce(~mask, axis, np.intp)) - ddof
+    total = reduced(add, squares, axis, keepdims=keep)
+    free = (count if keep else reduced(add, ~mask, axis, np.intp)) - ddof
     result = _ratio(total, free)
     bad = free <= 0
     if np.any(bad):
@@ -372,4 +376,4 @@ def trace_(
     """The sum of a diagonal."""
     if not is_wrapped(a) or a.ndim < 2 or in_blocks(a):
         raise Unserved
-    return add.reduce(np.diagonal(a, offset, axis1, axis2), -1, dtype, out)
+    return reduced(add, np.diagonal(a, offset, axis1, axis2), -1, dtype, out)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import gc
 import warnings
+import weakref
 
 import numpy as np
 import pytest
@@ -86,3 +88,26 @@ def test_two_reductions_of_columns_compile_as_one():
         x = dc.asarray(a.copy())
         got = np.add.reduce(x * 2, 0) + np.add.reduce(x, 0)
         np.testing.assert_allclose(np.asarray(got), 3 * a.sum(0), rtol=1e-12)
+
+
+@pytest.mark.parametrize("f", (np.sum, np.mean, np.max, np.any, np.linalg.norm), ids=lambda f: f.__name__)
+@pytest.mark.parametrize("size", (10, 20_000))
+def test_what_raises_holds_nothing(f, size):
+    """NumPy's own ``ufunc.reduce`` would never let go of an array of ours that raises in it."""
+    held = []
+    for _ in range(3):
+        x = dc.asarray(np.ones(size))
+        held.append(weakref.ref(x))
+        with pytest.raises(np.exceptions.AxisError):
+            f(x, axis=5)
+        del x
+    gc.collect()
+    assert not any(ref() is not None for ref in held)
+
+
+def test_what_raised_in_a_sum_raises_once():
+    x = np.zeros(20_000)
+    with dc.options(jit="eager", eager_below=0):
+        with np.errstate(divide="raise"), pytest.raises(FloatingPointError, match="reciprocal"):
+            np.sum(np.reciprocal(dc.asarray(x)))
+        assert float(np.sum(dc.asarray(x) + 1)) == x.size

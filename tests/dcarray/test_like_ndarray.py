@@ -212,3 +212,63 @@ def test_flags(way):
     frozen.flags.writeable = False
     with pytest.raises(ValueError, match="cannot set WRITEABLE"):
         dc.asarray(frozen[:]).flags.writeable = True
+
+
+def _stepped(x, k, elements=iter):
+    """Elements read while the array changes, and what is left of it."""
+    seen = []
+    for value in elements(x):
+        x[k:] += value
+        seen.append(float(value))
+        if len(seen) == 5:
+            break
+    return seen, np.asarray(x)
+
+
+def _between(x, elements=iter):
+    through = elements(x)
+    first = next(through)
+    x *= 2
+    second = next(through)
+    x[2:] = 7
+    return [float(first), float(second), *map(float, through)], np.asarray(x)
+
+
+@pytest.mark.parametrize("elements", (iter, lambda x: x._elements()), ids=("own", "python"))
+@pytest.mark.parametrize("limit", (0, 16))
+def test_elements_are_read_when_they_are_asked_for(limit, elements):
+    for n in (0, 1, 2, 9, 40):
+        values = np.linspace(1.0, 2.0, 3 * n)
+        for k in (0, 1, 3):
+            if n > 1:
+                expected = _stepped(values[:n].copy(), k)
+                with dc.options(eager_below=limit, jit="eager"):
+                    found = _stepped(dc.asarray(values[:n].copy()), k, elements)
+                assert found[0] == expected[0]
+                assert np.array_equal(found[1], expected[1])
+        if n > 1:
+            expected = _between(values.copy().reshape(n, 3)[:, 1])
+            with dc.options(eager_below=limit, jit="eager"):
+                found = _between(dc.asarray(values.copy()).reshape(n, 3)[:, 1], elements)
+            assert found[0] == expected[0]
+            assert np.array_equal(found[1], expected[1])
+        with dc.options(eager_below=limit, jit="eager"):
+            through = elements(dc.asarray(values) + 1)
+            assert list(through) == list(values + 1)
+            assert list(through) == []
+            assert [type(v) for v in elements(dc.asarray(values[:1] > 0))] == [np.bool] * (n > 0)
+
+
+def test_elements_of_blocks_are_read_when_they_are_asked_for():
+    values = np.linspace(1.0, 2.0, 40)
+
+    def job():
+        with dc.options(distribute_above=0, eager_below=0, jit="eager"):
+            return _stepped(dc.asarray(values.copy()), 3), _between(dc.asarray(values.copy()))
+
+    for found in dc.comm.run(3, job):
+        for (seen, left), (wanted, kept) in zip(
+            found, (_stepped(values.copy(), 3), _between(values.copy())), strict=True
+        ):
+            assert seen == wanted
+            assert np.array_equal(left, kept)
