@@ -20,6 +20,7 @@ from . import objects
 from .ahead import NAME, prefetched
 from .masked import apart
 from .nontemporal import GROUP, streamed
+from .outright import outright
 from .quiet import quieted
 
 _LOCK = threading.RLock()
@@ -193,7 +194,7 @@ def _optimised(text: str) -> Any:
     made = str(module)
     changed = streamed(prefetched(made))
     if wide:
-        changed = quieted(apart(changed))
+        changed = quieted(apart(outright(changed)))
     if changed == made:
         return module
     module = llvm.parse_assembly(changed)

@@ -1,0 +1,96 @@
+"""What a mask chooses from is computed everywhere, as NumPy does, and raises what NumPy says it raises."""
+
+from __future__ import annotations
+
+import warnings
+
+import numpy as np
+import pytest
+
+import dcarray as dc
+from dcarray.lowering.llvm import engine
+from dcarray.lowering.llvm.outright import outright
+
+TEXT = """define void @f(<8 x i1> %m, <8 x double> %x, <8 x double> %z) {
+entry:
+  %a = MADE
+  %b = select <8 x i1> %m, <8 x double> %a, <8 x double> %z
+  ret void
+}
+"""
+OPERATIONS = (
+    "fdiv <8 x double> %x, %z",
+    "fadd nsz <8 x double> %x, %z",
+    "tail call <8 x double> @llvm.sqrt.v8f64(<8 x double> %x)",
+    "fptrunc <8 x fp128> zeroinitializer to <8 x double>",
+)
+
+
+@pytest.mark.parametrize("operation", OPERATIONS)
+def test_operations_are_kept_apart(operation: str) -> None:
+    text = TEXT.replace("MADE", operation)
+    changed = outright(text)
+    assert f"  %everywhere.a = {operation}\n" in changed
+    assert '  %a = tail call <8 x double> asm "", "=v,0"(<8 x double> %everywhere.a)\n' in changed
+    assert len(changed.split("\n")) == len(text.split("\n")) + 1
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        TEXT.replace("MADE", "fneg <8 x double> %x"),  # raises nothing
+        TEXT.replace("MADE", "tail call <8 x double> @llvm.fabs.v8f64(<8 x double> %x)"),
+        TEXT.replace("MADE", OPERATIONS[0]).replace("select <8 x i1> %m, ", "fadd "),  # nothing is chosen
+        TEXT.replace("MADE", OPERATIONS[0]).replace("8 x", "3 x"),  # no register
+        "define i32 @f() {\n  ret i32 0\n}\n",
+    ],
+)
+def test_other_text_stays(text: str) -> None:
+    assert outright(text) == text
+
+
+def test_names_are_those_of_one_function() -> None:
+    plain = TEXT.replace("@f", "@g").replace("select <8 x i1> %m, ", "fadd ").replace("MADE", OPERATIONS[0])
+    changed = outright(plain + "\n" + TEXT.replace("MADE", OPERATIONS[0]))
+    assert changed.startswith(plain) and changed.count("asm") == 1
+
+
+def test_no_instruction_divides_under_a_mask() -> None:
+    if "avx512vl" not in engine._host()[2]:
+        pytest.skip("masks are no registers here")
+    text = TEXT.replace("define void", "define <8 x double>").replace("ret void", "ret <8 x double> %b")
+    made = engine.assembly(text.replace("MADE", OPERATIONS[0]))
+    (divides,) = [line for line in made.split("\n") if "vdivpd" in line]
+    assert "{" not in divides
+
+
+def _said(f, *arrays):
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        result = np.asarray(f(*arrays))
+    return result, sorted(str(one.message) for one in caught)
+
+
+CASES = [
+    lambda x, y, m: np.where(x > 0, np.sqrt(x), 0.5),
+    lambda x, y, m: np.where(x != 0, 1 / x, x),
+    lambda x, y, m: np.where((x > 0) & (y > 0), y / x, y),
+    lambda x, y, m: np.where(m, np.reciprocal(x), 0),
+    lambda x, y, m: np.where(m, x * np.finfo(x.dtype).max * 2, y),
+    lambda x, y, m: np.where(np.abs(x) < 1, (x * np.finfo(x.dtype).max).astype(np.float16), 1),
+    lambda x, y, m: np.where(m, np.where(x > 0, x / y, y), np.sqrt(y)),
+]
+
+
+@pytest.mark.parametrize("k", range(len(CASES)))
+@pytest.mark.parametrize("dtype", "fd")
+def test_where_says_what_numpy_says(k: int, dtype: str) -> None:
+    rng = np.random.default_rng(k)
+    for n in (3, 8, 37, 5000):
+        x, y = ((rng.normal(size=n) * 3).astype(dtype) for _ in "xy")
+        x[::3], y[::4] = 0, 0
+        m = (x > 0) & (y != 0)
+        with dc.options(jit="eager", eager_below=0):
+            want, got = _said(CASES[k], x, y, m), _said(CASES[k], *map(dc.asarray, (x, y, m)))
+        assert got[1] == want[1]
+        assert np.array_equal(got[0], want[0], equal_nan=True)
