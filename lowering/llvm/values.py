@@ -63,11 +63,11 @@ class Values:
         self.metadata: list[str] = []
 
     # ---- integers and memory ------------------------------------------------------------------------
-    def affine(self, value: Affine) -> str:
+    def affine(self, value: Affine, gathers: bool = False) -> str:
         b = self.b
         total = ""
         for term in value.terms:
-            factors = [f"%{term.arg}"] if term.arg else []
+            factors = [self.step(term.arg) if gathers and term.var else f"%{term.arg}"] if term.arg else []
             factors += [self.vars[term.var]] if term.var else []
             product = factors[0]
             for factor in factors[1:]:
@@ -78,6 +78,24 @@ class Values:
         if not total:
             return str(value.const)
         return b.op(f"add nsw i64 {total}, {value.const}") if value.const else total
+
+    def index(self, buffer: Buffer, at: Affine) -> str:
+        """The index of an element that may be one of a vector's; no vectors are gathered of narrower ones."""
+        return self.affine(at, gathers=buffer.dtype.itemsize >= 4)
+
+    def step(self, name: str) -> str:
+        """A stride that LLVM does not take for 1.
+
+        It makes a loop of vectors for that case alone, behind a look at the stride; but here a stride
+        of 1 is a constant, so that loop would never run.  A maximum that changes nothing keeps it from
+        that, and it gathers.  (Small strides as constants are no way: it loads all that lies between,
+        and may compute with it before it shuffles, which raises exceptions that nobody asked for.)
+        """
+        line = f"  %{name}.step = call i64 @llvm.smax.i64(i64 %{name}, i64 {-(2**62)})"
+        if line not in self.allocas:
+            self.b.declare("llvm.smax.i64", "declare i64 @llvm.smax.i64(i64, i64)")
+            self.allocas.append(line)
+        return f"%{name}.step"
 
     def least(self, values: tuple[Affine, ...]) -> str:
         """The least of some integers."""
@@ -104,7 +122,7 @@ class Values:
 
     def load(self, expr: Elem) -> Value:
         b, buffer = self.b, self.buffers[expr.buffer]
-        index = self.affine(expr.at)
+        index = self.index(buffer, expr.at)
         for position, stride in expr.more:
             i = apply(b, "cast", (self.expr(position),), (position.dtype,), _INT64)
             step = b.op(f"mul nsw i64 {i}, {self.affine(stride)}")
