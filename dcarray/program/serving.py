@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from dcarray.lowering.parcel import Parcel
 
 NDArray = np.ndarray[Any, Any]
-RAISING = DIVIDE | OVER | INVALID  # the exceptions that Python's numbers may make errors of: all but underflow
+RAISING = DIVIDE | OVER | INVALID  # what Python's numbers may make errors of: all but underflow
 PATIENCE = 3  # runs that come to nothing, one after the other, before a plan is given up
 
 
