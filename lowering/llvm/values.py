@@ -80,8 +80,8 @@ class Values:
         return b.op(f"add nsw i64 {total}, {value.const}") if value.const else total
 
     def index(self, buffer: Buffer, at: Affine) -> str:
-        """The index of an element that may be one of a vector's; no vectors are gathered of narrower ones."""
-        return self.affine(at, gathers=buffer.dtype.itemsize >= 4)
+        """The index of an element; of one that a processor with masks gathers, as it does wide ones."""
+        return self.affine(at, gathers=self.b.machine.masks and buffer.dtype.itemsize >= 4)
 
     def step(self, name: str) -> str:
         """A stride that LLVM does not take for 1.
