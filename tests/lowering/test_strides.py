@@ -11,15 +11,15 @@ from hypothesis import strategies as st
 
 import dcarray as dc
 from dcarray.ir.text import parse
-from dcarray.lowering import schedule
+from dcarray.lowering import access, schedule
 from dcarray.lowering.llvm import engine
 from dcarray.lowering.llvm.emit import emit
 
 
-def optimised(step: int, dtype: str = "f64") -> str:
+def optimised(step: int, dtype: str = "f64", value: str = "sqrt(x[{step}*i])") -> str:
+    value = value.format(step=step)
     region = parse(
-        f"region() {{ in x: {dtype}[{4000 * step}];  out y: {dtype}[4000]\n"
-        f"y[i] = sqrt(x[{step}*i]) for i<4000\n}}"
+        f"region() {{ in x: {dtype}[{4000 * step}];  out y: {dtype}[4000]\ny[i] = {value} for i<4000\n}}"
     )
     kernel, _ = schedule.schedule(region.body[0], region)
     return engine.optimised(emit(kernel, engine.machine()))
@@ -48,6 +48,31 @@ def test_what_lies_between_raises_nothing() -> None:
             np.testing.assert_array_equal(np.asarray(y), 1.0 / np.sqrt(x[:, 0]) + x[:, 0] * x[::-1, 0])
         with pytest.raises(FloatingPointError):
             np.asarray(np.sqrt(dc.asarray(x)[:, 1]))
+
+
+@pytest.mark.parametrize("kind", ["u1", "i1", "u2", "i2", "?"])
+@pytest.mark.parametrize("step", [2, 3, 4])
+def test_narrow_elements_are_loaded_with_what_lies_between_and_taken_out_first(kind: str, step: int) -> None:
+    x = np.zeros((1000, step), kind)
+    x[:, 0] = np.arange(1000) % 2 + 1
+    y = np.full((1000, step), 3.0)
+    y[:, 1:] = 0.0
+    with np.errstate(all="raise"), dc.options(jit="eager", eager_below=0):
+        for narrow in (dc.asarray(x), dc.asarray(x.ravel())[:, None][::1].reshape(1000, step)):
+            got = 1.0 / narrow[:, 0] + 2.0 / (narrow[:, 0] * dc.asarray(y)[:, 0])
+            np.testing.assert_array_equal(np.asarray(got), 1.0 / x[:, 0] + 2.0 / (x[:, 0] * y[:, 0]))
+        quotient = dc.asarray(x)[:, 0] // dc.asarray(x)[::-1, 0] if kind != "?" else np.zeros(1000)
+        expected = x[:, 0] // x[::-1, 0] if kind != "?" else np.zeros(1000)
+        np.testing.assert_array_equal(np.asarray(quotient), expected)
+        with pytest.raises(FloatingPointError):
+            np.asarray(1.0 / dc.asarray(x)[:, 1])
+
+
+def test_colours_are_taken_out_of_vectors() -> None:
+    if not engine.machine().masks:
+        pytest.skip("what is vectorised is LLVM's to say on this processor")
+    assert "shufflevector" in optimised(3, "u8", "invert(x[3*i])")
+    assert "shufflevector" not in optimised(access.LANES + 1, "u8", f"invert(x[{access.LANES + 1}*i])")
 
 
 TYPES = ("f8", "f4", "i8", "i4", "i2", "u1", "?", "c16", "c8")
