@@ -11,7 +11,7 @@ _STYLE = (
     "text{font-family:system-ui,'Segoe UI','DejaVu Sans',sans-serif;font-size:12px;fill:#1d2530}"
     ".t{font-size:15px;font-weight:600}.s{fill:#4a5463}.b{font-weight:700}"
     ".m{text-anchor:middle}.e{text-anchor:end}"
-    ".h{paint-order:stroke;stroke:#fbfcfe;stroke-width:4px}"
+    ".h{stroke:#fbfcfe;stroke-width:4px}"
 )
 _SLOWER, _EVEN, _FASTER = (240, 160, 120), (252, 252, 252), (110, 177, 232)
 ENDS = 10.0  # the colours end at ten times faster and slower

@@ -20,6 +20,7 @@ from .target import Unsupported
 
 Spot = tuple[str, Affine]  # a buffer and an offset in it
 NEAR = 16  # relative offsets up to this are constants of the kernel
+LANES = 4  # strides of narrow elements up to this are: they are loaded with what lies between
 
 
 def same(a: Dim, b: Dim) -> bool:
@@ -296,14 +297,15 @@ class Arguments:
                 return group
         return None
 
-    def _stride(self, loop: int, dim: Dim) -> Affine:
-        if type(dim) is int and -1 <= dim <= 1:
+    def _stride(self, array: Array, loop: int, dim: Dim) -> Affine:
+        lanes = LANES if array.dtype.itemsize < 4 and array.dtype.kind in "iub" else 1
+        if type(dim) is int and -1 <= dim <= lanes:
             return affine(dim)
         return self.integer(dim, "stride", loop)
 
     def slope(self, access: Access, loop: int) -> Affine:
         """The elements per step of a loop."""
-        return self._stride(loop, self.steps(access)[loop])
+        return self._stride(access.array, loop, self.steps(access)[loop])
 
     def _shift(self, access: Access, axis: int, reference: Dim) -> Affine:
         """The elements from the pointer to where a window starts, along one array axis."""
@@ -337,7 +339,7 @@ class Arguments:
             return affine(ahead)
         for loop, step in enumerate(self.steps(access)):
             if self.loops[loop][-1] == access.along[axis] and same(step, stride):
-                return scale(ahead, self._stride(loop, step))
+                return scale(ahead, self._stride(access.array, loop, step))
         return scale(ahead, self.stride(access.array, axis))
 
     def address(self, access: Access, variables: Sequence[Affine]) -> tuple[str, Affine]:
@@ -350,7 +352,7 @@ class Arguments:
             reference = [0] * len(access.start)
         parts = [self._shift(access, axis, at) for axis, at in enumerate(reference)]
         for loop, step in enumerate(self.steps(access)):
-            parts.append(product(self._stride(loop, step), variables[loop]))
+            parts.append(product(self._stride(access.array, loop, step), variables[loop]))
         return own[0], affine(0, own[1], *parts)
 
     def buffers(self) -> tuple[tuple[Buffer, ...], tuple[Pointer | Scratch, ...]]:

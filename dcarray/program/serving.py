@@ -15,6 +15,7 @@ from dcarray import config, fpstate
 from dcarray.array import ndarray
 from dcarray.handle import Handle, large, small
 from dcarray.lowering.memory import MAPPED, address_of, allocate
+from dcarray.raising import DIVIDE, INVALID, MINDFUL, OVER
 from dcarray.ranks import several
 from dcarray.report import counters, note
 from dcarray.session import LOCK, Uninterrupted
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
     from dcarray.lowering.parcel import Parcel
 
 NDArray = np.ndarray[Any, Any]
-RAISING = 1 | 2 | 8  # the exceptions that Python's numbers may make errors of: all but underflow
+RAISING = DIVIDE | OVER | INVALID  # what Python's numbers may make errors of: all but underflow
 PATIENCE = 3  # runs that come to nothing, one after the other, before a plan is given up
 
 
@@ -142,7 +143,7 @@ class Serving:
         keeps = self._keeps
         if self._spared:
             look = self._parcel.look
-            if look is not None and minded == RAISING and look(addresses, options.threads):
+            if look is not None and not minded & MINDFUL and look(addresses, options.threads):
                 minded = 0
             else:
                 keeps = list(dict.fromkeys((*keeps, *self._spared)))

@@ -53,7 +53,7 @@ class _Phase(Values):
     # ---- steps --------------------------------------------------------------------------------------
     def store(self, stmt: Store) -> None:
         b, group = self.b, self.b.group
-        value, at = self.expr(stmt.value), self.affine(stmt.at)
+        value, at = self.expr(stmt.value), self.index(self.buffers[stmt.buffer], stmt.at)
         if stmt.nontemporal and group and b.machine.nontemporal:
             b.group = self.marks.past(b, group.rpartition(" ")[2])
             b.declare("sfence", FENCE)

@@ -29,6 +29,7 @@ from .pool import exceptions
 from .scalar_ops import apply
 
 _INT64 = np.dtype(np.int64)
+LEAST = -(2**62)  # no stride and no index is less, which LLVM cannot know
 
 
 def _memory_type(dtype: DType) -> str:
@@ -63,11 +64,11 @@ class Values:
         self.metadata: list[str] = []
 
     # ---- integers and memory ------------------------------------------------------------------------
-    def affine(self, value: Affine) -> str:
+    def affine(self, value: Affine, gathers: bool = False) -> str:
         b = self.b
         total = ""
         for term in value.terms:
-            factors = [f"%{term.arg}"] if term.arg else []
+            factors = [self.step(term.arg) if gathers and term.var else f"%{term.arg}"] if term.arg else []
             factors += [self.vars[term.var]] if term.var else []
             product = factors[0]
             for factor in factors[1:]:
@@ -78,6 +79,24 @@ class Values:
         if not total:
             return str(value.const)
         return b.op(f"add nsw i64 {total}, {value.const}") if value.const else total
+
+    def index(self, buffer: Buffer, at: Affine) -> str:
+        """The index of an element; of one that a processor with masks gathers, as it does wide ones."""
+        return self.affine(at, gathers=self.b.machine.masks and buffer.dtype.itemsize >= 4)
+
+    def step(self, name: str) -> str:
+        """A stride that LLVM does not take for 1.
+
+        It makes a loop of vectors for that case alone, behind a look at the stride; but here a stride
+        of 1 is a constant, so that loop would never run.  A maximum that changes nothing keeps it from
+        that, and it gathers.  (Small strides as constants are no way: it loads all that lies between,
+        and may compute with it before it shuffles, which raises exceptions that nobody asked for.)
+        """
+        line = f"  %{name}.step = call i64 @llvm.smax.i64(i64 %{name}, i64 {LEAST})"
+        if line not in self.allocas:
+            self.b.declare("llvm.smax.i64", "declare i64 @llvm.smax.i64(i64, i64)")
+            self.allocas.append(line)
+        return f"%{name}.step"
 
     def least(self, values: tuple[Affine, ...]) -> str:
         """The least of some integers."""
@@ -104,24 +123,43 @@ class Values:
 
     def load(self, expr: Elem) -> Value:
         b, buffer = self.b, self.buffers[expr.buffer]
-        index = self.affine(expr.at)
+        index = self.index(buffer, expr.at)
         for position, stride in expr.more:
             i = apply(b, "cast", (self.expr(position),), (position.dtype,), _INT64)
             step = b.op(f"mul nsw i64 {i}, {self.affine(stride)}")
             index = b.op(f"add nsw i64 {index}, {step}")
+        between = any(term.coef > 1 and term.var and not term.arg for term in expr.at.terms)
         if not (expr.ahead and b.group):
-            return self.fetch(buffer, index)
+            return self.fetch(buffer, index, between)
         group = b.group
         b.group = self.marks.group(b, group.rpartition(" ")[2], buffer.dtype.itemsize, expr.ahead)
-        found = self.fetch(buffer, index)
+        found = self.fetch(buffer, index, between)
         b.group = group
         return found
 
-    def fetch(self, buffer: Buffer, index: str) -> Value:
-        """The element of a buffer."""
+    def alone(self, value: str, t: str) -> str:
+        """An integer that LLVM may load with what lies between, but not compute with that, too.
+
+        It likes to take the elements out of a wide vector late, and what lies between would raise exceptions.
+        That it changes no bits, it does not see.
+        """
+        name = f"%nothing.{t}"
+        if all(not line.startswith(f"  {name} ") for line in self.allocas):
+            self.b.declare("llvm.smax.i64", "declare i64 @llvm.smax.i64(i64, i64)")
+            self.allocas += [
+                f"  {name}.least = call i64 @llvm.smax.i64(i64 %lo, i64 {LEAST})",
+                f"  {name}.bits = xor i64 {name}.least, %lo",
+                f"  {name} = trunc i64 {name}.bits to {t}",
+            ]
+        return self.b.op(f"xor {t} {value}, {name}")
+
+    def fetch(self, buffer: Buffer, index: str, between: bool = False) -> Value:
+        """The element of a buffer; ``between``: of those that a loop takes, others lie in between."""
         b, t = self.b, _memory_type(buffer.dtype)
         align = np.dtype(part(buffer.dtype) if buffer.dtype.kind == "c" else buffer.dtype).itemsize
         values = [b.op(f"load {t}, ptr {at}, align {align}{b.group}") for at in self.address(buffer, index)]
+        if between and buffer.dtype.itemsize < 4 and buffer.dtype.kind in "iub":
+            values = [self.alone(values[0], t)]
         if buffer.dtype.kind == "b":
             return b.icmp("ne", "i8", values[0], "0")
         return tuple(values) if buffer.dtype.kind == "c" else values[0]
