@@ -296,6 +296,7 @@ exchange_method(PyMethodDef *definition, PyObject **old)
 #include "_creation.h"
 #include "_short.h"
 #include "_leaving.h"
+#include "_ways.h"
 #include "_triangles.h"
 
 /* Keep the dtypes that compile. */
@@ -448,6 +449,8 @@ static PyMethodDef methods[] = {
      "exchange(names, swapped, back): put ours for NumPy's objects into a dictionary, by tuples of name, NumPy's and\n"
      "ours; or put those back."},
     {"imprint", imprint, METH_O, "imprint(names): a number that tells whether the objects of a dictionary are others."},
+    {"marked", (PyCFunction)(void (*)(void))marked, METH_FASTCALL, "marked(args, kwargs): as in `dcarray.ways`."},
+    {"theirs", theirs, METH_O, "theirs(value): is nothing of ours in it, as far as that is soon found out?"},
     {"short_call", short_call, METH_VARARGS,
      "short_call(cls, name, method): likewise for calls of instances, which hold NumPy's function in the slot `name`,\n"
      "or of this method of theirs."},

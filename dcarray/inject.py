@@ -13,6 +13,7 @@ import threading
 from collections.abc import Callable, Collection
 from contextvars import ContextVar
 from functools import partial, wraps
+from time import perf_counter
 from types import FunctionType, ModuleType, TracebackType
 from typing import Any, TypeVar, overload
 
@@ -28,9 +29,10 @@ from .session import EXECUTOR
 from .speedups import BUILT
 from .store import compiles, owner
 from .trace import WIDE
+from .ways import Ways, work
 
 if BUILT:  # else all names are looked at, and all arrays that are given back are told of
-    from ._speedups import exchange, imprint, released
+    from ._speedups import exchange, imprint, released, theirs
 
 __all__ = ["Accelerated", "accelerate"]
 
@@ -283,9 +285,27 @@ def _function(function: Any) -> Any:
     if inspect.isgeneratorfunction(plain) or inspect.iscoroutinefunction(plain):
         raise TypeError(f"{plain.__qualname__}() does not run when it is called: accelerate what it calls")
     scope = _scope(plain.__globals__)
+    ways = Ways(plain)
+
+    def as_written(args: Any, kwargs: Any) -> Any:
+        value = function(*args, **kwargs)
+        return value if theirs(value) else _Call().back(value)
 
     @wraps(function)
     def accelerated(*args: Any, **kwargs: Any) -> Any:
+        way = None if scope.users or _inside.get() else ways.kind(args, kwargs)
+        if way is not None:
+            if way.left > 0:
+                way.left -= 1
+                if way.plain:
+                    return as_written(args, kwargs)
+                way = None
+            else:
+                before, start = work(), perf_counter()
+                if way.tries():
+                    value = as_written(args, kwargs)
+                    way.took(perf_counter() - start, work() == before, plain=True)
+                    return value
         call = _Call()
         call.look_at((*args, *kwargs.values()))
         args = tuple([call.into(a) for a in args])
@@ -310,7 +330,10 @@ def _function(function: Any) -> Any:
             if type(value) is list or type(value) is dict:
                 call.back(value)
         _settle(box[0])
-        return call.back(_released(box))
+        value = call.back(_released(box))
+        if way is not None and not scope.users:
+            way.took(perf_counter() - start, work() == before and ways.may())
+        return value
 
     return accelerated
 

@@ -1,0 +1,174 @@
+/* What kind of call of an accelerated function this is, and whether it may be left to NumPy; see ways.py.  Included
+ * where what it uses is declared. */
+
+enum { DEEP = 4 }; /* tuples in tuples that are looked into */
+
+static inline void
+mix(uint64_t *mark, uint64_t with)
+{
+    *mark = (*mark ^ with) * 0x9E3779B97F4A7C15u;
+    *mark ^= *mark >> 29;
+}
+
+/* A number as one of few: its leading three bits, and how many there are. */
+static uint64_t
+roughly(uint64_t n)
+{
+    int more = 0;
+    while (n > 7) {
+        n >>= 1;
+        more++;
+    }
+    return n << 8 | more;
+}
+
+/* Whoever has the memory of an array, as `owner` of store.py; borrowed, NULL if that is not so simple. */
+static PyObject *
+owner_of(PyObject *x)
+{
+    static PyObject *name;
+    if (name == NULL && (name = PyUnicode_InternFromString("base")) == NULL)
+        PyErr_Clear();
+    while (name != NULL) {
+        PyObject *base;
+        if (PyObject_TypeCheck(x, Plain))
+            base = base_of(x);
+        else if (PyMemoryView_Check(x))
+            base = PyMemoryView_GET_BUFFER(x)->obj;
+        else if (Py_TYPE(x)->tp_dictoffset != 0 || Py_TYPE(x)->tp_getattro != PyObject_GenericGetAttr ||
+                 _PyType_Lookup(Py_TYPE(x), name) != NULL)
+            return NULL;
+        else
+            base = NULL;
+        if (base == NULL)
+            return x;
+        x = base;
+    }
+    return NULL;
+}
+
+/* Is nothing pending on the memory of a plain array, which arrays of ours may share? */
+static int
+at_rest(PyObject *array)
+{
+    PyObject *own = base_of(array) == NULL ? array : owner_of(array), *key, *seen, *store, *head;
+    if (own == NULL || Families == NULL || (key = PyLong_FromVoidPtr(own)) == NULL)
+        return 0;
+    seen = PyDict_GetItemWithError(Families, key);
+    Py_DECREF(key);
+    if (seen == NULL)
+        return !PyErr_Occurred();
+    store = PyWeakref_CheckRef(seen) ? PyWeakref_GetObject(seen) : NULL;
+    if (store == NULL || store == Py_None)
+        return store == Py_None;
+    if (Py_TYPE(store) != (PyTypeObject *)Stores)
+        return 0;
+    head = AT(store, Head) != NULL && AT(store, Head) != Py_None ? AT(store, Head) : store;
+    return idle(AT(head, Used)) && idle(AT(head, Dirty)) && (AT(head, Spread) == NULL || AT(head, Spread) == Py_None);
+}
+
+/* Add what an argument is to the mark of a call: 0 if it is nothing that NumPy's way is known to serve as well, perhaps
+ * with an exception. */
+static int
+mark_argument(uint64_t *mark, PyObject *x, int deep)
+{
+    PyTypeObject *kind = Py_TYPE(x);
+    mix(mark, (uint64_t)(uintptr_t)kind);
+    if (kind == Plain) {
+        Array *a = (Array *)x;
+        Descr *d = a->dtype;
+        if (strchr("biufcMmSU", d->kind) == NULL || (a->flags & WARNS) || !at_rest(x))
+            return 0;
+        mix(mark, (uint64_t)(unsigned char)d->type << 16 | (uint64_t)a->ndim << 8 | (a->flags & IN_C_ORDER));
+        for (int k = 0; k < a->ndim; k++)
+            mix(mark, roughly(a->shape[k]));
+        return 1;
+    }
+    if (kind == &PyLong_Type) {
+        int over;
+        long long n = PyLong_AsLongLongAndOverflow(x, &over);
+        mix(mark, over ? (uint64_t)over : roughly(n < 0 ? -(uint64_t)n : (uint64_t)n) << 1 | (n < 0));
+        return 1;
+    }
+    if (kind == &PyBool_Type || x == Py_None) {
+        mix(mark, (uint64_t)(uintptr_t)x);
+        return 1;
+    }
+    if (kind == &PyUnicode_Type) {
+        mix(mark, (uint64_t)PyObject_Hash(x));
+        return 1;
+    }
+    if (kind == &PyFunction_Type) {
+        mix(mark, (uint64_t)(uintptr_t)((PyFunctionObject *)x)->func_code);
+        return 1;
+    }
+    if (kind == &PyTuple_Type && deep < DEEP) {
+        for (Py_ssize_t k = 0; k < PyTuple_GET_SIZE(x); k++)
+            if (!mark_argument(mark, PyTuple_GET_ITEM(x, k), deep + 1))
+                return 0;
+        mix(mark, PyTuple_GET_SIZE(x));
+        return 1;
+    }
+    for (Py_ssize_t k = 0; k < PyTuple_GET_SIZE(Scalars); k++)
+        if (kind == (PyTypeObject *)PyTuple_GET_ITEM(Scalars, k))
+            return 1;
+    return 0;
+}
+
+/* marked(args, kwargs): a number that tells calls of an accelerated function apart by their arguments' types, dtypes and,
+ * roughly, sizes; None if it may not be left to NumPy. */
+static PyObject *
+marked(PyObject *module, PyObject *const *given, Py_ssize_t count)
+{
+    uint64_t mark = 1;
+    PyObject *name, *value;
+    Py_ssize_t at = 0, below;
+    int found = 1;
+    if (count != 2 || !PyTuple_CheckExact(given[0]) || !PyDict_CheckExact(given[1])) {
+        PyErr_SetString(PyExc_TypeError, "marked() wants arguments: a tuple and a dictionary");
+        return NULL;
+    }
+    below = Ours == NULL || Suspended || !Viewing ? 0 : eager_below();
+    if (below <= 0 || Strict || simulated())
+        found = 0;
+    mix(&mark, (uint64_t)below);
+    for (Py_ssize_t k = 0; found && k < PyTuple_GET_SIZE(given[0]); k++)
+        found = mark_argument(&mark, PyTuple_GET_ITEM(given[0], k), 0);
+    while (found && PyDict_Next(given[1], &at, &name, &value)) {
+        mix(&mark, (uint64_t)PyObject_Hash(name));
+        found = mark_argument(&mark, value, 0);
+    }
+    if (PyErr_Occurred())
+        PyErr_Clear(); /* the long way says it again */
+    else if (found)
+        return PyLong_FromUnsignedLongLong(mark);
+    Py_RETURN_NONE;
+}
+
+/* Is nothing of ours in what a function has given? */
+static int
+nothing_of_ours(PyObject *x, int deep)
+{
+    PyTypeObject *kind = Py_TYPE(x);
+    if (kind == Plain)
+        return ((Array *)x)->dtype->kind != 'O';
+    if (kind == &PyTuple_Type && deep < DEEP) {
+        for (Py_ssize_t k = 0; k < PyTuple_GET_SIZE(x); k++)
+            if (!nothing_of_ours(PyTuple_GET_ITEM(x, k), deep + 1))
+                return 0;
+        return 1;
+    }
+    if (x == Py_None || kind == &PyUnicode_Type)
+        return 1;
+    for (Py_ssize_t k = 0; k < PyTuple_GET_SIZE(Scalars); k++)
+        if (kind == (PyTypeObject *)PyTuple_GET_ITEM(Scalars, k))
+            return 1;
+    return 0;
+}
+
+/* theirs(value): is nothing of ours in it, as far as that is soon found out? */
+static PyObject *
+theirs(PyObject *module, PyObject *value)
+{
+    return PyBool_FromLong(Ours != NULL && nothing_of_ours(value, 0));
+}
