@@ -24,6 +24,7 @@ from .array import ndarray, wrap
 from .handle import adopt
 from .namesake import answering, counterpart, up_to_date
 from .program.rewrite import Rewrites
+from .report import counters
 from .selected import Selected
 from .session import EXECUTOR
 from .speedups import BUILT
@@ -288,6 +289,7 @@ def _function(function: Any) -> Any:
     ways = Ways(plain)
 
     def as_written(args: Any, kwargs: Any) -> Any:
+        counters.plain += 1
         value = function(*args, **kwargs)
         return value if theirs(value) else _Call().back(value)
 

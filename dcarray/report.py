@@ -23,6 +23,7 @@ class Counters:
 
     loops: int = 0
     waiting: int = 0
+    plain: int = 0
     flushes: int = 0
     statements: int = 0
     kernels: int = 0
@@ -40,6 +41,7 @@ class Counters:
 _LABELS = {
     "loops": "loops run as compiled code",
     "waiting": "loops that waited for a plan",
+    "plain": "calls of functions left to NumPy",
     "flushes": "regions run",
     "statements": "statements recorded",
     "kernels": "kernels run",
@@ -86,6 +88,7 @@ class Report:
 
     loops: int
     waiting: int
+    plain: int
     flushes: int
     statements: int
     kernels: int

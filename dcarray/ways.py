@@ -1,16 +1,16 @@
 """Calls of accelerated functions that are left to NumPy, since nothing is to be had from them.
 
 Where all that a function asks for is learned to be NumPy's (`alone`), an accelerated call gives what the
-function gives as it is written, to the bit, and takes longer: for its entry and exit, and for each call that asks
-what its arrays are.  Not always: products and operators on small arrays take less than NumPy's.  So a call of which
-nothing has been recorded, and no loop compiled, several times in a row is tried both ways in turns, and goes
-the shorter one from then on.  After a while it is tried again.
+function gives as it is written, to the bit, and takes longer: for its entry and exit, and for each call that
+asks what its arrays are.  Not always: products and operators on small arrays take less than NumPy's.  So a
+call of which nothing has been recorded, and no loop compiled, several times in a row is tried both ways in
+turns, and goes the shorter one from then on.  After a while it is tried again.
 
-This is decided by a clock, as no count says which way is shorter, and for the kind of a call: the types of its
-arguments, their dtypes and, roughly, their sizes.  No result depends on it, since both ways are NumPy's.  It is not for
-calls with arrays of ours among the arguments, or with objects that might hold some, for arrays on whose memory something
-is pending, inside of other accelerated calls, under ``eager_below=0`` or ``strict``, and not where several ranks run
-a program.
+This is decided by a clock, as no count says which way is shorter, and for the kind of a call: the types of
+its arguments, their dtypes and, roughly, their sizes.  No result depends on it, since both ways are NumPy's.
+It is not for calls with arrays of ours among the arguments, or with objects that might hold some, for arrays
+on whose memory something is pending, inside of other accelerated calls, under ``eager_below=0`` or
+``strict``, and not where several ranks run a program.
 """
 
 from __future__ import annotations
@@ -143,13 +143,18 @@ def _asks(function: FunctionType, seen: set[FunctionType]) -> bool:
     for cell in function.__closure__ or ():
         with suppress(ValueError):  # it is empty
             values.append(cell.cell_contents)
-    if not asked.isdisjoint(_OURS):
+    if not asked.isdisjoint(_OURS) or asked >= {"random", "block"}:
         return True
     for value in values:
         where = value.__name__ if isinstance(value, ModuleType) else getattr(value, "__module__", None)
         if isinstance(where, str) and where.partition(".")[0] == "dcarray":
             return True
-        if type(value) is FunctionType and value.__globals__ is names and value not in seen and _asks(value, seen):
+        if (
+            type(value) is FunctionType
+            and value.__globals__ is names
+            and value not in seen
+            and _asks(value, seen)
+        ):
             return True
     return False
 
