@@ -31,7 +31,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import cache
 from threading import get_ident
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -41,7 +41,8 @@ from .ranks import several, simulated
 from .speedups import BUILT
 
 __all__ = [
-    "FACTOR", "allowed", "begin", "cheaper", "end", "learn", "outright", "resume", "strike", "suspended",
+    "FACTOR", "Estimate", "Tally", "allowed", "begin", "cheaper", "end", "estimate", "learn", "outright",
+    "resume", "strike", "suspended", "tally",
 ]  # fmt: skip
 
 FACTOR = 8
@@ -74,10 +75,64 @@ _DIVISION = 1.5  # and a kernel's more than NumPy's, where integers are divided 
 _WORTH_SHARING = 100000.0
 
 
-def cheaper(
+class Tally:
+    """What regions have done so far, for those who want to know what a call has had of them.
+
+    Attributes
+    ----------
+    theirs : float
+        Nanoseconds that NumPy would have taken for those that ran by a plan, about.
+    rounded : int
+        How many of them gave results of which the last bits depend on who computes them.
+    unplanned : int
+        How many ran call by call since their plan was not there.
+    """
+
+    __slots__ = ("rounded", "theirs", "unplanned")
+
+    def __init__(self) -> None:
+        self.theirs = 0.0
+        self.rounded = self.unplanned = 0
+
+    def add(self, guess: Estimate, fastmath: bool) -> None:
+        """A region has run by its plan."""
+        self.theirs += guess.theirs
+        self.rounded += guess.rounded or fastmath
+
+
+class Estimate(NamedTuple):
+    """What a recording is thought to take.
+
+    Attributes
+    ----------
+    most : int
+        The most elements that one of its statements is about; 0 if it is not for NumPy.
+    theirs : float
+        Nanoseconds that NumPy takes, call by call.
+    ours : float
+        Nanoseconds that recording it and running it as a region take, times what NumPy's may be more.
+    rounded : bool
+        May the last bits of its results depend on who computes them?
+    """
+
+    most: int
+    theirs: float = 0.0
+    ours: float = 0.0
+    rounded: bool = True
+
+
+tally = Tally()
+
+
+def cheaper(guess: Estimate) -> int:
+    """Is a recording done sooner by NumPy, call by call?  0 if not, else `Estimate.most`."""
+    return guess.most if guess.theirs <= guess.ours else 0
+
+
+def estimate(
     log: Sequence[tuple[Any, ...]], live: Sequence[int], calls: int, threads: int, saved: Sequence[int] = ()
-) -> int:
-    """Is a recording done sooner by NumPy, call by call?
+) -> Estimate:
+    """What a recording takes, as NumPy does it and as a region.
 
     Parameters
     ----------
@@ -94,23 +149,23 @@ def cheaper(
 
     Returns
     -------
-    int
-        0 if not, else the most elements that one of its statements is about.
+    Estimate
     """
     declared = [entry for entry in log if entry[0] in ("old", "new")]
     statements = [entry for entry in log if entry[0] not in ("old", "new")]
     if len(statements) == 1 and statements[0][0] == "call":  # nothing to be fused with, whatever it costs
-        return max([math.prod(entry[2]) for entry in declared], default=0)
+        return Estimate(max([math.prod(entry[2]) for entry in declared], default=0))
     items = [np.dtype(entry[1]).itemsize for entry in declared]
     moved = arithmetic = shuffled = slow = 0.0
     recording = _MORE * max(len(statements) - calls, 0)
-    most, rounded = 0, False
+    most, rounded, called = 0, False, False
     for entry in statements:
         if entry[0] == "call":  # the same library does it either way
+            called = True
             slots = [*entry[2], *(arg[0] for arg in entry[3] if type(arg) is tuple)]
             size = max([math.prod(declared[slot][2]) for slot in slots], default=0)
             if size > _LARGE:
-                return 0
+                return Estimate(0)
             most = max(most, size)
             recording += _LIBRARY
             continue
@@ -152,7 +207,7 @@ def cheaper(
     passing = [items[k] * math.prod(e[2]) for k, e in enumerate(declared) if e[-1] == k and k not in kept]
     temporary = _TEMPORARY * sum(n for n in passing if n > _NEAR) if calls > 1 else 0.0
     theirs = _CALL * len(statements) + _BYTE * moved + temporary + _UNIT * arithmetic + slow
-    return most if theirs <= margin * (recording + _RUN + fused) else 0
+    return Estimate(most, theirs, margin * (recording + _RUN + fused), rounded or called)
 
 
 @cache

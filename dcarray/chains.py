@@ -27,6 +27,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy._core.umath import _extobj_contextvar
 
+from . import alone
 from .forms import reads
 from .fpstate import ODD
 from .loops import UFUNCS
@@ -304,7 +305,7 @@ if BUILT:  # else there are none
             return
         letters = "".join([declared[k][1] for k in arrays])
         symbols, threads, kernels = prepared.symbols, options.threads, plan.kernels
-        moved, count, launch = prepared.bytes, len(statements), plan.run
+        moved, count, launch, guess = prepared.bytes, len(statements), plan.run, prepared.form.guess
 
         def run(addresses: list[int]) -> int:
             flags: int = launch((), addresses, symbols, threads)
@@ -313,6 +314,7 @@ if BUILT:  # else there are none
             counters.plan_hits += 1
             counters.kernels += kernels
             counters.bytes += moved
+            alone.tally.add(guess, options.fastmath)
             return flags
 
         what = places, tuple(found), letters, loops, shape, size, rec.mask, options, state

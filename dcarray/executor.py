@@ -97,7 +97,7 @@ class Executor:
         prepared = self.prepare(rec, options.fastmath)
         counters.flushes += 1
         counters.statements += len(rec.log) - len(rec.slots)
-        form = prepared.form
+        form, tally = prepared.form, alone.tally
         if prepared.little is None:
             prepared.little = _little(rec, prepared, options.threads)
         if prepared.little and options.eager_below:
@@ -109,6 +109,7 @@ class Executor:
             return _singly(rec, prepared)
         if prepared.direct:
             _bar(rec)
+            tally.add(form.guess, options.fastmath)
             chains.ran(rec, prepared, options)
             return running.direct(rec, prepared, prepared.plan, options.threads)
         if not form.useful:
@@ -117,14 +118,17 @@ class Executor:
         if plan is None and (not rec.once or options.jit == "eager"):
             plan = self._plan(prepared, options)
         if plan is None:
+            tally.unplanned += 1
             notes = _singly(rec, prepared, self.background.worked)
             if form.sights > KNOWN:  # its plan is asked for; what is recorded until it is there takes longer
                 alone.resume(GLANCE)
             return notes
         _bar(rec)
+        tally.add(form.guess, options.fastmath)
         arrays, addresses, fresh = running.allocated(rec, form)
         told = running.execute(rec, prepared, plan, arrays, addresses, options)
         if told is None:
+            tally.unplanned += 1
             return _singly(rec, prepared)
         for store, mem, address in fresh:
             if store.mem is None:
@@ -237,7 +241,8 @@ def _little(rec: Recording, prepared: forms.Prepared, threads: int) -> int:
     sizes = tuple([n & (-1 << max(n.bit_length() - 3, 0)) for n in prepared.values])
     if sizes in form.ample:
         return 0
-    found = alone.cheaper(*prepared.key[:2], _calls(rec), threads, form.saved)
+    form.guess = alone.estimate(*prepared.key[:2], _calls(rec), threads, form.saved)
+    found = alone.cheaper(form.guess)
     if not found:
         if len(form.ample) >= MAX_PLANS:
             form.ample.clear()

@@ -12,7 +12,7 @@ import math
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from . import raising
+from . import alone, raising
 from .fpstate import ODD
 from .speedups import BUILT
 
@@ -182,6 +182,7 @@ class Form:
         self.turns: Any = None  # what there is to do call by call, once that was asked for
         self.ran = False  # has NumPy run it since that is done sooner?
         self.ample: set[tuple[int, ...]] = set()  # about which integers it is too much for that
+        self.guess = alone.Estimate(0)  # what one of them takes
         self.queued = False
         self.exact: Ready | None = None
         self.general: list[General] = []

@@ -306,7 +306,7 @@ def _function(function: Any) -> Any:
                 before, start = work(), perf_counter()
                 if way.tries():
                     value = as_written(args, kwargs)
-                    way.took(perf_counter() - start, work() == before, plain=True)
+                    way.took(perf_counter() - start, before, plain=True)
                     return value
         call = _Call()
         call.look_at((*args, *kwargs.values()))
@@ -334,7 +334,7 @@ def _function(function: Any) -> Any:
         _settle(box[0])
         value = call.back(_released(box))
         if way is not None and not scope.users:
-            way.took(perf_counter() - start, work() == before and ways.may())
+            way.took(perf_counter() - start, before, may=ways.may())
         return value
 
     return accelerated

@@ -19,6 +19,7 @@ from contextlib import suppress
 from types import CodeType, FunctionType, ModuleType
 from typing import Any
 
+from .alone import tally
 from .program.things import original
 from .ranks import several
 from .report import counters
@@ -26,8 +27,10 @@ from .speedups import BUILT
 
 __all__ = ["Way", "Ways", "work"]
 
-CALM = 5  # calls in a row that have done nothing but what NumPy does
+CALM = 5  # calls in a row of which little is to be had
 ROUNDS = 7  # in which both ways are tried, at most
+FAR = 1.5  # times as long: it counts twice
+LIMIT = 1.0  # what regions have saved of a call's time, at most, for both ways to be tried
 SPAN, SPANS = 64, 8192  # calls until they are tried again, at first and at most
 RESTS = 128  # calls that are not looked at, at most, after so many that have recorded something
 MOST = 64  # kinds of calls of a function
@@ -45,9 +48,10 @@ if BUILT:  # else all calls are ours
     from ._speedups import marked
 
 
-def work() -> tuple[int, int, int, int]:
-    """What has been recorded or compiled so far; loops that wait for a plan count, too."""
-    return counters.flushes, counters.loops, counters.waiting, counters.kernels
+def work() -> tuple[tuple[int, int, int, int], float]:
+    """What has been done so far that NumPy may not do as well, loops and regions that wait for a plan among
+    it; and nanoseconds that it would have taken for what regions have done."""
+    return (counters.loops, counters.waiting, tally.rounded, tally.unplanned), tally.theirs
 
 
 class Way:
@@ -74,19 +78,22 @@ class Way:
         """Is the next call one to be tried NumPy's way?"""
         return self._ours >= 0.0
 
-    def took(self, seconds: float, calm: bool, plain: bool = False) -> None:
+    def took(self, seconds: float, before: Any, plain: bool = False, may: bool = True) -> None:
         """A call is over.
 
         Parameters
         ----------
         seconds : float
-        calm : bool
-            Has it done nothing but what NumPy does?
+        before : tuple
+            `work`, when it began.
         plain : bool, optional
             Did it go NumPy's way?
+        may : bool, optional
+            May calls go that way?
         """
         ours, self._ours = self._ours, -1.0
-        if not calm:
+        done, theirs = work()
+        if done != before[0] or not may or 1e-9 * (theirs - before[1]) > LIMIT * seconds:
             self.left, self.plain = self._rest, False
             self._rest = min(2 * self._rest, RESTS)
             self._calm = self._won = self._lost = 0
@@ -97,7 +104,7 @@ class Way:
             self._ours, self._rest = seconds, 1
         elif ours >= 0.0:  # else another thread's call has come in between
             self._won += seconds < ours
-            self._lost += seconds >= ours
+            self._lost += (seconds >= ours) + (seconds >= FAR * ours)
             if max(self._won, self._lost) > ROUNDS // 2:
                 self.plain, self.left = self._won > self._lost, self._span
                 self._span = min(2 * self._span, SPANS)

@@ -51,7 +51,7 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
 def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """All calls of a kind after its first go the way of NumPy."""
 
-    def took(way: ways.Way, seconds: float, calm: bool, plain: bool = False) -> None:
+    def took(way: ways.Way, *args: Any, **kwargs: Any) -> None:
         way.plain, way.left = True, LONG
 
     monkeypatch.setattr(ways.Way, "took", took)
@@ -78,7 +78,7 @@ def through(took: Callable[[bool], float], calls: int, way: ways.Way) -> list[bo
             went.append(way.plain)
             continue
         plain = way.tries()
-        way.took(took(plain), True, plain=plain)
+        way.took(took(plain), ways.work(), plain=plain)
         went.append(plain)
     return went
 
@@ -109,19 +109,36 @@ def test_what_records_is_ours_and_hardly_looked_at() -> None:
             way.left -= 1
         else:
             assert not way.tries()
-            way.took(1.0, False)
+            way.took(1.0, ((-1, 0, 0, 0), 0.0))
             looks += 1
     assert not way.plain and 10 < looks < 200
+
+
+def test_what_takes_far_longer_is_tried_less_often() -> None:
+    went = through(lambda plain: 9.0 if plain else 1.0, 60, ways.Way())
+    assert sum(went) == 2
+
+
+def test_regions_that_save_much_are_ours() -> None:
+    way = ways.Way()
+    done, theirs = ways.work()
+    for saved in (2e9, 0.5e9):
+        for _ in range(100):
+            way.left = 0
+            way.took(1.0, (done, theirs - saved))
+            if way.tries():
+                break
+        assert way.tries() == (saved < 1e9)
 
 
 def test_a_call_of_another_thread_between_two_is_no_comparison() -> None:
     way = ways.Way()
     through(lambda plain: 1.0, ways.CALM, way)
-    way.took(1.0, True)
+    way.took(1.0, ways.work())
     assert way.tries()
-    way.took(1.0, True, plain=True)
+    way.took(1.0, ways.work(), plain=True)
     assert not way.tries()
-    way.took(1.0, True, plain=True)  # which began when it was to be tried
+    way.took(1.0, ways.work(), plain=True)  # which began when it was to be tried
     assert not way.plain and way.left == 0
 
 
@@ -223,6 +240,32 @@ def test_what_records_stays_ours(clock: Clock) -> None:
     for _ in range(20):
         f(x)
     assert all(seen)
+
+
+def test_regions_of_which_all_bits_are_numpys_go_either_way(clock: Clock) -> None:
+    def stepped(x: Any) -> Any:
+        clock.now += 1.0 if ours() else 0.5
+        seen.append(ours())
+        y = x * 2.0 + 1.0
+        return np.sqrt(y * y + x)
+
+    def summed(x: Any) -> Any:
+        clock.now += 1.0 if ours() else 0.5
+        seen.append(ours())
+        y = x * 2.0 + 1.0
+        return np.sqrt(y * y + x).sum(0)
+
+    x = np.random.default_rng(1).random((500, 600))
+    for function in (stepped, summed):
+        with dc.options(jit="eager"):
+            f = dc.accelerate(function)
+            wanted = f(x)
+            seen.clear()
+            flushes = counters.flushes
+            for _ in range(60):
+                np.testing.assert_array_equal(f(x), wanted)  # to the bit, whichever way
+            assert counters.flushes - flushes >= seen.count(True)
+            assert (seen.count(False) > 30) == (function is stepped)
 
 
 def test_what_asks_for_ours_stays_ours(clock: Clock) -> None:
