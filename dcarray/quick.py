@@ -51,7 +51,7 @@ def binary(name: str, a: Any, b: Any) -> Any:
     if known is None or turned:
         return None
     loop, dtype, size, shape = known
-    if size < current().eager_below:
+    if size < current().eager_below and not _waits(a, b):
         return None
     with LOCK:
         rec = session().ready()
@@ -84,7 +84,7 @@ def unary(name: str, a: Any) -> Any:
     found = USUAL.get((name, store.char, a._shape)) or _of_shape(a._shape, name, store.char)
     if found is None or store.turned:
         return None
-    return known(name, found[0], a._shape, (a,))
+    return known(name, found[0], a._shape, (a,), waits=_waits(a))
 
 
 def into(name: str, inputs: tuple[Any, ...], out: Any) -> bool:
@@ -106,7 +106,7 @@ def into(name: str, inputs: tuple[Any, ...], out: Any) -> bool:
     if found is None or found[0][-1] != out._store.char:
         return False
     try:
-        return known(name, found[0], shape, inputs, out) is not None
+        return known(name, found[0], shape, inputs, out, _waits(out, *inputs)) is not None
     except OverflowError:
         return False
 
@@ -188,7 +188,9 @@ def assign(target: Any, value: Any) -> bool:
         return True  # as after ``x[key] += y``
     char = store.char
     size = SIZES.get(shape) or math.prod(shape)
-    if source.char != char or not char or size < max(current().eager_below, 1):
+    if source.char != char or not char or not size:
+        return False
+    if size < current().eager_below and not _waits(target, value):
         return False
     with LOCK:
         rec = session().ready()
@@ -198,11 +200,24 @@ def assign(target: Any, value: Any) -> bool:
     return True
 
 
-def known(name: str, loop: str, shape: tuple[int, ...], inputs: tuple[Any, ...], target: Any = None) -> Any:
+def _waits(*operands: Any) -> bool:
+    """Is something pending on the memory of an array?  Then even little work on it is recorded."""
+    return any([isinstance(x, Handle) and not x._clean() for x in operands])
+
+
+def known(
+    name: str,
+    loop: str,
+    shape: tuple[int, ...],
+    inputs: tuple[Any, ...],
+    target: Any = None,
+    waits: bool = False,
+) -> Any:
     """An operation whose loop and domain are known already, on large arrays of the domain's shape and NumPy
-    scalars: into the array ``target``, or a new one.  Gives None if an operand is not of this kind."""
+    scalars: into the array ``target``, or a new one.  Gives None if an operand is not of this kind, or if
+    there is little to do and nothing that it ``waits`` for."""
     size = SIZES.get(shape) or SIZES.setdefault(shape, math.prod(shape))
-    if size < max(current().eager_below, 1):
+    if size < (1 if waits else max(current().eager_below, 1)):
         return None
     for x in inputs:
         if isinstance(x, Handle) and (x._small is not None or x._shape != shape or x._store.turned):

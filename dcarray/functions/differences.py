@@ -7,7 +7,9 @@ from typing import Any
 import numpy as np
 from numpy.lib.array_utils import normalize_axis_tuple
 
-from .common import NOTHING, axis_of, expand, fresh_like, is_array, operand, plain_key
+from dcarray.order import order_of
+
+from .common import NOTHING, axis_of, expand, fresh, fresh_like, is_array, is_wrapped, operand, plain_key
 from .registry import Unserved, implements
 
 
@@ -20,11 +22,15 @@ def diff(a: Any, n: Any = 1, axis: Any = -1, prepend: Any = NOTHING, append: Any
     if a.ndim == 0:
         raise Unserved
     axis = axis_of(axis, a.ndim)
+    before, after = (None if value is NOTHING else operand(value) for value in (prepend, append))
+    if n == 1 and (before is not None or after is not None):
+        found = _with_ends(a, axis, before, after)
+        if found is not None:
+            return found
     parts = []
-    for value in (prepend, a, append):
-        if value is NOTHING:
+    for value in (before, a, after):
+        if value is None:
             continue
-        value = operand(value)
         if value.ndim == 0:
             value = np.broadcast_to(value, a.shape[:axis] + (1,) + a.shape[axis + 1 :])
         parts.append(value)
@@ -36,6 +42,32 @@ def diff(a: Any, n: Any = 1, axis: Any = -1, prepend: Any = NOTHING, append: Any
     for _ in range(n):
         a = op(a[upper], a[lower])
     return a
+
+
+def _with_ends(a: Any, axis: int, before: Any, after: Any) -> Any:
+    """The differences with one number before or after the elements, which nothing is joined for; None if that
+    is not all there is."""
+    ends = [end for end in (before, after) if end is not None]
+    if not is_wrapped(a) or any(end.ndim for end in ends) or a.shape[axis] < 2 or order_of((a,), a.shape):
+        return None
+    dtype = np.result_type(a.dtype, *[end.dtype for end in ends])
+    if dtype.kind not in "iufc" or a.dtype.kind not in "biufc":
+        return None
+    a = a.astype(dtype, copy=False)
+    length = a.shape[axis]
+    shape = a.shape[:axis] + (length - 1 + len(ends),) + a.shape[axis + 1 :]
+    result = fresh(shape, dtype)
+    start = int(before is not None)
+
+    def part(of: Any, first: int | None, last: int | None) -> Any:
+        return of[plain_key(of.ndim, axis, slice(first, last))]
+
+    np.subtract(part(a, 1, None), part(a, None, -1), out=part(result, start, start + length - 1))
+    if before is not None:
+        np.subtract(part(a, None, 1), before.astype(dtype).item(), out=part(result, None, 1))
+    if after is not None:
+        np.subtract(after.astype(dtype).item(), part(a, -1, None), out=part(result, -1, None))
+    return result
 
 
 @implements(np.ediff1d)

@@ -5,6 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+import dcarray as dc
+from dcarray import alone
+from dcarray.report import counters
+from dcarray.session import session
+
 V = np.array([1.0, 4.0, 9.0, 16.0, 25.5])
 M = np.arange(20.0).reshape(4, 5) ** 2
 ARRAYS = [V, M, M.astype(np.float32), M.astype(np.int32), M.astype(np.uint8), M > 50, M * 1j, M.T, M[:1],
@@ -20,6 +25,27 @@ def test_diff(same, a):
     same(np.diff, a, append=[1.5])
     same(np.diff, a, axis=0, prepend=a[:1] if a.ndim else 1, append=2)
     same(np.ediff1d, a)
+
+
+@pytest.mark.parametrize("a", ARRAYS)
+def test_numbers_before_and_after(same, a):
+    two = {"prepend": np.uint8(200), "append": np.array(7)}, {"prepend": 1, "append": np.float32(2.5)}
+    for ends in ({"prepend": 0}, {"append": 3}, {"append": True}, {"prepend": 1j}, {"append": np.nan}, *two):
+        same(np.diff, a, **ends)
+        same(np.diff, a, axis=0, **ends)
+        same(np.diff, a, 2, **ends)
+
+
+def test_nothing_is_joined_for_numbers_before_and_after():
+    a = np.arange(40_000, dtype=np.int16) % 7
+    with alone.suspended(), dc.options(eager_below=16384, jit="eager"):
+        x = dc.asarray(a) * np.int16(3)
+        flushes = counters.flushes
+        found = np.diff(x, prepend=2, append=-1)
+        assert counters.flushes == flushes  # all is recorded
+        whole = [entry for entry in session().rec.log if entry[1] == "l" and entry[2][0] > a.size]
+        assert len(whole) == 1  # the result
+        np.testing.assert_array_equal(np.asarray(found), np.diff(a * np.int16(3), prepend=2, append=-1))
 
 
 @pytest.mark.parametrize("a", ARRAYS)
