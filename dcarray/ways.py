@@ -38,7 +38,7 @@ MOST = 64  # kinds of calls of a function
 _OURS = frozenset(("dcarray", "gather", "layout", "local"))
 
 
-def marked(args: tuple[Any, ...], kwargs: dict[str, Any]) -> int | None:
+def marked(args: tuple[Any, ...], kwargs: dict[str, Any], /) -> int | None:
     """A number that tells calls apart by what their arguments are; None if one is of another kind, or options
     say that all is to be recorded."""
     return None
