@@ -69,7 +69,7 @@ class _Scope:
                         if self.names.get(name) is value
                     ])  # fmt: skip
                 _exchange(self.names, self.swapped, False)
-        self.put(*functions, same=same)
+            self._put(functions, same)
 
     def read(self) -> bool:
         """Find what is NumPy's among the names, and the classes that NumPy asks for arrays; True if all is as
@@ -93,14 +93,17 @@ class _Scope:
                 self.classes[name] = answering(value)
         return False
 
-    def put(self, *functions: FunctionType, same: bool = False) -> None:
-        """Give sites to functions and to those that they call, if somebody is here; ``same`` if the names are
-        what they were when they were last read."""
+    def put(self, *functions: FunctionType) -> None:
+        """Give sites to functions and to those that they call, if somebody is here."""
+        with _lock:
+            if self.users:
+                self._put(functions, False)
+
+    def _put(self, functions: tuple[FunctionType, ...], same: bool) -> None:
+        """That; ``same`` if the names are what they were when they were last read."""
         if functions and config.current().jit != "off":
-            with _lock:
-                if self.users:
-                    for function in functions:
-                        self.rewrites.put(function, self.imprint if same else -1)
+            for function in functions:
+                self.rewrites.put(function, self.imprint if same else -1)
 
     def leave(self) -> None:
         with _lock:
@@ -208,6 +211,8 @@ _DRAWING = frozenset(("Generator", "RandomState"))
 class _Call:
     """The arguments of one call on their way in, and what comes back on its way out."""
 
+    __slots__ = ("drawing", "given", "lengths", "seen", "wrapped")
+
     def __init__(self) -> None:
         self.given: dict[int, tuple[Any, Any]] = {}
         self.drawing: dict[int, tuple[Any, Any]] = {}  # generators of NumPy's
@@ -280,41 +285,38 @@ def _settle(value: Any) -> None:
 
 
 def _function(function: Any) -> Any:
-    plain = inspect.unwrap(function)
-    if not isinstance(plain, FunctionType):
+    inner = inspect.unwrap(function)
+    if not isinstance(inner, FunctionType):
         raise TypeError(f"accelerate() wants a function, or modules and their names, not {function!r}")
-    if inspect.isgeneratorfunction(plain) or inspect.iscoroutinefunction(plain):
-        raise TypeError(f"{plain.__qualname__}() does not run when it is called: accelerate what it calls")
-    scope = _scope(plain.__globals__)
-    ways = Ways(plain)
-
-    def as_written(args: Any, kwargs: Any) -> Any:
-        counters.plain += 1
-        value = function(*args, **kwargs)
-        return value if theirs(value) else _Call().back(value)
+    if inspect.isgeneratorfunction(inner) or inspect.iscoroutinefunction(inner):
+        raise TypeError(f"{inner.__qualname__}() does not run when it is called: accelerate what it calls")
+    scope = _scope(inner.__globals__)
+    ways = Ways(inner)
 
     @wraps(function)
     def accelerated(*args: Any, **kwargs: Any) -> Any:
         way = None if scope.users or _inside.get() else ways.kind(args, kwargs)
         if way is not None:
-            if way.left > 0:
-                way.left -= 1
-                if way.plain:
-                    return as_written(args, kwargs)
-                way = None
+            looked = way.left <= 0
+            if looked:
+                plain, before, start = way.tries(), work(), perf_counter()
             else:
-                before, start = work(), perf_counter()
-                if way.tries():
-                    value = as_written(args, kwargs)
+                plain, way.left = way.plain, way.left - 1
+            if plain:
+                counters.plain += 1
+                value = function(*args, **kwargs)
+                value = value if theirs(value) else _Call().back(value)
+                if looked:
                     way.took(perf_counter() - start, before, plain=True)
-                    return value
+                return value
+            way = way if looked else None
         call = _Call()
         call.look_at((*args, *kwargs.values()))
         args = tuple([call.into(a) for a in args])
         kwargs = {k: call.into(v) for k, v in kwargs.items()}
         keep = call.wrapped or (not call.given and _inside.get())
         token = _inside.set(True)
-        scope.enter(plain)
+        scope.enter(inner)
         try:
             box = [function(*args, **kwargs)]
         finally:
