@@ -385,6 +385,9 @@ def accelerate(*targets: Any) -> Any:
     While it runs, its whole module sees dcarray, helper functions and other threads included.  Imports inside
     functions are NumPy's.  Where a class of the module has ``__array__``, NumPy gets plain arrays of it.
 
+    Calls of which there is nothing to be had, where they come again, are left to NumPy: the function runs as
+    it is written, on plain arrays, and gives the same results to the bit; `report` counts them.
+
     Examples
     --------
     >>> import numpy as np, dcarray as dc
