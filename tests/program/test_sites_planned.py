@@ -15,7 +15,7 @@ import pytest
 from written import written
 
 import dcarray as dc
-from dcarray import obtaining, remote, session
+from dcarray import obtaining, remote, session, ways
 from dcarray.background import Background
 from dcarray.program import naps, sites
 
@@ -196,6 +196,7 @@ def test_the_next_process_finds_the_plan(tmp_path: Path) -> None:
 
 def test_short_loops_are_not_asked_about_for_a_while(monkeypatch):
     monkeypatch.setattr(naps, "NAP", 0.05)
+    monkeypatch.setattr(ways, "CALM", sys.maxsize)
     asked = []
     enter = sites.Site.enter
     monkeypatch.setattr(sites.Site, "enter", lambda self, *values: asked.append(self) or enter(self, *values))
