@@ -29,6 +29,9 @@ _signal: Any = importlib.import_module("_signal")
 
 ARENA = 512  # scalars a recording can hold
 HELD_BYTES = 128 << 20  # memory that nothing but a recording may keep alive
+# And if it is that of more arrays than so many, as of a loop that adds up what a library makes in each turn: called
+# one by one, they would not be there at a time, and what they take is more than they save.
+HELD_ARRAYS, HELD_TOGETHER = 3, 4 << 20
 MAX_ENTRIES = 1024  # entries at which a recording ends anywhere
 
 
@@ -104,12 +107,13 @@ class Session:
 
     def _release(self, rec: Recording) -> None:
         """Flush when the log alone keeps much memory alive."""
-        kept = 0
+        kept = number = 0
         for entry in rec.slots:
             # references: the slot list, the loop variable, getrefcount's argument
             if type(entry) is Store and sys.getrefcount(entry) <= 3:
                 kept += entry.size * entry.dtype.itemsize
-        if kept > HELD_BYTES:
+                number += 1
+        if kept > (HELD_TOGETHER if number > HELD_ARRAYS else HELD_BYTES):
             self.flush(rec)
         rec.held = 0
 
