@@ -29,8 +29,8 @@ _signal: Any = importlib.import_module("_signal")
 
 ARENA = 512  # scalars a recording can hold
 HELD_BYTES = 128 << 20  # memory that nothing but a recording may keep alive
-# If it is that of more arrays than so many, as of a loop that adds up what a library makes in each turn: called
-# one by one, they would not be there at a time.
+# If it is that of more arrays than so many, as of a loop that adds up what a library makes in each turn: call
+# by call, they would not be there at a time.
 HELD_ARRAYS, HELD_TOGETHER = 3, 4 << 20
 MAX_ENTRIES = 1024  # entries at which a recording ends anywhere
 
