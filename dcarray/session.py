@@ -18,6 +18,7 @@ import numpy as np
 
 from . import chains, config, turns
 from .executor import Executor
+from .lowering.memory import MAPPED
 from .ranks import LOCK as LOCK
 from .ranks import several, simulated, strange
 from .recording import CHARS, ENTRIES, ENTRIES_TOGETHER, HELD_ELEMENTS, Recording
@@ -107,13 +108,17 @@ class Session:
 
     def _release(self, rec: Recording) -> None:
         """Flush when the log alone keeps much memory alive."""
-        kept = number = 0
+        kept = together = number = 0
         for entry in rec.slots:
             # references: the slot list, the loop variable, getrefcount's argument
             if type(entry) is Store and sys.getrefcount(entry) <= 3:
-                kept += entry.size * entry.dtype.itemsize
-                number += 1
-        if kept > (HELD_TOGETHER if number > HELD_ARRAYS else HELD_BYTES):
+                size = entry.size * entry.dtype.itemsize
+                kept += size
+                if entry._head is None and size >= MAPPED:  # of a reshape the user may hold the array
+                    together += size
+                    number += 1
+        many = number > HELD_ARRAYS and together > HELD_TOGETHER
+        if kept > HELD_BYTES or (many and several() is None):  # ranks may differ in what is still held
             self.flush(rec)
         rec.held = 0
 
