@@ -6,6 +6,7 @@
 enum { SHAPED, FILLED, RANGED, SQUARE, LISTED, UNWRITTEN, ITSELF, ROWWISE, KINDS };
 
 enum { UNASKED = 1 << 24 }; /* elements: of more than these memory may be short */
+enum { POOLED = 1 << 19 };  /* and filled ones have memory of ours, which others of its size have had */
 enum { MUCH = 1 << 20 };    /* and of matrices: what was recorded before runs before there are as many */
 
 /* A number in a sequence; NumPy's own float is one of Python's. */
@@ -156,7 +157,8 @@ small_made(PyObject *function, int kind, PyObject *const *args, Py_ssize_t nargs
     if (most < 0)
         return NULL;
     below = eager_below();
-    small = most < (double)below || (most < (double)PY_SSIZE_T_MAX / 2 && alone_here((Py_ssize_t)most) > 0);
+    small = most < (double)below || (most < (double)PY_SSIZE_T_MAX / 2 && alone_here((Py_ssize_t)most) > 0 &&
+                                     !((kind == SHAPED || kind == FILLED) && most >= (double)POOLED));
     PyErr_Clear();
     if (!small && kind == UNWRITTEN) {
         PyObject *dtype = named ? args[nargs] : first < nargs ? args[first] : NULL;

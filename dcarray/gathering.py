@@ -25,16 +25,7 @@ _SECONDS = 2e-9  # that NumPy needs for an element
 _COUNTED = 8  # elements that are so much work as a scheduler's unit
 
 
-def _compiled(size: int) -> Compiled:
-    def routine() -> Any:
-        from .lowering.llvm.compress import compress
-
-        return compress(size)
-
-    return Compiled(routine)
-
-
-_ROUTINES = {size: _compiled(size) for size in _SIZES}
+_ROUTINES = {size: Compiled("compress", "compress", size) for size in _SIZES}
 
 
 def gathered(a: NDArray, m: NDArray) -> NDArray:

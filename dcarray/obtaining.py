@@ -45,9 +45,11 @@ def obtained(request: planning.Request, options: Options, background: Background
 
         with suppress(spawned.NoServer), background.aside():
             made, counts, reasons = remote.REMOTE.plan(request)
-    from .lowering import parcel  # its imports take time that belongs to the program until there is a plan
-
     if made is not None:
+        from .lowering import (
+            parcel,  # its imports take time that belongs to the program until there is a plan
+        )
+
         with suppress(parcel.Unfit):
             plan = parcel.opened(made)
             for reason in reasons:
@@ -55,8 +57,10 @@ def obtained(request: planning.Request, options: Options, background: Background
             if not reasons:
                 shelf.keep(request, made)
             return _counted(plan, *counts)
+    from .lowering import packing
+
     local = planning.make(request, _uncompiled, options.debug)
-    return _counted(parcel.local(local.plan, local.relations, local.told), *local[3:])
+    return _counted(packing.local(local.plan, local.relations, local.told), *local[3:])
 
 
 def _counted(plan: Parcel, compiled: int, hits: int, disk_hits: int) -> Parcel:

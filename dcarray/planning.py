@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from contextlib import nullcontext
 from dataclasses import replace
+from importlib import import_module
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from .forms import Log, pattern, rewrite
@@ -145,12 +146,17 @@ class Compilation(NamedTuple):
 
     Attributes
     ----------
-    routine : dcarray.lowering.llvm.routine.Routine
+    module, name : str
+        The function that makes it, of a module of `dcarray.lowering.llvm`: it may have to ask LLVM.
+    argument : object
+        What that is given, a plain value.
     cache_dir : str or None
         As the option of this name.
     """
 
-    routine: Any
+    module: str
+    name: str
+    argument: Any
     cache_dir: str | None
 
     def code(self) -> tuple[Any, ...]:
@@ -163,12 +169,13 @@ class Compilation(NamedTuple):
         from .lowering import cache
         from .lowering.llvm.routine import NO_KERNEL
 
-        launch: Any = cache.of(self.cache_dir).launch(self.routine, NO_KERNEL)
+        make = getattr(import_module(f"dcarray.lowering.llvm.{self.module}"), self.name)
+        launch: Any = cache.of(self.cache_dir).launch(make(self.argument), NO_KERNEL)
         return tuple(launch.parts)
 
     def text(self) -> str:
         """All that the code depends on."""
-        return repr(self.routine)
+        return repr((self.module, self.name, self.argument))
 
 
 class Planned(NamedTuple):

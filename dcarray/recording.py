@@ -16,7 +16,7 @@ from .store import Store, memory
 
 ENTRIES = 256  # a recording of so many ends where a loop comes round
 ENTRIES_TOGETHER = 2 * ENTRIES  # where several ranks run it: before and after it they tell each other of it
-HELD_ELEMENTS = 32 << 20
+HELD_ELEMENTS = 1 << 19  # from so many on it is looked what a recording alone keeps alive
 CHARS = "?bBhHiIlLqQefdFD"
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
 
@@ -18,14 +17,14 @@ class Compiled:
 
     Parameters
     ----------
-    routine : callable
-        Gives the `Routine`; it imports what makes it.
+    module, name, argument
+        As of `Compilation`.
     """
 
     __slots__ = ("_asked", "_launch", "_routine")
 
-    def __init__(self, routine: Callable[[], Any]) -> None:
-        self._routine = routine
+    def __init__(self, module: str, name: str, argument: Any) -> None:
+        self._routine = module, name, argument
         self._launch: Any = None
         self._asked = False
 
@@ -47,14 +46,24 @@ class Compiled:
     def _make(self, options: config.Options) -> None:
         from . import remote
         from .lowering import parcel
-        from .lowering.target import Unsupported
 
-        request = Compilation(self._routine(), options.cache_dir)
+        request = Compilation(*self._routine, options.cache_dir)
         try:
             parts = _elsewhere(request) if options.jit == "background" else None
-            self._launch = parcel.linked(*(parts or request.code()))
-        except (Unsupported, parcel.Unfit, remote.Refused, MemoryError):  # NumPy goes on serving
+            self._launch = parcel.linked(*(parts or _here(request)))
+        except (parcel.Unfit, remote.Refused, MemoryError):  # NumPy goes on serving
             self._launch = None
+
+
+def _here(request: Compilation) -> tuple[Any, ...]:
+    """The code from this process."""
+    from .lowering.parcel import Unfit
+    from .lowering.target import Unsupported
+
+    try:
+        return request.code()
+    except Unsupported as error:
+        raise Unfit(str(error)) from error
 
 
 def _elsewhere(request: Compilation) -> tuple[Any, ...] | None:

@@ -72,7 +72,7 @@ def answer(request: planning.Request | planning.Compilation) -> tuple[Any, ...]:
     ``counts`` are the kernels compiled, found in memory and found on the disk, ``reasons`` why statements are
     left to the interpreter.
     """
-    from .lowering.parcel import packed
+    from .lowering.packing import packed
 
     reasons: list[str] = []
     try:

@@ -18,6 +18,7 @@ import numpy as np
 
 from . import chains, config, turns
 from .executor import Executor
+from .lowering.memory import MAPPED
 from .ranks import LOCK as LOCK
 from .ranks import several, simulated, strange
 from .recording import CHARS, ENTRIES, ENTRIES_TOGETHER, HELD_ELEMENTS, Recording
@@ -29,6 +30,9 @@ _signal: Any = importlib.import_module("_signal")
 
 ARENA = 512  # scalars a recording can hold
 HELD_BYTES = 128 << 20  # memory that nothing but a recording may keep alive
+# If it is that of more arrays than so many, as of a loop that adds up what a library makes in each turn: call
+# by call, they would not be there at a time.
+HELD_ARRAYS, HELD_TOGETHER = 3, 4 << 20
 MAX_ENTRIES = 1024  # entries at which a recording ends anywhere
 
 
@@ -104,12 +108,17 @@ class Session:
 
     def _release(self, rec: Recording) -> None:
         """Flush when the log alone keeps much memory alive."""
-        kept = 0
+        kept = together = number = 0
         for entry in rec.slots:
             # references: the slot list, the loop variable, getrefcount's argument
             if type(entry) is Store and sys.getrefcount(entry) <= 3:
-                kept += entry.size * entry.dtype.itemsize
-        if kept > HELD_BYTES:
+                size = entry.size * entry.dtype.itemsize
+                kept += size
+                if entry._head is None and size >= MAPPED:  # of a reshape the user may hold the array
+                    together += size
+                    number += 1
+        many = number > HELD_ARRAYS and together > HELD_TOGETHER
+        if kept > HELD_BYTES or (many and several() is None):  # ranks may differ in what is still held
             self.flush(rec)
         rec.held = 0
 

@@ -49,7 +49,7 @@ def left(request: Request | Compilation) -> bytes | None:
 
 
 def keep(request: Request | Compilation, plan: bytes) -> None:
-    """Leave a plan, as `lowering.parcel.packed` gives it, or other code, for the next processes."""
+    """Leave a plan, as `lowering.packing.packed` gives it, or other code, for the next processes."""
     from .lowering import host
 
     folder = _folder(request)

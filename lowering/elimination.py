@@ -14,20 +14,46 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from enum import IntEnum
 from functools import lru_cache
 from itertools import accumulate
 from typing import Any
 
 import numpy as np
 
-from .llvm.solving import FIELDS, PHASES, Step
+__all__ = ["FIELDS", "PHASES", "Memory", "Plan", "Step", "plan"]
 
-__all__ = ["PHASES", "Memory", "Plan", "plan"]
+PHASES = 9
+FIELDS = 15
+"""Numbers that a step has: what it is, up to three addresses, up to eight others, and by how many bytes each
+of the addresses is further on for the next matrix of a stack."""
 
 _ROWS, _COLUMNS = 101, 102
 _PLAIN, _TURNED = 111, 112
 _TRIANGLE = 32  # rows of a triangle that is solved for by substitution
 _ALIGNED = 8
+
+
+class Step(IntEnum):
+    """What a step does with the matrices ``a``, ``b`` and ``c`` at its addresses."""
+
+    COPY = 0
+    """``a = b``: rows, columns; for ``a``, then for ``b``, how far rows and columns are apart."""
+    EXCHANGE = 1
+    """Exchange the k-th row of ``a`` with the one that ``b[k]`` names, counted from 1: rows, columns, how far
+    rows and columns are apart."""
+    FACTOR = 2
+    """``?getrf`` of ``a``, exchanges to ``b``, its result to ``c``: rows, columns, how far the latter are
+    apart."""
+    SOLVE = 3
+    """``?trsm`` by columns, with the lower triangle ``a`` to the left of ``b`` and ones on its diagonal: rows
+    and columns of ``b``, how far columns of either are apart."""
+    SUBTRACT = 4
+    """``c -= a @ b`` by ``?gemm``: order, transposition of ``a``, rows, columns, terms, how far rows or
+    columns of the three are apart."""
+    SUBSTITUTE = 5
+    """Solve with a small triangle ``a``, by columns, for ``b``, by rows: whether it is the upper one, or the
+    lower one with ones on its diagonal, rows and columns of ``b``, how far columns and rows are apart."""
 
 
 class Memory:

@@ -3,7 +3,7 @@
 To make a plan takes SymPy, the passes, the schedules and LLVM's compiler.  To run one takes its driver's
 text and what that calls by name: launches (object code), library calls, statements for the interpreter,
 dtypes, the addresses of NumPy's loops.  A parcel holds these as plain values, so that none of the former has
-to be imported where it is opened.
+to be imported where it is opened: neither here nor in what this module imports.  `packing` makes it.
 """
 
 from __future__ import annotations
@@ -15,17 +15,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..ir import dims
-from . import numpy_loops
-from .look import Look
 from .scope import function
-from .steps import CallStep, Interpreted, InterpStep
 
 if TYPE_CHECKING:
     from .llvm.threads import Launch
-    from .plan import Plan
+    from .look import Look
 
-__all__ = ["Parcel", "Unfit", "opened", "packed"]
+__all__ = ["Parcel", "Unfit", "linked", "opened"]
 
 
 class Unfit(Exception):
@@ -79,43 +75,8 @@ class Parcel:
         self.guard = _expression(names, facts["guard"]) if facts["guard"] else None
 
 
-def facts(plan: Plan, relations: list[Any], told: Any = None) -> dict[str, Any]:
-    """What is to be known of a plan besides how it runs; ``relations`` are what it relies on."""
-    terms = [dims.show(step.binding.bytes) for step in plan.kernels]
-    return {
-        **plan.stats,
-        "steps": len(plan.steps),
-        "overwritten": plan.overwritten,
-        "kept": plan.kept,
-        "spared": plan.spared,
-        "stops": plan.stops,
-        "told": told,
-        "symbols": tuple([symbol.name for symbol in plan.region.symbols]),
-        "bytes": " + ".join(terms) or "0",
-        "guard": " and ".join([f"({dims.show(relation)})" for relation in relations]),
-    }
-
-
-def local(plan: Plan, relations: list[Any], told: Any = None) -> Parcel:
-    """A plan of this process, as if it had come in a parcel."""
-    look = None if plan.look is None else Look(plan.look.plan.run, *plan.look[1:])
-    return Parcel(plan.run, facts(plan, relations, told), look)
-
-
-def packed(plan: Plan, relations: list[Any], told: Any = None) -> bytes:
-    """A plan as bytes.
-
-    Raises
-    ------
-    Unfit
-        If something in it is of use in this process only.
-    """
-    look = None if plan.look is None else (_text(plan.look.plan), plan.look[1:])
-    return pickle.dumps((_text(plan), facts(plan, relations, told), look), protocol=5)
-
-
 def opened(parcel: bytes) -> Parcel:
-    """The plan of `packed` bytes.
+    """The plan of bytes that `dcarray.lowering.packing.packed` has made.
 
     Raises
     ------
@@ -123,11 +84,12 @@ def opened(parcel: bytes) -> Parcel:
         If this process lacks something that it needs.
     """
     text, told, look = pickle.loads(parcel)
-    return Parcel(_run(*text), told, None if look is None else Look(_run(*look[0]), *look[1]))
+    run = _run(*text)
+    if look is None:
+        return Parcel(run, told, None)
+    from .look import Look
 
-
-def _text(plan: Plan) -> tuple[str, dict[str, Any]]:
-    return plan.driver, {name: _reduced(thing) for name, thing in plan.things.items()}
+    return Parcel(run, told, Look(_run(*look[0]), *look[1]))
 
 
 def _run(text: str, things: dict[str, Any]) -> Callable[..., int]:
@@ -143,54 +105,45 @@ def _expression(names: tuple[str, ...], text: str) -> Callable[..., Any]:
     return made
 
 
-def _reduced(thing: Any) -> tuple[Any, ...]:
-    """A thing as plain values, by which `_made` makes it again."""
-    if isinstance(thing, np.dtype):
-        return "dtype", thing.str
-    if isinstance(thing, numpy_loops.Address):
-        return "loop", *thing.origin
-    if isinstance(thing, CallStep):
-        return "call", thing.launch and _reduced(thing.launch), thing.parts
-    if isinstance(thing, InterpStep):
-        return "interp", thing.run.text
-    parts = getattr(thing, "parts", None)
-    if parts is None:
-        raise Unfit(f"{type(thing).__name__} is of use in one process only")
-    return "launch", *parts
-
-
 def _made(kind: str, *parts: Any) -> Any:
     if kind == "dtype":
         return np.dtype(parts[0])
     if kind == "loop":
+        from . import numpy_loops
+
         address = numpy_loops.address(*parts)
         if address is None:
             raise Unfit(f"NumPy's loop of {parts[0]} is not found here")
         return address
-    if kind == "call":
-        try:
-            step = CallStep(*parts[1])
-            step.launch = parts[0] and _made(*parts[0])
-            return step
-        except (KeyError, ValueError) as error:
-            raise Unfit(f"there is no library {parts[1][1]} here") from error
+    if kind == "launch":
+        return linked(*parts)
+    from .calls import CallStep, Interpreted
+
     if kind == "interp":
         return Interpreted(parts[0])
-    return linked(*parts)
+    try:
+        step = CallStep(*parts[1])
+    except KeyError as error:
+        raise Unfit(f"there is no library {parts[1][1]} here") from error
+    step.launch = parts[0] and _made(*parts[0])
+    return step
 
 
 def linked(code: bytes, phases: int, arguments: int, mask: int) -> Launch:
     """Code that is linked once, however often it comes."""
+    from .disk import sha256
     from .llvm.threads import Launch
 
-    key = (code, phases, arguments, mask)
+    key = (sha256(code).digest(), phases, arguments, mask)
     found = _LINKED.get(key)
     if found is None:
         with _lock:
             found = _LINKED.get(key)
             if found is None:
                 try:
-                    found = _LINKED[key] = Launch.of(*key)
+                    found = Launch.of(code, phases, arguments, mask)
+                    found.parts = None  # it is not to travel on, and need not keep its code
+                    _LINKED[key] = found
                 except (RuntimeError, OSError, ImportError) as error:
                     raise Unfit(f"LLVM: {error}") from error
     return found

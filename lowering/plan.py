@@ -32,13 +32,14 @@ from ..ir.nodes import (
     Window,
 )
 from . import blocks, buffers, cache, libraries
+from .calls import CallStep
 from .driver import Driver
 from .fixed import fixed
 from .kernel import Pointer
 from .look import Planned
 from .schedule import schedule
 from .scope import function
-from .steps import CallStep, InterpStep, KernelStep, Step
+from .steps import InterpStep, KernelStep, Step
 from .target import Launch, Target, Unsupported, get
 
 Fallback = Callable[[str, Any], None]
@@ -259,7 +260,7 @@ class _Compiler:
         arrays = {array.name: array for array in self.region.arrays}
         library = libraries.find(stmt, arrays)
         if library is not None:
-            step = CallStep.of(stmt, library, position, self.routine(stmt, library))
+            step = libraries.step(stmt, library, position, self.routine(stmt, library))
             self.steps.append(step)
             self.driver.call(depth, step, step.names)
             return

@@ -10,12 +10,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from . import openblas
+from .calls import lies
 from .memory import address_of, empty
 
 if TYPE_CHECKING:
     from .target import Launch
 
-__all__ = ["lies", "multiply"]
+__all__ = ["multiply"]
 
 NDArray = np.ndarray[Any, Any]
 
@@ -95,18 +96,6 @@ def _time(m: int, n: int, k: int, rows: int, columns: int, threads: int) -> floa
     """In multiplications, on so many threads."""
     tiles = -(-m // rows) * -(-n // columns)
     return -(-tiles // threads) * k * rows * columns * (1 + _ROW / rows + _COLUMN / columns)
-
-
-def lies(array: NDArray) -> tuple[int, int] | None:
-    """How BLAS is told where a matrix's elements are, one of a stack: by rows (111) or by columns (112), and
-    how far apart these are; None if it cannot be told."""
-    (down, along), size = array.strides[-2:], array.itemsize
-    height, width = array.shape[-2:]
-    if along == size:
-        return (111, down // size) if down % size == 0 and down >= size * max(width, 1) else None
-    if down == size and along % size == 0 and along >= size * max(height, 1):
-        return 112, along // size
-    return None
 
 
 def multiply(out: NDArray, a: NDArray, b: NDArray, launch: Launch, threads: int) -> int | None:

@@ -23,13 +23,7 @@ _SMALL = 1e-280  # edges that are smaller count as such
 _WORK = 5  # of counting an element, in units of the scheduler's
 
 
-def _routine(weighted: bool) -> Any:
-    from dcarray.lowering.llvm.histogram import histogram
-
-    return histogram(weighted)
-
-
-_COUNTS, _WEIGHTS = Compiled(lambda: _routine(False)), Compiled(lambda: _routine(True))
+_COUNTS, _WEIGHTS = (Compiled("histogram", "histogram", weighted) for weighted in (False, True))
 
 
 def _edges(a: Any, bins: int, limits: Any) -> Any:

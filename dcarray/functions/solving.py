@@ -29,16 +29,7 @@ _WIDE = 64  # columns of pieces so small that each thread has two, of which othe
 _ROWS = 64  # that are cleared at a time
 
 
-def _compiled(char: str) -> Compiled:
-    def routine() -> Any:
-        from dcarray.lowering.llvm.solving import solver
-
-        return solver(char)
-
-    return Compiled(routine)
-
-
-_ROUTINES = {char: _compiled(char) for char in "fdFD"}
+_ROUTINES = {char: Compiled("solving", "solver", char) for char in "fdFD"}
 
 
 @implements(np.linalg.solve)

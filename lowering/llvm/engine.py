@@ -6,32 +6,21 @@ child never inherits LLVM in the middle of a compilation.  llvmlite is imported 
 
 from __future__ import annotations
 
-import ctypes
-import os
 import platform
-import threading
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
 from ..disk import sha256
-from . import objects
 from .ahead import NAME, prefetched
+from .linking import LOCK, MATHEMATICS, keep
 from .masked import apart
 from .nontemporal import GROUP, streamed
 from .outright import outright
 from .quiet import quieted
 
-_LOCK = threading.RLock()
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(before=_LOCK.acquire, after_in_parent=_LOCK.release, after_in_child=_LOCK.release)
-
-# Loaded code lives as long as the process: worker threads may sit in it while the interpreter shuts
-# down, so neither the compiler nor a library may be disposed of at its end.
-_kept: list[Any] = []
 _count = 0
-_MATHEMATICS = ("libm.so.6", "libmvec.so.1") if platform.system() == "Linux" else ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,12 +63,6 @@ class Machine:
     nontemporal: bool = False
 
 
-def _keep(thing: Any) -> Any:
-    _kept.append(thing)
-    ctypes.pythonapi.Py_IncRef(ctypes.py_object(thing))
-    return thing
-
-
 @cache
 def _llvm() -> Any:
     """The llvmlite binding, initialised."""
@@ -94,7 +77,7 @@ def _llvm() -> Any:
 def _load_libraries() -> frozenset[str]:
     """Make the mathematical libraries' symbols visible to generated code; the names that were found."""
     found = set()
-    for name in _MATHEMATICS:
+    for name in MATHEMATICS:
         try:
             _llvm().load_library_permanently(name)
             found.add(name)
@@ -105,7 +88,7 @@ def _load_libraries() -> frozenset[str]:
 
 @cache
 def _host() -> tuple[str, str, frozenset[str]]:
-    with _LOCK:
+    with LOCK:
         llvm = _llvm()
         features = llvm.get_host_cpu_features()
         return llvm.get_host_cpu_name(), features.flatten(), frozenset(k for k, on in features.items() if on)
@@ -142,7 +125,7 @@ def machine() -> Machine:
     """The processor that this process runs on."""
     from .circular import serves
 
-    with _LOCK:
+    with LOCK:
         name, _, features = _host()
         x86 = platform.machine() in ("x86_64", "AMD64")
         wide = {"avx512f", "avx512vl", "avx512dq", "avx512bw"} <= features
@@ -176,7 +159,7 @@ def _target_machine() -> Any:
     llvm = _llvm()
     name, features, _ = _host()
     target = llvm.Target.from_default_triple()
-    return _keep(target.create_target_machine(cpu=name, features=features, opt=3, jit=True))
+    return keep(target.create_target_machine(cpu=name, features=features, opt=3, jit=True))
 
 
 def _optimised(text: str) -> Any:
@@ -204,7 +187,7 @@ def _optimised(text: str) -> Any:
 
 def compile_object(text: str) -> bytes:
     """Object code of a module given as LLVM text, optimised for this processor."""
-    with _LOCK:
+    with LOCK:
         module = _optimised(text)
         _load_libraries()
         for name in (function.name for function in module.functions if function.is_declaration):
@@ -216,24 +199,24 @@ def compile_object(text: str) -> bytes:
 
 def assembly(text: str) -> str:
     """The assembly of what ``compile_object`` makes, to look at."""
-    with _LOCK:
+    with LOCK:
         return str(_target_machine().emit_assembly(_optimised(text)))
 
 
 def optimised(text: str) -> str:
     """The optimised LLVM text of what ``compile_object`` makes, to look at."""
-    with _LOCK:
+    with LOCK:
         return str(_optimised(text))
 
 
 @cache
 def _jit() -> Any:
     _load_libraries()
-    return _keep(_llvm().create_lljit_compiler(_target_machine()))
+    return keep(_llvm().create_lljit_compiler(_target_machine()))
 
 
-def load(code: bytes, names: Sequence[str]) -> tuple[int, ...]:
-    """Link object code into this process for good; the addresses of the functions ``names``.
+def link(code: bytes, names: Sequence[str]) -> tuple[int, ...]:
+    """Link object code into this process for good, by LLVM; the addresses of the functions ``names``.
 
     Raises
     ------
@@ -241,19 +224,12 @@ def load(code: bytes, names: Sequence[str]) -> tuple[int, ...]:
         If the code cannot be linked.
     """
     global _count
-    with _LOCK:
-        try:
-            linked, memory = objects.link(code, names, _MATHEMATICS)
-        except objects.Unlinkable:
-            pass
-        else:
-            _keep(memory)
-            return linked
+    with LOCK:
         _count += 1
         builder = _llvm().JITLibraryBuilder().add_object_img(code).add_current_process()
         for name in names:
             builder.export_symbol(name)
-        tracker = _keep(builder.link(_jit(), f"kernels{_count}"))
+        tracker = keep(builder.link(_jit(), f"kernels{_count}"))
         addresses = tuple(int(tracker[name]) for name in names)
     if not all(addresses):
         raise RuntimeError(f"object code lacks one of {', '.join(names)}")

@@ -13,6 +13,7 @@ from typing import Any
 
 from .launch import LAUNCH
 from .phases import PHASES
+from .places import PLACES
 from .turns import TURNS
 
 # A piece of work below this many units of ``Binding.work`` (some microseconds) is not worth a thread.
@@ -33,19 +34,6 @@ _BRIEF = 16
 # The most launches of a turn for which the turns are one job.  Loops of more (adi) are likely to go over
 # their arrays by rows and by columns, where each core has to fetch what the other has just written.
 _FEW = 6
-
-# Byte offsets in a pool; what different threads write lies on different cache lines.  From _NEXT on, one
-# line for each thread.
-_SLEEPERS, _FLAGS, _BUSY, _JOB, _STOP, _MUTEX, _COND, _DONE, _NEXT = (
-    64, 128, 192, 256, 320, 384, 512, 640, 704
-)  # fmt: skip
-_THREADS, _LAST, _COOL, _CPU = _BUSY + 8, _BUSY + 16, _BUSY + 24, _BUSY + 32
-
-
-def pool_bytes(threads: int) -> int:
-    """The size of the pool of so many threads."""
-    return _NEXT + 64 * threads
-
 
 _SOURCE = """
 declare i32 @pthread_mutex_init(ptr, ptr)
@@ -307,9 +295,7 @@ def source() -> str:
         pause = ("declare void @llvm.x86.sse2.pause()", "call void @llvm.x86.sse2.pause()")
     linux = platform.system() == "Linux"
     words: dict[str, Any] = {
-        "JOB": _JOB, "MUTEX": _MUTEX, "COND": _COND, "NEXT": _NEXT, "STOP": _STOP, "SLEEPERS": _SLEEPERS,
-        "FLAGS": _FLAGS, "BUSY": _BUSY, "THREADS": _THREADS, "LAST": _LAST, "COOL": _COOL, "CPU": _CPU,
-        "DONE": _DONE,
+        **PLACES,
         # elsewhere nobody says on which processor a thread is, and all numbers are 0
         "declare_cpu": "declare i32 @sched_getcpu()" if linux else "",
         "cpu": "call i32 @sched_getcpu()" if linux else "add i32 0, 0",

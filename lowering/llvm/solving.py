@@ -7,42 +7,14 @@ calls of LAPACK and BLAS.  Which steps there are and where they find their matri
 
 from __future__ import annotations
 
-from enum import IntEnum
-
+from ..elimination import FIELDS, PHASES, Step
 from . import engine
 from .routine import Routine, filled, scalar, words_of
 from .triangles import triangle
 
-__all__ = ["FIELDS", "PHASES", "Step", "solver"]
+__all__ = ["solver"]
 
-PHASES = 9
-FIELDS = 15
-"""Numbers that a step has: what it is, up to three addresses, up to eight others, and by how many bytes each
-of the addresses is further on for the next matrix of a stack."""
 _ARGUMENTS = 7
-
-
-class Step(IntEnum):
-    """What a step does with the matrices ``a``, ``b`` and ``c`` at its addresses."""
-
-    COPY = 0
-    """``a = b``: rows, columns; for ``a``, then for ``b``, how far rows and columns are apart."""
-    EXCHANGE = 1
-    """Exchange the k-th row of ``a`` with the one that ``b[k]`` names, counted from 1: rows, columns, how far
-    rows and columns are apart."""
-    FACTOR = 2
-    """``?getrf`` of ``a``, exchanges to ``b``, its result to ``c``: rows, columns, how far the latter are
-    apart."""
-    SOLVE = 3
-    """``?trsm`` by columns, with the lower triangle ``a`` to the left of ``b`` and ones on its diagonal: rows
-    and columns of ``b``, how far columns of either are apart."""
-    SUBTRACT = 4
-    """``c -= a @ b`` by ``?gemm``: order, transposition of ``a``, rows, columns, terms, how far rows or
-    columns of the three are apart."""
-    SUBSTITUTE = 5
-    """Solve with a small triangle ``a``, by columns, for ``b``, by rows: whether it is the upper one, or the
-    lower one with ones on its diagonal, rows and columns of ``b``, how far columns and rows are apart."""
-
 
 _TEXT = """
 declare void @llvm.memcpy.p0.p0.i64(ptr, ptr, i64, i1)

@@ -21,7 +21,8 @@ from typing import Any
 
 import numpy as np
 
-from . import engine
+from . import linking
+from .places import pool_bytes
 
 MOST_THREADS = 256
 _NONE_YET = 1  # what stands for the address of a pool that is still to be made
@@ -45,10 +46,14 @@ def object_code(known: bytes | None = None) -> bytes:
     the code of kernels, so that a process which finds those in a cache need not compile anything."""
     global _code
     if _code is None:
-        from .pool import source
-
-        _code = known or engine.compile_object(source())
+        _code = known or _compiled()
     return _code
+
+
+def _compiled() -> bytes:
+    from . import engine, pool
+
+    return engine.compile_object(pool.source())
 
 
 @cache
@@ -56,7 +61,7 @@ def _native() -> tuple[Any, ...]:
     """init(pool, threads), work(pool, index), stop(pool), launch(pool, packed) and repeat(pool, turns,
     launches, table)."""
     names = ("dc_pool_init", "dc_pool_work", "dc_pool_stop", "dc_launch", "dc_repeat")
-    addresses = engine.load(object_code(), names)
+    addresses = linking.load(object_code(), names)
     kinds = (
         ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int64),
         ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int64),
@@ -72,8 +77,6 @@ def _pool(threads: int) -> int:
     with _lock:
         address = _pools.get(threads)
         if address is None and not _stopped:
-            from .pool import pool_bytes
-
             init, work, *_ = _native()
             # Never freed: workers touch it as long as the process lives.
             memory = ctypes.create_string_buffer(pool_bytes(threads) + 64)
@@ -153,7 +156,7 @@ class Launch:
         """
         head = _SIZE.size
         size = _SIZE.unpack_from(code)[0] if len(code) > head else 0
-        addresses = engine.load(code[head + size :], [f"phase{number}" for number in range(phases)])
+        addresses = linking.load(code[head + size :], [f"phase{number}" for number in range(phases)])
         object_code(code[head : head + size])
         made = cls(addresses, arguments, mask)
         made.parts = (code, phases, arguments, mask)

@@ -12,6 +12,7 @@ import pytest
 
 import dcarray as dc
 from dcarray import alone, executor
+from dcarray.lowering import memory
 from dcarray.report import counters
 from dcarray.session import session
 from dcarray.speedups import BUILT
@@ -78,6 +79,19 @@ def test_cheap_statements_run_at_once_when_they_come_again(call: Callable[[Any, 
     np.testing.assert_array_equal(np.asarray(result), call(a, b))
     assert type(result) is type(expected) or type(result) is dc.ndarray
     np.testing.assert_array_equal(np.asarray(x), a)
+
+
+@built
+def test_large_zeros_have_memory_that_is_used_again() -> None:
+    def zeros() -> Any:
+        return dc.zeros(n)
+
+    for n, pooled in ((1 << 17, False), (1 << 19, True)):
+        assert runs(zeros, 6)[-1] == int(pooled)
+        before = memory.stats()["lent"]
+        x = dc.evaluate(zeros())
+        assert (memory.stats()["lent"] - before >= 8 * n) == pooled
+        assert not np.asarray(x).any()
 
 
 @built

@@ -14,7 +14,7 @@ import pytest
 
 import dcarray as dc
 from dcarray import executor, remote, server, session, shelf, spawned
-from dcarray.lowering import parcel, plan
+from dcarray.lowering import packing, parcel, plan
 from dcarray.lowering.target import Unsupported
 from dcarray.planning import Recorded
 
@@ -61,10 +61,10 @@ def test_a_plan_is_the_same_after_a_journey(monkeypatch):
     opened = []
 
     def travelled(*made):
-        opened.append(parcel.opened(parcel.packed(*made)))
+        opened.append(parcel.opened(packing.packed(*made)))
         return opened[-1]
 
-    monkeypatch.setattr(parcel, "local", travelled)
+    monkeypatch.setattr(packing, "local", travelled)
     with dc.options(**HERE):
         agree()
     assert len(opened) == 2 and opened[1].guard is not None
@@ -74,9 +74,9 @@ def test_what_is_left_to_the_interpreter_travels_too(monkeypatch):
     def refuse(*args):
         raise Unsupported("for this test")
 
-    plain = parcel.packed
+    plain = packing.packed
     monkeypatch.setattr(plan, "schedule", refuse)
-    monkeypatch.setattr(parcel, "local", lambda *made: parcel.opened(plain(*made)))
+    monkeypatch.setattr(packing, "local", lambda *made: parcel.opened(plain(*made)))
     with dc.options(**HERE):
         agree()
 
@@ -87,7 +87,7 @@ def test_a_target_of_its_own_stays():
 
     made = type("Plan", (), {"driver": "", "things": {"_k0": Launch()}, "look": None})
     with pytest.raises(parcel.Unfit, match="one process only"):
-        parcel.packed(made, [])
+        packing.packed(made, [])
 
 
 def test_plans_come_from_the_server(fresh):
@@ -211,7 +211,9 @@ CHILD = """
             np.asarray(np.sqrt(x[:, k:] * 2 + 1).sum(axis=1) + x[:, 0])
             EXECUTOR.background.wait()
     r = dc.report()
-    print(r.kernels > 0, r.compiles > 0, "sympy" in sys.modules, "llvmlite.binding" in sys.modules)
+    makers = {"sympy", "dcarray.ir.nodes", "dcarray.lowering.llvm.pool", "dcarray.lowering.plan"}
+    loaded = not makers.isdisjoint(sys.modules), "llvmlite.binding" in sys.modules
+    print(r.kernels > 0, r.compiles > 0, *loaded)
     print(r.disk_hits > 0, remote.REMOTE._process is not None, r.kernels)
     try:
         print(os.waitpid(-1, os.WNOHANG))
@@ -230,7 +232,7 @@ def child(folder):
     return done.stdout.split("\n")
 
 
-def test_the_program_has_neither_sympy_nor_llvm_nor_a_child():
+def test_the_program_has_neither_what_makes_plans_nor_llvm_nor_a_child():
     lines = child("")
     assert lines[0] == f"True True False {not LINKED}" and lines[2] == "no children"
 

@@ -9,14 +9,17 @@ CHILD = """
     import numpy as np, dcarray as dc
     from dcarray import gathering, remote
     from dcarray.session import EXECUTOR
+    from dcarray.functions import solving
     a = np.random.default_rng(1).random(300_000)
+    m, b = a[:40_000].reshape(200, 200) + 10 * np.eye(200), a[:80_000].reshape(200, 400)
     with dc.options(jit="background", cache_dir=sys.argv[1]):
         x = dc.asarray(a)
         for k in range(3):
             np.testing.assert_array_equal(np.asarray(x[x < 0.25]), a[a < 0.25])
+            np.testing.assert_allclose(np.asarray(np.linalg.solve(dc.asarray(m), b)), np.linalg.solve(m, b))
             EXECUTOR.background.wait()
-    print(gathering._ROUTINES[8]._launch is not None, remote.REMOTE._process is not None,
-          "llvmlite.binding" in sys.modules)
+    launches = gathering._ROUTINES[8]._launch, solving._ROUTINES["d"]._launch
+    print(None not in launches, remote.REMOTE._process is not None, "llvmlite.binding" in sys.modules)
 """
 
 

@@ -139,7 +139,7 @@ def test_a_view_has_an_axis_for_every_axis_of_the_domain():
         (Window("a", (0, 6), (Index(0, 1, 0), Index(0, 1, 1))), a[:0]),
     ]
     for one, want in cases:
-        got = libraries.View.of(one)(a, {})
+        got = libraries.view_of(one)(a, {})
         assert got.shape == np.shape(want) and (got == want).all()
 
 

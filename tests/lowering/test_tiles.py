@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dcarray.ir.nodes import Array, Call, Index, Region, Window
-from dcarray.lowering import cache, memory, openblas, parcel, tiles
+from dcarray.lowering import cache, memory, openblas, packing, parcel, tiles
 from dcarray.lowering.llvm.gemm import gemm
 from dcarray.lowering.llvm.routine import NO_KERNEL
 from dcarray.lowering.plan import compile_region
@@ -211,7 +211,7 @@ def product(m, n, over):
 @pytest.mark.parametrize("travels", [False, True])
 def test_plans(monkeypatch, over, travels):
     plan = compile_region(product(500, 200, over))
-    made = parcel.opened(parcel.packed(plan, [])) if travels else plan
+    made = parcel.opened(packing.packed(plan, [])) if travels else plan
     rng = np.random.default_rng(3)
     a, b, o = filled(rng, (500, 200), "d"), filled(rng, (200, 200), "d"), np.zeros((500, 200))
     want, given_ = a @ b, [a, b] if over else [a, b, o]
@@ -221,7 +221,7 @@ def test_plans(monkeypatch, over, travels):
     assert made.run(given_, [memory.address_of(x) for x in given_], (), 2) == 0
     assert seen == [0]
     np.testing.assert_array_equal(a if over else o, want)
-    assert pickle.loads(parcel.packed(plan, []))
+    assert pickle.loads(packing.packed(plan, []))
 
 
 @pytest.mark.parametrize("usable", [True, False])

@@ -1,0 +1,18 @@
+"""Where the state of a thread pool lies in its memory; see `pool`."""
+
+from __future__ import annotations
+
+__all__ = ["PLACES", "pool_bytes"]
+
+PLACES = {
+    "SLEEPERS": 64, "FLAGS": 128,
+    "BUSY": 192, "THREADS": 200, "LAST": 208, "COOL": 216, "CPU": 224,
+    "JOB": 256, "STOP": 320, "MUTEX": 384, "COND": 512, "DONE": 640, "NEXT": 704,
+}  # fmt: skip
+"""Byte offsets.  What different threads write lies on different cache lines.  From the last on, there is one
+line for each thread."""
+
+
+def pool_bytes(threads: int) -> int:
+    """The size of the pool of so many threads."""
+    return PLACES["NEXT"] + 64 * threads
