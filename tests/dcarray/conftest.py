@@ -11,10 +11,17 @@ import numpy as np
 import pytest
 
 import dcarray as dc
+from dcarray import alone
 from dcarray.comm.errors import PerformanceWarning
 from dcarray.ranks import several
 
 RECORDED: dict[str, Any] = {"eager_below": 0, "jit": "off"}
+
+
+@pytest.fixture(autouse=True)
+def nothing_begun() -> None:
+    """No loop that another test has left lets NumPy do what this one asks for."""
+    alone.end(loop=True)
 
 
 def _plain(a: np.ndarray) -> Any:
