@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator
+from contextvars import copy_context
 from typing import Any
 
 import numpy as np
@@ -454,8 +455,15 @@ def test_threads() -> None:
     for _ in range(2):
         waits(np.ones(3))
     found: list[Any] = []
-    thread = threading.Thread(target=lambda: found.append(waits(np.full(3, 2.0))))
-    thread.start()  # this one goes NumPy's way
+
+    def elsewhere(x: Any) -> threading.Thread:
+        """A call in another thread, under the options of this one."""
+        context = copy_context()
+        thread = threading.Thread(target=context.run, args=(lambda: found.append(waits(x)),))
+        thread.start()
+        return thread
+
+    thread = elsewhere(np.full(3, 2.0))  # this one goes NumPy's way
     assert half.wait(30)
     assert type(waits(dc.asarray(np.ones(3)))) is dc.ndarray  # and this one meanwhile ours
     gate.set()
@@ -463,8 +471,8 @@ def test_threads() -> None:
     assert type(found[0]) is np.ndarray and found[0].tolist() == [2, 2, 2]
     gate.clear()
     half.clear()
-    thread = threading.Thread(target=lambda: found.append(waits(dc.asarray(np.full(3, 2.0)))))
-    thread.start()  # now the other way round: the module's names are ours while it runs
+    # now the other way round: the module's names are ours while it runs
+    thread = elsewhere(dc.asarray(np.full(3, 2.0)))
     assert half.wait(30)
     there = waits(a)  # where the test's own np is ours, too
     gate.set()
