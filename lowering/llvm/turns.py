@@ -50,6 +50,16 @@ end:
   ret i32 %hard
 }
 
+; how many threads go through a phase: they are there already, for a larger one, and what a thread has
+; written is near where it is read
+define internal i64 @within(i64 %extent, i64 %work, i64 %threads) {
+  %total = mul i64 %extent, %work
+  %grains = lshr i64 %total, $fine
+  %a = call i64 @llvm.smin.i64(i64 %grains, i64 %threads)
+  %b = call i64 @llvm.smin.i64(i64 %a, i64 %extent)
+  ret i64 %b
+}
+
 ; a thread's part in a loop: its flags.  The launching thread, which is number 0 and has %reached, leaves
 ; before the end, and says in which turn, where a worker kept it waiting or no phase was worth several
 ; threads.
@@ -145,7 +155,8 @@ look:
 divide:
   %worth = call i64 @worth(i64 %extent, i64 %work, i64 %threads)
   %worthy3 = call i64 @llvm.smax.i64(i64 %worthy2, i64 %worth)
-  %owners = call i64 @llvm.smax.i64(i64 %worth, i64 1)
+  %within = call i64 @within(i64 %extent, i64 %work, i64 %threads)
+  %owners = call i64 @llvm.smax.i64(i64 %within, i64 1)
   %cut = call { i64, i64 } @cut(i64 %extent, i64 %work, i64 %owners)
   %each = extractvalue { i64, i64 } %cut, 0
   %chunk = extractvalue { i64, i64 } %cut, 1
