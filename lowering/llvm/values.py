@@ -30,6 +30,8 @@ from .scalar_ops import apply
 
 _INT64 = np.dtype(np.int64)
 LEAST = -(2**62)  # no stride and no index is less, which LLVM cannot know
+MOST = 8  # the largest stride of elements that LLVM loads with what lies between
+_SMAX = "declare i64 @llvm.smax.i64(i64, i64)"
 
 
 def _memory_type(dtype: DType) -> str:
@@ -64,39 +66,60 @@ class Values:
         self.metadata: list[str] = []
 
     # ---- integers and memory ------------------------------------------------------------------------
-    def affine(self, value: Affine, gathers: bool = False) -> str:
+    def affine(self, value: Affine, element: bool = False, loaded: bool = False) -> str:
         b = self.b
         total = ""
         for term in value.terms:
-            factors = [self.step(term.arg) if gathers and term.var else f"%{term.arg}"] if term.arg else []
+            coef = term.coef
+            factors = [f"%{term.arg}"] if term.arg else []
+            if element and term.arg and term.var and b.machine.masks:
+                factors = [self.step(term.arg)]
+            elif loaded and term.var and not term.arg and 1 < abs(coef) <= MOST:
+                factors, coef = [self.step(coef)], 1
             factors += [self.vars[term.var]] if term.var else []
             product = factors[0]
             for factor in factors[1:]:
                 product = b.op(f"mul nsw i64 {product}, {factor}")
-            if term.coef != 1:
-                product = b.op(f"mul nsw i64 {product}, {term.coef}")
+            if coef != 1:
+                product = b.op(f"mul nsw i64 {product}, {coef}")
             total = b.op(f"add nsw i64 {total}, {product}") if total else product
         if not total:
             return str(value.const)
         return b.op(f"add nsw i64 {total}, {value.const}") if value.const else total
 
-    def index(self, buffer: Buffer, at: Affine) -> str:
-        """The index of an element; of one that a processor with masks gathers, as it does wide ones."""
-        return self.affine(at, gathers=self.b.machine.masks and buffer.dtype.itemsize >= 4)
+    def index(self, buffer: Buffer, at: Affine, loaded: bool = False) -> str:
+        """The index of an element."""
+        wide = buffer.dtype.itemsize >= 4
+        return self.affine(at, element=wide, loaded=loaded and wide)
 
-    def step(self, name: str) -> str:
-        """A stride that LLVM does not take for 1.
+    def step(self, stride: str | int) -> str:
+        """A stride, the name of an argument or a number, of which LLVM knows nothing.
 
-        It makes a loop of vectors for that case alone, behind a look at the stride; but here a stride
-        of 1 is a constant, so that loop would never run.  A maximum that changes nothing keeps it from
-        that, and it gathers.  (Small strides as constants are no way: it loads all that lies between,
-        and may compute with it before it shuffles, which raises exceptions that nobody asked for.)
+        What it does not know it takes for 1: it makes a loop of vectors for that case alone, behind a look at
+        the stride; but here a stride of 1 is a constant, so that loop would never run.  Of a small one that
+        it knows it loads all that lies between, and may compute with it before it takes the elements out,
+        which raises exceptions that nobody asked for.  So it gathers, or takes them one by one where a
+        processor has no masks.
         """
-        line = f"  %{name}.step = call i64 @llvm.smax.i64(i64 %{name}, i64 {LEAST})"
-        if line not in self.allocas:
-            self.b.declare("llvm.smax.i64", "declare i64 @llvm.smax.i64(i64, i64)")
+        name = f"%{stride}.step" if isinstance(stride, str) else f"%by.{stride}"
+        if all(not line.startswith(f"  {name} ") for line in self.allocas):
+            if isinstance(stride, str):
+                self.b.declare("llvm.smax.i64", _SMAX)
+                line = f"  {name} = call i64 @llvm.smax.i64(i64 %{stride}, i64 {LEAST})"
+            else:
+                line = f"  {name} = add i64 {self.nothing()}, {stride}"
             self.allocas.append(line)
-        return f"%{name}.step"
+        return name
+
+    def nothing(self) -> str:
+        """Zero, which LLVM does not see."""
+        if "  %nothing = xor i64 %nothing.least, %lo" not in self.allocas:
+            self.b.declare("llvm.smax.i64", _SMAX)
+            self.allocas += [
+                f"  %nothing.least = call i64 @llvm.smax.i64(i64 %lo, i64 {LEAST})",
+                "  %nothing = xor i64 %nothing.least, %lo",
+            ]
+        return "%nothing"
 
     def least(self, values: tuple[Affine, ...]) -> str:
         """The least of some integers."""
@@ -123,7 +146,7 @@ class Values:
 
     def load(self, expr: Elem) -> Value:
         b, buffer = self.b, self.buffers[expr.buffer]
-        index = self.index(buffer, expr.at)
+        index = self.index(buffer, expr.at, loaded=True)
         for position, stride in expr.more:
             i = apply(b, "cast", (self.expr(position),), (position.dtype,), _INT64)
             step = b.op(f"mul nsw i64 {i}, {self.affine(stride)}")
@@ -138,20 +161,9 @@ class Values:
         return found
 
     def alone(self, value: str, t: str) -> str:
-        """An integer that LLVM may load with what lies between, but not compute with that, too.
-
-        It likes to take the elements out of a wide vector late, and what lies between would raise exceptions.
-        That it changes no bits, it does not see.
-        """
-        name = f"%nothing.{t}"
-        if all(not line.startswith(f"  {name} ") for line in self.allocas):
-            self.b.declare("llvm.smax.i64", "declare i64 @llvm.smax.i64(i64, i64)")
-            self.allocas += [
-                f"  {name}.least = call i64 @llvm.smax.i64(i64 %lo, i64 {LEAST})",
-                f"  {name}.bits = xor i64 {name}.least, %lo",
-                f"  {name} = trunc i64 {name}.bits to {t}",
-            ]
-        return self.b.op(f"xor {t} {value}, {name}")
+        """A narrow integer, which LLVM may load with what lies between, but not compute with that, too."""
+        nothing = self.b.op(f"trunc i64 {self.nothing()} to {t}")
+        return self.b.op(f"xor {t} {value}, {nothing}")
 
     def fetch(self, buffer: Buffer, index: str, between: bool = False) -> Value:
         """The element of a buffer; ``between``: of those that a loop takes, others lie in between."""

@@ -12,16 +12,21 @@ from hypothesis import strategies as st
 import dcarray as dc
 from dcarray.ir.text import parse
 from dcarray.lowering import access, schedule
+from dcarray.lowering.fixed import fixed
+from dcarray.lowering.kernel import text
 from dcarray.lowering.llvm import engine
 from dcarray.lowering.llvm.emit import emit
 
 
-def optimised(step: int, dtype: str = "f64", value: str = "sqrt(x[{step}*i])") -> str:
+def optimised(step: int, dtype: str = "f64", value: str = "sqrt(x[{step}*i])", known: bool = False) -> str:
     value = value.format(step=step)
     region = parse(
         f"region() {{ in x: {dtype}[{4000 * step}];  out y: {dtype}[4000]\ny[i] = {value} for i<4000\n}}"
     )
-    kernel, _ = schedule.schedule(region.body[0], region)
+    kernel, binding = schedule.schedule(region.body[0], region)
+    if known:  # as of what a loop launches in each turn
+        kernel, _ = fixed(kernel, binding)
+        assert str(step) in text(kernel)
     return engine.optimised(emit(kernel, engine.machine()))
 
 
@@ -30,10 +35,10 @@ def test_strides_are_gathered() -> None:
     if not machine.masks:
         pytest.skip("whether vectors are gathered is LLVM's to say on this processor")
     for step in (2, 3, 100):
-        text = optimised(step)
-        assert f"@llvm.sqrt.v{machine.vector_bits // 64}f64" in text
-        assert "@llvm.masked.gather" in text
-        assert "icmp ne i64 %n" not in text  # not behind a look whether the stride is 1
+        found = optimised(step)
+        assert f"@llvm.sqrt.v{machine.vector_bits // 64}f64" in found
+        assert "@llvm.masked.gather" in found
+        assert "icmp ne i64 %n" not in found  # not behind a look whether the stride is 1
 
 
 def test_what_lies_between_raises_nothing() -> None:
@@ -48,6 +53,35 @@ def test_what_lies_between_raises_nothing() -> None:
             np.testing.assert_array_equal(np.asarray(y), 1.0 / np.sqrt(x[:, 0]) + x[:, 0] * x[::-1, 0])
         with pytest.raises(FloatingPointError):
             np.asarray(np.sqrt(dc.asarray(x)[:, 1]))
+
+
+@pytest.mark.parametrize("step", [2, 3, 8, -2])
+def test_what_lies_between_raises_nothing_in_loops(step: int) -> None:
+    # Strides are constants of what a loop launches in each turn.
+    n = 300_000
+    x, out = np.full(n * abs(step), -1.0), np.zeros(n)
+    x[:: abs(step)] = 4.0
+    x = x if step > 0 else x[: (n - 1) * abs(step) + 1]
+
+    @dc.accelerate
+    def work(x: Any, out: Any, turns: int) -> Any:
+        for _ in range(turns):
+            out[:] = 0.5 * out + np.sqrt(x[::step])
+            out[1:] = out[1:] * 0.25 + 1.0 / np.sqrt(x[::step][1:])
+        return out
+
+    expected = out.copy()
+    for _ in range(7):
+        expected[:] = 0.5 * expected + 2.0
+        expected[1:] = expected[1:] * 0.25 + 0.5
+    with np.errstate(all="raise"), dc.options(jit="eager", eager_below=0, cache_dir=None):
+        for _ in range(3):
+            np.testing.assert_array_equal(work(x, out.copy(), 7), expected)
+
+
+def test_strides_that_are_known_are_no_reason_to_load_what_lies_between() -> None:
+    for step in (2, 3, 8):
+        assert "= load <" not in optimised(step, known=True)
 
 
 @pytest.mark.parametrize("kind", ["u1", "i1", "u2", "i2", "?"])
