@@ -26,16 +26,6 @@ leaf(PyObject *x)
            PyType_Check(x) || PySlice_Check(x) || PyComplex_CheckExact(x) || x == Py_Ellipsis;
 }
 
-/* Is this one of the scalars of which NumPy takes the instances as they are? */
-static inline int
-scalar(PyObject *x)
-{
-    for (Py_ssize_t k = 0; k < PyTuple_GET_SIZE(Scalars); k++)
-        if (Py_TYPE(x) == (PyTypeObject *)PyTuple_GET_ITEM(Scalars, k))
-            return 1;
-    return 0;
-}
-
 /* A new reference to an argument as NumPy takes it; NULL, without an exception, if that is not so simple. */
 static PyObject *
 plain_argument(PyObject *x, Found *found, int depth)

@@ -126,6 +126,16 @@ given_plain(PyObject *x)
     return alone > 0 ? x : NULL;
 }
 
+/* Is this one of the scalars of which NumPy takes the instances as they are? */
+static inline int
+scalar(PyObject *x)
+{
+    for (Py_ssize_t k = 0; k < PyTuple_GET_SIZE(Scalars); k++)
+        if (Py_TYPE(x) == (PyTypeObject *)PyTuple_GET_ITEM(Scalars, k))
+            return 1;
+    return 0;
+}
+
 /* The operand as NumPy can take it at once, or NULL. */
 static inline PyObject *
 at_hand(PyObject *x)
@@ -135,10 +145,7 @@ at_hand(PyObject *x)
         return quiet(x);
     if (t == Plain)
         return given_plain(x);
-    for (Py_ssize_t k = 0; k < PyTuple_GET_SIZE(Scalars); k++)
-        if (t == (PyTypeObject *)PyTuple_GET_ITEM(Scalars, k))
-            return x;
-    return NULL;
+    return scalar(x) ? x : NULL;
 }
 
 /* Is the result of two operands at hand so large that it is better recorded? */

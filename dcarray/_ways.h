@@ -113,10 +113,7 @@ mark_argument(uint64_t *mark, PyObject *x, int deep)
         mix(mark, PyTuple_GET_SIZE(x));
         return 1;
     }
-    for (Py_ssize_t k = 0; k < PyTuple_GET_SIZE(Scalars); k++)
-        if (kind == (PyTypeObject *)PyTuple_GET_ITEM(Scalars, k))
-            return 1;
-    return 0;
+    return scalar(x);
 }
 
 /* marked(args, kwargs): a number that tells calls of an accelerated function apart by their arguments' types, dtypes and,
@@ -164,10 +161,7 @@ nothing_of_ours(PyObject *x, int deep)
     }
     if (x == Py_None || kind == &PyUnicode_Type)
         return 1;
-    for (Py_ssize_t k = 0; k < PyTuple_GET_SIZE(Scalars); k++)
-        if (kind == (PyTypeObject *)PyTuple_GET_ITEM(Scalars, k))
-            return 1;
-    return 0;
+    return scalar(x);
 }
 
 /* theirs(value): is nothing of ours in it, as far as that is soon found out? */

@@ -18,7 +18,7 @@ from .turns import TURNS
 
 # A piece of work below this many units of ``Binding.work`` (some microseconds) is not worth a thread.
 GRAIN_BITS = 17
-_FINE_BITS = 14  # the same, where the threads go through a loop together
+_FINER_BITS = 3  # by which grains are finer where the threads go through a loop together
 _SPIN_NS = 50_000
 # To wake a sleeping thread takes as long as a job of fewer grains than this one; for those it is done only
 # where the last job is no longer ago than that many nanoseconds, since then others are likely to follow.
@@ -303,7 +303,7 @@ def source() -> str:
         "shares": "eq" if linux else "ne",
         "declare_pause": pause[0], "pause": pause[1],
         "thick": _THICK_NS, "cool": _COOL_NS, "large": _WORTH_WAKING << GRAIN_BITS,
-        "monotonic": 6 if platform.system() == "Darwin" else 1, "grain": GRAIN_BITS, "fine": _FINE_BITS,
+        "monotonic": 6 if platform.system() == "Darwin" else 1, "grain": GRAIN_BITS, "finer": _FINER_BITS,
         "spin": _SPIN_NS,
         "worth_waking": _WORTH_WAKING, "brief": _BRIEF, "few": _FEW,
         "invalid": invalid, "divide": divide, "overflow": overflow, "underflow": underflow,

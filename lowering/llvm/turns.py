@@ -50,16 +50,6 @@ end:
   ret i32 %hard
 }
 
-; how many threads go through a phase: they are there already, for a larger one, and what a thread has
-; written is near where it is read
-define internal i64 @within(i64 %extent, i64 %work, i64 %threads) {
-  %total = mul i64 %extent, %work
-  %grains = lshr i64 %total, $fine
-  %a = call i64 @llvm.smin.i64(i64 %grains, i64 %threads)
-  %b = call i64 @llvm.smin.i64(i64 %a, i64 %extent)
-  ret i64 %b
-}
-
 ; a thread's part in a loop: its flags.  The launching thread, which is number 0 and has %reached, leaves
 ; before the end, and says in which turn, where a worker kept it waiting or no phase was worth several
 ; threads.
@@ -155,7 +145,10 @@ look:
 divide:
   %worth = call i64 @worth(i64 %extent, i64 %work, i64 %threads)
   %worthy3 = call i64 @llvm.smax.i64(i64 %worthy2, i64 %worth)
-  %within = call i64 @within(i64 %extent, i64 %work, i64 %threads)
+  ; threads are there already, for a larger phase, and what one has written is near where it is read: a
+  ; phase of finer grains is worth them, too
+  %finer = shl i64 %work, $finer
+  %within = call i64 @worth(i64 %extent, i64 %finer, i64 %threads)
   %owners = call i64 @llvm.smax.i64(i64 %within, i64 1)
   %cut = call { i64, i64 } @cut(i64 %extent, i64 %work, i64 %owners)
   %each = extractvalue { i64, i64 } %cut, 0
