@@ -56,6 +56,17 @@ def modes(state: Any) -> dict[str, str] | None:
     return err if set(err.values()) <= {"ignore", "warn", "raise"} else None
 
 
+def interrupts(state: Any) -> bool:
+    """May a floating-point exception under an error state end the program where it is raised?"""
+    does = modes(state)
+    if does is None or "raise" in does.values():
+        return True
+    return any(
+        action == "error" and issubclass(RuntimeWarning, category)
+        for action, _, category, _, _ in warnings.filters
+    )
+
+
 def blame(loc: Any, state: Any, flags: int) -> list[tuple[Any, str, str]]:
     """The notes on one statement that is known to have raised these FPE bits."""
     err = modes(state)

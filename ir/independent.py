@@ -42,7 +42,7 @@ def own(body: tuple[Stmt, ...], region: Region) -> frozenset[str]:
         and array.name in inside
         and array.name not in outside
         and root[array.name] not in shared
-        and not _exposed(body, identity(array))
+        and not exposed(body, identity(array))
     )
 
 
@@ -70,25 +70,25 @@ def _bodies(stmt: Stmt) -> tuple[tuple[Stmt, ...], ...]:
     return (stmt.then, stmt.orelse) if isinstance(stmt, Branch) else ()
 
 
-def _all(body: Iterable[Stmt]) -> Iterator[Stmt]:
+def every(body: Iterable[Stmt]) -> Iterator[Stmt]:
     for stmt in body:
         yield stmt
         for part in _bodies(stmt):
-            yield from _all(part)
+            yield from every(part)
 
 
-def _exposed(body: tuple[Stmt, ...], whole: Window) -> list[Window]:
+def exposed(body: tuple[Stmt, ...], whole: Window) -> list[Window]:
     """What the statements read of the array that none of them has surely written before."""
     made: list[Window] = []
     found: list[Window] = []
-    for stmt in _plain(body):
+    for stmt in plain(body):
         if isinstance(stmt, Loop):
             with dims.ranging(stmt.var, stmt.bounds):
-                inner = _exposed(stmt.body, whole)
+                inner = exposed(stmt.body, whole)
             some = [settled(w, stmt.var, stmt.bounds) for w in inner]
         else:
             some = [w for w in reads(_head(stmt)) if w.array == whole.array]
-            some += [w for part in _bodies(stmt) for w in _exposed(part, whole)]
+            some += [w for part in _bodies(stmt) for w in exposed(part, whole)]
         for window in some:
             wanted = window if window.index else whole
             if not any(covers(w, wanted) is True for w in made):
@@ -109,11 +109,11 @@ def _add(made: list[Window], window: Window) -> None:
     made.append(window)
 
 
-def _plain(body: Iterable[Stmt]) -> Iterator[Stmt]:
+def plain(body: Iterable[Stmt]) -> Iterator[Stmt]:
     """The statements with those of nests, rows and bands one after the other, which is the same."""
     for stmt in body:
         if isinstance(stmt, Nest | Rows | Bands):
-            yield from _plain(stmt.body)
+            yield from plain(stmt.body)
         else:
             yield stmt
 
@@ -127,7 +127,7 @@ def _head(stmt: Stmt) -> Stmt:
 
 # ---- turns ------------------------------------------------------------------------------------------
 @dataclass(frozen=True, slots=True)
-class _Access:
+class Access:
     """A window as one turn touches it, and the bounds of the variables that move it."""
 
     window: Window
@@ -151,27 +151,19 @@ def independent(loop: Loop, region: Region) -> Reason | None:
 def private(loop: Loop, region: Region) -> frozenset[str] | Reason:
     """The temporaries of which turns that run at the same time each need memory of their own, or why they may
     not run at the same time.  ``loop`` is a statement of ``region``, that very object."""
-    step = loop.bounds[2]
-    if type(step) is not int:
+    pair = later(loop)
+    if pair is None:
         return Reason(f"the step of {loop.var} is not known")
+    u, after, known = pair
     with dims.ranging(loop.var, loop.bounds):
         free = own(loop.body, region)
     root = families(region)
     written = {root[w.array] for stmt in loop.body for w in writes(stmt)}
-    for stmt in _all(loop.body):
+    for stmt in every(loop.body):
         if isinstance(stmt, Call) and not stmt.writes:
             return Reason(f"{stmt.op} may have other effects")
-    low, high = dims.loop_range(*loop.bounds)
-    u, t = dims.symbol(f"{loop.var}_u", None), dims.symbol(f"{loop.var}_t", 1)
-    later = dims.simplify(u + step * t)
-    most: Dim | None = None  # turns from one to the other
-    if step == 1 and high is not None:
-        most = dims.simplify(high - u)
-    if step == -1 and low is not None:
-        most = dims.simplify(u - low)
-    known: _Ranges = {f"{loop.var}_u": (low, high), f"{loop.var}_t": (1, most)}
-    first = _accesses(loop.body, {loop.var: u}, "_a", {}, written, root)
-    second = _accesses(loop.body, {loop.var: later}, "_b", {}, written, root)
+    first = accesses(loop.body, {loop.var: u}, "_a", {}, written, root)
+    second = accesses(loop.body, {loop.var: after}, "_b", {}, written, root)
     found: set[str] = set()
     for a in first:
         for b in second:
@@ -190,16 +182,33 @@ def private(loop: Loop, region: Region) -> frozenset[str] | Reason:
     return frozenset(found)
 
 
-def _accesses(
+def later(loop: Loop) -> tuple[Dim, Dim, _Ranges] | None:
+    """The variable in one turn and in a later one, and what is known of the symbols that these are made of;
+    None if the step is not known."""
+    step = loop.bounds[2]
+    if type(step) is not int:
+        return None
+    low, high = dims.loop_range(*loop.bounds)
+    u, t = dims.symbol(f"{loop.var}_u", None), dims.symbol(f"{loop.var}_t", 1)
+    most: Dim | None = None  # turns from one to the other
+    if step == 1 and high is not None:
+        most = dims.simplify(high - u)
+    if step == -1 and low is not None:
+        most = dims.simplify(u - low)
+    known: _Ranges = {f"{loop.var}_u": (low, high), f"{loop.var}_t": (1, most)}
+    return u, dims.simplify(u + step * t), known
+
+
+def accesses(
     body: tuple[Stmt, ...],
     values: Mapping[str, Dim],
     mark: str,
     ranges: _Ranges,
     written: set[str],
     root: Mapping[str, str],
-) -> list[_Access]:
+) -> list[Access]:
     """What one turn touches of the families that are written, its variables having the given values."""
-    found: dict[_Access, None] = {}
+    found: dict[Access, None] = {}
     for stmt in body:
         if isinstance(stmt, Loop):
             name = stmt.var + mark
@@ -209,22 +218,22 @@ def _accesses(
                 None if high is None else dims.substitute(high, values),
             )
             inner = {**values, stmt.var: dims.symbol(name, None)}
-            part = _accesses(stmt.body, inner, mark, {**ranges, name: bounds}, written, root)
+            part = accesses(stmt.body, inner, mark, {**ranges, name: bounds}, written, root)
             found.update(dict.fromkeys(part))
             continue
         parts = _bodies(stmt)
         for some in parts:
-            found.update(dict.fromkeys(_accesses(some, values, mark, ranges, written, root)))
+            found.update(dict.fromkeys(accesses(some, values, mark, ranges, written, root)))
         stmt = _head(stmt)
         for windows, writing in ((writes(stmt), True), (reads(stmt), False)):
             for window in windows:
                 if root[window.array] in written:
-                    at = _at(window, values)
-                    found[_Access(at, writing, tuple(ranges.items()))] = None
+                    window = placed(window, values)
+                    found[Access(window, writing, tuple(ranges.items()))] = None
     return list(found)
 
 
-def _at(window: Window, values: Mapping[str, Dim]) -> Window:
+def placed(window: Window, values: Mapping[str, Dim]) -> Window:
     """The window where the variables have the given values."""
     shape = tuple(dims.substitute(n, values) for n in window.shape)
     index = tuple(

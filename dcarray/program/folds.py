@@ -131,6 +131,7 @@ class Folds:
         """What was found of so many elements; of none it is an invalid operation."""
         less = self._less(count, 1)
         wrong = Apply("sqrt", (cast(less, _F8),), _F8)  # of a negative number
+        self.memory.loud = True
         some = Apply("greater_equal", (less, const(0, count.dtype)), _BOOL)
         args = (some, found.expr, cast(wrong, found.dtype))
         return self.memory.value(Apply("where", args, found.dtype), found.shape, scalar=found.scalar)

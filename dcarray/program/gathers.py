@@ -100,6 +100,7 @@ class Gathers:
         )  # of a negative number: an invalid operation
         checked = Apply("where", (Apply("greater_equal", (room, zero), _BOOL), value, wrong), _I8)
         window = self.memory.new(domain, _I8, "at")
+        self.memory.loud = True
         self.memory.emit(Compute(window, checked, loc=self.memory.loc))
         self.memory.fixed.add(window.array)
         found = Load(window, _I8)

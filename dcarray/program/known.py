@@ -120,6 +120,7 @@ class Traced:
     ``"(2.0 * dx)"``, to be evaluated when the loop begins.  If that raises, the loop has to run as written.
     ``results`` are the bindings after the loop: all of ``Request.live`` that the loop binds, when it runs at
     least once: who uses the region has evaluated the condition of a ``while``, and found it true.
+    ``loud`` says whether the loop may raise an exception that is none of NumPy's floating-point ones.
 
     Python's floats are computed as float64: where the region raises the floating-point flags of a division by
     zero, an overflow or an invalid operation, Python may raise an exception, and the loop has to run as
@@ -128,6 +129,7 @@ class Traced:
     region: Any
     inputs: tuple[str, ...]
     results: tuple[tuple[str, Result], ...]
+    loud: bool
 
 
 class Untraceable(Exception):

@@ -9,7 +9,7 @@ from math import prod
 from typing import Any
 from weakref import WeakValueDictionary
 
-from dcarray.ir.nodes import Array, Call, Compute, Dim, Expr, Load, Stmt, Window
+from dcarray.ir.nodes import Apply, Array, Call, Compute, Dim, Expr, Load, Stmt, Window
 from dcarray.ir.ops import const
 from dcarray.ir.parse import RESERVED
 from dcarray.ir.windows import injective, loads, overlap, same
@@ -41,6 +41,7 @@ class Memory:
         self.frozen: set[str] = set()  # arrays that the program may not write
         self.unwritten: set[str] = set()  # arrays that stay as they are, which is checked in the end
         self.turned: set[str] = set()  # arrays that NumPy may lay out in another order than C
+        self.loud = False  # may it raise another exception than NumPy's floating-point ones?
         self.block: list[Stmt] = []
         self.inputs: dict[str, str] = {}  # of the arrays that exist, what their values are
         self._entries: dict[tuple[str, DType], Data] = {}
@@ -119,6 +120,7 @@ class Memory:
     def value(self, expr: Expr, shape: Shape = (), **kind: Any) -> Data:
         """A value that keeps what it is now, whatever is written afterwards."""
         made = Data(expr, shape, **kind)
+        self.loud |= made.weak not in (None, bool) and isinstance(expr, Apply)
         if loads(expr):
             self._count += 1
             self._values[self._count] = made

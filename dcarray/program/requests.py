@@ -25,11 +25,15 @@ class Told(NamedTuple):
         For each of them that is not "out": the variable whose value it is.
     results : tuple of (str, Result)
         What names are bound to afterwards.
+    rewritten : tuple of str
+        The arrays that are overwritten and not kept, since another run writes them anew (`ir.idempotent`), if
+        nothing ends it.
     """
 
     arrays: tuple[tuple[str, str, str, tuple[int, ...], tuple[int, ...]], ...]
     inputs: tuple[str, ...]
     results: tuple[tuple[str, Result], ...]
+    rewritten: tuple[str, ...]
 
 
 class LoopRequest(NamedTuple):
@@ -49,6 +53,8 @@ class LoopRequest(NamedTuple):
 
     def drawn(self) -> Drawn:
         """The region of the loop."""
+        from dcarray.ir.idempotent import idempotent
+
         from .trace import trace
 
         traced = trace(self.loop)
@@ -56,8 +62,10 @@ class LoopRequest(NamedTuple):
             raise Untraceable("its statements work on arrays in blocks", self.loop.line)
         given = [a for a in traced.region.arrays if a.role != "temp"]
         arrays = tuple([(a.name, a.role, a.dtype.str, a.shape, _strides(a)) for a in given])
-        saved = frozenset(a.name for a in given if a.role == "inout")
-        return Drawn(traced.region, {}, saved, Told(arrays, traced.inputs, traced.results), True, True)
+        anew = frozenset() if traced.loud else idempotent(traced.region)
+        saved = frozenset(a.name for a in given if a.role == "inout") - anew
+        told = Told(arrays, traced.inputs, traced.results, tuple(sorted(anew)))
+        return Drawn(traced.region, {}, saved, told, True, True)
 
     def text(self) -> str:
         """All that the plan depends on."""

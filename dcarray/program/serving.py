@@ -73,6 +73,8 @@ class Serving:
         self._keeps = [at_of[name] for name in parcel.overwritten] if self._arrays else []
         # where that is not done as long as what is given is small enough
         self._spared = [at_of[name] for name in parcel.spared]
+        # where that is not done as long as a run as it is written would go to its end
+        self._rewritten = [at_of[name] for name in told.rewritten]
         self._writes = any(part[0] == "inout" for part in self._parts)
         found = dict(told.results)
         self._binds = [_binding(found.get(name), name, place, at_of, plain) for name in live]
@@ -147,6 +149,8 @@ class Serving:
                 minded = 0
             else:
                 keeps = list(dict.fromkeys((*keeps, *self._spared)))
+        if self._rewritten and fpstate.interrupts(fpstate.captured()):
+            keeps = [*keeps, *self._rewritten]
         copies = [(made[k], Copy(made[k])) for k in keeps]
         for k, _ in self._kept:
             saved, address = allocate(made[k].shape, made[k].dtype, made[k].size, MAPPED)

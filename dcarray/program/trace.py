@@ -65,7 +65,7 @@ class _Tracer(Turns):
             verify(region)
         except VerifyError as error:
             raise self.scope.fail(f"the region is not valid: {error}") from error
-        return Traced(region, inputs, tuple(results))
+        return Traced(region, inputs, tuple(results), self.memory.loud)
 
     def statements(self, body: list[ast.stmt], frame: Frame) -> None:
         self.outermost = body[0]

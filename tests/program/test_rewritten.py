@@ -1,0 +1,126 @@
+"""Loops that overwrite what they need not keep: if something is raised, they write it anew."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import numpy as np
+import pytest
+from written import written
+
+import dcarray as dc
+from dcarray.program import requests, serving
+from dcarray.program.copy import Copy
+
+THOMAS = """
+def f(a, b, c, d, out):
+    n = b.shape[1]
+    out[:, 0] = d[:, 0] / b[:, 0]
+    for k in range(1, n):
+        factor = 1.0 / (b[:, k] - c[:, k - 1] * a[:, k])
+        out[:, k] = (d[:, k] - out[:, k - 1] * a[:, k]) * factor
+"""
+FLOATS = """
+def f(a, b, c, d, out):
+    for k in range(b.shape[0]):
+        out[k] = float(d[k, 0]) / float(b[k, 3])
+"""
+PLACES = """
+def f(a, b, c, d, out):
+    for k in range(b.shape[0]):
+        out[k] = d[a[k, 0].astype(np.int64)] / b[k]
+"""
+
+
+@pytest.fixture(autouse=True)
+def eagerly() -> Any:
+    with dc.options(jit="eager", eager_below=0, cache_dir=None):
+        dc.report(reset=True)
+        yield
+
+
+def inputs(*zeros: tuple[int, int]) -> list[np.ndarray]:
+    made = list(np.random.default_rng(5).random((5, 40, 30)))
+    made[1] += 4.0
+    for place in zeros:
+        made[1][place], made[0][place] = 0.0, 0.0
+    return made
+
+
+def outcome(f: Any, arrays: list[np.ndarray], action: str, **state: str) -> tuple[Any, ...]:
+    arrays = [a.copy() for a in arrays]
+    said = None
+    with np.errstate(**state), warnings.catch_warnings(record=True) as warned:
+        warnings.simplefilter(action)  # type: ignore[arg-type]
+        try:
+            f(*arrays)
+        except Exception as error:
+            said = type(error), str(error)
+    return [a.tobytes() for a in arrays], said, {str(each.message) for each in warned}
+
+
+@pytest.mark.parametrize("source", [THOMAS, FLOATS])
+@pytest.mark.parametrize("zeros", [(), [(7, 3)], [(0, 2), (39, 29), (20, 3)]])
+@pytest.mark.parametrize(
+    ("action", "state"),
+    [
+        ("always", {}),
+        ("error", {}),
+        ("always", {"all": "raise"}),
+        ("always", {"divide": "raise", "invalid": "ignore"}),
+        ("always", {"all": "ignore"}),
+    ],
+)
+def test_what_is_left_is_what_is_left_without_kernels(
+    source: str, zeros: Any, action: str, state: Any
+) -> None:
+    f = written(source)
+    fast, slow = dc.accelerate(f), dc.accelerate(written(source))
+    for _ in range(2):
+        got = outcome(fast, inputs(*zeros), action, **state)
+        with dc.options(jit="off"):
+            assert got == outcome(slow, inputs(*zeros), action, **state)
+        if action == "always" and "raise" not in state.values():  # else more than NumPy's is computed
+            assert got == outcome(f, inputs(*zeros), action, **state)
+
+
+def test_a_place_outside_leaves_what_comes_after_it() -> None:
+    f = written(PLACES, np=np)
+    fast = dc.accelerate(f)
+    for place in (0, 17):
+        arrays = inputs()
+        arrays[0][place, 0] = 77.0
+        got, want = outcome(fast, arrays, "always"), outcome(f, arrays, "always")
+        assert got == want and want[1] is not None
+
+
+def test_nothing_is_kept_of_what_is_written_anew(monkeypatch: pytest.MonkeyPatch) -> None:
+    kept: list[Any] = []
+    told: list[tuple[str, ...]] = []
+
+    class Noted(Copy):
+        def __init__(self, a: Any) -> None:
+            kept.append(a)
+            super().__init__(a)
+
+    drawn = requests.LoopRequest.drawn
+
+    def noted(self: Any) -> Any:
+        made = drawn(self)
+        told.append((made.told.rewritten, tuple(sorted(made.saved))))
+        return made
+
+    monkeypatch.setattr(serving, "Copy", Noted)
+    monkeypatch.setattr(requests.LoopRequest, "drawn", noted)
+    f = dc.accelerate(written(THOMAS))
+    for _ in range(2):
+        f(*inputs())
+    assert told == [(("out_1",), ())] and not kept
+    with np.errstate(all="raise"):
+        f(*inputs())
+    assert len(kept) == 1
+    del told[:]
+    f = dc.accelerate(written(FLOATS))  # which raises ZeroDivisionError
+    f(*inputs())
+    assert told == [((), ("out_1",))]
