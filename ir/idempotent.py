@@ -2,7 +2,8 @@
 
 Statements are idempotent in an array if they overwrite no element of it that they have read before as it was
 when they began: run again, whole, they find what they found, or write it anew.  (De Kruijf, Sankaralingam and
-Singh, "Static analysis and compiler design for idempotent processing", PLDI 2012: no "clobber" antidependences.)
+Singh, "Static analysis and compiler design for idempotent processing", PLDI 2012: no "clobber"
+antidependences.)
 """
 
 from __future__ import annotations

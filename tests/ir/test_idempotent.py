@@ -25,13 +25,15 @@ def found(*lines: str) -> frozenset[str]:
         ["v[i] = A[0,i] for i<9"],
         ["v[i] = A[0,i] for i<9", "v[i] = add(v[i], 1.0) for i<9"],
         # a column is made of the one before, like the first sweep of the Thomas algorithm
-        ["for k in range(1, 9, 1) {", "B[i,k] = A[i,k] for i<9", "B[i,k] = add(B[i,k], B[i,k-1]) for i<9", "}"],
+        ["for k in range(1, 9, 1) {", "B[i,k] = A[i,k] for i<9",
+         "B[i,k] = add(B[i,k], B[i,k-1]) for i<9", "}"],
         ["for k in range(7, -1, -1) {", "B[i,k] = multiply(A[i,k], B[i,k+1]) for i<9", "}"],
         ["for k in range(0, 9, 1) {", "t[i] = A[k,i] for i<9", "v[k] = t[3]", "}"],
         # sums that nobody has read before
         ["for k in range(0, 9, 1) {", "v[k] = 0.0",
          "for j in range(0, 9, 1) {", "v[k] = add(v[k], A[k,j])", "}", "}"],
-        ["for k in range(1, 9, 1) {", "for j in range(0, k, 1) {", "B[k,j] = add(B[k-1,j], A[k,j])", "}", "}"],
+        ["for k in range(1, 9, 1) {", "for j in range(0, k, 1) {",
+         "B[k,j] = add(B[k-1,j], A[k,j])", "}", "}"],
         ["for k in range(0, 3, 1) {", "v[2*k] = v[2*k+1]", "}"],
     ],
 )  # fmt: skip
@@ -62,8 +64,10 @@ def test_what_is_read_as_it_was_and_overwritten(lines, name):
 
 
 def test_no_array_next_to_library_calls():
-    region = parse("region() {\nin A: f64[9, 9];  inout D: f64[9, 9];  inout w: f64[9]\n"
-        "w[i] = 0.0 for i<9\ncall blas.matmul(A, A) -> D\n}")
+    region = parse(
+        "region() {\nin A: f64[9, 9];  inout D: f64[9, 9];  inout w: f64[9]\n"
+        "w[i] = 0.0 for i<9\ncall blas.matmul(A, A) -> D\n}"
+    )
     assert not idempotent(region)
 
 
