@@ -396,8 +396,8 @@ strike_place(PyObject *module, PyObject *args)
 }
 
 /* outright(seconds): for so long NumPy does at once what this thread asks for; True, or False if a thread, this one
- * or another, is in such a time already.  With 0 this thread's time ends; with less, it is only said whether it has
- * one. */
+ * or another, is in such a time already.  With 0 this thread's time ends; with -1 it is only said whether it has
+ * one; with less, that of whatever thread is over as soon as it looks. */
 static PyObject *
 work_outright(PyObject *module, PyObject *length)
 {
@@ -405,6 +405,10 @@ work_outright(PyObject *module, PyObject *length)
     int mine;
     if (given == -1 && PyErr_Occurred())
         return NULL;
+    if (given < -1) {
+        Until = 0;
+        Py_RETURN_FALSE;
+    }
     mine = outright();
     if (given < 0)
         return PyBool_FromLong(mine);

@@ -511,7 +511,7 @@ PyInit__speedups(void)
         PlainName == NULL)
         return NULL;
     module = PyModule_Create(&definition);
-    if (module != NULL && PyModule_AddIntConstant(module, "REVISION", 28) < 0)
+    if (module != NULL && PyModule_AddIntConstant(module, "REVISION", 29) < 0)
         Py_CLEAR(module);
     return module;
 }

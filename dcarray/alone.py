@@ -14,8 +14,8 @@ Nothing of this concerns what NumPy does in any case, and only sooner where the 
 There are also times in which NumPy does everything at once that a thread asks for, whatever its size, as
 long as nothing is pending on its operands (`begin`): while a loop runs as it is written for which a plan is
 still to be made, and which may end before the recordings of its turns have plans of their own.  Once these
-have been asked for, such times are begun again and again, with a recording in between that looks whether they
-are there (`resume`).  Nothing is learned then.
+have been asked for, such times are begun again and again (`resume`), and are over when a plan has come
+(`over`) or after a while: a turn is recorded, and used if that was its plan.  Nothing is learned then.
 
 Where several ranks run a program nothing is learned, for all have to record the same.
 
@@ -42,7 +42,8 @@ from .speedups import BUILT
 
 __all__ = [
     "FACTOR", "Estimate", "Tally", "allowed", "begin", "cheaper", "end", "estimate", "learn", "outright",
-    "resume", "strike", "suspended", "tally",
+    "over", "resume", "strike", "suspended", "tally",
+    "waiting",
 ]  # fmt: skip
 
 FACTOR = 8
@@ -257,8 +258,8 @@ def begin(seconds: float, loop: bool = False) -> bool:
     Returns
     -------
     bool
-        False if a thread, this one or another, is in such a time already, or there is none: then nothing has
-        begun.
+        False if a thread, this one or another, is in such a time already, or in a loop that has begun one, or
+        there is none: then nothing has begun.
     """
     return False
 
@@ -267,8 +268,18 @@ def end(loop: bool = False) -> None:
     """NumPy does not do everything any longer that this thread asks for; with ``loop`` for good."""
 
 
-def resume(seconds: float) -> None:
-    """Begin again if that is a time which a loop has begun, and which is over."""
+def resume(seconds: float) -> bool:
+    """Begin again if that is a time which a loop has begun, and which is over; has it begun?"""
+    return False
+
+
+def waiting() -> bool:
+    """Is a loop running in which such times have begun?"""
+    return False
+
+
+def over() -> None:
+    """Times that were resumed are over: something has come that they have waited for."""
 
 
 def outright() -> bool:
@@ -297,23 +308,34 @@ if BUILT:  # else nothing is ever learned
     def strike(place: tuple[Any, int], bar: bool = False) -> None:
         _strike(*place, bar)
 
-    _loops: set[int] = set()  # threads in loops that have begun so
+    _loops: dict[int, bool] = {}  # threads in loops that have begun so, and whether they have resumed it
 
     def begin(seconds: float, loop: bool = False) -> bool:
+        if loop and get_ident() in _loops:
+            return False
         if not allowed() or several() is not None or config.current().strict or not _outright(seconds):
             return False
         if loop:
-            _loops.add(get_ident())
+            _loops[get_ident()] = False
         return True
 
     def end(loop: bool = False) -> None:
         _outright(0.0)
         if loop:
-            _loops.discard(get_ident())
+            _loops.pop(get_ident(), None)
 
-    def resume(seconds: float) -> None:
-        if get_ident() in _loops:
-            begin(seconds)
+    def resume(seconds: float) -> bool:
+        if get_ident() not in _loops or not begin(seconds):
+            return False
+        _loops[get_ident()] = True
+        return True
+
+    def waiting() -> bool:
+        return bool(_loops)
+
+    def over() -> None:
+        if any(list(_loops.values())):
+            _outright(-2.0)
 
     def outright() -> bool:
         return _outright(-1.0)

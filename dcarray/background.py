@@ -61,9 +61,16 @@ def _trim() -> Callable[[int], int] | None:
 
 
 class Background:
-    """One thread that looks after plans while NumPy serves."""
+    """One thread that looks after plans while NumPy serves.
 
-    def __init__(self) -> None:
+    Parameters
+    ----------
+    told : callable
+        Called after each job.
+    """
+
+    def __init__(self, told: Callable[[], None]) -> None:
+        self._told = told
         self._held: list[Callable[[], None]] = []
         self.seconds = 0.0  # which the program has worked without plans
         self._queue: queue.SimpleQueue[Any] = queue.SimpleQueue()
@@ -112,6 +119,11 @@ class Background:
         self._queue.put(job)
 
     @property
+    def begun(self) -> bool:
+        """Is the thread at work on all that was asked for?"""
+        return not self._held and bool(self._undone) and self._pid == os.getpid()
+
+    @property
     def pending(self) -> bool:
         """Is anything asked for that is not done yet?"""
         return bool(self._held) or (bool(self._undone) and self._pid == os.getpid())
@@ -124,6 +136,7 @@ class Background:
                     job()
                     heap.used()
                 undone.popleft()
+                self._told()
         finally:
             ended.release()
 

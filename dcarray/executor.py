@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 MAX_PLANS = 4096
 WORTHWHILE = 1 << 20  # elements from which on a region is compiled when it is first seen
 NANOSECOND = 1e-9  # what NumPy takes for an element, at least
-KNOWN = 2  # how often a log of a loop runs call by call, before NumPy does at once what it asks for
 GLANCE = 25e-3  # seconds, until the loop is recorded once more to see whether there is a plan
+WAIT = 1.0  # the same, where that will be said
 
 
 class Executor:
@@ -33,7 +33,7 @@ class Executor:
         # by fastmath, and by the exceptions that are not ignored
         self._prepared: dict[tuple[bool, int], dict[Any, forms.Prepared]] = {}
         self._forms: dict[tuple[bool, int], dict[Any, forms.Form]] = {}
-        self.background = Background()
+        self.background = Background(alone.over)
 
     def prepare(self, rec: Recording, fastmath: bool = False) -> forms.Prepared:
         """The entry of this log; its key has the windows' integers and who is still alive."""
@@ -101,7 +101,7 @@ class Executor:
         if prepared.little is None:
             prepared.little = _little(rec, prepared, options.threads)
         if prepared.little and options.eager_below:
-            if form.ran:  # it comes again, if with other sizes
+            if form.ran and not rec.once:  # it comes again, if with other sizes
                 most = prepared.little + prepared.little // 4  # arrays may grow
                 rest = chains.little(rec, prepared.key[1], options, most)
                 alone.learn([rec.marks[k] for k in rest], most)
@@ -120,8 +120,12 @@ class Executor:
         if plan is None:
             tally.unplanned += 1
             notes = _singly(rec, prepared, self.background.worked)
-            if form.sights > KNOWN:  # its plan is asked for; what is recorded until it is there takes longer
-                alone.resume(GLANCE)
+            if not rec.once and (
+                form.queued or form.general
+            ):  # what is recorded until it is there takes longer
+                begun = self.background.begun
+                if alone.resume(WAIT if begun else GLANCE) and not begun:
+                    self.background.worked(GLANCE)
             return notes
         _bar(rec)
         tally.add(form.guess, options.fastmath)

@@ -19,7 +19,7 @@ import threading
 import warnings
 from typing import Any
 
-from . import server
+from . import alone, server
 from .planning import Compilation, Request
 from .program.known import Untraceable
 from .spawned import NoServer, Spawned, Starved
@@ -124,7 +124,7 @@ class Remote:
                 raise NoServer
             self._usable = False  # unless it begins
             try:
-                self._process = Spawned(nice, lambda: self._stopping)
+                self._process = Spawned(nice, lambda: self._stopping, alone.waiting)
             except Starved:
                 self._usable = True
                 raise

@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from . import chains, config, turns
+from . import alone, chains, config, turns
 from .executor import Executor
 from .lowering.memory import MAPPED
 from .ranks import LOCK as LOCK
@@ -44,6 +44,7 @@ class Session:
         # an array whose buffer could not be had, and why: for who asks for it in another way next
         self.untold: tuple[Any, Exception] | None = None
         self._cut: Any = None  # where the user's code was when a long recording ended
+        self._astray = False  # the next recording may begin anywhere
         self.turns: dict[int, Any] = {}
         self._rank = simulated()
         self.rec = Recording(self)
@@ -68,6 +69,10 @@ class Session:
         """Run a recording that has grown large, if this is the place."""
         if len(rec.kinds) > ARENA - 16 or (rec.marks and self._comes_round(rec)):
             self.flush(rec)
+            # while NumPy does all at once (`alone.resume`), what comes now is run by itself: it would be
+            # pending, and so would be whatever reads it
+            if alone.outright():
+                self.rec.urgent = self.rec.once = self._astray = True
         if rec.held > HELD_ELEMENTS:
             self._release(rec)
 
@@ -79,7 +84,7 @@ class Session:
         move, it is cut in each turn.
         """
         code, place, _ = rec.marks[-1]
-        if self.turns.get(place) is code:
+        if rec.turns.get(place) is code:
             return True
         if len(rec.log) <= ENTRIES:
             return False
@@ -187,6 +192,9 @@ class Session:
 
     def _end(self, rec: Recording) -> None:
         self.rec = Recording(self)
+        if self._astray:  # it ends where recordings end, so that the one after it is like those before
+            code, place = self._cut or (None, 0)
+            self.rec.turns, self.rec.once, self._astray = {place: code}, True, False
         self.untold = None
         rec.done = True
         self._arenas.append((rec.arena, rec.views))

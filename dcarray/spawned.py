@@ -37,6 +37,8 @@ class Spawned:
         How many steps it runs below the program.  One that runs beside it is never starved.
     stopping : callable
         Does the program end?  Then nothing is waited for any more.
+    patient : callable
+        Does the program do without plans for the time being?  Then the server is not starved.
 
     Raises
     ------
@@ -45,8 +47,8 @@ class Spawned:
     Starved
     """
 
-    def __init__(self, nice: int, stopping: Callable[[], bool]) -> None:
-        self._nice, self._stopping = nice, stopping
+    def __init__(self, nice: int, stopping: Callable[[], bool], patient: Callable[[], bool]) -> None:
+        self._nice, self._stopping, self._patient = nice, stopping, patient
         self._pid = 0
         self._lost = 0.0  # seconds that it was waited for while it had no processor
         pipes: list[int] = []
@@ -132,7 +134,7 @@ class Spawned:
             if not looked.poll(_LOOK):
                 waited = time.monotonic() - begun
                 lost = self._lost + waited - (self._had() - had)
-                if self._nice > 0 and lost > HUNGER:
+                if self._nice > 0 and lost > HUNGER and not self._patient():
                     raise Starved
                 if self._stopping() or (seconds is not None and waited > seconds):
                     return b""

@@ -14,13 +14,16 @@ from .independent import accesses, every, exposed, later, placed, plain
 from .nodes import Branch, Call, Loop, Region, Stmt, While, Window
 from .windows import covers, identity, overlap
 
+INFALLIBLE = frozenset({"blas.matmul"})
+"""Library calls that end a run for want of memory only."""
+
 
 def idempotent(region: Region) -> frozenset[str]:
     """The existing arrays that are written, and in which the region is idempotent.
 
-    None where there are library calls, which may end a run anywhere.
+    None where there are library calls that may fail: what comes after them might be written already.
     """
-    if any(isinstance(stmt, Call) for stmt in every(region.body)):
+    if any(isinstance(stmt, Call) and stmt.op not in INFALLIBLE for stmt in every(region.body)):
         return frozenset()
     root = families(region)
     shared = {root[array.name] for array in region.arrays if array.base is not None}

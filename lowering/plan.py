@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from ..ir import dims, effects
+from ..ir.idempotent import idempotent
 from ..ir.nodes import (
     Apply,
     Array,
@@ -104,7 +105,7 @@ class Plan:
     @property
     def overwritten(self) -> tuple[str, ...]:
         """The existing arrays that may have been written when a library call or the interpreter fails, as
-        either does before it changes anything itself."""
+        either does before it changes anything itself, and that another run would find changed."""
         last = max((step.position for step in self.steps if not isinstance(step, KernelStep)), default=-1)
         before = self.region.body[: max(last, 0)]
         if last >= 0 and not isinstance(self.region.body[last], Call | Compute):
@@ -112,7 +113,9 @@ class Plan:
         root = effects.families(self.region)
         written = {window.array for stmt in before for window in effects.writes(stmt)}
         written |= {root[name] for name in written}  # perhaps in another shape
-        return tuple(a.name for a in self.region.arrays if a.role == "inout" and a.name in written)
+        found = [a.name for a in self.region.arrays if a.role == "inout" and a.name in written]
+        anew = idempotent(self.region) if found else ()
+        return tuple([name for name in found if name not in anew])
 
 
 def compile_region(

@@ -17,7 +17,7 @@ from dcarray.trace import WIDE
 
 def test_jobs_wait_until_they_are_worth_their_while() -> None:
     done: list[int] = []
-    beside = Background()
+    beside = Background(lambda: None)
     beside.later(lambda: done.append(1))
     beside.worked(PATIENCE / 2)
     beside.submit(lambda: done.append(0))
@@ -30,7 +30,7 @@ def test_jobs_wait_until_they_are_worth_their_while() -> None:
 
 def test_who_waits_has_everything_done() -> None:
     done: list[int] = []
-    beside = Background()
+    beside = Background(lambda: None)
     beside.later(lambda: done.append(1))
     beside.wait()
     assert done == [1]
@@ -38,7 +38,7 @@ def test_who_waits_has_everything_done() -> None:
 
 def test_a_job_is_pending_from_when_it_is_asked_for_until_it_is_done() -> None:
     begun, end = threading.Event(), threading.Event()
-    beside = Background()
+    beside = Background(lambda: None)
     assert not beside.pending
     beside.later(lambda: (begun.set(), end.wait(), None)[-1])
     assert beside.pending
@@ -77,7 +77,7 @@ def test_unused_memory_is_given_back_now_and_then(monkeypatch: pytest.MonkeyPatc
         return 0
 
     monkeypatch.setattr(background, "_trim", lambda: trim)
-    thread = background.Background()
+    thread = background.Background(lambda: None)
     for _ in range(50):
         thread.submit(int)
     thread.wait()

@@ -32,7 +32,7 @@ BYTES = 150 * 200 * 8
 
 @pytest.fixture(autouse=True)
 def _options(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    background = Background()
+    background = Background(lambda: None)
     monkeypatch.setattr(session.EXECUTOR, "background", background)
     monkeypatch.setattr(sites, "PATIENCE", 60.0)
     with dc.options(jit="background", cache_dir=None, eager_below=16384, debug=False, strict=False):

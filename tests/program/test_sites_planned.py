@@ -29,7 +29,7 @@ def f(x, n):
 
 @pytest.fixture(autouse=True)
 def beside(monkeypatch: pytest.MonkeyPatch) -> Any:
-    background = Background()
+    background = Background(lambda: None)
     monkeypatch.setattr(session.EXECUTOR, "background", background)
     with dc.options(jit="background", cache_dir=None, eager_below=16384, debug=False):
         dc.report(reset=True)
