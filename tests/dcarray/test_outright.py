@@ -213,3 +213,69 @@ def test_numpy_goes_on_until_the_plans_are_there(monkeypatch: pytest.MonkeyPatch
     np.testing.assert_allclose(ours, f(a, np.zeros(20), 20), rtol=1e-13)
     resume(60.0)  # outside of loops that is nothing
     assert not alone.outright()
+
+
+CHAIN = """
+def f(x, y, n):
+    for k in range(n):
+        y[1:-1] = 0.25 * (x[:-2] + x[1:-1] + x[2:])
+        x[1:-1] = 0.25 * (y[:-2] + y[1:-1] + y[2:])
+    return x
+"""
+NESTED = """
+def f(x, y, n):
+    for k in range(n):
+        for m in range(2):
+            y[1:-1] = 0.25 * (x[:-2] + x[1:-1] + x[2:])
+            x[1:-1] = 0.25 * (y[:-2] + y[1:-1] + y[2:])
+    return x
+"""
+
+
+@pytest.mark.parametrize("source", [CHAIN, NESTED])
+def test_what_is_always_pending_is_left_to_numpy_too(source: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each statement needs the one before, so that something would be pending whenever a recording ends."""
+    monkeypatch.setattr(sites, "PATIENCE", 1e-9)
+    monkeypatch.setattr(sites, "LINGER", 1e-3)
+    monkeypatch.setattr(executor, "GLANCE", 60.0)
+    monkeypatch.setattr(Background, "later", lambda self, job: None)  # no plan is ever there
+    f, (a, b, *_) = written(source), arrays()
+    before = counters.statements
+    ours = dc.accelerate(f)(a.copy(), b.copy(), 400)
+    assert 0 < counters.statements - before < 1000  # of 3,200 and more
+    np.testing.assert_array_equal(ours, f(a.copy(), b.copy(), 400))
+
+
+def test_the_next_long_recording_begins_where_the_others_do(monkeypatch: pytest.MonkeyPatch) -> None:
+    """When the time is over NumPy is anywhere in a turn; what is recorded until a turn ends is by itself."""
+    monkeypatch.setattr(sites, "PATIENCE", 1e-9)
+    monkeypatch.setattr(executor, "GLANCE", 2e-3)
+    monkeypatch.setattr(Background, "later", lambda self, job: None)
+    logs: list[tuple[bool, int, Any]] = []
+    run = executor.Executor.run
+
+    def noted(self: Any, rec: Any, options: Any) -> Any:
+        logs.append((rec.once, len(rec.marks), rec.marks[0][:2]))
+        return run(self, rec, options)
+
+    monkeypatch.setattr(executor.Executor, "run", noted)
+    f, (a, b, *_) = written(CHAIN), arrays()
+    np.testing.assert_array_equal(dc.accelerate(f)(a.copy(), b.copy(), 3000), f(a.copy(), b.copy(), 3000))
+    long = [log for log in logs[1:] if not log[0] and log[1] > 100]
+    assert len(long) > 3 and len({log[1:] for log in long}) <= 2
+    assert all(length <= 8 for once, length, _ in logs if once)  # not more than a turn
+
+
+def test_a_plan_that_has_come_ends_it() -> None:
+    alone._loops.clear()
+    assert alone.begin(60.0, loop=True)
+    alone.over()
+    assert alone.outright()  # it was not resumed: nobody waits for a plan
+    alone._outright(0.0)
+    assert alone.waiting() and alone.resume(60.0) and not alone.resume(60.0)
+    over = threading.Thread(target=alone.over)
+    over.start()
+    over.join()
+    assert not alone.outright() and alone.waiting()
+    alone.end(loop=True)
+    assert not alone.waiting() and not alone.resume(60.0)

@@ -472,3 +472,15 @@ def test_other_turns_stay_in_python(body):
     execute(plan_, {"a": a, "b": b, "c": c, "w": w})
     np.testing.assert_allclose(b, want["b"])
     np.testing.assert_allclose(w, want["w"])
+
+
+def test_products_keep_no_copies_of_what_is_written_anew():
+    """A product ends a run for want of memory only; another run finds all that it needs."""
+    head = "region() {\ninout a: f64[9, 9];  in b: f64[9, 9];  temp t: f64[9, 9]\n"
+    tail = "\ncall blas.matmul(b, b) -> t\na[i,1] = t[i,3] for i<9\n}"
+    anew = text.parse(head + "a[0,i] = b[i,0] for i<9" + tail)
+    assert compile_region(anew).overwritten == ()
+    read = text.parse(head + "a[0,i] = add(a[0,i], b[i,0]) for i<9" + tail)
+    assert compile_region(read).overwritten == ("a",)
+    other = text.parse(head + "a[0,i] = b[i,0] for i<9" + tail.replace("blas.matmul(b, b)", "linalg.inv(b)"))
+    assert compile_region(other).overwritten == ("a",)
