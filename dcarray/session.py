@@ -190,6 +190,12 @@ class Session:
             finally:
                 LOCK.release()
 
+    def straight(self) -> None:
+        """The loop has ended in which the next recording might have begun anywhere."""
+        self._astray = False
+        if not self.rec.log:
+            self.rec.once, self.rec.turns = False, self.turns
+
     def _end(self, rec: Recording) -> None:
         self.rec = Recording(self)
         if self._astray:  # it ends where recordings end, so that the one after it is like those before

@@ -167,6 +167,7 @@ class Site:
         start, before, entry, outright = begun
         if outright:
             alone.end(loop=True)
+            session().straight()
         took = now - start
         self._runs += 1
         self._spent += took
