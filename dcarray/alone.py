@@ -246,7 +246,7 @@ def strike(place: tuple[Any, int], bar: bool = False) -> None:
     """
 
 
-def begin(seconds: float, loop: bool = False) -> bool:
+def begin(seconds: float, loop: bool = False, new: bool = False) -> bool:
     """For so many seconds at most, NumPy does at once what this thread asks for.
 
     Parameters
@@ -254,6 +254,8 @@ def begin(seconds: float, loop: bool = False) -> bool:
     seconds : float
     loop : bool, optional
         Whether `resume` may begin this again, until it has ended.
+    new : bool, optional
+        Whether the loop has not been met before.
 
     Returns
     -------
@@ -274,7 +276,7 @@ def resume(seconds: float) -> bool:
 
 
 def waiting() -> bool:
-    """Is a loop running in which such times have begun?"""
+    """Is a loop running in which such times have begun, and that has not been met before?"""
     return False
 
 
@@ -308,15 +310,16 @@ if BUILT:  # else nothing is ever learned
     def strike(place: tuple[Any, int], bar: bool = False) -> None:
         _strike(*place, bar)
 
-    _loops: dict[int, bool] = {}  # threads in loops that have begun so, and whether they have resumed it
+    # threads in loops that have begun so, and whether they have resumed it, and are new
+    _loops: dict[int, list[bool]] = {}
 
-    def begin(seconds: float, loop: bool = False) -> bool:
+    def begin(seconds: float, loop: bool = False, new: bool = False) -> bool:
         if loop and get_ident() in _loops:
             return False
         if not allowed() or several() is not None or config.current().strict or not _outright(seconds):
             return False
         if loop:
-            _loops[get_ident()] = False
+            _loops[get_ident()] = [False, new]
         return True
 
     def end(loop: bool = False) -> None:
@@ -327,14 +330,14 @@ if BUILT:  # else nothing is ever learned
     def resume(seconds: float) -> bool:
         if get_ident() not in _loops or not begin(seconds):
             return False
-        _loops[get_ident()] = True
+        _loops[get_ident()][0] = True
         return True
 
     def waiting() -> bool:
-        return bool(_loops)
+        return any([new for _, new in list(_loops.values())])
 
     def over() -> None:
-        if any(list(_loops.values())):
+        if any([resumed for resumed, _ in list(_loops.values())]):
             _outright(-2.0)
 
     def outright() -> bool:

@@ -194,7 +194,7 @@ class Site:
         plans: what is recorded costs more as long as it has none, and the loop is to have one of its own.
         False if that is so already.  When the loop is met for the `first` time, NumPy gets the memory of what
         was before it; it makes what is made now."""
-        if not alone.begin(PATIENCE, loop=True):
+        if not alone.begin(PATIENCE, loop=True, new=first):
             return False
         now = session()
         now.flush(now.rec)  # nothing is to be pending: what meets it would be recorded

@@ -268,7 +268,9 @@ def test_the_next_long_recording_begins_where_the_others_do(monkeypatch: pytest.
 
 def test_a_plan_that_has_come_ends_it() -> None:
     alone._loops.clear()
-    assert alone.begin(60.0, loop=True)
+    assert alone.begin(60.0, loop=True) and not alone.waiting()
+    alone.end(loop=True)
+    assert alone.begin(60.0, loop=True, new=True)
     alone.over()
     assert alone.outright()  # it was not resumed: nobody waits for a plan
     alone._outright(0.0)
