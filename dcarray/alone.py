@@ -42,8 +42,7 @@ from .speedups import BUILT
 
 __all__ = [
     "FACTOR", "Estimate", "Tally", "allowed", "begin", "cheaper", "end", "estimate", "learn", "outright",
-    "over", "resume", "strike", "suspended", "tally",
-    "waiting",
+    "over", "resume", "strike", "suspended", "tally", "waiting",
 ]  # fmt: skip
 
 FACTOR = 8

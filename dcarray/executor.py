@@ -120,12 +120,8 @@ class Executor:
         if plan is None:
             tally.unplanned += 1
             notes = _singly(rec, prepared, self.background.worked)
-            if not rec.once and (
-                form.queued or form.general
-            ):  # what is recorded until it is there takes longer
-                begun = self.background.begun
-                if alone.resume(WAIT if begun else GLANCE) and not begun:
-                    self.background.worked(GLANCE)
+            if (form.queued or form.general) and not rec.once:
+                self._pass_over()
             return notes
         _bar(rec)
         tally.add(form.guess, options.fastmath)
@@ -138,6 +134,12 @@ class Executor:
             if store.mem is None:
                 store.bind_new(mem, address)
         return told
+
+    def _pass_over(self) -> None:
+        """A plan has been asked for: what is recorded in a loop until it is there takes longer than NumPy."""
+        begun = self.background.begun
+        if alone.resume(WAIT if begun else GLANCE) and not begun:
+            self.background.worked(GLANCE)
 
     def _plan(
         self, prepared: forms.Prepared, options: config.Options, waited: bool = False
