@@ -167,6 +167,13 @@ def families(region: Region) -> dict[str, str]:
     return found
 
 
+def sharing(region: Region) -> frozenset[str]:
+    """The arrays that share their memory with others."""
+    root = families(region)
+    shared = {root[array.name] for array in region.arrays if array.base is not None}
+    return frozenset(array.name for array in region.arrays if root[array.name] in shared)
+
+
 def roles(region: Region) -> dict[str, Role]:
     """The roles of arrays; a temporary that shows memory in another shape has that of the memory."""
     root = families(region)
@@ -285,12 +292,11 @@ def readers_between(region: Region, start: int, stop: int, window: Window) -> tu
 def lost(region: Region) -> tuple[str, ...]:
     """The existing arrays of which a run may overwrite what it has read, so that another run would find
     something else.  Not among them is what is written before it is read, and in no other place."""
-    root = families(region)
-    shared = {root[array.name] for array in region.arrays if root[array.name] != array.name}
+    shared = sharing(region)
     return tuple(
         array.name
         for array in region.arrays
-        if array.role == "inout" and (root[array.name] in shared or _loses(array.name, region))
+        if array.role == "inout" and (array.name in shared or _loses(array.name, region))
     )
 
 

@@ -9,7 +9,7 @@ antidependences.)
 from __future__ import annotations
 
 from . import dims
-from .effects import families, surely, touched, writes
+from .effects import sharing, surely, touched, writes
 from .independent import accesses, every, exposed, later, placed, plain
 from .nodes import Branch, Call, Loop, Region, Stmt, While, Window
 from .windows import covers, identity, overlap
@@ -25,14 +25,11 @@ def idempotent(region: Region) -> frozenset[str]:
     """
     if any(isinstance(stmt, Call) and stmt.op not in INFALLIBLE for stmt in every(region.body)):
         return frozenset()
-    root = families(region)
-    shared = {root[array.name] for array in region.arrays if array.base is not None}
+    shared = sharing(region)
     return frozenset(
         array.name
         for array in region.arrays
-        if array.role == "inout"
-        and root[array.name] not in shared
-        and not _clobbers(region.body, identity(array))
+        if array.role == "inout" and array.name not in shared and not _clobbers(region.body, identity(array))
     )
 
 

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from . import dims
-from .effects import Reason, families, reads, settled, surely, touched, writes
+from .effects import Reason, families, reads, settled, sharing, surely, touched, writes
 from .nodes import Bands, Branch, Call, Dim, Index, Loop, Nest, Region, Rows, Stmt, While, Window
 from .windows import covers, identity, overlap, together
 
@@ -33,15 +33,14 @@ def own(body: tuple[Stmt, ...], region: Region) -> frozenset[str]:
     outside, times = _elsewhere(region.body, body)
     if times != 1:
         return frozenset()
-    root = families(region)
-    shared = {root[array.name] for array in region.arrays if array.base is not None}
+    shared = sharing(region)
     return frozenset(
         array.name
         for array in region.arrays
         if array.role == "temp"
         and array.name in inside
         and array.name not in outside
-        and root[array.name] not in shared
+        and array.name not in shared
         and not exposed(body, identity(array))
     )
 
@@ -71,6 +70,7 @@ def _bodies(stmt: Stmt) -> tuple[tuple[Stmt, ...], ...]:
 
 
 def every(body: Iterable[Stmt]) -> Iterator[Stmt]:
+    """The statements, and those of the loops and branches among them."""
     for stmt in body:
         yield stmt
         for part in _bodies(stmt):

@@ -12,21 +12,19 @@ from typing import Any
 import numpy as np
 
 from . import dims
-from .effects import families, touched, writes
+from .effects import families, sharing, touched, writes
+from .independent import every
 from .nodes import (
     Array,
-    Branch,
     Call,
     Compute,
     Gather,
     Index,
     Load,
-    Loop,
     Nest,
     Region,
     Rows,
     Stmt,
-    While,
     Window,
 )
 from .windows import covers, identity, loads, same
@@ -82,9 +80,8 @@ def keeping(region: Region, names: Sequence[str]) -> tuple[Region, tuple[Kept, .
 
 def several(region: Region, names: Sequence[str]) -> tuple[str, ...]:
     """Those of these arrays that share their memory with others."""
-    root = families(region)
-    shared = {root[array.name] for array in region.arrays if root[array.name] != array.name}
-    return tuple([name for name in names if root[name] in shared])
+    shared = sharing(region)
+    return tuple([name for name in names if name in shared])
 
 
 def called(region: Region, kept: Sequence[Kept]) -> tuple[Region, tuple[Kept, ...], tuple[str, ...]]:
@@ -182,8 +179,7 @@ def late(region: Region, kept: Sequence[Kept]) -> tuple[Region, tuple[Kept, ...]
     makers = [part for part in rest if any(part.target.array == one.array for one in kept)]
     alone = not any(one.copy in touched(stmt) for stmt in (*region.body[:-1], *rest) for one in kept)
     before = {window.array for stmt in region.body[:-1] for window in writes(stmt)}
-    root = families(region)
-    shared = {root[array.name] for array in region.arrays if array.base is not None}
+    shared = sharing(region)
     if not kept or not alone or not len(kept) == len(saves) == len(makers) or len(computes) < len(last):
         return region, tuple(kept), None
     arrays = {array.name: array for array in region.arrays}
@@ -195,7 +191,7 @@ def late(region: Region, kept: Sequence[Kept]) -> tuple[Region, tuple[Kept, ...]
         aside = Array(f"late_{name}", arrays[name].dtype, maker.target.shape)
         place = identity(aside)
         later = rest[rest.index(maker) + 1 :]
-        if name in before or root[name] in shared or any(name in touched(part) for part in later):
+        if name in before or name in shared or any(name in touched(part) for part in later):
             return region, tuple(kept), None
         if not any(_dies(load, place, aside, arrays) for load in loads(maker.body)):
             return region, tuple(kept), None
@@ -248,14 +244,7 @@ def _left(stmt: Stmt, copies: set[str]) -> Stmt | None:
 
 def _calls(stmt: Stmt) -> bool:
     """Is there a library call in a statement?"""
-    match stmt:
-        case Call():
-            return True
-        case Loop(_, _, body) | While(_, body):
-            return any(map(_calls, body))
-        case Branch(_, then, orelse):
-            return any(map(_calls, (*then, *orelse)))
-    return False
+    return any(isinstance(one, Call) for one in every((stmt,)))
 
 
 def _written(stmt: Stmt) -> str | None:

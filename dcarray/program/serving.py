@@ -141,17 +141,18 @@ class Serving:
     def _go(self, made: list[NDArray], addresses: list[int], options: config.Options) -> bool:
         """Run the plan; False if all is as it was before."""
         given = len(made)
-        minded = fpstate.watched(fpstate.captured()) | RAISING
+        state = fpstate.captured()
+        minded = fpstate.watched(state) | RAISING
         keeps = self._keeps
         if self._spared:
             look = self._parcel.look
             if look is not None and not minded & MINDFUL and look(addresses, options.threads):
                 minded = 0
             else:
-                keeps = list(dict.fromkeys((*keeps, *self._spared)))
-        if self._rewritten and fpstate.interrupts(fpstate.captured()):
+                keeps = [*keeps, *self._spared]
+        if self._rewritten and fpstate.interrupts(state):
             keeps = [*keeps, *self._rewritten]
-        copies = [(made[k], Copy(made[k])) for k in keeps]
+        copies = [(made[k], Copy(made[k])) for k in dict.fromkeys(keeps)]
         for k, _ in self._kept:
             saved, address = allocate(made[k].shape, made[k].dtype, made[k].size, MAPPED)
             made.append(saved)
