@@ -168,7 +168,9 @@ CHILD = """
     import sys, numpy as np
     sys.path.insert(0, sys.argv[2])
     import dcarray as dc, loops_of_a_file
+    from dcarray import spawned
     from dcarray.session import EXECUTOR
+    spawned.HUNGER = 1e9  # a starved planner would leave kernels for the one that takes its place
     f = dc.accelerate(loops_of_a_file.f)
     with dc.options(jit="background", cache_dir=sys.argv[1], debug=False):
         for k in range(12):
