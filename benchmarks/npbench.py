@@ -28,10 +28,17 @@ _ROOT = Path(__file__).resolve().parents[1]
 
 
 class Process:
-    """A worker (see `npbench_worker`) and the way to ask it.  What it caches goes to ``folder``."""
+    """A worker (see `npbench_worker`) and the way to ask it.  What it caches goes to ``folder``, as do inputs
+    that are shared."""
 
-    def __init__(self, bench: Benchmark, size: str, framework: str, python: str, folder: str) -> None:
-        command = [python, "-m", "benchmarks.npbench_worker", str(bench.suite), bench.name, size, framework]
+    def __init__(
+        self, bench: Benchmark, framework: str, python: str, folder: str, args: argparse.Namespace
+    ) -> None:
+        words = [str(bench.suite), bench.name, args.size, framework]
+        if args.share:
+            words.append(os.path.join(folder, "inputs"))
+            os.makedirs(words[-1], exist_ok=True)
+        command = [python, "-m", "benchmarks.npbench_worker", *words]
         env = {**os.environ, "PYTHONPATH": str(_ROOT), "DCARRAY_CACHE_DIR": folder}
         if os.path.dirname(python):  # tools that are installed beside it, as Pythran's compiler
             env["PATH"] = os.path.dirname(python) + os.pathsep + env.get("PATH", "")
@@ -64,21 +71,17 @@ class Process:
 
 
 def measure(
-    bench: Benchmark,
-    size: str,
-    frameworks: Sequence[str],
-    pythons: Mapping[str, str],
-    args: argparse.Namespace,
+    bench: Benchmark, frameworks: Sequence[str], pythons: Mapping[str, str], args: argparse.Namespace
 ) -> dict[str, dict[str, Any]]:
     """What each framework made of one benchmark; NumPy is among them and first."""
     found: dict[str, dict[str, Any]] = {}
     running: dict[str, Process] = {}
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
         reference = os.path.join(folder, "numpy")
-        again = _firsts(bench, size, frameworks, pythons, args)
+        again = _firsts(bench, frameworks, pythons, args)
         try:
             for name in frameworks:
-                process = Process(bench, size, name, pythons.get(name, sys.executable), folder)
+                process = Process(bench, name, pythons.get(name, sys.executable), folder, args)
                 running[name] = process
                 found[name] = process.ask("first", reference, _limit(args, name))
                 if "first" in found[name]:
@@ -120,11 +123,7 @@ def measure(
 
 
 def _firsts(
-    bench: Benchmark,
-    size: str,
-    frameworks: Sequence[str],
-    pythons: Mapping[str, str],
-    args: argparse.Namespace,
+    bench: Benchmark, frameworks: Sequence[str], pythons: Mapping[str, str], args: argparse.Namespace
 ) -> dict[str, list[float]]:
     """Seconds of the first calls in all but one of ``--first`` processes.
 
@@ -134,7 +133,7 @@ def _firsts(
     found: dict[str, list[float]] = {name: [] for name in frameworks}
     for k in range(args.first - 1):
         for name in reversed(frameworks) if k % 2 == 0 else frameworks:
-            found[name].append(_first(bench, size, name, pythons, _limit(args, name)))
+            found[name].append(_first(bench, name, pythons, args))
     return found
 
 
@@ -144,12 +143,13 @@ def _limit(args: argparse.Namespace, name: str) -> float:
     return limit
 
 
-def _first(bench: Benchmark, size: str, name: str, pythons: Mapping[str, str], limit: float) -> float:
+def _first(bench: Benchmark, name: str, pythons: Mapping[str, str], args: argparse.Namespace) -> float:
     """Seconds of the first call in one more process, nothing cached."""
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
-        process = Process(bench, size, name, pythons.get(name, sys.executable), folder)
+        process = Process(bench, name, pythons.get(name, sys.executable), folder, args)
         try:
-            return float(process.ask("first", os.path.join(folder, "own"), limit).get("first", math.inf))
+            told = process.ask("first", os.path.join(folder, "own"), _limit(args, name))
+            return float(told.get("first", math.inf))
         finally:
             process.close()
 
@@ -211,6 +211,9 @@ def _arguments(argv: Sequence[str]) -> argparse.Namespace:
     )
     parser.add_argument("--skip-above", type=float, default=60, metavar="SECONDS",
                         help="leave out benchmarks of which NumPy needs longer for two calls")  # fmt: skip
+    parser.add_argument("--share", action="store_true",
+                        help="inputs are files in a temporary folder that all processes map, where the memory"
+                        " does not hold them once for each framework")  # fmt: skip
     parser.add_argument("--from", dest="source", action="append", default=[], type=Path, metavar="FILE",
                         help="what --json wrote, instead of measuring; again for another size")  # fmt: skip
     parser.add_argument("--svg", default="", metavar="PREFIX",
@@ -264,7 +267,7 @@ def _run(args: argparse.Namespace) -> dict[str, Any]:
     _head(told, names[1:])
     for bench in benchmarks(suite, args.only):
         if args.size in bench.sizes:
-            row = rows[bench.name] = measure(bench, args.size, names, pythons, args)
+            row = rows[bench.name] = measure(bench, names, pythons, args)
             _print(bench.name, row, names[1:])
             told["benchmarks"] = rows = dict(sorted(rows.items()))
             told["means"] = summary(rows, names)

@@ -8,6 +8,7 @@ from __future__ import annotations
 import copy
 import importlib
 import json
+import pickle
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -29,6 +30,8 @@ SCALAR = frozenset(
     {"cholesky", "crc16", "gramschmidt", "lu", "ludcmp", "nussinov", "scattering_self_energies", "seidel_2d"}
     | {"spmv", "symm", "syr2k", "syrk", "trmm"}
 )
+
+_BLOCK = 1 << 22  # elements
 
 
 @dataclass(frozen=True)
@@ -65,6 +68,23 @@ class Benchmark:
             names = init["output_args"]
             values.update(zip(names, made if len(names) > 1 else (made,), strict=True))
         return {name: values[name] for name in self.info["input_args"]}
+
+    def kept(self, size: str, folder: Path) -> dict[str, Any]:
+        """The same arguments; their arrays are files of a folder, mapped, and written if there are none.
+
+        For arrays of which the memory holds too few to have them once for each framework.
+        """
+        rest = folder / "rest"
+        if not rest.exists():
+            made = self.inputs(size)
+            arrays = [name for name, value in made.items() if isinstance(value, np.ndarray)]
+            for name in arrays:
+                np.save(folder / f"{name}.npy", made.pop(name))
+            rest.write_bytes(pickle.dumps((arrays, made)))
+        arrays, found = pickle.loads(rest.read_bytes())
+        for name in arrays:
+            found[name] = np.load(folder / f"{name}.npy", mmap_mode="r").view(np.ndarray)
+        return {name: found[name] for name in self.info["input_args"]}
 
     def versions(self, framework: str) -> Iterator[tuple[str, Callable[..., Any]]]:
         """The versions that the suite has for one of the frameworks in `VERSIONS`."""
@@ -104,19 +124,26 @@ def benchmarks(suite: Path, only: str = "") -> list[Benchmark]:
     return [b for b in found if any(word in b.name for word in only.split(","))]
 
 
+def _blocks(a: Any, b: Any) -> Iterator[tuple[Any, Any]]:
+    """Elements of two arrays of one shape, so many at a time: what is compared may fill the memory."""
+    a, b = np.ravel(a), np.ravel(b)
+    for k in range(0, a.size, _BLOCK):
+        yield a[k : k + _BLOCK], b[k : k + _BLOCK]
+
+
 def error(expected: Any, got: Any) -> float:
     """Norm of the difference by the norm of what is expected, without equal values that are not finite."""
-    a, b = np.asarray(expected), np.asarray(got)
-    if a.shape != b.shape:
+    if np.shape(expected) != np.shape(got):
         return float("inf")
-    a, b = a.ravel(), b.ravel()
-    same = (a == b) | ((a != a) & (b != b))
-    if bool(same.all()):
-        return 0.0
-    a, b = a.astype(np.result_type(a, np.float64)), b.astype(np.result_type(b, np.float64))
-    a, b = np.where(same & ~np.isfinite(a), 0, a), np.where(same & ~np.isfinite(b), 0, b)
-    norm = float(np.linalg.norm(a))
-    found = float(np.linalg.norm(a - b)) / (norm if norm else 1.0)
+    norms, differences = [0.0], [0.0]
+    for a, b in _blocks(expected, got):
+        same = (a == b) | ((a != a) & (b != b))
+        a, b = a.astype(np.result_type(a, np.float64)), b.astype(np.result_type(b, np.float64))
+        a, b = np.where(same & ~np.isfinite(a), 0, a), np.where(same & ~np.isfinite(b), 0, b)
+        norms.append(float(np.linalg.norm(a)))
+        differences.append(0.0 if same.all() else float(np.linalg.norm(a - b)))
+    norm = float(np.linalg.norm(norms))
+    found = float(np.linalg.norm(differences)) / (norm if norm else 1.0)
     return found if found == found else float("inf")
 
 
@@ -124,9 +151,8 @@ def agrees(expected: Any, got: Any, rtol: float, atol: float, norm_error: float)
     """Whether NPBench would take ``got`` for right."""
     if np.shape(expected) != np.shape(got):
         return False
-    return bool(
-        np.allclose(expected, got, rtol=rtol, atol=atol, equal_nan=True) or error(expected, got) < norm_error
-    )
+    close = (np.allclose(a, b, rtol=rtol, atol=atol, equal_nan=True) for a, b in _blocks(expected, got))
+    return all(close) or error(expected, got) < norm_error
 
 
 def compare(

@@ -150,9 +150,9 @@ def framework(name: str, size: str) -> Framework:
 class Worker:
     """One benchmark, one framework, one process."""
 
-    def __init__(self, suite: Path, bench: str, size: str, name: str) -> None:
+    def __init__(self, suite: Path, bench: str, size: str, name: str, folder: str = "") -> None:
         (self.bench,) = (b for b in benchmarks(suite, bench) if b.name == bench)
-        self.inputs = self.bench.inputs(size)
+        self.inputs = self.bench.kept(size, Path(folder)) if folder else self.bench.inputs(size)
         self.framework = framework(name, size)
         self.function: Callable[..., Any] | None = None
         self.worked: list[float] = []
@@ -238,12 +238,12 @@ class Worker:
 
 
 def main() -> int:
-    """Serve ``suite bench size framework`` (the arguments) until the input ends."""
+    """Serve ``suite bench size framework [inputs]`` (the arguments) until the input ends."""
     answers = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)
-    suite, bench, size, name = sys.argv[1:]
+    suite, *words = sys.argv[1:]
     try:
-        worker = Worker(Path(suite), bench, size, name)
+        worker = Worker(Path(suite), *words)
     except Exception as problem:
         worker, failure = None, f"{type(problem).__name__}: {problem}"
     for line in sys.stdin:

@@ -94,6 +94,34 @@ def test_several_runs_make_one_file(suite: Path) -> None:
         npbench.main([*options[:-2]])
 
 
+def test_inputs_are_shared(suite: Path) -> None:
+    out = suite / "out.json"
+    options = [
+        "--suite",
+        str(suite),
+        "--rounds",
+        "1",
+        "--warm",
+        "0.1",
+        "--against",
+        "numpy",
+        "--json",
+        str(out),
+    ]
+    assert npbench.main([*options, "--only", "halve", "--share"]) == 0
+    told = json.loads(out.read_text())
+    assert told["benchmarks"]["halve"]["dcarray"]["error"] == 0 and "share" not in told["command"]
+    (bench,) = npbench_suite.benchmarks(suite, "halve")
+    (kept := suite / "kept").mkdir()
+    made, again, plain = bench.kept("S", kept), bench.kept("S", kept), bench.inputs("S")
+    assert list(made) == list(again) == list(plain) == ["N", "a", "b"] and made["N"] == again["N"] == 20
+    assert type(again["a"]) is np.ndarray and not again["a"].flags.writeable
+    np.testing.assert_array_equal(again["a"], plain["a"])
+    copies = bench.copies(again)
+    copies["a"][:] = 7
+    np.testing.assert_array_equal(again["a"], plain["a"])
+
+
 def test_a_folder_without_a_suite_is_refused(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError, match="no checkout of NPBench"):
         npbench_suite.benchmarks(tmp_path)
@@ -109,6 +137,21 @@ def test_comparing() -> None:
         "output 0 is"
     )
     assert npbench_suite.compare([b], [b, b], limits, True, False)[0] == "2 outputs instead of 1"
+    empty, one = np.zeros((0, 3)), np.array(1j)
+    assert npbench_suite.compare([empty, one], [empty, one + 1e-14], limits, True, False)[0] == ""
+
+
+def test_comparing_in_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(npbench_suite, "_BLOCK", 7)
+    a = np.random.default_rng(1).random((5, 6))
+    a[2, 2] = np.nan
+    b = a.copy()
+    assert npbench_suite.error(a, b) == 0.0 and npbench_suite.agrees(a, b, 1e-5, 1e-8, 1e-5)
+    b[4, 5] += 0.5
+    assert npbench_suite.error(a, b) == pytest.approx(0.5 / np.sqrt(np.nansum(a * a)))
+    assert not npbench_suite.agrees(a, b, 1e-5, 1e-8, 1e-5)
+    b[4, 5], b[0, 0] = a[4, 5], np.nan
+    assert npbench_suite.error(a, b) == np.inf and not npbench_suite.agrees(a, b, 1e-5, 1e-8, 1e-5)
 
 
 def test_intervals() -> None:
