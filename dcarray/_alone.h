@@ -395,35 +395,46 @@ strike_place(PyObject *module, PyObject *args)
     Py_RETURN_NONE;
 }
 
-/* outright(seconds): for so long NumPy does at once what this thread asks for; True, or False if a thread, this one
- * or another, is in such a time already.  With 0 this thread's time ends; with -1 it is only said whether it has
- * one; with less, that of whatever thread is over as soon as it looks. */
+/* begin_outright(seconds): for so long NumPy does at once what this thread asks for; True, or False if a thread, this
+ * one or another, is in such a time already. */
 static PyObject *
-work_outright(PyObject *module, PyObject *length)
+begin_outright(PyObject *module, PyObject *length)
 {
     double given = PyFloat_AsDouble(length);
-    int mine;
     if (given == -1 && PyErr_Occurred())
         return NULL;
-    if (given < -1) {
-        Until = 0;
-        Py_RETURN_FALSE;
-    }
-    mine = outright();
-    if (given < 0)
-        return PyBool_FromLong(mine);
-    if (given == 0) {
-        if (mine)
-            Outright = 0;
-        keep_no_memory();
-        Py_RETURN_FALSE;
-    }
-    if (Outright && seconds() < Until)
+    outright(); /* a time of this thread's that has passed ends */
+    if (all_at_once())
         Py_RETURN_FALSE;
     Outright = PyThread_get_thread_ident();
     Until = seconds() + given;
     keep_memory();
     Py_RETURN_TRUE;
+}
+
+/* end_outright(): this thread's time is over. */
+static PyObject *
+end_outright(PyObject *module, PyObject *unused)
+{
+    if (outright())
+        Outright = 0;
+    keep_no_memory();
+    Py_RETURN_NONE;
+}
+
+/* expire_outright(): that of whatever thread is over as soon as it looks. */
+static PyObject *
+expire_outright(PyObject *module, PyObject *unused)
+{
+    Until = 0;
+    Py_RETURN_NONE;
+}
+
+/* is_outright(): is this thread in such a time? */
+static PyObject *
+is_outright(PyObject *module, PyObject *unused)
+{
+    return PyBool_FromLong(outright());
 }
 
 /* suspend(more): 1 or -1 */

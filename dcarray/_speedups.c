@@ -463,7 +463,10 @@ static PyMethodDef methods[] = {
      "or of this method of theirs."},
     {"learn", learn_place, METH_VARARGS, "learn(code, instruction, elements, sure): as in `dcarray.alone`."},
     {"strike", strike_place, METH_VARARGS, "strike(code, instruction, bar): as in `dcarray.alone`."},
-    {"outright", work_outright, METH_O, "outright(seconds): as in `dcarray.alone`."},
+    {"begin_outright", begin_outright, METH_O, "begin_outright(seconds): as `begin` in `dcarray.alone`."},
+    {"end_outright", end_outright, METH_NOARGS, "end_outright(): as `end` in `dcarray.alone`."},
+    {"expire_outright", expire_outright, METH_NOARGS, "expire_outright(): as `over` in `dcarray.alone`."},
+    {"outright", is_outright, METH_NOARGS, "outright(): as in `dcarray.alone`."},
     {"kept", kept_bytes, METH_NOARGS, "kept(): bytes of memory that are kept while NumPy does everything at once."},
     {"chain", learn_chain, METH_VARARGS,
      "chain(variable, places, operations, letters, loops, shape, size, mask, options, state, run, record): as in\n"
@@ -511,7 +514,7 @@ PyInit__speedups(void)
         PlainName == NULL)
         return NULL;
     module = PyModule_Create(&definition);
-    if (module != NULL && PyModule_AddIntConstant(module, "REVISION", 29) < 0)
+    if (module != NULL && PyModule_AddIntConstant(module, "REVISION", 30) < 0)
         Py_CLEAR(module);
     return module;
 }

@@ -295,8 +295,8 @@ def suspended() -> Iterator[None]:
 
 
 if BUILT:  # else nothing is ever learned
+    from ._speedups import begin_outright, end_outright, expire_outright, outright
     from ._speedups import learn as _learn
-    from ._speedups import outright as _outright
     from ._speedups import strike as _strike
     from ._speedups import suspend as _suspend
 
@@ -315,14 +315,14 @@ if BUILT:  # else nothing is ever learned
     def begin(seconds: float, loop: bool = False, new: bool = False) -> bool:
         if loop and get_ident() in _loops:
             return False
-        if not allowed() or several() is not None or config.current().strict or not _outright(seconds):
+        if not allowed() or several() is not None or config.current().strict or not begin_outright(seconds):
             return False
         if loop:
             _loops[get_ident()] = [False, new]
         return True
 
     def end(loop: bool = False) -> None:
-        _outright(0.0)
+        end_outright()
         if loop:
             _loops.pop(get_ident(), None)
 
@@ -337,10 +337,7 @@ if BUILT:  # else nothing is ever learned
 
     def over() -> None:
         if any([resumed for resumed, _ in list(_loops.values())]):
-            _outright(-2.0)
-
-    def outright() -> bool:
-        return _outright(-1.0)
+            expire_outright()
 
     @contextmanager
     def suspended() -> Iterator[None]:

@@ -273,7 +273,7 @@ def test_a_plan_that_has_come_ends_it() -> None:
     assert alone.begin(60.0, loop=True, new=True)
     alone.over()
     assert alone.outright()  # it was not resumed: nobody waits for a plan
-    alone._outright(0.0)
+    alone.end()
     assert alone.waiting() and alone.resume(60.0) and not alone.resume(60.0)
     over = threading.Thread(target=alone.over)
     over.start()
