@@ -60,5 +60,5 @@ def count(op: str, value: NDArray, out: NDArray) -> bool:
     """``out[...] = add.reduce(value)`` of bools as integers, if it is that."""
     if op != "add" or value.dtype != bool or out.dtype.kind not in "iu" or out.size != 1:
         return False
-    out[...] = np.count_nonzero(value)
+    out[...] = np.asarray(np.count_nonzero(value))  # a number that is too large raises, an array wraps around
     return True

@@ -19,6 +19,14 @@ UFUNCS: dict[str, np.ufunc] = {
     name: getattr(np, name) for name in (*OPS, *ALIASES) if isinstance(getattr(np, name, None), np.ufunc)
 }
 
+# Earlier versions' ``**`` was `reciprocal` for -1.0 as for -1, `positive` for 1 and `square` for 2.0, which
+# differs in zeros of complex numbers.
+_ZERO, _ONE = np.array([complex(-0.0, 0.0)]), np.ones(1, complex)
+_AS_BEFORE = {
+    -1: bool(np.signbit((_ONE**-1.0)[0].imag)),
+    1: bool(np.signbit((_ZERO**1.0)[0].real)),
+    2: bool(np.signbit((_ZERO**2.0)[0].imag)),
+}
 _WEAK: dict[type, Any] = {bool: np.dtype(np.bool_), int: int, float: float, complex: complex}
 _loops: dict[tuple[Any, ...], Loop] = {}
 
@@ -79,3 +87,19 @@ def _spell(inputs: tuple[Any, ...], output: Any) -> Loop:
     if not all(c in COMPILED for c in chars):
         return None
     return f"{chars[:-1]}->{chars[-1]}"
+
+
+def short_power(kind: str, exponent: Any) -> str:
+    """The ufunc that NumPy's ``**`` is, to the bit, for a kind of dtype and some of Python's numbers, or ""."""
+    whole = type(exponent) is int
+    if exponent == 2:  # of real numbers, `power` multiplies too
+        return (
+            "square" if kind == "f" or (whole and kind in "biuc") or (kind == "c" and _AS_BEFORE[2]) else ""
+        )
+    if kind not in "fc":
+        return ""
+    if exponent == 1:
+        return "positive" if kind == "f" or _AS_BEFORE[1] else ""
+    if exponent == -1:
+        return "reciprocal" if whole or _AS_BEFORE[-1] else ""
+    return "sqrt" if exponent == 0.5 else ""

@@ -272,6 +272,7 @@ class Methods(Attributes):
             raise ValueError("cannot resize this array: it does not own its data")
         n = min(new.size, a.size)
         new.reshape(-1, order=order)[:n] = a.reshape(-1, order=order)[:n]
+        new.flags.writeable = a.flags.writeable
         self._become(self._adopt(new))
 
     def _resized(self, shape: Any) -> Any:

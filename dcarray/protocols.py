@@ -10,9 +10,10 @@ import numpy as np
 from . import folds, pairs, quick, rest, scans, trace
 from .handle import Handle, export
 from .indexing import plain_key
-from .loops import ALIASES, UFUNCS
+from .loops import ALIASES, UFUNCS, short_power
 from .operands import SCALARS, learn, missing, settled, shape_of, wrap_result
 from .ranks import several
+from .store import COMPILED
 
 _PLAIN = frozenset({type(None), bool, int, float, complex, str, type, *np.sctypeDict.values()})
 _PAIRS = frozenset({np.divmod, np.modf})
@@ -27,7 +28,10 @@ def _defers(other: Any) -> bool:
     """Does an operator leave the work to ``other``, as those of NumPy's arrays do?"""
     if hasattr(type(other), "__array_ufunc__"):
         return type(other).__array_ufunc__ is None
-    return bool(getattr(other, "__array_priority__", -1.0) > 0.0)
+    try:
+        return float(getattr(other, "__array_priority__", -1.0)) > 0.0
+    except TypeError:  # of a class: that of its instances
+        return False
 
 
 def binary(name: str, op: Callable[[Any, Any], Any], x: Any, other: Any) -> Any:
@@ -61,6 +65,8 @@ def reflected(name: str, op: Callable[[Any, Any], Any], other: Any, x: Any) -> A
         if result is not None:
             return result
     if not _known(other):
+        if isinstance(other, np.ndarray):  # what `np.matrix` does for arrays only: `*` is its product
+            return rewrap(type(x), op(other, settled(x)))
         if _defers(other):
             return NotImplemented
         return _named(name)(other, x)
@@ -71,14 +77,16 @@ def reflected(name: str, op: Callable[[Any, Any], Any], other: Any, x: Any) -> A
 
 def inplace(name: str, op: Callable[[Any, Any], Any], x: Any, other: Any) -> Any:
     """``x op= other``: into the memory of ``x``."""
-    if quick.into(name, (x, other), x):
-        return x
     if name == "power" and type(other) in (int, float):
         fast = _fast_power(x, other, out=x)
         if fast is not None:
             return fast
+    if quick.into(name, (x, other), x):
+        return x
     if not _known(other) and not hasattr(type(other), "__array_ufunc__") and _defers(other):
         return NotImplemented
+    if name == "matmul" and (x.ndim == 0 or np.ndim(other) < 2):
+        return op(settled(x), settled(other))  # NumPy's error: the result would be spread over `x`
     if name == "matmul" or not _known(other):
         return _named(name)(x, other, out=(x,))
     return trace.elementwise(name, (x, other), out=x)
@@ -92,14 +100,12 @@ def _fast_power(x: Any, exponent: Any, out: Any = None) -> Any:
     """What NumPy's ``**`` makes of some scalar exponents, which is exact where ``power`` is not."""
     if type(exponent) not in (int, float) or not isinstance(x, Handle):
         return None
-    kind = x.dtype.kind
-    if exponent == 2 and (kind in "fc" or (kind in "biu" and type(exponent) is int)):
-        found = quick.unary("square", x) if out is None and x._small is None else None
-        return trace.elementwise("square", (x,), out=out) if found is None else found
-    if kind in "fc" and exponent in (0.5, 1, -1):
-        name = {0.5: "sqrt", 1: "positive", -1: "reciprocal"}[exponent]
-        return trace.elementwise(name, (x,), out=out)
-    return None
+    name = short_power(x.dtype.kind, exponent)
+    if name == "square" and out is None and x._small is None:
+        found = quick.unary("square", x)
+        if found is not None:
+            return found
+    return trace.elementwise(name, (x,), out=out) if name else None
 
 
 def rewrap(cls: type[Handle], result: Any) -> Any:
@@ -195,7 +201,9 @@ def _exported(x: Any) -> Any:
 
 
 def _opaque(x: Any) -> bool:
-    return isinstance(x, Handle) and x._small is None and not x._store.char
+    if isinstance(x, Handle):
+        return x._small is None and not x._store.char
+    return isinstance(x, (np.ndarray, np.generic)) and x.dtype.char not in COMPILED
 
 
 def _plain(x: Any) -> Any:

@@ -12,7 +12,7 @@ from dcarray.ir.build import applied
 from dcarray.ir.nodes import Apply, Dim, Expr, Index, Size
 from dcarray.ir.ops import const
 from dcarray.ir.windows import remap
-from dcarray.loops import ALIASES, UFUNCS, resolve
+from dcarray.loops import ALIASES, UFUNCS, resolve, short_power
 
 from . import overflow
 from .bounds import Bounds, bounded
@@ -374,7 +374,4 @@ def _fast_power(x: Value, exponent: Value) -> str:
     """What NumPy's ``**`` makes of some scalar exponents of arrays, which is exact where ``power`` is not."""
     if not (is_array(x) or isinstance(x, Chosen)) or type(exponent) not in (int, float):
         return ""
-    kind = x.dtype.kind
-    if exponent == 2 and (kind in "fc" or (kind in "biu" and type(exponent) is int)):
-        return "square"
-    return {0.5: "sqrt", 1: "positive", -1: "reciprocal"}.get(exponent, "") if kind in "fc" else ""
+    return short_power(x.dtype.kind, exponent)

@@ -117,3 +117,14 @@ def test_no_memory_for_it(monkeypatch: pytest.MonkeyPatch) -> None:
     rng = np.random.default_rng(4)
     a, m = rng.random(N), rng.random(N) < 0.5
     assert dc.asarray(a)[dc.asarray(m)].max() == a[m].max()
+
+
+@pytest.mark.parametrize("options", [{}, {"eager_below": 16384}])
+def test_counts_wrap_around_in_small_integers(options: dict[str, Any]) -> None:
+    a = np.arange(20_000)
+    with dc.options(**options):
+        for dtype in ("i1", "u1", "i2", "i8"):
+            x = dc.asarray(a) > 5
+            got = np.sum(x, dtype=dtype)
+            assert got.dtype == dtype and got == np.sum(a > 5, dtype=dtype)
+            assert dc.asarray(a % 2 == 0).sum(dtype=dtype) == (a % 2 == 0).sum(dtype=dtype)

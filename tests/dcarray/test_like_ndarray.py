@@ -272,3 +272,78 @@ def test_elements_of_blocks_are_read_when_they_are_asked_for():
         ):
             assert seen == wanted
             assert np.array_equal(left, kept)
+
+
+@pytest.mark.filterwarnings("ignore:the matrix subclass")
+def test_a_matrix_times_an_array_is_the_matrix_product(way):
+    a = np.arange(9.0).reshape(3, 3)
+    m, x = np.matrix(a), dc.asarray(a)
+    for got, wanted in ((m * x, m * a), (x * m, a * m), (m + x, m + a)):
+        assert type(got) is np.matrix and got.tolist() == wanted.tolist()
+    m *= x
+    assert m.tolist() == (a @ a).tolist()
+
+
+def test_read_only_arrays_stay_so_when_they_are_resized(way):
+    x = dc.asarray(np.arange(6.0))
+    x.flags.writeable = False
+    x.resize(3)
+    assert not x.flags.writeable
+
+
+@pytest.mark.parametrize("kind", ["c16", "c8", "f8", "f4", "f2", "i8"])
+@pytest.mark.parametrize("exponent", [-1, -1.0, 0.5, 1, 1.0, 2, 2.0, 0, 3.0])
+def test_powers_of_scalars_have_the_bits_of_numpy(way, kind, exponent):
+    a = np.array(
+        [1, -0.0, -1, 3, -2.5, np.inf, complex(-0.0, -0.0), complex(0, -0.0), 1 + 2j, complex(-2, -0.0)]
+    )
+    a = (a if kind[0] == "c" else a[:4].real if kind == "i8" else a[:6].real).astype(kind)
+    with np.errstate(all="ignore"):
+        try:
+            wanted = a**exponent
+        except ValueError as error:
+            with pytest.raises(ValueError, match=str(error)[:20]):
+                dc.asarray(a) ** exponent
+            return
+        assert np.asarray(dc.asarray(a) ** exponent).tobytes() == wanted.tobytes()
+        x = dc.asarray(a.copy())
+        if wanted.dtype == a.dtype:
+            x **= exponent
+            a **= exponent
+            assert np.asarray(x).tobytes() == a.tobytes()
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        np.str_("a"),
+        np.bytes_(b"a"),
+        np.timedelta64(1, "s"),
+        np.array("a"),
+        np.array(["a"] * 4),
+        np.zeros(4, "M8[s]"),
+    ],
+)
+def test_numbers_are_not_equal_to_what_is_none(way, other):
+    x = dc.asarray(np.arange(4.0))
+    for got, value in ((x == other, False), (x != other, True), (other == x, False), (other != x, True)):
+        assert got.dtype == bool and got.tolist() == [value] * 4
+    assert type(x == other) is type(x != other) is dc.ndarray
+    with pytest.raises(TypeError):
+        x < other  # noqa: B015
+
+
+def test_classes_in_operators_are_refused_as_by_numpy(way):
+    x = dc.asarray(np.arange(3.0))
+    with pytest.raises(TypeError, match="unsupported operand"):
+        x + np.float64
+
+
+def test_a_vector_is_no_place_for_a_product(way):
+    x = dc.asarray(np.arange(3.0))
+    for other in (x, x.copy(), np.ones(3)):
+        with pytest.raises(ValueError, match="at least two dimensions"):
+            x @= other
+    assert x.tolist() == [0, 1, 2]
+    x @= np.eye(3)
+    assert x.tolist() == [0, 1, 2]
