@@ -90,7 +90,7 @@ def _spell(inputs: tuple[Any, ...], output: Any) -> Loop:
 
 
 def short_power(kind: str, exponent: Any) -> str:
-    """The ufunc that NumPy's ``**`` is, to the bit, for a kind of dtype and some of Python's numbers, or ""."""
+    """The ufunc that NumPy's ``**`` is, to the bit, for a kind of dtype and some exponents, or ""."""
     whole = type(exponent) is int
     if exponent == 2:  # of real numbers, `power` multiplies too
         return (
