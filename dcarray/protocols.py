@@ -126,13 +126,15 @@ def ufunc(
         options = dict(zip((k for k in kwargs if k != "out"), plain[m:], strict=True))
         if outs:
             options["out"] = tuple(plain[n:m])
-        return _given_back(cls, getattr(function, method)(*plain[:n], **options), outs)
+        return _given_back(cls, getattr(function, method)(*plain[:n], **options), outs, tuple(plain[n:m]))
     for x in (*inputs, *outs):
         override = getattr(type(x), "__array_ufunc__", None)
         if override is None and x is not None and hasattr(type(x), "__array_ufunc__"):
             return NotImplemented
         if override is not None and not isinstance(x, (Handle, np.ndarray, np.generic)):
             return _of_strangers(function, method, inputs, kwargs)
+        if isinstance(x, np.ndarray) and override is not np.ndarray.__array_ufunc__:
+            return _at_once(cls, function, method, inputs, kwargs)  # which asks this subclass
     name = ALIASES.get(function.__name__, function.__name__)
     known = UFUNCS.get(function.__name__) is function
     if method in ("at", "reduceat"):
@@ -172,12 +174,14 @@ def _small(cls: type[Handle], values: tuple[Any, ...]) -> list[Any] | None:
     return plain
 
 
-def _given_back(cls: type[Handle], result: Any, outs: tuple[Any, ...]) -> Any:
-    """A result of NumPy's as ours; where it was to go into an array, that array."""
-    if not outs:
-        return rewrap(cls, result)
+def _given_back(cls: type[Handle], result: Any, outs: tuple[Any, ...], plain: tuple[Any, ...]) -> Any:
+    """A result of NumPy's as ours; where it went into an array, that array, which was given as in ``plain``.
+
+    A subclass of ndarray may have its own ufuncs, whose results are anything.
+    """
     results = result if isinstance(result, tuple) else (result,)
-    final = tuple(wrap_result(cls, r) if o is None else o for o, r in zip(outs, results, strict=True))
+    there = {id(p): o for o, p in zip(outs, plain, strict=True) if o is not None}
+    final = tuple(there[id(r)] if id(r) in there else wrap_result(cls, r) for r in results)
     return final if isinstance(result, tuple) else final[0]
 
 
@@ -294,12 +298,13 @@ def _at_once(
     if method == "reduceat":
         learn(inputs, always=True)
     options = {k: settled(v) for k, v in kwargs.items() if k != "out"}
-    outs = kwargs.get("out")
-    if outs is not None:
-        options["out"] = tuple(x._writable() if isinstance(x, Handle) else x for x in outs)
+    outs = kwargs.get("out") or ()
+    targets = tuple(x._writable() if isinstance(x, Handle) else x for x in outs)
+    if outs:
+        options["out"] = targets
     if method == "at":
         plain = [inputs[0]._writable() if isinstance(inputs[0], Handle) else inputs[0]]
         plain += [plain_key(inputs[1]), *map(settled, inputs[2:])]
     else:
         plain = [settled(x) for x in inputs]
-    return _given_back(cls, getattr(function, method)(*plain, **options), outs or ())
+    return _given_back(cls, getattr(function, method)(*plain, **options), outs, targets)

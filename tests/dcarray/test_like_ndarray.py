@@ -347,3 +347,22 @@ def test_a_vector_is_no_place_for_a_product(way):
     assert x.tolist() == [0, 1, 2]
     x @= np.eye(3)
     assert x.tolist() == [0, 1, 2]
+
+
+class Measured(np.ndarray):
+    """As libraries of units have it: ufuncs of its own, whose results are its own."""
+
+    def __array_ufunc__(self, ufunc, method, *inputs, out=None, **options):
+        inputs = [x.view(np.ndarray) if isinstance(x, Measured) else x for x in inputs]
+        if out is not None:
+            options["out"] = tuple(x.view(np.ndarray) if isinstance(x, Measured) else x for x in out)
+        return "measured", getattr(ufunc, method)(*inputs, **options)
+
+
+def test_subclasses_with_their_own_ufuncs_answer_in_place_too(way):
+    q = np.ones(4).view(Measured)
+    x = y = dc.asarray(np.arange(4.0))
+    y += q
+    assert y[0] == "measured" and x.tolist() == [1, 2, 3, 4]
+    assert np.add(x, 1, out=q)[0] == "measured" and q.tolist() == [2, 3, 4, 5]
+    assert np.add(x, q, out=x)[0] == "measured" and x.tolist() == [3, 5, 7, 9]
