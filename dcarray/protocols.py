@@ -16,6 +16,7 @@ from .ranks import several
 from .store import COMPILED
 
 _PLAIN = frozenset({type(None), bool, int, float, complex, str, type, *np.sctypeDict.values()})
+_NUMPYS = np.ndarray.__array_ufunc__
 _PAIRS = frozenset({np.divmod, np.modf})
 _KNOWN = (Handle, np.generic, bool, int, float, complex)
 
@@ -133,7 +134,7 @@ def ufunc(
             return NotImplemented
         if override is not None and not isinstance(x, (Handle, np.ndarray, np.generic)):
             return _of_strangers(function, method, inputs, kwargs)
-        if isinstance(x, np.ndarray) and override is not np.ndarray.__array_ufunc__:
+        if override is not None and override is not _NUMPYS and isinstance(x, np.ndarray):
             return _at_once(cls, function, method, inputs, kwargs)  # which asks this subclass
     name = ALIASES.get(function.__name__, function.__name__)
     known = UFUNCS.get(function.__name__) is function
@@ -298,13 +299,13 @@ def _at_once(
     if method == "reduceat":
         learn(inputs, always=True)
     options = {k: settled(v) for k, v in kwargs.items() if k != "out"}
-    outs = kwargs.get("out") or ()
-    targets = tuple(x._writable() if isinstance(x, Handle) else x for x in outs)
+    outs = kwargs.get("out")
     if outs:
-        options["out"] = targets
+        options["out"] = tuple(x._writable() if isinstance(x, Handle) else x for x in outs)
     if method == "at":
         plain = [inputs[0]._writable() if isinstance(inputs[0], Handle) else inputs[0]]
         plain += [plain_key(inputs[1]), *map(settled, inputs[2:])]
     else:
         plain = [settled(x) for x in inputs]
-    return _given_back(cls, getattr(function, method)(*plain, **options), outs, targets)
+    result = getattr(function, method)(*plain, **options)
+    return _given_back(cls, result, outs, options["out"]) if outs else rewrap(cls, result)
