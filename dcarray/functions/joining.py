@@ -268,7 +268,7 @@ def pad(array: Any, pad_width: Any, mode: Any = "constant", **kwargs: Any) -> An
     if values.dtype == object or not array.ndim:
         raise Unserved
     if values.dtype.kind in "biuf" or values.dtype.kind == array.dtype.kind:
-        values = values.astype(array.dtype)
+        values = _converted(values, array.dtype)
     short = 1 if mode == "reflect" else 0
     for (lo, hi), n in zip(widths, array.shape, strict=True):
         if min(lo, hi) < 0 or (mode != "constant" and n == 0):
@@ -284,6 +284,22 @@ def pad(array: Any, pad_width: Any, mode: Any = "constant", **kwargs: Any) -> An
         part = result[(slice(None),) * (k + 1) + inside[k + 1 :]]
         _border(part, k, array.shape[k], *widths[k], mode, value)
     return result
+
+
+def _converted(values: np.ndarray[Any, Any], dtype: np.dtype[Any]) -> np.ndarray[Any, Any]:
+    """Numbers as elements of another dtype.
+
+    Raises
+    ------
+    Unserved
+        If NumPy has something to say of it.
+    """
+    with np.errstate(all="ignore"):
+        made = values.astype(dtype)
+        there = np.trunc(values) == made if dtype.kind in "iu" else np.isfinite(made) | ~np.isfinite(values)
+    if not there.all():
+        raise Unserved
+    return made
 
 
 def _border(x: Any, axis: int, n: int, lo: int, hi: int, mode: str, values: tuple[Any, Any]) -> None:

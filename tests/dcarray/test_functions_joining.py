@@ -82,6 +82,8 @@ def test_pad(same, a):
     same(np.pad, a, 1, constant_values=3)
     same(np.pad, a, 1, constant_values=((1, 2),))
     same(np.pad, a, 1, constant_values=2.7)
+    for value in (2**31, 2**63, -300, 1e300, np.nan, -np.inf):
+        same(np.pad, a, 1, constant_values=value)
     same(np.pad, a, 1, "reflect", reflect_type="odd")
     same(np.pad, a, 1, "edge", constant_values=3)
 
