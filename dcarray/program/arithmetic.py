@@ -269,7 +269,10 @@ class Arithmetic:
             made = Apply(BINARY[op][0], (self.expr(a, dtype), self.expr(b, dtype)), _BOOL)
             return self.memory.value(made, scalar=True, weak=bool)
         if kind is float and op in ("+", "-", "*", "/"):
-            made = Apply(BINARY[op][0], (self.expr(a, _F8), self.expr(b, _F8)), _F8)
+            args = self.expr(a, _F8), self.expr(b, _F8)
+            if op == "/" and not self._finite(a) and not self._nonzero(b):
+                args = self._dividend(*args), args[1]
+            made = Apply(BINARY[op][0], args, _F8)
             return self.memory.value(made, scalar=True, weak=float)
         if kind is int and op != "/":
             return self._counted(op, a, b)
@@ -277,6 +280,24 @@ class Arithmetic:
             made = Apply(_LOGICAL[op], (self.expr(a, _BOOL), self.expr(b, _BOOL)), _BOOL)
             return self.memory.value(made, scalar=True, weak=bool)
         raise self.scope.fail(f"{op} of Python scalars")
+
+    def _finite(self, a: Value) -> bool:
+        return is_int(a) or (np.isfinite(a) if type(a) is float else kind_of(a) is not float)
+
+    def _nonzero(self, b: Value) -> bool:
+        if is_int(b):
+            return self.scope.eq(b, 0) is False
+        if type(b) in PYTHON and not b:
+            raise self.scope.fail("a division by zero")
+        return type(b) in PYTHON
+
+    def _dividend(self, a: Expr, b: Expr) -> Expr:
+        """The number that Python divides by another one: by zero it raises an error even of what is not finite,
+        where the processor raises no flag.
+
+        The 1 is an input: with what a compiler knows it divides itself, and raises none either."""
+        zero = Apply("equal", (b, const(0.0, _F8)), _BOOL)
+        return Apply("where", (zero, self.memory.entry("1.0", _F8, None).expr, a), _F8)
 
     def _divides(self, b: Value) -> bool:
         return kind_of(b) in (float, "f", "d", "e") or (type(b) is int and b != 0)

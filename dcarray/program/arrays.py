@@ -229,10 +229,10 @@ class Arrays:
     def python(self, kind: type, value: Value) -> Value:
         """``float(value)`` and its like."""
         if isinstance(value, Data):
-            if any(n != 1 for n in value.shape):
-                raise self.scope.fail("an array becomes a Python scalar")
             if kind is bool:
                 return self.math.truth(value)
+            if value.shape:  # which NumPy refuses, or warns of
+                raise self.scope.fail("an array becomes a Python scalar")
             fine = {float: "fiub", complex: "cfiub"}.get(kind, "")
             if value.weak is kind:
                 return value

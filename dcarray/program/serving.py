@@ -127,6 +127,8 @@ class Serving:
                     _settle_plain(a, role == "inout")
                 elif value is None:
                     return None
+                elif type(value) is complex and dtype.kind != "c":  # a root of a negative number
+                    return None
                 else:
                     a = np.array(value, dtype)
                 if a.shape != shape or a.dtype != dtype or not (a.strides == strides or _alike(a, strides)):
@@ -189,7 +191,7 @@ def _fetch(text: str, place: dict[str, int]) -> int | Callable[[Sequence[Any]], 
         try:
             with np.errstate(all="raise"):
                 return function(*[values[k] for k in at])
-        except ArithmeticError:  # which the loop has to say
+        except Exception:  # which the loop has to say, if it comes to that
             return None
 
     return fetch

@@ -1,0 +1,131 @@
+"""What Python and NumPy do besides computing: operands that are not asked for, errors, copies where there might
+be views.  Accelerated loops do it too."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from written import written
+
+import dcarray as dc
+from dcarray.report import counters
+
+HEAD = """
+import math
+import numpy as np
+def bump(u):
+    u[0] += 1.0
+    return u[0]
+def f(u, a, b, n):
+    s = 0.0
+    for i in range(n):
+"""
+
+
+def function(body: str) -> Any:
+    return written(HEAD + "".join(f"        {line}\n" for line in body.split("\n")) + "    return u, s\n")
+
+
+def outcome(f: Any, u: Any, *rest: Any) -> Any:
+    """What a call gives, or its error; and what it leaves in its argument."""
+    try:
+        given = f(u, *rest)[1]
+    except Exception as error:
+        given = type(error), str(error)
+    return repr(given), u.dtype, u.tobytes()
+
+
+def alike(f: Any, u: Any, *rest: Any) -> int:
+    """Compare calls of the function, plain and accelerated; how many loops were served."""
+    wanted = outcome(f, u.copy(), *rest)
+    before, ours = counters.loops, dc.accelerate(f)
+    with dc.options(jit="eager"):
+        for _ in range(3):
+            assert outcome(ours, u.copy(), *rest) == wanted
+    return counters.loops - before
+
+
+@pytest.mark.parametrize(
+    "test",
+    ["u[i] > 0.5 and bump(u) > 2", "u[i] > 0.5 or bump(u) > 3", "0.5 < u[i] < bump(u)", "bump(u) > u[i] > 0.3"],
+)
+def test_operands_that_may_not_be_asked_for(test: str) -> None:
+    u = np.random.default_rng(1).random(30)
+    assert alike(function(f"if {test}:\n    u[i] = 0.0"), u, 1.0, 2.0, 20) == 3 * test.startswith("bump")
+
+
+@pytest.mark.parametrize("top", [np.nan, np.inf, -np.inf, 0.0, 1.0])
+@pytest.mark.parametrize("line", ["s = s + float(u[i]) / float(u[i + 1])", "s = s + float(u[i + 1]) / i"])
+def test_python_divides_nothing_by_zero(top: float, line: str) -> None:
+    u = np.random.default_rng(2).random(30) + 0.1
+    assert alike(function(line), u, 1.0, 2.0, 20) == (0 if line.endswith("i") else 3)
+    u[1], u[5], u[6] = top, top, 0.0
+    assert alike(function(line), u, 1.0, 2.0, 20) == 0
+    constant = function(f"u[i] += float('{top}') / b")
+    assert alike(constant, u, 1.0, 2.0, 20) == 3
+    assert alike(constant, u, 1.0, 0.0, 20) == 0
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "s += float(u[i : i + 1])",
+        "s += math.sqrt(u[i : i + 1])",
+        "u[i] = u[i + 1 : i + 2] * 2",
+        "u[i] += u[i : i + 1]",
+    ],
+)
+def test_arrays_of_one_element_are_no_scalars(line: str) -> None:
+    alike(function(line), np.random.default_rng(3).random(30), 1.0, 2.0, 20)
+
+
+def test_powers_that_python_makes_complex() -> None:
+    f = function("u[i] += abs(a**b)")
+    u = np.random.default_rng(4).random(30)
+    assert alike(f, u, 8.0, 1 / 3, 20) == 3
+    assert alike(f, u, -8.0, 1 / 3, 20) == 0
+
+
+def test_what_fails_where_it_is_not_asked_for() -> None:
+    u = np.random.default_rng(5).random(30)
+    alike(function("if u[i] > 2:\n    u[i] = a**b"), u, np.int32(3), np.int32(-2), 20)
+    alike(function("if u[i].real > 2:\n    u[i] = a // b\nu[i] *= b"), u + 0j, 2 + 3j, 2.0, 20)
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        "b = np.ascontiguousarray(u.T)\nb[0] = i + 1.0\nu[:, 1] += b[2] * 0.5",
+        "b = np.ascontiguousarray(u[:, ::2])\nb *= 2\nu[:, 1] += b[:, 3]",
+        "b = np.ascontiguousarray(u[i])\nb += 1\nu[:, i] += u[0]",
+        "b = np.ascontiguousarray(u[i : i + 1, ::2])\nb *= 3\nu[:, i] += b[0, 1]",
+        "b = np.ascontiguousarray(u * 2)\nb *= 3\nu[:, i] += b[0, 1]",
+    ],
+)
+def test_contiguous_copies(lines: str) -> None:
+    u = np.random.default_rng(6).random((30, 30))
+    for v in (u, np.asfortranarray(u), np.concatenate([u, u], axis=1)[:, ::2]):
+        wanted, found = v.copy("K"), v.copy("K")
+        f = function(lines)
+        f(wanted, 1.0, 2.0, 5)
+        with dc.options(jit="eager"):
+            dc.accelerate(f)(found, 1.0, 2.0, 5)
+        np.testing.assert_array_equal(found, wanted)
+    assert alike(f, u, 1.0, 2.0, 5) == 3
+
+
+def test_a_contiguous_scalar_has_an_axis() -> None:
+    alike(function("u[i] += np.ascontiguousarray(u[i]).ndim"), np.random.default_rng(7).random(30), 1.0, 2.0, 5)
+
+
+def test_positional_arguments_of_variances() -> None:
+    u = np.random.default_rng(8).random(30).astype("f4")
+    f = function("s = s + np.var(u, None, None, None, 1) + u.std(0, np.float64, None, 1)")
+    g = dc.accelerate(f)
+    with dc.options(jit="eager"):
+        found = g(u, 1.0, 2.0, 4)[1]
+    wanted = f(u, 1.0, 2.0, 4)[1]
+    assert type(found) is type(wanted)
+    assert abs(found - wanted) < 1e-5
