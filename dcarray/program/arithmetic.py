@@ -292,8 +292,8 @@ class Arithmetic:
         return type(b) in PYTHON
 
     def _dividend(self, a: Expr, b: Expr) -> Expr:
-        """The number that Python divides by another one: by zero it raises an error even of what is not finite,
-        where the processor raises no flag.
+        """The number that Python divides by another one: by zero it raises an error even of what is not
+        finite, where the processor raises no flag.
 
         The 1 is an input: with what a compiler knows it divides itself, and raises none either."""
         zero = Apply("equal", (b, const(0.0, _F8)), _BOOL)

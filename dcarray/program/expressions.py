@@ -150,8 +150,8 @@ class Expressions:
         return self._sure(found, kinds, loose)
 
     def _perhaps(self, node: ast.expr, frame: Frame, surely: Value, loose: bool = False) -> Value:
-        """The value of a part that Python may leave out, unless it is known that it does not: what it computes
-        does no harm, but it must change nothing."""
+        """The value of a part that Python may leave out, unless it is known that it does not: what it
+        computes does no harm, but it must change nothing."""
         begun, older = len(self.memory.block), frozenset(self.memory.arrays)
         value = self.condition(node, frame) if loose else self.evaluate(node, frame)
         if surely is not True:

@@ -125,9 +125,7 @@ class Serving:
                 elif type(value) is np.ndarray:
                     a = value
                     _settle_plain(a, role == "inout")
-                elif value is None:
-                    return None
-                elif type(value) is complex and dtype.kind != "c":  # a root of a negative number
+                elif value is None or (type(value) is complex and dtype.kind != "c"):  # a root of -1, say
                     return None
                 else:
                     a = np.array(value, dtype)
