@@ -151,7 +151,7 @@ class Statements(Expressions):
             if only_integers(key, len(array.shape)) and shape_of(value):  # which NumPy refuses, or warns of
                 raise self.scope.fail("an array is assigned to an element")
             target = self.arrays.element(array, key)
-        self.arrays.assign(target, value, spent)
+        self.arrays.assign(target, value, spent, strict=True)
 
     def _augmented(self, target: ast.expr, sign: ast.operator, node: ast.expr, frame: Frame) -> None:
         if isinstance(target, ast.Name):

@@ -152,3 +152,63 @@ def test_exceptions_of_what_is_known(lines: str) -> None:
         assert alike(f, u, 1.0, 2.0, 5) == 0
     with np.errstate(all="ignore"):
         alike(f, u, 1.0, 2.0, 5)
+
+
+_INTEGERS = ("i1", "u1", "i2", "u2", "i4", "u4", "i8", "u8")
+
+
+@pytest.mark.parametrize("char", _INTEGERS)
+@pytest.mark.parametrize("line", ["u[i] = a[i]", "u[i] += a[i]", "u[i:] = a[i]", "u[i] = float(a[i])"])
+def test_integers_take_only_what_fits_them(char: str, line: str) -> None:
+    """Of a scalar that is assigned; of an array they take what the processor makes of it."""
+    f, info = function(line), np.iinfo(char)
+    u = np.arange(12).astype(char)
+    low, high = float(info.min), float(info.max)
+    for value in (1.5, -0.9, -1.0, low, low - 0.5, low - 1, high, high + 0.5, high + 1, np.nan, np.inf):
+        values = np.ones(12)
+        values[5] = value
+        alike(f, u, values, 2.0, 9)
+    for other in _INTEGERS:
+        if "float" not in line:
+            for whole in (-1, info.min, int(info.min) - 1, info.max, int(info.max) + 1):
+                if np.iinfo(other).min <= whole <= np.iinfo(other).max:
+                    given = np.ones(12, other)
+                    given[5] = whole
+                    alike(f, u, given, 2.0, 9)
+    assert alike(function("u[u < 3] = float(a[i])"), u, np.full(12, 1e30), 2.0, 9) == 0
+
+
+def test_what_a_few_turns_have_written_when_one_fails() -> None:
+    f = function("u[n - i] = b - i\nu = a\na[1:] += a[:-1]")
+    u, a = np.arange(9, dtype="u4"), np.ones(9, "u4")
+    wanted, found = (u.copy(), a.copy()), (u.copy(), a.copy())
+    with pytest.raises(OverflowError):
+        f(*wanted, -1.5, 3)
+    with dc.options(jit="eager"), pytest.raises(OverflowError):
+        dc.accelerate(f)(*found, -1.5, 3)
+    np.testing.assert_array_equal(found, wanted)
+
+
+@pytest.mark.parametrize("below", [0, 16, 16384])
+def test_two_names_of_one_new_array(below: int) -> None:
+    text = """
+    import numpy as np
+    def f(a, n):
+        for i in range(n):
+            b = a * 2
+            c = b
+            a = b * 0.3
+        d = b + 1
+        c[3:9] = 5
+        e = b * 2
+        b += c
+        c -= d
+        return a, b, c, d, e, c * b, b is c
+    """
+    f, a = written(text), np.random.default_rng(10).random(5000)
+    wanted, before, ours = f(a.copy(), 5), counters.loops, dc.accelerate(f)
+    with dc.options(jit="eager", eager_below=below):
+        for _ in range(3):
+            for x, y in zip(ours(a.copy(), 5), wanted, strict=True):
+                np.testing.assert_array_equal(x, y)
+    assert counters.loops == before + 3
