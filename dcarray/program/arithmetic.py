@@ -342,6 +342,8 @@ class Arithmetic:
     def _watched(self, name: str, inputs: tuple[Value, ...]) -> Data:
         """An operator on scalars, of whose integers NumPy warns when they overflow."""
         value = self.elementwise(name, inputs)
+        if value.dtype.kind == "c" and name == "multiply":
+            return self.memory.value(_product(*[self.expr(x, value.dtype) for x in inputs]), scalar=True)
         if value.dtype.kind in "iu" and name in overflow.WATCHED:
             args = tuple([self.expr(x, value.dtype) for x in inputs])
             return self.memory.value(overflow.watched(name, value.expr, args, value.dtype), scalar=True)
@@ -378,6 +380,18 @@ class Arithmetic:
         """``logical_and`` or ``logical_or`` of two bools."""
         expr = Apply(name, (a.expr, b.expr), _BOOL)
         return self.memory.value(expr, scalar=True, weak=bool)
+
+
+def _product(a: Expr, b: Expr) -> Expr:
+    """The product of complex scalars, for which NumPy has no fused operations as for arrays."""
+    part = np.empty(0, a.dtype).real.dtype
+    (x, y), (u, v) = [[Apply(name, (z,), part) for name in ("real", "imag")] for z in (a, b)]
+
+    def times(c: Expr, d: Expr) -> Expr:
+        return Apply("multiply", (c, d), part)
+
+    real = Apply("subtract", (times(x, u), times(y, v)), part)
+    return Apply("complex", (real, Apply("add", (times(x, v), times(y, u)), part)), a.dtype)
 
 
 def _plain(value: Value) -> Value:

@@ -212,3 +212,39 @@ def test_two_names_of_one_new_array(below: int) -> None:
             for x, y in zip(ours(a.copy(), 5), wanted, strict=True):
                 np.testing.assert_array_equal(x, y)
     assert counters.loops == before + 3
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        "o = u\nu = u * 2",  # `o` is what `u` was before the last turn
+        "o = u\nw = u * 2\nu = w",
+        "w = 2 * u - o\no = u\nu = w",
+        "t = u\nu = v\nv = t * 0.5 + 1\no = t",
+        "u = u[::-1]",
+        "s = s + o[0]\no = v[::-1]",
+        "s = s + o[0]\no = v",
+    ],
+)
+@pytest.mark.parametrize("head", ["for i in range(n):", "while i < n:\n        i += 1"])
+def test_names_of_arrays_that_another_name_had(lines: str, head: str) -> None:
+    """What is bound to one of them afterwards, and what is written into that."""
+    text = f"def f(u, v, n):\n    o, t, s, i = u, v, 0.0, 0\n    {head}\n"
+    text += "".join(f"        {line}\n" for line in lines.split("\n"))
+    f = written(text + "    o[0] = 3\n    u[1] = 4\n    t[2] = 5\n    return u, v, o, t, s\n")
+    for n in (0, 1, 2, 3, 6):
+        rng = np.random.default_rng(n)
+        wanted = rng.random(9), rng.random(9)
+        found = tuple(x.copy() for x in wanted)
+        right = f(*wanted, n)
+        with dc.options(jit="eager"):
+            left = dc.accelerate(f)(*found, n)
+        np.testing.assert_equal((left, found), (right, wanted))
+
+
+@pytest.mark.parametrize("char", "FD")
+def test_products_of_complex_scalars(char: str) -> None:
+    """NumPy fuses nothing in them, as it does in those of arrays."""
+    rng = np.random.default_rng(11)
+    u = (rng.random(300) - 0.5 + 1j * rng.random(300)).astype(char)
+    assert alike(function("u[i + 1] = u[i] * u[i + 50] * (1 + 2j) + 1.0"), u, 1.0, 2.0, 200) == 3
