@@ -212,7 +212,9 @@ def make(request: Request, fallback: Callable[[str, Any], None], debug: bool = F
     from .lowering.plan import compile_region
 
     drawn, hints, saved, told, vain, fresh = request.drawn()
-    names = [name for name in effects.lost(drawn) if name in saved]
+    # a loop that is run once more may end in the middle, before it writes anew what is not read before
+    names = [a.name for a in drawn.arrays if a.role == "inout"] if vain else effects.lost(drawn)
+    names = [name for name in names if name in saved]
     # memory that is there in several geometries is copied once, by whoever runs the plan
     several = () if vain else keep.several(drawn, names)
     region, kept = keep.keeping(drawn, [name for name in names if name not in several])

@@ -38,6 +38,12 @@ def _where(cond: Any, x: Any, y: Any) -> Any:
     return np.where(cond, x, y)
 
 
+def _complex(real: Any, imag: Any) -> Any:
+    """Complex numbers by their parts."""
+    parts = np.stack(np.broadcast_arrays(real, imag), axis=-1)
+    return parts.view(np.dtype(parts.dtype.char.upper()))[..., 0]
+
+
 def _table() -> dict[str, Op]:
     ops: dict[str, Op] = {}
 
@@ -59,6 +65,7 @@ def _table() -> dict[str, Op]:
     ops["where"] = Op("where", 3, _where)
     ops["real"] = Op("real", 1, np.real)
     ops["imag"] = Op("imag", 1, np.imag)
+    ops["complex"] = Op("complex", 2, _complex)
     # "cast" converts its argument to ``Apply.dtype`` as astype(casting="unsafe") does; the
     # interpreter knows the target dtype from the node, hence no reference here.
     ops["cast"] = Op("cast", 1, lambda x: x, 0.5)
@@ -88,6 +95,9 @@ def loop_dtype(op: str, args: tuple[np.dtype[Any], ...]) -> np.dtype[Any] | None
     ("cast" has none: its result is what the node says.)"""
     if op == "where":
         return args[1] if len(args) == 3 and args[0] == np.bool_ and args[1] == args[2] else None
+    if op == "complex":
+        fit = len(args) == 2 and args[0] == args[1] and args[0].char in "fd"
+        return np.dtype(args[0].char.upper()) if fit else None
     if op in ("real", "imag"):
         return np.empty(0, args[0]).real.dtype if len(args) == 1 and args[0].kind == "c" else None
     ufunc = OPS[op].reference if op in OPS else None

@@ -269,7 +269,10 @@ class Arithmetic:
             made = Apply(BINARY[op][0], (self.expr(a, dtype), self.expr(b, dtype)), _BOOL)
             return self.memory.value(made, scalar=True, weak=bool)
         if kind is float and op in ("+", "-", "*", "/"):
-            made = Apply(BINARY[op][0], (self.expr(a, _F8), self.expr(b, _F8)), _F8)
+            args = self.expr(a, _F8), self.expr(b, _F8)
+            if op == "/" and not self._finite(a) and not self._nonzero(b):
+                args = self._dividend(*args), args[1]
+            made = Apply(BINARY[op][0], args, _F8)
             return self.memory.value(made, scalar=True, weak=float)
         if kind is int and op != "/":
             return self._counted(op, a, b)
@@ -277,6 +280,24 @@ class Arithmetic:
             made = Apply(_LOGICAL[op], (self.expr(a, _BOOL), self.expr(b, _BOOL)), _BOOL)
             return self.memory.value(made, scalar=True, weak=bool)
         raise self.scope.fail(f"{op} of Python scalars")
+
+    def _finite(self, a: Value) -> bool:
+        return is_int(a) or (np.isfinite(a) if type(a) is float else kind_of(a) is not float)
+
+    def _nonzero(self, b: Value) -> bool:
+        if is_int(b):
+            return self.scope.eq(b, 0) is False
+        if type(b) in PYTHON and not b:
+            raise self.scope.fail("a division by zero")
+        return type(b) in PYTHON
+
+    def _dividend(self, a: Expr, b: Expr) -> Expr:
+        """The number that Python divides by another one: by zero it raises an error even of what is not
+        finite, where the processor raises no flag.
+
+        The 1 is an input: with what a compiler knows it divides itself, and raises none either."""
+        zero = Apply("equal", (b, const(0.0, _F8)), _BOOL)
+        return Apply("where", (zero, self.memory.entry("1.0", _F8, None).expr, a), _F8)
 
     def _divides(self, b: Value) -> bool:
         return kind_of(b) in (float, "f", "d", "e") or (type(b) is int and b != 0)
@@ -321,6 +342,8 @@ class Arithmetic:
     def _watched(self, name: str, inputs: tuple[Value, ...]) -> Data:
         """An operator on scalars, of whose integers NumPy warns when they overflow."""
         value = self.elementwise(name, inputs)
+        if value.dtype.kind == "c" and name == "multiply":
+            return self.memory.value(_product(*[self.expr(x, value.dtype) for x in inputs]), scalar=True)
         if value.dtype.kind in "iu" and name in overflow.WATCHED:
             args = tuple([self.expr(x, value.dtype) for x in inputs])
             return self.memory.value(overflow.watched(name, value.expr, args, value.dtype), scalar=True)
@@ -357,6 +380,18 @@ class Arithmetic:
         """``logical_and`` or ``logical_or`` of two bools."""
         expr = Apply(name, (a.expr, b.expr), _BOOL)
         return self.memory.value(expr, scalar=True, weak=bool)
+
+
+def _product(a: Expr, b: Expr) -> Expr:
+    """The product of complex scalars, for which NumPy has no fused operations as for arrays."""
+    part = np.empty(0, a.dtype).real.dtype
+    (x, y), (u, v) = [[Apply(name, (z,), part) for name in ("real", "imag")] for z in (a, b)]
+
+    def times(c: Expr, d: Expr) -> Expr:
+        return Apply("multiply", (c, d), part)
+
+    real = Apply("subtract", (times(x, u), times(y, v)), part)
+    return Apply("complex", (real, Apply("add", (times(x, v), times(y, u)), part)), a.dtype)
 
 
 def _plain(value: Value) -> Value:

@@ -7,9 +7,10 @@ from typing import Any
 import numpy as np
 from numpy.lib.array_utils import normalize_axis_tuple
 
-from dcarray.ir.nodes import Dim
+from dcarray.ir.nodes import Dim, Expr
 from dcarray.ir.windows import compose, remap
 
+from . import overflow
 from .arithmetic import Arithmetic
 from .gathers import Gathers
 from .indexing import Selection, flipped, is_basic, only_integers, resized, select, transposed
@@ -172,8 +173,8 @@ class Arrays:
         return self.memory.value(cast(x.expr, dtype), x.shape, scalar=x.scalar)
 
     # ---- writing ------------------------------------------------------------------------------------
-    def assign(self, target: Data, value: Value, spent: bool = False) -> None:
-        """``target[...] = value``."""
+    def assign(self, target: Data, value: Value, spent: bool = False, strict: bool = False) -> None:
+        """``target[...] = value``; ``strict`` says that of a scalar integers take only what fits them."""
         window = target.window
         if window is None:
             raise self.scope.fail("an array that is no memory is written")
@@ -186,6 +187,8 @@ class Arrays:
             if value.dtype.kind == "c" != target.dtype.kind:
                 raise self.scope.fail("the imaginary part is dropped")
             expr = cast(value.expr, target.dtype)
+            if strict and value.scalar and not np.can_cast(value.dtype, target.dtype):
+                expr = self._fitting(value, target.dtype)
         elif type(value) is float and target.dtype.kind in "iu":
             expr = self.math.expr(self._truncated(value), target.dtype)
         else:
@@ -196,6 +199,13 @@ class Arrays:
             expr = remap(expr, select(self.scope, shape_of(value), drop)[0], shape)
         done = [value] if spent and isinstance(value, Data) else []
         self.memory.write(window, self.math.over(expr, shape, window.shape), *done)
+
+    def _fitting(self, value: Data, dtype: DType) -> Expr:
+        """A scalar as another dtype, of which Python makes an int of its own for an array of integers."""
+        if dtype.kind not in "iu":
+            return cast(value.expr, dtype)
+        self.memory.loud = True
+        return overflow.fitting(value.expr, dtype)
 
     def _truncated(self, value: float) -> int:
         try:
@@ -229,10 +239,10 @@ class Arrays:
     def python(self, kind: type, value: Value) -> Value:
         """``float(value)`` and its like."""
         if isinstance(value, Data):
-            if any(n != 1 for n in value.shape):
-                raise self.scope.fail("an array becomes a Python scalar")
             if kind is bool:
                 return self.math.truth(value)
+            if value.shape:  # which NumPy refuses, or warns of
+                raise self.scope.fail("an array becomes a Python scalar")
             fine = {float: "fiub", complex: "cfiub"}.get(kind, "")
             if value.weak is kind:
                 return value

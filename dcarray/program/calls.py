@@ -130,7 +130,7 @@ class Calls(Joining):
             dtype = self.arrays.dtype(dtype)
             return x if not self._flag(copy) and dtype == x.dtype else self.arrays.astype(x, dtype)
         (value,) = self._bind(["value"], args, named)
-        self.arrays.assign(x, value)
+        self.arrays.assign(x, value, strict=True)
         return None
 
     def _ufunc(self, name: str, args: Args, named: Named) -> Value:

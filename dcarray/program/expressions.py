@@ -6,6 +6,9 @@ import ast
 from dataclasses import dataclass, replace
 from typing import Any
 
+from dcarray.ir.effects import writes
+from dcarray.ir.nodes import While
+
 from .calls import Calls
 from .known import Function
 from .values import Data, Missing, Value
@@ -128,7 +131,7 @@ class Expressions:
         found: bool | Data = True
         kinds: set[Any] = set()
         for sign, right_node in zip(node.ops, node.comparators, strict=True):
-            right = self.evaluate(right_node, frame)
+            right = self._perhaps(right_node, frame, found)
             if isinstance(sign, ast.Is | ast.IsNot):
                 if right is not None or not (left is None or isinstance(left, Data)):
                     raise self.scope.fail("an identity that is not known")
@@ -146,6 +149,17 @@ class Expressions:
             left = right
         return self._sure(found, kinds, loose)
 
+    def _perhaps(self, node: ast.expr, frame: Frame, surely: Value, loose: bool = False) -> Value:
+        """The value of a part that Python may leave out, unless it is known that it does not: what it
+        computes does no harm, but it must change nothing."""
+        begun, older = len(self.memory.block), frozenset(self.memory.arrays)
+        value = self.condition(node, frame) if loose else self.evaluate(node, frame)
+        if surely is not True:
+            for stmt in self.memory.block[begun:]:
+                if isinstance(stmt, While) or any(w.array in older for w in writes(stmt)):
+                    raise self.scope.fail("a condition changes arrays, if it is asked at all")
+        return value
+
     def _and(self, a: bool | Data, b: bool | Data) -> bool | Data:
         if isinstance(a, bool):
             return b if a else False
@@ -159,7 +173,7 @@ class Expressions:
         open_: Value = None
         kinds: set[Any] = set()
         for k, node in enumerate(nodes):
-            value = self.condition(node, frame) if loose else self.evaluate(node, frame)
+            value = self._perhaps(node, frame, open_ is None, loose)
             truth = self.math.truth(value)
             if isinstance(truth, bool):
                 if truth != is_and:  # decided

@@ -190,9 +190,11 @@ class Joining(NumpyCalls):
 
     # ---- statistics ---------------------------------------------------------------------------------
     def _np_var(self, args: Args, named: Named) -> Value:
-        a, axis, ddof, keepdims = self._bind(
-            ["a", "axis", "ddof", "keepdims"], args[:2], named, axis=None, ddof=0, keepdims=False
-        )
+        a, axis, dtype, out, ddof, keepdims = self._bind(
+            ["a", "axis", "dtype", "out", "ddof", "keepdims"], args, named, axis=None, dtype=None, out=None,
+            ddof=0, keepdims=False,
+        )  # fmt: skip
+        self._none(dtype, out)
         return self._variance(a, axis, ddof, self._flag(keepdims))
 
     def _np_std(self, args: Args, named: Named) -> Value:

@@ -59,7 +59,7 @@ class Masks:
             if not np.can_cast(value.dtype, x.dtype, "safe"):
                 expr = cast(self.math.chosen(value), x.dtype)
         else:
-            if not isinstance(value, Data) and type(value) is float and x.dtype.kind in "iu":
+            if kind_of(value) is float and x.dtype.kind in "iu":
                 raise self.scope.fail("a float is assigned to integers through a mask")
             one = cast(value.expr, x.dtype) if isinstance(value, Data) and value.weak is not int else None
             one = self.math.expr(value, x.dtype) if one is None else one

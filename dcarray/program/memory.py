@@ -170,6 +170,27 @@ class Memory:
             self.turned.add(made.window.array)
         return made
 
+    def contiguous(self, x: Data) -> bool | None:
+        """Do the elements of an array in memory lie in C order, side by side?"""
+        window = x.window
+        assert window is not None
+        array = self.arrays[window.array]
+        if array.name in self.turned:
+            return None
+        steps = array.strides or tuple(prod(array.shape[k + 1 :]) for k in range(len(array.shape)))
+        strides: list[Dim] = [0] * len(window.shape)
+        for ix, step in zip(window.index, steps, strict=True):
+            if ix.axis is not None:
+                strides[ix.axis] += ix.stride * step
+        size: Dim = 1
+        for n, step in zip(reversed(window.shape), reversed(strides), strict=True):
+            if type(n) is not int or type(size) is not int:
+                return None
+            if n != 1 and n and step != size:
+                return False
+            size *= n
+        return True
+
     def _in_order(self, x: Data) -> bool:
         """Are the elements of what is read known to lie in C order?"""
         for node in loads(x.expr):

@@ -119,7 +119,17 @@ class NumpyCalls(PythonCalls):
         found = self._dtype(dtype)
         return x if found is None or found == x.dtype else self.arrays.astype(x, found)
 
-    _np_ascontiguousarray = _np_asarray
+    def _np_ascontiguousarray(self, args: Args, named: Named) -> Value:
+        a, dtype = self._bind(["a", "dtype"], args, named, dtype=None)
+        if not is_array(a) or not a.shape:
+            raise self.scope.fail("what is to be contiguous is no array with axes")
+        found = self._dtype(dtype) or a.dtype
+        if a.window is None or found != a.dtype:
+            return self.memory.copy(a, dtype=found)
+        contiguous = self.memory.contiguous(a)
+        if contiguous is None:
+            raise self.scope.fail("it is not known whether an array is contiguous")
+        return a if contiguous else self.memory.copy(a)
 
     def _np_reshape(self, args: Args, named: Named) -> Value:
         return self.arrays.reshape(*self._bind(["a", "shape"], args, named))

@@ -36,6 +36,19 @@ def watched(name: str, value: Expr, args: tuple[Expr, ...], dtype: DType) -> Exp
     return _raising(fits, value, dtype)
 
 
+def fitting(value: Expr, dtype: DType) -> Expr:
+    """A scalar as an integer of a dtype, which raises the flag where that does not hold it."""
+    number, info = cast(value, _F8), np.iinfo(dtype)
+    wide = dtype.itemsize == 8  # whose bounds are no float64, but for what they round to
+    low = const(float(info.min) - (not wide), _F8)
+    high = const(float(info.max) + (not wide), _F8)
+    above = Apply("greater_equal" if wide and info.min else "greater", (number, low), _BOOL)
+    if wide and not info.min:
+        above = Apply("greater", (number, const(-1.0, _F8)), _BOOL)
+    fits = Apply("logical_and", (above, Apply("less", (number, high), _BOOL)), _BOOL)
+    return _raising(fits, cast(value, dtype), dtype)
+
+
 def _raising(fits: Expr, value: Expr, dtype: DType) -> Expr:
     """A value, or the root of a negative number."""
     sign = Apply("subtract", (cast(fits, _F8), const(0.5, _F8)), _F8)

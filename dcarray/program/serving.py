@@ -78,6 +78,10 @@ class Serving:
         self._writes = any(part[0] == "inout" for part in self._parts)
         found = dict(told.results)
         self._binds = [_binding(found.get(name), name, place, at_of, plain) for name in live]
+        first: dict[str, int] = {}
+        arrays = [(k, found[n].name) for k, n in enumerate(live) if n in found and found[n].kind == "array"]
+        pairs = [(k, first.setdefault(name, k)) for k, name in arrays]
+        self._same = [(k, other) for k, other in pairs if k != other]  # names of arrays that have another one
 
     def run(self, values: Sequence[Any], options: config.Options) -> tuple[Any, ...] | None:
         """What the names are bound to; None if the loop has to run as it is written, with all as it was.
@@ -103,7 +107,10 @@ class Serving:
         counters.interpreted += self._parcel.interpreted
         counters.bytes += self._bytes
         below = options.eager_below
-        return tuple([bind(values, made, addresses, below) for bind in self._binds])
+        bound = [bind(values, made, addresses, below) for bind in self._binds]
+        for k, other in self._same:
+            bound[k] = bound[other]
+        return tuple(bound)
 
     @property
     def useless(self) -> bool:
@@ -125,7 +132,7 @@ class Serving:
                 elif type(value) is np.ndarray:
                     a = value
                     _settle_plain(a, role == "inout")
-                elif value is None:
+                elif value is None or (type(value) is complex and dtype.kind != "c"):  # a root of -1, say
                     return None
                 else:
                     a = np.array(value, dtype)
@@ -189,7 +196,7 @@ def _fetch(text: str, place: dict[str, int]) -> int | Callable[[Sequence[Any]], 
         try:
             with np.errstate(all="raise"):
                 return function(*[values[k] for k in at])
-        except ArithmeticError:  # which the loop has to say
+        except Exception:  # which the loop has to say, if it comes to that
             return None
 
     return fetch

@@ -14,6 +14,7 @@ from dcarray.ir.nodes import Branch, Load, Stmt
 from dcarray.ir.windows import same
 
 from .expressions import Expressions, Frame
+from .indexing import only_integers
 from .known import Function, Thing
 from .names import Names, leaves, needed
 from .values import (
@@ -27,6 +28,7 @@ from .values import (
     is_int,
     is_number,
     kind_of,
+    shape_of,
     weak_dtype,
 )
 
@@ -146,8 +148,10 @@ class Statements(Expressions):
         if key == slice(None) or key is Ellipsis:
             target = array
         else:
+            if only_integers(key, len(array.shape)) and shape_of(value):  # which NumPy refuses, or warns of
+                raise self.scope.fail("an array is assigned to an element")
             target = self.arrays.element(array, key)
-        self.arrays.assign(target, value, spent)
+        self.arrays.assign(target, value, spent, strict=True)
 
     def _augmented(self, target: ast.expr, sign: ast.operator, node: ast.expr, frame: Frame) -> None:
         if isinstance(target, ast.Name):

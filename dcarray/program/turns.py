@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from math import lcm
 from typing import Any
 
@@ -17,66 +16,34 @@ import numpy as np
 
 from dcarray.ir import dims
 from dcarray.ir.effects import writes
-from dcarray.ir.nodes import Dim, Load, Loop, Stmt, While, Window
+from dcarray.ir.nodes import Dim, Load, Loop, While
 
+from .carried import COPIED, KEPT, Carrying, Guess, Home, Permuted, Turn
 from .expressions import Frame
 from .known import DType, Untraceable
 from .memory import Mark
 from .names import Names, assigned, in_turns, read
 from .statements import GOING, Statements, alike
 from .substitute import with_constants
-from .values import PYTHON, Data, Missing, Steps, Value, is_array, is_number, kind_of, settle, weak_dtype
+from .values import (  # fmt: skip
+    PYTHON,
+    Data,
+    Missing,
+    Steps,
+    Value,
+    is_array,
+    is_number,
+    kind_of,
+    lies_in,
+    settle,
+    weak_dtype,
+)
 
 _UNROLLED = 64
 _ROUNDS = 6
 _FEW, _ATTEMPTS = 8, 16  # turns that may be traced one by one, and how often that is tried
 _COUNT, _STEP = 1 << 52, 16  # a counter of Python's ints takes days to get there
 _BOOL = np.dtype(np.bool_)
-
-
-class _Permuted(Exception):
-    """The names of arrays are back only after a number of turns."""
-
-    def __init__(self, period: int, reason: Untraceable) -> None:
-        self.period, self.reason = period, reason
-
-
-class _Guess:
-    """Of the value of a name where a turn begins, when it is no scalar."""
-
-
-_KEPT, _COPIED = _Guess(), _Guess()  # what it was before the loop; a copy of what the last turn left
-
-
-@dataclass
-class _Home:
-    """Where the value of a name is when a turn begins."""
-
-    window: Window
-    dtype: DType
-    kind: Any  # as of `kind_of`, or `_COPIED`
-
-
-@dataclass
-class _Turn:
-    """A body that has been traced."""
-
-    block: list[Stmt]
-    names: dict[str, Value]
-    homes: dict[str, _Home]
-    outer: frozenset[str]  # arrays that are older
-
-
-@dataclass
-class _Loop:
-    """A loop that is being traced: what its body does, and the names that pass from turn to turn."""
-
-    body: Callable[[], None]
-    frame: Frame
-    before: dict[str, Value]
-    carried: list[str]
-    later: Names  # read in the next turn, or after the loop
-    runs: bool | None
 
 
 class Turns(Statements):
@@ -137,7 +104,7 @@ class Turns(Statements):
         try:
             self._symbolic(stmt, steps, last, runs, frame, after)
             return
-        except _Permuted as found:
+        except Permuted as found:
             period, reason = found.period, found.reason
         except Untraceable as found:
             period, reason = 0, found
@@ -176,8 +143,9 @@ class Turns(Statements):
                     self.put(target, steps.item(symbol + offset), frame)
                     self._body(stmt, frame, after | head)
 
+            several = type(steps.start) is type(steps.stop) is int  # or it would be unrolled
             with self.scope.loop(var, *dims.loop_range(*bounds)):
-                turn, loop = self._carried(assigned(stmt.body), head, body, frame, after, runs)
+                turn, loop = self._carried(assigned(stmt.body), head, body, frame, after, runs, several)
         if turn.block:
             self.memory.emit(Loop(var, bounds, tuple(turn.block), loc=loc))
         ends = None if last is None else {var: last}
@@ -207,7 +175,7 @@ class Turns(Statements):
 
         try:
             turn, loop = self._carried(assigned(stmt.body), head, body, frame, after, runs)
-        except _Permuted as found:
+        except Permuted as found:
             raise found.reason from None
         self.memory.emit(While(Load(going, _BOOL), tuple(turn.block), loc=loc))
         self._leave(turn, loop, assigned(stmt.body), after, {})
@@ -221,7 +189,8 @@ class Turns(Statements):
         frame: Frame,
         after: Names,
         runs: bool | None,
-    ) -> tuple[_Turn, _Loop]:
+        several: bool = False,
+    ) -> tuple[Turn, Carrying]:
         """Trace a body so that it stands for every turn.
 
         Parameters
@@ -234,7 +203,7 @@ class Turns(Statements):
         self.memory.settle()
         before = dict(frame.names)
         carried = sorted(n for n in bound & head if n in before)
-        loop = _Loop(body, frame, before, carried, head | after, runs)
+        loop = Carrying(body, frame, before, carried, head | after, after, runs, several)
         guesses = {n: self._first_guess(before[n]) for n in loop.carried}
         mark = self.memory.mark()
         for _ in range(_ROUNDS):
@@ -249,15 +218,15 @@ class Turns(Statements):
             self.memory.back(mark)
         raise self.scope.fail("the types of names change from turn to turn")
 
-    def _permuted(self, loop: _Loop, guesses: dict[str, Any], turn: _Turn) -> None:
+    def _permuted(self, loop: Carrying, guesses: dict[str, Any], turn: Turn) -> None:
         """Find out whether a turn leaves arrays under one another's names.
 
         Raises
         ------
-        _Permuted
+        Permuted
             With the number of turns after which all names are back.
         """
-        kept = [n for n in loop.carried if guesses[n] is _KEPT and is_array(loop.before[n])]
+        kept = [n for n in loop.carried if guesses[n] is KEPT and is_array(loop.before[n])]
         to: dict[str, str] = {}
         for name in kept:
             end = turn.names.get(name)
@@ -272,68 +241,68 @@ class Turns(Statements):
                 length, at = length + 1, to[at]
             period = lcm(period, length)
         if 1 < period <= _FEW:
-            raise _Permuted(period, self.scope.fail("arrays change their names from turn to turn"))
+            raise Permuted(period, self.scope.fail("arrays change their names from turn to turn"))
 
     def _first_guess(self, value: Value) -> Any:
-        return kind_of(value) if is_number(value) and not is_array(value) else _KEPT
+        return kind_of(value) if is_number(value) and not is_array(value) else KEPT
 
-    def _trace(self, loop: _Loop, guesses: dict[str, Any], first: bool = False) -> _Turn:
+    def _trace(self, loop: Carrying, guesses: dict[str, Any], first: bool = False) -> Turn:
         """Trace a body once; ``first`` says that it is the first turn, with the values before the loop."""
-        homes: dict[str, _Home] = {}
+        homes: dict[str, Home] = {}
         names = loop.frame.names = dict(loop.before)
         for name in loop.carried:
             guess, value = guesses[name], loop.before[name]
-            if guess is _KEPT:
+            if guess is KEPT:
                 continue
             homes[name] = home = self._home(name, guess, value)
-            if not first or guess is _COPIED or guess == kind_of(value):
+            if not first or guess is COPIED or guess == kind_of(value):
                 names[name] = self._at_home(home)
             elif isinstance(value, Data):
-                names[name] = self._at_home(_Home(home.window, home.dtype, value.kind))
+                names[name] = self._at_home(Home(home.window, home.dtype, value.kind))
         outer = frozenset(self.memory.arrays)
         with self.memory.inner() as block:
             loop.body()
-        return _Turn(block, loop.frame.names, homes, outer)
+        return Turn(block, loop.frame.names, homes, outer)
 
-    def _home(self, name: str, kind: Any, value: Value) -> _Home:
-        if kind is _COPIED:
+    def _home(self, name: str, kind: Any, value: Value) -> Home:
+        if kind is COPIED:
             window = self.memory.new(value.shape, value.dtype, name)
             self.memory.write(window, value.expr)
             self.memory.frozen.add(window.array)
-            return _Home(window, value.dtype, kind)
+            return Home(window, value.dtype, kind)
         dtype = _dtype(kind)
         if kind is int and kind_of(value) is int and max(map(abs, self.limits(value))) > _COUNT:
             raise self.scope.fail(f"{name} is large from the start")
         window = self.memory.new((), dtype, name)
         self.memory.write(window, self.math.expr(value, dtype))
-        return _Home(window, dtype, kind)
+        return Home(window, dtype, kind)
 
-    def _at_home(self, home: _Home) -> Data:
-        if home.kind is _COPIED:
+    def _at_home(self, home: Home) -> Data:
+        if home.kind is COPIED:
             return self.memory.view(home.window, home.dtype)
         weak = home.kind if home.kind in PYTHON else None
         limits = (-_COUNT, _COUNT - 1) if home.kind is int else None
         return self.memory.value(Load(home.window, home.dtype), scalar=True, weak=weak, limits=limits)
 
-    def _better(self, name: str, guess: Any, loop: _Loop, turn: _Turn) -> Any:
+    def _better(self, name: str, guess: Any, loop: Carrying, turn: Turn) -> Any:
         """The guess, or another one where a turn does not leave what it began with."""
         value = loop.before[name]
         end = turn.names.get(name, Missing(f"{name} may not be bound"))
         if isinstance(end, Missing):
             raise self.scope.fail(end.reason)
-        if guess is _KEPT and alike(value, end):
+        if guess is KEPT and alike(value, end):
             return guess
         changed = self.scope.fail(f"{name} changes from turn to turn")
-        if isinstance(guess, _Guess):
+        if isinstance(guess, Guess):
             if (
                 not (is_array(value) and is_array(end))
                 or value.dtype != end.dtype
                 or value.shape != end.shape
             ):
                 raise changed
-            if guess is _COPIED:
+            if guess is COPIED:
                 self._apart(name, value, end, loop, turn)
-            return _COPIED
+            return COPIED
         if not is_number(end) or is_array(end):
             raise changed
         kind = kind_of(end)
@@ -343,8 +312,12 @@ class Turns(Statements):
             raise changed
         return kind
 
-    def _apart(self, name: str, value: Data, end: Data, loop: _Loop, turn: _Turn) -> None:
+    def _apart(self, name: str, value: Data, end: Data, loop: Carrying, turn: Turn) -> None:
         """Check that a copy of an array serves for the array from one turn to the next."""
+        # what the turn before has made is nobody else's, but in the first turn
+        fresh = {home.window.array for n, home in turn.homes.items() if n != name and loop.several}
+        if name in loop.after and lies_in(end, turn.outer - fresh):
+            raise self.scope.fail(f"{name} is a view of an array that is older than the turn")
         written = {w.array for stmt in turn.block for w in writes(stmt)}
         names = [n for n in turn.names if n != name and n in loop.later]
         others = {v.window.array for n in names if is_array(v := turn.names[n]) and v.window}
@@ -355,9 +328,9 @@ class Turns(Statements):
             if not old and root in others:
                 raise self.scope.fail(f"{name} is one of two names of an array")
 
-    def _check_first(self, loop: _Loop, guesses: dict[str, Any], turn: _Turn, mark: Mark) -> None:
+    def _check_first(self, loop: Carrying, guesses: dict[str, Any], turn: Turn, mark: Mark) -> None:
         """Check that the first turn, which begins with values of other kinds, does the same."""
-        kinds = {n: kind_of(loop.before[n]) for n in loop.carried if not isinstance(guesses[n], _Guess)}
+        kinds = {n: kind_of(loop.before[n]) for n in loop.carried if not isinstance(guesses[n], Guess)}
         others = [n for n, kind in kinds.items() if kind != guesses[n]]
         if not others:
             return
@@ -377,7 +350,7 @@ class Turns(Statements):
             raise different
         self.memory.back(after)
 
-    def _go_home(self, turn: _Turn) -> None:
+    def _go_home(self, turn: Turn) -> None:
         """Write what a turn leaves to where the next one begins."""
         ends = {
             name: self.memory.value(self.math.expr(turn.names[name], home.dtype), home.window.shape)
@@ -391,7 +364,7 @@ class Turns(Statements):
         turn.block += block
 
     def _leave(
-        self, turn: _Turn, loop: _Loop, bound: Names, after: Names, last: dict[str, Dim] | None
+        self, turn: Turn, loop: Carrying, bound: Names, after: Names, last: dict[str, Dim] | None
     ) -> None:
         """Bind names as the loop leaves them."""
         names = loop.frame.names = dict(loop.before)
@@ -405,7 +378,9 @@ class Turns(Statements):
                 names[name] = self._at_home(home) if surely else Missing(f"the loop may not run for {name}")
             elif name not in loop.carried:
                 names[name] = Missing(f"{name} may not be bound")
-                if loop.runs is True and last is not None:
+                if lies_in(turn.names.get(name), {home.window.array for home in turn.homes.values()}):
+                    names[name] = Missing(f"{name} is what another name was in the turn before")
+                elif loop.runs is True and last is not None:
                     names[name] = settle(turn.names.get(name, names[name]), last)
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import builtins
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Set
 from dataclasses import dataclass
 from typing import Any
 
@@ -194,6 +194,13 @@ def whole(array: str, shape: Shape) -> Window:
 def strong(value: Any) -> Data:
     """A NumPy scalar that is known."""
     return Data(const(value, value.dtype), scalar=True)
+
+
+def lies_in(value: Value, arrays: Set[str]) -> bool:
+    """Is a value, or a part of it, one of these arrays or a view of one?"""
+    if isinstance(value, tuple | list):
+        return any(lies_in(part, arrays) for part in value)
+    return isinstance(value, Data) and value.window is not None and value.window.array in arrays
 
 
 # ---- loop variables that end -----------------------------------------------------------------------

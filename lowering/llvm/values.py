@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from ..flags import of
 from ..kernel import (
     Affine,
     Buffer,
@@ -19,7 +20,7 @@ from ..kernel import (
     Op,
     Phase,
 )
-from ..walk import updates
+from ..walk import updates, walk
 from . import lengths
 from .builder import Builder, DType, Value, part, real, ty
 from .choices import Choices, kept
@@ -48,6 +49,11 @@ def _extremes(phase: Phase) -> frozenset[str]:
     return frozenset(stmt.name for stmt in every if stmt.name not in others)
 
 
+def _known(expr: Expr) -> bool:
+    """Is an expression made of constants and the variables of loops alone?"""
+    return all(isinstance(node, Lit | Index | Op) for node in walk(expr))
+
+
 class Values:
     """Emits the values of one phase."""
 
@@ -62,6 +68,7 @@ class Values:
         self.extremes = _extremes(phase)
         self.choices = Choices(phase)
         self.unordered: dict[str, str] = {}
+        self.hides = False  # what is known from LLVM
         self.allocas: list[str] = []
         self.metadata: list[str] = []
 
@@ -120,6 +127,21 @@ class Values:
                 "  %nothing = xor i64 %nothing.least, %lo",
             ]
         return "%nothing"
+
+    def unseen(self, bits: bytes, dtype: DType) -> str:
+        """A constant that LLVM does not see."""
+        number, t = int.from_bytes(bits, "little", signed=True), f"i{8 * dtype.itemsize}"
+        name = f"%unseen.{ty(dtype)}.{bits.hex()}"
+        if all(not line.startswith(f"  {name} ") for line in self.allocas):
+            zero = self.nothing()
+            if t != "i64":
+                self.allocas.append(f"  {name}.zero = trunc i64 {zero} to {t}")
+                zero = f"{name}.zero"
+            self.allocas += [
+                f"  {name}.bits = xor {t} {zero}, {number}",
+                f"  {name} = bitcast {t} {name}.bits to {ty(dtype)}",
+            ]
+        return name
 
     def least(self, values: tuple[Affine, ...]) -> str:
         """The least of some integers."""
@@ -236,9 +258,10 @@ class Values:
     def expr(self, expr: Expr) -> Value:
         match expr:
             case Lit(bits, dtype):
-                return literal(bits, dtype)
+                return self.unseen(bits, dtype) if self.hides and dtype.kind == "f" else literal(bits, dtype)
             case Index(at):
-                return self.affine(at)
+                value = self.affine(at)
+                return self.b.op(f"add i64 {value}, {self.nothing()}") if self.hides else value
             case Local(name, _):
                 return self.locals[name] if name in self.locals else self.read(name)
             case Elem():
@@ -254,10 +277,14 @@ class Values:
     def arguments(self, expr: Op) -> tuple[Value, ...]:
         types = tuple(a.dtype for a in expr.args)
         values = []
+        hides = self.hides
+        # of what it knows LLVM computes operations itself, and no flag is raised
+        self.hides = hides or (of(expr.name, types, expr.dtype) != 0 and _known(expr))
         for a in expr.args:
             value = self.expr(a)
             guards = self.choices.guards(a, expr.name, types, expr.dtype)
             values.append(kept(self.b, value, a.dtype) if guards else value)
+        self.hides = hides
         return tuple(values)
 
     def by_length(self, expr: Op, size: int) -> Value:

@@ -51,7 +51,9 @@ _INEXACT = {
 }  # fmt: skip
 # NumPy's own loops for these differ in the last bit between strides (some use fused multiply-adds).
 _CONTRACTED = {"multiply", "square", "divide", "reciprocal"}
-_EXACT = sorted(set(OPS) - _INEXACT - {"cast", "where", "real", "imag", "ldexp", "spacing", "nextafter"})
+_EXACT = sorted(
+    set(OPS) - _INEXACT - {"cast", "where", "real", "imag", "complex", "ldexp", "spacing", "nextafter"}
+)
 
 
 @dataclass

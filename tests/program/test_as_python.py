@@ -1,0 +1,250 @@
+"""What Python and NumPy do besides computing: operands that are not asked for, errors, copies where there
+might be views.  Accelerated loops do it too."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from written import written
+
+import dcarray as dc
+from dcarray.report import counters
+
+HEAD = """
+import math
+import numpy as np
+def bump(u):
+    u[0] += 1.0
+    return u[0]
+def f(u, a, b, n):
+    s = 0.0
+    for i in range(n):
+"""
+
+
+def function(body: str) -> Any:
+    return written(HEAD + "".join(f"        {line}\n" for line in body.split("\n")) + "    return u, s\n")
+
+
+def outcome(f: Any, u: Any, *rest: Any) -> Any:
+    """What a call gives, or its error; and what it leaves in its argument."""
+    try:
+        given = f(u, *rest)[1]
+    except Exception as error:
+        given = type(error), str(error)
+    return repr(given), u.dtype, u.tobytes()
+
+
+def alike(f: Any, u: Any, *rest: Any) -> int:
+    """Compare calls of the function, plain and accelerated; how many loops were served."""
+    wanted = outcome(f, u.copy(), *rest)
+    before, ours = counters.loops, dc.accelerate(f)
+    with dc.options(jit="eager"):
+        for _ in range(3):
+            assert outcome(ours, u.copy(), *rest) == wanted
+    return counters.loops - before
+
+
+@pytest.mark.parametrize(
+    "test",
+    ["u[i] > 0.5 and bump(u) > 2", "u[i] > 0.5 or bump(u) > 3", "0.5 < u[i] < bump(u)", "bump(u) > u[i] > 1"],
+)
+def test_operands_that_may_not_be_asked_for(test: str) -> None:
+    u = np.random.default_rng(1).random(30)
+    assert alike(function(f"if {test}:\n    u[i] = 0.0"), u, 1.0, 2.0, 20) == 3 * test.startswith("bump")
+
+
+@pytest.mark.parametrize("top", [np.nan, np.inf, -np.inf, 0.0, 1.0])
+@pytest.mark.parametrize("line", ["s = s + float(u[i]) / float(u[i + 1])", "s = s + float(u[i + 1]) / i"])
+def test_python_divides_nothing_by_zero(top: float, line: str) -> None:
+    u = np.random.default_rng(2).random(30) + 0.1
+    assert alike(function(line), u, 1.0, 2.0, 20) == (0 if line.endswith("i") else 3)
+    u[1], u[5], u[6] = top, top, 0.0
+    assert alike(function(line), u, 1.0, 2.0, 20) == 0
+    constant = function(f"u[i] += float('{top}') / b")
+    assert alike(constant, u, 1.0, 2.0, 20) == 3
+    assert alike(constant, u, 1.0, 0.0, 20) == 0
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "s += float(u[i : i + 1])",
+        "s += math.sqrt(u[i : i + 1])",
+        "u[i] = u[i + 1 : i + 2] * 2",
+        "u[i] += u[i : i + 1]",
+    ],
+)
+def test_arrays_of_one_element_are_no_scalars(line: str) -> None:
+    alike(function(line), np.random.default_rng(3).random(30), 1.0, 2.0, 20)
+
+
+def test_powers_that_python_makes_complex() -> None:
+    f = function("u[i] += abs(a**b)")
+    u = np.random.default_rng(4).random(30)
+    assert alike(f, u, 8.0, 1 / 3, 20) == 3
+    assert alike(f, u, -8.0, 1 / 3, 20) == 0
+
+
+def test_what_fails_where_it_is_not_asked_for() -> None:
+    u = np.random.default_rng(5).random(30)
+    alike(function("if u[i] > 2:\n    u[i] = a**b"), u, np.int32(3), np.int32(-2), 20)
+    alike(function("if u[i].real > 2:\n    u[i] = a // b\nu[i] *= b"), u + 0j, 2 + 3j, 2.0, 20)
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        "b = np.ascontiguousarray(u.T)\nb[0] = i + 1.0\nu[:, 1] += b[2] * 0.5",
+        "b = np.ascontiguousarray(u[:, ::2])\nb *= 2\nu[:, 1] += b[:, 3]",
+        "b = np.ascontiguousarray(u[i])\nb += 1\nu[:, i] += u[0]",
+        "b = np.ascontiguousarray(u[i : i + 1, ::2])\nb *= 3\nu[:, i] += b[0, 1]",
+        "b = np.ascontiguousarray(u * 2)\nb *= 3\nu[:, i] += b[0, 1]",
+    ],
+)
+def test_contiguous_copies(lines: str) -> None:
+    u = np.random.default_rng(6).random((30, 30))
+    for v in (u, np.asfortranarray(u), np.concatenate([u, u], axis=1)[:, ::2]):
+        wanted, found = v.copy("K"), v.copy("K")
+        f = function(lines)
+        f(wanted, 1.0, 2.0, 5)
+        with dc.options(jit="eager"):
+            dc.accelerate(f)(found, 1.0, 2.0, 5)
+        np.testing.assert_array_equal(found, wanted)
+    assert alike(f, u, 1.0, 2.0, 5) == 3
+
+
+def test_a_contiguous_scalar_has_an_axis() -> None:
+    u = np.random.default_rng(7).random(30)
+    alike(function("u[i] += np.ascontiguousarray(u[i]).ndim"), u, 1.0, 2.0, 5)
+
+
+def test_positional_arguments_of_variances() -> None:
+    u = np.random.default_rng(8).random(30).astype("f4")
+    f = function("s = s + np.var(u, None, None, None, 1) + u.std(0, np.float64, None, 1)")
+    g = dc.accelerate(f)
+    with dc.options(jit="eager"):
+        found = g(u, 1.0, 2.0, 4)[1]
+    wanted = f(u, 1.0, 2.0, 4)[1]
+    assert type(found) is type(wanted)
+    assert abs(found - wanted) < 1e-5
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        "s = s + 1.0 / i",
+        "u = u + np.float64(1.0) / i",
+        "u = u + np.ones(30) / i",
+        "w = (np.ones(30) * np.nan).astype('i4')\nu += w",
+        "w = np.ones(30) * 1e39\nu += w.astype('f4')",
+        "u += np.full(30, 7e4).astype('e')",
+        "u[:] = np.sqrt(np.arange(30) - 1.0) + u",
+        "u[i] = np.sqrt(np.float32(1.0) - i)",
+    ],
+)
+def test_exceptions_of_what_is_known(lines: str) -> None:
+    """What a compiler computes itself is computed without floating-point exceptions."""
+    u, f = np.random.default_rng(9).random(30), function(lines)
+    with np.errstate(all="raise"):
+        assert alike(f, u, 1.0, 2.0, 5) == 0
+    with np.errstate(all="ignore"):
+        alike(f, u, 1.0, 2.0, 5)
+
+
+_INTEGERS = ("i1", "u1", "i2", "u2", "i4", "u4", "i8", "u8")
+
+
+@pytest.mark.parametrize("char", _INTEGERS)
+@pytest.mark.parametrize("line", ["u[i] = a[i]", "u[i] += a[i]", "u[i:] = a[i]", "u[i] = float(a[i])"])
+def test_integers_take_only_what_fits_them(char: str, line: str) -> None:
+    """Of a scalar that is assigned; of an array they take what the processor makes of it."""
+    f, info = function(line), np.iinfo(char)
+    u = np.arange(12).astype(char)
+    low, high = float(info.min), float(info.max)
+    for value in (1.5, -0.9, -1.0, low, low - 0.5, low - 1, high, high + 0.5, high + 1, np.nan, np.inf):
+        values = np.ones(12)
+        values[5] = value
+        alike(f, u, values, 2.0, 9)
+    for other in _INTEGERS:
+        if "float" not in line:
+            for whole in (-1, info.min, int(info.min) - 1, info.max, int(info.max) + 1):
+                if np.iinfo(other).min <= whole <= np.iinfo(other).max:
+                    given = np.ones(12, other)
+                    given[5] = whole
+                    alike(f, u, given, 2.0, 9)
+    assert alike(function("u[u < 3] = float(a[i])"), u, np.full(12, 1e30), 2.0, 9) == 0
+
+
+def test_what_a_few_turns_have_written_when_one_fails() -> None:
+    f = function("u[n - i] = b - i\nu = a\na[1:] += a[:-1]")
+    u, a = np.arange(9, dtype="u4"), np.ones(9, "u4")
+    wanted, found = (u.copy(), a.copy()), (u.copy(), a.copy())
+    with pytest.raises(OverflowError):
+        f(*wanted, -1.5, 3)
+    with dc.options(jit="eager"), pytest.raises(OverflowError):
+        dc.accelerate(f)(*found, -1.5, 3)
+    np.testing.assert_array_equal(found, wanted)
+
+
+@pytest.mark.parametrize("below", [0, 16, 16384])
+def test_two_names_of_one_new_array(below: int) -> None:
+    text = """
+    import numpy as np
+    def f(a, n):
+        for i in range(n):
+            b = a * 2
+            c = b
+            a = b * 0.3
+        d = b + 1
+        c[3:9] = 5
+        e = b * 2
+        b += c
+        c -= d
+        return a, b, c, d, e, c * b, b is c
+    """
+    f, a = written(text), np.random.default_rng(10).random(5000)
+    wanted, before, ours = f(a.copy(), 5), counters.loops, dc.accelerate(f)
+    with dc.options(jit="eager", eager_below=below):
+        for _ in range(3):
+            for x, y in zip(ours(a.copy(), 5), wanted, strict=True):
+                np.testing.assert_array_equal(x, y)
+    assert counters.loops == before + 3
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        "o = u\nu = u * 2",  # `o` is what `u` was before the last turn
+        "o = u\nw = u * 2\nu = w",
+        "w = 2 * u - o\no = u\nu = w",
+        "t = u\nu = v\nv = t * 0.5 + 1\no = t",
+        "u = u[::-1]",
+        "s = s + o[0]\no = v[::-1]",
+        "s = s + o[0]\no = v",
+    ],
+)
+@pytest.mark.parametrize("head", ["for i in range(n):", "while i < n:\n        i += 1"])
+def test_names_of_arrays_that_another_name_had(lines: str, head: str) -> None:
+    """What is bound to one of them afterwards, and what is written into that."""
+    text = f"def f(u, v, n):\n    o, t, s, i = u, v, 0.0, 0\n    {head}\n"
+    text += "".join(f"        {line}\n" for line in lines.split("\n"))
+    f = written(text + "    o[0] = 3\n    u[1] = 4\n    t[2] = 5\n    return u, v, o, t, s\n")
+    for n in (0, 1, 2, 3, 6):
+        rng = np.random.default_rng(n)
+        wanted = rng.random(9), rng.random(9)
+        found = tuple(x.copy() for x in wanted)
+        right = f(*wanted, n)
+        with dc.options(jit="eager"):
+            left = dc.accelerate(f)(*found, n)
+        np.testing.assert_equal((left, found), (right, wanted))
+
+
+@pytest.mark.parametrize("char", "FD")
+def test_products_of_complex_scalars(char: str) -> None:
+    """NumPy fuses nothing in them, as it does in those of arrays."""
+    rng = np.random.default_rng(11)
+    u = (rng.random(300) - 0.5 + 1j * rng.random(300)).astype(char)
+    assert alike(function("u[i + 1] = u[i] * u[i + 50] * (1 + 2j) + 1.0"), u, 1.0, 2.0, 200) == 3
