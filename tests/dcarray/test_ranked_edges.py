@@ -45,6 +45,9 @@ CALLS: list[Callable[[Any, Any, Any], Any]] = [
     lambda a, b, e: np.nanquantile(np.where(a < 12, np.nan, a), 0.25, axis=1),
     lambda a, b, e: np.delete(b, 20),
     lambda a, b, e: np.delete(b, b > 3),
+    lambda a, b, e: np.delete(a, 6, -1),
+    lambda a, b, e: np.delete(a, -7, 1),
+    lambda a, b, e: np.delete(a, np.int64(-6), 1),
     lambda a, b, e: np.repeat(a, [1, 2, 3, 4], axis=0),
     lambda a, b, e: np.tile(a, (-1, 2)),
     lambda a, b, e: np.histogram(a, 0),
@@ -62,6 +65,8 @@ CALLS: list[Callable[[Any, Any, Any], Any]] = [
     lambda a, b, e: np.fill_diagonal(b, 3),
     lambda a, b, e: np.fill_diagonal(a, [1, 2]),
     lambda a, b, e: np.copyto(a, np.ones(7), where=a > 3),
+    lambda a, b, e: np.copyto(b[:1], b[:3], where=b[:1] > -1),  # one rank's part alone does not fit
+    lambda a, b, e: np.copyto(b, 1, where=np.ones((3, 12), bool)),
     lambda a, b, e: np.take_along_axis(a, np.zeros((4, 1), float), 1),
     lambda a, b, e: np.put_along_axis(a, np.zeros((4, 1), int), 5, 1),
     lambda a, b, e: np.compress([1, 0, 1], b),
