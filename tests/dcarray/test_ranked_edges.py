@@ -67,6 +67,7 @@ CALLS: list[Callable[[Any, Any, Any], Any]] = [
     lambda a, b, e: np.copyto(a, np.ones(7), where=a > 3),
     lambda a, b, e: np.copyto(b[:1], b[:3], where=b[:1] > -1),  # one rank's part alone does not fit
     lambda a, b, e: np.copyto(b, 1, where=np.ones((3, 12), bool)),
+    lambda a, b, e: np.broadcast_to(b, (2, 12))[:, :0].__iadd__(1),
     lambda a, b, e: np.take_along_axis(a, np.zeros((4, 1), float), 1),
     lambda a, b, e: np.put_along_axis(a, np.zeros((4, 1), int), 5, 1),
     lambda a, b, e: np.compress([1, 0, 1], b),
