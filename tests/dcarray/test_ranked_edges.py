@@ -70,6 +70,7 @@ CALLS: list[Callable[[Any, Any, Any], Any]] = [
     lambda a, b, e: np.broadcast_to(b, (2, 12))[:, :0].__iadd__(1),
     lambda a, b, e: np.take_along_axis(a, np.zeros((4, 1), float), 1),
     lambda a, b, e: np.put_along_axis(a, np.zeros((4, 1), int), 5, 1),
+    lambda a, b, e: np.take(e, [1], mode="wrap"),
     lambda a, b, e: np.compress([1, 0, 1], b),
     lambda a, b, e: np.compress([0] * 40 + [1], b),
     lambda a, b, e: np.extract(b % 3, b),
