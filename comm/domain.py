@@ -19,6 +19,10 @@ __all__ = [
     "widest",
 ]  # fmt: skip
 
+# A halo that is wider than this is exchanged for up to so many times fewer elements that a rank reads: it may
+# serve several statements, each of which would else have its elements brought.
+WIDE, TIMES = 64, 8
+
 
 def seen(spec: Spec, part: Axis, ix: Index, length: int) -> Spec | None:
     """How points lie that are an index of an axis which is dealt out; None where no layout says that.
@@ -131,6 +135,10 @@ def reach(window: Window, layout: Layout, domain: Layout) -> tuple[tuple[int, in
         width = _width(into, part, ix.offset, ix.stride)
         if max(width) > part.smallest():
             return f"a halo of {max(width)} elements would be wider than a block of {part.smallest()}"
+        if max(width) > WIDE:  # of a short slice of a long array, far from its points?
+            read = abs(ix.stride) * _largest(into)
+            if max(width) > TIMES * read:
+                return f"a halo of {max(width)} elements would be wide where {read} are read"
         widths.append(width)
     return tuple(widths)
 
@@ -143,14 +151,25 @@ def _width(into: BlockAxis, part: BlockAxis, offset: int, stride: int) -> tuple[
         shift = begin + step * offset - first
         return -(min(0, shift) // step), -(-max(0, shift) // step)
     before = after = 0
-    ends_of = {0, into.parts - 1}  # in between, what is before and after grows evenly but for some bends
-    for c in {c + d for c in into.bends() | part.bends() | ends_of for d in (-1, 0, 1)}:
-        if not 0 <= c < into.parts or into.low(c) >= into.high(c):
+    for c in _telling(into, into.bends() | part.bends()):
+        if into.low(c) >= into.high(c):
             continue
         ends = offset + stride * into.low(c), offset + stride * (into.high(c) - 1)
         before = max(before, part.low(c) - min(ends))
         after = max(after, max(ends) + 1 - part.high(c))
     return before, after
+
+
+def _telling(into: BlockAxis, bends: Iterable[int]) -> list[int]:
+    """The parts that tell of all: in between, what is before and after grows evenly but for some bends."""
+    near = {c + d for c in {0, into.parts - 1, *bends} for d in (-1, 0, 1)}
+    return [c for c in near if 0 <= c < into.parts]
+
+
+@lru_cache(maxsize=4096)
+def _largest(into: BlockAxis) -> int:
+    """The points of the rank that has most of an axis."""
+    return max(into.high(c) - into.low(c) for c in _telling(into, into.bends()))
 
 
 def domain_from(window: Window, layout: Layout) -> Layout | None:

@@ -325,14 +325,18 @@ def _elements(dtype: np.dtype[Any]) -> MPI.Datatype:
 
 @cache
 def _own_operation(ufunc: np.ufunc) -> MPI.Op:
-    """A ufunc as an operation on such types."""
+    """A ufunc as an operation on such types.
+
+    Of two zeros, or two NaNs, the greater is the first, so ranks have to combine theirs in one order, or the
+    sign of what all of them get would differ.
+    """
 
     def combine(left: MPI.buffer, right: MPI.buffer, kind: MPI.Datatype) -> None:
         dtype: np.dtype[Any] = np.dtype(kind.Get_name())
         into: Array = np.frombuffer(right, dtype)
         ufunc(np.frombuffer(left, dtype), into, out=into)
 
-    return MPI.Op.Create(combine, commute=True)
+    return MPI.Op.Create(combine, commute=ufunc not in (np.maximum, np.minimum))
 
 
 # ---- the world ---------------------------------------------------------------------------------------

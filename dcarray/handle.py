@@ -83,9 +83,15 @@ class Handle:
         rec = head.dirty
         if rec is not None and not rec.done:
             if 0 in self._shape and several() is not None:  # for which nothing is to be gathered
-                return np.empty(self._shape, store.dtype)
+                return self._void()
             rec.settle(head)
         return self._ndarray if self._ndarray is not None else self._look()
+
+    def _void(self) -> NDArray:
+        """A plain array for one without elements."""
+        a = np.empty(self._shape, self._store.dtype)
+        a.flags.writeable = not self._readonly
+        return a
 
     def _run(self) -> None:
         """Have all writes to this array's elements that are pending run, wherever these lie; memory that
@@ -122,7 +128,7 @@ class Handle:
         rec = head.used
         if rec is not None:
             if 0 in self._shape and several() is not None:
-                return np.empty(self._shape, self._store.dtype)
+                return self._void()
             rec.settle(head, writing=True)
         return self._settled()
 

@@ -66,7 +66,8 @@ def limit(region: Region, again: Collection[str], ranks: int, mask: int) -> Limi
 
 def _updated(region: Region, name: str) -> bool:
     """Is each new element of an array made of the one that it replaces?"""
-    first = next(stmt for stmt in region.body if any(window.array == name for window in writes(stmt)))
+    written = (stmt for stmt in region.body if any(window.array == name for window in writes(stmt)))
+    first = next(written, None)  # None: each element was given what it had, and is left alone
     if not isinstance(first, Compute) or first.combine is not None or first.scan is not None:
         return False
     return any(type(load) is Load and same(load.window, first.target) for load in loads(first.body))

@@ -103,8 +103,8 @@ def loop_dtype(op: str, args: tuple[np.dtype[Any], ...]) -> np.dtype[Any] | None
     ufunc = OPS[op].reference if op in OPS else None
     if not isinstance(ufunc, np.ufunc) or len(args) != ufunc.nin:
         return None
-    try:
-        *inputs, result = ufunc.resolve_dtypes((*args, None))
+    try:  # longlong is as int64 for all but the ufuncs' own search, and for this cache
+        *inputs, result = ufunc.resolve_dtypes((*[np.dtype(kind.str) for kind in args], None))
     except TypeError:
         return None
     return result if tuple(inputs) == args else None

@@ -71,6 +71,8 @@ def _delete(arr: Any, obj: Any, axis: Any = None) -> Any:
     if not _within(axis, x.ndim):
         return NO_FORM
     n = x.shape[axis]
+    if isinstance(obj, (int, np.integer)) and not -n <= obj < n:
+        raise IndexError(f"index {obj} is out of bounds for axis {axis % x.ndim} with size {n}")
     layout = rows((n,), x.comm.size)
     kept = Piece(x.comm, layout, np.ones(layout.local_shape(x.comm.rank), np.bool_))
     places = points((n,), [at if at.ndim else at.reshaped((1,))], x.comm).places

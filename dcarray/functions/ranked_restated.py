@@ -146,6 +146,8 @@ def _take(a: Any, indices: Any, axis: Any = None, out: Any = None, mode: Any = "
         a, axis = a.ravel(), 0
     at = axis_of(axis, a.ndim)
     n = a.shape[at]
+    if not n:
+        raise Unserved
     if mode == "wrap":
         index = np.mod(index, n)
     elif mode == "clip":

@@ -139,11 +139,13 @@ def _copyto(dst: Any, src: Any, casting: Any = "same_kind", where: Any = True) -
     values, mask = _values(src, dst.dtype), piece_of(where)
     if values is None or mask is None or mask.dtype != np.bool_:
         return NO_FORM
-    if values.ndim > dst.ndim or not np.can_cast(values.dtype, dst.dtype, casting):
+    if max(values.ndim, mask.ndim) > dst.ndim or not np.can_cast(values.dtype, dst.dtype, casting):
         return NO_FORM
     try:
-        np.broadcast_shapes(dst.shape, mask.shape, values.shape)
+        fits = np.broadcast_shapes(dst.shape, mask.shape, values.shape) == dst.shape
     except ValueError:
+        fits = False
+    if not fits:  # the parts of some ranks may fit
         return NO_FORM
 
     def write(x: Piece) -> Piece:

@@ -107,3 +107,14 @@ def test_an_array_that_somebody_looks_at_is_written() -> None:
         assert (np.asarray(seen) == 6).all()
 
     dc.comm.run(2, ranks)
+
+
+def test_nothing_is_overwritten_after_all() -> None:
+    def ranks() -> None:
+        with dc.options(distribute_above=0, eager_below=0, jit="off"):
+            x = dc.distribute(np.arange(1.0, 9.0))
+            np.copyto(x, x, where=x > 1)
+            y = 1 / x
+            np.testing.assert_array_equal(np.asarray(y), 1 / np.arange(1.0, 9.0))
+
+    dc.comm.run(2, ranks)

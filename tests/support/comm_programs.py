@@ -186,6 +186,10 @@ def reductions_in_place_and_of_wrapped_arrays() -> None:
             assert np.all(z[1::2] == (group.size - 1 if group.rank == 0 else 0))
     nan = comm.Allreduce(np.array([np.nan if group.rank == 0 else 1.0]), "max")
     assert np.isnan(nan[0])
+    for op in ("max", "min"):
+        zeros = comm.Allreduce(np.copysign([0.0, np.nan], [1 - group.rank % 2 * 2, group.rank % 3 - 1]), op)
+        signs = comm.Allreduce(np.signbit(zeros).astype(int))
+        assert set(signs.tolist()) <= {0, group.size}  # alike on all ranks
 
 
 @program
