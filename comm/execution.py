@@ -46,16 +46,24 @@ def execute(
     -------
     dict of str to ndarray
         This rank's memory of each array that exists afterwards, by the names of the region.
+
+    Notes
+    -----
+    What ``local`` raises is raised when the messages under way are through: all ranks are to fail alike.
     """
     there = program.given
     at = Running(comm, {there[name]: array for name, array in given.items()}, local, empty)
     memory = at.memory
-    for step, made, last in program.schedule:
-        for one in made:
-            memory[one.name] = empty(one.shape, one.dtype)
-        step.run(at)
-        for name in last:
-            del memory[name]
+    try:
+        for step, made, last in program.schedule:
+            for one in made:
+                memory[one.name] = empty(one.shape, one.dtype)
+            step.run(at)
+            for name in last:
+                del memory[name]
+    except BaseException:
+        at.leave()
+        raise
     for name in program.after.values():
         if name not in memory:
             one = program.memory[name]

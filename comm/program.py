@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cached_property
 from functools import reduce as fold
@@ -17,6 +18,7 @@ import numpy as np
 from dcarray.ir.nodes import Region
 from dcarray.ir.ops import OPS
 
+from .errors import CommError
 from .grid import ProcessGrid
 from .layout import Layout
 from .place import Box, Valid
@@ -86,6 +88,14 @@ class Running:
     local: Callable[[Region, Mapping[str, Array]], None]
     empty: Callable[[tuple[int, ...], np.dtype[Any]], Array] = np.empty
     pending: dict[int, Pending] = field(default_factory=dict)
+
+    def leave(self) -> None:
+        """Wait for the exchanges under way: what they bring would be written to dropped memory, or be taken
+        for what a later exchange brings."""
+        while self.pending:
+            _, one = self.pending.popitem()
+            with suppress(CommError):  # which would say no more than what has failed
+                one.comm.waitall(one.requests)
 
 
 class Step(Protocol):

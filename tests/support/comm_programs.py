@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable
 from typing import Any
 
+import comm_failing
 import comm_random
 import comm_whole
 import numpy as np
@@ -389,6 +390,7 @@ def halos() -> None:
 
 @program
 def distributed_arrays() -> None:
+    comm_failing.check()
     for seed in range(6):
         comm_random.run(seed)
     a, b = np.random.default_rng(1).random((40, 30)), np.zeros((40, 30))
