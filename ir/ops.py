@@ -44,6 +44,12 @@ def _complex(real: Any, imag: Any) -> Any:
     return parts.view(np.dtype(parts.dtype.char.upper()))[..., 0]
 
 
+def _checked(fits: Any, value: Any) -> Any:
+    """The value, and the flag of an invalid operation where it does not fit."""
+    np.sqrt(np.where(fits, 1.0, -1.0))
+    return np.where(True, value, value)
+
+
 def _table() -> dict[str, Op]:
     ops: dict[str, Op] = {}
 
@@ -66,6 +72,7 @@ def _table() -> dict[str, Op]:
     ops["real"] = Op("real", 1, np.real)
     ops["imag"] = Op("imag", 1, np.imag)
     ops["complex"] = Op("complex", 2, _complex)
+    ops["checked"] = Op("checked", 2, _checked)
     # "cast" converts its argument to ``Apply.dtype`` as astype(casting="unsafe") does; the
     # interpreter knows the target dtype from the node, hence no reference here.
     ops["cast"] = Op("cast", 1, lambda x: x, 0.5)
@@ -95,6 +102,8 @@ def loop_dtype(op: str, args: tuple[np.dtype[Any], ...]) -> np.dtype[Any] | None
     ("cast" has none: its result is what the node says.)"""
     if op == "where":
         return args[1] if len(args) == 3 and args[0] == np.bool_ and args[1] == args[2] else None
+    if op == "checked":
+        return args[1] if len(args) == 2 and args[0] == np.bool_ else None
     if op == "complex":
         fit = len(args) == 2 and args[0] == args[1] and args[0].char in "fd"
         return np.dtype(args[0].char.upper()) if fit else None

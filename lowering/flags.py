@@ -53,6 +53,8 @@ def of(name: str, types: tuple[DType, ...], out: DType) -> int:
     """The flags of one operation on arguments of ``types``."""
     if name == "cast":
         return _cast(types[0], out)
+    if name == "checked":
+        return INVALID
     kind = types[0].kind
     if kind == "c" and name in _ORDER:
         return INVALID

@@ -166,6 +166,8 @@ class Arithmetic:
             self.over(self.expr(x, np.dtype(c)), shape_of(x), shape)
             for x, c in zip(inputs, kinds, strict=True)
         ]
+        if name == "square" and result in "FD" and not is_array(inputs[0]):
+            return self.memory.value(_product(args[0], args[0]), scalar=True)
         return self.memory.value(applied(name, kinds, result, args), shape, scalar=not shape)
 
     def chosen(self, x: Chosen) -> Expr:
@@ -251,6 +253,8 @@ class Arithmetic:
     def _scalars(self, op: str, a: Value, b: Value) -> Value:
         """An operation on scalars, where it is not what the ufunc does."""
         kinds = [kind_of(x) for x in (a, b)]
+        if kinds == [complex, "d"]:  # to Python a float: what they give is no scalar of NumPy
+            raise self.scope.fail(f"{op} of a complex number of Python's and a float64")
         weak = all(isinstance(k, type) for k in kinds)
         if (weak or op == "**") and op not in COMPARISONS:
             texts = [_text(x) for x in (a, b)]
@@ -270,9 +274,10 @@ class Arithmetic:
             return self.memory.value(made, scalar=True, weak=bool)
         if kind is float and op in ("+", "-", "*", "/"):
             args = self.expr(a, _F8), self.expr(b, _F8)
-            if op == "/" and not self._finite(a) and not self._nonzero(b):
-                args = self._dividend(*args), args[1]
             made = Apply(BINARY[op][0], args, _F8)
+            if op == "/" and not self._nonzero(b):  # of which Python raises an error, whatever is divided
+                fits = Apply("not_equal", (args[1], const(0.0, _F8)), _BOOL)
+                made = Apply("checked", (fits, made), _F8)
             return self.memory.value(made, scalar=True, weak=float)
         if kind is int and op != "/":
             return self._counted(op, a, b)
@@ -281,23 +286,12 @@ class Arithmetic:
             return self.memory.value(made, scalar=True, weak=bool)
         raise self.scope.fail(f"{op} of Python scalars")
 
-    def _finite(self, a: Value) -> bool:
-        return is_int(a) or (np.isfinite(a) if type(a) is float else kind_of(a) is not float)
-
     def _nonzero(self, b: Value) -> bool:
         if is_int(b):
             return self.scope.eq(b, 0) is False
         if type(b) in PYTHON and not b:
             raise self.scope.fail("a division by zero")
         return type(b) in PYTHON
-
-    def _dividend(self, a: Expr, b: Expr) -> Expr:
-        """The number that Python divides by another one: by zero it raises an error even of what is not
-        finite, where the processor raises no flag.
-
-        The 1 is an input: with what a compiler knows it divides itself, and raises none either."""
-        zero = Apply("equal", (b, const(0.0, _F8)), _BOOL)
-        return Apply("where", (zero, self.memory.entry("1.0", _F8, None).expr, a), _F8)
 
     def _divides(self, b: Value) -> bool:
         return kind_of(b) in (float, "f", "d", "e") or (type(b) is int and b != 0)

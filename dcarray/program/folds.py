@@ -130,11 +130,10 @@ class Folds:
     def _of_some(self, found: Data, count: Data) -> Data:
         """What was found of so many elements; of none it is an invalid operation."""
         less = self._less(count, 1)
-        wrong = Apply("sqrt", (cast(less, _F8),), _F8)  # of a negative number
         self.memory.loud = True
         some = Apply("greater_equal", (less, const(0, count.dtype)), _BOOL)
-        args = (some, found.expr, cast(wrong, found.dtype))
-        return self.memory.value(Apply("where", args, found.dtype), found.shape, scalar=found.scalar)
+        made = Apply("checked", (some, found.expr), found.dtype)
+        return self.memory.value(made, found.shape, scalar=found.scalar)
 
     def _mean_of_chosen(self, x: Chosen, axis: Value, dtype: DType | None, keepdims: bool) -> Data:
         if x.dtype.char not in "fd" or dtype is not None:

@@ -95,10 +95,7 @@ class Gathers:
         value = Apply("where", (below, Apply("add", (given, count), _I8), given), _I8)
         last = Apply("subtract", (count, one), _I8)
         room = Apply("minimum", (value, Apply("subtract", (last, value), _I8)), _I8)
-        wrong = cast(
-            Apply("sqrt", (cast(room, _F8),), _F8), _I8
-        )  # of a negative number: an invalid operation
-        checked = Apply("where", (Apply("greater_equal", (room, zero), _BOOL), value, wrong), _I8)
+        checked = Apply("checked", (Apply("greater_equal", (room, zero), _BOOL), value), _I8)
         window = self.memory.new(domain, _I8, "at")
         self.memory.loud = True
         self.memory.emit(Compute(window, checked, loc=self.memory.loc))

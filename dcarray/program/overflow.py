@@ -14,7 +14,7 @@ from dcarray.ir.ops import const
 from .known import DType
 from .values import cast
 
-_I8, _F8, _BOOL = np.dtype(np.int64), np.dtype(np.float64), np.dtype(np.bool_)
+_F8, _BOOL = np.dtype(np.float64), np.dtype(np.bool_)
 WATCHED = frozenset({"add", "subtract", "multiply", "negative", "absolute"})
 
 
@@ -50,7 +50,4 @@ def fitting(value: Expr, dtype: DType) -> Expr:
 
 
 def _raising(fits: Expr, value: Expr, dtype: DType) -> Expr:
-    """A value, or the root of a negative number."""
-    sign = Apply("subtract", (cast(fits, _F8), const(0.5, _F8)), _F8)
-    wrong = cast(cast(Apply("sqrt", (sign,), _F8), _I8), dtype)
-    return Apply("where", (fits, value, wrong), dtype)
+    return Apply("checked", (fits, value), dtype)

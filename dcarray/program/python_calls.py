@@ -7,12 +7,14 @@ import math
 import numpy as np
 
 from dcarray.ir.nodes import Apply
+from dcarray.ir.ops import const
 
 from .folds import Folds
 from .known import DType
 from .series import Series
 from .values import PYTHON, Chosen, Data, Steps, Value, is_array, is_int, kind_of
 
+_BOOL = np.dtype(np.bool_)
 Args = tuple[Value, ...]
 Named = dict[str, Value]
 
@@ -141,7 +143,10 @@ class PythonCalls:
         (x,) = self._bind(["x"], args, named)
         value = self.arrays.python(float, x)
         if isinstance(value, Data):
-            return self.memory.value(Apply("sqrt", (value.expr,), value.dtype), scalar=True, weak=float)
+            below = Apply("less", (value.expr, const(0.0, value.dtype)), _BOOL)
+            root = Apply("sqrt", (value.expr,), value.dtype)
+            made = Apply("checked", (Apply("logical_not", (below,), _BOOL), root), value.dtype)
+            return self.memory.value(made, scalar=True, weak=float)
         if value < 0:
             raise self.scope.fail("the root of a negative number")
         return math.sqrt(value)

@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 
 from ..effects import Reason
-from ..nodes import Call, Nest, Region, Stmt
+from ..nodes import Call, Compute, Nest, Region, Stmt
 from .base import Log, Pass
+from .exprs import checks
 from .flow import Block, bodies, each_block, reads_of, writes_of
 
 #: Calls of these families do nothing but fill their outputs.
@@ -26,6 +27,8 @@ def can_remove(block: Block, pos: int) -> Reason | None:
             return reason
         if uses:
             return Reason(f"{window.array} is read later", (window, uses[0].window))
+    if isinstance(stmt, Compute | Nest) and checks(stmt):
+        return Reason("it checks its values")
     return None
 
 
@@ -53,7 +56,7 @@ def _thin(block: Block, pos: int, nest: Nest, log: Log) -> bool:
         if any(block.facts.overlap(target, w) is not False for p in parts[k:] for w, _ in reads_of(p)):
             continue
         uses, reason = block.uses(pos, target)
-        if reason is None and not uses:
+        if reason is None and not uses and not checks(parts[k]):
             log.done("dead", f"{target.array} is never read: its statement is gone", parts[k].loc)
             del parts[k]
     if len(parts) == len(nest.body):

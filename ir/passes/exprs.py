@@ -9,7 +9,7 @@ from weakref import WeakKeyDictionary
 import numpy as np
 
 from .. import windows
-from ..nodes import Apply, Expr, Gather, Load
+from ..nodes import Apply, Compute, Expr, Gather, Load, Nest
 from ..ops import OPS
 
 
@@ -47,6 +47,12 @@ def loads_of(expr: Expr) -> tuple[Load | Gather, ...]:
     if found is None:
         found = _loads[expr] = windows.loads(expr)
     return found
+
+
+def checks(stmt: Compute | Nest) -> bool:
+    """Does the statement check values, and say so where they do not fit, whoever reads them?"""
+    parts = stmt.body if isinstance(stmt, Nest) else (stmt,)
+    return any(isinstance(n, Apply) and n.op == "checked" for part in parts for n in windows.walk(part.body))
 
 
 def size_bound(expr: Expr) -> int:

@@ -12,7 +12,7 @@ from .. import windows
 from ..effects import Reason
 from ..nodes import Compute, Expr, Gather, Load, Nest, Region, Stmt
 from .base import Log, Pass
-from .exprs import loads_of
+from .exprs import checks, loads_of
 from .flow import Block, each_block, reads_of
 
 
@@ -43,6 +43,8 @@ def can_localise(block: Block, pos: int, nest: Nest, k: int) -> Reason | None:
             facts.overlap(other.target, load.window) is not False for load in loads_of(part.body)
         ):
             changed = True
+    if checks(part) and not any(w.array == name for other in nest.body for w, _ in reads_of(other)):
+        return Reason(f"{name} is never read, but its values are checked", (part.target,))
     return None
 
 

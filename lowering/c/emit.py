@@ -14,6 +14,7 @@ from .ops import (
     affine,
     call_function,
     cast,
+    checked,
     ctype,
     function,
     greatest,
@@ -99,6 +100,9 @@ class _Printer:
                 return cast(self.expr(arg), arg.dtype, dtype)
             case k.Op("where", args, dtype):
                 return self.apply("where", [self.expr(arg) for arg in args], [dtype], dtype)
+            case k.Op("checked", (fits, value), dtype):
+                ours = self.helper(*checked(dtype))
+                return f"{ours}({self.expr(fits)}, {self.expr(value)})"
             case k.Op(name, args, dtype):
                 return self.apply(name, [self.expr(arg) for arg in args], [arg.dtype for arg in args], dtype)
             case k.Native(name, args, dtype, loop):

@@ -203,6 +203,13 @@ def function(name: str, source: DType, dtype: DType) -> tuple[str, str] | None:
     return ours, f"static inline {ctype(dtype)} {ours}({arguments}) {{{body}}}"
 
 
+def checked(dtype: DType) -> tuple[str, str]:
+    """Name and text of the C function that gives a value and says where it does not fit."""
+    ours, kind = f"checked_{dtype.name}", ctype(dtype)
+    text = "if (!a) feraiseexcept(FE_INVALID); return b;"
+    return ours, f"static inline {kind} {ours}(uint8_t a, {kind} b) {{ {text} }}"
+
+
 CALL = """/* NumPy's own loop, by the addresses of its code and data.  Some loops clear the flags. */
 static void call(int64_t code, int64_t data, intptr_t count, void **rows, const intptr_t *steps) {
   int raised = fetestexcept(FE_ALL_EXCEPT);

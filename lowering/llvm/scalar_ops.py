@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..target import Unsupported
+from ..target import INVALID, Unsupported
 from .builder import Builder, DType, Value, part, ty
 from .casts import cast
 from .complex_ops import complex_op
@@ -27,6 +27,9 @@ def apply(b: Builder, name: str, args: tuple[Value, ...], types: tuple[DType, ..
             t = ty(part(out))
             return tuple(b.select(args[0], t, x, y) for x, y in zip(args[1], args[2], strict=True))
         return b.select(args[0], ty(out), args[1], args[2])
+    if name == "checked":
+        b.soft(b.inverse(args[0]), INVALID)
+        return args[1]
     kind = types[0].kind
     if kind == "b":
         return boolean(b, name, args)

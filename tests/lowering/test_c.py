@@ -148,7 +148,7 @@ def check(cases, results, references, exact):
 
 
 @needs_cc
-@pytest.mark.parametrize("name", sorted(set(OPS) - {"where", "cast", "real", "imag", "complex"}))
+@pytest.mark.parametrize("name", sorted(set(OPS) - {"where", "cast", "real", "imag", "complex", "checked"}))
 def test_each_operation_means_what_numpy_means(name):
     cases, results = [], []
     for source, result in dict.fromkeys(loops(name)):
@@ -193,6 +193,20 @@ def test_casts_of_floats_to_integers():
         launch(elementwise(exprs, [source]), [values, *outputs], [len(values)], [len(values)])
         for got in outputs:
             assert (got == values.astype(got.dtype)).all()
+
+
+@needs_cc
+def test_values_that_are_checked():
+    kinds = [np.dtype(char) for char in "bifd?"]
+    exprs = [Op("checked", (Elem("p0", I, np.dtype(bool)), Elem("p1", I, d)), d) for d in kinds]
+    for name, exprs_of in zip(kinds, exprs, strict=True):
+        values, fits, out = np.arange(5).astype(name), np.ones(5, bool), np.zeros(5, name)
+        case = elementwise([exprs_of], [np.dtype(bool), name])
+        assert launch(case, [fits, values, out], [5], [5]) == 0
+        assert (out == values).all()
+        fits[3] = False
+        assert launch(case, [fits, values, out], [5], [5]) == target.INVALID
+        assert (out == values).all()
 
 
 @needs_cc

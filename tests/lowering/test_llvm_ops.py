@@ -77,7 +77,7 @@ def corners(char: str) -> Array:
 
 def loops(name: str) -> list[tuple[str, str]]:
     """The loops of an operation over compiled dtypes: argument characters and the result's."""
-    if name in ("where", "cast", "complex"):
+    if name in ("where", "cast", "complex", "checked"):
         return []
     if name in ("real", "imag"):
         return [(c, c.lower() if c in "FD" else c) for c in INTS + FLOATS + "FD"]

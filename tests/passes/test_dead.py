@@ -25,6 +25,20 @@ def test_unread_temporaries_and_overwritten_values(check):
     assert "u is never read" in str(log)
 
 
+def test_what_checks_its_values_stays(check):
+    check(
+        DEAD,
+        """region() {
+          in x: f64[8];  in b: bool[8];  out y: f64[8];  temp t: f64[8]
+          t[i] = checked(b[i], x[i]) for i<8
+          y[i] = add(checked(b[i], x[i]), x[i]) for i<8
+          y[i] = x[i] for i<8
+        }
+        """,
+        None,
+    )
+
+
 def test_partly_overwritten_stays(check):
     check(
         DEAD,

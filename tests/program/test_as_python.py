@@ -248,3 +248,42 @@ def test_products_of_complex_scalars(char: str) -> None:
     rng = np.random.default_rng(11)
     u = (rng.random(300) - 0.5 + 1j * rng.random(300)).astype(char)
     assert alike(function("u[i + 1] = u[i] * u[i + 50] * (1 + 2j) + 1.0"), u, 1.0, 2.0, 200) == 3
+    assert alike(function("u[i + 1] = np.square(u[i])"), u, 1.0, 2.0, 200) == 3
+
+
+@pytest.mark.parametrize("line", ["s = b - u[i]", "s += b == u[i]", "s = b * float(u[i])"])
+def test_complex_numbers_of_python_take_float64_for_floats(line: str) -> None:
+    """What they give is none of NumPy's scalars."""
+    assert alike(function(line), np.arange(30.0), 1.0, 1 + 2j, 20) == 0
+    alike(function(line), np.arange(30.0), 1.0, np.complex128(1 + 2j), 20)
+    alike(function(line), np.arange(30, dtype="f4"), 1.0, 1 + 2j, 20)
+
+
+@pytest.mark.parametrize(
+    ("line", "char", "wrong"),
+    [
+        ("u[:] = a[i]", "i2", 300),
+        ("u[:] = a[i]\nu[:] = 0", "i2", 300),
+        ("for j in range(b):\n    u[j] = a[i]", "f8", 1e9),
+        ("u[i] = a[i]\nu[i] = 3", "i2", 300),
+        ("t = 1.0 / float(a[i])\nu[i] = i", "f8", 0.0),
+        ("t = u[a[i]]\nu[i] = i", "i8", 1000),
+        ("u[i] = u[a[:7]][0]\nu[i] = i", "i8", 1000),
+        ("t = math.sqrt(a[i])\nu[i] = i", "f8", -1.0),
+    ],
+)
+def test_what_nobody_reads_raises_too(line: str, char: str, wrong: float) -> None:
+    f, u, a = function(line), np.zeros(30, "i1"), np.arange(1, 31).astype(char) % 20
+    a[19] = 1
+    assert alike(f, u, a, 5, 25) == 3
+    a[6] = wrong
+    assert alike(f, u, a, 5, 25) == 0
+
+
+@pytest.mark.parametrize("line", ["t = a[i] + a[i + 1]\nu[i] = 1", "u[i] = a[i] * a[i + 1]\nu[i] = 1"])
+def test_integers_that_overflow_where_nobody_reads_them(line: str) -> None:
+    f, a = function(line), np.arange(30)
+    a[6:8] = 2**63 - 1
+    for g in (f, dc.accelerate(f)):
+        with dc.options(jit="eager"), pytest.warns(RuntimeWarning, match="overflow encountered in scalar"):
+            g(np.zeros(30, "i8"), a, 1.0, 20)
