@@ -134,6 +134,11 @@ def user_frame(depth: int = 2) -> FrameType:
 OURS: dict[int, bool] = {}  # by the identity of the code object, since hashing one is slow
 
 
+def slight(x: Any) -> bool:
+    """Is this one of Python's numbers that may be true and be zero in a dtype of fewer bits?"""
+    return type(x) in (float, complex) and 0.0 < abs(x) < 1e-7
+
+
 # ---- operands ----------------------------------------------------------------------------------------
 def operand(rec: Recording, x: Any, domain: tuple[int, ...] | None, char: str) -> Any:
     """The log's argument for an operand; with no domain, its shape is spelled out."""

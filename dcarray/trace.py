@@ -31,6 +31,7 @@ from .operands import (
     operand,
     settled,
     shape_of,
+    slight,
     target_of,
 )
 from .order import order_of, order_of_copy
@@ -114,14 +115,13 @@ def _meaning(name: str, inputs: tuple[Any, ...], out: Any, casting: str) -> tupl
     shape = inner = broadcast([shape_of(x) for x in inputs])
     if out is not None:
         shape = shape_of(out)
-        if inner != shape and np.broadcast_shapes(inner, shape) != shape:
-            raise Eager
-        if casting in ("no", "equiv") or not np.can_cast(loop[-1], out.dtype, casting):  # type: ignore[arg-type]
+        wider = inner != shape and np.broadcast_shapes(inner, shape) != shape
+        if wider or casting in ("no", "equiv") or not np.can_cast(loop[-1], out.dtype, casting):  # type: ignore[arg-type]
             raise Eager
         if loop[-1] in "FD" and out.dtype.kind != "c":
             raise Missing  # NumPy warns of it
     leave_small(shape, inputs, out)
-    if name == "power" and loop[0] not in "efdFD":
+    if (name == "power" and loop[0] not in "efdFD") or (name[:8] == "logical_" and any(map(slight, inputs))):
         raise Missing  # a negative exponent is an error, which depends on values
     return loop, shape, inner == shape
 

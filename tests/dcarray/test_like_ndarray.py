@@ -366,3 +366,15 @@ def test_subclasses_with_their_own_ufuncs_answer_in_place_too(way):
     assert y[0] == "measured" and x.tolist() == [1, 2, 3, 4]
     assert np.add(x, 1, out=q)[0] == "measured" and q.tolist() == [2, 3, 4, 5]
     assert np.add(x, q, out=x)[0] == "measured" and x.tolist() == [3, 5, 7, 9]
+
+
+@pytest.mark.parametrize("name", ["logical_and", "logical_or", "logical_xor"])
+def test_small_numbers_are_true(name: str) -> None:
+    """Also where the other operand's dtype has none so small."""
+    f = getattr(np, name)
+    with dc.options(eager_below=0):
+        for dtype in ("e", "f", "F", "d"):
+            for value in (1e-50, -1e-46, 5e-324, 0.0, 1e-60j):
+                a = np.array([0, 1], dtype)
+                np.testing.assert_array_equal(np.asarray(f(dc.asarray(a), value)), f(a, value))
+                np.testing.assert_array_equal(np.asarray(f(value, dc.asarray(a))), f(value, a))
