@@ -319,3 +319,17 @@ def test_the_order_of_arrays_that_are_carried() -> None:
             with dc.options(jit="eager"):
                 found = dc.accelerate(f)(np.ones((6, 6)), n)
             assert [x.strides for x in found] == [x.strides for x in wanted]
+
+
+def test_turns_left_out_that_would_go_past_an_array() -> None:
+    """What such a loop overwrites is kept for a second run; that ends where the array does."""
+    f = written(
+        "def f(u, n):\n    for i in range(n):\n        if i == 1:\n"
+        "            u[i - 1] = u[9] * 2\n    return u, 0\n"
+    )
+    around = np.full(60, 7.0)
+    for k in range(3, 33):
+        with dc.options(jit="eager"):
+            dc.accelerate(f)(around[k : k + 14], 14)
+    for u in [np.random.default_rng(k).random(14) for k in range(40)]:  # what is kept has memory of its own
+        assert alike(f, u, 14) == 3
