@@ -211,10 +211,11 @@ _DRAWING = frozenset(("Generator", "RandomState"))
 class _Call:
     """The arguments of one call on their way in, and what comes back on its way out."""
 
-    __slots__ = ("drawing", "given", "lengths", "seen", "wrapped")
+    __slots__ = ("came", "drawing", "given", "lengths", "seen", "wrapped")
 
     def __init__(self) -> None:
-        self.given: dict[int, tuple[Any, Any]] = {}
+        self.given: dict[int, tuple[Any, Any]] = {}  # ours and the plain array, also of those that went back
+        self.came: dict[int, Any] = {}  # ours, by the plain array: one that is given twice is one inside too
         self.drawing: dict[int, tuple[Any, Any]] = {}  # generators of NumPy's
         self.wrapped = False
         self.seen: set[int] = set()
@@ -231,9 +232,12 @@ class _Call:
     def into(self, value: Any) -> Any:
         kind = type(value)
         if kind is np.ndarray:
+            if (found := self.came.get(id(value))) is not None:
+                return found
             beside = self.lengths and getattr(owner(value), "size", 0) in self.lengths
             ours = adopt(ndarray, value, 1) if beside and compiles(value.dtype) else wrap(value)
             self.given[id(ours)] = ours, value
+            self.came[id(value)] = ours
             return ours
         if kind is tuple:
             return tuple([self.into(v) for v in value])
@@ -249,7 +253,11 @@ class _Call:
         kind = type(value)
         if kind is ndarray or kind is Selected:
             known = self.given.get(id(value))
-            return np.asarray(value) if known is None else known[1]
+            if known is None:  # one array stays one, wherever it stands
+                plain = value._small if kind is ndarray else None  # as `released` has it
+                known = value, np.asarray(value) if type(plain) is not np.ndarray else plain
+                self.given[id(value)] = known
+            return known[1]
         if id(value) in self.drawing:
             return self.drawing[id(value)][1]
         if kind is list or kind is dict:

@@ -282,7 +282,9 @@ def _window(array: Array, region: Region) -> Window:
         return identity(array)
     # its axes as they run along the array, wherever those of loops were
     shape = tuple(first.shape[axis] for axis in axes)
-    return Window(first.array, shape, tuple(_along(ix, axes) for ix in first.index))
+    found = Window(first.array, shape, tuple(_along(ix, axes) for ix in first.index))
+    # a loop whose conditions leave turns out may go past the array in these
+    return found if covers(identity(array), found) is True else identity(array)
 
 
 def _along(ix: Index, axes: Sequence[int]) -> Index:

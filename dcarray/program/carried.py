@@ -25,7 +25,9 @@ class Guess:
     """Of the value of a name where a turn begins, when it is no scalar."""
 
 
-KEPT, COPIED = Guess(), Guess()  # what it was before the loop; a copy of what the last turn left
+KEPT = Guess()  # what it was before the loop
+COPIED = Guess()  # a copy of what the last turn left
+TURNED = Guess()  # that, where NumPy's may lie in another order than the copy
 
 
 @dataclass
@@ -34,7 +36,7 @@ class Home:
 
     window: Window
     dtype: DType
-    kind: Any  # as of `kind_of`, or `COPIED`
+    kind: Any  # as of `kind_of`, or a guess
 
 
 @dataclass

@@ -28,7 +28,7 @@ class Mark:
     block: list[Stmt]
     fixed: set[str]
     frozen: set[str]
-    values: dict[int, Data]
+    values: dict[int, tuple[Data, Expr]]  # with where they were then
 
 
 class Memory:
@@ -81,9 +81,8 @@ class Memory:
 
     def mark(self) -> Mark:
         """What there is now."""
-        return Mark(
-            dict(self.arrays), list(self.block), set(self.fixed), set(self.frozen), dict(self._values.items())
-        )
+        values = {key: (value, value.expr) for key, value in self._values.items()}
+        return Mark(dict(self.arrays), list(self.block), set(self.fixed), set(self.frozen), values)
 
     def back(self, mark: Mark) -> None:
         """Have what there was, but for scalars of the beginning."""
@@ -91,7 +90,10 @@ class Memory:
         self.block[:] = mark.block
         self.fixed = mark.fixed | self._scalars
         self.frozen = set(mark.frozen)
-        self._values = WeakValueDictionary(mark.values)
+        self._values = WeakValueDictionary()
+        for key, (value, expr) in mark.values.items():
+            value.expr = expr  # what has been stored since is stored no more
+            self._values[key] = value
 
     @contextmanager
     def variable(self, wanted: str) -> Iterator[str]:

@@ -18,7 +18,7 @@ from dcarray.ir import dims
 from dcarray.ir.effects import writes
 from dcarray.ir.nodes import Dim, Load, Loop, While
 
-from .carried import COPIED, KEPT, Carrying, Guess, Home, Permuted, Turn
+from .carried import COPIED, KEPT, TURNED, Carrying, Guess, Home, Permuted, Turn
 from .expressions import Frame
 from .known import DType, Untraceable
 from .memory import Mark
@@ -255,7 +255,7 @@ class Turns(Statements):
             if guess is KEPT:
                 continue
             homes[name] = home = self._home(name, guess, value)
-            if not first or guess is COPIED or guess == kind_of(value):
+            if not first or isinstance(guess, Guess) or guess == kind_of(value):
                 names[name] = self._at_home(home)
             elif isinstance(value, Data):
                 names[name] = self._at_home(Home(home.window, home.dtype, value.kind))
@@ -265,10 +265,12 @@ class Turns(Statements):
         return Turn(block, loop.frame.names, homes, outer)
 
     def _home(self, name: str, kind: Any, value: Value) -> Home:
-        if kind is COPIED:
+        if isinstance(kind, Guess):
             window = self.memory.new(value.shape, value.dtype, name)
             self.memory.write(window, value.expr)
             self.memory.frozen.add(window.array)
+            if kind is TURNED:
+                self.memory.turned.add(window.array)
             return Home(window, value.dtype, kind)
         dtype = _dtype(kind)
         if kind is int and kind_of(value) is int and max(map(abs, self.limits(value))) > _COUNT:
@@ -278,7 +280,7 @@ class Turns(Statements):
         return Home(window, dtype, kind)
 
     def _at_home(self, home: Home) -> Data:
-        if home.kind is COPIED:
+        if isinstance(home.kind, Guess):
             return self.memory.view(home.window, home.dtype)
         weak = home.kind if home.kind in PYTHON else None
         limits = (-_COUNT, _COUNT - 1) if home.kind is int else None
@@ -300,9 +302,10 @@ class Turns(Statements):
                 or value.shape != end.shape
             ):
                 raise changed
-            if guess is COPIED:
+            if guess is not KEPT:
                 self._apart(name, value, end, loop, turn)
-            return COPIED
+            ends = (end,) if len(end.shape) == 1 else (value, end)  # those of one axis come in order again
+            return COPIED if guess is not TURNED and all(map(self.memory.contiguous, ends)) else TURNED
         if not is_number(end) or is_array(end):
             raise changed
         kind = kind_of(end)

@@ -296,3 +296,20 @@ def test_asarray_of_ours_is_itself() -> None:
     assert dc.asarray(x) is x and dc.asanyarray(x) is x
     y = dc.asarray(x, dtype=float)
     assert y.dtype == np.float64
+
+
+@pytest.mark.parametrize("below", [0, 16384])
+def test_one_array_is_one_object_inside_and_outside(below: int) -> None:
+    @dc.accelerate
+    def f(a: Any, b: Any) -> Any:
+        c, d = a * 2 + 1, a[::-1]
+        return a is b, c, [c, d], {"c": (c, d, a)}, d
+
+    with dc.options(eager_below=below):
+        for n in (5, 50000):
+            a = np.arange(float(n))
+            for _ in range(3):
+                same, c, pair, more, d = f(a, a)
+                assert same and not f(a, a[:])[0]
+                assert c is pair[0] is more["c"][0] and d is pair[1] is more["c"][1]
+                assert more["c"][2] is a

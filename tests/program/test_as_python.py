@@ -287,3 +287,49 @@ def test_integers_that_overflow_where_nobody_reads_them(line: str) -> None:
     for g in (f, dc.accelerate(f)):
         with dc.options(jit="eager"), pytest.warns(RuntimeWarning, match="overflow encountered in scalar"):
             g(np.zeros(30, "i8"), a, 1.0, 20)
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        "if j == 1:\n    c = b\nq = c[1]\nc[1] = 3.0\ns = s + q\nu[0] = 4.0",
+        "if j == 1:\n    c = b\nu[0] = u[0] + c[1]\ns = s + p",
+        "if j != 1:\n    u, b = b, u\nu[0] = u[0] + s\nb[0] = p",
+    ],
+)
+def test_scalars_of_before_turns_that_are_traced_again(lines: str) -> None:
+    """They are read where they were, not where the first attempt has stored them."""
+    inner = "".join(f"            {line}\n" for line in lines.split("\n"))
+    text = "def f(u, b, c, n):\n    s, b, c = 0.5, b * 1, c * 1\n    for i in range(n):\n"
+    text += "        p = u[0]\n        for j in range(3):\n"
+    f = written(text + inner + "        s = s + p\n    return u, s\n")
+    u, b, c = np.random.default_rng(12).random((3, 9))
+    assert alike(f, u, b, c, 4)
+
+
+def test_the_order_of_arrays_that_are_carried() -> None:
+    head = "def f(u, n):\n    w = u * 1\n    for i in range(n):\n"
+    for lines in (
+        "        for j in range(3):\n            w = u * 2\n        u = (u + 1).T\n",
+        "        x = u + 1\n        u = x.T\n",
+    ):
+        f = written(head + lines + "    return u, w\n")
+        for n in range(1, 5):
+            wanted = f(np.ones((6, 6)), n)
+            with dc.options(jit="eager"):
+                found = dc.accelerate(f)(np.ones((6, 6)), n)
+            assert [x.strides for x in found] == [x.strides for x in wanted]
+
+
+def test_turns_left_out_that_would_go_past_an_array() -> None:
+    """What such a loop overwrites is kept for a second run; that ends where the array does."""
+    f = written(
+        "def f(u, n):\n    for i in range(n):\n        if i == 1:\n"
+        "            u[i - 1] = u[9] * 2\n    return u, 0\n"
+    )
+    around = np.full(60, 7.0)
+    for k in range(3, 33):
+        with dc.options(jit="eager"):
+            dc.accelerate(f)(around[k : k + 14], 14)
+    for u in [np.random.default_rng(k).random(14) for k in range(40)]:  # what is kept has memory of its own
+        assert alike(f, u, 14) == 3
