@@ -30,12 +30,12 @@ from .nodes import (
     Window,
 )
 from .ops import const
-from .windows import covers, identity
+from .windows import covers, identity, walk
 
 _BOUNDS = tuple([2.0**k for k in (512, 256, 128, 64, 32)])  # of the inputs, tried one after the other
 WORTH = 1 << 18  # bytes of copies from which on it is worth to look at the inputs first
 FEWEST = 1 << 20  # and of those that kernels make beside what overwrites
-_NODES = 100_000  # of expressions that are looked at; loops of more are given up
+_NODES = 100_000  # of expressions that are looked at, for all of these; loops of more are given up
 _SLACK, _TINY = (
     1 + 2.0**-22,
     2.0**-125,
@@ -85,15 +85,31 @@ class _Bound(NamedTuple):
 def harmless(region: Region) -> Limits | None:
     """The inputs from which nothing raises exceptions but underflow; None if none are known."""
     plain = any(array.role == "in" and not array.shape and array.dtype.kind == "f" for array in region.arrays)
+    run = _Run(region)
     for least in (False, True) if plain else (False,):
-        for most in _BOUNDS:
+        for most in _BOUNDS if _passes(region.body) <= _NODES else ():
             limits = Limits(most, 1 / most if least else 0.0)
             try:
-                _Run(region, limits).all(region.body)
+                run.begin(limits)
+                run.all(region.body)
             except (_Unknown, OverflowError):
                 continue
             return limits
     return None
+
+
+def _passes(body: Iterable[Stmt]) -> float:
+    """How often expressions are looked at where loops are gone through."""
+    passes = 0.0
+    for stmt in body:
+        match stmt:
+            case Compute():
+                passes += len(walk(stmt.body))
+            case Nest(inner):
+                passes += _passes(inner)
+            case Loop(_, (start, stop, step), inner) if type(start) is type(stop) is type(step) is int:
+                passes += len(range(start, stop, step)) * _passes(inner)
+    return passes
 
 
 def worth(region: Region, names: Collection[str], least: int = WORTH) -> bool:
@@ -137,13 +153,18 @@ def _largest_of(arrays: Iterable[Array]) -> Iterator[Compute]:
 class _Run:
     """The bounds of arrays while statements run."""
 
-    def __init__(self, region: Region, limits: Limits) -> None:
+    def __init__(self, region: Region) -> None:
         self.arrays = {array.name: array for array in region.arrays}
         self.left = _NODES
-        if any(array.base is not None for array in region.arrays):
-            raise _Unknown
         self.bounds: dict[str, _Bound] = {}
-        for array in region.arrays:
+        self._whole: dict[Window, bool] = {}
+
+    def begin(self, limits: Limits) -> None:
+        """From inputs within limits."""
+        if self.left < 0 or any(array.base is not None for array in self.arrays.values()):
+            raise _Unknown
+        self.bounds.clear()
+        for array in self.arrays.values():
             if array.role in ("in", "inout"):
                 if array.dtype.kind != "f":
                     bound = _any(array.dtype)
@@ -199,7 +220,10 @@ class _Run:
         self._keep(target, _fits(_Bound(most), dtype))
 
     def _keep(self, target: Window, value: _Bound) -> None:
-        whole = covers(target, identity(self.arrays[target.array])) is True
+        whole = self._whole.get(target)
+        if whole is None:
+            whole = covers(target, identity(self.arrays[target.array])) is True
+            self._whole[target] = whole
         self.bounds[target.array] = value if whole else value.joined(self._held(target))
 
     def _held(self, window: Window) -> _Bound:
