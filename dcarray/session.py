@@ -191,9 +191,11 @@ class Session:
                 LOCK.release()
 
     def straight(self) -> None:
-        """The loop has ended in which the next recording might have begun anywhere."""
+        """The loop has ended in which recordings might begin anywhere; what it leaves never comes again."""
         self._astray = False
-        if not self.rec.log:
+        if self.rec.log:
+            self.rec.once = True
+        else:
             self.rec.once, self.rec.turns = False, self.turns
 
     def _end(self, rec: Recording) -> None:

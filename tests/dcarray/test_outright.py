@@ -281,3 +281,16 @@ def test_a_plan_that_has_come_ends_it() -> None:
     assert not alone.outright() and alone.waiting()
     alone.end(loop=True)
     assert not alone.waiting() and not alone.resume(60.0)
+
+
+def test_what_a_loop_leaves_behind_is_not_planned(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[Any] = []
+    monkeypatch.setattr(session.EXECUTOR, "_plan", lambda *args: asked.append(args))
+    with dc.options(jit="background", eager_below=16, debug=False, cache_dir=None):
+        for ends in (False, True):
+            x = dc.asarray(np.arange(100_000.0))
+            y = np.sqrt(x * 2.0 + 1.0) / (x + 1.0)
+            if ends:
+                session.session().straight()
+            np.testing.assert_array_equal(np.asarray(y), np.sqrt(np.asarray(x) * 2 + 1) / (np.asarray(x) + 1))
+            assert len(asked) == 1
