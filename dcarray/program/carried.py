@@ -60,4 +60,4 @@ class Carrying:
     later: Names  # read in the next turn, or after the loop
     after: Names  # read after the loop
     runs: bool | None
-    several: bool  # has it more turns than one?
+    count: int  # of turns, or 0 where it is not known

@@ -143,9 +143,10 @@ class Turns(Statements):
                     self.put(target, steps.item(symbol + offset), frame)
                     self._body(stmt, frame, after | head)
 
-            several = type(steps.start) is type(steps.stop) is int  # or it would be unrolled
+            known = type(steps.start) is type(steps.stop) is int
+            count = len(range(steps.start, steps.stop, steps.step)) if known else 0
             with self.scope.loop(var, *dims.loop_range(*bounds)):
-                turn, loop = self._carried(assigned(stmt.body), head, body, frame, after, runs, several)
+                turn, loop = self._carried(assigned(stmt.body), head, body, frame, after, runs, count)
         if turn.block:
             self.memory.emit(Loop(var, bounds, tuple(turn.block), loc=loc))
         ends = None if last is None else {var: last}
@@ -189,7 +190,7 @@ class Turns(Statements):
         frame: Frame,
         after: Names,
         runs: bool | None,
-        several: bool = False,
+        count: int = 0,
     ) -> tuple[Turn, Carrying]:
         """Trace a body so that it stands for every turn.
 
@@ -203,7 +204,7 @@ class Turns(Statements):
         self.memory.settle()
         before = dict(frame.names)
         carried = sorted(n for n in bound & head if n in before)
-        loop = Carrying(body, frame, before, carried, head | after, after, runs, several)
+        loop = Carrying(body, frame, before, carried, head | after, after, runs, count)
         guesses = {n: self._first_guess(before[n]) for n in loop.carried}
         mark = self.memory.mark()
         for _ in range(_ROUNDS):
@@ -317,8 +318,11 @@ class Turns(Statements):
 
     def _apart(self, name: str, value: Data, end: Data, loop: Carrying, turn: Turn) -> None:
         """Check that a copy of an array serves for the array from one turn to the next."""
-        # what the turn before has made is nobody else's, but in the first turn
-        fresh = {home.window.array for n, home in turn.homes.items() if n != name and loop.several}
+        # what the turns before have made is nobody else's, unless it is from before the first turn
+        fresh: set[str] = set()
+        for _ in range(min(loop.count, len(turn.homes) + 1) - 1):  # names may pass it on, turn by turn
+            theirs = turn.outer - fresh
+            fresh = {h.window.array for n, h in turn.homes.items() if not lies_in(turn.names.get(n), theirs)}
         if name in loop.after and lies_in(end, turn.outer - fresh):
             raise self.scope.fail(f"{name} is a view of an array that is older than the turn")
         written = {w.array for stmt in turn.block for w in writes(stmt)}

@@ -221,6 +221,8 @@ def test_two_names_of_one_new_array(below: int) -> None:
         "o = u\nw = u * 2\nu = w",
         "w = 2 * u - o\no = u\nu = w",
         "t = u\nu = v\nv = t * 0.5 + 1\no = t",
+        "o = v\nv = u\nu = u * 0.5 + 1",  # and what it was two turns before
+        "t = o\no = v\nv = u\nu = t * 0.5 + 1",
         "u = u[::-1]",
         "s = s + o[0]\no = v[::-1]",
         "s = s + o[0]\no = v",
