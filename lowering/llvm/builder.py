@@ -149,6 +149,12 @@ class Builder:
         self.declare(name, f"@{name} = global {t} {real(1.0, t)}")
         return self.op(f"load {t}, ptr @{name}{self.group}")
 
+    def truth(self, t: str, a: str) -> str:
+        """Is it not 0?  LLVM does not see that this is asked: instead of a root it would ask its operand."""
+        name = f"dc_zero_{t}"
+        self.declare(name, f"@{name} = global {t} {real(0.0, t)}")
+        return self.op(f"fcmp une {t} {a}, {self.op(f'load {t}, ptr @{name}{self.group}')}")
+
     def isnan(self, t: str, a: str) -> str:
         return self.op(f"fcmp uno {t} {a}, {a}")
 

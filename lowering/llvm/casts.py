@@ -61,7 +61,7 @@ def _real(b: Builder, x: str, frm: DType, to: DType) -> str:
     if to.kind == "b":
         if frm.kind in "iu":
             return b.icmp("ne", source, x, "0")
-        return b.op(f"fcmp une {source} {x}, {real(0.0, source)}")
+        return b.truth(source, x)
     if frm.kind in "biu":
         unsigned = frm.kind != "i"
         if to.kind in "iu":

@@ -126,7 +126,7 @@ def _library(b: Builder, name: str, t: str, x: Pair) -> Pair:
 
 
 def _truth(b: Builder, t: str, x: Pair) -> str:
-    return b.either(*(b.op(f"fcmp une {t} {v}, {real(0.0, t)}") for v in x))
+    return b.either(*(b.truth(t, v) for v in x))
 
 
 def _each(b: Builder, t: str, x: Pair, test: Callable[[str], str], join: str) -> str:

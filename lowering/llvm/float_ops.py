@@ -170,7 +170,7 @@ def _wide(b: Builder, name: str, t: str, args: tuple[str, ...], types: tuple[DTy
     if name in _ROUND:
         return b.intrinsic(name, t, x)
     if name in _TRUTH:
-        truths = ", ".join(b.op(f"fcmp une {t} {a}, {real(0.0, t)}") for a in args)
+        truths = ", ".join(b.truth(t, a) for a in args)
         return b.op(f"{_TRUTH[name]} i1 {truths}")
     if name in ("maximum", "minimum", "fmax", "fmin"):
         return _extreme(b, name, t, x, y, half)
@@ -192,7 +192,7 @@ def _wide(b: Builder, name: str, t: str, args: tuple[str, ...], types: tuple[DTy
         "copysign": lambda: _copysign(b, t, x, y),
         "sign": lambda: _sign(b, t, x),
         "signbit": lambda: b.negative_bit(t, x),
-        "logical_not": lambda: b.op(f"fcmp oeq {t} {x}, {real(0.0, t)}"),
+        "logical_not": lambda: b.inverse(b.truth(t, x)),
         "isnan": lambda: b.isnan(t, x),
         "isinf": lambda: b.op(f"fcmp oeq {t} {b.fabs(t, x)}, {real(np.inf, t)}"),
         "isfinite": lambda: b.op(f"fcmp one {t} {b.fabs(t, x)}, {real(np.inf, t)}"),

@@ -278,8 +278,10 @@ class Values:
         types = tuple(a.dtype for a in expr.args)
         values = []
         hides = self.hides
-        # of what it knows LLVM computes operations itself, and no flag is raised
-        self.hides = hides or (of(expr.name, types, expr.dtype) != 0 and _known(expr))
+        # LLVM computes itself what it knows, which raises no flag, and takes no root to compare it
+        known = of(expr.name, types, expr.dtype) != 0 and _known(expr)
+        root = any(isinstance(a, Op) and a.name == "sqrt" for a in expr.args)
+        self.hides = hides or known or (root and expr.dtype.kind == "b")
         for a in expr.args:
             value = self.expr(a)
             guards = self.choices.guards(a, expr.name, types, expr.dtype)

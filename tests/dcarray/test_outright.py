@@ -263,7 +263,8 @@ def test_the_next_long_recording_begins_where_the_others_do(monkeypatch: pytest.
     np.testing.assert_array_equal(dc.accelerate(f)(a.copy(), b.copy(), 3000), f(a.copy(), b.copy(), 3000))
     long = [log for log in logs[1:] if not log[0] and log[1] > 100]
     assert len(long) > 3 and len({log[1:] for log in long}) <= 2
-    assert all(length <= 8 for once, length, _ in logs if once)  # not more than a turn
+    # not more than a turn, but for what the loop leaves
+    assert all(length <= 8 for once, length, _ in logs[:-1] if once)
 
 
 def test_a_plan_that_has_come_ends_it() -> None:

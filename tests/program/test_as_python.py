@@ -3,6 +3,7 @@ might be views.  Accelerated loops do it too."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -335,3 +336,38 @@ def test_turns_left_out_that_would_go_past_an_array() -> None:
             dc.accelerate(f)(around[k : k + 14], 14)
     for u in [np.random.default_rng(k).random(14) for k in range(40)]:  # what is kept has memory of its own
         assert alike(f, u, 14) == 3
+
+
+def test_roots_that_are_only_asked_for_zero_are_taken() -> None:
+    """LLVM takes the truth of a root for that of its operand."""
+    asked: list[Callable[[Any], Any]] = [
+        lambda x: np.sqrt(x).astype(bool), lambda x: np.sqrt(x) != 0.0, lambda x: np.logical_not(np.sqrt(x)),
+        lambda x: np.logical_and(np.sqrt(x), x < 2.0), lambda x: np.any(np.sqrt(x)),
+        lambda x: np.isnan(np.sqrt(x)), lambda x: np.isfinite(np.sqrt(x)), lambda x: np.sqrt(x) > 0.0,
+        lambda x: np.where(np.sqrt(x).astype(bool), x, 0.0),
+    ]  # fmt: skip
+    for dtype in ("f4", "f8"):
+        x = np.linspace(-1.0, 1.0, 101, dtype=dtype)
+        for f in asked:
+            warns = pytest.warns(RuntimeWarning, match="invalid value encountered in sqrt")
+            with dc.options(eager_below=0, jit="eager", cache_dir=None), warns:
+                found = np.asarray(f(dc.asarray(x)))
+            with np.errstate(all="ignore"):
+                np.testing.assert_array_equal(found, f(x))
+
+
+def test_roots_in_loops_that_are_only_asked_for_zero() -> None:
+    f = written("""
+        def f(a, b):
+            for i in range(len(a)):
+                b[i] = np.sqrt(a[i]) != 0.0
+            for i in range(3):
+                b[:] = b | (np.sqrt(a) == 0.0)
+            return b
+    """)
+    a = np.linspace(-1.0, 1.0, 101)
+    warns = pytest.warns(RuntimeWarning, match="invalid value encountered in sqrt")
+    with dc.options(eager_below=0, jit="eager", cache_dir=None), warns:
+        found = dc.accelerate(f)(a, np.zeros(101, bool))
+    with np.errstate(all="ignore"):
+        np.testing.assert_array_equal(found, f(a, np.zeros(101, bool)))
