@@ -149,11 +149,14 @@ class Builder:
         self.declare(name, f"@{name} = global {t} {real(1.0, t)}")
         return self.op(f"load {t}, ptr @{name}{self.group}")
 
-    def truth(self, t: str, a: str) -> str:
-        """Is it not 0?  LLVM does not see that this is asked: instead of a root it would ask its operand."""
+    def zero(self, t: str) -> str:
+        """0.0, unknown to LLVM: for a root that is compared with it, it would ask the operand."""
         name = f"dc_zero_{t}"
         self.declare(name, f"@{name} = global {t} {real(0.0, t)}")
-        return self.op(f"fcmp une {t} {a}, {self.op(f'load {t}, ptr @{name}{self.group}')}")
+        return self.op(f"load {t}, ptr @{name}{self.group}")
+
+    def truth(self, t: str, a: str) -> str:
+        return self.op(f"fcmp une {t} {a}, {self.zero(t)}")
 
     def isnan(self, t: str, a: str) -> str:
         return self.op(f"fcmp uno {t} {a}, {a}")

@@ -193,7 +193,7 @@ def _wide(b: Builder, name: str, t: str, args: tuple[str, ...], types: tuple[DTy
         "sign": lambda: _sign(b, t, x),
         "signbit": lambda: b.negative_bit(t, x),
         "logical_not": lambda: b.inverse(b.truth(t, x)),
-        "isnan": lambda: b.isnan(t, x),
+        "isnan": lambda: b.op(f"fcmp uno {t} {x}, {b.zero(t)}"),
         "isinf": lambda: b.op(f"fcmp oeq {t} {b.fabs(t, x)}, {real(np.inf, t)}"),
         "isfinite": lambda: b.op(f"fcmp one {t} {b.fabs(t, x)}, {real(np.inf, t)}"),
         "hypot": lambda: _hypot(b, t, x, y),

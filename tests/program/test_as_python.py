@@ -358,6 +358,7 @@ def test_roots_that_are_only_asked_for_zero_are_taken() -> None:
 
 def test_roots_in_loops_that_are_only_asked_for_zero() -> None:
     f = written("""
+        import numpy as np
         def f(a, b):
             for i in range(len(a)):
                 b[i] = np.sqrt(a[i]) != 0.0
