@@ -145,14 +145,15 @@ class Builder:
     def one(self, t: str) -> str:
         """1.0, unknown to LLVM: dividing by ``select(c, x, one)`` stays one division.  With a constant it
         would become a select between two results, and divide where it must not."""
-        name = f"dc_one_{t}"
-        self.declare(name, f"@{name} = global {t} {real(1.0, t)}")
-        return self.op(f"load {t}, ptr @{name}{self.group}")
+        return self._unknown("one", 1.0, t)
 
     def zero(self, t: str) -> str:
         """0.0, unknown to LLVM: for a root that is compared with it, it would ask the operand."""
-        name = f"dc_zero_{t}"
-        self.declare(name, f"@{name} = global {t} {real(0.0, t)}")
+        return self._unknown("zero", 0.0, t)
+
+    def _unknown(self, what: str, value: float, t: str) -> str:
+        name = f"dc_{what}_{t}"
+        self.declare(name, f"@{name} = global {t} {real(value, t)}")
         return self.op(f"load {t}, ptr @{name}{self.group}")
 
     def truth(self, t: str, a: str) -> str:
