@@ -10,7 +10,9 @@ from __future__ import annotations
 import ast
 import inspect
 import linecache
-from dataclasses import dataclass
+import symtable
+from dataclasses import dataclass, replace
+from functools import lru_cache
 from types import BuiltinFunctionType, CodeType, FunctionType, ModuleType
 from typing import Any
 
@@ -85,7 +87,8 @@ def source_of(function: FunctionType, code: CodeType) -> Source | None:
         return None
     first = code.co_firstlineno
     try:
-        lines = linecache.getlines(code.co_filename, function.__globals__)[first - 1 :]
+        whole = linecache.getlines(code.co_filename, function.__globals__)
+        lines = whole[first - 1 :]
         if not lines:
             return None
         try:
@@ -99,6 +102,10 @@ def source_of(function: FunctionType, code: CodeType) -> Source | None:
     if not isinstance(tree, ast.FunctionDef) or tree.name != code.co_name:
         return None
     found = Source(tree, tuple(block), first, code, _imported(code, function.__globals__))
+    if _equal(found.compiled(tree), code):
+        return found
+    names = _imports("".join(whole))
+    found = replace(found, imported=tuple([name for name in code.co_names if name in names]))
     return found if _equal(found.compiled(tree), code) else None
 
 
@@ -133,6 +140,7 @@ def _parsed(lines: list[str], first: int) -> ast.stmt:
 
 
 def _imported(code: CodeType, names: dict[str, Any]) -> tuple[str, ...]:
+    """The imported names among those that a code reads, as their values show them."""
     found = []
     for name in code.co_names:
         value = names.get(name)
@@ -142,6 +150,17 @@ def _imported(code: CodeType, names: dict[str, Any]) -> tuple[str, ...]:
         ):
             found.append(name)
     return tuple(found)
+
+
+@lru_cache(maxsize=4)
+def _imports(text: str) -> frozenset[str]:
+    """The names of a module that the compiler knows to be imported: neither those of ``import *``, nor
+    another name for a module, which look like such, but whatever has an ``import`` of its own."""
+    try:
+        symbols = symtable.symtable(text, "<module>", "exec").get_symbols()
+    except (SyntaxError, ValueError, RecursionError):
+        return frozenset()
+    return frozenset(symbol.get_name() for symbol in symbols if symbol.is_imported())
 
 
 def _inside(code: CodeType, name: str, depth: int) -> CodeType | None:

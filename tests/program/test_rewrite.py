@@ -11,6 +11,7 @@ import traceback
 from types import FunctionType
 from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -365,6 +366,24 @@ def test_assertions_that_pytest_writes_anew_are_no_source() -> None:
         return n
 
     assert rewritten(f) is None
+
+
+@pytest.mark.parametrize(
+    "head",
+    ["from written import *", "import math\nfrom written import *", "import numpy\nnp = numpy", "",
+     "import numpy as np\nfrom written import linecache as lines", "if 1:\n    import numpy as np"],
+)  # fmt: skip
+def test_names_that_came_without_an_import_of_their_own(head: str) -> None:
+    """Calls of their attributes are compiled in another way."""
+    body = "\ndef f(n):\n    for k in range(n):\n        t = np.add(k, 1)\n    return t, lines.getline('', 1)"
+    f = written(head + body, np=np, lines=linecache)
+    source = source_of(f, f.__code__)
+    assert source is not None and source.imported == tuple(
+        name for name in ("np", "lines") if f"import numpy as {name}" in head or f"as {name}" in head
+    )
+    made = rewritten(f)
+    assert made is not None and len(sites_of(made)) == 1
+    agree(f, 3)
 
 
 def test_the_source_of_this_file() -> None:
