@@ -17,6 +17,7 @@ from .expressions import Expressions, Frame
 from .indexing import only_integers
 from .known import Function, Thing
 from .names import Names, leaves, needed
+from .unread import looked_at, unread
 from .values import (
     PYTHON,
     Chosen,
@@ -44,6 +45,8 @@ GOING = _Going()
 
 class Statements(Expressions):
     """Executes statements; `Turns` adds loops."""
+
+    _unread: frozenset[ast.expr] = frozenset()
 
     def block(self, stmts: Sequence[ast.stmt], frame: Frame, after: Names) -> Value:
         """Execute them; ``after`` are the names read afterwards.  Gives what is returned, or `GOING`."""
@@ -88,7 +91,7 @@ class Statements(Expressions):
                 self._augmented(target, sign, value, frame)
             case ast.Expr(value):
                 if not isinstance(value, ast.Constant):
-                    self.evaluate(value, frame)
+                    self._dropped(self.evaluate(value, frame))
             case ast.Pass():
                 pass
             case ast.For() | ast.While():
@@ -111,7 +114,7 @@ class Statements(Expressions):
     def put(self, target: ast.expr, value: Value, frame: Frame, spent: bool = False) -> None:
         match target:
             case ast.Name(name):
-                frame.names[name] = self._named(value, name)
+                frame.names[name] = self._named(self._looked_at(target, value), name)
             case ast.Tuple(parts) | ast.List(parts):
                 if not isinstance(value, tuple | list) or len(value) != len(parts):
                     raise self.scope.fail("an assignment to several targets of one value")
@@ -119,9 +122,22 @@ class Statements(Expressions):
                     self.put(part, one, frame)
             case ast.Subscript(owner, key):
                 array = self.evaluate(owner, frame)
-                self.setitem(array, self.evaluate(key, frame), value, spent)
+                self.setitem(array, self.evaluate(key, frame), self._looked_at(target, value), spent)
             case _:
                 raise self.scope.fail("a target that is not understood")
+
+    def _looked_at(self, target: ast.expr, value: Value) -> Value:
+        """A value that nobody may read; what is raised by its operations is found out all the same."""
+        if target in self._unread and isinstance(value, Data) and value.window is None and not value.shape:
+            value.expr = looked_at(value.expr)
+        return value
+
+    def _dropped(self, value: Value) -> None:
+        """A value that nobody reads."""
+        if isinstance(value, Data) and value.window is None and not value.shape:
+            value.expr = looked_at(value.expr)
+            if not isinstance(value.expr, Load):
+                self.memory.keep(value)
 
     def _named(self, value: Value, name: str) -> Value:
         """The value as one that a name has: computed once, however often it is used."""
@@ -162,7 +178,8 @@ class Statements(Expressions):
             elif isinstance(old, list):
                 raise self.scope.fail("a list changes")
             else:
-                frame.names[target.id] = self._named(self.binary(sign, old, value), target.id)
+                made = self._looked_at(target, self.binary(sign, old, value))
+                frame.names[target.id] = self._named(made, target.id)
         elif isinstance(target, ast.Subscript):
             array = self.evaluate(target.value, frame)
             key = self.evaluate(target.slice, frame)
@@ -177,7 +194,7 @@ class Statements(Expressions):
                         raise self.scope.fail("an in-place operation does not keep its dtype")
                     value = self.arrays.cast_chosen(value, old.dtype)
                 del old
-                self.setitem(array, key, value, True)
+                self.setitem(array, key, self._looked_at(target, value), True)
         else:
             raise self.scope.fail("a target that is not understood")
 
@@ -185,7 +202,8 @@ class Statements(Expressions):
     def run(self, function: Function, args: list[Value], named: dict[str, Value], frame: Frame) -> Value:
         if function in frame.called or len(frame.called) > _DEEP:
             raise self.scope.fail(f"{function.name} calls itself")
-        tree = _parsed(function.source)
+        tree, doubtful = _parsed(function.source)
+        self._unread |= doubtful
         spec = tree.args
         if spec.vararg or spec.kwarg or tree.decorator_list:
             raise self.scope.fail(f"{function.name} takes arguments in a way that is not understood")
@@ -252,6 +270,8 @@ class Statements(Expressions):
                 before.pop(name, None)
         if blocks[0] or blocks[1]:
             self.memory.emit(Branch(cond, tuple(blocks[0]), tuple(blocks[1]), loc=loc))
+        else:
+            self._dropped(test)
         if isinstance(result, Missing):
             raise self.scope.fail(result.reason)
         return result
@@ -321,7 +341,7 @@ def alike(a: Value, b: Value) -> bool:
 
 
 @lru_cache(maxsize=256)
-def _parsed(source: str) -> ast.FunctionDef:
+def _parsed(source: str) -> tuple[ast.FunctionDef, frozenset[ast.expr]]:
     tree = ast.parse(source).body[0]
     assert isinstance(tree, ast.FunctionDef)
-    return tree
+    return tree, unread(tree.body)

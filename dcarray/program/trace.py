@@ -21,6 +21,7 @@ from .memory import Memory
 from .names import assigned
 from .scope import Scope
 from .turns import Turns
+from .unread import unread
 from .values import Data, Missing, is_array, is_int, is_number, public, whole
 
 __all__ = ["trace"]
@@ -69,6 +70,7 @@ class _Tracer(Turns):
 
     def statements(self, body: list[ast.stmt], frame: Frame) -> None:
         self.outermost = body[0]
+        self._unread = unread(body)
         self.block(body, frame, self.request.live)
 
     # ---- what is known ------------------------------------------------------------------------------

@@ -1,0 +1,142 @@
+"""Values that loops compute and nobody reads, or only under a condition: NumPy warns of them all the same."""
+
+from __future__ import annotations
+
+import ast
+import warnings
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from written import written
+
+import dcarray as dc
+from dcarray.ir.nodes import Apply, Const, Expr
+from dcarray.ir.ops import const
+from dcarray.program.unread import looked_at, unread
+from dcarray.report import counters
+
+HEAD = """
+import numpy as np
+def f(a, b, c, n):
+    s = np.float64(0.0)
+    for i in range(n):
+"""
+
+LINES = [
+    "t = a[i] / b[i]",
+    "a[i] / b[i]",
+    "t = a[i] / b[i]\ns = t",
+    "t = a[i] / b[i]\nt = a[i]\nc[i] = t",
+    "t = a[i] / b[i]\nif b[i] != 0:\n    c[i] = t",
+    "t = a[i] / b[i]\nif b[i] == 0:\n    t = a[0]\nc[i] = t",
+    "t = a[i] / b[i]\nif b[i] == 0:\n    continue\nc[i] = t",
+    "t, r = a[i] / b[i], 2.0\nfor j in range(3):\n    if b[i] != 0:\n        c[j] += t * r",
+    "c[i] = a[i] / b[i]\nif b[i] == 0:\n    c[i] = 1.0",
+    "t = a[i] / b[i]\nc[i] = t\nif b[i] == 0:\n    c[i] = 1.0",
+    "t = 1.0 / (a[i] / b[i])\nif b[i] != 0:\n    c[i] = t",
+    "t = np.float32(a[i] * 1e300)",
+    "t = a[i]\nt /= b[i]\nif b[i] != 0:\n    c[i] = t",
+    "if a[i] / b[i] > 1:\n    pass",
+    "t = np.sqrt(a[i] - 2.0)\nif i > n:\n    c[i] = t",
+]
+
+
+def function(lines: str) -> Any:
+    return written(HEAD + "".join(f"        {line}\n" for line in lines.split("\n")) + "    return c, s\n")
+
+
+def outcome(f: Any, zeros: bool, **state: str) -> Any:
+    rng = np.random.default_rng(3)
+    a, b, c = rng.random(30) + 3, rng.random(30) + 0.5, np.zeros(30)
+    if zeros:
+        a[5], b[5], b[9] = 0.0, 0.0, 0.0
+    with np.errstate(**state), warnings.catch_warnings(record=True) as caught:  # type: ignore[arg-type]
+        warnings.simplefilter("always")
+        try:
+            given = repr(f(a, b, c, 20))
+        except FloatingPointError as error:
+            given = str(error)
+    return given, c.tobytes(), [str(each.message) for each in caught]
+
+
+@pytest.mark.parametrize("lines", LINES)
+def test_what_nobody_reads_is_warned_of(lines: str) -> None:
+    f = function(lines)
+    g = dc.accelerate(f)
+    with dc.options(jit="eager"):
+        before = counters.loops
+        wanted = outcome(f, False)
+        assert outcome(g, False) == wanted
+        # no loop is left as it is for want of being understood
+        assert counters.loops > before or wanted[2]
+        for state in ({}, {"all": "ignore"}, {"divide": "raise", "over": "raise", "invalid": "raise"}):
+            assert outcome(g, True, **state) == outcome(f, True, **state)
+
+
+def names(body: str) -> set[str]:
+    return {ast.unparse(target) for target in unread(ast.parse(body).body)}
+
+
+def test_which_values_may_not_be_read() -> None:
+    assert names("for i in x:\n    t = a[i] * 2\n    c[i] = t") == set()
+    assert names("for i in x:\n    t = a[i] * 2\n    if t > 1:\n        c[i] = 1") == set()
+    assert names("for i in x:\n    t = a[i] * 2\n    if t > 1:\n        pass") == {"t"}
+    assert names("for i in x:\n    if c:\n        t = a[i]\n    else:\n        t = 2\n    c[i] = t") == set()
+    assert names("for i in x:\n    c[i] = t\n    t = a[i] * 2") == set()  # the next turn does
+    assert names("for i in x:\n    t = a[i]\n    s = t\n    r = 1 if s else 0\n    c[i] = r") == set()
+    assert names("for i in x:\n    t = a[i]\n    s = t\n    r = b if a else s\n    c[i] = r") == {"t", "s"}
+    assert names("while t < 1:\n    t = t + a[i]") == set()
+    assert names("for i in x:\n    t = a[i]\n    for j in y:\n        c[j] = t") == {"t"}
+    assert names("for i in x:\n    t = a[i]\n    while t > u:\n        u += 1") == set()
+    assert names("for i in x:\n    c[i] = a[i]\n    c[i] = c[i] + 1") == set()
+    assert names("for i in x:\n    c[i] = a[i]\n    if c[i] > 1:\n        c[i] = 1") == {"c[i]"}
+    assert names("t = x * 2\nreturn t") == set()
+    assert names("t = x * 2\nif x:\n    return t\nreturn 0") == {"t"}
+    assert names("x, (y, t) = z\nreturn y") == {"x", "t"}
+
+
+NUMBERS = st.sampled_from([0.0, -0.0, 1.0, -2.5, 1e308, -1e308, np.inf, -np.inf, np.nan, 3.0])
+OPS = {"add": 2, "subtract": 2, "multiply": 2, "divide": 2, "sqrt": 1, "log": 1, "negative": 1, "maximum": 2}
+
+
+@st.composite
+def terms(draw: Any, depth: int = 3) -> Expr:
+    if not depth or draw(st.integers(0, 3)) == 0:
+        return const(draw(NUMBERS), np.dtype(np.float64))
+    name = draw(st.sampled_from(sorted(OPS)))
+    args = tuple([draw(terms(depth - 1)) for _ in range(OPS[name])])
+    return Apply(name, args, np.dtype(np.float64))
+
+
+def computed(expr: Expr) -> tuple[Any, set[str]]:
+    """The value of constants, and what NumPy raises but for small numbers."""
+    raised: set[str] = set()
+    with np.errstate(all="call", under="ignore"):
+        old = np.seterrcall(lambda kind, flag: raised.add(kind))
+        try:
+            return _value(expr), raised
+        finally:
+            np.seterrcall(old)
+
+
+def _value(expr: Expr) -> Any:
+    if isinstance(expr, Const):
+        return np.frombuffer(expr.bits, expr.dtype)[0]
+    assert isinstance(expr, Apply)
+    args = [_value(arg) for arg in expr.args]
+    return getattr(np, expr.op)(*args)
+
+
+@given(terms())
+@settings(max_examples=400, deadline=None)
+def test_what_has_been_raised_shows_in_values(expr: Expr) -> None:
+    _, raised = computed(expr)
+    made = looked_at(expr)
+    if made is expr:
+        assert not raised
+    else:
+        assert isinstance(made, Apply) and made.op == "checked"
+        assert bool(computed(made.args[0])[0]) != bool(raised)
