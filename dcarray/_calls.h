@@ -232,6 +232,17 @@ made_large(PyObject **plains, Py_ssize_t n, Py_ssize_t arrays)
     return alone <= 0;
 }
 
+static PyObject *Dot, *DotMethod; /* what `dot` is behind NumPy's dispatch, and the method */
+
+/* Is what a function makes of two arguments so large that it is better recorded? */
+static int
+made_of_two(PyObject *function, PyObject **plains)
+{
+    int dot = (function == Dot || function == DotMethod) && Py_TYPE(plains[0]) == Plain && Py_TYPE(plains[1]) == Plain &&
+              ((Array *)plains[0])->ndim < 3 && ((Array *)plains[1])->ndim < 3;
+    return grows(plains[0], plains[1], dot);
+}
+
 /* The call in NumPy, ours; NULL, without an exception, if it is not so simple, and then nothing has changed.
  * `function` is a tuple, with `arrays` as `most_made` wants it, if what it makes may be large.  `like`: there is an
  * array of ours that is not among the arguments. */
@@ -253,7 +264,7 @@ call_plain(PyObject *function, PyObject *const *args, Py_ssize_t nargs, PyObject
         done++;
     /* in accelerated code what is made of others' is ours, too */
     if (done == n && (found.ours || (!like && names == NULL && arrays == 0)) &&
-        !(looks == GROWN ? made_large(plains, n, arrays) : n == 2 && names == NULL && grows(plains[0], plains[1]))) {
+        !(looks == GROWN ? made_large(plains, n, arrays) : n == 2 && names == NULL && made_of_two(function, plains))) {
         r = PyObject_Vectorcall(function, plains, nargs, names);
         if (r != NULL)
             r = ours_of(r, args, plains, n, &found);

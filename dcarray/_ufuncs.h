@@ -82,7 +82,7 @@ array_ufunc(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *n
     Py_ssize_t total;
     if ((nargs == 3 || nargs == 4) && is_text(args[1], Call)) {
         PyObject *p = at_hand(args[2]), *q = p == NULL || nargs == 3 ? NULL : at_hand(args[3]);
-        if (p != NULL && (nargs == 3 || (q != NULL && !grows(p, q)))) {
+        if (p != NULL && (nargs == 3 || (q != NULL && !grows(p, q, args[0] == np_matmul)))) {
             PyObject *operands[2] = {p, q};
             if (names == NULL || PyTuple_GET_SIZE(names) == 0) {
                 r = by_loop(args[0], p, q);
