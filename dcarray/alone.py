@@ -50,7 +50,7 @@ FACTOR = 8
 # Nanoseconds, measured on a Xeon with AVX-512: for a byte that a call on some 100,000 elements reads or
 # writes, for one of a temporary array besides, for a unit of `Op.cost` on eight bytes, for a call of NumPy;
 # for recording a statement, one that gives a single value, and one more of the same call; and for running a
-# region.  What Python takes for these is twice as much where arrays have pushed it out of the near cache.
+# region.
 _BYTE, _TEMPORARY, _UNIT, _CALL = 0.0137, 0.04, 0.04, 300.0
 _RECORD, _VALUE, _MORE, _RUN = 3500.0, 60000.0, 20000.0, 16000.0
 # What NumPy's loops take for an element more than a kernel's, on every machine where that was measured: on
@@ -67,6 +67,9 @@ _SHUFFLED = 1.4  # what these take in a kernel, which separates real and imagina
 # to memory that was not used before.
 _KEEP, _COPY = 5500.0, 5.0
 _NEAR = 1 << 17  # bytes: smaller temporary arrays are in the near cache when the next one takes their memory
+# Bytes of a region's arrays from which on they push Python out of the near cache, and how many times as long it then
+# takes to record and run one; and more, where other programs use that cache, too.
+_FAR, _PUSHED = 1 << 19, 2.0
 _LIBRARY = 20000.0  # for recording and calling what a library does
 _LARGE = 1 << 17  # elements: on what is larger our threads may share such calls
 _MARGIN = 1.3  # by which one thread is to be faster than NumPy: an estimate is no more exact
@@ -157,7 +160,7 @@ def estimate(
         return Estimate(max([math.prod(entry[2]) for entry in declared], default=0))
     items = [np.dtype(entry[1]).itemsize for entry in declared]
     moved = arithmetic = shuffled = slow = 0.0
-    recording = _MORE * max(len(statements) - calls, 0)
+    recording, running = _MORE * max(len(statements) - calls, 0), _RUN
     most, rounded, called = 0, False, False
     for entry in statements:
         if entry[0] == "call":  # the same library does it either way
@@ -176,7 +179,7 @@ def estimate(
         out, arguments = (entry[6], entry[7:]) if fold else (entry[4], entry[6:])
         if entry[1] == "where" and type(arguments[-1]) is tuple and arguments[-1][0] == out:
             moved += 2 * size  # an assignment by a mask touches what that chooses
-            recording += _RECORD
+            running += _RECORD
             continue
         touched = {arg[0] for arg in arguments if type(arg) is tuple}
         if not fold:
@@ -192,9 +195,14 @@ def estimate(
             recording += size * _DIVISION
         else:
             slow += size * _SLOW.get(entry[1], 0.0)
-        recording += _VALUE if fold and not declared[out][2] else _RECORD
+        if fold and not declared[out][2]:
+            recording += _VALUE
+        else:
+            running += _RECORD
     kept = {k for k, entry in enumerate(declared) if entry[0] == "old"}.union(live)
     held = sum(items[k] * math.prod(declared[k][2]) for k in kept)
+    if held > _FAR:
+        running *= _PUSHED
     held += _COPY * sum(items[k] * math.prod(declared[k][2]) for k in saved)
     fused = _BYTE * held + _UNIT * (arithmetic + shuffled)
     margin = _MARGIN
@@ -207,7 +215,7 @@ def estimate(
     passing = [items[k] * math.prod(e[2]) for k, e in enumerate(declared) if e[-1] == k and k not in kept]
     temporary = _TEMPORARY * sum(n for n in passing if n > _NEAR) if calls > 1 else 0.0
     theirs = _CALL * len(statements) + _BYTE * moved + temporary + _UNIT * arithmetic + slow
-    return Estimate(most, theirs, margin * (recording + _RUN + fused), rounded or called)
+    return Estimate(most, theirs, margin * (recording + running + fused), rounded or called)
 
 
 @cache

@@ -275,6 +275,19 @@ def test_the_estimate_counts_temporary_arrays_and_threads_only_for_long_work() -
     assert cheaper(chain(n, "sin"), (1,), 1, 2) == 0  # not one
 
 
+def test_what_pushes_python_out_of_the_near_cache_is_slower_to_record() -> None:
+    def steps(n: int, count: int) -> list[tuple[Any, ...]]:
+        news = [("new", "d", (n,), k) for k in range(1, count + 1)]
+        maps = [
+            ("map", "multiply", "dd->d", (n,), k, None, (k - 1, None, None), 0) for k in range(1, count + 1)
+        ]
+        return [("old", "d", (n,), None, 0), *news, *maps]
+
+    assert cheaper(steps(100_000, 2), (2,), 2, 2) == 100_000
+    assert cheaper(steps(100_000, 4), (4,), 4, 2) == 0
+    assert cheaper(steps(30_000, 5), (5,), 5, 2) == 0
+
+
 @built
 @pytest.mark.parametrize("op", [operator.add, operator.iadd])
 def test_other_names_of_the_memory_see_it(op: Callable[[Any, Any], Any]) -> None:
