@@ -67,8 +67,8 @@ _SHUFFLED = 1.4  # what these take in a kernel, which separates real and imagina
 # to memory that was not used before.
 _KEEP, _COPY = 5500.0, 5.0
 _NEAR = 1 << 17  # bytes: smaller temporary arrays are in the near cache when the next one takes their memory
-# Bytes of a region's arrays from which on they push Python out of the near cache, and how many times as long it then
-# takes to record and run one; and more, where other programs use that cache, too.
+# Bytes of a region's arrays from which on they push Python out of the near cache, and how many times as long
+# it then takes to record and run one; more than that where other programs use the cache, too.
 _FAR, _PUSHED = 1 << 19, 2.0
 _LIBRARY = 20000.0  # for recording and calling what a library does
 _LARGE = 1 << 17  # elements: on what is larger our threads may share such calls
