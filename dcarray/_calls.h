@@ -13,8 +13,8 @@ typedef struct {
 } Found;
 
 /* Of a large array NumPy is to have its plain view, pending or not; if nothing is pending; or if it is in C's order
- * besides.  GROWN: nothing of large arrays, as NOTHING, and what is made of small ones may be large. */
-enum { GROWN = -1, NOTHING, SHAPES, VIEWS, ROWS };
+ * besides, or has several axes.  GROWN: nothing of large arrays, as NOTHING, and what is made of small ones may be large. */
+enum { GROWN = -1, NOTHING, SHAPES, VIEWS, ROWS, MATRICES };
 
 enum { NESTED = 3 }; /* sequences in sequences that are looked into, as those of `block` */
 
@@ -37,7 +37,9 @@ plain_argument(PyObject *x, Found *found, int depth)
             a = is_large(x) && AT(x, View) != NULL && Py_TYPE(AT(x, View)) == Plain ? AT(x, View) : NULL;
         else if (a == NULL && found->looks > NOTHING) {
             a = viewable(x);
-            if (a != NULL && found->looks == ROWS && !(((Array *)a)->flags & IN_C_ORDER))
+            if (a != NULL && (found->looks == ROWS       ? !(((Array *)a)->flags & IN_C_ORDER)
+                              : found->looks == MATRICES ? ((Array *)a)->ndim < 2
+                                                         : 0))
                 a = NULL;
         }
         else if (a == NULL) {
@@ -281,7 +283,7 @@ call_plain(PyObject *function, PyObject *const *args, Py_ssize_t nargs, PyObject
 /* ---- functions --------------------------------------------------------------------------------- */
 static PyObject *Function; /* the method __array_function__ */
 static PyObject *Questions; /* a set: the served functions that look at shapes and dtypes alone */
-static PyObject *Viewers;  /* a dict: those that give views, and methods' names; True: only in C's order */
+static PyObject *Viewers;  /* a dict: those that give views, and methods' names; True: only in C's order; None: of matrices */
 
 /* What a served function wants of large arrays. */
 static int
@@ -289,7 +291,7 @@ looks_of(PyObject *function)
 {
     PyObject *rows = PyDict_GetItemWithError(Viewers, function);
     if (rows != NULL)
-        return rows == Py_True ? ROWS : VIEWS;
+        return rows == Py_True ? ROWS : rows == Py_None ? MATRICES : VIEWS;
     return PySet_Contains(Questions, function) == 1 ? SHAPES : NOTHING;
 }
 

@@ -13,9 +13,9 @@ operand or records something with the result, and where a floating-point excepti
 such times the chain is not used any more.  Where several ranks run a program there are none.
 
 Of what NumPy has done sooner than a kernel, operations that follow each other are chains, too (`little`), on
-arrays of any shape, or rows of them that lie one after the other, as in ``x[1:] - x[:-1]``.  NumPy's own loops
-then do the steps, a block of elements after the other; what is between two of them stays in the near cache, and
-what is summed is never stored (`_blocks.h`).
+arrays of any shape, or rows of them that lie one after the other, as in ``x[1:] - x[:-1]``.  NumPy's own
+loops then do the steps, a block of elements after the other; what is between two of them stays in the near
+cache, and what is summed is never stored (`_blocks.h`).
 """
 
 from __future__ import annotations
@@ -159,8 +159,8 @@ def _apart(statements: Sequence[Any], live: set[int]) -> list[list[int]]:
 
 def _recorder(rec: Recording, found: list[Operation], positions: Sequence[int]) -> Callable[..., None]:
     """A function that records what a sketch was to compute and has it run, from its shape, the stores that it
-    reads and which of their rows come first, its numbers, and the stores of its results, as far as somebody has
-    them."""
+    reads and which of their rows come first, its numbers, and the stores of its results, as far as somebody
+    has them."""
     keeper, every = type(rec.session), rec.statements()
     state, statements = rec.marks[positions[0]][2], [every[k] for k in positions]
     marks = [rec.marks[k] for k in positions]
