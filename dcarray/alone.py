@@ -59,6 +59,7 @@ _SLOW = {
     "deg2rad": 1.5, "floor_divide": 10.0, "fmod": 5.0, "heaviside": 1.0, "rad2deg": 1.5, "remainder": 4.0,
     "sign": 0.3, "where": 3.0,
 }  # fmt: skip
+_CHOICE = 0.7  # and what it takes for a choice by a mask that a fold gathers instead
 # What NumPy has one element at a time, in units: `Op.cost` is that of loops over vectors.
 _SCALAR = {("sin", "d"): 150.0, ("cos", "d"): 150.0, ("hypot", "d"): 400.0}
 _COMPLEX = {"absolute": 28.0, "conjugate": 0.0, "negative": 0.0, "real": 0.0, "imag": 0.0, "cast": 0.0}
@@ -133,7 +134,12 @@ def cheaper(guess: Estimate) -> int:
 
 
 def estimate(
-    log: Sequence[tuple[Any, ...]], live: Sequence[int], calls: int, threads: int, saved: Sequence[int] = ()
+    log: Sequence[tuple[Any, ...]],
+    live: Sequence[int],
+    calls: int,
+    threads: int,
+    saved: Sequence[int] = (),
+    todo: Sequence[Any] | None = None,
 ) -> Estimate:
     """What a recording takes, as NumPy does it and as a region.
 
@@ -149,6 +155,8 @@ def estimate(
         How many there are for kernels.
     saved : sequence of int, optional
         The slots of which a kernel keeps what it overwrites, should an exception be raised.
+    todo : sequence of Turn, optional
+        What there is to do of it (`singly.turns`); by default each statement, by itself.
 
     Returns
     -------
@@ -162,7 +170,10 @@ def estimate(
     moved = arithmetic = shuffled = slow = 0.0
     recording, running = _MORE * max(len(statements) - calls, 0), _RUN
     most, rounded, called = 0, False, False
-    for entry in statements:
+    wanted = range(len(statements)) if todo is None else {turn.position for turn in todo}
+    joined = () if todo is None else {turn.position for turn in todo if turn.joined}
+    unmade = {statements[k][4] for k in joined}  # what is gathered and folded has no array
+    for position, entry in enumerate(statements):
         if entry[0] == "call":  # the same library does it either way
             called = True
             slots = [*entry[2], *(arg[0] for arg in entry[3] if type(arg) is tuple)]
@@ -177,14 +188,20 @@ def estimate(
         fold = entry[0] == "fold"
         rounded = rounded or (fold and entry[2][-1] in "efdFD")
         out, arguments = (entry[6], entry[7:]) if fold else (entry[4], entry[6:])
+        if fold and not declared[out][2]:
+            recording += _VALUE
+        else:
+            running += _RECORD
+        if position not in wanted:
+            unmade.add(out)
+            continue
         if entry[1] == "where" and type(arguments[-1]) is tuple and arguments[-1][0] == out:
             moved += 2 * size  # an assignment by a mask touches what that chooses
-            running += _RECORD
             continue
         touched = {arg[0] for arg in arguments if type(arg) is tuple}
         if not fold:
             touched.add(out)  # once, if it is an operand too
-        moved += size * sum(items[slot] for slot in touched)
+        moved += size * sum(items[slot] for slot in touched - unmade)
         cost = OPS[entry[1]].cost - 1.0 if entry[1] in OPS else 1.0
         cost = _SCALAR.get((entry[1], entry[2][0]), cost)
         if entry[2][0] in "FD":
@@ -194,11 +211,7 @@ def estimate(
         if entry[1] == "floor_divide" and entry[2][0] not in "efd" and type(arguments[-1]) is int:
             recording += size * _DIVISION
         else:
-            slow += size * _SLOW.get(entry[1], 0.0)
-        if fold and not declared[out][2]:
-            recording += _VALUE
-        else:
-            running += _RECORD
+            slow += size * (_CHOICE if position in joined else _SLOW.get(entry[1], 0.0))
     kept = {k for k, entry in enumerate(declared) if entry[0] == "old"}.union(live)
     held = sum(items[k] * math.prod(declared[k][2]) for k in kept)
     if held > _FAR:
@@ -212,6 +225,7 @@ def estimate(
         # a sum is the same with any number of threads
         fused, margin = fused / 2, _MARGIN if saved else 1.0
     # between calls; what one call of NumPy's makes on its way, it writes over as it goes
+    kept |= unmade
     passing = [items[k] * math.prod(e[2]) for k, e in enumerate(declared) if e[-1] == k and k not in kept]
     temporary = _TEMPORARY * sum(n for n in passing if n > _NEAR) if calls > 1 else 0.0
     theirs = _CALL * len(statements) + _BYTE * moved + temporary + _UNIT * arithmetic + slow
