@@ -98,17 +98,20 @@ shape_of(PyObject *array)
     return shape;
 }
 
-/* The elements of two arrays that are broadcast together, if these are more than `most` and neither has so many;
- * else 0. */
+/* The elements of two arrays that are broadcast together, or of their matrix product, if these are more than `most` and
+ * neither has so many; else 0. */
 static inline Py_ssize_t
-spread(PyObject *p, PyObject *q, Py_ssize_t most)
+spread(PyObject *p, PyObject *q, Py_ssize_t most, int multiplied)
 {
     Array *a = (Array *)p, *b = (Array *)q;
     int ndim = a->ndim > b->ndim ? a->ndim : b->ndim;
     Py_ssize_t n = 1, all;
     for (int k = 1; k <= ndim; k++) {
         Py_ssize_t one = k <= a->ndim ? a->shape[a->ndim - k] : 1, two = k <= b->ndim ? b->shape[b->ndim - k] : 1;
-        n *= one > two ? one : two;
+        if (multiplied && k <= 2) /* columns of the second, and rows of the first; a single axis is summed over */
+            n *= k == 1 ? (b->ndim > 1 ? two : 1) : (a->ndim > 1 ? one : 1);
+        else
+            n *= one > two ? one : two;
     }
     if (n <= most)
         return 0;

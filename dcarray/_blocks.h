@@ -182,7 +182,7 @@ begin_work(Work *w, Sketch *s)
             return 0;
     for (int k = 0; k < c->arrays; k++) {
         w->held[k] = Py_NewRef(AT(s->stores[k], Mem));
-        w->arrays[k] = ((Array *)w->held[k])->data;
+        w->arrays[k] = ((Array *)w->held[k])->data + s->skipped[k];
     }
     if (fetestexcept(FLAGS))
         feclearexcept(FLAGS);

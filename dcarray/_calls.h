@@ -13,8 +13,8 @@ typedef struct {
 } Found;
 
 /* Of a large array NumPy is to have its plain view, pending or not; if nothing is pending; or if it is in C's order
- * besides.  GROWN: nothing of large arrays, as NOTHING, and what is made of small ones may be large. */
-enum { GROWN = -1, NOTHING, SHAPES, VIEWS, ROWS };
+ * besides, or has several axes.  GROWN: nothing of large arrays, as NOTHING, and what is made of small ones may be large. */
+enum { GROWN = -1, NOTHING, SHAPES, VIEWS, ROWS, MATRICES };
 
 enum { NESTED = 3 }; /* sequences in sequences that are looked into, as those of `block` */
 
@@ -37,7 +37,9 @@ plain_argument(PyObject *x, Found *found, int depth)
             a = is_large(x) && AT(x, View) != NULL && Py_TYPE(AT(x, View)) == Plain ? AT(x, View) : NULL;
         else if (a == NULL && found->looks > NOTHING) {
             a = viewable(x);
-            if (a != NULL && found->looks == ROWS && !(((Array *)a)->flags & IN_C_ORDER))
+            if (a != NULL && (found->looks == ROWS       ? !(((Array *)a)->flags & IN_C_ORDER)
+                              : found->looks == MATRICES ? ((Array *)a)->ndim < 2
+                                                         : 0))
                 a = NULL;
         }
         else if (a == NULL) {
@@ -232,6 +234,17 @@ made_large(PyObject **plains, Py_ssize_t n, Py_ssize_t arrays)
     return alone <= 0;
 }
 
+static PyObject *Dot, *DotMethod; /* what `dot` is behind NumPy's dispatch, and the method */
+
+/* Is what a function makes of two arguments so large that it is better recorded? */
+static int
+made_of_two(PyObject *function, PyObject **plains)
+{
+    int dot = (function == Dot || function == DotMethod) && Py_TYPE(plains[0]) == Plain && Py_TYPE(plains[1]) == Plain &&
+              ((Array *)plains[0])->ndim < 3 && ((Array *)plains[1])->ndim < 3;
+    return grows(plains[0], plains[1], dot);
+}
+
 /* The call in NumPy, ours; NULL, without an exception, if it is not so simple, and then nothing has changed.
  * `function` is a tuple, with `arrays` as `most_made` wants it, if what it makes may be large.  `like`: there is an
  * array of ours that is not among the arguments. */
@@ -253,7 +266,7 @@ call_plain(PyObject *function, PyObject *const *args, Py_ssize_t nargs, PyObject
         done++;
     /* in accelerated code what is made of others' is ours, too */
     if (done == n && (found.ours || (!like && names == NULL && arrays == 0)) &&
-        !(looks == GROWN ? made_large(plains, n, arrays) : n == 2 && names == NULL && grows(plains[0], plains[1]))) {
+        !(looks == GROWN ? made_large(plains, n, arrays) : n == 2 && names == NULL && made_of_two(function, plains))) {
         r = PyObject_Vectorcall(function, plains, nargs, names);
         if (r != NULL)
             r = ours_of(r, args, plains, n, &found);
@@ -270,7 +283,7 @@ call_plain(PyObject *function, PyObject *const *args, Py_ssize_t nargs, PyObject
 /* ---- functions --------------------------------------------------------------------------------- */
 static PyObject *Function; /* the method __array_function__ */
 static PyObject *Questions; /* a set: the served functions that look at shapes and dtypes alone */
-static PyObject *Viewers;  /* a dict: those that give views, and methods' names; True: only in C's order */
+static PyObject *Viewers;  /* a dict: those that give views, and methods' names; True: only in C's order; None: of matrices */
 
 /* What a served function wants of large arrays. */
 static int
@@ -278,7 +291,7 @@ looks_of(PyObject *function)
 {
     PyObject *rows = PyDict_GetItemWithError(Viewers, function);
     if (rows != NULL)
-        return rows == Py_True ? ROWS : VIEWS;
+        return rows == Py_True ? ROWS : rows == Py_None ? MATRICES : VIEWS;
     return PySet_Contains(Questions, function) == 1 ? SHAPES : NOTHING;
 }
 

@@ -42,6 +42,7 @@ typedef struct Sketch {
     Py_ssize_t size;
     unsigned long thread;
     PyObject *stores[ARRAYS], *numbers[NUMBERS], *results[STEPS]; /* the last: weak references to stores */
+    Py_ssize_t rows[ARRAYS], skipped[ARRAYS]; /* which row of its store an array begins with, and the bytes before that */
     struct Mark *mark;
     struct Sketch *before, *after; /* of all that are pending */
 } Sketch;
@@ -205,7 +206,7 @@ static int
 sketch_settle(Sketch *s, int writing)
 {
     Chain *c = s->chain;
-    PyObject *stores, *numbers, *results, *done = NULL;
+    PyObject *stores, *rows, *numbers, *results, *done = NULL;
     int found = sketch_run(s), count = s->count;
     if (found < 0)
         return -1;
@@ -213,11 +214,15 @@ sketch_settle(Sketch *s, int writing)
     if (found)
         return 0;
     stores = PyList_New(0);
+    rows = PyList_New(0);
     numbers = PyList_New(0);
     results = PyList_New(0);
-    for (int k = 0; k < ARRAYS && stores != NULL; k++)
-        if (s->stores[k] != NULL && PyList_Append(stores, s->stores[k]) < 0)
+    for (int k = 0; k < ARRAYS && stores != NULL && rows != NULL; k++) {
+        PyObject *row = s->stores[k] == NULL ? NULL : PyLong_FromSsize_t(s->rows[k]);
+        if (s->stores[k] != NULL && (PyList_Append(stores, s->stores[k]) < 0 || row == NULL || PyList_Append(rows, row) < 0))
             Py_CLEAR(stores);
+        Py_XDECREF(row);
+    }
     for (int k = 0; k < NUMBERS && numbers != NULL; k++)
         if (s->numbers[k] != NULL && PyList_Append(numbers, s->numbers[k]) < 0)
             Py_CLEAR(numbers);
@@ -226,11 +231,14 @@ sketch_settle(Sketch *s, int writing)
         if (PyList_Append(results, store == NULL ? Py_None : store) < 0)
             Py_CLEAR(results);
     }
-    if (stores != NULL && numbers != NULL && results != NULL) {
+    if (stores != NULL && rows != NULL && numbers != NULL && results != NULL) {
+        PyObject *shape = Py_NewRef(s->shape == NULL ? Py_None : s->shape);
         sketch_over(s);
-        done = PyObject_CallFunctionObjArgs(c->record, stores, numbers, results, NULL);
+        done = PyObject_CallFunctionObjArgs(c->record, shape, stores, rows, numbers, results, NULL);
+        Py_DECREF(shape);
     }
     Py_XDECREF(stores);
+    Py_XDECREF(rows);
     Py_XDECREF(numbers);
     Py_XDECREF(results);
     Py_XDECREF(done);

@@ -58,11 +58,11 @@ find_methods(Methods *methods, const char *forward, const char *reflected, const
 
 /* The operands as NumPy can take them at once, if what it makes of them is not better recorded. */
 static inline int
-both_at_hand(PyObject *a, PyObject *b, PyObject **p, PyObject **q)
+both_at_hand(PyObject *a, PyObject *b, PyObject **p, PyObject **q, int multiplied)
 {
     int found;
     ask_once();
-    found = (*p = at_hand(a)) != NULL && (*q = at_hand(b)) != NULL && !grows(*p, *q);
+    found = (*p = at_hand(a)) != NULL && (*q = at_hand(b)) != NULL && !grows(*p, *q, multiplied);
     ask_again();
     return found;
 }
@@ -72,7 +72,7 @@ both_at_hand(PyObject *a, PyObject *b, PyObject **p, PyObject **q)
     static PyObject *fast_##slot(PyObject *a, PyObject *b)                                           \
     {                                                                                                \
         PyObject *p, *q, *r;                                                                         \
-        if (!both_at_hand(a, b, &p, &q))                                                             \
+        if (!both_at_hand(a, b, &p, &q, op == product))                                              \
             return by_method(&methods_##slot, np_##ufunc, a, b);                                     \
         r = by_loop(np_##ufunc, p, q);                                                               \
         if (r != NULL)                                                                               \
@@ -152,7 +152,7 @@ fast_nb_power(PyObject *a, PyObject *b, PyObject *modulus)
         Py_RETURN_NOTIMPLEMENTED;
     p = at_hand(a);
     q = p == NULL ? NULL : at_hand(b);
-    if (q != NULL && !grows(p, q))
+    if (q != NULL && !grows(p, q, 0))
         return ours(PyNumber_Power(p, q, Py_None));
     if (q == NULL && ((PyLong_CheckExact(b) && PyLong_AsLong(b) == 2) || (PyFloat_CheckExact(b) && PyFloat_AS_DOUBLE(b) == 2.0)))
         r = sketched_operator(np_square, a, NULL);
@@ -181,7 +181,7 @@ fast_compare(PyObject *a, PyObject *b, int op)
 {
     PyObject *const ufuncs[] = {np_less, np_less_equal, np_equal, np_not_equal, np_greater, np_greater_equal};
     PyObject *p, *q, *r;
-    if (!both_at_hand(a, b, &p, &q))
+    if (!both_at_hand(a, b, &p, &q, 0))
         return (r = sketched_operator(ufuncs[op], a, b)) != NULL ? r : slow_compare(a, b, op);
     r = by_loop(ufuncs[op], p, q); /* in the order of Python's numbers */
     if (r != NULL)

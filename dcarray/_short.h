@@ -275,5 +275,7 @@ serve(PyObject *module, PyObject *args)
     if (PyType_Ready(&ShortType) < 0 || shorten_methods(names) < 0 || exchange_method(&function_def, &Function))
         return NULL;
     Served = Py_NewRef(functions);
+    Dot = PyDict_GetItemWithError(functions, PyTuple_GET_ITEM(answers, DOT - 1));
+    DotMethod = PyDict_GetItemString(Plain->tp_dict, "dot");
     Py_RETURN_TRUE;
 }

@@ -91,6 +91,105 @@ array_taken(Sketch *s, PyObject *x, char letter)
     return store;
 }
 
+/* Is this some of the rows of a store, as they lie in C order?  Then the store, borrowed, which row is the first, and the
+ * bytes before it; else NULL, without an exception. */
+static PyObject *
+rows_of(PyObject *x, Py_ssize_t *row, Py_ssize_t *skipped)
+{
+    PyObject *shape = is_large(x) ? AT(x, Shape) : NULL, *index = AT(x, Index);
+    PyObject *store = AT(x, Store) != NULL ? AT(x, Store) : viewed_store(x);
+    Array *mem = store == NULL ? NULL : (Array *)AT(store, Mem), *view = (Array *)AT(x, View);
+    Py_ssize_t width, count;
+    if (shape == NULL || mem == NULL || Py_TYPE((PyObject *)mem) != Plain || mem->ndim < 1 || !PyTuple_CheckExact(shape) ||
+        PyTuple_GET_SIZE(shape) != mem->ndim || (mem->flags & (IN_C_ORDER | ALIGNED)) != (IN_C_ORDER | ALIGNED) ||
+        !is_known(mem->dtype))
+        return NULL;
+    width = Known[mem->dtype->type & 127].width;
+    for (int k = 1; k < mem->ndim; k++) {
+        if (PyLong_AsSsize_t(PyTuple_GET_ITEM(shape, k)) != mem->shape[k])
+            return NULL;
+        width *= mem->shape[k];
+    }
+    count = PyLong_AsSsize_t(PyTuple_GET_ITEM(shape, 0));
+    if (index != NULL && PyTuple_CheckExact(index) && PyTuple_GET_SIZE(index) == mem->ndim) {
+        for (int k = 0; k < mem->ndim; k++) {
+            PyObject *part = PyTuple_GET_ITEM(index, k);
+            Py_ssize_t offset, stride, axis;
+            if (PyTuple_GET_ITEM(part, 2) == Py_None)
+                return NULL;
+            offset = PyLong_AsSsize_t(PyTuple_GET_ITEM(part, 0));
+            stride = PyLong_AsSsize_t(PyTuple_GET_ITEM(part, 1));
+            axis = PyLong_AsSsize_t(PyTuple_GET_ITEM(part, 2));
+            if (axis != k || stride != 1 || (k > 0 && offset != 0))
+                return NULL;
+            if (k == 0)
+                *row = offset;
+        }
+        *skipped = *row * width;
+    }
+    else if (index == NULL && view != NULL && Py_TYPE((PyObject *)view) == Plain && view->ndim == mem->ndim &&
+             view->dtype == mem->dtype && (view->flags & (IN_C_ORDER | ALIGNED)) == (IN_C_ORDER | ALIGNED) && width > 0) {
+        *skipped = view->data - mem->data;
+        if (*skipped < 0 || *skipped % width != 0)
+            return NULL;
+        *row = *skipped / width;
+    }
+    else
+        return NULL;
+    return *row >= 0 && count >= 0 && *row + count <= mem->shape[0] ? store : NULL;
+}
+
+/* As `array_taken`, of such rows, for which NumPy's loops are to do the steps. */
+static PyObject *
+rows_taken(Sketch *s, PyObject *x, char letter, int which)
+{
+    PyObject *store, *head, *shape = AT(x, Shape);
+    Py_ssize_t row, skipped;
+    if (!is_large(x) || shape == NULL || !PyTuple_CheckExact(shape) || PyTuple_GET_SIZE(shape) > SEEN ||
+        (s->shape != NULL && PyObject_RichCompareBool(s->shape, shape, Py_EQ) != 1))
+        return NULL;
+    head = AT(x, Store) != NULL ? AT(x, Store) : viewed_store(x);
+    if (head == NULL || AT(head, Head) != Py_None || AT(head, Exports) != Py_None || AT(head, Spread) != Py_None)
+        return NULL;
+    /* this sketch may read the same memory already */
+    if (!(AT(head, Used) == (PyObject *)s->mark && idle(AT(head, Dirty))) && !clean(x) && !computed(x))
+        return NULL;
+    if ((store = rows_of(x, &row, &skipped)) == NULL || store != head || ((Array *)AT(store, Mem))->dtype->type != letter ||
+        PyUnicode_GET_LENGTH(AT(store, Char)) != 1)
+        return NULL;
+    for (int k = 0; k < s->chain->arrays; k++)
+        if (s->stores[k] == store && s->rows[k] == row)
+            return NULL;
+    if (s->shape == NULL) {
+        Py_ssize_t n = 1;
+        for (Py_ssize_t k = 0; k < PyTuple_GET_SIZE(shape); k++)
+            n *= PyLong_AsSsize_t(PyTuple_GET_ITEM(shape, k));
+        if (n < Limit || n > PyLong_AsSsize_t(s->chain->size))
+            return NULL;
+        s->size = n;
+        s->shape = Py_NewRef(shape);
+    }
+    s->rows[which] = row;
+    s->skipped[which] = skipped;
+    return store;
+}
+
+/* Are these the rows that a sketch reads already? */
+static int
+rows_again(Sketch *s, PyObject *x, int which)
+{
+    Py_ssize_t row, skipped;
+    return is_large(x) && rows_of(x, &row, &skipped) == s->stores[which] && row == s->rows[which] && !clean(x) &&
+           PyObject_RichCompareBool(AT(x, Shape), s->shape, Py_EQ) == 1;
+}
+
+/* Has a large array a part of its memory only, as a slice has? */
+static inline int
+is_part(PyObject *x)
+{
+    return is_large(x) && (AT(x, Store) != NULL ? AT(x, Index) != Py_None : viewed_store(x) != NULL);
+}
+
 static inline int
 number(PyObject *x)
 {
@@ -132,14 +231,22 @@ operand_taken(Sketch *s, PyObject *x, char kind, int which)
     PyObject *store;
     switch (kind) {
     case 'a':
+        if (s->stores[which] != NULL && c->blocks && is_part(x))
+            return rows_again(s, x, which);
         if (s->stores[which] != NULL)
-            return is_large(x) && AT(x, Store) == s->stores[which] && AT(x, Index) == Py_None &&
+            return s->rows[which] == 0 && is_large(x) && AT(x, Store) == s->stores[which] && AT(x, Index) == Py_None &&
                    Py_SIZE(AT(x, Shape)) == Py_SIZE(s->shape) && !clean(x);
-        if ((store = array_taken(s, x, c->letters[which])) == NULL)
-            return 0;
-        for (int k = 0; k < c->arrays; k++)
-            if (s->stores[k] == store)
-                return 0; /* the recording would name it once */
+        if (c->blocks && is_part(x)) {
+            if ((store = rows_taken(s, x, c->letters[which], which)) == NULL)
+                return 0;
+        }
+        else {
+            if ((store = array_taken(s, x, c->letters[which])) == NULL)
+                return 0;
+            for (int k = 0; k < c->arrays; k++)
+                if (s->stores[k] == store)
+                    return 0; /* the recording would name it once */
+        }
         s->stores[which] = Py_NewRef(store);
         Py_XSETREF(AT(store, Used), Py_NewRef((PyObject *)s->mark));
         return 1;

@@ -148,11 +148,11 @@ at_hand(PyObject *x)
     return scalar(x) ? x : NULL;
 }
 
-/* Is the result of two operands at hand so large that it is better recorded? */
+/* Is the result of two operands at hand, or their matrix product, so large that it is better recorded? */
 static inline int
-grows(PyObject *p, PyObject *q)
+grows(PyObject *p, PyObject *q, int multiplied)
 {
-    Py_ssize_t n = Py_TYPE(p) == Plain && Py_TYPE(q) == Plain ? spread(p, q, 2 * Limit) : 0;
+    Py_ssize_t n = Py_TYPE(p) == Plain && Py_TYPE(q) == Plain ? spread(p, q, 2 * Limit, multiplied) : 0;
     int alone = n ? alone_here(n) : 1;
     if (alone < 0)
         PyErr_Clear();
@@ -514,7 +514,7 @@ PyInit__speedups(void)
         PlainName == NULL)
         return NULL;
     module = PyModule_Create(&definition);
-    if (module != NULL && PyModule_AddIntConstant(module, "REVISION", 30) < 0)
+    if (module != NULL && PyModule_AddIntConstant(module, "REVISION", 31) < 0)
         Py_CLEAR(module);
     return module;
 }

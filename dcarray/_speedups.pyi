@@ -52,7 +52,7 @@ def serve(
     functions: dict[Any, Callable[..., Any]],
     methods: tuple[str, ...],
     questions: frozenset[Any],
-    views: dict[Any, bool],
+    views: dict[Any, bool | None],
     answered: tuple[Any, ...],
 ) -> bool: ...
 def short(function: Callable[..., Any], slow: Callable[..., Any]) -> Callable[..., Any]: ...

@@ -45,6 +45,15 @@ is_text(PyObject *x, PyObject *text)
     return x == text || (PyUnicode_Check(x) && PyUnicode_Compare(x, text) == 0);
 }
 
+static int numbers_alone(PyObject *list);
+
+/* Indices as NumPy can take them at once, or NULL. */
+static inline PyObject *
+indices_at_hand(PyObject *x)
+{
+    return PyList_CheckExact(x) && numbers_alone(x) ? x : at_hand(x);
+}
+
 /* A reduction, scan or outer product of what is at hand, if it is not for the recorder and the keywords hold no
  * array of ours; NULL without an exception if not so. */
 static PyObject *
@@ -52,11 +61,11 @@ method_at_hand(PyObject *const *args, Py_ssize_t nargs, PyObject *names)
 {
     PyObject *all[FEW + 1], **given = all + 1, *r;
     Py_ssize_t more = names == NULL ? 0 : PyTuple_GET_SIZE(names);
-    int between = is_text(args[1], Reduceat); /* with indices, which may be a plain array */
+    int between = is_text(args[1], Reduceat); /* with indices, which may be a plain array or a list */
     if (nargs - 2 + more > FEW)
         return NULL;
     for (Py_ssize_t k = 2; k < nargs; k++)
-        if ((given[k - 2] = k > 2 && between ? at_hand(args[k]) : quiet(args[k])) == NULL)
+        if ((given[k - 2] = k > 2 && between ? indices_at_hand(args[k]) : quiet(args[k])) == NULL)
             return NULL;
     for (Py_ssize_t k = 0; k < more; k++) {
         PyObject *value = given[nargs - 2 + k] = args[nargs + k];
@@ -82,7 +91,7 @@ array_ufunc(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *n
     Py_ssize_t total;
     if ((nargs == 3 || nargs == 4) && is_text(args[1], Call)) {
         PyObject *p = at_hand(args[2]), *q = p == NULL || nargs == 3 ? NULL : at_hand(args[3]);
-        if (p != NULL && (nargs == 3 || (q != NULL && !grows(p, q)))) {
+        if (p != NULL && (nargs == 3 || (q != NULL && !grows(p, q, args[0] == np_matmul)))) {
             PyObject *operands[2] = {p, q};
             if (names == NULL || PyTuple_GET_SIZE(names) == 0) {
                 r = by_loop(args[0], p, q);

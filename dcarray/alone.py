@@ -50,7 +50,7 @@ FACTOR = 8
 # Nanoseconds, measured on a Xeon with AVX-512: for a byte that a call on some 100,000 elements reads or
 # writes, for one of a temporary array besides, for a unit of `Op.cost` on eight bytes, for a call of NumPy;
 # for recording a statement, one that gives a single value, and one more of the same call; and for running a
-# region.  What Python takes for these is twice as much where arrays have pushed it out of the near cache.
+# region.
 _BYTE, _TEMPORARY, _UNIT, _CALL = 0.0137, 0.04, 0.04, 300.0
 _RECORD, _VALUE, _MORE, _RUN = 3500.0, 60000.0, 20000.0, 16000.0
 # What NumPy's loops take for an element more than a kernel's, on every machine where that was measured: on
@@ -59,6 +59,7 @@ _SLOW = {
     "deg2rad": 1.5, "floor_divide": 10.0, "fmod": 5.0, "heaviside": 1.0, "rad2deg": 1.5, "remainder": 4.0,
     "sign": 0.3, "where": 3.0,
 }  # fmt: skip
+_CHOICE = 0.7  # and what it takes for a choice by a mask that a fold gathers instead
 # What NumPy has one element at a time, in units: `Op.cost` is that of loops over vectors.
 _SCALAR = {("sin", "d"): 150.0, ("cos", "d"): 150.0, ("hypot", "d"): 400.0}
 _COMPLEX = {"absolute": 28.0, "conjugate": 0.0, "negative": 0.0, "real": 0.0, "imag": 0.0, "cast": 0.0}
@@ -67,6 +68,9 @@ _SHUFFLED = 1.4  # what these take in a kernel, which separates real and imagina
 # to memory that was not used before.
 _KEEP, _COPY = 5500.0, 5.0
 _NEAR = 1 << 17  # bytes: smaller temporary arrays are in the near cache when the next one takes their memory
+# Bytes of a region's arrays from which on they push Python out of the near cache, and how many times as long
+# it then takes to record and run one; more than that where other programs use the cache, too.
+_FAR, _PUSHED = 1 << 19, 2.0
 _LIBRARY = 20000.0  # for recording and calling what a library does
 _LARGE = 1 << 17  # elements: on what is larger our threads may share such calls
 _MARGIN = 1.3  # by which one thread is to be faster than NumPy: an estimate is no more exact
@@ -130,7 +134,12 @@ def cheaper(guess: Estimate) -> int:
 
 
 def estimate(
-    log: Sequence[tuple[Any, ...]], live: Sequence[int], calls: int, threads: int, saved: Sequence[int] = ()
+    log: Sequence[tuple[Any, ...]],
+    live: Sequence[int],
+    calls: int,
+    threads: int,
+    saved: Sequence[int] = (),
+    todo: Sequence[Any] | None = None,
 ) -> Estimate:
     """What a recording takes, as NumPy does it and as a region.
 
@@ -146,6 +155,8 @@ def estimate(
         How many there are for kernels.
     saved : sequence of int, optional
         The slots of which a kernel keeps what it overwrites, should an exception be raised.
+    todo : sequence of Turn, optional
+        What there is to do of it (`singly.turns`); by default each statement, by itself.
 
     Returns
     -------
@@ -157,9 +168,12 @@ def estimate(
         return Estimate(max([math.prod(entry[2]) for entry in declared], default=0))
     items = [np.dtype(entry[1]).itemsize for entry in declared]
     moved = arithmetic = shuffled = slow = 0.0
-    recording = _MORE * max(len(statements) - calls, 0)
+    recording, running = _MORE * max(len(statements) - calls, 0), _RUN
     most, rounded, called = 0, False, False
-    for entry in statements:
+    wanted = range(len(statements)) if todo is None else {turn.position for turn in todo}
+    joined = () if todo is None else {turn.position for turn in todo if turn.joined}
+    unmade = {statements[k][4] for k in joined}  # what is gathered and folded has no array
+    for position, entry in enumerate(statements):
         if entry[0] == "call":  # the same library does it either way
             called = True
             slots = [*entry[2], *(arg[0] for arg in entry[3] if type(arg) is tuple)]
@@ -174,14 +188,20 @@ def estimate(
         fold = entry[0] == "fold"
         rounded = rounded or (fold and entry[2][-1] in "efdFD")
         out, arguments = (entry[6], entry[7:]) if fold else (entry[4], entry[6:])
+        if fold and not declared[out][2]:
+            recording += _VALUE
+        else:
+            running += _RECORD
+        if position not in wanted:
+            unmade.add(out)
+            continue
         if entry[1] == "where" and type(arguments[-1]) is tuple and arguments[-1][0] == out:
             moved += 2 * size  # an assignment by a mask touches what that chooses
-            recording += _RECORD
             continue
         touched = {arg[0] for arg in arguments if type(arg) is tuple}
         if not fold:
             touched.add(out)  # once, if it is an operand too
-        moved += size * sum(items[slot] for slot in touched)
+        moved += size * sum(items[slot] for slot in touched - unmade)
         cost = OPS[entry[1]].cost - 1.0 if entry[1] in OPS else 1.0
         cost = _SCALAR.get((entry[1], entry[2][0]), cost)
         if entry[2][0] in "FD":
@@ -191,10 +211,11 @@ def estimate(
         if entry[1] == "floor_divide" and entry[2][0] not in "efd" and type(arguments[-1]) is int:
             recording += size * _DIVISION
         else:
-            slow += size * _SLOW.get(entry[1], 0.0)
-        recording += _VALUE if fold and not declared[out][2] else _RECORD
+            slow += size * (_CHOICE if position in joined else _SLOW.get(entry[1], 0.0))
     kept = {k for k, entry in enumerate(declared) if entry[0] == "old"}.union(live)
     held = sum(items[k] * math.prod(declared[k][2]) for k in kept)
+    if held > _FAR:
+        running *= _PUSHED
     held += _COPY * sum(items[k] * math.prod(declared[k][2]) for k in saved)
     fused = _BYTE * held + _UNIT * (arithmetic + shuffled)
     margin = _MARGIN
@@ -204,10 +225,11 @@ def estimate(
         # a sum is the same with any number of threads
         fused, margin = fused / 2, _MARGIN if saved else 1.0
     # between calls; what one call of NumPy's makes on its way, it writes over as it goes
+    kept |= unmade
     passing = [items[k] * math.prod(e[2]) for k, e in enumerate(declared) if e[-1] == k and k not in kept]
     temporary = _TEMPORARY * sum(n for n in passing if n > _NEAR) if calls > 1 else 0.0
     theirs = _CALL * len(statements) + _BYTE * moved + temporary + _UNIT * arithmetic + slow
-    return Estimate(most, theirs, margin * (recording + _RUN + fused), rounded or called)
+    return Estimate(most, theirs, margin * (recording + running + fused), rounded or called)
 
 
 @cache

@@ -43,18 +43,22 @@ def _at_hand(x: Any) -> Any:
     return x if t in _PLAIN else None
 
 
-def _grows(a: Any, b: Any) -> bool:
-    """Is the result of two operands at hand so large that it is better recorded?"""
-    if type(a) is not _ndarray or type(b) is not _ndarray or a.shape == b.shape:
+def _grows(a: Any, b: Any, product: bool) -> bool:
+    """Is the result of two operands at hand, or their matrix product, so large that it is better recorded?"""
+    if type(a) is not _ndarray or type(b) is not _ndarray or (a.shape == b.shape and not product):
         return False
-    size = 1
-    for m, n in zip_longest(reversed(a.shape), reversed(b.shape), fillvalue=1):
+    size, first, second = 1, a.shape, b.shape
+    if product:
+        size = (a.shape[-2] if a.ndim > 1 else 1) * (b.shape[-1] if b.ndim > 1 else 1)
+        first, second = a.shape[:-2], b.shape[:-2]
+    for m, n in zip_longest(reversed(first), reversed(second), fillvalue=1):
         size *= max(m, n)
     return size > 2 * _LIMIT and a.size < size > b.size
 
 
 def _binary(name: str, op: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
     short = name != "power"  # whose operator looks at scalar exponents first
+    product = name == "matmul"
 
     def method(self: ndarray, other: Any) -> Any:
         a = self._small
@@ -68,7 +72,7 @@ def _binary(name: str, op: Callable[[Any, Any], Any]) -> Callable[[Any, Any], An
                     b = other._quiet()
             else:
                 b = other if t in _PLAIN else None
-            if b is not None and not _grows(a, b):
+            if b is not None and not _grows(a, b, product):
                 r = op(a, b)
                 if type(r) is _ndarray:
                     if r.size < _LIMIT:
@@ -168,7 +172,7 @@ class ndarray(Methods):
                 a = _at_hand(p)
                 if a is not None:
                     b = _at_hand(q)
-                    if b is not None and not _grows(a, b):
+                    if b is not None and not _grows(a, b, ufunc is np.matmul):
                         r = ufunc(a, b)
                 if r is None:
                     result = quick.binary(ufunc.__name__, p, q)

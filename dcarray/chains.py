@@ -13,8 +13,9 @@ operand or records something with the result, and where a floating-point excepti
 such times the chain is not used any more.  Where several ranks run a program there are none.
 
 Of what NumPy has done sooner than a kernel, operations that follow each other are chains, too (`little`), on
-arrays of any shape.  NumPy's own loops then do the steps, a block of elements after the other; what is
-between two of them stays in the near cache, and what is summed is never stored (`_blocks.h`).
+arrays of any shape, or rows of them that lie one after the other, as in ``x[1:] - x[:-1]``.  NumPy's own
+loops then do the steps, a block of elements after the other; what is between two of them stays in the near
+cache, and what is summed is never stored (`_blocks.h`).
 """
 
 from __future__ import annotations
@@ -37,6 +38,7 @@ from .ranks import LOCK, several, simulated
 from .report import counters
 from .speedups import BUILT
 from .store import Store
+from .window import Index, identity
 
 if TYPE_CHECKING:
     from .config import Options
@@ -82,12 +84,19 @@ def little(rec: Recording, live: tuple[int, ...], options: Options, most: int) -
     return list(range(len(rec.marks)))
 
 
+def _are_rows(index: Index, lengths: tuple[int, ...], shape: tuple[int, ...]) -> bool:
+    """Does a window have rows of an array as they lie in C order, one after the other?"""
+    (_, stride, axis), *others = index
+    plain = all(part == (0, 1, k) for k, part in enumerate(others, 1))
+    return (stride, axis) == (1, 0) and plain and len(lengths) == len(shape) and lengths[1:] == shape[1:]
+
+
 def _operations(
-    maps: Sequence[Any], declared: Sequence[Any], shape: tuple[int, ...]
-) -> tuple[list[Operation], list[int], list[int], str] | None:
-    """The operations of statements, the slots of the arrays that they read, their numbers, and these numbers'
-    dtypes in their loops; None if they cannot be a chain."""
-    arrays, numbers, loops = list[int](), list[int](), ""
+    maps: Sequence[Any], declared: Sequence[Any], shape: tuple[int, ...], rows: bool = False
+) -> tuple[list[Operation], list[tuple[int, Index | None]], list[int], str] | None:
+    """The operations of statements, the slots of the arrays that they read and their windows, where these may
+    be ``rows``, their numbers, and these numbers' dtypes in their loops; None if they cannot be a chain."""
+    arrays, numbers, loops = list[tuple[int, Index | None]](), list[int](), ""
     made, found = dict[int, int](), list[Operation]()
     for entry in maps:
         if entry[0] != "map" or entry[1] not in UFUNCS or entry[3] != shape or entry[5] is not None:
@@ -106,13 +115,15 @@ def _operations(
                 continue
             source, index, spread = argument
             kind, char_there, lengths, *strides, head = declared[source]
-            if index is not None or spread is not None or char_there != char or head != source:
+            if spread is not None or char_there != char or head != source:
                 return None
-            if source not in made and source not in arrays:
-                if lengths != shape or (kind == "old" and strides != [None]):
+            if index is not None and (not rows or source in made or not _are_rows(index, lengths, shape)):
+                return None
+            if source not in made and (source, index) not in arrays:
+                if (index is None and lengths != shape) or (kind == "old" and strides != [None]):
                     return None
-                arrays.append(source)
-            operands += ["r", made[source]] if source in made else ["a", arrays.index(source)]
+                arrays.append((source, index))
+            operands += ["r", made[source]] if source in made else ["a", arrays.index((source, index))]
         made[slot] = len(found)
         found.append((name, np.dtype(loop[-1]), *operands))
     return found, arrays, numbers, loops
@@ -147,15 +158,23 @@ def _apart(statements: Sequence[Any], live: set[int]) -> list[list[int]]:
 
 
 def _recorder(rec: Recording, found: list[Operation], positions: Sequence[int]) -> Callable[..., None]:
-    """A function that records what a sketch was to compute and has it run, from the stores that it reads, its
-    numbers, and the stores of its results, as far as somebody has them."""
+    """A function that records what a sketch was to compute and has it run, from its shape, the stores that it
+    reads and which of their rows come first, its numbers, and the stores of its results, as far as somebody
+    has them."""
     keeper, every = type(rec.session), rec.statements()
     state, statements = rec.marks[positions[0]][2], [every[k] for k in positions]
     marks = [rec.marks[k] for k in positions]
     frames: list[Any] = [SimpleNamespace(f_code=code, f_lasti=place) for code, place, _ in marks]
 
-    def record(stores: list[Store], numbers: list[Any], results: list[Store | None]) -> None:
+    def record(
+        shape: tuple[int, ...],
+        stores: list[Store],
+        rows: list[int],
+        numbers: list[Any],
+        results: list[Store | None],
+    ) -> None:
         made: list[Store] = []
+        rest = identity(len(shape))[1:]
         with LOCK:
             token = _extobj_contextvar.set(state)
             try:
@@ -164,14 +183,14 @@ def _recorder(rec: Recording, found: list[Operation], positions: Sequence[int]) 
                     found, statements, frames, results, strict=False
                 ):
                     _, name, loop, *_ = entry
-                    shape = stores[0].shape
                     arguments: list[Any] = []
                     for kind, which, char in zip(operands[::2], operands[1::2], loop, strict=False):
                         if kind == "n":
                             arguments.append(recording.scalar(numbers[which], char))
                             continue
                         store = made[which] if kind == "r" else stores[which]
-                        arguments.append((enter(recording, store), None, None))
+                        index = None if store.shape == shape else ((rows[which], 1, 0), *rest)
+                        arguments.append((enter(recording, store), index, None))
                         store.family.used = recording
                     made.append(Store(shape, dtype) if result is None else result)
                     slot = recording.fresh(made[-1])
@@ -252,7 +271,7 @@ if BUILT:  # else there are none
         places = tuple([(code, instruction) for code, instruction, _ in marks])
         if not 0 < len(shape) <= MOST_AXES or len(set(places)) < len(places):
             return False
-        described = _operations(maps, declared, shape)
+        described = _operations(maps, declared, shape, rows=True)
         begin = id(code), instruction
         tried = _tried.get(begin)
         if described is None or (tried is not None and tried() is code):
@@ -265,7 +284,7 @@ if BUILT:  # else there are none
         if len(_tried) >= MOST_TRIED:
             _tried.clear()
         _tried[begin] = weakref.ref(code)
-        letters = "".join([declared[k][1] for k in arrays])
+        letters = "".join([declared[k][1] for k, _ in arrays])
         what = places, tuple(found), letters, loops, (), most, rec.mask, options, state
         return _chain(_extobj_contextvar, *what, None, _recorder(rec, found, positions), _zero)
 
@@ -298,12 +317,13 @@ if BUILT:  # else there are none
         found, arrays, numbers, loops = described
         if numbers != list(range(len(rec.kinds))) or len(found) > MOST_STEPS:
             return
-        if prepared.form.memory != [*arrays, slot] or len(arrays) > MOST_ARRAYS or len(loops) > MOST_NUMBERS:
+        slots = [k for k, _ in arrays]
+        if prepared.form.memory != [*slots, slot] or len(arrays) > MOST_ARRAYS or len(loops) > MOST_NUMBERS:
             return
         size = int(np.prod(shape))
         if len(shape) > MOST_AXES or size * found[-1][1].itemsize >= POOLED:
             return
-        letters = "".join([declared[k][1] for k in arrays])
+        letters = "".join([declared[k][1] for k in slots])
         symbols, threads, kernels = prepared.symbols, options.threads, plan.kernels
         moved, count, launch, guess = prepared.bytes, len(statements), plan.run, prepared.form.guess
 

@@ -247,7 +247,8 @@ def _little(rec: Recording, prepared: forms.Prepared, threads: int) -> int:
     sizes = tuple([n & (-1 << max(n.bit_length() - 3, 0)) for n in prepared.values])
     if sizes in form.ample:
         return 0
-    form.guess = alone.estimate(*prepared.key[:2], _calls(rec), threads, form.saved)
+    todo = running.todo(rec, prepared)
+    form.guess = alone.estimate(*prepared.key[:2], _calls(rec), threads, form.saved, todo)
     found = alone.cheaper(form.guess)
     if not found:
         if len(form.ample) >= MAX_PLANS:

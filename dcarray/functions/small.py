@@ -33,23 +33,25 @@ _ANSWERED = """
 shape ndim size iscomplexobj isrealobj atleast_1d atleast_2d squeeze transpose flip real imag
 empty_like result_type copyto dot copy
 """
-# What gives views of its arguments, or no arrays at all; and what does so of memory in C's order.
+# What gives views of its arguments, or no arrays at all; of memory in C's order alone; and of matrices alone.
 _VIEWS = """
 transpose moveaxis swapaxes rollaxis squeeze expand_dims atleast_1d atleast_2d atleast_3d flip fliplr flipud
 rot90 diagonal real broadcast_to broadcast_arrays split array_split hsplit vsplit dsplit matrix_transpose
 permute_dims unstack
 """
 _VIEWS_OF_ROWS = "reshape ravel"
+_VIEWS_OF_MATRICES = "diag"
 _METHODS_THAT_VIEW = "swapaxes transpose squeeze diagonal item"
 
 
-def viewing() -> dict[Any, bool]:
+def viewing() -> dict[Any, bool | None]:
     """The functions and names of methods that NumPy does at once on large arrays on which nothing is pending,
-    and whether these must lie in C's order; none where several ranks may have to record the same."""
+    and whether these must lie in C's order, or None if they must be matrices; none where several ranks may
+    have to record the same."""
     if launched():
         return {}
-    found: dict[Any, bool] = {}
-    for names, rows in ((_VIEWS, False), (_VIEWS_OF_ROWS, True)):
+    found: dict[Any, bool | None] = {}
+    for names, rows in ((_VIEWS, False), (_VIEWS_OF_ROWS, True), (_VIEWS_OF_MATRICES, None)):
         found.update((function, rows) for name in names.split() if (function := getattr(np, name, None)))
     found.update(dict.fromkeys(_METHODS_THAT_VIEW.split(), False))
     found.update(dict.fromkeys(_VIEWS_OF_ROWS.split(), True))

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import dcarray as dc
-from dcarray import alone, executor
+from dcarray import alone, executor, singly
 from dcarray.lowering import memory
 from dcarray.report import counters
 from dcarray.session import session
@@ -273,6 +273,36 @@ def test_the_estimate_counts_temporary_arrays_and_threads_only_for_long_work() -
     assert cheaper(chain(50 * n, "negative"), (1,), 1, 2) == 0
     assert cheaper(chain(n, "exp"), (1,), 1, 2) == n  # a loop over vectors
     assert cheaper(chain(n, "sin"), (1,), 1, 2) == 0  # not one
+
+
+def test_what_pushes_python_out_of_the_near_cache_is_slower_to_record() -> None:
+    def steps(n: int, count: int) -> list[tuple[Any, ...]]:
+        news = [("new", "d", (n,), k) for k in range(1, count + 1)]
+        maps = [
+            ("map", "multiply", "dd->d", (n,), k, None, (k - 1, None, None), 0) for k in range(1, count + 1)
+        ]
+        return [("old", "d", (n,), None, 0), *news, *maps]
+
+    assert cheaper(steps(100_000, 2), (2,), 2, 2) == 100_000
+    assert cheaper(steps(100_000, 4), (4,), 4, 2) == 0
+    assert cheaper(steps(30_000, 5), (5,), 5, 2) == 0
+
+
+def test_what_nobody_needs_and_what_is_gathered_to_be_folded_costs_numpy_little() -> None:
+    n = 100_000
+    log = [
+        ("old", "d", (n,), None, 0), ("new", "?", (n,), 1), ("new", "d", (n,), 2), ("new", "d", (n,), 3),
+        ("new", "d", (1,), 4),
+        ("map", "greater", "dd->?", (n,), 1, None, (0, None, None), 0),
+        ("map", "where", "?dd->d", (n,), 2, None, (1, None, None), (0, None, None), 0),
+        ("map", "where", "?dd->d", (n,), 3, None, (1, None, None), (0, None, None), 0),
+        ("fold", "add", "d->d", (n,), (0,), True, 4, (3, None, None)),
+    ]  # fmt: skip
+    todo = singly.turns(log[:5], log[5:], (4,))
+    assert [turn.position for turn in todo] == [0, 2, 3] and todo[1].joined
+    every, few = alone.estimate(log, (4,), 3, 2), alone.estimate(log, (4,), 3, 2, (), todo)
+    assert few.theirs < every.theirs / 4 and few.most == every.most
+    assert not alone.cheaper(every) and alone.cheaper(few) == n
 
 
 @built

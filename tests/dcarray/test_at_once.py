@@ -58,6 +58,39 @@ def test_large_results_of_small_arrays_are_recorded() -> None:
         dc.evaluate(y)
 
 
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [
+        ((3, 400), (400, 3)), ((400, 3), (3, 400)), ((400,), (400, 3)), ((2, 400), (400,)),
+        ((200, 200), (200, 200)), ((5, 3, 400), (400, 2)), ((9, 1, 70, 2), (8, 2, 70)), ((400, 1), (1, 400)),
+        ((1, 400), (400, 1)), ((1,), (3,)), ((3, 4), (3, 4)),
+    ],
+)  # fmt: skip
+def test_products_are_as_large_as_their_rows_and_columns(
+    first: tuple[int, ...], second: tuple[int, ...]
+) -> None:
+    a, b = (np.arange(float(np.prod(shape))).reshape(shape) % 7 for shape in (first, second))
+    x, y = dc.asarray(a.copy()), dc.asarray(b.copy())
+    calls: tuple[Callable[[Any, Any], Any], ...] = (
+        lambda p, q: p @ q, np.matmul, np.dot, lambda p, q: p.dot(q),
+    )  # fmt: skip
+    for call in calls:
+        for p, q in ((x, y), (x, b), (a, y)):
+            if p is a and call is calls[-1]:
+                continue
+            try:
+                expected = call(a, b)
+            except ValueError:
+                with pytest.raises(ValueError, match=r"mismatch|aligned|dimension"):
+                    call(p, q)
+                continue
+            before = len(session().rec.log)
+            found = call(p, q)
+            few = expected.size <= 2 * 16384 and a.ndim < 3 and dc.config.current().eager_below == 16384
+            assert not few or len(session().rec.log) == before
+            np.testing.assert_array_equal(np.asarray(found), expected)
+
+
 def test_what_somebody_else_has_stays_shared() -> None:
     """A result that is large is an array of its own only if nobody else has its memory."""
     n = 40_000

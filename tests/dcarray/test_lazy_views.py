@@ -28,6 +28,7 @@ VIEWS: tuple[Callable[[Any, int], Any], ...] = (
     lambda x, k: x.imag, lambda x, k: np.real(x), lambda x, k: np.broadcast_to(x, (2, *x.shape)),
     lambda x, k: x.squeeze(),
     lambda x, k: x.transpose(), lambda x, k: np.unstack(x)[0] if hasattr(np, "unstack") else x[0],
+    lambda x, k: np.diag(x, k % 3 - 1),
 )  # fmt: skip
 LOOKS: tuple[Callable[[Any, int], Any], ...] = (
     lambda x, k: np.shape(x), lambda x, k: np.ndim(x), lambda x, k: np.size(x), lambda x, k: np.size(x, 0),
