@@ -20,7 +20,7 @@ from .again import Again, rewritten
 from .forms import reads, writes
 from .fpstate import Witness
 from .ir.ops import CALLS, OPS, PLACES, SCANS
-from .lowering.memory import MAPPED, address_of, empty
+from .lowering.memory import MAPPED, address_of, empty, zeros
 from .operands import DTYPES
 from .recording import Recording
 from .store import Store
@@ -231,26 +231,43 @@ class Singly:
             ufunc: Any = OPS[op].reference
             ufunc.reduce(value, axes, DTYPES[result], out, keepdims)
             return
-        values = [self._value(arg, shape, char) for arg, char in zip(entry[6:], types, strict=True)]
         slot, index, function = entry[4], entry[5], OPS[op].reference
         plain = op != "cast" and isinstance(function, np.ufunc)
-        if (plain or op == "where") and dying and index is None and result == self._declared[slot][1]:
-            self._take_over(slot, shape, result, entry[6:], dying)
+        values = [self._value(arg, shape, char, plain) for arg, char in zip(entry[6:], types, strict=True)]
+        if self._unmade(slot):
+            if op == "cast" and type(entry[6]) is int and self._zeroed(slot, index, shape, values[0]):
+                return
+            if (plain or op == "where") and dying and index is None and result == self._declared[slot][1]:
+                self._take_over(slot, shape, result, entry[6:], dying)
         target = self._window(slot, index, shape)
         if plain and target.dtype.char == result:
-            function(*values, out=target)
+            function(*values, out=target, **({} if _as_said(values, types) else {"signature": entry[2]}))
             return
         if op == "where" and target.dtype.char == result and _chosen(target, *values):
             return
         made = values[0] if op == "cast" else function(*values)
         np.copyto(target, _real(made, target.dtype), casting="unsafe")
 
+    def _unmade(self, slot: int) -> bool:
+        """Is this a new array that has no memory yet?"""
+        store = self._store(slot)
+        return (
+            slot not in self._memory
+            and self._declared[slot][-1] == slot
+            and (store is None or store.mem is None)
+        )
+
+    def _zeroed(self, slot: int, index: window.Index | None, shape: Any, value: Any) -> bool:
+        """Have all of a new array be zeros, if that is what is to be written."""
+        _, char, own, _ = self._declared[slot]
+        if any(value.tobytes()) or shape != own or (index is not None and index != window.identity(len(own))):
+            return False
+        self._memory[slot] = zeros(own, DTYPES[char], MAPPED)
+        return True
+
     def _take_over(self, slot: int, shape: Any, char: str, args: Any, dying: tuple[int, ...]) -> None:
         """Have a new array use the memory of an operand that is not needed afterwards, as NumPy does with its
         temporaries."""
-        store = self._store(slot)
-        if slot in self._memory or self._declared[slot][-1] != slot or (store and store.mem is not None):
-            return
         for arg in args:
             if type(arg) is int or arg[0] not in dying or arg[1] is not None:
                 continue
@@ -259,14 +276,17 @@ class Singly:
                 self._memory[slot] = found
                 return
 
-    def _value(self, arg: Any, domain: tuple[int, ...], char: str) -> Any:
-        """An argument as the dtype that the loop takes."""
+    def _value(self, arg: Any, domain: tuple[int, ...], char: str, parts: bool = False) -> Any:
+        """An argument as the dtype that the loop takes; large ones, with ``parts``, as any that is safely
+        converted, as the ufunc does part by part."""
         if type(arg) is int:
             a = self._rec.views[self._rec.kinds[arg]][arg : arg + 1].reshape(())
         else:
             slot, index, shape = arg
             a = self._window(slot, index, domain if shape is None else shape)
-        return a if a.dtype.char == char else _real(a, DTYPES[char]).astype(DTYPES[char])
+        if a.dtype.char == char or (parts and a.nbytes >= MAPPED and np.can_cast(a.dtype, DTYPES[char])):
+            return a
+        return _real(a, DTYPES[char]).astype(DTYPES[char])
 
     def _window(self, slot: int, index: window.Index | None, shape: Any) -> NDArray:
         a = self._array(slot)
@@ -330,6 +350,11 @@ def _loop(text: str) -> tuple[str, str]:
     """The dtype characters of a loop's arguments, and that of its result."""
     types, result = text.split("->")
     return types, result
+
+
+def _as_said(values: Sequence[NDArray], types: str) -> bool:
+    """Do these have the dtypes that the loop takes?"""
+    return all(value.dtype.char == char for value, char in zip(values, types, strict=True))
 
 
 def _real(a: Any, dtype: np.dtype[Any]) -> Any:

@@ -44,7 +44,7 @@ class _Block:
     """One mapping: ``size`` usable bytes at ``skip``, which is ``address`` in memory, aligned to 64 bytes.
     Huge pages are for the first ``filled`` of them alone: of one that is touched, all takes memory."""
 
-    __slots__ = ("address", "mapped", "size", "skip", "stamp")
+    __slots__ = ("address", "mapped", "size", "skip", "stamp", "used")
 
     def __init__(self, size: int, filled: int, serial: int) -> None:
         # Private, or a fork would share the arrays with the child.  One huge page more than asked for
@@ -62,6 +62,7 @@ class _Block:
         self.size = size
         self.address = start + self.skip
         self.stamp = serial
+        self.used = False  # by nobody yet: all of it is zero, and takes no memory
 
 
 class _Loan(np.ndarray[Any, Any]):
@@ -125,6 +126,7 @@ class Pool:
 
     def give_back(self, block: _Block) -> None:
         """Take a block back; callable from a finaliser at any moment."""
+        block.used = True
         self._returned.append(block)
         self._try_settle()
 
@@ -320,6 +322,14 @@ def require(nbytes: int) -> None:
 def empty(shape: Sequence[int], dtype: Any, pooled: int = POOLED) -> np.ndarray[Any, Any]:
     """As ``numpy.empty``, with large arrays from the pool."""
     return allocate(shape, dtype, pooled=pooled)[0]
+
+
+def zeros(shape: Sequence[int], dtype: Any, pooled: int = POOLED) -> np.ndarray[Any, Any]:
+    """As ``numpy.zeros``, with large arrays from the pool: of what nobody has used yet nothing is touched."""
+    made = empty(shape, dtype, pooled)
+    if type(made.base) is not _Loan or made.base._block.used:
+        made.fill(0)
+    return made
 
 
 def stats() -> dict[str, int]:

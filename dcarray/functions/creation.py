@@ -149,8 +149,7 @@ def eye(
         kind = np.dtype(dtype)
         if kind.kind in _FILLED:
             evaluate()  # which may leave memory that serves for this
-            made = memory.empty(shape, kind)
-            made.fill(0)
+            made = memory.zeros(shape, kind)
             rows = np.arange(max(-k, 0), max(min(shape[0], shape[1] - k), 0))
             made[rows, rows + k] = 1
             return wrap(made)

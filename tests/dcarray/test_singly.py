@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import warnings
 
 import numpy as np
@@ -309,3 +310,62 @@ def test_choices_between_arrays_that_may_share_memory(text):
         exec(text, {"np": np}, plain)
         for name, a in plain.items():
             np.testing.assert_array_equal(np.asarray(wrapped[name]), a)
+
+
+@pytest.mark.parametrize("text", ["0", "0.0", "-0.0", "False", "1", "np.float32(-0.0)", "np.int8(0)"])
+@pytest.mark.parametrize("dtype", "?bdfDl")
+def test_zeros_of_either_sign(text, dtype):
+    value = eval(text)
+    with dc.options(eager_below=0, jit="off"):
+        for n in (3, 1 << 18):
+            used = dc.full(n, 1).astype(dtype) + np.ones((), dtype)
+            used.sum()
+            del used  # whose memory is there again
+            got, want = dc.full((n,), value).astype(dtype), np.full((n,), value).astype(dtype)
+            assert np.asarray(got).tobytes() == want.tobytes()
+            part = dc.zeros((2, n), dtype)
+            part[1] = value
+            np.testing.assert_array_equal(part, [np.zeros(n, dtype), want])
+
+
+@pytest.mark.parametrize("text", [
+    "x + y", "y - x", "i * x", "f * x", "c * x", "x ** i", "i / f", "np.arctan2(f, x)", "np.ldexp(x, b)",
+    "np.hypot(b, x)", "i << b", "m + i", "m < x", "i // b", "np.where(m, i, x)", "np.maximum(i, f)", "x % i",
+    "f / b", "np.copysign(f, i)",
+])  # fmt: skip
+def test_operands_of_other_dtypes_are_converted_part_by_part(text):
+    """Large ones are not converted as a whole, and nothing else is different."""
+    rng = np.random.default_rng(9)
+    n = 1 << 18
+    plain = {
+        "x": rng.normal(size=n) * 100, "y": rng.normal(size=n), "i": rng.integers(-9, 9, n),
+        "m": rng.random(n) < 0.5, "f": rng.random(n, np.float32), "b": rng.integers(0, 7, n).astype(np.int8),
+        "c": rng.random(n) * 1j,
+    }  # fmt: skip
+
+    def run(names):
+        with warnings.catch_warnings(record=True) as told:
+            warnings.simplefilter("always")
+            made = np.asarray(eval(text, {"np": np}, names))
+        return made, sorted(str(one.message) for one in told)
+
+    with dc.options(eager_below=0, jit="off"):
+        wrapped = {name: dc.asarray(a.copy()) for name, a in plain.items()}
+        (got, said), (want, meant) = run(wrapped), run(plain)
+    assert got.dtype == want.dtype and got.tobytes() == want.tobytes()
+    assert said == meant
+
+
+def test_zeros_that_are_not_written_take_no_memory():
+    def pages():
+        with open("/proc/self/statm") as told:
+            return int(told.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+
+    with dc.options(eager_below=0, jit="off"):
+        memory.trim()
+        before = pages()
+        made = dc.zeros(1 << 22)
+        made[5] = 1
+        dc.evaluate()
+        assert pages() - before < made.nbytes // 4
+        assert made.sum() == 1

@@ -246,3 +246,24 @@ def test_huge_pages_end_where_the_array_does(monkeypatch, nbytes):
     monkeypatch.setattr(memory, "address_of", lambda array: 5 * memory._HUGE)
     memory._Block(memory._size_class(nbytes), nbytes, 1)
     assert asked == ([nbytes // memory._HUGE * memory._HUGE] if nbytes >= memory._HUGE else [])
+
+
+@pytest.mark.parametrize("shape", [(), (0,), (3, 4), BIG])
+@pytest.mark.parametrize("dtype", [bool, np.float64, np.complex128, object])
+def test_zeros_are_zeros_in_memory_that_others_have_used(shape, dtype):
+    for _ in range(3):
+        made = memory.zeros(shape, dtype)
+        assert made.shape == shape and made.dtype == dtype and not made.any()
+        made.fill(1)
+
+
+def test_zeros_that_nobody_has_used_take_no_memory():
+    def pages():
+        with open("/proc/self/statm") as told:
+            return int(told.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+
+    memory.trim()
+    before = pages()
+    made = memory.zeros(BIG, float)
+    assert pages() - before < made.nbytes // 8
+    assert not made.any()
