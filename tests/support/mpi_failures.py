@@ -167,8 +167,15 @@ def thread_beside() -> None:
 
 def threads_alike() -> None:
     """Two threads of the same name."""
-    begin = threading.Event()
-    both = [threading.Thread(target=_stretch, args=(begin,), name="one") for _ in range(2)]
+    begin, through = threading.Event(), threading.Barrier(2)
+
+    def turn() -> None:
+        try:
+            _stretch(begin)
+        finally:
+            through.wait()  # one that has ended is not alike any more
+
+    both = [threading.Thread(target=turn, name="one") for _ in range(2)]
     for thread in both:
         thread.start()
     begin.set()
