@@ -9,7 +9,7 @@ import atexit
 import sys
 import threading
 import traceback
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import cache
 from types import TracebackType
 from typing import Any
@@ -19,6 +19,7 @@ from mpi4py import MPI
 
 from .errors import CommError, MismatchError, RankError
 from .mpi_job import Job, abort
+from .mpi_left import left, sweep
 from .mpi_repeated import MpiStarter, Together
 from .mpi_types import buffer_of, placed
 from .mpi_watch import Watch, hashed, joined, words_of
@@ -85,6 +86,9 @@ class _Message:
     def need(self) -> End:
         return End(self.channel, self.number, self.sent, describe(self.parts))
 
+    def __del__(self, keep: Callable[..., None] = left) -> None:
+        keep([self.request], self.parts)
+
 
 def _wait(messages: Sequence[_Message]) -> None:
     statuses = [MPI.Status() for _ in messages]
@@ -92,6 +96,7 @@ def _wait(messages: Sequence[_Message]) -> None:
     fresh = [message.request != MPI.REQUEST_NULL for message in messages]
     requests = [message.request for message in messages]
     job = messages[0].job if messages else None
+    sweep()
     try:
         if job is None:
             MPI.Request.Waitall(requests, statuses)
@@ -150,10 +155,16 @@ class MpiCommunicator:
             self.counts.message(False, nbytes(parts))
         return self._irecv(parts, source, check_tag(tag))
 
+    def _may_begin(self) -> None:
+        if self.job is not None:
+            self.job.check_order()
+
     def _isend(self, parts: Sequence[Array], dest: int, tag: int) -> _Message:
+        self._may_begin()
         return _Message(self, self._comm.Isend(buffer_of(parts), dest, tag), parts, dest, tag, True)
 
     def _irecv(self, parts: Sequence[Array], source: int, tag: int) -> _Message:
+        self._may_begin()
         return _Message(self, self._comm.Irecv(buffer_of(parts), source, tag), parts, source, tag, False)
 
     def starter(

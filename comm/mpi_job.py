@@ -156,6 +156,14 @@ class Job:
             kind, text = self._wrong
             raise kind(text)
 
+    def check_order(self) -> None:
+        """Raise it if ranks do different things: no message of one is meant for what another waits for then.
+
+        Where a rank has failed, the others may go on as far as they do not need it.
+        """
+        if self._wrong is not None and self._wrong[0] is not RankError:
+            self.check()
+
     def wrong(self, kind: type[CommError], text: str) -> None:
         """From now on, raise this wherever this rank waits; what was wrong first stays."""
         if self._wrong is None:

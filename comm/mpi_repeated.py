@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from mpi4py import MPI
 
 from .errors import MismatchError
+from .mpi_left import left, sweep
 from .mpi_types import buffer_of
 from .protocol import INTERNAL_TAG, Array, describe, nbytes, sendable, writable
 from .standstill import Channel, End
@@ -52,7 +53,9 @@ class MpiStarter:
         ]
         self._inside = [message for message in self.messages if message.peer != group.rank]
 
-    def begin(self) -> Together:
+    def begin(self, memory: object) -> Together:
+        if self.group.job is not None:
+            self.group.job.check_order()
         comm, counts = self.comm, self.group.counts
         for message in self._inside:
             counts.message(message.sent, message.nbytes)
@@ -60,7 +63,7 @@ class MpiStarter:
             (comm.Isend if one.sent else comm.Irecv)(one.buffer, one.peer, INTERNAL_TAG)
             for one in self.messages
         ]
-        return Together(self, requests)
+        return Together(self, requests, memory)
 
     def __del__(self, finalized: Callable[[], bool] = MPI.Is_finalized) -> None:
         if not finalized():  # at the end of the program the module's names may be gone already
@@ -71,8 +74,8 @@ class MpiStarter:
 class Together:
     """Messages under way that end together."""
 
-    def __init__(self, starter: MpiStarter, requests: list[MPI.Request]) -> None:
-        self.starter, self.requests = starter, requests
+    def __init__(self, starter: MpiStarter, requests: list[MPI.Request], memory: object) -> None:
+        self.starter, self.requests, self.memory = starter, requests, memory
         self.job: Any = starter.group.job
         self.numbers: list[int] = []
         if self.job is not None:
@@ -86,6 +89,7 @@ class Together:
             return
         messages, requests = self.starter.messages, self.requests
         statuses = [MPI.Status() for _ in requests]
+        sweep()
         try:
             if self.job is None:
                 MPI.Request.Waitall(requests, statuses)
@@ -103,6 +107,9 @@ class Together:
                     f"rank {message.peer} sends {status.Get_count(MPI.BYTE):,} bytes where "
                     f"{message.what} are received"
                 )
+
+    def __del__(self, keep: Callable[..., None] = left) -> None:
+        keep(self.requests, (self.starter, self.memory))
 
     def needs(self) -> list[End]:
         """The messages that are not through."""

@@ -85,8 +85,8 @@ class Request(Protocol):
 class Starter(Protocol):
     """Messages that come again, from and to the same places in memory."""
 
-    def begin(self) -> Request:
-        """Begin all of them; they end together, before they are begun again."""
+    def begin(self, memory: object) -> Request:
+        """Begin all of them, given what holds their windows; they end together, before they begin again."""
 
 
 class Communicator(Protocol):

@@ -51,7 +51,7 @@ class Repeated:
                 return start(comm, held)
         for k, box, packed in found.going:
             packed[...] = window(held[k][1], box)
-        request = found.starter.begin()
+        request = found.starter.begin((held, found))
         for plan, source, target in held:
             for here, there in plan.kept:
                 window(target, there)[...] = window(source, here)

@@ -81,7 +81,7 @@ class Executor:
             if options.debug and not isinstance(error, MemoryError):
                 raise
             if rec.marks and not isinstance(error, MemoryError):
-                _complain("a region is run call by call", error, running.line_of(rec.marks[0]))
+                complain("a region is run call by call", error, running.line_of(rec.marks[0]))
             error.__traceback__ = None  # its frames hold memory
             notes = _singly(rec, None)
         return told_of(rec, notes)
@@ -276,10 +276,10 @@ def _attempt(job: Callable[[], None], debug: bool) -> None:
     except Exception as error:
         if debug:
             raise
-        _complain("a region is not compiled", error, ("<compiled region>", 0))
+        complain("a region is not compiled", error, ("<compiled region>", 0))
 
 
-def _complain(what: str, error: BaseException, where: tuple[str, int]) -> None:
+def complain(what: str, error: BaseException, where: tuple[str, int]) -> None:
     """Put it into the report, and warn once of each reason when the user's thread has no work half done."""
     reason = f"{type(error).__name__}: {error}"
     note(f"interpreter ({reason})", where=where)

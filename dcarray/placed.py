@@ -10,8 +10,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from . import planning
 from .agreement import digest
 from .config import Options
+from .executor import complain
 from .forms import Ready, writes
 from .parts import NDArray, Spread
 
@@ -20,9 +22,10 @@ if TYPE_CHECKING:
     from .comm.place import Valid
     from .comm.program import Note, Program
     from .ir.magnitudes import Limits
+    from .ir.nodes import Region
     from .recording import Recording
 
-__all__ = ["Known", "Placed", "known_of", "slot_of"]
+__all__ = ["Known", "Placed", "known_of", "obtained", "slot_of"]
 
 MAX_LOGS = 1024
 MAX_PLANS = 64  # of one log
@@ -34,7 +37,8 @@ class Placed:
 
     program: Program
     layouts: dict[str, Layout]  # of what exists or is made
-    ready: dict[int, tuple[Ready, int]] = field(default_factory=dict)  # by the identity of local regions
+    # by the identity of local regions
+    ready: dict[int, tuple[Ready, int] | None] = field(default_factory=dict)
     exact: Callable[[], Program] | None = None  # plans each statement for itself
     doubt: int = 0
     culprits: tuple[int, ...] = ()
@@ -155,3 +159,19 @@ def known_of(rec: Recording) -> Known:
 def slot_of(name: str) -> int:
     """The slot of an array of a region; -1 of a scalar."""
     return int(name[1:]) if name[0] == "a" else -1
+
+
+def obtained(region: Region, options: Options) -> tuple[Ready, int] | None:
+    """Compiled code of local statements, and the bytes that it moves; None if none can be made."""
+    from . import obtaining
+    from .session import EXECUTOR
+
+    request = planning.Located(region, options.fastmath, options.threads, options.cache_dir)
+    try:
+        plan = Ready(obtaining.obtained(request, options, EXECUTOR.background))
+    except Exception as error:  # a bug of ours; other ranks wait for what comes of this
+        if options.debug:
+            raise
+        complain("a rank's part of a region is interpreted", error, ("<compiled region>", 0))
+        return None
+    return plan, plan.bytes(())

@@ -15,15 +15,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from . import fpstate, harmless, planning, raising, running
+from . import fpstate, harmless, raising, running
 from .agreement import agreed, united
 from .config import Options
 from .errors import StrictError
-from .executor import told_of
-from .forms import Ready
+from .executor import complain, told_of
 from .lowering.memory import address_of, empty
 from .parts import NDArray, Spread, ended, spread, taken, whole
-from .placed import Known, Placed, known_of, slot_of
+from .placed import Known, Placed, known_of, obtained, slot_of
 from .ranks import parted
 from .report import counters, note
 from .reshaped import apart, together
@@ -55,7 +54,13 @@ def run(executor: Executor, rec: Recording, options: Options, comm: Communicator
         copies = apart(rec, comm, partial(_if_large, options, comm))
         known = known_of(rec)
     held = _held(rec)
-    notes = _over_ranks(rec, known, held, options, comm) if known.concerns(held, options) else None
+    what = "reshape"
+    try:
+        notes = _over_ranks(rec, known, held, options, comm) if known.concerns(held, options) else None
+    except _Unplanned:
+        if copies:
+            raise
+        notes, what = None, "region that has no plan"
     if notes is not None:
         together(copies, rec.urgent)
         return told_of(rec, notes)
@@ -65,8 +70,8 @@ def run(executor: Executor, rec: Recording, options: Options, comm: Communicator
     if spread_out:
         where = running.line_of(rec.marks[0])
         if options.strict:
-            raise StrictError("reshape of distributed arrays", where)
-        note("reshape (gathered)", sum(head.size * head.dtype.itemsize for head in spread_out), where=where)
+            raise StrictError(f"{what} of distributed arrays", where)
+        note(f"{what} (gathered)", sum(head.size * head.dtype.itemsize for head in spread_out), where=where)
     for store in rec.slots:
         if type(store) is Store:
             whole(store.family)
@@ -140,7 +145,7 @@ def _over_ranks(
     key = (live, how, finite, rec.mask, comm.size, comm.rank, options)
     placed = known.placed(key)
     if placed is None:
-        placed = known.keep(key, _plan(rec, live, held, finite, options, comm))
+        placed = known.keep(key, _planned(rec, live, held, finite, options, comm))
         if options.debug:
             from .comm.checked import check
 
@@ -173,6 +178,30 @@ def _over_ranks(
     notes = _blame(rec, placed, given, flags, comm) if flags else []
     _keep(rec, placed, after, given, written, comm)
     return notes
+
+
+class _Unplanned(RuntimeError):
+    """A recording that some rank has no plan for; raised on all of them, before anything has been sent."""
+
+
+def _planned(rec: Recording, *given: Any) -> Placed:
+    """`_plan`, if all ranks have one."""
+    from .comm.errors import GridError
+
+    *_, options, comm = given
+    error: Exception | None = None
+    try:
+        found = _plan(rec, *given)
+    except Exception as caught:  # a bug of ours, or no memory
+        if options.debug or isinstance(caught, GridError):
+            raise
+        complain("a region is not shared out", caught, running.line_of(rec.marks[0]))
+        error = caught
+    with parted():
+        failed = comm.share(("planned",), int(error is not None))
+    if failed:
+        raise _Unplanned("another rank has no plan for it" if error is None else str(error)) from error
+    return found
 
 
 def _plan(
@@ -264,14 +293,11 @@ def _compute(placed: Placed, options: Options, region: Region, arrays: Mapping[s
     """Run local statements; gives the floating-point exceptions."""
     if options.jit == "off":
         return _interpreted(region, arrays)
-    known = placed.ready.get(id(region))
+    if id(region) not in placed.ready:
+        placed.ready[id(region)] = obtained(region, options)
+    known = placed.ready[id(region)]
     if known is None:
-        from .obtaining import obtained
-        from .session import EXECUTOR
-
-        request = planning.Located(region, options.fastmath, options.threads, options.cache_dir)
-        plan = Ready(obtained(request, options, EXECUTOR.background))
-        known = placed.ready[id(region)] = plan, plan.bytes(())
+        return _interpreted(region, arrays)
     ready, moved = known
     given = [*arrays.values()]  # in the region's order
     counters.kernels += ready.kernels

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from . import folds, pairs, quick, rest, scans, trace
+from .config import current
 from .handle import Handle, export
 from .indexing import plain_key
 from .loops import ALIASES, UFUNCS, short_power
@@ -262,7 +263,7 @@ def _in_parts(function: np.ufunc, method: str, inputs: tuple[Any, ...], kwargs: 
     """The ufunc on blocks of many ranks; NotImplemented where this is not the way."""
     if several() is None:
         return NotImplemented
-    from .functions.ranked import NO_FORM, over_ranks
+    from .functions.ranked import FORMS, NO_FORM, formed, over_ranks
     from .functions.ranked_defined import by_definition
 
     if method == "__call__":
@@ -271,7 +272,13 @@ def _in_parts(function: np.ufunc, method: str, inputs: tuple[Any, ...], kwargs: 
             found = over_ranks(np.ufunc.__call__, (function, *inputs), kwargs)
     else:
         found = over_ranks(getattr(np.ufunc, method), (function, *inputs), kwargs)
+        if found is NO_FORM and method == "accumulate" and _is_large(inputs[0]):  # whole on all ranks as yet
+            found = formed(FORMS[np.ufunc.accumulate], (function, *inputs), kwargs, function.__name__)
     return NotImplemented if found is NO_FORM else found
+
+
+def _is_large(x: Any) -> bool:
+    return isinstance(x, Handle) and x._small is None and bool(x.size > current().distribute_above)
 
 
 def _put_there(out: Any, function: np.ufunc, inputs: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:

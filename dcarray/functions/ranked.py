@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from dcarray.array import ndarray, wrap
-from dcarray.handle import large
+from dcarray.handle import Handle, large
 from dcarray.parts import Spread, spread
 from dcarray.ranks import parted, several
 from dcarray.store import Store, compiles
@@ -45,7 +45,8 @@ def over_ranks(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict
     form = FORMS.get(function)
     if form is None or not any(map(_anywhere, (*args, *kwargs.values()))):
         return NO_FORM
-    return formed(form, args, kwargs)
+    asked = args[0] if args and isinstance(args[0], np.ufunc) else function
+    return formed(form, args, kwargs, asked.__name__)
 
 
 def _anywhere(value: Any) -> bool:
@@ -53,17 +54,42 @@ def _anywhere(value: Any) -> bool:
     return any(map(in_blocks, value)) if type(value) is tuple else in_blocks(value)
 
 
-def formed(form: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+def formed(
+    form: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], name: str = "function"
+) -> Any:
     """What a form gives, as arrays of the user's; `NO_FORM` if it serves no such call."""
     if any(map(_of_objects, (*args, *kwargs.values()))):
         return NO_FORM
     args, kwargs = tuple(map(alone, args)), {name: alone(a) for name, a in kwargs.items()}
     with parted():
+        _tell(name, args, kwargs)
         found = form(*args, **kwargs)
     if isinstance(found, tuple):
         made = map(array_of, found)
         return type(found)(*made) if hasattr(found, "_fields") else tuple(made)
     return found if found is NO_FORM or found is None else array_of(found)
+
+
+def _tell(name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+    """Have ranks compare what they call: a message of another call would be taken for one of this."""
+    comm = several()
+    assert comm is not None
+    comm.step((name, *map(_described, args), *((k, _described(kwargs[k])) for k in sorted(kwargs))))
+
+
+def _described(value: Any) -> Any:
+    """What has to be the same of an argument, as far as that is cheaply told."""
+    if isinstance(value, (Handle, np.ndarray)):
+        return value.shape, value.dtype.str
+    if isinstance(value, (list, tuple)):
+        return tuple(map(_described, value)) if len(value) <= _FEW else len(value)
+    if type(value) is slice:
+        return "slice", *map(_described, (value.start, value.stop, value.step))
+    return value if isinstance(value, _PLAIN) else type(value).__name__
+
+
+_FEW = 16
+_PLAIN = (bool, int, str, type(None), type(...))
 
 
 def _of_objects(value: Any) -> bool:
@@ -86,6 +112,7 @@ def _written(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[s
     given = [a if k == at else alone(a) for k, a in enumerate(args)]
     named = {name: alone(a) for name, a in kwargs.items()}
     with parted():
+        _tell(args[0].__name__ if at else function.__name__, tuple(given[at:]), named)
         write = WRITES[function](*given, **named)
     if write is NO_FORM:
         return NO_FORM

@@ -41,7 +41,7 @@ def _apply_along_axis(func1d: Any, axis: Any, arr: Any, *args: Any, **kwargs: An
             found = func1d(line, *args, **kwargs)
             return np.asanyarray(found) if isinstance(found, Handle) else found
 
-    found = formed(lambda a: _called(piece_of(a), at, alone), (x,), {})
+    found = formed(lambda a: _called(piece_of(a), at, alone), (x,), {}, "apply_along_axis")
     if found is NO_FORM:
         raise Unserved
     return found

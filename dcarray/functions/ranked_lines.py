@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from dcarray.config import current
+
 from .ranked import FORMS, NO_FORM, piece_of, rounds
 
 if TYPE_CHECKING:
@@ -73,6 +75,7 @@ def _reduceat(
 
 def _accumulate(ufunc: np.ufunc, array: Any, axis: Any = 0, dtype: Any = None, out: Any = None) -> Any:
     from dcarray.comm import fourier, scans
+    from dcarray.placing import default_layout
 
     x = piece_of(array)
     if x is None or out is not None or x.dtype.char not in _NUMBERS:
@@ -80,11 +83,12 @@ def _accumulate(ufunc: np.ufunc, array: Any, axis: Any = 0, dtype: Any = None, o
     if type(axis) is not int or not -x.ndim <= axis < x.ndim:
         return NO_FORM
     axis %= x.ndim
-    cut = x.layout.parts[axis].parts > 1
     rounded = rounds(ufunc, dtype or x.dtype)
-    if rounded and not cut:
-        return NO_FORM  # whole lines the recorder has
-    if ufunc in _ASSOCIATIVE and not rounded:  # to the bit as NumPy rounds, other than `cumsum`
+    exact = ufunc in _ASSOCIATIVE and not rounded  # to the bit as NumPy rounds, other than `cumsum`
+    if exact and not any(part.parts > 1 for part in x.layout.parts):  # all have it whole
+        x = x.moved(default_layout(x.shape, current(), x.comm))
+    cut = x.layout.parts[axis].parts > 1
+    if exact or (rounded and not cut):
         return scans.scan(x, ufunc, axis, dtype) if cut else NO_FORM  # whole lines the recorder has
     if x.ndim == 1 and cut:
         return NO_FORM

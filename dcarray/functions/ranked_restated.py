@@ -75,7 +75,8 @@ def _unique(
     shape = np.moveaxis(np.broadcast_to(np.int8(0), ar.shape), at, 0).shape
     if ar.ndim < 2 or not ar.size or ar.dtype.char not in "?bBhHiIlLqQefdg":
         raise Unserved
-    found = formed(_rows, (np.moveaxis(ar, at, 0).reshape(shape[0], ar.size // shape[0]),), {})
+    table = np.moveaxis(ar, at, 0).reshape(shape[0], ar.size // shape[0])
+    found = formed(_rows, (table,), {}, "unique")
     if found is NO_FORM:
         raise Unserved
     values = np.moveaxis(found[0].reshape(len(found[0]), *shape[1:]), 0, at)

@@ -27,7 +27,8 @@ def _cumulated(name: str, a: Any, axis: Any, dtype: Any, out: Any) -> Any:
         axis = 0
     if out is None and several() is not None and a._small is None and a.size > current().distribute_above:
         complete()
-        found = formed(FORMS[_RUNNING[name]], (a, axis_of(axis, a.ndim), dtype), {})
+        running = _RUNNING[name]
+        found = formed(FORMS[running], (a, axis_of(axis, a.ndim), dtype), {}, running.__name__)
         if found is not NO_FORM:
             return found
     result = accumulate(name, a, axis_of(axis, a.ndim), dtype, out)

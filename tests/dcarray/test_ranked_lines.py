@@ -108,3 +108,22 @@ def test_few_numbers_are_added_one_after_the_other_as_by_numpy() -> None:
             for one, other in zip(got, want, strict=False):
                 assert one.dtype == other.dtype and one.tobytes() == other.tobytes()
             assert got[4] == x @ x
+
+
+@pytest.mark.parametrize("ufunc", [np.maximum, np.logical_or, np.fmin])
+def test_running_folds_of_what_all_ranks_have_whole(ufunc: np.ufunc) -> None:
+    """Each takes its part; what travels is what the parts come to."""
+    draw = np.random.default_rng(1).integers(-9, 9, 3000).astype(float)
+
+    def program() -> int:
+        with dc.options(distribute_above=0, eager_below=0):
+            x = dc.distribute(draw)
+            np.lib.stride_tricks.sliding_window_view(x, 3)  # gathers it
+            before = dc.comm.world().counts.bytes_sent
+            found = ufunc.accumulate(x)
+            dc.evaluate(found)
+            sent = dc.comm.world().counts.bytes_sent - before
+            np.testing.assert_array_equal(np.asarray(found), ufunc.accumulate(draw))
+        return sent
+
+    assert max(run(3, program)) <= 2 * 8

@@ -10,6 +10,7 @@ import threading
 import time
 from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -103,6 +104,45 @@ def recording() -> None:
     comm.Allreduce(1.0)
 
 
+def functions() -> None:
+    """Different functions of arrays in blocks, of which nothing is recorded."""
+    x = distribute(np.arange(600.0))
+    dc.evaluate()
+    np.unique(x) if me == 1 else np.sort(x)
+    comm.Allreduce(1.0)
+
+
+def places() -> None:
+    """Different elements of one."""
+    x = distribute(np.arange(600.0))
+    dc.evaluate()
+    x[[1, 2 + me]]
+    comm.Allreduce(1.0)
+
+
+def going_on() -> None:
+    """Ranks that have parted and go on: nothing works, and no message is received into memory of others."""
+    x, y = distribute(np.arange(4096.0).reshape(64, 64)), distribute(np.arange(4096.0))
+    dc.evaluate()
+    with suppress(comm.CommError):
+        (y + 1).sum().item() if me == 1 else np.sort(y)
+    calls = (
+        lambda: np.fft.fft(x, axis=0), lambda: np.sort(y), lambda: np.unique(y), lambda: np.sort(x, 0),
+        lambda: np.asarray(y), lambda: y.tolist(), lambda: x[3, 4].item(), lambda: np.median(y),
+        lambda: np.linalg.det(x), lambda: np.take(y, [5, 4000]), lambda: (x @ x).sum().item(),
+    )  # fmt: skip
+    told = 0
+    for k in range(100):
+        for call in calls:
+            try:
+                call()
+            except comm.CommError:
+                told += 1
+            time.sleep(0.0003 * ((k + me) % 3 == 0))
+            assert not any(np.zeros(n).any() for n in (512, 1024, 2048, 4096))
+    assert told >= 99 * len(calls), told
+
+
 def gathering() -> None:
     """A block that one rank wants to have whole."""
     x = distribute(np.arange(600.0))
@@ -127,8 +167,15 @@ def thread_beside() -> None:
 
 def threads_alike() -> None:
     """Two threads of the same name."""
-    begin = threading.Event()
-    both = [threading.Thread(target=_stretch, args=(begin,), name="one") for _ in range(2)]
+    begin, through = threading.Event(), threading.Barrier(2)
+
+    def turn() -> None:
+        try:
+            _stretch(begin)
+        finally:
+            through.wait()  # one that has ended is not alike any more
+
+    both = [threading.Thread(target=turn, name="one") for _ in range(2)]
     for thread in both:
         thread.start()
     begin.set()
