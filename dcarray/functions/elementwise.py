@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from dcarray import masks
+from dcarray.order import columns_first, order_of, strides_of
 from dcarray.trace import choose, elementwise
 
 from .common import NOTHING, fresh, fresh_like, is_array, is_wrapped, maximum, minimum, operand, rint
@@ -171,14 +172,16 @@ def _round(a: Any, decimals: Any, out: Any) -> Any:
     kind = a.dtype.kind
     if kind == "f" and decimals == 0:
         return rint(a, out=out)
-    if kind in "iu" and decimals >= 0 and out is None:
+    if kind in "iu" and 0 <= decimals < 2**31 and out is None:
         return a.copy()
     if kind != "f" or out is not None or not -300 < decimals < 300:
         raise Unserved
     scale = 10.0 ** builtins.abs(decimals)
+    if order_of((a,), a.shape) is not None and not columns_first(a):
+        out = fresh(a.shape, a.dtype)  # NumPy's is in C order, too
     if decimals > 0:
-        return np.divide(rint(np.multiply(a, scale)), scale)
-    return np.multiply(rint(np.divide(a, scale)), scale)
+        return np.divide(rint(np.multiply(a, scale)), scale, out=out)
+    return np.multiply(rint(np.divide(a, scale)), scale, out=out)
 
 
 @implements(np.round)
@@ -286,6 +289,8 @@ def nan_to_num(x: Any, copy: bool = True, nan: Any = 0.0, posinf: Any = None, ne
         raise Unserved
     if x.dtype.kind != "f":
         return x.copy() if copy else x
+    if copy and 0 in strides_of(x):
+        x = x.astype(x.dtype)  # in the order of NumPy's copy of what is repeated
     info = np.finfo(x.dtype)
     posinf = info.max if posinf is None else posinf
     neginf = info.min if neginf is None else neginf
