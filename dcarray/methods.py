@@ -143,7 +143,7 @@ class Methods(Attributes):
     def swapaxes(self, axis1: int, axis2: int) -> Any:
         """See `numpy.swapaxes`; always a view."""
         n = self.ndim
-        i, j = normalize_axis_index(axis1, n), normalize_axis_index(axis2, n)
+        i, j = normalize_axis_index(axis1, n, "axis1"), normalize_axis_index(axis2, n, "axis2")
         order = list(range(n))
         order[i], order[j] = order[j], order[i]
         return self.transpose(*order) if n else self._view(self.shape, ())

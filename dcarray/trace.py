@@ -77,7 +77,7 @@ def elementwise(
     with LOCK:
         rec = session().ready()
         try:
-            if dtype is not None:
+            if dtype is not None or casting not in ("same_kind", "unsafe"):  # others may refuse operands
                 raise Missing
             loop, shape, whole = _meaning(name, inputs, out, casting)
             target = None if out is None else _as_target(cls, out)
@@ -111,8 +111,6 @@ def _meaning(name: str, inputs: tuple[Any, ...], out: Any, casting: str) -> tupl
     loop = resolve(name, tuple([kind_of(x) for x in inputs]))
     if loop is None:
         raise Missing
-    if casting not in ("same_kind", "unsafe"):
-        raise Eager  # it may refuse the operands
     shape = inner = broadcast([shape_of(x) for x in inputs])
     if out is not None:
         shape = shape_of(out)

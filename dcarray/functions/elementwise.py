@@ -72,6 +72,10 @@ def clip(a: Any, a_min: Any = NOTHING, a_max: Any = NOTHING, out: Any = None, **
     dtype = np.result_type(*(v.dtype if is_array(v) else v for v in (a, low, high)))
     if dtype.kind not in "iuf":
         raise Unserved
+    try:
+        np.broadcast_shapes(*(v.shape for v in (a, low, high) if is_array(v)))
+    except ValueError:
+        raise Unserved from None  # of which NumPy names all shapes
     if out is not None and not (is_wrapped(out) and np.can_cast(dtype, out.dtype, "same_kind")):
         raise Unserved
     a, low, high = (v.astype(dtype, copy=False) if is_array(v) else v for v in (a, low, high))

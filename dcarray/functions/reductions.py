@@ -190,7 +190,7 @@ def std(
     if a.dtype == np.float16 or a.dtype == np.bool_ or not isinstance(ddof, (int, float)):
         raise Unserved
     if dtype is not None and np.dtype(dtype).kind not in "fc":
-        raise Unserved  # no place for roots: NumPy refuses it at last, and what it warns of on the way comes once
+        raise Unserved  # NumPy refuses it at last; what it warns of on the way is to come once
     if ddof >= _items(a, axis) or (correction is not NOTHING and correction >= _items(a, axis)):
         raise Unserved
     result = var(a, axis, dtype, out, ddof, keepdims, where=where, **_given(mean=mean, correction=correction))

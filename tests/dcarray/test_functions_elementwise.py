@@ -169,3 +169,13 @@ def test_integers_that_c_has_not(same):
             for a in (F, F.astype(np.float32), I, I > 0, I.astype(np.uint64)):
                 same(f, a, n)
                 same(f, n, a)
+
+
+def test_clip_names_all_shapes():
+    a = np.arange(6.0)
+    for bounds in (([1, 2], 5), (0, [1, 2]), (np.zeros(6), np.zeros(4)), (np.zeros((2, 3)), None)):
+        with pytest.raises(ValueError, match="broadcast") as want:
+            np.clip(a, *bounds)
+        with dc.options(eager_below=0, jit="off"), pytest.raises(ValueError, match="broadcast") as got:
+            np.clip(dc.asarray(a), *bounds)
+        assert str(got.value) == str(want.value)
