@@ -29,7 +29,7 @@ __all__ = [
 
 
 def axes_of(axis: Any, ndim: int) -> tuple[int, ...]:
-    """The axes of a reduction: all for None, one or a tuple of them.  NumPy takes no list and no bool here."""
+    """The axes of a reduction: all for None, one or a tuple of them.  NumPy takes no lists or bools here."""
     if axis is None:
         return tuple(range(ndim))
     given = axis if isinstance(axis, tuple) else (axis,)

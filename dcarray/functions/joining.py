@@ -178,14 +178,9 @@ def tile(A: Any, reps: Any) -> Any:
 @implements(np.repeat, views=True)
 def repeat(a: Any, repeats: Any, axis: Any = None) -> Any:
     """Repeat each element the same number of times."""
-    if (
-        type(a) is not ndarray
-        or type(repeats) is not int
-        or not 0 <= repeats < 2**63
-        or a.dtype.kind not in _COMPUTED
-    ):
+    if type(a) is not ndarray or type(repeats) is not int or a.dtype.kind not in _COMPUTED:
         raise Unserved
-    if in_blocks(a):
+    if not 0 <= repeats < 2**63 or in_blocks(a):
         raise Unserved
     if _stays_small(a, repeats):
         return a._adopt(np.repeat(a._settled(), repeats, axis))

@@ -377,15 +377,7 @@ def test_small_numbers_are_true(name: str) -> None:
             for dtype in ("e", "f", "F", "d"):
                 a = np.zeros(n, dtype)
                 a[1::2] = 1
-                for value in (
-                    1.0,
-                    1e-50,
-                    -1e-46,
-                    5e-324,
-                    0.0,
-                    1,
-                    1e-60j,
-                ):
+                for value in (1.0, 1e-50, -1e-46, 5e-324, 0.0, 1, 1e-60j):
                     np.testing.assert_array_equal(np.asarray(f(dc.asarray(a), value)), f(a, value))
                     np.testing.assert_array_equal(np.asarray(f(value, dc.asarray(a))), f(value, a))
 
