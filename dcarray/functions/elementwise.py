@@ -81,6 +81,8 @@ def clip(a: Any, a_min: Any = NOTHING, a_max: Any = NOTHING, out: Any = None, **
     a, low, high = (v.astype(dtype, copy=False) if is_array(v) else v for v in (a, low, high))
     if dtype.kind != "f":
         return minimum(maximum(a, low), high, out=out)
+    # each is used twice, and what is too large for the dtype is warned of once
+    low, high = (dtype.type(v) if type(v) is float else v for v in (low, high))
     if _number(low) and _number(high):
         # NumPy's way with constant bounds: what is equal to one (a zero of the other sign) stays
         x = elementwise("where", (a < low, low, a))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import warnings
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -179,3 +181,15 @@ def test_clip_names_all_shapes():
         with dc.options(eager_below=0, jit="off"), pytest.raises(ValueError, match="broadcast") as got:
             np.clip(dc.asarray(a), *bounds)
         assert str(got.value) == str(want.value)
+
+
+def test_bounds_that_overflow_warn_once():
+    for dtype in (np.float32, np.float16):
+        for bounds in ((1e300, 5), (0, 1e300), (-1e40, 2.5)):
+            results = []
+            for wrapped in (lambda a: a, dc.asarray):
+                with dc.options(eager_below=0, jit="off"), warnings.catch_warnings(record=True) as said:
+                    warnings.simplefilter("always")
+                    results.append(np.asarray(np.clip(wrapped(np.arange(4, dtype=dtype)), *bounds)))
+                assert [str(w.message) for w in said] == ["overflow encountered in cast"]
+            assert np.array_equal(*results) and results[1].dtype == dtype
