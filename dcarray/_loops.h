@@ -117,11 +117,15 @@ placed(PyObject *x, Descr *dtype, char *place)
             PyErr_Clear();
             return 0;
         }
+        if (whole && fabs(value) > 9e18)
+            return 0; /* logical ufuncs want Python's ints to be C's, whatever is beside them */
         memset(place, 0, 16);
         if (dtype->type == 'd' || dtype->type == 'D')
             memcpy(place, &value, sizeof(value));
         else if (dtype->type == 'f' && fabs(value) <= FLT_MAX) {
             float narrow = (float)value;
+            if (narrow == 0 && value != 0)
+                return 0; /* which is true to logical ufuncs */
             memcpy(place, &narrow, sizeof(narrow));
         }
         else

@@ -10,13 +10,13 @@ import math
 from typing import Any
 
 import numpy as np
-from numpy.lib.array_utils import normalize_axis_tuple
 
 from . import config, trace
 from .handle import Handle
 from .ir.ops import OPS
 from .loops import UFUNCS, resolve_fold
 from .operands import settled, shape_of
+from .order import axes_of
 
 __all__ = ["reduce"]
 
@@ -50,7 +50,7 @@ def reduce(
         return NotImplemented
     try:
         loop = resolve_fold(name, x._store.char, dtype)
-        axes = tuple(range(len(shape))) if axis is None else normalize_axis_tuple(axis, len(shape))
+        axes = axes_of(axis, len(shape))
     except (TypeError, ValueError, IndexError):
         return NotImplemented
     if loop is None or loop[-1] in "eFD" or not axes:

@@ -143,7 +143,7 @@ class Methods(Attributes):
     def swapaxes(self, axis1: int, axis2: int) -> Any:
         """See `numpy.swapaxes`; always a view."""
         n = self.ndim
-        i, j = normalize_axis_index(axis1, n), normalize_axis_index(axis2, n)
+        i, j = normalize_axis_index(axis1, n, "axis1"), normalize_axis_index(axis2, n, "axis2")
         order = list(range(n))
         order[i], order[j] = order[j], order[i]
         return self.transpose(*order) if n else self._view(self.shape, ())
@@ -215,9 +215,10 @@ class Methods(Attributes):
             operands.learn((self,), always=True)
             return self._derive(self._settled().astype(dtype, order, casting, subok, copy))
         dtype = np.dtype(dtype)
-        if casting != "unsafe" and not np.can_cast(self.dtype, dtype, casting):
+        rule = casting in ("no", "equiv", "safe", "same_kind", "unsafe")  # of others the values decide
+        if rule and not np.can_cast(self.dtype, dtype, casting):
             np.empty(0, self.dtype).astype(dtype, casting=casting)
-        if order == "A" or (order == "F" and not copy) or not isinstance(dtype.type, type):
+        if not rule or order == "A" or (order == "F" and not copy) or not isinstance(dtype.type, type):
             a = self._settled().astype(dtype, order=order, casting=casting, copy=copy)
             return self._derive(a)
         return trace.cast(self, dtype, copy=copy, order=order if order in ("C", "F") else "K")

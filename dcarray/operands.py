@@ -135,7 +135,10 @@ OURS: dict[int, bool] = {}  # by the identity of the code object, since hashing 
 
 
 def slight(x: Any) -> bool:
-    """Is this one of Python's numbers that may be true and be zero in a dtype of fewer bits?"""
+    """Is this one of Python's numbers that may be true and be zero in a dtype of fewer bits, or that NumPy
+    takes for no C long?"""
+    if type(x) is int:
+        return not -(2**63) <= x < 2**63
     return type(x) in (float, complex) and 0.0 < abs(x) < 1e-7
 
 

@@ -10,19 +10,32 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from numpy.lib.array_utils import normalize_axis_tuple
 
 from .handle import Handle
 
 __all__ = [
+    "axes_of",
     "c_strides",
     "columns_first",
     "contiguous",
     "in_c_order",
     "order_of",
     "order_of_copy",
+    "order_of_joined",
     "reshaped",
     "strides_of",
 ]
+
+
+def axes_of(axis: Any, ndim: int) -> tuple[int, ...]:
+    """The axes of a reduction: all for None, one or a tuple of them.  NumPy takes no lists or bools here."""
+    if axis is None:
+        return tuple(range(ndim))
+    given = axis if isinstance(axis, tuple) else (axis,)
+    if any(isinstance(k, (list, bool, np.bool)) for k in given):
+        raise TypeError(axis)
+    return normalize_axis_tuple(given, ndim)
 
 
 def strides_of(x: Any) -> tuple[int, ...]:
@@ -129,6 +142,32 @@ def order_of(operands: tuple[Any, ...], shape: tuple[int, ...]) -> tuple[int, ..
         inner.insert(place, axis)
     order = tuple(reversed(inner))
     return None if order == tuple(range(len(shape))) else order
+
+
+def order_of_joined(parts: list[Any], ndim: int) -> tuple[int, ...] | None:
+    """The axes of arrays joined, the outermost in memory first; None for C order.
+
+    NumPy sorts them by their strides, also those of 0; where the parts do not agree, C order wins.
+    """
+    steps = [strides_of(p) for p in parts]
+    if ndim < 2 or all(contiguous(p.shape, s) for p, s in zip(parts, steps, strict=True)):
+        return None
+    order: list[int] = []
+    for axis in range(ndim):
+        place = len(order)
+        for k in reversed(range(len(order))):
+            other = order[k]
+            said = [
+                abs(s[axis]) > abs(s[other])
+                for p, s in zip(parts, steps, strict=True)
+                if p.shape[axis] != 1 and p.shape[other] != 1
+            ]
+            if said and not all(said):
+                break
+            if said:
+                place = k
+        order.insert(place, axis)
+    return None if order == list(range(ndim)) else tuple(order)
 
 
 def order_of_copy(x: Handle) -> tuple[int, ...] | None:

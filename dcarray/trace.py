@@ -10,7 +10,6 @@ import math
 from typing import Any
 
 import numpy as np
-from numpy.lib.array_utils import normalize_axis_tuple
 
 from . import alone, config, early, quick, window
 from .handle import Handle, adopt, large
@@ -34,7 +33,7 @@ from .operands import (
     slight,
     target_of,
 )
-from .order import order_of, order_of_copy
+from .order import axes_of, order_of, order_of_copy
 from .parts import blank
 from .products import COMPANY
 from .ranks import several
@@ -78,7 +77,7 @@ def elementwise(
     with LOCK:
         rec = session().ready()
         try:
-            if dtype is not None:
+            if dtype is not None or casting not in ("same_kind", "unsafe"):  # others may refuse operands
                 raise Missing
             loop, shape, whole = _meaning(name, inputs, out, casting)
             target = None if out is None else _as_target(cls, out)
@@ -89,8 +88,8 @@ def elementwise(
             order = order_of(inputs, shape) if target is None else None
             result, slot, index = result_of(cls, rec, shape, loop[-1], target, order)
             commit(rec, ("map", name, loop, shape, slot, index, *args))
-            if whole:
-                quick.learn(name, inputs, loop, shape)
+            if whole and (name[:8] != "logical_" or all(isinstance(x, Handle) for x in inputs)):
+                quick.learn(name, inputs, loop, shape)  # not what depends on the value of a number
             if out is not None:
                 return out
             return result if shape else result._settled()[()]
@@ -116,7 +115,7 @@ def _meaning(name: str, inputs: tuple[Any, ...], out: Any, casting: str) -> tupl
     if out is not None:
         shape = shape_of(out)
         wider = inner != shape and np.broadcast_shapes(inner, shape) != shape
-        if wider or casting in ("no", "equiv") or not np.can_cast(loop[-1], out.dtype, casting):  # type: ignore[arg-type]
+        if wider or not np.can_cast(loop[-1], out.dtype, casting):  # type: ignore[arg-type]
             raise Eager
         if loop[-1] in "FD" and out.dtype.kind != "c":
             raise Missing  # NumPy warns of it
@@ -219,7 +218,7 @@ def reduce(
         try:
             if x._small is not None:
                 raise Eager
-            axes = tuple(range(len(shape))) if axis is None else normalize_axis_tuple(axis, len(shape))
+            axes = axes_of(axis, len(shape))
             # one pass with a result at once: nothing is won by recording before some more elements
             every = len(axes) == len(shape)
             leave_small(shape, (x,), None, 8 if every else 1)

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from dcarray import masks
+from dcarray.order import columns_first, order_of, strides_of
 from dcarray.trace import choose, elementwise
 
 from .common import NOTHING, fresh, fresh_like, is_array, is_wrapped, maximum, minimum, operand, rint
@@ -71,11 +72,17 @@ def clip(a: Any, a_min: Any = NOTHING, a_max: Any = NOTHING, out: Any = None, **
     dtype = np.result_type(*(v.dtype if is_array(v) else v for v in (a, low, high)))
     if dtype.kind not in "iuf":
         raise Unserved
+    try:
+        np.broadcast_shapes(*(v.shape for v in (a, low, high) if is_array(v)))
+    except ValueError:
+        raise Unserved from None  # of which NumPy names all shapes
     if out is not None and not (is_wrapped(out) and np.can_cast(dtype, out.dtype, "same_kind")):
         raise Unserved
     a, low, high = (v.astype(dtype, copy=False) if is_array(v) else v for v in (a, low, high))
     if dtype.kind != "f":
         return minimum(maximum(a, low), high, out=out)
+    # each is used twice, and what is too large for the dtype is warned of once
+    low, high = (dtype.type(v) if type(v) is float else v for v in (low, high))
     if _number(low) and _number(high):
         # NumPy's way with constant bounds: what is equal to one (a zero of the other sign) stays
         x = elementwise("where", (a < low, low, a))
@@ -171,14 +178,16 @@ def _round(a: Any, decimals: Any, out: Any) -> Any:
     kind = a.dtype.kind
     if kind == "f" and decimals == 0:
         return rint(a, out=out)
-    if kind in "iu" and decimals >= 0 and out is None:
+    if kind in "iu" and 0 <= decimals < 2**31 and out is None:
         return a.copy()
     if kind != "f" or out is not None or not -300 < decimals < 300:
         raise Unserved
     scale = 10.0 ** builtins.abs(decimals)
+    if order_of((a,), a.shape) is not None and not columns_first(a):
+        out = fresh(a.shape, a.dtype)  # NumPy's is in C order, too
     if decimals > 0:
-        return np.divide(rint(np.multiply(a, scale)), scale)
-    return np.multiply(rint(np.divide(a, scale)), scale)
+        return np.divide(rint(np.multiply(a, scale)), scale, out=out)
+    return np.multiply(rint(np.divide(a, scale)), scale, out=out)
 
 
 @implements(np.round)
@@ -286,6 +295,8 @@ def nan_to_num(x: Any, copy: bool = True, nan: Any = 0.0, posinf: Any = None, ne
         raise Unserved
     if x.dtype.kind != "f":
         return x.copy() if copy else x
+    if copy and 0 in strides_of(x):
+        x = x.astype(x.dtype)  # in the order of NumPy's copy of what is repeated
     info = np.finfo(x.dtype)
     posinf = info.max if posinf is None else posinf
     neginf = info.min if neginf is None else neginf

@@ -12,7 +12,7 @@ from dcarray.alone import outright
 from dcarray.array import ndarray
 from dcarray.config import current
 from dcarray.copied import Part, copied
-from dcarray.order import order_of
+from dcarray.order import order_of_joined
 
 from .common import axis_of, columns_first, expand, fresh, fresh_like, operand, plain_key
 from .manipulation import at_least, flip
@@ -41,7 +41,7 @@ def _join(parts: list[Any], axis: int, dtype: Any, casting: Any) -> Any:
         raise Unserved
     total = sum(p.shape[axis] for p in parts)
     shape = first.shape[:axis] + (total,) + first.shape[axis + 1 :]
-    result = _ordered(shape, kind, order_of(tuple(parts), shape))
+    result = _ordered(shape, kind, order_of_joined(parts, len(shape)))
     start = 0
     for p in parts:
         stop = start + p.shape[axis]
@@ -178,9 +178,9 @@ def tile(A: Any, reps: Any) -> Any:
 @implements(np.repeat, views=True)
 def repeat(a: Any, repeats: Any, axis: Any = None) -> Any:
     """Repeat each element the same number of times."""
-    if type(a) is not ndarray or type(repeats) is not int or repeats < 0 or a.dtype.kind not in _COMPUTED:
+    if type(a) is not ndarray or type(repeats) is not int or a.dtype.kind not in _COMPUTED:
         raise Unserved
-    if in_blocks(a):
+    if not 0 <= repeats < 2**63 or in_blocks(a):
         raise Unserved
     if _stays_small(a, repeats):
         return a._adopt(np.repeat(a._settled(), repeats, axis))

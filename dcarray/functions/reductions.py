@@ -8,8 +8,8 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from numpy.lib.array_utils import normalize_axis_tuple
 
+from dcarray.order import axes_of
 from dcarray.trace import elementwise
 
 from .common import NOTHING, add, is_array, is_wrapped, maximum, minimum, operand, reduced
@@ -79,7 +79,7 @@ def count_nonzero(a: Any, axis: Any = None, *, keepdims: bool = False) -> Any:
 
 def _axes(axis: Any, ndim: int) -> tuple[int, ...]:
     try:
-        return tuple(range(ndim)) if axis is None else normalize_axis_tuple(axis, ndim)
+        return axes_of(axis, ndim)
     except (TypeError, ValueError, IndexError):
         raise Unserved from None
 
@@ -189,6 +189,8 @@ def std(
     _checked(a, where)
     if a.dtype == np.float16 or a.dtype == np.bool_ or not isinstance(ddof, (int, float)):
         raise Unserved
+    if dtype is not None and np.dtype(dtype).kind not in "fc":
+        raise Unserved  # NumPy refuses it at last; what it warns of on the way is to come once
     if ddof >= _items(a, axis) or (correction is not NOTHING and correction >= _items(a, axis)):
         raise Unserved
     result = var(a, axis, dtype, out, ddof, keepdims, where=where, **_given(mean=mean, correction=correction))
@@ -214,6 +216,7 @@ def average(
         raise Unserved
     a = operand(a)
     given = _given(keepdims=keepdims)
+    _axes(axis, a.ndim)  # NumPy has other words for a bad one than its mean
     if weights is None:
         if not a.size:
             raise Unserved

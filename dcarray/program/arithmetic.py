@@ -160,6 +160,8 @@ class Arithmetic:
             exponent = inputs[1]
             if type(exponent) is not int or exponent < 0:
                 raise self.scope.fail("power of integers may raise")
+        if name[:8] == "logical_" and any(type(x) is int and not -(2**63) <= x < 2**63 for x in inputs):
+            raise self.scope.fail("NumPy refuses an integer of so many bits here")
         shape = self.broadcast([shape_of(x) for x in inputs])
         kinds, result = loop.split("->")
         args = [

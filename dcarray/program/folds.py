@@ -43,6 +43,8 @@ class Folds:
             raise self.scope.fail(f"{name} does not fold {x.dtype}") from error
         if loop is None or loop[-1] in "eF" or (loop[-1] == "D" and name != "add") or not OPS[name].combine:
             raise self.scope.fail(f"a fold by {name} of {x.dtype} does not compile")
+        if isinstance(axis, list):
+            raise self.scope.fail("a reduction along a list of axes")
         axes = self.arrays.axes(axis, len(x.shape))
         kinds, result = loop.split("->")
         start = OPS[name].identity

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import warnings
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -140,3 +142,54 @@ def test_where_and_clip_promote_as_numpy(data):
         if a.dtype.kind in "iuf" and b.dtype.kind in "iuf":
             want, got = np.clip(a, b, b), np.clip(x, y, y)
             assert got.dtype == want.dtype and np.array_equal(np.asarray(got), want)
+
+
+def test_rules_of_casting(same):
+    """Also without ``out``, and rules that depend on values or that there are none."""
+    for rule in ("no", "equiv", "safe", "same_kind", "unsafe", "same_value", "none", None, 3):
+        same(np.add, F, I, casting=rule)
+        same(np.add, I, I, casting=rule)
+        same(np.add, I, 1, casting=rule)
+        same(np.sqrt, I, casting=rule)
+        same(np.less, F, I, casting=rule)
+        same(np.add, F, F, casting=rule, dtype=np.float32)
+        same(np.astype, I, np.uint8)
+        for dtype in (np.int16, np.uint8, np.float32, np.int8):
+            same(lambda x, **k: x.astype(**k), I, dtype=dtype, casting=rule)
+            same(lambda x, **k: x.astype(**k), F, dtype=dtype, casting=rule)
+
+
+def test_integers_that_c_has_not(same):
+    for n in (2**31, 2**63, -(2**63) - 1, 2**70):
+        for a in (I, F):
+            same(np.round, a, n)
+            same(lambda x, n=n: x.round(n), a)
+        if n > 2**31:
+            same(np.repeat, F, n)
+            same(np.repeat, F, n, 1)
+        for f in (np.logical_and, np.logical_or, np.logical_xor):
+            for a in (F, F.astype(np.float32), I, I > 0, I.astype(np.uint64)):
+                same(f, a, n)
+                same(f, n, a)
+
+
+def test_clip_names_all_shapes():
+    a = np.arange(6.0)
+    for bounds in (([1, 2], 5), (0, [1, 2]), (np.zeros(6), np.zeros(4)), (np.zeros((2, 3)), None)):
+        with pytest.raises(ValueError, match="broadcast") as want:
+            np.clip(a, *bounds)
+        with dc.options(eager_below=0, jit="off"), pytest.raises(ValueError, match="broadcast") as got:
+            np.clip(dc.asarray(a), *bounds)
+        assert str(got.value) == str(want.value)
+
+
+def test_bounds_that_overflow_warn_once():
+    for dtype in (np.float32, np.float16):
+        for bounds in ((1e300, 5), (0, 1e300), (-1e40, 2.5)):
+            results = []
+            for wrapped in (lambda a: a, dc.asarray):
+                with dc.options(eager_below=0, jit="off"), warnings.catch_warnings(record=True) as said:
+                    warnings.simplefilter("always")
+                    results.append(np.asarray(np.clip(wrapped(np.arange(4, dtype=dtype)), *bounds)))
+                assert [str(w.message) for w in said] == ["overflow encountered in cast"]
+            assert np.array_equal(*results) and results[1].dtype == dtype

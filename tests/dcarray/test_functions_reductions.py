@@ -111,3 +111,34 @@ def test_what_raised_in_a_sum_raises_once():
         with np.errstate(divide="raise"), pytest.raises(FloatingPointError, match="reciprocal"):
             np.sum(np.reciprocal(dc.asarray(x)))
         assert float(np.sum(dc.asarray(x) + 1)) == x.size
+
+
+@pytest.mark.parametrize("f", (*PLAIN, *NAN, np.count_nonzero, np.average), ids=lambda f: f.__name__)
+def test_axes_that_are_none(same, f):
+    """NumPy's reductions take no list, and nothing true or false, for an axis."""
+    for axis in ([0], [0, 1], True, np.True_, (0, True), (0, 1.0), 1.0, np.array([0, 1]), {0}, "0"):
+        same(f, M, axis)
+    same(f, M, 2)
+
+
+def test_a_list_of_axes_in_a_loop():
+    def total(a):
+        s = 0.0
+        for k in range(len(a)):
+            s += a[k].sum(axis=[0, 1])
+        return s
+
+    with dc.options(jit="eager"), pytest.raises(TypeError, match="'list' object cannot be interpreted"):
+        dc.accelerate(total)(np.ones((50, 3, 4)))
+
+
+def test_deviations_that_are_no_integers_warn_once(same):
+    """What comes before NumPy refuses the root is done once."""
+    for dtype in (int, np.int8, bool):
+        same(np.std, M * 1j, dtype=dtype)
+        same(np.std, M, 1, dtype)
+    with dc.options(eager_below=0, jit="off"), warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        with pytest.raises(TypeError, match="sqrt"):
+            np.std(dc.asarray(M * 1j) + 1, 1, int)
+    assert len(said) == 1

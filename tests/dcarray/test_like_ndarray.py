@@ -372,9 +372,20 @@ def test_subclasses_with_their_own_ufuncs_answer_in_place_too(way):
 def test_small_numbers_are_true(name: str) -> None:
     """Also where the other operand's dtype has none so small."""
     f = getattr(np, name)
-    with dc.options(eager_below=0):
-        for dtype in ("e", "f", "F", "d"):
-            for value in (1e-50, -1e-46, 5e-324, 0.0, 1e-60j):
-                a = np.array([0, 1], dtype)
-                np.testing.assert_array_equal(np.asarray(f(dc.asarray(a), value)), f(a, value))
-                np.testing.assert_array_equal(np.asarray(f(value, dc.asarray(a))), f(value, a))
+    for below, n in ((0, 2), (16384, 2), (16384, 5000), (16384, 20000)):
+        with dc.options(eager_below=below, jit="off"):
+            for dtype in ("e", "f", "F", "d"):
+                a = np.zeros(n, dtype)
+                a[1::2] = 1
+                for value in (1.0, 1e-50, -1e-46, 5e-324, 0.0, 1, 1e-60j):
+                    np.testing.assert_array_equal(np.asarray(f(dc.asarray(a), value)), f(a, value))
+                    np.testing.assert_array_equal(np.asarray(f(value, dc.asarray(a))), f(value, a))
+
+
+def test_large_integers_are_none_to_logical_ufuncs_in_loops() -> None:
+    def chosen(x, o):
+        for i in range(len(x)):
+            o[i] = np.logical_and(x[i], 2**63)
+
+    with dc.options(jit="eager"), pytest.raises(OverflowError):
+        dc.accelerate(chosen)(np.ones((40, 50)), np.zeros((40, 50), bool))

@@ -122,3 +122,22 @@ def test_joined_arrays_keep_the_order_of_their_parts():
         expected = np.concatenate(parts, axis=axis)
         assert np.array_equal(joined, expected)
         assert np.asarray(joined).strides == expected.strides
+
+
+@pytest.mark.parametrize("join", [np.concatenate, np.stack, np.vstack, np.hstack, np.dstack])
+def test_joined_in_order_of_strides(recorded, join):
+    """Those of repeated elements count, too; and where the parts do not agree, C order wins."""
+    plain = [a()[:3, :4, :5] for k, a in OPERANDS.items() if k not in ("row", "columns")]
+    for a, b in itertools.product(plain, plain):
+        for pair in ([a, b], [a[0], b[0]], [a[:, 0], b[:, 0]], [a[:, :1], b[:, :1]]):
+            want, got = join(pair), np.asarray(join([*map(dc.asarray, pair)]))
+            assert np.array_equal(got, want) and steps(got) == steps(want)
+
+
+@pytest.mark.parametrize("name", [k for k in OPERANDS if k != "row"])
+def test_rounded_in_order_of_c(recorded, name):
+    """But for what is in Fortran's."""
+    for decimals in (2, 0, -1):
+        same(lambda x, n=decimals: x.round(n), OPERANDS[name]())
+        same(lambda x, n=decimals: np.round(x * 1.01, n), OPERANDS[name]())
+    same(np.nan_to_num, OPERANDS[name]())
