@@ -514,7 +514,7 @@ PyInit__speedups(void)
         PlainName == NULL)
         return NULL;
     module = PyModule_Create(&definition);
-    if (module != NULL && PyModule_AddIntConstant(module, "REVISION", 31) < 0)
+    if (module != NULL && PyModule_AddIntConstant(module, "REVISION", 32) < 0)
         Py_CLEAR(module);
     return module;
 }
