@@ -14,6 +14,8 @@ from .ir.ops import PLACES, SCANS
 
 DIVIDE, OVER, UNDER, INVALID = 1, 2, 4, 8
 ALL = DIVIDE | OVER | UNDER | INVALID
+RAISING = DIVIDE | OVER | INVALID
+"""What Python's numbers may make errors of: all but underflow."""
 NOBODY, DOUBT = -1, -2
 MINDFUL = UNDER | ODD
 """What small numbers raise, too; and where NumPy does something odd with exceptions, all may be minded."""

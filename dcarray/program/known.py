@@ -11,6 +11,8 @@ from typing import Any
 
 import numpy as np
 
+from dcarray.raising import RAISING
+
 DType = np.dtype[Any]
 
 
@@ -88,6 +90,8 @@ class Request:
         What is known of the names that it reads.  A name that is not bound when the loop begins is not here.
     live : frozenset of str
         The names it binds that may be read afterwards.
+    watched : int
+        The floating-point exceptions that are not ignored, as bits (`dcarray.raising`).
     """
 
     source: str
@@ -95,6 +99,7 @@ class Request:
     line: int
     names: tuple[tuple[str, Known], ...]
     live: frozenset[str]
+    watched: int = RAISING
 
 
 @dataclass(frozen=True, slots=True)

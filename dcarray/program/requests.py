@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
 from dcarray.planning import Drawn
+from dcarray.raising import INVALID, RAISING
 
 from .known import Request, Result, Untraceable
 
@@ -28,12 +30,18 @@ class Told(NamedTuple):
     rewritten : tuple of str
         The arrays that are overwritten and not kept, since another run writes them anew (`ir.idempotent`), if
         nothing ends it.
+    minded : int
+        The floating-point flags by which the loop has to run as it is written, also where they are ignored.
+    loud : bool
+        Whether they are minded even where all are ignored: the loop may raise another exception.
     """
 
     arrays: tuple[tuple[str, str, str, tuple[int, ...], tuple[int, ...]], ...]
     inputs: tuple[str, ...]
     results: tuple[tuple[str, Result], ...]
     rewritten: tuple[str, ...]
+    minded: int
+    loud: bool
 
 
 class LoopRequest(NamedTuple):
@@ -64,13 +72,15 @@ class LoopRequest(NamedTuple):
         arrays = tuple([(a.name, a.role, a.dtype.str, a.shape, _strides(a)) for a in given])
         anew = frozenset() if traced.loud else idempotent(traced.region)
         saved = frozenset(a.name for a in given if a.role == "inout") - anew
-        told = Told(arrays, traced.inputs, traced.results, tuple(sorted(anew)))
+        minded = RAISING if traced.loud else INVALID if _checked(traced.region) else 0
+        told = Told(arrays, traced.inputs, traced.results, tuple(sorted(anew)), minded, traced.loud)
         return Drawn(traced.region, {}, saved, told, True, True)
 
     def text(self) -> str:
         """All that the plan depends on."""
         loop = self.loop
-        return repr((loop.source, loop.names, sorted(loop.live), self.fastmath, self.threads, self.most))
+        options = self.fastmath, self.threads, self.most
+        return repr((loop.source, loop.names, sorted(loop.live), loop.watched, *options))
 
 
 def _strides(array: Array) -> tuple[int, ...]:
@@ -80,24 +90,41 @@ def _strides(array: Array) -> tuple[int, ...]:
     return tuple([item * s for s in array.strides])
 
 
+def _within(body: tuple[Stmt, ...]) -> Iterator[Stmt]:
+    """The statements of a block, and of those inside of them."""
+    from dcarray.ir.nodes import Branch, Loop, While
+
+    for stmt in body:
+        yield stmt
+        if isinstance(stmt, Loop | While):
+            yield from _within(stmt.body)
+        elif isinstance(stmt, Branch):
+            yield from _within((*stmt.then, *stmt.orelse))
+
+
 def _largest(region: Region) -> int:
     """The most elements that a statement of a region goes over in one turn of the loops around it."""
     from dcarray.ir.effects import reads, writes
     from dcarray.ir.nodes import Branch, Loop, While
 
     sizes = {array.name: math.prod(array.shape) for array in region.arrays}
+    found = 0
+    for stmt in _within(region.body):
+        if not isinstance(stmt, Branch | Loop | While):
+            for window in (*reads(stmt), *writes(stmt)):
+                whole = all(type(n) is int for n in window.shape)
+                found = max(found, math.prod(window.shape) if whole else sizes[window.array])
+    return found
 
-    def within(body: tuple[Stmt, ...]) -> int:
-        found = 0
-        for stmt in body:
-            if isinstance(stmt, Loop | While):
-                found = max(found, within(stmt.body))
-            elif isinstance(stmt, Branch):
-                found = max(found, within(stmt.then), within(stmt.orelse))
-            else:
-                for window in (*reads(stmt), *writes(stmt)):
-                    whole = all(type(n) is int for n in window.shape)
-                    found = max(found, math.prod(window.shape) if whole else sizes[window.array])
-        return found
 
-    return within(region.body)
+def _checked(region: Region) -> bool:
+    """Does a statement of a region check values, and say so where they do not fit?"""
+    from dcarray.ir.nodes import Apply, Branch, Compute, While
+    from dcarray.ir.windows import walk
+
+    asked = [
+        stmt.body if isinstance(stmt, Compute) else stmt.cond
+        for stmt in _within(region.body)
+        if isinstance(stmt, Branch | Compute | While)
+    ]
+    return any(isinstance(node, Apply) and node.op == "checked" for node in walk(*asked))

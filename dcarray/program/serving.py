@@ -15,7 +15,7 @@ from dcarray import config, fpstate
 from dcarray.array import ndarray
 from dcarray.handle import Handle, large, small
 from dcarray.lowering.memory import MAPPED, address_of, allocate
-from dcarray.raising import DIVIDE, INVALID, MINDFUL, OVER
+from dcarray.raising import MINDFUL, RAISING
 from dcarray.ranks import several
 from dcarray.report import counters, note
 from dcarray.session import LOCK, Uninterrupted
@@ -29,7 +29,6 @@ if TYPE_CHECKING:
     from dcarray.lowering.parcel import Parcel
 
 NDArray = np.ndarray[Any, Any]
-RAISING = DIVIDE | OVER | INVALID  # what Python's numbers may make errors of: all but underflow
 PATIENCE = 3  # runs that come to nothing, one after the other, before a plan is given up
 
 
@@ -61,6 +60,7 @@ class Serving:
         self._bytes = int(parcel.bytes())
         self._arrays = parcel.kernels < parcel.steps  # does a run want them, besides their addresses?
         self._in_vain = 0
+        self._minded, self._loud = told.minded, told.loud
         place = {name: k for k, name in enumerate(names)}
         inputs = iter(told.inputs)
         self._parts: list[tuple[str, Any, Any, tuple[int, ...], tuple[int, ...], int]] = []
@@ -149,7 +149,9 @@ class Serving:
         """Run the plan; False if all is as it was before."""
         given = len(made)
         state = fpstate.captured()
-        minded = fpstate.watched(state) | RAISING
+        minded = fpstate.watched(state)
+        if self._loud or minded & RAISING:
+            minded |= self._minded
         keeps = self._keeps
         if self._spared:
             look = self._parcel.look

@@ -19,9 +19,10 @@ from typing import Any
 
 import numpy as np
 
-from dcarray import alone, config, obtaining
+from dcarray import alone, config, fpstate, obtaining
 from dcarray.background import PATIENCE
 from dcarray.lowering.memory import trim
+from dcarray.raising import RAISING
 from dcarray.ranks import several
 from dcarray.report import counters, note
 from dcarray.session import EXECUTOR, session
@@ -231,7 +232,8 @@ class Site:
 
     def _entry(self, values: tuple[Any, ...], options: config.Options) -> _Entry | None:
         """What is known of these values; None if they are strange."""
-        marks: list[Any] = [options.fastmath]
+        watched = fpstate.watched(fpstate.captured()) & RAISING
+        marks: list[Any] = [options.fastmath, watched]
         arrays = []
         for k, value in enumerate(values):
             mark = mark_of(value)
@@ -252,18 +254,20 @@ class Site:
                 self._tire()
                 return None
             entry = self._entries[key] = _Entry(
-                self._request(values, marks[1:], options), any(type(v) is np.ndarray for v in values)
+                self._request(values, marks[2:], watched, options), any(type(v) is np.ndarray for v in values)
             )
         return entry
 
-    def _request(self, values: tuple[Any, ...], marks: list[Any], options: config.Options) -> LoopRequest:
+    def _request(
+        self, values: tuple[Any, ...], marks: list[Any], watched: int, options: config.Options
+    ) -> LoopRequest:
         place = self.place
         first: dict[int, str] = {}
         names = []
         for name, value, mark in zip((*place.needed, *place.others), values, marks, strict=False):
             same = first.setdefault(id(value), name) if type(value) in ARRAYS else name
             names.append((name, known_of(value, mark, None if same == name else same)))
-        loop = Request(place.source, place.file, place.line, tuple(names), frozenset(place.live))
+        loop = Request(place.source, place.file, place.line, tuple(names), frozenset(place.live), watched)
         most = None if several() is None else max(1, options.distribute_above)
         return LoopRequest(loop, options.fastmath, options.threads, options.cache_dir, most)
 

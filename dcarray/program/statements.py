@@ -15,7 +15,7 @@ from dcarray.ir.windows import same
 
 from .expressions import Expressions, Frame
 from .indexing import only_integers
-from .known import Function, Thing
+from .known import Function, Request, Thing
 from .names import Names, leaves, needed
 from .unread import looked_at, unread
 from .values import (
@@ -46,6 +46,7 @@ GOING = _Going()
 class Statements(Expressions):
     """Executes statements; `Turns` adds loops."""
 
+    request: Request
     _unread: frozenset[ast.expr] = frozenset()
 
     def block(self, stmts: Sequence[ast.stmt], frame: Frame, after: Names) -> Value:
@@ -129,13 +130,13 @@ class Statements(Expressions):
     def _looked_at(self, target: ast.expr, value: Value) -> Value:
         """A value that nobody may read; what is raised by its operations is found out all the same."""
         if target in self._unread and isinstance(value, Data) and value.window is None and not value.shape:
-            value.expr = looked_at(value.expr)
+            value.expr = looked_at(value.expr, self.request.watched)
         return value
 
     def _dropped(self, value: Value) -> None:
         """A value that nobody reads."""
         if isinstance(value, Data) and value.window is None and not value.shape:
-            value.expr = looked_at(value.expr)
+            value.expr = looked_at(value.expr, self.request.watched)
             if not isinstance(value.expr, Load):
                 self.memory.keep(value)
 

@@ -13,7 +13,9 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from dcarray.ir.nodes import Apply, Expr
+from dcarray.ir.ops import const
 from dcarray.ir.windows import walk
+from dcarray.raising import DIVIDE, INVALID, OVER, RAISING
 
 from .names import assigned, leaves, read
 
@@ -142,10 +144,11 @@ def _read(node: ast.expr) -> frozenset[str]:
 
 
 # ---- at run time --------------------------------------------------------------------------------------
-def looked_at(value: Expr) -> Expr:
-    """The value of a scalar, which raises the flag where one of its operations on floats has raised one."""
+def looked_at(value: Expr, watched: int = RAISING) -> Expr:
+    """The value of a scalar, which raises the flag where one of its operations on floats has raised one that
+    is ``watched``."""
     found = [node for node in walk(value) if isinstance(node, Apply) and _may_raise(node)]
-    raised = [_raised(node) for node in dict.fromkeys(found[:_MOST])]
+    raised = [asked for node in dict.fromkeys(found[:_MOST]) for asked in _raised(node, watched)]
     if not raised:
         return value
     some = raised[0]
@@ -161,8 +164,8 @@ def _may_raise(node: Apply) -> bool:
     return node.dtype.kind == "f" and node.op not in _QUIET and all(a.dtype.kind == "f" for a in node.args)
 
 
-def _raised(node: Apply) -> Expr:
-    """Is there no number where there were some, or an infinite one where there was none?"""
+def _raised(node: Apply, watched: int) -> Iterator[Expr]:
+    """Is there no number where there were some; is there an infinite one where there was none?"""
 
     def asked(name: str, x: Expr) -> Expr:
         return Apply(name, (x,), _BOOL)
@@ -174,4 +177,10 @@ def _raised(node: Apply) -> Expr:
     for arg in dict.fromkeys(node.args):
         invalid = both(invalid, Apply("logical_not", (asked("isnan", arg),), _BOOL))
         over = both(over, asked("isfinite", arg))
-    return Apply("logical_or", (invalid, over), _BOOL)
+    if watched & INVALID:
+        yield invalid
+    if watched & (DIVIDE | OVER) == DIVIDE | OVER or (node.op != "divide" and watched & (DIVIDE | OVER)):
+        yield over
+    elif watched & (DIVIDE | OVER):  # of one divided by zero, or by another number
+        zero = Apply("equal", (node.args[1], const(0.0, node.args[1].dtype)), _BOOL)
+        yield both(over, zero if watched & DIVIDE else Apply("logical_not", (zero,), _BOOL))
