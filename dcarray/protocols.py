@@ -19,6 +19,7 @@ from .store import COMPILED
 _PLAIN = frozenset({type(None), bool, int, float, complex, str, type, *np.sctypeDict.values()})
 _NUMPYS = np.ndarray.__array_ufunc__
 _PAIRS = frozenset({np.divmod, np.modf})
+_SWAPPED = {"lt": "__gt__", "le": "__ge__", "gt": "__lt__", "ge": "__le__", "eq": "__eq__", "ne": "__ne__"}
 _KNOWN = (Handle, np.generic, bool, int, float, complex)
 
 
@@ -36,11 +37,22 @@ def _defers(other: Any) -> bool:
         return False
 
 
+def _deferred(op: Callable[[Any, Any], Any], x: Any, other: Any) -> Any:
+    """What ``other``'s own operator makes of ``x``; of the plain array, if it does not take ours, as those of
+    sparse matrices do not, which ask for arrays by their class."""
+    name = op.__name__.strip("_")
+    method = getattr(type(other), _SWAPPED.get(name, f"__r{name}__"), None)
+    result = NotImplemented if method is None else method(other, x)
+    return rewrap(type(x), op(settled(x), other)) if result is NotImplemented else result
+
+
 def binary(name: str, op: Callable[[Any, Any], Any], x: Any, other: Any) -> Any:
     """``x op other`` where ``x`` is ours."""
     if not _known(other):
-        if isinstance(other, np.ndarray) or _defers(other):
+        if isinstance(other, np.ndarray):
             return NotImplemented  # a subclass of ndarray has its own ways
+        if _defers(other):
+            return _deferred(op, x, other)
         if name in ("equal", "not_equal") or name not in UFUNCS:
             # NumPy answers comparisons with just anything
             return wrap_result(type(x), op(settled(x), other))
@@ -67,10 +79,9 @@ def reflected(name: str, op: Callable[[Any, Any], Any], other: Any, x: Any) -> A
         if result is not None:
             return result
     if not _known(other):
-        if isinstance(other, np.ndarray):  # what `np.matrix` does for arrays only: `*` is its product
+        if isinstance(other, np.ndarray) or _defers(other):
+            # what others do for arrays only, like `*`, the product of `np.matrix`
             return rewrap(type(x), op(other, settled(x)))
-        if _defers(other):
-            return NotImplemented
         return _named(name)(other, x)
     if name == "matmul" or name not in UFUNCS:
         return _named(name)(other, x)

@@ -1,6 +1,7 @@
 """The less usual parts of ndarray's face, small and large."""
 
 import copy
+import operator
 import pickle
 import sys
 
@@ -86,6 +87,46 @@ def test_operators_defer_as_numpys(way):
     assert _Other() + x == "mine"
     x += _Other()
     assert x == "mine"
+
+
+class _Picky:
+    """Takes NumPy's own arrays, and asks for them by their class, as sparse matrices do."""
+
+    __array_priority__ = 10.1
+
+    def _took(self, other):
+        return np.asarray(other) * 2 if isinstance(other, np.ndarray) else NotImplemented
+
+    __add__ = __radd__ = __sub__ = __rsub__ = __truediv__ = __matmul__ = __rmatmul__ = _took
+    __and__ = __rand__ = _took
+    __eq__ = __ne__ = __lt__ = __gt__ = __le__ = __divmod__ = __rdivmod__ = _took
+    __hash__ = None
+
+
+OPERATORS = [
+    *[
+        getattr(operator, name)
+        for name in "add sub mul truediv matmul and_ eq ne lt gt le ge iadd isub pow".split()
+    ],
+    divmod,
+]
+
+
+@pytest.mark.parametrize("op", OPERATORS)
+def test_operators_of_others_that_ask_for_the_class_of_arrays(way, op):
+    def outcome(x, y):
+        try:
+            return op(x, y)
+        except TypeError:
+            return "no"
+
+    for n in (3, 50000):
+        for turned in (False, True):
+            plain, ours = np.arange(n) + 1, dc.arange(n) + 1
+            pairs = [(_Picky(), x) if turned else (x, _Picky()) for x in (plain, ours)]
+            want, got = (outcome(*pair) for pair in pairs)
+            assert type(got) is (dc.ndarray if type(want) is np.ndarray else type(want))
+            assert np.array_equal(np.asarray(got), want)
 
 
 def test_out_ellipsis(way):
