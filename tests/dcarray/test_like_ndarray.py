@@ -103,13 +103,8 @@ class _Picky:
     __hash__ = None
 
 
-OPERATORS = [
-    *[
-        getattr(operator, name)
-        for name in "add sub mul truediv matmul and_ eq ne lt gt le ge iadd isub pow".split()
-    ],
-    divmod,
-]
+NAMES = "add sub mul truediv matmul and_ eq ne lt gt le ge iadd isub pow"
+OPERATORS = [*[getattr(operator, name) for name in NAMES.split()], divmod]
 
 
 @pytest.mark.parametrize("op", OPERATORS)
