@@ -329,6 +329,11 @@ class Attributes(Handle):
     def item(self, *args: Any) -> Any:
         return self._seen().item(*args)
 
+    def to_numpy(self) -> np.ndarray[Any, Any]:
+        """The plain array, as ``np.asarray`` gives it.  Plotting libraries ask for it, and take what has no
+        such method for a sequence of rows."""
+        return np.asarray(self)
+
     def tolist(self) -> Any:
         return self._seen().tolist()
 

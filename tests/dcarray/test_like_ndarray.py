@@ -124,6 +124,14 @@ def test_operators_of_others_that_ask_for_the_class_of_arrays(way, op):
             assert np.array_equal(np.asarray(got), want)
 
 
+def test_plain_arrays_by_the_name_that_others_ask_for(way):
+    x = dc.asarray(np.arange(12.0).reshape(3, 4)) + 1
+    plain = x.T.to_numpy()
+    assert type(plain) is np.ndarray and plain.tolist() == (np.arange(12.0).reshape(3, 4).T + 1).tolist()
+    plain[0, 0] = 7  # the same memory
+    assert x[0, 0] == 7
+
+
 def test_out_ellipsis(way):
     x = dc.asarray(np.array(1.0))
     assert type(dc.add(x, 2, out=...)) is dc.ndarray
