@@ -155,16 +155,17 @@ class MpiCommunicator:
             self.counts.message(False, nbytes(parts))
         return self._irecv(parts, source, check_tag(tag))
 
-    def _may_begin(self) -> None:
+    def may_begin(self) -> None:
+        """Raise it if ranks do different things: then no message is to begin."""
         if self.job is not None:
             self.job.check_order()
 
     def _isend(self, parts: Sequence[Array], dest: int, tag: int) -> _Message:
-        self._may_begin()
+        self.may_begin()
         return _Message(self, self._comm.Isend(buffer_of(parts), dest, tag), parts, dest, tag, True)
 
     def _irecv(self, parts: Sequence[Array], source: int, tag: int) -> _Message:
-        self._may_begin()
+        self.may_begin()
         return _Message(self, self._comm.Irecv(buffer_of(parts), source, tag), parts, source, tag, False)
 
     def starter(

@@ -54,8 +54,7 @@ class MpiStarter:
         self._inside = [message for message in self.messages if message.peer != group.rank]
 
     def begin(self, memory: object) -> Together:
-        if self.group.job is not None:
-            self.group.job.check_order()
+        self.group.may_begin()
         comm, counts = self.comm, self.group.counts
         for message in self._inside:
             counts.message(message.sent, message.nbytes)

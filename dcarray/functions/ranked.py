@@ -24,6 +24,8 @@ __all__ = [
 ]  # fmt: skip
 
 NO_FORM = object()
+_FEW = 16  # elements of a sequence that ranks compare
+_PLAIN = (bool, int, str, type(None), type(...))  # values that they do
 
 
 def in_blocks(x: Any) -> bool:
@@ -86,10 +88,6 @@ def _described(value: Any) -> Any:
     if type(value) is slice:
         return "slice", *map(_described, (value.start, value.stop, value.step))
     return value if isinstance(value, _PLAIN) else type(value).__name__
-
-
-_FEW = 16
-_PLAIN = (bool, int, str, type(None), type(...))
 
 
 def _of_objects(value: Any) -> bool:

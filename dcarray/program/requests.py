@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
 from dcarray.planning import Drawn
-from dcarray.raising import INVALID, RAISING
 
 from .known import Request, Result, Untraceable
 
 if TYPE_CHECKING:
-    from dcarray.ir.nodes import Array, Region, Stmt
+    from dcarray.ir.nodes import Array, Region
 
 
 class Told(NamedTuple):
@@ -30,18 +28,18 @@ class Told(NamedTuple):
     rewritten : tuple of str
         The arrays that are overwritten and not kept, since another run writes them anew (`ir.idempotent`), if
         nothing ends it.
-    minded : int
-        The floating-point flags by which the loop has to run as it is written, also where they are ignored.
     loud : bool
-        Whether they are minded even where all are ignored: the loop may raise another exception.
+        Whether floating-point flags are minded also where they are ignored: it may raise other exceptions.
+    checked : bool
+        Whether it checks values, and raises the flag of an invalid operation where they do not fit.
     """
 
     arrays: tuple[tuple[str, str, str, tuple[int, ...], tuple[int, ...]], ...]
     inputs: tuple[str, ...]
     results: tuple[tuple[str, Result], ...]
     rewritten: tuple[str, ...]
-    minded: int
     loud: bool
+    checked: bool
 
 
 class LoopRequest(NamedTuple):
@@ -72,8 +70,8 @@ class LoopRequest(NamedTuple):
         arrays = tuple([(a.name, a.role, a.dtype.str, a.shape, _strides(a)) for a in given])
         anew = frozenset() if traced.loud else idempotent(traced.region)
         saved = frozenset(a.name for a in given if a.role == "inout") - anew
-        minded = RAISING if traced.loud else INVALID if _checked(traced.region) else 0
-        told = Told(arrays, traced.inputs, traced.results, tuple(sorted(anew)), minded, traced.loud)
+        checked = _checked(traced.region)
+        told = Told(arrays, traced.inputs, traced.results, tuple(sorted(anew)), traced.loud, checked)
         return Drawn(traced.region, {}, saved, told, True, True)
 
     def text(self) -> str:
@@ -90,26 +88,15 @@ def _strides(array: Array) -> tuple[int, ...]:
     return tuple([item * s for s in array.strides])
 
 
-def _within(body: tuple[Stmt, ...]) -> Iterator[Stmt]:
-    """The statements of a block, and of those inside of them."""
-    from dcarray.ir.nodes import Branch, Loop, While
-
-    for stmt in body:
-        yield stmt
-        if isinstance(stmt, Loop | While):
-            yield from _within(stmt.body)
-        elif isinstance(stmt, Branch):
-            yield from _within((*stmt.then, *stmt.orelse))
-
-
 def _largest(region: Region) -> int:
     """The most elements that a statement of a region goes over in one turn of the loops around it."""
     from dcarray.ir.effects import reads, writes
+    from dcarray.ir.independent import every
     from dcarray.ir.nodes import Branch, Loop, While
 
     sizes = {array.name: math.prod(array.shape) for array in region.arrays}
     found = 0
-    for stmt in _within(region.body):
+    for stmt in every(region.body):
         if not isinstance(stmt, Branch | Loop | While):
             for window in (*reads(stmt), *writes(stmt)):
                 whole = all(type(n) is int for n in window.shape)
@@ -119,12 +106,13 @@ def _largest(region: Region) -> int:
 
 def _checked(region: Region) -> bool:
     """Does a statement of a region check values, and say so where they do not fit?"""
+    from dcarray.ir.independent import every
     from dcarray.ir.nodes import Apply, Branch, Compute, While
     from dcarray.ir.windows import walk
 
     asked = [
         stmt.body if isinstance(stmt, Compute) else stmt.cond
-        for stmt in _within(region.body)
+        for stmt in every(region.body)
         if isinstance(stmt, Branch | Compute | While)
     ]
     return any(isinstance(node, Apply) and node.op == "checked" for node in walk(*asked))

@@ -15,7 +15,7 @@ from dcarray import config, fpstate
 from dcarray.array import ndarray
 from dcarray.handle import Handle, large, small
 from dcarray.lowering.memory import MAPPED, address_of, allocate
-from dcarray.raising import MINDFUL, RAISING
+from dcarray.raising import INVALID, MINDFUL, RAISING
 from dcarray.ranks import several
 from dcarray.report import counters, note
 from dcarray.session import LOCK, Uninterrupted
@@ -60,7 +60,7 @@ class Serving:
         self._bytes = int(parcel.bytes())
         self._arrays = parcel.kernels < parcel.steps  # does a run want them, besides their addresses?
         self._in_vain = 0
-        self._minded, self._loud = told.minded, told.loud
+        self._loud, self._checked = told.loud, told.checked
         place = {name: k for k, name in enumerate(names)}
         inputs = iter(told.inputs)
         self._parts: list[tuple[str, Any, Any, tuple[int, ...], tuple[int, ...], int]] = []
@@ -150,8 +150,10 @@ class Serving:
         given = len(made)
         state = fpstate.captured()
         minded = fpstate.watched(state)
-        if self._loud or minded & RAISING:
-            minded |= self._minded
+        if self._loud:
+            minded |= RAISING
+        elif self._checked and minded & RAISING:
+            minded |= INVALID
         keeps = self._keeps
         if self._spared:
             look = self._parcel.look

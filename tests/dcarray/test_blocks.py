@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from sketches import N, arrays, fresh, learned, same, sketched
 
 import dcarray as dc
 from dcarray.report import counters
@@ -23,48 +24,11 @@ pytestmark = [
     pytest.mark.one_process("several ranks learn no places"),
 ]
 
-N = 40_001
-
 
 @pytest.fixture(autouse=True)
 def _options() -> Iterator[None]:
     with dc.options(eager_below=16384, jit="background", debug=False, strict=False):
         yield
-
-
-def arrays(dtype: Any = float, shape: Any = N) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
-    rng = np.random.default_rng(7)
-    return (rng.random(shape) * 9 - 3).astype(dtype), (rng.random(shape) * 9 - 3).astype(dtype)
-
-
-def fresh(text: str) -> Callable[..., Any]:
-    """A function of ``x`` and ``y`` at places of its own."""
-    scope: dict[str, Any] = {"np": np}
-    exec(compile(f"def f(x, y):\n    return {text}", __file__, "exec"), scope)
-    return scope["f"]  # type: ignore[no-any-return]
-
-
-def sketched(x: Any) -> bool:
-    """Is this array still to be computed by a chain?"""
-    return type(x._store.dirty).__name__ == "Sketch"
-
-
-def same(got: Any, want: Any) -> bool:
-    """The same value, bit by bit, of the same type; NaN is NaN."""
-    return type(got) is type(want) and np.array_equal(np.asarray(got), np.asarray(want), equal_nan=True)
-
-
-def learned(text: str, fold: str = "sum", dtype: Any = float) -> tuple[Callable[..., Any], Any, Any]:
-    """A function whose places are a chain, and two arrays."""
-    scope: dict[str, Any] = {"np": np}
-    exec(compile(f"def f(x, y):\n    r = {text}\n    return r", __file__, "exec"), scope)
-    f = scope["f"]
-    x, y = map(dc.asarray, arrays(dtype))
-    for _ in range(4):
-        getattr(f(x, y), fold)()
-    if not sketched(f(x, y)):
-        pytest.skip("other places have taken those of this function in the table")
-    return f, x, y
 
 
 SUMS = [
@@ -143,7 +107,7 @@ def test_minus_zero_and_what_is_no_number() -> None:
 
 def test_exceptions_are_told_as_ever() -> None:
     for text, word in (("np.sum(x / y)", "divide by zero"), ("np.any(x / y > 9e99)", "divide by zero")):
-        f, (a, b) = fresh(text), arrays()
+        f, (a, b) = fresh(text, __file__), arrays()
         x, y = dc.asarray(a), dc.asarray(np.abs(b) + 1)
         for _ in range(4):
             f(x, y)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gc
 import os
-import resource
 import signal
 import subprocess
 import sys
@@ -14,6 +13,7 @@ import weakref
 
 import numpy as np
 import pytest
+from resident import resident
 
 import dcarray as dc
 from dcarray import executor
@@ -23,8 +23,7 @@ RECORD = {"eager_below": 0, "jit": "eager"}
 
 
 def rss() -> float:
-    with open("/proc/self/statm") as f:
-        return int(f.read().split()[1]) * resource.getpagesize() / 1e6
+    return resident() / 1e6
 
 
 @pytest.mark.parametrize(

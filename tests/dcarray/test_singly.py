@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import os
 import warnings
 
 import numpy as np
 import pytest
+from resident import resident
 
 import dcarray as dc
 from dcarray import executor, forms, running, session, singly
@@ -357,15 +357,11 @@ def test_operands_of_other_dtypes_are_converted_part_by_part(text):
 
 
 def test_zeros_that_are_not_written_take_no_memory():
-    def pages():
-        with open("/proc/self/statm") as told:
-            return int(told.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
-
     with dc.options(eager_below=0, jit="off"):
         memory.trim()
-        before = pages()
+        before = resident()
         made = dc.zeros(1 << 22)
         made[5] = 1
         dc.evaluate()
-        assert pages() - before < made.nbytes // 4
+        assert resident() - before < made.nbytes // 4
         assert made.sum() == 1

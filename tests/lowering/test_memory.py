@@ -7,6 +7,7 @@ import threading
 
 import numpy as np
 import pytest
+from resident import resident
 
 from dcarray.lowering import memory
 
@@ -258,12 +259,8 @@ def test_zeros_are_zeros_in_memory_that_others_have_used(shape, dtype):
 
 
 def test_zeros_that_nobody_has_used_take_no_memory():
-    def pages():
-        with open("/proc/self/statm") as told:
-            return int(told.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
-
     memory.trim()
-    before = pages()
+    before = resident()
     made = memory.zeros(BIG, float)
-    assert pages() - before < made.nbytes // 8
+    assert resident() - before < made.nbytes // 8
     assert not made.any()
