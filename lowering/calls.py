@@ -8,7 +8,7 @@ it has imported for as long as it runs.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import lru_cache
+from functools import lru_cache, partial
 from types import CodeType
 from typing import TYPE_CHECKING, Any
 
@@ -47,6 +47,7 @@ def _fits_blas(array: NDArray) -> bool:
 
 
 def _matmul(
+    multiply: Callable[..., int | None],
     writes: Sequence[NDArray],
     reads: Sequence[NDArray],
     attrs: dict[str, Any],
@@ -66,9 +67,7 @@ def _matmul(
             if turned.strides[-1] == out.itemsize and out.strides[-1] != out.itemsize:
                 out, a, b = turned, b.swapaxes(-1, -2), a.swapaxes(-1, -2)
     if own is not None and out.ndim == a.ndim == b.ndim == 2:
-        from . import tiles
-
-        raised = tiles.multiply(out, a, b, *own)
+        raised = multiply(out, a, b, *own)
         if raised is not None:
             return raised
     if np.may_share_memory(out, a):
@@ -83,7 +82,22 @@ def _matmul(
 BLAS = "fdFD"
 """The dtypes that it knows."""
 
-RUNS: dict[str, dict[str, Callable[..., int]]] = {"blas.matmul": {"numpy": _matmul}}
+
+def _in_tiles(out: NDArray, a: NDArray, b: NDArray, launch: Launch, threads: int) -> int | None:
+    from . import tiles
+
+    return tiles.multiply(out, a, b, launch, threads)
+
+
+def _read_once(out: NDArray, a: NDArray, b: NDArray, launch: Launch, threads: int) -> int | None:
+    from . import skinny
+
+    return skinny.multiply(out, a, b, launch, threads)
+
+
+RUNS: dict[str, dict[str, Callable[..., int]]] = {
+    "blas.matmul": {"numpy": partial(_matmul, _in_tiles), "skinny": partial(_matmul, _read_once)}
+}
 """For each operation who can do it, by name: ``run(writes, reads, attrs, own)`` on array views gives the
 floating-point flags that NumPy does not tell of.  ``own`` is the library's own code, and how many threads
 there are."""

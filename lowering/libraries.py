@@ -6,7 +6,7 @@ statements, for when there is nobody.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -14,8 +14,8 @@ import numpy as np
 
 from ..ir import dims, products
 from ..ir.guess import Guess
-from ..ir.nodes import Array, Call, Compute, Dim, Region, Window
-from . import openblas, tiles
+from ..ir.nodes import Call, Compute, Dim, Region, Window
+from . import openblas, skinny, tiles
 from .calls import BLAS, CallStep, Number, View
 
 if TYPE_CHECKING:
@@ -25,43 +25,65 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Library:
-    """Somebody who can do an operation when ``serves(dtypes of writes and reads)``; ``calls.RUNS`` has how,
-    under this name.
+    """Somebody who can do an operation when ``serves(call, region)``; ``calls.RUNS`` has how, under this
+    name.
 
-    ``routine(call, region)`` is code of its own for a call that may be worth it.
+    ``routine(call, region, cores)`` is code of its own for a call that may be worth it.
     """
 
     name: str
-    serves: Callable[[Sequence[np.dtype[Any]]], bool]
-    routine: Callable[[Call, Region], Routine | None] | None = None
+    serves: Callable[[Call, Region], bool]
+    routine: Callable[[Call, Region, int], Routine | None] | None = None
 
 
-def _tiled(call: Call, region: Region) -> Routine | None:
+def _dtypes(call: Call, region: Region) -> list[np.dtype[Any]]:
+    arrays = {array.name: array.dtype for array in region.arrays}
+    return [arrays[window.array] for window in (*call.writes, *call.reads)]
+
+
+def _all_alike(call: Call, region: Region) -> bool:
+    dtypes = _dtypes(call, region)
+    return all(dtype == dtypes[0] and dtype.char in BLAS for dtype in dtypes)
+
+
+def _few_rows(call: Call, region: Region) -> bool:
+    """Is the product probably of a large matrix with one of few rows?"""
+    dtype, (a, b), guess = _dtypes(call, region)[0], call.reads, Guess(region)
+    if len(a.shape) < 2 or len(b.shape) != 2 or dtype.char not in skinny.DTYPES:
+        return False
+    rows, columns, depth = guess.product(a.shape[:-1]), guess(b.shape[1]), guess(b.shape[0])
+    return _all_alike(call, region) and skinny.few(rows, columns, depth, dtype.itemsize)
+
+
+def _read_once(call: Call, region: Region, cores: int) -> Routine:
+    """The code that reads the large matrix of a product once."""
+    from .llvm.skinny import skinny as routine
+
+    return routine(_dtypes(call, region)[0].char)
+
+
+def _tiled(call: Call, region: Region, cores: int) -> Routine | None:
     """The code that makes a product in tiles, if it is large enough for that."""
     a, b = call.reads
     guess = Guess(region)
-    if min(len(a.shape), len(b.shape)) < 2 or not openblas.usable():
+    if min(len(a.shape), len(b.shape)) < 2 or cores < 2 or not openblas.usable():
         return None
     if guess.product((*a.shape, b.shape[-1])) < tiles.LEAST:
         return None
     from .llvm.gemm import gemm
 
-    (dtype,) = {array.dtype for array in region.arrays if array.name == a.array}
-    return gemm(dtype.char)
+    return gemm(_dtypes(call, region)[0].char)
 
 
-def _all_alike(dtypes: Sequence[np.dtype[Any]]) -> bool:
-    return all(dtype == dtypes[0] and dtype.char in BLAS for dtype in dtypes)
-
-
-LIBRARIES: dict[str, list[Library]] = {"blas.matmul": [Library("numpy", _all_alike, _tiled)]}
+LIBRARIES: dict[str, list[Library]] = {
+    "blas.matmul": [Library("skinny", _few_rows, _read_once), Library("numpy", _all_alike, _tiled)]
+}
 """Who does what, best first."""
 
 
-def find(call: Call, arrays: dict[str, Array]) -> Library | None:
+def find(call: Call, region: Region) -> Library | None:
     """The first library that serves a call."""
-    dtypes = [arrays[window.array].dtype for window in (*call.writes, *call.reads)]
-    return next((one for one in LIBRARIES.get(call.op, ()) if one.serves(dtypes)), None)
+    return next((one for one in LIBRARIES.get(call.op, ()) if one.serves(call, region)), None)
 
 
 def expand(call: Call, region: Region) -> Compute | None:

@@ -260,8 +260,7 @@ class _Compiler:
 
     def call(self, stmt: Call, depth: int, position: int) -> None:
         """Find a library, or do without."""
-        arrays = {array.name: array for array in self.region.arrays}
-        library = libraries.find(stmt, arrays)
+        library = libraries.find(stmt, self.region)
         if library is not None:
             step = libraries.step(stmt, library, position, self.routine(stmt, library))
             self.steps.append(step)
@@ -275,9 +274,9 @@ class _Compiler:
 
     def routine(self, stmt: Call, library: libraries.Library) -> Launch | None:
         """The code of a library that has its own, where that serves."""
-        if library.routine is None or self.target.name != "cpu" or self.cores < 2:
+        if library.routine is None or self.target.name != "cpu":
             return None
-        found: Any = library.routine(stmt, self.region)
+        found: Any = library.routine(stmt, self.region, self.cores)
         if found is None:
             return None
         from .llvm.routine import NO_KERNEL
