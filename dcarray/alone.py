@@ -37,6 +37,7 @@ import numpy as np
 
 from . import config
 from .ir.ops import OPS
+from .products import read_once
 from .ranks import several, simulated
 from .speedups import BUILT
 
@@ -164,6 +165,8 @@ def estimate(
     """
     declared = [entry for entry in log if entry[0] in ("old", "new")]
     statements = [entry for entry in log if entry[0] not in ("old", "new")]
+    if any(entry[0] == "call" and _gains(entry, declared) for entry in statements):
+        return Estimate(0)
     if len(statements) == 1 and statements[0][0] == "call":  # nothing to be fused with, whatever it costs
         return Estimate(max([math.prod(entry[2]) for entry in declared], default=0))
     items = [np.dtype(entry[1]).itemsize for entry in declared]
@@ -230,6 +233,12 @@ def estimate(
     temporary = _TEMPORARY * sum(n for n in passing if n > _NEAR) if calls > 1 else 0.0
     theirs = _CALL * len(statements) + _BYTE * moved + temporary + _UNIT * arithmetic + slow
     return Estimate(most, theirs, margin * (recording + running + fused), rounded or called)
+
+
+def _gains(call: tuple[Any, ...], declared: Sequence[tuple[Any, ...]]) -> bool:
+    """Is a plan's own code for a call faster than the library?"""
+    a, b = [declared[arg[0]][2] if arg[2] is None else arg[2] for arg in call[3]]
+    return read_once(a, b, declared[call[2][0]][1])
 
 
 @cache

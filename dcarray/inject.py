@@ -23,13 +23,13 @@ from . import alone, config
 from .array import ndarray, wrap
 from .handle import adopt
 from .namesake import answering, counterpart, up_to_date
+from .products import WIDE
 from .program.rewrite import Rewrites
 from .report import counters
 from .selected import Selected
 from .session import EXECUTOR
 from .speedups import BUILT
 from .store import compiles, owner
-from .trace import WIDE
 from .ways import Ways, work
 
 if BUILT:  # else all names are looked at, and all arrays that are given back are told of

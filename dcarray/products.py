@@ -13,10 +13,16 @@ import math
 from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
 
+import numpy as np
+
+from .lowering import skinny
 from .ranks import several
 from .report import counters
 
-__all__ = ["COMPANY", "Company"]
+__all__ = ["COMPANY", "WIDE", "Company", "read_once", "shared"]
+
+WIDE = 1 << 22
+"""Elements of a matrix that hardly any cache holds."""
 
 _SHARED = 1 << 15
 """Multiplications of a product below which OpenBLAS shares nothing out, whatever its kind."""
@@ -24,6 +30,19 @@ _SLIGHT, _NEAR = 1 << 22, 1 << 18
 """Multiplications, and elements of both operands, up to which a product is slight."""
 _FEW = 8
 """Slight products after the last kernel that stay on one thread."""
+
+
+def shared(a: Sequence[int], b: Sequence[int]) -> bool:
+    """Is a product that of a vector with so large a matrix that it is worth to look for others to share the
+    pass?"""
+    return len(a) + len(b) == 3 and max(math.prod(a), math.prod(b)) >= WIDE
+
+
+def read_once(a: Sequence[int], b: Sequence[int], char: str) -> bool:
+    """Is a product that of a large matrix with few rows, which a plan makes sooner than BLAS?"""
+    if len(a) < 2 or len(b) != 2 or char not in skinny.DTYPES:
+        return False
+    return skinny.few(math.prod(a[:-1]), b[1], b[0], np.dtype(char).itemsize)
 
 
 class Company:

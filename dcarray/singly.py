@@ -22,6 +22,7 @@ from .fpstate import Witness
 from .ir.ops import CALLS, OPS, PLACES, SCANS
 from .lowering.memory import MAPPED, address_of, empty, zeros
 from .operands import DTYPES
+from .products import read_once
 from .recording import Recording
 from .store import Store
 
@@ -110,7 +111,7 @@ class Singly:
         self._parts: dict[int, list[int]] = {}  # which of these are reshapes of others, by family
         self._aside: set[int] = set()  # the slots of copies
         self.error: Exception | None = None  # why the first statement that is left could not run
-        self.elsewhere = 0.0  # seconds in libraries, which a plan would call as well
+        self.elsewhere = 0.0  # seconds in libraries, of which a plan would save nothing
         self.left: list[int] = []  # the positions of the statements that could not run
 
     def run(self) -> int:
@@ -205,7 +206,10 @@ class Singly:
             args = [x.copy() if any(np.may_share_memory(x, out) for out in outs) else x for x in args]
             start = time.perf_counter()
             CALLS[op].reference(tuple(outs), tuple(args), dict(entry[4]))
-            if all(x.ndim == 2 for x in args):  # a plan shares passes over the matrix that a vector meets
+            # a plan shares passes over the matrix that a vector meets, and reads one once that few rows meet
+            if all(x.ndim == 2 for x in args) and not read_once(
+                args[0].shape, args[1].shape, args[0].dtype.char
+            ):
                 self.elsewhere += time.perf_counter() - start
             return
         types, result = _loop(entry[2])

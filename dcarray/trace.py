@@ -6,7 +6,6 @@ cannot be recorded (small arrays, dtypes that do not compile, unusual arguments)
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 import numpy as np
@@ -35,7 +34,7 @@ from .operands import (
 )
 from .order import axes_of, order_of, order_of_copy
 from .parts import blank
-from .products import COMPANY
+from .products import COMPANY, read_once, shared
 from .ranks import several
 from .recording import Recording
 from .session import LOCK, session
@@ -367,7 +366,7 @@ def matmul(a: Any, b: Any, out: Any = None) -> Any:
             if not sa or not sb:
                 raise Eager
             shape = _matmul_shape(sa, sb)
-            if not _wide(sa, sb):
+            if not (shared(sa, sb) or read_once(sa, sb, a.dtype.char)):
                 leave_small(shape, (a, b), None)  # a pass of BLAS to a small result: recording wins nothing
             kinds = (kind_of(a), kind_of(b))
             if out is not None or kinds[0] not in _BLAS or kinds[0] != kinds[1] or 0 in shape:
@@ -384,12 +383,6 @@ def matmul(a: Any, b: Any, out: Any = None) -> Any:
 
 
 _BLAS = ("f", "d", "F", "D")
-WIDE = 1 << 22  # elements of a matrix that hardly any cache holds
-
-
-def _wide(a: tuple[int, ...], b: tuple[int, ...]) -> bool:
-    """A product of a vector with so large a matrix that it is worth to look for others to share the pass?"""
-    return len(a) + len(b) == 3 and max(math.prod(a), math.prod(b)) >= WIDE
 
 
 def _matmul_shape(a: tuple[int, ...], b: tuple[int, ...]) -> tuple[int, ...]:

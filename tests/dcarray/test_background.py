@@ -15,7 +15,7 @@ import dcarray as dc
 from dcarray import background, executor, session
 from dcarray.background import PATIENCE, Background
 from dcarray.ir.ops import CALLS
-from dcarray.trace import WIDE
+from dcarray.products import WIDE
 
 LONG = 0.5  # seconds
 
@@ -56,12 +56,12 @@ def test_a_job_is_pending_from_when_it_is_asked_for_until_it_is_done() -> None:
         time.sleep(0.001)
 
 
-@pytest.mark.parametrize(("columns", "counts"), [(1, True), (3, False)])
+@pytest.mark.parametrize(("columns", "counts"), [(1, True), (3, True), (30, False)])
 def test_a_pass_that_plans_would_share_is_worth_their_while(
     columns: int, counts: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Products with vectors read a matrix once; those with matrices are the library's with a plan, too."""
-    rows, library = 16, CALLS["blas.matmul"]
+    """Products with vectors or few columns read a matrix once; others are the library's with a plan, too."""
+    rows, library = 20, CALLS["blas.matmul"]
 
     def reference(outs: Any, ins: Any, attrs: Any) -> None:
         time.sleep(LONG)  # so that it is what takes time, whatever else the machine does

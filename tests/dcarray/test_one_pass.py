@@ -1,12 +1,10 @@
 """Products with a large matrix are recorded, so that several share the pass over it."""
 
-import sys
-
 import numpy as np
 import pytest
 
 import dcarray as dc
-from dcarray import inject
+from dcarray import inject, products
 from dcarray.ir.passes import rows
 
 M, N = 330, 220
@@ -16,7 +14,7 @@ M, N = 330, 220
 def wide():
     """Matrices of these tests count as large."""
     with pytest.MonkeyPatch.context() as patch, dc.options(jit="eager"):
-        patch.setattr(sys.modules["dcarray.trace"], "WIDE", 1 << 16)  # the name is NumPy's function
+        patch.setattr(products, "WIDE", 1 << 16)
         patch.setattr(inject, "WIDE", 1 << 16)
         patch.setattr(rows, "MIN_FOLDED", 1 << 16)
         yield
