@@ -40,7 +40,8 @@ def main() -> int:
         # first, before the peers' threads and their many objects are there
         "recording": lambda: overhead.recording(rounds),
         "small calls": lambda: overhead.small_calls(rounds),
-        "speed": lambda: speed.rows(scale, rounds),
+        "speed": lambda: speed.rows(speed.cases(scale), rounds),
+        "products": lambda: speed.rows(speed.products(scale), rounds),
         "mixed": lambda: mixed.rows(scale, rounds),
         "memory": processes.memory,
         "import": lambda: processes.imports(rounds),

@@ -66,8 +66,13 @@ def _solve(a: Any, b: Any) -> Any:
     return np.linalg.solve(a, b)
 
 
+def _product(a: Any, b: Any) -> Any:
+    return a @ b
+
+
 COMPILED: dict[str, Any] = {
     work.__name__[1:]: numba.njit(parallel=True)(work)
     for work in (_chain, _jacobi, _steps, _squares, _exp, _log, _sin, _tanh, _power)
 }
-COMPILED["solve"] = numba.njit(_solve)  # a call of LAPACK, with nothing to share out
+for _work in (_solve, _product):  # calls of LAPACK and BLAS, with nothing to share out
+    COMPILED[_work.__name__[1:]] = numba.njit(_work)
