@@ -8,15 +8,15 @@ from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from . import alone, chains, config, forms, fpstate, obtaining, running
+from . import alone, chains, config, forms, fpstate, running
 from .background import PATIENCE, Background
 from .ir.ops import SCANS
-from .planning import Recorded
 from .ranks import several
 from .report import counters, note, user_line
 from .singly import Singly
 
 if TYPE_CHECKING:
+    from .planning import Recorded
     from .recording import Recording
 
 MAX_PLANS = 4096
@@ -155,6 +155,8 @@ class Executor:
             if symbols is not None and general.serves(symbols):
                 assert general.plan is not None
                 return prepared.serve(general.plan, symbols)
+        from .planning import Recorded
+
         request = Recorded(
             *prepared.key, form.sample, prepared.values, tuple(form.saved),
             options.fastmath, options.threads, options.cache_dir,
@@ -206,6 +208,8 @@ class Executor:
         def job() -> None:
             if general is None and form.exact is not None:  # found meanwhile
                 return
+            from . import obtaining
+
             try:
                 plan = forms.Ready(obtaining.obtained(request, options, self.background))
             except MemoryError:  # later there may be more
@@ -223,6 +227,8 @@ class Executor:
 
     def _found(self, form: forms.Form, request: Recorded) -> None:
         """Take the plan of a form that was seen once, if another process has left it."""
+        from . import obtaining
+
         plan = obtaining.found(request)
         if plan is not None and form.exact is None:
             form.exact = forms.Ready(plan)

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from contextlib import suppress
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from . import config
-from .planning import Compilation
 from .session import EXECUTOR
+
+if TYPE_CHECKING:
+    from .planning import Compilation
 
 __all__ = ["Compiled"]
 
@@ -46,6 +48,7 @@ class Compiled:
     def _make(self, options: config.Options) -> None:
         from . import remote
         from .lowering import parcel
+        from .planning import Compilation
 
         request = Compilation(*self._routine, options.cache_dir)
         try:

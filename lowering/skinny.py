@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .calls import lies
 from .memory import address_of, empty
 
 if TYPE_CHECKING:
@@ -55,6 +54,8 @@ def multiply(out: NDArray, a: NDArray, b: NDArray, launch: Launch, threads: int)
         The floating-point flags that were raised; None if nothing was done, since neither factor is
         skinny, or since the other one does not lie by rows or by columns.
     """
+    from .calls import lies
+
     (m, k), n = a.shape, b.shape[1]
     if out.dtype.char not in DTYPES or not few(m, n, k, out.itemsize):
         return None
