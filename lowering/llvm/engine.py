@@ -155,19 +155,24 @@ def fingerprint() -> str:
 
 
 @cache
-def _target_machine() -> Any:
+def _target_machine(opt: int = 3) -> Any:
     llvm = _llvm()
     name, features, _ = _host()
     target = llvm.Target.from_default_triple()
-    return keep(target.create_target_machine(cpu=name, features=features, opt=3, jit=True))
+    return keep(target.create_target_machine(cpu=name, features=features, opt=opt, jit=True))
 
 
-def _optimised(text: str) -> Any:
-    llvm, tm = _llvm(), _target_machine()
+def _parsed(text: str) -> Any:
+    llvm = _llvm()
     module = llvm.parse_assembly(text)
     module.verify()
     module.triple = llvm.get_default_triple()
-    module.data_layout = str(tm.target_data)
+    module.data_layout = str(_target_machine().target_data)
+    return module
+
+
+def _optimised(text: str) -> Any:
+    llvm, tm, module = _llvm(), _target_machine(), _parsed(text)
     tuning = llvm.create_pipeline_tuning_options(speed_level=3)
     builder = llvm.create_pass_builder(tm, tuning)
     builder.getModulePassManager().run(module, builder)
@@ -185,16 +190,17 @@ def _optimised(text: str) -> Any:
     return module
 
 
-def compile_object(text: str) -> bytes:
-    """Object code of a module given as LLVM text, optimised for this processor."""
+def compile_object(text: str, optimised: bool = True) -> bytes:
+    """Object code of a module given as LLVM text, for this processor; ``optimised``, or as it is written."""
     with LOCK:
-        module = _optimised(text)
+        module = _optimised(text) if optimised else _parsed(text)
         _load_libraries()
         for name in (function.name for function in module.functions if function.is_declaration):
             if not name.startswith("llvm.") and not _llvm().address_of_symbol(name):
                 # Loading code with an unresolved symbol would end the process.
                 raise RuntimeError(f"there is no function {name} here")
-        return bytes(_target_machine().emit_object(module))
+        machine = _target_machine() if optimised else _target_machine(0)
+        return bytes(machine.emit_object(module))
 
 
 def assembly(text: str) -> str:
