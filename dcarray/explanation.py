@@ -361,13 +361,14 @@ def view_program(
 def _kernel(
     number: int, stmt: Stmt, region: Region, lines: Mapping[Any, str], names: Mapping[str, str]
 ) -> KernelView:
+    from .lowering import libraries
     from .lowering.c.emit import emit
     from .lowering.schedule import schedule
     from .lowering.target import Unsupported
 
     kind, listing, kernel = "kernel", "", None
     if isinstance(stmt, Call):
-        kind, listing = "call", f"library call {stmt.op}"
+        kind, listing = "call", f"library call {libraries.described(stmt, region, current().threads)}"
     else:
         try:
             kernel, binding = schedule(stmt, region)

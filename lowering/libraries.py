@@ -28,12 +28,14 @@ class Library:
     """Somebody who can do an operation when ``serves(call, region)``; ``calls.RUNS`` has how, under this
     name.
 
-    ``routine(call, region, cores)`` is code of its own for a call that may be worth it.
+    ``routine(call, region, cores)`` is code of its own for a call that may be worth it, and ``how`` says what
+    that does.
     """
 
     name: str
     serves: Callable[[Call, Region], bool]
     routine: Callable[[Call, Region, int], Routine | None] | None = None
+    how: str = ""
 
 
 def _dtypes(call: Call, region: Region) -> list[np.dtype[Any]]:
@@ -76,7 +78,10 @@ def _tiled(call: Call, region: Region, cores: int) -> Routine | None:
 
 
 LIBRARIES: dict[str, list[Library]] = {
-    "blas.matmul": [Library("skinny", _few_rows, _read_once), Library("numpy", _all_alike, _tiled)]
+    "blas.matmul": [
+        Library("skinny", _few_rows, _read_once, "the large matrix is read once, where it lies"),
+        Library("numpy", _all_alike, _tiled, "by NumPy's BLAS, in tiles on our threads"),
+    ]
 }
 """Who does what, best first."""
 
@@ -84,6 +89,15 @@ LIBRARIES: dict[str, list[Library]] = {
 def find(call: Call, region: Region) -> Library | None:
     """The first library that serves a call."""
     return next((one for one in LIBRARIES.get(call.op, ()) if one.serves(call, region)), None)
+
+
+def described(call: Call, region: Region, cores: int) -> str:
+    """How a call is served, for people."""
+    library = find(call, region)
+    if library is None:
+        return f"{call.op}: no library serves it"
+    own = library.routine is not None and library.routine(call, region, cores) is not None
+    return f"{call.op}, {library.how if own else 'by NumPy'}"
 
 
 def expand(call: Call, region: Region) -> Compute | None:

@@ -188,3 +188,17 @@ def test_small_products_are_not_worth_it(monkeypatch: pytest.MonkeyPatch) -> Non
     assert skinny.few(8, 30_000, 30_000, 4) and skinny.few(30_000, 2, 1000, 8)
     assert not skinny.few(8, 1000, 1000, 4) and not skinny.few(17, 30_000, 30_000, 4)
     assert [one.name for one in libraries.LIBRARIES["blas.matmul"]] == ["skinny", "numpy"]
+
+
+@pytest.mark.parametrize(
+    ("rows", "said"),
+    [
+        (4, "blas.matmul, the large matrix is read once"),
+        (1000, "blas.matmul, by NumPy's BLAS, in tiles"),
+        (40, "blas.matmul, by NumPy"),
+    ],
+)
+def test_listings_say_who_makes_a_product(rows: int, said: str) -> None:
+    with dc.options(threads=2, eager_below=0):
+        w = dc.asarray(np.ones((100, 200)))
+        assert said in str(dc.explain(np.maximum(dc.asarray(np.ones((rows, 100))) @ w, 0)))
