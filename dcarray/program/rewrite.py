@@ -219,7 +219,7 @@ class _Reach:
     def __init__(self, root: FunctionType, names: dict[str, Any], known: _Codes) -> None:
         self.code = original(root)
         self.imprint = -1  # of the names when this was last found to hold
-        self.changes: list[tuple[FunctionType, CodeType, CodeType]] = []
+        self.changes: list[tuple[FunctionType | None, CodeType, CodeType]] = []  # None: of the root
         self._named: dict[str, Any] = {}
         found, todo = {root}, [root]
         while todo:
@@ -229,7 +229,7 @@ class _Reach:
                 known[id(code)] = code, rewritten(function)
             _, ours = known[id(code)]
             if ours is not None:
-                self.changes.append((function, code, ours))
+                self.changes.append((None if function is root else function, code, ours))
             for name in code.co_names:
                 value = self._named[name] = names.get(name)
                 if type(value) is FunctionType and value.__globals__ is names and value not in found:
@@ -238,7 +238,8 @@ class _Reach:
         self._named = {n: v for n, v in self._named.items() if v is None or type(v) is FunctionType}
 
     def holds(self, root: FunctionType, names: dict[str, Any], imprint: int) -> bool:
-        """Are these still the functions?  The imprint of the names is -1 if they may be others."""
+        """Are these still the functions?  The imprint of the names is -1 if they may be others.  The root may
+        be another one of the same code: each run of a `def` inside of a function makes one."""
         if original(root) is not self.code:
             return False
         if imprint < 0 or imprint != self.imprint:
@@ -246,7 +247,7 @@ class _Reach:
                 if names.get(name) is not value:
                     return False
             self.imprint = imprint
-        return all([original(function) is theirs for function, theirs, _ in self.changes])
+        return all([f is None or original(f) is theirs for f, theirs, _ in self.changes])
 
 
 _Codes = dict[int, tuple[CodeType, CodeType | None]]
@@ -271,11 +272,11 @@ class Rewrites:
                 self._known.clear()
                 self._reaches.clear()
             reach = self._reaches[id(code)] = _Reach(root, self._names, self._known)
-        for change in reach.changes:
-            function, theirs, ours = change
+        for named, theirs, ours in reach.changes:
+            function = root if named is None else named
             if function.__code__ is theirs:
                 function.__code__ = ours
-                self._changed.append(change)
+                self._changed.append((function, theirs, ours))
 
     def take_back(self) -> None:
         """Give the functions their own code again."""

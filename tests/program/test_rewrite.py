@@ -10,6 +10,7 @@ import textwrap
 import traceback
 from types import FunctionType
 from typing import Any
+from weakref import ref
 
 import numpy as np
 import pytest
@@ -422,3 +423,26 @@ def test_functions_get_their_code_back() -> None:
     helper.__code__ = codes[2]  # somebody else's
     rewrites.take_back()
     assert helper.__code__ is codes[2]
+
+
+def test_functions_of_one_code_get_sites_each() -> None:
+    """A `def` inside of a function makes another function with the same code each time it runs."""
+    f = written("""
+        def f(a):
+            def inner(n):
+                for k in range(n):
+                    a[k] = k
+                return a
+            return inner
+    """)
+    rewrites = Rewrites(f.__globals__)
+    first, second = f([0] * 3), f([0] * 3)
+    code = first.__code__
+    for one in (first, second, first):
+        rewrites.put(one)
+        assert len(sites_of(one.__code__)) == 1 and (first.__code__ is code or second.__code__ is code)
+        rewrites.take_back()
+        assert first.__code__ is second.__code__ is code
+    gone = ref(first)
+    del first, one
+    assert gone() is None  # nor are they kept, with all that they hold

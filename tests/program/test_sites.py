@@ -654,3 +654,19 @@ def test_explain() -> None:
         found = dc.explain(dc.accelerate(f), dc.asarray(np.zeros(100)), 100)
     text = str(found)
     assert len(found.regions) == 1 and "for i in range" in text and ":3" in text
+
+
+def test_each_function_of_one_code_is_served() -> None:
+    f = written("""
+        def f(c):
+            def inner(a):
+                for k in range(1, len(a)):
+                    a[k] += a[k - 1] * c
+                return a
+            return inner
+    """)
+    dc.report(reset=True)
+    with dc.options(jit="eager", cache_dir=None):
+        for c in (0.5, 0.25):
+            np.testing.assert_array_equal(dc.accelerate(f(c))(np.ones(9)), f(c)(np.ones(9)))
+    assert dc.report().loops == 2
