@@ -334,6 +334,14 @@ class Attributes(Handle):
         such method for a sequence of rows."""
         return np.asarray(self)
 
+    def matvec(self, v: Any) -> Any:
+        """The product with a vector.  SciPy's iterative solvers ask for it, as for what their transposed
+        problems need, where a matrix is not of NumPy's own class."""
+        return np.asarray(self) @ np.asarray(v)
+
+    def rmatvec(self, v: Any) -> Any:
+        return np.asarray(self).conj().T @ np.asarray(v)
+
     def tolist(self) -> Any:
         return self._seen().tolist()
 
