@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
 
+from ..order import contiguous, strides_of
 from .common import diagonal_view
 from .registry import Unserved
 
-__all__ = ["contract", "parse", "single"]
+__all__ = ["contract", "layout", "parse", "single"]
 
 
 def parse(text: str, ndims: list[int]) -> tuple[list[str], str]:
@@ -61,11 +63,45 @@ def _order(a: Any, labels: str, wanted: str) -> Any:
     return a if labels == wanted else a.transpose([labels.index(c) for c in wanted])
 
 
-def single(a: Any, labels: str, result: str) -> Any:
+def layout(text: str, arrays: list[Any], optimize: bool, result: str) -> str:
+    """The labels of NumPy's result, the outermost in memory first."""
+    if len(result) < 2 or any(0 in a.shape for a in arrays):
+        return result
+    corners = []
+    for a in arrays:
+        steps = [abs(step) for step in strides_of(a)]
+        places = sorted(range(a.ndim), key=lambda k: -steps[k])
+        extents = tuple(min(n, 2) if step else -2 for n, step in zip(a.shape, steps, strict=True))
+        corners.append((extents, tuple(places)))
+    return "".join(result[k] for k in _layout(text, tuple(corners), optimize))
+
+
+@lru_cache(maxsize=1024)
+def _layout(text: str, corners: tuple[tuple[tuple[int, ...], tuple[int, ...]], ...], optimize: bool) -> Any:
+    """The axes of the result, found by a sum over two elements along each axis of the operands.  Of these
+    are given the extents, negative where all elements are one, and their axes, the outermost first."""
+    arrays = []
+    for extents, places in corners:
+        a = np.zeros([max(extents[k], 1) for k in places]).transpose(np.argsort(places))
+        arrays.append(np.broadcast_to(a, [abs(n) for n in extents]))
+    made: Any = np.einsum(text, *arrays, optimize=optimize)
+    return sorted(range(made.ndim), key=lambda k: -made.strides[k])
+
+
+def _laid(a: Any, result: str, wanted: str) -> Any:
+    """The same with its axes in memory as they are wanted."""
+    turned = _order(a, result, wanted)
+    if contiguous(turned.shape, strides_of(turned)):
+        return a
+    return _order(turned.copy(), wanted, result)
+
+
+def single(a: Any, labels: str, result: str, wanted: str) -> Any:
     """The sum of one operand: a view of it, if nothing is summed."""
     a, labels = _distinct(a, labels)
     summed, left = _sum_out(a, labels, result)
-    return _order(summed, left, result)
+    made = _order(summed, left, result)
+    return made if summed is a or len(result) < 2 else _laid(made, result, wanted)
 
 
 def _count(labels: str, sizes: dict[str, int]) -> int:
@@ -75,22 +111,26 @@ def _count(labels: str, sizes: dict[str, int]) -> int:
     return count
 
 
-def contract(a: Any, la: str, b: Any, lb: str, result: str, sizes: dict[str, int]) -> Any:
-    """The sum of the products of two operands, as one (stacked) matrix product."""
+def contract(a: Any, la: str, b: Any, lb: str, result: str, sizes: dict[str, int], wanted: str) -> Any:
+    """The sum of the products of two operands, as one (stacked) matrix product; the axes of the result lie in
+    memory in the order ``wanted``, as far as that is one of the product's."""
     a, la = _distinct(a, la)
     b, lb = _distinct(b, lb)
     a, la = _sum_out(a, la, result + lb)
     b, lb = _sum_out(b, lb, result + la)
-    stack = "".join(c for c in la if c in lb and c in result)
+    stack = "".join(c for c in wanted if c in la and c in lb)
     over = "".join(c for c in la if c in lb and c not in result)
-    rows = "".join(c for c in la if c not in lb)
-    columns = "".join(c for c in lb if c not in la)
+    rows = "".join(c for c in wanted if c not in lb)
+    columns = "".join(c for c in wanted if c not in la)
+    if over and rows and columns and wanted == stack + columns + rows:
+        a, la, rows, b, lb, columns = b, lb, columns, a, la, rows
     if not over:
         every = stack + rows + columns
         left = _order(a, la, stack + rows)[(Ellipsis,) + (None,) * len(columns)]
         right = _order(b, lb, stack + columns)
         right = right[(slice(None),) * len(stack) + (None,) * len(rows) + (Ellipsis,)]
-        return _order(np.multiply(left, right), every, result)
+        made = _order(np.multiply(left, right), every, result)
+        return _laid(made, result, wanted) if len(result) > 1 else made
     head = tuple(sizes[c] for c in stack)
     m, n, p = _count(rows, sizes), _count(over, sizes), _count(columns, sizes)
     left = _order(a, la, stack + rows + over).reshape((*head, m, n))
@@ -99,4 +139,5 @@ def contract(a: Any, la: str, b: Any, lb: str, result: str, sizes: dict[str, int
     product = np.matmul(left, right)
     if not shape:
         return product.reshape(1)[0]
-    return _order(product.reshape(shape), stack + rows + columns, result)
+    made = _order(product.reshape(shape), stack + rows + columns, result)
+    return _laid(made, result, wanted) if len(shape) > 1 else made

@@ -23,7 +23,7 @@ from .common import (
     operand,
     reduced,
 )
-from .contraction import contract, parse, single
+from .contraction import contract, layout, parse, single
 from .indexing import diagonal
 from .ranked import in_blocks
 from .registry import Unserved, implements
@@ -187,11 +187,13 @@ def einsum(*operands: Any, out: Any = None, optimize: Any = False, **kwargs: Any
         for label, n in zip(text, a.shape, strict=True):
             if sizes.setdefault(label, n) != n:
                 raise Unserved  # also axes of length 1 that broadcast
+    # ranks keep what they have in blocks, in whose order it is
+    wanted = layout(operands[0], arrays, optimize, result) if several() is None else result
     if len(arrays) == 1:
-        return single(arrays[0], labels[0], result)
+        return single(arrays[0], labels[0], result, wanted)
     if optimize and not result:
         raise Unserved  # here NumPy gives a 0-d array, not a scalar
-    return contract(arrays[0], labels[0], arrays[1], labels[1], result, sizes)
+    return contract(arrays[0], labels[0], arrays[1], labels[1], result, sizes, wanted)
 
 
 # ---- numpy.linalg -----------------------------------------------------------------------------------

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 import dcarray as dc
 
@@ -68,6 +72,47 @@ def test_einsum_of_one_and_of_stacks(same):
     same(np.einsum, "ij,jk,kl->il", A, B, B.T)
     same(np.einsum, A, [0, 1], B, [1, 2])
     same(np.einsum, "ij,jk->ik", A[:, :0], B[:0])
+
+
+@st.composite
+def einstein_sums(draw: Any) -> tuple[str, list[Any], bool]:
+    """A text, its operands as they may lie in memory, and whether NumPy is to use BLAS."""
+    extents = {c: draw(st.sampled_from([1, 2, 3])) for c in "ijkl"}
+    some = st.lists(st.sampled_from("ijkl"), min_size=1, max_size=3, unique=True).map("".join)
+    texts = draw(st.lists(some, min_size=1, max_size=2))
+    result = draw(st.permutations(sorted(set("".join(texts)))).map("".join))
+    result = result[: draw(st.integers(0, len(result)))]
+    operands = []
+    for text in texts:
+        axes = draw(st.permutations(range(len(text))))
+        a: Any = R.integers(-4, 4, [extents[text[k]] for k in axes]).astype("d")
+        a = a.transpose(np.argsort(axes))
+        one = draw(st.sampled_from([False, False, False, True]))
+        operands.append(np.broadcast_to(a[:1].copy(), a.shape) if one else a)
+    return f"{','.join(texts)}->{result}", operands, draw(st.booleans())
+
+
+@given(einstein_sums())
+@settings(max_examples=200, deadline=None)
+def test_axes_of_einsum_lie_as_those_of_numpy(given: tuple[str, list[Any], bool]) -> None:
+    """What `ravel` gives, a view or a copy, depends on it."""
+    text, operands, optimize = given
+    want = np.einsum(text, *operands, optimize=optimize)
+    with dc.options(jit="off", eager_below=0):
+        got: Any = np.einsum(text, *map(dc.asarray, operands), optimize=optimize)
+        np.testing.assert_array_equal(np.asarray(got), want)
+        if np.ndim(want):
+            found = zip(want.shape, got.strides, want.strides, strict=True)
+            assert all(mine == theirs for n, mine, theirs in found if n > 1)
+
+
+def test_what_is_written_to_a_raveled_einsum():
+    a, b = np.asfortranarray(SQUARE), np.asfortranarray(SQUARE + 1)
+    with dc.options(eager_below=0):
+        for left, right in ((a, b), (dc.asarray(a), dc.asarray(b))):
+            made = np.einsum("ij,jk->ik", left, right)
+            made.ravel()[:] = 0
+            assert np.asarray(made).all()
 
 
 def test_norms(same):
