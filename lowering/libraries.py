@@ -6,6 +6,7 @@ statements, for when there is nobody.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -49,12 +50,28 @@ def _all_alike(call: Call, region: Region) -> bool:
 
 
 def _few_rows(call: Call, region: Region) -> bool:
-    """Is the product probably of a large matrix with one of few rows?"""
+    """Is the product one of a large matrix with few rows or columns?
+
+    A plan relies on their being few, or not, since the code for the one does the other no sooner than NumPy;
+    how large the matrix is, is guessed.
+    """
     dtype, (a, b), guess = _dtypes(call, region)[0], call.reads, Guess(region)
-    if len(a.shape) < 2 or len(b.shape) != 2 or dtype.char not in skinny.DTYPES:
+    if (
+        len(a.shape) < 2
+        or len(b.shape) != 2
+        or not _all_alike(call, region)
+        or dtype.char not in skinny.DTYPES
+    ):
         return False
-    rows, columns, depth = guess.product(a.shape[:-1]), guess(b.shape[1]), guess(b.shape[0])
-    return _all_alike(call, region) and skinny.few(rows, columns, depth, dtype.itemsize)
+    sides = math.prod(a.shape[:-1]), b.shape[1]
+    if max(map(guess, sides)) * guess(b.shape[0]) * dtype.itemsize < skinny.LEAST:
+        return False
+    return _all_alike(call, region) and any(_at_most(side, skinny.MOST, guess) for side in sides)
+
+
+def _at_most(extent: Dim, most: int, guess: Guess) -> bool:
+    known = dims.prove_le(extent, most)
+    return guess(extent) <= most if known is None else known
 
 
 def _read_once(call: Call, region: Region, cores: int) -> Routine:

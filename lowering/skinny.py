@@ -12,7 +12,7 @@ from .memory import address_of, empty
 if TYPE_CHECKING:
     from .target import Launch
 
-__all__ = ["COLUMNS", "DTYPES", "few", "multiply"]
+__all__ = ["DTYPES", "LEAST", "MOST", "few", "multiply"]
 
 NDArray = np.ndarray[Any, Any]
 
@@ -25,7 +25,7 @@ _ITEMS = 4
 """Parts of the product for each thread, so that none waits long for another..."""
 _WIDE = 1 << 16
 """... but of so many bytes, at least, of a row that is read part by part: at its end memory is waited for."""
-COLUMNS, _LANES = 48, 16
+_COLUMNS, _LANES = 48, 16
 """Columns of a part, and elements of a packed row, are a multiple of these, whatever the vectors are."""
 _UNIT = 4
 """Multiplications in a unit of the scheduler's work."""
@@ -63,7 +63,7 @@ def multiply(out: NDArray, a: NDArray, b: NDArray, launch: Launch, threads: int)
         out, a, b = out.T, b.T, a.T
         m, n = n, m
     how, size = lies(b), out.itemsize
-    if how is None or n < COLUMNS or np.may_share_memory(out, b) or any(step % size for step in out.strides):
+    if how is None or n < _COLUMNS or np.may_share_memory(out, b) or any(step % size for step in out.strides):
         return None
     along, padded = how[0] != 111, _up(m, 4)
     # Rows that fill up are copies, and not zeros: those would raise flags of their own beside infinities.
@@ -76,9 +76,9 @@ def multiply(out: NDArray, a: NDArray, b: NDArray, launch: Launch, threads: int)
         packed = empty((k, padded), out.dtype)
         packed.T[...] = a[rows]
     least = 1 if along else min(_WIDE // size, -(-n // threads))
-    width = _up(max(-(-n // (threads * _ITEMS)), least), COLUMNS)
+    width = _up(max(-(-n // (threads * _ITEMS)), least), _COLUMNS)
     count = -(-n // width)
-    part = empty((0 if along else _up(n, COLUMNS) * padded,), out.dtype)
+    part = empty((0 if along else _up(n, _COLUMNS) * padded,), out.dtype)
     out.fill(0)
     down, across = (step // size for step in out.strides)
     arguments = (

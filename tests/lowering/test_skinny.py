@@ -152,7 +152,7 @@ def test_what_is_left_to_others(a: Any, b: Any) -> None:
 
 @pytest.mark.parametrize("stacked", [False, True])
 def test_plans_use_it(monkeypatch: pytest.MonkeyPatch, stacked: bool) -> None:
-    """Where it is worth it by the sizes that the plan is made for, and not for others that it serves."""
+    """Where the rows are few; for others there is another plan."""
     served: list[tuple[int, ...]] = []
     inner = skinny.multiply
 
@@ -166,12 +166,12 @@ def test_plans_use_it(monkeypatch: pytest.MonkeyPatch, stacked: bool) -> None:
     r = np.random.default_rng(4)
     w, bias = r.standard_normal((300, 500)).astype("f"), r.standard_normal(500).astype("f")
     with dc.options(jit="eager", eager_below=0, cache_dir=None):
-        for rows in (8, 4, 40):
+        for rows in (8, 40, 4, 200, 12):
             shape = (2, rows // 2, 300) if stacked else (rows, 300)
             x = r.standard_normal(shape).astype("f")
             got = np.asarray(np.maximum(dc.asarray(x) @ dc.asarray(w) + bias, 0))
             np.testing.assert_allclose(got, np.maximum(x @ w + bias, 0), rtol=1e-4, atol=1e-4)
-    assert [int(np.prod(shape[:-1])) for shape in served] == [8, 4]
+    assert [int(np.prod(shape[:-1])) for shape in served] == [8, 4, 12]
 
 
 def test_warnings_are_those_of_numpy() -> None:
