@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from dcarray.handle import Handle
+from dcarray.order import axes_of
 
 from .ranked import FORMS, NO_FORM, piece_of, rounds
 
@@ -124,7 +125,12 @@ def _reduced(
     if rounds(ufunc, dtype or x.dtype) and math.prod(x.shape) <= FEW:  # in the order of one process
         found = ufunc.reduce(x.whole(), axis, dtype, keepdims=bool(keepdims))  # type: ignore[call-overload]
         return Piece.copied(found, x.comm)
-    return fold(x, ufunc, axis, dtype, bool(keepdims))
+    try:
+        axes = axes_of(axis, x.ndim)
+    except TypeError:
+        ufunc.reduce(_like(x), axis)  # NumPy says what is wrong
+        raise
+    return fold(x, ufunc, axes, dtype, bool(keepdims))
 
 
 FORMS[np.ufunc.__call__] = _called

@@ -92,6 +92,7 @@ def einstein_sums(draw: Any) -> tuple[str, list[Any], bool]:
     return f"{','.join(texts)}->{result}", operands, draw(st.booleans())
 
 
+@pytest.mark.one_process("blocks lie in C's order")
 @given(einstein_sums())
 @settings(max_examples=200, deadline=None)
 def test_axes_of_einsum_lie_as_those_of_numpy(given: tuple[str, list[Any], bool]) -> None:
@@ -106,6 +107,7 @@ def test_axes_of_einsum_lie_as_those_of_numpy(given: tuple[str, list[Any], bool]
             assert all(mine == theirs for n, mine, theirs in found if n > 1)
 
 
+@pytest.mark.one_process("blocks lie in C's order")
 def test_what_is_written_to_a_raveled_einsum():
     a, b = np.asfortranarray(SQUARE), np.asfortranarray(SQUARE + 1)
     with dc.options(eager_below=0):
