@@ -42,14 +42,18 @@ def seconds(job: Job, repeat: int = 1) -> float:
     return (time.perf_counter() - start) / repeat
 
 
-def in_turns(jobs: Mapping[str, Job], rounds: int, repeat: int = 1) -> dict[str, list[float]]:
-    """Time every job once a round, in turns; the first call of each is not counted."""
+def in_turns(
+    jobs: Mapping[str, Job], rounds: int, repeat: int = 1, pause: float = 0.0
+) -> dict[str, list[float]]:
+    """Time every job once a round, in turns; the first call of each is not counted.  Before each there may be
+    a pause, in seconds: the threads of BLAS keep cores for some time after their work."""
     for job in jobs.values():
         job()
         job()
     times: dict[str, list[float]] = {name: [] for name in jobs}
     for _ in range(rounds):
         for name, job in jobs.items():
+            time.sleep(pause)
             times[name].append(seconds(job, repeat))
     return times
 

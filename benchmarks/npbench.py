@@ -202,7 +202,7 @@ def _arguments(argv: Sequence[str]) -> argparse.Namespace:
     parser.add_argument(
         "--turn", type=float, default=0.05, metavar="SECONDS", help="length of one turn, at least one call"
     )
-    parser.add_argument("--pause", type=float, default=0.1, metavar="SECONDS",
+    parser.add_argument("--pause", type=float, default=0.2, metavar="SECONDS",
                         help="before a turn: idle threads of OpenBLAS and OpenMP keep a core busy for"
                         " some time (%(default)s)")  # fmt: skip
     parser.add_argument("--warm", type=float, default=20.0, metavar="SECONDS", help="longest time to warm up")
