@@ -64,7 +64,7 @@ def _few_rows(call: Call, region: Region) -> bool:
     ):
         return False
     sides = math.prod(a.shape[:-1]), b.shape[1]
-    if max(map(guess, sides)) * guess(b.shape[0]) * dtype.itemsize < skinny.LEAST:
+    if not skinny.large(guess(sides[0]), guess(sides[1]), guess(b.shape[0]), dtype.itemsize):
         return False
     return _all_alike(call, region) and any(_at_most(side, skinny.MOST, guess) for side in sides)
 

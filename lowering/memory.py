@@ -252,6 +252,11 @@ def address_of(array: np.ndarray[Any, Any]) -> int:
     return address
 
 
+def up(extent: int, step: int) -> int:
+    """An extent that is filled up to a multiple of a step."""
+    return -(-extent // step) * step
+
+
 def _field_of(array: np.ndarray[Any, Any]) -> int:
     return _word(id(array) + _HEAD).value
 

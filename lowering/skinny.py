@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .memory import address_of, empty
+from .memory import address_of, empty, up
 
 if TYPE_CHECKING:
     from .target import Launch
 
-__all__ = ["DTYPES", "LEAST", "MOST", "few", "multiply"]
+__all__ = ["DTYPES", "MOST", "few", "large", "multiply"]
 
 NDArray = np.ndarray[Any, Any]
 
@@ -31,9 +31,14 @@ _UNIT = 4
 """Multiplications in a unit of the scheduler's work."""
 
 
+def large(m: int, n: int, k: int, size: int) -> bool:
+    """Is a factor large of a product of ``m`` by ``n`` elements of so many bytes, sums of ``k`` terms?"""
+    return max(m, n) * k * size >= LEAST
+
+
 def few(m: int, n: int, k: int, size: int) -> bool:
-    """Is a product of ``m`` by ``n`` elements of so many bytes, sums of ``k`` terms each, worth that code?"""
-    return 1 < min(m, n) <= MOST and max(m, n) * k * size >= LEAST
+    """Is such a product worth that code?"""
+    return 1 < min(m, n) <= MOST and large(m, n, k, size)
 
 
 def multiply(out: NDArray, a: NDArray, b: NDArray, launch: Launch, threads: int) -> int | None:
@@ -65,20 +70,20 @@ def multiply(out: NDArray, a: NDArray, b: NDArray, launch: Launch, threads: int)
     how, size = lies(b), out.itemsize
     if how is None or n < _COLUMNS or np.may_share_memory(out, b) or any(step % size for step in out.strides):
         return None
-    along, padded = how[0] != 111, _up(m, 4)
+    along, padded = how[0] != 111, up(m, 4)
     # Rows that fill up are copies, and not zeros: those would raise flags of their own beside infinities.
     rows = np.minimum(np.arange(padded), m - 1)
     if along:
-        packed = empty((padded, _up(k, _LANES)), out.dtype)
+        packed = empty((padded, up(k, _LANES)), out.dtype)
         packed[:, :k] = a[rows]
         packed[:, k:] = 0
     else:
         packed = empty((k, padded), out.dtype)
         packed.T[...] = a[rows]
     least = 1 if along else min(_WIDE // size, -(-n // threads))
-    width = _up(max(-(-n // (threads * _ITEMS)), least), _COLUMNS)
+    width = up(max(-(-n // (threads * _ITEMS)), least), _COLUMNS)
     count = -(-n // width)
-    part = empty((0 if along else _up(n, _COLUMNS) * padded,), out.dtype)
+    part = empty((0 if along else up(n, _COLUMNS) * padded,), out.dtype)
     out.fill(0)
     down, across = (step // size for step in out.strides)
     arguments = (
@@ -86,7 +91,3 @@ def multiply(out: NDArray, a: NDArray, b: NDArray, launch: Launch, threads: int)
         down, across, width,
     )  # fmt: skip
     return launch(launch.pack(count, max(padded * width * k // _UNIT, 1), *arguments), threads)
-
-
-def _up(extent: int, step: int) -> int:
-    return -(-extent // step) * step

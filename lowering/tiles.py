@@ -11,7 +11,7 @@ import numpy as np
 
 from . import openblas
 from .calls import lies
-from .memory import address_of, empty
+from .memory import address_of, empty, up
 
 if TYPE_CHECKING:
     from .target import Launch
@@ -51,7 +51,7 @@ def shared(m: int, n: int, k: int, threads: int, rows_only: int = 0) -> tuple[in
     """
     threads = min(threads, _MOST)
     if rows_only:
-        return min(_up(-(-m // threads), _DOWN), max(rows_only // _DOWN * _DOWN, -(-m // _MOST), _DOWN)), n
+        return min(up(-(-m // threads), _DOWN), max(rows_only // _DOWN * _DOWN, -(-m // _MOST), _DOWN)), n
     best: tuple[float, int, int] | None = None
     for count in (threads, 2 * threads, 4 * threads):
         if count > _MOST:
@@ -79,15 +79,11 @@ def _last(pair: tuple[int, int]) -> tuple[bool, int]:
     return pair[0] == pair[1], -pair[1]
 
 
-def _up(extent: int, step: int) -> int:
-    return -(-extent // step) * step
-
-
 def _grids(m: int, n: int, count: int) -> Iterator[tuple[int, int]]:
     """The ways to cut a product into about so many tiles."""
     for down in range(1, count + 1):
         if count % down == 0:
-            rows, columns = _up(-(-m // down), _DOWN), _up(-(-n // (count // down)), _ALONG)
+            rows, columns = up(-(-m // down), _DOWN), up(-(-n // (count // down)), _ALONG)
             if (down == 1 or rows < m) and (down == count or columns < n):
                 yield min(rows, m), min(columns, n)
 
@@ -133,7 +129,7 @@ def multiply(out: NDArray, a: NDArray, b: NDArray, launch: Launch, threads: int)
     half, pairs = 0, np.zeros((0, 2), np.int64)
     if _same(a, b.T):  # half of a product is enough
         half, pairs = openblas.syrk(out.dtype.char) or 0, halved(sharing)
-        rows = columns = _up(-(-m // (int(pairs[0, 1]) + 1)), _DOWN)
+        rows = columns = up(-(-m // (int(pairs[0, 1]) + 1)), _DOWN)
         if not half or rows < _SIDE:
             return None
     else:

@@ -133,8 +133,7 @@ def _lines(v: Vectors, height: int, beside: int, most: int) -> str:
     """A function for the products of so many rows of the large matrix with so many of the skinny one."""
     sums, places, terms, ends, stores = [], [], [], [], []
     for g in range(beside):
-        places += [f"%w{g}.o = mul i64 %ldw, {g}", f"%w{g}.f = getelementptr {v.real}, ptr %w, i64 %w{g}.o"]
-        places.append(f"%w{g}.p = getelementptr {v.real}, ptr %w{g}.f, i64 %q")
+        places += _place("w", g, v)
         terms += [
             f"%w{g} = load {v.type}, ptr %w{g}.p, align {v.size}",
             f"%f{g} = getelementptr {v.real}, ptr %w{g}.p, i64 %next",
@@ -143,8 +142,7 @@ def _lines(v: Vectors, height: int, beside: int, most: int) -> str:
         given = f"ptr %w{g}.p, i32 {v.size}, {v.mask} %mask, {v.type} zeroinitializer"
         ends.append(f"%ew{g} = call {v.type} @llvm.masked.load.{v.mangled}.p0({given})")
     for i in range(height):
-        places += [f"%x{i}.o = mul i64 %ldx, {i}", f"%x{i}.f = getelementptr {v.real}, ptr %x, i64 %x{i}.o"]
-        places.append(f"%x{i}.p = getelementptr {v.real}, ptr %x{i}.f, i64 %q")
+        places += _place("x", i, v)
         terms.append(f"%x{i} = load {v.type}, ptr %x{i}.p, align {v.size}")
         ends.append(f"%ex{i} = load {v.type}, ptr %x{i}.p, align {v.size}")
         for g in range(beside):
@@ -165,6 +163,16 @@ def _lines(v: Vectors, height: int, beside: int, most: int) -> str:
     return _written(
         _LINES, ROWS=height, BESIDE=beside, SUMS=sums, PLACES=places, TERMS=terms, ENDS=ends, STORES=stores
     )
+
+
+def _place(matrix: str, row: int, v: Vectors) -> list[str]:
+    """Where a row's elements from ``%q`` on are."""
+    name = f"{matrix}{row}"
+    return [
+        f"%{name}.o = mul i64 %ld{matrix}, {row}",
+        f"%{name}.f = getelementptr {v.real}, ptr %{matrix}, i64 %{name}.o",
+        f"%{name}.p = getelementptr {v.real}, ptr %{name}.f, i64 %q",
+    ]
 
 
 def _added(name: str, row: str, column: str, v: Vectors, kind: str = "") -> str:

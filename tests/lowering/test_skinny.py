@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
+import products_served
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
@@ -153,16 +154,7 @@ def test_what_is_left_to_others(a: Any, b: Any) -> None:
 @pytest.mark.parametrize("stacked", [False, True])
 def test_plans_use_it(monkeypatch: pytest.MonkeyPatch, stacked: bool) -> None:
     """Where the rows are few; for others there is another plan."""
-    served: list[tuple[int, ...]] = []
-    inner = skinny.multiply
-
-    def counted(out: Any, *rest: Any) -> int | None:
-        found = inner(out, *rest)
-        if found is not None:
-            served.append(out.shape)
-        return found
-
-    monkeypatch.setattr(skinny, "multiply", counted)
+    served = products_served.served(monkeypatch)
     r = np.random.default_rng(4)
     w, bias = r.standard_normal((300, 500)).astype("f"), r.standard_normal(500).astype("f")
     with dc.options(jit="eager", eager_below=0, cache_dir=None):
