@@ -35,6 +35,26 @@ def test_operations_are_kept_apart(operation: str) -> None:
     assert len(changed.split("\n")) == len(text.split("\n")) + 1
 
 
+@pytest.mark.parametrize("kind, register", [("double", "v"), ("i64", "r"), ("half", None)])
+def test_numbers_are_kept_apart_too(kind: str, register: str | None) -> None:
+    operation = {
+        "double": "fdiv double %x, %z",
+        "i64": "fptosi double %x to i64",
+        "half": "fptrunc double %x to half",
+    }
+    text = f"""define {kind} @f(i1 %m, double %x, double %z, {kind} %o) {{
+  %a = {operation[kind]}
+  %b = select i1 %m, {kind} %a, {kind} %o
+  ret {kind} %b
+}}
+"""
+    changed = outright(text)
+    assert (changed == text) == (register is None)
+    if register:
+        assert f'  %a = tail call {kind} asm "", "={register},0"({kind} %everywhere.a)\n' in changed
+        engine.compile_object(text, optimised=True)
+
+
 @pytest.mark.parametrize(
     "text",
     [
