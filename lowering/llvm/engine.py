@@ -183,9 +183,10 @@ def _optimised(text: str) -> Any:
     made = str(module)
     changed = streamed(prefetched(made))
     if _x86():
-        changed = outright(changed)
-    if "avx512vl" in _host()[2]:
-        changed = quieted(apart(changed))
+        masks = "avx512vl" in _host()[2]
+        changed = outright(changed, masks)
+        if masks:
+            changed = quieted(apart(changed))
     if changed == made:
         return module
     module = llvm.parse_assembly(changed)

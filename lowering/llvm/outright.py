@@ -31,14 +31,22 @@ _REGISTERS = (128, 256, 512)
 _SINGLE = {"float": "v", "double": "v", "i8": "r", "i16": "r", "i32": "r", "i64": "r"}
 
 
-def outright(text: str) -> str:
-    """The optimised LLVM text with such operations kept apart; the same object where there are none."""
+def outright(text: str, masks: bool) -> str:
+    """The optimised LLVM text with such operations kept apart; the same object where there are none.
+
+    Parameters
+    ----------
+    text : str
+        A module.
+    masks : bool
+        Whether instructions take masks, so that vectors are kept apart, too.
+    """
     if " select " not in text:
         return text
-    return _FUNCTION.sub(lambda found: _function(found[0]), text)
+    return _FUNCTION.sub(lambda found: _function(found[0], masks), text)
 
 
-def _function(text: str) -> str:
+def _function(text: str, masks: bool) -> str:
     chosen = {name for operands in _CHOICE.findall(text) for name in _NAME.findall(operands)}
     if not chosen:
         return text
@@ -46,7 +54,7 @@ def _function(text: str) -> str:
     def apart(found: re.Match[str]) -> str:
         name = found[1]
         kind = found[2] or found[3] or found[4]
-        register = _register(kind)
+        register = _register(kind, masks)
         if name not in chosen or register is None:
             return found[0]
         made = f"%everywhere.{name[1:]}"  # a name that is a number takes nothing after it
@@ -56,10 +64,10 @@ def _function(text: str) -> str:
     return _OPERATION.sub(apart, text)
 
 
-def _register(kind: str) -> str | None:
-    """The constraint of the registers that hold a value; None if one does not."""
+def _register(kind: str, masks: bool) -> str | None:
+    """The constraint of the registers that hold a value; None if it need not be kept apart, or cannot be."""
     vector = _VECTOR.fullmatch(kind)
     if vector is None:
         return _SINGLE.get(kind)
-    held = int(vector[1]) * BITS.get(vector[2], 0) in _REGISTERS
+    held = masks and int(vector[1]) * BITS.get(vector[2], 0) in _REGISTERS
     return "v" if held else None
