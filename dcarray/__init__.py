@@ -8,31 +8,30 @@ from __future__ import annotations
 
 from typing import Any
 
-from . import functions, selected
+from . import selected
 from .array import evaluate, ndarray
 from .config import options
 from .errors import StrictError
-from .report import info, report
+from .report import report
 
 __version__ = "0.1.0"
 
-# Submodules with the names of NumPy functions; as attributes the functions are meant.
-for _name in ("array", "trace"):
-    globals().pop(_name, None)
-del _name
+globals().pop("array", None)  # a submodule; as an attribute NumPy's function is meant
 
 
 def __getattr__(name: str) -> Any:
     value: Any
     if name == "explain":
         from .explain import explain as value
+    elif name == "info":
+        from .about import info as value
     elif name == "accelerate":
         from .inject import accelerate as value
     elif name == "distribute":
         from .distribution import distribute as value
     elif name == "pmap":
         from .tiles import pmap as value
-    elif name in ("comm", "hdf5"):
+    elif name in ("comm", "functions", "hdf5"):
         from importlib import import_module
 
         value = import_module(f".{name}", __name__)  # `from . import comm` would ask for the attribute again
@@ -47,7 +46,7 @@ def __getattr__(name: str) -> Any:
 def __dir__() -> list[str]:
     from .functions.namespace import names
 
-    return sorted({*globals(), *names(), "accelerate", "comm", "distribute", "explain", "hdf5", "pmap"})
+    return sorted({*globals(), *names(), *__all__})
 
 
 __all__ = [

@@ -24,7 +24,7 @@ def main(argv: list[str] | None = None) -> int:
         return run_program(argv[1:])
     args = parser.parse_args(argv)
     if args.command == "info":
-        from .report import info
+        from .about import info
 
         print(info())
         return 0

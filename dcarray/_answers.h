@@ -73,7 +73,7 @@ dtype_of(PyObject *x)
     return Py_TYPE(x) == Ours && is_large(x) ? (Descr *)LARGE_DTYPE(x) : NULL;
 }
 
-/* May a large array of memory that is still to be had be made here, as `empty` of trace.py does it, and stay so as long as
+/* May a large array of memory that is still to be had be made here, as `empty` of tracing.py does it, and stay so as long as
  * nobody wants it?  That is the same on every rank, so only where there is one. */
 static int
 alone_here_now(void)

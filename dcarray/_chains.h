@@ -26,6 +26,8 @@ typedef struct {
     int mask;    /* the floating-point exceptions that matter */
     int blocks;  /* do NumPy's loops do the steps, block by block, on arrays of any shape? */
     double zero; /* what NumPy begins a sum with */
+    double until; /* when it is over, which all such are as soon as `expire_chains` is called; 0 if it stays */
+    unsigned expired;
     Operation operations[STEPS];
     char letters[ARRAYS], loops[NUMBERS]; /* the dtypes of the arrays, and those of the numbers in their loops */
     PyObject *shape, *size, *options, *state; /* the size is the largest one, with blocks */
@@ -57,6 +59,7 @@ static PyTypeObject ChainType, SketchType, MarkType;
 static Sketch *Latest;       /* the one that was last added to; borrowed, like those that are pending */
 static Sketch *Sketches;
 static PyObject *ErrorState; /* a context variable of NumPy's */
+static unsigned Expired;     /* how often `expire_chains` was called */
 
 /* A sketch is over: what it has read is nobody's concern any more. */
 static void

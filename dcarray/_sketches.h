@@ -311,6 +311,10 @@ sketched(PyObject *ufunc, PyObject *a, PyObject *b)
     if (step->ufunc != ufunc || (step->kinds[1] != 0) != (b != NULL) || !in_force(c))
         return NULL;
     if (place->step == 0) {
+        if (c->until && (c->expired != Expired || seconds() >= c->until)) {
+            c->strikes = STRIKES;
+            return NULL;
+        }
         if (simulated() || (s = new_sketch(c)) == NULL) {
             PyErr_Clear();
             return NULL;
@@ -380,18 +384,18 @@ know_folds(PyObject *module, PyObject *functions)
     Py_RETURN_NONE;
 }
 
-/* chain(variable, places, operations, letters, loops, shape, size, mask, options, state, run, record[, zero]): as in
- * chains.py; with `run` None NumPy's loops do the steps.  Whether it is a chain now. */
+/* chain(variable, places, operations, letters, loops, shape, size, mask, options, state, run, record[, zero[, seconds]]):
+ * as in chains.py; with `run` None NumPy's loops do the steps, for so long if that is not 0.  Whether it is a chain now. */
 static PyObject *
 learn_chain(PyObject *module, PyObject *args)
 {
     PyObject *variable, *places, *operations, *shape, *size, *options, *state, *run, *record;
     const char *letters, *loops;
     int mask;
-    double zero = 0.0;
+    double zero = 0.0, time = 0.0;
     Chain *c;
-    if (!PyArg_ParseTuple(args, "OO!O!ssO!OiOOOO|d", &variable, &PyTuple_Type, &places, &PyTuple_Type, &operations, &letters,
-                          &loops, &PyTuple_Type, &shape, &size, &mask, &options, &state, &run, &record, &zero))
+    if (!PyArg_ParseTuple(args, "OO!O!ssO!OiOOOO|dd", &variable, &PyTuple_Type, &places, &PyTuple_Type, &operations, &letters,
+                          &loops, &PyTuple_Type, &shape, &size, &mask, &options, &state, &run, &record, &zero, &time))
         return NULL;
     if (NewArray == NULL || !PyContextVar_CheckExact(variable) || PyTuple_GET_SIZE(places) > STEPS || PyTuple_GET_SIZE(operations) != PyTuple_GET_SIZE(places) ||
         strlen(letters) > ARRAYS || strlen(loops) > NUMBERS || PyTuple_GET_SIZE(shape) > SEEN)
@@ -410,6 +414,8 @@ learn_chain(PyObject *module, PyObject *args)
     c->mask = mask;
     c->blocks = run == Py_None;
     c->zero = zero;
+    c->until = time ? seconds() + time : 0;
+    c->expired = Expired;
     memcpy(c->letters, letters, c->arrays);
     memcpy(c->loops, loops, c->numbers);
     for (int k = 0; k < PyTuple_GET_SIZE(shape); k++)
@@ -458,6 +464,14 @@ learn_chain(PyObject *module, PyObject *args)
     }
     Py_DECREF(c);
     Py_RETURN_TRUE;
+}
+
+/* expire_chains(): those for a time are over. */
+static PyObject *
+expire_chains(PyObject *module, PyObject *unused)
+{
+    Expired++;
+    Py_RETURN_NONE;
 }
 
 /* settle_sketches(): have all run that this thread has pending. */

@@ -472,6 +472,7 @@ static PyMethodDef methods[] = {
      "chain(variable, places, operations, letters, loops, shape, size, mask, options, state, run, record): as in\n"
      "`dcarray.chains`."},
     {"folds", know_folds, METH_O, "folds(functions): which of these, and methods by name, fold arrays; numbered."},
+    {"expire_chains", expire_chains, METH_NOARGS, "expire_chains(): those that are for a time are over."},
     {"settle_sketches", settle_sketches, METH_NOARGS, "settle_sketches(): have all run that this thread has pending."},
     {"triangles", make_triangles, METH_VARARGS,
      "triangles(function, lower): NumPy's `tril` or `triu` on plain arrays, sooner."},
@@ -514,7 +515,7 @@ PyInit__speedups(void)
         PlainName == NULL)
         return NULL;
     module = PyModule_Create(&definition);
-    if (module != NULL && PyModule_AddIntConstant(module, "REVISION", 32) < 0)
+    if (module != NULL && PyModule_AddIntConstant(module, "REVISION", 33) < 0)
         Py_CLEAR(module);
     return module;
 }

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from . import buffers, config, indexing, protocols, quick, trace
+from . import buffers, config, indexing, protocols, quick, tracing
 from .dispatch import DISPATCH
 from .handle import AXES, Handle, NDArray, adopt, export, locate, register
 from .loops import UFUNCS
@@ -124,7 +124,7 @@ def _unary(name: str, op: Callable[[Any], Any]) -> Callable[[Any], Any]:
             a = self._quiet()
             if a is None:
                 r = quick.unary(name, self)
-                return trace.elementwise(name, (self,)) if r is None else r
+                return tracing.elementwise(name, (self,)) if r is None else r
         r = op(a)
         if type(r) is _ndarray:
             if r.size >= _LIMIT:
@@ -195,7 +195,7 @@ class ndarray(Methods):
         elif method == "reduce" and type(inputs[0]) is ndarray and kwargs.keys() <= _USUAL_REDUCTION:
             known = UFUNCS.get(ufunc.__name__)
             if known is ufunc:
-                return trace.reduce(ufunc.__name__, inputs[0], *inputs[1:], **{"axis": 0, **kwargs})
+                return tracing.reduce(ufunc.__name__, inputs[0], *inputs[1:], **{"axis": 0, **kwargs})
         return protocols.ufunc(ndarray, ufunc, method, inputs, kwargs)
 
     def __array_function__(self, func: Any, types: Any, args: Any, kwargs: Any) -> Any:

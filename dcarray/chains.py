@@ -15,13 +15,15 @@ such times the chain is not used any more.  Where several ranks run a program th
 Of what NumPy has done sooner than a kernel, operations that follow each other are chains, too (`little`), on
 arrays of any shape, or rows of them that lie one after the other, as in ``x[1:] - x[:-1]``.  NumPy's own
 loops then do the steps, a block of elements after the other; what is between two of them stays in the near
-cache, and what is summed is never stored (`_blocks.h`).
+cache, and what is summed is never stored (`_blocks.h`).  They do the same with what a plan has been asked
+for, until it is there (`meanwhile`).
 """
 
 from __future__ import annotations
 
+import math
 import weakref
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
@@ -45,7 +47,7 @@ if TYPE_CHECKING:
     from .forms import Prepared
     from .recording import Recording
 
-__all__ = ["little", "ran", "settle"]
+__all__ = ["little", "meanwhile", "over", "ran", "settle"]
 
 TIMES = 3  # so often a plan has run before its recording is learned
 MOST_STEPS, MOST_ARRAYS, MOST_NUMBERS, MOST_AXES = 8, 6, 6, 8
@@ -82,6 +84,16 @@ def little(rec: Recording, live: tuple[int, ...], options: Options, most: int) -
         Elements of the arrays, at most.
     """
     return list(range(len(rec.marks)))
+
+
+def meanwhile(rec: Recording, live: tuple[int, ...], options: Options, seconds: float) -> bool:
+    """A plan has been asked for: if all operations of a recording can be one chain, NumPy's loops do them
+    until something that was asked for is there, or for so long.  Is it so?"""
+    return False
+
+
+def over() -> None:
+    """Something that was asked for is there."""
 
 
 def _are_rows(index: Index, lengths: tuple[int, ...], shape: tuple[int, ...]) -> bool:
@@ -206,6 +218,7 @@ def _recorder(rec: Recording, found: list[Operation], positions: Sequence[int]) 
 
 if BUILT:  # else there are none
     from ._speedups import chain as _chain
+    from ._speedups import expire_chains as over
     from ._speedups import folds as _folds
     from ._speedups import settle_sketches as settle
 
@@ -232,10 +245,28 @@ if BUILT:  # else there are none
     _tried: dict[tuple[int, int], weakref.ref[Any]] = {}  # code objects, by their identity and an instruction
 
     def little(rec: Recording, live: tuple[int, ...], options: Options, most: int) -> list[int]:
-        statements, declared = rec.statements(), rec.declarations()
-        rest = list(range(len(statements)))
+        rest = list(range(len(rec.marks)))
+        for positions, fold in _candidates(rec, live, options):
+            if _learned(rec, positions, options, most):
+                rest = [k for k in rest if k not in positions and k != fold]
+        return rest
+
+    def meanwhile(rec: Recording, live: tuple[int, ...], options: Options, seconds: float) -> bool:
+        for positions, fold in _candidates(rec, live, options):
+            if len(positions) + (fold is not None) == len(rec.marks):
+                entry = rec.statements()[positions[-1]]
+                size = math.prod(entry[3])
+                if size * np.dtype(entry[2][-1]).itemsize < POOLED:
+                    return _learned(rec, positions, options, size, seconds)
+        return False
+
+    def _candidates(
+        rec: Recording, live: tuple[int, ...], options: Options
+    ) -> Iterator[tuple[list[int], int | None]]:
+        """The statements that may be chains, by position, and the fold of what each gives."""
         if several() is not None or simulated() is not None or rec.mask & ODD or options.debug:
-            return rest
+            return
+        statements = rec.statements()
         totals = {
             entry[7][0]: k for k, entry in enumerate(statements) if entry[0] == "fold" and _folds_all(entry)
         }
@@ -243,15 +274,8 @@ if BUILT:  # else there are none
             maps = [statements[k] for k in positions]
             fold = totals.get(maps[-1][4])
             inner = {entry[4] for entry in maps[:-1]}
-            if (
-                len(maps) < 2 - (fold is not None)
-                or len(maps) > MOST_STEPS
-                or not inner.isdisjoint([*live, *totals])
-            ):
-                continue
-            if _learned(rec, positions, maps, declared, options, most):
-                rest = [k for k in rest if k not in positions and k != fold]
-        return rest
+            if 2 - (fold is not None) <= len(maps) <= MOST_STEPS and inner.isdisjoint([*live, *totals]):
+                yield positions, fold
 
     def _folds_all(entry: Any) -> bool:
         """Does a statement fold all elements of a whole array?"""
@@ -259,34 +283,33 @@ if BUILT:  # else there are none
         return name in FOLDS and len(axes) == len(domain) and not keepdims and folded[1:] == (None, None)
 
     def _learned(
-        rec: Recording,
-        positions: list[int],
-        maps: list[Any],
-        declared: list[Any],
-        options: Options,
-        most: int,
+        rec: Recording, positions: list[int], options: Options, most: int, seconds: float = 0.0
     ) -> bool:
-        shape, marks = maps[-1][3], [rec.marks[k] for k in positions]
-        code, instruction, state = marks[0]
+        """Are these statements a chain from now on, or for so many seconds?"""
+        statements, marks = rec.statements(), [rec.marks[k] for k in positions]
+        maps, state = [statements[k] for k in positions], marks[0][2]
+        shape = maps[-1][3]
         places = tuple([(code, instruction) for code, instruction, _ in marks])
         if not 0 < len(shape) <= MOST_AXES or len(set(places)) < len(places):
             return False
+        declared = rec.declarations()
         described = _operations(maps, declared, shape, rows=True)
-        begin = id(code), instruction
+        begin = id(marks[0][0]), marks[0][1]
         tried = _tried.get(begin)
-        if described is None or (tried is not None and tried() is code):
+        if described is None or (tried is not None and tried() is marks[0][0]):
             return False
         found, arrays, _, loops = described
         if not arrays or len(arrays) > MOST_ARRAYS or len(loops) > MOST_NUMBERS or not _used(found):
             return False
         if any(one is not state for _, _, one in marks):
             return False
-        if len(_tried) >= MOST_TRIED:
-            _tried.clear()
-        _tried[begin] = weakref.ref(code)
+        if not seconds:
+            if len(_tried) >= MOST_TRIED:
+                _tried.clear()
+            _tried[begin] = weakref.ref(marks[0][0])
         letters = "".join([declared[k][1] for k, _ in arrays])
         what = places, tuple(found), letters, loops, (), most, rec.mask, options, state
-        return _chain(_extobj_contextvar, *what, None, _recorder(rec, found, positions), _zero)
+        return _chain(_extobj_contextvar, *what, None, _recorder(rec, found, positions), _zero, seconds)
 
     def _used(found: list[Operation]) -> bool:
         """Does each operation but the last have one after it that needs it?"""
@@ -320,7 +343,7 @@ if BUILT:  # else there are none
         slots = [k for k, _ in arrays]
         if prepared.form.memory != [*slots, slot] or len(arrays) > MOST_ARRAYS or len(loops) > MOST_NUMBERS:
             return
-        size = int(np.prod(shape))
+        size = math.prod(shape)
         if len(shape) > MOST_AXES or size * found[-1][1].itemsize >= POOLED:
             return
         letters = "".join([declared[k][1] for k in slots])

@@ -1,8 +1,13 @@
-"""Who serves a NumPy function: filled by `dcarray.functions`, asked by ``__array_function__``."""
+"""Who serves a NumPy function: filled by `dcarray.functions`, asked by ``__array_function__``.
+
+Its two dozen modules are imported when the first function is called, for programs that use operators, methods
+and ufuncs do without them.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from importlib import import_module
 from typing import Any
 
 Function = Callable[..., Any]
@@ -13,15 +18,16 @@ class Dispatch:
 
     def __init__(self) -> None:
         self.table: dict[Function, Function] = {}
-        self.fallback: Callable[[Function, tuple[Any, ...], dict[str, Any]], Any] = _unserved
+        self.fallback: Callable[[Function, tuple[Any, ...], dict[str, Any]], Any] = _first
 
     def __call__(self, function: Function, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         ours = self.table.get(function)
         return self.fallback(function, args, kwargs) if ours is None else ours(*args, **kwargs)
 
 
-def _unserved(function: Function, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    raise TypeError(f"nobody serves {function.__name__}: dcarray.functions is not imported")
+def _first(function: Function, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    import_module("dcarray.functions")  # which enters its own fallback
+    return DISPATCH(function, args, kwargs)
 
 
 DISPATCH = Dispatch()

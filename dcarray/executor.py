@@ -24,6 +24,7 @@ WORTHWHILE = 1 << 20  # elements from which on a region is compiled when it is f
 NANOSECOND = 1e-9  # what NumPy takes for an element, at least
 GLANCE = 25e-3  # seconds, until the loop is recorded once more to see whether there is a plan
 WAIT = 1.0  # the same, where that will be said
+MOST_PASSED = 64  # times that a form's operations are looked at for that
 
 
 class Executor:
@@ -33,7 +34,7 @@ class Executor:
         # by fastmath, and by the exceptions that are not ignored
         self._prepared: dict[tuple[bool, int], dict[Any, forms.Prepared]] = {}
         self._forms: dict[tuple[bool, int], dict[Any, forms.Form]] = {}
-        self.background = Background(alone.over)
+        self.background = Background(_told_something)
 
     def prepare(self, rec: Recording, fastmath: bool = False) -> forms.Prepared:
         """The entry of this log; its key has the windows' integers and who is still alive."""
@@ -121,7 +122,7 @@ class Executor:
             tally.unplanned += 1
             notes = _singly(rec, prepared, self.background.worked)
             if (form.queued or form.general) and not rec.once:
-                self._pass_over()
+                self._pass_over(rec, prepared, options)
             return notes
         _bar(rec)
         tally.add(form.guess, options.fastmath)
@@ -135,10 +136,16 @@ class Executor:
                 store.bind_new(mem, address)
         return told
 
-    def _pass_over(self) -> None:
-        """A plan has been asked for: what is recorded in a loop until it is there takes longer than NumPy."""
+    def _pass_over(self, rec: Recording, prepared: forms.Prepared, options: config.Options) -> None:
+        """A plan has been asked for: what is recorded until it is there takes longer than NumPy, as it does
+        calls in a loop, or as its loops do operations block by block."""
         begun = self.background.begun
-        if alone.resume(WAIT if begun else GLANCE) and not begun:
+        seconds, form = WAIT if begun else GLANCE, prepared.form
+        passed = alone.resume(seconds)
+        if not passed and form.passed < MOST_PASSED:
+            form.passed += 1
+            passed = chains.meanwhile(rec, prepared.key[1], options, seconds)
+        if passed and not begun:
             self.background.worked(GLANCE)
 
     def _plan(
@@ -232,6 +239,12 @@ class Executor:
         plan = obtaining.found(request)
         if plan is not None and form.exact is None:
             form.exact = forms.Ready(plan)
+
+
+def _told_something() -> None:
+    """A plan may be there, so that nothing is passed over any longer."""
+    alone.over()
+    chains.over()
 
 
 def told_of(rec: Recording, notes: list[Any]) -> Callable[[], None]:

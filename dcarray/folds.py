@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from . import config, trace
+from . import config, tracing
 from .handle import Handle
 from .ir.ops import OPS
 from .loops import UFUNCS, resolve_fold
@@ -66,7 +66,7 @@ def reduce(
         return NotImplemented
     if masked:
         x = _filled(name, x, loop, where, begin)
-    result = trace.reduce(name, x, axis, dtype=dtype, keepdims=keepdims)
+    result = tracing.reduce(name, x, axis, dtype=dtype, keepdims=keepdims)
     if begin is not _NOTHING and not _changes_nothing(name, begin):
         result = UFUNCS[name](result, begin)
     if out is not None:
@@ -134,5 +134,5 @@ def _filled(name: str, x: Any, loop: str, where: Any, begin: Any) -> Any:
     if loop[0] != loop[-1]:
         rest = np.asarray(rest).astype(loop[0])[()]
     if x._store.char != loop[0]:
-        x = trace.cast(x, np.dtype(loop[0]))
-    return trace.elementwise("where", (where, x, rest))
+        x = tracing.cast(x, np.dtype(loop[0]))
+    return tracing.elementwise("where", (where, x, rest))

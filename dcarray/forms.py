@@ -184,6 +184,7 @@ class Form:
         self.ample: set[tuple[int, ...]] = set()  # about which integers it is too much for that
         self.guess = alone.Estimate(0)  # what one of them takes
         self.queued = False
+        self.passed = 0  # how often it was tried to do without a recording until there is a plan
         self.exact: Ready | None = None
         self.general: list[General] = []
         declared = [entry for entry in log if entry[0] in ("old", "new")]

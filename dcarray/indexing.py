@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from . import config, masks, operands, parts, trace, views, window
+from . import config, masks, operands, parts, tracing, views, window
 from .gathering import gathered
 from .handle import Handle, NDArray, derive, large, made, part
 from .ranks import several
@@ -200,4 +200,4 @@ def put(x: Handle, key: Any, value: Any) -> None:
     if isinstance(value, Handle) and 0 in target.shape:  # for which nothing is worth being gathered
         np.empty(target.shape, np.bool_)[...] = np.broadcast_to(np.False_, value.shape)
         return
-    trace.assign(target, value)
+    tracing.assign(target, value)

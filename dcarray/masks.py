@@ -13,7 +13,7 @@ from weakref import ref
 
 import numpy as np
 
-from . import alone, config, quick, trace
+from . import alone, config, quick, tracing
 from .handle import Handle
 from .history import alike, written
 from .operands import DTYPES, shape_of, user_frame
@@ -38,7 +38,7 @@ class Mask:
     def __init__(self, mask: Any) -> None:
         # a copy: the mask may be changed afterwards
         found = quick.known("cast", "?->?", mask._shape, (mask,))
-        self.values = trace.cast(mask, _BOOL) if found is None else found
+        self.values = tracing.cast(mask, _BOOL) if found is None else found
         rec = getattr(self.values, "_store", None) and self.values._store.rec
         self._rec = ref(rec) if isinstance(rec, Recording) and not rec.done else None
         self._slot = mask._store.slot
@@ -130,7 +130,7 @@ def chosen(mask: Mask, x: Any, other: Any) -> Any:
     found = (
         quick.known("where", f"?{char}{char}->{char}", x._shape, (mask.values, x, other)) if char else None
     )
-    return trace.elementwise("where", (mask.along(x.ndim), x, other)) if found is None else found
+    return tracing.elementwise("where", (mask.along(x.ndim), x, other)) if found is None else found
 
 
 def gathering(choice: Choice) -> None:
@@ -228,7 +228,7 @@ def _into(x: Any, key: Any, value: Any) -> bool:
         found = quick.known("where", f"?{char}{char}->{char}", x._shape, (key, value, x), x)
         if found is not None:
             return True
-    return trace.choose(x, key, value)
+    return tracing.choose(x, key, value)
 
 
 def _assign_choice(x: Any, key: Any, choice: Choice) -> bool:
@@ -243,7 +243,7 @@ def _assign_choice(x: Any, key: Any, choice: Choice) -> bool:
             if x.dtype.kind != "c" == full.dtype.kind:
                 return False
             one = ONES[full.dtype.char]
-            full = trace.cast(chosen(choice.mask, full, one), x.dtype)
+            full = tracing.cast(chosen(choice.mask, full, one), x.dtype)
         return _into(x, choice.mask.along(len(x._shape)), full)
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.lib.array_utils import normalize_axis_index, normalize_axis_tuple
 
-from . import operands, report, trace, views, window
+from . import operands, report, tracing, views, window
 from .attributes import Attributes
 from .flags import let_write
 from .handle import Handle, large, small
@@ -221,7 +221,7 @@ class Methods(Attributes):
         if not rule or order == "A" or (order == "F" and not copy) or not isinstance(dtype.type, type):
             a = self._settled().astype(dtype, order=order, casting=casting, copy=copy)
             return self._derive(a)
-        return trace.cast(self, dtype, copy=copy, order=order if order in ("C", "F") else "K")
+        return tracing.cast(self, dtype, copy=copy, order=order if order in ("C", "F") else "K")
 
     def copy(self, order: Any = "C") -> Any:
         """See `numpy.ndarray.copy`."""
@@ -231,7 +231,7 @@ class Methods(Attributes):
             a = self._quiet()
             if a is not None:
                 return self._adopt(a.copy())
-            return trace.cast(self, self.dtype, order="C")
+            return tracing.cast(self, self.dtype, order="C")
         return np.copy(self, order)
 
     def fill(self, value: Any) -> None:

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from . import trace
+from . import tracing
 from .handle import Handle
 from .loops import resolve
 from .operands import Eager, kind_of, learn, shape_of
@@ -35,7 +35,7 @@ def pair(name: str, inputs: tuple[Any, ...]) -> Any:
         shape = np.broadcast_shapes(*map(shape_of, inputs))
         loop = resolve("floor_divide" if name == "divmod" else "trunc", tuple(map(kind_of, inputs)))
         slow = name == "divmod" and loop is not None and loop[-1] in "fd"  # NumPy's loop is
-        trace.leave_small(shape, inputs, None, 1 if slow else _WORTH)
+        tracing.leave_small(shape, inputs, None, 1 if slow else _WORTH)
     except Eager:
         if shape:
             learn(inputs)
@@ -48,7 +48,7 @@ def pair(name: str, inputs: tuple[Any, ...]) -> Any:
         return _modf(inputs[0]) if loop in ("f->f", "d->d") else NotImplemented
     if loop[-1] not in "fd" and not _harmless(inputs[1]):
         return NotImplemented  # where something is divided by zero, NumPy says so once
-    return trace.elementwise("floor_divide", inputs), trace.elementwise("remainder", inputs)
+    return tracing.elementwise("floor_divide", inputs), tracing.elementwise("remainder", inputs)
 
 
 def _harmless(divisor: Any) -> bool:
@@ -57,6 +57,6 @@ def _harmless(divisor: Any) -> bool:
 
 def _modf(x: Any) -> Any:
     """What is behind the point, and what is before it; of infinity nothing is behind it."""
-    finite = trace.elementwise("where", (trace.elementwise("isinf", (x,)), x.dtype.type(0), x))
-    part = trace.elementwise("subtract", (finite, trace.elementwise("trunc", (finite,))))
-    return trace.elementwise("copysign", (part, x)), trace.elementwise("trunc", (x,))
+    finite = tracing.elementwise("where", (tracing.elementwise("isinf", (x,)), x.dtype.type(0), x))
+    part = tracing.elementwise("subtract", (finite, tracing.elementwise("trunc", (finite,))))
+    return tracing.elementwise("copysign", (part, x)), tracing.elementwise("trunc", (x,))

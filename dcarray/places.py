@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from . import config, trace
+from . import config, tracing
 from .operands import Eager, Missing, commit, kind_of, operand, shape_of
 from .order import order_of, strides_of
 from .session import LOCK, session
@@ -52,7 +52,7 @@ def place(name: str, x: Any, axis: int | None, keepdims: bool) -> Any:
         except Eager:
             return None
         kept = [1 if k in axes else n for k, n in enumerate(shape) if keepdims or k not in axes]
-        result, slot, _ = trace.result_of(type(x), rec, tuple(kept), _INDEX)
+        result, slot, _ = tracing.result_of(type(x), rec, tuple(kept), _INDEX)
         commit(rec, ("fold", name, f"{kind}->{_INDEX}", shape, axes, keepdims, slot, arg))
         if kept:
             return result

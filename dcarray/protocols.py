@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from . import folds, pairs, quick, rest, scans, trace
+from . import folds, pairs, quick, rest, scans, tracing
 from .config import current
 from .handle import Handle, export
 from .indexing import plain_key
@@ -69,7 +69,7 @@ def binary(name: str, op: Callable[[Any, Any], Any], x: Any, other: Any) -> Any:
         return np.matmul(x, other)
     if name not in UFUNCS:
         return _named(name)(x, other)
-    return trace.elementwise(name, (x, other))
+    return tracing.elementwise(name, (x, other))
 
 
 def reflected(name: str, op: Callable[[Any, Any], Any], other: Any, x: Any) -> Any:
@@ -85,7 +85,7 @@ def reflected(name: str, op: Callable[[Any, Any], Any], other: Any, x: Any) -> A
         return _named(name)(other, x)
     if name == "matmul" or name not in UFUNCS:
         return _named(name)(other, x)
-    return trace.elementwise(name, (other, x))
+    return tracing.elementwise(name, (other, x))
 
 
 def inplace(name: str, op: Callable[[Any, Any], Any], x: Any, other: Any) -> Any:
@@ -102,7 +102,7 @@ def inplace(name: str, op: Callable[[Any, Any], Any], x: Any, other: Any) -> Any
         return op(settled(x), settled(other))  # NumPy's error: the result would be spread over `x`
     if name == "matmul" or not _known(other):
         return _named(name)(x, other, out=(x,))
-    return trace.elementwise(name, (x, other), out=x)
+    return tracing.elementwise(name, (x, other), out=x)
 
 
 def _named(name: str) -> Any:
@@ -118,7 +118,7 @@ def _fast_power(x: Any, exponent: Any, out: Any = None) -> Any:
         found = quick.unary("square", x)
         if found is not None:
             return found
-    return trace.elementwise(name, (x,), out=out) if name else None
+    return tracing.elementwise(name, (x,), out=out) if name else None
 
 
 def rewrap(cls: type[Handle], result: Any) -> Any:
@@ -234,14 +234,14 @@ def _call(
     (out,) = options.pop("out", (None,)) if function.nout == 1 else (None,)
     if function is np.matmul and set(kwargs) <= {"out"}:
         a, b = inputs
-        return trace.matmul(a, b, out=out)
+        return tracing.matmul(a, b, out=out)
     if function in _PAIRS and not kwargs and all(_known(x) or type(x) is np.ndarray for x in inputs):
         both = pairs.pair(function.__name__, inputs)
         if both is not NotImplemented:
             return both
     usual = set(options) <= {"dtype", "casting"}
     if name and usual and all(_known(x) or type(x) is np.ndarray for x in inputs):
-        return trace.elementwise(name, inputs, out=out, **options)
+        return tracing.elementwise(name, inputs, out=out, **options)
     known = name and options.keys() == {"where"} and all(map(_known, inputs))
     if known and rest.under(name, function, inputs, options["where"], out):
         return out
@@ -258,7 +258,7 @@ def _reduce(
         result = folds.reduce(name, x, axis, dtype, out, keepdims, initial, where)
         if result is not NotImplemented:
             return result
-    return trace.reduce(name, x, axis, dtype=dtype, out=out, keepdims=keepdims, **rest)
+    return tracing.reduce(name, x, axis, dtype=dtype, out=out, keepdims=keepdims, **rest)
 
 
 def _accumulate(name: str, x: Any, axis: Any = 0, dtype: Any = None, out: Any = None) -> Any:

@@ -1,9 +1,8 @@
-"""What ran where: cheap counters, the calls that went through NumPy, and the facts of this machine."""
+"""What ran where: cheap counters, and the calls that went through NumPy."""
 
 from __future__ import annotations
 
 import os
-import platform
 import sys
 import threading
 from dataclasses import asdict, dataclass
@@ -11,10 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from .config import Options, current
-from .speedups import BUILT
-
-__all__ = ["Counters", "Fallback", "Info", "Report", "counters", "info", "note", "report", "user_line"]
+__all__ = ["Counters", "Fallback", "Report", "counters", "note", "report", "user_line"]
 
 
 @dataclass(slots=True)
@@ -240,84 +236,3 @@ def report(reset: bool = False) -> Report:
                 setattr(counters, name, 0)
     rows.sort(key=lambda row: (-row.count, row.function, row.where))
     return Report(fallbacks=tuple(rows), **values)
-
-
-@dataclass(frozen=True, slots=True)
-class Info:
-    """The facts that decide how programs run here; ``str()`` is the text to put into a bug report."""
-
-    versions: dict[str, str]
-    device: str
-    cpu: str
-    cpu_features: tuple[str, ...]
-    threads: int
-    cache_dir: str | None
-    blas: str
-    options: Options
-    speedups: bool
-
-    def __str__(self) -> str:
-        rows = [(name, version) for name, version in self.versions.items()]
-        rows += [
-            ("device", self.device),
-            ("cpu", self.cpu),
-            ("cpu features", " ".join(self.cpu_features) or "baseline"),
-            ("threads", str(self.threads)),
-            ("blas", self.blas),
-            ("small calls", "in C" if self.speedups else "in Python (built without a C compiler)"),
-            ("cache folder", self.cache_dir or "none"),
-        ]
-        shown = {"device", "threads", "cache_dir"}
-        rows += [(name, str(value)) for name, value in asdict(self.options).items() if name not in shown]
-        width = max(len(name) for name, _ in rows)
-        return "\n".join(f"{name:<{width}}  {value}" for name, value in rows)
-
-
-def _version(name: str) -> str:
-    import importlib.util  # slow to import, and only needed here
-    from importlib import metadata
-
-    try:
-        return metadata.version(name)
-    except metadata.PackageNotFoundError:
-        return "present" if importlib.util.find_spec(name) else "not installed"
-
-
-def _cpu_name() -> str:
-    try:
-        with open("/proc/cpuinfo", encoding="utf-8", errors="replace") as lines:
-            for line in lines:
-                if line.startswith("model name"):
-                    return line.partition(":")[2].strip()
-    except OSError:
-        pass
-    return platform.processor() or platform.machine()
-
-
-def _cpu_features() -> tuple[str, ...]:
-    try:
-        from numpy._core import _multiarray_umath  # type: ignore[attr-defined]
-    except ImportError:  # a private place of NumPy; only shown, never relied on
-        return ()
-    return tuple(sorted(k for k, present in _multiarray_umath.__cpu_features__.items() if present))
-
-
-def _blas() -> str:
-    config: Any = np.show_config(mode="dicts")
-    entry = (config or {}).get("Build Dependencies", {}).get("blas", {})
-    return f"{entry.get('name', 'unknown')} {entry.get('version', '')}".strip()
-
-
-def info() -> Info:
-    """Versions, device, CPU features, threads, cache folder, BLAS and options in force.
-
-    Returns
-    -------
-    Info
-        Prints as a table.
-    """
-    names = ("dcarray", "numpy", "llvmlite", "sympy", "array-api-compat", "mpi4py", "cupy", "pyopencl")
-    versions = {"python": platform.python_version(), **{name: _version(name) for name in names}}
-    now = current()
-    features = _cpu_features()
-    return Info(versions, now.device, _cpu_name(), features, now.threads, now.cache_dir, _blas(), now, BUILT)

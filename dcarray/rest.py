@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from . import masks, trace
+from . import masks, tracing
 from .handle import Handle
 from .store import COMPILED
 
@@ -60,13 +60,13 @@ def under(name: str, function: np.ufunc, inputs: tuple[Any, ...], mask: Any, out
         return False
     safe = [
         x if not array
-        else trace.elementwise("where", (mask, x, one)) if isinstance(mask, Handle) or isinstance(x, Handle)
+        else tracing.elementwise("where", (mask, x, one)) if isinstance(mask, Handle) or isinstance(x, Handle)
         else np.where(mask, x, one)
         for x, one, array in zip(inputs, ones, arrays, strict=True)
     ]  # fmt: skip
     if not any(isinstance(x, Handle) for x in safe):
         return False
-    result = trace.elementwise(name, tuple(safe))
+    result = tracing.elementwise(name, tuple(safe))
     if not isinstance(result, Handle):
         return False
-    return trace.choose(out, mask, result if result.dtype == out.dtype else trace.cast(result, out.dtype))
+    return tracing.choose(out, mask, result if result.dtype == out.dtype else tracing.cast(result, out.dtype))

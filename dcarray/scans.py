@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from . import config, trace
+from . import config, tracing
 from .handle import Handle
 from .loops import resolve_fold
 from .operands import Eager, Missing, commit, kind_of, operand, settled, shape_of
@@ -59,7 +59,7 @@ def accumulate(name: str, x: Any, axis: int, dtype: Any = None, out: Any = None)
                 result = result.transpose([order.index(k) for k in range(len(order))])
             else:
                 arg = operand(rec, x, shape, loop[0])
-                result, slot, _ = trace.result_of(type(x), rec, shape, loop[-1])
+                result, slot, _ = tracing.result_of(type(x), rec, shape, loop[-1])
                 commit(rec, ("fold", f"accumulate.{name}", loop, shape, (axis,), True, slot, arg))
         except (Eager, TypeError):
             return NotImplemented

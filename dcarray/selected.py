@@ -15,7 +15,7 @@ from weakref import ref
 
 import numpy as np
 
-from . import config, masks, trace
+from . import config, masks, tracing
 from .array import ndarray
 from .gathering import gathered
 from .handle import Handle, adopt
@@ -225,8 +225,8 @@ class Selected(ndarray):
             same = choice.source if choice.as_it_was(session().rec) else None
             full = choice.full if same is None else same[0]
             x = masks.chosen(choice.mask, full, dtype.type(fill))
-            total = trace.reduce(ufunc, x, None, dtype=wide, keepdims=True)
-            count = trace.reduce("add", choice.mask.values, None, dtype=np.dtype(np.intp), keepdims=True)
+            total = tracing.reduce(ufunc, x, None, dtype=wide, keepdims=True)
+            count = tracing.reduce("add", choice.mask.values, None, dtype=np.dtype(np.intp), keepdims=True)
             del x, full, same
             n = _read(self, count)
             if not n:

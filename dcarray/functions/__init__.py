@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dcarray.dispatch import DISPATCH
+
 from . import (
     covariance,
     creation,
@@ -42,3 +44,5 @@ __all__ = [
     "solving",
     "types",
 ]  # fmt: skip
+
+DISPATCH.fallback = fallback.call  # last: until then other threads wait for all of them

@@ -13,7 +13,7 @@ from dcarray.config import current
 from dcarray.handle import large
 from dcarray.operands import learn
 from dcarray.order import columns_first, contiguous, in_c_order, strides_of
-from dcarray.trace import empty
+from dcarray.tracing import empty
 
 from .registry import Unserved
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from dcarray import masks
 from dcarray.order import columns_first, order_of, strides_of
-from dcarray.trace import choose, elementwise
+from dcarray.tracing import choose, elementwise
 
 from .common import NOTHING, fresh, fresh_like, is_array, is_wrapped, maximum, minimum, operand, rint
 from .registry import Unserved, implements

@@ -12,7 +12,6 @@ from dcarray import alone
 from dcarray.array import ndarray, unwrap, wrap
 from dcarray.buffers import text_of
 from dcarray.config import current
-from dcarray.dispatch import DISPATCH
 from dcarray.errors import StrictError
 from dcarray.lowering.memory import POOLED
 from dcarray.operands import learn
@@ -321,6 +320,3 @@ def wrapped(value: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | Non
     if kwargs:
         way.look(kwargs.values())
     return way.back(value)
-
-
-DISPATCH.fallback = call

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from dcarray import config, trace
+from dcarray import config, tracing
 from dcarray.array import ndarray, wrap
 from dcarray.lowering.memory import address_of, require
 from dcarray.routines import Compiled
@@ -29,7 +29,7 @@ _COUNTS, _WEIGHTS = (Compiled("histogram", "histogram", weighted) for weighted i
 def _edges(a: Any, bins: int, limits: Any) -> Any:
     """The edges of the bins, by NumPy's own rules and with its errors."""
     if limits is None:
-        low, high = (trace.reduce(name, a, None, keepdims=True) for name in ("minimum", "maximum"))
+        low, high = (tracing.reduce(name, a, None, keepdims=True) for name in ("minimum", "maximum"))
         ends = np.concatenate([low._settled().reshape(-1), high._settled().reshape(-1)])
         return np.histogram_bin_edges(ends, bins)
     if len(limits) != 2 or not all(type(v) in (int, float) and abs(v) < 1 << 53 for v in limits):

@@ -10,7 +10,7 @@ from dcarray.alone import FACTOR
 from dcarray.array import ndarray, wrap
 from dcarray.config import current
 from dcarray.ranks import several
-from dcarray.trace import elementwise
+from dcarray.tracing import elementwise
 
 from .common import at_hand, axis_of, broadcast, diagonal_view, fresh, operand
 from .ranked import in_blocks

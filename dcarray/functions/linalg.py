@@ -8,7 +8,7 @@ import numpy as np
 
 from ..config import current
 from ..ranks import several
-from ..trace import elementwise
+from ..tracing import elementwise
 from .common import (
     add,
     at_hand,

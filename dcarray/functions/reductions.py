@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from dcarray.order import axes_of
-from dcarray.trace import elementwise
+from dcarray.tracing import elementwise
 
 from .common import NOTHING, add, is_array, is_wrapped, maximum, minimum, operand, reduced
 from .ranked import in_blocks

@@ -16,8 +16,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import dcarray as dc
-from dcarray import alone
+from dcarray import alone, chains, executor
 from dcarray.report import counters
+from dcarray.session import EXECUTOR
 from dcarray.speedups import BUILT
 
 pytestmark = pytest.mark.skipif(not BUILT, reason="the C module has the chains")
@@ -292,6 +293,46 @@ def test_chains_end_where_they_are_of_no_use() -> None:
     for _ in range(5):
         np.testing.assert_array_equal(np.asarray(np.exp(f(x, y) / 99.0)), np.exp(f(a, b) / 99.0))
     assert not sketched(f(x, y))
+
+
+@pytest.mark.parametrize("text", [PRODUCT, "np.sqrt(x * x + y * y) - 1.0", "(x - y) / y"])
+def test_numpys_loops_do_what_waits_for_its_plan(text: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    background, jobs = EXECUTOR.background, list[Callable[[], None]]()
+    monkeypatch.setattr(background, "later", jobs.append)
+    scope: dict[str, Any] = {"np": np}
+    exec(f"def f(x, y):\n    return {text}", scope)
+    (x, y), (a, b) = wrapped(*arrays()), arrays()
+
+    def turn() -> bool:
+        """Is a result of this function right, and was it sketched?"""
+        result = scope["f"](x, y)
+        there = sketched(result)
+        np.testing.assert_array_equal(np.asarray(result), scope["f"](a, b))
+        return there
+
+    monkeypatch.setattr(executor, "GLANCE", 1000.0)
+    monkeypatch.setattr(executor, "WAIT", 1000.0)
+    with dc.options(jit="background", cache_dir=None), np.errstate(all="ignore"):
+        assert not turn()
+        assert not turn()  # the plan is asked for now
+        assert len(jobs) == 1
+        if not turn():
+            pytest.skip("other places have taken those of this function in the table")
+        y[7] = b[7] = 0.0
+        assert turn()
+        chains.over()  # it is said that something has come
+        assert not turn() and turn()
+        chains.over()
+        with background._busy:
+            jobs.pop()()
+        kernels = counters.kernels
+        assert not turn()
+        assert counters.kernels == kernels + 1
+    x, y = wrapped(*arrays())
+    with dc.options(jit="background", cache_dir=None), pytest.warns(RuntimeWarning, match="divide by zero"):
+        y[:] = 0.0
+        for _ in range(3):
+            np.asarray(scope["f"](x, y) / y)
 
 
 def test_another_thread_wants_the_result() -> None:

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterator
 
 import numpy as np
 import pytest
 
 import dcarray as dc
-from dcarray import products
+from dcarray import products, tracing
 from dcarray.lowering import openblas
 from dcarray.lowering.llvm import threads
 from dcarray.report import counters
 
-trace = sys.modules["dcarray.trace"]  # as an attribute of the package it is a function
 pytestmark = pytest.mark.skipif(not openblas.usable(), reason="NumPy does not bring OpenBLAS along")
 
 SLIGHT = (8, 2000), (2000, 60)
@@ -26,7 +24,7 @@ def company(monkeypatch: pytest.MonkeyPatch) -> Iterator[products.Company]:
     monkeypatch.setattr(threads, "_pools", {1: 0, 2: 4096})
     made = products.Company()
     made._kernels = counters.kernels
-    monkeypatch.setattr(trace, "COMPANY", made)
+    monkeypatch.setattr(tracing, "COMPANY", made)
     yield made
 
 

@@ -13,6 +13,7 @@ import pytest
 
 import dcarray as dc
 from dcarray import window
+from dcarray.speedups import BUILT
 
 BINARY = (
     operator.add, operator.sub, operator.mul, operator.truediv, operator.floordiv, operator.mod,
@@ -469,3 +470,22 @@ def test_turned() -> None:
         x.T = x  # type: ignore[misc]
     large = dc.asarray(np.arange(40_000.0).reshape(200, 200))
     assert np.array_equal(large.T[3], np.asarray(large)[:, 3])
+
+
+def test_small_arrays_know_all_functions_whatever_is_asked_first() -> None:
+    if not BUILT:
+        pytest.skip("it is the C module that knows them")
+    program = """
+import numpy as np, dcarray as dc
+{}
+from dcarray.functions import small
+missing = [f.__name__ for f in small.functions() if f not in small._behind]
+assert not missing, missing
+"""
+    for first in (
+        "dc.functions",
+        "np.sum(dc.asarray(np.arange(3.0)))",
+        "dc.roll",
+        "import dcarray.functions.histograms",
+    ):
+        subprocess.run([sys.executable, "-c", program.format(first)], check=True)
