@@ -164,7 +164,9 @@ def _recorder(rec: Recording, found: list[Operation], positions: Sequence[int]) 
     keeper, every = type(rec.session), rec.statements()
     state, statements = rec.marks[positions[0]][2], [every[k] for k in positions]
     marks = [rec.marks[k] for k in positions]
-    frames: list[Any] = [SimpleNamespace(f_code=code, f_lasti=place) for code, place, _ in marks]
+    asked: list[tuple[Any, str | None]] = [
+        (SimpleNamespace(f_code=code, f_lasti=place), said) for code, place, _, said in marks
+    ]
 
     def record(
         shape: tuple[int, ...],
@@ -179,8 +181,8 @@ def _recorder(rec: Recording, found: list[Operation], positions: Sequence[int]) 
             token = _extobj_contextvar.set(state)
             try:
                 recording: Recording = keeper().rec
-                for (_, dtype, *operands), entry, frame, result in zip(
-                    found, statements, frames, results, strict=False
+                for (_, dtype, *operands), entry, (frame, said), result in zip(
+                    found, statements, asked, results, strict=False
                 ):
                     _, name, loop, *_ = entry
                     arguments: list[Any] = []
@@ -194,7 +196,7 @@ def _recorder(rec: Recording, found: list[Operation], positions: Sequence[int]) 
                         store.family.used = recording
                     made.append(Store(shape, dtype) if result is None else result)
                     slot = recording.fresh(made[-1])
-                    recording.add(("map", name, loop, shape, slot, None, *arguments), frame)
+                    recording.add(("map", name, loop, shape, slot, None, *arguments), frame, said)
             finally:
                 _extobj_contextvar.reset(token)
             head = made[-1]
@@ -210,7 +212,7 @@ if BUILT:  # else there are none
     from ._speedups import settle_sketches as settle
 
     def ran(rec: Recording, prepared: Prepared, options: Options) -> None:
-        code, instruction, _ = rec.marks[-1]
+        code, instruction = rec.marks[-1][:2]
         here, runs = (id(code), instruction), prepared.runs
         times = runs.get(here, 0)
         if times < TIMES:
@@ -267,8 +269,8 @@ if BUILT:  # else there are none
         most: int,
     ) -> bool:
         shape, marks = maps[-1][3], [rec.marks[k] for k in positions]
-        code, instruction, state = marks[0]
-        places = tuple([(code, instruction) for code, instruction, _ in marks])
+        code, instruction, state, _ = marks[0]
+        places = tuple([mark[:2] for mark in marks])
         if not 0 < len(shape) <= MOST_AXES or len(set(places)) < len(places):
             return False
         described = _operations(maps, declared, shape, rows=True)
@@ -279,7 +281,7 @@ if BUILT:  # else there are none
         found, arrays, _, loops = described
         if not arrays or len(arrays) > MOST_ARRAYS or len(loops) > MOST_NUMBERS or not _used(found):
             return False
-        if any(one is not state for _, _, one in marks):
+        if any(mark[2] is not state for mark in marks):
             return False
         if len(_tried) >= MOST_TRIED:
             _tried.clear()
@@ -307,8 +309,8 @@ if BUILT:  # else there are none
         shape, slot = last[3], last[4]
         if live != (slot,) or several() is not None or simulated() is not None or rec.mask & ODD:
             return
-        places = tuple([(code, instruction) for code, instruction, _ in rec.marks])
-        if len(set(places)) < len(places) or any(one is not state for _, _, one in rec.marks):
+        places = tuple([mark[:2] for mark in rec.marks])
+        if len(set(places)) < len(places) or any(mark[2] is not state for mark in rec.marks):
             return
         declared = rec.declarations()
         described = _operations(statements, declared, shape)

@@ -74,6 +74,7 @@ def _in_blocks(function: Any, inputs: tuple[Any, ...], kwargs: dict[str, Any]) -
     """The call over the ranks where operands lie in blocks; NotImplemented if that is not the way."""
     from .functions.ranked import NO_FORM, over_ranks
 
+    function = np.matmul if function is np.dot else function  # of what is recorded they are the same
     ufunc = getattr(function, "__self__", function)
     if not isinstance(ufunc, np.ufunc):
         return NotImplemented
@@ -244,9 +245,9 @@ def broadcast(shapes: list[tuple[int, ...]]) -> tuple[int, ...]:
     return first
 
 
-def commit(rec: Recording, entry: tuple[Any, ...]) -> None:
-    """Log an entry, and run the recording when it must not wait."""
-    rec.add(entry, user_frame())
+def commit(rec: Recording, entry: tuple[Any, ...], said: str | None = None) -> None:
+    """Log an entry, and run the recording when it must not wait; ``said``: as in `Recording.marks`."""
+    rec.add(entry, user_frame(), said)
     if rec.urgent:
         at_last(rec)
 
