@@ -114,6 +114,25 @@ def silent(function: Callable[P, R]) -> Callable[P, R]:
     return quiet
 
 
+class Collected:
+    """Floating-point exceptions, as FPE bits."""
+
+    def __init__(self) -> None:
+        self.flags = 0
+
+
+@contextmanager
+def collected() -> Iterator[Collected]:
+    """The floating-point exceptions of NumPy's calls inside the block, of which nobody hears."""
+    found = Collected()
+
+    def seen(text: str, flag: int) -> None:
+        found.flags |= flag
+
+    with np.errstate(all="call", call=seen):
+        yield found
+
+
 _NONE = object()
 
 

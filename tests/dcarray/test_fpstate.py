@@ -215,6 +215,24 @@ def test_products_that_are_made_at_once_warn_as_what_was_called(product) -> None
             for _ in range(3):
                 x, y = dc.asarray(one), dc.asarray(other)
                 assert said(lambda: dc.evaluate(product(x, y))) == want  # noqa: B023
+                with np.errstate(all="raise"):
+                    if want:
+                        with pytest.raises(FloatingPointError, match=want[0][1]):
+                            dc.evaluate(product(x, y))
+                    else:
+                        dc.evaluate(product(x, y))
+
+
+def test_products_of_one_region_warn_each_for_itself() -> None:
+    a = np.full((6, 6), 1e200)
+    for _ in range(2):
+        x = dc.asarray(a.copy())
+        with np.errstate(over="ignore"):
+            one = x @ x
+        other, third, last = np.inner(x, x), np.einsum("ij,jk->ik", x, x), x * x
+        messages = [f"overflow encountered in {name}" for name in ("dot", "multiply")]
+        found = said(lambda: dc.evaluate(one, other, third, last))  # noqa: B023
+        assert found == [(RuntimeWarning, text) for text in messages]
 
 
 def test_what_is_silent_says_what_is_pending() -> None:
