@@ -184,6 +184,8 @@ PRODUCTS = [
     lambda a, b: np.einsum("ij,ij->ij", a, b, optimize=True),
     lambda a, b: np.einsum("ij->i", a * 1e108, optimize=True),
     lambda a, b: np.einsum("ijl,kl->k", np.stack([a, a]) * 1e108, b * 0.0, optimize=True),
+    lambda a, b: np.einsum("ij,jk,kl->il", b, b, b),
+    lambda a, b: np.einsum("ij,jk,kl->il", b, b, b, optimize=True),
     lambda a, b: np.linalg.norm(a),
     lambda a, b: np.linalg.norm(a * 1e-46),
     lambda a, b: np.linalg.norm(a, axis=0),
