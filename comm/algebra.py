@@ -37,6 +37,8 @@ class Multiply:
         This rank's parts, without halos.
     parts : bool
         Leave it at summands of the result; `result` is laid out as they are made.
+    loc : object
+        Where it comes from.
     """
 
     plan: Contraction
@@ -44,6 +46,7 @@ class Multiply:
     second: Memory
     result: Memory
     parts: bool = False
+    loc: Any = None
 
     @property
     def reads(self) -> tuple[str, ...]:
@@ -62,7 +65,8 @@ class Multiply:
     def run(self, at: Running) -> None:
         run = self.plan.parts if self.parts else self.plan.run
         first, second, result = (at.memory[m.name] for m in (self.first, self.second, self.result))
-        run(at.comm, first, second, result, at.empty)
+        with at.around(self.loc):
+            run(at.comm, first, second, result, at.empty)
 
 
 def letters(call: Call, shapes: Sequence[tuple[int, ...]]) -> str | None:
@@ -144,12 +148,12 @@ def matmul(call: Call, reads: tuple[Operand, ...], writes: tuple[Operand, ...], 
     ) -> Sequence[Step]:
         mine, factors, end = Contraction(scheme, rank), (reads[0], reads[1]), writes[0]
         if not scheme.over or scheme.summed is not None or end.dtype != between:
-            return [Multiply(mine, *factors, end)]
+            return [Multiply(mine, *factors, end, loc=call.loc)]
         made = make(between, scheme.made.local_shape(rank)) if mine.moves else end
         grid = scheme.arrangement.grid
         along = tuple(g in scheme.over for g in range(grid.ndim))
         found: list[Step] = [
-            Multiply(mine, *factors, made, True),
+            Multiply(mine, *factors, made, True, call.loc),
             Reduce(made, made, "add", grid, along, rank),
         ]
         if not mine.moves:
@@ -163,7 +167,7 @@ def matmul(call: Call, reads: tuple[Operand, ...], writes: tuple[Operand, ...], 
         writes: tuple[Memory, ...],
         make: Callable[[np.dtype[Any], tuple[int, ...]], Memory],
     ) -> Sequence[Step]:
-        return [Multiply(Contraction(scheme, rank), reads[0], reads[1], writes[0], True)]
+        return [Multiply(Contraction(scheme, rank), reads[0], reads[1], writes[0], True, call.loc)]
 
     needed = tuple(None if x.layout is None else laid(x) for x in reads)
     straight = result.free or laid(result) == scheme.made

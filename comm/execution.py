@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager
 from typing import Any
 
 import numpy as np
@@ -10,7 +11,7 @@ import numpy as np
 from dcarray.ir import interp
 from dcarray.ir.nodes import Region
 
-from .program import Program, Running
+from .program import Program, Running, unwatched
 from .protocol import Array, Communicator
 
 __all__ = ["execute", "interpreted"]
@@ -27,6 +28,7 @@ def execute(
     given: Mapping[str, Array],
     local: Callable[[Region, Mapping[str, Array]], None] = interpreted,
     empty: Callable[[tuple[int, ...], np.dtype[Any]], Array] = np.empty,
+    around: Callable[[Any], AbstractContextManager[object]] = unwatched,
 ) -> dict[str, Array]:
     """Run a rank's program.
 
@@ -41,6 +43,8 @@ def execute(
         Runs a region on local arrays, in place; by default the interpreter does.
     empty : callable
         Makes memory.
+    around : callable
+        Given where a statement comes from, in what it is run that is in no region.
 
     Returns
     -------
@@ -52,7 +56,7 @@ def execute(
     What ``local`` raises is raised when the messages under way are through: all ranks are to fail alike.
     """
     there = program.given
-    at = Running(comm, {there[name]: array for name, array in given.items()}, local, empty)
+    at = Running(comm, {there[name]: array for name, array in given.items()}, local, empty, around)
     memory = at.memory
     try:
         for step, made, last in program.schedule:

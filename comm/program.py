@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from contextlib import suppress
+from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import dataclass, field
 from functools import cached_property
 from functools import reduce as fold
@@ -66,6 +66,11 @@ class Memory:
         return math.prod(self.shape) * self.dtype.itemsize
 
 
+def unwatched(loc: Any) -> AbstractContextManager[object]:
+    """Nothing is done before and after a statement."""
+    return nullcontext()
+
+
 @dataclass
 class Running:
     """A program under way on one rank.
@@ -79,6 +84,8 @@ class Running:
         Runs a region on local arrays, in place.
     empty : callable
         Makes memory of a shape and dtype.
+    around : callable
+        Given where a statement comes from, in what it is run that is in no region.
     pending : dict of int to Pending
         The exchanges under way, by the identity of their steps.
     """
@@ -87,6 +94,7 @@ class Running:
     memory: dict[str, Array]
     local: Callable[[Region, Mapping[str, Array]], None]
     empty: Callable[[tuple[int, ...], np.dtype[Any]], Array] = np.empty
+    around: Callable[[Any], AbstractContextManager[object]] = unwatched
     pending: dict[int, Pending] = field(default_factory=dict)
 
     def leave(self) -> None:

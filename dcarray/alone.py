@@ -252,12 +252,12 @@ def allowed() -> bool:
     return config.current().eager_below > 0 and simulated() is None
 
 
-def learn(marks: Sequence[tuple[Any, int, Any]], elements: int, sure: bool = False) -> None:
+def learn(marks: Sequence[tuple[Any, ...]], elements: int, sure: bool = False) -> None:
     """From now on NumPy does at once what these places ask for, on at most so many elements.
 
     Parameters
     ----------
-    marks : sequence of (code, int, state)
+    marks : sequence of (code, int, ...)
         The places, as in `Recording.marks`.
     elements : int
     sure : bool, optional
@@ -331,10 +331,10 @@ if BUILT:  # else nothing is ever learned
     from ._speedups import strike as _strike
     from ._speedups import suspend as _suspend
 
-    def learn(marks: Sequence[tuple[Any, int, Any]], elements: int, sure: bool = False) -> None:
+    def learn(marks: Sequence[tuple[Any, ...]], elements: int, sure: bool = False) -> None:
         if several() is not None:
             return
-        for code, instruction, _ in marks:
+        for code, instruction, *_ in marks:
             _learn(code, instruction, elements, sure)
 
     def strike(place: tuple[Any, int], bar: bool = False) -> None:

@@ -176,7 +176,9 @@ def _recorder(rec: Recording, found: list[Operation], positions: Sequence[int]) 
     keeper, every = type(rec.session), rec.statements()
     state, statements = rec.marks[positions[0]][2], [every[k] for k in positions]
     marks = [rec.marks[k] for k in positions]
-    frames: list[Any] = [SimpleNamespace(f_code=code, f_lasti=place) for code, place, _ in marks]
+    asked: list[tuple[Any, str | None]] = [
+        (SimpleNamespace(f_code=code, f_lasti=place), said) for code, place, _, said in marks
+    ]
 
     def record(
         shape: tuple[int, ...],
@@ -191,8 +193,8 @@ def _recorder(rec: Recording, found: list[Operation], positions: Sequence[int]) 
             token = _extobj_contextvar.set(state)
             try:
                 recording: Recording = keeper().rec
-                for (_, dtype, *operands), entry, frame, result in zip(
-                    found, statements, frames, results, strict=False
+                for (_, dtype, *operands), entry, (frame, said), result in zip(
+                    found, statements, asked, results, strict=False
                 ):
                     _, name, loop, *_ = entry
                     arguments: list[Any] = []
@@ -206,7 +208,7 @@ def _recorder(rec: Recording, found: list[Operation], positions: Sequence[int]) 
                         store.family.used = recording
                     made.append(Store(shape, dtype) if result is None else result)
                     slot = recording.fresh(made[-1])
-                    recording.add(("map", name, loop, shape, slot, None, *arguments), frame)
+                    recording.add(("map", name, loop, shape, slot, None, *arguments), frame, said)
             finally:
                 _extobj_contextvar.reset(token)
             head = made[-1]
@@ -223,7 +225,7 @@ if BUILT:  # else there are none
     from ._speedups import settle_sketches as settle
 
     def ran(rec: Recording, prepared: Prepared, options: Options) -> None:
-        code, instruction, _ = rec.marks[-1]
+        code, instruction = rec.marks[-1][:2]
         here, runs = (id(code), instruction), prepared.runs
         times = runs.get(here, 0)
         if times < TIMES:
@@ -287,26 +289,27 @@ if BUILT:  # else there are none
     ) -> bool:
         """Are these statements a chain from now on, or for so many seconds?"""
         statements, marks = rec.statements(), [rec.marks[k] for k in positions]
-        maps, state = [statements[k] for k in positions], marks[0][2]
+        maps = [statements[k] for k in positions]
+        code, instruction, state, _ = marks[0]
         shape = maps[-1][3]
-        places = tuple([(code, instruction) for code, instruction, _ in marks])
+        places = tuple([mark[:2] for mark in marks])
         if not 0 < len(shape) <= MOST_AXES or len(set(places)) < len(places):
             return False
         declared = rec.declarations()
         described = _operations(maps, declared, shape, rows=True)
-        begin = id(marks[0][0]), marks[0][1]
+        begin = id(code), instruction
         tried = _tried.get(begin)
-        if described is None or (tried is not None and tried() is marks[0][0]):
+        if described is None or (tried is not None and tried() is code):
             return False
         found, arrays, _, loops = described
         if not arrays or len(arrays) > MOST_ARRAYS or len(loops) > MOST_NUMBERS or not _used(found):
             return False
-        if any(one is not state for _, _, one in marks):
+        if any(mark[2] is not state for mark in marks):
             return False
         if not seconds:
             if len(_tried) >= MOST_TRIED:
                 _tried.clear()
-            _tried[begin] = weakref.ref(marks[0][0])
+            _tried[begin] = weakref.ref(code)
         letters = "".join([declared[k][1] for k, _ in arrays])
         what = places, tuple(found), letters, loops, (), most, rec.mask, options, state
         return _chain(_extobj_contextvar, *what, None, _recorder(rec, found, positions), _zero, seconds)
@@ -330,8 +333,8 @@ if BUILT:  # else there are none
         shape, slot = last[3], last[4]
         if live != (slot,) or several() is not None or simulated() is not None or rec.mask & ODD:
             return
-        places = tuple([(code, instruction) for code, instruction, _ in rec.marks])
-        if len(set(places)) < len(places) or any(one is not state for _, _, one in rec.marks):
+        places = tuple([mark[:2] for mark in rec.marks])
+        if len(set(places)) < len(places) or any(mark[2] is not state for mark in rec.marks):
             return
         declared = rec.declarations()
         described = _operations(statements, declared, shape)

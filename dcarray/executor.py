@@ -255,7 +255,7 @@ def told_of(rec: Recording, notes: list[Any]) -> Callable[[], None]:
 
     def after() -> None:
         _say()
-        fpstate.tell(notes, lambda k: _name(calls[k]), lambda k: running.line_of(marks[k]))
+        fpstate.tell(notes, lambda k: marks[k][3] or _name(calls[k]), lambda k: running.line_of(marks[k]))
 
     return after
 
@@ -280,7 +280,7 @@ def _calls(rec: Recording) -> int:
     """How many calls of the user's have recorded it.  One call may have recorded several statements, but of
     different operations: those of a loop come again."""
     calls, here, names = 0, None, set[str]()
-    for (code, instruction, _), entry in zip(rec.marks, rec.statements(), strict=True):
+    for (code, instruction, *_), entry in zip(rec.marks, rec.statements(), strict=True):
         place = id(code), instruction
         if place != here or entry[1] in names:
             calls, here, names = calls + 1, place, set()

@@ -11,8 +11,8 @@ import threading
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from functools import lru_cache
-from typing import Any
+from functools import lru_cache, wraps
+from typing import Any, ParamSpec, TypeVar
 
 import numpy as np
 from numpy._core.umath import _extobj_contextvar
@@ -24,6 +24,9 @@ _TEXTS = {"divide by zero": "divide", "overflow": "over", "underflow": "under", 
 
 Note = tuple[Any, str, str]
 """A statement, what its state does, and NumPy's text for the exception."""
+
+P = ParamSpec("P")
+R = TypeVar("R")
 
 _local = threading.local()
 
@@ -85,6 +88,49 @@ def joined(notes: Iterable[Sequence[Note]]) -> list[Note]:
     order = list(_TEXTS)
     every = {note for some in notes for note in some}
     return sorted(every, key=lambda note: (note[0], order.index(note[2])))
+
+
+@lru_cache(32)
+def _silenced(state: Any) -> Any:
+    token = _extobj_contextvar.set(state)
+    try:
+        with np.errstate(all="ignore"):
+            return captured()
+    finally:
+        _extobj_contextvar.reset(token)
+
+
+def silent(function: Callable[P, R]) -> Callable[P, R]:
+    """The same for what says nothing of floating-point exceptions in NumPy, whatever the error state."""
+
+    @wraps(function)
+    def quiet(*args: P.args, **kwargs: P.kwargs) -> R:
+        token = _extobj_contextvar.set(_silenced(captured()))
+        try:
+            return function(*args, **kwargs)
+        finally:
+            _extobj_contextvar.reset(token)
+
+    return quiet
+
+
+class Collected:
+    """Floating-point exceptions, as FPE bits."""
+
+    def __init__(self) -> None:
+        self.flags = 0
+
+
+@contextmanager
+def collected() -> Iterator[Collected]:
+    """The floating-point exceptions of NumPy's calls inside the block, of which nobody hears."""
+    found = Collected()
+
+    def seen(text: str, flag: int) -> None:
+        found.flags |= flag
+
+    with np.errstate(all="call", call=seen):
+        yield found
 
 
 _NONE = object()

@@ -5,15 +5,16 @@ from __future__ import annotations
 import math
 import sys
 from collections.abc import Iterable
+from contextlib import nullcontext
 from types import FrameType
 from typing import Any
 
 import numpy as np
 
-from . import alone, config, report, window
+from . import alone, config, fpstate, report, window
 from .errors import StrictError
 from .handle import Handle, NDArray, adopt, large
-from .ranks import several
+from .ranks import parted, several
 from .recording import Recording
 from .store import COMPILED, FAMILIES, Store, compilable, owner, store_of
 
@@ -74,6 +75,8 @@ def _in_blocks(function: Any, inputs: tuple[Any, ...], kwargs: dict[str, Any]) -
     """The call over the ranks where operands lie in blocks; NotImplemented if that is not the way."""
     from .functions.ranked import NO_FORM, over_ranks
 
+    if function is np.matmul or function is np.dot:  # which are the same here but for their names
+        return _product_in_blocks(function.__name__, inputs, kwargs)
     ufunc = getattr(function, "__self__", function)
     if not isinstance(ufunc, np.ufunc):
         return NotImplemented
@@ -83,6 +86,29 @@ def _in_blocks(function: Any, inputs: tuple[Any, ...], kwargs: dict[str, Any]) -
     except (TypeError, ValueError):  # which NumPy says in its words
         return NotImplemented
     return NotImplemented if found is NO_FORM else found
+
+
+def _product_in_blocks(name: str, inputs: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """The same of a product.  Each rank's part may raise other floating-point exceptions: when it is done,
+    all ranks warn of, or raise, what any has found."""
+    from .agreement import united
+    from .functions.ranked import NO_FORM, over_ranks
+
+    state = fpstate.captured()
+    usual = fpstate.modes(state) is not None  # else each rank calls, or prints, what it finds
+    try:
+        with fpstate.collected() if usual else nullcontext(fpstate.Collected()) as seen:
+            found = over_ranks(np.ufunc.__call__, (np.matmul, *inputs), kwargs)
+    except (TypeError, ValueError):
+        return NotImplemented
+    if found is NO_FORM:
+        return NotImplemented
+    comm = several()
+    if comm is not None and usual and fpstate.watched(state):
+        with parted():
+            flags = united(comm, seen.flags)
+        fpstate.tell(fpstate.blame(None, state, flags), lambda _: name, lambda _: report.user_line())
+    return found
 
 
 def learn(inputs: Iterable[Any], always: bool = False) -> None:
@@ -244,9 +270,9 @@ def broadcast(shapes: list[tuple[int, ...]]) -> tuple[int, ...]:
     return first
 
 
-def commit(rec: Recording, entry: tuple[Any, ...]) -> None:
-    """Log an entry, and run the recording when it must not wait."""
-    rec.add(entry, user_frame())
+def commit(rec: Recording, entry: tuple[Any, ...], said: str | None = None) -> None:
+    """Log an entry, and run the recording when it must not wait; ``said``: as in `Recording.marks`."""
+    rec.add(entry, user_frame(), said)
     if rec.urgent:
         at_last(rec)
 

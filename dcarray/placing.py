@@ -173,8 +173,9 @@ def _over_ranks(
     from .comm.execution import execute
 
     with parted():
-        after = execute(placed.program, comm, given, local, empty)
-        flags = united(comm, flags) & mask if mask else 0
+        with fpstate.collected() as seen:
+            after = execute(placed.program, comm, given, local, empty)
+        flags = united(comm, flags | seen.flags) & mask if mask else 0
     notes = _blame(rec, placed, given, flags, comm) if flags else []
     _keep(rec, placed, after, given, written, comm)
     return notes
@@ -311,16 +312,10 @@ def _interpreted(region: Region, arrays: Mapping[str, Any]) -> int:
     """Run local statements by the interpreter."""
     from .ir import interp
 
-    flags = 0
-
-    def seen(kind: str, flag: int) -> None:
-        nonlocal flags
-        flags |= flag
-
-    with np.errstate(all="call", call=seen):
+    with fpstate.collected() as seen:
         interp.run(region, arrays)
     counters.interpreted += len(region.body)
-    return flags
+    return seen.flags
 
 
 def _blame(
@@ -352,7 +347,9 @@ def _blame(
         interp.run(region, arrays, around=witness.around)
 
     with parted():
-        execute(placed.singly, comm, {name: a.copy() for name, a in given.items()}, local)
+        with np.errstate(all="ignore"):  # what is of no statement
+            before = {name: a.copy() for name, a in given.items()}
+            execute(placed.singly, comm, before, local, around=witness.around)
         notes = fpstate.joined(told(comm, witness.notes, rank) for rank in range(comm.size))
     return fpstate.called(notes, state)
 

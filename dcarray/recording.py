@@ -19,6 +19,8 @@ ENTRIES_TOGETHER = 2 * ENTRIES  # where several ranks run it: before and after i
 HELD_ELEMENTS = 1 << 19  # from so many on it is looked what a recording alone keeps alive
 CHARS = "?bBhHiIlLqQefdFD"
 
+Mark = tuple[Any, int, Any, str | None]
+
 
 class Keeper(Protocol):
     """Whose recording it is."""
@@ -55,9 +57,10 @@ class Recording:
         For each declaration the store (strongly for existing memory, weakly for what is to be computed).
     news : list of int
         The slots of what is to be computed.
-    marks : list of (code, int, state)
+    marks : list of (code, int, state, str or None)
         For each statement (not declaration): the user's code object and instruction, from which the line
-        follows, and NumPy's floating-point error state when it was recorded.
+        follows, NumPy's floating-point error state when it was recorded, and what NumPy calls it when it
+        warns, if that does not follow from the operation.
     urgent : bool
         It holds something that must not wait: run it as soon as the entry is complete.
     due : bool
@@ -106,7 +109,7 @@ class Recording:
         self.log: list[tuple[Any, ...]] = []
         self.slots: list[Any] = []
         self.news: list[int] = []
-        self.marks: list[tuple[Any, int, Any]] = []
+        self.marks: list[Mark] = []
         self.state: Any = None
         self.mask = 0
         self.held = 0
@@ -223,8 +226,8 @@ class Recording:
         self.fresh(head)
         return self.declare(store)
 
-    def add(self, entry: tuple[Any, ...], frame: FrameType) -> None:
-        """Log a statement that ``frame`` asked for."""
+    def add(self, entry: tuple[Any, ...], frame: FrameType, said: str | None = None) -> None:
+        """Log a statement that ``frame`` asked for; ``said``: as in `marks`."""
         log = self.log
         log.append(entry)
         code, place = frame.f_code, frame.f_lasti
@@ -234,7 +237,7 @@ class Recording:
         if state is not self.state:
             self.state = state
             self.mask |= watched(state)
-        self.marks.append((code, place, state))
+        self.marks.append((code, place, state, said))
 
     def wanted(self) -> bool:
         """Would anybody see it run?"""

@@ -181,7 +181,7 @@ def _suspect(rec: Recording, flags: int) -> list[Any]:
 
 def line_of(mark: Any) -> tuple[str, int]:
     """File and line of a statement's mark."""
-    code, instruction, _ = mark
+    code, instruction = mark[:2]
     for start, end, line in code.co_lines():
         if start <= instruction < end and line is not None:
             return code.co_filename, line

@@ -83,7 +83,7 @@ class Session:
         is written in place: what a loop records is then the same region again and again.  Where its windows
         move, it is cut in each turn.
         """
-        code, place, _ = rec.marks[-1]
+        code, place = rec.marks[-1][:2]
         if rec.turns.get(place) is code:
             return True
         if len(rec.log) <= ENTRIES:

@@ -49,6 +49,7 @@ def elementwise(
     out: Any = None,
     dtype: Any = None,
     casting: str = "same_kind",
+    said: str | None = None,
 ) -> Any:
     """An element-wise operation.
 
@@ -62,6 +63,8 @@ def elementwise(
         Where the result goes.
     dtype, casting
         As in NumPy's ufuncs; anything unusual runs in NumPy at once.
+    said : str, optional
+        What NumPy calls it in warnings, if another function was called.
 
     Returns
     -------
@@ -86,7 +89,7 @@ def elementwise(
         else:
             order = order_of(inputs, shape) if target is None else None
             result, slot, index = result_of(cls, rec, shape, loop[-1], target, order)
-            commit(rec, ("map", name, loop, shape, slot, index, *args))
+            commit(rec, ("map", name, loop, shape, slot, index, *args), said)
             if whole and (name[:8] != "logical_" or all(isinstance(x, Handle) for x in inputs)):
                 quick.learn(name, inputs, loop, shape)  # not what depends on the value of a number
             if out is not None:
@@ -193,6 +196,7 @@ def reduce(
     out: Any = None,
     initial: Any = np._NoValue,
     where: Any = True,
+    said: str | None = None,
 ) -> Any:
     """``ufunc.reduce`` over any axes.
 
@@ -205,6 +209,8 @@ def reduce(
         None is all axes.
     dtype, keepdims, out, initial, where
         As in `numpy.ufunc.reduce`.
+    said : str, optional
+        As for `elementwise`.
 
     Returns
     -------
@@ -232,14 +238,14 @@ def reduce(
                 raise Missing
             order = None if every else order_of((x,), shape)
             if order is not None:
-                return _reduce_turned(name, x, axes, order, dtype, keepdims)
+                return _reduce_turned(name, x, axes, order, keepdims, dtype=dtype, said=said)
             arg = operand(rec, x, shape, loop[0])
         except NOT_RECORDED as error:
             lacking = isinstance(error, Missing)
         else:
             kept = [1 if k in axes else n for k, n in enumerate(shape) if keepdims or k not in axes]
             result, slot, _ = result_of(cls, rec, tuple(kept), loop[-1])
-            commit(rec, ("fold", name, loop, shape, axes, bool(keepdims), slot, arg))
+            commit(rec, ("fold", name, loop, shape, axes, bool(keepdims), slot, arg), said)
             if kept:
                 return result
             if not rec.done:
@@ -253,11 +259,11 @@ def reduce(
 
 
 def _reduce_turned(
-    name: str, x: Any, axes: tuple[int, ...], order: tuple[int, ...], dtype: Any, keepdims: bool
+    name: str, x: Any, axes: tuple[int, ...], order: tuple[int, ...], keepdims: bool, **how: Any
 ) -> Any:
     """A fold of an array whose axes lie in memory in another order than C's: so do those of the result."""
     folded = tuple([order.index(k) for k in axes])
-    result = reduce(name, x.transpose(order), folded, dtype=dtype, keepdims=keepdims)
+    result = reduce(name, x.transpose(order), folded, keepdims=keepdims, **how)
     kept = [k for k in order if keepdims or k not in axes]
     return result.transpose([kept.index(k) for k in sorted(kept)])
 
@@ -354,8 +360,9 @@ def choose(target: Any, condition: Any, value: Any) -> bool:
     return True
 
 
-def matmul(a: Any, b: Any, out: Any = None) -> Any:
-    """``numpy.matmul`` of two operands."""
+def matmul(a: Any, b: Any, out: Any = None, called: Any = np.matmul) -> Any:
+    """The product of two operands by what was ``called``: `numpy.matmul`, or `numpy.dot` of at most two axes
+    each, which means the same but is called otherwise in warnings."""
     cls = _class(a, b, out)
     sa: tuple[int, ...] = ()
     sb: tuple[int, ...] = ()
@@ -376,10 +383,10 @@ def matmul(a: Any, b: Any, out: Any = None) -> Any:
             lacking = isinstance(error, Missing)
         else:
             result, slot, _ = result_of(cls, rec, shape, kinds[0])
-            commit(rec, ("call", "blas.matmul", (slot,), args, ()))
+            commit(rec, ("call", "blas.matmul", (slot,), args, ()), called.__name__)
             return result if shape else result._settled()[()]
     with COMPANY.of(sa, sb) as here:
-        return at_once(lacking, cls, np.matmul, (a, b), out, forget=here is not None)
+        return at_once(lacking, cls, called, (a, b), out, forget=here is not None)
 
 
 _BLAS = ("f", "d", "F", "D")

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from ..fpstate import silent
 from ..order import contiguous, strides_of
 from .common import diagonal_view
 from .registry import Unserved
@@ -50,6 +51,7 @@ def _distinct(a: Any, labels: str) -> tuple[Any, str]:
     return a, labels
 
 
+@silent
 def _sum_out(a: Any, labels: str, keep: str) -> tuple[Any, str]:
     """Sum over the axes whose label is not in ``keep``."""
     gone = tuple(k for k, c in enumerate(labels) if c not in keep)

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from .common import is_wrapped, matmul
+from .common import is_wrapped
 from .registry import Unserved, implements
 
 __all__ = ["corrcoef", "cov"]
@@ -22,7 +22,8 @@ def _covariances(m: Any, rowvar: bool, lost: int) -> Any:
     if x.dtype != np.float64:
         x = x.astype(np.float64)
     x = x - x.mean(axis=1)[:, None]
-    return np.multiply(matmul(x, x.transpose()), 1 / (x.shape[1] - lost))
+    products: Any = np.dot(x, x.transpose())
+    return np.multiply(products, 1 / (x.shape[1] - lost))
 
 
 @implements(np.cov)

@@ -7,8 +7,10 @@ from typing import Any
 import numpy as np
 
 from ..config import current
+from ..fpstate import silent
 from ..ranks import several
-from ..tracing import elementwise
+from ..tracing import elementwise, reduce
+from ..tracing import matmul as product
 from .common import (
     add,
     at_hand,
@@ -30,6 +32,7 @@ from .registry import Unserved, implements
 
 _NUMBERS = "biufc"
 _BLAS = "fdFD"
+_dot: Any = np.dot  # under whose name NumPy warns of all the products that it makes with it
 
 
 def _pair(a: Any, b: Any) -> tuple[Any, Any]:
@@ -48,7 +51,7 @@ def dot(a: Any, b: Any, out: Any = None) -> Any:
     if a.ndim == 0 or b.ndim == 0:
         if out is not None:
             raise Unserved
-        return np.multiply(a, b)
+        return elementwise("multiply", (a, b), said="dot")
     if a.shape[-1] != b.shape[-2 if b.ndim > 1 else -1]:
         raise Unserved
     if out is not None:
@@ -57,14 +60,14 @@ def dot(a: Any, b: Any, out: Any = None) -> Any:
             raise Unserved
         if out.shape != a.shape[:-1] + b.shape[1:] or not in_c_order(out):
             raise Unserved
-        return matmul(a, b, out=out)
+        return product(a, b, out, called=_dot)
     if a.ndim <= 2 and b.ndim <= 2:
-        return matmul(a, b)
+        return product(a, b, called=_dot)
     n = a.shape[-1]
     if b.ndim == 1:
-        return matmul(a.reshape(-1, n) if a.size else a, b).reshape(a.shape[:-1])
+        return _dot(_rows(a, n), b).reshape(a.shape[:-1])
     columns = np.moveaxis(b, -2, 0)
-    flat = matmul(_rows(a, n), columns.reshape(n, _count(columns.shape[1:])))
+    flat = _dot(_rows(a, n), columns.reshape(n, _count(columns.shape[1:])))
     return flat.reshape(a.shape[:-1] + columns.shape[1:])
 
 
@@ -80,6 +83,7 @@ def _rows(a: Any, n: int) -> Any:
 
 
 @implements(np.vdot)
+@silent
 def vdot(a: Any, b: Any, /) -> Any:
     """The product of two vectors, the first conjugated."""
     a, b = _pair(a, b)
@@ -97,13 +101,13 @@ def inner(a: Any, b: Any, /) -> Any:
     """The product over the last axes."""
     a, b = _pair(a, b)
     if a.ndim == 0 or b.ndim == 0:
-        return np.multiply(a, b)
+        return _dot(a, b)
     if a.shape[-1] != b.shape[-1]:
         raise Unserved
     n = a.shape[-1]
     if a.ndim <= 2 and b.ndim <= 2:
-        return matmul(a, b.transpose())
-    flat = matmul(_rows(a, n), _rows(b, n).transpose())
+        return _dot(a, b.transpose())
+    flat = _dot(_rows(a, n), _rows(b, n).transpose())
     return flat.reshape(a.shape[:-1] + b.shape[:-1])
 
 
@@ -147,7 +151,7 @@ def tensordot(a: Any, b: Any, axes: Any = 2) -> Any:
     turned = a.transpose(free_a + over_a), b.transpose(over_b + free_b)
     left, right = (x.copy() if in_blocks(x) else x for x in turned)  # of views blocks have no other shape
     left, right = left.reshape(_count(shape_a), n), right.reshape(n, _count(shape_b))
-    result = matmul(left, right).reshape(shape_a + shape_b)
+    result = _dot(left, right).reshape(shape_a + shape_b)
     # with no axis left NumPy gives a 0-d array
     return result
 
@@ -173,7 +177,11 @@ def einsum(*operands: Any, out: Any = None, optimize: Any = False, **kwargs: Any
         raise Unserved
     if optimize is not False and type(optimize) is not bool:
         raise Unserved
-    arrays = [operand(a) for a in operands[1:]]
+    return (_einsum if optimize else silent(_einsum))(operands[0], *operands[1:], optimize=optimize)
+
+
+def _einsum(text: str, *operands: Any, optimize: bool) -> Any:
+    arrays = [operand(a) for a in operands]
     if len(arrays) not in (1, 2) or any(a.dtype.kind not in "iufc" for a in arrays):
         raise Unserved
     if several() is not None:  # NumPy would take the elements one by one, too
@@ -181,14 +189,14 @@ def einsum(*operands: Any, out: Any = None, optimize: Any = False, **kwargs: Any
         arrays = [a.astype(common, copy=False) for a in arrays]
     if len({a.dtype for a in arrays}) != 1 or arrays[0].dtype == np.float16:
         raise Unserved
-    labels, result = parse(operands[0], [a.ndim for a in arrays])
+    labels, result = parse(text, [a.ndim for a in arrays])
     sizes: dict[str, int] = {}
-    for text, a in zip(labels, arrays, strict=True):
-        for label, n in zip(text, a.shape, strict=True):
+    for axes, a in zip(labels, arrays, strict=True):
+        for label, n in zip(axes, a.shape, strict=True):
             if sizes.setdefault(label, n) != n:
                 raise Unserved  # also axes of length 1 that broadcast
     # ranks keep what they have in blocks, in whose order it is
-    wanted = layout(operands[0], arrays, optimize, result) if several() is None else result
+    wanted = layout(text, arrays, optimize, result) if several() is None else result
     if len(arrays) == 1:
         return single(arrays[0], labels[0], result, wanted)
     if optimize and not result:
@@ -218,8 +226,11 @@ def norm(x: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> A
         plain = at_hand(x) if x.dtype.char in _BLAS and type(axis) is tuple else None
         if plain is not None and plain[0].flags.forc:
             return np.linalg.norm(plain[0], axis=None, keepdims=keepdims)
-        squares = np.square(x.real) + np.square(x.imag) if x.dtype.kind == "c" else np.square(x)
-        return np.sqrt(reduced(add, squares, axis, keepdims=keepdims))
+        said = "dot" if type(axis) is tuple else None  # one product in NumPy, or a product and a sum
+        parts = (x.real, x.imag) if x.dtype.kind == "c" else (x,)
+        squares = [elementwise("multiply", (part, part), said=said) for part in parts]
+        total = squares[0] if len(squares) == 1 else squares[0] + squares[1]
+        return np.sqrt(reduce("add", total, axis, keepdims=keepdims, said=said))
     if ord == np.inf:
         return reduced(maximum, np.abs(x), axis, keepdims=keepdims)
     if ord == -np.inf:

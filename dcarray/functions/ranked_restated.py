@@ -306,7 +306,8 @@ def _einsum(*operands: Any, out: Any = None, optimize: Any = False, **kwargs: An
         raise Unserved
     for step in steps:
         text = next(part for part in step if isinstance(part, str) and "->" in part)
-        held.append(np.einsum(text, *[held.pop(k) for k in step[0]]))
+        said = bool(optimize) and text[-1] != ">"  # what is optimized warns; of no axes it gives an array
+        held.append(np.einsum(text, *[held.pop(k) for k in step[0]], optimize=said))
     return held[0]
 
 

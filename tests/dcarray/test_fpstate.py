@@ -160,6 +160,93 @@ def test_raised_on_the_way_to_a_plain_array(read):
     assert np.isinf(np.asarray(y)).all()  # told once
 
 
+PRODUCTS = [
+    lambda a, b: a @ b,
+    lambda a, b: a.dot(b),
+    lambda a, b: np.dot(a, b[0]),
+    lambda a, b: np.dot(a[0], b[:, 0]),
+    lambda a, b: np.dot(a, 1e200),
+    lambda a, b: np.dot(a, b, out=np.empty_like(a)),
+    lambda a, b: np.dot(a.reshape(2, 3, 6), b),
+    lambda a, b: np.inner(a, b),
+    lambda a, b: np.inner(a.reshape(2, 3, 6), b),
+    lambda a, b: np.tensordot(a, b),
+    lambda a, b: np.tensordot(a, b, 1),
+    lambda a, b: np.linalg.tensordot(a, b),
+    lambda a, b: np.cov(a),
+    lambda a, b: np.vdot(a, b),
+    lambda a, b: np.einsum("ij,jk->ik", a, b),
+    lambda a, b: np.einsum("ij,jk->ik", a + a, b) / 0.0,
+    lambda a, b: np.einsum("ij,ij->ij", a, b),
+    lambda a, b: np.einsum("ij,ij->", a, b),
+    lambda a, b: np.einsum("ij->i", a * 1e108),
+    lambda a, b: np.einsum("ij,jk->ik", a, b, optimize=True),
+    lambda a, b: np.einsum("ij,ij->ij", a, b, optimize=True),
+    lambda a, b: np.einsum("ij->i", a * 1e108, optimize=True),
+    lambda a, b: np.einsum("ijl,kl->k", np.stack([a, a]) * 1e108, b * 0.0, optimize=True),
+    lambda a, b: np.einsum("ij,jk,kl->il", b, b, b),
+    lambda a, b: np.einsum("ij,jk,kl->il", b, b, b, optimize=True),
+    lambda a, b: np.linalg.norm(a),
+    lambda a, b: np.linalg.norm(a * 1e-46),
+    lambda a, b: np.linalg.norm(a, axis=0),
+]
+
+
+@pytest.mark.parametrize("k", range(len(PRODUCTS)))
+def test_products_warn_as_what_was_called(k: int) -> None:
+    product, a, b = PRODUCTS[k], np.full((6, 6), 1e200), np.full((6, 6), 1e200)
+    a[:, 0] = 0.0
+    want = said(lambda: product(a.copy(), b.copy()))
+    for _ in range(2):
+        x, y = dc.asarray(a.copy()), dc.asarray(b.copy())
+        assert said(lambda: dc.evaluate(product(x, y))) == want  # noqa: B023
+    with np.errstate(all="raise"):
+        if want:
+            with pytest.raises(FloatingPointError, match=want[0][1].split("value ")[-1]):
+                dc.evaluate(product(dc.asarray(a), dc.asarray(b)))
+        else:
+            dc.evaluate(product(dc.asarray(a), dc.asarray(b)))
+
+
+@pytest.mark.parametrize("product", [np.dot, np.matmul, np.inner, np.vdot])
+def test_products_that_are_made_at_once_warn_as_what_was_called(product) -> None:
+    a, v = np.full((300, 300), 1e200), np.full(90_000, 1e200)
+    with dc.options(eager_below=16384):
+        for one, other in [(a, a[0]), (v, v)] if product is not np.vdot else [(v, v)]:
+            want = said(lambda: product(one, other))  # noqa: B023
+            for _ in range(3):
+                x, y = dc.asarray(one), dc.asarray(other)
+                assert said(lambda: dc.evaluate(product(x, y))) == want  # noqa: B023
+                with np.errstate(all="raise"):
+                    if want:
+                        with pytest.raises(FloatingPointError, match=want[0][1]):
+                            dc.evaluate(product(x, y))
+                    else:
+                        dc.evaluate(product(x, y))
+
+
+def test_products_of_one_region_warn_each_for_itself() -> None:
+    a = np.full((6, 6), 1e200)
+    for _ in range(2):
+        x = dc.asarray(a.copy())
+        with np.errstate(over="ignore"):
+            one = x @ x
+        other, third, last = np.inner(x, x), np.einsum("ij,jk->ik", x, x), x * x
+        messages = [f"overflow encountered in {name}" for name in ("dot", "multiply")]
+        found = said(lambda: dc.evaluate(one, other, third, last))  # noqa: B023
+        assert found == [(RuntimeWarning, text) for text in messages]
+
+
+def test_what_is_silent_says_what_is_pending() -> None:
+    x = dc.asarray(np.full((6, 6), 1e200))
+    y = x * x
+    assert said(lambda: np.vdot(y, x)) == [(RuntimeWarning, "overflow encountered in multiply")]
+    with np.errstate(over="raise"):
+        z = x * x
+        with pytest.raises(FloatingPointError, match="overflow encountered in multiply"):
+            np.vdot(z, x)
+
+
 @pytest.mark.parametrize("depth", [2, 50])
 def test_products_are_called_by_numpys_name(depth: int) -> None:
     a, b = np.full((3, depth), 1e200), np.full((depth, 6000), 1e200)
