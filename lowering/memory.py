@@ -34,6 +34,7 @@ MAPPED = 1 << 17
 drops array after array then waits for fresh pages each time."""
 
 _HUGE = 1 << 21
+_LARGER = 5  # times what is asked for: from more no part is taken, for that much may not be needed any more
 _STAGGER = 1 << 14  # bytes within which arrays start at different cache lines
 _APART = 1088  # bytes between such starts
 _U8 = np.dtype(np.uint8)
@@ -171,7 +172,9 @@ class Pool:
 
     def _take(self, size: int) -> _Block | None:
         """A free block of a size, or a part of the smallest one that is larger."""
-        fitting = size if size in self._free else min((n for n in self._free if n > size), default=0)
+        fitting = size
+        if size not in self._free:
+            fitting = min((n for n in self._free if size < n <= _LARGER * size), default=0)
         if not fitting:
             return None
         block = self._free[fitting][-1]
