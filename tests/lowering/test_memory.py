@@ -206,9 +206,7 @@ def test_memory_goes_back_before_more_is_mapped_than_was_in_use_at_once():
     del d
 
 
-@pytest.mark.parametrize(
-    ("sizes", "kept"), [((40, 64, 104, 160), 160), ((20, 80), 80), ((160, 80, 40), 160)]
-)
+@pytest.mark.parametrize(("sizes", "kept"), [((40, 64, 104, 160), 160), ((20, 80), 80), ((160, 80, 40), 160)])
 def test_what_comes_again_is_there_again(sizes, kept):
     pool = memory.Pool(1 << 30)
     for _ in range(4):  # one after the other, never together
