@@ -6,6 +6,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from . import config
+from .lowering.memory import trim
 from .session import EXECUTOR
 
 if TYPE_CHECKING:
@@ -23,24 +24,29 @@ class Compiled:
         As of `Compilation`.
     """
 
-    __slots__ = ("_asked", "_launch", "_routine")
+    __slots__ = ("_asked", "_awaited", "_launch", "_routine")
 
     def __init__(self, module: str, name: str, argument: Any) -> None:
         self._routine = module, name, argument
         self._launch: Any = None
-        self._asked = False
+        self._asked = self._awaited = False
 
     def launch(self, seconds: float) -> Any:
-        """What calls it, or None as long as NumPy has to serve, which takes about so long."""
+        """What calls it, or None as long as NumPy has to serve, which takes about so long.
+
+        NumPy, which makes the result, gets the memory that is kept for ours while the code is awaited.
+        """
         options = config.current()
         if options.jit == "off":
             return None
         if not self._asked:
-            self._asked = True
+            self._asked = self._awaited = True
             if options.jit == "eager":
                 self._make(options)
             else:
                 EXECUTOR.background.later(lambda: self._make(options))
+        if self._awaited:
+            trim()
         if self._launch is None:
             EXECUTOR.background.worked(seconds)
         return self._launch
@@ -56,6 +62,8 @@ class Compiled:
             self._launch = parcel.linked(*(parts or _here(request)))
         except (parcel.Unfit, remote.Refused, MemoryError):  # NumPy goes on serving
             self._launch = None
+        finally:
+            self._awaited = False
 
 
 def _here(request: Compilation) -> tuple[Any, ...]:

@@ -13,9 +13,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from ..ir import dims, nodes, windows
-from ..ir.effects import touched
+from ..ir.effects import Reason, touched
 from ..ir.guess import UNKNOWN, Guess
-from ..ir.independent import independent, own
+from ..ir.independent import independent, own, private
 from ..ir.nodes import Array, Bands, Branch, Call, Compute, Dim, Nest, Region, Rows, While
 from ..ir.traffic import fused
 from . import libraries
@@ -118,10 +118,12 @@ class _Maker:
         if not stmt.parallel and independent(stmt, self.region) is not None:
             return None
         with dims.ranging(stmt.var, stmt.bounds):
-            private = own(stmt.body, self.region)
-        arrays = sorted((a for a in self.region.arrays if a.name in private), key=_bytes)
+            names = own(stmt.body, self.region)
+        arrays = sorted((a for a in self.region.arrays if a.name in names), key=_bytes)
         small = [a for k, a in enumerate(arrays) if sum(map(_bytes, arrays[: k + 1])) <= STACK]
         large = arrays[len(small) :]
+        if large and not isinstance(meeting := private(stmt, self.region), Reason):
+            large = [a for a in large if a.name in meeting]  # of others each turn has a part of its own
         each = sum(self.guess(total(array.shape)) * array.dtype.itemsize for array in large)
         pieces = min(PIECES, ROOM // max(each, 1))
         if pieces < min(2 * self.cores, trial.guess(turns)):

@@ -2,8 +2,9 @@
 
 Fresh memory from the system costs more than the arithmetic done on it: every page is cleared and mapped at
 its first touch.  Arrays of at least ``POOLED`` bytes therefore live in mapped blocks, in huge pages where
-the system has them, which come back to the pool when the array and all its views have died.  What the pool
-keeps is bounded.
+the system has them, which come back to the pool when the array and all its views have died.  A block that is
+larger than what is asked for is divided, and is whole again when both parts are free.  What the pool keeps is
+bounded.
 
 A block is lent through a ``_Loan``, the base of the array that the caller gets.  Its finaliser may run
 anywhere, also inside the pool's own code (a garbage collection), so it only appends to a queue and
@@ -20,7 +21,7 @@ import os
 import sys
 import threading
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -33,23 +34,27 @@ MAPPED = 1 << 17
 drops array after array then waits for fresh pages each time."""
 
 _HUGE = 1 << 21
-_LARGER = 5  # times what is asked for: a block that may serve nevertheless
+_LARGER = 5  # times what is asked for: from more no part is taken, for that much may not be needed any more
 _STAGGER = 1 << 14  # bytes within which arrays start at different cache lines
+_APART = 1088  # bytes between such starts
 _U8 = np.dtype(np.uint8)
 _MAPS = hasattr(mmap, "MAP_PRIVATE") and hasattr(mmap, "MAP_ANONYMOUS")
 _ADVISE = hasattr(mmap, "MADV_HUGEPAGE")
+_FORGETS = hasattr(mmap, "MADV_DONTNEED")
 
 
 class _Block:
     """One mapping: ``size`` usable bytes at ``skip``, which is ``address`` in memory, aligned to 64 bytes.
     Huge pages are for the first ``filled`` of them alone: of one that is touched, all takes memory."""
 
-    __slots__ = ("address", "mapped", "size", "skip", "stamp", "used")
+    __slots__ = ("address", "free", "mapped", "other", "room", "size", "skip", "stamp", "used", "whole")
+    whole: _Block | None  # of which this is a part,
+    other: _Block | None  # and the other part
 
     def __init__(self, size: int, filled: int, serial: int) -> None:
         # Private, or a fork would share the arrays with the child.  One huge page more than asked for
-        # leaves room to start at a huge page's boundary.
-        room = size + _STAGGER + (_HUGE if size >= _HUGE else 0)
+        # leaves room to start at a huge page's boundary; what comes last, to divide it into equal parts.
+        room = size + 2 * _STAGGER + (_HUGE if size >= _HUGE else 0)
         self.mapped = mmap.mmap(-1, room, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
         start = address_of(np.frombuffer(self.mapped, _U8))
         skip = -start % _HUGE if size >= _HUGE else 0
@@ -58,11 +63,48 @@ class _Block:
                 self.mapped.madvise(mmap.MADV_HUGEPAGE, skip, filled & -_HUGE)
         # Arrays that all start at a boundary compete for the same cache sets and alias in the store
         # buffer when a kernel walks several of them together; so each starts at another cache line.
-        self.skip = skip + (serial * 1088 % _STAGGER & -64)
-        self.size = size
+        self.skip = skip + (serial * _APART % _STAGGER & -64)
+        self.size, self.room = size, size + _STAGGER  # the latter is there, the former counts
         self.address = start + self.skip
         self.stamp = serial
         self.used = False  # by nobody yet: all of it is zero, and takes no memory
+        self.free = False
+        self.whole = self.other = None
+
+    def divided(self, size: int) -> tuple[_Block, _Block]:
+        """Its first bytes and the others."""
+        past = size + max((self.room - self.size) // (2 * _APART), 1) * _APART
+        first, rest = _Part(self, 0, size, past), _Part(self, past, self.size - size, self.room - past)
+        first.other, rest.other = rest, first
+        return first, rest
+
+    def leave(self) -> None:
+        """The parts know each other no longer, or they would wait for Python's garbage collector."""
+        if self.other is not None:
+            self.other.other = None
+        self.other = None
+
+    def drop(self) -> None:
+        """The system has its pages back when nothing is left of the mapping; those of a part at once."""
+
+
+class _Part(_Block):
+    """A part of a block."""
+
+    __slots__ = ()
+
+    def __init__(self, whole: _Block, past: int, size: int, room: int) -> None:
+        self.mapped, self.skip, self.address = whole.mapped, whole.skip + past, whole.address + past
+        self.room, self.size = room, min(size, room & -64)
+        self.stamp, self.used, self.free = whole.stamp, whole.used, False
+        self.whole, self.other = whole, None
+
+    def drop(self) -> None:
+        self.leave()
+        start, end = up(self.skip, mmap.PAGESIZE), (self.skip + self.size) // mmap.PAGESIZE * mmap.PAGESIZE
+        if _FORGETS:
+            with contextlib.suppress(OSError):
+                self.mapped.madvise(mmap.MADV_DONTNEED, start, end - start)
 
 
 class _Loan(np.ndarray[Any, Any]):
@@ -94,8 +136,6 @@ class Pool:
         self.limit = _default_limit() if limit is None else limit
         self.lent = self.reused = self.mapped = self._clock = 0
         self._most = 0  # bytes that were lent at once
-        self._spare = 0  # bytes to be kept beyond that
-        self._gone: set[int] = set()  # sizes that were given back so that no more is kept
         self._free: dict[int, list[_Block]] = {}  # by size; in each list the longest unused first
         self._returned: deque[_Block] = deque()
         self._lock = threading.Lock()
@@ -131,43 +171,50 @@ class Pool:
         self._try_settle()
 
     def _take(self, size: int) -> _Block | None:
-        """A free block of a size, or of up to half more: what it has too much is in memory already.  Of up to
-        five times as much, where others would have to be given back for a new one."""
-        sizes = _fitting(size)
-        if not any(map(self._free.get, _fitting(size))) and self._kept() > self._room(size):
-            sizes = iter(sorted([other for other in self._free if size <= other <= _LARGER * size]))
-        for fitting in sizes:
-            blocks = self._free.get(fitting)
-            if blocks:
-                self.reused += 1
-                return blocks.pop()
-        return None
+        """A free block of a size, or a part of the smallest one that is larger."""
+        fitting = size
+        if size not in self._free:
+            fitting = min((n for n in self._free if size < n <= _LARGER * size), default=0)
+        if not fitting:
+            return None
+        block = self._free[fitting][-1]
+        self._remove(block)
+        self.reused += 1
+        if fitting - size >= max(MAPPED, size // 8):  # what is less serves nobody
+            block, rest = block.divided(size)
+            self._keep(rest)
+        return block
 
-    def _room(self, size: int) -> int:
-        """How much may be kept beside what is lent, and so much more."""
-        lent = self.lent + size
-        return max(self._most, lent) + self._spare - lent
+    def _keep(self, block: _Block) -> None:
+        """One more free block; with the other part, if that is free, the whole is."""
+        while block.other is not None and block.other.free and block.whole is not None:
+            self._remove(block.other)
+            block.leave()
+            block = block.whole
+        self._clock += 1
+        block.stamp, block.free, block.used = self._clock, True, True
+        self._free.setdefault(block.size, []).append(block)
+
+    def _remove(self, block: _Block) -> None:
+        blocks = self._free[block.size]
+        blocks.remove(block)
+        if not blocks:
+            del self._free[block.size]
+        block.free = False
 
     def _kept(self) -> int:
         # The sum is taken afresh: a count kept aside would go wrong when an interrupt hits between.
         return sum(size * len(blocks) for size, blocks in self._free.items())
 
-    def _make_way(self, size: int) -> None:
-        """Give back what is kept, before a block is mapped, so that the system has these pages for it.
+    def _map(self, size: int, filled: int) -> _Block:
+        """A block from the system, which has to have its pages back before.
 
         What is kept and what is lent are no more together than what was lent at once, as with a program that
         gives memory back whenever an array is dropped: a machine may wait long for pages that it has not had
-        before.  Blocks that would have been of use again are kept beyond that from then on: as much as is too
-        little to be in a block of those that there are (`_take`).
+        before.
         """
-        missed = next((gone for gone in _fitting(size) if gone in self._gone), 0)
-        if missed:
-            self._gone.discard(missed)
-            self._spare = min(self._spare + missed, self._most // _LARGER)
-        self._gone.update(self._shrink(self._room(size)))
-
-    def _map(self, size: int, filled: int) -> _Block:
-        self._make_way(size)
+        lent = self.lent + size
+        self._shrink(max(self._most - lent, 0))
         self._clock += 1
         try:
             block = _Block(size, filled, self._clock)
@@ -193,19 +240,17 @@ class Pool:
             block = self._returned.popleft()
             self.lent -= block.size
             if block.size > self.limit:
-                continue
-            self._clock += 1
-            block.stamp = self._clock
-            self._free.setdefault(block.size, []).append(block)
+                block.drop()
+            else:
+                self._keep(block)
         self._shrink(self.limit)
 
-    def _shrink(self, limit: int) -> list[int]:
-        """Keep no more than so many bytes; gives the sizes of the blocks that went."""
-        gone = []
+    def _shrink(self, limit: int) -> None:
+        """Keep no more than so many bytes."""
         while self._kept() > limit:
-            lists = (blocks for blocks in self._free.values() if blocks)
-            gone.append(min(lists, key=lambda blocks: blocks[0].stamp).pop(0).size)
-        return gone
+            oldest = min([blocks[0] for blocks in self._free.values()], key=lambda block: block.stamp)
+            self._remove(oldest)
+            oldest.drop()
 
     def trim(self, keep: int = 0) -> None:
         """Give memory back to the system until at most ``keep`` unused bytes are kept."""
@@ -228,14 +273,6 @@ def _size_class(nbytes: int) -> int:
     """Round up to one of eight sizes per power of two, so that similar sizes share blocks."""
     step = max(1 << max(nbytes - 1, 1).bit_length() - 4, 1 << 16)
     return -(-nbytes // step) * step
-
-
-def _fitting(size: int) -> Iterator[int]:
-    """The sizes of blocks that serve one of this size."""
-    most = size + size // 2
-    while size <= most:
-        yield size
-        size = _size_class(size + 1)
 
 
 def _default_limit() -> int:

@@ -4,6 +4,11 @@ import subprocess
 import sys
 import textwrap
 
+import dcarray as dc
+from dcarray import routines
+from dcarray.lowering import memory, parcel
+from dcarray.session import EXECUTOR
+
 CHILD = """
     import sys
     import numpy as np, dcarray as dc
@@ -39,3 +44,23 @@ def test_another_process_compiles(tmp_path):
 
 def test_without_a_folder():
     assert child("")[0] == "True"
+
+
+def test_numpy_gets_the_memory_that_is_kept_while_the_code_is_awaited(monkeypatch):
+    def unfit(request):
+        raise parcel.Unfit("no code")
+
+    jobs = []
+    monkeypatch.setattr(EXECUTOR.background, "later", jobs.append)
+    monkeypatch.setattr(routines, "_elsewhere", unfit)
+    routine = routines.Compiled("compress", "compress", 8)
+    with dc.options(jit="background", cache_dir=None):
+        for _ in range(2):
+            memory.empty((1 << 18,), float)
+            assert routine.launch(0.0) is None
+            assert memory.stats()["retained"] == 0
+        (made,) = jobs
+        made()
+        memory.empty((1 << 18,), float)
+        assert routine.launch(0.0) is None  # NumPy serves for good
+        assert memory.stats()["retained"] > 0

@@ -201,6 +201,28 @@ def test_turns_are_shared_out(eager, bounds):
         agree(found, want)
 
 
+@pytest.mark.parametrize(("row", "own"), [("k", False), ("0", True)])
+def test_a_temporary_of_which_each_turn_has_a_part_is_there_once(eager, row, own):
+    region = parse(f"""region() {{
+      inout A: f64[9, 20];  temp t: f64[9, 20]
+      for k in range(0, 9, 1) {{
+        t[{row},i] = multiply(A[k,i], 2.0) for i<20
+        for j in range(1, 20, 1) {{
+          A[k,j] = add(A[k,j-1], t[{row},j])
+        }}
+      }}
+    }}""")
+    kernel, binding = schedule(region.body[0], region)
+    assert kernel.phases[0].var == "g0"
+    assert any(isinstance(pointer, K.Scratch) for pointer in binding.pointers) is own
+    found = memory(region, {})
+    Machine(kernel, binding, {name: (a.reshape(-1), 0) for name, a in found.items()}, {})
+    agree(found, wanted(region, {}))
+    for threads in (1, 3):
+        _, found = run(region, {}, threads)
+        agree(found, wanted(region, {}))
+
+
 def test_shared_turns_are_free_of_races(eager):
     """The slow machine begins with the last ones."""
     shared = 0
