@@ -315,9 +315,11 @@ def test_numpys_loops_do_what_waits_for_its_plan(text: str, monkeypatch: pytest.
     monkeypatch.setattr(executor, "GLANCE", 1000.0)
     monkeypatch.setattr(executor, "WAIT", 1000.0)
     with dc.options(jit="background", cache_dir=None), np.errstate(all="ignore"):
-        assert not turn()
-        assert not turn()  # the plan is asked for now
-        assert len(jobs) == 1
+        for _ in range(4):  # two, if nothing is left over from other tests
+            assert not turn()
+            if jobs:
+                break
+        assert len(jobs) == 1  # the plan is asked for
         if not turn():
             pytest.skip("other places have taken those of this function in the table")
         y[7] = b[7] = 0.0
