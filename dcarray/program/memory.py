@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from math import prod
@@ -60,7 +60,8 @@ class Memory:
     # ---- arrays -------------------------------------------------------------------------------------
     def name(self, wanted: str) -> str:
         """A name that no array has, like ``wanted``."""
-        name, number = wanted, 0
+        name = wanted = wanted if wanted.isidentifier() else "k"
+        number = 0
         while name in self.arrays or name in self._taken or name in self._variables:
             number += 1
             name = f"{wanted}_{number}"
@@ -148,15 +149,22 @@ class Memory:
 
     def keep(self, value: Data, name: str = "t") -> None:
         """Store a value in memory of its own, where no later write reaches it."""
+        self.lends(value)
         window = self.new(value.shape, value.dtype, name)
         self.emit(Compute(window, value.expr, loc=self.loc))
         self.fixed.add(window.array)
         value.expr = Load(window, value.dtype)
 
+    def lends(self, value: Data) -> None:
+        """A value is stored: what it would be a view of must stay as it is."""
+        if value.lent:
+            self.unwritten |= {n.window.array for n in loads(value.expr)} - self.fixed
+
     def array(self, value: Data, name: str = "t") -> Data:
         """The value as an array in memory."""
         if value.window is not None:
             return value
+        self.lends(value)
         return self.laid_out(self.copy(value, name), value)
 
     def copy(self, value: Data, name: str = "t", dtype: DType | None = None) -> Data:
@@ -231,7 +239,7 @@ class Memory:
         that it was made from."""
         # a value that no name has yet is done with; names are only bound to those that are stored
         done = [value for value in spent if not isinstance(value.expr, Load)]
-        self._before(target, done)
+        self.before(target, done)
         if self._overlaps(target, expr):
             window = self.new(target.shape, expr.dtype)
             self.emit(Compute(window, expr, loc=self.loc))
@@ -245,7 +253,7 @@ class Memory:
     def call(self, op: str, writes: tuple[Window, ...], reads: tuple[Window, ...]) -> None:
         self.emit(Call(op, reads, writes, loc=self.loc))
 
-    def _before(self, target: Window, spent: list[Data]) -> None:
+    def before(self, target: Window, spent: Sequence[Data] = ()) -> None:
         """Keep values that the write would change."""
         for value in self.pending():
             if not any(value is one for one in spent) and any(

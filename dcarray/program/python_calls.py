@@ -6,13 +6,13 @@ import math
 
 import numpy as np
 
-from dcarray.ir.nodes import Apply
+from dcarray.ir.nodes import Apply, Load
 from dcarray.ir.ops import const
 
 from .folds import Folds
 from .known import DType
 from .series import Series
-from .values import PYTHON, Chosen, Data, Steps, Value, is_array, is_int, kind_of
+from .values import PYTHON, Chosen, Data, Span, Steps, Value, is_array, is_int, kind_of
 
 _BOOL = np.dtype(np.bool_)
 Args = tuple[Value, ...]
@@ -54,13 +54,25 @@ class PythonCalls:
 
     # ---- Python's own -------------------------------------------------------------------------------
     def _py_range(self, args: Args, named: Named) -> Value:
-        if named or not 1 <= len(args) <= 3 or not all(map(is_int, args)):
+        if named or not 1 <= len(args) <= 3:
             raise self.scope.fail("a range that is not known")
-        start, stop = (0, args[0]) if len(args) == 1 else args[:2]
-        step = args[2] if len(args) == 3 else 1
+        ends = [self._whole(x) for x in args]
+        start, stop = (0, ends[0]) if len(ends) == 1 else ends[:2]
+        step = ends[2] if len(ends) == 3 else 1
         if type(step) is not int or not step:
             raise self.scope.fail("the step of a range is not known")
-        return Steps(start, stop, step)
+        return Steps(start, stop, step) if is_int(start) and is_int(stop) else Span(start, stop, step)
+
+    def _whole(self, x: Value) -> Value:
+        """What Python takes for an integer, as one of its own."""
+        if not (isinstance(x, Data) and x.scalar and x.dtype.kind in "iu"):
+            if not is_int(x):
+                raise self.scope.fail("a range that is not known")
+            return x
+        found = x if x.weak is int else self.math.counted(x)
+        if not isinstance(found.expr, Load):
+            self.memory.keep(found)
+        return found
 
     def _py_enumerate(self, args: Args, named: Named) -> Value:
         return self.series.enumerated(*self._bind(["iterable", "start"], args, named, start=0))
