@@ -200,6 +200,8 @@ class Arithmetic(Numbers):
                 if op == "**" or kind in (float, complex):
                     dtype = np.dtype(kind) if weak else np.dtype(self.loop(BINARY[op][0], (a, b))[-1])
                     return self.memory.entry(f"({texts[0]} {op} {texts[1]})", dtype, kind)
+        if op == "**" and set(kinds) <= {float, int, "d"} and not set(kinds) <= {int}:
+            return self.of_c("pow", [a, b], float if weak else None)
         if not weak:
             if op == "**" or (op in ("//", "%") and not self._divides(b)):
                 raise self.scope.fail(f"{op} of scalars")
@@ -222,6 +224,23 @@ class Arithmetic(Numbers):
             made = Apply(_LOGICAL[op], (self.expr(a, _BOOL), self.expr(b, _BOOL)), _BOOL)
             return self.memory.value(made, scalar=True, weak=bool)
         raise self.scope.fail(f"{op} of Python scalars")
+
+    def of_c(self, name: str, args: Sequence[Value], weak: type | None = float) -> Data:
+        """A function of the C library, as Python's scalars and NumPy's use it; of Python's, the run looks at
+        what Python would raise an error of."""
+        given = tuple([self.expr(x, _F8) for x in args])
+        made: Expr = Apply(f"c_{name}", given, _F8)
+        if weak:
+            bad = [Apply(test, (made,), _BOOL) for test in ("isnan", "isinf")]
+            for x in given:
+                usual = [
+                    Apply("logical_not", (Apply("isnan", (x,), _BOOL),), _BOOL),
+                    Apply("isfinite", (x,), _BOOL),
+                ]
+                bad = [Apply("logical_and", (b, fine), _BOOL) for b, fine in zip(bad, usual, strict=True)]
+            fits = Apply("logical_not", (Apply("logical_or", tuple(bad), _BOOL),), _BOOL)
+            made = Apply("checked", (fits, made), _F8)
+        return self.memory.value(made, scalar=True, weak=weak)
 
     def _nonzero(self, b: Value) -> bool:
         if is_int(b):

@@ -7,7 +7,7 @@ import math
 import numpy as np
 
 from dcarray.ir.nodes import Apply, Load
-from dcarray.ir.ops import const
+from dcarray.ir.ops import C_LIBRARY, OPS, const
 
 from .folds import Folds
 from .known import DType
@@ -150,6 +150,49 @@ class PythonCalls:
             elif better:
                 best = x
         return best
+
+    # ---- math ---------------------------------------------------------------------------------------
+    def _floats(self, args: Args, named: Named, count: int = 1) -> list[Value]:
+        """The arguments of a function of `math`, as floats of Python's."""
+        if named or len(args) != count:
+            raise self.scope.fail("arguments that are not understood")
+        return [self.arrays.python(float, x) for x in args]
+
+    def _of_c(self, name: str, args: Args, named: Named) -> Value:
+        """``math.name(*args)``."""
+        given = self._floats(args, named, OPS[f"c_{name}"].nin)
+        if any(isinstance(x, Data) for x in given):
+            return self.math.of_c(name, given)
+        try:
+            return C_LIBRARY[f"c_{name}"](*given)
+        except (ValueError, ArithmeticError) as error:
+            raise self.scope.fail(str(error)) from error
+
+    def _math_radians(self, args: Args, named: Named) -> Value:
+        (x,) = self._floats(args, named)
+        return self.math.binary("*", x, math.pi / 180.0)
+
+    def _math_degrees(self, args: Args, named: Named) -> Value:
+        (x,) = self._floats(args, named)
+        return self.math.binary("*", x, 180.0 / math.pi)
+
+    def _math_fabs(self, args: Args, named: Named) -> Value:
+        return self._py_abs(tuple(self._floats(args, named)), {})
+
+    def _math_floor(self, args: Args, named: Named) -> Value:
+        return self._rounded("floor", args, named)
+
+    def _math_ceil(self, args: Args, named: Named) -> Value:
+        return self._rounded("ceil", args, named)
+
+    def _rounded(self, name: str, args: Args, named: Named) -> Value:
+        if len(args) == 1 and is_int(args[0]):
+            return args[0]
+        (x,) = self._floats(args, named)
+        if isinstance(x, Data):
+            x = self.memory.value(Apply(name, (x.expr,), x.dtype), scalar=True, weak=float)
+            return self.math.counted(x)
+        return self.arrays.python(int, float(getattr(np, name)(x)))
 
     def _math_sqrt(self, args: Args, named: Named) -> Value:
         (x,) = self._bind(["x"], args, named)
