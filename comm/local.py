@@ -44,6 +44,8 @@ current: ContextVar[Communicator | None] = ContextVar("dcarray_rank", default=No
 def run(size: int, function: Callable[..., Any], *args: Any) -> list[Any]:
     """Run a function as so many ranks; `dcarray.comm.world` gives each its communicator.
 
+    Each begins with the options and the state of ``np.errstate`` of the caller.
+
     Parameters
     ----------
     size : int

@@ -8,6 +8,7 @@ from __future__ import annotations
 import threading
 import traceback
 from collections.abc import Callable, Sequence
+from contextvars import copy_context
 from typing import Any
 
 from .errors import CommError, DeadlockError, Killed, RankError
@@ -56,8 +57,9 @@ class Scheduler:
             When the ranks have ended, or after some seconds, whatever an interrupt's handler raises.
         """
         for rank, function in enumerate(functions):
+            inherited = copy_context().run  # options and NumPy's error state
             thread = threading.Thread(
-                target=self._live, args=(rank, function), name=f"rank {rank}", daemon=True
+                target=inherited, args=(self._live, rank, function), name=f"rank {rank}", daemon=True
             )
             self._ranks[rank].thread = thread
             thread.start()

@@ -23,7 +23,13 @@ from .ops import (
     suffix,
 )
 
-_HEAD = """#include <fenv.h>
+# GCC's vectoriser (12) makes one instruction of products and the sums and differences that take turns behind
+# them, as in complex division, where it was told not to contract; so it has no such instructions.
+_HEAD = """#ifdef __FMA__
+#define FUSED
+#pragma GCC target("no-fma,no-avx512f")
+#endif
+#include <fenv.h>
 #include <math.h>
 #include <stdint.h>
 typedef struct { float re, im; } complex64;

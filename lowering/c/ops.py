@@ -92,7 +92,7 @@ TEMPLATES = _templates()
 
 _MULTIPLY = """
   /* NumPy's vector code multiplies with fused operations where the processor has them. */
-#ifdef __FMA__
+#ifdef FUSED
   return (T){fmaS(a.re, b.re, -(a.im * b.im)), fmaS(a.re, b.im, a.im * b.re)};
 #else
   return (T){a.re * b.re - a.im * b.im, a.re * b.im + a.im * b.re};

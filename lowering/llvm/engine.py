@@ -13,10 +13,10 @@ from functools import cache
 from typing import Any
 
 from ..disk import sha256
-from .ahead import NAME, prefetched
+from .ahead import prefetched
 from .linking import LOCK, MATHEMATICS, keep
 from .masked import apart
-from .nontemporal import GROUP, streamed
+from .nontemporal import streamed
 from .outright import outright
 from .quiet import quieted
 
@@ -94,6 +94,10 @@ def _host() -> tuple[str, str, frozenset[str]]:
         return llvm.get_host_cpu_name(), features.flatten(), frozenset(k for k, on in features.items() if on)
 
 
+def _x86() -> bool:
+    return platform.machine() in ("x86_64", "AMD64")
+
+
 def _fused_complex() -> bool:
     """Ask NumPy: the rounding error of 0.1 * 0.1 shows only when its product is not rounded first."""
     import numpy as np
@@ -127,7 +131,7 @@ def machine() -> Machine:
 
     with LOCK:
         name, _, features = _host()
-        x86 = platform.machine() in ("x86_64", "AMD64")
+        x86 = _x86()
         wide = {"avx512f", "avx512vl", "avx512dq", "avx512bw"} <= features
         # The first AVX-512 servers lower their clock for 512-bit code.
         bits = (
@@ -176,13 +180,13 @@ def _optimised(text: str) -> Any:
     tuning = llvm.create_pipeline_tuning_options(speed_level=3)
     builder = llvm.create_pass_builder(tm, tuning)
     builder.getModulePassManager().run(module, builder)
-    wide = "avx512vl" in _host()[2]
-    if not wide and NAME not in text and GROUP not in text:
-        return module
     made = str(module)
     changed = streamed(prefetched(made))
-    if wide:
-        changed = quieted(apart(outright(changed)))
+    if _x86():
+        masks = "avx512vl" in _host()[2]
+        changed = outright(changed, masks)
+        if masks:
+            changed = quieted(apart(changed))
     if changed == made:
         return module
     module = llvm.parse_assembly(changed)

@@ -1,8 +1,9 @@
-"""Operations whose results a mask chooses from, kept instructions without a mask.
+"""Operations whose results are chosen from, kept apart from the choice.
 
-With AVX-512 LLVM makes one instruction of ``select(mask, x / y, other)``, which raises no floating-point
-exception where the mask does not hold.  NumPy's ``where(c, x / y, z)`` has divided everywhere before it
-chooses, and warns.  A statement that does nothing, put behind the division, keeps the choice apart.
+Of ``select(mask, x / y, other)`` LLVM makes one instruction with AVX-512, and of a choice of single numbers a
+branch around the division; neither raises a floating-point exception where the mask does not hold.  NumPy's
+``where(c, x / y, z)`` has divided everywhere before it chooses, and warns.  A statement that does nothing,
+put behind the division, keeps the choice apart.
 """
 
 from __future__ import annotations
@@ -14,38 +15,59 @@ from .kinds import BITS
 __all__ = ["outright"]
 
 _FUNCTION = re.compile(r"^define .*?^}$", re.M | re.S)
-_CHOICE = re.compile(r"^  %[\w.]+ = select <\d+ x i1> (.*)$", re.M)
+_CHOICE = re.compile(r"^  %[\w.]+ = select (?:<\d+ x i1>|i1) (.*)$", re.M)
 _NAME = re.compile(r"%[\w.]+")
+_TYPE = r"(<\d+ x \w+>|\w+)"
 # What may raise something else than that a result is not exact; the last group is its dtype.
 _OPERATION = re.compile(
     r"^  (%[\w.]+) = (?:"
-    r"(?:fadd|fsub|fmul|fdiv|frem) (?:[a-z]+ )*(<(\d+) x (\w+)>) .*"
-    r"|(?:tail )?call (?:[a-z]+ )*(<(\d+) x (\w+)>) @llvm\.(?:sqrt|fma|fmuladd)\..*"
-    r"|(?:fptosi|fptoui|fptrunc) .* to (<(\d+) x (\w+)>).*)$",
+    rf"(?:fadd|fsub|fmul|fdiv|frem) (?:(?!half|float|double)[a-z]+ )*{_TYPE} .*"
+    rf"|(?:tail )?call (?:(?!half|float|double)[a-z]+ )*{_TYPE} @llvm\.(?:sqrt|fma|fmuladd)\..*"
+    rf"|(?:fptosi|fptoui|fptrunc) .* to {_TYPE}.*)$",
     re.M,
 )
+_VECTOR = re.compile(r"<(\d+) x (\w+)>")
 _REGISTERS = (128, 256, 512)
+_SINGLE = {"float": "v", "double": "v", "i8": "r", "i16": "r", "i32": "r", "i64": "r"}
 
 
-def outright(text: str) -> str:
-    """The optimised LLVM text with such operations kept apart; the same object where there are none."""
-    if " select <" not in text:
+def outright(text: str, masks: bool) -> str:
+    """The optimised LLVM text with such operations kept apart; the same object where there are none.
+
+    Parameters
+    ----------
+    text : str
+        A module.
+    masks : bool
+        Whether instructions take masks, so that vectors are kept apart, too.
+    """
+    if " select " not in text:
         return text
-    return _FUNCTION.sub(lambda found: _function(found[0]), text)
+    return _FUNCTION.sub(lambda found: _function(found[0], masks), text)
 
 
-def _function(text: str) -> str:
+def _function(text: str, masks: bool) -> str:
     chosen = {name for operands in _CHOICE.findall(text) for name in _NAME.findall(operands)}
     if not chosen:
         return text
 
     def apart(found: re.Match[str]) -> str:
         name = found[1]
-        vector, count, kind = next(found.group(k, k + 1, k + 2) for k in (2, 5, 8) if found[k])
-        if name not in chosen or kind not in BITS or int(count) * BITS[kind] not in _REGISTERS:
+        kind = found[2] or found[3] or found[4]
+        register = _register(kind, masks)
+        if name not in chosen or register is None:
             return found[0]
         made = f"%everywhere.{name[1:]}"  # a name that is a number takes nothing after it
         line = found[0].replace(name, made, 1)
-        return f'{line}\n  {name} = tail call {vector} asm "", "=v,0"({vector} {made})'
+        return f'{line}\n  {name} = tail call {kind} asm "", "={register},0"({kind} {made})'
 
     return _OPERATION.sub(apart, text)
+
+
+def _register(kind: str, masks: bool) -> str | None:
+    """The constraint of the registers that hold a value; None if it need not be kept apart, or cannot be."""
+    vector = _VECTOR.fullmatch(kind)
+    if vector is None:
+        return _SINGLE.get(kind)
+    held = masks and int(vector[1]) * BITS.get(vector[2], 0) in _REGISTERS
+    return "v" if held else None

@@ -143,7 +143,7 @@ def test_folds(name: str, array: np.ndarray) -> None:
         before = getattr(v, name)()
         return before, getattr(np, name)(v), v, getattr(x[y > 5], name)()
 
-    tolerant = array.dtype.kind == "f" and array.dtype != np.float16
+    tolerant = (array.dtype.kind == "f" and array.dtype != np.float16) or name == "std"  # sums of floats
     check(program, array, B, exact=not tolerant) if array.dtype != np.float32 else check(
         lambda x, y: x[y > 0].max(), array, B
     )

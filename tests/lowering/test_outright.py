@@ -29,10 +29,34 @@ OPERATIONS = (
 @pytest.mark.parametrize("operation", OPERATIONS)
 def test_operations_are_kept_apart(operation: str) -> None:
     text = TEXT.replace("MADE", operation)
-    changed = outright(text)
+    changed = outright(text, True)
     assert f"  %everywhere.a = {operation}\n" in changed
     assert '  %a = tail call <8 x double> asm "", "=v,0"(<8 x double> %everywhere.a)\n' in changed
     assert len(changed.split("\n")) == len(text.split("\n")) + 1
+    assert outright(text, False) == text
+
+
+@pytest.mark.parametrize(
+    "kind, register",
+    [("double", "v"), ("float", "v"), ("i64", "r"), ("i16", "r"), ("i8", "r"), ("half", None)],
+)
+def test_numbers_are_kept_apart_too(kind: str, register: str | None) -> None:
+    operation = {
+        "double": "fdiv double %x, %z",
+        "float": "fptrunc double %x to float",
+        "half": "fptrunc double %x to half",
+    }.get(kind, f"fptosi double %x to {kind}")
+    text = f"""define {kind} @f(i1 %m, double %x, double %z, {kind} %o) {{
+  %a = {operation}
+  %b = select i1 %m, {kind} %a, {kind} %o
+  ret {kind} %b
+}}
+"""
+    changed = outright(text, False)
+    assert (changed == text) == (register is None)
+    if register:
+        assert f'  %a = tail call {kind} asm "", "={register},0"({kind} %everywhere.a)\n' in changed
+        engine.compile_object(text, optimised=True)
 
 
 @pytest.mark.parametrize(
@@ -46,12 +70,12 @@ def test_operations_are_kept_apart(operation: str) -> None:
     ],
 )
 def test_other_text_stays(text: str) -> None:
-    assert outright(text) == text
+    assert outright(text, True) == text
 
 
 def test_names_are_those_of_one_function() -> None:
     plain = TEXT.replace("@f", "@g").replace("select <8 x i1> %m, ", "fadd ").replace("MADE", OPERATIONS[0])
-    changed = outright(plain + "\n" + TEXT.replace("MADE", OPERATIONS[0]))
+    changed = outright(plain + "\n" + TEXT.replace("MADE", OPERATIONS[0]), True)
     assert changed.startswith(plain) and changed.count("asm") == 1
 
 
