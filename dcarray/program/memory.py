@@ -9,15 +9,19 @@ from math import prod
 from typing import Any
 from weakref import WeakValueDictionary
 
-from dcarray.ir.nodes import Apply, Array, Call, Compute, Dim, Expr, Load, Stmt, Window
+import numpy as np
+
+from dcarray.ir.nodes import Apply, Array, Branch, Call, Compute, Dim, Expr, Load, Stmt, Window
 from dcarray.ir.ops import const
 from dcarray.ir.parse import RESERVED
-from dcarray.ir.windows import injective, loads, overlap, same
+from dcarray.ir.windows import injective, loads, overlap, same, walk
 from dcarray.store import COMPILED
 
 from .known import DType
 from .scope import Scope
 from .values import Data, Shape, cast, whole
+
+_BOOL = np.dtype(np.bool_)
 
 
 @dataclass
@@ -43,6 +47,7 @@ class Memory:
         self.turned: set[str] = set()  # arrays that NumPy may lay out in another order than C
         self.loud = False  # may it raise another exception than NumPy's floating-point ones?
         self.block: list[Stmt] = []
+        self.sound: Window | None = None  # has every check so far held?  Where a loop may not end
         self.inputs: dict[str, str] = {}  # of the arrays that exist, what their values are
         self._entries: dict[tuple[str, DType], Data] = {}
         self._scalars: set[str] = set()
@@ -87,7 +92,8 @@ class Memory:
 
     def back(self, mark: Mark) -> None:
         """Have what there was, but for scalars of the beginning."""
-        self.arrays = {**mark.arrays, **{name: self.arrays[name] for name in self.inputs}}
+        kept = [*self.inputs, *([self.sound.array] if self.sound is not None else [])]
+        self.arrays = {**mark.arrays, **{name: self.arrays[name] for name in kept}}
         self.block[:] = mark.block
         self.fixed = mark.fixed | self._scalars
         self.frozen = set(mark.frozen)
@@ -232,7 +238,32 @@ class Memory:
 
     # ---- statements ---------------------------------------------------------------------------------
     def emit(self, stmt: Stmt) -> None:
+        if self.sound is not None:
+            self._doubt(stmt, self.sound)
         self.block.append(stmt)
+
+    def doubt(self) -> None:
+        """Note what the run checks: where that fails, Python might raise an error, and a loop that Python
+        leaves so must not go on."""
+        self.sound = self.new((), _BOOL, "sound")
+
+    def _doubt(self, stmt: Stmt, sound: Window) -> None:
+        """Note what is checked by a statement that stands next."""
+        if isinstance(stmt, Branch):
+            expr, domain = stmt.cond, ()
+        elif isinstance(stmt, Compute) and stmt.target.array != sound.array:
+            expr, domain = stmt.body, stmt.target.shape
+        else:
+            return
+        for node in walk(expr):
+            if isinstance(node, Apply) and node.op == "checked":
+                target = Window(sound.array, domain, ())
+                if domain:
+                    made = Compute(target, node.args[0], "logical_and", loc=self.loc)
+                else:
+                    both = Apply("logical_and", (Load(sound, _BOOL), node.args[0]), _BOOL)
+                    made = Compute(target, both, loc=self.loc)
+                self.block.append(made)
 
     def write(self, target: Window, expr: Expr, *spent: Data) -> None:
         """``target[i] = expr(i)``, as NumPy does it: all of ``expr`` first.  ``spent`` are the values

@@ -210,6 +210,9 @@ class Turns(Homes):
 
         def turn_() -> None:
             again = body()
+            if self.memory.sound is not None:
+                sound = Load(self.memory.sound, _BOOL)
+                again = self._and(again, self.memory.value(sound, scalar=True, weak=bool))
             self.memory.write(
                 going, self.math.expr(again, _BOOL), *[again] if isinstance(again, Data) else []
             )

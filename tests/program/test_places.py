@@ -273,6 +273,21 @@ def f(x, y, z, n):
     assert alike(written(source), *DATA.values())
 
 
+@pytest.mark.parametrize(
+    "body",
+    [
+        "k = 0\nwhile x[k] < 9:\n    x[k] = 1\n    k += 1",  # leaves the array
+        "for i in range(9):\n    k = int(x[i] / abs(i - 4) * 0) + 1\n    while k != 1:\n        k = k * 1",
+        "k = z[0]\nwhile True:\n    x[k] = 2\n    if x[k - 40] > 3:\n        break",
+        "for i in range(9):\n    a = float(x[i]) / (i - 4)\n    while not a < 1:\n        a -= abs(a) + 1",
+        "k = 1\nwhile k > 0:\n    k = k * 3\n    x[k % 30] = 1 / (k - 3 ** 20)",
+    ],
+)
+def test_loops_that_an_error_ends(body: str) -> None:
+    """Where Python would leave a loop with an error, nothing goes on for ever."""
+    alike(function(body + "\nreturn x"), *DATA.values())
+
+
 def test_a_scalar_of_python_or_numpy() -> None:
     """Where a loop may not have run, what depends on its type is left to Python."""
     head = "for i in range(3):\n    s = 0.0\n    for j in range(z[0]):\n        s += x[j]\n    "
