@@ -6,6 +6,7 @@ argument dtypes computes.  ``CALLS`` holds the library calls, whose reference ac
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
@@ -34,6 +35,17 @@ class Op:
     identity: Any = None
 
 
+#: Functions of the C library, on which Python's own are built: other bits than NumPy's loops have.
+C_LIBRARY: dict[str, Callable[..., float]] = {
+    f"c_{function.__name__}": function
+    for function in (
+        math.acos, math.acosh, math.asin, math.asinh, math.atan, math.atan2, math.atanh, math.cbrt, math.cos,
+        math.cosh, math.exp, math.exp2, math.expm1, math.log, math.log10, math.log1p, math.log2, math.pow,
+        math.sin, math.sinh, math.tan, math.tanh,
+    )
+}  # fmt: skip
+
+
 def _where(cond: Any, x: Any, y: Any) -> Any:
     return np.where(cond, x, y)
 
@@ -48,6 +60,18 @@ def _checked(fits: Any, value: Any) -> Any:
     """The value, and the flag of an invalid operation where it does not fit."""
     np.sqrt(np.where(fits, 1.0, -1.0))
     return np.where(True, value, value)
+
+
+def _by_python(function: Callable[..., float]) -> Callable[..., Any]:
+    """What Python's function gives for each element; no number where it raises an error."""
+
+    def one(*args: float) -> float:
+        try:
+            return function(*args)
+        except (ArithmeticError, ValueError):
+            return math.nan
+
+    return np.vectorize(one, otypes=[np.float64])
 
 
 def _table() -> dict[str, Op]:
@@ -76,6 +100,9 @@ def _table() -> dict[str, Op]:
     # "cast" converts its argument to ``Apply.dtype`` as astype(casting="unsafe") does; the
     # interpreter knows the target dtype from the node, hence no reference here.
     ops["cast"] = Op("cast", 1, lambda x: x, 0.5)
+    for name, function in C_LIBRARY.items():
+        two = name in ("c_pow", "c_atan2")
+        ops[name] = Op(name, 1 + two, _by_python(function), 25.0 if two else 12.0)
     folds = {
         "add": 0, "multiply": 1, "maximum": None, "minimum": None, "fmax": None, "fmin": None,
         "logical_and": True, "logical_or": False, "logical_xor": False,
@@ -109,6 +136,8 @@ def loop_dtype(op: str, args: tuple[np.dtype[Any], ...]) -> np.dtype[Any] | None
         return np.dtype(args[0].char.upper()) if fit else None
     if op in ("real", "imag"):
         return np.empty(0, args[0]).real.dtype if len(args) == 1 and args[0].kind == "c" else None
+    if op in C_LIBRARY:
+        return args[0] if args == (np.dtype(np.float64),) * OPS[op].nin else None
     ufunc = OPS[op].reference if op in OPS else None
     if not isinstance(ufunc, np.ufunc) or len(args) != ufunc.nin:
         return None

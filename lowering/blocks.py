@@ -15,6 +15,7 @@ from itertools import count
 import numpy as np
 
 from ..ir import dims
+from ..ir.ops import C_LIBRARY
 from . import numpy_loops
 from .kernel import (
     Binding,
@@ -136,6 +137,8 @@ class _Maker:
         """Is an operation on this dtype NumPy's to do?"""
         if (name, dtype.char) in self.own:
             return False
+        if name in C_LIBRARY:
+            return True
         if dtype.kind == "c":
             return name in _OPEN or name in _COMPLEX
         return dtype.kind == "f" and (

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from .kernel import (
     Affine,
     Assign,
@@ -30,6 +32,8 @@ from .kernel import (
     Update,
 )
 
+_PLACE = np.dtype(np.int64), False  # what an offset may be made of, beside loop variables
+
 
 class _Checker:
     """Walks a kernel with the names in scope and their dtypes."""
@@ -49,7 +53,8 @@ class _Checker:
     def affine(self, *values: Affine) -> None:
         for term in (term for value in values for term in value.terms):
             self.need(term.arg is None or term.arg in self.ints, f"no integer argument {term.arg}")
-            self.need(term.var is None or term.var in self.variables, f"no loop variable {term.var}")
+            known = term.var is None or term.var in self.variables or self.locals.get(term.var) == _PLACE
+            self.need(known, f"no loop variable {term.var}")
 
     def access(self, name: str, mode: str, dtype: DType, at: Affine) -> None:
         self.affine(at)

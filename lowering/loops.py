@@ -12,7 +12,10 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
+import numpy as np
+
 from ..ir import dims, nodes, windows
+from ..ir.chosen import place_of
 from ..ir.effects import Reason, touched
 from ..ir.guess import UNKNOWN, Guess
 from ..ir.independent import independent, own, private
@@ -24,11 +27,28 @@ from .across import folds_rows
 from .body import Names, Scope
 from .elementwise import elementwise_inside, row, row_jobs
 from .job import Inside, Job, by_row, variable
-from .kernel import Binding, Expr, For, If, Kernel, Phase, Repeat, Stack, Stmt, affine
+from .kernel import (
+    Affine,
+    Binding,
+    Expr,
+    For,
+    If,
+    Index,
+    Kernel,
+    Let,
+    Local,
+    Op,
+    Phase,
+    Repeat,
+    Stack,
+    Stmt,
+    affine,
+)
 from .legality import check_types
 from .reduce import reduction
 from .target import Unsupported
 
+_BOOL = np.dtype(np.bool_)
 WORTH = 1 << 18  # units of work from which on two threads are of use
 LAUNCH = 1 << 15  # what a launch costs, in these units
 PIECES = 64  # into which the turns of a parallel loop are cut, at most
@@ -78,7 +98,7 @@ class _Maker:
     # ---- the whole ----------------------------------------------------------------------------------
     def phase(self, stmt: nodes.Loop | While | Branch) -> tuple[Phase, Dim]:
         """The phase of a statement of the region, and its extent."""
-        if isinstance(stmt, nodes.Loop) and self.cores > 1:
+        if isinstance(stmt, nodes.Loop) and self.cores > 1 and place_of(stmt) is None:
             found = self.shared(stmt)
             if found is not None:
                 return found
@@ -158,7 +178,8 @@ class _Maker:
             case Call():
                 return self.statement(self.call(stmt))
             case nodes.Loop():
-                return (self.loop(stmt),)
+                place = place_of(stmt)
+                return (self.loop(stmt),) if place is None else self.turn(stmt, place)
             case While(cond, body):
                 head, value = self.condition(cond)
                 return (Repeat(head, value, self.block(body)),)
@@ -176,6 +197,26 @@ class _Maker:
             raise Unsupported(f"{stmt.op} of matrices is better left to a library")
         return plain
 
+    def turn(self, stmt: nodes.Loop, place: nodes.Expr) -> tuple[Stmt, ...]:
+        """The one turn of a loop in which its variable equals a value."""
+        start, stop, step = stmt.bounds
+        if step != 1:
+            return (self.loop(stmt),)
+        (branch,) = stmt.body
+        assert isinstance(branch, Branch)
+        head, value = self.condition(place)
+        var = self.names("at")
+        here = self.arguments.kin(0, (), (), self.inside.variables)
+        low, high = (Index(here.number(dims.simplify(n))) for n in (start, stop))
+        local = Local(var, value.dtype)
+        within = [Op("less_equal", (low, local), _BOOL), Op("less", (local, high), _BOOL)]
+        outside = self.inside, self.middle
+        self.enter(stmt, variable(var))
+        with dims.ranging(stmt.var, stmt.bounds):
+            body = self.block(branch.then)
+        self.inside, self.middle = outside
+        return (*head, Let(var, value), If(Op("logical_and", tuple(within), _BOOL), body))
+
     def loop(self, stmt: nodes.Loop) -> For:
         """A loop; one that counts down counts up in negative numbers."""
         start, stop, step = stmt.bounds
@@ -188,19 +229,22 @@ class _Maker:
         upper = tuple(here.number(n) for n in dims.least_of(dims.simplify(sign * stop)))
         var = f"u{len(self.inside.variables)}"
         outside = self.inside, self.times, self.middle
-        typical = (self.guess(start) + self.guess(stop)) // 2
-        self.inside = Inside(
-            {**self.inside.variables, stmt.var: variable(var, sign)},
-            {**self.inside.typical, stmt.var: typical},
-        )
         self.times = self.times * dims.substitute(_turns(stmt), self.middle)
-        self.middle = {
-            **self.middle, stmt.var: dims.substitute(dims.simplify((start + stop) // 2), self.middle)
-        }  # fmt: skip
+        self.enter(stmt, variable(var, sign))
         with dims.ranging(stmt.var, stmt.bounds):
             body = self.block(stmt.body) if outside[0].variables else self.outermost(stmt)
         self.inside, self.times, self.middle = outside
         return For(var, lower[0], upper, abs(step), "serial", body, 0, tuple(lower[1:]))
+
+    def enter(self, stmt: nodes.Loop, value: Affine) -> None:
+        """What follows is in the loop, whose variable has a value."""
+        start, stop, _ = stmt.bounds
+        typical = (self.guess(start) + self.guess(stop)) // 2
+        middle = dims.substitute(dims.simplify((start + stop) // 2), self.middle)
+        self.inside = Inside(
+            {**self.inside.variables, stmt.var: value}, {**self.inside.typical, stmt.var: typical}
+        )
+        self.middle = {**self.middle, stmt.var: middle}
 
     def outermost(self, stmt: nodes.Loop) -> tuple[Stmt, ...]:
         """The body of the outermost loop.

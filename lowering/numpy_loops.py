@@ -18,9 +18,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from ..ir.ops import C_LIBRARY, OPS
+
 DType = np.dtype[Any]
 
 _ABI = 0x02000000  # what NumPy 2 calls the version of its binary interface
+_GENERIC = {1: 5, 2: 15}  # by the number of arguments, where PyUFunc_d_d and PyUFunc_dd_d are in its table
 
 
 class _UFunc(ctypes.Structure):
@@ -89,6 +92,8 @@ def find(name: str, types: tuple[DType, ...], result: DType) -> Loop | None:
     Loop or None
         None if there is no such loop, or this NumPy is not as expected.
     """
+    if name in C_LIBRARY:
+        return _of_c(name, types, result)
     ufunc = getattr(np, name, None)
     if not isinstance(ufunc, np.ufunc) or types[0].kind not in "fc" or not _known():
         return None
@@ -108,8 +113,24 @@ def find(name: str, types: tuple[DType, ...], result: DType) -> Loop | None:
         if [d.num for d in loop] != list(numbers[number * known.nargs :][: known.nargs]):
             return None
         code, data = known.functions[number] or 0, known.data[number] or 0
-        return _tried(ufunc, code, data, types, result) if code else None
+        return _tried(ufunc.__name__, ufunc, code, data, types, result) if code else None
     return None
+
+
+def _of_c(name: str, types: tuple[DType, ...], result: DType) -> Loop | None:
+    """NumPy's loop over any function of floats, with one of the C library."""
+    if any(dtype != np.float64 for dtype in (*types, result)) or not _known():
+        return None
+    try:
+        core: Any = importlib.import_module("numpy._core._multiarray_umath")
+        pointer = ctypes.pythonapi.PyCapsule_GetPointer
+        pointer.restype, pointer.argtypes = ctypes.c_void_p, (ctypes.py_object, ctypes.c_char_p)
+        table = (ctypes.c_void_p * (max(_GENERIC.values()) + 1)).from_address(pointer(core._UFUNC_API, None))
+        function = getattr(ctypes.CDLL("libm.so.6"), name.removeprefix("c_"))
+    except (ImportError, AttributeError, OSError, ValueError):
+        return None
+    code, data = table[_GENERIC[len(types)]], ctypes.cast(function, ctypes.c_void_p).value
+    return _tried(name, OPS[name].reference, code, data, types, result) if code and data else None
 
 
 @cache
@@ -125,12 +146,14 @@ def _known() -> bool:
     return bool(version == _ABI) and np.ufunc.__basicsize__ >= object.__basicsize__ + ctypes.sizeof(_UFunc)
 
 
-def _tried(ufunc: Any, code: int, data: int, types: tuple[DType, ...], result: DType) -> Loop | None:
-    """The loop, if it gives what the ufunc gives."""
+def _tried(
+    name: str, reference: Any, code: int, data: int, types: tuple[DType, ...], result: DType
+) -> Loop | None:
+    """The loop, if it gives what the operation gives."""
     values = np.array([0.5, 1.25, 3.0, 0.75, 1.0])
     arguments: list[Any] = [np.roll(values, k).astype(dtype) for k, dtype in enumerate(types)]
     with np.errstate(all="ignore"):
-        expected = ufunc(*arguments)
+        expected = reference(*arguments)
     got = np.empty(values.size, result)
     every = [*arguments, got]
     pointers = (ctypes.c_void_p * len(every))(*(a.ctypes.data for a in every))
@@ -148,7 +171,7 @@ def _tried(ufunc: Any, code: int, data: int, types: tuple[DType, ...], result: D
         flags.feclearexcept(_ALL)
     if expected.dtype != result or expected.tobytes() != got.tobytes():
         return None
-    own = (ufunc.__name__, types, result)
+    own = (name, types, result)
     return Loop(Address.of(code, *own, "code"), Address.of(data, *own, "data"), clears)
 
 

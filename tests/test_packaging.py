@@ -49,6 +49,12 @@ def test_types_are_published() -> None:
     assert "py.typed" in PROJECT["tool"]["setuptools"]["package-data"]["dcarray"]
 
 
+def test_a_source_distribution_has_all_of_the_c_module() -> None:
+    (module,) = PROJECT["tool"]["setuptools"]["ext-modules"]
+    there = {f"dcarray/{path.name}" for path in (ROOT / "dcarray").glob("*.[ch]")}
+    assert there == {*module["sources"], *module["depends"]}
+
+
 def test_extras() -> None:
     extras = PROJECT["project"]["optional-dependencies"]
     assert {"cuda", "opencl", "mpi", "bench", "demo", "test", "c"} <= set(extras)

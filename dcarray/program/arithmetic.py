@@ -9,22 +9,20 @@ from typing import Any
 import numpy as np
 
 from dcarray.ir.build import applied
-from dcarray.ir.nodes import Apply, Dim, Expr, Index, Size
+from dcarray.ir.nodes import Apply, Dim, Expr, Index
 from dcarray.ir.ops import const
 from dcarray.ir.windows import remap
 from dcarray.loops import ALIASES, UFUNCS, resolve, short_power
 
 from . import overflow
-from .bounds import Bounds, bounded
-from .known import DType
-from .memory import Memory
+from .bounds import bounded
+from .numbers import ERRORS, Numbers
 from .values import (
     PYTHON,
     Chosen,
     Data,
-    Shape,
+    Either,
     Value,
-    cast,
     is_array,
     is_int,
     is_number,
@@ -33,7 +31,6 @@ from .values import (
     strong,
 )
 
-_EXACT = 1 << 53
 _I8, _F8, _BOOL = np.dtype(np.int64), np.dtype(np.float64), np.dtype(np.bool_)
 
 #: The operators: their ufuncs, and themselves.
@@ -51,78 +48,10 @@ COMPARISONS = ("<", "<=", ">", ">=", "==", "!=")
 UNARY: dict[str, tuple[str, Callable[[Any], Any]]] = {
     "-": ("negative", operator.neg), "+": ("positive", operator.pos), "~": ("invert", operator.invert)
 }  # fmt: skip
-_ERRORS = (ArithmeticError, TypeError, ValueError, RuntimeWarning, FloatingPointError)
 
 
-class Arithmetic:
+class Arithmetic(Numbers):
     """Operations on values; what has to be stored goes to ``memory``."""
-
-    def __init__(self, memory: Memory) -> None:
-        self.memory = memory
-        self.scope = memory.scope
-
-    # ---- shapes -------------------------------------------------------------------------------------
-    def broadcast(self, shapes: Sequence[Shape]) -> Shape:
-        """The common shape, if that is proved."""
-        out: list[Dim] = []
-        for axis in range(-max(map(len, shapes), default=0), 0):
-            sizes = [s[axis] for s in shapes if -axis <= len(s)]
-            sizes = [n for n in sizes if n != 1] or [1]
-            if any(self.scope.eq(n, sizes[0]) is not True for n in sizes[1:]):
-                raise self.scope.fail("shapes are not known to fit")
-            out.append(sizes[0])
-        return tuple(out)
-
-    def over(self, expr: Expr, shape: Shape, domain: Shape) -> Expr:
-        """What is over ``shape`` over a domain to which that is broadcast."""
-        if shape == domain:
-            return expr
-        shift = len(domain) - len(shape)
-        amap = tuple(
-            Index(0) if n == 1 != domain[k + shift] else Index(0, 1, k + shift) for k, n in enumerate(shape)
-        )
-        return remap(expr, amap, domain)
-
-    def fits(self, shape: Shape, target: Shape) -> Shape:
-        """The shape of a value that is assigned to a target, without the leading axes that NumPy drops."""
-        while len(shape) > len(target) and shape[0] == 1:
-            shape = shape[1:]
-        if len(shape) > len(target):
-            raise self.scope.fail("a value has too many axes")
-        for n, m in zip(reversed(shape), reversed(target), strict=False):
-            if n != 1 and self.scope.eq(n, m) is not True:
-                raise self.scope.fail("a value is not known to fit where it is assigned")
-        return shape
-
-    # ---- expressions --------------------------------------------------------------------------------
-    def expr(self, value: Value, dtype: DType) -> Expr:
-        """A number as an expression of the dtype that it takes in an operation."""
-        if isinstance(value, Data):
-            if value.weak is int:
-                self._fits(value.limits, dtype)
-            return cast(value.expr, dtype)
-        if is_int(value) and type(value) is not int:
-            self._fits(self.scope.limits(value), dtype)
-            return cast(Size(value, _I8), dtype)
-        try:
-            with np.errstate(all="raise"):
-                return const(value, dtype)
-        except _ERRORS as error:
-            raise self.scope.fail(f"a number does not fit {dtype}") from error
-
-    def _fits(self, limits: tuple[int, int] | None, dtype: DType) -> None:
-        low, high = (-_EXACT, _EXACT) if dtype.kind in "fc" else (0, 1)
-        if dtype.kind in "iu":
-            low, high = int(np.iinfo(dtype).min), int(np.iinfo(dtype).max)
-        if limits is None or limits[0] < low or limits[1] > high:
-            raise self.scope.fail(f"an integer may not fit {dtype}")
-
-    def own(self, value: Value) -> Data:
-        """A number as NumPy takes it alone."""
-        if isinstance(value, Data) and not value.weak:
-            return value
-        dtype = value.dtype if isinstance(value, Data) else np.result_type(kind_of(value)(0))
-        return self.memory.value(self.expr(value, dtype), scalar=True)
 
     # ---- element by element -------------------------------------------------------------------------
     def loop(self, name: str, inputs: Sequence[Value]) -> str:
@@ -132,7 +61,7 @@ class Arithmetic:
                 raise self.scope.fail(f"{name} of what is no number")
         try:
             loop = resolve(name, tuple(map(kind_of, inputs)))
-        except _ERRORS as error:
+        except ERRORS as error:
             raise self.scope.fail(f"{name} has no loop for its operands") from error
         if loop is None:
             raise self.scope.fail(f"{name} does not compile for its operands")
@@ -151,7 +80,7 @@ class Arithmetic:
             try:
                 with np.errstate(all="raise"):
                     return strong(UFUNCS[name](*inputs))
-            except _ERRORS as error:
+            except ERRORS as error:
                 raise self.scope.fail(f"{name} of constants fails") from error
         if any(isinstance(x, Chosen) for x in inputs):
             raise self.scope.fail(f"{name} of what a mask chooses")
@@ -194,15 +123,11 @@ class Arithmetic:
         ]
         return Chosen(self.elementwise(name, given), first.mask, first.along)
 
-    def with_axes(self, expr: Expr, shape: Shape, wanted: Shape) -> Expr:
-        """What is over ``shape`` over a shape with axes of length 1 added at the end."""
-        if len(shape) == len(wanted):
-            return expr
-        return remap(expr, tuple(Index(0, 1, k) for k in range(len(shape))), wanted)
-
     # ---- operators ----------------------------------------------------------------------------------
     def binary(self, op: str, a: Value, b: Value) -> Value:
         """``a op b``."""
+        if isinstance(a, Either) or isinstance(b, Either):
+            return self._of_either(op, a, b)
         name, function = BINARY[op]
         known = all(type(x) in PYTHON for x in (a, b))
         if known or not (is_number(a) and is_number(b)):
@@ -216,6 +141,16 @@ class Arithmetic:
             return self.ufunc(fast, (a,))
         return self.ufunc(name, (a, b))
 
+    def _of_either(self, op: str, a: Value, b: Value) -> Value:
+        """An operation whose result is the same for Python's scalar and for NumPy's."""
+        first, second = (
+            self.binary(op, *[getattr(x, side) if isinstance(x, Either) else x for x in (a, b)])
+            for side in ("python", "numpy")
+        )
+        if kind_of(first) != kind_of(second) or isinstance(kind_of(second), type):
+            raise self.scope.fail(f"{op} of a scalar whose type depends on whether a loop has run")
+        return second
+
     def _python(self, op: str, function: Callable[[Any, Any], Any], a: Value, b: Value) -> Value:
         known = (*PYTHON, str, tuple, list, type(None))
         same = op in ("==", "!=") and all(isinstance(x, np.dtype) or type(x) in known for x in (a, b))
@@ -223,7 +158,7 @@ class Arithmetic:
             raise self.scope.fail(f"{op} of values that are not understood")
         try:
             return function(a, b)
-        except (*_ERRORS, MemoryError) as error:
+        except (*ERRORS, MemoryError) as error:
             raise self.scope.fail(f"{op} fails: {error}") from error
 
     def _integers(self, op: str, a: Dim, b: Dim) -> Value:
@@ -265,6 +200,8 @@ class Arithmetic:
                 if op == "**" or kind in (float, complex):
                     dtype = np.dtype(kind) if weak else np.dtype(self.loop(BINARY[op][0], (a, b))[-1])
                     return self.memory.entry(f"({texts[0]} {op} {texts[1]})", dtype, kind)
+        if op == "**" and set(kinds) <= {float, int, "d"} and not set(kinds) <= {int}:
+            return self.of_c("pow", [a, b], float if weak else None)
         if not weak:
             if op == "**" or (op in ("//", "%") and not self._divides(b)):
                 raise self.scope.fail(f"{op} of scalars")
@@ -288,6 +225,23 @@ class Arithmetic:
             return self.memory.value(made, scalar=True, weak=bool)
         raise self.scope.fail(f"{op} of Python scalars")
 
+    def of_c(self, name: str, args: Sequence[Value], weak: type | None = float) -> Data:
+        """A function of the C library, as Python's scalars and NumPy's use it; of Python's, the run looks at
+        what Python would raise an error of."""
+        given = tuple([self.expr(x, _F8) for x in args])
+        made: Expr = Apply(f"c_{name}", given, _F8)
+        if weak:
+            bad = [Apply(test, (made,), _BOOL) for test in ("isnan", "isinf")]
+            for x in given:
+                usual = [
+                    Apply("logical_not", (Apply("isnan", (x,), _BOOL),), _BOOL),
+                    Apply("isfinite", (x,), _BOOL),
+                ]
+                bad = [Apply("logical_and", (b, fine), _BOOL) for b, fine in zip(bad, usual, strict=True)]
+            fits = Apply("logical_not", (Apply("logical_or", tuple(bad), _BOOL),), _BOOL)
+            made = Apply("checked", (fits, made), _F8)
+        return self.memory.value(made, scalar=True, weak=weak)
+
     def _nonzero(self, b: Value) -> bool:
         if is_int(b):
             return self.scope.eq(b, 0) is False
@@ -300,19 +254,13 @@ class Arithmetic:
 
     def _counted(self, op: str, a: Value, b: Value) -> Data:
         """Arithmetic of Python ints that come at run time."""
-        pairs = [self._limits(x) for x in (a, b)]
-        found = None if None in pairs else bounded(op, *pairs)  # type: ignore[arg-type]
+        found = bounded(op, *[self.limits(x) for x in (a, b)])
         if found is None:
             raise self.scope.fail(f"an integer has no known bounds: {op}")
         if max(map(abs, found)) > 1 << 62:
             raise self.scope.fail("an integer may be too large")
         made = Apply(BINARY[op][0], (self.expr(_plain(a), _I8), self.expr(_plain(b), _I8)), _I8)
         return self.memory.value(made, scalar=True, weak=int, limits=found)
-
-    def _limits(self, x: Value) -> Bounds | None:
-        if isinstance(x, Data):
-            return (0, 1) if x.weak is bool else x.limits
-        return self.scope.limits(_plain(x))
 
     def unary(self, op: str, a: Value) -> Value:
         """``op a``."""

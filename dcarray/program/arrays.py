@@ -21,6 +21,7 @@ from .values import (
     PYTHON,
     Chosen,
     Data,
+    Either,
     Ragged,
     Shape,
     Value,
@@ -53,7 +54,7 @@ class Arrays:
             view = self.memory.view(compose(x.window, amap, shape), x.dtype)
             view.readonly = x.readonly
             return view
-        return self.memory.value(remap(x.expr, amap, shape), shape)
+        return self.memory.value(remap(x.expr, amap, shape), shape, lent=x.lent)
 
     def getitem(self, x: Data, key: Value) -> Value:
         """``x[key]``."""
@@ -178,6 +179,8 @@ class Arrays:
         window = target.window
         if window is None:
             raise self.scope.fail("an array that is no memory is written")
+        if isinstance(value, Either) and (target.dtype.kind in "fc" or target.dtype == value.numpy.dtype):
+            value = value.numpy
         if not is_number(value):
             raise self.scope.fail("what is assigned to elements is no number")
         self.writeable(target)
@@ -243,13 +246,16 @@ class Arrays:
                 return self.math.truth(value)
             if value.shape:  # which NumPy refuses, or warns of
                 raise self.scope.fail("an array becomes a Python scalar")
-            fine = {float: "fiub", complex: "cfiub"}.get(kind, "")
             if value.weak is kind:
                 return value
+            if value.weak is int and kind is float:
+                return self.memory.value(self.math.expr(value, weak_dtype(float)), scalar=True, weak=float)
+            fine = {float: "fiub", complex: "cfiub", int: "fiub"}.get(kind, "")
             if value.dtype.kind not in fine or value.weak is int:
                 raise self.scope.fail(f"{kind.__name__}() of a scalar")
-            expr = remap(value.expr, tuple(select(self.scope, value.shape, (0,) * len(value.shape))[0]), ())
-            return self.memory.value(cast(expr, weak_dtype(kind)), scalar=True, weak=kind)
+            if kind is int:
+                return self.math.counted(value)
+            return self.memory.value(cast(value.expr, weak_dtype(kind)), scalar=True, weak=kind)
         if type(value) in (*PYTHON, str):
             try:
                 return kind(value)

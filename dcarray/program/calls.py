@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from dcarray.ir.nodes import Apply, Dim
+from dcarray.ir.ops import C_LIBRARY
 from dcarray.loops import UFUNCS
 
 from .arrays import size_of
@@ -97,7 +98,10 @@ class Calls(Joining):
                 return self._folded(FOLDS[name], args, named)
             method = getattr(self, f"_np_{name}", None)
         else:
-            method = getattr(self, f"_math_{name.removeprefix('math.')}", None)
+            name = name.removeprefix("math.")
+            method = getattr(self, f"_math_{name}", None)
+            if method is None and f"c_{name}" in C_LIBRARY:
+                return self._of_c(name, args, named)
         if method is None:
             raise self.scope.fail(f"{function.name} is not understood")
         return method(args, named)

@@ -10,7 +10,7 @@ from dcarray.ir.effects import writes
 from dcarray.ir.nodes import While
 
 from .calls import Calls
-from .known import Function
+from .known import Function, Untraceable
 from .values import Data, Missing, Value
 
 _SIGNS: dict[type, str] = {
@@ -30,6 +30,7 @@ class Frame:
     file: str
     line: int
     called: tuple[Function, ...] = ()
+    broken: str = ""  # the name that says whether a break has ended the innermost loop, if one may
 
     def look(self, name: str) -> Value:
         if name in self.names:
@@ -104,6 +105,11 @@ class Expressions:
         """``body if test else orelse`` where the test is not decided yet."""
         raise NotImplementedError
 
+    def asked(self, test: Data, holds: bool, node: ast.expr, frame: Frame, loose: bool) -> Data:
+        """The truth of an expression that is evaluated only if a test holds, or if it does not; else that of
+        the test.  Unless `loose`, whether it is Python's or NumPy's is that of the expression."""
+        raise NotImplementedError
+
     def _name(self, name: str, frame: Frame) -> Value:
         value = frame.look(name)
         if isinstance(value, Missing):
@@ -149,11 +155,11 @@ class Expressions:
             left = right
         return self._sure(found, kinds, loose)
 
-    def _perhaps(self, node: ast.expr, frame: Frame, surely: Value, loose: bool = False) -> Value:
+    def _perhaps(self, node: ast.expr, frame: Frame, surely: Value) -> Value:
         """The value of a part that Python may leave out, unless it is known that it does not: what it
         computes does no harm, but it must change nothing."""
         begun, older = len(self.memory.block), frozenset(self.memory.arrays)
-        value = self.condition(node, frame) if loose else self.evaluate(node, frame)
+        value = self.evaluate(node, frame)
         if surely is not True:
             for stmt in self.memory.block[begun:]:
                 if isinstance(stmt, While) or any(w.array in older for w in writes(stmt)):
@@ -168,12 +174,27 @@ class Expressions:
         return self.math.both("logical_and", a, b)
 
     def _connected(self, sign: ast.boolop, nodes: list[ast.expr], frame: Frame, loose: bool = False) -> Value:
-        """``and`` and ``or``, of which all parts can be computed in any case."""
+        """``and`` and ``or``, of which all parts can be computed in any case, but for those that look at
+        their operands while they run."""
         is_and = isinstance(sign, ast.And)
         open_: Value = None
         kinds: set[Any] = set()
         for k, node in enumerate(nodes):
-            value = self._perhaps(node, frame, open_ is None, loose)
+            mark, names = self.memory.mark(), dict(frame.names)
+            try:
+                value = self.condition(node, frame) if loose else self.evaluate(node, frame)
+                free = len(self.memory.block) == len(mark.block)
+            except Untraceable:  # where the others hold, it may be more
+                if open_ is None:
+                    raise
+                free = False
+            if open_ is not None and not free:
+                self.memory.back(mark)
+                frame.names = names
+                rest = nodes[k] if k == len(nodes) - 1 else ast.BoolOp(sign, nodes[k:])
+                value = self.asked(open_, is_and, rest, frame, loose)
+                kinds.add(value.weak)
+                return self._sure(value, kinds, loose)
             truth = self.math.truth(value)
             if isinstance(truth, bool):
                 if truth != is_and:  # decided

@@ -2,22 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from math import prod
 from typing import Any
 from weakref import WeakValueDictionary
 
-from dcarray.ir.nodes import Apply, Array, Call, Compute, Dim, Expr, Load, Stmt, Window
+import numpy as np
+
+from dcarray.ir.nodes import Apply, Array, Branch, Call, Compute, Dim, Expr, Load, Stmt, Window
 from dcarray.ir.ops import const
 from dcarray.ir.parse import RESERVED
-from dcarray.ir.windows import injective, loads, overlap, same
+from dcarray.ir.windows import injective, loads, overlap, same, walk
 from dcarray.store import COMPILED
 
 from .known import DType
 from .scope import Scope
 from .values import Data, Shape, cast, whole
+
+_BOOL = np.dtype(np.bool_)
 
 
 @dataclass
@@ -43,6 +47,7 @@ class Memory:
         self.turned: set[str] = set()  # arrays that NumPy may lay out in another order than C
         self.loud = False  # may it raise another exception than NumPy's floating-point ones?
         self.block: list[Stmt] = []
+        self.sound: Window | None = None  # has every check so far held?  Where a loop may not end
         self.inputs: dict[str, str] = {}  # of the arrays that exist, what their values are
         self._entries: dict[tuple[str, DType], Data] = {}
         self._scalars: set[str] = set()
@@ -60,7 +65,8 @@ class Memory:
     # ---- arrays -------------------------------------------------------------------------------------
     def name(self, wanted: str) -> str:
         """A name that no array has, like ``wanted``."""
-        name, number = wanted, 0
+        name = wanted = wanted if wanted.isidentifier() else "k"
+        number = 0
         while name in self.arrays or name in self._taken or name in self._variables:
             number += 1
             name = f"{wanted}_{number}"
@@ -86,7 +92,8 @@ class Memory:
 
     def back(self, mark: Mark) -> None:
         """Have what there was, but for scalars of the beginning."""
-        self.arrays = {**mark.arrays, **{name: self.arrays[name] for name in self.inputs}}
+        kept = [*self.inputs, *([self.sound.array] if self.sound is not None else [])]
+        self.arrays = {**mark.arrays, **{name: self.arrays[name] for name in kept}}
         self.block[:] = mark.block
         self.fixed = mark.fixed | self._scalars
         self.frozen = set(mark.frozen)
@@ -148,15 +155,22 @@ class Memory:
 
     def keep(self, value: Data, name: str = "t") -> None:
         """Store a value in memory of its own, where no later write reaches it."""
+        self.lends(value)
         window = self.new(value.shape, value.dtype, name)
         self.emit(Compute(window, value.expr, loc=self.loc))
         self.fixed.add(window.array)
         value.expr = Load(window, value.dtype)
 
+    def lends(self, value: Data) -> None:
+        """A value is stored: what it would be a view of must stay as it is."""
+        if value.lent:
+            self.unwritten |= {n.window.array for n in loads(value.expr)} - self.fixed
+
     def array(self, value: Data, name: str = "t") -> Data:
         """The value as an array in memory."""
         if value.window is not None:
             return value
+        self.lends(value)
         return self.laid_out(self.copy(value, name), value)
 
     def copy(self, value: Data, name: str = "t", dtype: DType | None = None) -> Data:
@@ -224,14 +238,39 @@ class Memory:
 
     # ---- statements ---------------------------------------------------------------------------------
     def emit(self, stmt: Stmt) -> None:
+        if self.sound is not None:
+            self._doubt(stmt, self.sound)
         self.block.append(stmt)
+
+    def doubt(self) -> None:
+        """Note what the run checks: where that fails, Python might raise an error, and a loop that Python
+        leaves so must not go on."""
+        self.sound = self.new((), _BOOL, "sound")
+
+    def _doubt(self, stmt: Stmt, sound: Window) -> None:
+        """Note what is checked by a statement that stands next."""
+        if isinstance(stmt, Branch):
+            expr, domain = stmt.cond, ()
+        elif isinstance(stmt, Compute) and stmt.target.array != sound.array:
+            expr, domain = stmt.body, stmt.target.shape
+        else:
+            return
+        for node in walk(expr):
+            if isinstance(node, Apply) and node.op == "checked":
+                target = Window(sound.array, domain, ())
+                if domain:
+                    made = Compute(target, node.args[0], "logical_and", loc=self.loc)
+                else:
+                    both = Apply("logical_and", (Load(sound, _BOOL), node.args[0]), _BOOL)
+                    made = Compute(target, both, loc=self.loc)
+                self.block.append(made)
 
     def write(self, target: Window, expr: Expr, *spent: Data) -> None:
         """``target[i] = expr(i)``, as NumPy does it: all of ``expr`` first.  ``spent`` are the values
         that it was made from."""
         # a value that no name has yet is done with; names are only bound to those that are stored
         done = [value for value in spent if not isinstance(value.expr, Load)]
-        self._before(target, done)
+        self.before(target, done)
         if self._overlaps(target, expr):
             window = self.new(target.shape, expr.dtype)
             self.emit(Compute(window, expr, loc=self.loc))
@@ -245,7 +284,7 @@ class Memory:
     def call(self, op: str, writes: tuple[Window, ...], reads: tuple[Window, ...]) -> None:
         self.emit(Call(op, reads, writes, loc=self.loc))
 
-    def _before(self, target: Window, spent: list[Data]) -> None:
+    def before(self, target: Window, spent: Sequence[Data] = ()) -> None:
         """Keep values that the write would change."""
         for value in self.pending():
             if not any(value is one for one in spent) and any(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 Names = frozenset[str]
 
@@ -31,7 +31,7 @@ def read(*nodes: ast.AST | None) -> Names:
 
 def needed(stmts: Sequence[ast.stmt], after: Names, end: Names | None = None) -> Names:
     """The names that may be read by the statements, or by what follows and reads ``after``, before the
-    statements bind them.  ``end`` is what is read after a ``continue`` (None: ``after``)."""
+    statements bind them.  ``end`` is what may be read after a ``continue`` or ``break`` (None: ``after``)."""
     end = after if end is None else end
     live = after
     for stmt in reversed(stmts):
@@ -62,7 +62,7 @@ def _needed(stmt: ast.stmt, after: Names, end: Names) -> Names:
             return read(test) | needed(body, after, end) | needed(orelse, after, end)
         case ast.Return(value):
             return read(value)
-        case ast.Continue():
+        case ast.Continue() | ast.Break():
             return end
         case _:
             return after | read(stmt)
@@ -80,11 +80,27 @@ def _bound(*targets: ast.expr) -> Names:
     return frozenset(found)
 
 
+def jumps(body: Sequence[ast.stmt]) -> Iterator[ast.stmt]:
+    """The statements that belong to a loop and not to one inside."""
+    for stmt in body:
+        yield stmt
+        if isinstance(stmt, ast.If):
+            yield from jumps(stmt.body)
+            yield from jumps(stmt.orelse)
+        elif isinstance(stmt, ast.For | ast.While):
+            yield from jumps(stmt.orelse)
+
+
+def breaks(loop: ast.For | ast.While) -> bool:
+    """May a ``break`` end the loop?"""
+    return any(isinstance(stmt, ast.Break) for stmt in jumps(loop.body))
+
+
 def leaves(stmts: Sequence[ast.stmt]) -> bool:
     """May the statements end the block that they stand in?"""
     for stmt in stmts:
         match stmt:
-            case ast.Return() | ast.Continue():
+            case ast.Return() | ast.Continue() | ast.Break():
                 return True
             case ast.If(_, body, orelse):
                 if leaves(body) or leaves(orelse):

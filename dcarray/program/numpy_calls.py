@@ -124,6 +124,8 @@ class NumpyCalls(PythonCalls):
         if not is_array(a) or not a.shape:
             raise self.scope.fail("what is to be contiguous is no array with axes")
         found = self._dtype(dtype) or a.dtype
+        if found == a.dtype:
+            self.memory.lends(a)
         if a.window is None or found != a.dtype:
             return self.memory.copy(a, dtype=found)
         contiguous = self.memory.contiguous(a)

@@ -6,13 +6,13 @@ import math
 
 import numpy as np
 
-from dcarray.ir.nodes import Apply
-from dcarray.ir.ops import const
+from dcarray.ir.nodes import Apply, Load
+from dcarray.ir.ops import C_LIBRARY, OPS, const
 
 from .folds import Folds
 from .known import DType
 from .series import Series
-from .values import PYTHON, Chosen, Data, Steps, Value, is_array, is_int, kind_of
+from .values import PYTHON, Chosen, Data, Span, Steps, Value, is_array, is_int, kind_of
 
 _BOOL = np.dtype(np.bool_)
 Args = tuple[Value, ...]
@@ -54,13 +54,25 @@ class PythonCalls:
 
     # ---- Python's own -------------------------------------------------------------------------------
     def _py_range(self, args: Args, named: Named) -> Value:
-        if named or not 1 <= len(args) <= 3 or not all(map(is_int, args)):
+        if named or not 1 <= len(args) <= 3:
             raise self.scope.fail("a range that is not known")
-        start, stop = (0, args[0]) if len(args) == 1 else args[:2]
-        step = args[2] if len(args) == 3 else 1
+        ends = [self._whole(x) for x in args]
+        start, stop = (0, ends[0]) if len(ends) == 1 else ends[:2]
+        step = ends[2] if len(ends) == 3 else 1
         if type(step) is not int or not step:
             raise self.scope.fail("the step of a range is not known")
-        return Steps(start, stop, step)
+        return Steps(start, stop, step) if is_int(start) and is_int(stop) else Span(start, stop, step)
+
+    def _whole(self, x: Value) -> Value:
+        """What Python takes for an integer, as one of its own."""
+        if not (isinstance(x, Data) and x.scalar and x.dtype.kind in "iu"):
+            if not is_int(x):
+                raise self.scope.fail("a range that is not known")
+            return x
+        found = x if x.weak is int else self.math.counted(x)
+        if not isinstance(found.expr, Load):
+            self.memory.keep(found)
+        return found
 
     def _py_enumerate(self, args: Args, named: Named) -> Value:
         return self.series.enumerated(*self._bind(["iterable", "start"], args, named, start=0))
@@ -138,6 +150,49 @@ class PythonCalls:
             elif better:
                 best = x
         return best
+
+    # ---- math ---------------------------------------------------------------------------------------
+    def _floats(self, args: Args, named: Named, count: int = 1) -> list[Value]:
+        """The arguments of a function of `math`, as floats of Python's."""
+        if named or len(args) != count:
+            raise self.scope.fail("arguments that are not understood")
+        return [self.arrays.python(float, x) for x in args]
+
+    def _of_c(self, name: str, args: Args, named: Named) -> Value:
+        """``math.name(*args)``."""
+        given = self._floats(args, named, OPS[f"c_{name}"].nin)
+        if any(isinstance(x, Data) for x in given):
+            return self.math.of_c(name, given)
+        try:
+            return C_LIBRARY[f"c_{name}"](*given)
+        except (ValueError, ArithmeticError) as error:
+            raise self.scope.fail(str(error)) from error
+
+    def _math_radians(self, args: Args, named: Named) -> Value:
+        (x,) = self._floats(args, named)
+        return self.math.binary("*", x, math.pi / 180.0)
+
+    def _math_degrees(self, args: Args, named: Named) -> Value:
+        (x,) = self._floats(args, named)
+        return self.math.binary("*", x, 180.0 / math.pi)
+
+    def _math_fabs(self, args: Args, named: Named) -> Value:
+        return self._py_abs(tuple(self._floats(args, named)), {})
+
+    def _math_floor(self, args: Args, named: Named) -> Value:
+        return self._rounded("floor", args, named)
+
+    def _math_ceil(self, args: Args, named: Named) -> Value:
+        return self._rounded("ceil", args, named)
+
+    def _rounded(self, name: str, args: Args, named: Named) -> Value:
+        if len(args) == 1 and is_int(args[0]):
+            return args[0]
+        (x,) = self._floats(args, named)
+        if isinstance(x, Data):
+            x = self.memory.value(Apply(name, (x.expr,), x.dtype), scalar=True, weak=float)
+            return self.math.counted(x)
+        return self.arrays.python(int, float(getattr(np, name)(x)))
 
     def _math_sqrt(self, args: Args, named: Named) -> Value:
         (x,) = self._bind(["x"], args, named)

@@ -6,7 +6,7 @@ from dcarray.ir.nodes import Dim
 
 from .arrays import Arrays
 from .indexing import run_length
-from .values import Steps, Value, is_array, is_int
+from .values import Data, Span, Steps, Value, is_array, is_int
 
 
 class Series:
@@ -26,12 +26,17 @@ class Series:
         stored = self.memory.array(value)
         return Steps(0, stored.shape[0], 1, lambda k: self.arrays.getitem(stored, k))
 
+    def counted(self, value: Value) -> Span:
+        """The items of what may be left before its end."""
+        steps = self.of(value)
+        return Span(steps.start, steps.stop, steps.step, steps.item)
+
     def enumerated(self, value: Value, first: Value) -> Steps:
         """``enumerate(value, first)``."""
         if not is_int(first):
             raise self.scope.fail("enumerate from what is no integer")
         steps = self._from_zero(value)
-        return Steps(0, steps.stop, 1, lambda k: (k + first, steps.item(k)))
+        return Steps(0, steps.stop, 1, lambda k: (self._at(first, k), steps.item(k)))
 
     def zipped(self, values: tuple[Value, ...]) -> Steps:
         """``zip(*values)``."""
@@ -51,7 +56,7 @@ class Series:
         if isinstance(value, Steps) and value.iterator:
             raise self.scope.fail("reversed of an iterator")
         steps = self._from_zero(value)
-        return Steps(0, steps.stop, 1, lambda k: steps.item(steps.stop - 1 - k))
+        return Steps(0, steps.stop, 1, lambda k: steps.item(self._at(steps.stop - 1, k, -1)))
 
     def _from_zero(self, value: Value) -> Steps:
         """With turns counted from 0 by 1."""
@@ -59,7 +64,11 @@ class Series:
         start, step = steps.start, steps.step
         count = run_length(self.scope, start, steps.stop, step)
 
-        def item(k: Dim) -> Value:
-            return steps.item(start + k * step)
+        return Steps(0, count, 1, lambda k: steps.item(self._at(start, k, step)))
 
-        return Steps(0, count, 1, item)
+    def _at(self, start: Dim, k: Value, step: int = 1) -> Value:
+        """``start + k * step`` of a counter."""
+        if not isinstance(k, Data):
+            return start + k * step
+        math = self.arrays.math
+        return math.binary("+", start, k if step == 1 else math.binary("*", k, step))

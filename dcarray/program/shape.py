@@ -6,7 +6,6 @@ What passes here may still turn out to be more than `trace` understands; what do
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
 
 from .facts import facts
 from .flow import LoopNode
@@ -36,8 +35,6 @@ def eligible(loop: LoopNode) -> bool:
             return False
     elif not _pure(loop.test):
         return False
-    if any(isinstance(jump, ast.Break) for jump in _jumps(loop.body)):
-        return False
     return facts(loop).kinds.isdisjoint(_OUT)
 
 
@@ -60,17 +57,6 @@ def _names(target: ast.expr) -> bool:
     if isinstance(target, ast.Tuple | ast.List):
         return all(map(_names, target.elts))
     return isinstance(target, ast.Name)
-
-
-def _jumps(body: list[ast.stmt]) -> Iterator[ast.stmt]:
-    """The statements that belong to a loop and not to one inside."""
-    for stmt in body:
-        yield stmt
-        if isinstance(stmt, ast.If):
-            yield from _jumps(stmt.body)
-            yield from _jumps(stmt.orelse)
-        elif isinstance(stmt, ast.For | ast.While):
-            yield from _jumps(stmt.orelse)
 
 
 def _pure(test: ast.expr) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import lru_cache
 from typing import Any
 
@@ -34,6 +35,7 @@ from .values import (
 )
 
 _DEEP = 24
+_BOOL = np.dtype(np.bool_)
 
 
 class _Going:
@@ -71,6 +73,9 @@ class Statements(Expressions):
                         doing = [self._doing(side, frame, rest_needs) for side in (body, orelse)]
                         self._branch(decided, frame, rest_needs, *doing)
                 case ast.Continue():
+                    return GOING
+                case ast.Break():
+                    frame.names[frame.broken] = True
                     return GOING
                 case ast.Return(value):
                     return None if value is None else self.evaluate(value, frame)
@@ -117,6 +122,9 @@ class Statements(Expressions):
             case ast.Name(name):
                 frame.names[name] = self._named(self._looked_at(target, value), name)
             case ast.Tuple(parts) | ast.List(parts):
+                if is_array(value) and value.shape and self.scope.eq(value.shape[0], len(parts)) is True:
+                    row = self.memory.array(value)
+                    value = tuple([self.arrays.getitem(row, k) for k in range(len(parts))])
                 if not isinstance(value, tuple | list) or len(value) != len(parts):
                     raise self.scope.fail("an assignment to several targets of one value")
                 for part, one in zip(parts, value, strict=True):
@@ -162,6 +170,11 @@ class Statements(Expressions):
             self.arrays.writeable(array)
             self.arrays.masks.assign(array, key, value)
             return
+        if self.arrays.gathers.is_places(key):
+            settled = self.arrays.gathers.settled(array, key)
+            with self.arrays.gathers.writing(array, settled, *[value] * spent) as inside:
+                self.setitem(array, inside, value, spent)
+            return
         if key == slice(None) or key is Ellipsis:
             target = array
         else:
@@ -184,9 +197,16 @@ class Statements(Expressions):
         elif isinstance(target, ast.Subscript):
             array = self.evaluate(target.value, frame)
             key = self.evaluate(target.slice, frame)
+            placed = is_array(array) and self.arrays.gathers.is_places(key)
+            if placed:
+                key = self.arrays.gathers.settled(array, key)
             old = self.subscript(array, key)
             value = self.evaluate(node, frame)
-            if is_array(old):
+            if is_array(old) and placed:
+                del old
+                with self.arrays.gathers.writing(array, key, value) as inside:
+                    self.arrays.update(self.sign(sign), self.subscript(array, inside), value)
+            elif is_array(old):
                 self.arrays.update(self.sign(sign), old, value)
             else:
                 value = self.binary(sign, old, value)
@@ -235,6 +255,25 @@ class Statements(Expressions):
     def choice(self, test: Data, body: ast.expr, orelse: ast.expr, frame: Frame) -> Value:
         sides = [self._picking(side, frame) for side in (body, orelse)]
         return self._branch(test, frame, frozenset(), *sides)
+
+    def asked(self, test: Data, holds: bool, node: ast.expr, frame: Frame, loose: bool) -> Data:
+        kinds: list[Any] = []
+
+        def asking() -> Data:
+            value = self.condition(node, frame) if loose else self.evaluate(node, frame)
+            truth = self.math.truth(value)
+            if not isinstance(value, bool) and kind_of(value) not in (bool, "?"):
+                raise self.scope.fail("a connection of values that are no bools")
+            kinds.append(value.weak if isinstance(value, Data) else bool)
+            return self.memory.value(self.math.expr(truth, _BOOL), scalar=True, weak=bool)
+
+        def known() -> Data:
+            return self.memory.value(self.math.expr(not holds, _BOOL), scalar=True, weak=bool)
+
+        sides = (asking, known) if holds else (known, asking)
+        found = self._branch(test, frame, frozenset(), *sides)
+        assert isinstance(found, Data)
+        return replace(found, weak=kinds[0])
 
     def _picking(self, node: ast.expr, frame: Frame) -> Callable[[], Value]:
         return lambda: self.evaluate(node, frame)
@@ -308,17 +347,10 @@ class Statements(Expressions):
         self.memory.fixed.add(window.array)
         kind, limits = kind_of(a), None
         if kind is int:
-            ends = [self.limits(x) for x in (a, b)]
+            ends = [self.math.limits(x) for x in (a, b)]
             limits = (min(e[0] for e in ends), max(e[1] for e in ends))
         weak = kind if kind in PYTHON else None
         return self.memory.value(made.expr, scalar=True, weak=weak, limits=limits)
-
-    def limits(self, value: Value) -> tuple[int, int]:
-        """The smallest and largest value of a Python int."""
-        found = value.limits if isinstance(value, Data) else self.scope.limits(value)
-        if found is None:
-            raise self.scope.fail("an integer has no known bounds")
-        return found
 
 
 def alike(a: Value, b: Value) -> bool:

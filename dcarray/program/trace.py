@@ -6,8 +6,11 @@ import ast
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
+
 from dcarray.ir.effects import reads, writes
 from dcarray.ir.nodes import Array, Compute, Region
+from dcarray.ir.ops import const
 from dcarray.ir.verify import VerifyError, verify
 from dcarray.store import COMPILED
 
@@ -54,6 +57,8 @@ class _Tracer(Turns):
             body = ast.parse(request.source).body
         except SyntaxError as error:
             raise self.scope.fail("the source is not understood") from error
+        if _may_not_end(request.source, request.names):
+            self.memory.doubt()
         names = {name: self._entry(name) for name in self._entries}
         frame = Frame(dict(names), {}, request.file, request.line - 1)
         self.statements(body, frame)
@@ -164,6 +169,8 @@ class _Tracer(Turns):
 
     def _region(self) -> tuple[Region, tuple[str, ...]]:
         body = tuple(self.memory.block)
+        if (sound := self.memory.sound) is not None:
+            body = (Compute(sound, const(True, np.bool_), loc=self.memory.loc), *body)
         read = {w.array for stmt in body for w in reads(stmt)}
         written = {w.array for stmt in body for w in writes(stmt)}
         if written & self.memory.unwritten:
@@ -177,3 +184,10 @@ class _Tracer(Turns):
                 array = replace(array, role="inout") if name in written else array
             arrays.append(array)
         return Region((), tuple(arrays), body), tuple(inputs)
+
+
+def _may_not_end(source: str, names: tuple[tuple[str, Known], ...]) -> bool:
+    """Is there a loop without a known end, in the source or in functions that it calls?"""
+    return "while" in source or any(
+        isinstance(value, Function) and _may_not_end(value.source, value.names) for _, value in names
+    )

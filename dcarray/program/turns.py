@@ -1,52 +1,29 @@
-"""Loops of the program: what is traced once stands for all turns.
-
-A name whose value passes from one turn to the next has a *home*: memory that holds its value where a turn
-begins.  What kind of value that is, is guessed from the value before the loop, and where a turn leaves
-another kind, the body is traced again with that.
-"""
+"""Loops of the program: what is traced once stands for all turns; `homes` has what passes between these."""
 
 from __future__ import annotations
 
 import ast
 from collections.abc import Callable, Sequence
-from math import lcm
-from typing import Any
 
 import numpy as np
 
 from dcarray.ir import dims
-from dcarray.ir.effects import writes
 from dcarray.ir.nodes import Dim, Load, Loop, While
 
-from .carried import COPIED, KEPT, TURNED, Carrying, Guess, Home, Permuted, Turn
+from .carried import Permuted
 from .expressions import Frame
-from .known import DType, Untraceable
-from .memory import Mark
-from .names import Names, assigned, in_turns, read
-from .statements import GOING, Statements, alike
-from .substitute import with_constants
-from .values import (  # fmt: skip
-    PYTHON,
-    Data,
-    Missing,
-    Steps,
-    Value,
-    is_array,
-    is_number,
-    kind_of,
-    lies_in,
-    settle,
-    weak_dtype,
-)
+from .homes import FEW, Homes
+from .known import Untraceable
+from .names import Names, assigned, breaks, in_turns, read
+from .statements import GOING
+from .values import Data, Missing, Span, Steps, Value
 
 _UNROLLED = 64
-_ROUNDS = 6
-_FEW, _ATTEMPTS = 8, 16  # turns that may be traced one by one, and how often that is tried
-_COUNT, _STEP = 1 << 52, 16  # a counter of Python's ints takes days to get there
+_ATTEMPTS = 16  # how often it is tried to trace turns one by one
 _BOOL = np.dtype(np.bool_)
 
 
-class Turns(Statements):
+class Turns(Homes):
     """Executes loops."""
 
     outermost: ast.stmt | None = None  # who asks has seen that it runs
@@ -59,6 +36,12 @@ class Turns(Statements):
             self._while(stmt, frame, after)
             return
         items = self.evaluate(stmt.iter, frame)
+        if isinstance(items, Span):
+            self._counting(stmt, items, frame, after)
+            return
+        if breaks(stmt):
+            self._counting(stmt, self.calls.series.counted(items), frame, after)
+            return
         if isinstance(items, tuple | list):
             if len(items) > _UNROLLED:
                 raise self.scope.fail("a loop over many objects")
@@ -92,6 +75,17 @@ class Turns(Statements):
         if self.block(stmt.body, frame, after) is not GOING:
             raise self.scope.fail("a return inside of a loop")
 
+    def _one_turn(self, stmt: ast.For | ast.While, frame: Frame, after: Names) -> bool | Data:
+        """Execute the body of a loop; has a break ended it?"""
+        flag, outer = f"{stmt.lineno}:{stmt.col_offset} broken", frame.broken  # a name that programs have not
+        frame.names[flag], frame.broken = False, flag
+        self._body(stmt, frame, after | {flag})
+        frame.broken = outer
+        broken = frame.names.pop(flag)
+        if isinstance(broken, Missing):
+            raise self.scope.fail(broken.reason)
+        return self.math.truth(broken)
+
     # ---- for and while ------------------------------------------------------------------------------
     def _for(
         self, stmt: ast.For, steps: Steps, last: Dim | None, runs: bool | None, frame: Frame, after: Names
@@ -108,7 +102,7 @@ class Turns(Statements):
             period, reason = found.period, found.reason
         except Untraceable as found:
             period, reason = 0, found
-        if turns is None or (not period and (len(turns) > _FEW or self._attempts >= _ATTEMPTS)):
+        if turns is None or (not period and (len(turns) > FEW or self._attempts >= _ATTEMPTS)):
             raise reason
         self.memory.back(mark)
         frame.names, self.scope.line, self.memory.file = before, line, frame.file
@@ -146,250 +140,86 @@ class Turns(Statements):
             known = type(steps.start) is type(steps.stop) is int
             count = len(range(steps.start, steps.stop, steps.step)) if known else 0
             with self.scope.loop(var, *dims.loop_range(*bounds)):
-                turn, loop = self._carried(assigned(stmt.body), head, body, frame, after, runs, count)
+                turn, loop = self.carry(assigned(stmt.body), head, body, frame, after, runs, count)
         if turn.block:
             self.memory.emit(Loop(var, bounds, tuple(turn.block), loc=loc))
         ends = None if last is None else {var: last}
-        self._leave(turn, loop, assigned(stmt.body) | bound, after, ends)
+        self.leave(turn, loop, assigned(stmt.body) | bound, after, ends)
 
     def _while(self, stmt: ast.While, frame: Frame, after: Names) -> None:
-        loc, line = self.memory.loc, self.scope.line
         first = self.condition(stmt.test, frame)
         if first is False:
             return
-        runs = True if first is True or stmt is self.outermost else None
-        going = self.memory.new((), _BOOL, "going")
-        self.memory.write(going, self.math.expr(first, _BOOL))
-        del first
-        test = read(stmt.test)
+        line, test = self.scope.line, read(stmt.test)
         head = in_turns(stmt.body, after | test)
 
-        def body() -> None:
-            self._body(stmt, frame, after | test | head)
+        def body() -> Value:
+            broken = self._one_turn(stmt, frame, after | test | head)
             self.scope.line = line
+            if broken is True:
+                return False
+            if isinstance(broken, Data):  # Python asks no more
+                unbroken = self.math.negation(broken)
+                assert isinstance(unbroken, Data)
+                return self.asked(unbroken, True, stmt.test, frame, True)
             again = self.condition(stmt.test, frame)
             if again is True:
                 raise self.scope.fail("a loop does not end")
+            return again
+
+        runs = True if first is True or stmt is self.outermost else None
+        self._going(first, assigned(stmt.body), head, body, frame, after, runs)
+
+    def _counting(self, stmt: ast.For, span: Span, frame: Frame, after: Names) -> None:
+        """A loop over a range of which only a run can tell the ends."""
+        counter = f"{stmt.lineno}:{stmt.col_offset}"  # a name that the program has not
+        stop, up = span.stop, span.step > 0
+        bound = assigned([*stmt.body, stmt.target]) | {counter}
+        head = (in_turns(stmt.body, after) - assigned([stmt.target])) | {counter}
+        ends = [*self.math.limits(span.start), *self.math.limits(stop)]
+        limits = (ends[0], ends[3] - 1) if up else (ends[2] + 1, ends[1])
+
+        def more() -> Value:
+            return self.math.truth(self.math.binary("<" if up else ">", frame.names[counter], stop))
+
+        def body() -> Value:
+            at = frame.names[counter]
+            here = self.memory.value(at.expr, scalar=True, weak=int, limits=limits)
+            self.put(stmt.target, span.item(here), frame)
+            broken = self._one_turn(stmt, frame, after | head)
+            frame.names[counter] = self._named(self.math.binary("+", here, span.step), counter)
+            if broken is True:
+                return False
+            again = more()
+            return self._and(again, self.math.negation(broken))
+
+        frame.names[counter] = span.start
+        first = more()
+        if first is not False:
+            self._going(first, bound, head, body, frame, after, True if first is True else None)
+        frame.names.pop(counter, None)
+
+    def _going(
+        self, first: Value, bound: Names, head: Names, body: Callable[[], Value], frame: Frame, after: Names,
+        runs: bool | None,
+    ) -> None:  # fmt: skip
+        """A loop that goes on as long as its body says so; ``first`` is whether it begins."""
+        loc = self.memory.loc
+        going = self.memory.new((), _BOOL, "going")
+        self.memory.write(going, self.math.expr(first, _BOOL))
+
+        def turn_() -> None:
+            again = body()
+            if self.memory.sound is not None:
+                sound = Load(self.memory.sound, _BOOL)
+                again = self._and(again, self.memory.value(sound, scalar=True, weak=bool))
             self.memory.write(
                 going, self.math.expr(again, _BOOL), *[again] if isinstance(again, Data) else []
             )
 
         try:
-            turn, loop = self._carried(assigned(stmt.body), head, body, frame, after, runs)
+            turn, loop = self.carry(bound, head, turn_, frame, after, runs)
         except Permuted as found:
             raise found.reason from None
         self.memory.emit(While(Load(going, _BOOL), tuple(turn.block), loc=loc))
-        self._leave(turn, loop, assigned(stmt.body), after, {})
-
-    # ---- names --------------------------------------------------------------------------------------
-    def _carried(
-        self,
-        bound: Names,
-        head: Names,
-        body: Callable[[], None],
-        frame: Frame,
-        after: Names,
-        runs: bool | None,
-        count: int = 0,
-    ) -> tuple[Turn, Carrying]:
-        """Trace a body so that it stands for every turn.
-
-        Parameters
-        ----------
-        bound, head : set of str
-            The names that the body binds, and those that are read in a turn before it binds them.
-        """
-        if runs is not True:
-            head |= bound & after
-        self.memory.settle()
-        before = dict(frame.names)
-        carried = sorted(n for n in bound & head if n in before)
-        loop = Carrying(body, frame, before, carried, head | after, after, runs, count)
-        guesses = {n: self._first_guess(before[n]) for n in loop.carried}
-        mark = self.memory.mark()
-        for _ in range(_ROUNDS):
-            turn = self._trace(loop, guesses)
-            self._permuted(loop, guesses, turn)
-            better = {n: self._better(n, guesses[n], loop, turn) for n in loop.carried}
-            if better == guesses:
-                self._check_first(loop, guesses, turn, mark)
-                self._go_home(turn)
-                return turn, loop
-            guesses = better
-            self.memory.back(mark)
-        raise self.scope.fail("the types of names change from turn to turn")
-
-    def _permuted(self, loop: Carrying, guesses: dict[str, Any], turn: Turn) -> None:
-        """Find out whether a turn leaves arrays under one another's names.
-
-        Raises
-        ------
-        Permuted
-            With the number of turns after which all names are back.
-        """
-        kept = [n for n in loop.carried if guesses[n] is KEPT and is_array(loop.before[n])]
-        to: dict[str, str] = {}
-        for name in kept:
-            end = turn.names.get(name)
-            found = [n for n in kept if alike(loop.before[n], end)]
-            to[name] = name if name in found or not found else found[0]
-        if set(to) != set(to.values()):
-            return
-        period = 1
-        for name in kept:
-            length, at = 1, to[name]
-            while at != name:
-                length, at = length + 1, to[at]
-            period = lcm(period, length)
-        if 1 < period <= _FEW:
-            raise Permuted(period, self.scope.fail("arrays change their names from turn to turn"))
-
-    def _first_guess(self, value: Value) -> Any:
-        return kind_of(value) if is_number(value) and not is_array(value) else KEPT
-
-    def _trace(self, loop: Carrying, guesses: dict[str, Any], first: bool = False) -> Turn:
-        """Trace a body once; ``first`` says that it is the first turn, with the values before the loop."""
-        homes: dict[str, Home] = {}
-        names = loop.frame.names = dict(loop.before)
-        for name in loop.carried:
-            guess, value = guesses[name], loop.before[name]
-            if guess is KEPT:
-                continue
-            homes[name] = home = self._home(name, guess, value)
-            if not first or isinstance(guess, Guess) or guess == kind_of(value):
-                names[name] = self._at_home(home)
-            elif isinstance(value, Data):
-                names[name] = self._at_home(Home(home.window, home.dtype, value.kind))
-        outer = frozenset(self.memory.arrays)
-        with self.memory.inner() as block:
-            loop.body()
-        return Turn(block, loop.frame.names, homes, outer)
-
-    def _home(self, name: str, kind: Any, value: Value) -> Home:
-        if isinstance(kind, Guess):
-            window = self.memory.new(value.shape, value.dtype, name)
-            self.memory.write(window, value.expr)
-            self.memory.frozen.add(window.array)
-            if kind is TURNED:
-                self.memory.turned.add(window.array)
-            return Home(window, value.dtype, kind)
-        dtype = _dtype(kind)
-        if kind is int and kind_of(value) is int and max(map(abs, self.limits(value))) > _COUNT:
-            raise self.scope.fail(f"{name} is large from the start")
-        window = self.memory.new((), dtype, name)
-        self.memory.write(window, self.math.expr(value, dtype))
-        return Home(window, dtype, kind)
-
-    def _at_home(self, home: Home) -> Data:
-        if isinstance(home.kind, Guess):
-            return self.memory.view(home.window, home.dtype)
-        weak = home.kind if home.kind in PYTHON else None
-        limits = (-_COUNT, _COUNT - 1) if home.kind is int else None
-        return self.memory.value(Load(home.window, home.dtype), scalar=True, weak=weak, limits=limits)
-
-    def _better(self, name: str, guess: Any, loop: Carrying, turn: Turn) -> Any:
-        """The guess, or another one where a turn does not leave what it began with."""
-        value = loop.before[name]
-        end = turn.names.get(name, Missing(f"{name} may not be bound"))
-        if isinstance(end, Missing):
-            raise self.scope.fail(end.reason)
-        if guess is KEPT and alike(value, end):
-            return guess
-        changed = self.scope.fail(f"{name} changes from turn to turn")
-        if isinstance(guess, Guess):
-            if (
-                not (is_array(value) and is_array(end))
-                or value.dtype != end.dtype
-                or value.shape != end.shape
-            ):
-                raise changed
-            if guess is not KEPT:
-                self._apart(name, value, end, loop, turn)
-            ends = (end,) if len(end.shape) == 1 else (value, end)  # those of one axis come in order again
-            return COPIED if guess is not TURNED and all(map(self.memory.contiguous, ends)) else TURNED
-        if not is_number(end) or is_array(end):
-            raise changed
-        kind = kind_of(end)
-        if kind is int and max(map(abs, self.limits(end))) > _COUNT + _STEP:
-            raise self.scope.fail(f"{name} may become too large")
-        if kind != guess and kind in PYTHON and (guess, kind) != (int, float):
-            raise changed
-        return kind
-
-    def _apart(self, name: str, value: Data, end: Data, loop: Carrying, turn: Turn) -> None:
-        """Check that a copy of an array serves for the array from one turn to the next."""
-        # what the turns before have made is nobody else's, unless it is from before the first turn
-        fresh: set[str] = set()
-        for _ in range(min(loop.count, len(turn.homes) + 1) - 1):  # names may pass it on, turn by turn
-            theirs = turn.outer - fresh
-            fresh = {h.window.array for n, h in turn.homes.items() if not lies_in(turn.names.get(n), theirs)}
-        if name in loop.after and lies_in(end, turn.outer - fresh):
-            raise self.scope.fail(f"{name} is a view of an array that is older than the turn")
-        written = {w.array for stmt in turn.block for w in writes(stmt)}
-        names = [n for n in turn.names if n != name and n in loop.later]
-        others = {v.window.array for n in names if is_array(v := turn.names[n]) and v.window}
-        for x, old in ((value, True), (end, False)):
-            root = x.window.array if x.window is not None else ""
-            if root in written and (old or root in turn.outer):
-                raise self.scope.fail(f"{name} is another name of an array that changes")
-            if not old and root in others:
-                raise self.scope.fail(f"{name} is one of two names of an array")
-
-    def _check_first(self, loop: Carrying, guesses: dict[str, Any], turn: Turn, mark: Mark) -> None:
-        """Check that the first turn, which begins with values of other kinds, does the same."""
-        kinds = {n: kind_of(loop.before[n]) for n in loop.carried if not isinstance(guesses[n], Guess)}
-        others = [n for n, kind in kinds.items() if kind != guesses[n]]
-        if not others:
-            return
-        different = self.scope.fail(f"the first turn of the loop may differ: {others[0]} has another type")
-        values = {}
-        for name in others:
-            value, home = loop.before[name], turn.homes[name]
-            if not isinstance(value, Data):
-                values[home.window.array] = self.math.expr(value, home.dtype)
-            elif value.dtype != home.dtype:
-                raise different
-        after = self.memory.mark()
-        self.memory.back(mark)
-        first = self._trace(loop, guesses, first=True)
-        same = all(self._better(n, guesses[n], loop, first) == guesses[n] for n in loop.carried)
-        if not same or first.block != [with_constants(stmt, values) for stmt in turn.block]:
-            raise different
-        self.memory.back(after)
-
-    def _go_home(self, turn: Turn) -> None:
-        """Write what a turn leaves to where the next one begins."""
-        ends = {
-            name: self.memory.value(self.math.expr(turn.names[name], home.dtype), home.window.shape)
-            for name, home in turn.homes.items()
-        }
-        with self.memory.inner() as block:
-            for name, home in turn.homes.items():
-                value = ends.pop(name)
-                if value.expr is not Load(home.window, home.dtype):
-                    self.memory.write(home.window, value.expr, value)
-        turn.block += block
-
-    def _leave(
-        self, turn: Turn, loop: Carrying, bound: Names, after: Names, last: dict[str, Dim] | None
-    ) -> None:
-        """Bind names as the loop leaves them."""
-        names = loop.frame.names = dict(loop.before)
-        for name in bound:
-            if name not in after:
-                names.pop(name, None)
-                continue
-            home = turn.homes.get(name)
-            if home is not None:
-                surely = loop.runs is True or home.kind == self._first_guess(loop.before[name])
-                names[name] = self._at_home(home) if surely else Missing(f"the loop may not run for {name}")
-            elif name not in loop.carried:
-                names[name] = Missing(f"{name} may not be bound")
-                if lies_in(turn.names.get(name), {home.window.array for home in turn.homes.values()}):
-                    names[name] = Missing(f"{name} is what another name was in the turn before")
-                elif loop.runs is True and last is not None:
-                    names[name] = settle(turn.names.get(name, names[name]), last)
-
-
-def _dtype(kind: Any) -> DType:
-    return weak_dtype(kind) if isinstance(kind, type) else np.dtype(kind)
+        self.leave(turn, loop, bound, after, {})

@@ -55,6 +55,8 @@ class Data:
         Python for it, where it depends only on names bound when the loop begins.
     readonly : bool
         Whether NumPy does not let the program write through this view.
+    lent : bool
+        Whether NumPy has a view here, which sees what is written later, where we have values.
     limits : (int, int) or None
         Of a Python int, the smallest and largest value that it can have.
     """
@@ -68,6 +70,7 @@ class Data:
     text: str = ""
     limits: tuple[int, int] | None = None
     readonly: bool = False
+    lent: bool = False
 
     @property
     def dtype(self) -> DType:
@@ -146,6 +149,26 @@ class Steps:
     def iterator(self) -> bool:
         """Does Python go through it only once, and forwards?"""
         return self.item is not _itself
+
+
+@dataclass(frozen=True, eq=False)
+class Either:
+    """A scalar that is Python's if a loop has not run, and NumPy's if it has: what does not care takes the
+    latter, which has the same value."""
+
+    python: Data
+    numpy: Data
+
+
+@dataclass(frozen=True, eq=False)
+class Span:
+    """A ``range``, or what has an item for each integer of one, of which only a run can tell the ends, or
+    where it is left.  These are ints of Python's."""
+
+    start: Value
+    stop: Value
+    step: int
+    item: Callable[[Value], Value] = _itself
 
 
 class Missing:

@@ -83,7 +83,7 @@ class Values:
                 factors = [self.step(term.arg)]
             elif loaded and term.var and not term.arg and 1 < abs(coef) <= MOST:
                 factors, coef = [self.step(coef)], 1
-            factors += [self.vars[term.var]] if term.var else []
+            factors += [self.variable(term.var)] if term.var else []
             product = factors[0]
             for factor in factors[1:]:
                 product = b.op(f"mul nsw i64 {product}, {factor}")
@@ -93,6 +93,10 @@ class Values:
         if not total:
             return str(value.const)
         return b.op(f"add nsw i64 {total}, {value.const}") if value.const else total
+
+    def variable(self, name: str) -> str:
+        """The value of a loop's variable, or of a local that serves as one."""
+        return self.vars[name] if name in self.vars else self.locals[name]
 
     def index(self, buffer: Buffer, at: Affine, loaded: bool = False) -> str:
         """The index of an element."""

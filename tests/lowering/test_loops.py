@@ -13,7 +13,10 @@ from hypothesis import strategies as st
 from kernel_machine import Machine
 from loop_regions import Loops
 
-from dcarray.ir import dims, interp
+from dcarray.ir import dims, interp, nodes
+from dcarray.ir.chosen import at_place, place_of
+from dcarray.ir.independent import every
+from dcarray.ir.ops import const
 from dcarray.ir.text import parse
 from dcarray.lowering import columns as columns_module
 from dcarray.lowering import kernel as K
@@ -111,6 +114,38 @@ def slowly(loops, seed, rtol):
     return shared
 
 
+def test_statements_at_a_place():
+    """Of a loop that does something in one turn, that turn is done: as machine code, and for whoever knows
+    nothing of such loops."""
+    alone = 0
+    for seed in range(60):
+        loops = Loops(random.Random(seed), np.dtype("l"), symbolic=seed % 3 == 0, places=True)
+        slowly(loops, seed, 0)
+        loops = Loops(random.Random(seed), np.dtype("l"), symbolic=seed % 3 == 0, places=True)
+        region, values = loops.region(), loops.values
+        alone += sum(isinstance(s, nodes.Loop) and place_of(s) is not None for s in every(region.body))
+        with dims.Guards(values):
+            _, found = run(region, values, seed=seed)
+        agree(found, wanted(region, values, seed))
+    assert alone > 20
+
+
+def test_a_place_that_moves_is_none():
+    """What the statements change, or what differs from turn to turn, tells no place."""
+    size, var = 9, dims.symbol("i", None)
+    k, y = nodes.Window("k", (), ()), nodes.Window("y", (), (nodes.Index(var),))
+    at, one = nodes.Load(k, np.dtype("l")), const(1, "l")
+    put = nodes.Compute(y, const(1.0, "d"))
+    more = nodes.Compute(k, nodes.Apply("add", (at, one), np.dtype("l")))
+    other = nodes.Compute(nodes.Window("y", (), (nodes.Index(0),)), const(1.0, "d"))
+    turning = nodes.Load(nodes.Window("z", (), (nodes.Index(var),)), np.dtype("l"))
+    assert place_of(at_place("i", size, at, (put, other))) is at
+    assert place_of(at_place("i", size, at, (put, more))) is None
+    assert place_of(at_place("i", size, turning, (put,))) is None
+    loop = at_place("i", size, at, (put,))
+    assert place_of(replace(loop, body=(*loop.body, put))) is None
+
+
 @settings(max_examples=40, derandomize=True, deadline=None)
 @given(st.integers(0, 10**6), st.booleans(), st.sampled_from(["d", "l", "f", "h"]))
 def test_compiled(seed, symbolic, dtype):
@@ -125,7 +160,7 @@ def test_compiled(seed, symbolic, dtype):
 @pytest.mark.skipif(shutil.which("cc") is None, reason="no C compiler")
 def test_as_c(tmp_path):
     for seed in range(12):
-        region = Loops(random.Random(seed), np.dtype("d")).region()
+        region = Loops(random.Random(seed), np.dtype("d"), places=seed % 2 == 1).region()
         found = memory(region, {}, seed)
         try:
             kernels = [schedule(stmt, region) for stmt in region.body]

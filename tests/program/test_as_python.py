@@ -59,7 +59,7 @@ def alike(f: Any, u: Any, *rest: Any) -> int:
 )
 def test_operands_that_may_not_be_asked_for(test: str) -> None:
     u = np.random.default_rng(1).random(30)
-    assert alike(function(f"if {test}:\n    u[i] = 0.0"), u, 1.0, 2.0, 20) == 3 * test.startswith("bump")
+    assert alike(function(f"if {test}:\n    u[i] = 0.0"), u, 1.0, 2.0, 20) == 3 * (test[:3] != "0.5")
 
 
 @pytest.mark.parametrize("top", [np.nan, np.inf, -np.inf, 0.0, 1.0])

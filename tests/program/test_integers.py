@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from loop_requests import check, request
 
+from dcarray.ir import interp
 from dcarray.program.bounds import MOST_BITS, bounded
 from dcarray.program.known import Untraceable
 from dcarray.program.trace import trace
@@ -116,7 +117,6 @@ for b in data:
         ("n = n * n", "large"),
         ("n = 7 // (k - 2)", "bounds"),
         ("n = 1 >> (k - 2)", "bounds"),
-        ("n = (n << 1) | 1", "large"),
     ],
 )
 def test_integers_that_may_be_anything(body: str, reason: str) -> None:
@@ -127,6 +127,17 @@ def test_integers_that_may_be_anything(body: str, reason: str) -> None:
 def test_an_integer_that_is_large_from_the_start() -> None:
     with pytest.raises(Untraceable, match="large"):
         trace(request("for k in range(40):\n    n = n * 1000 % 77", dict(n=1 << 60)))
+
+
+def test_integers_that_grow() -> None:
+    """The run sees where they become larger than those which are counted with."""
+    names: dict[str, Any] = dict(n=3, m=np.int64(5))
+    check("for k in range(40):\n    n = (n << 1) | 1", names, live={"n"})
+    traced = trace(request("for k in range(m):\n    n = (n << 1) | 1", names, {"n"}))
+    values = {"n": np.array(3), "m": np.array(60)}
+    memory = {a.name: values.get(a.name) for a in traced.region.arrays if a.role in ("in", "inout")}
+    with pytest.raises(FloatingPointError), np.errstate(invalid="raise"):
+        interp.run(traced.region, {name: v for name, v in memory.items() if v is not None})
 
 
 def test_truths_of_python() -> None:

@@ -228,8 +228,6 @@ def test_lines_over_several_columns() -> None:
     "for k in [x for x in n]:\n    n = k",
     "for x[0] in range(n):\n    n = k",
     "for k in range(*x):\n    n = k",
-    "for k in range(n):\n    break",
-    "for k in range(n):\n    if n: break",
     "for k in range(n):\n    return k",
     "for k in range(n):\n    n = k\nelse:\n    n = 3",
     "for k in range(n):\n    n = [x for x in n]",
@@ -258,12 +256,12 @@ def test_loops_inside_of_one_that_is_left_alone() -> None:
                 for j in range(k):
                     x[j] = k
                 if x[0]:
-                    break
+                    return
             while True:
                 while x[0] > 3:
                     x[0] -= 1
                 if x[0]:
-                    break
+                    return
     """)
     assert [site.open for site in sites_of(rewritten(f))] == [True, True]
     assert [site.place.line for site in sites_of(rewritten(f))] == [4, 9]

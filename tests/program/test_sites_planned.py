@@ -85,7 +85,7 @@ def test_what_is_not_understood_is_told_by_the_other_process() -> None:
     f = written("""
         def f(x, n):
             for i in range(1, n):
-                x[i] = x[i - 1] + int(x[i] * 100) % 7
+                x[i] = x[i - 1] + round(x[i] * 100) % 7
 
                 x[int(x[i] * 0)] = 1.0
             return x

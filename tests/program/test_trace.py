@@ -293,7 +293,9 @@ for i in range(2):
         interp.run(traced.region, memory)
     with pytest.raises(FloatingPointError), np.errstate(invalid="raise"):
         interp.run(traced.region, memory)
-    assert "written" in refused("for i in range(2):\n    A[0] = A[at[0, i]] * 2", A=names["A"], at=at)
+    check("for i in range(2):\n    A[0] = A[at[0, i]] * 2\n    A[at[0, i]] = A[1]", dict(A=names["A"], at=at))
+    view = "for i in range(2):\n    r = A[at[0, i]]\n    A[0] = 2.0\n    x[i] = r[0]"
+    assert "written" in refused(view, A=names["A"], at=at, x=names["x"])
 
 
 def test_continue() -> None:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from dcarray.ir import dims, verify
+from dcarray.ir.chosen import at_place
 from dcarray.ir.nodes import (
     Apply,
     Array,
@@ -41,6 +42,7 @@ class Loops:
     symbolic: bool = False
     native: bool = False  # with functions that NumPy computes
     sums: bool = False  # of floats, too
+    places: bool = False  # some loops are statements at a place that data tell
     apart: bool = False  # turns of the outermost loops mostly use their own rows and temporaries
 
     def __post_init__(self):
@@ -74,6 +76,8 @@ class Loops:
 
     # ---- statements -----------------------------------------------------------------------------------
     def control(self, depth) -> Stmt:
+        if self.places and self.rng.random() < 0.4:
+            return self.at_place(depth)
         kind = self.rng.random()
         if kind < 0.7:
             return self.loop(depth)
@@ -85,6 +89,20 @@ class Loops:
         if kind < 0.93:
             more = Apply("logical_and", (more, self.condition()), BOOL)
         return While(more, (*self.body(depth), step))
+
+    def at_place(self, depth) -> Loop:
+        """Statements at a place that data tell, which may be outside."""
+        var, size = f"k{depth}", self.size
+        place = Apply(
+            "cast", (self.rng.choice([self.load(()), const(self.rng.randint(-1, 3), self.dtype)]),), I8
+        )
+        if self.rng.random() < 0.5:
+            place = Apply("bitwise_and", (place, const(3, I8)), I8)
+        self.around.append((dims.symbol(var, None), (0, size, 1)))
+        body = self.body(depth)
+        self.around.pop()
+        made = at_place(var, size, place, body)
+        return made if self.valid(made) else self.at_place(depth)
 
     def loop(self, depth) -> Loop:
         var = f"k{depth}"

@@ -1,0 +1,36 @@
+"""What calls of plain and of accelerated functions give, raise, warn of and leave."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import numpy as np
+
+import dcarray as dc
+from dcarray.report import counters
+
+
+def outcome(f: Any, args: list[Any]) -> Any:
+    """What a call gives or raises, what it warns of, and what it leaves in its arguments."""
+    args = [a.copy() if isinstance(a, np.ndarray) else a for a in args]
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        try:
+            made = f(*args)
+        except Exception as error:
+            made = type(error), str(error)
+    every = [*(made if isinstance(made, tuple) else (made,)), *args]
+    said = sorted({(str(w.message), w.lineno) for w in caught})
+    return [(type(v), getattr(v, "dtype", None), np.asarray(v, None).tolist()) for v in every], said
+
+
+def alike(f: Any, *args: Any) -> int:
+    """Compare calls, plain and accelerated; how many loops were served."""
+    with dc.options(jit="off"):
+        wanted = outcome(f, list(args))
+    ours, before = dc.accelerate(f), counters.loops
+    with dc.options(jit="eager", cache_dir=None):
+        for _ in range(2):
+            assert repr(outcome(ours, list(args))) == repr(wanted)
+    return counters.loops - before
