@@ -45,6 +45,7 @@ def main() -> int:
         "mixed": lambda: mixed.rows(scale, rounds),
         "memory": processes.memory,
         "import": lambda: processes.imports(rounds),
+        "first plan": lambda: processes.unplanned(rounds),
         "disk cache": processes.disk_cache,
     }
     here = machine()

@@ -1,4 +1,4 @@
-"""What needs a process of its own: peak memory, import time, and the disk cache."""
+"""What needs a process of its own: peak memory, import time, the first plan, and the disk cache."""
 
 from __future__ import annotations
 
@@ -37,6 +37,24 @@ float(squares(np, x, y))
 print(dc.report().compiles)
 """
 
+_UNPLANNED = """
+import time, numpy as np, dcarray as dc
+def run(x, y):
+    return np.sqrt(x * x + y * y) - 1.0
+a, b = np.random.default_rng(1).random(({n}, 2)).T.copy()
+x, y = dc.asarray(a.copy()), dc.asarray(b.copy())
+start, ratios = time.perf_counter(), []
+while not dc.report().kernels and time.perf_counter() - start < 30:
+    begin = time.perf_counter()
+    for _ in range(20):
+        run(a, b)
+    middle = time.perf_counter()
+    for _ in range(20):
+        dc.evaluate(run(x, y))
+    ratios.append((time.perf_counter() - middle) / (middle - begin))
+print(np.median(ratios), time.perf_counter() - start)
+"""
+
 
 def memory() -> Iterator[Row]:
     """Peak of a ten-operation chain over inputs and output together."""
@@ -60,6 +78,17 @@ def imports(rounds: int) -> Iterator[Row]:
             times.append(time.perf_counter() - start)
         extra.append(times[1] - times[0])
     yield Row("import dcarray - import numpy", statistics.median(extra), "s", 0.15, False)
+
+
+def unplanned(rounds: int) -> Iterator[Row]:
+    """Operations on 100,000 elements as long as there is no plan for them, with nothing cached."""
+    n, ratios, waited = 100_000, [], []
+    for _ in range(rounds):
+        taken = child(_UNPLANNED.format(n=n), {"DCARRAY_CACHE_DIR": ""}).split()
+        ratios.append(float(taken[0]))
+        waited.append(float(taken[1]))
+    detail = f"there after {statistics.median(waited):.2f} s, half of which is NumPy's"
+    yield Row("5 operations without a plan", statistics.median(ratios), "x NumPy", 1.10, False, detail)
 
 
 def disk_cache() -> Iterator[Row]:

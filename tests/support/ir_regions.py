@@ -37,7 +37,7 @@ from dcarray.ir.nodes import (
     Symbol,
     Window,
 )
-from dcarray.ir.ops import OPS, const, has_loop
+from dcarray.ir.ops import C_LIBRARY, OPS, const, has_loop
 from dcarray.ir.text import dump
 from dcarray.ir.windows import identity, overlap
 
@@ -52,7 +52,10 @@ _INEXACT = {
 # NumPy's own loops for these differ in the last bit between strides (some use fused multiply-adds).
 _CONTRACTED = {"multiply", "square", "divide", "reciprocal"}
 _EXACT = sorted(
-    set(OPS) - _INEXACT - {"cast", "where", "real", "imag", "complex", "ldexp", "spacing", "nextafter"}
+    set(OPS)
+    - _INEXACT
+    - set(C_LIBRARY)
+    - {"cast", "where", "real", "imag", "complex", "ldexp", "spacing", "nextafter"}
 )
 
 
