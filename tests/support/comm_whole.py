@@ -119,7 +119,7 @@ FOLDS = [np.add, np.multiply, np.maximum, np.minimum, np.logical_or, np.logical_
 
 @check
 def folds(rng: random.Random) -> None:
-    whole = values(rng, any_shape(rng) if rng.random() < 0.7 else (rng.randint(1, 9), 6000))
+    whole = values(rng, any_shape(rng) if rng.random() < 0.7 else (rng.randint(1, 3), 6000))
     x, op, keep = piece(rng, whole), rng.choice(FOLDS), rng.random() < 0.5
     axes = None if rng.random() < 0.3 else tuple(rng.sample(range(whole.ndim), rng.randint(0, whole.ndim)))
     axis = rng.randrange(whole.ndim) if whole.ndim and rng.random() < 0.7 else None
