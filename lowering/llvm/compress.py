@@ -8,6 +8,7 @@ so that nothing is stored in the part of the next block.
 
 from __future__ import annotations
 
+from . import engine
 from .routine import Routine, filled
 
 __all__ = ["compress"]
@@ -16,7 +17,6 @@ _TEXT = """
 declare i64 @llvm.smin.i64(i64, i64)
 declare i64 @llvm.ctpop.i64(i64)
 declare i8 @llvm.ctpop.i8(i8)
-declare <8 x $P> @llvm.experimental.vector.compress.v8$P(<8 x $P>, <8 x i1>, <8 x $P>)
 
 ; arguments: mask, values, counts or ends, result; then the numbers of elements, and of those in a block
 define i32 @phase0(ptr %args, i64 %lo, i64 %hi) {
@@ -136,6 +136,8 @@ exit:
 }
 """
 
+_COMPRESS = "declare <8 x $P> @llvm.experimental.vector.compress.v8$P(<8 x $P>, <8 x i1>, <8 x $P>)\n"
+
 _WHOLE = """  %v8 = load <8 x $P>, ptr %vp, align $ALIGN
   %c8 = call <8 x $P> @llvm.experimental.vector.compress.v8$P(<8 x $P> %v8, <8 x i1> %ons, <8 x $P> poison)
   store <8 x $P> %c8, ptr %op, align $ALIGN"""
@@ -162,19 +164,67 @@ _PAIRS = """  %on0 = shufflevector <8 x i1> %ons, <8 x i1> poison, <8 x i32> <$L
   store <8 x $P> %c1, ptr %op1, align 8"""
 
 
+_PERMUTE = "declare <8 x i32> @llvm.x86.avx2.permd(<8 x i32>, <8 x i32>)\n"
+
+
 def compress(size: int) -> Routine:
     """The routine for elements of 1, 2, 4, 8 or 16 bytes."""
+    machine = engine.machine()
+    head, eight = _permuted(size) if machine.permutes and not machine.masks else _compressed(size)
+    kind = f"i{8 * size}" if size < 16 else "<2 x i64>"
+    text = filled(_TEXT.replace("$EIGHT", eight), SIZE=size, ALIGN=min(size, 8), T=kind)
+    return Routine(f"compress {size}", head + text, 2, 6)
+
+
+def _compressed(size: int) -> tuple[str, str]:
+    """The declarations and the move of eight elements by an instruction for it, of AVX-512."""
     part = "i64" if size >= 8 else "i32"
     eight = _PAIRS if size == 16 else _WHOLE if size >= 4 else _NARROW
-    low, high = (", ".join(f"i32 {k // 2}" for k in range(start, start + 8)) for start in (0, 8))
-    kind = f"i{8 * size}" if size < 16 else "<2 x i64>"
-    text = filled(
-        _TEXT.replace("$EIGHT", eight),
-        SIZE=size,
-        ALIGN=min(size, 8),
-        LOW=low,
-        HIGH=high,
-        T=kind,
-        P=part,
-    )
-    return Routine(f"compress {size}", text, 2, 6)
+    for word, start in (("$LOW", 0), ("$HIGH", 8)):
+        eight = eight.replace(word, ", ".join(f"i32 {k // 2}" for k in range(start, start + 8)))
+    return _COMPRESS.replace("$P", part), eight.replace("$P", part)
+
+
+def _permuted(size: int) -> tuple[str, str]:
+    """The same by permutations of AVX2, of eight words of 32 bits each, which are looked up."""
+    lanes = min(32 // size, 8)
+    words = 8 // lanes  # of one element
+    rows = []
+    for bits in range(1 << lanes):
+        chosen = [k for k in range(lanes) if bits >> k & 1]
+        places = [words * k + w for k in chosen for w in range(words)]
+        rows.append("<8 x i8> <" + ", ".join(f"i8 {k}" for k in [*places, *[0] * (8 - len(places))]) + ">")
+    head = f"@places = private constant [{1 << lanes} x <8 x i8>] [{', '.join(rows)}], align 64\n{_PERMUTE}"
+    kind, lines, to = f"<8 x i{8 * min(size, 4)}>", [], "%op"
+    for j in range(8 // lanes):
+        on = f"%on{j}"
+        lines += [
+            f"%down{j} = lshr i8 %bits, {j * lanes}",
+            f"{on} = and i8 %down{j}, {(1 << lanes) - 1}",
+            f"%row{j} = zext i8 {on} to i64",
+            f"%places{j} = getelementptr <8 x i8>, ptr @places, i64 %row{j}",
+            f"%narrow{j} = load <8 x i8>, ptr %places{j}, align 8",
+            f"%which{j} = zext <8 x i8> %narrow{j} to <8 x i32>",
+            f"%vp{j} = getelementptr i8, ptr %vp, i64 {j * 32}",
+            f"%v{j} = load {kind}, ptr %vp{j}, align $ALIGN",
+        ]
+        v = f"%v{j}"
+        if size < 4:
+            lines.append(f"%wide{j} = zext {kind} {v} to <8 x i32>")
+            v = f"%wide{j}"
+        lines.append(
+            f"%c{j} = call <8 x i32> @llvm.x86.avx2.permd(<8 x i32> {v}, <8 x i32> %which{j})",
+        )
+        c = f"%c{j}"
+        if size < 4:
+            lines.append(f"%thin{j} = trunc <8 x i32> {c} to {kind}")
+            c = f"%thin{j}"
+        lines.append(f"store {kind} {c}, ptr {to}, align $ALIGN")
+        if j + 1 < 8 // lanes:
+            lines += [
+                f"%many{j} = call i8 @llvm.ctpop.i8(i8 {on})",
+                f"%on64.{j} = zext i8 %many{j} to i64",
+                f"%op{j} = getelementptr [$SIZE x i8], ptr {to}, i64 %on64.{j}",
+            ]
+            to = f"%op{j}"
+    return head, "\n".join(f"  {line}" for line in lines)

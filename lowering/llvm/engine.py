@@ -50,6 +50,8 @@ class Machine:
         Whether vector instructions take masks at no cost.
     nontemporal
         Whether there are stores past the caches that wait for no other.
+    permutes
+        Whether an instruction permutes a vector's eight words of 32 bits as another vector says (AVX2).
     """
 
     vector_bits: int = 128
@@ -61,6 +63,7 @@ class Machine:
     masks: bool = False
     lengths: bool = False
     nontemporal: bool = False
+    permutes: bool = False
 
 
 @cache
@@ -147,7 +150,8 @@ def machine() -> Machine:
         half = "f16c" in features or not x86
         own = bits if {"avx2", "fma"} <= features and serves() else 0
         fused = _fused_complex()
-        return Machine(bits, math, half, fused, own, wide, "avx512vl" in features, fused and _lengths(), x86)
+        lengths, masks, permutes = fused and _lengths(), "avx512vl" in features, "avx2" in features
+        return Machine(bits, math, half, fused, own, wide, masks, lengths, x86, permutes)
 
 
 @cache

@@ -77,6 +77,9 @@ begin:
   %wanted = and i1 %any, %worthy
   br i1 %wanted, label %rouse, label %opened
 rouse:
+  %patience = select i1 %thick, i64 $longer, i64 $spin
+  %patiencep = getelementptr i8, ptr %pool, i64 $PATIENCE
+  store atomic i64 %patience, ptr %patiencep monotonic, align 8
   call void @wake(ptr %pool)
   br label %opened
 opened:
@@ -86,6 +89,8 @@ opened:
 ; no worker may enter the job any more; wait for those that are inside, and give their flags
 define internal i32 @close(ptr %pool) {
 entry:
+  %since = alloca i64
+  store i64 0, ptr %since
   atomicrmw or ptr %pool, i64 524288 seq_cst
   br label %wait
 wait:
@@ -96,20 +101,34 @@ wait:
   br i1 %empty, label %done, label %patience
 patience:
   %spins1 = add i64 %spins, 1
-  %long = icmp sgt i64 %spins1, 1000
-  br i1 %long, label %yield, label %relax
-relax:
-  call void @pause()
-  br label %again
+  %some = and i64 %spins1, 15
+  %due = icmp eq i64 %some, 0
+  br i1 %due, label %clock, label %again
+clock:
+  %long = call i1 @overdue(ptr %since)
+  br i1 %long, label %yield, label %again
 yield:
   call void @kept_waiting(ptr %pool)
   br label %again
 again:
+  call void @pause()
   br label %wait
 done:
   %flags = getelementptr i8, ptr %pool, i64 $FLAGS
   %theirs = load atomic i32, ptr %flags seq_cst, align 4
   ret i32 %theirs
+}
+
+; has a thread waited too long for others?  %since holds when it asked first, or 0
+define internal i1 @overdue(ptr %since) {
+  %t = call i64 @now()
+  %s = load i64, ptr %since
+  %first = icmp eq i64 %s, 0
+  %begun = select i1 %first, i64 %t, i64 %s
+  store i64 %begun, ptr %since
+  %waited = sub i64 %t, %begun
+  %long = icmp sge i64 %waited, $late
+  ret i1 %long
 }
 
 ; a worker keeps the launching thread waiting: small jobs run alone for a while

@@ -115,6 +115,8 @@ define internal i1 @all_done(ptr %pool, i64 %me, i64 %target, i1 %patient) {
 entry:
   %donep = getelementptr i8, ptr %pool, i64 $DONE
   %workerp = icmp ne i64 %me, 0
+  %since = alloca i64
+  store i64 0, ptr %since
   br label %look
 look:
   %spins = phi i64 [ 0, %entry ], [ %spins1, %relax ], [ %spins1, %yield ], [ %spins1, %late ]
@@ -132,7 +134,7 @@ often:
   %due = icmp eq i64 %some, 0
   br i1 %due, label %who, label %relax
 who:
-  %long = icmp sgt i64 %spins1, 1000
+  %long = call i1 @overdue(ptr %since)
   br i1 %workerp, label %worker, label %launching
 worker:
   %here = call i32 @cpu()

@@ -6,7 +6,7 @@ __all__ = ["PLACES", "pool_bytes"]
 
 PLACES = {
     "SLEEPERS": 64, "FLAGS": 128,
-    "BUSY": 192, "THREADS": 200, "LAST": 208, "COOL": 216, "CPU": 224,
+    "BUSY": 192, "THREADS": 200, "LAST": 208, "COOL": 216, "CPU": 224, "PATIENCE": 232,
     "JOB": 256, "STOP": 320, "MUTEX": 384, "COND": 512, "DONE": 640, "NEXT": 704,
 }  # fmt: skip
 """Byte offsets.  What different threads write lies on different cache lines.  From the last on, there is one

@@ -19,13 +19,18 @@ from .turns import TURNS
 # A piece of work below this many units of ``Binding.work`` (some microseconds) is not worth a thread.
 GRAIN_BITS = 17
 _FINER_BITS = 3  # by which grains are finer where the threads go through a loop together
+# A worker that has found nothing to do for so long sleeps; where it had to be woken for jobs that come thick, it
+# is so much longer until it does so again, since that takes the launching thread some 15 us of its time, and 40 us
+# pass until the other is there (a virtual machine on an EPYC).
 _SPIN_NS = 50_000
+_LONGER_NS = 200_000
 # To wake a sleeping thread takes as long as a job of fewer grains than this one; for those it is done only
 # where the last job is no longer ago than that many nanoseconds, since then others are likely to follow.
 _WORTH_WAKING = 8
-_THICK_NS = 200_000
+_THICK_NS = 500_000
 # Where a worker kept a launch waiting, which means that other programs want the cores, jobs of fewer grains
-# run alone for so long.
+# run alone for so long.  One that had to be woken may be late by 40 us, which is no sign of that.
+_LATE_NS = 80_000
 _COOL_NS = 1_000_000
 
 # So many times a thread that has done its own chunks looks whether all are done, before it takes those of
@@ -159,6 +164,8 @@ define void @dc_pool_init(ptr %pool, i64 %threads) {
   store atomic i64 524288, ptr %pool seq_cst, align 8
   %size = getelementptr i8, ptr %pool, i64 $THREADS
   store i64 %threads, ptr %size
+  %patience = getelementptr i8, ptr %pool, i64 $PATIENCE
+  store i64 $spin, ptr %patience
   %m = getelementptr i8, ptr %pool, i64 $MUTEX
   %c = getelementptr i8, ptr %pool, i64 $COND
   call i32 @pthread_mutex_init(ptr %m, ptr null)
@@ -188,6 +195,7 @@ entry:
   %c = getelementptr i8, ptr %pool, i64 $COND
   %stop = getelementptr i8, ptr %pool, i64 $STOP
   %sleepers = getelementptr i8, ptr %pool, i64 $SLEEPERS
+  %patience = getelementptr i8, ptr %pool, i64 $PATIENCE
   %flags = getelementptr i8, ptr %pool, i64 $FLAGS
   br label %idle
 idle:
@@ -207,7 +215,8 @@ relax:
 clock:
   %t1 = call i64 @now()
   %dt = sub i64 %t1, %t0
-  %young = icmp slt i64 %dt, $spin
+  %most = load atomic i64, ptr %patience monotonic, align 8
+  %young = icmp slt i64 %dt, %most
   br i1 %young, label %crowded, label %sleep
 crowded:
   %here = call i32 @cpu()
@@ -219,6 +228,7 @@ yield:
   call i32 @sched_yield()
   br label %spin
 sleep:
+  store atomic i64 $spin, ptr %patience monotonic, align 8
   call i32 @pthread_mutex_lock(ptr %m)
   atomicrmw add ptr %sleepers, i64 1 seq_cst
   br label %check
@@ -302,9 +312,9 @@ def source() -> str:
         "cpu": "call i32 @sched_getcpu()" if linux else "add i32 0, 0",
         "shares": "eq" if linux else "ne",
         "declare_pause": pause[0], "pause": pause[1],
-        "thick": _THICK_NS, "cool": _COOL_NS, "large": _WORTH_WAKING << GRAIN_BITS,
+        "thick": _THICK_NS, "late": _LATE_NS, "cool": _COOL_NS, "large": _WORTH_WAKING << GRAIN_BITS,
         "monotonic": 6 if platform.system() == "Darwin" else 1, "grain": GRAIN_BITS, "finer": _FINER_BITS,
-        "spin": _SPIN_NS,
+        "spin": _SPIN_NS, "longer": _LONGER_NS,
         "worth_waking": _WORTH_WAKING, "brief": _BRIEF, "few": _FEW,
         "invalid": invalid, "divide": divide, "overflow": overflow, "underflow": underflow,
         "all": invalid | divide | overflow | underflow,
