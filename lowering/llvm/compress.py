@@ -8,6 +8,8 @@ so that nothing is stored in the part of the next block.
 
 from __future__ import annotations
 
+from string import Template
+
 from . import engine
 from .routine import Routine, filled
 
@@ -166,18 +168,37 @@ _PAIRS = """  %on0 = shufflevector <8 x i1> %ons, <8 x i1> poison, <8 x i32> <$L
 
 _PERMUTE = "declare <8 x i32> @llvm.x86.avx2.permd(<8 x i32>, <8 x i32>)\n"
 
+# some of the eight: what a table says for them comes first in a register of eight words
+_SOME = Template("""
+  %down$j = lshr i8 %bits, $shift
+  %on$j = and i8 %down$j, $all
+  %row$j = zext i8 %on$j to i64
+  %table$j = getelementptr <8 x i8>, ptr @places, i64 %row$j
+  %bytes$j = load <8 x i8>, ptr %table$j, align 8
+  %which$j = zext <8 x i8> %bytes$j to <8 x i32>
+  %from$j = getelementptr i8, ptr %vp, i64 $at
+  %v$j = load <8 x $part>, ptr %from$j, align $ALIGN
+  %w$j = $widen <8 x $part> %v$j to <8 x i32>
+  %c$j = call <8 x i32> @llvm.x86.avx2.permd(<8 x i32> %w$j, <8 x i32> %which$j)
+  %n$j = $narrow <8 x i32> %c$j to <8 x $part>
+  store <8 x $part> %n$j, ptr %to$j, align $ALIGN
+  %some$j = call i8 @llvm.ctpop.i8(i8 %on$j)
+  %past$j = zext i8 %some$j to i64
+  %to$next = getelementptr [$SIZE x i8], ptr %to$j, i64 %past$j""")
+
 
 def compress(size: int) -> Routine:
     """The routine for elements of 1, 2, 4, 8 or 16 bytes."""
     machine = engine.machine()
-    head, eight = _permuted(size) if machine.permutes and not machine.masks else _compressed(size)
+    permuted = machine.permutes and not machine.masks
+    head, eight = _permuted(size) if permuted else _compressed(size)
     kind = f"i{8 * size}" if size < 16 else "<2 x i64>"
     text = filled(_TEXT.replace("$EIGHT", eight), SIZE=size, ALIGN=min(size, 8), T=kind)
-    return Routine(f"compress {size}", head + text, 2, 6)
+    return Routine(f"compress {size}{' by permutations' if permuted else ''}", head + text, 2, 6)
 
 
 def _compressed(size: int) -> tuple[str, str]:
-    """The declarations and the move of eight elements by an instruction for it, of AVX-512."""
+    """Declarations, and how eight elements are moved by the instruction that AVX-512 has for it."""
     part = "i64" if size >= 8 else "i32"
     eight = _PAIRS if size == 16 else _WHOLE if size >= 4 else _NARROW
     for word, start in (("$LOW", 0), ("$HIGH", 8)):
@@ -186,45 +207,19 @@ def _compressed(size: int) -> tuple[str, str]:
 
 
 def _permuted(size: int) -> tuple[str, str]:
-    """The same by permutations of AVX2, of eight words of 32 bits each, which are looked up."""
+    """The same by AVX2's permutation of eight words of 32 bits, which it takes from a table."""
     lanes = min(32 // size, 8)
-    words = 8 // lanes  # of one element
-    rows = []
-    for bits in range(1 << lanes):
-        chosen = [k for k in range(lanes) if bits >> k & 1]
-        places = [words * k + w for k in chosen for w in range(words)]
-        rows.append("<8 x i8> <" + ", ".join(f"i8 {k}" for k in [*places, *[0] * (8 - len(places))]) + ">")
-    head = f"@places = private constant [{1 << lanes} x <8 x i8>] [{', '.join(rows)}], align 64\n{_PERMUTE}"
-    kind, lines, to = f"<8 x i{8 * min(size, 4)}>", [], "%op"
-    for j in range(8 // lanes):
-        on = f"%on{j}"
-        lines += [
-            f"%down{j} = lshr i8 %bits, {j * lanes}",
-            f"{on} = and i8 %down{j}, {(1 << lanes) - 1}",
-            f"%row{j} = zext i8 {on} to i64",
-            f"%places{j} = getelementptr <8 x i8>, ptr @places, i64 %row{j}",
-            f"%narrow{j} = load <8 x i8>, ptr %places{j}, align 8",
-            f"%which{j} = zext <8 x i8> %narrow{j} to <8 x i32>",
-            f"%vp{j} = getelementptr i8, ptr %vp, i64 {j * 32}",
-            f"%v{j} = load {kind}, ptr %vp{j}, align $ALIGN",
-        ]
-        v = f"%v{j}"
-        if size < 4:
-            lines.append(f"%wide{j} = zext {kind} {v} to <8 x i32>")
-            v = f"%wide{j}"
-        lines.append(
-            f"%c{j} = call <8 x i32> @llvm.x86.avx2.permd(<8 x i32> {v}, <8 x i32> %which{j})",
-        )
-        c = f"%c{j}"
-        if size < 4:
-            lines.append(f"%thin{j} = trunc <8 x i32> {c} to {kind}")
-            c = f"%thin{j}"
-        lines.append(f"store {kind} {c}, ptr {to}, align $ALIGN")
-        if j + 1 < 8 // lanes:
-            lines += [
-                f"%many{j} = call i8 @llvm.ctpop.i8(i8 {on})",
-                f"%on64.{j} = zext i8 %many{j} to i64",
-                f"%op{j} = getelementptr [$SIZE x i8], ptr {to}, i64 %on64.{j}",
-            ]
-            to = f"%op{j}"
-    return head, "\n".join(f"  {line}" for line in lines)
+    rows = ", ".join(_row(bits, lanes) for bits in range(1 << lanes))
+    head = f"@places = private constant [{1 << lanes} x <8 x i8>] [{rows}], align 64\n{_PERMUTE}"
+    words = {"part": f"i{8 * min(size, 4)}", "all": (1 << lanes) - 1}
+    words |= {"widen": "zext", "narrow": "trunc"} if size < 4 else {"widen": "bitcast", "narrow": "bitcast"}
+    places = ({"j": j, "next": j + 1, "shift": j * lanes, "at": 32 * j} for j in range(8 // lanes))
+    moves = [_SOME.safe_substitute(words, **place) for place in places]
+    return head, "".join(["  %to0 = getelementptr i8, ptr %op, i64 0", *moves])
+
+
+def _row(bits: int, lanes: int) -> str:
+    """Where the words of the elements are that these bits choose of a register; the rest is not looked at."""
+    each = 8 // lanes
+    places = [each * k + word for k in range(lanes) if bits >> k & 1 for word in range(each)]
+    return f"<8 x i8> <{', '.join(f'i8 {place}' for place in [*places, *[0] * (8 - len(places))])}>"

@@ -19,9 +19,9 @@ from .turns import TURNS
 # A piece of work below this many units of ``Binding.work`` (some microseconds) is not worth a thread.
 GRAIN_BITS = 17
 _FINER_BITS = 3  # by which grains are finer where the threads go through a loop together
-# A worker that has found nothing to do for so long sleeps; where it had to be woken for jobs that come thick, it
-# is so much longer until it does so again, since that takes the launching thread some 15 us of its time, and 40 us
-# pass until the other is there (a virtual machine on an EPYC).
+# A worker that has found nothing to do for so long sleeps; where it had to be woken for jobs that come thick,
+# it is so much longer until it does so again: to wake it takes the launching thread some 15 us of its time,
+# and 40 us pass until the other is there (a virtual machine on an EPYC).
 _SPIN_NS = 50_000
 _LONGER_NS = 200_000
 # To wake a sleeping thread takes as long as a job of fewer grains than this one; for those it is done only

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 import dcarray as dc
+from dcarray import gathering
 from dcarray.gathering import BLOCK, gathered
+from dcarray.lowering.llvm import engine
+from dcarray.routines import Compiled
 
 SIZES = (1, 7, 8, 9, 63, 64, 65, 1000, BLOCK - 1, BLOCK, BLOCK + 1, 4 * BLOCK + 77)
 
@@ -23,6 +28,26 @@ def test_as_numpy(dtype: str, threads: int) -> None:
                 got = gathered(a, mask)
                 assert got.dtype == a.dtype and got.shape == (mask.sum(),)
                 assert np.array_equal(got, a[mask])
+
+
+@pytest.mark.parametrize("permutes", [True, False])
+def test_of_processors_without_masks(permutes: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """By AVX2's permutations, and without them."""
+    here = engine.machine()
+    if permutes and not here.permutes:
+        pytest.skip("this processor has no AVX2")
+    without = replace(here, masks=False, permutes=permutes)
+    monkeypatch.setattr(engine, "machine", lambda: without)
+    routines = {size: Compiled("compress", "compress", size) for size in gathering._ROUTINES}
+    monkeypatch.setattr(gathering, "_ROUTINES", routines)
+    rng = np.random.default_rng(8)
+    with dc.options(jit="eager", eager_below=0, threads=3, cache_dir=None):
+        for dtype in ("?", "u2", "f4", "f8", "c16"):
+            for n in (15, 1000, 2 * BLOCK + 77):
+                a = rng.integers(0, 100, n).astype(dtype)
+                for share in (0.02, 0.5, 0.97):
+                    mask = rng.random(n) < share
+                    assert np.array_equal(gathered(a, mask), a[mask])
 
 
 def test_any_byte_that_is_not_zero_is_true() -> None:
