@@ -26,6 +26,7 @@ from .kernel import (
     If,
     Kernel,
     Let,
+    Lit,
     Local,
     Loop,
     Native,
@@ -56,6 +57,7 @@ _OPEN = frozenset(
     }
 )  # what IEEE 754 does not define to the bit
 _COMPLEX = frozenset({"sqrt", "sign", "absolute"})
+_POWERS = frozenset({"power", "float_power"})
 _HALF = frozenset({"spacing", "nextafter"})
 
 
@@ -109,6 +111,7 @@ class _Maker:
         self.extents, self.work = list(binding.extents), list(binding.work)
         self.loops: dict[tuple[str, tuple[DType, ...], DType], Loop] = {}
         self.numbers = count()
+        self.before = frozenset(let.name for phase in kernel.phases for let in phase.pre)
         self.free = frozenset(b.name for b in kernel.buffers if b.access == "r" and b.noalias)
 
     def integer(self, value: object) -> str:
@@ -123,7 +126,7 @@ class _Maker:
 
     def native(self, op: Op) -> Loop | None:
         """The loop that does an operation; None if the target computes it."""
-        if not op.args or not self.wanted(op.name, op.args[0].dtype):
+        if not op.args or not self.wanted(op):
             return None
         key = op.name, tuple(arg.dtype for arg in op.args), op.dtype
         if key not in self.loops:
@@ -133,9 +136,10 @@ class _Maker:
             self.loops[key] = Loop(self.integer(found[0]), self.integer(found[1]), found[2])
         return self.loops[key]
 
-    def wanted(self, name: str, dtype: DType) -> bool:
-        """Is an operation on this dtype NumPy's to do?"""
-        if (name, dtype.char) in self.own:
+    def wanted(self, op: Op) -> bool:
+        """Is an operation NumPy's to do?"""
+        name, dtype = op.name, op.args[0].dtype
+        if (name, dtype.char) in self.own and (name not in _POWERS or self.steady(op.args[1])):
             return False
         if name in C_LIBRARY:
             return True
@@ -144,6 +148,10 @@ class _Maker:
         return dtype.kind == "f" and (
             (self.exact and name in _OPEN) or (name in _HALF and dtype == np.float16)
         )
+
+    def steady(self, exponent: Expr) -> bool:
+        """Is it one for all elements?  Of others targets know nothing, and NumPy makes a difference."""
+        return isinstance(exponent, Lit) or (isinstance(exponent, Local) and exponent.name in self.before)
 
     def phase(self, number: int) -> Phase:
         """A phase; a vector loop becomes a serial one over blocks."""

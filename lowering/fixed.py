@@ -15,8 +15,11 @@ from .affine import Affine, Term, affine
 from .kernel import Binding, For, Kernel
 from .walk import every
 
+#: What is no larger seldom varies: the coordinates of points, the channels of pictures.
+FEW = 8
 
-def fixed(kernel: Kernel, binding: Binding) -> tuple[Kernel, Binding]:
+
+def fixed(kernel: Kernel, binding: Binding, most: int | None = None) -> tuple[Kernel, Binding]:
     """The kernel with its strides, and the lengths of its innermost loops, as constants where they are known.
 
     How often the loops around those run stays an argument: they are not to be unrolled.
@@ -26,6 +29,8 @@ def fixed(kernel: Kernel, binding: Binding) -> tuple[Kernel, Binding]:
     kernel : Kernel
     binding : Binding
         Its integers that are Python's own are known, if a second launch has the same.
+    most : int, optional
+        Only those up to this one.
 
     Returns
     -------
@@ -41,6 +46,7 @@ def fixed(kernel: Kernel, binding: Binding) -> tuple[Kernel, Binding]:
         name: value
         for name, value, other in zip(kernel.ints, binding.ints, again, strict=True)
         if type(value) is type(other) is int and value == other and name not in counts
+        if most is None or abs(value) <= most
     }
     if not known:
         return kernel, binding

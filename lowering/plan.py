@@ -35,7 +35,7 @@ from ..ir.nodes import (
 from . import blocks, buffers, cache, libraries
 from .calls import CallStep
 from .driver import Driver
-from .fixed import fixed
+from .fixed import FEW, fixed
 from .kernel import Pointer
 from .look import Planned
 from .schedule import schedule
@@ -304,8 +304,8 @@ class _Compiler:
         try:
             kernel, binding = schedule(stmt, self.region, self.cores)
             kernel, binding = blocks.natively(kernel, binding, not self.fastmath, self.target.own())
-            if depth > 1:  # the driver launches it again and again
-                kernel, binding = fixed(kernel, binding)
+            # the driver launches it again and again where it is in a loop
+            kernel, binding = fixed(kernel, binding, None if depth > 1 else FEW)
             launch = self.code.launch(self.target, kernel)
         except MemoryError:  # later there may be more
             raise

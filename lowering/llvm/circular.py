@@ -9,11 +9,11 @@ one by one.
 
 from __future__ import annotations
 
-import ctypes
-import platform
 import struct
 from fractions import Fraction
 from math import factorial
+
+from . import libm
 
 _HALF_PI = Fraction(314159265358979323846264338327950288419716939937510582097494459, 2 * 10**62)
 _LARGEST = 2.0**20
@@ -27,19 +27,7 @@ def serves() -> bool:
     """Are NumPy's sin and cos of doubles those of a C library that is known to be so good?"""
     import numpy as np
 
-    name, version = platform.libc_ver()
-    try:
-        if name != "glibc" or tuple(map(int, version.split(".")[:2])) < (2, 28):
-            return False
-        library = ctypes.CDLL("libm.so.6")
-        values = np.linspace(-7.3, 1234.5, 499)
-        for function, ufunc in ((library.sin, np.sin), (library.cos, np.cos)):
-            function.argtypes, function.restype = (ctypes.c_double,), ctypes.c_double
-            if [function(x) for x in values.tolist()] != ufunc(values).tolist():
-                return False
-    except (OSError, AttributeError, ValueError):
-        return False
-    return True
+    return libm.serves({"sin": np.sin, "cos": np.cos}, np.linspace(-7.3, 1234.5, 499))
 
 
 def _parts() -> tuple[float, float, float]:

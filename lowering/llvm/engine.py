@@ -52,6 +52,8 @@ class Machine:
         Whether there are stores past the caches that wait for no other.
     permutes
         Whether an instruction permutes a vector's eight words of 32 bits as another vector says (AVX2).
+    powers
+        Whether powers of doubles with whole and half exponents are ours, with NumPy's bits.
     """
 
     vector_bits: int = 128
@@ -64,6 +66,7 @@ class Machine:
     lengths: bool = False
     nontemporal: bool = False
     permutes: bool = False
+    powers: bool = False
 
 
 @cache
@@ -130,7 +133,7 @@ def _lengths() -> bool:
 @cache
 def machine() -> Machine:
     """The processor that this process runs on."""
-    from .circular import serves
+    from . import circular, powers
 
     with LOCK:
         name, _, features = _host()
@@ -148,10 +151,12 @@ def machine() -> Machine:
         if not x86 or "libmvec.so.1" not in _load_libraries():
             math = None
         half = "f16c" in features or not x86
-        own = bits if {"avx2", "fma"} <= features and serves() else 0
+        fast = {"avx2", "fma"} <= features
+        own = bits if fast and circular.serves() else 0
         fused = _fused_complex()
         lengths, masks, permutes = fused and _lengths(), "avx512vl" in features, "avx2" in features
-        return Machine(bits, math, half, fused, own, wide, masks, lengths, x86, permutes)
+        power = fast and powers.serves()
+        return Machine(bits, math, half, fused, own, wide, masks, lengths, x86, permutes, power)
 
 
 @cache

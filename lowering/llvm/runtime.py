@@ -19,11 +19,12 @@ class CpuTarget:
         return engine.fingerprint()
 
     def own(self) -> frozenset[tuple[str, str]]:
-        """sin and cos where ``circular`` serves, and absolute values of complex numbers where NumPy's formula
-        is known."""
+        """sin and cos where ``circular`` serves, powers where ``powers`` does, and absolute values of complex
+        numbers where NumPy's formula is known."""
         machine = engine.machine()
         circular = [("sin", "d"), ("cos", "d")] if machine.circular else []
-        return frozenset([*circular, *([("absolute", "D")] if machine.lengths else [])])
+        powers = [("power", "d"), ("float_power", "d")] if machine.powers else []
+        return frozenset([*circular, *powers, *([("absolute", "D")] if machine.lengths else [])])
 
     def emit(self, kernel: Kernel) -> str:
         """The LLVM text of a kernel for this machine."""

@@ -21,7 +21,7 @@ from ..kernel import (
     Phase,
 )
 from ..walk import updates, walk
-from . import lengths
+from . import lengths, powers
 from .builder import Builder, DType, Value, part, real, ty
 from .choices import Choices, kept
 from .literals import literal
@@ -274,6 +274,9 @@ class Values:
                 types = tuple(a.dtype for a in args)
                 if (size := lengths.which(name, args, self.b)) is not None:
                     return self.by_length(expr, size)
+                if powers.which(expr, self.b):
+                    x, y = self.arguments(expr)
+                    return powers.power(self.b, str(x), str(y))
                 return apply(self.b, name, self.arguments(expr), types, dtype)
             case Native():
                 return self.one(expr)

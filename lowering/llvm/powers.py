@@ -1,0 +1,197 @@
+"""Powers of doubles with whole and half exponents and NumPy's bits, where NumPy's are the GNU C library's.
+
+The library's results are wrong by little more than half a unit in the last place.  Ours are products of the
+base and of its root, several at once, that come as a sum of two numbers, good to 2**-100 of them.  Where that
+decides how to round, with room for the library's error, the library rounds alike.  The few other elements,
+other exponents, and bases that are not positive or far from 1, are left to the library one by one.  Where one
+exponent is for all, and is -1, 0, 0.5 or 2, NumPy does not call the library either.
+"""
+
+from __future__ import annotations
+
+from string import Template
+
+import numpy as np
+
+from ..kernel import Lit, Local, Op
+from . import libm, vecmath
+from .builder import Builder, real
+
+__all__ = ["power", "serves", "which"]
+
+_LEAST, _MOST, _FAR = 2.0**-40, 2.0**40, 4.75
+# How sure a value has to be, in units of its last place.  The library's are wrong by up to 0.509 of them, and
+# by 0.005 more as logarithms get as large as here (e_pow.c of its sysdeps/ieee754/dbl-64, on its errors).
+_ROOM = 0.018
+
+_NATIVE = Template("""define $v @$name($v %x, $v %y) #lane {
+entry:
+  %first = extractelement $v %y, i32 0
+  %bits = bitcast double %first to i64
+  %size = and i64 %bits, $sizes
+  %near = icmp ult i64 %size, $far
+  %safe = select i1 %near, double %first, double 0.0
+  %twice = fadd double %safe, %safe
+  %k = fptosi double %twice to i64
+  %again = sitofp i64 %k to double
+  %whole = fcmp oeq double %again, %twice
+  %some = icmp ne i64 %k, 0
+  %single = insertelement $i poison, i64 %bits, i32 0
+  %every = shufflevector $i %single, $i poison, <$n x i32> zeroinitializer
+  %all = bitcast $v %y to $i
+  %others = icmp ne $i %all, %every
+  %differ = bitcast $m %others to i$n
+  %same = icmp eq i$n %differ, 0
+  %served0 = and i1 %whole, %some
+  %served = and i1 %served0, %same
+  br i1 %served, label %which, label %other
+other:
+  %zero = icmp eq i64 %size, 0
+  %unit = and i1 %zero, %same
+  br i1 %unit, label %ones, label %left
+ones:
+  ret $v $one
+which:
+  switch i64 %k, label %power [ i64 -2, label %turned  i64 1, label %rooted  i64 4, label %squared ]
+turned:
+  %turn = fdiv $v $one, %x
+  ret $v %turn
+rooted:
+  %sqrt = call $v @llvm.sqrt.$s($v %x)
+  ret $v %sqrt
+squared:
+  %square = fmul $v %x, %x
+  ret $v %square
+power:
+  %xbits = bitcast $v %x to $i
+  %above = icmp uge $i %xbits, splat (i64 $least)
+  %below = icmp ult $i %xbits, splat (i64 $most)
+  %usual = and $m %above, %below
+  %base = select $m %usual, $v %x, $v $one
+  %odd = and i64 %k, 1
+  %root = icmp ne i64 %odd, 0
+  br i1 %root, label %half, label %begin
+half:
+  %s = call $v @llvm.sqrt.$s($v %base)
+  %minus = fneg $v %s
+  %gone = call $v @llvm.fma.$s($v %minus, $v %s, $v %base)
+  %over = fdiv $v $half, %s
+  %lack = fmul $v %gone, %over
+  br label %begin
+begin:
+  %h0 = phi $v [ $one, %power ], [ %s, %half ]
+  %l0 = phi $v [ zeroinitializer, %power ], [ %lack, %half ]
+  %positive = icmp sgt i64 %k, 0
+  %opposite = sub i64 0, %k
+  %halves = select i1 %positive, i64 %k, i64 %opposite
+  %times = lshr i64 %halves, 1
+  br label %next
+next:
+  %t = phi i64 [ 0, %begin ], [ %t1, %times.x ]
+  %h = phi $v [ %h0, %begin ], [ %p, %times.x ]
+  %l = phi $v [ %l0, %begin ], [ %l1, %times.x ]
+  %more = icmp ult i64 %t, %times
+  br i1 %more, label %times.x, label %made
+times.x:
+  %p = fmul $v %h, %base
+  %np = fneg $v %p
+  %e = call $v @llvm.fma.$s($v %h, $v %base, $v %np)
+  %l1 = call $v @llvm.fma.$s($v %l, $v %base, $v %e)
+  %t1 = add i64 %t, 1
+  br label %next
+made:
+  br i1 %positive, label %ready, label %inverse
+inverse:
+  %q = fdiv $v $one, %h
+  %nq = fneg $v %q
+  %r0 = call $v @llvm.fma.$s($v %nq, $v %h, $v $one)
+  %r1 = call $v @llvm.fma.$s($v %nq, $v %l, $v %r0)
+  %ql = fmul $v %q, %r1
+  br label %ready
+ready:
+  %high = phi $v [ %h, %made ], [ %q, %inverse ]
+  %low = phi $v [ %l, %made ], [ %ql, %inverse ]
+  %hbits = bitcast $v %high to $i
+  %exponent = and $i %hbits, splat (i64 $exponents)
+  %scale = bitcast $i %exponent to $v
+  %room = fmul $v %scale, $room
+  %farther = fadd $v %low, %room
+  %nearer = fsub $v %low, %room
+  %up = fadd $v %high, %farther
+  %down = fadd $v %high, %nearer
+  %unsure = fcmp une $v %up, %down
+  %value = fadd $v %high, %low
+  %unusual = xor $m %usual, splat (i1 true)
+  %hard = or $m %unsure, %unusual
+  %set = bitcast $m %hard to i$n
+  %any = icmp ne i$n %set, 0
+  br i1 %any, label %left, label %done, !prof !{!"branch_weights", i32 1, i32 4}
+left:
+  %lanes = phi i$n [ -1, %other ], [ %set, %ready ], [ %lanes1, %left ]
+  %old = phi $v [ %x, %other ], [ %value, %ready ], [ %new, %left ]
+  %lane = call i$n @llvm.cttz.i$n(i$n %lanes, i1 true)
+  %xk = extractelement $v %x, i$n %lane
+  %yk = extractelement $v %y, i$n %lane
+  %one = call double @pow(double %xk, double %yk)
+  %new = insertelement $v %old, double %one, i$n %lane
+  %fewer = sub i$n %lanes, 1
+  %lanes1 = and i$n %lanes, %fewer
+  %rest = icmp ne i$n %lanes1, 0
+  br i1 %rest, label %left, label %done
+done:
+  %z = phi $v [ %value, %ready ], [ %new, %left ]
+  ret $v %z
+}""")
+
+
+def serves() -> bool:
+    """Are NumPy's powers of doubles those of a C library that is known to be so good?"""
+    bases = np.linspace(0.1, 9.0, 9999)
+    bases[0] = np.nan
+    plain = {-1.0: 1.0 / bases, 0.0: np.ones(bases.size), 0.5: np.sqrt(bases), 2.0: bases * bases}
+    if any(np.power(bases, y).tobytes() != values.tobytes() for y, values in plain.items()):
+        return False
+    some = bases[1:500]
+    return all(libm.serves({"pow": np.power}, some, np.full(some.size, y)) for y in (-1.5, 3.0, 0.7))
+
+
+def which(expr: Op, b: Builder) -> bool:
+    """Is this a power of doubles that is ours?  Of varying exponents a vector has several at once."""
+    if expr.name not in ("power", "float_power") or expr.dtype != np.float64 or not b.machine.powers:
+        return False
+    return isinstance(expr.args[1], Lit | Local)
+
+
+def power(b: Builder, x: str, y: str) -> str:
+    """``x ** y`` of doubles, of which ``y`` is the same for all."""
+    return vecmath.own(b, "power", _define, (x, y))
+
+
+def _define(b: Builder, name: str, lanes: int) -> None:
+    v, s = f"<{lanes} x double>", f"v{lanes}f64"
+    b.declare("pow", "declare double @pow(double, double) #pure")
+    b.declare(f"llvm.cttz.i{lanes}", f"declare i{lanes} @llvm.cttz.i{lanes}(i{lanes}, i1)")
+    for intrinsic, count in (("fma", 3), ("sqrt", 1)):
+        b.declare(f"llvm.{intrinsic}.{s}", f"declare {v} @llvm.{intrinsic}.{s}({', '.join([v] * count)})")
+    one, half, room = (f"splat (double {real(value, 'double')})" for value in (1.0, 0.5, 2.0**-52 * _ROOM))
+    text = _NATIVE.substitute(
+        name=name,
+        v=v,
+        s=s,
+        n=lanes,
+        i=f"<{lanes} x i64>",
+        m=f"<{lanes} x i1>",
+        sizes=(1 << 63) - 1,
+        exponents=0x7FF << 52,
+        far=_bits(_FAR),
+        least=_bits(_LEAST),
+        most=_bits(_MOST),
+        one=one,
+        half=half,
+        room=room,
+    )
+    b.declare(name, text)
+
+
+def _bits(value: float) -> str:
+    return str(int(np.float64(value).view(np.int64)))

@@ -1,0 +1,74 @@
+"""Powers with whole and half exponents: NumPy's bits and flags."""
+
+import numpy as np
+import pytest
+
+from dcarray.ir.text import parse
+from dcarray.lowering import memory
+from dcarray.lowering.llvm import engine
+from dcarray.lowering.plan import compile_region
+
+needs_it = pytest.mark.skipif(not engine.machine().powers, reason="this machine's pow is not known so well")
+EXPONENTS = [k / 2 for k in range(-10, 11)] + [0.7, -1.25, 17.0, 1e300, np.inf, np.nan, 5e-324]
+
+
+def run(x, y, threads=1):
+    """``x ** y`` with an exponent for all, and the flags."""
+    source = f"""region() {{ in x: f64[{x.size}]; in y: f64[]; out z: f64[{x.size}]
+      z[i] = power(x[i], y[]) for i<{x.size}
+    }}"""
+    plan = compile_region(parse(source))
+    assert [step.kernel.ints for step in plan.kernels] == [("n0",)]  # no loop of NumPy's
+    given = {"x": x, "y": np.array(y), "z": np.empty_like(x)}
+    arrays = [given[name] for name in plan.arrays]
+    flags = plan.run(arrays, [memory.address_of(a) for a in arrays], (), threads)
+    return given["z"], flags
+
+
+def values():
+    rng = np.random.default_rng(0)
+    yield rng.uniform(0.1, 9.0, 100_001)
+    yield 10.0 ** rng.uniform(-14, 14, 50_001) * rng.choice([-1.0, 1.0], 50_001, p=[0.1, 0.9])
+    yield rng.integers(0, 3000, 20_001) / 64.0
+    yield np.arange(1.0, 5000.0)
+    yield 1.0 + rng.normal(size=20_001) * 1e-9
+    yield rng.integers(-(2**63), 2**63, 20_001).view(float)
+    yield np.array([0.0, -0.0, np.inf, -np.inf, np.nan, 5e-324, -1.0, -2.0, 2.0**-40, 2.0**40, 1e300, 1e-300])
+
+
+@needs_it
+@pytest.mark.parametrize("y", EXPONENTS)
+def test_every_bit_is_numpys(y):
+    for x in values():
+        got, _ = run(x, y, 2)
+        with np.errstate(all="ignore"):
+            want = np.power(x, y)
+        same = (got.view("i8") == want.view("i8")) | (np.isnan(got) & np.isnan(want))
+        assert same.all(), (y, x[~same][:5])
+
+
+@needs_it
+@pytest.mark.parametrize("y", [-4.5, -1.5, -1.0, 0.5, 2.0, 2.5, 3.0, 0.3])
+@pytest.mark.parametrize("x", [0.0, -0.0, -1.0, 1e200, 1e-200, 2.5, np.inf, -np.inf, np.nan])
+def test_flags_are_numpys(x, y):
+    many = np.array([1.5] * 6 + [x] + [1.5] * 6)
+    _, flags = run(many, y)
+    told = {}
+    with np.errstate(all="call", call=lambda kind, flag: told.setdefault("flags", flag)):
+        np.power(many, y)
+    assert flags == told.get("flags", 0)
+
+
+@needs_it
+def test_an_exponent_for_each_is_numpys_loop():
+    """It squares where one exponent is for all only."""
+    rng = np.random.default_rng(1)
+    x, y = rng.uniform(0.5, 2.0, 1001), rng.choice([2.0, -1.5, 3.0, 0.7], 1001)
+    source = """region() { in x: f64[1001]; in y: f64[1001]; out z: f64[1001]
+      z[i] = power(x[i], y[i]) for i<1001
+    }"""
+    plan = compile_region(parse(source))
+    given = {"x": x, "y": y, "z": np.empty_like(x)}
+    arrays = [given[name] for name in plan.arrays]
+    plan.run(arrays, [memory.address_of(a) for a in arrays], (), 1)
+    assert given["z"].tobytes() == np.power(x, y).tobytes()
