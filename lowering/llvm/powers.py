@@ -26,6 +26,9 @@ _ROOM = 0.018
 
 _NATIVE = Template("""define $v @$name($v %x, $v %y) #lane {
 entry:
+  %xs = alloca $v
+  %ys = alloca $v
+  %zs = alloca $v
   %first = extractelement $v %y, i32 0
   %bits = bitcast double %first to i64
   %size = and i64 %bits, $sizes
@@ -87,12 +90,12 @@ begin:
   %times = lshr i64 %halves, 1
   br label %next
 next:
-  %t = phi i64 [ 0, %begin ], [ %t1, %times.x ]
-  %h = phi $v [ %h0, %begin ], [ %p, %times.x ]
-  %l = phi $v [ %l0, %begin ], [ %l1, %times.x ]
+  %t = phi i64 [ 0, %begin ], [ %t1, %several ]
+  %h = phi $v [ %h0, %begin ], [ %p, %several ]
+  %l = phi $v [ %l0, %begin ], [ %l1, %several ]
   %more = icmp ult i64 %t, %times
-  br i1 %more, label %times.x, label %made
-times.x:
+  br i1 %more, label %several, label %made
+several:
   %p = fmul $v %h, %base
   %np = fneg $v %p
   %e = call $v @llvm.fma.$s($v %h, $v %base, $v %np)
@@ -127,19 +130,32 @@ ready:
   %any = icmp ne i$n %set, 0
   br i1 %any, label %left, label %done, !prof !{!"branch_weights", i32 1, i32 4}
 left:
-  %lanes = phi i$n [ -1, %other ], [ %set, %ready ], [ %lanes1, %left ]
-  %old = phi $v [ %x, %other ], [ %value, %ready ], [ %new, %left ]
-  %lane = call i$n @llvm.cttz.i$n(i$n %lanes, i1 true)
-  %xk = extractelement $v %x, i$n %lane
-  %yk = extractelement $v %y, i$n %lane
-  %one = call double @pow(double %xk, double %yk)
-  %new = insertelement $v %old, double %one, i$n %lane
-  %fewer = sub i$n %lanes, 1
-  %lanes1 = and i$n %lanes, %fewer
-  %rest = icmp ne i$n %lanes1, 0
-  br i1 %rest, label %left, label %done
+  %lanes = phi i$n [ -1, %other ], [ %set, %ready ]
+  %old = phi $v [ %x, %other ], [ %value, %ready ]
+  store $v %x, ptr %xs
+  store $v %y, ptr %ys
+  store $v %old, ptr %zs
+  br label %by.one
+by.one:
+  %these = phi i$n [ %lanes, %left ], [ %fewer, %by.one ]
+  %lane = call i$n @llvm.cttz.i$n(i$n %these, i1 true)
+  %at = zext i$n %lane to i64
+  %xp = getelementptr double, ptr %xs, i64 %at
+  %yp = getelementptr double, ptr %ys, i64 %at
+  %zp = getelementptr double, ptr %zs, i64 %at
+  %xk = load double, ptr %xp
+  %yk = load double, ptr %yp
+  %zk = call double @pow(double %xk, double %yk)
+  store double %zk, ptr %zp
+  %less = sub i$n %these, 1
+  %fewer = and i$n %these, %less
+  %rest = icmp ne i$n %fewer, 0
+  br i1 %rest, label %by.one, label %all.left
+all.left:
+  %new = load $v, ptr %zs
+  br label %done
 done:
-  %z = phi $v [ %value, %ready ], [ %new, %left ]
+  %z = phi $v [ %value, %ready ], [ %new, %all.left ]
   ret $v %z
 }""")
 
