@@ -48,7 +48,7 @@ def moves(draw: st.DrawFn) -> tuple:
     return shape, ranks, draw(sides(shape, ranks)), draw(sides(shape, ranks))
 
 
-@settings(max_examples=200, derandomize=True, deadline=None)
+@settings(max_examples=120, derandomize=True, deadline=None)
 @given(moves())
 def test_moves(drawn) -> None:
     shape, ranks, (source, read), (target, written) = drawn
