@@ -57,7 +57,6 @@ _OPEN = frozenset(
     }
 )  # what IEEE 754 does not define to the bit
 _COMPLEX = frozenset({"sqrt", "sign", "absolute"})
-_POWERS = frozenset({"power", "float_power"})
 _HALF = frozenset({"spacing", "nextafter"})
 
 
@@ -139,7 +138,7 @@ class _Maker:
     def wanted(self, op: Op) -> bool:
         """Is an operation NumPy's to do?"""
         name, dtype = op.name, op.args[0].dtype
-        if (name, dtype.char) in self.own and (name not in _POWERS or self.steady(op.args[1])):
+        if (name, dtype.char) in self.own and (name != "power" or self.steady(op.args[1])):
             return False
         if name in C_LIBRARY:
             return True

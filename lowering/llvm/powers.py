@@ -173,7 +173,7 @@ def serves() -> bool:
 
 def which(expr: Op, b: Builder) -> bool:
     """Is this a power of doubles that is ours?  Of varying exponents a vector has several at once."""
-    if expr.name not in ("power", "float_power") or expr.dtype != np.float64 or not b.machine.powers:
+    if expr.name != "power" or expr.dtype != np.float64 or not b.machine.powers:
         return False
     return isinstance(expr.args[1], Lit | Local)
 

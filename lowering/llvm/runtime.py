@@ -23,7 +23,7 @@ class CpuTarget:
         numbers where NumPy's formula is known."""
         machine = engine.machine()
         circular = [("sin", "d"), ("cos", "d")] if machine.circular else []
-        powers = [("power", "d"), ("float_power", "d")] if machine.powers else []
+        powers = [("power", "d")] if machine.powers else []
         return frozenset([*circular, *powers, *([("absolute", "D")] if machine.lengths else [])])
 
     def emit(self, kernel: Kernel) -> str:

@@ -59,6 +59,21 @@ def test_flags_are_numpys(x, y):
     assert flags == told.get("flags", 0)
 
 
+@pytest.mark.parametrize("y", [-1.0, 0.0, 0.5, 2.0, 3.0, -1.5])
+def test_float_power_is_numpys_loop(y):
+    """It calls the library for every exponent, also where ``power`` does not."""
+    x = np.linspace(0.1, 9.0, 40_000)
+    plan = compile_region(
+        parse("""region() { in x: f64[40000]; in y: f64[]; out z: f64[40000]
+      z[i] = float_power(x[i], y[]) for i<40000
+    }""")
+    )
+    given = {"x": x, "y": np.array(y), "z": np.empty_like(x)}
+    arrays = [given[name] for name in plan.arrays]
+    plan.run(arrays, [memory.address_of(a) for a in arrays], (), 1)
+    assert given["z"].tobytes() == np.float_power(x, y).tobytes()
+
+
 @needs_it
 def test_an_exponent_for_each_is_numpys_loop():
     """It squares where one exponent is for all only."""
