@@ -35,6 +35,11 @@ def ty(dtype: DType) -> str:
     return _FLOATS[dtype.itemsize]
 
 
+def bits_of(value: float) -> str:
+    """The bits of a double, as an integer constant."""
+    return str(int(np.float64(value).view(np.int64)))
+
+
 def real(value: float, t: str) -> str:
     """The literal of a floating-point constant."""
     if t == "half":

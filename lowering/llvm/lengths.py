@@ -15,7 +15,7 @@ import numpy as np
 
 from ..kernel import Expr, Op
 from . import vecmath
-from .builder import Builder, Value, real
+from .builder import Builder, Value, bits_of, real
 
 __all__ = ["compared", "which"]
 
@@ -88,7 +88,7 @@ def compared(b: Builder, z: Value, limit: str) -> str:
     """What compares with ``limit`` like the absolute value of ``z``."""
     # by their bits, as signed integers: a NaN is on one of the sides, where no order holds
     bits = b.bits("double", limit)
-    tiny, huge = b.icmp("slt", "i64", bits, _bits(_LEAST)), b.icmp("sgt", "i64", bits, _bits(_MOST))
+    tiny, huge = b.icmp("slt", "i64", bits, bits_of(_LEAST)), b.icmp("sgt", "i64", bits, bits_of(_MOST))
     capped = b.select(huge, "double", real(_MOST, "double"), limit)
     h = b.select(tiny, "double", real(_LEAST, "double"), capped)
     square = b.fmul("double", h, h)
@@ -112,14 +112,10 @@ def _define(b: Builder, name: str, lanes: int) -> None:
         n=lanes,
         i=i,
         m=f"<{lanes} x i1>",
-        far=_bits(_FAR),
-        max=_bits(np.finfo(float).max),
+        far=bits_of(_FAR),
+        max=bits_of(np.finfo(float).max),
         inf=inf,
         nan=nan,
         one=one,
     )
     b.declare(name, text)
-
-
-def _bits(value: float) -> str:
-    return str(int(np.float64(value).view(np.int64)))

@@ -15,7 +15,7 @@ import numpy as np
 
 from ..kernel import Lit, Local, Op
 from . import libm, vecmath
-from .builder import Builder, real
+from .builder import Builder, bits_of, real
 
 __all__ = ["power", "serves", "which"]
 
@@ -199,15 +199,11 @@ def _define(b: Builder, name: str, lanes: int) -> None:
         m=f"<{lanes} x i1>",
         sizes=(1 << 63) - 1,
         exponents=0x7FF << 52,
-        far=_bits(_FAR),
-        least=_bits(_LEAST),
-        most=_bits(_MOST),
+        far=bits_of(_FAR),
+        least=bits_of(_LEAST),
+        most=bits_of(_MOST),
         one=one,
         half=half,
         room=room,
     )
     b.declare(name, text)
-
-
-def _bits(value: float) -> str:
-    return str(int(np.float64(value).view(np.int64)))

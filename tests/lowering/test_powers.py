@@ -12,13 +12,14 @@ needs_it = pytest.mark.skipif(not engine.machine().powers, reason="this machine'
 EXPONENTS = [k / 2 for k in range(-10, 11)] + [0.7, -1.25, 17.0, 1e300, np.inf, np.nan, 5e-324]
 
 
-def run(x, y, threads=1):
-    """``x ** y`` with an exponent for all, and the flags."""
-    source = f"""region() {{ in x: f64[{x.size}]; in y: f64[]; out z: f64[{x.size}]
-      z[i] = power(x[i], y[]) for i<{x.size}
+def run(x, y, threads=1, name="power", loops=False):
+    """``x ** y``, and the flags; by NumPy's loop if ``loops``."""
+    size, at = (x.size, "i") if np.ndim(y) else ("", "")
+    source = f"""region() {{ in x: f64[{x.size}]; in y: f64[{size}]; out z: f64[{x.size}]
+      z[i] = {name}(x[i], y[{at}]) for i<{x.size}
     }}"""
     plan = compile_region(parse(source))
-    assert [step.kernel.ints for step in plan.kernels] == [("n0",)]  # no loop of NumPy's
+    assert loops or [step.kernel.ints for step in plan.kernels] == [("n0",)]
     given = {"x": x, "y": np.array(y), "z": np.empty_like(x)}
     arrays = [given[name] for name in plan.arrays]
     flags = plan.run(arrays, [memory.address_of(a) for a in arrays], (), threads)
@@ -63,15 +64,8 @@ def test_flags_are_numpys(x, y):
 def test_float_power_is_numpys_loop(y):
     """It calls the library for every exponent, also where ``power`` does not."""
     x = np.linspace(0.1, 9.0, 40_000)
-    plan = compile_region(
-        parse("""region() { in x: f64[40000]; in y: f64[]; out z: f64[40000]
-      z[i] = float_power(x[i], y[]) for i<40000
-    }""")
-    )
-    given = {"x": x, "y": np.array(y), "z": np.empty_like(x)}
-    arrays = [given[name] for name in plan.arrays]
-    plan.run(arrays, [memory.address_of(a) for a in arrays], (), 1)
-    assert given["z"].tobytes() == np.float_power(x, y).tobytes()
+    got, _ = run(x, y, name="float_power", loops=True)
+    assert got.tobytes() == np.float_power(x, y).tobytes()
 
 
 @needs_it
@@ -79,11 +73,5 @@ def test_an_exponent_for_each_is_numpys_loop():
     """It squares where one exponent is for all only."""
     rng = np.random.default_rng(1)
     x, y = rng.uniform(0.5, 2.0, 1001), rng.choice([2.0, -1.5, 3.0, 0.7], 1001)
-    source = """region() { in x: f64[1001]; in y: f64[1001]; out z: f64[1001]
-      z[i] = power(x[i], y[i]) for i<1001
-    }"""
-    plan = compile_region(parse(source))
-    given = {"x": x, "y": y, "z": np.empty_like(x)}
-    arrays = [given[name] for name in plan.arrays]
-    plan.run(arrays, [memory.address_of(a) for a in arrays], (), 1)
-    assert given["z"].tobytes() == np.power(x, y).tobytes()
+    got, _ = run(x, y, loops=True)
+    assert got.tobytes() == np.power(x, y).tobytes()
