@@ -36,7 +36,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from . import config
-from .ir.ops import OPS
+from .ir.ops import BOUNDED, OPS
+from .lowering.look import FEWEST
 from .products import read_once
 from .ranks import several, simulated
 from .speedups import BUILT
@@ -68,6 +69,7 @@ _SHUFFLED = 1.4  # what these take in a kernel, which separates real and imagina
 # What a kernel takes more where it keeps what it overwrites: in all, and times the bytes of that, which goes
 # to memory that was not used before.
 _KEEP, _COPY = 5500.0, 5.0
+_LOOK = 2.0  # times these bytes, where what is given is looked at instead (`ir.magnitudes`)
 _NEAR = 1 << 17  # bytes: smaller temporary arrays are in the near cache when the next one takes their memory
 # Bytes of a region's arrays from which on they push Python out of the near cache, and how many times as long
 # it then takes to record and run one; more than that where other programs use the cache, too.
@@ -219,7 +221,9 @@ def estimate(
     held = sum(items[k] * math.prod(declared[k][2]) for k in kept)
     if held > _FAR:
         running *= _PUSHED
-    held += _COPY * sum(items[k] * math.prod(declared[k][2]) for k in saved)
+    lost = sum(items[k] * math.prod(declared[k][2]) for k in saved)
+    looked = lost >= FEWEST and all(entry[0] == "map" and entry[1] in BOUNDED for entry in statements)
+    held += (_LOOK if looked else _COPY) * lost
     fused = _BYTE * held + _UNIT * (arithmetic + shuffled)
     margin = _MARGIN
     if saved:

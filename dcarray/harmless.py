@@ -80,14 +80,20 @@ def within(
     compute: Callable[[Region, Mapping[str, Any]], int],
 ) -> bool:
     """Is nothing on any rank beyond the limits?  Each rank asks this, about its own."""
-    seen = [a for a in given.values() if a.dtype.kind == "f" and a.size]
+    seen = [_parts(a) for a in given.values() if a.dtype.kind in "fc" and a.size]
     found = np.zeros(len(seen))
-    arrays = {f"x{k}": a.ravel() if a.ndim else a for k, a in enumerate(seen)}
+    arrays = {f"x{k}": a for k, a in enumerate(seen)}
     region = _largest(tuple([(a.dtype, a.shape) for a in arrays.values()]))
     compute(region, {**arrays, **{f"most{k}": found[k : k + 1].reshape(()) for k in range(len(seen))}})
     fits = look.within(found.tolist(), [not a.ndim for a in seen], *limits)
     with parted():
         return not united(comm, 0 if fits else 1)
+
+
+def _parts(array: NDArray) -> NDArray:
+    """The real numbers in an array's memory, one after the other."""
+    flat = array.ravel() if array.ndim or array.dtype.kind == "c" else array
+    return flat.view(flat.real.dtype)
 
 
 @cache

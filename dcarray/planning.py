@@ -209,6 +209,7 @@ def make(request: Request, fallback: Callable[[str, Any], None], debug: bool = F
     from .ir import dims, effects, keep, magnitudes
     from .ir.passes import pipeline
     from .lowering import cache, caches
+    from .lowering import look as looks
     from .lowering.plan import compile_region
 
     drawn, hints, saved, told, vain, fresh = request.drawn()
@@ -229,7 +230,7 @@ def make(request: Request, fallback: Callable[[str, Any], None], debug: bool = F
             final, kept, stop = keep.spare(final, kept)
         elif not spared:
             final, kept, stop = keep.late(final, kept)
-        least = magnitudes.WORTH if vain else magnitudes.FEWEST
+        least = looks.WORTH if vain else looks.FEWEST
         if (
             not spared
             and stop is None
@@ -271,5 +272,5 @@ def _look(region: Region, final: Region, request: Request) -> Look | None:
     if len(plan.kernels) < len(plan.steps):
         return None
     given = [array.name for array in region.arrays if array.role != "temp"]
-    plain = tuple([not array.shape for array in arrays])
+    plain = tuple([magnitudes.plain(array) for array in arrays])
     return look.Planned(plan, tuple([given.index(name) for name in names]), plain, *limits)

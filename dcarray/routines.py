@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from . import config
 from .lowering.memory import trim
-from .session import EXECUTOR
+from .session import EXECUTOR, session
 
 if TYPE_CHECKING:
     from .planning import Compilation
@@ -39,6 +39,7 @@ class Compiled:
         options = config.current()
         if options.jit == "off":
             return None
+        session().relieve()
         if not self._asked:
             self._asked = self._awaited = True
             if options.jit == "eager":

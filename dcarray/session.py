@@ -33,6 +33,7 @@ HELD_BYTES = 128 << 20  # memory that nothing but a recording may keep alive
 # If it is that of more arrays than so many, as of a loop that adds up what a library makes in each turn: call
 # by call, they would not be there at a time.
 HELD_ARRAYS, HELD_TOGETHER = 3, 4 << 20
+HELD_AT_ONCE = 1 << 20  # and bytes where a library works at once, and so needs memory besides
 MAX_ENTRIES = 1024  # entries at which a recording ends anywhere
 
 
@@ -74,7 +75,14 @@ class Session:
             if alone.outright():
                 self.rec.urgent = self.rec.once = self._astray = True
         if rec.held > HELD_ELEMENTS:
-            self._release(rec)
+            self._release(rec, HELD_ARRAYS, HELD_TOGETHER)
+
+    def relieve(self) -> None:
+        """A library works at once: run what is pending if it alone keeps memory alive that a program which
+        does call by call would have given back."""
+        rec = self.rec
+        if rec.held * 16 > HELD_AT_ONCE:
+            self._release(rec, 0, HELD_AT_ONCE)
 
     def _comes_round(self, rec: Recording) -> bool:
         """Is this a place at which a recording ends?
@@ -111,8 +119,8 @@ class Session:
             rec.once = True
         return True
 
-    def _release(self, rec: Recording) -> None:
-        """Flush when the log alone keeps much memory alive."""
+    def _release(self, rec: Recording, arrays: int, most: int) -> None:
+        """Flush when the log alone keeps much memory alive: more than so many arrays, and more bytes."""
         kept = together = number = 0
         for entry in rec.slots:
             # references: the slot list, the loop variable, getrefcount's argument
@@ -122,7 +130,7 @@ class Session:
                 if entry._head is None and size >= MAPPED:  # of a reshape the user may hold the array
                     together += size
                     number += 1
-        many = number > HELD_ARRAYS and together > HELD_TOGETHER
+        many = number > arrays and together > most
         if kept > HELD_BYTES or (many and several() is None):  # ranks may differ in what is still held
             self.flush(rec)
         rec.held = 0

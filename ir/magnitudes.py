@@ -1,18 +1,21 @@
 """How large the values of a region can get, and so from which inputs it raises no floating-point exception.
 
-A value is bounded by its magnitude, from above and from below, and by its sign.  Turns of a loop are gone
-through one after the other, so that what grows in each of them has a bound after all of them; what may raise
-an exception for small values, too, like a division, needs a bound from below.
+A value is bounded by its magnitude, from above and from below, and by its sign; of a complex one the parts
+are, from above.  Turns of a loop are gone through one after the other, so that what grows in each of them has
+a bound after all of them; what may raise an exception for small values, too, like a division, needs a bound
+from below.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Collection, Iterable, Iterator
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from . import dims
 from .nodes import (
     Apply,
     Array,
@@ -33,8 +36,6 @@ from .ops import const
 from .windows import covers, identity, walk
 
 _BOUNDS = tuple([2.0**k for k in (512, 256, 128, 64, 32)])  # of the inputs, tried one after the other
-WORTH = 1 << 18  # bytes of copies from which on it is worth to look at the inputs first
-FEWEST = 1 << 20  # and of those that kernels make beside what overwrites
 _NODES = 100_000  # of expressions that are looked at, for all of these; loops of more are given up
 _SLACK, _TINY = (
     1 + 2.0**-22,
@@ -43,6 +44,9 @@ _SLACK, _TINY = (
 _ROOM = 4.0  # between a bound and the largest number of a dtype, or the smallest normal one
 _LARGER = frozenset({"maximum", "minimum", "fmax", "fmin"})
 _SAME = frozenset({"negative", "positive", "absolute", "fabs", "copy"})
+_PARTS = frozenset(
+    {"negative", "positive", "copy", "conjugate", "real", "imag"}
+)  # what has parts of its operand's
 _TRUTHS = frozenset({"less", "less_equal", "greater", "greater_equal", "equal", "not_equal"}) | frozenset(
     {"logical_and", "logical_or", "logical_xor", "logical_not"}
 )
@@ -84,11 +88,11 @@ class _Bound(NamedTuple):
 
 def harmless(region: Region) -> Limits | None:
     """The inputs from which nothing raises exceptions but underflow; None if none are known."""
-    plain = any(array.role == "in" and not array.shape and array.dtype.kind == "f" for array in region.arrays)
+    numbers = any(array.role == "in" and plain(array) for array in region.arrays)
     if _passes(region.body) > _NODES:
         return None
     run = _Run(region)
-    for least in (False, True) if plain else (False,):
+    for least in (False, True) if numbers else (False,):
         for most in _BOUNDS:
             limits = Limits(most, 1 / most if least else 0.0)
             try:
@@ -114,27 +118,42 @@ def _passes(body: Iterable[Stmt]) -> float:
     return passes
 
 
-def worth(region: Region, names: Collection[str], least: int = WORTH) -> bool:
+def worth(region: Region, names: Collection[str], least: int) -> bool:
     """Is to look at the inputs less than to keep copies of some arrays, of so many bytes at least?"""
     given = [array for array in region.arrays if array.role in ("in", "inout")]
     if any(type(extent) is not int for array in given for extent in array.shape):
         return False
     sizes = {array.name: math.prod(array.shape) * array.dtype.itemsize for array in given}
     saved = sum(sizes[name] for name in names)
-    return saved >= least and sum(sizes.values()) <= 2 * saved
+    return saved >= least and sum(sizes.values()) <= 3 * saved
 
 
 def seen(region: Region) -> tuple[str, ...]:
     """The inputs that limits are about."""
-    return tuple([a.name for a in region.arrays if a.role in ("in", "inout") and a.dtype.kind == "f"])
+    return tuple([a.name for a in region.arrays if a.role in ("in", "inout") and a.dtype.kind in "fc"])
+
+
+def plain(array: Array) -> bool:
+    """Is it no array, but a number, of which the sign counts?"""
+    return not array.shape and array.dtype.kind == "f"
 
 
 def largest(arrays: Iterable[Array]) -> Region:
-    """The largest magnitude of the elements of each of some arrays; of what is none, the number itself."""
-    given = [Array(f"x{k}", a.dtype, a.shape, "in", a.strides) for k, a in enumerate(arrays)]
+    """The largest magnitude of the elements of each of some arrays, or of their parts; of what is none, the
+    number itself."""
+    given = [replace(_parts(a), name=f"x{k}", role="in", base=None) for k, a in enumerate(arrays)]
     double = np.dtype(np.float64)
     found = [Array(f"most{k}", double, (), "out") for k in range(len(given))]
     return Region((), (*given, *found), tuple(_largest_of(given)))
+
+
+def _parts(array: Array) -> Array:
+    """The real numbers that an array's memory holds."""
+    if array.dtype.kind != "c":
+        return array
+    size = array.dtype.itemsize // 2
+    strides = None if array.strides is None else (*[dims.simplify(2 * step) for step in array.strides], 1)
+    return replace(array, dtype=np.dtype(f"f{size}"), shape=(*array.shape, 2), strides=strides)
 
 
 def _largest_of(arrays: Iterable[Array]) -> Iterator[Compute]:
@@ -168,15 +187,13 @@ class _Run:
         self.bounds.clear()
         for array in self.arrays.values():
             if array.role in ("in", "inout"):
-                if array.dtype.kind != "f":
+                if array.dtype.kind not in "fc":
                     bound = _any(array.dtype)
-                elif array.shape or not limits.least or array.role == "inout":
+                elif not plain(array) or not limits.least or array.role == "inout":
                     bound = _Bound(limits.most)
                 else:
                     bound = _Bound(limits.most, limits.least, True)
-                self.bounds[array.name] = bound
-                if array.dtype.kind == "f":
-                    _fits(bound, array.dtype)
+                self.bounds[array.name] = _fits(bound, array.dtype)
 
     def all(self, body: Iterable[Stmt]) -> None:
         """Statements, one after the other."""
@@ -202,7 +219,7 @@ class _Run:
             start = self._of(stmt.init) if stmt.init is not None else self._held(target)
             if stmt.combine in _LARGER:
                 value = value.joined(start)
-            elif stmt.combine == "add" and dtype.kind == "f":
+            elif stmt.combine == "add" and dtype.kind in "fc":
                 if any(type(extent) is not int for extent in target.shape):
                     raise _Unknown
                 points = math.prod(target.shape)
@@ -210,7 +227,7 @@ class _Run:
                 value = _fits(_Bound(most, 0.0, value.sure and start.sure), dtype)
             else:
                 raise _Unknown
-        if dtype.kind == "f":
+        if dtype.kind in "fc":
             value = _fits(value, dtype)
         self._keep(target, value)
 
@@ -241,21 +258,46 @@ class _Run:
             raise _Unknown
         match expr:
             case Load(window):
-                return self._held(window) if expr.dtype.kind == "f" else _any(expr.dtype)
+                return self._held(window) if expr.dtype.kind in "fc" else _any(expr.dtype)
             case Const(bits, dtype) if dtype.kind in "fiub":
                 value = float(np.frombuffer(bits, dtype)[0])
                 return _fits(_Bound(abs(value), abs(value), value >= 0), dtype)
+            case Const(bits, dtype) if dtype.kind == "c":
+                number = complex(np.frombuffer(bits, dtype)[0])
+                return _fits(_Bound(max(abs(number.real), abs(number.imag))), dtype)
             case Size() | Iota():
                 return _any(expr.dtype)
             case Apply(op, args, dtype):
-                if dtype.kind in "iu" and any(arg.dtype.kind == "f" for arg in args):
+                if dtype.kind in "iu" and any(arg.dtype.kind in "fc" for arg in args):
                     raise _Unknown
+                if any(arg.dtype.kind == "c" for arg in (expr, *args)) and op not in _TRUTHS:
+                    return _fits(self._complex(op, args, dtype), dtype)
                 return _fits(self._applied(op, args), dtype)
+        raise _Unknown
+
+    def _complex(self, op: str, args: tuple[Expr, ...], dtype: np.dtype[Any]) -> _Bound:
+        """The bounds of the parts of a complex value, or of a real one that is made of one."""
+        kinds = [arg.dtype.kind for arg in args]
+        parts = [self._of(arg).most for arg in args]
+        if op == "where" and kinds[1:] == ["c", "c"]:
+            return _Bound(max(parts[1:]))
+        if op == "cast" and dtype.kind == "c":
+            return _Bound(parts[0] * _SLACK)
+        if set(kinds) != {"c"}:
+            raise _Unknown
+        if op in ("add", "subtract"):
+            return _Bound(sum(parts) * _SLACK + _TINY)
+        if op in ("multiply", "square"):
+            return _Bound(2.0 * parts[0] * parts[-1] * _SLACK + _TINY)
+        if op == "absolute":
+            return _Bound(2.0 * parts[0], 0.0, True)
+        if op in _PARTS:
+            return _Bound(parts[0])
         raise _Unknown
 
     def _applied(self, op: str, args: tuple[Expr, ...]) -> _Bound:
         kinds = {arg.dtype.kind for arg in args}
-        if not kinds <= set("fiub") or (kinds != {"f"} and op not in ("cast", "where", *_TRUTHS)):
+        if kinds != {"f"} and op not in ("cast", "where", *_TRUTHS):
             raise _Unknown
         values = [self._of(arg) for arg in args]
         a, b = values[0], values[-1]
@@ -317,7 +359,7 @@ def _fits(bound: _Bound, dtype: np.dtype[Any]) -> _Bound:
     number."""
     if dtype.kind == "b" or (dtype.kind in "iu" and bound.most <= _largest(dtype)):
         return bound
-    if dtype.kind != "f" or dtype.itemsize not in (4, 8):
+    if dtype.char not in "fdFD":
         raise _Unknown
     info = np.finfo(dtype)
     if not bound.most * _ROOM <= float(info.max):

@@ -16,7 +16,12 @@ from .memory import address_of
 if TYPE_CHECKING:
     from .plan import Plan
 
-__all__ = ["Look", "Planned", "within"]
+__all__ = ["FEWEST", "WORTH", "Look", "Planned", "within"]
+
+WORTH = 1 << 18
+"""Bytes of copies from which on it is worth to look at the inputs first,"""
+FEWEST = 1 << 20
+"""and of those that kernels make beside what overwrites."""
 
 _F64 = np.dtype(np.float64)
 

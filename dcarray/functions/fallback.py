@@ -17,6 +17,7 @@ from dcarray.lowering.memory import POOLED
 from dcarray.operands import learn
 from dcarray.ranks import several
 from dcarray.report import note, user_line
+from dcarray.session import session
 from dcarray.store import COMPILED, owner
 
 from .ranked import NO_FORM, over_ranks
@@ -240,6 +241,7 @@ def _run(function: Function, args: tuple[Any, ...], kwargs: dict[str, Any], quie
 def _called(function: Function, plain: list[Any], named: dict[str, Any], nbytes: int) -> Any:
     """The call in NumPy.  What goes through large arrays in parts makes and drops temporaries for each; their
     memory is kept for the next ones meanwhile."""
+    session().relieve()
     if nbytes < POOLED or not alone.begin(_LONGEST):
         return function(*plain, **named)
     try:

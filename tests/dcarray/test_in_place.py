@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 
 import dcarray as dc
 from dcarray import executor, session
-from dcarray.ir import magnitudes
 from dcarray.lowering import look
 
 TOPS = [0.5, -3e100, 1e200, 1.7e308, 5e-324, np.inf, -np.inf, np.nan]
@@ -21,11 +20,11 @@ SCALARS = [0.5, 2.0, -1.5, 0.0, 1e-300, 1e300, np.inf]
 
 @pytest.fixture(autouse=True, scope="module")
 def eagerly() -> Any:
-    before, ours = magnitudes.FEWEST, session.EXECUTOR
+    before, ours = look.FEWEST, session.EXECUTOR
     dc.evaluate()
     with dc.options(jit="eager", eager_below=0, cache_dir=None):
         yield
-    magnitudes.FEWEST, session.EXECUTOR = before, ours
+    look.FEWEST, session.EXECUTOR = before, ours
 
 
 def outcome(run: Any, top: float, scalar: float, wrap: bool, **state: Any) -> tuple[Any, ...]:
@@ -48,7 +47,7 @@ def both(run: Any, *args: Any, **state: Any) -> list[tuple[Any, ...]]:
     """Outcomes with a look, each time a new plan, and with copies."""
     found = []
     for least in (0, 1 << 40):
-        magnitudes.FEWEST = least
+        look.FEWEST = least
         session.EXECUTOR = executor.Executor()
         found.append(outcome(run, *args, True, **state))
     return found
@@ -129,11 +128,48 @@ def test_updates_at_random(steps: list[str], top: float, scalar: float, mode: st
                 np.testing.assert_allclose(np.frombuffer(mine), np.frombuffer(theirs), rtol=1e-9)
 
 
+COMPLEX = [
+    "z += w",
+    "z *= w",
+    "z *= c",
+    "z -= z * z",
+    "z += np.conj(w) * c",
+    "z *= np.abs(w)",
+    "z[1:] += z[:-1]",
+    "w -= z.real[0]",
+    "z += np.where(w.imag > 0.5, w, c)",
+    "z /= w",
+]
+
+
+@settings(max_examples=80, deadline=None)
+@given(
+    st.lists(st.sampled_from(COMPLEX), min_size=1, max_size=4),
+    st.sampled_from(TOPS),
+    st.sampled_from(SCALARS),
+    st.sampled_from(["warn", "raise", "ignore"]),
+    st.sampled_from(["over", "invalid", "divide"]),
+)
+def test_complex_updates_at_random(steps: list[str], top: float, scalar: float, mode: str, kind: str) -> None:
+    scope: dict[str, Any] = {"np": np}
+    lines = "".join(f"    {step}\n" for step in steps)
+    exec(f"def run(x, v, c):\n    z, w = x.view(complex), v.view(complex)\n{lines}", scope)
+    state = dict.fromkeys(("over", "invalid", "divide", "under"), "ignore") | {kind: mode}
+    one, other = both(scope["run"], top, scalar, **state)
+    assert one == other
+    if mode != "raise":
+        want = outcome(scope["run"], top, scalar, False, **state)
+        assert one[2] == want[2]
+        with np.errstate(all="ignore"):
+            for mine, theirs in zip(one[0], want[0], strict=True):
+                np.testing.assert_allclose(np.frombuffer(mine), np.frombuffer(theirs), rtol=1e-9)
+
+
 def test_nothing_is_kept_of_what_is_small(monkeypatch: pytest.MonkeyPatch) -> None:
     found: list[bool] = []
     within = look.within
     monkeypatch.setattr(look, "within", lambda *args: found.append(within(*args)) or found[-1])
-    magnitudes.FEWEST = 0
+    look.FEWEST = 0
     for run in (scaled, normed):
         session.EXECUTOR = executor.Executor()
         for top, scalar in ((0.5, 2.0), (np.nan, 2.0), (0.5, np.inf)):
