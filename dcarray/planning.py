@@ -234,7 +234,7 @@ def make(request: Request, fallback: Callable[[str, Any], None], debug: bool = F
         if (
             not spared
             and stop is None
-            and magnitudes.worth(drawn, [one.array for one in kept], least)
+            and magnitudes.worth(drawn, [one.array for one in kept], least, hints)
             and (left := keep.without(final, kept, beside=True)) is not final
             and (look := _look(drawn, left, request))
         ):
@@ -268,7 +268,7 @@ def _look(region: Region, final: Region, request: Request) -> Look | None:
         return None
     names = magnitudes.seen(region)
     arrays = [array for array in region.arrays if array.name in names]
-    plan = compile_region(pipeline.run(magnitudes.largest(arrays)), "cpu", request.cache_dir)
+    plan = compile_region(pipeline.run(magnitudes.largest(arrays, region.symbols)), "cpu", request.cache_dir)
     if len(plan.kernels) < len(plan.steps):
         return None
     given = [array.name for array in region.arrays if array.role != "temp"]

@@ -86,7 +86,7 @@ def execute(
     if plan.needs_arrays:
         every = [*arrays.values(), *rec.scalar_arrays().values(), *saved.values()]
     mask, aside = rec.mask, plan.aside
-    if plan.look is not None and not mask & MINDFUL and plan.look(given, options.threads):
+    if plan.look is not None and not mask & MINDFUL and plan.look(given, prepared.symbols, options.threads):
         mask, aside = 0, ()
     kept = _copies({k: arrays[k] for k in dict.fromkeys((*plan.keeps, *aside))})
     doubt = prepared.form.doubt & mask if plan.stops else 0

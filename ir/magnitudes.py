@@ -9,7 +9,7 @@ from below.
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any, NamedTuple
 
@@ -30,6 +30,7 @@ from .nodes import (
     Region,
     Size,
     Stmt,
+    Symbol,
     Window,
 )
 from .ops import const
@@ -118,12 +119,13 @@ def _passes(body: Iterable[Stmt]) -> float:
     return passes
 
 
-def worth(region: Region, names: Collection[str], least: int) -> bool:
-    """Is to look at the inputs less than to keep copies of some arrays, of so many bytes at least?"""
+def worth(region: Region, names: Collection[str], least: int, hints: Mapping[str, int]) -> bool:
+    """Is to look at the inputs less than to keep copies of some arrays, of so many bytes at least, where the
+    symbols have about these values?"""
     given = [array for array in region.arrays if array.role in ("in", "inout")]
-    if any(type(extent) is not int for array in given for extent in array.shape):
+    if any(not dims.free_symbols(extent) <= hints.keys() for array in given for extent in array.shape):
         return False
-    sizes = {array.name: math.prod(array.shape) * array.dtype.itemsize for array in given}
+    sizes = {a.name: math.prod(dims.evaluate(n, hints) for n in a.shape) * a.dtype.itemsize for a in given}
     saved = sum(sizes[name] for name in names)
     return saved >= least and sum(sizes.values()) <= 3 * saved
 
@@ -138,13 +140,13 @@ def plain(array: Array) -> bool:
     return not array.shape and array.dtype.kind == "f"
 
 
-def largest(arrays: Iterable[Array]) -> Region:
+def largest(arrays: Iterable[Array], symbols: tuple[Symbol, ...] = ()) -> Region:
     """The largest magnitude of the elements of each of some arrays, or of their parts; of what is none, the
     number itself."""
     given = [replace(_parts(a), name=f"x{k}", role="in", base=None) for k, a in enumerate(arrays)]
     double = np.dtype(np.float64)
     found = [Array(f"most{k}", double, (), "out") for k in range(len(given))]
-    return Region((), (*given, *found), tuple(_largest_of(given)))
+    return Region(symbols, (*given, *found), tuple(_largest_of(given)))
 
 
 def _parts(array: Array) -> Array:

@@ -49,7 +49,7 @@ class Planned(NamedTuple):
 
 
 class Look:
-    """A look at arrays, given their addresses and how many threads there are.
+    """A look at arrays, given their addresses, the values of symbols, and how many threads there are.
 
     Parameters
     ----------
@@ -66,12 +66,12 @@ class Look:
     ) -> None:
         self._run, self._at, self._plain, self._most, self._least = run, at, plain, most, least
 
-    def __call__(self, addresses: Sequence[int], threads: int) -> bool:
+    def __call__(self, addresses: Sequence[int], symbols: Sequence[int], threads: int) -> bool:
         """Is all within the limits, and no NaN?"""
         found = np.zeros(len(self._at), _F64)
         first = address_of(found)
         places = range(first, first + found.nbytes, _F64.itemsize)
-        self._run((), [*[addresses[k] for k in self._at], *places], (), threads)
+        self._run((), [*[addresses[k] for k in self._at], *places], symbols, threads)
         return within(found.tolist(), self._plain, self._most, self._least)
 
 

@@ -157,7 +157,7 @@ class Serving:
         keeps = self._keeps
         if self._spared:
             look = self._parcel.look
-            if look is not None and not minded & MINDFUL and look(addresses, options.threads):
+            if look is not None and not minded & MINDFUL and look(addresses, (), options.threads):
                 minded = 0
             else:
                 keeps = [*keeps, *self._spared]
