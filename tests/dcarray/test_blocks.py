@@ -243,7 +243,7 @@ ENDS = [
 ]
 
 
-@settings(deadline=None, max_examples=40)
+@settings(deadline=None, max_examples=30)
 @given(LINES, st.sampled_from(ENDS), st.sampled_from(["f8", "f4", "i8", "u1"]), st.booleans())
 def test_programs_that_come_again(lines: list[str], end: str, dtype: str, more: bool) -> None:
     """The same program several times, at the same places, with arrays that go on changing."""
@@ -265,4 +265,4 @@ def test_programs_that_come_again(lines: list[str], end: str, dtype: str, more: 
                 return
             assert np.allclose(program(x, y), want, rtol=1e-5, equal_nan=True)
             np.testing.assert_array_equal(np.asarray(x), a)
-    gc.collect()
+    gc.collect(1)  # what is old are the other tests' things
