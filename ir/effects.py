@@ -93,7 +93,11 @@ def writes(stmt: Stmt) -> tuple[Window, ...]:
 def surely(stmt: Stmt) -> tuple[Window, ...]:
     """The windows of which every element is written whenever the statement runs."""
     match stmt:
-        case Compute() | Call() | Nest() | Rows() | Bands():
+        case Compute(target, _, combine, init):
+            return (target if combine is None or init is None else _kept(target),)
+        case Nest(body) | Rows(body) | Bands(body):
+            return _unique([w for s in body for w in surely(s)])
+        case Call():
             return writes(stmt)
         case Branch(_, then, orelse):
             first = [w for s in then for w in surely(s)]
@@ -104,6 +108,15 @@ def surely(stmt: Stmt) -> tuple[Window, ...]:
             return _unique([w for w in found if w is not None])
         case _:
             return ()
+
+
+def _kept(target: Window) -> Window:
+    """The target of a fold without the axes that are folded: it is written, too, where these are empty."""
+    axes = sorted({ix.axis for ix in target.index if ix.axis is not None})
+    index = tuple(
+        ix if ix.axis is None else Index(ix.offset, ix.stride, axes.index(ix.axis)) for ix in target.index
+    )
+    return Window(target.array, tuple(target.shape[axis] for axis in axes), index)
 
 
 def touched(stmt: Stmt) -> frozenset[str]:
