@@ -1,5 +1,5 @@
-"""Loops over single elements with inner products of rows and columns, which are sums for many elements at once
-where the turns allow it: what plain NumPy leaves, whatever the arrays share and however they lie."""
+"""Loops over single elements with inner products of rows and columns: sums for many elements at once
+where turns allow it.  What plain NumPy leaves, whatever the arrays share and however they lie."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ def _laid(a: Any, how: str) -> Any:
 def _arrays(n: int, dtype: str, how: tuple[str, str], shared: int, seed: int) -> tuple[Any, Any]:
     """Two square arrays of whole numbers that get no larger than can be added in any order."""
     rng = np.random.default_rng(seed)
-    values = rng.integers(-1, 2, (2, n, n)) * (rng.random((2, n, n)) < 0.6)
+    values = rng.integers(-1, 2, (2, n, n)) * (rng.random((2, n, n)) < min(0.6, 3 / (n + 1)))
     values = values.astype(dtype)
     if dtype == "D":
         values = values * (1 + 1j)
@@ -115,10 +115,10 @@ def _program(name: str) -> Any:
 
 
 @pytest.mark.parametrize("name", PROGRAMS)
-@settings(max_examples=12, deadline=None)
+@settings(max_examples=15, deadline=None)
 @given(data=st.data())
 def test_what_plain_numpy_leaves(name: str, data: st.DataObject) -> None:
-    n = data.draw(st.sampled_from([0, 1, 2, 5, 9, 13]))
+    n = data.draw(st.sampled_from([0, 1, 2, 5, 9, 13, 37]))
     ways = st.sampled_from(["whole", "turned", "backwards", "apart"])
     dtype = data.draw(st.sampled_from("ddfDl"))
     shared = data.draw(st.sampled_from([-1, -1, 0, 1, n, n * n // 2]))
