@@ -3,11 +3,16 @@
 ``for j: x[j] = b[j] - sum(x[k] * A[k, j] for k < j)`` goes down a column in each turn.  Once ``x[j]`` is
 final its terms are those of a row, ``s[j+1:] += x[j] * A[j, j+1:]``, which are next to each other in memory
 and need nothing of one another.
+
+Rounding errors grow with the terms that are added one after the other, so those of long sums are added up in
+parts.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+
+import numpy as np
 
 from .. import dims, windows
 from ..effects import Reason, clash, families, writes
@@ -30,15 +35,18 @@ from ..nodes import (
     While,
     Window,
 )
+from ..ops import const
 from .base import Log, Pass
 from .exprs import dtype_of
 
+#: Terms of one part of a sum; a power of two.
+PART = 512
 #: In loops of fewer turns sums are short.
 TURNS = 16
 _DTYPES = "fdFD"
 
-#: Statements, and the array of sums that is new in them.
-_Made = tuple[tuple[Stmt, ...], Array]
+#: Statements, and the arrays of sums that are new in them.
+_Made = tuple[tuple[Stmt, ...], tuple[Array, ...]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +58,11 @@ class _Sum:
     stmt: Compute
     count: Dim
     room: Dim
+
+    @property
+    def parts(self) -> bool:
+        """Whether there are so many terms that they are added up in parts."""
+        return not (type(self.room) is int and self.room <= PART)
 
     @property
     def extent(self) -> Dim:
@@ -147,8 +160,8 @@ def _near(moves: list[Dim], array: Array) -> bool:
 
 
 # ---- action -------------------------------------------------------------------------------------------
-def pushed(loop: Loop, found: _Sum, array: str) -> tuple[Stmt, Loop]:
-    """What the sums in ``array`` begin with, and the loop that adds to them."""
+def pushed(loop: Loop, found: _Sum, array: str, part: str) -> tuple[Stmt, ...]:
+    """What the sums in ``array`` begin with, and the loop that adds to them, or to those in ``part``."""
     start, stop, _ = loop.bounds
     turn, stmt = dims.symbol(loop.var, None), found.stmt
     dtype, first = dtype_of(stmt.body), {loop.var: start}
@@ -186,13 +199,28 @@ def pushed(loop: Loop, found: _Sum, array: str) -> tuple[Stmt, Loop]:
             index.append(Index(offset, pace, 0) if pace else Index(offset))
         return Load(Window(load.window.array, rest, tuple(index)), load.dtype)
 
-    place = Window(array, rest, (Index(dims.simplify(turn + 1 - start), 1, 0),))
+    def after(name: str) -> Window:
+        """The sums of later turns."""
+        return Window(name, rest, (Index(dims.simplify(turn + 1 - start), 1, 0),))
+
+    def both(first: Window, second: Window) -> Expr:
+        return Apply("add", (Load(first, dtype), Load(second, dtype)), dtype)
+
+    total, mine = (Window(name, (), (Index(dims.simplify(turn - start)),)) for name in (array, part))
+    value = both(total, mine) if found.parts else Load(total, dtype)
+    place = after(part if found.parts else array)
     term = Apply("add", (Load(place, dtype), windows.map_loads(stmt.body, later)), dtype)
-    here = Load(Window(array, (), (Index(dims.simplify(turn - start)),)), dtype)
-    read = Compute(replace(stmt.target, shape=()), here, loc=stmt.loc)
-    rest_of_body = loop.body[found.position + 1 :]
-    inner = (*loop.body[: found.position], read, *rest_of_body, Compute(place, term, loc=stmt.loc))
-    return begin, replace(loop, body=inner)
+    inner: list[Stmt] = [*loop.body]
+    inner[found.position] = Compute(replace(stmt.target, shape=()), value, loc=stmt.loc)
+    inner.append(Compute(place, term, loc=stmt.loc))
+    if not found.parts:
+        return begin, replace(loop, body=tuple(inner))
+    zero, i8 = const(np.zeros((), dtype)[()], dtype), np.dtype(np.int64)
+    done = Apply("bitwise_and", (Size(dims.simplify(turn + 1 - start), i8), const(PART - 1, i8)), i8)
+    over = Apply("equal", (done, const(0, i8)), np.dtype(bool))
+    joined = Compute(after(array), both(after(array), after(part)), loc=stmt.loc)
+    inner.append(Branch(over, (joined, Compute(after(part), zero, loc=stmt.loc)), loc=stmt.loc))
+    return begin, Compute(replace(whole, array=part), zero, loc=stmt.loc), replace(loop, body=tuple(inner))
 
 
 def _second(ix: Index) -> int | None:
@@ -202,8 +230,8 @@ def _second(ix: Index) -> int | None:
 # ---- the pass -----------------------------------------------------------------------------------------
 def _pushed(region: Region, log: Log) -> Region:
     while (found := _one(region.body, region, Guess(region), log)) is not None:
-        body, array = found
-        region = replace(region, arrays=(*region.arrays, array), body=body)
+        body, arrays = found
+        region = replace(region, arrays=(*region.arrays, *arrays), body=body)
     return region
 
 
@@ -249,13 +277,11 @@ def _here(stmt: Loop, region: Region, guess: Guess, log: Log) -> _Made | None:
             log.refused("pushed", f"the sum {name} is taken turn by turn: {found.text}", inner.loc)
         elif _worth(found, stmt, region, guess):
             taken = {array.name for array in region.arrays}
-            array = Array(
-                next(n for k in range(len(taken) + 1) if (n := f"{name}_{k}") not in taken),
-                dtype_of(inner.body),
-                (found.room,),
-            )
+            new, part = [n for k in range(len(taken) + 2) if (n := f"{name}_{k}") not in taken][:2]
+            names = (new, part) if found.parts else (new,)
+            arrays = tuple(Array(n, dtype_of(inner.body), (found.room,)) for n in names)
             log.done("pushed", f"each turn of {stmt.var} adds its terms to the later sums {name}", inner.loc)
-            return pushed(stmt, found, array.name), array
+            return pushed(stmt, found, new, part), arrays
     return None
 
 

@@ -1,12 +1,16 @@
 """Sums that grow by a term with each turn: each turn adds its terms to all of them."""
 
+import numpy as np
 import pytest
 
+from dcarray.ir import interp
 from dcarray.ir.effects import Reason
 from dcarray.ir.nodes import Loop
+from dcarray.ir.passes import pushed
 from dcarray.ir.passes.base import Log
 from dcarray.ir.passes.pushed import PUSHED, can_push
 from dcarray.ir.text import dump, parse
+from dcarray.lowering.plan import compile_region
 
 
 def test_a_row_of_a_triangle(check):
@@ -127,3 +131,69 @@ def test_rows_are_added_up_as_they_lie(terms):
     }}"""
     region = parse(text)
     assert PUSHED.fn(region, Log()) is region
+
+
+def test_long_sums_are_added_up_in_parts(check, monkeypatch):
+    monkeypatch.setattr(pushed, "PART", 8)
+    check(
+        PUSHED,
+        """region() {
+          inout x: f64[40];  in a: f64[40, 40];  temp t: f64[]
+          for j in range(0, 40, 1) {
+            t[] add= multiply(x[k], a[k,j]) init 0.0 for k<j
+            x[j] = subtract(1.0, t[])
+          }
+        }
+        """,
+        """region() {
+          inout x: f64[40];  in a: f64[40, 40];  temp t: f64[];  temp t_0: f64[40];  temp t_1: f64[40]
+          t_0[i] = 0.0 for i<40
+          t_1[i] = 0.0 for i<40
+          for j in range(0, 40, 1) {
+            t[] = add(t_0[j], t_1[j])
+            x[j] = subtract(1.0, t[])
+            t_1[i+j+1] = add(t_1[i+j+1], multiply(x[j], a[j,i+j+1])) for i<-j+39
+            if equal(bitwise_and(size(j+1), 7), 0) {
+              t_0[i+j+1] = add(t_0[i+j+1], t_1[i+j+1]) for i<-j+39
+              t_1[i+j+1] = 0.0 for i<-j+39
+            }
+          }
+        }
+        """,
+    )
+
+
+@pytest.mark.parametrize("part", [8, 512])
+@pytest.mark.parametrize("threads", [1, 2])
+def test_what_is_compiled(part, threads, monkeypatch):
+    monkeypatch.setattr(pushed, "PART", part)
+    region = parse(
+        """region() {
+          inout a: f64[40, 40];  inout b: f64[30, 40];  temp t: f64[];  temp u: f64[]
+          for i in range(0, 40, 1) {
+            for j in range(0, i, 1) {
+              t[] add= multiply(a[i,k], a[k,j]) init 0.0 for k<j
+              a[i,j] = subtract(a[i,j], t[])
+            }
+          }
+          for i in range(0, 30, 1) {
+            for j in range(2, 40, 1) {
+              u[] add= multiply(b[i,k], a[k,j]) init 1.0 for k<j-1
+              b[i,j] = subtract(b[i,j], u[])
+            }
+          }
+        }
+        """
+    )
+    log = Log()
+    PUSHED.fn(region, log)
+    assert sum(note.kind == "done" for note in log.notes if note.pass_name == "pushed") == 2
+    plan = compile_region(region)
+    rng = np.random.default_rng(0)
+    given = {n: (rng.integers(-1, 2, m) * (rng.random(m) < 0.1)).astype(float)
+             for n, m in (("a", (40, 40)), ("b", (30, 40)))}  # fmt: skip
+    want = interp.run(region, {n: a.copy() for n, a in given.items()}, {})
+    arrays = tuple(given[name] for name in plan.arrays)
+    plan.run(arrays, tuple(x.ctypes.data for x in arrays), (), threads)
+    for name, array in given.items():
+        np.testing.assert_array_equal(array, want[name])
