@@ -131,3 +131,32 @@ def test_what_plain_numpy_leaves(name: str, data: st.DataObject) -> None:
         for _ in range(2):
             assert _ran(ours, _arrays(*given_)) == wanted
     assert counters.loops - before == 2 or shared >= 0 or n < 2
+
+
+@pytest.mark.parametrize("name", ["below", "both", "along"])
+@pytest.mark.parametrize("values", [(np.inf,), (np.nan,), (np.inf, -np.inf), (1e200, -1e200)])
+def test_infinities_and_what_is_said_of_them(name: str, values: tuple[float, ...]) -> None:
+    f = _program(name)
+
+    def arrays() -> tuple[Any, Any]:
+        a, b = _arrays(37, "d", ("whole", "whole"), -1, 5)
+        for value, at in zip(values, [(20, 7), (30, 9)], strict=False):
+            a[at] = b[at[::-1]] = value
+        return a, b
+
+    def outcome(f: Any) -> Any:
+        given_ = arrays()
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            f(*given_)
+        return given_, sorted({str(w.message).split(" encountered")[0] for w in caught})
+
+    with dc.options(jit="off"):
+        wanted, said = outcome(f)
+    with dc.options(jit="eager", cache_dir=None):
+        ours = dc.accelerate(f)
+        for _ in range(2):
+            got, told = outcome(ours)
+            assert told == said
+            for one, other in zip(got, wanted, strict=True):
+                np.testing.assert_array_equal(one, other)
