@@ -36,6 +36,12 @@ def largest(dim: Dim) -> Dim:
     return dim if type(dim) is int else simplify(-smallest(simplify(-dim)))
 
 
+def most(dim: Dim) -> Dim | None:
+    """As `largest`; None where a variable of the loops around is still in it."""
+    found = largest(dim)
+    return found if free_symbols(found).isdisjoint(_RANGES.get() or ()) else None
+
+
 def loop_range(start: Dim, stop: Dim, step: Dim) -> tuple[Dim | None, Dim | None]:
     """The least and the largest value of the variable of ``range(start, stop, step)``, as far as known."""
     if type(start) is type(stop) is type(step) is int:

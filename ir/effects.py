@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from itertools import product
 
-from .dims import count, free_symbols, simplify, slope, substitute
+from .dims import count, free_symbols, loop_range, simplify, slope, smallest, substitute
 from .nodes import (
     Bands,
     Branch,
@@ -93,7 +93,11 @@ def writes(stmt: Stmt) -> tuple[Window, ...]:
 def surely(stmt: Stmt) -> tuple[Window, ...]:
     """The windows of which every element is written whenever the statement runs."""
     match stmt:
-        case Compute() | Call() | Nest() | Rows() | Bands():
+        case Compute(target, _, combine, init):
+            return (target if combine is None or init is None else _kept(target),)
+        case Nest(body) | Rows(body) | Bands(body):
+            return _unique([w for s in body for w in surely(s)])
+        case Call():
             return writes(stmt)
         case Branch(_, then, orelse):
             first = [w for s in then for w in surely(s)]
@@ -104,6 +108,15 @@ def surely(stmt: Stmt) -> tuple[Window, ...]:
             return _unique([w for w in found if w is not None])
         case _:
             return ()
+
+
+def _kept(target: Window) -> Window:
+    """The target of a fold without the axes that are folded: it is written, too, where these are empty."""
+    axes = sorted({ix.axis for ix in target.index if ix.axis is not None})
+    index = tuple(
+        ix if ix.axis is None else Index(ix.offset, ix.stride, axes.index(ix.axis)) for ix in target.index
+    )
+    return Window(target.array, tuple(target.shape[axis] for axis in axes), index)
 
 
 def touched(stmt: Stmt) -> frozenset[str]:
@@ -137,12 +150,29 @@ def swept(window: Window, var: str, bounds: tuple[Dim, Dim, Dim]) -> Window | No
 
 
 def settled(window: Window, var: str, bounds: tuple[Dim, Dim, Dim]) -> Window:
-    """What a window comes by in a loop at most: as `swept`, or ``anywhere``."""
+    """What a window comes by in a loop at most: as `swept`, or all between the least and the greatest index,
+    or ``anywhere``."""
     parts = (*window.shape, *(part for ix in window.index for part in (ix.offset, ix.stride)))
     if not any(var in free_symbols(part) for part in parts):
         return window
-    found = swept(window, var, bounds)
+    found = swept(window, var, bounds) or _between(window, var, bounds)
     return anywhere(window.array) if found is None else found
+
+
+def _between(window: Window, var: str, bounds: tuple[Dim, Dim, Dim]) -> Window | None:
+    """A box that holds all that a window comes by in a loop."""
+    ends = {var: loop_range(*bounds)}
+    shape: list[Dim] = []
+    index: list[Index] = []
+    for ix in window.index:
+        last = ix.offset if ix.axis is None else ix.offset + window.shape[ix.axis] - 1
+        low, high = smallest(ix.offset, ends), simplify(-smallest(simplify(-last), ends))
+        known = ix.axis is None or (type(ix.stride) is int and ix.stride == 1)
+        if not known or var in free_symbols(low) or var in free_symbols(high):
+            return None
+        index.append(Index(low, 1, len(shape)))
+        shape.append(simplify(high - low + 1))
+    return Window(window.array, tuple(shape), tuple(index)) if index else None
 
 
 # ---- memory -----------------------------------------------------------------------------------------

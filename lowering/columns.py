@@ -9,6 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import reduce
+
+import numpy as np
 
 from ..ir import dims, windows
 from ..ir.nodes import Dim, Gather
@@ -18,7 +21,7 @@ from .body import Scope
 from .fold import Folding, converted, op, starts_of
 from .jam import in_pairs
 from .job import FEW, Block, Job, Open, around, nest, statements, variable
-from .kernel import Affine, Elem, Expr, Lit, Local, Phase, Stmt, Store, affine
+from .kernel import Affine, Elem, Expr, Index, Lit, Local, Op, Phase, Stmt, Store, affine
 
 COLUMNS = 4096  # elements of a strip of the result
 WIDE = 1 << 14  # and of one that is for rows from memory: it stays in the second cache, and rows are long
@@ -234,8 +237,16 @@ def _swept(
     several, level = ways(job), 1 + len(others)
     large = not job.alone and job.guess(total(job.loops.extents)) >= BEYOND
     heads = [(1, rows)]
-    if several > 1:
-        extent = job.loops.extents[int(rows.var[1:])]
+    extent = job.loops.extents[int(rows.var[1:])]
+    if several > 1 and job.inside is not None and job.inside.moves(extent):
+        # how many rows are left over could not be counted beforehand
+        first, full = variable("b3"), _whole_group(rows, several)
+        others.append(replace(rows, var="b3", step=several))
+        level += 1
+        rows = replace(rows, lower=first, before=(), after=())
+        heads = [(several, replace(rows, upper=(affine(1, first),), step=several, cond=full))]
+        heads += [(1, replace(rows, cond=Op("logical_not", (full,), full.dtype)))]
+    elif several > 1:
         whole = job.arguments.integer(dims.simplify(extent // several * several), "whole", rows.var)
         heads = [(several, replace(rows, upper=(*rows.upper[:-1], whole), step=several, after=()))]
         heads += [(1, replace(rows, lower=whole, before=()))]
@@ -252,6 +263,13 @@ def _swept(
     assert main is not None
     main.put(level, body)
     return nest(main, 1, others, "serial"), main
+
+
+def _whole_group(rows: Open, several: int) -> Op:
+    """Are there so many rows from ``b3`` on?"""
+    last, boolean = Index(affine(several - 1, variable("b3"))), np.dtype(bool)
+    tests = [Op("less", (last, Index(stop)), boolean) for stop in rows.upper]
+    return reduce(lambda a, b: Op("logical_and", (a, b), boolean), tests)
 
 
 def _row(
@@ -284,8 +302,6 @@ def _row(
 def ways(job: Job) -> int:
     """How many rows are taken at a time: fewer when there is much to do for each, unless that has to wait
     for memory anyway."""
-    if job.inside is not None and job.inside.moves(total(job.loops.extents[k] for k in job.loops.folded)):
-        return 1  # the rows left over could not be counted beforehand
     count, waits = WAYS, _from_memory(job) == 1
     while count > 1 and count * job.cost() > (LARGER if waits and count <= FEWER else BODY):
         count //= 2

@@ -82,7 +82,10 @@ def absorb(loop: Loop, region: Region) -> tuple[tuple[Compute, ...], tuple[Array
     if isinstance(own, Reason):
         return own
     guess = Guess(region)
-    arrays = tuple(replace(a, shape=(count, *a.shape)) for a in region.arrays if a.name in own)
+    room = dims.most(count)  # a temporary exists before the loops around begin
+    if own and room is None:
+        return Reason(f"it is not known how many turns {loop.var} takes at most")
+    arrays = tuple(replace(a, shape=(room, *a.shape)) for a in region.arrays if a.name in own)
     if any(a.strides is not None or a.layout is not None for a in arrays):
         return Reason("a temporary has a layout of its own")
     if sum(guess.product(a.shape) for a in arrays) > MAX_ELEMENTS:

@@ -22,6 +22,7 @@ from .inside import inside
 from .locals import LOCALS
 from .panels import PANELS
 from .products import PRODUCTS
+from .pushed import PUSHED
 from .reshapes import RESHAPES
 from .reuse import REUSE
 from .rows import ROWS
@@ -49,7 +50,7 @@ PASSES: tuple[Pass, ...] = (
 
 def final(limits: Limits) -> tuple[Pass, ...]:
     """What runs once, when the others find nothing more to do: they do not look inside of what these make."""
-    return BLOCKED, PANELS, STRIPS, unrolled(limits), bands(limits), ROWS, aligned(limits)
+    return BLOCKED, PANELS, PUSHED, STRIPS, unrolled(limits), bands(limits), ROWS, aligned(limits)
 
 
 #: What a region is made smaller by before it is known which rank computes what of it: passes that leave one

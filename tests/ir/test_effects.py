@@ -39,8 +39,12 @@ def test_what_moves_with_a_loop_is_all_it_comes_by_or_anywhere():
     (loop,) = region("for k in range(7, 1, -2) {", "B[k+1] = A[k]", "}").body
     assert effects.writes(loop) == (Window("B", (3,), (Index(8, -2, 0),)),)
     (loop,) = region("for k in range(0, 3, 1) {", "B[i+k] = A[i] for i<3", "}").body
-    assert effects.writes(loop) == (effects.anywhere("B"),)
+    assert effects.writes(loop) == (Window("B", (5,), (Index(0, 1, 0),)),)
     assert effects.surely(loop) == ()
+    (loop,) = region("for k in range(0, 3, 1) {", "B[k+i] = A[i] for i<3-k", "}").body
+    assert effects.writes(loop) == (Window("B", (3,), (Index(0, 1, 0),)),)
+    (loop,) = region("for k in range(0, 3, 1) {", "B[2*i+k] = A[i] for i<3", "}").body
+    assert effects.writes(loop) == (effects.anywhere("B"),)
     (loop,) = region("for k in range(3, 3, 1) {", "B[0] = 1.0", "}").body
     assert effects.surely(loop) == (Window("B", (0,), (Index(0),)),)
 

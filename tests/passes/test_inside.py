@@ -128,3 +128,29 @@ def test_what_got_an_axis_inside_keeps_it_outside():
     given = {a.name: rng.standard_normal(a.shape) for a in region.arrays if a.role != "temp"}
     want, got = (interp.run(one, {k: v.copy() for k, v in given.items()})["y"] for one in (region, made))
     np.testing.assert_allclose(got, want, rtol=1e-12)
+
+
+def test_sums_of_a_triangle_are_an_axis_of_their_own(check):
+    """Also where a turn has nothing to add up: the sum is written all the same.  The sums have room for the
+    longest row, since their memory is there before the loop begins."""
+    check(
+        ALL,
+        """region() {
+          in a: f64[8, 8];  inout b: f64[8, 8];  temp t: f64[]
+          for i in range(0, 8, 1) {
+            for j in range(i, 8, 1) {
+              t[] add= multiply(a[i,k], b[k,j]) init 0.0 for k<i
+              b[i,j] = subtract(b[i,j], t[])
+            }
+          }
+        }
+        """,
+        """region() {
+          in a: f64[8, 8];  inout b: f64[8, 8];  temp t: f64[8]
+          for i in range(0, 8, 1) {
+            t[i0] add= multiply(a[i,i1], b[i1,i+i0]) init 0.0 for i0<8 - i, i1<i
+            b[i,i+i0] = subtract(b[i,i+i0], t[i0]) for i0<8 - i
+          }
+        }
+        """,
+    )

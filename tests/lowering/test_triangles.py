@@ -1,0 +1,36 @@
+"""Sums in loops, of as many rows as the turn says: several rows at a time, and what is left over."""
+
+import numpy as np
+import pytest
+
+from dcarray.ir.text import parse
+from dcarray.lowering import columns
+from dcarray.lowering.check import check
+from dcarray.lowering.kernel import text
+from dcarray.lowering.plan import compile_region
+from dcarray.lowering.schedule import schedule
+
+TEXT = """region() {{
+  in a: f64[23, 23];  inout c: f64[23, 6]
+  for k in range(0, 23, 1) {{
+    c[k,i] add= multiply(a[j,k], a[j,i]) init {} for i<6, j<23-k
+  }}
+}}"""
+
+
+@pytest.mark.parametrize("init", ["0.0", "2.0"])
+@pytest.mark.parametrize("strip", [8, columns.ROWS])
+def test_rows_of_a_triangle_are_added_up_several_at_a_time(strip, init, monkeypatch):
+    monkeypatch.setattr(columns, "ROWS", strip)
+    region = parse(TEXT.format(init))
+    (loop,) = region.body
+    kernel, _ = schedule(loop, region, cores=1)
+    check(kernel)
+    assert "step 4" in text(kernel)
+    a = np.random.default_rng(0).integers(-3, 4, (23, 23)).astype(float)
+    want = np.array([float(init) + a[: 23 - k, k] @ a[: 23 - k, :6] for k in range(23)])
+    plan = compile_region(region)
+    given = {"a": a, "c": np.zeros((23, 6))}
+    arrays = tuple(given[name] for name in plan.arrays)
+    plan.run(arrays, tuple(x.ctypes.data for x in arrays), (), 0)
+    np.testing.assert_array_equal(given["c"], want)
