@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 import warnings
 from typing import Any
 
@@ -28,7 +29,8 @@ def outcome(f: Any, args: Any) -> Any:
         warnings.simplefilter("always")
         result = f(*args)
     arrays = [a for a in (result, *args) if isinstance(a, np.ndarray | np.generic)]
-    return [(a.dtype, a.tobytes()) for a in arrays], sorted((str(w.message), w.lineno) for w in caught)
+    bits = [(a.dtype, a.tobytes()) for a in arrays]
+    return type(result), repr(result), bits, sorted((str(w.message), w.lineno) for w in caught)
 
 
 def agree(f: Any, *args: Any, served: int | None = None) -> None:
@@ -148,3 +150,99 @@ def test_integers_in_serial_loops(data: st.DataObject) -> None:
     p = np.array(data.draw(st.lists(st.integers(0, x.size - 1), min_size=x.size, max_size=x.size)))
     arguments: tuple[Any, ...] = (x, p, x.size)
     agree(f, *arguments)
+
+
+CHECKSUMS = {
+    "reflected": """
+                if (crc & 1) ^ (byte & 1):
+                    crc = (crc >> 1) ^ {poly}
+                else:
+                    crc >>= 1
+                byte >>= 1
+    """,
+    "before": """
+                if crc & 1:
+                    crc = (crc >> 1) ^ {poly}
+                else:
+                    crc = crc >> 1
+    """,
+    "straight": """
+                if crc & {top}:
+                    crc = ((crc << 1) ^ {poly}) & {mask}
+                else:
+                    crc = (crc << 1) & {mask}
+    """,
+}
+
+
+@pytest.mark.parametrize("step", sorted(CHECKSUMS))
+@pytest.mark.parametrize("bits", [5, 8, 16, 24, 32])
+def test_checksums(step: str, bits: int) -> None:
+    """Of which compilers make tables."""
+    rng = np.random.default_rng(bits)
+    mask = (1 << bits) - 1
+    for turns in (8, 3, 16):
+        poly = int(rng.integers(1, mask))
+        head = "crc = crc ^ byte" if step == "before" else ""
+        if step == "straight":
+            head = f"crc = crc ^ (byte << {max(0, bits - 8)})"
+        body = CHECKSUMS[step].format(poly=poly, top=1 << (bits - 1), mask=mask).strip("\n")
+        f = written(f"""
+        def f(data, crc):
+            for b in data:
+                byte = 0xFF & int(b)
+                {head or "pass"}
+                for _ in range({turns}):
+{textwrap.indent(textwrap.dedent(body), " " * 20)}
+            return crc
+        """)
+        for crc in (0, mask, poly // 2):
+            agree(f, rng.integers(0, 256, 50).astype(np.uint8), crc, served=1)
+
+
+INTEGERS = [
+    "(s >> 1) ^ (v & 1023)", "(s >> k) + 3", "s // 3 + v", "(s % 7) * 5 + k", "s - 1", "s * 3 + 1",
+    "(s ^ v) >> 2", "v - (s >> 2)", "s + x[s % n]", "x[s] + (s >> 1)", "(s * s) % 1013",
+]  # fmt: skip
+
+
+@settings(max_examples=150, deadline=None)
+@given(st.data())
+def test_ints_that_pass_from_turn_to_turn(data: st.DataObject) -> None:
+    """Some never fall below 0, which is used; some do, and some become too large to be counted with."""
+    first, second = (data.draw(st.sampled_from(INTEGERS)) for _ in range(2))
+    f = written(f"""
+        def f(x, s, n):
+            for k in range(n):
+                v = int(x[k])
+                s = {first}
+                if s % 5 == 3:
+                    s = {second}
+            return s
+    """)
+    small = st.integers(0, 5)
+    x = np.array(data.draw(st.lists(st.one_of(small, st.integers(-9, 1000)), min_size=6, max_size=60)))
+    arguments = x, data.draw(st.sampled_from([0, 1, 4, -1, -7, 1000, (1 << 52) - 1])), len(x)
+    try:
+        with np.errstate(all="ignore"):
+            f(*arguments)
+    except IndexError:
+        with pytest.raises(IndexError):
+            dc.accelerate(f)(*arguments)
+        return
+    agree(f, *arguments)
+
+
+def test_an_int_that_becomes_too_large_tells_no_place_outside() -> None:
+    """Not even in the turns that compiled code goes on with."""
+    f = written("""
+        def f(x, s, n):
+            t = 0
+            for k in range(n):
+                t = (t + x[s]) & 255
+                s = s * 5 + 1
+            return t
+    """)
+    with pytest.raises(IndexError):
+        dc.accelerate(f)(np.arange(6), 0, 300)
+    agree(f, np.arange(200), 0, 3)
