@@ -45,7 +45,7 @@ def element(loop: Loop, region: Region) -> Window | None:
         if not _inside(target, arrays[target.array]):
             continue
         # by these names the variables of other turns are told from those of the loops around
-        found = accesses((loop,), {}, "_s", {}, {root[target.array]}, root)
+        found = accesses((loop,), {}, " inside", {}, {root[target.array]}, root)
         others = [one for one in found if not _is(one.window, target)]
         if others and all(one.window.array == target.array for one in found):
             for one in others:

@@ -78,7 +78,7 @@ def _ranges(*loops: Loop) -> dims.Bounds:
 
 def _before(inner: Loop, least: int) -> tuple[Dim, dims.Bounds]:
     """By how many turns, at least so many, another turn is before one, and what is known of that."""
-    name = f"{inner.var}_t"
+    name = f"{inner.var} before"  # which is no name of a variable
     low, high = dims.loop_range(*inner.bounds)
     j = dims.symbol(inner.var, None)
     assert low is not None and high is not None
@@ -102,7 +102,7 @@ def _point(stmt: Stmt) -> bool:
     """Is it one element of floating-point numbers?"""
     if not isinstance(stmt, Compute) or stmt.combine is not None or stmt.scan is not None:
         return False
-    return not stmt.target.shape and stmt.target.array != "" and stmt.body.dtype.kind == "f"
+    return not stmt.target.shape and stmt.body.dtype.kind == "f"
 
 
 # ---- action -------------------------------------------------------------------------------------------
