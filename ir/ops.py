@@ -66,6 +66,21 @@ def _checked(fits: Any, value: Any) -> Any:
     return np.where(True, value, value)
 
 
+#: Is what an operation gives for two integers the true number, or has it wrapped?
+FITS = {"add_fits": "add", "subtract_fits": "subtract", "multiply_fits": "multiply"}
+
+
+def _fits(name: str) -> Callable[..., Any]:
+    """Whether the result of an operation on integers is the true one."""
+
+    def one(x: Any, y: Any) -> Any:
+        ufunc = getattr(np, FITS[name])
+        with np.errstate(all="ignore"):
+            return ufunc(x, y) == ufunc(x.astype(object), y.astype(object))
+
+    return one
+
+
 def _by_python(function: Callable[..., float]) -> Callable[..., Any]:
     """What Python's function gives for each element; no number where it raises an error."""
 
@@ -101,6 +116,8 @@ def _table() -> dict[str, Op]:
     ops["imag"] = Op("imag", 1, np.imag)
     ops["complex"] = Op("complex", 2, _complex)
     ops["checked"] = Op("checked", 2, _checked)
+    for name in FITS:
+        ops[name] = Op(name, 2, _fits(name))
     # "cast" converts its argument to ``Apply.dtype`` as astype(casting="unsafe") does; the
     # interpreter knows the target dtype from the node, hence no reference here.
     ops["cast"] = Op("cast", 1, lambda x: x, 0.5)
@@ -135,6 +152,9 @@ def loop_dtype(op: str, args: tuple[np.dtype[Any], ...]) -> np.dtype[Any] | None
         return args[1] if len(args) == 3 and args[0] == np.bool_ and args[1] == args[2] else None
     if op == "checked":
         return args[1] if len(args) == 2 and args[0] == np.bool_ else None
+    if op in FITS:
+        fit = len(args) == 2 and args[0] == args[1] and args[0].kind in "iu"
+        return np.dtype(np.bool_) if fit else None
     if op == "complex":
         fit = len(args) == 2 and args[0] == args[1] and args[0].char in "fd"
         return np.dtype(args[0].char.upper()) if fit else None

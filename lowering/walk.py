@@ -70,6 +70,20 @@ def every(body: Iterable[Stmt]) -> Iterator[Stmt]:
                 yield from every((*then, *orelse))
 
 
+def along(body: tuple[Stmt, ...], var: str) -> bool:
+    """Do plain statements go along the rows of all arrays that they move in, from one turn to the next?"""
+    moving = [stmt.at for stmt in body if isinstance(stmt, Store)]
+    for root in (root for stmt in body for root in values(stmt)):
+        for node in walk(root):
+            if isinstance(node, Elem):
+                moving.append(node.at)
+                if node.more:
+                    return False
+    plain = all(isinstance(stmt, Let | Update | Assign | Store | Declare) for stmt in body)
+    terms = [term for at in moving for term in at.terms if term.var == var]
+    return plain and bool(terms) and all(term.arg is None and term.coef in (1, -1) for term in terms)
+
+
 def updates(body: Iterable[Stmt]) -> Iterator[Update]:
     """The updates of variables in statements and all that is in them."""
     return (stmt for stmt in every(body) if isinstance(stmt, Update))

@@ -23,6 +23,7 @@ from .values import (
     Data,
     Either,
     Value,
+    cast,
     is_array,
     is_int,
     is_number,
@@ -31,7 +32,8 @@ from .values import (
     strong,
 )
 
-_I8, _F8, _BOOL = np.dtype(np.int64), np.dtype(np.float64), np.dtype(np.bool_)
+_I8, _U8 = np.dtype(np.int64), np.dtype(np.uint64)
+_F8, _BOOL = np.dtype(np.float64), np.dtype(np.bool_)
 
 #: The operators: their ufuncs, and themselves.
 BINARY: dict[str, tuple[str, Callable[[Any, Any], Any]]] = {
@@ -44,6 +46,7 @@ BINARY: dict[str, tuple[str, Callable[[Any, Any], Any]]] = {
     ">=": ("greater_equal", operator.ge), "==": ("equal", operator.eq), "!=": ("not_equal", operator.ne),
 }  # fmt: skip
 _LOGICAL = {"&": "logical_and", "|": "logical_or", "^": "logical_xor"}
+_UNSIGNED = (">>", "//", "%")  # which take less without a sign
 COMPARISONS = ("<", "<=", ">", ">=", "==", "!=")
 UNARY: dict[str, tuple[str, Callable[[Any], Any]]] = {
     "-": ("negative", operator.neg), "+": ("positive", operator.pos), "~": ("invert", operator.invert)
@@ -259,8 +262,10 @@ class Arithmetic(Numbers):
             raise self.scope.fail(f"an integer has no known bounds: {op}")
         if max(map(abs, found)) > 1 << 62:
             raise self.scope.fail("an integer may be too large")
-        made = Apply(BINARY[op][0], (self.expr(_plain(a), _I8), self.expr(_plain(b), _I8)), _I8)
-        return self.memory.value(made, scalar=True, weak=int, limits=found)
+        least = min(self.limits(x)[0] for x in (a, b))
+        dtype = _U8 if least >= 0 and op in _UNSIGNED else _I8
+        made = Apply(BINARY[op][0], (self.expr(_plain(a), dtype), self.expr(_plain(b), dtype)), dtype)
+        return self.memory.value(cast(made, _I8), scalar=True, weak=int, limits=found)
 
     def unary(self, op: str, a: Value) -> Value:
         """``op a``."""

@@ -37,6 +37,7 @@ class Home:
     window: Window
     dtype: DType
     kind: Any  # as of `kind_of`, or a guess
+    natural: bool = False  # an int that is never below 0
 
 
 @dataclass
@@ -61,3 +62,4 @@ class Carrying:
     after: Names  # read after the loop
     runs: bool | None
     count: int  # of turns, or 0 where it is not known
+    natural: frozenset[str] = frozenset()  # ints that begin at 0 or above, and may stay there

@@ -13,7 +13,8 @@ from typing import Any
 import numpy as np
 
 from dcarray.ir.effects import writes
-from dcarray.ir.nodes import Dim, Load
+from dcarray.ir.nodes import Apply, Dim, Load
+from dcarray.ir.ops import const
 
 from .carried import COPIED, KEPT, TURNED, Carrying, Guess, Home, Permuted, Turn
 from .expressions import Frame
@@ -38,8 +39,9 @@ from .values import (  # fmt: skip
     weak_dtype,
 )
 
+_U8, _BOOL = np.dtype(np.uint64), np.dtype(np.bool_)
 FEW = 8  # turns that may be traced one by one
-_ROUNDS = 6
+_ROUNDS = 8
 _STEP = 16  # by which a counter may go on
 
 
@@ -70,12 +72,16 @@ class Homes(Statements):
         carried = sorted(n for n in bound & head if n in before)
         loop = Carrying(body, frame, before, carried, head | after, after, runs, count)
         guesses = {n: self._first_guess(before[n]) for n in loop.carried}
+        ints = [n for n in loop.carried if guesses[n] is int]
+        loop.natural = frozenset(n for n in ints if self.math.limits(before[n])[0] >= 0)
         mark = self.memory.mark()
         for _ in range(_ROUNDS):
             turn = self._trace(loop, guesses)
             self._permuted(loop, guesses, turn)
             better = {n: self._better(n, guesses[n], loop, turn) for n in loop.carried}
-            if better == guesses:
+            below = {n for n in loop.natural if better[n] is int and self.math.limits(turn.names[n])[0] < 0}
+            loop.natural -= below
+            if better == guesses and not below:
                 self._check_first(loop, guesses, turn, mark)
                 self._go_home(turn)
                 return turn, loop
@@ -120,6 +126,7 @@ class Homes(Statements):
             if guess is KEPT:
                 continue
             homes[name] = home = self._home(name, guess, value)
+            home.natural = guess is int and name in loop.natural
             if not first or isinstance(guess, Guess) or guess == kind_of(value):
                 names[name] = self._at_home(home)
             elif isinstance(value, Data):
@@ -148,7 +155,7 @@ class Homes(Statements):
         if isinstance(home.kind, Guess):
             return self.memory.view(home.window, home.dtype)
         weak = home.kind if home.kind in PYTHON else None
-        limits = (-COUNT, COUNT - 1) if home.kind is int else None
+        limits = (0 if home.natural else -COUNT, COUNT - 1) if home.kind is int else None
         return self.memory.value(Load(home.window, home.dtype), scalar=True, weak=weak, limits=limits)
 
     def _better(self, name: str, guess: Any, loop: Carrying, turn: Turn) -> Any:
@@ -234,10 +241,14 @@ class Homes(Statements):
 
     def _end(self, turn: Turn, name: str) -> Value:
         """What a turn leaves of a name, which the run checks where it may become too large."""
-        value = turn.names[name]
-        if turn.homes[name].kind is int and max(map(abs, self.math.limits(value))) > COUNT + _STEP:
-            return self.math.counted(value)
-        return value
+        value, home = turn.names[name], turn.homes[name]
+        if home.kind is not int or max(map(abs, self.math.limits(value))) <= COUNT + _STEP:
+            return value
+        made = self.math.counted(value)
+        if home.natural:  # places that it tells are not checked for being below 0, so that it must not wrap
+            fits = Apply("less", (cast(value.expr, _U8), const(COUNT, _U8)), _BOOL)
+            made.expr = Apply("where", (fits, made.expr, const(0, made.dtype)), made.dtype)
+        return made
 
     def leave(
         self, turn: Turn, loop: Carrying, bound: Names, after: Names, last: dict[str, Dim] | None

@@ -19,21 +19,15 @@ WATCHED = frozenset({"add", "subtract", "multiply", "negative", "absolute"})
 
 
 def watched(name: str, value: Expr, args: tuple[Expr, ...], dtype: DType) -> Expr:
-    """The result of an operation on integers, which raises the flag where it is not the true one.
-
-    64 bits are watched by half of their range, which costs a run as written and nothing else."""
-    if name == "subtract" and dtype == np.uint64:
-        return _raising(Apply("greater_equal", args, _BOOL), value, dtype)
-    true = Apply(name, tuple([cast(arg, _F8) for arg in args]), _F8)
-    info = np.iinfo(dtype)
-    part = 2 if dtype.itemsize == 8 else 1
-    low, high = const(float(info.min // part), _F8), const(float(info.max // part), _F8)
-    fits = Apply(
-        "logical_and",
-        (Apply("greater_equal", (true, low), _BOOL), Apply("less_equal", (true, high), _BOOL)),
-        _BOOL,
-    )
-    return _raising(fits, value, dtype)
+    """The result of an operation on integers, which raises the flag where it is not the true one."""
+    if name == "absolute":
+        if dtype.kind == "u":
+            return value
+        least = const(np.iinfo(dtype).min, dtype)
+        return _raising(Apply("not_equal", (*args, least), _BOOL), value, dtype)
+    if name == "negative":
+        name, args = "subtract", (const(0, dtype), *args)
+    return _raising(Apply(f"{name}_fits", args, _BOOL), value, dtype)
 
 
 def fitting(value: Expr, dtype: DType) -> Expr:

@@ -26,12 +26,14 @@ from .pushed import PUSHED
 from .reshapes import RESHAPES
 from .reuse import REUSE
 from .rows import ROWS
+from .scalars import SCALARS
 from .siblings import SIBLINGS
 from .simplify import SIMPLIFY
 from .snapshots import SNAPSHOTS
 from .split import SPLIT
 from .strips import STRIPS
 from .unroll import unrolled
+from .wavefront import WAVEFRONT
 
 #: These come first where there are loops: whether a loop is an axis is seen when its body is as short as it
 #: gets, and before what would be part of a larger matrix product has become a small one.
@@ -50,7 +52,8 @@ PASSES: tuple[Pass, ...] = (
 
 def final(limits: Limits) -> tuple[Pass, ...]:
     """What runs once, when the others find nothing more to do: they do not look inside of what these make."""
-    return BLOCKED, PANELS, PUSHED, STRIPS, unrolled(limits), bands(limits), ROWS, aligned(limits)
+    made = BLOCKED, PANELS, PUSHED, STRIPS, unrolled(limits), bands(limits), ROWS, WAVEFRONT, SCALARS
+    return *made, aligned(limits)
 
 
 #: What a region is made smaller by before it is known which rank computes what of it: passes that leave one

@@ -104,6 +104,9 @@ _MULTIPLY = """
 BODIES: dict[tuple[str, str], str] = {
     ("left_shift", "iu"): " return (U)b < 8 * sizeof(T) ? (T)((U)a << b) : 0; ",
     ("right_shift", "iu"): " return (U)b < 8 * sizeof(T) ? (T)(a >> b) : (T)-(a < 0); ",
+    ("add_fits", "iu"): " T r; return !__builtin_add_overflow(a, b, &r); ",
+    ("subtract_fits", "iu"): " T r; return !__builtin_sub_overflow(a, b, &r); ",
+    ("multiply_fits", "iu"): " T r; return !__builtin_mul_overflow(a, b, &r); ",
     ("floor_divide", "iu"): """
   if (b == 0) { feraiseexcept(FE_DIVBYZERO); return 0; }
   if ((T)-1 < 0 && b == (T)-1) {

@@ -24,6 +24,7 @@ from ..kernel import (
     Update,
 )
 from ..target import INVALID
+from ..walk import along
 from .builder import BITS, Builder, ty
 from .engine import Machine
 from .marks import Marks
@@ -182,7 +183,9 @@ class _Phase(Values):
         group, calls = f"!{b.label('')}", b.calls
         if vector:
             b.group = f", !llvm.access.group {group}"
+        outer_along, self.along = self.along, along(body, var)
         self.block(body)
+        self.along = outer_along
         b.group, self.locals, self.vars = outer_group, outer_locals, outer_vars
         b.line(f"br label %{latch}")
         b.lines.append(f"{latch}:")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from ...ir.ops import FITS
 from ..target import DIVIDE, INVALID, OVERFLOW, Unsupported
 from .builder import Builder, DType, ty
 
@@ -123,6 +124,39 @@ def _reciprocal(b: Builder, t: str, dtype: DType, x: str) -> str:
     return result
 
 
+_OVERFLOW = {"add": "add", "subtract": "sub", "multiply": "mul"}
+
+
+def overflowing(b: Builder, name: str, args: tuple[str, ...], dtype: DType) -> tuple[str, str]:
+    """The result of ``add``, ``subtract`` or ``multiply``, and whether it has wrapped: one instruction."""
+    t = ty(dtype)
+    function = f"llvm.{'s' if dtype.kind == 'i' else 'u'}{_OVERFLOW[name]}.with.overflow.{t}"
+    pair = f"{{{t}, i1}}"
+    b.declare(function, f"declare {pair} @{function}({t}, {t})")
+    made = b.op(f"call {pair} @{function}({t} {args[0]}, {t} {args[1]})")
+    return b.op(f"extractvalue {pair} {made}, 0"), b.op(f"extractvalue {pair} {made}, 1")
+
+
+def _fits(b: Builder, name: str, args: tuple[str, ...], dtype: DType) -> str:
+    """Whether the result is the true one, of several elements at once where that is possible."""
+    t, (x, y) = ty(dtype), args
+    if name == "multiply":
+        if t == "i64":
+            return b.inverse(overflowing(b, name, args, dtype)[1])
+        how, wide = "sext" if dtype.kind == "i" else "zext", f"i{2 * int(t[1:])}"
+        product = b.op(f"mul {wide} {b.op(f'{how} {t} {x} to {wide}')}, {b.op(f'{how} {t} {y} to {wide}')}")
+        back = b.op(f"{how} {t} {b.op(f'trunc {wide} {product} to {t}')} to {wide}")
+        return b.icmp("eq", wide, product, back)
+    if dtype.kind == "u":
+        if name == "subtract":
+            return b.icmp("uge", t, x, y)
+        return b.icmp("uge", t, b.op(f"add {t} {x}, {y}"), x)
+    made = b.op(f"{_PLAIN[name]} {t} {x}, {y}")
+    # the sign of a sum that has wrapped is that of no operand
+    apart = [b.op(f"xor {t} {made}, {x}"), b.op(f"xor {t} {made if name == 'add' else x}, {y}")]
+    return b.icmp("sge", t, b.op(f"and {t} {apart[0]}, {apart[1]}"), "0")
+
+
 _GCD = """define internal $t @dc_gcd_$t($t %a, $t %b) #lane {
 entry:
   br label %loop
@@ -188,6 +222,8 @@ def integer(b: Builder, name: str, args: tuple[str, ...], types: tuple[DType, ..
         return b.op(f"{_PLAIN[name]} {t} {args[0]}, {args[1]}")
     if name in _COMPARE:
         return compare(b, name, args, types)
+    if name in FITS:
+        return _fits(b, FITS[name], args, dtype)
     if name in _IDENTITY:
         return args[0]
     if name in _TRUTH:

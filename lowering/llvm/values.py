@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from ...ir.ops import FITS
 from ..flags import of
 from ..kernel import (
     Affine,
@@ -20,10 +21,12 @@ from ..kernel import (
     Op,
     Phase,
 )
+from ..target import INVALID
 from ..walk import updates, walk
 from . import lengths, powers
 from .builder import Builder, DType, Value, part, real, ty
 from .choices import Choices, kept
+from .integer_ops import overflowing
 from .literals import literal
 from .marks import Marks
 from .pool import exceptions
@@ -69,6 +72,7 @@ class Values:
         self.choices = Choices(phase)
         self.unordered: dict[str, str] = {}
         self.hides = False  # what is known from LLVM
+        self.along = False  # in a loop along the rows of all arrays, of which LLVM may make vectors
         self.allocas: list[str] = []
         self.metadata: list[str] = []
 
@@ -274,12 +278,33 @@ class Values:
                 types = tuple(a.dtype for a in args)
                 if (size := lengths.which(name, args, self.b)) is not None:
                     return self.by_length(expr, size)
+                if self.alone_checked(expr):
+                    return self.overflowing(expr)
                 if powers.which(expr, self.b):
                     x, y = self.arguments(expr)
                     return powers.power(self.b, str(x), str(y))
                 return apply(self.b, name, self.arguments(expr), types, dtype)
             case Native():
                 return self.one(expr)
+
+    def alone_checked(self, expr: Op) -> bool:
+        """Is it the result of an operation on integers of which the processor itself says whether it has
+        wrapped?  Its vector instructions do not."""
+        if expr.name != "checked" or self.b.group or self.along:
+            return False
+        fits, value = expr.args
+        if not (isinstance(fits, Op) and isinstance(value, Op) and FITS.get(fits.name) == value.name):
+            return False
+        return fits.args == value.args
+
+    def overflowing(self, expr: Op) -> Value:
+        """Such a result."""
+        value = expr.args[1]
+        assert isinstance(value, Op)
+        x, y = self.arguments(value)
+        made, wrapped = overflowing(self.b, value.name, (str(x), str(y)), value.dtype)
+        self.b.soft(wrapped, INVALID)
+        return made
 
     def arguments(self, expr: Op) -> tuple[Value, ...]:
         types = tuple(a.dtype for a in expr.args)

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dcarray.ir.ops import C_LIBRARY, OPS
+from dcarray.ir.ops import C_LIBRARY, FITS, OPS
 from dcarray.lowering import kernel as k
 from dcarray.lowering import target
 from dcarray.lowering.llvm import vecmath
@@ -79,6 +79,8 @@ def loops(name: str) -> list[tuple[str, str]]:
     """The loops of an operation over compiled dtypes: argument characters and the result's."""
     if name in ("where", "cast", "complex", "checked") or name in C_LIBRARY:
         return []
+    if name in FITS:
+        return [(c + c, "?") for c in INTS]
     if name in ("real", "imag"):
         return [(c, c.lower() if c in "FD" else c) for c in INTS + FLOATS + "FD"]
     found = []
