@@ -15,7 +15,7 @@ from itertools import count
 import numpy as np
 
 from ..ir import dims
-from ..ir.ops import C_LIBRARY
+from ..ir.ops import C_LIBRARY, LOOPS_OF
 from . import numpy_loops
 from .kernel import (
     Binding,
@@ -53,6 +53,7 @@ _OPEN = frozenset(
     {
         *("exp", "exp2", "expm1", "log", "log2", "log10", "log1p", "cbrt", "logaddexp", "logaddexp2"),
         *("sin", "cos", "tan", "arcsin", "arccos", "arctan", "arctan2", "hypot", "power", "float_power"),
+        "array_power",
         *("sinh", "cosh", "tanh", "arcsinh", "arccosh", "arctanh"),
     }
 )  # what IEEE 754 does not define to the bit
@@ -129,7 +130,7 @@ class _Maker:
             return None
         key = op.name, tuple(arg.dtype for arg in op.args), op.dtype
         if key not in self.loops:
-            found = self.find(*key)
+            found = self.find(LOOPS_OF.get(op.name, op.name), *key[1:])
             if found is None:
                 return None
             self.loops[key] = Loop(self.integer(found[0]), self.integer(found[1]), found[2])

@@ -6,6 +6,7 @@ import numpy as np
 
 from ..flags import of
 from ..kernel import (
+    STEPS,
     Affine,
     Buffer,
     Declare,
@@ -253,7 +254,9 @@ class Values:
         group, b.group = b.group, ""  # iterations share these places
         for place, value in zip(places, values, strict=False):
             self.put(place, "0", value)
-        self.native(expr.loop, [(f"%{place.name}", 0) for place in places], "1")
+        steps = [STEPS.get((expr.name, k), 0) * dtype.itemsize for k, dtype in enumerate(kinds)]
+        rows = [(f"%{place.name}", step) for place, step in zip(places, steps, strict=True)]
+        self.native(expr.loop, rows, "1")
         result = self.fetch(places[-1], "0")
         b.group = group
         return result

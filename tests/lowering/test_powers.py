@@ -1,8 +1,11 @@
 """Powers with whole and half exponents: NumPy's bits and flags."""
 
+import shutil
+
 import numpy as np
 import pytest
 
+from dcarray.ir import interp
 from dcarray.ir.text import parse
 from dcarray.lowering import memory
 from dcarray.lowering.llvm import engine
@@ -73,5 +76,41 @@ def test_an_exponent_for_each_is_numpys_loop():
     """It squares where one exponent is for all only."""
     rng = np.random.default_rng(1)
     x, y = rng.uniform(0.5, 2.0, 1001), rng.choice([2.0, -1.5, 3.0, 0.7], 1001)
-    got, _ = run(x, y, loops=True)
+    got, _ = run(x, y, name="array_power", loops=True)
     assert got.tobytes() == np.power(x, y).tobytes()
+
+
+def hard(y, dtype, size):
+    """Bases whose power is another number where NumPy is given one exponent for all."""
+    x = np.random.default_rng(2).uniform(0.5, 9.0, 400_000).astype(dtype)
+    x = x[np.power(x, dtype(y)) != np.power(x, np.full_like(x, y))]
+    return np.resize(x if x.size else dtype(0.7), size)
+
+
+@pytest.mark.parametrize("target", ["cpu", "c"])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("y", [2.0, 0.5, -1.0])
+def test_one_exponent_and_many_are_two_operations(target, dtype, y):
+    """Whatever loops their elements come in, and whether or not their exponents are the same."""
+    kind = f"f{8 * np.dtype(dtype).itemsize}"
+    x, many = np.ascontiguousarray(hard(y, dtype, 12_000).reshape(30, 400)), np.full(400, y, dtype)
+    source = f"""region() {{ in x: {kind}[30, 400]; in y: {kind}[400]; in s: {kind}[]
+      out a: {kind}[30, 400]; out b: {kind}[30, 400]; out c: {kind}[30, 400]; out d: {kind}[30, 400]
+      a[i, j] = power(x[i, j], y[j]) for i<30, j<400
+      b[i, j] = array_power(x[i, j], y[j]) for i<30, j<400
+      c[i, j] = array_power(x[i, j], add(y[i], s[])) for i<30, j<400
+      d[i, j] = power(x[i, j], y[i]) for i<30, j<400
+    }}"""
+    if target == "c" and not shutil.which("cc"):
+        pytest.skip("needs a C compiler")
+    plan = compile_region(parse(source), target)
+    given = {"x": x, "y": many, "s": np.zeros((), dtype), **{n: np.empty_like(x) for n in "abcd"}}
+    arrays = [given[name] for name in plan.arrays]
+    plan.run(arrays, [memory.address_of(a) for a in arrays], (), 1)
+    one, each = np.power(x, dtype(y)), np.power(x, np.full_like(x, y))
+    interpreted = interp.run(
+        parse(source), {n: given[n] for n in "xys"} | {n: np.empty_like(x) for n in "abcd"}
+    )
+    for name, want in zip("abcd", (one, each, each, one), strict=True):
+        assert given[name].tobytes() == want.tobytes(), name
+        assert interpreted[name].tobytes() == want.tobytes(), name
