@@ -7,6 +7,8 @@ instructions on scalars; vectors are made by LLVM's loop vectoriser from the loo
 
 from __future__ import annotations
 
+import numpy as np
+
 from ..flags import possible
 from ..kernel import (
     Assign,
@@ -24,6 +26,7 @@ from ..kernel import (
     Update,
 )
 from ..target import INVALID
+from . import powers
 from .builder import BITS, Builder, ty
 from .engine import Machine
 from .marks import Marks
@@ -66,7 +69,12 @@ class _Phase(Values):
         for row in (*stmt.reads, stmt.write):
             address = self.address(self.buffers[row.buffer], self.affine(row.at))[0]
             rows.append((address, row.step * row.dtype.itemsize))
-        self.native(stmt.loop, rows, count)
+        code = f"%{stmt.loop.code}"
+        steps = [step for _, step in rows]
+        doubles = stmt.write.dtype == np.float64 and steps == [8, 0, 8]
+        if stmt.name == "power" and doubles and self.b.machine.powers:
+            code = powers.loop(self.b, rows[1][0], code)
+        self.native(stmt.loop, rows, count, code)
 
     def turn(self, stmt: Turn) -> None:
         """Call the function that transposes tiles of this dtype."""

@@ -222,8 +222,8 @@ class Values:
         return self.buffers[name]
 
     # ---- NumPy's loops ------------------------------------------------------------------------------
-    def native(self, loop: Loop, rows: list[tuple[str, int]], count: str) -> None:
-        """Call a loop on addresses and strides in bytes."""
+    def native(self, loop: Loop, rows: list[tuple[str, int]], count: str, code: str = "") -> None:
+        """Call a loop, or one like it whose address is ``code``, on addresses and strides in bytes."""
         b, names = self.b, [self.b.label(f"%{hint}") for hint in ("pointers", "strides", "count")]
         pointers, strides, number = names
         self.allocas += [f"  {pointers} = alloca [{len(rows)} x ptr]", f"  {number} = alloca i64"]
@@ -234,7 +234,7 @@ class Values:
             slot = b.op(f"getelementptr [{len(rows)} x i64], ptr {strides}, i64 0, i64 {position}")
             b.line(f"store i64 {stride}, ptr {slot}")
         b.line(f"store i64 {count}, ptr {number}")
-        function = b.op(f"inttoptr i64 %{loop.code} to ptr")
+        function = b.op(f"inttoptr i64 {code or f'%{loop.code}'} to ptr")
         last = b.op(f"inttoptr i64 %{loop.data} to ptr")
         call = f"call void {function}(ptr {pointers}, ptr {number}, ptr {strides}, ptr {last})"
         if not loop.clears:
@@ -277,7 +277,7 @@ class Values:
                 types = tuple(a.dtype for a in args)
                 if (size := lengths.which(name, args, self.b)) is not None:
                     return self.by_length(expr, size)
-                if powers.which(expr, self.b):
+                if name == "power" and self.b.machine.powers and powers.served(args[1]):
                     x, y = self.arguments(expr)
                     return powers.power(self.b, str(x), str(y))
                 return apply(self.b, name, self.arguments(expr), types, dtype)
