@@ -26,7 +26,7 @@ from ..kernel import (
     Update,
 )
 from ..target import INVALID
-from . import powers
+from . import exponential, powers
 from .builder import BITS, Builder, ty
 from .engine import Machine
 from .marks import Marks
@@ -69,11 +69,11 @@ class _Phase(Values):
         for row in (*stmt.reads, stmt.write):
             address = self.address(self.buffers[row.buffer], self.affine(row.at))[0]
             rows.append((address, row.step * row.dtype.itemsize))
-        code = f"%{stmt.loop.code}"
-        steps = [step for _, step in rows]
-        doubles = stmt.write.dtype == np.float64 and steps == [8, 0, 8]
-        if stmt.name == "power" and doubles and self.b.machine.powers:
-            code = powers.loop(self.b, rows[1][0], code)
+        steps, code = [step for _, step in rows], f"%{stmt.loop.code}"
+        if stmt.write.dtype == np.float64 and stmt.name == "power" and steps == [8, 0, 8]:
+            code = powers.loop(self.b, rows[1][0], code) if self.b.machine.powers else code
+        elif stmt.write.dtype == np.float64 and stmt.name == "exp" and steps == [8, 8]:
+            code = exponential.loop(self.b) if self.b.machine.exponential else code
         self.native(stmt.loop, rows, count, code)
 
     def turn(self, stmt: Turn) -> None:
