@@ -38,6 +38,7 @@ _INFIX = {
     "bitwise_or": ("|", 5), "bitwise_xor": ("^", 6), "bitwise_and": ("&", 7), "left_shift": ("<<", 8),
     "right_shift": (">>", 8), "add": ("+", 9), "subtract": ("-", 9), "multiply": ("*", 10),
     "divide": ("/", 10), "floor_divide": ("//", 10), "remainder": ("%", 10), "power": ("**", 12),
+    "array_power": ("**", 12),
 }  # fmt: skip
 _SIGNED = {"i": "i", "u": "u", "f": "f", "c": "c"}
 _ATOM = 20

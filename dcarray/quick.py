@@ -157,7 +157,11 @@ def _array(rec: Recording, x: Any) -> Any:
 
 
 def learn(name: str, inputs: tuple[Any, ...], loop: str, shape: tuple[int, ...]) -> None:
-    """Remember what `elementwise` found out about a binary operation."""
+    """Remember what `elementwise` found out about a binary operation, if operands' kinds tell it."""
+    if name[:8] == "logical_" and not all(isinstance(x, Handle) for x in inputs):
+        return  # it depends on the value of a number
+    if name == "power" and type(inputs[1]) not in (int, float):
+        return  # another operation with an array than with a number of NumPy's
     SIZES[shape] = size = math.prod(shape)
     if len(inputs) <= 2 and shape:
         # scalars have the shape of the other operand here

@@ -11,8 +11,9 @@ from typing import Any
 import numpy as np
 
 from . import alone, config, early, quick, window
+from .exponents import meant
 from .handle import Handle, adopt, large
-from .ir.ops import OPS
+from .ir.ops import LOOPS_OF, OPS
 from .loops import ALIASES, UFUNCS, resolve, resolve_fold
 from .lowering.memory import empty as pool_empty
 from .operands import (
@@ -83,18 +84,17 @@ def elementwise(
                 raise Missing
             loop, shape, whole = _meaning(name, inputs, out, casting)
             target = None if out is None else _as_target(cls, out)
+            op = name if name != "power" else meant(inputs[1], loop, shape)
             args = [operand(rec, x, shape, char) for x, char in zip(inputs, loop, strict=False)]
         except NOT_RECORDED as error:
             lacking = isinstance(error, Missing)
         else:
             order = order_of(inputs, shape) if target is None else None
             result, slot, index = result_of(cls, rec, shape, loop[-1], target, order)
-            commit(rec, ("map", name, loop, shape, slot, index, *args), said)
-            if whole and (name[:8] != "logical_" or all(isinstance(x, Handle) for x in inputs)):
-                quick.learn(name, inputs, loop, shape)  # not what depends on the value of a number
-            if out is not None:
-                return out
-            return result if shape else result._settled()[()]
+            commit(rec, ("map", op, loop, shape, slot, index, *args), said or LOOPS_OF.get(op))
+            if whole:
+                quick.learn(name, inputs, loop, shape)
+            return out if out is not None else result if shape else result._settled()[()]
     # NumPy does it, or says in its own words what is wrong.
     if name == "where":
         return at_once(lacking, cls, np.where, inputs)
@@ -122,8 +122,8 @@ def _meaning(name: str, inputs: tuple[Any, ...], out: Any, casting: str) -> tupl
         if loop[-1] in "FD" and out.dtype.kind != "c":
             raise Missing  # NumPy warns of it
     leave_small(shape, inputs, out)
-    if (name == "power" and loop[0] not in "efdFD") or (name[:8] == "logical_" and any(map(slight, inputs))):
-        raise Missing  # a negative exponent is an error, which depends on values
+    if name[:8] == "logical_" and any(map(slight, inputs)):
+        raise Missing
     return loop, shape, inner == shape
 
 

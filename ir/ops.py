@@ -81,6 +81,33 @@ def _fits(name: str) -> Callable[..., Any]:
     return one
 
 
+# The exponents for which NumPy's loop, and that only where one exponent is for all of its elements, may do
+# something else than call a library.
+_SHORT = (-1.0, 0.0, 0.5, 1.0, 2.0)
+
+
+def power(x: Any, y: Any) -> Any:
+    """Powers as NumPy's loop makes them with one exponent for all its elements, also of several."""
+    x, y = np.broadcast_arrays(x, y)
+    if x.size and not any(y.strides):
+        return np.power(x, y[(0,) * y.ndim])
+    short = [y == value for value in _SHORT]
+    others = ~np.logical_or.reduce(short)
+    made = np.empty(x.shape, x.dtype)
+    made[others] = _array_power(x[others], y[others])
+    for value, those in zip(_SHORT, short, strict=True):
+        made[those] = np.power(x[those], y.dtype.type(value))
+    return made
+
+
+def _array_power(x: Any, y: Any) -> Any:
+    """Powers as NumPy's loop makes them with an exponent for each of its elements."""
+    x, y = np.broadcast_arrays(x, y)
+    if x.size != 1:
+        return np.power(x, np.array(y, order="C"))
+    return np.power(np.repeat(x, 2), np.repeat(y, 2))[:1].reshape(x.shape)  # or it would be one for all
+
+
 def _by_python(function: Callable[..., float]) -> Callable[..., Any]:
     """What Python's function gives for each element; no number where it raises an error."""
 
@@ -111,6 +138,8 @@ def _table() -> dict[str, Op]:
     put("exp exp2 expm1 log log2 log10 log1p cbrt sin cos tan arcsin arccos arctan", 12.0)
     put("sinh cosh tanh arcsinh arccosh arctanh hypot logaddexp logaddexp2", 16.0)
     put("power float_power arctan2", 25.0)
+    # NumPy's power has other bits where the exponent is an array than where one exponent is for all.
+    ops["array_power"] = Op("array_power", 2, _array_power, 25.0)
     ops["where"] = Op("where", 3, _where)
     ops["real"] = Op("real", 1, np.real)
     ops["imag"] = Op("imag", 1, np.imag)
@@ -137,6 +166,9 @@ def _table() -> dict[str, Op]:
 
 OPS: dict[str, Op] = _table()
 
+# Operations of which a ufunc of another name has the loops, those over floating-point and complex numbers.
+LOOPS_OF = {"array_power": "power"}
+
 # Where the first extremum lies, NaN being one: recorded like folds, and made of two (``build``).
 PLACES = {"argmax": "maximum", "argmin": "minimum"}
 
@@ -162,7 +194,10 @@ def loop_dtype(op: str, args: tuple[np.dtype[Any], ...]) -> np.dtype[Any] | None
         return np.empty(0, args[0]).real.dtype if len(args) == 1 and args[0].kind == "c" else None
     if op in C_LIBRARY:
         return args[0] if args == (np.dtype(np.float64),) * OPS[op].nin else None
-    ufunc = OPS[op].reference if op in OPS else None
+    name = LOOPS_OF.get(op, op)
+    if name != op and any(kind.kind not in "fc" for kind in args):
+        return None
+    ufunc = OPS[name].reference if name in OPS else None
     if not isinstance(ufunc, np.ufunc) or len(args) != ufunc.nin:
         return None
     try:  # longlong is as int64 for all but the ufuncs' own search, and for this cache

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from .nodes import Apply, Const, Expr, Gather, Load
-from .ops import OPS, const_value, has_loop
+from .ops import OPS, const_value, has_loop, power
 from .views import NDArray
 from .windows import children, walk
 
@@ -67,6 +67,8 @@ def _prepared(node: Expr) -> tuple[Kind, Any]:
                 raise TypeError(f"{op} has no loop {', '.join(map(str, given))} -> {dtype}")
             if op == "negative":
                 return Kind.UFUNC, _negative
+            if op == "power" and dtype.kind == "f" and not isinstance(args[1], Const):
+                return Kind.FRESH, power
             if op in ("real", "imag"):
                 return Kind.PART, OPS[op].reference
             ufunc = OPS[op].reference

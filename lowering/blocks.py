@@ -15,7 +15,7 @@ from itertools import count
 import numpy as np
 
 from ..ir import dims
-from ..ir.ops import C_LIBRARY
+from ..ir.ops import C_LIBRARY, LOOPS_OF
 from . import numpy_loops
 from .kernel import (
     Binding,
@@ -26,7 +26,6 @@ from .kernel import (
     If,
     Kernel,
     Let,
-    Lit,
     Local,
     Loop,
     Native,
@@ -47,12 +46,14 @@ ROW = 4096  # bytes of a row on the stack
 PLAIN = 8  # a block without such rows is so many times larger
 CALLS = 8  # with more calls than these in a block, rows are smaller: they stay in the first caches
 
+Own = Callable[[Op], bool]
 Find = Callable[[str, tuple[DType, ...], DType], tuple[int, int, bool] | None]
 
 _OPEN = frozenset(
     {
         *("exp", "exp2", "expm1", "log", "log2", "log10", "log1p", "cbrt", "logaddexp", "logaddexp2"),
         *("sin", "cos", "tan", "arcsin", "arccos", "arctan", "arctan2", "hypot", "power", "float_power"),
+        "array_power",
         *("sinh", "cosh", "tanh", "arcsinh", "arccosh", "arctanh"),
     }
 )  # what IEEE 754 does not define to the bit
@@ -64,7 +65,7 @@ def natively(
     kernel: Kernel,
     binding: Binding,
     exact: bool = True,
-    own: frozenset[tuple[str, str]] = frozenset(),
+    own: Own = lambda op: False,
     find: Find = numpy_loops.find,
 ) -> tuple[Kernel, Binding]:
     """The kernel with NumPy's loops in the place of operations that are not defined to the bit.
@@ -75,8 +76,8 @@ def natively(
         As ``schedule`` gives them.
     exact : bool, optional
         If False, real functions that targets have libraries for stay with the target.
-    own : frozenset of (str, str), optional
-        Functions, with the character of a dtype, for which the target has NumPy's bits itself.
+    own : callable, optional
+        For which operations has the target NumPy's bits itself?
     find : callable, optional
         The loop for a name, argument dtypes and a result dtype, as ``numpy_loops.find`` does; None if there
         is none: the operation stays with the target.
@@ -102,15 +103,12 @@ def natively(
 class _Maker:
     """Rewrites one kernel."""
 
-    def __init__(
-        self, kernel: Kernel, binding: Binding, exact: bool, own: frozenset[tuple[str, str]], find: Find
-    ) -> None:
+    def __init__(self, kernel: Kernel, binding: Binding, exact: bool, own: Own, find: Find) -> None:
         self.kernel, self.exact, self.own, self.find = kernel, exact, own, find
         self.ints, self.values = list(kernel.ints), list(binding.ints)
         self.extents, self.work = list(binding.extents), list(binding.work)
         self.loops: dict[tuple[str, tuple[DType, ...], DType], Loop] = {}
         self.numbers = count()
-        self.before = frozenset(let.name for phase in kernel.phases for let in phase.pre)
         self.free = frozenset(b.name for b in kernel.buffers if b.access == "r" and b.noalias)
 
     def integer(self, value: object) -> str:
@@ -129,7 +127,7 @@ class _Maker:
             return None
         key = op.name, tuple(arg.dtype for arg in op.args), op.dtype
         if key not in self.loops:
-            found = self.find(*key)
+            found = self.find(LOOPS_OF.get(op.name, op.name), *key[1:])
             if found is None:
                 return None
             self.loops[key] = Loop(self.integer(found[0]), self.integer(found[1]), found[2])
@@ -138,7 +136,7 @@ class _Maker:
     def wanted(self, op: Op) -> bool:
         """Is an operation NumPy's to do?"""
         name, dtype = op.name, op.args[0].dtype
-        if (name, dtype.char) in self.own and (name != "power" or self.steady(op.args[1])):
+        if self.own(op):
             return False
         if name in C_LIBRARY:
             return True
@@ -147,10 +145,6 @@ class _Maker:
         return dtype.kind == "f" and (
             (self.exact and name in _OPEN) or (name in _HALF and dtype == np.float16)
         )
-
-    def steady(self, exponent: Expr) -> bool:
-        """Is it one for all elements?  Of others targets know nothing, and NumPy makes a difference."""
-        return isinstance(exponent, Lit) or (isinstance(exponent, Local) and exponent.name in self.before)
 
     def phase(self, number: int) -> Phase:
         """A phase; a vector loop becomes a serial one over blocks."""

@@ -13,8 +13,7 @@ key of its compiled code.  All address arithmetic is in elements of the buffer's
 Expressions are trees of bounded depth: what is used twice is bound by ``Let``.  Names of locals are
 unique in a kernel; loops that are not inside one another may use the same variable.  Operations are
 those of ``ir.ops`` (with "where" and "cast", whose result dtype is ``Op.dtype``) on values of any
-compiled dtype, complex ones included: an emitter expands them.  One operation more exists here:
-"complex" of two real arguments.
+compiled dtype, complex ones included: an emitter expands them.
 
 What NumPy computes in a way of its own is done by NumPy's own inner loops: ``Native`` on one element,
 ``Call`` on a row of them.  Their code and data addresses are integer arguments, so that compiled code does
@@ -94,6 +93,11 @@ class Loop:
     code: str
     data: str
     clears: bool
+
+
+#: The step that NumPy's loop has to be given for an argument, where that makes a difference to it: 0 for one
+#: value for all elements, 1 for one for each.
+STEPS = {("power", 1): 0, ("array_power", 1): 1}
 
 
 @dataclass(frozen=True, slots=True)

@@ -303,7 +303,7 @@ class _Compiler:
         """Compile a kernel and have it launched; the reason if it cannot be."""
         try:
             kernel, binding = schedule(stmt, self.region, self.cores)
-            kernel, binding = blocks.natively(kernel, binding, not self.fastmath, self.target.own())
+            kernel, binding = blocks.natively(kernel, binding, not self.fastmath, self.target.own)
             # the driver launches it again and again where it is in a loop
             kernel, binding = fixed(kernel, binding, None if depth > 1 else FEW)
             launch = self.code.launch(self.target, kernel)

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field, replace
 from typing import Literal, Protocol
 
 from .kernel import (
+    STEPS,
     Affine,
     Call,
     DType,
@@ -23,6 +24,7 @@ from .kernel import (
     Let,
     Local,
     Loop,
+    Native,
     Op,
     Row,
     Stack,
@@ -121,7 +123,9 @@ class Stages:
 
         found = self.maker.native(expr) if isinstance(expr, Op) else None
         if found is not None and isinstance(expr, Op):
-            return self.call(expr, found)
+            if not any(STEPS.get((expr.name, k)) == 0 and self.varies(a) for k, a in enumerate(expr.args)):
+                return self.call(expr, found)
+            expr = Native(expr.name, expr.args, expr.dtype, found)
         made = changed(expr, inner)
         if isinstance(made, Elem) and not self.is_free(made.buffer):
             ready.append((self.stored + 1) // 2)
@@ -130,9 +134,9 @@ class Stages:
     def call(self, op: Op, loop: Loop) -> tuple[Expr, int]:
         """Have NumPy's loop compute a row."""
         reads, before, after = [], list[Stmt](), 0
-        for arg in op.args:
+        for position, arg in enumerate(op.args):
             made, ready = self.value(arg)
-            row, moment = self.row(made, ready, before)
+            row, moment = self.row(made, ready, before, STEPS.get((op.name, position)) == 1)
             reads.append(row)
             after = max(after, moment)
         if any(self.ordered(stmt.value) for stmt in before if isinstance(stmt, Store)) or any(
@@ -145,23 +149,24 @@ class Stages:
         self.calls.setdefault(after, []).extend([*before, Call(op.name, tuple(reads), write, counts, loop)])
         return self.element(name), after + 1
 
-    def row(self, value: Expr, ready: int, before: list[Stmt]) -> tuple[Row, int]:
+    def row(self, value: Expr, ready: int, before: list[Stmt], each: bool) -> tuple[Row, int]:
         """An argument in memory, and the stage after which it is there; ``before`` the call, values that
-        are the same for the whole block are stored."""
+        are the same for the whole block are stored, unless there has to be one for ``each`` element."""
         if isinstance(value, Local) and self.cheap(self.lets.get(value.name)):
             value = self.lets[value.name]
         if isinstance(value, Elem) and not value.more:
             step = self.step(value.at)
             if value.buffer in self.kinds:
                 return Row(value.buffer, affine(), 1, value.dtype), ready - 1
-            if step is not None:
+            if step is not None and (step or not each):
                 after = 0 if self.is_free(value.buffer) else self.stored // 2
                 return Row(value.buffer, self.at_start(value.at), step, value.dtype), after
-        if not self.varies(value):
+        varies = self.varies(value)
+        if not varies and not each:
             name = self.new_row(value.dtype, True)
             before.append(Store(name, affine(), value))
             return Row(name, affine(), 0, value.dtype), max(ready, self.stored // 2)
-        if isinstance(value, Local):
+        if isinstance(value, Local) and varies:
             return Row(self.spill(value), affine(), 1, value.dtype), ready
         name = self.new_row(value.dtype)
         self.put(ready, Store(name, self.element(name).at, value), value)

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Protocol
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from .kernel import Kernel
+    from .kernel import Kernel, Op
 
 # The floating-point flags in the result of a launch, as NumPy numbers them.
 DIVIDE, OVERFLOW, UNDERFLOW, INVALID = 1, 2, 4, 8
@@ -48,9 +48,8 @@ class Target(Protocol):
     def fingerprint(self) -> str:
         """What code depends on besides its source: compiler, processor and library versions."""
 
-    def own(self) -> frozenset[tuple[str, str]]:
-        """Of the functions that IEEE 754 leaves open those, with the character of a dtype, for which it has
-        NumPy's bits."""
+    def own(self, op: Op) -> bool:
+        """Has it NumPy's bits itself for this operation, which IEEE 754 leaves open?"""
 
     def emit(self, kernel: Kernel) -> str:
         """The source of a kernel: deterministic, and a function of the kernel and the machine alone.

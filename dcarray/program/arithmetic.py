@@ -22,6 +22,7 @@ from .values import (
     Chosen,
     Data,
     Either,
+    Shape,
     Value,
     cast,
     is_array,
@@ -88,13 +89,11 @@ class Arithmetic(Numbers):
         if any(isinstance(x, Chosen) for x in inputs):
             raise self.scope.fail(f"{name} of what a mask chooses")
         loop = self.loop(name, inputs)
-        if name == "power" and loop[0] not in "efdFD":
-            exponent = inputs[1]
-            if type(exponent) is not int or exponent < 0:
-                raise self.scope.fail("power of integers may raise")
+        shape = self.broadcast([shape_of(x) for x in inputs])
+        if name == "power":
+            name = self._power(inputs, loop, shape)
         if name[:8] == "logical_" and any(type(x) is int and not -(2**63) <= x < 2**63 for x in inputs):
             raise self.scope.fail("NumPy refuses an integer of so many bits here")
-        shape = self.broadcast([shape_of(x) for x in inputs])
         kinds, result = loop.split("->")
         args = [
             self.over(self.expr(x, np.dtype(c)), shape_of(x), shape)
@@ -103,6 +102,23 @@ class Arithmetic(Numbers):
         if name == "square" and result in "FD" and not is_array(inputs[0]):
             return self.memory.value(_product(args[0], args[0]), scalar=True)
         return self.memory.value(applied(name, kinds, result, args), shape, scalar=not shape)
+
+    def _power(self, inputs: Sequence[Value], loop: str, shape: Shape) -> str:
+        """The operation of `dcarray.ir.ops` that ``numpy.power`` is here (see `dcarray.exponents`)."""
+        exponent = inputs[1]
+        if loop[0] not in "efdFD":
+            if type(exponent) is not int or exponent < 0:
+                raise self.scope.fail("power of integers may raise")
+            return "power"
+        if not shape_of(exponent):
+            return "power"
+        if loop[0] in "fd":
+            arrays = [x for x in inputs if isinstance(x, Data) and is_array(x)]
+            alike = all(x.dtype.char == loop[0] and x.shape == shape for x in arrays)
+            frozen = any(x.window and x.window.array in self.memory.frozen for x in arrays)
+            if not alike or frozen or any(x.readonly for x in arrays):  # which may have strides of 0
+                raise self.scope.fail("NumPy may take one exponent for many elements, or not")
+        return "array_power"
 
     def chosen(self, x: Chosen) -> Expr:
         """What a mask chooses, and 1 elsewhere.

@@ -15,7 +15,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from ..kernel import Affine, DType, Lit
+from ..kernel import STEPS, Affine, DType, Lit
 
 _NAMES = {
     "bool": "uint8_t", "float16": "_Float16", "float32": "float", "float64": "double",
@@ -25,7 +25,7 @@ _LIBM = (
     "sqrt floor ceil trunc rint exp exp2 expm1 log log2 log10 log1p cbrt sin cos tan sinh cosh tanh fabs"
     " arcsin:asin arccos:acos arctan:atan arcsinh:asinh arccosh:acosh arctanh:atanh absolute:fabs"
 )
-_LIBM2 = "fmod copysign nextafter hypot arctan2:atan2 power:pow float_power:pow"
+_LIBM2 = "fmod copysign nextafter hypot arctan2:atan2 power:pow array_power:pow float_power:pow"
 
 
 def _templates() -> dict[tuple[str, str], str]:
@@ -227,9 +227,10 @@ def call_function(name: str, types: Sequence[DType], dtype: DType) -> tuple[str,
     letters = "abc"[: len(types)]
     arguments = "".join(f", {ctype(kind)} {letter}" for kind, letter in zip(types, letters, strict=True))
     rows = ", ".join(f"&{letter}" for letter in letters)
+    steps = ", ".join(f"{STEPS.get((name, k), 0) * kind.itemsize}" for k, kind in enumerate((*types, dtype)))
     return ours, (
         f"static {ctype(dtype)} {ours}(int64_t code, int64_t data{arguments}) {{\n  {ctype(dtype)} result;\n"
-        f"  call(code, data, 1, (void *[]){{{rows}, &result}}, (intptr_t[]){{{'0, ' * len(types)}0}});\n"
+        f"  call(code, data, 1, (void *[]){{{rows}, &result}}, (intptr_t[]){{{steps}}});\n"
         "  return result;\n}"
     )
 

@@ -18,7 +18,7 @@ from functools import cache
 from typing import Any
 
 from .. import flags
-from ..kernel import Kernel
+from ..kernel import Kernel, Op
 from ..target import Unsupported
 from .emit import emit
 
@@ -74,9 +74,9 @@ class CTarget:
         """The compiler's version and the processor."""
         return _fingerprint()
 
-    def own(self) -> frozenset[tuple[str, str]]:
-        """None."""
-        return frozenset()
+    def own(self, op: Op) -> bool:
+        """Never."""
+        return False
 
     def emit(self, kernel: Kernel, names: Mapping[str, str] | None = None) -> str:
         """The C text; ``names`` of the arrays behind the buffers go into comments."""

@@ -37,12 +37,12 @@ def _parts() -> tuple[float, float, float]:
     return float(first), float(second), float(_HALF_PI - first - second)
 
 
-def _pair(value: Fraction) -> tuple[float, float]:
+def pair(value: Fraction) -> tuple[float, float]:
     high = float(value)
     return high, float(value - Fraction(high))
 
 
-class _Writer:
+class Writer:
     """Instructions on vectors of doubles."""
 
     def __init__(self, lanes: int) -> None:
@@ -104,6 +104,15 @@ class _Writer:
         p = self.mul(a, b)
         return p, self.fma(a, b, self.neg(p))
 
+    def looked_up(self, table: str, index: str) -> str:
+        """The values of a table, a global constant, at integers."""
+        values = "poison"
+        for k in range(self.lanes):
+            at = self.op(f"extractelement <{self.lanes} x i64> {index}, i32 {k}")
+            value = self.op(f"load double, ptr {self.op(f'getelementptr double, ptr @{table}, i64 {at}')}")
+            values = self.op(f"insertelement {self.v} {values}, double {value}, i32 {k}")
+        return values
+
     def series(self, z: str, coefficients: list[float]) -> str:
         """A polynomial in ``z``, in two halves that are summed side by side."""
         z2 = self.mul(z, z)
@@ -118,9 +127,9 @@ class _Writer:
         return self.fma(horner(odd), z, horner(even))
 
 
-def _sine(w: _Writer, r: str, low: str, z: str, zl: str) -> tuple[str, str]:
+def _sine(w: Writer, r: str, low: str, z: str, zl: str) -> tuple[str, str]:
     """sin(r + low) as a large and a small part."""
-    sixth, rest = _pair(Fraction(1, 6))
+    sixth, rest = pair(Fraction(1, 6))
     cube, cl = w.product(r, z)
     cl = w.fma(r, zl, cl)
     p, pl = w.product(cube, w.const(sixth))
@@ -134,9 +143,9 @@ def _sine(w: _Writer, r: str, low: str, z: str, zl: str) -> tuple[str, str]:
     return high, w.add(error, more)
 
 
-def _cosine(w: _Writer, r: str, low: str, z: str, zl: str) -> tuple[str, str]:
+def _cosine(w: Writer, r: str, low: str, z: str, zl: str) -> tuple[str, str]:
     """cos(r + low) as a large and a small part."""
-    part, rest = _pair(Fraction(1, 24))
+    part, rest = pair(Fraction(1, 24))
     half = w.mul(z, w.const(0.5))
     high = w.sub(w.const(1.0), half)
     error = w.sub(w.sub(w.const(1.0), high), half)
@@ -177,7 +186,7 @@ done:
 
 def define(name: str, function: str, lanes: int) -> tuple[str, dict[str, str]]:
     """LLVM text of the function ``name``, "sin" or "cos" of a vector; and by name what it has declared."""
-    w = _Writer(lanes)
+    w = Writer(lanes)
     zero, one = w.const(0.0), w.const(1.0)
     size = w.call("fabs", "%x")
     small, usual = w.below(size, 2.0**-27), w.below(size, _LARGEST)

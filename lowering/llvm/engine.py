@@ -54,6 +54,8 @@ class Machine:
         Whether an instruction permutes a vector's eight words of 32 bits as another vector says (AVX2).
     powers
         Whether powers of doubles with whole and half exponents are ours, with NumPy's bits.
+    exponential
+        Whether exp of doubles is ours, with NumPy's bits.
     """
 
     vector_bits: int = 128
@@ -67,6 +69,7 @@ class Machine:
     nontemporal: bool = False
     permutes: bool = False
     powers: bool = False
+    exponential: bool = False
 
 
 @cache
@@ -133,7 +136,7 @@ def _lengths() -> bool:
 @cache
 def machine() -> Machine:
     """The processor that this process runs on."""
-    from . import circular, powers
+    from . import circular, exponential, powers
 
     with LOCK:
         name, _, features = _host()
@@ -156,7 +159,8 @@ def machine() -> Machine:
         fused = _fused_complex()
         lengths, masks, permutes = fused and _lengths(), "avx512vl" in features, "avx2" in features
         power = fast and powers.serves()
-        return Machine(bits, math, half, fused, own, wide, masks, lengths, x86, permutes, power)
+        exps = fast and exponential.serves()
+        return Machine(bits, math, half, fused, own, wide, masks, lengths, x86, permutes, power, exps)
 
 
 @cache

@@ -174,7 +174,7 @@ def _wide(b: Builder, name: str, t: str, args: tuple[str, ...], types: tuple[DTy
         return b.op(f"{_TRUTH[name]} i1 {truths}")
     if name in ("maximum", "minimum", "fmax", "fmin"):
         return _extreme(b, name, t, x, y, half)
-    if name in ("power", "float_power"):
+    if name in ("power", "array_power", "float_power"):
         return vecmath.power(b, t, x, y)
     if name == "log10":
         return vecmath.log10(b, t, x)

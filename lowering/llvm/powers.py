@@ -3,8 +3,9 @@
 The library's results are wrong by little more than half a unit in the last place.  Ours are products of the
 base and of its root, several at once, that come as a sum of two numbers, good to 2**-100 of them.  Where that
 decides how to round, with room for the library's error, the library rounds alike.  The few other elements,
-other exponents, and bases that are not positive or far from 1, are left to the library one by one.  Where one
-exponent is for all, and is -1, 0, 0.5 or 2, NumPy does not call the library either.
+other exponents, and bases that are not positive or far from 1, are left to the library one by one.  For the
+exponents -1, 0, 0.5 and 2 NumPy does not call the library either.  An exponent that is not known before the
+code runs is looked at once for a row of elements, which is NumPy's loop's if it is not one of these.
 """
 
 from __future__ import annotations
@@ -13,11 +14,11 @@ from string import Template
 
 import numpy as np
 
-from ..kernel import Lit, Local, Op
+from ..kernel import Lit
 from . import libm, vecmath
 from .builder import Builder, bits_of, real
 
-__all__ = ["power", "serves", "which"]
+__all__ = ["loop", "power", "served", "serves"]
 
 _LEAST, _MOST, _FAR = 2.0**-40, 2.0**40, 4.75
 # How sure a value has to be, in units of its last place.  The library's are wrong by up to 0.509 of them, and
@@ -29,32 +30,9 @@ entry:
   %xs = alloca $v
   %ys = alloca $v
   %zs = alloca $v
-  %first = extractelement $v %y, i32 0
-  %bits = bitcast double %first to i64
-  %size = and i64 %bits, $sizes
-  %near = icmp ult i64 %size, $far
-  %safe = select i1 %near, double %first, double 0.0
-  %twice = fadd double %safe, %safe
+  %y0 = extractelement $v %y, i32 0
+  %twice = fadd double %y0, %y0
   %k = fptosi double %twice to i64
-  %again = sitofp i64 %k to double
-  %whole = fcmp oeq double %again, %twice
-  %some = icmp ne i64 %k, 0
-  %single = insertelement $i poison, i64 %bits, i32 0
-  %every = shufflevector $i %single, $i poison, <$n x i32> zeroinitializer
-  %all = bitcast $v %y to $i
-  %others = icmp ne $i %all, %every
-  %differ = bitcast $m %others to i$n
-  %same = icmp eq i$n %differ, 0
-  %served0 = and i1 %whole, %some
-  %served = and i1 %served0, %same
-  br i1 %served, label %which, label %other
-other:
-  %zero = icmp eq i64 %size, 0
-  %unit = and i1 %zero, %same
-  br i1 %unit, label %ones, label %left
-ones:
-  ret $v $one
-which:
   switch i64 %k, label %power [ i64 -2, label %turned  i64 1, label %rooted  i64 4, label %squared ]
 turned:
   %turn = fdiv $v $one, %x
@@ -130,14 +108,12 @@ ready:
   %any = icmp ne i$n %set, 0
   br i1 %any, label %left, label %done, !prof !{!"branch_weights", i32 1, i32 4}
 left:
-  %lanes = phi i$n [ -1, %other ], [ %set, %ready ]
-  %old = phi $v [ %x, %other ], [ %value, %ready ]
   store $v %x, ptr %xs
   store $v %y, ptr %ys
-  store $v %old, ptr %zs
+  store $v %value, ptr %zs
   br label %by.one
 by.one:
-  %these = phi i$n [ %lanes, %left ], [ %fewer, %by.one ]
+  %these = phi i$n [ %set, %left ], [ %fewer, %by.one ]
   %lane = call i$n @llvm.cttz.i$n(i$n %these, i1 true)
   %at = zext i$n %lane to i64
   %xp = getelementptr double, ptr %xs, i64 %at
@@ -159,6 +135,68 @@ done:
   ret $v %z
 }""")
 
+# A loop like NumPy's over rows, with one exponent that is served.
+_ROWS = Template("""define internal void @$name(ptr %args, ptr %counts, ptr %steps, ptr %data) {
+entry:
+  %xs = load ptr, ptr %args
+  %after = getelementptr ptr, ptr %args, i64 1
+  %ys = load ptr, ptr %after
+  %last = getelementptr ptr, ptr %args, i64 2
+  %zs = load ptr, ptr %last
+  %y = load double, ptr %ys
+  %single = insertelement $v poison, double %y, i32 0
+  %every = shufflevector $v %single, $v poison, <$n x i32> zeroinitializer
+  %count = load i64, ptr %counts
+  %most = sub i64 %count, $n
+  br label %next
+next:
+  %i = phi i64 [ 0, %entry ], [ %i1, %several ]
+  %more = icmp sle i64 %i, %most
+  br i1 %more, label %several, label %few
+several:
+  %xp = getelementptr double, ptr %xs, i64 %i
+  %x = load $v, ptr %xp, align 8
+  %z = call $v @$native($v %x, $v %every)
+  %zp = getelementptr double, ptr %zs, i64 %i
+  store $v %z, ptr %zp, align 8
+  %i1 = add i64 %i, $n
+  br label %next
+few:
+  %k = phi i64 [ %i, %next ], [ %k1, %one ]
+  %left = icmp slt i64 %k, %count
+  br i1 %left, label %one, label %done
+one:
+  %xq = getelementptr double, ptr %xs, i64 %k
+  %x0 = load double, ptr %xq
+  %x1 = insertelement $v poison, double %x0, i32 0
+  %xn = shufflevector $v %x1, $v poison, <$n x i32> zeroinitializer
+  %zn = call $v @$native($v %xn, $v %every)
+  %z0 = extractelement $v %zn, i32 0
+  %zq = getelementptr double, ptr %zs, i64 %k
+  store double %z0, ptr %zq
+  %k1 = add i64 %k, 1
+  br label %few
+done:
+  ret void
+}""")
+
+# NaN and what is large are not looked at further.
+_SERVED = Template("""define internal i64 @$name(double %y, i64 %loop) {
+  %bits = bitcast double %y to i64
+  %size = and i64 %bits, $sizes
+  %near = icmp ult i64 %size, $far
+  %safe = select i1 %near, double %y, double 0.0
+  %twice = fadd double %safe, %safe
+  %k = fptosi double %twice to i64
+  %again = sitofp i64 %k to double
+  %whole = fcmp oeq double %again, %twice
+  %some = icmp ne i64 %k, 0
+  %served = and i1 %whole, %some
+  %ours = ptrtoint ptr @$rows to i64
+  %code = select i1 %served, i64 %ours, i64 %loop
+  ret i64 %code
+}""")
+
 
 def serves() -> bool:
     """Are NumPy's powers of doubles those of a C library that is known to be so good?"""
@@ -171,16 +209,33 @@ def serves() -> bool:
     return all(libm.serves({"pow": np.power}, some, np.full(some.size, y)) for y in (-1.5, 3.0, 0.7))
 
 
-def which(expr: Op, b: Builder) -> bool:
-    """Is this a power of doubles that is ours?  Of varying exponents a vector has several at once."""
-    if expr.name != "power" or expr.dtype != np.float64 or not b.machine.powers:
+def served(exponent: object) -> bool:
+    """Is this constant (a kernel's) one of the exponents that are ours?"""
+    if not isinstance(exponent, Lit) or exponent.dtype != np.float64:
         return False
-    return isinstance(expr.args[1], Lit | Local)
+    value = float(np.frombuffer(exponent.bits, np.float64)[0])
+    return 0 < abs(value) < _FAR and (2 * value).is_integer()
 
 
 def power(b: Builder, x: str, y: str) -> str:
-    """``x ** y`` of doubles, of which ``y`` is the same for all."""
+    """``x ** y`` of doubles, of which ``y`` is a constant that is `served`."""
     return vecmath.own(b, "power", _define, (x, y))
+
+
+def loop(b: Builder, exponent: str, code: str) -> str:
+    """The address of the loop for rows of doubles and the exponent at an address: ours, or NumPy's, whose
+    address is ``code``."""
+    lanes, native, rows, name = (
+        b.machine.vector_bits // 64,
+        "dc_power_native",
+        "dc_power_rows",
+        "dc_power_loop",
+    )
+    _define(b, native, lanes)
+    b.declare(rows, _ROWS.substitute(name=rows, native=native, v=f"<{lanes} x double>", n=lanes))
+    far = bits_of(_FAR)
+    b.declare(name, _SERVED.substitute(name=name, rows=rows, sizes=(1 << 63) - 1, far=far))
+    return b.op(f"call i64 @{name}(double {b.op(f'load double, ptr {exponent}')}, i64 {code})")
 
 
 def _define(b: Builder, name: str, lanes: int) -> None:
@@ -197,9 +252,7 @@ def _define(b: Builder, name: str, lanes: int) -> None:
         n=lanes,
         i=f"<{lanes} x i64>",
         m=f"<{lanes} x i1>",
-        sizes=(1 << 63) - 1,
         exponents=0x7FF << 52,
-        far=bits_of(_FAR),
         least=bits_of(_LEAST),
         most=bits_of(_MOST),
         one=one,

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from .. import flags
-from ..kernel import Kernel
+from ..kernel import Kernel, Op
 from ..target import Unsupported
-from . import engine, threads
+from . import engine, powers, threads
 from .emit import emit
 
 
@@ -18,13 +18,18 @@ class CpuTarget:
         """What object code depends on besides its text."""
         return engine.fingerprint()
 
-    def own(self) -> frozenset[tuple[str, str]]:
+    def own(self, op: Op) -> bool:
         """sin and cos where ``circular`` serves, powers where ``powers`` does, and absolute values of complex
         numbers where NumPy's formula is known."""
-        machine = engine.machine()
-        circular = [("sin", "d"), ("cos", "d")] if machine.circular else []
-        powers = [("power", "d")] if machine.powers else []
-        return frozenset([*circular, *powers, *([("absolute", "D")] if machine.lengths else [])])
+        machine, kind = engine.machine(), op.args[0].dtype.char
+        match op.name:
+            case "sin" | "cos":
+                return machine.circular > 0 and kind == "d"
+            case "power":
+                return machine.powers and powers.served(op.args[1])
+            case "absolute":
+                return machine.lengths and kind == "D"
+        return False
 
     def emit(self, kernel: Kernel) -> str:
         """The LLVM text of a kernel for this machine."""

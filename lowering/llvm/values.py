@@ -7,6 +7,7 @@ import numpy as np
 from ...ir.ops import FITS
 from ..flags import of
 from ..kernel import (
+    STEPS,
     Affine,
     Buffer,
     Declare,
@@ -225,8 +226,8 @@ class Values:
         return self.buffers[name]
 
     # ---- NumPy's loops ------------------------------------------------------------------------------
-    def native(self, loop: Loop, rows: list[tuple[str, int]], count: str) -> None:
-        """Call a loop on addresses and strides in bytes."""
+    def native(self, loop: Loop, rows: list[tuple[str, int]], count: str, code: str = "") -> None:
+        """Call a loop, or one like it whose address is ``code``, on addresses and strides in bytes."""
         b, names = self.b, [self.b.label(f"%{hint}") for hint in ("pointers", "strides", "count")]
         pointers, strides, number = names
         self.allocas += [f"  {pointers} = alloca [{len(rows)} x ptr]", f"  {number} = alloca i64"]
@@ -237,7 +238,7 @@ class Values:
             slot = b.op(f"getelementptr [{len(rows)} x i64], ptr {strides}, i64 0, i64 {position}")
             b.line(f"store i64 {stride}, ptr {slot}")
         b.line(f"store i64 {count}, ptr {number}")
-        function = b.op(f"inttoptr i64 %{loop.code} to ptr")
+        function = b.op(f"inttoptr i64 {code or f'%{loop.code}'} to ptr")
         last = b.op(f"inttoptr i64 %{loop.data} to ptr")
         call = f"call void {function}(ptr {pointers}, ptr {number}, ptr {strides}, ptr {last})"
         if not loop.clears:
@@ -257,7 +258,9 @@ class Values:
         group, b.group = b.group, ""  # iterations share these places
         for place, value in zip(places, values, strict=False):
             self.put(place, "0", value)
-        self.native(expr.loop, [(f"%{place.name}", 0) for place in places], "1")
+        steps = [STEPS.get((expr.name, k), 0) * dtype.itemsize for k, dtype in enumerate(kinds)]
+        rows = [(f"%{place.name}", step) for place, step in zip(places, steps, strict=True)]
+        self.native(expr.loop, rows, "1")
         result = self.fetch(places[-1], "0")
         b.group = group
         return result
@@ -280,7 +283,7 @@ class Values:
                     return self.by_length(expr, size)
                 if self.alone_checked(expr):
                     return self.overflowing(expr)
-                if powers.which(expr, self.b):
+                if name == "power" and self.b.machine.powers and powers.served(args[1]):
                     x, y = self.arguments(expr)
                     return powers.power(self.b, str(x), str(y))
                 return apply(self.b, name, self.arguments(expr), types, dtype)

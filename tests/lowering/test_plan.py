@@ -263,8 +263,8 @@ class Broken:
     def fingerprint(self):
         return ""
 
-    def own(self):
-        return frozenset()
+    def own(self, op):
+        return False
 
     def emit(self, kernel):
         if self.where == "emit":

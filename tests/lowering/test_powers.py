@@ -1,8 +1,11 @@
 """Powers with whole and half exponents: NumPy's bits and flags."""
 
+import shutil
+
 import numpy as np
 import pytest
 
+from dcarray.ir import interp
 from dcarray.ir.text import parse
 from dcarray.lowering import memory
 from dcarray.lowering.llvm import engine
@@ -12,14 +15,16 @@ needs_it = pytest.mark.skipif(not engine.machine().powers, reason="this machine'
 EXPONENTS = [k / 2 for k in range(-10, 11)] + [0.7, -1.25, 17.0, 1e300, np.inf, np.nan, 5e-324]
 
 
-def run(x, y, threads=1, name="power", loops=False):
-    """``x ** y``, and the flags; by NumPy's loop if ``loops``."""
+def run(x, y, threads=1, name="power", literal=False):
+    """``x ** y``, and the flags; ``y`` is in the code if ``literal``."""
     size, at = (x.size, "i") if np.ndim(y) else ("", "")
+    exponent = repr(y) if literal else f"y[{at}]"
     source = f"""region() {{ in x: f64[{x.size}]; in y: f64[{size}]; out z: f64[{x.size}]
-      z[i] = {name}(x[i], y[{at}]) for i<{x.size}
+      z[i] = {name}(x[i], {exponent}) for i<{x.size}
     }}"""
     plan = compile_region(parse(source))
-    assert loops or [step.kernel.ints for step in plan.kernels] == [("n0",)]
+    ours = name == "power" and literal and y != 0 and abs(y) < 4.75 and 2 * y == round(2 * y)
+    assert ours == ([step.kernel.ints for step in plan.kernels] == [("n0",)])
     given = {"x": x, "y": np.array(y), "z": np.empty_like(x)}
     arrays = [given[name] for name in plan.arrays]
     flags = plan.run(arrays, [memory.address_of(a) for a in arrays], (), threads)
@@ -39,9 +44,12 @@ def values():
 
 @needs_it
 @pytest.mark.parametrize("y", EXPONENTS)
-def test_every_bit_is_numpys(y):
+@pytest.mark.parametrize("literal", [False, True])
+def test_every_bit_is_numpys(y, literal):
+    if literal and not abs(y) < 1e9:
+        pytest.skip("no literal")
     for x in values():
-        got, _ = run(x, y, 2)
+        got, _ = run(x, y, 2, literal=literal)
         with np.errstate(all="ignore"):
             want = np.power(x, y)
         same = (got.view("i8") == want.view("i8")) | (np.isnan(got) & np.isnan(want))
@@ -53,18 +61,18 @@ def test_every_bit_is_numpys(y):
 @pytest.mark.parametrize("x", [0.0, -0.0, -1.0, 1e200, 1e-200, 2.5, np.inf, -np.inf, np.nan])
 def test_flags_are_numpys(x, y):
     many = np.array([1.5] * 6 + [x] + [1.5] * 6)
-    _, flags = run(many, y)
+    flags = {run(many, y, literal=literal)[1] for literal in (False, True)}
     told = {}
     with np.errstate(all="call", call=lambda kind, flag: told.setdefault("flags", flag)):
         np.power(many, y)
-    assert flags == told.get("flags", 0)
+    assert flags == {told.get("flags", 0)}
 
 
 @pytest.mark.parametrize("y", [-1.0, 0.0, 0.5, 2.0, 3.0, -1.5])
 def test_float_power_is_numpys_loop(y):
     """It calls the library for every exponent, also where ``power`` does not."""
     x = np.linspace(0.1, 9.0, 40_000)
-    got, _ = run(x, y, name="float_power", loops=True)
+    got, _ = run(x, y, name="float_power")
     assert got.tobytes() == np.float_power(x, y).tobytes()
 
 
@@ -73,5 +81,41 @@ def test_an_exponent_for_each_is_numpys_loop():
     """It squares where one exponent is for all only."""
     rng = np.random.default_rng(1)
     x, y = rng.uniform(0.5, 2.0, 1001), rng.choice([2.0, -1.5, 3.0, 0.7], 1001)
-    got, _ = run(x, y, loops=True)
+    got, _ = run(x, y, name="array_power")
     assert got.tobytes() == np.power(x, y).tobytes()
+
+
+def hard(y, dtype, size):
+    """Bases whose power is another number where NumPy is given one exponent for all."""
+    x = np.random.default_rng(2).uniform(0.5, 9.0, 400_000).astype(dtype)
+    x = x[np.power(x, dtype(y)) != np.power(x, np.full_like(x, y))]
+    return np.resize(x if x.size else dtype(0.7), size)
+
+
+@pytest.mark.parametrize("target", ["cpu", "c"])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("y", [2.0, 0.5, -1.0])
+def test_one_exponent_and_many_are_two_operations(target, dtype, y):
+    """Whatever loops their elements come in, and whether or not their exponents are the same."""
+    kind = f"f{8 * np.dtype(dtype).itemsize}"
+    x, many = np.ascontiguousarray(hard(y, dtype, 12_000).reshape(30, 400)), np.full(400, y, dtype)
+    source = f"""region() {{ in x: {kind}[30, 400]; in y: {kind}[400]; in s: {kind}[]
+      out a: {kind}[30, 400]; out b: {kind}[30, 400]; out c: {kind}[30, 400]; out d: {kind}[30, 400]
+      a[i, j] = power(x[i, j], y[j]) for i<30, j<400
+      b[i, j] = array_power(x[i, j], y[j]) for i<30, j<400
+      c[i, j] = array_power(x[i, j], add(y[i], s[])) for i<30, j<400
+      d[i, j] = power(x[i, j], y[i]) for i<30, j<400
+    }}"""
+    if target == "c" and not shutil.which("cc"):
+        pytest.skip("needs a C compiler")
+    plan = compile_region(parse(source), target)
+    given = {"x": x, "y": many, "s": np.zeros((), dtype), **{n: np.empty_like(x) for n in "abcd"}}
+    arrays = [given[name] for name in plan.arrays]
+    plan.run(arrays, [memory.address_of(a) for a in arrays], (), 1)
+    one, each = np.power(x, dtype(y)), np.power(x, np.full_like(x, y))
+    interpreted = interp.run(
+        parse(source), {n: given[n] for n in "xys"} | {n: np.empty_like(x) for n in "abcd"}
+    )
+    for name, want in zip("abcd", (one, each, each, one), strict=True):
+        assert given[name].tobytes() == want.tobytes(), name
+        assert interpreted[name].tobytes() == want.tobytes(), name
