@@ -8,7 +8,7 @@ import pytest
 
 from dcarray.ir import interp
 from dcarray.ir.dims import evaluate
-from dcarray.ir.ops import C_LIBRARY, LOOPS_OF, OPS
+from dcarray.ir.ops import C_LIBRARY, FITS, LOOPS_OF, OPS
 from dcarray.ir.text import parse
 from dcarray.lowering import memory, target
 from dcarray.lowering.c import ops as cops
@@ -96,9 +96,13 @@ def pairs(*dtypes):
 def loops(name):
     """The argument and result dtypes of an operation's loops, with every other size of integer."""
     tried = {d.name for d in ALL} - {"uint8", "int16", "uint32"}
-    ufunc = getattr(np, LOOPS_OF.get(name, name))
+    ufunc = getattr(np, LOOPS_OF.get(name, FITS.get(name, name)))
     for text in ufunc.types:
         source, result = text.split("->")
+        if name in FITS:
+            if np.dtype(result).kind not in "iu":
+                continue
+            result = "?"
         if name in LOOPS_OF and np.dtype(result).kind not in "fc":
             continue
         if len(result) == 1 and result not in "gGO" and all(np.dtype(c).name in tried for c in source):

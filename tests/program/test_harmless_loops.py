@@ -10,7 +10,6 @@ import pytest
 from written import written
 
 import dcarray as dc
-from dcarray.ir import magnitudes
 from dcarray.ir.passes import aligned
 from dcarray.lowering import look
 
@@ -24,7 +23,7 @@ def f(x, y, n):
 
 @pytest.fixture(autouse=True)
 def eagerly(monkeypatch: pytest.MonkeyPatch) -> Any:
-    monkeypatch.setattr(magnitudes, "WORTH", 0)
+    monkeypatch.setattr(look, "WORTH", 0)
     monkeypatch.setattr(aligned, "MIN_TURNS", 10**9)  # copies that stand for those that are kept
     with dc.options(jit="eager", eager_below=16384, cache_dir=None):
         dc.report(reset=True)
