@@ -89,7 +89,7 @@ def test_messages_of_all_panels_are_those_of_each(data: st.DataObject) -> None:
         assert _panels(source, target, axis, cuts, rank) == each
 
 
-@settings(max_examples=25, deadline=None, derandomize=True)
+@settings(max_examples=15, deadline=None, derandomize=True)
 @given(st.integers(1, 12), st.booleans(), st.integers(0, 3))
 def test_panels(ranks: int, in_turn: bool, lead: int) -> None:
     """Long sums, so that there are several panels."""

@@ -33,7 +33,7 @@ def alone(region: Region) -> list[str]:
     return [a.name for a in region.arrays if a.role == "inout" and many.count(root[a.name]) == 1]
 
 
-@settings(max_examples=60, derandomize=True, deadline=None)
+@settings(max_examples=35, derandomize=True, deadline=None)
 @given(laid_out())
 def test_random_regions(drawn: Any) -> None:
     region = drawn[0].region
@@ -128,7 +128,7 @@ def run(region: Region, shape: tuple[int, ...], ranks: int, costs: Costs | None,
     return comm.run(ranks, live)
 
 
-@settings(max_examples=60, derandomize=True, deadline=None)
+@settings(max_examples=35, derandomize=True, deadline=None)
 @given(chains(), st.sampled_from([ALWAYS, None]))
 def test_random_chains(drawn: tuple[Region, tuple[int, ...], int], costs: Costs | None) -> None:
     run(*drawn, costs, 3)

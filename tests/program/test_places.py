@@ -386,10 +386,10 @@ class _Programs:
 
 def test_random_places() -> None:
     served = 0
-    for seed in range(80):
+    for seed in range(50):
         source = _Programs(seed).body()
         try:
             served += bool(alike(function(source), *DATA.values()))
         except AssertionError as error:
             raise AssertionError(source) from error
-    assert served > 20
+    assert served > 12

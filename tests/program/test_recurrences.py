@@ -66,12 +66,12 @@ VALUES = [
 @pytest.mark.parametrize("row", ["pass", "u[i, 1:-1] += u[i - 1, :-2] + u[i, 2:] + u[i + 1, 1:-1]"])
 def test_sweeps(rows: str, columns: str, row: str) -> None:
     rng = np.random.default_rng(1)
-    for value in VALUES:
+    for k, value in enumerate(VALUES):
         f = written(SWEEP.format(rows=rows, columns=columns, row=row, value=value))
-        for n, m in ((12, 60), (4, 48), (3, 60), (9, 9)):
+        for n, m in ((12, 60), ((4, 48), (3, 60), (9, 9))[k % 3]):
             agree(f, rng.random((n, m)), n, m, served=1)
-        agree(f, rng.random((11, 50)).astype("f"), 11, 50, served=1)
-        agree(f, rng.random((50, 11)).T, 11, 50, served=1)
+        other = rng.random((11, 50)).astype("f") if k % 2 else rng.random((50, 11)).T
+        agree(f, other, 11, 50, served=1)
 
 
 def test_several_rows_run_at_once() -> None:
@@ -123,7 +123,7 @@ def test_elements_that_loops_go_on_with(dtype: str, value: str) -> None:
 TERMS = ["s + x[i]", "s - x[i]", "x[i] - s", "x[i] * x[i - 1] + s", "max(s, x[i] + x[-1 - i])", "s + x[p[i]]"]
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=80, deadline=None)
 @given(st.data())
 def test_integers_in_serial_loops(data: st.DataObject) -> None:
     """What wraps is said by NumPy, and nothing else is."""
@@ -206,7 +206,7 @@ INTEGERS = [
 ]  # fmt: skip
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=80, deadline=None)
 @given(st.data())
 def test_ints_that_pass_from_turn_to_turn(data: st.DataObject) -> None:
     """Some never fall below 0, which is used; some do, and some become too large to be counted with."""
