@@ -1,7 +1,7 @@
 """Powers of doubles with whole and half exponents and NumPy's bits, where NumPy's are the GNU C library's.
 
 The library's results are wrong by little more than half a unit in the last place.  Ours are products of the
-base and of its root, several at once, that come as a sum of two numbers, good to 2**-100 of them.  Where that
+base and of its root, several at once, that come as a sum of two numbers, good to 2**-95 of them.  Where that
 decides how to round, with room for the library's error, the library rounds alike.  The few other elements,
 other exponents, and bases that are not positive or far from 1, are left to the library one by one.  For the
 exponents -1, 0, 0.5 and 2 NumPy does not call the library either.  An exponent that is not known before the
@@ -11,6 +11,7 @@ code runs is looked at once for a row of elements, which is NumPy's loop's if it
 from __future__ import annotations
 
 from string import Template
+from typing import TypeGuard
 
 import numpy as np
 
@@ -20,12 +21,12 @@ from .builder import Builder, bits_of, real
 
 __all__ = ["loop", "power", "served", "serves"]
 
-_LEAST, _MOST, _FAR = 2.0**-40, 2.0**40, 4.75
-# How sure a value has to be, in units of its last place.  The library's are wrong by up to 0.509 of them, and
-# by 0.005 more as logarithms get as large as here (e_pow.c of its sysdeps/ieee754/dbl-64, on its errors).
-_ROOM = 0.018
+_MOST, _FAR = 40, 4.75  # bases are up to 2**40 and its inverse
+# By how much more than half a unit in the last place the library's results are wrong, without FMA: by 0.011,
+# and by 1.5 * 2**-15 for each unit of the result's logarithm (e_pow.c of its sysdeps/ieee754/dbl-64).
+_ROOM, _SLOPE = 0.0112, 1.5 * 2**-15 * _MOST * 0.6932
 
-_NATIVE = Template("""define $v @$name($v %x, $v %y) #lane {
+_ANY = Template("""define internal $v @$name($v %x, $v %y, double %least.room) alwaysinline {
 entry:
   %xs = alloca $v
   %ys = alloca $v
@@ -56,12 +57,16 @@ half:
   %s = call $v @llvm.sqrt.$s($v %base)
   %minus = fneg $v %s
   %gone = call $v @llvm.fma.$s($v %minus, $v %s, $v %base)
-  %over = fdiv $v $half, %s
-  %lack = fmul $v %gone, %over
+  %over = fdiv $v $one, %s
+  %over2 = fmul $v %over, %over
+  %twofold = fmul $v %gone, $half
+  %lack = fmul $v %twofold, %over
   br label %begin
 begin:
   %h0 = phi $v [ $one, %power ], [ %s, %half ]
   %l0 = phi $v [ zeroinitializer, %power ], [ %lack, %half ]
+  %q0 = phi $v [ $one, %power ], [ %over, %half ]
+  %less2 = phi $v [ $one, %power ], [ %over2, %half ]
   %positive = icmp sgt i64 %k, 0
   %opposite = sub i64 0, %k
   %halves = select i1 %positive, i64 %k, i64 %opposite
@@ -71,6 +76,7 @@ next:
   %t = phi i64 [ 0, %begin ], [ %t1, %several ]
   %h = phi $v [ %h0, %begin ], [ %p, %several ]
   %l = phi $v [ %l0, %begin ], [ %l1, %several ]
+  %qn = phi $v [ %q0, %begin ], [ %q1, %several ]
   %more = icmp ult i64 %t, %times
   br i1 %more, label %several, label %made
 several:
@@ -78,30 +84,40 @@ several:
   %np = fneg $v %p
   %e = call $v @llvm.fma.$s($v %h, $v %base, $v %np)
   %l1 = call $v @llvm.fma.$s($v %l, $v %base, $v %e)
+  %q1 = fmul $v %qn, %less2
   %t1 = add i64 %t, 1
   br label %next
 made:
   br i1 %positive, label %ready, label %inverse
 inverse:
-  %q = fdiv $v $one, %h
+  br i1 %root, label %turned.root, label %turned.whole
+turned.whole:
+  %qw = fdiv $v $one, %h
+  br label %turned.any
+turned.root:
+  br label %turned.any
+turned.any:
+  %q = phi $v [ %qn, %turned.root ], [ %qw, %turned.whole ]
   %nq = fneg $v %q
   %r0 = call $v @llvm.fma.$s($v %nq, $v %h, $v $one)
   %r1 = call $v @llvm.fma.$s($v %nq, $v %l, $v %r0)
   %ql = fmul $v %q, %r1
   br label %ready
 ready:
-  %high = phi $v [ %h, %made ], [ %q, %inverse ]
-  %low = phi $v [ %l, %made ], [ %ql, %inverse ]
-  %hbits = bitcast $v %high to $i
-  %exponent = and $i %hbits, splat (i64 $exponents)
+  %high = phi $v [ %h, %made ], [ %q, %turned.any ]
+  %low = phi $v [ %l, %made ], [ %ql, %turned.any ]
+  %value = fadd $v %high, %low
+  %bits = bitcast $v %value to $i
+  %exponent = and $i %bits, splat (i64 $exponents)
   %scale = bitcast $i %exponent to $v
-  %room = fmul $v %scale, $room
+  %one.room = insertelement $v poison, double %least.room, i32 0
+  %each.room = shufflevector $v %one.room, $v poison, <$n x i32> zeroinitializer
+  %room = fmul $v %scale, %each.room
   %farther = fadd $v %low, %room
   %nearer = fsub $v %low, %room
   %up = fadd $v %high, %farther
   %down = fadd $v %high, %nearer
   %unsure = fcmp une $v %up, %down
-  %value = fadd $v %high, %low
   %unusual = xor $m %usual, splat (i1 true)
   %hard = or $m %unsure, %unusual
   %set = bitcast $m %hard to i$n
@@ -135,6 +151,12 @@ done:
   ret $v %z
 }""")
 
+# Of one exponent LLVM makes a function without choices and loops.
+_ONE = Template("""define $v @$name($v %x) #lane {
+  %z = call $v @$any($v %x, $v splat (double $y), double $room)
+  ret $v %z
+}""")
+
 # A loop like NumPy's over rows, with one exponent that is served.
 _ROWS = Template("""define internal void @$name(ptr %args, ptr %counts, ptr %steps, ptr %data) {
 entry:
@@ -156,7 +178,7 @@ next:
 several:
   %xp = getelementptr double, ptr %xs, i64 %i
   %x = load $v, ptr %xp, align 8
-  %z = call $v @$native($v %x, $v %every)
+  %z = call $v @$native($v %x, $v %every, double $room)
   %zp = getelementptr double, ptr %zs, i64 %i
   store $v %z, ptr %zp, align 8
   %i1 = add i64 %i, $n
@@ -170,7 +192,7 @@ one:
   %x0 = load double, ptr %xq
   %x1 = insertelement $v poison, double %x0, i32 0
   %xn = shufflevector $v %x1, $v poison, <$n x i32> zeroinitializer
-  %zn = call $v @$native($v %xn, $v %every)
+  %zn = call $v @$native($v %xn, $v %every, double $room)
   %z0 = extractelement $v %zn, i32 0
   %zq = getelementptr double, ptr %zs, i64 %k
   store double %z0, ptr %zq
@@ -209,43 +231,56 @@ def serves() -> bool:
     return all(libm.serves({"pow": np.power}, some, np.full(some.size, y)) for y in (-1.5, 3.0, 0.7))
 
 
-def served(exponent: object) -> bool:
+def served(exponent: object) -> TypeGuard[Lit]:
     """Is this constant (a kernel's) one of the exponents that are ours?"""
     if not isinstance(exponent, Lit) or exponent.dtype != np.float64:
         return False
-    value = float(np.frombuffer(exponent.bits, np.float64)[0])
+    value = literal(exponent)
     return 0 < abs(value) < _FAR and (2 * value).is_integer()
 
 
-def power(b: Builder, x: str, y: str) -> str:
-    """``x ** y`` of doubles, of which ``y`` is a constant that is `served`."""
-    return vecmath.own(b, "power", _define, (x, y))
+def literal(exponent: Lit) -> float:
+    """The value of a constant."""
+    return float(np.frombuffer(exponent.bits, np.float64)[0])
+
+
+def power(b: Builder, x: str, y: float) -> str:
+    """``x ** y`` of doubles, for an exponent that is `served`."""
+    halves = int(2 * y)
+
+    def define(b: Builder, name: str, lanes: int) -> None:
+        v = f"<{lanes} x double>"
+        b.declare(
+            name, _ONE.substitute(name=name, any=_any(b, lanes), v=v, y=real(y, "double"), room=_room(y))
+        )
+
+    return vecmath.own(b, f"power_{'m' if halves < 0 else ''}{abs(halves)}_halves", define, (x,))
 
 
 def loop(b: Builder, exponent: str, code: str) -> str:
     """The address of the loop for rows of doubles and the exponent at an address: ours, or NumPy's, whose
     address is ``code``."""
-    lanes, native, rows, name = (
-        b.machine.vector_bits // 64,
-        "dc_power_native",
-        "dc_power_rows",
-        "dc_power_loop",
-    )
-    _define(b, native, lanes)
-    b.declare(rows, _ROWS.substitute(name=rows, native=native, v=f"<{lanes} x double>", n=lanes))
+    lanes, rows, name = b.machine.vector_bits // 64, "dc_power_rows", "dc_power_loop"
+    types = {"v": f"<{lanes} x double>", "n": lanes}
+    b.declare(rows, _ROWS.substitute(types, name=rows, native=_any(b, lanes), room=_room(_FAR)))
     far = bits_of(_FAR)
     b.declare(name, _SERVED.substitute(name=name, rows=rows, sizes=(1 << 63) - 1, far=far))
     return b.op(f"call i64 @{name}(double {b.op(f'load double, ptr {exponent}')}, i64 {code})")
 
 
-def _define(b: Builder, name: str, lanes: int) -> None:
-    v, s = f"<{lanes} x double>", f"v{lanes}f64"
+def _room(y: float) -> str:
+    return real(2.0**-52 * (_ROOM + abs(y) * _SLOPE), "double")
+
+
+def _any(b: Builder, lanes: int) -> str:
+    """Define the function of all exponents that are served; its name."""
+    name, v, s = "dc_power_any", f"<{lanes} x double>", f"v{lanes}f64"
     b.declare("pow", "declare double @pow(double, double) #pure")
     b.declare(f"llvm.cttz.i{lanes}", f"declare i{lanes} @llvm.cttz.i{lanes}(i{lanes}, i1)")
     for intrinsic, count in (("fma", 3), ("sqrt", 1)):
         b.declare(f"llvm.{intrinsic}.{s}", f"declare {v} @llvm.{intrinsic}.{s}({', '.join([v] * count)})")
-    one, half, room = (f"splat (double {real(value, 'double')})" for value in (1.0, 0.5, 2.0**-52 * _ROOM))
-    text = _NATIVE.substitute(
+    one, half = (f"splat (double {real(value, 'double')})" for value in (1.0, 0.5))
+    text = _ANY.substitute(
         name=name,
         v=v,
         s=s,
@@ -253,10 +288,10 @@ def _define(b: Builder, name: str, lanes: int) -> None:
         i=f"<{lanes} x i64>",
         m=f"<{lanes} x i1>",
         exponents=0x7FF << 52,
-        least=bits_of(_LEAST),
-        most=bits_of(_MOST),
+        least=bits_of(2.0**-_MOST),
+        most=bits_of(2.0**_MOST),
         one=one,
         half=half,
-        room=room,
     )
     b.declare(name, text)
+    return name

@@ -284,8 +284,7 @@ class Values:
                 if self.alone_checked(expr):
                     return self.overflowing(expr)
                 if name == "power" and self.b.machine.powers and powers.served(args[1]):
-                    x, y = self.arguments(expr)
-                    return powers.power(self.b, str(x), str(y))
+                    return powers.power(self.b, str(self.arguments(expr)[0]), powers.literal(args[1]))
                 return apply(self.b, name, self.arguments(expr), types, dtype)
             case Native():
                 return self.one(expr)
