@@ -205,12 +205,14 @@ class Stack:
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """Elements of a buffer: the first, and the distance from each to the next (0: the same again)."""
+    """Elements of a buffer: the first, and the distance from each to the next (0: the same again); what each
+    is, if that is a constant."""
 
     buffer: str
     at: Affine
     step: int
     dtype: DType
+    value: Lit | None = None
 
 
 @dataclass(frozen=True, slots=True)

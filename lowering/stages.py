@@ -22,6 +22,7 @@ from .kernel import (
     For,
     Index,
     Let,
+    Lit,
     Local,
     Loop,
     Native,
@@ -165,7 +166,8 @@ class Stages:
         if not varies and not each:
             name = self.new_row(value.dtype, True)
             before.append(Store(name, affine(), value))
-            return Row(name, affine(), 0, value.dtype), max(ready, self.stored // 2)
+            constant = value if isinstance(value, Lit) else None
+            return Row(name, affine(), 0, value.dtype, constant), max(ready, self.stored // 2)
         if isinstance(value, Local) and varies:
             return Row(self.spill(value), affine(), 1, value.dtype), ready
         name = self.new_row(value.dtype)

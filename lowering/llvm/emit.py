@@ -72,7 +72,9 @@ class _Phase(Values):
             rows.append((address, row.step * row.dtype.itemsize))
         steps, code = [step for _, step in rows], f"%{stmt.loop.code}"
         if stmt.write.dtype == np.float64 and stmt.name == "power" and steps == [8, 0, 8]:
-            code = powers.loop(self.b, rows[1][0], code) if self.b.machine.powers else code
+            code = (
+                powers.loop(self.b, rows[1][0], stmt.reads[1].value, code) if self.b.machine.powers else code
+            )
         elif stmt.write.dtype == np.float64 and stmt.name == "exp" and steps == [8, 8]:
             code = exponential.loop(self.b) if self.b.machine.exponential else code
         self.native(stmt.loop, rows, count, code)

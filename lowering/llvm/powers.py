@@ -16,34 +16,33 @@ from typing import TypeGuard
 import numpy as np
 
 from ..kernel import Lit
-from . import libm, vecmath
+from . import deferred, libm
 from .builder import Builder, bits_of, real
 
-__all__ = ["loop", "power", "served", "serves"]
+__all__ = ["loop", "plain", "power", "served", "serves", "single"]
 
 _MOST, _FAR = 40, 4.75  # bases are up to 2**40 and its inverse
 # By how much more than half a unit in the last place the library's results are wrong, without FMA: by 0.011,
 # and by 1.5 * 2**-15 for each unit of the result's logarithm (e_pow.c of its sysdeps/ieee754/dbl-64).
 _ROOM, _SLOPE = 0.0112, 1.5 * 2**-15 * _MOST * 0.6932
 
-_ANY = Template("""define internal $v @$name($v %x, $v %y, double %least.room) alwaysinline {
+_SEVERAL = Template("""define internal {$v, $m} @$name($v %x, double %y0) {
 entry:
-  %xs = alloca $v
-  %ys = alloca $v
-  %zs = alloca $v
-  %y0 = extractelement $v %y, i32 0
   %twice = fadd double %y0, %y0
   %k = fptosi double %twice to i64
   switch i64 %k, label %power [ i64 -2, label %turned  i64 1, label %rooted  i64 4, label %squared ]
 turned:
   %turn = fdiv $v $one, %x
-  ret $v %turn
+  br label %plain
 rooted:
   %sqrt = call $v @llvm.sqrt.$s($v %x)
-  ret $v %sqrt
+  br label %plain
 squared:
   %square = fmul $v %x, %x
-  ret $v %square
+  br label %plain
+plain:
+  %simple = phi $v [ %turn, %turned ], [ %sqrt, %rooted ], [ %square, %squared ]
+  br label %done
 power:
   %xbits = bitcast $v %x to $i
   %above = icmp uge $i %xbits, splat (i64 $least)
@@ -110,6 +109,9 @@ ready:
   %bits = bitcast $v %value to $i
   %exponent = and $i %bits, splat (i64 $exponents)
   %scale = bitcast $i %exponent to $v
+  %size = call double @llvm.fabs.f64(double %y0)
+  %more.room = fmul double %size, $slope
+  %least.room = fadd double %more.room, $room
   %one.room = insertelement $v poison, double %least.room, i32 0
   %each.room = shufflevector $v %one.room, $v poison, <$n x i32> zeroinitializer
   %room = fmul $v %scale, %each.room
@@ -119,87 +121,14 @@ ready:
   %down = fadd $v %high, %nearer
   %unsure = fcmp une $v %up, %down
   %unusual = xor $m %usual, splat (i1 true)
-  %hard = or $m %unsure, %unusual
-  %set = bitcast $m %hard to i$n
-  %any = icmp ne i$n %set, 0
-  br i1 %any, label %left, label %done, !prof !{!"branch_weights", i32 1, i32 4}
-left:
-  store $v %x, ptr %xs
-  store $v %y, ptr %ys
-  store $v %value, ptr %zs
-  br label %by.one
-by.one:
-  %these = phi i$n [ %set, %left ], [ %fewer, %by.one ]
-  %lane = call i$n @llvm.cttz.i$n(i$n %these, i1 true)
-  %at = zext i$n %lane to i64
-  %xp = getelementptr double, ptr %xs, i64 %at
-  %yp = getelementptr double, ptr %ys, i64 %at
-  %zp = getelementptr double, ptr %zs, i64 %at
-  %xk = load double, ptr %xp
-  %yk = load double, ptr %yp
-  %zk = call double @pow(double %xk, double %yk)
-  store double %zk, ptr %zp
-  %less = sub i$n %these, 1
-  %fewer = and i$n %these, %less
-  %rest = icmp ne i$n %fewer, 0
-  br i1 %rest, label %by.one, label %all.left
-all.left:
-  %new = load $v, ptr %zs
+  %unknown = or $m %unsure, %unusual
   br label %done
 done:
-  %z = phi $v [ %value, %ready ], [ %new, %all.left ]
-  ret $v %z
-}""")
-
-# Of one exponent LLVM makes a function without choices and loops.
-_ONE = Template("""define $v @$name($v %x) #lane {
-  %z = call $v @$any($v %x, $v splat (double $y), double $room)
-  ret $v %z
-}""")
-
-# A loop like NumPy's over rows, with one exponent that is served.
-_ROWS = Template("""define internal void @$name(ptr %args, ptr %counts, ptr %steps, ptr %data) {
-entry:
-  %xs = load ptr, ptr %args
-  %after = getelementptr ptr, ptr %args, i64 1
-  %ys = load ptr, ptr %after
-  %last = getelementptr ptr, ptr %args, i64 2
-  %zs = load ptr, ptr %last
-  %y = load double, ptr %ys
-  %single = insertelement $v poison, double %y, i32 0
-  %every = shufflevector $v %single, $v poison, <$n x i32> zeroinitializer
-  %count = load i64, ptr %counts
-  %most = sub i64 %count, $n
-  br label %next
-next:
-  %i = phi i64 [ 0, %entry ], [ %i1, %several ]
-  %more = icmp sle i64 %i, %most
-  br i1 %more, label %several, label %few
-several:
-  %xp = getelementptr double, ptr %xs, i64 %i
-  %x = load $v, ptr %xp, align 8
-  %z = call $v @$native($v %x, $v %every, double $room)
-  %zp = getelementptr double, ptr %zs, i64 %i
-  store $v %z, ptr %zp, align 8
-  %i1 = add i64 %i, $n
-  br label %next
-few:
-  %k = phi i64 [ %i, %next ], [ %k1, %one ]
-  %left = icmp slt i64 %k, %count
-  br i1 %left, label %one, label %done
-one:
-  %xq = getelementptr double, ptr %xs, i64 %k
-  %x0 = load double, ptr %xq
-  %x1 = insertelement $v poison, double %x0, i32 0
-  %xn = shufflevector $v %x1, $v poison, <$n x i32> zeroinitializer
-  %zn = call $v @$native($v %xn, $v %every, double $room)
-  %z0 = extractelement $v %zn, i32 0
-  %zq = getelementptr double, ptr %zs, i64 %k
-  store double %z0, ptr %zq
-  %k1 = add i64 %k, 1
-  br label %few
-done:
-  ret void
+  %z = phi $v [ %simple, %plain ], [ %value, %ready ]
+  %hard = phi $m [ zeroinitializer, %plain ], [ %unknown, %ready ]
+  %first = insertvalue {$v, $m} poison, $v %z, 0
+  %both = insertvalue {$v, $m} %first, $m %hard, 1
+  ret {$v, $m} %both
 }""")
 
 # NaN and what is large are not looked at further.
@@ -214,8 +143,7 @@ _SERVED = Template("""define internal i64 @$name(double %y, i64 %loop) {
   %whole = fcmp oeq double %again, %twice
   %some = icmp ne i64 %k, 0
   %served = and i1 %whole, %some
-  %ours = ptrtoint ptr @$rows to i64
-  %code = select i1 %served, i64 %ours, i64 %loop
+  %code = select i1 %served, i64 $ours, i64 %loop
   ret i64 %code
 }""")
 
@@ -231,56 +159,66 @@ def serves() -> bool:
     return all(libm.serves({"pow": np.power}, some, np.full(some.size, y)) for y in (-1.5, 3.0, 0.7))
 
 
+def plain(exponent: object) -> TypeGuard[Lit]:
+    """Is this constant (a kernel's) one of the exponents with which a power is a single instruction?"""
+    return isinstance(exponent, Lit) and exponent.dtype == np.float64 and _value(exponent) in (-1.0, 0.5, 2.0)
+
+
 def served(exponent: object) -> TypeGuard[Lit]:
-    """Is this constant (a kernel's) one of the exponents that are ours?"""
+    """Is this constant one of the exponents that are ours?"""
     if not isinstance(exponent, Lit) or exponent.dtype != np.float64:
         return False
-    value = literal(exponent)
+    value = _value(exponent)
     return 0 < abs(value) < _FAR and (2 * value).is_integer()
 
 
-def literal(exponent: Lit) -> float:
-    """The value of a constant."""
+def _value(exponent: Lit) -> float:
     return float(np.frombuffer(exponent.bits, np.float64)[0])
 
 
-def power(b: Builder, x: str, y: float) -> str:
-    """``x ** y`` of doubles, for an exponent that is `served`."""
-    halves = int(2 * y)
-
-    def define(b: Builder, name: str, lanes: int) -> None:
-        v = f"<{lanes} x double>"
-        b.declare(
-            name, _ONE.substitute(name=name, any=_any(b, lanes), v=v, y=real(y, "double"), room=_room(y))
-        )
-
-    return vecmath.own(b, f"power_{'m' if halves < 0 else ''}{abs(halves)}_halves", define, (x,))
+def power(b: Builder, x: str, exponent: Lit) -> str:
+    """``x ** y`` of two doubles, for an exponent that is `plain`."""
+    match _value(exponent):
+        case 2.0:
+            return b.op(f"fmul double {x}, {x}")
+        case 0.5:
+            return b.intrinsic("sqrt", "double", x)
+    return b.op(f"fdiv double {real(1.0, 'double')}, {x}")
 
 
-def loop(b: Builder, exponent: str, code: str) -> str:
+def single(b: Builder, x: str, exponent: Lit) -> str:
+    """``x ** y`` of two doubles, for an exponent that is `served`, but not `plain`: the library's."""
+    b.declare("pow", "declare double @pow(double, double) #pure")
+    return b.call("double", "pow", ("double", x), ("double", real(_value(exponent), "double")))
+
+
+def loop(b: Builder, exponent: str, constant: Lit | None, code: str) -> str:
     """The address of the loop for rows of doubles and the exponent at an address: ours, or NumPy's, whose
     address is ``code``."""
-    lanes, rows, name = b.machine.vector_bits // 64, "dc_power_rows", "dc_power_loop"
-    types = {"v": f"<{lanes} x double>", "n": lanes}
-    b.declare(rows, _ROWS.substitute(types, name=rows, native=_any(b, lanes), room=_room(_FAR)))
+    if constant is not None:
+        if not served(constant):
+            return code
+        # LLVM makes a function without choices and loops of it.
+        y = _value(constant)
+        rows = f"dc_power_{'m' if y < 0 else ''}{int(2 * abs(y))}_halves"
+        return deferred.declare(b, rows, _several(b), "pow", real(y, "double"))
+    rows, name = "dc_power_rows", "dc_power_loop"
+    ours = deferred.declare(b, rows, _several(b), "pow", "")
     far = bits_of(_FAR)
-    b.declare(name, _SERVED.substitute(name=name, rows=rows, sizes=(1 << 63) - 1, far=far))
+    b.declare(name, _SERVED.substitute(name=name, ours=ours, sizes=(1 << 63) - 1, far=far))
     return b.op(f"call i64 @{name}(double {b.op(f'load double, ptr {exponent}')}, i64 {code})")
 
 
-def _room(y: float) -> str:
-    return real(2.0**-52 * (_ROOM + abs(y) * _SLOPE), "double")
-
-
-def _any(b: Builder, lanes: int) -> str:
-    """Define the function of all exponents that are served; its name."""
-    name, v, s = "dc_power_any", f"<{lanes} x double>", f"v{lanes}f64"
-    b.declare("pow", "declare double @pow(double, double) #pure")
-    b.declare(f"llvm.cttz.i{lanes}", f"declare i{lanes} @llvm.cttz.i{lanes}(i{lanes}, i1)")
+def _several(b: Builder) -> str:
+    """Define the function for several bases and any exponent that is served; its name."""
+    lanes, name = deferred.lanes(b), "dc_power_several"
+    v, s = f"<{lanes} x double>", f"v{lanes}f64"
+    b.declare("llvm.fabs.f64", "declare double @llvm.fabs.f64(double)")
     for intrinsic, count in (("fma", 3), ("sqrt", 1)):
         b.declare(f"llvm.{intrinsic}.{s}", f"declare {v} @llvm.{intrinsic}.{s}({', '.join([v] * count)})")
     one, half = (f"splat (double {real(value, 'double')})" for value in (1.0, 0.5))
-    text = _ANY.substitute(
+    unit = 2.0**-52
+    text = _SEVERAL.substitute(
         name=name,
         v=v,
         s=s,
@@ -290,6 +228,8 @@ def _any(b: Builder, lanes: int) -> str:
         exponents=0x7FF << 52,
         least=bits_of(2.0**-_MOST),
         most=bits_of(2.0**_MOST),
+        room=real(unit * _ROOM, "double"),
+        slope=real(unit * _SLOPE, "double"),
         one=one,
         half=half,
     )

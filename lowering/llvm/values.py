@@ -252,6 +252,8 @@ class Values:
     def one(self, expr: Native) -> Value:
         """A loop called for one element."""
         b = self.b
+        if expr.name == "power" and b.machine.powers and powers.served(exponent := expr.args[1]):
+            return powers.single(b, str(self.expr(expr.args[0])), exponent)
         kinds = [*(arg.dtype for arg in expr.args), expr.dtype]
         values = [self.expr(arg) for arg in expr.args]
         places = [self.stack(b.label("one"), dtype, 1) for dtype in kinds]
@@ -283,8 +285,8 @@ class Values:
                     return self.by_length(expr, size)
                 if self.alone_checked(expr):
                     return self.overflowing(expr)
-                if name == "power" and self.b.machine.powers and powers.served(args[1]):
-                    return powers.power(self.b, str(self.arguments(expr)[0]), powers.literal(args[1]))
+                if name == "power" and self.b.machine.powers and powers.plain(args[1]):
+                    return powers.power(self.b, str(self.arguments(expr)[0]), args[1])
                 return apply(self.b, name, self.arguments(expr), types, dtype)
             case Native():
                 return self.one(expr)
