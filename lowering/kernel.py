@@ -95,8 +95,7 @@ class Loop:
     clears: bool
 
 
-#: The step that NumPy's loop has to be given for an argument, where that makes a difference to it: 0 for one
-#: value for all elements, 1 for one for each.
+#: The step that an argument must have where that matters to NumPy's loop: 0, one for all elements, or 1.
 STEPS = {("power", 1): 0, ("array_power", 1): 1}
 
 
@@ -205,8 +204,7 @@ class Stack:
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """Elements of a buffer: the first, and the distance from each to the next (0: the same again); what each
-    is, if that is a constant."""
+    """Elements of a buffer: the first, the distance to the next (0: the same), a constant's value."""
 
     buffer: str
     at: Affine

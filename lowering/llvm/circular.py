@@ -2,9 +2,8 @@
 
 The library's results are wrong by little more than half a unit in the last place.  Ours come as a sum of two
 numbers, good to about a hundredth of a unit: pi/2 is subtracted in three parts, and what matters of the
-series is summed with its rounding errors.  Where that decides how to round, with room for both errors, the
-library rounds alike.  The few other elements, and large, tiny or unknown arguments, are left to the library
-one by one.
+series is summed with its rounding errors.  Where that does not decide how to round, with room for both
+errors, it is the library's to say (see `deferred`), as it is of large, tiny or unknown arguments.
 """
 
 from __future__ import annotations
@@ -13,7 +12,8 @@ import struct
 from fractions import Fraction
 from math import factorial
 
-from . import libm
+from . import deferred, libm
+from .builder import Builder
 
 _HALF_PI = Fraction(314159265358979323846264338327950288419716939937510582097494459, 2 * 10**62)
 _LARGEST = 2.0**20
@@ -53,6 +53,17 @@ class Writer:
     def op(self, text: str) -> str:
         self.lines.append(f"  %w{len(self.lines)} = {text}")
         return f"%w{len(self.lines) - 1}"
+
+    def define(self, b: Builder, name: str, value: str, hard: str) -> str:
+        """Define a function of a vector ``%x`` that gives the value, and which lanes of it are hard."""
+        kind = f"{{{self.v}, {self.m}}}"
+        made = self.op(f"insertvalue {kind} poison, {self.v} {value}, 0")
+        made = self.op(f"insertvalue {kind} {made}, {self.m} {hard}, 1")
+        lines = "\n".join([*self.lines, f"  ret {kind} {made}"])
+        b.declare(name, f"define internal {kind} @{name}({self.v} %x) {{\n{lines}\n}}")
+        for needed, declaration in self.needs.items():
+            b.declare(needed, declaration)
+        return name
 
     def const(self, value: float) -> str:
         return f"splat (double 0x{struct.unpack('<Q', struct.pack('<d', value))[0]:016X})"
@@ -162,31 +173,14 @@ def _cosine(w: Writer, r: str, low: str, z: str, zl: str) -> tuple[str, str]:
     return top, w.add(w.sub(p, w.sub(top, high)), w.add(error, more))
 
 
-_FRAME = """define internal {v} @{name}({v} %x) #lane {{
-{body}
-  %set = bitcast {m} {hard} to i{n}
-  %any = icmp ne i{n} %set, 0
-  br i1 %any, label %slow, label %done, !prof !{{!"branch_weights", i32 1, i32 4}}
-slow:
-  %left = phi i{n} [ %set, %0 ], [ %left1, %slow ]
-  %old = phi {v} [ {fast}, %0 ], [ %new, %slow ]
-  %k = call i{n} @llvm.cttz.i{n}(i{n} %left, i1 true)
-  %one = extractelement {v} %x, i{n} %k
-  %value = call double @{c}(double %one)
-  %new = insertelement {v} %old, double %value, i{n} %k
-  %less = sub i{n} %left, 1
-  %left1 = and i{n} %left, %less
-  %more = icmp ne i{n} %left1, 0
-  br i1 %more, label %slow, label %done
-done:
-  %r = phi {v} [ {fast}, %0 ], [ %new, %slow ]
-  ret {v} %r
-}}"""
+def loop(b: Builder, function: str) -> str:
+    """The address of a loop of "sin" or "cos" for rows of contiguous doubles."""
+    w, several = Writer(deferred.lanes(b)), f"dc_{function}_several"
+    return deferred.declare(b, f"dc_{function}_rows", w.define(b, several, *_several(w, function)), function)
 
 
-def define(name: str, function: str, lanes: int) -> tuple[str, dict[str, str]]:
-    """LLVM text of the function ``name``, "sin" or "cos" of a vector; and by name what it has declared."""
-    w = Writer(lanes)
+def _several(w: Writer, function: str) -> tuple[str, str]:
+    """The values, and where they are not known."""
     zero, one = w.const(0.0), w.const(1.0)
     size = w.call("fabs", "%x")
     small, usual = w.below(size, 2.0**-27), w.below(size, _LARGEST)
@@ -196,10 +190,10 @@ def define(name: str, function: str, lanes: int) -> tuple[str, dict[str, str]]:
     # x = k * pi/2 + r + low
     first, second, third = _parts()
     k = w.call("rint", w.mul(x, w.const(float(1 / _HALF_PI))))
-    a, b = w.fma(k, w.const(-first), x), w.mul(k, w.const(second))
-    r = w.sub(a, b)
+    a, c = w.fma(k, w.const(-first), x), w.mul(k, w.const(second))
+    r = w.sub(a, c)
     moved = w.sub(r, a)
-    low = w.sub(w.sub(a, w.sub(r, moved)), w.add(b, moved))
+    low = w.sub(w.sub(a, w.sub(r, moved)), w.add(c, moved))
     low = w.fma(k, w.const(-third), low)
     near = w.add(r, low)
     low = w.sub(low, w.sub(near, r))
@@ -218,7 +212,4 @@ def define(name: str, function: str, lanes: int) -> tuple[str, dict[str, str]]:
     value = w.select(w.compare("oge", turn, w.const(2.0)), w.neg(value), value)
     value = w.select(small, "%x" if function == "sin" else one, value)
     hard = w.either(w.both(unsure, plain), w.other(w.both(usual, normal)))
-    w.needs[f"llvm.cttz.i{lanes}"] = f"declare i{lanes} @llvm.cttz.i{lanes}(i{lanes}, i1)"
-    body = "\n".join(w.lines)
-    text = _FRAME.format(v=w.v, m=w.m, n=lanes, name=name, c=function, body=body, hard=hard, fast=value)
-    return text, w.needs
+    return value, hard

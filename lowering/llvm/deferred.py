@@ -1,6 +1,6 @@
 """Loops like NumPy's over contiguous rows of doubles, which leave to the C library what only it can say.
 
-As in `circular`: the library's results are wrong by little more than half a unit in the last place, ours come
+The library's results are wrong by little more than half a unit in the last place, ours come
 as a sum of two numbers that is good to a few thousandths of one, and the few elements for which that does not
 tell how the library rounds are the library's, as are those whose results may be no usual numbers.  To branch
 on them would cost more than the library does, since nobody can foresee them, and the processor has begun with
@@ -21,7 +21,6 @@ _ROWS = Template("""define internal void @$name(ptr %args, ptr %counts, ptr %ste
 entry:
   %olds = alloca [$piece x double], align 64
   %notes = alloca [$room x i8], align 64
-  %few = alloca $v, align 64
   %xs = load ptr, ptr %args
   %last = getelementptr ptr, ptr %args, i64 $second
   %zs = load ptr, ptr %last
@@ -74,23 +73,19 @@ rest:
   %some = icmp sgt i64 %least, 0
   br i1 %some, label %fewer, label %noted
 fewer:
-  %fbytes = mul i64 %least, 8
   %xf = getelementptr double, ptr %xh, i64 %i
   %zf = getelementptr double, ptr %zh, i64 %i
-  store $v splat (double 1.0), ptr %few
-  call void @llvm.memcpy.p0.p0.i64(ptr %few, ptr %xf, i64 %fbytes, i1 false)
-  %fx = load $v, ptr %few
+  %one.least = insertelement <$n x i64> poison, i64 %least, i32 0
+  %all.least = shufflevector <$n x i64> %one.least, <$n x i64> poison, <$n x i32> zeroinitializer
+  %these = icmp slt <$n x i64> <$numbers>, %all.least
+  %fx = call $v @llvm.masked.load.$s.p0(ptr %xf, i32 8, <$n x i1> %these, $v splat (double 1.0))
   %fmade = call {$v, <$n x i1>} @$several($v %fx$more) noinline
   %fz = extractvalue {$v, <$n x i1>} %fmade, 0
-  %fhard = extractvalue {$v, <$n x i1>} %fmade, 1
-  store $v %fz, ptr %few
-  call void @llvm.memcpy.p0.p0.i64(ptr %zf, ptr %few, i64 %fbytes, i1 false)
+  %fall = extractvalue {$v, <$n x i1>} %fmade, 1
+  call void @llvm.masked.store.$s.p0($v %fz, ptr %zf, i32 8, <$n x i1> %these)
+  %fhard = and <$n x i1> %fall, %these
   %fset = bitcast <$n x i1> %fhard to i$n
-  %fnote = zext i$n %fset to i64
-  %above = shl i64 -1, %least
-  %those = xor i64 %above, -1
-  %kept = and i64 %fnote, %those
-  %fbyte = trunc i64 %kept to i8
+  %fbyte = zext i$n %fset to i8
   %fp = getelementptr i8, ptr %notes, i64 %k
   store i8 %fbyte, ptr %fp
   %kf = add i64 %k, 1
@@ -166,6 +161,7 @@ def declare(b: Builder, name: str, several: str, library: str, exponent: str | N
         The address of the loop.
     """
     n = lanes(b)
+    v, m, s = f"<{n} x double>", f"<{n} x i1>", f"v{n}f64"
     begin, more = "", ""
     if exponent is not None:
         more = f", double {exponent or '%y'}"
@@ -180,8 +176,10 @@ def declare(b: Builder, name: str, several: str, library: str, exponent: str | N
             begin=begin,
             more=more,
             also=more,
-            v=f"<{n} x double>",
+            v=v,
+            s=s,
             n=n,
+            numbers=", ".join(f"i64 {k}" for k in range(n)),
             piece=_PIECE,
             room=_PIECE // n + 8,
             bytes=8 * _PIECE,
@@ -190,6 +188,8 @@ def declare(b: Builder, name: str, several: str, library: str, exponent: str | N
     )
     memcpy = "llvm.memcpy.p0.p0.i64"
     b.declare(memcpy, f"declare void @{memcpy}(ptr, ptr, i64, i1)")
+    b.declare("llvm.masked.load", f"declare {v} @llvm.masked.load.{s}.p0(ptr, i32, {m}, {v})")
+    b.declare("llvm.masked.store", f"declare void @llvm.masked.store.{s}.p0({v}, ptr, i32, {m})")
     b.declare("llvm.cttz.i64", "declare i64 @llvm.cttz.i64(i64, i1)")
     b.declare(
         library, f"declare double @{library}({'double' if exponent is None else 'double, double'}) #pure"

@@ -7,8 +7,6 @@ instructions on scalars; vectors are made by LLVM's loop vectoriser from the loo
 
 from __future__ import annotations
 
-import numpy as np
-
 from ..flags import possible
 from ..kernel import (
     Assign,
@@ -27,7 +25,7 @@ from ..kernel import (
 )
 from ..target import INVALID
 from ..walk import along
-from . import exponential, powers
+from . import ours
 from .builder import BITS, Builder, ty
 from .engine import Machine
 from .marks import Marks
@@ -70,13 +68,7 @@ class _Phase(Values):
         for row in (*stmt.reads, stmt.write):
             address = self.address(self.buffers[row.buffer], self.affine(row.at))[0]
             rows.append((address, row.step * row.dtype.itemsize))
-        steps, code = [step for _, step in rows], f"%{stmt.loop.code}"
-        if stmt.write.dtype == np.float64 and stmt.name == "power" and steps == [8, 0, 8]:
-            code = (
-                powers.loop(self.b, rows[1][0], stmt.reads[1].value, code) if self.b.machine.powers else code
-            )
-        elif stmt.write.dtype == np.float64 and stmt.name == "exp" and steps == [8, 8]:
-            code = exponential.loop(self.b) if self.b.machine.exponential else code
+        code = ours.loop(self.b, stmt, rows, f"%{stmt.loop.code}")
         self.native(stmt.loop, rows, count, code)
 
     def turn(self, stmt: Turn) -> None:

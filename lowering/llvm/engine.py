@@ -41,8 +41,7 @@ class Machine:
     lengths
         Whether NumPy's absolute value of a complex128 is the larger part times ``sqrt(1 + ratio**2)`` here.
     circular
-        The width of the vectors for our sin and cos of doubles; 0 where they would not have NumPy's bits
-        or would be slow.
+        Whether sin and cos of doubles are ours, with NumPy's bits.
     quiet
         Whether comparisons that raise no flag for a NaN are put in when all else is done
         (`dcarray.lowering.llvm.quiet`).
@@ -62,7 +61,7 @@ class Machine:
     vector_math: tuple[str, int] | None = None
     half: bool = False
     fused_complex: bool = False
-    circular: int = 0
+    circular: bool = False
     quiet: bool = False
     masks: bool = False
     lengths: bool = False
@@ -155,7 +154,7 @@ def machine() -> Machine:
             math = None
         half = "f16c" in features or not x86
         fast = {"avx2", "fma"} <= features
-        own = bits if fast and circular.serves() else 0
+        own = fast and circular.serves()
         fused = _fused_complex()
         lengths, masks, permutes = fused and _lengths(), "avx512vl" in features, "avx2" in features
         power = fast and powers.serves()

@@ -81,14 +81,7 @@ def _exp(w: Writer) -> tuple[str, str]:
 def loop(b: Builder) -> str:
     """The address of a loop for rows of contiguous doubles."""
     w, several = Writer(deferred.lanes(b)), "dc_exp_several"
-    value, hard = _exp(w)
-    made = w.op(f"insertvalue {{{w.v}, {w.m}}} poison, {w.v} {value}, 0")
-    made = w.op(f"insertvalue {{{w.v}, {w.m}}} {made}, {w.m} {hard}, 1")
-    lines = "\n".join([*w.lines, f"  ret {{{w.v}, {w.m}}} {made}"])
-    b.declare(several, f"define internal {{{w.v}, {w.m}}} @{several}({w.v} %x) {{\n{lines}\n}}")
-    for needed, declaration in w.needs.items():
-        b.declare(needed, declaration)
     for table, values in _tables().items():
         constants = ", ".join(f"double {real(x, 'double')}" for x in values)
         b.declare(table, f"@{table} = internal constant [{len(values)} x double] [{constants}], align 64")
-    return deferred.declare(b, "dc_exp_rows", several, "exp")
+    return deferred.declare(b, "dc_exp_rows", w.define(b, several, *_exp(w)), "exp")

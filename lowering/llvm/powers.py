@@ -19,7 +19,7 @@ from ..kernel import Lit
 from . import deferred, libm
 from .builder import Builder, bits_of, real
 
-__all__ = ["loop", "plain", "power", "served", "serves", "single"]
+__all__ = ["loop", "plain", "power", "served", "serves"]
 
 _MOST, _FAR = 40, 4.75  # bases are up to 2**40 and its inverse
 # By how much more than half a unit in the last place the library's results are wrong, without FMA: by 0.011,
@@ -184,12 +184,6 @@ def power(b: Builder, x: str, exponent: Lit) -> str:
         case 0.5:
             return b.intrinsic("sqrt", "double", x)
     return b.op(f"fdiv double {real(1.0, 'double')}, {x}")
-
-
-def single(b: Builder, x: str, exponent: Lit) -> str:
-    """``x ** y`` of two doubles, for an exponent that is `served`, but not `plain`: the library's."""
-    b.declare("pow", "declare double @pow(double, double) #pure")
-    return b.call("double", "pow", ("double", x), ("double", real(_value(exponent), "double")))
 
 
 def loop(b: Builder, exponent: str, constant: Lit | None, code: str) -> str:

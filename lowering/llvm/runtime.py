@@ -19,12 +19,10 @@ class CpuTarget:
         return engine.fingerprint()
 
     def own(self, op: Op) -> bool:
-        """sin and cos where ``circular`` serves, powers that are one instruction, and absolute values of complex
-        numbers where NumPy's formula is known."""
+        """Powers that are one instruction, and absolute values of complex numbers where NumPy's formula is
+        known."""
         machine, kind = engine.machine(), op.args[0].dtype.char
         match op.name:
-            case "sin" | "cos":
-                return machine.circular > 0 and kind == "d"
             case "power":
                 return machine.powers and powers.plain(op.args[1])
             case "absolute":

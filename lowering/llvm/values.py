@@ -24,7 +24,7 @@ from ..kernel import (
 )
 from ..target import INVALID
 from ..walk import updates, walk
-from . import lengths, powers
+from . import lengths, ours, powers
 from .builder import Builder, DType, Value, part, real, ty
 from .choices import Choices, kept
 from .integer_ops import overflowing
@@ -252,10 +252,10 @@ class Values:
     def one(self, expr: Native) -> Value:
         """A loop called for one element."""
         b = self.b
-        if expr.name == "power" and b.machine.powers and powers.served(exponent := expr.args[1]):
-            return powers.single(b, str(self.expr(expr.args[0])), exponent)
         kinds = [*(arg.dtype for arg in expr.args), expr.dtype]
         values = [self.expr(arg) for arg in expr.args]
+        if (asked := ours.single(b, expr.name, expr.args, [str(value) for value in values])) is not None:
+            return asked
         places = [self.stack(b.label("one"), dtype, 1) for dtype in kinds]
         group, b.group = b.group, ""  # iterations share these places
         for place, value in zip(places, values, strict=False):

@@ -11,7 +11,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from string import Template
 
-from . import circular
 from .builder import BITS, Builder, real
 
 # NumPy's name -> C's.
@@ -101,8 +100,6 @@ def call(b: Builder, function: str, t: str, *args: str) -> str:
     """A function of NumPy's name on float or double values."""
     symbol = _C_NAMES.get(function, function) + ("f" if t == "float" else "")
     typed = tuple((t, a) for a in args)
-    if function in ("sin", "cos") and t == "double" and b.machine.circular:
-        return _circular(b, function, typed)
     if not b.machine.vector_math:
         return b.call(t, symbol, *typed)
     # One variant does all: others of the library round differently, and which of them serves an element
@@ -124,17 +121,6 @@ def own(b: Builder, symbol: str, define: Callable[[Builder, str, int], None], ar
     lanes, native = b.machine.vector_bits // 64, f"dc_{symbol}_native"
     define(b, native, lanes)
     return _call(b, symbol, native, "double", lanes, tuple(("double", a) for a in args))
-
-
-def _circular(b: Builder, function: str, typed: tuple[tuple[str, str], ...]) -> str:
-    """Our sin and cos of doubles."""
-    lanes, native = b.machine.circular // 64, f"dc_{function}_native"
-    text, needs = circular.define(native, function, lanes)
-    b.declare(native, text)
-    for name, declaration in needs.items():
-        b.declare(name, declaration)
-    b.declare(function, f"declare double @{function}(double) #pure")
-    return _call(b, function, native, "double", lanes, typed)
 
 
 def _call(

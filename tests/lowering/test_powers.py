@@ -9,6 +9,7 @@ from dcarray.ir import interp
 from dcarray.ir.text import parse
 from dcarray.lowering import memory
 from dcarray.lowering.llvm import engine
+from dcarray.lowering.llvm.runtime import TARGET
 from dcarray.lowering.plan import compile_region
 
 needs_it = pytest.mark.skipif(not engine.machine().powers, reason="this machine's pow is not known so well")
@@ -23,8 +24,11 @@ def run(x, y, threads=1, name="power", literal=False):
       z[i] = {name}(x[i], {exponent}) for i<{x.size}
     }}"""
     plan = compile_region(parse(source))
-    ours = name == "power" and literal and y != 0 and abs(y) < 4.75 and 2 * y == round(2 * y)
-    assert ours == ([step.kernel.ints for step in plan.kernels] == [("n0",)])
+    alone = name == "power" and literal and y in (-1.0, 0.5, 2.0) and engine.machine().powers
+    assert alone == ([step.kernel.ints for step in plan.kernels] == [("n0",)])
+    if name == "power" and literal and not alone and engine.machine().powers:
+        ours = y != 0 and abs(y) < 4.75 and 2 * y == round(2 * y)
+        assert ours == ("halves(" in TARGET.emit(plan.kernels[0].kernel))
     given = {"x": x, "y": np.array(y), "z": np.empty_like(x)}
     arrays = [given[name] for name in plan.arrays]
     flags = plan.run(arrays, [memory.address_of(a) for a in arrays], (), threads)

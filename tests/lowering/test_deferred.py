@@ -1,0 +1,98 @@
+"""Rows of functions of doubles that leave some elements to the C library."""
+
+import numpy as np
+import pytest
+
+from dcarray.ir.text import parse
+from dcarray.lowering import memory
+from dcarray.lowering.llvm import engine
+from dcarray.lowering.llvm.runtime import TARGET
+from dcarray.lowering.plan import compile_region
+
+FUNCTIONS = {
+    "exp": ("exp({})", np.exp, "exponential"),
+    "sin": ("sin({})", np.sin, "circular"),
+    "cos": ("cos({})", np.cos, "circular"),
+    "pow": ("power({}, -1.5)", lambda x: np.power(x, -1.5), "powers"),
+    "cube": ("power({}, 3.0)", lambda x: np.power(x, 3.0), "powers"),
+}
+
+
+def run(source, **given):
+    plan = compile_region(parse(source))
+    arrays = [given[name] for name in plan.arrays]
+    plan.run(arrays, [memory.address_of(a) for a in arrays], (), 1)
+    return "".join(TARGET.emit(step.kernel) for step in plan.kernels)
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+@pytest.mark.parametrize("size", [1, 2, 3, 4, 5, 7, 8, 9, 31, 50, 511, 512, 513, 515, 1023, 1024, 1030, 1541])
+def test_every_length_is_numpys(name, size):
+    """With elements at every place that only the library knows, which are the last ones, too."""
+    text, function, _ = FUNCTIONS[name]
+    rng = np.random.default_rng(size)
+    x = rng.uniform(0.5, 20.0, size)
+    x[rng.random(size) < 0.3] = 5e-200
+    guarded = np.full(size + 2, 7.25)
+    z = guarded[1:-1]
+    run(
+        f"region() {{ in x: f64[{size}]; out z: f64[{size}]\n z[i] = {text.format('x[i]')} for i<{size}\n}}",
+        x=x,
+        z=z,
+    )
+    with np.errstate(all="ignore"):
+        assert z.tobytes() == function(x).tobytes()
+    assert guarded[0] == guarded[-1] == 7.25
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+@pytest.mark.parametrize("size", [3, 50, 512, 1037])
+def test_in_place_and_shifted(name, size):
+    """What the library is asked about is what was there before the row was written."""
+    text, function, _ = FUNCTIONS[name]
+    rng = np.random.default_rng(size)
+    for shift in (0, 1, 3):
+        x = rng.uniform(0.5, 20.0, size + shift)
+        x[rng.random(x.size) < 0.2] = 5e-200
+        with np.errstate(all="ignore"):
+            want = np.concatenate([x[:shift], function(x[shift:])]) if shift == 0 else None
+            moved = np.concatenate([function(x[shift:]), x[size:]])
+        y = x.copy()
+        at = f"i+{shift}" if shift else "i"
+        run(
+            f"region() {{ inout x: f64[{size + shift}]\n x[i] = {text.format(f'x[{at}]')} for i<{size}\n}}",
+            x=y,
+        )
+        assert y.tobytes() == (moved if want is None else want).tobytes()
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_one_after_the_other_is_the_librarys(name):
+    """A recurrence has no rows: each element is asked for itself, without a loop."""
+    text, function, flag = FUNCTIONS[name]
+    x, n = np.array([0.7] + [0.0] * 20), 21
+    source = f"""region() {{ inout x: f64[{n}]
+      for i in range(1, {n}, 1) {{
+        x[i] = add({text.format("x[i-1]")}, 0.25)
+      }}
+    }}"""
+    want = x.copy()
+    for i in range(1, n):
+        want[i] = function(want[i - 1 : i])[0] + 0.25
+    emitted = run(source, x=x)
+    assert x.tobytes() == want.tobytes()
+    symbol = "pow" if flag == "powers" else name
+    assert (f"call double @{symbol}(" in emitted) == bool(getattr(engine.machine(), flag))
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_sums_over_short_rows(name):
+    text, function, _ = FUNCTIONS[name]
+    rng = np.random.default_rng(3)
+    x, s = rng.uniform(0.5, 9.0, (40, 51)), np.empty(40)
+    run(
+        f"region() {{ in x: f64[40, 51]; out s: f64[40]\n s[i] add= {text.format('x[i,j]')} init 0.0 for i<40, j<51\n}}",
+        x=x,
+        s=s,
+    )
+    np.testing.assert_allclose(s, function(x).sum(axis=1), rtol=1e-14)
