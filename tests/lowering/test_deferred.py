@@ -18,10 +18,12 @@ FUNCTIONS = {
 }
 
 
-def run(source, **given):
-    plan = compile_region(parse(source))
-    arrays = [given[name] for name in plan.arrays]
-    plan.run(arrays, [memory.address_of(a) for a in arrays], (), 1)
+def run(arrays, body):
+    """Run a statement on arrays; what was compiled."""
+    declared = "; ".join(f"inout {name}: f64{list(a.shape)}" for name, a in arrays.items())
+    plan = compile_region(parse(f"region() {{ {declared}\n {body}\n}}"))
+    given = [arrays[name] for name in plan.arrays]
+    plan.run(given, [memory.address_of(a) for a in given], (), 1)
     return "".join(TARGET.emit(step.kernel) for step in plan.kernels)
 
 
@@ -35,11 +37,7 @@ def test_every_length_is_numpys(name, size):
     x[rng.random(size) < 0.3] = 5e-200
     guarded = np.full(size + 2, 7.25)
     z = guarded[1:-1]
-    run(
-        f"region() {{ in x: f64[{size}]; out z: f64[{size}]\n z[i] = {text.format('x[i]')} for i<{size}\n}}",
-        x=x,
-        z=z,
-    )
+    run({"x": x, "z": z}, f"z[i] = {text.format('x[i]')} for i<{size}")
     with np.errstate(all="ignore"):
         assert z.tobytes() == function(x).tobytes()
     assert guarded[0] == guarded[-1] == 7.25
@@ -55,31 +53,21 @@ def test_in_place_and_shifted(name, size):
         x = rng.uniform(0.5, 20.0, size + shift)
         x[rng.random(x.size) < 0.2] = 5e-200
         with np.errstate(all="ignore"):
-            want = np.concatenate([x[:shift], function(x[shift:])]) if shift == 0 else None
-            moved = np.concatenate([function(x[shift:]), x[size:]])
-        y = x.copy()
-        at = f"i+{shift}" if shift else "i"
-        run(
-            f"region() {{ inout x: f64[{size + shift}]\n x[i] = {text.format(f'x[{at}]')} for i<{size}\n}}",
-            x=y,
-        )
-        assert y.tobytes() == (moved if want is None else want).tobytes()
+            want = np.concatenate([function(x[shift:]), x[size:]])
+        run({"x": x}, f"x[i] = {text.format(f'x[i+{shift}]')} for i<{size}")
+        assert x.tobytes() == want.tobytes()
 
 
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_one_after_the_other_is_the_librarys(name):
     """A recurrence has no rows: each element is asked for itself, without a loop."""
     text, function, flag = FUNCTIONS[name]
-    x, n = np.array([0.7] + [0.0] * 20), 21
-    source = f"""region() {{ inout x: f64[{n}]
-      for i in range(1, {n}, 1) {{
-        x[i] = add({text.format("x[i-1]")}, 0.25)
-      }}
-    }}"""
+    x = np.array([0.7] + [0.0] * 20)
     want = x.copy()
-    for i in range(1, n):
-        want[i] = function(want[i - 1 : i])[0] + 0.25
-    emitted = run(source, x=x)
+    for i in range(1, 21):
+        want[i] = function(0.25 * want[i - 1 : i])[0] + 0.25
+    source = text.format("multiply(0.25, x[i-1])")
+    emitted = run({"x": x}, f"for i in range(1, 21, 1) {{\n x[i] = add({source}, 0.25)\n }}")
     assert x.tobytes() == want.tobytes()
     symbol = "pow" if flag == "powers" else name
     assert (f"call double @{symbol}(" in emitted) == bool(getattr(engine.machine(), flag))
@@ -90,9 +78,5 @@ def test_sums_over_short_rows(name):
     text, function, _ = FUNCTIONS[name]
     rng = np.random.default_rng(3)
     x, s = rng.uniform(0.5, 9.0, (40, 51)), np.empty(40)
-    run(
-        f"region() {{ in x: f64[40, 51]; out s: f64[40]\n s[i] add= {text.format('x[i,j]')} init 0.0 for i<40, j<51\n}}",
-        x=x,
-        s=s,
-    )
+    run({"x": x, "s": s}, f"s[i] add= {text.format('x[i,j]')} init 0.0 for i<40, j<51")
     np.testing.assert_allclose(s, function(x).sum(axis=1), rtol=1e-14)
