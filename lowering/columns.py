@@ -68,7 +68,7 @@ def columns(job: Job, foldings: list[Folding], kept: list[int], folded: list[int
     across = job.piece(last, start, affine(width))
     within = [*map(job.whole, outer), across] if shared else [across]
     rows = total(extents[loop] for loop in folded)
-    few = type(rows) is int and rows <= ROWS
+    few = dims.prove_le(rows, ROWS) is True
 
     places: dict[int, tuple[str, Affine]] = {}  # where each sum of a few rows is kept
     for folding in foldings:

@@ -19,6 +19,7 @@ from .copies import COPIES, PLACES
 from .dead import DEAD
 from .fuse import FUSE
 from .inside import inside
+from .jam import JAM
 from .locals import LOCALS
 from .panels import PANELS
 from .products import PRODUCTS
@@ -52,7 +53,7 @@ PASSES: tuple[Pass, ...] = (
 
 def final(limits: Limits) -> tuple[Pass, ...]:
     """What runs once, when the others find nothing more to do: they do not look inside of what these make."""
-    made = BLOCKED, PANELS, PUSHED, STRIPS, unrolled(limits), bands(limits), ROWS, WAVEFRONT, SCALARS
+    made = BLOCKED, PANELS, PUSHED, STRIPS, unrolled(limits), bands(limits), ROWS, JAM, WAVEFRONT, SCALARS
     return *made, aligned(limits)
 
 
