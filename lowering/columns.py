@@ -303,7 +303,8 @@ def ways(job: Job) -> int:
     """How many rows are taken at a time: fewer when there is much to do for each, unless that has to wait
     for memory anyway."""
     count, waits = WAYS, _from_memory(job) == 1
-    while count > 1 and count * job.cost() > (LARGER if waits and count <= FEWER else BODY):
+    body = BODY * max(2, sum(job.folds)) // 2  # sums that are made together share what they load
+    while count > 1 and count * job.cost() > (LARGER if waits and count <= FEWER else body):
         count //= 2
     return count
 
