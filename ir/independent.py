@@ -164,6 +164,18 @@ def private(loop: Loop, region: Region) -> frozenset[str] | Reason:
             return Reason(f"{stmt.op} may have other effects")
     first = accesses(loop.body, {loop.var: u}, "_a", {}, written, root)
     second = accesses(loop.body, {loop.var: after}, "_b", {}, written, root)
+    return meeting(first, second, free, known, root)
+
+
+def meeting(
+    first: Iterable[Access],
+    second: Iterable[Access],
+    free: frozenset[str],
+    known: _Ranges,
+    root: Mapping[str, str],
+) -> frozenset[str] | Reason:
+    """Those of the arrays in ``free`` that two turns may both need, or why the turns may need other things of
+    one another."""
     found: set[str] = set()
     for a in first:
         for b in second:

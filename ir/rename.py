@@ -2,13 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container
+from collections.abc import Callable, Container, Mapping
 from dataclasses import replace
 from typing import Any
 
-from . import windows
+from . import dims, windows
 from .effects import touched
-from .nodes import Bands, Branch, Call, Compute, Expr, Gather, Load, Loop, Nest, Rows, Stmt, While, Window
+from .independent import placed
+from .nodes import (
+    Bands,
+    Branch,
+    Call,
+    Compute,
+    Dim,
+    Expr,
+    Gather,
+    Load,
+    Loop,
+    Nest,
+    Rows,
+    Size,
+    Stmt,
+    While,
+    Window,
+)
 
 
 def numbered(like: str, taken: Container[str]) -> str:
@@ -51,3 +68,19 @@ def rewindow(stmt: Stmt, window: Callable[[Window], Window]) -> Stmt:
             return replace(stmt, cond=expr(stmt.cond), body=block(stmt.body))
         case Branch():
             return replace(stmt, cond=expr(stmt.cond), then=block(stmt.then), orelse=block(stmt.orelse))
+
+
+def placed_at(stmt: Stmt, values: Mapping[str, Dim]) -> Compute:
+    """A computation where variables have other values."""
+    assert isinstance(stmt, Compute)
+
+    def fn(node: Expr) -> Expr:
+        if isinstance(node, Load):
+            return Load(placed(node.window, values), node.dtype)
+        if isinstance(node, Gather):
+            return Gather(placed(node.window, values), node.index, node.dtype)
+        return Size(dims.substitute(node.dim, values), node.dtype) if isinstance(node, Size) else node
+
+    init = None if stmt.init is None else windows.rewrite(stmt.init, fn)
+    target, body = placed(stmt.target, values), windows.rewrite(stmt.body, fn)
+    return replace(stmt, target=target, body=body, init=init)

@@ -68,7 +68,7 @@ def columns(job: Job, foldings: list[Folding], kept: list[int], folded: list[int
     across = job.piece(last, start, affine(width))
     within = [*map(job.whole, outer), across] if shared else [across]
     rows = total(extents[loop] for loop in folded)
-    few = type(rows) is int and rows <= ROWS
+    few = dims.prove_le(rows, ROWS) is True
 
     places: dict[int, tuple[str, Affine]] = {}  # where each sum of a few rows is kept
     for folding in foldings:
@@ -303,7 +303,8 @@ def ways(job: Job) -> int:
     """How many rows are taken at a time: fewer when there is much to do for each, unless that has to wait
     for memory anyway."""
     count, waits = WAYS, _from_memory(job) == 1
-    while count > 1 and count * job.cost() > (LARGER if waits and count <= FEWER else BODY):
+    body = BODY * max(2, sum(job.folds)) // 2  # sums that are made together share what they load
+    while count > 1 and count * job.cost() > (LARGER if waits and count <= FEWER else body):
         count //= 2
     return count
 

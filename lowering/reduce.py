@@ -68,7 +68,7 @@ def _inner(job: Job, loop: int, foldings: list[Folding], nested: bool) -> tuple[
         if not dims.prove_lt(STOP, extent):  # short rows would be slower
             return [job.whole(loop)], False
         return [job.strips(loop, "b1", STOP), job.piece(loop, variable("b1"), affine(STOP))], True
-    short = type(extent) is int and extent <= BLOCK
+    short = dims.prove_le(extent, BLOCK) is True
     if short or not any(f.fold.mode == "sum" for f in foldings):
         return [job.whole(loop)], nested and short
     return [job.strips(loop, "b1", BLOCK), job.piece(loop, variable("b1"), affine(BLOCK))], True

@@ -11,6 +11,7 @@ from .absorb import ABSORB
 from .aligned import aligned
 from .bands import Limits, bands
 from .base import Log, Pass
+from .begun import BEGUN
 from .blocked import BLOCKED
 from .borders import BORDERS
 from .collapse import COLLAPSE
@@ -19,6 +20,7 @@ from .copies import COPIES, PLACES
 from .dead import DEAD
 from .fuse import FUSE
 from .inside import inside
+from .jam import JAM
 from .locals import LOCALS
 from .panels import PANELS
 from .products import PRODUCTS
@@ -31,7 +33,7 @@ from .siblings import SIBLINGS
 from .simplify import SIMPLIFY
 from .snapshots import SNAPSHOTS
 from .split import SPLIT
-from .strips import STRIPS
+from .strips import stripped
 from .unroll import unrolled
 from .wavefront import WAVEFRONT
 
@@ -52,8 +54,8 @@ PASSES: tuple[Pass, ...] = (
 
 def final(limits: Limits) -> tuple[Pass, ...]:
     """What runs once, when the others find nothing more to do: they do not look inside of what these make."""
-    made = BLOCKED, PANELS, PUSHED, STRIPS, unrolled(limits), bands(limits), ROWS, WAVEFRONT, SCALARS
-    return *made, aligned(limits)
+    loops = BLOCKED, PANELS, PUSHED, stripped(limits), unrolled(limits)
+    return *loops, bands(limits), ROWS, BEGUN, JAM, WAVEFRONT, SCALARS, aligned(limits)
 
 
 #: What a region is made smaller by before it is known which rank computes what of it: passes that leave one

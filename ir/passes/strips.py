@@ -17,6 +17,7 @@ from ..effects import Reason, domain, reads, writes
 from ..guess import Guess
 from ..independent import independent
 from ..nodes import Branch, Compute, Dim, Index, Loop, Nest, Region, Stmt, While, Window
+from .bands import Limits
 from .base import Log, Pass
 from .collapse import can_collapse, collapse
 from .flow import bodies
@@ -29,6 +30,8 @@ LINE = 64
 LEAST = 32
 #: And so high where memory runs along them: what comes next is on its way before it is asked for.
 RUN = 512
+#: And at least so high where each turn folds rows that other turns have folded: they are near by then.
+FOLDED = 96
 #: Heights are multiples of so many positions.
 VECTOR = 8
 #: So many strips are made, if they are high enough: more than cores.
@@ -113,17 +116,18 @@ def _places(part: Part, axis: int) -> frozenset[tuple[str, int, Dim, Dim]]:
 
 
 # ---- how high ---------------------------------------------------------------------------------------
-def height(loop: Loop, cut: Cut, region: Region, guess: Guess) -> int | Reason:
-    """How high strips should be, or why they are of no use."""
+def height(loop: Loop, cut: Cut, region: Region, guess: Guess, threads: int) -> int | Reason:
+    """How high strips should be for so many threads, or why they are of no use."""
     size = guess(cut.extent)
     inside, _ = guess.within(loop.var, loop.bounds)
     parts = [part for part in leaves(loop.body) if part is not None]
     used: dict[tuple[object, ...], int] = {}
-    inner, along = False, True
+    inner, along, again = False, True, False
     for part, axis in zip(parts, cut.axes, strict=True):
         if axis is None:
             continue
         inner |= axis == len(domain(part)) - 1
+        again |= threads > 1 and _folds((part,))
         for window in dict.fromkeys((*writes(part), *reads(part))):
             if _moves(window, axis):
                 pattern = (window.array, *((ix.axis, ix.stride) for ix in window.index))
@@ -133,8 +137,13 @@ def height(loop: Loop, cut: Cut, region: Region, guess: Guess) -> int | Reason:
     if not inner:
         high = max(1, min(most, size // MANY))
     else:
-        most = max(RUN if along else LEAST, min(most, size // MANY))
-        high = -(-size // max(1, size // most))
+        least = LEAST if not along else FOLDED if again else RUN
+        most = max(least, min(most, size // MANY))
+        count = max(1, size // most)
+        even = [n for n in range(count, 2 * count) if again and size % n == 0 and size == cut.extent]
+        if even:  # or the last one would come after the others
+            return size // even[0] if even[0] > 1 else Reason("one strip is all of it")
+        high = -(-size // count)
         high += -high % VECTOR
     return high if high < size else Reason("one strip is all of it")
 
@@ -227,8 +236,8 @@ def pieces(loop: Loop, cut: Cut, high: int, name: str) -> tuple[Loop, ...]:
 class _Sweep:
     """One run over all loops of a region, the outer ones first."""
 
-    def __init__(self, log: Log) -> None:
-        self.log = log
+    def __init__(self, log: Log, threads: int) -> None:
+        self.log, self.threads = log, threads
 
     def body(self, stmts: tuple[Stmt, ...], put: Put, guess: Guess) -> tuple[Stmt, ...]:
         """The body with strips in place of loops; ``put`` makes a region that has another body there."""
@@ -276,7 +285,7 @@ class _Sweep:
             self.log.done("strips", f"the turns of {name} may run at the same time", loop.loc)
             return (replace(loop, parallel=True),)
         for cut in cuts(loop, guess):
-            high = height(loop, cut, region, guess)
+            high = height(loop, cut, region, guess, self.threads)
             if isinstance(high, Reason):
                 reason = high
                 continue
@@ -314,10 +323,10 @@ def _folds(body: tuple[Stmt, ...]) -> bool:
     return any(compute.combine is not None for compute in computes)
 
 
-def _strips(region: Region, log: Log) -> Region:
+def _strips(region: Region, log: Log, threads: int) -> Region:
     if not any(bodies(stmt) for stmt in region.body):
         return region
-    body = _Sweep(log).body(region.body, lambda stmts: replace(region, body=stmts), Guess(region))
+    body = _Sweep(log, threads).body(region.body, lambda stmts: replace(region, body=stmts), Guess(region))
     return region if body is region.body else replace(region, body=body)
 
 
@@ -337,4 +346,9 @@ def _variables(body: tuple[Stmt, ...]) -> set[str]:
     return found
 
 
-STRIPS = Pass("strips", _strips)
+def stripped(limits: Limits) -> Pass:
+    """The pass for a machine."""
+    return Pass("strips", lambda region, log: _strips(region, log, limits.threads))
+
+
+STRIPS = stripped(Limits())

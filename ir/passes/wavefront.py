@@ -15,7 +15,8 @@ from dataclasses import replace
 from .. import dims, windows
 from ..effects import Reason, families, reads, writes
 from ..independent import independent, placed
-from ..nodes import Compute, Dim, Expr, Gather, Index, Load, Loop, Region, Size, Stmt
+from ..nodes import Compute, Dim, Index, Loop, Region, Stmt
+from ..rename import placed_at
 from .base import Log, Pass
 from .copies import COPIES
 from .fuse import FUSE
@@ -139,7 +140,7 @@ def jammed(outer: Loop, inner: Loop, skew: int, rows: int) -> tuple[Loop, ...]:
 
     def part(row: int, at: int, end: int) -> tuple[Stmt, ...]:
         """Columns of a row."""
-        body = tuple(_at(stmt, {outer.var: _ahead(outer.var, row * step)}) for stmt in inner.body)
+        body = tuple(placed_at(stmt, {outer.var: _ahead(outer.var, row * step)}) for stmt in inner.body)
         bounds = first + at * along, first + end * along, along
         return (replace(inner, bounds=bounds, body=body),) if at < end else ()
 
@@ -150,7 +151,7 @@ def jammed(outer: Loop, inner: Loop, skew: int, rows: int) -> tuple[Loop, ...]:
     slope: list[Stmt] = []
     for row in range(rows):
         here = {outer.var: row * step, inner.var: -row * skew * along}
-        slope += [_at(stmt, {var: _ahead(var, by) for var, by in here.items()}) for stmt in inner.body]
+        slope += [placed_at(stmt, {var: _ahead(var, by) for var, by in here.items()}) for stmt in inner.body]
     bounds = first + wide * along, first + columns * along, along
     body.append(replace(inner, bounds=bounds, body=tuple(slope)))
     for row in range(rows):
@@ -163,20 +164,6 @@ def jammed(outer: Loop, inner: Loop, skew: int, rows: int) -> tuple[Loop, ...]:
 
 def _ahead(var: str, by: int) -> Dim:
     return dims.symbol(var, None) + by
-
-
-def _at(stmt: Stmt, values: Mapping[str, Dim]) -> Stmt:
-    """A statement at one point where variables have other values."""
-    assert isinstance(stmt, Compute)
-
-    def fn(node: Expr) -> Expr:
-        if isinstance(node, Load):
-            return Load(placed(node.window, values), node.dtype)
-        if isinstance(node, Gather):
-            return Gather(placed(node.window, values), node.index, node.dtype)
-        return Size(dims.substitute(node.dim, values), node.dtype) if isinstance(node, Size) else node
-
-    return replace(stmt, target=placed(stmt.target, values), body=windows.rewrite(stmt.body, fn))
 
 
 # ---- the pass -----------------------------------------------------------------------------------------

@@ -313,6 +313,21 @@ def test_large_statements_are_launched_one_by_one():
         agree(found, wanted(region, {}))
 
 
+@pytest.mark.parametrize(("size", "parts"), [(513, 0), (514, 1)])
+def test_short_rows_of_a_triangle_are_one_part(size, parts):
+    """As long as it is known that none has more terms than a part."""
+    region = parse(f"""region() {{
+      in A: f64[{size}, {size}];  in b: f64[{size}];  inout x: f64[{size}]
+      for i in range(0, {size}, 1) {{
+        x[i] add= multiply(A[i,k], b[k]) init 1.0 for k<i
+      }}
+    }}""")
+    assert K.text(schedule(region.body[0], region)[0]).count("step 512") == parts
+    plan, found = run(region, {}, 1)
+    assert plan.stats["kernels"] == 1
+    agree(found, wanted(region, {}))
+
+
 GOLDEN = """kernel(p0: float64 rw, p1: float64 rw, n0, n1) {
   parallel serial one < 1 {
     --

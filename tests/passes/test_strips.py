@@ -8,7 +8,8 @@ from sweep_regions import LINES, sweeps
 from dcarray.ir.nodes import Loop
 from dcarray.ir.passes import Log, pipeline
 from dcarray.ir.passes import strips as module
-from dcarray.ir.passes.strips import STRIPS
+from dcarray.ir.passes.bands import Limits
+from dcarray.ir.passes.strips import STRIPS, stripped
 from dcarray.ir.text import dump, parse
 from dcarray.ir.verify import verify
 
@@ -22,6 +23,7 @@ def small(monkeypatch):
         ("LEAST", 2),
         ("VECTOR", 1),
         ("RUN", 2),
+        ("FOLDED", 2),
         ("AGAIN", 2),
     ):
         monkeypatch.setattr(module, name, value)
@@ -140,6 +142,41 @@ def test_turns_that_keep_something_for_themselves(check):
     )
 
 
+FOLDS = """region() {{
+  in a: f64[80, 80];  inout b: f64[80, {0}];  temp t: f64[{0}]
+  for i in range(0, 80, 1) {{
+    t[j] add= multiply(a[k+i+1,i], b[k+i+1,j]) init 0.0 for j<{0}, k<79-i
+    b[i,j] = add(b[i,j], t[j]) for j<{0}
+  }}
+}}
+"""
+
+
+def test_rows_that_are_folded_again_and_again_are_for_several_threads(check):
+    check(
+        stripped(Limits(threads=2)),
+        FOLDS.format(250),
+        """region() {
+          in a: f64[80, 80];  inout b: f64[80, 250];  temp t: f64[250]
+          parallel for r0 in range(0, 250, 125) {
+            for i in range(0, 80, 1) {
+              t[j+r0] add= multiply(a[k+i+1,i], b[k+i+1,j+r0]) init 0.0 for j<125, k<-i+79
+              b[i,j+r0] = add(b[i,j+r0], t[j+r0]) for j<125
+            }
+          }
+        }
+        """,
+    )
+
+
+@pytest.mark.parametrize(("columns", "threads", "strips"), [(250, 1, 1), (100, 2, 1), (251, 2, 2)])
+def test_where_rows_are_folded_again_and_again(columns, threads, strips):
+    """One thread goes along all of them, and if strips are not equally wide, the last one comes after the
+    others."""
+    after = stripped(Limits(threads=threads)).fn(parse(FOLDS.format(columns)), Log())
+    assert dump(after).count("range(0, 80, 1)") == strips
+
+
 @pytest.mark.parametrize(
     ("body", "text"),
     [
@@ -163,10 +200,11 @@ def test_random_sweeps(seed, small, same_meaning):
     region = sweeps(random.Random(seed))
     verify(region)
     for before in (region, pipeline.run(region, final=())):
-        after = STRIPS.fn(before, Log())
-        verify(after)
-        same_meaning(before, after)
-        assert parse(dump(after)) == after
+        for one in (STRIPS, stripped(Limits(threads=2))):
+            after = one.fn(before, Log())
+            verify(after)
+            same_meaning(before, after)
+            assert parse(dump(after)) == after
 
 
 def test_most_of_them_are_cut(small):
