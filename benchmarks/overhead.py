@@ -1,4 +1,4 @@
-"""Small arrays: what recording, flushing and a single call cost."""
+"""Small arrays: what recording, flushing, a single call and one of a compiled loop cost."""
 
 from __future__ import annotations
 
@@ -20,8 +20,15 @@ def _best(job: Callable[[], object], repeat: int, rounds: int) -> float:
     return times[len(times) // 2] * 1e6
 
 
+def _swept(a: Any, b: Any, c: Any) -> Any:
+    for i in range(1, a.shape[0]):
+        c[i] = a[i] * b[i - 1] + c[i - 1]
+    return c
+
+
 def recording(rounds: int) -> Iterator[Row]:
-    """The cost of writing an operation down, and of a whole flush whose plan is known."""
+    """The cost of writing an operation down, of a flush whose plan is known, and of a call of a loop that
+    is compiled, which here has hardly a turn."""
     x, y = (dc.asarray(np.random.default_rng(k).random(1_000_000)) for k in (1, 2))
     yield Row(
         "record x + y", _best(lambda: x + y, 2000, rounds), "us", 2.0, False, "operator, result dropped"
@@ -35,6 +42,11 @@ def recording(rounds: int) -> Iterator[Row]:
     d = c.copy()
     plain = _best(lambda: jacobi(np, c, d), 500, rounds)
     yield Row("Jacobi statement, 150 x 150", step, "us", 30.0, False, f"with its flush; NumPy {plain:.1f} us")
+    u, v, w = (np.random.default_rng(k).random(10) for k in (5, 6, 7))
+    sweep = dc.accelerate(_swept)
+    _compiled(lambda: sweep(u, v, w))
+    call = _best(lambda: sweep(u, v, w), 2000, rounds)
+    yield Row("accelerated loop, per call", call, "us", 20.0, False, "three arrays of 10 elements")
 
 
 def _compiled(job: Callable[[], object]) -> None:

@@ -305,6 +305,7 @@ exchange_method(PyMethodDef *definition, PyObject **old)
 #include "_leaving.h"
 #include "_ways.h"
 #include "_triangles.h"
+#include "_entering.h"
 
 /* Keep the dtypes that compile. */
 static int
@@ -457,6 +458,10 @@ static PyMethodDef methods[] = {
      "ours; or put those back."},
     {"imprint", imprint, METH_O, "imprint(names): a number that tells whether the objects of a dictionary are others."},
     {"marked", (PyCFunction)(void (*)(void))marked, METH_FASTCALL, "marked(args, kwargs): as in `dcarray.ways`."},
+    {"received", (PyCFunction)(void (*)(void))received, METH_FASTCALL,
+     "received(args, wide): arguments of an accelerated function as it gets them, with pairs of arrays; as in\n"
+     "`dcarray.inject`."},
+    {"met", (PyCFunction)(void (*)(void))met, METH_FASTCALL, "met(checks, values): as in `dcarray.program.entering`."},
     {"theirs", theirs, METH_O, "theirs(value): is nothing of ours in it, as far as that is soon found out?"},
     {"short_call", short_call, METH_VARARGS,
      "short_call(cls, name, method): likewise for calls of instances, which hold NumPy's function in the slot `name`,\n"
@@ -515,7 +520,7 @@ PyInit__speedups(void)
         PlainName == NULL)
         return NULL;
     module = PyModule_Create(&definition);
-    if (module != NULL && PyModule_AddIntConstant(module, "REVISION", 33) < 0)
+    if (module != NULL && PyModule_AddIntConstant(module, "REVISION", 34) < 0)
         Py_CLEAR(module);
     return module;
 }

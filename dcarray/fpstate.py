@@ -61,13 +61,18 @@ def modes(state: Any) -> dict[str, str] | None:
 
 def interrupts(state: Any) -> bool:
     """May a floating-point exception under an error state end the program where it is raised?"""
-    does = modes(state)
-    if does is None or "raise" in does.values():
+    if _raises(state):
         return True
-    return any(
-        action == "error" and issubclass(RuntimeWarning, category)
-        for action, _, category, _, _ in warnings.filters
-    )
+    for action, _, category, _, _ in warnings.filters:
+        if action == "error" and issubclass(RuntimeWarning, category):
+            return True
+    return False
+
+
+@lru_cache(32)
+def _raises(state: Any) -> bool:
+    does = modes(state)
+    return does is None or "raise" in does.values()
 
 
 def blame(loc: Any, state: Any, flags: int) -> list[tuple[Any, str, str]]:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import inspect
 import sys
-import threading
 from collections.abc import Callable, Collection
 from contextvars import ContextVar
 from functools import partial, wraps
@@ -21,10 +20,10 @@ import numpy as np
 
 from . import alone, config
 from .array import ndarray, wrap
+from .exchanged import DRAWING, over, scope_of
 from .handle import adopt
-from .namesake import answering, counterpart, up_to_date
+from .namesake import counterpart
 from .products import WIDE
-from .program.rewrite import Rewrites
 from .report import counters
 from .selected import Selected
 from .session import EXECUTOR
@@ -32,105 +31,18 @@ from .speedups import BUILT
 from .store import compiles, owner
 from .ways import Ways, work
 
-if BUILT:  # else all names are looked at, and all arrays that are given back are told of
-    from ._speedups import exchange, imprint, released, theirs
-
 __all__ = ["Accelerated", "accelerate"]
 
 _F = TypeVar("_F", bound=Callable[..., Any])
 
 
-# ---- the exchange of names ---------------------------------------------------------------------------
-class _Scope:
-    """The global names of one module.  NumPy's come back when all who asked for ours have gone; so does the
-    code of functions that had sites for compiled loops meanwhile."""
-
-    def __init__(self, names: dict[str, Any]) -> None:
-        self.names = names
-        self.users = 0
-        self.swapped: tuple[tuple[str, Any, Any], ...] = ()
-        self.known: dict[str, int] = {}  # the identity of what a name was when it was read
-        self.imprint = -1  # of all names then
-        self.meant: dict[str, tuple[Any, Any]] = {}  # what is NumPy's, and what stands for it
-        self.classes: dict[str, type] = {}
-        self.rewrites = Rewrites(names)
-
-    def enter(self, *functions: FunctionType) -> None:
-        """Exchange the names, and give sites to functions and those that they call."""
-        same = False
-        with _lock:
-            self.users += 1
-            if self.users == 1:
-                same = self.read()
-                if not same:
-                    self.swapped = tuple([
-                        (name, value, ours)
-                        for name, (value, ours) in self.meant.items()
-                        if self.names.get(name) is value
-                    ])  # fmt: skip
-                _exchange(self.names, self.swapped, False)
-            self._put(functions, same)
-
-    def read(self) -> bool:
-        """Find what is NumPy's among the names, and the classes that NumPy asks for arrays; True if all is as
-        it was.
-
-        Only what is new is looked at: neither objects of NumPy's nor those classes go away, so that at the
-        place of one is always the same one."""
-        fresh = up_to_date()
-        mark = _imprint(self.names)
-        if fresh and mark == self.imprint >= 0:
-            return True
-        self.imprint = mark
-        known = self.known if fresh else {}
-        for name, value in [(k, v) for k, v in self.names.items() if known.get(k) != id(v)]:
-            self.known[name] = id(value)
-            ours = value if name.startswith("__") else _over(counterpart(value))
-            self.meant.pop(name, None)
-            if ours is not value:
-                self.meant[name] = value, ours
-            elif isinstance(value, type) and value.__module__ == self.names.get("__name__"):
-                self.classes[name] = answering(value)
-        return False
-
-    def put(self, *functions: FunctionType) -> None:
-        """Give sites to functions and to those that they call, if somebody is here."""
-        with _lock:
-            if self.users:
-                self._put(functions, False)
-
-    def _put(self, functions: tuple[FunctionType, ...], same: bool) -> None:
-        """That; ``same`` if the names are what they were when they were last read."""
-        if functions and config.current().jit != "off":
-            for function in functions:
-                self.rewrites.put(function, self.imprint if same else -1)
-
-    def leave(self) -> None:
-        with _lock:
-            self.users -= 1
-            if self.users == 0:
-                self.rewrites.take_back()
-                _exchange(self.names, self.swapped, True)
-
-
-_lock = threading.RLock()
-_scopes: dict[int, _Scope] = {}
-
-
-def _scope(names: dict[str, Any]) -> _Scope:
-    with _lock:
-        found = _scopes.get(id(names))
-        if found is None or found.names is not names:
-            found = _scopes[id(names)] = _Scope(names)
-        return found
-
-
+# ---- modules ------------------------------------------------------------------------------------------
 class Accelerated:
     """Modules in which NumPy is dcarray: until `undo`, or until the end of the ``with`` block."""
 
     def __init__(self, modules: tuple[ModuleType, ...]) -> None:
         self._names = tuple(module.__name__ for module in modules)
-        self._held = [_scope(vars(module)) for module in modules]
+        self._held = [scope_of(vars(module)) for module in modules]
         for scope in self._held:
             scope.enter()
             own = [
@@ -165,7 +77,9 @@ def _module(target: ModuleType | str) -> ModuleType:
         raise ValueError(f"module {target!r} is not imported")
     if not isinstance(found, ModuleType):
         raise TypeError(f"accelerate() wants a function, or modules and their names, not {target!r}")
-    held = _scope(vars(found)).users or any(counterpart(value) is not value for value in vars(found).values())
+    held = scope_of(vars(found)).users or any(
+        counterpart(value) is not value for value in vars(found).values()
+    )
     if not held:
         raise ValueError(f"module {found.__name__!r} holds no NumPy among its global names")
     return found
@@ -175,37 +89,27 @@ def _module(target: ModuleType | str) -> ModuleType:
 _inside: ContextVar[bool] = ContextVar("dcarray_accelerated", default=False)
 
 
-def _imprint(names: dict[str, Any]) -> int:
-    """A number that tells whether the objects of a dictionary are others; -1 if that is to be found out."""
-    return imprint(names) if BUILT else -1
+def received(
+    args: tuple[Any, ...], wide: int, /
+) -> tuple[tuple[Any, ...], tuple[tuple[Any, np.ndarray[Any, Any]], ...]] | None:
+    """Arguments with plain arrays as ours, and these pairs; None if they are to be looked at, since there is
+    anything but arrays of fewer than so many elements, numbers and the like."""
+    return None
 
 
-def _exchange(names: dict[str, Any], swapped: tuple[tuple[str, Any, Any], ...], back: bool) -> None:
-    """Put what stands for NumPy's objects into a dictionary, or those objects back where that still is."""
-    if BUILT:
-        exchange(names, swapped, back)
-        return
-    for name, value, ours in swapped:
-        if not back or names.get(name) is ours:
-            names[name] = value if back else ours
-
-
-def _released(box: list[Any]) -> Any:
+def released(box: list[Any], /) -> Any:
     """What a list holds, and nobody else; with plain arrays for those of ours that nobody else has, nor their
     memory, also in a tuple."""
-    return released(box) if BUILT else box[0]
+    return box[0]
 
 
-def _over(value: Any) -> Any:
-    """What draws from a generator of NumPy's, which was made elsewhere, as ours do; all else as it is."""
-    if type(value).__name__ not in _DRAWING:
-        return value
-    from .functions.random import over
-
-    return over(value)
+def theirs(value: Any, /) -> bool:
+    """Is nothing of ours in it, as far as that is soon found out?"""
+    return False
 
 
-_DRAWING = frozenset(("Generator", "RandomState"))
+if BUILT:  # else all is looked at
+    from ._speedups import received, released, theirs
 
 
 class _Call:
@@ -213,8 +117,9 @@ class _Call:
 
     __slots__ = ("came", "drawing", "given", "lengths", "seen", "wrapped")
 
-    def __init__(self) -> None:
-        self.given: dict[int, tuple[Any, Any]] = {}  # ours and the plain array, also of those that went back
+    def __init__(self, given: Collection[tuple[Any, Any]] = ()) -> None:
+        # ours and the plain array, also of those that went back
+        self.given: dict[int, tuple[Any, Any]] = {id(pair[0]): pair for pair in given}
         self.came: dict[int, Any] = {}  # ours, by the plain array: one that is given twice is one inside too
         self.drawing: dict[int, tuple[Any, Any]] = {}  # generators of NumPy's
         self.wrapped = False
@@ -243,7 +148,7 @@ class _Call:
             return tuple([self.into(v) for v in value])
         if kind is ndarray or kind is Selected:
             self.wrapped = True
-        elif kind.__name__ in _DRAWING and (ours := _over(value)) is not value:
+        elif kind.__name__ in DRAWING and (ours := over(value)) is not value:
             self.drawing[id(ours)] = ours, value
             return ours
         return value
@@ -298,7 +203,7 @@ def _function(function: Any) -> Any:
         raise TypeError(f"accelerate() wants a function, or modules and their names, not {function!r}")
     if inspect.isgeneratorfunction(inner) or inspect.iscoroutinefunction(inner):
         raise TypeError(f"{inner.__qualname__}() does not run when it is called: accelerate what it calls")
-    scope = _scope(inner.__globals__)
+    scope = scope_of(inner.__globals__)
     ways = Ways(inner)
 
     @wraps(function)
@@ -318,11 +223,17 @@ def _function(function: Any) -> Any:
                     way.took(perf_counter() - start, before, plain=True)
                 return value
             way = way if looked else None
-        call = _Call()
-        call.look_at((*args, *kwargs.values()))
-        args = tuple([call.into(a) for a in args])
-        kwargs = {k: call.into(v) for k, v in kwargs.items()}
-        keep = call.wrapped or (not call.given and _inside.get())
+        simple = None if kwargs else received(args, WIDE)
+        if simple is not None:
+            call, (args, given) = None, simple
+            keep = not given and _inside.get()
+        else:
+            call = _Call()
+            call.look_at((*args, *kwargs.values()))
+            args = tuple([call.into(a) for a in args])
+            kwargs = {k: call.into(v) for k, v in kwargs.items()}
+            given = tuple(call.given.values())
+            keep = call.wrapped or (not given and _inside.get())
         token = _inside.set(True)
         scope.enter(inner)
         try:
@@ -332,17 +243,20 @@ def _function(function: Any) -> Any:
             _inside.reset(token)
             if not _inside.get():
                 alone.end(loop=True)  # a loop may have been left by an exception
-            for ours, given in call.given.values():  # its owner may look at it, and change it, from now on
+            for ours, its in given:  # its owner may look at it, and change it, from now on
                 now = ours._writable()
-                if now is not given:
-                    _leave(given, now)
+                if now is not its:
+                    _leave(its, now)
         if keep:
             return box[0]
-        for value in (*args, *kwargs.values()):
-            if type(value) is list or type(value) is dict:
-                call.back(value)
+        if call is not None:
+            for value in (*args, *kwargs.values()):
+                if type(value) is list or type(value) is dict:
+                    call.back(value)
         _settle(box[0])
-        value = call.back(_released(box))
+        value = released(box)
+        if not theirs(value):
+            value = (call or _Call(given)).back(value)
         if way is not None and not scope.users:
             way.took(perf_counter() - start, before, may=ways.may())
         return value

@@ -170,6 +170,11 @@ class Driver:
             return f"_view(_arrays[{self.given.index(root)}], 0, ({shape}), {dtype})"
         return f"_view(_hold, _t{self._label(root)} - _base, ({shape}), {dtype})"
 
+    @property
+    def single(self) -> bool:
+        """Is all of it one launch?"""
+        return len(self._launches) == len(self._lines) == 1
+
     def _memory(self) -> list[str]:
         """One block for all temporaries and scratch memory."""
         layout = buffers.layout([need for need in self._needs if need.name not in self._hosts])

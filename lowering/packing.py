@@ -30,6 +30,7 @@ def facts(plan: Plan, relations: list[Any], told: Any = None) -> dict[str, Any]:
         "kept": plan.kept,
         "spared": plan.spared,
         "stops": plan.stops,
+        "single": plan.single,
         "told": told,
         "symbols": tuple([symbol.name for symbol in plan.region.symbols]),
         "bytes": " + ".join(terms) or "0",

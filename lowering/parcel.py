@@ -48,15 +48,15 @@ class Parcel:
     look : dcarray.lowering.look.Look or None
         Whether inputs are so small that nothing can be raised.
     spared : tuple of str
-    stops : bool
+    stops, single : bool
         As in `Plan`.
     told : object
         What who asked for the plan is told besides: plain values.
     """
 
     __slots__ = (
-        "bytes", "guard", "interpreted", "kept", "kernels", "look", "overwritten", "run", "spared", "steps",
-        "stops", "told",
+        "bytes", "guard", "interpreted", "kept", "kernels", "look", "overwritten", "run", "single", "spared",
+        "steps", "stops", "told",
     )  # fmt: skip
 
     def __init__(self, run: Callable[..., int], facts: dict[str, Any], look: Look | None) -> None:
@@ -68,6 +68,7 @@ class Parcel:
         self.overwritten: tuple[str, ...] = facts["overwritten"]
         self.spared: tuple[str, ...] = facts["spared"]
         self.stops: bool = facts["stops"]
+        self.single: bool = facts["single"]
         self.told: Any = facts["told"]
         names = facts["symbols"]
         self.kept = tuple([(name, _expression(names, where)) for name, where in facts["kept"]])

@@ -78,6 +78,8 @@ class Plan:
         if there is no ``look``, since they are one memory in several geometries.
     stops : bool
         Does a run end before it overwrites anything if it has raised flags that are minded?
+    single : bool
+        Is a run one native call, which no interrupt comes into?
     """
 
     region: Region
@@ -90,6 +92,7 @@ class Plan:
     look: Planned | None = None
     spared: tuple[str, ...] = ()
     stops: bool = False
+    single: bool = False
 
     @property
     def kernels(self) -> tuple[KernelStep, ...]:
@@ -171,7 +174,8 @@ def compile_region(
     driver = compiler.driver
     text, things = driver.finish(cores), driver.things
     run = function(text, things)
-    return Plan(compiler.region, tuple(driver.given), tuple(compiler.steps), text, things, run)
+    given, steps = tuple(driver.given), tuple(compiler.steps)
+    return Plan(compiler.region, given, steps, text, things, run, single=driver.single)
 
 
 def _cores() -> int:

@@ -237,6 +237,15 @@ class _Reach:
                     todo.append(value)
         self._named = {n: v for n, v in self._named.items() if v is None or type(v) is FunctionType}
 
+    def ready(self, root: FunctionType, imprint: int) -> bool:
+        """Is this found at once to hold for a function, where none of them has sites now?"""
+        if root.__code__ is not self.code or not 0 <= imprint == self.imprint:
+            return False
+        for function, theirs, _ in self.changes:
+            if function is not None and function.__code__ is not theirs:
+                return False
+        return True
+
     def holds(self, root: FunctionType, names: dict[str, Any], imprint: int) -> bool:
         """Are these still the functions?  The imprint of the names is -1 if they may be others.  The root may
         be another one of the same code: each run of a `def` inside of a function makes one."""
@@ -260,11 +269,22 @@ class Rewrites:
         self._names = names
         self._known: _Codes = {}
         self._reaches: dict[int, _Reach] = {}
+        self._last: _Reach | None = None
         self._changed: list[tuple[FunctionType, CodeType, CodeType]] = []
 
     def put(self, root: FunctionType, imprint: int = -1) -> None:
         """Give sites to a function, and to those of its module that it calls by name; with the imprint of the
         module's names, if it is known."""
+        reach = self._last
+        if reach is None or not reach.ready(root, imprint):
+            reach = self._last = self._reach(root, imprint)
+        for named, theirs, ours in reach.changes:
+            function = root if named is None else named
+            if function.__code__ is theirs:
+                function.__code__ = ours
+                self._changed.append((function, theirs, ours))
+
+    def _reach(self, root: FunctionType, imprint: int) -> _Reach:
         code = original(root)
         reach = self._reaches.get(id(code))
         if reach is None or not reach.holds(root, self._names, imprint):
@@ -272,11 +292,7 @@ class Rewrites:
                 self._known.clear()
                 self._reaches.clear()
             reach = self._reaches[id(code)] = _Reach(root, self._names, self._known)
-        for named, theirs, ours in reach.changes:
-            function = root if named is None else named
-            if function.__code__ is theirs:
-                function.__code__ = ours
-                self._changed.append((function, theirs, ours))
+        return reach
 
     def take_back(self) -> None:
         """Give the functions their own code again."""

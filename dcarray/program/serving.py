@@ -6,7 +6,6 @@ from __future__ import annotations
 import ast
 import math
 from collections.abc import Callable, Sequence
-from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -22,6 +21,7 @@ from dcarray.session import LOCK, Uninterrupted
 from dcarray.store import FAMILIES, Store, owner
 
 from .copy import Copy
+from .entering import Checks, checks_of, met, span
 from .known import Result
 from .requests import Told
 
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from dcarray.lowering.parcel import Parcel
 
 NDArray = np.ndarray[Any, Any]
+_FEW = 1024  # elements of memory that is not worth keeping
 PATIENCE = 3  # runs that come to nothing, one after the other, before a plan is given up
 
 
@@ -76,6 +77,7 @@ class Serving:
         # where that is not done as long as a run as it is written would go to its end
         self._rewritten = [at_of[name] for name in told.rewritten]
         self._writes = any(part[0] == "inout" for part in self._parts)
+        self._checks: Checks | None = None
         found = dict(told.results)
         self._binds = [_binding(found.get(name), name, place, at_of, plain) for name in live]
         first: dict[str, int] = {}
@@ -83,7 +85,20 @@ class Serving:
         pairs = [(k, first.setdefault(name, k)) for k, name in arrays]
         self._same = [(k, other) for k, other in pairs if k != other]  # names of arrays that have another one
 
-    def run(self, values: Sequence[Any], options: config.Options) -> tuple[Any, ...] | None:
+    def know(self, values: Sequence[Any], marks: Sequence[Any]) -> None:
+        """These values, of these marks, have been served: values like them may come again."""
+        if self._checks is None:
+            written = [fetch for role, fetch, *_ in self._parts if role == "inout"]
+            self._checks = checks_of(values, marks, written) or ()
+
+    def places(self, values: tuple[Any, ...]) -> tuple[int, ...] | None:
+        """Where arrays are among values that are known to be those that it serves; None if it has to be found
+        out whether they are, and where.  To be asked under the lock that the run has, too."""
+        return met(self._checks, values) if self._checks else None
+
+    def run(
+        self, values: Sequence[Any], options: config.Options, places: Sequence[int] | None = None
+    ) -> tuple[Any, ...] | None:
         """What the names are bound to; None if the loop has to run as it is written, with all as it was.
 
         Raises
@@ -92,9 +107,12 @@ class Serving:
             As `numpy.errstate` asked when calls were recorded that are still pending on its arrays.
         """
         made: list[NDArray] = []
-        with LOCK, Uninterrupted() if self._writes else nullcontext():
+        with LOCK:
             try:
-                addresses = self._memory(values, made)
+                if places is None:
+                    addresses = self._memory(values, made)
+                else:
+                    addresses = self._at(values, made, places)
                 done = addresses is not None and self._go(made, addresses, options)
             except MemoryError:  # later there may be more
                 return None
@@ -117,6 +135,30 @@ class Serving:
         """Has it come to nothing for some time?"""
         return self._in_vain >= PATIENCE
 
+    def _at(self, values: Sequence[Any], made: list[NDArray], places: Sequence[int]) -> list[int] | None:
+        """As `_memory`, where it is known where arrays are."""
+        addresses = []
+        for _, fetch, dtype, shape, _, size in self._parts:
+            if fetch is None:
+                if size > _FEW:
+                    a, address = allocate(shape, dtype, size, MAPPED)
+                else:
+                    a = np.empty(shape, dtype)
+                    address = address_of(a)
+            elif type(fetch) is int and (address := places[fetch]):
+                a = values[fetch]
+                if type(a) is ndarray:
+                    a = a._settled()
+            else:
+                found = _number(values[fetch] if type(fetch) is int else fetch(values), dtype)
+                if found is None:
+                    return None
+                a = found
+                address = address_of(a)
+            made.append(a)
+            addresses.append(address)
+        return addresses
+
     def _memory(self, values: Sequence[Any], made: list[NDArray]) -> list[int] | None:
         """The arrays that the plan works on, and their addresses; None if some of them that are written share
         memory, or have not the geometry they were to have."""
@@ -132,10 +174,11 @@ class Serving:
                 elif type(value) is np.ndarray:
                     a = value
                     _settle_plain(a, role == "inout")
-                elif value is None or (type(value) is complex and dtype.kind != "c"):  # a root of -1, say
-                    return None
                 else:
-                    a = np.array(value, dtype)
+                    found = _number(value, dtype)
+                    if found is None:
+                        return None
+                    a = found
                 if a.shape != shape or a.dtype != dtype or not (a.strides == strides or _alike(a, strides)):
                     return None
                 address = address_of(a)
@@ -146,8 +189,7 @@ class Serving:
         return None if self._writes and _meet(spans) else addresses
 
     def _go(self, made: list[NDArray], addresses: list[int], options: config.Options) -> bool:
-        """Run the plan; False if all is as it was before."""
-        given = len(made)
+        """Run the plan; False if it came to nothing, and all is as it was before or will be written anew."""
         state = fpstate.captured()
         minded = fpstate.watched(state)
         if self._loud:
@@ -163,6 +205,27 @@ class Serving:
                 keeps = [*keeps, *self._spared]
         if self._rewritten and fpstate.interrupts(state):
             keeps = [*keeps, *self._rewritten]
+        if keeps or self._kept or (self._writes and not self._parcel.single):
+            with Uninterrupted():
+                return self._mending(made, addresses, options, minded, keeps)
+        try:
+            flags = self._parcel.run(made if self._arrays else (), addresses, (), options.threads, minded)
+        except Exception:
+            if options.debug:
+                raise
+            return False
+        return not flags & minded
+
+    def _mending(
+        self,
+        made: list[NDArray],
+        addresses: list[int],
+        options: config.Options,
+        minded: int,
+        keeps: Sequence[int],
+    ) -> bool:
+        """Run the plan, and have all as it was before if it comes to nothing."""
+        given = len(made)
         copies = [(made[k], Copy(made[k])) for k in dict.fromkeys(keeps)]
         for k, _ in self._kept:
             saved, address = allocate(made[k].shape, made[k].dtype, made[k].size, MAPPED)
@@ -206,6 +269,13 @@ def _fetch(text: str, place: dict[str, int]) -> int | Callable[[Sequence[Any]], 
     return fetch
 
 
+def _number(value: Any, dtype: np.dtype[Any]) -> NDArray | None:
+    """A number that a run is given; None if it is none of this dtype."""
+    if value is None or (type(value) is complex and dtype.kind != "c"):  # a root of -1, say
+        return None
+    return np.array(value, dtype)
+
+
 def _settled(x: Handle, writing: bool) -> NDArray:
     """The memory of an array; of one in blocks, gathered from them."""
     if x._small is None and several() is not None:
@@ -231,16 +301,11 @@ def _alike(a: NDArray, strides: tuple[int, ...]) -> bool:
 
 
 def _span(a: NDArray, address: int) -> tuple[int, int]:
-    """The first and last byte that an array may touch, and one more."""
+    """The first byte that an array may touch, and the one after the last."""
     if a.flags.c_contiguous:
         return address, address + a.nbytes
-    low = high = 0
-    for stride, n in zip(a.strides, a.shape, strict=True):
-        if n == 0:
-            return address, address
-        reach = stride * (n - 1)
-        low, high = (low + reach, high) if reach < 0 else (low, high + reach)
-    return address + low, address + high + a.itemsize
+    low, high = span(a.shape, a.strides, a.itemsize)
+    return address + low, address + high
 
 
 def _meet(spans: list[tuple[int, int, bool]]) -> bool:

@@ -135,6 +135,17 @@ def _in_place(part: Compute, region: Region) -> Reason | None:
 
 
 # ---- one statement over all turns -------------------------------------------------------------------
+def over_turns(part: Compute, loop: Loop) -> Compute | Reason:
+    """The statement over a domain that begins with the turns of a loop, or why there is none."""
+    count = dims.count(loop.bounds)
+    if count is None:
+        return Reason(f"it is not known how many turns {loop.var} takes")
+    try:
+        return _lifted(part, Turns(loop.var, loop.bounds[0], loop.bounds[2], count), frozenset())
+    except _No as no:
+        return no.reason
+
+
 def _lifted(part: Compute, turns: Turns, own: frozenset[str]) -> Compute:
     """The statement over a domain that begins with the turns."""
     part = _written_out(part, turns)

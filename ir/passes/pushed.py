@@ -5,7 +5,7 @@ final its terms are those of a row, ``s[j+1:] += x[j] * A[j, j+1:]``, which are 
 and need nothing of one another.
 
 Rounding errors grow with the terms that are added one after the other, so those of long sums are added up in
-parts.
+parts.  Extrema of integers, which loops find term by term (`extrema`), are had like sums.
 """
 
 from __future__ import annotations
@@ -38,12 +38,14 @@ from ..nodes import (
 from ..ops import const
 from .base import Log, Pass
 from .exprs import dtype_of
+from .extrema import folded
 
 #: Terms of one part of a sum; a power of two.
 PART = 512
 #: In loops of fewer turns sums are short.
 TURNS = 16
-_DTYPES = "fdFD"
+# The dtypes of values of which the order does not matter, or no more than in sums.
+_DTYPES = {"add": "fdFD", "maximum": "bhilqBHILQ", "minimum": "bhilqBHILQ"}
 
 #: Statements, and the arrays of sums that are new in them.
 _Made = tuple[tuple[Stmt, ...], tuple[Array, ...]]
@@ -62,7 +64,13 @@ class _Sum:
     @property
     def parts(self) -> bool:
         """Whether there are so many terms that they are added up in parts."""
-        return not (type(self.room) is int and self.room <= PART)
+        return self.op == "add" and not (type(self.room) is int and self.room <= PART)
+
+    @property
+    def op(self) -> str:
+        """What makes one of two."""
+        assert self.stmt.combine is not None
+        return self.stmt.combine
 
     @property
     def extent(self) -> Dim:
@@ -71,13 +79,18 @@ class _Sum:
 
 
 # ---- legality -----------------------------------------------------------------------------------------
-def can_push(position: int, loop: Loop, region: Region) -> _Sum | Reason:
+def can_push(position: int, loop: Loop, region: Region, new: str = "") -> _Sum | Reason:
     """The sum that a statement of the loop makes, if each of its terms may be added once the turn before the
-    first that needs it is over; or why not.  ``loop`` is somewhere in ``region``, that very object."""
+    first that needs it is over; or why not.  ``loop`` is somewhere in ``region``, that very object, or makes
+    the sum in the array ``new`` that nobody else knows."""
     stmt = loop.body[position]
-    if not isinstance(stmt, Compute) or stmt.combine != "add" or not isinstance(stmt.init, Const):
+    if not isinstance(stmt, Compute) or stmt.combine not in _DTYPES or not isinstance(stmt.init, Const):
         return Reason("it is no sum")
-    if len(stmt.target.shape) != 1 or stmt.target.index or dtype_of(stmt.body).char not in _DTYPES:
+    if (
+        len(stmt.target.shape) != 1
+        or stmt.target.index
+        or dtype_of(stmt.body).char not in _DTYPES[stmt.combine]
+    ):
         return Reason("it is no sum to one number of which the order does not matter")
     count = dims.count(loop.bounds)
     room = None if count is None else dims.most(count)
@@ -88,7 +101,7 @@ def can_push(position: int, loop: Loop, region: Region) -> _Sum | Reason:
         return Reason("it does not grow by one term in each turn")
     if sum(w.array == stmt.target.array for inner in loop.body for w in writes(inner)) > 1:
         return Reason(f"{stmt.target.array} has other values, too")
-    if stmt.target.array not in own(loop.body, region):
+    if stmt.target.array != new and stmt.target.array not in own(loop.body, region):
         return Reason(f"{stmt.target.array} may be used elsewhere")
     for node in windows.walk(stmt.body):
         if isinstance(node, Size) and loop.var in dims.free_symbols(node.dim):
@@ -182,7 +195,7 @@ def pushed(loop: Loop, found: _Sum, array: str, part: str) -> tuple[Stmt, ...]:
         begin = Compute(whole, stmt.init, loc=stmt.loc)
     else:
         body = windows.map_loads(stmt.body, early)
-        begin = Compute(replace(whole, shape=(found.count, begun)), body, "add", stmt.init, stmt.loc)
+        begin = Compute(replace(whole, shape=(found.count, begun)), body, found.op, stmt.init, stmt.loc)
 
     rest = (dims.simplify(stop - 1 - turn),)
     following = {loop.var: turn + 1}
@@ -204,12 +217,12 @@ def pushed(loop: Loop, found: _Sum, array: str, part: str) -> tuple[Stmt, ...]:
         return Window(name, rest, (Index(dims.simplify(turn + 1 - start), 1, 0),))
 
     def both(first: Window, second: Window) -> Expr:
-        return Apply("add", (Load(first, dtype), Load(second, dtype)), dtype)
+        return Apply(found.op, (Load(first, dtype), Load(second, dtype)), dtype)
 
     total, mine = (Window(name, (), (Index(dims.simplify(turn - start)),)) for name in (array, part))
     value = both(total, mine) if found.parts else Load(total, dtype)
     place = after(part if found.parts else array)
-    term = Apply("add", (Load(place, dtype), windows.map_loads(stmt.body, later)), dtype)
+    term = Apply(found.op, (Load(place, dtype), windows.map_loads(stmt.body, later)), dtype)
     inner: list[Stmt] = [*loop.body]
     inner[found.position] = Compute(replace(stmt.target, shape=()), value, loc=stmt.loc)
     inner.append(Compute(place, term, loc=stmt.loc))
@@ -268,20 +281,30 @@ def _here(stmt: Loop, region: Region, guess: Guess, log: Log) -> _Made | None:
     """A loop with one sum of its own pushed, and what comes before it."""
     if stmt.parallel:
         return None
+    taken = {array.name for array in region.arrays}
     for position, inner in enumerate(stmt.body):
-        if not isinstance(inner, Compute) or inner.combine != "add":
+        loop, whole, made = stmt, region, ""
+        if isinstance(inner, Loop):
+            made = next(n for k in range(len(taken) + 1) if (n := f"{inner.var}_{k}") not in taken)
+            with dims.ranging(stmt.var, stmt.bounds):
+                fold = folded(inner, region, made)
+            if isinstance(fold, Reason):
+                continue
+            body = (*stmt.body[:position], *fold[:2], *stmt.body[position + 1 :])
+            loop, whole = replace(stmt, body=body), replace(region, arrays=(*region.arrays, fold[2]))
+            inner = fold[0]
+        elif not isinstance(inner, Compute) or inner.combine not in _DTYPES:
             continue
-        found = can_push(position, stmt, region)
+        found = can_push(position, loop, whole, made)
         name = inner.target.array
         if isinstance(found, Reason):
             log.refused("pushed", f"the sum {name} is taken turn by turn: {found.text}", inner.loc)
-        elif _worth(found, stmt, region, guess):
-            taken = {array.name for array in region.arrays}
-            new, part = [n for k in range(len(taken) + 2) if (n := f"{name}_{k}") not in taken][:2]
-            names = (new, part) if found.parts else (new,)
+        elif _worth(found, loop, whole, guess):
+            names = [n for k in range(len(taken) + 3) if (n := f"{name}_{k}") not in taken][: 1 + found.parts]
             arrays = tuple(Array(n, dtype_of(inner.body), (found.room,)) for n in names)
             log.done("pushed", f"each turn of {stmt.var} adds its terms to the later sums {name}", inner.loc)
-            return pushed(stmt, found, new, part), arrays
+            own_arrays = whole.arrays[len(region.arrays) :]
+            return pushed(loop, found, names[0], names[-1]), (*own_arrays, *arrays)
     return None
 
 

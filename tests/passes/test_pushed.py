@@ -91,6 +91,10 @@ SUMS = {
         x[j] = add(x[j], t[])
     """,
     "it is no sum": """
+        t[] multiply= multiply(x[k], a[k,j]) init 0.0 for k<j
+        x[j] = add(x[j], t[])
+    """,
+    "it is no sum to one number of which the order does not matter": """
         t[] maximum= multiply(x[k], a[k,j]) init 0.0 for k<j
         x[j] = add(x[j], t[])
     """,
@@ -197,3 +201,92 @@ def test_what_is_compiled(part, threads, monkeypatch):
     plan.run(arrays, tuple(x.ctypes.data for x in arrays), (), threads)
     for name, array in given.items():
         np.testing.assert_array_equal(array, want[name])
+
+
+def _extremum(body, dtype="i32"):
+    """A triangle, each element of which is an extremum of sums of others."""
+    return f"""region() {{
+      inout c: {dtype}[60, 60];  in s: {dtype}[60]
+      for i in range(59, -1, -1) {{
+        for j in range(i+1, 60, 1) {{
+          c[i,j] = add(c[i,j-1], s[j])
+          for k in range(i+1, j, 1) {{
+            c[i,j] = {body}
+          }}
+        }}
+      }}
+    }}"""
+
+
+TERM = "add(c[i,k], c[k+1,j])"
+EXTREMA = {
+    "greater": f"where(greater({TERM}, c[i,j]), {TERM}, c[i,j])",
+    "greater_equal": f"where(greater_equal({TERM}, c[i,j]), {TERM}, c[i,j])",
+    "not greater": f"where(greater({TERM}, c[i,j]), c[i,j], {TERM})",
+    "less": f"where(less(c[i,j], {TERM}), c[i,j], {TERM})",
+    "less_equal": f"where(less_equal(c[i,j], {TERM}), {TERM}, c[i,j])",
+    "maximum": f"maximum(c[i,j], {TERM})",
+    "minimum": f"minimum({TERM}, c[i,j])",
+    "checked": f"maximum(checked(add_fits(c[i,k], c[k+1,j]), {TERM}), c[i,j])",
+}
+
+
+def test_an_extremum_of_integers_is_had_like_a_sum(check):
+    check(
+        PUSHED,
+        _extremum(EXTREMA["greater"]),
+        """region() {
+          inout c: i32[60, 60];  in s: i32[60];  temp k_0: i32[];  temp k_0_0: i32[59]
+          for i in range(59, -1, -1) {
+            k_0_0[j] = i32(-2147483648) for j<-i+59
+            for j in range(i+1, 60, 1) {
+              c[i,j] = add(c[i,j-1], s[j])
+              k_0[] = k_0_0[-i+j-1]
+              c[i,j] = maximum(c[i,j], k_0[])
+              k_0_0[k-i+j] = maximum(k_0_0[k-i+j], add(c[i,j], c[j+1,k+j+1])) for k<-j+59
+            }
+          }
+        }
+        """,
+    )
+
+
+@pytest.mark.parametrize("name", EXTREMA)
+@pytest.mark.parametrize("dtype", ["i32", "u8", "i64"])
+def test_extrema_that_are_compiled(name, dtype):
+    region = parse(_extremum(EXTREMA[name], dtype))
+    log = Log()
+    after = PUSHED.fn(region, log)
+    assert [note.kind for note in log.notes if note.pass_name == "pushed"] == ["done"]
+    rng = np.random.default_rng(0)
+    kind = {"i32": np.int32, "u8": np.uint8, "i64": np.int64}[dtype]
+    for most in (3, 100):  # sums of the latter wrap in bytes
+        given = {
+            "c": rng.integers(0, most, (60, 60)).astype(kind),
+            "s": rng.integers(0, most, 60).astype(kind),
+        }
+        with np.errstate(invalid="ignore"):
+            want = interp.run(region, {n: a.copy() for n, a in given.items()}, {})
+        plan = compile_region(after)
+        arrays = tuple(given[name] for name in plan.arrays)
+        flags = plan.run(arrays, tuple(x.ctypes.data for x in arrays))
+        np.testing.assert_array_equal(given["c"], want["c"])
+        if name == "checked" and dtype != "u8":
+            assert not flags
+
+
+STAYING = {
+    "numbers whose order matters": ("maximum(c[i,j], add(c[i,k], c[k+1,j]))", "f64"),
+    "a choice by something else": (f"where(greater({TERM}, s[j]), {TERM}, c[i,j])", "i32"),
+    "of what it writes": ("maximum(c[i,j], add(c[i,k+1], c[k+1,j]))", "i32"),
+    "of what may still change": ("maximum(c[i,j], add(c[i,k], c[i,j-1]))", "i32"),
+    "more than an extremum": (f"add(c[i,j], {TERM})", "i32"),
+    "twice the element": (f"maximum(c[i,j], add(c[i,j], {TERM}))", "i32"),
+    "values that move with rows": ("maximum(c[i,j], add(c[i,k], c[j,k]))", "i32"),
+}
+
+
+@pytest.mark.parametrize("why", STAYING)
+def test_extrema_that_stay(why):
+    region = parse(_extremum(*STAYING[why]))
+    assert PUSHED.fn(region, Log()) is region

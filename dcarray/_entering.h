@@ -1,0 +1,202 @@
+/* What comes into accelerated code: the arguments of a call (see inject.py), and the values of a loop that has a plan (see
+ * program/entering.py).  Included where what it uses is declared. */
+
+/* Has this nothing to do with arrays of ours, whatever is done with it? */
+static int
+plain_value(PyObject *x)
+{
+    return x == Py_None || PyLong_CheckExact(x) || PyFloat_CheckExact(x) || PyBool_Check(x) || PyUnicode_CheckExact(x) ||
+           scalar(x);
+}
+
+/* received(args, wide): the arguments with plain arrays as ours, and pairs of ours and the plain ones; None if there is
+ * anything but arrays of fewer than so many elements, numbers and the like. */
+static PyObject *
+received(PyObject *module, PyObject *const *given, Py_ssize_t count)
+{
+    PyObject *args, *made, *pairs, *found = NULL;
+    Py_ssize_t wide = count == 2 ? PyLong_AsSsize_t(given[1]) : 0, arrays = 0, at = 0;
+    if (count != 2 || !PyTuple_CheckExact(given[0]) || wide < 0) {
+        if (!PyErr_Occurred())
+            PyErr_SetString(PyExc_TypeError, "received() wants arguments: a tuple, and a number");
+        return NULL;
+    }
+    args = given[0];
+    if (Ours == NULL || Adopt == NULL)
+        Py_RETURN_NONE;
+    for (Py_ssize_t k = 0; k < PyTuple_GET_SIZE(args); k++) {
+        PyObject *x = PyTuple_GET_ITEM(args, k);
+        int twice = 0;
+        if (Py_TYPE(x) != Plain) {
+            if (!plain_value(x))
+                Py_RETURN_NONE;
+            continue;
+        }
+        if (elements_of(x) >= wide)
+            Py_RETURN_NONE;
+        for (Py_ssize_t j = 0; j < k && !twice; j++)
+            twice = PyTuple_GET_ITEM(args, j) == x;
+        arrays += !twice;
+    }
+    made = PyTuple_New(PyTuple_GET_SIZE(args));
+    pairs = PyTuple_New(arrays);
+    for (Py_ssize_t k = 0; made != NULL && pairs != NULL && k < PyTuple_GET_SIZE(args); k++) {
+        PyObject *x = PyTuple_GET_ITEM(args, k), *ours = NULL, *pair;
+        if (Py_TYPE(x) != Plain) {
+            PyTuple_SET_ITEM(made, k, Py_NewRef(x));
+            continue;
+        }
+        for (Py_ssize_t j = 0; j < k && ours == NULL; j++)
+            if (PyTuple_GET_ITEM(args, j) == x) /* one that is given twice is one inside too */
+                ours = Py_NewRef(PyTuple_GET_ITEM(made, j));
+        if (ours == NULL) {
+            ours = wrapped(module, x);
+            pair = ours == NULL ? NULL : PyTuple_Pack(2, ours, x);
+            if (pair == NULL) {
+                Py_XDECREF(ours);
+                goto done;
+            }
+            PyTuple_SET_ITEM(pairs, at++, pair);
+        }
+        PyTuple_SET_ITEM(made, k, ours);
+    }
+    if (made != NULL && pairs != NULL)
+        found = PyTuple_Pack(2, made, pairs);
+done:
+    Py_XDECREF(made);
+    Py_XDECREF(pairs);
+    return found;
+}
+
+/* ---- the values of a loop ------------------------------------------------------------------------ */
+enum { PLAIN_ARRAY, OUR_ARRAY, VERY_OBJECT, OF_TYPE, EQUAL_INT, HELD, A_TUPLE }; /* as in program/entering.py */
+enum { MOST_ARRAYS = 32 };
+
+typedef struct {
+    PyObject *array;
+    char *low, *high; /* the first byte that it may touch, and the one after the last */
+    int written;
+} Span;
+
+/* The plain array of a value if it is what a check says, and nothing is pending on its memory; else NULL.  A borrowed
+ * reference. */
+static PyObject *
+array_met(PyObject *x, int ours, PyObject *dtype, int written, PyObject *geometry)
+{
+    PyObject *found = x;
+    Array *a;
+    size_t half;
+    if (Py_TYPE(x) != (ours ? Ours : Plain))
+        return NULL;
+    if (ours && (found = plain(x)) == NULL &&
+        (!is_large(x) || AT(x, Store) == NULL || !clean(x) || (found = AT(x, View)) == NULL || Py_TYPE(found) != Plain))
+        return NULL;
+    a = (Array *)found;
+    half = (size_t)a->ndim * sizeof(Py_ssize_t);
+    if ((PyObject *)a->dtype != dtype || (size_t)PyBytes_GET_SIZE(geometry) != 2 * half || !(a->flags & ALIGNED) ||
+        ((a->flags & WRITEABLE) && !(a->flags & WARNS)) != written ||
+        (half && (memcmp(a->shape, PyBytes_AS_STRING(geometry), half) ||
+                  memcmp(a->strides, PyBytes_AS_STRING(geometry) + half, half))))
+        return NULL;
+    return ours || at_rest(x) ? found : NULL;
+}
+
+/* Is a value what a check says?  -1 with an exception; for an array also where it lies. */
+static int
+value_met(PyObject *x, PyObject *check, Span *spans, int *arrays, int deep)
+{
+    Py_ssize_t size = PyTuple_CheckExact(check) ? PyTuple_GET_SIZE(check) : 0;
+    long kind = size > 1 ? PyLong_AsLong(PyTuple_GET_ITEM(check, 0)) : -1;
+    PyObject *what = size > 1 ? PyTuple_GET_ITEM(check, 1) : NULL, *a;
+    int found = 0;
+    if ((kind == PLAIN_ARRAY || kind == OUR_ARRAY) && size == 7 && PyBytes_CheckExact(PyTuple_GET_ITEM(check, 3)) &&
+        !deep) {
+        a = array_met(x, kind == OUR_ARRAY, what, PyTuple_GET_ITEM(check, 2) == Py_True, PyTuple_GET_ITEM(check, 3));
+        if (a == NULL || *arrays == MOST_ARRAYS)
+            return 0;
+        spans[*arrays].array = x;
+        spans[*arrays].low = ((Array *)a)->data + PyLong_AsSsize_t(PyTuple_GET_ITEM(check, 4));
+        spans[*arrays].high = ((Array *)a)->data + PyLong_AsSsize_t(PyTuple_GET_ITEM(check, 5));
+        spans[*arrays].written = PyTuple_GET_ITEM(check, 6) == Py_True;
+        (*arrays)++;
+        return PyErr_Occurred() ? -1 : 1;
+    }
+    switch (kind) {
+    case VERY_OBJECT:
+        return x == what;
+    case OF_TYPE:
+        return (PyObject *)Py_TYPE(x) == what;
+    case EQUAL_INT:
+        return PyLong_CheckExact(x) ? x == what ? 1 : PyObject_RichCompareBool(x, what, Py_EQ) : 0;
+    case HELD:
+        if (size == 3 && x == PyTuple_GET_ITEM(check, 2)) {
+            PyObject *holds = PyObject_CallNoArgs(what);
+            found = holds == NULL ? -1 : holds == Py_True;
+            Py_XDECREF(holds);
+        }
+        return found;
+    case A_TUPLE:
+        if (!PyTuple_CheckExact(x) || !PyTuple_CheckExact(what) || PyTuple_GET_SIZE(x) != PyTuple_GET_SIZE(what) ||
+            deep == DEEP)
+            return 0;
+        found = 1;
+        for (Py_ssize_t k = 0; found > 0 && k < PyTuple_GET_SIZE(x); k++)
+            found = value_met(PyTuple_GET_ITEM(x, k), PyTuple_GET_ITEM(what, k), spans, arrays, deep + 1);
+        return found;
+    }
+    return PyErr_Occurred() ? -1 : 0;
+}
+
+/* Do arrays that are one object share memory as the checks say, and no others where one is written? */
+static int
+apart(const Span *spans, int arrays)
+{
+    for (int j = 1; j < arrays; j++)
+        for (int k = 0; k < j; k++)
+            if (spans[j].array == spans[k].array ||
+                ((spans[j].written || spans[k].written) && spans[j].low < spans[k].high && spans[k].low < spans[j].high))
+                return 0;
+    return 1;
+}
+
+/* met(checks, values): for each value the address of its first element, if it is an array, else 0; None if they are not
+ * known to be what the checks say, with nothing pending on them, and apart where they are written. */
+static PyObject *
+met(PyObject *module, PyObject *const *given, Py_ssize_t count)
+{
+    Span spans[MOST_ARRAYS];
+    int arrays = 0, before, found = 1;
+    PyObject *checks, *values, *addresses;
+    if (count != 2 || !PyTuple_CheckExact(given[0]) || !PyTuple_CheckExact(given[1])) {
+        PyErr_SetString(PyExc_TypeError, "met() wants two tuples");
+        return NULL;
+    }
+    checks = given[0];
+    values = given[1];
+    if (Ours == NULL || Families == NULL || simulated() || PyTuple_GET_SIZE(checks) != PyTuple_GET_SIZE(values))
+        Py_RETURN_NONE;
+    addresses = PyTuple_New(PyTuple_GET_SIZE(values));
+    for (Py_ssize_t k = 0; addresses != NULL && found > 0 && k < PyTuple_GET_SIZE(values); k++) {
+        PyObject *x = PyTuple_GET_ITEM(values, k), *address;
+        before = arrays;
+        found = value_met(x, PyTuple_GET_ITEM(checks, k), spans, &arrays, 0);
+        if (found <= 0)
+            break;
+        if (arrays == before)
+            address = PyLong_FromLong(0);
+        else {
+            PyObject *a = Py_TYPE(x) == Plain ? x : plain(x);
+            address = PyLong_FromVoidPtr(((Array *)(a != NULL ? a : AT(x, View)))->data);
+        }
+        if (address == NULL)
+            Py_CLEAR(addresses);
+        else
+            PyTuple_SET_ITEM(addresses, k, address);
+    }
+    if (addresses != NULL && found > 0 && apart(spans, arrays))
+        return addresses;
+    Py_XDECREF(addresses);
+    if (found < 0 || PyErr_Occurred())
+        return NULL;
+    Py_RETURN_NONE;
+}

@@ -1,0 +1,224 @@
+"""What C looks at where the values of a loop come again: no others than those with their marks pass."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+from written import written
+
+import dcarray as dc
+from dcarray.inject import received
+from dcarray.program.entering import checks_of, met
+from dcarray.program.marks import mark_of
+from dcarray.speedups import BUILT
+
+pytestmark = pytest.mark.skipif(not BUILT, reason="without the C module there is no short way")
+
+
+def _readonly(a: Any) -> Any:
+    a.flags.writeable = False
+    return a
+
+
+def _values() -> list[Any]:
+    raw = np.zeros(65, np.uint8)
+    arrays = [
+        *(np.zeros(n, dtype) for n in (8, 9) for dtype in ("f8", "f4", "i8", ">f8", "M8[s]")),
+        *(np.zeros(shape) for shape in ((2, 4), (), 0, 20_000)),
+        np.zeros(16)[::2],
+        np.zeros(8)[::-1],
+        np.zeros((4, 2)).T,
+        raw[1:].view(np.float64),
+        np.broadcast_to(np.zeros(1), (8,)),
+        np.broadcast_arrays(np.zeros(1), np.zeros(8))[0],
+        np.lib.stride_tricks.as_strided(np.zeros(8), (3, 3), (8, 8)),
+        _readonly(np.zeros(8)),
+    ]
+    others: list[Any] = [
+        *(
+            0,
+            1,
+            -1,
+            10**30,
+            True,
+            False,
+            1.0,
+            0.0,
+            math.nan,
+            1j,
+            None,
+            "a",
+            "b",
+            (1, 2),
+            (1, 3),
+            (1, (2.0, "a")),
+            (),
+        ),
+        *(
+            np.float64(1),
+            np.float32(1),
+            np.int64(1),
+            np.longlong(1),
+            np.bool_(True),
+            np.dtype("f8"),
+            np.dtype("f4"),
+        ),
+        *(range, max, math.sqrt, np, math, float, np.float64, dc.ndarray, object(), [1], {}),
+        np.random.default_rng(0),
+        *(written(f"def f(x):\n    return x + {n}\n") for n in (1, 2)),
+    ]
+    return [*arrays, *[dc.asarray(a) for a in arrays if a.dtype.kind != "M"], *others]
+
+
+def test_only_values_of_the_same_mark_pass() -> None:
+    values, again = _values(), _values()
+    passed = 0
+    for value in values:
+        mark = mark_of(value)
+        if mark is None:
+            continue
+        checks = checks_of((value,), (mark,), ())
+        assert checks is not None
+        for other in (*values, *again):
+            if met(checks, (other,)) is not None:
+                assert mark_of(other) == mark and type(other) is type(value)
+                passed += 1
+    assert passed > 100
+
+
+def test_addresses_are_those_of_the_arrays() -> None:
+    a, x, big = np.zeros(8), dc.asarray(np.zeros(16)[::2]), dc.asarray(np.zeros(20_000))
+    values = (a, 3, x, big)
+    marks = [mark_of(v) for v in values]
+    checks = checks_of(values, marks, (0,))
+    assert checks is not None
+    assert met(checks, values) == (a.ctypes.data, 0, np.asarray(x).ctypes.data, np.asarray(big).ctypes.data)
+    assert met(checks, (a, 4, x, big)) is None and met(checks, values[:3]) is None
+
+
+def test_what_is_written_is_apart_from_the_rest() -> None:
+    memory = np.zeros(20)
+    a, b, c = memory[:8], memory[8:16], memory[7:15]
+    marks = [mark_of(a), mark_of(b)]
+    reading, writing = checks_of((a, b), marks, ()), checks_of((a, b), marks, (1,))
+    assert reading is not None and writing is not None
+    assert met(reading, (a, b)) and met(writing, (a, b)) and met(reading, (a, c))
+    assert met(writing, (a, c)) is None and met(writing, (c, a)) is None
+    assert met(reading, (a, a)) is None  # one array with two names is another mark
+    assert met(writing, (memory[8:16], memory[:8]))
+
+
+def test_what_is_pending_does_not_pass() -> None:
+    a = np.zeros(20_000)
+    x = dc.asarray(a)
+    checks = checks_of((x,), (mark_of(x),), ())
+    plain = checks_of((a,), (mark_of(a),), ())
+    assert checks is not None and plain is not None and met(checks, (x,)) and met(plain, (a,))
+    with dc.options(eager_below=0):
+        x += 1
+        assert met(checks, (x,)) is None and met(plain, (a,)) is None
+        dc.evaluate(x)
+    assert met(checks, (x,)) and met(plain, (a,)) and a[0] == 1
+
+
+def test_a_function_that_is_another_one_does_not_pass() -> None:
+    f = written("def g(x):\n    return x\n\ndef f(x):\n    return g(x) + 1\n")
+    checks = checks_of((f,), (mark_of(f),), ())
+    assert checks is not None and met(checks, (f,))
+    f.__globals__["g"] = max
+    assert met(checks, (f,)) is None
+
+
+def test_arguments_are_received() -> None:
+    a, b = np.zeros(4), np.zeros(3)[::-1]
+    got = received((a, 2, "x", b, a, None, 1.5), 100)
+    assert got is not None
+    args, pairs = got
+    assert [type(v) for v in args] == [dc.ndarray, int, str, dc.ndarray, dc.ndarray, type(None), float]
+    assert args[0] is args[4] and len(pairs) == 2
+    assert pairs[0][0] is args[0] and pairs[0][1] is a and pairs[1][0] is args[3] and pairs[1][1] is b
+    for other in ([a], (a,), dc.asarray(a), {}, np.random.default_rng(0), np.zeros(100)):
+        assert received((a, other), 100) is None
+
+
+def _both(f: Any, args: tuple[Any, ...]) -> None:
+    """A function gives, and does to its arguments, what it does as it is written."""
+    plain = [a.copy() if type(a) is np.ndarray else a for a in args]
+    plain = [
+        p if type(p) is not np.ndarray else _readonly(p) if not a.flags.writeable else p
+        for p, a in zip(plain, args, strict=True)
+    ]
+    results = []
+    for g, values in ((f, plain), (dc.accelerate(f), args)):
+        try:
+            results.append((g(*values), None))
+        except ValueError as error:
+            results.append((None, str(error)))
+    assert results[0][1] == results[1][1]
+    for one, other in zip(results[0][0] or (), results[1][0] or (), strict=True):
+        np.testing.assert_array_equal(one, other)
+    for one, other in zip(plain, args, strict=True):
+        np.testing.assert_array_equal(one, other)
+        assert type(other) is not np.ndarray or one.flags.writeable == other.flags.writeable
+
+
+def test_calls_in_turns() -> None:
+    """After calls that were served the short way others come, and those again."""
+    f = written(
+        """
+        def f(a, b, n, c=0.5):
+            s = 0.0
+            for i in range(1, n):
+                b[i] = a[i - 1] * c + b[i - 1]
+                s = s + a[i]
+            return s, b
+        """
+    )
+    memory = np.linspace(1, 2, 60)
+    make = [
+        lambda: (np.linspace(1, 2, 20), np.zeros(20), 20),
+        lambda: (np.linspace(1, 2, 20).astype(np.float32), np.zeros(20), 20),
+        lambda: (np.linspace(1, 2, 20), np.zeros(20), 15),
+        lambda: (np.linspace(1, 2, 20), np.zeros(20, np.float32), 20),
+        lambda: (np.linspace(1, 2, 40)[::2], np.zeros(20), 20),
+        lambda: (np.linspace(1, 2, 20), _readonly(np.zeros(20)), 20),
+        lambda: (_readonly(np.linspace(1, 2, 20)), np.zeros(20), 20),
+        lambda: (np.linspace(1, 2, 20), np.zeros(20), 20, 0.25),
+        lambda: (np.linspace(1, 2, 20), np.zeros(20), 20, 2),
+        lambda: (np.linspace(1e300, 1e308, 20), np.zeros(20), 20, 1e10),
+    ]
+    with dc.options(jit="eager"):
+        for one in make:
+            for args in (make[0](), one(), make[0](), one(), make[0]()):
+                with np.errstate(all="ignore"):
+                    _both(f, args)
+        a, b = memory[:20], memory[5:25]  # which share memory
+        for _ in range(3):
+            want = memory.copy()
+            f(want[:20], want[5:25], 20)
+            dc.accelerate(f)(a, b, 20)
+            np.testing.assert_array_equal(memory, want)
+
+
+def test_exceptions_are_watched_anew() -> None:
+    f = written(
+        """
+        def f(a, b):
+            for i in range(1, 20):
+                b[i] = a[i - 1] / a[i]
+            return b
+        """
+    )
+    a = np.arange(20.0)[::-1].copy()
+    with dc.options(jit="eager"):
+        g = dc.accelerate(f)
+        for _ in range(3):
+            with np.errstate(divide="ignore"):
+                g(a, np.zeros(20))
+        with np.errstate(divide="raise"), pytest.raises(FloatingPointError):
+            g(a, np.zeros(20))
+        with np.errstate(divide="warn"), pytest.warns(RuntimeWarning, match="divide"):
+            g(a, np.zeros(20))
