@@ -104,8 +104,10 @@ class Memory:
 
     @contextmanager
     def variable(self, wanted: str) -> Iterator[str]:
-        """The name of a loop variable while the loop is traced."""
-        name, number = wanted, 0
+        """The name of a loop variable while the loop is traced.  What passes make of a loop has its name with
+        an underscore and more, so programs' names have none."""
+        name, number = wanted.replace("_", "") or "k", 0
+        wanted = name
         while name in self.arrays or name in self._moving or name in self._taken:
             number += 1
             name = f"{wanted}_{number}"

@@ -3,6 +3,7 @@ where turns allow it.  What plain NumPy leaves, whatever the arrays share and ho
 
 from __future__ import annotations
 
+import re
 import warnings
 from typing import Any
 
@@ -131,6 +132,25 @@ def test_what_plain_numpy_leaves(name: str, data: st.DataObject) -> None:
         for _ in range(2):
             assert _ran(ours, _arrays(*given_)) == wanted
     assert counters.loops - before == 2 or shared >= 0 or n < 2
+
+
+@pytest.mark.parametrize("suffix", ["block", "row", "turn", "_", "1"])
+@pytest.mark.parametrize("outer", [False, True])
+@pytest.mark.parametrize("name", ["below", "rows", "both"])
+def test_variables_may_have_names_like_those_of_blocks(name: str, outer: bool, suffix: str) -> None:
+    """Loops over blocks of turns, which passes make, have names of their own."""
+    text = PROGRAMS[name].replace("\n        ", "\n            ")
+    if outer:
+        text = f"\n        for i_{suffix} in range(2):{text}            A[0, 0] += i_{suffix}"
+    else:
+        text = re.sub(r"\bj\b", f"i_{suffix}", text).replace("\n            ", "\n        ")
+    f = written("import numpy as np\ndef f(A, B):\n" + text.replace("\n        ", "\n    ")[1:])
+    with dc.options(jit="off"):
+        wanted = _ran(f, _arrays(37, "d", ("whole", "whole"), -1, 7))
+    with dc.options(jit="eager", cache_dir=None):
+        ours, before = dc.accelerate(f), counters.loops
+        assert _ran(ours, _arrays(37, "d", ("whole", "whole"), -1, 7)) == wanted
+    assert counters.loops - before == 1
 
 
 @pytest.mark.parametrize("name", ["below", "both", "along"])
