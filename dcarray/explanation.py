@@ -371,7 +371,7 @@ def _kernel(
         kind, listing = "call", f"library call {libraries.described(stmt, region, current().threads)}"
     else:
         try:
-            kernel, binding = schedule(stmt, region, current().threads)
+            kernel, binding = schedule(stmt, region)
             listing = _body(emit(kernel, _buffer_names(kernel, binding, names)))
         except Unsupported as reason:
             kind, listing = "interpreter", f"no kernel: {reason}"

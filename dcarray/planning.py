@@ -248,7 +248,6 @@ def make(request: Request, fallback: Callable[[str, Any], None], debug: bool = F
             fastmath=request.fastmath,
             stop=stop,
             fresh=fresh,
-            threads=request.threads,
         )
         plan = replace(plan, kept=tuple([(k.array, k.slices) for k in kept]))
         plan = replace(plan, look=look, spared=spared, stops=stop is not None)
