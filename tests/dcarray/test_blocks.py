@@ -243,7 +243,7 @@ ENDS = [
 ]
 
 
-@settings(deadline=None, max_examples=30)
+@settings(deadline=None, max_examples=20)
 @given(LINES, st.sampled_from(ENDS), st.sampled_from(["f8", "f4", "i8", "u1"]), st.booleans())
 def test_programs_that_come_again(lines: list[str], end: str, dtype: str, more: bool) -> None:
     """The same program several times, at the same places, with arrays that go on changing."""

@@ -375,7 +375,7 @@ ENDS = st.lists(
 )
 
 
-@settings(deadline=None, max_examples=15)
+@settings(deadline=None, max_examples=10)
 @given(LINES, ENDS)
 def test_programs_that_come_again(lines: list[tuple[str, str, str]], ends: list[str]) -> None:
     """The same program several times, on the same places of the code, with arrays that go on changing."""

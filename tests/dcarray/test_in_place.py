@@ -106,7 +106,7 @@ STEPS = [
 ]
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(
     st.lists(st.sampled_from(STEPS), min_size=2, max_size=5),
     st.sampled_from(TOPS),

@@ -253,7 +253,7 @@ def test_pipeline(same_meaning: Callable[[Region, Region], None], rng: random.Ra
     assert str(again) == str(log)
 
 
-@settings(max_examples=50, deadline=None, derandomize=True)
+@settings(max_examples=30, deadline=None, derandomize=True)
 @given(st.randoms(use_true_random=False))
 def test_loops_in_loops(same_meaning: Callable[[Region, Region], None], rng: random.Random) -> None:
     before = make(rng, 0.4, 3)
