@@ -28,7 +28,7 @@ def run(arrays, body):
 
 
 @pytest.mark.parametrize("name", FUNCTIONS)
-@pytest.mark.parametrize("size", [1, 2, 3, 4, 5, 7, 8, 9, 31, 50, 511, 512, 513, 515, 1023, 1024, 1030, 1541])
+@pytest.mark.parametrize("size", [1, 3, 4, 5, 8, 50, 511, 512, 515, 1541])
 def test_every_length_is_numpys(name, size):
     """With elements at every place that only the library knows, which are the last ones, too."""
     text, function, _ = FUNCTIONS[name]

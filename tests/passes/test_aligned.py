@@ -196,7 +196,7 @@ def same_results(before, seed):
     assert results(after, seed) == results(before, seed)
 
 
-@settings(max_examples=50, derandomize=True, deadline=None)
+@settings(max_examples=35, derandomize=True, deadline=None)
 @given(st.integers(0, 10**6))
 def test_random_loops(seed):
     before = Loops(random.Random(seed)).region()
@@ -230,7 +230,7 @@ def stencils(rng):
     return region("\n" + "\n".join(lines) + "\n", arrays, f"0, {rng.randint(1, 4)}, 1")
 
 
-@settings(max_examples=50, derandomize=True, deadline=None)
+@settings(max_examples=35, derandomize=True, deadline=None)
 @given(st.integers(0, 10**6))
 def test_random_stencils(seed):
     same_results(stencils(random.Random(seed)), seed)
