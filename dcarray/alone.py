@@ -27,16 +27,15 @@ on who computes them, are NumPy's both before and after a place is learned.  The
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from functools import cache
 from threading import get_ident
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from . import config
-from .ir.ops import BOUNDED, OPS
+from . import config, costs
+from .ir.ops import BOUNDED
 from .lowering.look import FEWEST
 from .products import read_once
 from .ranks import several, simulated
@@ -50,22 +49,10 @@ __all__ = [
 FACTOR = 8
 """What NumPy does anyway when nothing is pending is learned up to so many times `eager_below` elements."""
 # Nanoseconds, measured on a Xeon with AVX-512: for a byte that a call on some 100,000 elements reads or
-# writes, for one of a temporary array besides, for a unit of `Op.cost` on eight bytes, for a call of NumPy;
-# for recording a statement, one that gives a single value, and one more of the same call; and for running a
-# region.
-_BYTE, _TEMPORARY, _UNIT, _CALL = 0.0137, 0.04, 0.04, 300.0
+# writes, for one of a temporary array besides, for a call of NumPy; for recording a statement, one that gives
+# a single value, and one more of the same call; and for running a region.
+_BYTE, _TEMPORARY, _CALL = 0.0137, 0.04, 300.0
 _RECORD, _VALUE, _MORE, _RUN = 3500.0, 60000.0, 20000.0, 16000.0
-# What NumPy's loops take for an element more than a kernel's, on every machine where that was measured: on
-# a Zen 5 it is more for `sqrt`, `hypot` and `copysign` too, on a Xeon with AVX-512 it is not.
-_SLOW = {
-    "deg2rad": 1.5, "floor_divide": 10.0, "fmod": 5.0, "heaviside": 1.0, "rad2deg": 1.5, "remainder": 4.0,
-    "sign": 0.3, "where": 3.0,
-}  # fmt: skip
-_CHOICE = 0.7  # and what it takes for a choice by a mask that a fold gathers instead
-# What NumPy has one element at a time, in units: `Op.cost` is that of loops over vectors.
-_SCALAR = {("sin", "d"): 150.0, ("cos", "d"): 150.0, ("hypot", "d"): 400.0}
-_COMPLEX = {"absolute": 28.0, "conjugate": 0.0, "negative": 0.0, "real": 0.0, "imag": 0.0, "cast": 0.0}
-_SHUFFLED = 1.4  # what these take in a kernel, which separates real and imaginary parts, of what NumPy takes
 # What a kernel takes more where it keeps what it overwrites: in all, and times the bytes of that, which goes
 # to memory that was not used before.
 _KEEP, _COPY = 5500.0, 5.0
@@ -77,7 +64,6 @@ _FAR, _PUSHED = 1 << 19, 2.0
 _LIBRARY = 20000.0  # for recording and calling what a library does
 _LARGE = 1 << 17  # elements: on what is larger our threads may share such calls
 _MARGIN = 1.3  # by which one thread is to be faster than NumPy: an estimate is no more exact
-_DIVISION = 1.5  # and a kernel's more than NumPy's, where integers are divided by one number
 # Of work, from which on two threads have it done in half the time: to wake one may take longer than less.
 _WORTH_SHARING = 100000.0
 
@@ -143,6 +129,7 @@ def estimate(
     threads: int,
     saved: Sequence[int] = (),
     todo: Sequence[Any] | None = None,
+    values: Mapping[str, Any] | None = None,
 ) -> Estimate:
     """What a recording takes, as NumPy does it and as a region.
 
@@ -160,6 +147,8 @@ def estimate(
         The slots of which a kernel keeps what it overwrites, should an exception be raised.
     todo : sequence of Turn, optional
         What there is to do of it (`singly.turns`); by default each statement, by itself.
+    values : mapping of str to array, optional
+        Its numbers, by dtype; else nothing is known of exponents.
 
     Returns
     -------
@@ -172,7 +161,7 @@ def estimate(
     if len(statements) == 1 and statements[0][0] == "call":  # nothing to be fused with, whatever it costs
         return Estimate(max([math.prod(entry[2]) for entry in declared], default=0))
     items = [np.dtype(entry[1]).itemsize for entry in declared]
-    moved = arithmetic = shuffled = slow = 0.0
+    moved = theirs = ours = 0.0
     recording, running = _MORE * max(len(statements) - calls, 0), _RUN
     most, rounded, called = 0, False, False
     wanted = range(len(statements)) if todo is None else {turn.position for turn in todo}
@@ -207,16 +196,17 @@ def estimate(
         if not fold:
             touched.add(out)  # once, if it is an operand too
         moved += size * sum(items[slot] for slot in touched - unmade)
-        cost = OPS[entry[1]].cost - 1.0 if entry[1] in OPS else 1.0
-        cost = _SCALAR.get((entry[1], entry[2][0]), cost)
-        if entry[2][0] in "FD":
-            cost = _COMPLEX.get(entry[1], 4.0 * cost + 4.0)
-            shuffled += size * cost * (_SHUFFLED - 1.0)
-        arithmetic += size * cost * _width(entry[2][0])
-        if entry[1] == "floor_divide" and entry[2][0] not in "efd" and type(arguments[-1]) is int:
-            recording += size * _DIVISION
+        number = arguments[-1] if type(arguments[-1]) is int else None
+        if entry[1] == "power" and number is not None and entry[2][1] == "d" and values is not None:
+            numpys, kernels = costs.of(entry[1], entry[2], float(values["d"][number]))
         else:
-            slow += size * (_CHOICE if position in joined else _SLOW.get(entry[1], 0.0))
+            numpys, kernels = costs.of(entry[1], entry[2])
+        ours += size * kernels
+        if entry[1] == "floor_divide" and entry[2][0] not in "efd" and number is not None:
+            theirs += size * kernels
+            recording += size * costs.DIVISION
+        else:
+            theirs += size * (costs.CHOICE if position in joined else numpys)
     kept = {k for k, entry in enumerate(declared) if entry[0] == "old"}.union(live)
     held = sum(items[k] * math.prod(declared[k][2]) for k in kept)
     if held > _FAR:
@@ -224,7 +214,7 @@ def estimate(
     lost = sum(items[k] * math.prod(declared[k][2]) for k in saved)
     looked = lost >= FEWEST and all(entry[0] == "map" and entry[1] in BOUNDED for entry in statements)
     held += (_LOOK if looked else _COPY) * lost
-    fused = _BYTE * held + _UNIT * (arithmetic + shuffled)
+    fused = _BYTE * held + ours
     margin = _MARGIN
     if saved:
         recording += _KEEP
@@ -235,7 +225,7 @@ def estimate(
     kept |= unmade
     passing = [items[k] * math.prod(e[2]) for k, e in enumerate(declared) if e[-1] == k and k not in kept]
     temporary = _TEMPORARY * sum(n for n in passing if n > _NEAR) if calls > 1 else 0.0
-    theirs = _CALL * len(statements) + _BYTE * moved + temporary + _UNIT * arithmetic + slow
+    theirs += _CALL * len(statements) + _BYTE * moved + temporary
     return Estimate(most, theirs, margin * (recording + running + fused), rounded or called)
 
 
@@ -243,12 +233,6 @@ def _gains(call: tuple[Any, ...], declared: Sequence[tuple[Any, ...]]) -> bool:
     """Is a plan's own code for a call faster than the library?"""
     a, b = [declared[arg[0]][2] if arg[2] is None else arg[2] for arg in call[3]]
     return read_once(a, b, declared[call[2][0]][1])
-
-
-@cache
-def _width(char: str) -> float:
-    """What arithmetic on an element takes, of what it takes on eight bytes: as many vectors as they fill."""
-    return np.dtype(char).itemsize / 8 if char not in "FD" else 1.0
 
 
 def allowed() -> bool:

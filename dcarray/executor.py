@@ -267,7 +267,7 @@ def _little(rec: Recording, prepared: forms.Prepared, threads: int) -> int:
     if sizes in form.ample:
         return 0
     todo = running.todo(rec, prepared)
-    form.guess = alone.estimate(*prepared.key[:2], _calls(rec), threads, form.saved, todo)
+    form.guess = alone.estimate(*prepared.key[:2], _calls(rec), threads, form.saved, todo, rec.views)
     found = alone.cheaper(form.guess)
     if not found:
         if len(form.ample) >= MAX_PLANS:

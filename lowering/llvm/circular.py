@@ -12,7 +12,7 @@ import struct
 from fractions import Fraction
 from math import factorial
 
-from . import deferred, libm
+from . import deferred
 from .builder import Builder
 
 _HALF_PI = Fraction(314159265358979323846264338327950288419716939937510582097494459, 2 * 10**62)
@@ -21,13 +21,6 @@ _LARGEST = 2.0**20
 # on, no difference from the library was found in 24 million values.
 _ROOM = 2.0**-52 * 0.018
 _TERMS = 9  # of the sine's series; the cosine's has one more
-
-
-def serves() -> bool:
-    """Are NumPy's sin and cos of doubles those of a C library that is known to be so good?"""
-    import numpy as np
-
-    return libm.serves({"sin": np.sin, "cos": np.cos}, np.linspace(-7.3, 1234.5, 499))
 
 
 def _parts() -> tuple[float, float, float]:

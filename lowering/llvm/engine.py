@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
+from .. import libm
 from ..disk import sha256
 from .ahead import prefetched
 from .linking import LOCK, MATHEMATICS, keep
@@ -135,7 +136,6 @@ def _lengths() -> bool:
 @cache
 def machine() -> Machine:
     """The processor that this process runs on."""
-    from . import circular, exponential, powers
 
     with LOCK:
         name, _, features = _host()
@@ -154,11 +154,11 @@ def machine() -> Machine:
             math = None
         half = "f16c" in features or not x86
         fast = {"avx2", "fma"} <= features
-        own = fast and circular.serves()
+        own = fast and libm.serves("sin")
         fused = _fused_complex()
         lengths, masks, permutes = fused and _lengths(), "avx512vl" in features, "avx2" in features
-        power = fast and powers.serves()
-        exps = fast and exponential.serves()
+        power = fast and libm.serves("power")
+        exps = fast and libm.serves("exp")
         return Machine(bits, math, half, fused, own, wide, masks, lengths, x86, permutes, power, exps)
 
 

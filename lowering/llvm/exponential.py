@@ -9,11 +9,11 @@ from decimal import Decimal, localcontext
 from fractions import Fraction
 from functools import cache
 
-from . import deferred, libm
+from . import deferred
 from .builder import Builder, real
 from .circular import Writer, pair
 
-__all__ = ["loop", "serves"]
+__all__ = ["loop"]
 
 _LN2 = Fraction(693147180559945309417232121458176568075500134360255254120680009, 10**63)
 _MOST, _LEAST = 700.0, 2.0**-60  # beyond, results may be no usual numbers; below, they are 1
@@ -21,13 +21,6 @@ _STEPS = 128  # in which the table goes from 1 to 2
 # How sure a value has to be, in units of its last place.  The library's are wrong by up to 0.511 of them
 # (exp_data.c of its sysdeps/ieee754/dbl-64), ours by 0.007.
 _ROOM = 2.0**-52 * 0.019
-
-
-def serves() -> bool:
-    """Is NumPy's exp of doubles that of a C library that is known to be so good?"""
-    import numpy as np
-
-    return libm.serves({"exp": np.exp}, np.linspace(-19.7, 19.7, 1499))
 
 
 def _ln2() -> tuple[float, float]:

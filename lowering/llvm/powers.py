@@ -16,10 +16,10 @@ from typing import TypeGuard
 import numpy as np
 
 from ..kernel import Lit
-from . import deferred, libm
+from . import deferred
 from .builder import Builder, bits_of, real
 
-__all__ = ["loop", "plain", "power", "served", "serves"]
+__all__ = ["loop", "plain", "power", "served"]
 
 _MOST, _FAR = 40, 4.75  # bases are up to 2**40 and its inverse
 # By how much more than half a unit in the last place the library's results are wrong, without FMA: by 0.011,
@@ -146,17 +146,6 @@ _SERVED = Template("""define internal i64 @$name(double %y, i64 %loop) {
   %code = select i1 %served, i64 $ours, i64 %loop
   ret i64 %code
 }""")
-
-
-def serves() -> bool:
-    """Are NumPy's powers of doubles those of a C library that is known to be so good?"""
-    bases = np.linspace(0.1, 9.0, 9999)
-    bases[0] = np.nan
-    plain = {-1.0: 1.0 / bases, 0.0: np.ones(bases.size), 0.5: np.sqrt(bases), 2.0: bases * bases}
-    if any(np.power(bases, y).tobytes() != values.tobytes() for y, values in plain.items()):
-        return False
-    some = bases[1:500]
-    return all(libm.serves({"pow": np.power}, some, np.full(some.size, y)) for y in (-1.5, 3.0, 0.7))
 
 
 def plain(exponent: object) -> TypeGuard[Lit]:

@@ -1,0 +1,53 @@
+"""What elements take, where NumPy has loops over vectors and where it has not."""
+
+import numpy as np
+import pytest
+
+from dcarray import alone, costs
+
+N = 100_000
+
+
+@pytest.fixture(params=[False, True], ids=["one by one", "vectors"])
+def vectors(request, monkeypatch):
+    monkeypatch.setattr(costs, "_vectors", lambda: request.param)
+    monkeypatch.setattr(costs, "_serves", lambda name: not request.param)
+    return request.param
+
+
+def cheaper(name, loop, number=None, threads=1):
+    """Has NumPy one operation on N elements done sooner?"""
+    values = {"d": np.array([0.0 if number is None else number])}
+    arguments = [(0, None, None)] if len(loop) == 4 else [(0, None, None), 0]
+    log = [
+        ("old", "d", (N,), None, 0),
+        ("new", loop[-1], (N,), 1),
+        ("map", name, loop, (N,), 1, None, *arguments),
+    ]
+    return alone.cheaper(alone.estimate(log, (1,), 1, threads, values=values))
+
+
+def test_what_kernels_have_sooner_is_theirs_also_on_one_thread(vectors):
+    assert bool(cheaper("exp", "d->d")) == bool(cheaper("power", "dd->d", -1.5)) == vectors
+    assert cheaper("negative", "d->d")
+
+
+def test_what_numpys_loops_do_for_kernels_is_theirs_on_several_threads(vectors):
+    assert cheaper("log", "d->d") and cheaper("power", "dd->d", 0.7) and cheaper("exp", "f->f")
+    assert bool(cheaper("log", "d->d", threads=2)) == bool(cheaper("exp", "d->d", threads=2)) == vectors
+
+
+@pytest.mark.parametrize("exponent", [-1.0, 0.0, 0.5, 2.0])
+def test_roots_and_reciprocals_are_no_powers(vectors, exponent):
+    assert costs.of("power", "dd->d", exponent) == costs.of("sqrt", "d->d")
+
+
+@pytest.mark.parametrize("exponent", [np.nan, np.inf, -np.inf, 5.0, 0.7])
+def test_other_exponents_are_the_librarys(vectors, exponent):
+    theirs, ours = costs.of("power", "dd->d", exponent)
+    assert theirs == ours
+
+
+def test_where_numpy_says_nothing_it_may_have_vectors(monkeypatch):
+    monkeypatch.delattr(np.lib, "introspect")
+    assert costs._vectors.__wrapped__()
