@@ -49,10 +49,11 @@ def at_once(
     inputs: tuple[Any, ...],
     out: Any = None,
     forget: bool = False,
+    always: bool = False,
     **kwargs: Any,
 ) -> Any:
-    """The call in NumPy, now, on the memory of the operands, for want of a lowering or because it is little;
-    with ``forget`` nothing is learned of that.
+    """The call in NumPy, now, on the memory of the operands, for want of a lowering or because it is little,
+    ``always`` if it is so whatever their sizes; with ``forget`` nothing is learned of that.
 
     It is not told which exception kept the call from the log: to keep one is to keep its frames, and in them
     itself and the operands, until the garbage collector comes.
@@ -64,7 +65,7 @@ def at_once(
     if lacking:
         missing(function.__name__, inputs)
     elif not forget:
-        learn(inputs)
+        learn(inputs, always)
     if out is not None:
         kwargs["out"] = out._writable() if isinstance(out, Handle) else out
     result = function(*(settled(x) for x in inputs), **kwargs)

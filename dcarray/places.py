@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from . import config, tracing
-from .operands import Eager, Missing, commit, kind_of, operand, shape_of
+from .operands import Eager, Missing, commit, kind_of, learn, operand, shape_of
 from .order import order_of, strides_of
 from .session import LOCK, session
 
@@ -34,7 +34,10 @@ def place(name: str, x: Any, axis: int | None, keepdims: bool) -> Any:
         None if NumPy has to do it.
     """
     shape = shape_of(x)
-    if x._small is not None or not shape or _faster_at_once(x, shape, axis):
+    if x._small is not None or not shape:
+        return None
+    if _faster_at_once(x, shape, axis):
+        learn((x,), always=True)
         return None
     axes = tuple(range(len(shape))) if axis is None else (axis,)
     with LOCK:

@@ -366,6 +366,7 @@ def matmul(a: Any, b: Any, out: Any = None, called: Any = np.matmul) -> Any:
     cls = _class(a, b, out)
     sa: tuple[int, ...] = ()
     sb: tuple[int, ...] = ()
+    shape: tuple[int, ...] = ()
     with LOCK:
         rec = session().ready()
         try:
@@ -386,7 +387,7 @@ def matmul(a: Any, b: Any, out: Any = None, called: Any = np.matmul) -> Any:
             commit(rec, ("call", "blas.matmul", (slot,), args, ()), called.__name__)
             return result if shape else result._settled()[()]
     with COMPANY.of(sa, sb) as here:
-        return at_once(lacking, cls, called, (a, b), out, forget=here is not None)
+        return at_once(lacking, cls, called, (a, b), out, forget=here is not None, always=len(shape) < 2)
 
 
 _BLAS = ("f", "d", "F", "D")

@@ -7,9 +7,11 @@ from typing import Any
 import numpy as np
 
 from .common import is_wrapped
-from .registry import Unserved, implements
+from .registry import Unserved, implements, leave
 
 __all__ = ["corrcoef", "cov"]
+
+_FACTOR = 64  # to record all this takes longer than kernels gain on fewer elements
 
 
 def _covariances(m: Any, rowvar: bool, lost: int) -> Any:
@@ -19,6 +21,7 @@ def _covariances(m: Any, rowvar: bool, lost: int) -> Any:
     x = m if rowvar else m.transpose()
     if x.shape[0] < 2 or x.shape[1] <= lost:
         raise Unserved  # NumPy drops axes of one element, and warns of what has no variance
+    leave([m], _FACTOR)
     if x.dtype != np.float64:
         x = x.astype(np.float64)
     x = x - x.mean(axis=1)[:, None]

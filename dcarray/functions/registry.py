@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -13,11 +13,12 @@ from dcarray.array import ndarray
 from dcarray.config import current
 from dcarray.dispatch import DISPATCH
 from dcarray.operands import learn
+from dcarray.ranks import several
 
 from . import fallback
 from .fallback import NOT_SMALL, quick
 
-__all__ = ["IMPLEMENTATIONS", "Pending", "Unserved", "implements"]
+__all__ = ["IMPLEMENTATIONS", "Pending", "Unserved", "implements", "leave"]
 
 Function = Callable[..., Any]
 
@@ -57,8 +58,32 @@ def _little(args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[Any] | None:
     return large if done else None
 
 
+def leave(arrays: Sequence[ndarray], factor: int) -> None:
+    """Leave a call to NumPy, here and from now on at this place in the user's code, if that is sooner.
+
+    Parameters
+    ----------
+    arrays : sequence of ndarray
+        The large ones that it is about.
+    factor : int
+        NumPy is sooner on up to so many times `eager_below` elements on which nothing is pending.
+
+    Raises
+    ------
+    Sooner
+    """
+    most = factor * current().eager_below
+    if several() is None and all([x._clean() and math.prod(x._shape) <= most for x in arrays]):
+        learn(arrays, always=True)
+        raise Sooner
+
+
 class Unserved(Exception):
     """An implementation does not serve this call; NumPy computes the result or raises its own error."""
+
+
+class Sooner(Unserved):
+    """NumPy is done with this call sooner; no lowering is missing."""
 
 
 class Pending(Unserved):
@@ -105,7 +130,7 @@ def implements(function: Function | str, *, views: bool = False) -> Callable[[Fu
                     return fallback.direct(known, args, kwargs)
             try:
                 return body(*args, **kwargs)
-            except Pending:
+            except (Sooner, Pending):
                 return fallback.direct(known, args, kwargs)
             except Unserved:
                 return fallback.call(known, args, kwargs, True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import operator
+import sys
 import time
 from collections.abc import Callable
 from typing import Any
@@ -79,6 +80,41 @@ def test_cheap_statements_run_at_once_when_they_come_again(call: Callable[[Any, 
     np.testing.assert_array_equal(np.asarray(result), call(a, b))
     assert type(result) is type(expected) or type(result) is dc.ndarray
     np.testing.assert_array_equal(np.asarray(x), a)
+
+
+LARGE: tuple[Callable[[Any], Any], ...] = (
+    lambda x: np.dot(x, x), lambda x: x @ x, np.argmax, lambda x: np.argmin(x.reshape(-1, 128), axis=1),
+    lambda x: np.einsum("ij,ij->i", x.reshape(-1, 128), x.reshape(-1, 128)),
+    lambda x: np.cov(x.reshape(4, -1)), lambda x: np.corrcoef(x.reshape(4, -1)),
+)  # fmt: skip
+
+
+@built
+@pytest.mark.parametrize("call", LARGE)
+def test_what_kernels_never_have_sooner_is_numpys_at_once_on_large_arrays_too(
+    call: Callable[[Any], Any],
+) -> None:
+    n = 6 * alone.FACTOR * 16384
+    (a,) = vectors(1, n)
+    x, asked = dc.asarray(a), list[int]()
+
+    def watch(frame: Any, event: str, _: Any) -> None:
+        if event == "call" and frame.f_code.co_filename.endswith(
+            ("functions/registry.py", "dcarray/tracing.py")
+        ):
+            asked[-1] += 1
+
+    for _ in range(4):
+        asked.append(0)
+        sys.setprofile(watch)
+        try:
+            result = call(x)
+        finally:
+            sys.setprofile(None)
+        np.testing.assert_array_equal(np.asarray(result), call(a))
+    assert asked[0] > 0 and asked[-1] == 0
+    y = dc.asarray(a) * 2.0  # pending, which is not for NumPy at once
+    np.testing.assert_allclose(np.asarray(call(y)), call(a * 2.0))
 
 
 @built

@@ -14,6 +14,8 @@ from dcarray.lowering import skinny
 @pytest.fixture(autouse=True)
 def served(monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, ...]]:
     monkeypatch.setattr(skinny, "LEAST", 1 << 17)
+    for known in ("_prepared", "_forms"):  # plans that other tests have asked for
+        monkeypatch.setattr(dc.session.EXECUTOR, known, {})
     return products_served.served(monkeypatch)
 
 
@@ -38,8 +40,6 @@ def test_its_time_counts_as_such_that_a_plan_saves(monkeypatch: pytest.MonkeyPat
     r = np.random.default_rng(1)
     x, w = dc.asarray(r.random((4, 500))), dc.asarray(r.random((500, 600)))
     executor = dc.session.EXECUTOR
-    for known in ("_prepared", "_forms"):  # plans that other tests have asked for
-        monkeypatch.setattr(executor, known, {})
     before = executor.background.seconds
     with dc.options(jit="background", cache_dir=None):
         for _ in range(3):
