@@ -56,7 +56,10 @@ _RECORD, _VALUE, _MORE, _RUN = 3500.0, 60000.0, 20000.0, 16000.0
 # What a kernel takes more where it keeps what it overwrites: in all, and times the bytes of that, which goes
 # to memory that was not used before.
 _KEEP, _COPY = 5500.0, 5.0
-_LOOK = 2.0  # times these bytes, where what is given is looked at instead (`ir.magnitudes`)
+_LOOK = 2.0  # times these bytes, where what is given is looked at instead (`ir.magnitudes`): it is read
+# again, which takes less where memory is what it waits for: bytes that caches hardly hold, and how many
+# times as long each of so many takes.
+_DEEP, _MEMORY = 1 << 24, 2.2
 _NEAR = 1 << 17  # bytes: smaller temporary arrays are in the near cache when the next one takes their memory
 # Bytes of a region's arrays from which on they push Python out of the near cache, and how many times as long
 # it then takes to record and run one; more than that where other programs use the cache, too.
@@ -195,7 +198,8 @@ def estimate(
         touched = {arg[0] for arg in arguments if type(arg) is tuple}
         if not fold:
             touched.add(out)  # once, if it is an operand too
-        moved += size * sum(items[slot] for slot in touched - unmade)
+        touching = size * sum(items[slot] for slot in touched - unmade)
+        moved += _distance(touching) * touching
         number = arguments[-1] if type(arguments[-1]) is int else None
         if entry[1] == "power" and number is not None and entry[2][1] == "d" and values is not None:
             numpys, kernels = costs.of(entry[1], entry[2], float(values["d"][number]))
@@ -213,8 +217,8 @@ def estimate(
         running *= _PUSHED
     lost = sum(items[k] * math.prod(declared[k][2]) for k in saved)
     looked = lost >= FEWEST and all(entry[0] == "map" and entry[1] in BOUNDED for entry in statements)
-    held += (_LOOK if looked else _COPY) * lost
-    fused = _BYTE * held + ours
+    again = _COPY if not looked else _LOOK if lost < _DEEP else 1.0  # memory is what it waits for then
+    fused = _BYTE * _distance(held) * (held + again * lost) + ours
     margin = _MARGIN
     if saved:
         recording += _KEEP
@@ -227,6 +231,11 @@ def estimate(
     temporary = _TEMPORARY * sum(n for n in passing if n > _NEAR) if calls > 1 else 0.0
     theirs += _CALL * len(statements) + _BYTE * moved + temporary
     return Estimate(most, theirs, margin * (recording + running + fused), rounded or called)
+
+
+def _distance(nbytes: float) -> float:
+    """How many times as long one of so many bytes takes, which caches hold or not."""
+    return 1.0 if nbytes < _DEEP else _MEMORY
 
 
 def _gains(call: tuple[Any, ...], declared: Sequence[tuple[Any, ...]]) -> bool:

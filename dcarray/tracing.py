@@ -231,7 +231,7 @@ def reduce(
                 raise Missing
             found = early.decided(name, x) if every and dtype is None and not keepdims else None
             if found is not None:
-                learn((x,))
+                learn((x,), always=x._store.char == "?")  # of which NumPy reads the rest as fast
                 return found
             loop = resolve_fold(name, kind_of(x), dtype)
             if loop is None or loop[-1] in "eFD" or not OPS[name].combine:

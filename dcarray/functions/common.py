@@ -111,7 +111,7 @@ def at_hand(*arrays: Any) -> list[Any] | None:
     """The plain arrays, if nothing is pending on any and NumPy may work on them at once."""
     if not current().eager_below or not all(x._clean() for x in arrays if type(x) is ndarray):
         return None
-    learn(arrays)
+    learn(arrays, always=True)
     return [x._settled() if type(x) is ndarray else x for x in arrays]
 
 

@@ -83,9 +83,10 @@ def test_cheap_statements_run_at_once_when_they_come_again(call: Callable[[Any, 
 
 
 LARGE: tuple[Callable[[Any], Any], ...] = (
-    lambda x: np.dot(x, x), lambda x: x @ x, np.argmax, lambda x: np.argmin(x.reshape(-1, 128), axis=1),
+    lambda x: np.dot(x, x), lambda x: x @ x, lambda x: np.vdot(x, x), lambda x: np.linalg.norm(x),
+    lambda x: np.argmax(x), lambda x: np.argmin(x.reshape(-1, 128), axis=1),
     lambda x: np.einsum("ij,ij->i", x.reshape(-1, 128), x.reshape(-1, 128)),
-    lambda x: np.cov(x.reshape(4, -1)), lambda x: np.corrcoef(x.reshape(4, -1)),
+    lambda x: np.cov(x.reshape(4, -1)), lambda x: np.corrcoef(x.reshape(4, -1)), lambda x: (x < 2.0).any(),
 )  # fmt: skip
 
 

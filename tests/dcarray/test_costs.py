@@ -51,3 +51,11 @@ def test_other_exponents_are_the_librarys(vectors, exponent):
 def test_where_numpy_says_nothing_it_may_have_vectors(monkeypatch):
     monkeypatch.delattr(np.lib, "introspect")
     assert costs._vectors.__wrapped__()
+
+
+def test_what_waits_for_memory_is_worth_one_pass():
+    """Two operations in place, of which the first has to be found harmless before anything is overwritten."""
+    for n, numpys in ((1_000_000, True), (4_000_000, False)):
+        steps = [("map", name, "dd->d", (n,), 0, None, (0, None, None), 0) for name in ("add", "multiply")]
+        guess = alone.estimate([("old", "d", (n,), None, 0), *steps], (), 2, 2, [0])
+        assert bool(alone.cheaper(guess)) == numpys
