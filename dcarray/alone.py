@@ -56,10 +56,9 @@ _RECORD, _VALUE, _MORE, _RUN = 3500.0, 60000.0, 20000.0, 16000.0
 # What a kernel takes more where it keeps what it overwrites: in all, and times the bytes of that, which goes
 # to memory that was not used before.
 _KEEP, _COPY = 5500.0, 5.0
-_LOOK = 2.0  # times these bytes, where what is given is looked at instead (`ir.magnitudes`): it is read
-# again, which takes less where memory is what it waits for: bytes that caches hardly hold, and how many
-# times as long each of so many takes.
-_DEEP, _MEMORY = 1 << 24, 2.2
+# Times these bytes, where what is given is looked at instead (`ir.magnitudes`): in a cache, and in memory.
+_LOOK, _AFAR = 2.0, 1.0
+_DEEP, _MEMORY = 1 << 24, 2.2  # bytes that caches hardly hold; how many times as long each of so many takes
 _NEAR = 1 << 17  # bytes: smaller temporary arrays are in the near cache when the next one takes their memory
 # Bytes of a region's arrays from which on they push Python out of the near cache, and how many times as long
 # it then takes to record and run one; more than that where other programs use the cache, too.
@@ -217,7 +216,7 @@ def estimate(
         running *= _PUSHED
     lost = sum(items[k] * math.prod(declared[k][2]) for k in saved)
     looked = lost >= FEWEST and all(entry[0] == "map" and entry[1] in BOUNDED for entry in statements)
-    again = _COPY if not looked else _LOOK if lost < _DEEP else 1.0  # memory is what it waits for then
+    again = _COPY if not looked else _LOOK if lost < _DEEP else _AFAR
     fused = _BYTE * _distance(held) * (held + again * lost) + ours
     margin = _MARGIN
     if saved:

@@ -6,6 +6,7 @@ for what a C library has for single numbers need AVX-512 on x86.
 
 from __future__ import annotations
 
+import platform
 from functools import cache
 
 import numpy as np
@@ -101,4 +102,4 @@ def _is_ours(name: str, exponent: float | None) -> bool:
 
 @cache
 def _serves(name: str) -> bool:
-    return libm.serves(name)
+    return platform.machine() in ("x86_64", "AMD64") and libm.serves(name)

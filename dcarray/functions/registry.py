@@ -73,7 +73,7 @@ def leave(arrays: Sequence[ndarray], factor: int) -> None:
     Sooner
     """
     most = factor * current().eager_below
-    if several() is None and all([x._clean() and math.prod(x._shape) <= most for x in arrays]):
+    if several() is None and arrays and all([x._clean() and math.prod(x._shape) <= most for x in arrays]):
         learn(arrays, always=True)
         raise Sooner
 
