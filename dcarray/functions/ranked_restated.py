@@ -109,7 +109,7 @@ def _searchsorted(a: Any, v: Any, side: Any = "left", sorter: Any = None) -> Any
 def _digitize(x: Any, bins: Any, right: Any = False) -> Any:
     if x.dtype.kind not in "iufb" or bins.ndim != 1:
         raise Unserved
-    side = "left" if right else "right"
+    side: Any = "left" if right else "right"
     if bool((bins[1:] >= bins[:-1]).all()):
         return np.searchsorted(bins, x, side)
     if not bool((bins[1:] <= bins[:-1]).all()):
