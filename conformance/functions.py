@@ -36,7 +36,7 @@ __all__ = ["Outcome", "groups", "main", "measure", "missing", "name_of"]
 KINDS = {
     "native": "recorded, or answered without running anything (views, shapes, dtypes)",
     "numpy": "NumPy's own routine, which is the one that is meant, with a line in the report",
-    "at once": "NumPy at once, on the memory or to make an array, without a line",
+    "at once": "NumPy, or a routine of ours, at once, on the memory or to make an array, without a line",
     "fallback": "NumPy for want of a lowering, with a line; an error with `strict=True`",
     "unsupported": "refused",
     "wrong": "not what NumPy gives",

@@ -321,6 +321,12 @@ class Methods(Attributes):
         else:
             self._put(indices, values, mode)
 
+    def searchsorted(self, v: Any, side: Any = "left", sorter: Any = None) -> Any:
+        """See `numpy.searchsorted`."""
+        if type(v) is type(self) and v._small is None:
+            return np.searchsorted(self, v, side, sorter)  # it matters how many are looked up
+        return self._searchsorted(v, side, sorter)
+
     # ---- functions as methods ----------------------------------------------------------------------
     all = _method("all")
     any = _method("any")
@@ -342,13 +348,13 @@ class Methods(Attributes):
     prod = _method("prod")
     repeat = _method("repeat")
     round = _method("round")
-    searchsorted = _method("searchsorted")
     std = _method("std")
     sum = _method("sum")
     take = _method("take")
     trace = _method("trace")
     var = _method("var")
     _conjugate = _method("conjugate")
+    _searchsorted = _method("searchsorted")
     _sort = _settling("sort")
     _partition = _settling("partition")
     _put = _settling("put")

@@ -109,11 +109,12 @@ def _searchsorted(a: Any, v: Any, side: Any = "left", sorter: Any = None) -> Any
 def _digitize(x: Any, bins: Any, right: Any = False) -> Any:
     if x.dtype.kind not in "iufb" or bins.ndim != 1:
         raise Unserved
+    side: Any = "left" if right else "right"
     if bool((bins[1:] >= bins[:-1]).all()):
-        return np.searchsorted(bins, x, "left" if right else "right")
+        return np.searchsorted(bins, x, side)
     if not bool((bins[1:] <= bins[:-1]).all()):
         raise Unserved
-    return len(bins) - np.searchsorted(bins[::-1].copy(), x, "right" if right else "left")
+    return len(bins) - np.searchsorted(bins[::-1].copy(), x, side)
 
 
 # ---- elements ----------------------------------------------------------------------------------------

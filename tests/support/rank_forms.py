@@ -47,8 +47,11 @@ def _sets(a: Any) -> Any:
 
 def _orders(a: Any) -> Any:
     by = np.argsort(a.y, kind="stable")
+    down = np.sort(a.i)[::-1]
     places = np.searchsorted(a.y, a.i, sorter=by), np.digitize(a.x, np.sort(a.y)), np.digitize(a.i, a.z[::-1])
+    among = np.digitize(a.i, down), np.digitize(a.i, down, right=True)
     return (
+        *among,
         np.partition(a.x, 1), np.argpartition(a.x, [0, 2], axis=0), np.argsort(a.z[::-1] * 2), *places,
         np.lexsort((a.y, a.i)), np.lexsort((a.x, a.x[::-1]), axis=0), np.argsort(a.x, None, "stable"),
     )  # fmt: skip
