@@ -200,10 +200,10 @@ def estimate(
         touching = size * sum(items[slot] for slot in touched - unmade)
         moved += _distance(touching) * touching
         number = arguments[-1] if type(arguments[-1]) is int else None
+        exponent = None
         if entry[1] == "power" and number is not None and entry[2][1] == "d" and values is not None:
-            numpys, kernels = costs.of(entry[1], entry[2], float(values["d"][number]))
-        else:
-            numpys, kernels = costs.of(entry[1], entry[2])
+            exponent = float(values["d"][number])
+        numpys, kernels = costs.of(entry[1], entry[2], exponent)
         ours += size * kernels
         if entry[1] == "floor_divide" and entry[2][0] not in "efd" and number is not None:
             theirs += size * kernels

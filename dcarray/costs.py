@@ -95,7 +95,7 @@ def _vectors() -> bool:
 
 def _is_ours(name: str, exponent: float | None) -> bool:
     """Has a kernel a loop of its own, and if it is a power, for this exponent?"""
-    if name == "power" and (exponent is None or not abs(exponent) < 4.75 or not (2 * exponent).is_integer()):
+    if name == "power" and (exponent is None or not libm.halves(exponent)):
         return False
     return _serves(name)
 

@@ -9,7 +9,10 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["serves"]
+__all__ = ["FAR", "halves", "serves"]
+
+FAR = 4.75
+"""Below this are the exponents of powers of ours."""
 
 
 def serves(name: str) -> bool:
@@ -20,6 +23,11 @@ def serves(name: str) -> bool:
     name : {'exp', 'sin', 'cos', 'power'}
     """
     return _CHECKS[name]()
+
+
+def halves(exponent: float) -> bool:
+    """Is this one of the whole and half exponents that powers of ours are made for?"""
+    return 0 < abs(exponent) < FAR and (2 * exponent).is_integer()
 
 
 def _exp() -> bool:

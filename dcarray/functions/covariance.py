@@ -11,8 +11,6 @@ from .registry import Unserved, implements, leave
 
 __all__ = ["corrcoef", "cov"]
 
-_FACTOR = 64  # to record all this takes longer than kernels gain on fewer elements
-
 
 def _covariances(m: Any, rowvar: bool, lost: int) -> Any:
     """The covariances of rows or columns: sums by the number of observations less ``lost``."""
@@ -21,7 +19,7 @@ def _covariances(m: Any, rowvar: bool, lost: int) -> Any:
     x = m if rowvar else m.transpose()
     if x.shape[0] < 2 or x.shape[1] <= lost:
         raise Unserved  # NumPy drops axes of one element, and warns of what has no variance
-    leave([m], _FACTOR)
+    leave([m])
     if x.dtype != np.float64:
         x = x.astype(np.float64)
     x = x - x.mean(axis=1)[:, None]

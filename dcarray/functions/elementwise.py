@@ -15,7 +15,6 @@ from .common import NOTHING, fresh, fresh_like, is_array, is_wrapped, maximum, m
 from .registry import Unserved, implements, leave
 
 _PYTHON = (bool, int, float, complex)
-_FACTOR = 64  # four statements take longer to record than a kernel gains on fewer elements
 _CASTINGS = ("no", "equiv", "safe", "same_kind", "unsafe")
 
 
@@ -79,7 +78,7 @@ def clip(a: Any, a_min: Any = NOTHING, a_max: Any = NOTHING, out: Any = None, **
         raise Unserved from None  # of which NumPy names all shapes
     if out is not None and not (is_wrapped(out) and np.can_cast(dtype, out.dtype, "same_kind")):
         raise Unserved
-    leave([v for v in (a, low, high, out) if is_wrapped(v) and v._small is None], _FACTOR)
+    leave([v for v in (a, low, high, out) if is_wrapped(v) and v._small is None])
     a, low, high = (v.astype(dtype, copy=False) if is_array(v) else v for v in (a, low, high))
     if dtype.kind != "f":
         return minimum(maximum(a, low), high, out=out)

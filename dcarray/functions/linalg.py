@@ -170,9 +170,6 @@ def kron(a: Any, b: Any) -> Any:
     return np.multiply(left, right).reshape(tuple(i * j for i, j in zip(shape_a, shape_b, strict=True)))
 
 
-_FACTOR = 64  # to record a sum of products takes longer than kernels gain on fewer elements
-
-
 @implements(np.einsum)
 def einsum(*operands: Any, out: Any = None, optimize: Any = False, **kwargs: Any) -> Any:
     """Einstein's summation over one or two operands, written as text."""
@@ -199,7 +196,7 @@ def _einsum(text: str, *operands: Any, optimize: bool) -> Any:
             if sizes.setdefault(label, n) != n:
                 raise Unserved  # also axes of length 1 that broadcast
     if len(labels) == 2 and labels[0] == labels[1] and len(result) < len(labels[0]):  # a sum, in one pass
-        leave([x for x in arrays if x._small is None], _FACTOR)
+        leave([x for x in arrays if x._small is None])
     # ranks keep what they have in blocks, in whose order it is
     wanted = layout(text, arrays, optimize, result) if several() is None else result
     if len(arrays) == 1:

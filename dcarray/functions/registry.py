@@ -48,6 +48,7 @@ allclose argmax argmin array_equal average clip convolve count_nonzero cross del
 insert mean nanmean nansum norm ptp std trace trapezoid var
 """
 _COMPOSED = frozenset(_SEVERAL.split())
+_SOONER = 64  # times `eager_below` elements, on which nothing is pending, that NumPy is done with sooner
 
 
 def _little(args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[Any] | None:
@@ -58,21 +59,20 @@ def _little(args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[Any] | None:
     return large if done else None
 
 
-def leave(arrays: Sequence[ndarray], factor: int) -> None:
-    """Leave a call to NumPy, here and from now on at this place in the user's code, if that is sooner.
+def leave(arrays: Sequence[ndarray]) -> None:
+    """Leave a call that is recorded as several statements to NumPy, here and from now on at this place in the
+    user's code, if that is sooner: to record it takes longer than kernels gain.
 
     Parameters
     ----------
     arrays : sequence of ndarray
         The large ones that it is about.
-    factor : int
-        NumPy is sooner on up to so many times `eager_below` elements on which nothing is pending.
 
     Raises
     ------
     Sooner
     """
-    most = factor * current().eager_below
+    most = _SOONER * current().eager_below
     if several() is None and arrays and all([x._clean() and math.prod(x._shape) <= most for x in arrays]):
         learn(arrays, always=True)
         raise Sooner

@@ -15,13 +15,14 @@ from typing import TypeGuard
 
 import numpy as np
 
+from .. import libm
 from ..kernel import Lit
 from . import deferred
 from .builder import Builder, bits_of, real
 
 __all__ = ["loop", "plain", "power", "served"]
 
-_MOST, _FAR = 40, 4.75  # bases are up to 2**40 and its inverse
+_MOST = 40  # bases are up to 2**40 and its inverse
 # By how much more than half a unit in the last place the library's results are wrong, without FMA: by 0.011,
 # and by 1.5 * 2**-15 for each unit of the result's logarithm (e_pow.c of its sysdeps/ieee754/dbl-64).
 _ROOM, _SLOPE = 0.0112, 1.5 * 2**-15 * _MOST * 0.6932
@@ -157,8 +158,7 @@ def served(exponent: object) -> TypeGuard[Lit]:
     """Is this constant one of the exponents that are ours?"""
     if not isinstance(exponent, Lit) or exponent.dtype != np.float64:
         return False
-    value = _value(exponent)
-    return 0 < abs(value) < _FAR and (2 * value).is_integer()
+    return libm.halves(_value(exponent))
 
 
 def _value(exponent: Lit) -> float:
@@ -187,7 +187,7 @@ def loop(b: Builder, exponent: str, constant: Lit | None, code: str) -> str:
         return deferred.declare(b, rows, _several(b), "pow", real(y, "double"))
     rows, name = "dc_power_rows", "dc_power_loop"
     ours = deferred.declare(b, rows, _several(b), "pow", "")
-    far = bits_of(_FAR)
+    far = bits_of(libm.FAR)
     b.declare(name, _SERVED.substitute(name=name, ours=ours, sizes=(1 << 63) - 1, far=far))
     return b.op(f"call i64 @{name}(double {b.op(f'load double, ptr {exponent}')}, i64 {code})")
 
