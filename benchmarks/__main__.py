@@ -1,4 +1,4 @@
-"""Print the table of the foundation: ``python -m benchmarks [--json FILE] [--quick] [--only WORD]``.
+"""Print the short benchmark: ``python -m benchmarks [--json FILE] [--docs FILE] [--quick] [--only WORD]``.
 
 ``python -m benchmarks npbench --suite PATH`` runs NPBench instead, ``python -m benchmarks memory --suite
 PATH`` measures the memory that its benchmarks take, ``python -m benchmarks kernels`` runs our own kernels
@@ -16,8 +16,8 @@ import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from . import memory, mixed, npbench, ordinary, overhead, processes, roofline, scaling, speed, sweep
-from .measure import Row, machine
+from . import document, memory, mixed, npbench, ordinary, overhead, processes, roofline, scaling, speed, sweep
+from .measure import Row, described, machine
 
 
 def _line(row: Row) -> str:
@@ -32,6 +32,7 @@ def main() -> int:
     """Run the benchmarks; the exit status is 0 also where a figure misses its limit."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=main.__doc__)
     parser.add_argument("--json", type=Path, metavar="FILE", help="also write the figures to FILE")
+    parser.add_argument("--docs", type=Path, metavar="FILE", help="write the figures into a section of FILE")
     parser.add_argument("--quick", action="store_true", help="small arrays and few rounds: a smoke test")
     parser.add_argument("--only", metavar="WORD", default="", help="only the groups whose name holds WORD")
     args = parser.parse_args()
@@ -48,22 +49,25 @@ def main() -> int:
         "first plan": lambda: processes.unplanned(rounds),
         "disk cache": processes.disk_cache,
     }
-    here = machine()
-    print(f"{here.pop('cpu')}, {here.pop('cores')} cores")
-    print(", ".join(f"{name} {version}" for name, version in here.items()))
-    print("ratios are medians over rounds in which the contenders take turns\n")
+    if not any(args.only in name for name in groups):
+        parser.error(f"no group has {args.only!r} in its name: {', '.join(groups)}")
+    tell = document.Telling()
+    tell(described(machine()))
+    tell("ratios are medians over rounds in which the contenders take turns\n")
     rows: list[Row] = []
     for name, group in groups.items():
         if args.only in name:
-            print(f"{name}")
+            tell(name)
             for row in group():
                 rows.append(row)
-                print("  " + _line(row), flush=True)
+                tell("  " + _line(row))
     if args.json:
         figures = [{**dataclasses.asdict(row), "holds": row.holds} for row in rows]
         args.json.write_text(json.dumps({"machine": machine(), "rows": figures}, indent=1) + "\n")
     missed = [row.name for row in rows if not row.holds]
-    print(f"\n{len(rows) - len(missed)} of {len(rows)} figures keep their limit")
+    tell(f"\n{len(rows) - len(missed)} of {len(rows)} figures keep their limit")
+    if args.docs:
+        tell.write(args.docs, "The short benchmark", "`make bench`, or `python -m benchmarks`.")
     return 0
 
 

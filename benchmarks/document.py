@@ -5,6 +5,24 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+GENERATED = "*Generated: the next run with `--docs` replaces this section.*"
+
+
+class Telling:
+    """Prints lines, and keeps them for a document to have what was printed."""
+
+    def __init__(self) -> None:
+        self._lines: list[str] = []
+
+    def __call__(self, line: str) -> None:
+        print(line, flush=True)
+        self._lines.append(line)
+
+    def write(self, file: Path, title: str, about: str) -> None:
+        """Make all lines a section of a document, as they were printed."""
+        text = "\n".join(line.rstrip() for line in self._lines)
+        write_section(file, title, f"{GENERATED}\n\n{about}\n\n```\n{text}\n```")
+
 
 def write_section(file: Path, title: str, body: str, head: str | None = None) -> None:
     """Replace a section of a document, or add it at the end; all else stays as it is.

@@ -127,3 +127,10 @@ def machine() -> dict[str, str]:
         except metadata.PackageNotFoundError:
             found[package] = "not installed"
     return found
+
+
+def described(here: Mapping[str, str]) -> str:
+    """What `machine` found, on one line, without what is not installed."""
+    packages = [f"{name} {version}" for name, version in here.items() if name not in ("cpu", "cores")]
+    installed = [package for package in packages if not package.endswith("not installed")]
+    return f"{here['cpu']}, {here['cores']} cores; {', '.join(installed)}"

@@ -18,8 +18,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from .document import write_section
-from .measure import machine
+from .document import GENERATED, write_section
+from .measure import described, machine
 from .npbench_suite import benchmarks
 
 MB = 1e6
@@ -77,11 +77,11 @@ def summary(rows: Mapping[str, Mapping[str, Mapping[str, Any]]]) -> str:
 def section(here: Mapping[str, Any], rows: Mapping[str, Mapping[str, Mapping[str, Any]]]) -> str:
     """A section of a document: the table, and which lines of it are above NumPy's."""
     lines = [
-        "`python -m benchmarks memory --json FILE --docs docs/performance.md` writes this section.  MB above",
+        GENERATED,
+        "",
+        f"`python -m benchmarks memory --suite PATH --json FILE`: {described(here)}.  MB above",
         "the process with its inputs, at the highest: in the first call, and in one more when nothing is",
         "compiled any more.",
-        "",
-        f"{here['cpu']}, {here['cores']} cores.",
         "",
         "| benchmark | inputs | first: NumPy | dcarray | more | settled: NumPy | dcarray | more |",
         "|---|--:|--:|--:|--:|--:|--:|--:|",
@@ -115,18 +115,19 @@ def main(argv: Sequence[str]) -> int:
         parser.error("the high-water mark is read from /proc: on Linux only")
     if args.docs and not args.json:
         parser.error("--docs writes what is in --json")
+    try:
+        chosen = benchmarks(Path(args.suite).resolve(), args.only)
+    except (FileNotFoundError, ValueError) as refused:
+        parser.error(str(refused))
     here = machine()
     before = json.loads(args.json.read_text()) if args.json and args.json.exists() else {"size": args.size}
     if before["size"] != args.size:
         parser.error(f"{args.json} has figures of size {before['size']}")
     known: dict[str, dict[str, dict[str, Any]]] = before.get("rows", {})
-    print(
-        f"{here['cpu']}, {here['cores']} cores; NPBench, size {args.size}; "
-        "MB above the process with its inputs\n"
-    )
+    print(f"{described(here)}\nNPBench, size {args.size}: MB above the process with its inputs\n")
     print(f"{'benchmark':<26}{'inputs':>10}" + f"{'NumPy':>12}{'dcarray':>10}{'':>10}" * 2)
     rows: dict[str, dict[str, dict[str, Any]]] = {}
-    for bench in benchmarks(Path(args.suite).resolve(), args.only):
+    for bench in chosen:
         if args.size in bench.sizes:
             rows[bench.name] = {
                 name: measured(bench.suite, bench.name, args.size, name, args.warm)

@@ -19,7 +19,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from .measure import interval, machine
+from .measure import described, interval, machine
 from .npbench_figures import first_calls, frameworks, remarks, summary, verdict
 from .npbench_report import publish
 from .npbench_suite import Benchmark, benchmarks
@@ -227,6 +227,11 @@ def _arguments(argv: Sequence[str]) -> argparse.Namespace:
         parser.error("--keep: give the --json FILE that is to be kept")
     if not args.suite and not args.source:
         parser.error("no suite: give --suite PATH or set NPBENCH")
+    if not args.source:
+        try:
+            benchmarks(Path(args.suite), args.only)
+        except (FileNotFoundError, ValueError) as refused:
+            parser.error(str(refused))
     args.command = _command(parser, args)
     return args
 
@@ -285,8 +290,7 @@ def _kept(before: Mapping[str, Any], told: Mapping[str, Any], file: Path) -> dic
 
 
 def _head(told: Mapping[str, Any], names: Sequence[str]) -> None:
-    here = told["machine"]
-    print(f"{here['cpu']}, {here['cores']} cores; " + ", ".join(f"{p} {here[p]}" for p in list(here)[2:]))
+    print(described(told["machine"]))
     print(
         f"NPBench, size {told['size']}: speed-up over NumPy, median [95% interval] of {told['rounds']} turns"
     )

@@ -7,7 +7,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from .document import write_section
+from .document import GENERATED, write_section
+from .measure import described
 from .npbench_figures import (
     LOSS,
     NAMES,
@@ -86,16 +87,14 @@ def section(told: Mapping[str, Any], pictures: Sequence[str] = ()) -> str:
     """
     rows: Rows = told["benchmarks"]
     names = frameworks(rows)
-    here = dict(told["machine"])
+    here = {NAMES.get(name, name): value for name, value in told["machine"].items()}
     asked = f"--size {told['size']} --against {','.join(['numpy', *names[1:]])} --rounds {told['rounds']}"
     out = [
-        "*Generated: the next run with `--docs` replaces this section.*",
+        GENERATED,
         "",
         f"`{told.get('command', 'python -m benchmarks npbench --suite PATH ' + asked)}`",
         "",
-        f"{here.pop('cpu')}, {here.pop('cores')} cores; "
-        + ", ".join(f"{NAMES.get(package, package)} {version}" for package, version in here.items())
-        + f".  Speed-up over NumPy: median [95% interval] of {told['rounds']} turns.",
+        f"{described(here)}.  Speed-up over NumPy: median [95% interval] of {told['rounds']} turns.",
         "",
     ]
     for title, means in summary(rows, names).items():

@@ -116,12 +116,17 @@ def benchmarks(suite: Path, only: str = "") -> list[Benchmark]:
     ------
     FileNotFoundError
         If there is no NPBench at ``suite``.
+    ValueError
+        If no name holds any of the words.
     """
     files = sorted((suite / "bench_info").glob("*.json"))
     if not files:
         raise FileNotFoundError(f"{suite} is no checkout of NPBench: it has no bench_info/*.json")
     found = [Benchmark(f.stem, suite, json.loads(f.read_text())["benchmark"]) for f in files]
-    return [b for b in found if any(word in b.name for word in only.split(","))]
+    chosen = [b for b in found if any(word in b.name for word in only.split(","))]
+    if not chosen:
+        raise ValueError(f"no benchmark has {only!r} in its name: {', '.join(b.name for b in found)}")
+    return chosen
 
 
 def _blocks(a: Any, b: Any) -> Iterator[tuple[Any, Any]]:

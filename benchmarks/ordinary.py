@@ -12,7 +12,7 @@ import math
 import statistics
 import time
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +20,8 @@ import numpy as np
 
 import dcarray as dc
 
-from .measure import machine
+from .document import GENERATED, write_section
+from .measure import described, machine
 from .programs import Program, programs
 
 __all__ = ["main", "plain", "timed"]
@@ -73,28 +74,59 @@ def timed(program: Program, warm: float, seconds: float) -> dict[str, Any]:
     return {"name": name, "numpy": 1e3 * statistics.median(times["numpy"]), **ratios}
 
 
+def summary(rows: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+    """Sentences on all rows."""
+    for key in ("accelerated", "wrapped"):
+        mean = math.exp(statistics.fmean(math.log(row[key]) for row in rows))
+        below = sum(row[key] < 0.95 for row in rows)
+        yield f"{key}: geometric mean {mean:.2f}, {below} of {len(rows)} below 0.95"
+
+
+def section(here: Mapping[str, str], rows: Sequence[Mapping[str, Any]]) -> str:
+    """The table in Markdown, below a heading of the second level."""
+    out = [
+        GENERATED,
+        "",
+        f"`python -m benchmarks programs`: {described(here)}.  Times as fast as NumPy, medians.",
+        "",
+        *(f"* {sentence}" for sentence in summary(rows)),
+        "",
+        "| program | NumPy | accelerated | wrapped |",
+        "|---|---:|---:|---:|",
+    ]
+    for row in rows:
+        figures = f"{row['numpy']:.2f} ms | {row['accelerated']:.2f} | {row['wrapped']:.2f}"
+        out.append(f"| {row['name']} | {figures} |")
+    return "\n".join(out)
+
+
 def main(arguments: list[str]) -> int:
     """Print the table; the exit status is 0 also where NumPy is faster."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks programs", description=__doc__)
     parser.add_argument("--json", type=Path, metavar="FILE", help="also write the figures to FILE")
+    parser.add_argument("--docs", type=Path, metavar="FILE", help="write the table into a section of FILE")
     parser.add_argument("--only", metavar="WORD", default="", help="only the programs whose name holds WORD")
     parser.add_argument("--scale", type=float, default=1.0, help="times the usual numbers of elements")
     parser.add_argument("--warm", type=float, default=2.0, help="seconds of calls that do not count")
     parser.add_argument("--seconds", type=float, default=1.5, help="seconds of calls that do")
     args = parser.parse_args(arguments)
+    chosen = [program for program in programs(args.scale) if args.only in program[0]]
+    if not chosen:
+        parser.error(f"no program has {args.only!r} in its name")
     warnings.simplefilter("ignore")
+    here = machine()
+    print(described(here))
     print(f"{'times as fast as NumPy':<24}{'NumPy, ms':>12}{'accelerated':>14}{'wrapped':>10}")
     rows = []
-    for program in programs(args.scale):
-        if args.only in program[0]:
-            row = timed(program, args.warm, args.seconds)
-            rows.append(row)
-            figures = f"{row['numpy']:>12.2f}{row['accelerated']:>14.2f}{row['wrapped']:>10.2f}"
-            print(f"{row['name']:<24}{figures}", flush=True)
-    for key in ("accelerated", "wrapped") if rows else ():
-        mean = math.exp(statistics.fmean(math.log(row[key]) for row in rows))
-        below = sum(row[key] < 0.95 for row in rows)
-        print(f"{key}: geometric mean {mean:.2f}, {below} of {len(rows)} below 0.95")
+    for program in chosen:
+        row = timed(program, args.warm, args.seconds)
+        rows.append(row)
+        figures = f"{row['numpy']:>12.2f}{row['accelerated']:>14.2f}{row['wrapped']:>10.2f}"
+        print(f"{row['name']:<24}{figures}", flush=True)
+    for sentence in summary(rows):
+        print(sentence)
     if args.json:
-        args.json.write_text(json.dumps({"machine": machine(), "rows": rows}, indent=1) + "\n")
+        args.json.write_text(json.dumps({"machine": here, "rows": rows}, indent=1) + "\n")
+    if args.docs:
+        write_section(args.docs, "Ordinary programs", section(here, rows))
     return 0

@@ -20,9 +20,9 @@ import numpy as np
 
 import dcarray as dc
 
-from .document import write_section
+from .document import GENERATED, write_section
 from .kernels import KERNELS, Kernel
-from .measure import cores, in_turns, machine, ratio
+from .measure import cores, described, in_turns, machine, ratio
 from .svg import CHAR, COLUMN, MARGIN, ROW, cell, colour, heading, picture, scale, text
 
 SIZES = (100, 1_000, 10_000, 100_000, 1_000_000, 10_000_000)
@@ -144,15 +144,13 @@ def drawn(told: Mapping[str, Any]) -> str:
 
 def section(told: Mapping[str, Any], drawing: str) -> str:
     """The figures in Markdown, below a heading of the second level."""
-    here = dict(told["machine"])
     every = told["threads"]
     out = [
-        "*Generated: the next run with `--docs` replaces this section.*",
+        GENERATED,
         "",
-        f"`python -m benchmarks kernels`: {here.pop('cpu')}, {here.pop('cores')} cores; "
-        + ", ".join(f"{name} {version}" for name, version in here.items())
-        + f".  Medians of {told['rounds']} turns; GB/s: arguments read once and results written once; a copy "
-        f"by {every} threads in the same turns reaches {told['copy'] / 1e9:.0f} GB/s.",
+        f"`python -m benchmarks kernels`: {described(told['machine'])}.  Medians of {told['rounds']} turns; "
+        f"GB/s: arguments read once and results written once; a copy by {every} threads in the same turns "
+        f"reaches {told['copy'] / 1e9:.0f} GB/s.",
         "",
         f"| kernel, {told['n']:,} elements | NumPy | 1 thread | {every} threads | GB/s | of a copy |",
         "|---|---:|---:|---:|---:|---:|",

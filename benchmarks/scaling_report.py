@@ -8,8 +8,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from .document import write_section
-from .measure import interval
+from .document import GENERATED, write_section
+from .measure import described, interval
 from .svg import MARGIN, heading, line, picture, text
 
 __all__ = ["drawn", "publish", "section", "show_counts", "show_measured"]
@@ -105,13 +105,10 @@ def show_counts(name: str, counts: Mapping[str, Mapping[str, Any]]) -> Iterator[
 # ---- the document ------------------------------------------------------------------------------------
 def section(told: Mapping[str, Any], drawing: str) -> str:
     """The figures in Markdown, below a heading of the second level."""
-    here = dict(told["machine"])
     out = [
-        "*Generated: the next run with `--docs` replaces this section.*",
+        GENERATED,
         "",
-        f"`python -m benchmarks scaling`: {here.pop('cpu')}, {here.pop('cores')} cores; "
-        + ", ".join(f"{name} {version}" for name, version in here.items() if version != "not installed")
-        + ".",
+        f"`python -m benchmarks scaling`: {described(told['machine'])}.",
         "",
     ]
     if told["programs"]:

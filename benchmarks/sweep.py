@@ -24,7 +24,9 @@ import numpy as np
 import dcarray as dc
 
 from .calls import ACCELERATED, CALLS, arrays
+from .document import Telling
 from .floor import floor
+from .measure import described, machine
 
 LIMITS = {10: 3.0, 1000: 1.3, 100_000: 1.0}  # of NumPy's time
 NOISE = 1.05  # what a ratio may be above its limit without being called a miss
@@ -149,25 +151,34 @@ def main(arguments: list[str]) -> int:
     """Print the table; the exit status is 0 also where calls miss their limits."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks calls", description=__doc__)
     parser.add_argument("--json", type=Path, metavar="FILE", help="also write the figures to FILE")
+    parser.add_argument(
+        "--docs", type=Path, metavar="FILE", help="write what is printed into a section of FILE"
+    )
     parser.add_argument("--only", metavar="WORD", default="", help="only the groups whose name holds WORD")
     parser.add_argument("--sizes", type=lambda text: [int(n) for n in text.split(",")], default=list(LIMITS))
     parser.add_argument("--rounds", type=int, default=ROUNDS)
     parser.add_argument("--worst", type=int, default=1000, help="print so many calls of each size")
     args = parser.parse_args(arguments)
+    if not any(args.only in group for group in CALLS):
+        parser.error(f"no group has {args.only!r} in its name: {', '.join(CALLS)}")
     warnings.simplefilter("ignore")
     rows = list(sweep(args.sizes, args.only, args.rounds))
+    tell = Telling()
+    tell(described(machine()))
     for n in args.sizes:
         here = sorted((row for row in rows if row.n == n), key=lambda row: -row.ratio)
         missed = [row for row in here if not row.holds]
         mean = math.exp(statistics.fmean(math.log(row.ratio) for row in here))
         kept = f"{len(here) - len(missed)} of {len(here)} calls take at most {limit(n)} of NumPy's time"
-        print(f"n = {n:,}: {kept}; geometric mean {mean:.2f}")
+        tell(f"n = {n:,}: {kept}; geometric mean {mean:.2f}")
         floors = [row for row in missed if row.floor is not None and row.ratio <= row.floor * NOISE]
         if missed:
-            print(f"  {len(floors)} of the others take what they take at least on arrays of any other class")
+            tell(f"  {len(floors)} of the others take what they take at least on arrays of any other class")
         for row in missed[: args.worst]:
             least = "      " if row.floor is None else f"{row.floor:6.2f}"
-            print(f"  {row.ratio:6.2f}  least {least}  {row.call:<44} NumPy {row.numpy:9.2f} us")
+            tell(f"  {row.ratio:6.2f}  least {least}  {row.call:<44} NumPy {row.numpy:9.2f} us")
     if args.json:
         args.json.write_text(json.dumps([row._asdict() for row in rows], indent=1) + "\n")
+    if args.docs:
+        tell.write(args.docs, "Single calls", "`python -m benchmarks calls`: ratios to NumPy's time.")
     return 0

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import warnings
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -11,7 +12,7 @@ import pytest
 
 import dcarray as dc
 from benchmarks.calls import ACCELERATED, CALLS, arrays
-from benchmarks.sweep import job, timed, wrapped
+from benchmarks.sweep import job, main, timed, wrapped
 
 
 def outcome(text: str, given: dict[str, Any], numpy: Any = np) -> Any:
@@ -63,3 +64,18 @@ def test_a_job_does_the_call_so_often() -> None:
 def test_a_call_is_timed_on_both() -> None:
     found = timed("operators", "x + y", 10, 1)
     assert found.ratio > 0 and found.numpy > 0 and found.call == "x + y"
+
+
+def test_a_document_has_what_is_printed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    docs = tmp_path / "page.md"
+    assert main(["--only", "attributes", "--sizes", "10", "--rounds", "1", "--docs", str(docs)]) == 0
+    printed = capsys.readouterr().out
+    assert "n = 10: " in printed
+    section = docs.read_text().split("## Single calls\n")[1]
+    assert [line.rstrip() for line in printed.splitlines()] == section.split("```")[1].splitlines()[1:]
+
+
+def test_a_group_that_is_not_there(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        main(["--only", "produkts"])
+    assert "no group has 'produkts' in its name: operators, in place," in capsys.readouterr().err

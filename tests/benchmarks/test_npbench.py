@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from benchmarks import measure, npbench, npbench_figures, npbench_suite
+from benchmarks import measure, memory, npbench, npbench_figures, npbench_suite
 
 _FILES = {
     "npbench/benchmarks/tiny/halve/halve.py": """
@@ -125,6 +126,15 @@ def test_inputs_are_shared(suite: Path) -> None:
 def test_a_folder_without_a_suite_is_refused(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError, match="no checkout of NPBench"):
         npbench_suite.benchmarks(tmp_path)
+
+
+@pytest.mark.parametrize("command", [npbench.main, memory.main])
+def test_a_benchmark_that_is_not_there_is_refused(
+    command: Callable[[list[str]], int], suite: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit):
+        command(["--suite", str(suite), "--only", "halves"])
+    assert "no benchmark has 'halves' in its name: broken, halve" in capsys.readouterr().err
 
 
 def test_comparing() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -36,7 +37,13 @@ def test_programs_give_the_results_of_numpy(program: Program) -> None:
                         np.testing.assert_array_equal(a, b)
 
 
-def test_the_table(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["--only", "returns", "--scale", "0.05", "--warm", "0", "--seconds", "0"]) == 0
+def test_the_table(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    docs = tmp_path / "page.md"
+    quick = ["--scale", "0.05", "--warm", "0", "--seconds", "0"]
+    assert main(["--only", "returns", *quick, "--docs", str(docs)]) == 0
     assert "returns" in capsys.readouterr().out
+    title, table = docs.read_text().split("## Ordinary programs\n")
+    assert title == "# Performance\n\n"
+    assert table.count("\n| returns | ") == 1
+    assert table.count("of 1 below 0.95") == 2
     assert timed(SMALL[0], 0.0, 0.0)["numpy"] > 0
