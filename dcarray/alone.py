@@ -211,7 +211,8 @@ def estimate(
         else:
             theirs += size * (costs.CHOICE if position in joined else numpys)
     kept = {k for k, entry in enumerate(declared) if entry[0] == "old"}.union(live)
-    held = sum(items[k] * math.prod(declared[k][2]) for k in kept)
+    memory = {declared[k][-1] for k in kept}  # one array may be there in several shapes
+    held = sum(items[k] * math.prod(declared[k][2]) for k in memory)
     if held > _FAR:
         running *= _PUSHED
     lost = sum(items[k] * math.prod(declared[k][2]) for k in saved)

@@ -18,6 +18,7 @@ from typing import Any
 PATIENCE = 0.1
 """Seconds without plans from which on they are worth their while.  To make the first ones takes half a second
 of another core, and a program whose threads share the work (BLAS) waits for its slowest one."""
+_SHARE = 1 / 16  # of the program's time, that the thread gets at least while it has something to do
 REST = 0.25
 """Seconds between two times that unused memory is given back, at least."""
 
@@ -91,10 +92,17 @@ class Background:
         self.worked(0.0)
 
     def worked(self, seconds: float) -> None:
-        """The program has worked so long without a plan."""
+        """The program has worked so long without a plan.
+
+        Where NumPy holds the interpreter's lock all that time, as in `accumulate`, the thread has it only
+        between two calls, and waits for the end of another call after each file that it has opened or read.
+        So it gets a share of the time as a whole.
+        """
         self.seconds += seconds
         if self._held and self.seconds >= PATIENCE:
             self._release()
+        if self._undone and self._busy.acquire(timeout=seconds * _SHARE):
+            self._busy.release()
 
     def _release(self) -> None:
         held, self._held = self._held, []

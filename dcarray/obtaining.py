@@ -54,8 +54,6 @@ def obtained(request: planning.Request, options: Options, background: Background
             plan = parcel.opened(made)
             for reason in reasons:
                 _uncompiled(reason, None)
-            if not reasons:
-                shelf.keep(request, made)
             return _counted(plan, *counts)
     from .lowering import packing
 

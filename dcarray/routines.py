@@ -90,7 +90,5 @@ def _elsewhere(request: Compilation) -> tuple[Any, ...] | None:
             parts: tuple[Any, ...] = pickle.loads(left)
             return parts
     with suppress(spawned.NoServer), EXECUTOR.background.aside():
-        made = remote.REMOTE.code(request)
-        shelf.keep(request, pickle.dumps(made, protocol=5))
-        return made
+        return remote.REMOTE.code(request)
     return None

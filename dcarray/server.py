@@ -15,7 +15,7 @@ import select
 import warnings
 from typing import Any
 
-from . import planning
+from . import planning, shelf
 from .program.known import Untraceable
 
 IDLE = 30.0  # seconds
@@ -62,7 +62,10 @@ def serve() -> None:
         head = _read(HEAD)
         if not head:
             return
-        _write(out, message(answer(pickle.loads(_read(int.from_bytes(head, "little"))))))
+        request = pickle.loads(_read(int.from_bytes(head, "little")))
+        reply = answer(request)
+        _write(out, message(reply))
+        keep(request, reply)  # now that nobody waits: to make room in a folder of many files takes time
 
 
 def answer(request: planning.Request | planning.Compilation) -> tuple[Any, ...]:
@@ -88,6 +91,14 @@ def answer(request: planning.Request | planning.Compilation) -> tuple[Any, ...]:
         return "wrong", type(error).__name__, str(error)
     texts = [str(w.message) for w in caught if w.category is RuntimeWarning]
     return "plan", parcel, (made.compiled, made.hits, made.disk_hits), reasons, texts
+
+
+def keep(request: planning.Request | planning.Compilation, reply: tuple[Any, ...]) -> None:
+    """Leave what was answered to the next processes, if it has all that was asked for."""
+    if reply[0] == "code":
+        shelf.keep(request, pickle.dumps(reply[1], protocol=5))
+    elif reply[0] == "plan" and not reply[3]:
+        shelf.keep(request, reply[1])
 
 
 def _read(size: int) -> bytes:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import ctypes
+import sys
 import threading
 import time
 from dataclasses import replace
@@ -31,6 +33,20 @@ def test_jobs_wait_until_they_are_worth_their_while() -> None:
     beside.later(lambda: done.append(2))
     beside.wait()
     assert done == [0, 1, 2] and not beside._held
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="the C library's usleep")
+def test_a_thread_that_reads_files_goes_on_while_others_hold_the_interpreter() -> None:
+    """Who waits for a disk has the interpreter again when the call has ended that began meanwhile."""
+    done: list[int] = []
+    hold = ctypes.PyDLL(None).usleep  # keeps the interpreter's lock
+    beside = Background(lambda: None)
+    beside.submit(lambda: [time.sleep(1e-4) or done.append(k) for k in range(200)])
+    for _ in range(50):
+        hold(5000)
+        beside.worked(0.2)
+    assert len(done) == 200
+    beside.wait()
 
 
 def test_who_waits_has_everything_done() -> None:

@@ -59,3 +59,12 @@ def test_what_waits_for_memory_is_worth_one_pass():
         steps = [("map", name, "dd->d", (n,), 0, None, (0, None, None), 0) for name in ("add", "multiply")]
         guess = alone.estimate([("old", "d", (n,), None, 0), *steps], (), 2, 2, [0])
         assert bool(alone.cheaper(guess)) == numpys
+
+
+def test_an_array_that_is_there_in_two_shapes_is_one():
+    n = 5_000_000
+    old = [("old", "d", (n,), None, 0), ("old", "d", (100, n // 100), None, 0)]
+    fold = ("fold", "add", "d->d", (100, n // 100), (0,), False, 2, (1, None, None))
+    guess = alone.estimate([*old, ("new", "d", (n // 100,), 2), fold], (2,), 1, 2)
+    assert not alone.cheaper(guess)
+    assert guess.ours < 0.6 * guess.theirs

@@ -7,6 +7,7 @@ import platform
 import subprocess
 import sys
 import textwrap
+import time
 import warnings
 
 import numpy as np
@@ -232,13 +233,25 @@ def child(folder):
     return done.stdout.split("\n")
 
 
+def left(folder):
+    """The plans in a folder, once the other process has left one there: it answers first."""
+    for _ in range(1000):
+        found = sorted((folder / "plans").glob("*.dcarray"))
+        if found:
+            return found
+        time.sleep(0.01)
+    raise AssertionError("nothing is left")
+
+
 def test_the_program_has_neither_what_makes_plans_nor_llvm_nor_a_child():
     lines = child("")
     assert lines[0] == f"True True False {not LINKED}" and lines[2] == "no children"
 
 
 def test_the_next_process_finds_the_plans(tmp_path):
-    first, second = child(str(tmp_path)), child(str(tmp_path))
+    first = child(str(tmp_path))
+    left(tmp_path)
+    second = child(str(tmp_path))
     assert first[0].startswith("True True") and first[1].startswith("False True")
     assert second[0] == f"True False False {not LINKED}" and second[1].startswith("True False")
     assert int(second[1].split()[-1]) > int(first[1].split()[-1])  # from the first sight on
@@ -259,6 +272,19 @@ def test_what_another_processor_has_left_is_not_used(tmp_path, monkeypatch):
     assert shelf.find(request) is None
 
 
+def test_what_has_been_answered_is_left_but_not_what_is_not_whole(tmp_path):
+    request = Recorded((("old", "d", (5,), None, 0), ("new", "d", (5,), 1),
+                       ("map", "negative", "d->d", (5,), 1, None, (0, None, None))),
+                      (1,), "", (5, 5, 5), (5, 5, 5), (), False, 1, str(tmp_path))  # fmt: skip
+    reply = server.answer(request)
+    assert reply[0] == "plan" and reply[3] == []
+    for refused in (("wrong", "ValueError", "no"), ("untraceable", "no", 3), (*reply[:3], ["a reason"], [])):
+        server.keep(request, refused)
+        assert not (tmp_path / "plans").exists()
+    server.keep(request, reply)
+    assert len(left(tmp_path)) == 1 and shelf.find(request) is not None
+
+
 def test_a_large_region_waits_for_the_plan_that_is_there(tmp_path, monkeypatch):
     with dc.options(**{**THERE, "cache_dir": str(tmp_path)}):
         for large in (False, True):
@@ -270,4 +296,5 @@ def test_a_large_region_waits_for_the_plan_that_is_there(tmp_path, monkeypatch):
                 got = np.asarray(dc.asarray(np.arange(9.0)) * 7 - 2)
                 np.testing.assert_array_equal(got, np.arange(9.0) * 7 - 2)
             engine.background.wait()
+            left(tmp_path)
             assert dc.report().kernels == large
