@@ -15,12 +15,13 @@ from dcarray.operands import learn
 from dcarray.order import columns_first, contiguous, in_c_order, strides_of
 from dcarray.tracing import empty
 
+from .ranked import in_blocks
 from .registry import Unserved
 
 __all__ = [
     "NOTHING", "add", "at_hand", "axis_of", "broadcast", "columns_first", "diagonal_view", "expand", "fresh",
-    "fresh_like", "in_c_order", "is_array", "is_wrapped", "matmul", "maximum", "minimum", "operand",
-    "plain_key", "reduced", "rint", "strides_of",
+    "fresh_like", "in_c_order", "is_array", "is_wrapped", "line", "matmul", "maximum", "minimum",
+    "operand", "plain", "plain_key", "reduced", "rint", "strides_of",
 ]  # fmt: skip
 
 NOTHING: Any = np._NoValue  # NumPy's own "argument not given"
@@ -112,7 +113,27 @@ def at_hand(*arrays: Any) -> list[Any] | None:
     if not current().eager_below or not all(x._clean() for x in arrays if type(x) is ndarray):
         return None
     learn(arrays, always=True)
-    return [x._settled() if type(x) is ndarray else x for x in arrays]
+    return [plain(x) for x in arrays]
+
+
+def plain(x: Any) -> Any:
+    """The plain array of a wrapped one, once it is computed; anything else as it is."""
+    return x._settled() if type(x) is ndarray else x
+
+
+def line(a: Any) -> Any:
+    """Real numbers along one axis, at least one, as an array, which need not be computed yet.
+
+    Raises
+    ------
+    Unserved
+        For anything else, and where the elements lie in blocks over ranks.
+    """
+    if type(a) in (list, tuple) and set(map(type, a)) <= {int, float}:
+        a = np.array(a)
+    if not is_array(a) or a.ndim != 1 or not a.size or a.dtype.kind not in "biuf" or in_blocks(a):
+        raise Unserved
+    return a
 
 
 def fresh_like(x: Any, dtype: Any = None, shape: tuple[int, ...] | None = None, order: str = "K") -> Any:

@@ -12,6 +12,7 @@ from dcarray.array import ndarray, wrap
 from dcarray.lowering.memory import address_of, require
 from dcarray.routines import Compiled
 
+from .common import plain
 from .ranked import in_blocks
 from .registry import Pending, Unserved, implements
 
@@ -67,9 +68,9 @@ def histogram(a: Any, bins: Any = 10, range: Any = None, density: Any = None, we
     if launch is None:
         raise Pending
     edges = _edges(a, number, range)
-    values, heavy = (v._settled() if type(v) is ndarray else v for v in (a, weights))
-    plain = [v for v in (values, heavy) if v is not None]
-    if not all(v.flags.c_contiguous and v.flags.aligned and v.dtype.isnative for v in plain):
+    values, heavy = (plain(v) for v in (a, weights))
+    given = [v for v in (values, heavy) if v is not None]
+    if not all(v.flags.c_contiguous and v.flags.aligned and v.dtype.isnative for v in given):
         raise Unserved
     with np.errstate(all="ignore"):
         if not _regular(edges):

@@ -44,8 +44,8 @@ def _opaque(value: Any) -> bool:
 
 # What is recorded as several statements, each of which costs some microseconds more than by an operator.
 _SEVERAL = """
-allclose argmax argmin array_equal average clip convolve count_nonzero cross delete diff ediff1d gradient
-insert mean nanmean nansum norm ptp std trace trapezoid var
+allclose argmax argmin array_equal average clip count_nonzero cross delete diff ediff1d gradient insert
+mean nanmean nansum norm ptp std trace trapezoid var
 """
 _COMPOSED = frozenset(_SEVERAL.split())
 _SOONER = 64  # times `eager_below` elements, on which nothing is pending, that NumPy is done with sooner

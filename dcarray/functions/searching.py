@@ -8,10 +8,11 @@ from typing import Any
 import numpy as np
 
 from dcarray import config
-from dcarray.array import ndarray, wrap
+from dcarray.array import wrap
 from dcarray.lowering.memory import address_of, empty
 from dcarray.routines import Compiled
 
+from .common import is_array, line, plain
 from .ranked import in_blocks
 from .registry import Pending, Unserved, implements
 
@@ -31,7 +32,7 @@ def searchsorted(a: Any, v: Any, side: Any = "left", sorter: Any = None) -> Any:
     """Where elements would have to be put in so that the order is kept."""
     if sorter is not None or type(side) is not str:
         raise Unserved
-    return wrap(_places(_table(a), v, side))
+    return wrap(_places(line(a), v, side))
 
 
 @implements(np.digitize)
@@ -39,7 +40,7 @@ def digitize(x: Any, bins: Any, right: Any = False) -> Any:
     """In which of some intervals elements lie."""
     if type(right) is not bool or not _many(x):
         raise Unserved
-    bins = _plain(_table(bins))
+    bins = plain(line(bins))
     side = "left" if right else "right"
     compared = bins.astype(np.float64)  # as NumPy does, where large ints are the same
     if _ascending(compared, len(bins)):
@@ -53,7 +54,7 @@ def digitize(x: Any, bins: Any, right: Any = False) -> Any:
 @implements(np.interp)
 def interp(x: Any, xp: Any, fp: Any, left: Any = None, right: Any = None, period: Any = None) -> Any:
     """Values of the line through some points."""
-    points, values = _table(xp), _table(fp)
+    points, values = line(xp), line(fp)
     wrong = period is not None or not all(type(end) in (type(None), int, float) for end in (left, right))
     if wrong or not _many(x) or x.dtype != np.float64 or points.shape != values.shape:
         raise Unserved
@@ -64,44 +65,29 @@ def interp(x: Any, xp: Any, fp: Any, left: Any = None, right: Any = None, period
     launch = _INTERPOLATION.launch(_SECONDS * x.size)
     if launch is None:
         raise Pending
-    points, values = (np.ascontiguousarray(_plain(v), np.float64) for v in (points, values))
+    points, values = (np.ascontiguousarray(plain(v), np.float64) for v in (points, values))
     if not _ascending(points, len(points)):
         raise Unserved
     table, pivots, length = _parted(points)
     with np.errstate(all="ignore"):
         slopes = np.append(np.diff(values) / np.diff(points), 0.0)
     ends = np.array([values[0] if left is None else left, values[-1] if right is None else right], np.float64)
-    plain = _lying(x)
-    result = empty(plain.shape, np.float64)
-    addresses = [address_of(v) for v in (plain, result, pivots, table, values, slopes, ends)]
-    _run(launch, plain.size, *addresses, plain.size, length, len(points))
+    elements = _lying(x)
+    result = empty(elements.shape, np.float64)
+    addresses = [address_of(v) for v in (elements, result, pivots, table, values, slopes, ends)]
+    _run(launch, elements.size, *addresses, elements.size, length, len(points))
     return wrap(result)
 
 
 def _many(x: Any) -> bool:
     """Are these elements to be looked up, so many that it is worth while?"""
     fewest = max(_FEWEST * config.current().eager_below, 1)
-    return type(x) in (ndarray, np.ndarray) and x.ndim > 0 and x.size >= fewest and not in_blocks(x)
-
-
-def _table(a: Any) -> Any:
-    """What is searched in as an array of one axis, which need not be computed yet."""
-    if type(a) in (list, tuple) and set(map(type, a)) <= {int, float}:
-        a = np.array(a)
-    if type(a) not in (ndarray, np.ndarray) or a.ndim != 1 or not a.size or in_blocks(a):
-        raise Unserved
-    if a.dtype.kind not in "biuf":
-        raise Unserved
-    return a
-
-
-def _plain(x: Any) -> Any:
-    return x._settled() if type(x) is ndarray else x
+    return is_array(x) and x.ndim > 0 and x.size >= fewest and not in_blocks(x)
 
 
 def _lying(x: Any) -> Any:
     """The elements one after the other in memory."""
-    return np.require(_plain(x), requirements=("C", "A"))
+    return np.require(plain(x), requirements=("C", "A"))
 
 
 def _places(a: Any, v: Any, side: str) -> Any:
@@ -115,16 +101,16 @@ def _places(a: Any, v: Any, side: str) -> Any:
     launch = routine.launch(_SECONDS * v.size)
     if launch is None:
         raise Pending
-    known = _plain(a).astype(v.dtype, copy=False)
+    known = plain(a).astype(v.dtype, copy=False)
     numbers = len(known) - int(np.isnan(known).sum()) if v.dtype.kind == "f" else len(known)
     if not _ascending(known, numbers):
         raise Unserved
     table, pivots, length = _parted(known[:numbers])
-    plain = _lying(v)
-    result = empty(plain.shape, np.intp)
-    addresses = [address_of(v) for v in (plain, result, pivots, table)]
+    elements = _lying(v)
+    result = empty(elements.shape, np.intp)
+    addresses = [address_of(v) for v in (elements, result, pivots, table)]
     unknown = numbers if side == "left" else len(known)
-    _run(launch, plain.size, *addresses, plain.size, length, numbers, unknown)
+    _run(launch, elements.size, *addresses, elements.size, length, numbers, unknown)
     return result
 
 

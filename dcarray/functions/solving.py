@@ -12,7 +12,7 @@ from dcarray.array import ndarray, wrap
 from dcarray.lowering.memory import address_of, empty, require
 from dcarray.routines import Compiled
 
-from .common import is_array
+from .common import is_array, plain
 from .ranked import in_blocks
 from .registry import Pending, Unserved, implements
 
@@ -68,10 +68,10 @@ def cholesky(a: Any, /, *, upper: bool = False) -> Any:
     if factor is None:
         raise Unserved
     made = a.copy()
-    plain = made._writable()
-    if factor(plain, upper) or np.isnan(plain.diagonal()).any():
+    factors = made._writable()
+    if factor(factors, upper) or np.isnan(factors.diagonal()).any():
         raise Unserved  # NumPy says what is wrong
-    _clear(plain, not upper)
+    _clear(factors, not upper)
     return made
 
 
@@ -114,8 +114,8 @@ def _solved(a: Any, b: Any, columns: int) -> Any:
     routines = factors(char)
     if routines is None:
         raise Unserved
-    plain = [np.ascontiguousarray(v._settled() if type(v) is ndarray else v) for v in (a, b) if v is not None]
-    matrices, sides = plain if b is not None else (plain[0], np.eye(n, dtype=a.dtype))
+    given = [np.ascontiguousarray(plain(v)) for v in (a, b) if v is not None]
+    matrices, sides = given if b is not None else (given[0], np.eye(n, dtype=a.dtype))
     require(2 * matrices.nbytes + sides.nbytes)
     panels = 1 if count >= threads else min(max(n // _PANEL, 1), PHASES - 1)
     steps = plan(n, columns, panels, pieces, a.dtype.itemsize, b is None)

@@ -18,7 +18,7 @@ FACE = [
         "covariance", "folds", "fpstate", "functions_creation", "functions_differences",
         "functions_elementwise", "functions_fallback", "functions_joining", "functions_linalg",
         "functions_reductions", "functions_views", "gathering", "histograms", "masks", "pairs", "random",
-        "scans", "searching", "truths",
+        "scans", "searching", "sliding", "truths",
     )
 ]  # fmt: skip
 # for machines that do much else: ranks wait for each other at every call
