@@ -311,11 +311,11 @@ compiles(PyObject *x)
 static PyObject *
 viewable(PyObject *x)
 {
-    PyObject *view = AT(x, View);
-    if (!Viewing || !is_large(x) || view == NULL || Py_TYPE(view) != Plain || !clean(x) || !compiles(x) ||
+    PyObject *view;
+    if (!Viewing || !is_large(x) || !clean(x) || !compiles(x) || simulated() || (view = view_of(x)) == NULL ||
         !is_known(((Array *)view)->dtype) || !(((Array *)view)->flags & ALIGNED))
         return NULL;
-    return simulated() ? NULL : view;
+    return view;
 }
 
 /* That view, if NumPy is to work on it where the user's code is; of what does not compile, where that was learned. */

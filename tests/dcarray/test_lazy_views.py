@@ -223,3 +223,27 @@ def test_windows_are_seen_by_numpy_as_they_are(seed: int) -> None:
     np.testing.assert_array_equal(np.asarray(y), -before)
     np.testing.assert_array_equal(expected, before + 1.0)
     assert np.asarray(x).ctypes.data == expected.ctypes.data
+
+
+@pytest.mark.parametrize("below", [0, 16384])
+@pytest.mark.parametrize("pending", [False, True])
+def test_views_of_parts_that_have_no_name(below: int, pending: bool) -> None:
+    def program(x: Any) -> list[Any]:
+        if pending:
+            x += 1.0
+        a = x[100:39700].reshape(198, 200)
+        b = x[1000:].ravel()
+        c = x.reshape(200, 200)[3:, 1:-1].T
+        d = np.reshape(x[::2], (100, 200))  # no view
+        a[3, 5] = -7.0
+        x[101] = -9.0
+        c[0, :] *= 2.0
+        b[-1] = 0.5
+        d[0, 0] = 12.0
+        return [a * 1, b.sum(), c + c[::-1], d + 0, x + 0, np.trace(a), a.max()]
+
+    plain = np.arange(40_000.0)
+    with dc.options(eager_below=below, jit="off"):
+        got = program(dc.asarray(plain.copy()))
+        for one, other in zip(got, program(plain), strict=True):
+            np.testing.assert_allclose(np.asarray(one), other, rtol=1e-13)
