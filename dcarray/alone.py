@@ -204,7 +204,11 @@ def estimate(
         if entry[1] == "power" and number is not None and entry[2][1] == "d" and values is not None:
             exponent = float(values["d"][number])
         numpys, kernels = costs.of(entry[1], entry[2], exponent)
-        ours += size * kernels
+        converted = sum(
+            type(arg) is tuple and declared[arg[0]][1] != entry[2][k] for k, arg in enumerate(arguments)
+        )
+        theirs += size * converted * costs.CONVERSION
+        ours += size * (kernels + converted * costs.CONVERTED)
         if entry[1] == "floor_divide" and entry[2][0] not in "efd" and number is not None:
             theirs += size * kernels
             recording += size * costs.DIVISION

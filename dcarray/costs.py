@@ -14,7 +14,7 @@ import numpy as np
 from .ir.ops import OPS
 from .lowering import libm
 
-__all__ = ["CHOICE", "DIVISION", "of"]
+__all__ = ["CHOICE", "CONVERSION", "CONVERTED", "DIVISION", "of"]
 
 # Nanoseconds for a unit of `Op.cost` on eight bytes, on a Xeon with AVX-512.
 _UNIT = 0.04
@@ -28,6 +28,8 @@ CHOICE = 0.7
 """Nanoseconds of NumPy's for an element of a choice by a mask that a fold gathers instead."""
 DIVISION = 1.5
 """Nanoseconds that a kernel takes more than NumPy where integers are divided by one number."""
+CONVERSION, CONVERTED = 0.22, 0.08
+"""Nanoseconds for an element that has to be converted first: by NumPy, part by part, and in a kernel."""
 _COMPLEX = {"absolute": 28.0, "conjugate": 0.0, "negative": 0.0, "real": 0.0, "imag": 0.0, "cast": 0.0}
 _SHUFFLED = 1.4  # what these take in a kernel, which separates real and imaginary parts, of what NumPy takes
 # Nanoseconds of what NumPy has one element at a time, of doubles and of float32: everywhere, and (measured on

@@ -221,7 +221,7 @@ class Singly:
                 given = self._value(arg, shape, "?")
                 if given.shape == shape and condensed.count(op, given, out):
                     return
-            value = self._value(arg, shape, types[0])
+            value = self._value(arg, shape, types[0], op not in PLACES and types[0] == result)
             if value.shape != shape:
                 value = np.broadcast_to(value, shape)
             if op in SCANS:

@@ -68,3 +68,14 @@ def test_an_array_that_is_there_in_two_shapes_is_one():
     guess = alone.estimate([*old, ("new", "d", (n // 100,), 2), fold], (2,), 1, 2)
     assert not alone.cheaper(guess)
     assert guess.ours < 0.6 * guess.theirs
+
+
+def test_numpy_converts_part_by_part():
+    def guess(char, n):
+        log = [("old", char, (n,), None, 0), ("new", "l", (), 1),
+               ("fold", "add", "l->l", (n,), (0,), False, 1, (0, None, None))]  # fmt: skip
+        return alone.estimate(log, (1,), 1, 2)
+
+    for char in "?bi":
+        assert alone.cheaper(guess(char, N)) and not alone.cheaper(guess(char, 2_000_000))
+        assert guess(char, N).theirs > guess("l", N).theirs + 1.5e-10 * N
