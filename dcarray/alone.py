@@ -226,8 +226,8 @@ def estimate(
     margin = _MARGIN
     if saved:
         recording += _KEEP
-    if fused > _WORTH_SHARING and (rounded or threads > 1):
-        # a sum is the same with any number of threads
+    if fused > _WORTH_SHARING and (rounded or threads > 1) and not called:
+        # a sum is the same with any number of threads; those of a library keep cores busy after its work
         fused, margin = fused / 2, _MARGIN if saved else 1.0
     # between calls; what one call of NumPy's makes on its way, it writes over as it goes
     kept |= unmade

@@ -79,3 +79,18 @@ def test_numpy_converts_part_by_part():
     for char in "?bi":
         assert alone.cheaper(guess(char, N)) and not alone.cheaper(guess(char, 2_000_000))
         assert guess(char, N).theirs > guess("l", N).theirs + 1.5e-10 * N
+
+
+def test_a_second_thread_is_of_no_use_after_a_library_that_has_its_own(monkeypatch):
+    monkeypatch.setattr(costs, "_vectors", lambda: False)
+    n = 64
+    old = [("old", "d", (500, n), None, 0), ("old", "d", (n, n), None, 1)]
+    product = ("call", "blas.matmul", (2,), ((0, None, None), (1, None, None)), ())
+    for called, first in ((True, 2), (False, 0)):
+        log = [
+            *old, *([("new", "d", (500, n), 2), product] if called else []),
+            ("new", "d", (500, n), 2 + called), ("new", "d", (500, n), 3 + called),
+            ("map", "tanh", "d->d", (500, n), 2 + called, None, (first, None, None)),
+            ("map", "add", "dd->d", (500, n), 3 + called, None, (2 + called, None, None), (0, None, None)),
+        ]  # fmt: skip
+        assert bool(alone.cheaper(alone.estimate(log, (3 + called,), 3, 2))) == called
