@@ -13,6 +13,7 @@ import os
 import pickle
 import select
 import warnings
+from contextlib import suppress
 from typing import Any
 
 from . import planning, shelf
@@ -65,7 +66,8 @@ def serve() -> None:
         request = pickle.loads(_read(int.from_bytes(head, "little")))
         reply = answer(request)
         _write(out, message(reply))
-        keep(request, reply)  # now that nobody waits: to make room in a folder of many files takes time
+        with suppress(Exception):  # whatever is wrong with the folder, the next process plans anew
+            keep(request, reply)  # now that nobody waits: to make room among many files takes time
 
 
 def answer(request: planning.Request | planning.Compilation) -> tuple[Any, ...]:
