@@ -18,6 +18,7 @@ import numpy as np
 from dcarray import config
 from dcarray.array import wrap
 from dcarray.lowering.memory import empty
+from dcarray.session import session
 
 from .common import is_wrapped, plain
 from .ranked import in_blocks
@@ -204,6 +205,7 @@ def _made(a: Any, axis: Any, extent: int | None, dtype: Any, work: Work) -> Any:
     parts = min(config.current().threads, a.shape[across], int(seconds / _LEAST))
     if parts < 2:
         raise Unserved
+    session().relieve()
     elements = plain(a)
     shape = elements.shape if extent is None else (*a.shape[:at], extent, *a.shape[at + 1 :])
     result = (
