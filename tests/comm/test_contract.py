@@ -48,7 +48,7 @@ def run(subscripts: str, a: Layout, b: Layout, wanted: Layout | None, first: Arr
     return scheme, local.run(a.grid.size, live)
 
 
-@settings(max_examples=200, deadline=None, derandomize=True)
+@settings(max_examples=100, deadline=None, derandomize=True)
 @given(cases(), st.integers(0, 2**32 - 1))
 def test_products_are_numpys(case: tuple[Any, ...], seed: int) -> None:
     subscripts, a, b, wanted, *dtypes = case
@@ -67,7 +67,7 @@ def test_products_are_numpys(case: tuple[Any, ...], seed: int) -> None:
         np.testing.assert_array_equal(got, scatter(np.asarray(want).astype(dtype), layout, rank, 0))
 
 
-@settings(max_examples=300, deadline=None, derandomize=True)
+@settings(max_examples=150, deadline=None, derandomize=True)
 @given(st.data())
 def test_messages_of_all_panels_are_those_of_each(data: st.DataObject) -> None:
     """Those of the whole axis, cut, are what the panels' own layouts say."""

@@ -27,7 +27,7 @@ ALL = {"DCARRAY_DISTRIBUTE_ABOVE": "0", "DCARRAY_JIT": "off"}
 
 
 @needs_mpi
-@pytest.mark.parametrize(("ranks", "share"), [(1, "0/80"), (2, "1/32"), (3, "5/128"), (4, "9/192")])
+@pytest.mark.parametrize(("ranks", "share"), [(1, "0/80"), (2, "1/64"), (3, "5/256"), (4, "9/384")])
 def test_a_share_of_the_tests_of_the_face(ranks: int, share: str) -> None:
     done = launch(ranks, "-m", "on_ranks", share, *FACE, timeout=580, **ALL)
     assert done.returncode == 0, done.stdout + done.stderr

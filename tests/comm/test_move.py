@@ -48,7 +48,7 @@ def moves(draw: st.DrawFn) -> tuple:
     return shape, ranks, draw(sides(shape, ranks)), draw(sides(shape, ranks))
 
 
-@settings(max_examples=120, derandomize=True, deadline=None)
+@settings(max_examples=60, derandomize=True, deadline=None)
 @given(moves())
 def test_moves(drawn) -> None:
     shape, ranks, (source, read), (target, written) = drawn
@@ -78,7 +78,7 @@ def test_moves(drawn) -> None:
         assert np.array_equal(there, scatter(want, target, rank))
 
 
-@settings(max_examples=300, derandomize=True, deadline=None)
+@settings(max_examples=150, derandomize=True, deadline=None)
 @given(st.data())
 def test_window_axes(data) -> None:
     """Parts of an axis that follows another one are what the formula of the window says."""

@@ -15,7 +15,7 @@ from conformance.programs import Program, difference
 
 @pytest.mark.parametrize(
     ("mode", "first", "count"),
-    [("defaults", 0, 700), ("interpreted", 0, 800), ("compiled", 0, 80), ("background", 0, 60)],
+    [("defaults", 0, 350), ("interpreted", 0, 400), ("compiled", 0, 40), ("background", 0, 60)],
 )
 def test_programs(mode: str, first: int, count: int) -> None:
     with dc.options(eager_below=16384):

@@ -109,7 +109,7 @@ def test_launched_in_every_turn() -> None:
     assert ".. 38 {" not in k.text(once.kernels[0].kernel)
 
 
-@settings(max_examples=60, derandomize=True, deadline=None)
+@settings(max_examples=30, derandomize=True, deadline=None)
 @given(st.integers(0, 10**6), st.booleans())
 def test_random_loops(seed: int, symbolic: bool) -> None:
     loops = Loops(random.Random(seed), symbolic=symbolic)

@@ -298,7 +298,7 @@ def axes_of(window):
     return {ix.axis for ix in window.index if ix.axis is not None}
 
 
-@settings(max_examples=600, derandomize=True, deadline=None)
+@settings(max_examples=300, derandomize=True, deadline=None)
 @given(regions(), st.integers(0, 9))
 def test_random_statements(drawn, seed):
     region, symbols = drawn
