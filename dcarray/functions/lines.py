@@ -105,10 +105,9 @@ def _quantiles(function: Any) -> None:
         overwrite_input: Any = False,
         method: Any = "linear",
         keepdims: Any = False,
-        *,
-        weights: Any = None,
+        **others: Any,  # weights, and what NumPy does not want any more
     ) -> Any:
-        if out is not None or overwrite_input or weights is not None or type(q) not in (int, float):
+        if out is not None or overwrite_input or others or type(q) not in (int, float):
             raise Unserved
         return _quantile(a, axis, keepdims, partial(function, q=q, axis=axis, method=method, keepdims=True))
 

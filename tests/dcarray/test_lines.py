@@ -175,6 +175,8 @@ def test_errors(same: Callable[..., None]) -> None:
     for q in (101, -1, "x", [10, 20], np.array(5.0)):
         same(np.percentile, a, q, 0)
     same(np.quantile, a, 0.5, 1, method="middle")
+    same(np.quantile, a, 0.5, 1, method="inverted_cdf", weights=np.arange(8.0))
+    same(np.quantile, a, 0.5, 1, interpolation="linear")
     same(np.median, a, 0, keepdims=1)
     same(np.median, a, (0, 1))
     same(np.fft.fft2, a, axes=(0, 5))
