@@ -128,7 +128,7 @@ def compound(inner: Any) -> Any:
 programs = block(st.recursive(simple, compound, max_leaves=12))
 
 
-@settings(max_examples=200, derandomize=True, deadline=None)
+@settings(max_examples=400, derandomize=True, deadline=None)
 @given(body=programs, a=st.integers(0, 4), b=st.integers(-2, 2))
 def test_any_program_is_what_it_was(body: list[str], a: int, b: int) -> None:
     from contextlib import suppress
