@@ -79,9 +79,9 @@ def agree(f: FunctionType, *args: Any) -> None:
 NAMES = "abcde"
 names = st.sampled_from(NAMES)
 atoms = st.one_of(names, st.integers(0, 3).map(str))
-exprs = st.one_of(
+exprs = st.one_of(  # no products: numbers that are squared again and again take all time there is
     atoms,
-    st.tuples(atoms, st.sampled_from(["+", "-", "*", "//"]), atoms).map(" ".join),
+    st.tuples(atoms, st.sampled_from(["+", "-", "%", "//"]), atoms).map(" ".join),
 )
 tests = st.tuples(atoms, st.sampled_from(["<", ">", "=="]), atoms).map(" ".join)
 
@@ -105,6 +105,12 @@ simple = st.one_of(
 jumps = st.sampled_from([["break"], ["continue"], ["return a"]])
 
 
+def counted(test: str, body: list[str]) -> list[str]:
+    """A loop with a counter of its own, so that it ends whatever loops there are inside."""
+    w = f"w{sum('while' in line for line in body)}"
+    return [f"{w} = 0", f"while {w} < 3 and {test}:", *indent([f"{w} = {w} + 1", *body])]
+
+
 def compound(inner: Any) -> Any:
     body = block(inner)
     loop_body = st.tuples(body, st.one_of(st.just([]), st.just([]), jumps), tests).map(
@@ -113,10 +119,10 @@ def compound(inner: Any) -> Any:
     return st.one_of(
         st.tuples(tests, body, body).map(lambda p: [f"if {p[0]}:", *indent(p[1]), "else:", *indent(p[2])]),
         st.tuples(tests, body).map(lambda p: [f"if {p[0]}:", *indent(p[1])]),
-        st.tuples(names, atoms, loop_body).map(lambda p: [f"for {p[0]} in range({p[1]}):", *indent(p[2])]),
-        st.tuples(tests, loop_body).map(
-            lambda p: ["w = 0", f"while w < 3 and {p[0]}:", *indent(["w = w + 1", *p[1]])]
+        st.tuples(names, atoms, loop_body).map(
+            lambda p: [f"for {p[0]} in range({p[1]} % 5):", *indent(p[2])]
         ),
+        st.tuples(tests, loop_body).map(lambda p: counted(*p)),
         st.tuples(body, names, body).map(
             lambda p: ["try:", *indent(p[0]), "except ZeroDivisionError as x:", *indent(p[2])]
         ),
@@ -128,7 +134,7 @@ def compound(inner: Any) -> Any:
 programs = block(st.recursive(simple, compound, max_leaves=12))
 
 
-@settings(max_examples=400, derandomize=True, deadline=None)
+@settings(max_examples=300, derandomize=True, deadline=None)
 @given(body=programs, a=st.integers(0, 4), b=st.integers(-2, 2))
 def test_any_program_is_what_it_was(body: list[str], a: int, b: int) -> None:
     from contextlib import suppress
