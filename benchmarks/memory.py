@@ -20,7 +20,7 @@ from typing import Any
 
 from .document import GENERATED, write_section
 from .measure import described, machine
-from .npbench_suite import benchmarks
+from .npbench_suite import asked_for
 
 MB = 1e6
 _ROOT = Path(__file__).resolve().parents[1]
@@ -109,16 +109,11 @@ def main(argv: Sequence[str]) -> int:
     parser.add_argument("--docs", type=Path, metavar="FILE",
                         help="write what is in --json into a section, as of docs/performance.md")  # fmt: skip
     args = parser.parse_args(argv)
-    if not args.suite:
-        parser.error("no suite: give --suite PATH or set NPBENCH")
+    chosen = asked_for(parser, args.suite, args.only)
     if sys.platform != "linux":
         parser.error("the high-water mark is read from /proc: on Linux only")
     if args.docs and not args.json:
         parser.error("--docs writes what is in --json")
-    try:
-        chosen = benchmarks(Path(args.suite).resolve(), args.only)
-    except (FileNotFoundError, ValueError) as refused:
-        parser.error(str(refused))
     here = machine()
     before = json.loads(args.json.read_text()) if args.json and args.json.exists() else {"size": args.size}
     if before["size"] != args.size:

@@ -22,7 +22,7 @@ from typing import Any
 from .measure import described, interval, machine
 from .npbench_figures import first_calls, frameworks, remarks, summary, verdict
 from .npbench_report import publish
-from .npbench_suite import Benchmark, benchmarks
+from .npbench_suite import Benchmark, asked_for
 
 _ROOT = Path(__file__).resolve().parents[1]
 
@@ -225,13 +225,7 @@ def _arguments(argv: Sequence[str]) -> argparse.Namespace:
         parser.error("--json is for what is measured, --from measures nothing")
     if args.keep and not args.json:
         parser.error("--keep: give the --json FILE that is to be kept")
-    if not args.suite and not args.source:
-        parser.error("no suite: give --suite PATH or set NPBENCH")
-    if not args.source:
-        try:
-            benchmarks(Path(args.suite), args.only)
-        except (FileNotFoundError, ValueError) as refused:
-            parser.error(str(refused))
+    args.chosen = [] if args.source else asked_for(parser, args.suite, args.only)
     args.command = _command(parser, args)
     return args
 
@@ -257,7 +251,6 @@ def _run(args: argparse.Namespace) -> dict[str, Any]:
     asked = [name for name in args.against.split(",") if name not in ("", "numpy", "dcarray")]
     names = ["numpy", "dcarray", *asked]
     pythons = dict(pair.split("=", 1) for pair in args.python)
-    suite = Path(args.suite).resolve()
     rows: dict[str, dict[str, dict[str, Any]]] = {}
     told: dict[str, Any] = {
         "machine": machine(),
@@ -270,7 +263,7 @@ def _run(args: argparse.Namespace) -> dict[str, Any]:
     if args.keep and args.json.exists():
         rows.update(_kept(json.loads(args.json.read_text()), told, args.json))
     _head(told, names[1:])
-    for bench in benchmarks(suite, args.only):
+    for bench in args.chosen:
         if args.size in bench.sizes:
             row = rows[bench.name] = measure(bench, names, pythons, args)
             _print(bench.name, row, names[1:])

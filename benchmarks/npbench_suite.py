@@ -5,6 +5,7 @@ Used by the processes that run them too, some of them interpreters without dcarr
 
 from __future__ import annotations
 
+import argparse
 import copy
 import importlib
 import json
@@ -127,6 +128,16 @@ def benchmarks(suite: Path, only: str = "") -> list[Benchmark]:
     if not chosen:
         raise ValueError(f"no benchmark has {only!r} in its name: {', '.join(b.name for b in found)}")
     return chosen
+
+
+def asked_for(parser: argparse.ArgumentParser, suite: Path | None, only: str) -> list[Benchmark]:
+    """The benchmarks that a command is to run; if there are none, the parser says so."""
+    if not suite:
+        parser.error("no suite: give --suite PATH or set NPBENCH")
+    try:
+        return benchmarks(Path(suite).resolve(), only)
+    except (FileNotFoundError, ValueError) as refused:
+        parser.error(str(refused))
 
 
 def _blocks(a: Any, b: Any) -> Iterator[tuple[Any, Any]]:

@@ -20,7 +20,7 @@ from .registry import Unserved
 
 __all__ = [
     "NOTHING", "add", "at_hand", "axis_of", "broadcast", "columns_first", "diagonal_view", "expand", "fresh",
-    "fresh_like", "in_c_order", "is_array", "is_wrapped", "line", "matmul", "maximum", "minimum",
+    "fresh_like", "in_c_order", "is_array", "is_wrapped", "line", "lying", "matmul", "maximum", "minimum",
     "operand", "plain", "plain_key", "reduced", "rint", "strides_of",
 ]  # fmt: skip
 
@@ -119,6 +119,11 @@ def at_hand(*arrays: Any) -> list[Any] | None:
 def plain(x: Any) -> Any:
     """The plain array of a wrapped one, once it is computed; anything else as it is."""
     return x._settled() if type(x) is ndarray else x
+
+
+def lying(x: Any) -> Any:
+    """The elements of an array one after the other in memory."""
+    return np.require(plain(x), requirements=("C", "A"))
 
 
 def line(a: Any) -> Any:

@@ -40,7 +40,7 @@ def sort(a: Any, axis: Any = -1, kind: Any = None, order: Any = None, *, stable:
         result[...] = part
         result.sort(axis, kind, stable=stable)
 
-    return _sorted(a, axis, order, work, a.dtype if is_wrapped(a) else None)
+    return _sorted(a, axis, order, work)
 
 
 @implements(np.argsort)
@@ -50,7 +50,7 @@ def argsort(a: Any, axis: Any = -1, kind: Any = None, order: Any = None, *, stab
     def work(part: Any, result: Any) -> None:
         result[...] = part.argsort(axis, kind, stable=stable)
 
-    return _sorted(a, axis, order, work, np.dtype(np.intp))
+    return _sorted(a, axis, order, work, np.intp)
 
 
 @implements(np.partition)
@@ -62,7 +62,7 @@ def partition(a: Any, kth: Any, axis: Any = -1, kind: Any = "introselect", order
         result[...] = part
         result.partition(places, axis, kind)
 
-    return _sorted(a, axis, order, work, a.dtype if is_wrapped(a) else None)
+    return _sorted(a, axis, order, work)
 
 
 @implements(np.argpartition)
@@ -73,13 +73,13 @@ def argpartition(a: Any, kth: Any, axis: Any = -1, kind: Any = "introselect", or
     def work(part: Any, result: Any) -> None:
         result[...] = part.argpartition(places, axis, kind)
 
-    return _sorted(a, axis, order, work, np.dtype(np.intp))
+    return _sorted(a, axis, order, work, np.intp)
 
 
-def _sorted(a: Any, axis: Any, order: Any, work: Work, dtype: Any) -> Any:
+def _sorted(a: Any, axis: Any, order: Any, work: Work, dtype: Any = None) -> Any:
     if order is not None or not _many(a) or a.dtype.kind not in "biufc":
         raise Unserved
-    return _made(a, axis, None, dtype, work)
+    return _made(a, axis, None, np.dtype(dtype or a.dtype), work)
 
 
 # ---- quantiles ---------------------------------------------------------------------------------------

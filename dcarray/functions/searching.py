@@ -12,7 +12,7 @@ from dcarray.array import wrap
 from dcarray.lowering.memory import address_of, empty
 from dcarray.routines import Compiled
 
-from .common import is_array, line, plain
+from .common import is_array, line, lying, plain
 from .ranked import in_blocks
 from .registry import Pending, Unserved, implements
 
@@ -72,7 +72,7 @@ def interp(x: Any, xp: Any, fp: Any, left: Any = None, right: Any = None, period
     with np.errstate(all="ignore"):
         slopes = np.append(np.diff(values) / np.diff(points), 0.0)
     ends = np.array([values[0] if left is None else left, values[-1] if right is None else right], np.float64)
-    elements = _lying(x)
+    elements = lying(x)
     result = empty(elements.shape, np.float64)
     addresses = [address_of(v) for v in (elements, result, pivots, table, values, slopes, ends)]
     _run(launch, elements.size, *addresses, elements.size, length, len(points))
@@ -83,11 +83,6 @@ def _many(x: Any) -> bool:
     """Are these elements to be looked up, so many that it is worth while?"""
     fewest = max(_FEWEST * config.current().eager_below, 1)
     return is_array(x) and x.ndim > 0 and x.size >= fewest and not in_blocks(x)
-
-
-def _lying(x: Any) -> Any:
-    """The elements one after the other in memory."""
-    return np.require(plain(x), requirements=("C", "A"))
 
 
 def _places(a: Any, v: Any, side: str) -> Any:
@@ -106,7 +101,7 @@ def _places(a: Any, v: Any, side: str) -> Any:
     if not _ascending(known, numbers):
         raise Unserved
     table, pivots, length = _parted(known[:numbers])
-    elements = _lying(v)
+    elements = lying(v)
     result = empty(elements.shape, np.intp)
     addresses = [address_of(v) for v in (elements, result, pivots, table)]
     unknown = numbers if side == "left" else len(known)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -11,7 +12,7 @@ from dcarray.array import wrap
 from dcarray.lowering.memory import address_of, empty
 from dcarray.routines import Compiled
 
-from .common import line, plain
+from .common import line, lying, plain
 from .registry import Pending, Unserved, implements
 
 # Seconds that NumPy needs at least where it is worth while, for each element below which it does all calls.
@@ -22,7 +23,12 @@ _SHORT, _TERM, _CALL, _MORE = 11, 2.5e-10, 1.5e-8, 1e-10
 _WORK = 4  # terms that take a unit of the scheduler's
 _SHORTER = 8  # times as long as the shorter line is the other one, at least
 
-_MODES = ("full", "same", "valid")
+# Places before the first one, and behind the last one, where all of so many terms have elements.
+_ENDS: dict[str, Callable[[int], tuple[int, int]]] = {
+    "full": lambda n: (n - 1, n - 1),
+    "same": lambda n: (n // 2, n - n // 2 - 1),
+    "valid": lambda n: (0, 0),
+}
 _PRODUCTS = {char: Compiled("sliding", "products", char) for char in "df"}
 
 
@@ -44,7 +50,7 @@ def correlate(a: Any, v: Any, mode: Any = "valid") -> Any:
 def _slid(x: Any, v: Any, mode: Any, turned: bool) -> Any:
     """A line with a shorter one, which is turned round or not."""
     routine = _PRODUCTS.get(x.dtype.char)
-    if routine is None or type(mode) is not str or mode not in _MODES:
+    if routine is None or type(mode) is not str or mode not in _ENDS:
         raise Unserved
     if np.result_type(x.dtype, v.dtype) != x.dtype:  # of another order of bytes, it is never
         raise Unserved
@@ -56,10 +62,8 @@ def _slid(x: Any, v: Any, mode: Any, turned: bool) -> Any:
     if launch is None:
         raise Pending
     weights = np.ascontiguousarray(plain(v)[:: -1 if turned else 1], x.dtype)
-    elements = np.require(plain(x), requirements=("C", "A"))
-    # places before the first one, and behind the last one, where all terms have elements
-    ends = {"full": (terms - 1, terms - 1), "same": (terms // 2, terms - terms // 2 - 1), "valid": (0, 0)}
-    before, behind = ends[mode]
+    elements = lying(x)
+    before, behind = _ENDS[mode](terms)
     whole = len(elements) - terms + 1
     result = empty((before + whole + behind,), elements.dtype)
     if before:
