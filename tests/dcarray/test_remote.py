@@ -234,9 +234,12 @@ def child(folder):
 
 
 def left(folder):
-    """The plans in a folder, once the other process has left one there: it answers first."""
+    """The plans in a folder, once the other process has left one there: it answers first.
+
+    A plan is there when it has its name, a digest; before, it is half written.
+    """
     for _ in range(1000):
-        found = sorted((folder / "plans").glob("*.dcarray"))
+        found = sorted((folder / "plans").glob(f"{'[0-9a-f]' * 64}.dcarray"))
         if found:
             return found
         time.sleep(0.01)
