@@ -5,6 +5,8 @@ PY := $(VENV)/bin/python
 # A process that has done its tests takes over those that another has not begun.
 WORKERS ?= 2
 PYTEST := $(PY) -m pytest -n $(WORKERS) --dist worksteal
+# Tests with options of their own: nothing else would be run by giving others.
+OWN := programs blocks block_rows chains threads
 # The C target and its tests need a compiler; a wheel brings one where the system has none.
 CC_WHEEL := $(if $(shell command -v cc || command -v gcc || command -v clang),,,c)
 
@@ -16,9 +18,9 @@ demo: $(VENV)/.has-demo
 test: lint $(VENV)/.has-mpi
 	@echo "== tests, in $(WORKERS) processes"
 	@$(PYTEST)
-	@# but for what says itself how it is run, is run by processes of its own, or needs calls that are not compiled at once
+	@# but for what says itself how it is run (OWN), is run by processes of its own, or needs calls that are not compiled at once
 	@echo "== tests of the face again, with every small array through the compiler"
-	@DCARRAY_EAGER_BELOW=0 DCARRAY_JIT=eager $(PYTEST) tests/dcarray --ignore tests/dcarray/test_programs.py -k "not under_mpi and not come_again and not ranked and not remote and not without_the_module"
+	@DCARRAY_EAGER_BELOW=0 DCARRAY_JIT=eager $(PYTEST) tests/dcarray $(OWN:%=--ignore tests/dcarray/test_%.py) -k "not under_mpi and not come_again and not ranked and not remote and not without_the_module"
 
 lint: $(VENV)/.has-test
 	@echo "== ruff"

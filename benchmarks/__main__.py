@@ -16,7 +16,20 @@ import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from . import document, memory, mixed, npbench, ordinary, overhead, processes, roofline, scaling, speed, sweep
+from . import (
+    ceiling,
+    document,
+    memory,
+    mixed,
+    npbench,
+    ordinary,
+    overhead,
+    processes,
+    roofline,
+    scaling,
+    speed,
+    sweep,
+)
 from .measure import Row, described, machine
 
 
@@ -43,6 +56,7 @@ def main() -> int:
         "small calls": lambda: overhead.small_calls(rounds),
         "speed": lambda: speed.rows(speed.cases(scale), rounds),
         "products": lambda: speed.rows(speed.products(scale), rounds),
+        "ceiling": lambda: ceiling.rows(scale, rounds),
         "mixed": lambda: mixed.rows(scale, rounds),
         "memory": processes.memory,
         "import": lambda: processes.imports(rounds),

@@ -15,6 +15,7 @@ from importlib import metadata
 from pathlib import Path
 
 Job = Callable[[], object]
+PAUSE = 0.2  # seconds: idle threads of BLAS keep a core busy for 0.12
 
 
 @dataclass

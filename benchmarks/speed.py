@@ -12,9 +12,7 @@ import numpy as np
 
 import dcarray as dc
 
-from .measure import Job, Row, in_turns, ratio
-
-_PAUSE = 0.2  # seconds: idle threads of BLAS keep a core busy for 0.12
+from .measure import PAUSE, Job, Row, in_turns, ratio
 
 
 @dataclass(frozen=True)
@@ -185,7 +183,7 @@ def rows(every: Iterator[Case], rounds: int) -> Iterator[Row]:
             if importlib.util.find_spec(name):
                 jobs[name] = make(case, arrays)
         _agree(case, plain(), lazy())
-        times = in_turns(jobs, rounds, pause=_PAUSE)
+        times = in_turns(jobs, rounds, pause=PAUSE)
         best = {name: min(t) * 1e3 for name, t in times.items()}
         yield Row(
             case.name,

@@ -60,6 +60,39 @@ static Sketch *Latest;       /* the one that was last added to; borrowed, like t
 static Sketch *Sketches;
 static PyObject *ErrorState; /* a context variable of NumPy's */
 static unsigned Expired;     /* how often `expire_chains` was called */
+static PyObject *Lock;       /* whoever records or runs holds it; NULL as long as nobody has */
+static unsigned long Recorder; /* the only thread that has, or 0 */
+
+/* records(lock): this thread is about to record, or to run what is recorded, for which it will hold this lock. */
+static PyObject *
+note_recorder(PyObject *module, PyObject *lock)
+{
+    unsigned long me = PyThread_get_thread_ident();
+    if (Lock == NULL)
+        Recorder = me;
+    else if (Recorder != me)
+        Recorder = 0;
+    Py_XSETREF(Lock, Py_NewRef(lock));
+    Py_RETURN_NONE;
+}
+
+/* Is another thread recording or running?  What is pending on memory that it has begun to look at must not change. */
+static int
+another_records(void)
+{
+    PyObject *got, *free = NULL;
+    int taken;
+    if (Lock == NULL || Recorder == PyThread_get_thread_ident())
+        return 0;
+    got = PyObject_CallMethod(Lock, "acquire", "O", Py_False);
+    taken = got == Py_True;
+    if (taken)
+        free = PyObject_CallMethod(Lock, "release", NULL);
+    Py_XDECREF(got);
+    Py_XDECREF(free);
+    PyErr_Clear();
+    return !taken;
+}
 
 /* A sketch is over: what it has read is nobody's concern any more. */
 static void
@@ -204,22 +237,13 @@ sketch_run(Sketch *s)
     return (int)flags;
 }
 
-/* Have a sketch recorded, and the recording run; `writing`: for one who goes on to record, or writes what it reads. */
+/* Have a sketch recorded, by a thread that holds the lock, and the recording run. */
 static int
-sketch_settle(Sketch *s, int writing)
+sketch_record(Sketch *s)
 {
     Chain *c = s->chain;
-    PyObject *stores, *rows, *numbers, *results, *done = NULL;
-    int found = sketch_run(s), count = s->count;
-    if (found < 0)
-        return -1;
-    c->strikes += !found || writing;
-    if (found)
-        return 0;
-    stores = PyList_New(0);
-    rows = PyList_New(0);
-    numbers = PyList_New(0);
-    results = PyList_New(0);
+    PyObject *stores = PyList_New(0), *rows = PyList_New(0), *numbers = PyList_New(0), *results = PyList_New(0), *done = NULL;
+    int count = s->count;
     for (int k = 0; k < ARRAYS && stores != NULL && rows != NULL; k++) {
         PyObject *row = s->stores[k] == NULL ? NULL : PyLong_FromSsize_t(s->rows[k]);
         if (s->stores[k] != NULL && (PyList_Append(stores, s->stores[k]) < 0 || row == NULL || PyList_Append(rows, row) < 0))
@@ -246,6 +270,33 @@ sketch_settle(Sketch *s, int writing)
     Py_XDECREF(results);
     Py_XDECREF(done);
     return done == NULL ? -1 : 0;
+}
+
+/* Have a sketch run, or recorded if that is not the way; `writing`: for one who goes on to record, or writes what it
+ * reads. */
+static int
+sketch_settle(Sketch *s, int writing)
+{
+    int found = sketch_run(s), failed = 0;
+    PyObject *held, *type, *value, *trace;
+    if (found < 0)
+        return -1;
+    s->chain->strikes += !found || writing;
+    if (found)
+        return 0;
+    held = PyObject_CallMethod(Lock, "acquire", NULL); /* there is one: a recording has made the chain */
+    if (held == NULL)
+        return -1;
+    if (!s->done && s->count == 0)
+        sketch_over(s); /* its first operand has just been taken: there is nothing to do */
+    else if (!s->done) /* by another thread meanwhile */
+        failed = sketch_record(s);
+    PyErr_Fetch(&type, &value, &trace);
+    Py_DECREF(held);
+    held = PyObject_CallMethod(Lock, "release", NULL);
+    Py_XDECREF(held);
+    PyErr_Restore(type, value, trace);
+    return failed;
 }
 
 /* run, settle(head, writing=False) of `Pending` */

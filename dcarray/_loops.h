@@ -77,13 +77,36 @@ find_loop(Loop *loop, PyObject *ufunc, char first, char second)
     return 1;
 }
 
+static inline int
+is_loop(Loop *loop, PyObject *ufunc, char first, char second)
+{
+    return loop->ufunc == ufunc && loop->first == first && loop->second == second;
+}
+
+/* A loop that is not in the table: of three that fall together the one that was found first is pushed out. */
+Py_NO_INLINE static int
+put_loop(Loop *loop, PyObject *ufunc, char first, char second)
+{
+    Loop found = {0}, old = loop[1];
+    if (!find_loop(&found, ufunc, first, second))
+        return 0;
+    loop[1] = loop[0];
+    loop[0] = found;
+    Py_XDECREF(old.ufunc);
+    return 1;
+}
+
+/* The loop, as long as no other one is looked for and no other thread runs; or NULL, without an exception. */
 static inline Loop *
 loop_of(PyObject *ufunc, char first, char second)
 {
-    Loop *loop = Loops + (((uintptr_t)ufunc >> 4) + (unsigned char)first * 7 + (unsigned char)second * 31) % LOOPS;
-    if ((loop->ufunc != ufunc || loop->first != first || loop->second != second) &&
-        !find_loop(loop, ufunc, first, second))
-        return NULL;
+    Loop *loop = Loops + (((uintptr_t)ufunc >> 4) + (unsigned char)first * 7 + (unsigned char)second * 31) % (LOOPS / 2) * 2;
+    if (!is_loop(loop, ufunc, first, second)) {
+        if (is_loop(loop + 1, ufunc, first, second))
+            loop++;
+        else if (!put_loop(loop, ufunc, first, second))
+            return NULL;
+    }
     if (loop->rest > 0) {
         loop->rest--;
         return NULL;
@@ -160,6 +183,8 @@ static inline PyObject *
 looped(Loop *loop, Array *like, Py_ssize_t n, char **pointers, Py_ssize_t *strides, PyObject *p, PyObject *q)
 {
     PyThreadState *state;
+    Inner *code = loop->code; /* other threads may put another loop in its place */
+    void *data = loop->data;
     PyObject *r = NewArray(Plain, Py_NewRef(loop->result), like->ndim, like->shape, NULL, NULL, 0, NULL);
     int last = loop->second ? 2 : 1, raised;
     if (r == NULL) {
@@ -171,14 +196,14 @@ looped(Loop *loop, Array *like, Py_ssize_t n, char **pointers, Py_ssize_t *strid
     if (fetestexcept(FLAGS))
         feclearexcept(FLAGS);
     if (n <= MOST) {
-        loop->code(pointers, &n, strides, loop->data);
+        code(pointers, &n, strides, data);
         raised = fetestexcept(FLAGS);
     }
     else {
         Py_INCREF(p);
         Py_XINCREF(q);
         state = PyEval_SaveThread();
-        loop->code(pointers, &n, strides, loop->data);
+        code(pointers, &n, strides, data);
         raised = fetestexcept(FLAGS);
         PyEval_RestoreThread(state);
         Py_DECREF(p);

@@ -57,6 +57,14 @@ in_force(Chain *c)
     return same;
 }
 
+/* Is nothing pending on a large array, or not any more?  To have it computed takes time, in which another thread may
+ * begin to record. */
+static inline int
+made_clean(PyObject *x)
+{
+    return clean(x) || (computed(x) && !another_records());
+}
+
 /* Is this all of a large array in C order, which nothing is pending on, of the shape and a dtype of the chain's? */
 static PyObject *
 array_taken(Sketch *s, PyObject *x, char letter)
@@ -65,7 +73,7 @@ array_taken(Sketch *s, PyObject *x, char letter)
     PyObject *store, *shape = is_large(x) ? AT(x, Shape) : NULL;
     Array *mem;
     int ndim;
-    if (shape == NULL || !PyTuple_CheckExact(shape) || PyTuple_GET_SIZE(shape) > SEEN || (!clean(x) && !computed(x)) ||
+    if (shape == NULL || !PyTuple_CheckExact(shape) || PyTuple_GET_SIZE(shape) > SEEN || !made_clean(x) ||
         (s->shape != NULL && s->shape != shape && PyObject_RichCompareBool(s->shape, shape, Py_EQ) != 1))
         return NULL;
     if ((AT(x, Store) == NULL && AT(x, Origin) != NULL && !(c->blocks && PyTuple_CheckExact(AT(x, Origin)))) ||
@@ -152,7 +160,7 @@ rows_taken(Sketch *s, PyObject *x, char letter, int which)
     if (head == NULL || AT(head, Head) != Py_None || AT(head, Exports) != Py_None || AT(head, Spread) != Py_None)
         return NULL;
     /* this sketch may read the same memory already */
-    if (!(AT(head, Used) == (PyObject *)s->mark && idle(AT(head, Dirty))) && !clean(x) && !computed(x))
+    if (!(AT(head, Used) == (PyObject *)s->mark && idle(AT(head, Dirty))) && !made_clean(x))
         return NULL;
     if ((store = rows_of(x, &row, &skipped)) == NULL || store != head || ((Array *)AT(store, Mem))->dtype->type != letter ||
         PyUnicode_GET_LENGTH(AT(store, Char)) != 1)
@@ -308,7 +316,7 @@ sketched(PyObject *ufunc, PyObject *a, PyObject *b)
     if (c == NULL || c->strikes >= STRIKES)
         return NULL;
     step = c->operations + place->step;
-    if (step->ufunc != ufunc || (step->kinds[1] != 0) != (b != NULL) || !in_force(c))
+    if (step->ufunc != ufunc || (step->kinds[1] != 0) != (b != NULL) || !in_force(c) || another_records())
         return NULL;
     if (place->step == 0) {
         if (c->until && (c->expired != Expired || seconds() >= c->until)) {
@@ -333,7 +341,7 @@ sketched(PyObject *ufunc, PyObject *a, PyObject *b)
             PyErr_Clear();
             return NULL;
         }
-    x = sketched_array(s, step->dtype);
+    x = s->done ? NULL : sketched_array(s, step->dtype); /* another thread has looked at an operand already */
     if (x != NULL)
         Latest = s;
     Py_DECREF(s); /* what it is to compute has it */

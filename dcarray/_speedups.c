@@ -478,6 +478,8 @@ static PyMethodDef methods[] = {
      "`dcarray.chains`."},
     {"folds", know_folds, METH_O, "folds(functions): which of these, and methods by name, fold arrays; numbered."},
     {"expire_chains", expire_chains, METH_NOARGS, "expire_chains(): those that are for a time are over."},
+    {"records", note_recorder, METH_O,
+     "records(lock): this thread is about to record, or to run what is recorded, and will hold this lock."},
     {"settle_sketches", settle_sketches, METH_NOARGS, "settle_sketches(): have all run that this thread has pending."},
     {"triangles", make_triangles, METH_VARARGS,
      "triangles(function, lower): NumPy's `tril` or `triu` on plain arrays, sooner."},
@@ -520,7 +522,7 @@ PyInit__speedups(void)
         PlainName == NULL)
         return NULL;
     module = PyModule_Create(&definition);
-    if (module != NULL && PyModule_AddIntConstant(module, "REVISION", 34) < 0)
+    if (module != NULL && PyModule_AddIntConstant(module, "REVISION", 35) < 0)
         Py_CLEAR(module);
     return module;
 }

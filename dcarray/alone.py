@@ -36,6 +36,7 @@ import numpy as np
 
 from . import config, costs
 from .ir.ops import BOUNDED
+from .loops import UFUNCS
 from .lowering.look import FEWEST
 from .products import read_once
 from .ranks import several, simulated
@@ -61,7 +62,8 @@ _LOOK, _AFAR = 2.0, 1.0
 _DEEP, _MEMORY = 1 << 24, 2.2  # bytes that caches hardly hold; how many times as long each of so many takes
 _NEAR = 1 << 17  # bytes: smaller temporary arrays are in the near cache when the next one takes their memory
 # Bytes of a region's arrays from which on they push Python out of the near cache, and how many times as long
-# it then takes to record and run one; more than that where other programs use the cache, too.
+# it then takes to record and run one; more than that where other programs use the cache, too.  Where it is no
+# chain of ufuncs (`chains`), that much more Python runs that fewer bytes do.
 _FAR, _PUSHED = 1 << 19, 2.0
 _LIBRARY = 20000.0  # for recording and calling what a library does
 _LARGE = 1 << 17  # elements: on what is larger our threads may share such calls
@@ -217,7 +219,7 @@ def estimate(
     kept = {k for k, entry in enumerate(declared) if entry[0] == "old"}.union(live)
     memory = {declared[k][-1] for k in kept}  # one array may be there in several shapes
     held = sum(items[k] * math.prod(declared[k][2]) for k in memory)
-    if held > _FAR:
+    if held > _FAR or not _chained(statements):
         running *= _PUSHED
     lost = sum(items[k] * math.prod(declared[k][2]) for k in saved)
     looked = lost >= FEWEST and all(entry[0] == "map" and entry[1] in BOUNDED for entry in statements)
@@ -235,6 +237,16 @@ def estimate(
     temporary = _TEMPORARY * sum(n for n in passing if n > _NEAR) if calls > 1 else 0.0
     theirs += _CALL * len(statements) + _BYTE * moved + temporary
     return Estimate(most, theirs, margin * (recording + running + fused), rounded or called)
+
+
+def _chained(statements: Sequence[tuple[Any, ...]]) -> bool:
+    """May a recording of these statements be a chain, if it comes again?"""
+    for kind, name, _, shape, axes, *_ in statements:
+        if kind == "map" and name not in UFUNCS:
+            return False
+        if kind == "fold" and len(axes) < len(shape):
+            return False
+    return True
 
 
 def _distance(nbytes: float) -> float:

@@ -186,7 +186,7 @@ class ndarray(Methods):
                 return protocols.rewrap(ndarray, r)
         elif method == "__call__" and len(kwargs) == 1 and type(out := kwargs.get("out")) is tuple:
             usual = type(out[0]) is ndarray and UFUNCS.get(ufunc.__name__) is ufunc
-            if usual and quick.into(ufunc.__name__, inputs, out[0]):
+            if usual and quick.again(ufunc.__name__, inputs, out[0]) is not None:
                 return out[0]
         elif method == "outer" and not kwargs and UFUNCS.get(ufunc.__name__) is ufunc:
             result = quick.outer(ufunc.__name__, *inputs)

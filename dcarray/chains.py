@@ -47,7 +47,7 @@ if TYPE_CHECKING:
     from .forms import Prepared
     from .recording import Recording
 
-__all__ = ["little", "meanwhile", "over", "ran", "settle"]
+__all__ = ["little", "meanwhile", "over", "ran", "records", "settle"]
 
 TIMES = 3  # so often a plan has run before its recording is learned
 MOST_STEPS, MOST_ARRAYS, MOST_NUMBERS, MOST_AXES = 8, 6, 6, 8
@@ -63,6 +63,11 @@ Operation = tuple[Any, ...]
 
 def settle() -> None:
     """Have everything run that this thread has pending in sketches."""
+
+
+def records(lock: Any) -> None:
+    """This thread is about to record, or to run what is recorded, and will hold this lock: where another one
+    does, no operator leaves a sketch, which would be pending on memory that is being looked at."""
 
 
 def ran(rec: Recording, prepared: Prepared, options: Options) -> None:
@@ -222,6 +227,7 @@ if BUILT:  # else there are none
     from ._speedups import chain as _chain
     from ._speedups import expire_chains as over
     from ._speedups import folds as _folds
+    from ._speedups import records
     from ._speedups import settle_sketches as settle
 
     def ran(rec: Recording, prepared: Prepared, options: Options) -> None:

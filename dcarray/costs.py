@@ -22,7 +22,7 @@ _UNIT = 0.04
 # a Zen 5 it is more for `sqrt`, `hypot` and `copysign` too, on a Xeon with AVX-512 it is not.
 _SLOW = {
     "deg2rad": 1.5, "floor_divide": 10.0, "fmod": 5.0, "heaviside": 1.0, "rad2deg": 1.5, "remainder": 4.0,
-    "sign": 0.3, "where": 3.0,
+    "sign": 0.3, "where": 1.2,
 }  # fmt: skip
 CHOICE = 0.7
 """Nanoseconds of NumPy's for an element of a choice by a mask that a fold gathers instead."""

@@ -211,9 +211,9 @@ def assign(x: Any, key: Any, value: Any) -> bool:
     if not is_mask(x, key) or not x._store.char or x._readonly:
         return False
     ndim = len(shape_of(key))
-    choice = getattr(type(value), "_choice", None)
-    if choice is not None:
-        return _assign_choice(x, key, value._choice)
+    with LOCK:  # or another thread may gather what is selected meanwhile
+        if getattr(type(value), "_choice", None) is not None:
+            return _assign_choice(x, key, value._choice)
     given = _converted(x, value, x._shape[ndim:])
     if given is None:
         return False

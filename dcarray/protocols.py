@@ -94,7 +94,7 @@ def inplace(name: str, op: Callable[[Any, Any], Any], x: Any, other: Any) -> Any
         fast = _fast_power(x, other, out=x)
         if fast is not None:
             return fast
-    if quick.into(name, (x, other), x):
+    if quick.again(name, (x, other), x) is not None:
         return x
     if not _known(other) and not hasattr(type(other), "__array_ufunc__") and _defers(other):
         return NotImplemented

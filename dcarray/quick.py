@@ -10,6 +10,7 @@ import math
 from sys import _getframe
 from typing import Any
 
+from . import alone
 from .config import current
 from .handle import Handle, large
 from .operands import DTYPES, OURS, at_last, commit, enter, kind_of, shape_of, target_of, user_frame
@@ -23,6 +24,8 @@ _MOST = 4096
 USUAL: dict[tuple[Any, ...], tuple[str, Any, int, tuple[int, ...]]] = {}
 SIZES: dict[tuple[int, ...], int] = {}  # by shape
 LOOPS: dict[tuple[Any, ...], str] = {}  # by name and kinds of operands, of one shape or scalars: the loop
+# what `kind_of` says of scalars, by type
+_SCALARS: dict[type, Any] = {float: float, int: int} | {dtype.type: c for c, dtype in DTYPES.items()}
 _COPIES = {c: f"{c}->{c}" for c in COMPILED}
 
 
@@ -87,28 +90,34 @@ def unary(name: str, a: Any) -> Any:
     return known(name, found[0], a._shape, (a,), waits=_waits(a))
 
 
-def into(name: str, inputs: tuple[Any, ...], out: Any) -> bool:
-    """An operation on large arrays of one shape and scalars, into one of them or another such array; False
-    if `elementwise` has to find out about it."""
-    if out._small is not None or out._readonly or not inputs:
-        return False
-    shape, kinds = out._shape, []
+def again(name: str, inputs: tuple[Any, ...], out: Any = None) -> Any:
+    """An operation on large arrays of one shape and scalars, into one of them, another such array, or a new
+    one; None if `elementwise` has to find out about it."""
+    first = out if out is not None else next((x for x in inputs if isinstance(x, Handle)), None)
+    if not isinstance(first, Handle) or first._small is not None or (out is not None and out._readonly):
+        return None
+    shape = first._shape
+    kinds: list[Any] = []
     for x in inputs:
-        if type(x) is type(out):
-            if x._small is not None or x._shape != shape:
-                return False
+        if isinstance(x, Handle):
+            if x._small is not None or x._shape != shape or x._store.turned:
+                return None
             kinds.append(x._store.char)
-        elif type(x) is float or type(x) is int:
-            kinds.append(type(x))
         else:
-            return False
+            kind = _SCALARS.get(type(x))
+            if kind is None:
+                return None
+            kinds.append(kind)
     found = USUAL.get((name, *kinds, shape)) or _of_shape(shape, name, *kinds)
-    if found is None or found[0][-1] != out._store.char:
-        return False
+    if found is None or (out is not None and found[0][-1] != out._store.char):
+        return None
+    loop, dtype, size, shape = found
+    if (size < current().eager_below or alone.outright()) and not _waits(out, *inputs):
+        return None
     try:
-        return known(name, found[0], shape, inputs, out, _waits(out, *inputs)) is not None
+        return _logged(name, loop, shape, dtype, size, inputs, out, type(first))
     except OverflowError:
-        return False
+        return None
 
 
 def outer(name: str, a: Any, b: Any) -> Any:
@@ -157,13 +166,13 @@ def _array(rec: Recording, x: Any) -> Any:
 
 
 def learn(name: str, inputs: tuple[Any, ...], loop: str, shape: tuple[int, ...]) -> None:
-    """Remember what `elementwise` found out about a binary operation, if operands' kinds tell it."""
+    """Remember what `elementwise` found out about an operation, if operands' kinds tell it."""
     if name[:8] == "logical_" and not all(isinstance(x, Handle) for x in inputs):
         return  # it depends on the value of a number
     if name == "power" and type(inputs[1]) not in (int, float):
         return  # another operation with an array than with a number of NumPy's
     SIZES[shape] = size = math.prod(shape)
-    if len(inputs) <= 2 and shape:
+    if len(inputs) <= 3 and shape:
         # scalars have the shape of the other operand here
         shapes = dict.fromkeys([shape_of(x) if isinstance(x, Handle) else shape for x in inputs])
         kinds = tuple(map(kind_of, inputs))
@@ -223,9 +232,26 @@ def known(
     size = SIZES.get(shape) or SIZES.setdefault(shape, math.prod(shape))
     if size < (1 if waits else max(current().eager_below, 1)):
         return None
+    cls: Any = None
     for x in inputs:
-        if isinstance(x, Handle) and (x._small is not None or x._shape != shape or x._store.turned):
-            return None
+        if isinstance(x, Handle):
+            if x._small is not None or x._shape != shape or x._store.turned:
+                return None
+            cls = cls or type(x)
+    return _logged(name, loop, shape, DTYPES[loop[-1]], size, inputs, target, cls)
+
+
+def _logged(
+    name: str,
+    loop: str,
+    shape: tuple[int, ...],
+    dtype: Any,
+    size: int,
+    inputs: tuple[Any, ...],
+    target: Any,
+    cls: Any,
+) -> Any:
+    """The entry of such an operation in the log."""
     with LOCK:
         rec = session().ready()
         args = [
@@ -233,8 +259,8 @@ def known(
             for x, char in zip(inputs, loop, strict=False)
         ]
         if target is None:
-            store = Store(shape, DTYPES[loop[-1]], None, size)
-            target = large(type(inputs[0]), store, shape, None)
+            store = Store(shape, dtype, None, size)
+            target = large(cls, store, shape, None)
             slot = rec.fresh(store)
         else:
             slot, _ = target_of(rec, target)

@@ -175,12 +175,16 @@ class Selected(ndarray):
 
     @property
     def dtype(self) -> np.dtype[Any]:
-        return self._choice.full.dtype  # type: ignore[no-any-return]
+        with LOCK:
+            return self._choice.full.dtype if type(self) is Selected else self.dtype
 
     @property
     def ndim(self) -> int:
-        choice = self._choice
-        return int(choice.full.ndim - choice.mask.values.ndim + 1)
+        with LOCK:
+            if type(self) is not Selected:
+                return self.ndim
+            choice = self._choice
+            return int(choice.full.ndim - choice.mask.values.ndim + 1)
 
     # ---- protocols ---------------------------------------------------------------------------------
     def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **kwargs: Any) -> Any:
@@ -255,7 +259,8 @@ def _read(selection: Any, x: Any) -> Any:
 
 def _fold(name: str) -> Callable[..., Any]:
     def method(self: Selected, *args: Any, **kwargs: Any) -> Any:
-        result = None if args or kwargs else self._folded(name)
+        with LOCK:  # or another thread may gather it meanwhile
+            result = None if args or kwargs or type(self) is not Selected else self._folded(name)
         if result is not None:
             return result
         _gather((self,))

@@ -49,6 +49,7 @@ class Session:
         self.turns: dict[int, Any] = {}
         self._rank = simulated()
         self.rec = Recording(self)
+        chains.records(LOCK)
 
     # ---- recording ---------------------------------------------------------------------------------
     def take_arena(self) -> tuple[int, dict[str, Any]]:
@@ -150,6 +151,7 @@ class Session:
         """
         if rec is None:
             chains.settle()
+        chains.records(LOCK)  # who asks for what another thread has recorded may have no session
         with LOCK:
             current = self.rec
             if (rec is not None and rec is not current) or not current.log:

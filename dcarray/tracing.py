@@ -73,9 +73,9 @@ def elementwise(
         ``out`` if given; a NumPy scalar for a 0-d result.
     """
     name = ALIASES.get(name, name)
-    usual = dtype is None and casting == "same_kind" and isinstance(out, Handle)
-    if usual and quick.into(name, inputs, out):
-        return out
+    usual = dtype is None and casting == "same_kind" and said is None
+    if usual and (found := quick.again(name, inputs, out)) is not None:
+        return found
     cls = _class(*inputs, out)
     with LOCK:
         rec = session().ready()

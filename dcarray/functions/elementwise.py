@@ -18,7 +18,7 @@ _PYTHON = (bool, int, float, complex)
 _CASTINGS = ("no", "equiv", "safe", "same_kind", "unsafe")
 
 
-@implements(np.where)
+@implements(np.where, again="where")
 def where(condition: Any, x: Any = NOTHING, y: Any = NOTHING, /) -> Any:
     """Choose between ``x`` and ``y``; with the condition alone, its non-zero positions."""
     if x is NOTHING or y is NOTHING:

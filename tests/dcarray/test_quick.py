@@ -232,3 +232,40 @@ def test_little_of_what_is_pending_is_recorded() -> None:
             assert len(session().rec.statements()) == before + 3
         same(row, np.full(200, 4.0))
         same(y[5], np.full(200, 4.0))
+
+
+@pytest.mark.parametrize("dtype", ["i1", "i8", "u4", "f4", "f8", "c16", "?"])
+def test_choices_that_have_been_met(dtype: str) -> None:
+    """Between arrays and numbers, Python's and NumPy's, in either place."""
+    rng = np.random.default_rng(2)
+    numbers = [
+        3,
+        300,
+        -1,
+        2.5,
+        1e300,
+        True,
+        2j,
+        np.dtype(dtype).type(1),
+        np.float64(1.5),
+        np.int8(2),
+        np.uint64(7),
+    ]
+    with dc.options(**RECORDED):
+        for shape in ((40,), (5, 8), (40,)):
+            a, b = (rng.integers(0, 2, shape).astype(dtype) for _ in "ab")
+            x, y, chosen = dc.asarray(a), dc.asarray(b), a > 0
+            c = dc.asarray(chosen)
+            for _ in range(2):
+                same(np.where(c, x, y), np.where(chosen, a, b))
+                same(np.where(x, c, y), np.where(a, chosen, b))
+                same(np.where(c, x.T.copy().T, y), np.where(chosen, a, b))
+                for number in numbers:
+                    for order in (1, -1):
+                        try:
+                            want = np.where(chosen, *(a, number)[::order])
+                        except OverflowError:
+                            with pytest.raises(OverflowError):
+                                np.where(c, *(x, number)[::order])
+                        else:
+                            same(np.where(c, *(x, number)[::order]), want)

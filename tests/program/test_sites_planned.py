@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 import textwrap
+import threading
 import time
 from pathlib import Path
 from typing import Any
@@ -197,7 +198,10 @@ def test_the_next_process_finds_the_plan(tmp_path: Path) -> None:
 
 
 def test_short_loops_are_not_asked_about_for_a_while(monkeypatch):
-    monkeypatch.setattr(naps, "NAP", 0.05)
+    for timer in [*naps._timer]:  # of what has run before
+        timer.join()
+    wakes = []
+    monkeypatch.setattr(naps, "Timer", lambda delay, wake: wakes.append(wake) or threading.Timer(3600, wake))
     monkeypatch.setattr(ways, "CALM", sys.maxsize)
     asked = []
     enter = sites.Site.enter
@@ -207,7 +211,9 @@ def test_short_loops_are_not_asked_about_for_a_while(monkeypatch):
     for _ in range(2 * sites.MANY):
         f(x, 3)
     assert len(asked) == sites.MANY + 1
-    time.sleep(0.3)
+    (wake,) = wakes
+    naps._timer[0].cancel()
+    wake()
     f(x, 3)
     assert len(asked) == sites.MANY + 2
     assert x[:4].tolist() == [2 * sites.MANY + 1] * 3 + [0]
