@@ -62,7 +62,7 @@ several:
   %zp = getelementptr double, ptr %zh, i64 %i
   store $v %z, ptr %zp, align 8
   %set = bitcast <$n x i1> %hard to i$n
-  %note = zext i$n %set to i8
+  %note = $widen i$n %set to i8
   %np = getelementptr i8, ptr %notes, i64 %k
   store i8 %note, ptr %np
   %i1 = add i64 %i, $n
@@ -85,7 +85,7 @@ fewer:
   call void @llvm.masked.store.$s.p0($v %fz, ptr %zf, i32 8, <$n x i1> %these)
   %fhard = and <$n x i1> %fall, %these
   %fset = bitcast <$n x i1> %fhard to i$n
-  %fbyte = zext i$n %fset to i8
+  %fbyte = $widen i$n %fset to i8
   %fp = getelementptr i8, ptr %notes, i64 %k
   store i8 %fbyte, ptr %fp
   %kf = add i64 %k, 1
@@ -179,6 +179,7 @@ def declare(b: Builder, name: str, several: str, library: str, exponent: str | N
             v=v,
             s=s,
             n=n,
+            widen="bitcast" if n == 8 else "zext",  # LLVM knows no extension to the same width
             numbers=", ".join(f"i64 {k}" for k in range(n)),
             piece=_PIECE,
             room=_PIECE // n + 8,

@@ -28,7 +28,7 @@ _OPERATION = re.compile(
 )
 _VECTOR = re.compile(r"<(\d+) x (\w+)>")
 _REGISTERS = (128, 256, 512)
-_SINGLE = {"float": "v", "double": "v", "i8": "r", "i16": "r", "i32": "r", "i64": "r"}
+_SINGLE = {"float": "v", "double": "v", "half": "r", "i8": "r", "i16": "r", "i32": "r", "i64": "r"}
 
 
 def outright(text: str, masks: bool) -> str:
@@ -57,11 +57,27 @@ def _function(text: str, masks: bool) -> str:
         register = _register(kind, masks)
         if name not in chosen or register is None:
             return found[0]
-        made = f"%everywhere.{name[1:]}"  # a name that is a number takes nothing after it
+        # a name that is a number takes nothing after it
+        made, bits, held = (f"%{what}.{name[1:]}" for what in ("everywhere", "bits", "held"))
         line = found[0].replace(name, made, 1)
-        return f'{line}\n  {name} = tail call {kind} asm "", "={register},0"({kind} {made})'
+        if "half" not in kind:
+            return f"{line}\n  {name} = {_kept(kind, register, made)}"
+        words = kind.replace("half", "i16")  # few processors have registers of halves
+        return "\n".join(
+            [
+                line,
+                f"  {bits} = bitcast {kind} {made} to {words}",
+                f"  {held} = {_kept(words, register, bits)}",
+                f"  {name} = bitcast {words} {held} to {kind}",
+            ]
+        )
 
     return _OPERATION.sub(apart, text)
+
+
+def _kept(kind: str, register: str, value: str) -> str:
+    """The statement that does nothing."""
+    return f'tail call {kind} asm "", "={register},0"({kind} {value})'
 
 
 def _register(kind: str, masks: bool) -> str | None:
