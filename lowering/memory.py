@@ -22,6 +22,7 @@ import sys
 import threading
 from collections import deque
 from collections.abc import Sequence
+from pickle import PickleBuffer
 from typing import Any
 
 import numpy as np
@@ -47,7 +48,9 @@ class _Block:
     """One mapping: ``size`` usable bytes at ``skip``, which is ``address`` in memory, aligned to 64 bytes.
     Huge pages are for the first ``filled`` of them alone: of one that is touched, all takes memory."""
 
-    __slots__ = ("address", "free", "mapped", "other", "room", "size", "skip", "stamp", "used", "whole")
+    __slots__ = (
+        "address", "bytes", "free", "mapped", "other", "room", "size", "skip", "stamp", "used", "whole",
+    )  # fmt: skip
     whole: _Block | None  # of which this is a part,
     other: _Block | None  # and the other part
 
@@ -56,6 +59,7 @@ class _Block:
         # leaves room to start at a huge page's boundary; what comes last, to divide it into equal parts.
         room = size + 2 * _STAGGER + (_HUGE if size >= _HUGE else 0)
         self.mapped = mmap.mmap(-1, room, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+        self.bytes: Any = self.mapped  # as the base of arrays
         start = address_of(np.frombuffer(self.mapped, _U8))
         skip = -start % _HUGE if size >= _HUGE else 0
         if _ADVISE and filled >= _HUGE:
@@ -95,6 +99,7 @@ class _Part(_Block):
 
     def __init__(self, whole: _Block, past: int, size: int, room: int) -> None:
         self.mapped, self.skip, self.address = whole.mapped, whole.skip + past, whole.address + past
+        self.bytes = PickleBuffer(whole.mapped)  # arrays whose bases are one object are taken to share memory
         self.room, self.size = room, min(size, room & -64)
         self.stamp, self.used, self.free = whole.stamp, whole.used, False
         self.whole, self.other = whole, None
@@ -160,7 +165,7 @@ class Pool:
             block = self._take(size) or self._map(size, nbytes)
             self.lent += block.size
             self._most = max(self._most, self.lent)
-        loan = np.ndarray.__new__(_Loan, (block.size,), _U8, block.mapped, block.skip)
+        loan = np.ndarray.__new__(_Loan, (block.size,), _U8, block.bytes, block.skip)
         loan._pool, loan._block = self, block
         return loan, block.address
 

@@ -9,6 +9,7 @@ import pytest
 
 import dcarray as dc
 from dcarray import session
+from dcarray.lowering import memory
 from dcarray.store import Store
 
 pytestmark = pytest.mark.one_process("several ranks keep blocks")
@@ -54,3 +55,15 @@ def test_what_the_user_holds_counts_for_nothing() -> None:
             total = total + x
         assert len(session.session().rec.log) >= 16
         assert np.asarray(total)[0] == 28.0
+
+
+def test_parts_of_one_block_are_not_the_same_memory() -> None:
+    """What keeps one of them would keep all, and what is pending on one would be on all."""
+    memory.trim()
+    np.testing.assert_equal(memory.empty((3 << 20,), np.uint8).size, 3 << 20)  # given back at once
+    mapped = memory.stats()["mapped"]
+    a, b = (memory.empty((1 << 17,), float) for _ in range(2))
+    assert memory.stats()["mapped"] == mapped
+    x, y = (dc.asarray(part) for part in (a, b))
+    assert x._store.family is not y._store.family
+    assert x._store.family is dc.asarray(a[5:])._store.family
