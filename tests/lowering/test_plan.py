@@ -4,15 +4,18 @@ import os
 import threading
 import warnings
 from dataclasses import replace
+from unittest import mock
 
 import ir_regions
 import numpy as np
 import pytest
 from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from dcarray.ir import dims, interp, text, verify
 from dcarray.lowering import buffers, cache, libraries, memory, plan
 from dcarray.lowering import target as targets
+from dcarray.lowering.llvm import engine
 from dcarray.lowering.plan import compile_region
 
 
@@ -78,6 +81,20 @@ def differential(case, target, strided=True):
 @given(ir_regions.cases())
 def test_random_regions(case):
     verify.verify(differential(case, "cpu").region)
+
+
+REGISTERS = (128, False), (256, True), (512, False), (512, True)
+
+
+@settings(max_examples=20, deadline=None, derandomize=True)
+@given(ir_regions.cases(statements=4), st.sampled_from(REGISTERS))
+def test_random_regions_for_other_processors(case, registers):
+    """LLVM makes what this one has not got of what it has."""
+    bits, masks = registers
+    other = replace(engine.machine(), vector_bits=bits, masks=masks)
+    with mock.patch.object(engine, "machine", lambda: other):
+        there = differential(case, "cpu")
+    assert there.stats == differential(case, "cpu").stats
 
 
 @settings(max_examples=20, deadline=None, derandomize=True)
