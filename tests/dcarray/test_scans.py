@@ -32,7 +32,8 @@ def drawn(kind: str, shape: tuple[int, ...], odd: bool = False) -> np.ndarray:
 @pytest.mark.parametrize("kind", KINDS)
 def test_arguments(same, kind):
     with np.errstate(all="ignore"):
-        for shape in ((7,), (4, 6), (2, 3, 4), (3, 0), (5, 1), ()):
+        many = ((7,), (4, 6), (2, 3, 4))[KINDS.index(kind) % 3]  # in turn: `test_the_same_bits` mixes them
+        for shape in (many, (3, 0), (5, 1), ()):
             a = drawn(kind, shape)
             for f in FUNCTIONS:
                 for axis in (None, 0, -1, 1, 5, (0,)):
