@@ -112,15 +112,20 @@ def own_cores() -> list[int]:
     return list(found.values())
 
 
+# processors of one name differ in these: the widest first
+_REGISTERS = {"avx512f": "AVX-512", "avx2": "AVX2"}
+
+
 def machine() -> dict[str, str]:
     """What the figures were measured on."""
     cpu = platform.processor() or platform.machine()
     info = Path("/proc/cpuinfo")
     if info.exists():
-        names = [
-            line.split(":", 1)[1] for line in info.read_text().splitlines() if line.startswith("model name")
-        ]
-        cpu = names[0].strip() if names else cpu
+        lines = [line.partition(":") for line in info.read_text().splitlines()]
+        said = {name.strip(): value.strip() for name, _, value in lines}
+        cpu, flags = said.get("model name", cpu), said.get("flags", "").split()
+        widest = [name for flag, name in _REGISTERS.items() if flag in flags]
+        cpu += f" ({widest[0]})" if widest else ""
     found = {"cpu": cpu, "cores": str(cores()), "python": platform.python_version()}
     for package in ("dcarray", "numpy", "llvmlite", "numba", "jax"):
         try:
