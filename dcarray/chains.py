@@ -2,7 +2,7 @@
 
 To record an operation and to run a region costs some ten microseconds each, most of it because kernels on
 arrays of some megabytes push what Python works with out of the near cache.  Where the same few operators on
-whole arrays have run as one kernel several times, the C module knows them as a *chain* (`_chains.h`): the
+whole arrays have run as one kernel several times, the C module knows them as a *chain* (`op_sequences.h`): the
 places in the user's code, the operands, the plan.  Operators at these places, on arrays of that shape and
 those dtypes on which nothing is pending, under the same options and error state, then leave no more than a
 sketch, and whoever wants its last result, and nothing else of it, has the kernel run.
@@ -15,7 +15,7 @@ such times the chain is not used any more.  Where several ranks run a program th
 Of what NumPy has done sooner than a kernel, operations that follow each other are chains, too (`little`), on
 arrays of any shape, or rows of them that lie one after the other, as in ``x[1:] - x[:-1]``.  NumPy's own
 loops then do the steps, a block of elements after the other; what is between two of them stays in the near
-cache, and what is summed is never stored (`_blocks.h`).  They do the same with what a plan has been asked
+cache, and what is summed is never stored (`blocked_sequences.h`).  They do the same with what a plan has been asked
 for, until it is there (`meanwhile`).
 """
 
@@ -242,7 +242,7 @@ if BUILT:  # else there are none
                 _learn(rec, prepared, options)
 
     _sums = (np.sum, np.mean, (np.max, np.amax), (np.min, np.amin), np.any, np.all, np.count_nonzero)
-    _kinds: dict[Any, int] = {}  # as in _blocks.h
+    _kinds: dict[Any, int] = {}  # as in blocked_sequences.h
     for _kind, _functions in enumerate(_sums, 1):
         for _function in _functions if isinstance(_functions, tuple) else (_functions,):
             _kinds[_function] = _kinds[_function.__name__] = _kind

@@ -9,7 +9,7 @@ try:
 except ImportError:  # built without a C compiler
     _REVISION = 0
 
-# To be raised, here and in `_speedups.c`, with every change of what the two sides expect of each other: what
+# To be raised, here and in `extension.c`, with every change of what the two sides expect of each other: what
 # a checkout has built before it was brought up to date must not be taken.
 BUILT = _REVISION == 35
 """May `dcarray._speedups` be used?"""

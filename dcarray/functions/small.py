@@ -28,7 +28,7 @@ sort squeeze std sum swapaxes take tolist trace transpose var
 _GROWING: dict[Any, int] = {np.outer: 2, np.repeat: 1, np.tile: 1, np.eye: -1, np.identity: -1, np.tri: -1}
 # What looks at no more of an array than its shape and dtype, and gives no array.
 _SHAPES = "shape ndim size result_type iscomplexobj isrealobj"
-# What is known without NumPy's function, in the order of _answers.h.
+# What is known without NumPy's function, in the order of metadata.h.
 _ANSWERED = """
 shape ndim size iscomplexobj isrealobj atleast_1d atleast_2d squeeze transpose flip real imag
 empty_like result_type copyto dot copy
@@ -80,7 +80,7 @@ def shorten_calls(cls: type, name: str, method: str = "__call__") -> None:
     those of this method of theirs."""
 
 
-# What makes arrays of numbers alone, and what the first argument says, as in _creation.h: a shape, a shape
+# What makes arrays of numbers alone, and what the first argument says, as in creation.h: a shape, a shape
 # before a value, ends and a step, rows and columns, the elements, or a shape of what is not written; and what
 # gives the array itself, perhaps if it lies in C's order.
 _MAKERS: dict[Any, int] = {
@@ -94,7 +94,7 @@ def made_small(function: Any, slow: Any) -> Any:
     return slow
 
 
-_DRAWN = 8  # as in _short.h
+_DRAWN = 8  # as in native_routes.h
 
 
 def made_by_generator(function: Any, slow: Any) -> Any:

@@ -23,7 +23,7 @@ from .things import Token
 __all__ = ["Checks", "checks_of", "met", "span"]
 
 Checks = tuple[tuple[Any, ...], ...]
-# The kinds of checks, as in `_entering.h`.
+# The kinds of checks, as in `guard_checks.h`.
 _PLAIN_ARRAY, _OUR_ARRAY, _VERY_OBJECT, _OF_TYPE, _EQUAL_INT, _HELD, _TUPLE = range(7)
 
 

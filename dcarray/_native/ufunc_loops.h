@@ -278,7 +278,7 @@ by_long_loop(PyObject *ufunc, PyObject *p, PyObject *q)
     return through_loop(ufunc, p, q, 0);
 }
 
-#include "_into.h"
+#include "out_arguments.h"
 
 /* The ufuncs of operators, by name. */
 #define OF_OPERATORS(X)                                                                              \

@@ -31,7 +31,7 @@ static PyGetSetDef filled[] = {{"_store", get_store, set_slot, NULL, &Store},
                                {"_index", get_index, set_slot, NULL, &Index},
                                {NULL}};
 
-/* Let handles live as in _handles.h, and look for their attributes so: -1 with an exception. */
+/* Let handles live as in handles.h, and look for their attributes so: -1 with an exception. */
 static int
 exchange_life(void)
 {

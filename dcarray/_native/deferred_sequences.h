@@ -1,4 +1,4 @@
-/* How operators become the steps of a chain, and how chains are learned; see _chains.h.  Included where what it uses is
+/* How operators become the steps of a chain, and how chains are learned; see op_sequences.h.  Included where what it uses is
  * declared. */
 
 static Sketch *
@@ -380,7 +380,7 @@ fold_of(PyObject *key)
     return fold == NULL ? UNFOLDED : (int)PyLong_AsLong(fold);
 }
 
-/* folds(functions): which of these, and methods by name, fold arrays, as numbered in _blocks.h. */
+/* folds(functions): which of these, and methods by name, fold arrays, as numbered in blocked_sequences.h. */
 static PyObject *
 know_folds(PyObject *module, PyObject *functions)
 {

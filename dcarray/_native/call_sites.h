@@ -16,7 +16,7 @@ typedef struct {
     Py_ssize_t most; /* elements that NumPy is to work on here; 0 for none */
     Py_ssize_t sure; /* of which it would anyway, so that nothing is recorded instead */
     PyObject *note;  /* the pair of them, as a store has it; NULL as long as nobody wanted it */
-    PyObject *chain; /* the chain that it is a step of (_chains.h), and which; NULL for none */
+    PyObject *chain; /* the chain that it is a step of (op_sequences.h), and which; NULL for none */
     int step;
 } Place;
 
@@ -46,7 +46,7 @@ all_at_once(void)
     return Outright && seconds() < Until;
 }
 
-#include "_memory.h"
+#include "memory.h"
 
 /* As `outright`, or has it done so until a moment ago?  That costs no look at the clock. */
 static inline int

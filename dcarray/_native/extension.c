@@ -11,9 +11,9 @@
 #include <Python.h>
 #include <structmember.h>
 
-#include "_arrays.h"
-#include "_logs.h"
-#include "_windows.h"
+#include "arrays.h"
+#include "log_format.h"
+#include "windows.h"
 
 static PyTypeObject *Ours;  /* dcarray.ndarray; NULL as long as nothing is installed */
 static PyTypeObject *Plain; /* numpy.ndarray */
@@ -98,7 +98,7 @@ number_in(PyObject *x, PyObject *name)
     return n;
 }
 
-#include "_alone.h"
+#include "call_sites.h"
 
 /* As `plain`, or the view of a large array on which nothing is pending, if that is little or NumPy works on such
  * arrays at this place.  What NumPy makes of it must not be a view of it. */
@@ -159,26 +159,26 @@ grows(PyObject *p, PyObject *q, int multiplied)
     return alone <= 0;
 }
 
-#include "_handles.h"
-#include "_results.h"
-#include "_loops.h"
-#include "_slots.h"
-#include "_chains.h"
-#include "_sketches.h"
-#include "_operators.h"
-#include "_elided.h"
-#include "_indexing.h"
-#include "_attributes.h"
-#include "_elements.h"
+#include "handles.h"
+#include "results.h"
+#include "ufunc_loops.h"
+#include "slots.h"
+#include "op_sequences.h"
+#include "deferred_sequences.h"
+#include "operators.h"
+#include "temporary_elision.h"
+#include "indexing.h"
+#include "attributes.h"
+#include "element_iteration.h"
 
 #define FEW 8 /* arguments that need no memory of their own */
 
-#include "_ufuncs.h"
-#include "_answers.h"
-#include "_passing.h"
+#include "ufuncs.h"
+#include "metadata.h"
+#include "wrapping.h"
 /* ---- the buffer protocol ----------------------------------------------------------------------- */
 #if PY_VERSION_HEX < 0x030C0000
-#include "_lent.h"
+#include "buffer_exports.h"
 
 /* Later versions of Python look for __buffer__ themselves.  Of the two ways to do it before, this one, unlike
  * that of `buffers.py`, can also say why there is no buffer. */
@@ -299,13 +299,13 @@ exchange_method(PyMethodDef *definition, PyObject **old)
     return done ? -1 : 0;
 }
 
-#include "_calls.h"
-#include "_creation.h"
-#include "_short.h"
-#include "_leaving.h"
-#include "_ways.h"
-#include "_triangles.h"
-#include "_entering.h"
+#include "functions.h"
+#include "creation.h"
+#include "native_routes.h"
+#include "boundary.h"
+#include "variants.h"
+#include "triangles.h"
+#include "guard_checks.h"
 
 /* Keep the dtypes that compile. */
 static int
@@ -497,7 +497,7 @@ static PyModuleDef definition = {PyModuleDef_HEAD_INIT, .m_name = "dcarray._spee
                                  .m_methods = methods};
 
 PyMODINIT_FUNC
-PyInit__speedups(void)
+PyInit_extension(void)
 {
     PyObject *module;
     Call = PyUnicode_InternFromString("__call__");

@@ -9,8 +9,8 @@ typedef struct {
     PyObject *numpy, *slow;
     Py_ssize_t place;
     int looks, makes; /* of large arrays; small ones of numbers, or -1 */
-    int answer;       /* as in _answers.h */
-    int fold;         /* as in _blocks.h */
+    int answer;       /* as in metadata.h */
+    int fold;         /* as in blocked_sequences.h */
 } Short;
 
 enum { DRAWN = KINDS }; /* what is drawn by an instance that has NumPy's own generator */

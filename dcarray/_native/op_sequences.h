@@ -161,7 +161,7 @@ result_of(Sketch *s, int k)
     return store == Py_None ? NULL : store;
 }
 
-#include "_blocks.h"
+#include "blocked_sequences.h"
 
 /* ---- running ----------------------------------------------------------------------------------- */
 /* Run a sketch by its kernel, if its last result alone is wanted: 1; 0 if that is not so or something is in its way, -1
