@@ -46,7 +46,7 @@ $(VENV)/.has-mpi: pyproject.toml | $(PY)
 	  || echo "== dcarray[mpi] cannot be installed: no tests under MPI"
 
 # One stamp for each extra of pyproject.toml: a second run installs nothing.
-$(VENV)/.has-%: pyproject.toml $(wildcard dcarray/_*.[ch]) | $(PY)
+$(VENV)/.has-%: pyproject.toml $(wildcard dcarray/_native/*.[ch]) | $(PY)
 	@echo "== installing dcarray[$*$(CC_WHEEL)] (the first time takes a minute)"
 	@$(PY) -m pip install -qq --disable-pip-version-check --no-input -e '.[$*$(CC_WHEEL)]'
 	@touch $@

@@ -78,14 +78,14 @@ class DCArray(Framework):
 
     def settled(self) -> object:
         """Nothing is compiled or interpreted any more, nor about to be."""
-        if self.dc.session.EXECUTOR.background.pending:
+        if not self.dc.wait(0):
             return object()  # like no other
         report = self.dc.report()
         return report.compiles, report.disk_hits, report.interpreted, report.waiting
 
     def wait(self) -> None:
         """Plans and kernels."""
-        self.dc.session.EXECUTOR.background.wait()
+        self.dc.wait()
 
 
 class JAX(Framework):

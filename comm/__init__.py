@@ -6,10 +6,12 @@
 if __name__ != "dcarray.comm":
     raise ImportError("this folder is the package 'dcarray.comm': import it by that name")
 
-from .blocks import BlockGather, BlockScatter, HaloExchange, Redistribute
-from .carts import Cart, Cart_create, Cart_sub
-from .counting import Counted, count, suited
-from .errors import (
+from dcarray.comm.layout.grid import ProcessGrid, choose_grid
+from dcarray.comm.layout.layouts import Block, Cyclic, Layout, Whole
+from dcarray.comm.matmul import Einsum, Matmul
+from dcarray.comm.planning.cost_model import Collective, Line, Link, Machine, Phase, collective, fit, predict
+from dcarray.comm.planning.counting import Counted, count, suited
+from dcarray.comm.transport.errors import (
     CommError,
     DeadlockError,
     GridError,
@@ -22,14 +24,13 @@ from .errors import (
     RankError,
     TileError,
 )
-from .grid import ProcessGrid, choose_grid
-from .job import world
-from .layout import Block, Cyclic, Layout, Whole
-from .local import run
+from dcarray.comm.transport.protocol import Communicator, Counts
+from dcarray.comm.transport.threads import run
+from dcarray.comm.transport.world import world
+
+from .cart import Cart, Cart_create, Cart_sub
 from .messages import Allreduce, Alltoall, Bcast, Irecv, Isend, Reduce, Request, Wait, Waitall
-from .model import Collective, Line, Link, Machine, Phase, collective, fit, predict
-from .products import Einsum, Matmul
-from .protocol import Communicator, Counts
+from .scatter_gather import BlockGather, BlockScatter, HaloExchange, Redistribute
 
 __all__ = [
     "Allreduce", "Alltoall", "Bcast", "Block", "BlockGather", "BlockScatter", "Cart", "Cart_create",

@@ -8,12 +8,13 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from .agree import agree
-from .carts import Ranks, ranks_of
-from .errors import LayoutError
-from .operands import like, memory, place_for
-from .protocol import INTERNAL_TAG, Communicator, check_tag
-from .protocol import Request as _Request
+from dcarray.comm.transport.agreement import agree
+from dcarray.comm.transport.errors import LayoutError
+from dcarray.comm.transport.operands import like, memory, place_for
+from dcarray.comm.transport.protocol import INTERNAL_TAG, Communicator, check_tag
+from dcarray.comm.transport.protocol import Request as _Request
+
+from .cart import Ranks, ranks_of
 
 __all__ = ["Allreduce", "Alltoall", "Bcast", "Irecv", "Isend", "Reduce", "Request", "Wait", "Waitall"]
 

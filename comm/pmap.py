@@ -17,10 +17,11 @@ from typing import Any
 
 import numpy as np
 
-from .carts import Ranks, ranks_of
-from .errors import LostRankError, TileError
-from .parcels import collect, pack, receive, send
-from .protocol import INTERNAL_TAG, Array, Communicator, Request
+from dcarray.comm.transport.errors import LostRankError, TileError
+from dcarray.comm.transport.objects import collect, pack, receive, send
+from dcarray.comm.transport.protocol import INTERNAL_TAG, Array, Communicator, Request
+
+from .cart import Ranks, ranks_of
 
 __all__ = ["pmap"]
 

@@ -33,7 +33,7 @@ from .document import write_section
 
 XFAILS = Path(__file__).with_name("array_api_xfails.txt")
 STANDARD = "2025.12"
-NAMESPACES = ("dcarray", "dcarray.standard")  # with NumPy's scalars, and with arrays in their place
+NAMESPACES = ("dcarray", "dcarray.array_api")  # with NumPy's scalars, and with arrays in their place
 COLUMNS = ("passed", "failed", "xfailed", "skipped")
 _AS_COLUMN = {"error": "failed", "xpassed": "passed"}
 
@@ -165,9 +165,9 @@ _ABOUT = """\
 
 runs the official tests of the array API standard {standard} from a checkout of data-apis/array-api-tests
 (`pip install -e '.[conformance]'` has what they import) and wrote this section.  Two namespaces are tested:
-`dcarray`, which gives NumPy's scalars where NumPy does, and `dcarray.standard`, whose results stay arrays and
-which `x.__array_namespace__()` gives.  *Known* failures are those of `conformance/array_api_xfails.txt`, each
-of which NumPy's own list has too; the file may only shrink.  The command fails on any other failure.
+`dcarray`, which gives NumPy's scalars where NumPy does, and `dcarray.array_api`, whose results stay arrays
+and which `x.__array_namespace__()` gives.  *Known* failures are those of `conformance/array_api_xfails.txt`,
+each of which NumPy's own list has too; the file may only shrink.  The command fails on any other failure.
 """
 
 

@@ -2,8 +2,8 @@
 
 Every line of `conformance.recipes` and `conformance.recipes_arrays` is run with plain and with wrapped
 arrays, all of it recorded however small it is.  What it gives and what it does to its arguments must be the
-same, and from the counters and lines of `dcarray.report` follows who served it.  A public function without a
-line is an error, so that none is passed over.
+same, and from the counters and lines of `dcarray.report` follows who served it.  A public function
+without a line is an error, so that none is passed over.
 """
 
 from __future__ import annotations

@@ -8,35 +8,34 @@ from __future__ import annotations
 
 from typing import Any
 
-from . import selected
-from .array import evaluate, ndarray
-from .config import options
-from .errors import StrictError
-from .report import report
+from .api import lazy_selection as _lazy_selection  # noqa: F401  (it enters itself into the array)
+from .api.array import evaluate, ndarray
+from .core.config import options
+from .core.counters import report
+from .core.errors import StrictError
+from .execution.executor import wait
 
 __version__ = "0.1.0"
-
-globals().pop("array", None)  # a submodule; as an attribute NumPy's function is meant
 
 
 def __getattr__(name: str) -> Any:
     value: Any
     if name == "explain":
-        from .explain import explain as value
+        from .inspect.explain import explain as value
     elif name == "info":
-        from .about import info as value
+        from .inspect.about import info as value
     elif name == "accelerate":
-        from .inject import accelerate as value
+        from .jit.decorator import accelerate as value
     elif name == "distribute":
-        from .distribution import distribute as value
+        from .distributed.layouts import distribute as value
     elif name == "pmap":
-        from .tiles import pmap as value
-    elif name in ("comm", "functions", "hdf5"):
+        from .distributed.pmap import pmap as value
+    elif name in ("array_api", "comm", "hdf5"):
         from importlib import import_module
 
         value = import_module(f".{name}", __name__)  # `from . import comm` would ask for the attribute again
     else:
-        from .functions.namespace import lookup
+        from dcarray.api.functions.namespace import lookup
 
         value = lookup(name)
     globals()[name] = value
@@ -44,24 +43,24 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    from .functions.namespace import names
+    from .api.functions.namespace import names
 
-    return sorted({*globals(), *names(), *__all__})
+    return sorted({*names(), *__all__, *(name for name in globals() if name.startswith("__"))})
 
 
 __all__ = [
     "StrictError",
     "accelerate",
+    "array_api",
     "comm",
     "distribute",
     "evaluate",
     "explain",
-    "functions",
     "hdf5",
     "info",
     "ndarray",
     "options",
     "pmap",
     "report",
-    "selected",
+    "wait",
 ]

@@ -19,12 +19,12 @@ def main(argv: list[str] | None = None) -> int:
     commands.add_parser("run", add_help=False, help="an unmodified script or module, its NumPy being dcarray")
     argv = sys.argv[1:] if argv is None else argv
     if argv[:1] == ["run"]:  # what follows is the program's
-        from .runner import main as run_program
+        from dcarray.inspect.runner import main as run_program
 
         return run_program(argv[1:])
     args = parser.parse_args(argv)
     if args.command == "info":
-        from .about import info
+        from dcarray.inspect.about import info
 
         print(info())
         return 0

@@ -9,11 +9,12 @@ from typing import Any
 
 import numpy as np
 
-from . import config
-from .array import ndarray, wrap
-from .functions.ranked import alone, array_of, piece_of
-from .ranks import parted, several
-from .store import compiles
+from dcarray.api.array import ndarray, wrap
+from dcarray.core.processes import parted, several
+from dcarray.core.store import compiles
+from dcarray.distributed.dispatch import alone, array_of, piece_of
+
+from .core import config
 
 __all__ = ["load", "save"]
 
@@ -48,9 +49,9 @@ def save(file: File, name: str, x: Any, mode: str = "a", **options: Any) -> None
     --------
     >>> dc.hdf5.save("run.h5", "field/u", u, chunks=True)  # doctest: +SKIP
     """
-    from .comm import hdf5
-    from .comm.job import world
-    from .comm.piece import Piece
+    from dcarray.comm.algorithms import hdf5
+    from dcarray.comm.exchange.piece import Piece
+    from dcarray.comm.transport.world import world
 
     if mode not in ("a", "w", "r+"):
         raise ValueError(f"mode is 'a', 'w' or 'r+', not {mode!r}")
@@ -85,11 +86,11 @@ def load(file: File, name: str, window: slice | Iterable[slice] = ()) -> Any:
     IndexError
         If the dataset has no such part.
     """
-    from .comm import hdf5
-    from .comm.grid import ProcessGrid
-    from .comm.job import world
-    from .comm.layout import Layout
-    from .placing import default_layout
+    from dcarray.comm.algorithms import hdf5
+    from dcarray.comm.layout.grid import ProcessGrid
+    from dcarray.comm.layout.layouts import Layout
+    from dcarray.comm.transport.world import world
+    from dcarray.distributed.executor import default_layout
 
     comm, options = world(), config.current()
     with parted():

@@ -1,5 +1,5 @@
 """`numpy.linalg`, giving wrapped arrays."""
 
-from .functions.namespace import delegate
+from dcarray.api.functions.namespace import delegate
 
 __getattr__, __dir__ = delegate("linalg")

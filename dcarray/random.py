@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from .functions.random import Generator, RandomState, default_rng, function
-from .functions.random_blocks import block
+from dcarray.api.functions.random import Generator, RandomState, default_rng, function
+from dcarray.distributed.random_blocks import block
 
 __all__ = ["Generator", "RandomState", "block", "default_rng"]
 

@@ -15,8 +15,10 @@ from typing import Any
 
 import numpy as np
 
+from dcarray.ir.analysis.effects import families, touched
+
 from .dims import evaluate
-from .effects import families, touched
+from .expression_steps import Kind, Step, program
 from .nodes import (
     Bands,
     Branch,
@@ -35,9 +37,8 @@ from .nodes import (
     While,
     Window,
 )
+from .numpy_views import Geometry, NDArray, geometry, view
 from .ops import CALLS, OPS
-from .steps import Kind, Step, program
-from .views import Geometry, NDArray, geometry, view
 from .windows import compose, identity, remap
 
 Around = Callable[[Any], AbstractContextManager[Any]]

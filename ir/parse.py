@@ -33,7 +33,7 @@ from .nodes import (
     Window,
 )
 from .ops import OPS, const, loop_dtype
-from .scan import ParseError, Scanner
+from .tokens import ParseError, Scanner
 from .windows import identity
 
 DTYPES: dict[str, np.dtype[Any]] = {"bool": np.dtype(np.bool_)}

@@ -46,7 +46,7 @@ from .nodes import (
 )
 from .ops import const, const_value, has_loop
 from .parse import DTYPES, parse
-from .scan import ParseError
+from .tokens import ParseError
 from .windows import children, identity, walk
 
 __all__ = ["ParseError", "axis_names", "dtype_name", "dump", "parse", "show_expr", "show_stmt", "show_window"]

@@ -10,10 +10,12 @@ from typing import Any
 
 import numpy as np
 
-from . import dims, effects
+from . import dims
+from .analysis import effects
+from .analysis.effects import clash, domain, nest_conflict, reads, rows_conflict, settled, surely, writes
+from .analysis.independence import independent
+from .analysis.skew import bands_conflict
 from .conditions import implied
-from .effects import clash, domain, nest_conflict, reads, rows_conflict, settled, surely, writes
-from .independent import independent
 from .nodes import (
     Apply,
     Array,
@@ -39,7 +41,6 @@ from .nodes import (
 )
 from .ops import CALLS, OPS, has_loop, loop_dtype
 from .parse import DTYPES, RESERVED
-from .slants import bands_conflict
 from .text import show_stmt
 from .windows import at_once, empty, injective, same, walk
 

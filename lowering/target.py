@@ -19,14 +19,7 @@ from typing import TYPE_CHECKING, Protocol
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from .kernel import Kernel, Op
-
-# The floating-point flags in the result of a launch, as NumPy numbers them.
-DIVIDE, OVERFLOW, UNDERFLOW, INVALID = 1, 2, 4, 8
-
-
-class Unsupported(Exception):
-    """A target cannot do a kernel exactly; its text says why.  The interpreter runs it instead."""
+    from dcarray.lowering.kernel.nodes import Kernel, Op
 
 
 class Launch(Protocol):
@@ -67,7 +60,7 @@ class Target(Protocol):
         """Make code of ``compile`` callable; it stays loaded as long as the process lives."""
 
 
-_MODULES = {"cpu": "llvm.runtime", "c": "c.runtime"}
+_MODULES = {"cpu": "cpu.llvm.runtime", "c": "cpu.c.runtime"}
 _loaded: dict[str, Target] = {}
 
 

@@ -83,6 +83,24 @@ def _imports(module: str, nodes: Iterator[ast.AST]) -> set[str]:
     }
 
 
+# The packages of each layer, and modules beside them: each imports only those that stand before it.
+PACKAGES = {
+    "dcarray": (
+        "_native", "core", "tiering", "recording", "plans", "execution", "api", "array_api", "jit",
+        "distributed", "inspect", "demo",
+    ),
+    "dcarray.ir": ("analysis", "passes"),
+    "dcarray.ir.passes": ("portable", "cpu"),
+    "dcarray.lowering": (
+        "errors", "kernel", "target", "nest", "runtime", "c_family", "cpu", "libraries", "program",
+    ),
+    "dcarray.comm": (
+        "transport", "layout", "exchange", "algorithms", "planning",
+        "cart", "messages", "scatter_gather", "matmul", "pmap",
+    ),
+}  # fmt: skip
+
+
 def test_layers_know_only_what_is_below_them() -> None:
     below = {
         "ir": {"ir"},
@@ -96,6 +114,55 @@ def test_layers_know_only_what_is_below_them() -> None:
                 assert _layer(target) in below[_layer(module)], f"{module} imports {target}"
 
 
+def _package(module: str, layer: str) -> str | None:
+    """The package of a layer that a module is of; None for what is outside of all."""
+    inside = module.startswith(layer + ".")
+    name = module[len(layer) + 1 :].split(".")[0] if inside else ""
+    return name if name in PACKAGES[layer] else None
+
+
+@pytest.mark.parametrize("layer", PACKAGES)
+def test_packages_import_only_what_stands_before_them(layer: str) -> None:
+    order = PACKAGES[layer]
+    wrong = []
+    for module, tree in TREES.items():
+        here = _package(module, layer)
+        for target in _imports(module, ast.walk(tree)) if here else ():
+            there = _package(target, layer)
+            if there and order.index(there) > order.index(here):
+                wrong.append(f"{module} imports {target}")
+    assert not wrong, "\n".join(wrong)
+
+
+def test_every_folder_is_a_package_with_a_place_in_the_order() -> None:
+    for layer, order in PACKAGES.items():
+        folder = MODULES[layer].parent
+        found = {p.parent.name for p in folder.glob("*/__init__.py") if not p.parent.is_symlink()}
+        assert found <= set(order), layer
+
+
+def test_a_single_process_never_loads_the_distributed_packages() -> None:
+    code = (
+        "import sys, numpy as np, dcarray as dc\n"
+        "x = dc.asarray(np.arange(1e6))\n"
+        "print(float((x * x).sum()), dc.linspace(0, 1, 9)[1], np.cumsum(x)[3])\n"
+        "print(*sorted(m for m in sys.modules if m.startswith(('dcarray.comm', 'dcarray.distributed.'))))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=ROOT)
+    assert done.stdout.splitlines()[1:] == [""], done.stdout
+
+
+def test_dir_shows_public_names_alone() -> None:
+    code = (
+        "import numpy as np, dcarray as dc\n"
+        "dc.explain, dc.accelerate, dc.comm, dc.pmap, dc.array_api  # which import their packages\n"
+        "named = {n for n in dir(dc) if not n.startswith('__')}\n"
+        "print(*sorted(named - set(dc.__all__) - {n for n in dir(np) if not n.startswith('_')}))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=ROOT)
+    assert done.stdout.strip() == ""
+
+
 def test_ir_imports_only_numpy_sympy_and_the_standard_library() -> None:
     allowed = {"numpy", "sympy", "dcarray"} | sys.stdlib_module_names
     for module, tree in TREES.items():
@@ -104,9 +171,9 @@ def test_ir_imports_only_numpy_sympy_and_the_standard_library() -> None:
                 assert target.split(".")[0] in allowed, f"{module} imports {target}"
 
 
-def test_only_comm_mpi_imports_mpi4py() -> None:
+def test_only_the_mpi_transport_imports_mpi4py() -> None:
     for module, tree in TREES.items():
-        if not module.startswith("dcarray.comm.mpi"):
+        if not module.startswith("dcarray.comm.transport.mpi"):
             roots = {target.split(".")[0] for target in _imports(module, ast.walk(tree))}
             assert "mpi4py" not in roots, module
 

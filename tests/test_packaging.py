@@ -51,7 +51,7 @@ def test_types_are_published() -> None:
 
 def test_a_source_distribution_has_all_of_the_c_module() -> None:
     (module,) = PROJECT["tool"]["setuptools"]["ext-modules"]
-    there = {f"dcarray/{path.name}" for path in (ROOT / "dcarray").glob("*.[ch]")}
+    there = {f"dcarray/_native/{path.name}" for path in (ROOT / "dcarray" / "_native").glob("*.[ch]")}
     assert there == {*module["sources"], *module["depends"]}
 
 

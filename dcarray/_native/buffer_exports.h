@@ -36,7 +36,7 @@ lent_again(PyObject *self, Py_buffer *view, int flags);
 
 static PyBufferProcs lent_buffer = {.bf_getbuffer = lent_again, .bf_releasebuffer = lent_back};
 static PyMemberDef lent_members[] = {{"base", T_OBJECT, offsetof(Lent, array), READONLY, NULL}, {NULL, 0, 0, 0, NULL}};
-static PyTypeObject LentType = {PyVarObject_HEAD_INIT(NULL, 0).tp_name = "dcarray._speedups.Lent",
+static PyTypeObject LentType = {PyVarObject_HEAD_INIT(NULL, 0).tp_name = "dcarray._native.extension.Lent",
                                 .tp_basicsize = sizeof(Lent),
                                 .tp_dealloc = lent_drop,
                                 .tp_call = lent_now,

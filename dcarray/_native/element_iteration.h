@@ -92,7 +92,7 @@ elements_drop(Elements *e)
     PyObject_GC_Del(e);
 }
 
-static PyTypeObject ElementsType = {PyVarObject_HEAD_INIT(NULL, 0).tp_name = "dcarray._speedups.Elements",
+static PyTypeObject ElementsType = {PyVarObject_HEAD_INIT(NULL, 0).tp_name = "dcarray._native.extension.Elements",
                                     .tp_basicsize = sizeof(Elements),
                                     .tp_dealloc = (destructor)elements_drop,
                                     .tp_traverse = (traverseproc)elements_visit,

@@ -60,7 +60,7 @@ is_large(PyObject *x)
     return Py_TYPE(x) == Ours && AT(x, Small) == Py_None;
 }
 
-/* Has this recording run?  What else may be pending on memory (`dcarray.parts`) counts as pending. */
+/* Has this recording run?  What else may be pending on memory (`dcarray.core.shard`) counts as pending. */
 static inline int
 idle(PyObject *rec)
 {
@@ -433,9 +433,9 @@ static PyMethodDef methods[] = {
      "config, locate, gather): give the class `cls` the short way;\n"
      "False if another class has it already, or arrays are not what they were."},
     {"sliced", (PyCFunction)(void (*)(void))sliced, METH_FASTCALL,
-     "sliced(shape, index, key): as in `dcarray.window`."},
+     "sliced(shape, index, key): as in `dcarray.core.window`."},
     {"composed", (PyCFunction)(void (*)(void))composed, METH_FASTCALL,
-     "composed(shape, index, key): as `dcarray.window.getitem`, for the most usual keys."},
+     "composed(shape, index, key): as `dcarray.core.window.getitem`, for the most usual keys."},
     {"serve", serve, METH_VARARGS,
      "serve(functions, methods, questions, views, answered): the short way for NumPy's functions, with what is behind their\n"
      "dispatch, and for the methods of these names; those that only look at shapes and dtypes, and those (methods\n"
@@ -448,8 +448,8 @@ static PyMethodDef methods[] = {
     {"call_loops", call_loops, METH_VARARGS,
      "call_loops(api, ufuncs): call the loops of these ufuncs, by name, at once on small arrays."},
     {"released", released, METH_O,
-     "released(box): what a list alone holds, with plain arrays for those that nobody else has; as in `dcarray.inject`."},
-    {"wrap", wrapped, METH_O, "wrap(value): as in `dcarray.array`."},
+     "released(box): what a list alone holds, with plain arrays for those that nobody else has; as in `dcarray.jit.decorator`."},
+    {"wrap", wrapped, METH_O, "wrap(value): as in `dcarray.api.array`."},
     {"passing", learn_passing, METH_VARARGS,
      "passing(families, forget, adopt): where stores are known by the owners of their memory, what forgets those that\n"
      "have gone, and how any array becomes ours."},
@@ -457,25 +457,25 @@ static PyMethodDef methods[] = {
      "exchange(names, swapped, back): put ours for NumPy's objects into a dictionary, by tuples of name, NumPy's and\n"
      "ours; or put those back."},
     {"imprint", imprint, METH_O, "imprint(names): a number that tells whether the objects of a dictionary are others."},
-    {"marked", (PyCFunction)(void (*)(void))marked, METH_FASTCALL, "marked(args, kwargs): as in `dcarray.ways`."},
+    {"marked", (PyCFunction)(void (*)(void))marked, METH_FASTCALL, "marked(args, kwargs): as in `dcarray.jit.variants`."},
     {"received", (PyCFunction)(void (*)(void))received, METH_FASTCALL,
      "received(args, wide): arguments of an accelerated function as it gets them, with pairs of arrays; as in\n"
-     "`dcarray.inject`."},
-    {"met", (PyCFunction)(void (*)(void))met, METH_FASTCALL, "met(checks, values): as in `dcarray.program.entering`."},
+     "`dcarray.jit.decorator`."},
+    {"met", (PyCFunction)(void (*)(void))met, METH_FASTCALL, "met(checks, values): as in `dcarray.jit.loops.guard_checks`."},
     {"theirs", theirs, METH_O, "theirs(value): is nothing of ours in it, as far as that is soon found out?"},
     {"short_call", short_call, METH_VARARGS,
      "short_call(cls, name, method): likewise for calls of instances, which hold NumPy's function in the slot `name`,\n"
      "or of this method of theirs."},
-    {"learn", learn_place, METH_VARARGS, "learn(code, instruction, elements, sure): as in `dcarray.alone`."},
-    {"strike", strike_place, METH_VARARGS, "strike(code, instruction, bar): as in `dcarray.alone`."},
-    {"begin_outright", begin_outright, METH_O, "begin_outright(seconds): as `begin` in `dcarray.alone`."},
-    {"end_outright", end_outright, METH_NOARGS, "end_outright(): as `end` in `dcarray.alone`."},
-    {"expire_outright", expire_outright, METH_NOARGS, "expire_outright(): as `over` in `dcarray.alone`."},
-    {"outright", is_outright, METH_NOARGS, "outright(): as in `dcarray.alone`."},
+    {"learn", learn_place, METH_VARARGS, "learn(code, instruction, elements, sure): as in `dcarray.tiering.call_sites`."},
+    {"strike", strike_place, METH_VARARGS, "strike(code, instruction, bar): as in `dcarray.tiering.call_sites`."},
+    {"begin_outright", begin_outright, METH_O, "begin_outright(seconds): as `begin` in `dcarray.tiering.call_sites`."},
+    {"end_outright", end_outright, METH_NOARGS, "end_outright(): as `end` in `dcarray.tiering.call_sites`."},
+    {"expire_outright", expire_outright, METH_NOARGS, "expire_outright(): as `over` in `dcarray.tiering.call_sites`."},
+    {"outright", is_outright, METH_NOARGS, "outright(): as in `dcarray.tiering.call_sites`."},
     {"kept", kept_bytes, METH_NOARGS, "kept(): bytes of memory that are kept while NumPy does everything at once."},
     {"chain", learn_chain, METH_VARARGS,
      "chain(variable, places, operations, letters, loops, shape, size, mask, options, state, run, record): as in\n"
-     "`dcarray.chains`."},
+     "`dcarray.execution.op_sequences`."},
     {"folds", know_folds, METH_O, "folds(functions): which of these, and methods by name, fold arrays; numbered."},
     {"expire_chains", expire_chains, METH_NOARGS, "expire_chains(): those that are for a time are over."},
     {"records", note_recorder, METH_O,
@@ -488,12 +488,12 @@ static PyMethodDef methods[] = {
     ELIDED_METHOD(subtract),
     ELIDED_METHOD(multiply),
     ELIDED_METHOD(divide),
-    {"split", split_log, METH_O, "split(log): as in `dcarray.forms`."},
+    {"split", split_log, METH_O, "split(log): as in `dcarray.plans.templates`."},
     {"shortened", shortened, METH_O,
      "shortened(evaluate): the function, at once for a small array, which it gives back."},
     {NULL, NULL, 0, NULL}};
 
-static PyModuleDef definition = {PyModuleDef_HEAD_INIT, .m_name = "dcarray._speedups", .m_size = -1,
+static PyModuleDef definition = {PyModuleDef_HEAD_INIT, .m_name = "dcarray._native.extension", .m_size = -1,
                                  .m_methods = methods};
 
 PyMODINIT_FUNC
@@ -513,7 +513,7 @@ PyInit_extension(void)
     Outer = PyUnicode_InternFromString("outer");
     Reduceat = PyUnicode_InternFromString("reduceat");
     Process = PyUnicode_InternFromString("_process");
-    Simulation = PyUnicode_InternFromString("dcarray.comm.local");
+    Simulation = PyUnicode_InternFromString("dcarray.comm.transport.threads");
     PlainName = PyUnicode_InternFromString("_plain");
     CurrentName = PyUnicode_InternFromString("current");
     if (Call == NULL || Out == NULL || Below == NULL || ItemSize == NULL ||

@@ -93,7 +93,7 @@ attribute_of_short(PyObject *self, PyObject *name)
 static PyObject *
 reduce_short(PyObject *self, PyObject *ignored)
 {
-    PyObject *names = PyImport_ImportModule("dcarray.functions.namespace"), *made;
+    PyObject *names = PyImport_ImportModule("dcarray.api.functions.namespace"), *made;
     if (names == NULL)
         return NULL;
     made = PyObject_CallMethod(names, "reduced", "O", self);
@@ -146,7 +146,7 @@ static PyGetSetDef computed_of_short[] = {
 
 static PyTypeObject ShortType = {
     PyVarObject_HEAD_INIT(NULL, 0)
-    .tp_name = "dcarray._speedups.method",
+    .tp_name = "dcarray._native.extension.method",
     .tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_VECTORCALL | Py_TPFLAGS_METHOD_DESCRIPTOR,
     .tp_descr_get = bind_short,
     SLOTS_OF_SHORT,
@@ -155,7 +155,7 @@ static PyTypeObject ShortType = {
 /* As that, of what does not become a method as an attribute of a class. */
 static PyTypeObject MakerType = {
     PyVarObject_HEAD_INIT(NULL, 0)
-    .tp_name = "dcarray._speedups.function",
+    .tp_name = "dcarray._native.extension.function",
     .tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_VECTORCALL,
     SLOTS_OF_SHORT,
 };

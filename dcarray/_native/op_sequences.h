@@ -339,17 +339,17 @@ static PyMethodDef pending_methods[] = {
     {NULL}};
 static PyGetSetDef pending_attributes[] = {{"done", pending_done, NULL, NULL, NULL}, {NULL}};
 
-static PyTypeObject ChainType = {PyVarObject_HEAD_INIT(NULL, 0).tp_name = "dcarray._speedups.Chain",
+static PyTypeObject ChainType = {PyVarObject_HEAD_INIT(NULL, 0).tp_name = "dcarray._native.extension.Chain",
                                  .tp_basicsize = sizeof(Chain),
                                  .tp_dealloc = (destructor)chain_drop,
                                  .tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION};
-static PyTypeObject SketchType = {PyVarObject_HEAD_INIT(NULL, 0).tp_name = "dcarray._speedups.Sketch",
+static PyTypeObject SketchType = {PyVarObject_HEAD_INIT(NULL, 0).tp_name = "dcarray._native.extension.Sketch",
                                   .tp_basicsize = sizeof(Sketch),
                                   .tp_dealloc = (destructor)sketch_drop,
                                   .tp_methods = pending_methods,
                                   .tp_getset = pending_attributes,
                                   .tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION};
-static PyTypeObject MarkType = {PyVarObject_HEAD_INIT(NULL, 0).tp_name = "dcarray._speedups.Mark",
+static PyTypeObject MarkType = {PyVarObject_HEAD_INIT(NULL, 0).tp_name = "dcarray._native.extension.Mark",
                                 .tp_basicsize = sizeof(Mark),
                                 .tp_dealloc = mark_drop,
                                 .tp_methods = pending_methods,

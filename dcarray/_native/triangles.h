@@ -60,7 +60,7 @@ free_triangle(PyObject *self)
     PyObject_Free(self);
 }
 
-static PyTypeObject TriangleType = {PyVarObject_HEAD_INIT(NULL, 0).tp_name = "dcarray._speedups.Triangle",
+static PyTypeObject TriangleType = {PyVarObject_HEAD_INIT(NULL, 0).tp_name = "dcarray._native.extension.Triangle",
                                     .tp_basicsize = sizeof(Triangle),
                                     .tp_dealloc = free_triangle,
                                     .tp_vectorcall_offset = offsetof(Triangle, call),

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from ..nodes import Region
+from dcarray.ir.nodes import Region
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,9 +8,9 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 
-from .. import windows
-from ..nodes import Apply, Compute, Expr, Gather, Load, Nest
-from ..ops import OPS
+from dcarray.ir import windows
+from dcarray.ir.nodes import Apply, Compute, Expr, Gather, Load, Nest
+from dcarray.ir.ops import OPS
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,9 +12,24 @@ from dataclasses import dataclass, replace
 from itertools import count
 from typing import Literal
 
-from .. import dims, windows
-from ..effects import Reason, anywhere
-from ..nodes import Array, Bands, Branch, Call, Compute, Gather, Loop, Nest, Region, Rows, Stmt, While, Window
+from dcarray.ir import dims, windows
+from dcarray.ir.analysis.effects import Reason, anywhere
+from dcarray.ir.nodes import (
+    Array,
+    Bands,
+    Branch,
+    Call,
+    Compute,
+    Gather,
+    Loop,
+    Nest,
+    Region,
+    Rows,
+    Stmt,
+    While,
+    Window,
+)
+
 from .exprs import loads_of
 from .match import far_apart, fills, serve
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from .. import dims
-from ..nodes import Dim, Index, Window
+from dcarray.ir import dims
+from dcarray.ir.nodes import Dim, Index, Window
 
 
 def _is_zero(dim: Dim) -> bool:

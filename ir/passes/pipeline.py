@@ -5,37 +5,38 @@ from __future__ import annotations
 from collections.abc import Sequence
 from contextlib import nullcontext
 
-from .. import dims
-from ..nodes import Branch, Loop, Region, While
-from .absorb import ABSORB
-from .aligned import aligned
-from .bands import Limits, bands
+from dcarray.ir import dims
+from dcarray.ir.nodes import Branch, Loop, Region, While
+from dcarray.ir.passes.cpu.aligned_copies import aligned
+from dcarray.ir.passes.cpu.batched_matvec import BLOCKED
+from dcarray.ir.passes.cpu.blocked_recurrences import PANELS
+from dcarray.ir.passes.cpu.right_looking import PUSHED
+from dcarray.ir.passes.cpu.shared_matvec import PRODUCTS
+from dcarray.ir.passes.cpu.shared_partial_sums import BEGUN
+from dcarray.ir.passes.cpu.storage_coalescing import REUSE
+from dcarray.ir.passes.cpu.strip_mining import stripped
+from dcarray.ir.passes.cpu.time_tiling import Limits, bands
+from dcarray.ir.passes.cpu.unroll import unrolled
+from dcarray.ir.passes.cpu.unroll_and_jam import JAM
+from dcarray.ir.passes.cpu.wavefront import WAVEFRONT
+from dcarray.ir.passes.portable.collapse import COLLAPSE
+from dcarray.ir.passes.portable.contract import CONTRACT
+from dcarray.ir.passes.portable.copies import COPIES, PLACES
+from dcarray.ir.passes.portable.copy_in import SNAPSHOTS
+from dcarray.ir.passes.portable.dead import DEAD
+from dcarray.ir.passes.portable.fuse import FUSE
+from dcarray.ir.passes.portable.index_set_splitting import SPLIT
+from dcarray.ir.passes.portable.locals import LOCALS
+from dcarray.ir.passes.portable.loop_distribution import ABSORB
+from dcarray.ir.passes.portable.nested import inside
+from dcarray.ir.passes.portable.partial_dead_stores import BORDERS
+from dcarray.ir.passes.portable.reshapes import RESHAPES
+from dcarray.ir.passes.portable.row_fusion import ROWS
+from dcarray.ir.passes.portable.scalar_replacement import SCALARS
+from dcarray.ir.passes.portable.siblings import SIBLINGS
+from dcarray.ir.passes.portable.simplify import SIMPLIFY
+
 from .base import Log, Pass
-from .begun import BEGUN
-from .blocked import BLOCKED
-from .borders import BORDERS
-from .collapse import COLLAPSE
-from .contract import CONTRACT
-from .copies import COPIES, PLACES
-from .dead import DEAD
-from .fuse import FUSE
-from .inside import inside
-from .jam import JAM
-from .locals import LOCALS
-from .panels import PANELS
-from .products import PRODUCTS
-from .pushed import PUSHED
-from .reshapes import RESHAPES
-from .reuse import REUSE
-from .rows import ROWS
-from .scalars import SCALARS
-from .siblings import SIBLINGS
-from .simplify import SIMPLIFY
-from .snapshots import SNAPSHOTS
-from .split import SPLIT
-from .strips import stripped
-from .unroll import unrolled
-from .wavefront import WAVEFRONT
 
 #: These come first where there are loops: whether a loop is an axis is seen when its body is as short as it
 #: gets, and before what would be part of a larger matrix product has become a small one.
@@ -135,7 +136,7 @@ def _rounds(region: Region, log: Log, debug: bool, passes: Sequence[Pass]) -> Re
 
 
 def _verify(region: Region, author: str) -> None:
-    from ..verify import VerifyError, verify
+    from dcarray.ir.verify import VerifyError, verify
 
     try:
         verify(region)

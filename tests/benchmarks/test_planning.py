@@ -7,8 +7,8 @@ from comm_planned import counted, forget, planned
 
 from benchmarks.papers import PROGRAMS, Program
 from benchmarks.scaling_counts import layouts, region
-from dcarray.comm.grid import choose_grid
-from dcarray.comm.planner import plan
+from dcarray.comm.layout.grid import choose_grid
+from dcarray.comm.planning.planner import plan
 from dcarray.ir.parse import parse
 
 MORE = 1.08  # times as many functions are called

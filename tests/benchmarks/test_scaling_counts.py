@@ -7,8 +7,8 @@ import pytest
 from benchmarks.papers import PROGRAMS, Program
 from benchmarks.scaling_counts import bound, layouts, planned, region, summa
 from dcarray import comm
-from dcarray.comm.layout import Layout
-from dcarray.comm.planner import plan
+from dcarray.comm.layout.layouts import Layout
+from dcarray.comm.planning.planner import plan
 from dcarray.ir.parse import parse
 
 BY_NAME = {program.name: program for program in PROGRAMS}

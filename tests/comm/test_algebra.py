@@ -12,17 +12,17 @@ from comm_layouts import layouts, scatter
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dcarray.comm import local
-from dcarray.comm.algebra import contracted, letters, matmul, multiplied, transposed
-from dcarray.comm.diagonals import diagonal, trace
-from dcarray.comm.errors import LayoutError
-from dcarray.comm.execution import interpreted
-from dcarray.comm.grid import ProcessGrid
-from dcarray.comm.layout import Layout
-from dcarray.comm.library import Form, Operand
-from dcarray.comm.piece import Piece
-from dcarray.comm.program import Memory, Reduce, Running
-from dcarray.comm.protocol import Array
+from dcarray.comm.algorithms.diagonals import diagonal, trace
+from dcarray.comm.exchange.piece import Piece
+from dcarray.comm.layout.grid import ProcessGrid
+from dcarray.comm.layout.layouts import Layout
+from dcarray.comm.planning.distributed_products import contracted, letters, matmul, multiplied, transposed
+from dcarray.comm.planning.execution import interpreted
+from dcarray.comm.planning.library_calls import Form, Operand
+from dcarray.comm.planning.program import Memory, Reduce, Running
+from dcarray.comm.transport import threads
+from dcarray.comm.transport.errors import LayoutError
+from dcarray.comm.transport.protocol import Array
 from dcarray.ir import interp
 from dcarray.ir.nodes import Array as Declared
 from dcarray.ir.nodes import Call, Index, Region, Window
@@ -79,7 +79,7 @@ def test_calls_as_steps(case: tuple[Any, ...]) -> None:
     want = interp.run(Region((), tuple(arrays), (call,)), {"a": a, "b": b})["c"]
 
     def live() -> None:
-        comm = local.rank_of_thread()
+        comm = threads.rank_of_thread()
         memory = {
             "a": fill(comm.rank, form.reads[0], a),
             "b": fill(comm.rank, form.reads[1], b),
@@ -102,7 +102,7 @@ def test_calls_as_steps(case: tuple[Any, ...]) -> None:
         assert comm.counts == fold(operator.add, (step.counts() for step in steps))
         np.testing.assert_array_equal(memory["c"], fill(comm.rank, form.writes[0], want))
 
-    local.run(ranks, live)
+    threads.run(ranks, live)
     if not result.free:
         assert form.writes[0] == result.layout
     assert form.reads == (first.layout, second.layout)
@@ -158,7 +158,7 @@ def test_pieces_multiply_as_arrays_do(data: st.DataObject) -> None:
     target = data.draw(st.none() | layouts(want.shape, ranks))
 
     def live() -> None:
-        comm = local.rank_of_thread()
+        comm = threads.rank_of_thread()
         pieces = (Piece(comm, x, scatter(y, x, comm.rank)) for x, y in ((first, a), (second, b)))
         got = multiplied(*pieces, target)
         assert target is None or got.layout == target
@@ -167,7 +167,7 @@ def test_pieces_multiply_as_arrays_do(data: st.DataObject) -> None:
             got.own, scatter(want, got.layout, comm.rank)[got.layout.owned(comm.rank)]
         )
 
-    local.run(ranks, live)
+    threads.run(ranks, live)
 
 
 @settings(max_examples=60, deadline=None, derandomize=True)
@@ -181,7 +181,7 @@ def test_transposed(data: st.DataObject) -> None:
     target = data.draw(st.none() | layouts(want.shape, ranks))
 
     def live() -> None:
-        comm = local.rank_of_thread()
+        comm = threads.rank_of_thread()
         got = transposed(Piece(comm, source, scatter(x, source, comm.rank)), axes, target)
         np.testing.assert_array_equal(
             got.own, scatter(want, got.layout, comm.rank)[got.layout.owned(comm.rank)]
@@ -189,25 +189,25 @@ def test_transposed(data: st.DataObject) -> None:
         if target is None:
             assert comm.counts.messages_sent == 0
 
-    local.run(ranks, live)
+    threads.run(ranks, live)
 
 
 def test_transposes_are_exchanged_in_pairs() -> None:
     layout = Layout.blocks((40, 40), ProcessGrid((4, 4)))
 
     def live() -> tuple[int, int]:
-        comm = local.rank_of_thread()
+        comm = threads.rank_of_thread()
         transposed(Piece(comm, layout, np.zeros((10, 10))), layout=layout)
         return comm.counts.messages_sent, comm.counts.bytes_sent
 
-    found = local.run(16, live)
+    found = threads.run(16, live)
     assert [found[rank] for rank in (0, 5, 10, 15)] == [(0, 0)] * 4  # those on the diagonal
     assert sorted(found)[4:] == [(1, 800)] * 12
 
 
 def test_bad_products_of_pieces() -> None:
     def live() -> None:
-        comm = local.rank_of_thread()
+        comm = threads.rank_of_thread()
 
         def zeros(*shape: int, dtype: str = "f8") -> Piece:
             return Piece.copied(np.zeros(shape, dtype), comm)
@@ -227,7 +227,7 @@ def test_bad_products_of_pieces() -> None:
         with pytest.raises(TypeError):
             multiplied(zeros(4, 5, dtype="M8[s]"), zeros(5, 6))
 
-    local.run(3, live)
+    threads.run(3, live)
 
 
 @settings(max_examples=80, deadline=None, derandomize=True)
@@ -243,19 +243,19 @@ def test_diagonals_and_traces(data: st.DataObject) -> None:
     want, total = x.diagonal(offset, *axes), x.trace(offset, *axes)
 
     def live() -> None:
-        comm = local.rank_of_thread()
+        comm = threads.rank_of_thread()
         piece = Piece(comm, source, scatter(x, source, comm.rank, 0))
         for got, wanted in ((diagonal(piece, offset, *axes), want), (trace(piece, offset, *axes), total)):
             assert got.dtype == wanted.dtype and got.shape == wanted.shape
             assert got.whole().tobytes() == wanted.tobytes()
 
-    local.run(ranks, live)
+    threads.run(ranks, live)
 
 
 def test_diagonals_that_are_none() -> None:
-    one = Piece.copied(np.ones((2, 2)), local.alone())
+    one = Piece.copied(np.ones((2, 2)), threads.alone())
     with pytest.raises(ValueError, match="at least two"):
-        diagonal(Piece.copied(np.ones(2), local.alone()))
+        diagonal(Piece.copied(np.ones(2), threads.alone()))
     with pytest.raises(ValueError, match="the same"):
         trace(one, 0, 1, -1)
     with pytest.raises(np.exceptions.AxisError):

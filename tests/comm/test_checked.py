@@ -11,9 +11,9 @@ from ir_regions import cases
 from launching import launch, needs_mpi
 
 from dcarray import comm
-from dcarray.comm.checked import described
-from dcarray.comm.planner import plan, whole_first
-from dcarray.comm.verify import verify
+from dcarray.comm.exchange.plan_matching import verify
+from dcarray.comm.planning.planner import plan, whole_first
+from dcarray.comm.planning.program_matching import described
 
 
 @settings(max_examples=60, derandomize=True, deadline=None)

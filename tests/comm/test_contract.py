@@ -12,16 +12,17 @@ from comm_products import cases
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from dcarray.comm import choose_grid, local
-from dcarray.comm.arrange import choose
-from dcarray.comm.axes import BlockAxis
-from dcarray.comm.contract import Contraction, _panel, _panels, panels
-from dcarray.comm.errors import LayoutError
-from dcarray.comm.grid import ProcessGrid
-from dcarray.comm.layout import Block, Cyclic, Layout, Whole
-from dcarray.comm.portions import bare
-from dcarray.comm.product import parse, sum_dtype
-from dcarray.comm.protocol import Array, Counts
+from dcarray.comm import choose_grid
+from dcarray.comm.algorithms.contraction import Contraction, _panel, _panels, panels
+from dcarray.comm.algorithms.product_axes import parse, sum_dtype
+from dcarray.comm.algorithms.product_layouts import choose
+from dcarray.comm.layout.axes import BlockAxis
+from dcarray.comm.layout.derived_layouts import bare
+from dcarray.comm.layout.grid import ProcessGrid
+from dcarray.comm.layout.layouts import Block, Cyclic, Layout, Whole
+from dcarray.comm.transport import threads
+from dcarray.comm.transport.errors import LayoutError
+from dcarray.comm.transport.protocol import Array, Counts
 
 
 def values(rng: np.random.Generator, shape: tuple[int, ...], dtype: str) -> Array:
@@ -38,14 +39,14 @@ def run(subscripts: str, a: Layout, b: Layout, wanted: Layout | None, first: Arr
     scheme = choose(of, a, b, wanted, (sizes[0], sizes[1], sizes[2]))
 
     def live() -> tuple[Array, Counts]:
-        comm = local.rank_of_thread()
+        comm = threads.rank_of_thread()
         mine = Contraction(scheme, comm.rank)
         out = np.full(scheme.out.local_shape(comm.rank), 77, dtype)
         mine.run(comm, scatter(first, a, comm.rank, 0), scatter(second, b, comm.rank, 0), out)
         assert comm.counts == mine.counts(sizes)
         return out, comm.counts
 
-    return scheme, local.run(a.grid.size, live)
+    return scheme, threads.run(a.grid.size, live)
 
 
 @settings(max_examples=100, deadline=None, derandomize=True)

@@ -8,10 +8,11 @@ from comm_layouts import layouts, scatter
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dcarray.comm import factor, local
-from dcarray.comm.layout import Layout
-from dcarray.comm.piece import Piece
-from dcarray.comm.protocol import Array
+from dcarray.comm.algorithms import factorisations
+from dcarray.comm.exchange.piece import Piece
+from dcarray.comm.layout.layouts import Layout
+from dcarray.comm.transport import threads
+from dcarray.comm.transport.protocol import Array
 
 
 def matrix(rng: np.random.Generator, n: int, dtype: str) -> Array:
@@ -33,18 +34,18 @@ def test_against_numpy(data: st.DataObject) -> None:
     x, low = np.linalg.solve(a, b), np.linalg.cholesky(well)
 
     def live() -> None:
-        comm = local.rank_of_thread()
+        comm = threads.rank_of_thread()
         piece = Piece(comm, of_a, scatter(a, of_a, comm.rank))
-        got = factor.solve(piece, Piece(comm, of_b, scatter(b, of_b, comm.rank)))
+        got = factorisations.solve(piece, Piece(comm, of_b, scatter(b, of_b, comm.rank)))
         assert got.dtype == x.dtype and (got.layout.grid, got.layout.axes) == (of_b.grid, of_b.axes)
         tolerance = 2e-3 if x.dtype.char in "fF" else 1e-9
         np.testing.assert_allclose(got.whole(), x, rtol=tolerance, atol=tolerance)
         upper = np.triu(np.full((n, n), 7), 1).astype(dtype)  # is not read
-        found = factor.cholesky(Piece(comm, of_a, scatter(np.tril(well) + upper, of_a, comm.rank)))
+        found = factorisations.cholesky(Piece(comm, of_a, scatter(np.tril(well) + upper, of_a, comm.rank)))
         assert found.dtype == low.dtype and found.layout.axes == of_a.axes
         np.testing.assert_allclose(found.whole(), low, rtol=tolerance, atol=tolerance * max(n, 1))
 
-    local.run(ranks, live)
+    threads.run(ranks, live)
 
 
 @pytest.mark.parametrize("ranks", [1, 3, 4])
@@ -55,19 +56,19 @@ def test_several_blocks_of_columns(ranks: int) -> None:
     well = a @ a.T + np.eye(n)
 
     def live() -> None:
-        comm = local.rank_of_thread()
+        comm = threads.rank_of_thread()
         of_a, of_b = Layout.chosen((n, n), ranks), Layout.chosen((n, 70), ranks)
-        x = factor.solve(Piece.of(a, of_a, comm), Piece.of(b, of_b, comm)).whole()
+        x = factorisations.solve(Piece.of(a, of_a, comm), Piece.of(b, of_b, comm)).whole()
         np.testing.assert_allclose(a @ x, b, atol=1e-9)
-        low = factor.cholesky(Piece.of(well, of_a, comm)).whole()
+        low = factorisations.cholesky(Piece.of(well, of_a, comm)).whole()
         np.testing.assert_allclose(low, np.linalg.cholesky(well), atol=1e-9)
 
-    local.run(ranks, live)
+    threads.run(ranks, live)
 
 
 def test_what_cannot_be_solved() -> None:
     def live() -> None:
-        comm = local.rank_of_thread()
+        comm = threads.rank_of_thread()
 
         def piece(x: Array) -> Piece:
             return Piece.of(x, Layout.chosen(x.shape, comm.size), comm)
@@ -75,16 +76,16 @@ def test_what_cannot_be_solved() -> None:
         for n in (4, 9):
             flat = np.ones((n, n))
             with pytest.raises(np.linalg.LinAlgError, match="Singular"):
-                factor.solve(piece(flat), piece(np.ones(n)))
+                factorisations.solve(piece(flat), piece(np.ones(n)))
             with pytest.raises(np.linalg.LinAlgError, match="positive definite"):
-                factor.cholesky(piece(-np.eye(n)))
+                factorisations.cholesky(piece(-np.eye(n)))
             with pytest.raises(np.linalg.LinAlgError, match="not square"):
-                factor.solve(piece(np.ones((n, 3))), piece(np.ones(n)))
+                factorisations.solve(piece(np.ones((n, 3))), piece(np.ones(n)))
             with pytest.raises(np.linalg.LinAlgError, match="not square"):
-                factor.cholesky(piece(np.ones((n, n, n))))
+                factorisations.cholesky(piece(np.ones((n, n, n))))
             with pytest.raises(ValueError, match="right-hand sides"):
-                factor.solve(piece(flat), piece(np.ones(n + 1)))
+                factorisations.solve(piece(flat), piece(np.ones(n + 1)))
             with pytest.raises(TypeError, match="unsupported"):
-                factor.cholesky(piece(flat.astype("f2")))
+                factorisations.cholesky(piece(flat.astype("f2")))
 
-    local.run(3, live)
+    threads.run(3, live)

@@ -9,8 +9,8 @@ from itertools import product
 import numpy as np
 import pytest
 
-from dcarray.comm.errors import GridError
-from dcarray.comm.grid import ProcessGrid, choose_grid
+from dcarray.comm.layout.grid import ProcessGrid, choose_grid
+from dcarray.comm.transport.errors import GridError
 
 
 @pytest.mark.parametrize("shape", [(), (1,), (5,), (2, 3), (3, 1, 4)])

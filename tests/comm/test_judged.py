@@ -10,14 +10,14 @@ from comm_products import cases
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from dcarray.comm import arrange
-from dcarray.comm.arrange import Scheme, choose, sums
-from dcarray.comm.axes import Axis, BlockAxis, WindowAxis
-from dcarray.comm.domain import _root, _width
-from dcarray.comm.judged import FLOPS_PER_BYTE, Bounds, Judges
-from dcarray.comm.meet import met, shared, spanned
-from dcarray.comm.portions import bare, moved, some
-from dcarray.comm.product import parse
+from dcarray.comm.algorithms import product_layouts
+from dcarray.comm.algorithms.product_axes import parse
+from dcarray.comm.algorithms.product_cost import FLOPS_PER_BYTE, Bounds, Judges
+from dcarray.comm.algorithms.product_layouts import Scheme, choose, sums
+from dcarray.comm.layout.axes import Axis, BlockAxis, WindowAxis
+from dcarray.comm.layout.axis_overlap import met, shared, spanned
+from dcarray.comm.layout.derived_layouts import bare, moved, some
+from dcarray.comm.planning.domain import _root, _width
 
 
 def by_layouts(scheme: Scheme, sizes: tuple[int, int, int]) -> float:
@@ -49,27 +49,29 @@ def test_ways_cost_what_their_layouts_say(case: tuple[Any, ...], sizes: tuple[in
     judges, costs = Judges(of, a, b, out, sizes), []
     ways = [
         (grid, cut, Bounds(judges, grid, ways.choices))
-        for grid, ways in arrange._grids(of, a, b, out)
+        for grid, ways in product_layouts._grids(of, a, b, out)
         for _, cut in sorted([*ways.full, *ways.others])
     ]
     for grid, cut, bounds in ways:
         here = []
-        for summed in arrange._sums(of, grid, cut, out):
+        for summed in product_layouts._sums(of, grid, cut, out):
             found = judges.best(grid, cut, [summed])
             assert found is not None and found[1] is summed
-            scheme = arrange._scheme(of, a, b, arrange.Arrangement(grid, tuple(cut.items())), summed, out)
+            scheme = product_layouts._scheme(
+                of, a, b, product_layouts.Arrangement(grid, tuple(cut.items())), summed, out
+            )
             assert found[0] == by_layouts(scheme, sizes)
             assert judges.best(grid, cut, [summed], found[0]) is None
             here.append((found[0], scheme))
         least = min(cost for cost, _ in here)
         several = [n for n in grid.shape if n > 1]
         assert bounds.least(cut) <= least and (len(cut) == len(several) or bounds.fewer() <= least)
-        together = judges.best(grid, cut, arrange._sums(of, grid, cut, out))
+        together = judges.best(grid, cut, product_layouts._sums(of, grid, cut, out))
         assert together is not None and together[0] == least
         costs += here
     least, scheme = min(costs, key=lambda one: one[0])
     assert choose(of, first, second, wanted, sizes) == scheme
-    assert arrange.cost(of, first, second, wanted, sizes) == least
+    assert product_layouts.cost(of, first, second, wanted, sizes) == least
 
 
 @settings(max_examples=300, deadline=None, derandomize=True)

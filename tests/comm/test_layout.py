@@ -10,11 +10,11 @@ from comm_layouts import axes, elements, layouts
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dcarray.comm.axes import Axis, BlockAxis, CyclicAxis, Run, clip
-from dcarray.comm.errors import LayoutError
-from dcarray.comm.grid import ProcessGrid
-from dcarray.comm.layout import Block, Cyclic, Layout, Whole
-from dcarray.comm.meet import peers, shared
+from dcarray.comm.layout.axes import Axis, BlockAxis, CyclicAxis, Run, clip
+from dcarray.comm.layout.axis_overlap import peers, shared
+from dcarray.comm.layout.grid import ProcessGrid
+from dcarray.comm.layout.layouts import Block, Cyclic, Layout, Whole
+from dcarray.comm.transport.errors import LayoutError
 
 quick = settings(max_examples=150, deadline=None, derandomize=True)
 

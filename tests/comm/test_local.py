@@ -14,16 +14,23 @@ import numpy as np
 import pytest
 
 import dcarray as dc
-from dcarray.comm import local
-from dcarray.comm.errors import CommError, DeadlockError, Killed, LostRankError, MismatchError, RankError
-from dcarray.comm.local import rank_of_thread as me
-from dcarray.comm.protocol import Communicator, Counts
+from dcarray.comm.transport import threads
+from dcarray.comm.transport.errors import (
+    CommError,
+    DeadlockError,
+    Killed,
+    LostRankError,
+    MismatchError,
+    RankError,
+)
+from dcarray.comm.transport.protocol import Communicator, Counts
+from dcarray.comm.transport.threads import rank_of_thread as me
 
 Program = Callable[[Communicator], Any]
 
 
 def run(size: int, program: Program) -> list[Any]:
-    return local.run(size, lambda: program(me()))
+    return threads.run(size, lambda: program(me()))
 
 
 # ---- what works --------------------------------------------------------------------------------------
@@ -149,7 +156,7 @@ def test_ranks_run_in_the_same_order_each_time() -> None:
 
 
 def test_alone() -> None:
-    comm = local.alone()
+    comm = threads.alone()
     comm.barrier()
     comm.bcast(np.zeros(1), 0)
     with pytest.raises(DeadlockError):
@@ -280,7 +287,7 @@ def test_calls_that_mean_nothing(program: Program, kind: type[Exception], text: 
 
 def test_no_ranks() -> None:
     with pytest.raises(CommError, match="0 ranks cannot run"):
-        local.run(0, lambda: None)
+        threads.run(0, lambda: None)
 
 
 def test_an_exit_without_a_status_ends_one_rank() -> None:
@@ -289,10 +296,10 @@ def test_an_exit_without_a_status_ends_one_rank() -> None:
             sys.exit(status)
         return me().rank
 
-    assert local.run(3, program, None) == [0, None, 2]
-    assert local.run(3, program, 0) == [0, None, 2]
+    assert threads.run(3, program, None) == [0, None, 2]
+    assert threads.run(3, program, 0) == [0, None, 2]
     with pytest.raises(SystemExit) as caught:
-        local.run(3, program, 3)
+        threads.run(3, program, 3)
     assert caught.value.code == 3
 
 
@@ -349,7 +356,7 @@ def test_only_the_thread_that_is_a_rank_works_on_its_blocks() -> None:
         assert y.sum() == 599
         return said
 
-    for said in local.run(3, program):
+    for said in threads.run(3, program):
         assert len(said) == 10
         assert all("no simulated rank" in text or "thread 'another' is not " in text for text in said)
 

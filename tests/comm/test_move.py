@@ -7,14 +7,14 @@ from comm_layouts import layouts, scatter
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dcarray.comm import local
-from dcarray.comm.axes import BlockAxis, CyclicAxis, WindowAxis
-from dcarray.comm.layout import Layout
-from dcarray.comm.plan import start
-from dcarray.comm.redistribute import Side, move
-from dcarray.comm.verify import steps, verify
+from dcarray.comm.exchange.exchange_plan import start
+from dcarray.comm.exchange.plan_matching import steps, verify
+from dcarray.comm.exchange.redistribute import Side, move
+from dcarray.comm.layout.axes import BlockAxis, CyclicAxis, WindowAxis
+from dcarray.comm.layout.layouts import Layout
+from dcarray.comm.transport import threads
 from dcarray.ir.nodes import Index
-from dcarray.ir.views import geometry, view
+from dcarray.ir.numpy_views import geometry, view
 
 
 @st.composite
@@ -73,7 +73,7 @@ def test_moves(drawn) -> None:
         ).finish()
         return there
 
-    found = local.run(ranks, lambda: live(local.rank_of_thread()))
+    found = threads.run(ranks, lambda: live(threads.rank_of_thread()))
     for rank, there in enumerate(found):
         assert np.array_equal(there, scatter(want, target, rank))
 

@@ -9,7 +9,7 @@ import pytest
 from launching import ROOT, launch, needs_mpi
 
 import dcarray as dc
-from dcarray.comm import job
+from dcarray.comm.transport import world
 
 
 @needs_mpi
@@ -83,8 +83,8 @@ def test_examples_simulated(command: str, ranks: int) -> None:
 
 
 def test_this_process_alone_where_there_is_no_mpi(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(job, "_mpi_world", lambda: None)
-    for name in job._LAUNCHED:
+    monkeypatch.setattr(world, "_mpi_world", lambda: None)
+    for name in world._LAUNCHED:
         monkeypatch.delenv(name, raising=False)
     alone = dc.comm.world()
     assert (alone.rank, alone.size) == (0, 1)

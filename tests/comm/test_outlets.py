@@ -11,7 +11,7 @@ import pytest
 ROOT = Path(__file__).resolve().parents[2]
 WRITES = """
 import os, sys
-from dcarray.comm.outlets import drain
+from dcarray.comm.transport.pending_output import drain
 sys.stderr.write("x" * 3000)
 print("read" if drain({patience}) else "left", file=open({answer!r}, "w"))
 """

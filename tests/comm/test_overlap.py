@@ -6,13 +6,13 @@ import numpy as np
 from comm_planning import check, laid_out
 from hypothesis import given, settings
 
-from dcarray.comm.checked import described
-from dcarray.comm.grid import ProcessGrid
-from dcarray.comm.layout import Layout
-from dcarray.comm.overlap import overlapped
-from dcarray.comm.planner import plan
-from dcarray.comm.program import Begin, Finish, Local
-from dcarray.comm.verify import verify
+from dcarray.comm.exchange.plan_matching import verify
+from dcarray.comm.layout.grid import ProcessGrid
+from dcarray.comm.layout.layouts import Layout
+from dcarray.comm.planning.overlap import overlapped
+from dcarray.comm.planning.planner import plan
+from dcarray.comm.planning.program import Begin, Finish, Local
+from dcarray.comm.planning.program_matching import described
 from dcarray.ir.text import parse
 
 TEXT = """region() {

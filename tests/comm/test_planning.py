@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 from comm_planned import planned
 
-from dcarray.comm.grid import ProcessGrid
-from dcarray.comm.layout import Block, Cyclic, Layout, Whole
-from dcarray.comm.planner import plan
+from dcarray.comm.layout.grid import ProcessGrid
+from dcarray.comm.layout.layouts import Block, Cyclic, Layout, Whole
+from dcarray.comm.planning.planner import plan
 from dcarray.ir.parse import parse
 
 N = 20000

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import pytest
 
-from dcarray.comm.arrange import choose
-from dcarray.comm.contract import Contraction
-from dcarray.comm.grid import ProcessGrid
-from dcarray.comm.layout import Layout
-from dcarray.comm.planner import plan
-from dcarray.comm.portions import bare
-from dcarray.comm.prefer import destined, preferred
-from dcarray.comm.product import parse
-from dcarray.comm.program import Exchanges
-from dcarray.comm.protocol import Counts
+from dcarray.comm.algorithms.contraction import Contraction
+from dcarray.comm.algorithms.product_axes import parse
+from dcarray.comm.algorithms.product_layouts import choose
+from dcarray.comm.layout.derived_layouts import bare
+from dcarray.comm.layout.grid import ProcessGrid
+from dcarray.comm.layout.layouts import Layout
+from dcarray.comm.planning.layout_preferences import destined, preferred
+from dcarray.comm.planning.planner import plan
+from dcarray.comm.planning.program import Exchanges
+from dcarray.comm.transport.protocol import Counts
 from dcarray.ir.parse import parse as region
 
 DOITGEN = """region() {

@@ -9,14 +9,14 @@ import numpy as np
 import pytest
 
 from dcarray import comm
-from dcarray.comm import redundancy
-from dcarray.comm.execution import execute
-from dcarray.comm.grid import ProcessGrid
-from dcarray.comm.layout import Block, Layout
-from dcarray.comm.notation import canonical, read, write
-from dcarray.comm.place import Halo, Valid
-from dcarray.comm.planner import place, plan
-from dcarray.comm.program import Exchanges, Local
+from dcarray.comm.layout.grid import ProcessGrid
+from dcarray.comm.layout.layouts import Block, Layout
+from dcarray.comm.layout.notation import canonical, read, write
+from dcarray.comm.planning import redundancy
+from dcarray.comm.planning.execution import execute
+from dcarray.comm.planning.halo_state import Halo, Valid
+from dcarray.comm.planning.planner import place, plan
+from dcarray.comm.planning.program import Exchanges, Local
 from dcarray.ir import interp
 from dcarray.ir.passes.base import Log
 from dcarray.ir.text import dump, parse

@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from dcarray.comm import local, scalapack
+from dcarray.comm.algorithms import scalapack
+from dcarray.comm.transport import threads
 
 ROOT = Path(__file__).resolve().parents[2]
 HERE = Path(sys.prefix, "lib")
@@ -36,4 +37,4 @@ def test_against_numpy(ranks: int) -> None:
 
 
 def test_not_for_simulated_ranks() -> None:
-    assert local.run(2, lambda: scalapack.serves(local.rank_of_thread())) == [False, False]
+    assert threads.run(2, lambda: scalapack.serves(threads.rank_of_thread())) == [False, False]

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from dcarray.comm.standstill import AnyOf, End, Meeting, State, standstill
+from dcarray.comm.transport.deadlock import AnyOf, End, Meeting, State, standstill
 
 
 def state(*needs: Any, ended: bool = False, sent: Any = None, received: Any = None, met: int = 0) -> State:

@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 
 import dcarray as dc
 from dcarray import comm
-from dcarray.comm.grid import ProcessGrid
-from dcarray.comm.layout import Layout
-from dcarray.comm.planner import plan
-from dcarray.comm.program import Program, Reduce
+from dcarray.comm.layout.grid import ProcessGrid
+from dcarray.comm.layout.layouts import Layout
+from dcarray.comm.planning.planner import plan
+from dcarray.comm.planning.program import Program, Reduce
 from dcarray.ir.parse import parse
 
 DECLARED = """region() {

@@ -13,15 +13,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dcarray import comm
-from dcarray.comm.errors import PlanError
-from dcarray.comm.execution import execute
-from dcarray.comm.grid import ProcessGrid
-from dcarray.comm.layout import Block, Cyclic, Layout, Whole
-from dcarray.comm.planner import plan
-from dcarray.comm.program import Frame, Local
-from dcarray.comm.weigh import Costs
+from dcarray.comm.layout.grid import ProcessGrid
+from dcarray.comm.layout.layouts import Block, Cyclic, Layout, Whole
+from dcarray.comm.planning.execution import execute
+from dcarray.comm.planning.ghost_zone_cost import Costs
+from dcarray.comm.planning.planner import plan
+from dcarray.comm.planning.program import Frame, Local
+from dcarray.comm.transport.errors import PlanError
 from dcarray.ir import interp
-from dcarray.ir.effects import families
+from dcarray.ir.analysis.effects import families
 from dcarray.ir.nodes import Region
 from dcarray.ir.text import parse
 

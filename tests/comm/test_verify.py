@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from dcarray.comm.errors import PlanError
-from dcarray.comm.verify import Receive, Send, Step, Together, Wait, verify
+from dcarray.comm.exchange.plan_matching import Receive, Send, Step, Together, Wait, verify
+from dcarray.comm.transport.errors import PlanError
 
 
 def problems(*programs: list[Step]) -> str:

@@ -12,9 +12,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import dcarray as dc
-from dcarray.comm import Layout, ProcessGrid, local
-from dcarray.comm.folds import fold
-from dcarray.comm.piece import Piece
+from dcarray.comm import Layout, ProcessGrid
+from dcarray.comm.algorithms.reductions import fold
+from dcarray.comm.exchange.piece import Piece
+from dcarray.comm.transport import threads
 
 
 @pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.__name__)
@@ -29,7 +30,7 @@ def test_a_large_fold_is_shared_out_and_sends_each_part_once() -> None:
     layout = Layout.blocks(whole.shape, ProcessGrid((4,)))
 
     def program() -> int:
-        comm = local.rank_of_thread()
+        comm = threads.rank_of_thread()
         x = Piece.of(whole, layout, comm)
         total = fold(x, np.add, 0)
         assert total.block.shape == (10_000,)
@@ -46,7 +47,7 @@ def test_sums_are_the_same_every_time_and_as_exact_as_pairwise_ones() -> None:
     exact = whole.astype("f8").sum()
 
     def program() -> float:
-        x = Piece.of(whole, Layout.blocks(whole.shape, ProcessGrid((7,))), local.rank_of_thread())
+        x = Piece.of(whole, Layout.blocks(whole.shape, ProcessGrid((7,))), threads.rank_of_thread())
         return float(fold(x, np.add).block)
 
     sums = {total for _ in range(2) for total in dc.comm.run(7, program)}

@@ -9,12 +9,12 @@ from comm_layouts import scatter
 from hypothesis import given, settings
 
 from dcarray import comm
-from dcarray.comm.execution import execute
-from dcarray.comm.layout import Layout
-from dcarray.comm.model import Line, Link
-from dcarray.comm.planner import plan
-from dcarray.comm.program import Exchanges
-from dcarray.comm.weigh import Costs
+from dcarray.comm.layout.layouts import Layout
+from dcarray.comm.planning.cost_model import Line, Link
+from dcarray.comm.planning.execution import execute
+from dcarray.comm.planning.ghost_zone_cost import Costs
+from dcarray.comm.planning.planner import plan
+from dcarray.comm.planning.program import Exchanges
 from dcarray.ir import interp
 from dcarray.ir.nodes import Region
 from dcarray.ir.parse import parse

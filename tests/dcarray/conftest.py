@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 
 import dcarray as dc
-from dcarray import alone
-from dcarray.comm.errors import PerformanceWarning
-from dcarray.ranks import several
+from dcarray.comm.transport.errors import PerformanceWarning
+from dcarray.core.processes import several
+from dcarray.tiering import call_sites
 
 RECORDED: dict[str, Any] = {"eager_below": 0, "jit": "off"}
 
@@ -21,7 +21,7 @@ RECORDED: dict[str, Any] = {"eager_below": 0, "jit": "off"}
 @pytest.fixture(autouse=True)
 def nothing_begun() -> None:
     """No loop that another test has left lets NumPy do what this one asks for."""
-    alone.end(loop=True)
+    call_sites.end(loop=True)
 
 
 def _plain(a: np.ndarray) -> Any:

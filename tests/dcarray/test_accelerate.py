@@ -16,7 +16,7 @@ from numpy import linspace, ndarray
 from numpy.linalg import norm
 
 import dcarray as dc
-from dcarray.namesake import counterpart, namespace
+from dcarray.jit.numpy_proxy import counterpart, namespace
 
 RECORDED: dict[str, Any] = {"eager_below": 0, "jit": "off"}
 
@@ -287,7 +287,7 @@ step = dc.accelerate(lambda x: x + 1)
 step(np.ones(3))
 print(*sorted({"numpy.f2py", "numpy.ma", "numpy.random", "numpy.testing"} & set(sys.modules)))
 from numpy.random import default_rng
-from dcarray.namesake import counterpart
+from dcarray.jit.numpy_proxy import counterpart
 print(counterpart(default_rng) is dc.random.default_rng, counterpart(np.absolute) is dc.absolute)
 """
 

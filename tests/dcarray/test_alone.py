@@ -12,11 +12,12 @@ import numpy as np
 import pytest
 
 import dcarray as dc
-from dcarray import alone, executor, singly
-from dcarray.lowering import memory
-from dcarray.report import counters
-from dcarray.session import session
-from dcarray.speedups import BUILT
+from dcarray.core.counters import counters
+from dcarray.core.native import BUILT
+from dcarray.execution import executor, interpreter
+from dcarray.lowering.runtime import memory
+from dcarray.recording.session import session
+from dcarray.tiering import call_sites
 
 N = 20_000
 built = pytest.mark.skipif(not BUILT, reason="the table is in the C module")
@@ -96,7 +97,7 @@ LARGE: tuple[Callable[[Any], Any], ...] = (
 def test_what_kernels_never_have_sooner_is_numpys_at_once_on_large_arrays_too(
     call: Callable[[Any], Any],
 ) -> None:
-    n = 6 * alone.FACTOR * 16384
+    n = 6 * call_sites.FACTOR * 16384
     (a,) = vectors(1, n)
     x, asked = dc.asarray(a), list[int]()
 
@@ -184,7 +185,7 @@ def test_what_numpy_does_anyway_stays_known_though_something_recorded_wants_it(
             t = np.sin(t) * np.arctan2(t, x)
         dc.evaluate(t)
     learned: list[Any] = []
-    monkeypatch.setattr(alone, "learn", lambda *args, **kwargs: learned.append(args))
+    monkeypatch.setattr(call_sites, "learn", lambda *args, **kwargs: learned.append(args))
     rolled()
     assert not learned
 
@@ -282,7 +283,7 @@ def test_results_are_no_views() -> None:
 
 
 def cheaper(*args: Any) -> int:
-    return alone.cheaper(alone.estimate(*args))
+    return call_sites.cheaper(call_sites.estimate(*args))
 
 
 def test_the_estimate_counts_what_a_recording_moves() -> None:
@@ -335,11 +336,11 @@ def test_what_nobody_needs_and_what_is_gathered_to_be_folded_costs_numpy_little(
         ("map", "where", "?dd->d", (n,), 3, None, (1, None, None), (0, None, None), 0),
         ("fold", "add", "d->d", (n,), (0,), True, 4, (3, None, None)),
     ]  # fmt: skip
-    todo = singly.turns(log[:5], log[5:], (4,))
+    todo = interpreter.turns(log[:5], log[5:], (4,))
     assert [turn.position for turn in todo] == [0, 2, 3] and todo[1].joined
-    every, few = alone.estimate(log, (4,), 3, 2), alone.estimate(log, (4,), 3, 2, (), todo)
+    every, few = call_sites.estimate(log, (4,), 3, 2), call_sites.estimate(log, (4,), 3, 2, (), todo)
     assert few.theirs < every.theirs / 3 and few.most == every.most
-    assert not alone.cheaper(every) and alone.cheaper(few) == n
+    assert not call_sites.cheaper(every) and call_sites.cheaper(few) == n
 
 
 @built
@@ -374,12 +375,12 @@ def test_products_do_not_count_in_a_time_in_which_numpy_does_everything():
     """No plan would do them sooner."""
     a = np.random.default_rng(7).random((400, 400))
     x = dc.asarray(a)
-    assert alone.begin(0.5)
+    assert call_sites.begin(0.5)
     try:
         end = time.monotonic() + 1.0
         while time.monotonic() < end:
             y = x @ x
-        assert alone.outright()
+        assert call_sites.outright()
     finally:
-        alone.end()
+        call_sites.end()
     np.testing.assert_array_equal(np.asarray(y), a @ a)

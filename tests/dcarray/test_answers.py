@@ -15,9 +15,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import dcarray as dc
-from dcarray.loops import ALIASES, UFUNCS
-from dcarray.speedups import BUILT
-from dcarray.store import COMPILED
+from dcarray.core.native import BUILT
+from dcarray.core.store import COMPILED
+from dcarray.core.ufunc_loops import ALIASES, UFUNCS
 
 CHARS = sorted(COMPILED)
 BINARY = [

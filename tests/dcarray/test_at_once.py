@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 import dcarray as dc
-from dcarray.session import session
-from dcarray.speedups import BUILT
+from dcarray.core.native import BUILT
+from dcarray.recording.session import session
 
 built = pytest.mark.skipif(not BUILT, reason="in C alone")
 
@@ -141,8 +141,8 @@ def test_what_numpy_makes_of_them_is_ours_without_python(
     expected = call(a)
     for turn in range(4):
         if turn == 3:
-            monkeypatch.setattr("dcarray.protocols.ufunc", None)
-            monkeypatch.setattr("dcarray.protocols.rewrap", None)
+            monkeypatch.setattr("dcarray.api.protocols.ufunc", None)
+            monkeypatch.setattr("dcarray.api.protocols.rewrap", None)
         with dc.options(eager_below=16384):
             found = call(x)
     for one, other in zip(found, expected, strict=True):

@@ -14,10 +14,11 @@ import numpy as np
 import pytest
 
 import dcarray as dc
-from dcarray import background, executor, session
-from dcarray.background import PATIENCE, Background
+from dcarray.execution import executor, session
 from dcarray.ir.ops import CALLS
-from dcarray.products import WIDE
+from dcarray.plans import background
+from dcarray.plans.background import PATIENCE, Background
+from dcarray.tiering.blas_sharing import WIDE
 
 LONG = 0.5  # seconds
 

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from sketches import N, arrays, fresh, learned, same, sketched
 
 import dcarray as dc
-from dcarray.report import counters
-from dcarray.speedups import BUILT
+from dcarray.core.counters import counters
+from dcarray.core.native import BUILT
 
 pytestmark = [
     pytest.mark.skipif(not BUILT, reason="the C module has the chains"),

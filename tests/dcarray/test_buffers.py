@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import dcarray as dc
-from dcarray.speedups import BUILT
+from dcarray.core.native import BUILT
 
 _FULL = 0x11C  # what a memoryview asks for
 

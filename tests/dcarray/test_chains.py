@@ -16,10 +16,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import dcarray as dc
-from dcarray import alone, chains, executor
-from dcarray.report import counters
-from dcarray.session import EXECUTOR
-from dcarray.speedups import BUILT
+from dcarray.core.counters import counters
+from dcarray.core.native import BUILT
+from dcarray.execution import executor, op_sequences
+from dcarray.execution.executor import EXECUTOR
+from dcarray.tiering import call_sites
 
 pytestmark = pytest.mark.skipif(not BUILT, reason="the C module has the chains")
 
@@ -30,7 +31,7 @@ N = 60_000
 def _recorded() -> Iterator[None]:
     """Everything is recorded, however cheap it is."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(alone, "cheaper", lambda *args: 0)
+        patch.setattr(call_sites, "cheaper", lambda *args: 0)
         yield
 
 
@@ -324,9 +325,9 @@ def test_numpys_loops_do_what_waits_for_its_plan(text: str, monkeypatch: pytest.
             pytest.skip("other places have taken those of this function in the table")
         y[7] = b[7] = 0.0
         assert turn()
-        chains.over()  # it is said that something has come
+        op_sequences.over()  # it is said that something has come
         assert not turn() and turn()
-        chains.over()
+        op_sequences.over()
         with background._busy:
             jobs.pop()()
         kernels = counters.kernels

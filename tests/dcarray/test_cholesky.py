@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import dcarray as dc
-from dcarray.lowering import openblas
+from dcarray.lowering.runtime import openblas
 
 
 def matrix(n: int, dtype: str, seed: int = 0) -> Any:

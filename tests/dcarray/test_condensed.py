@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import dcarray as dc
-from dcarray import condensed, singly
+from dcarray.execution import interpreter, masked_reduction
 
 N = 3000
 FOLDS = ["sum", "mean", "max", "min"]
@@ -25,14 +25,14 @@ def recorded() -> Any:
 def sizes(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """The bytes of all arrays that are made call by call."""
     found: list[int] = []
-    empty = singly.empty
+    empty = interpreter.empty
 
     def noted(shape: Any, dtype: Any, pooled: int) -> Any:
         made = empty(shape, dtype, pooled)
         found.append(made.nbytes)
         return made
 
-    monkeypatch.setattr(singly, "empty", noted)
+    monkeypatch.setattr(interpreter, "empty", noted)
     return found
 
 
@@ -113,7 +113,7 @@ def test_no_memory_for_it(monkeypatch: pytest.MonkeyPatch) -> None:
     def fails(*args: Any) -> bool:
         raise MemoryError
 
-    monkeypatch.setattr(condensed, "fold", fails)
+    monkeypatch.setattr(masked_reduction, "fold", fails)
     rng = np.random.default_rng(4)
     a, m = rng.random(N), rng.random(N) < 0.5
     assert dc.asarray(a)[dc.asarray(m)].max() == a[m].max()

@@ -7,7 +7,7 @@ import threading
 import pytest
 
 import dcarray as dc
-from dcarray import config
+from dcarray.core import config
 
 
 @pytest.fixture

@@ -3,15 +3,15 @@
 import numpy as np
 import pytest
 
-from dcarray import alone, costs
+from dcarray.tiering import call_sites, op_costs
 
 N = 100_000
 
 
 @pytest.fixture(params=[False, True], ids=["one by one", "vectors"])
 def vectors(request, monkeypatch):
-    monkeypatch.setattr(costs, "_vectors", lambda: request.param)
-    monkeypatch.setattr(costs, "_serves", lambda name: not request.param)
+    monkeypatch.setattr(op_costs, "_vectors", lambda: request.param)
+    monkeypatch.setattr(op_costs, "_serves", lambda name: not request.param)
     return request.param
 
 
@@ -24,7 +24,7 @@ def cheaper(name, loop, number=None, threads=1):
         ("new", loop[-1], (N,), 1),
         ("map", name, loop, (N,), 1, None, *arguments),
     ]
-    return alone.cheaper(alone.estimate(log, (1,), 1, threads, values=values))
+    return call_sites.cheaper(call_sites.estimate(log, (1,), 1, threads, values=values))
 
 
 def test_what_kernels_have_sooner_is_theirs_also_on_one_thread(vectors):
@@ -39,34 +39,34 @@ def test_what_numpys_loops_do_for_kernels_is_theirs_on_several_threads(vectors):
 
 @pytest.mark.parametrize("exponent", [-1.0, 0.0, 0.5, 2.0])
 def test_roots_and_reciprocals_are_no_powers(vectors, exponent):
-    assert costs.of("power", "dd->d", exponent) == costs.of("sqrt", "d->d")
+    assert op_costs.of("power", "dd->d", exponent) == op_costs.of("sqrt", "d->d")
 
 
 @pytest.mark.parametrize("exponent", [np.nan, np.inf, -np.inf, 5.0, 0.7])
 def test_other_exponents_are_the_librarys(vectors, exponent):
-    theirs, ours = costs.of("power", "dd->d", exponent)
+    theirs, ours = op_costs.of("power", "dd->d", exponent)
     assert theirs == ours
 
 
 def test_where_numpy_says_nothing_it_may_have_vectors(monkeypatch):
     monkeypatch.delattr(np.lib, "introspect")
-    assert costs._vectors.__wrapped__()
+    assert op_costs._vectors.__wrapped__()
 
 
 def test_what_waits_for_memory_is_worth_one_pass():
     """Two operations in place, of which the first has to be found harmless before anything is overwritten."""
     for n, numpys in ((1_000_000, True), (4_000_000, False)):
         steps = [("map", name, "dd->d", (n,), 0, None, (0, None, None), 0) for name in ("add", "multiply")]
-        guess = alone.estimate([("old", "d", (n,), None, 0), *steps], (), 2, 2, [0])
-        assert bool(alone.cheaper(guess)) == numpys
+        guess = call_sites.estimate([("old", "d", (n,), None, 0), *steps], (), 2, 2, [0])
+        assert bool(call_sites.cheaper(guess)) == numpys
 
 
 def test_an_array_that_is_there_in_two_shapes_is_one():
     n = 5_000_000
     old = [("old", "d", (n,), None, 0), ("old", "d", (100, n // 100), None, 0)]
     fold = ("fold", "add", "d->d", (100, n // 100), (0,), False, 2, (1, None, None))
-    guess = alone.estimate([*old, ("new", "d", (n // 100,), 2), fold], (2,), 1, 2)
-    assert not alone.cheaper(guess)
+    guess = call_sites.estimate([*old, ("new", "d", (n // 100,), 2), fold], (2,), 1, 2)
+    assert not call_sites.cheaper(guess)
     assert guess.ours < 0.6 * guess.theirs
 
 
@@ -74,15 +74,15 @@ def test_numpy_converts_part_by_part():
     def guess(char, n):
         log = [("old", char, (n,), None, 0), ("new", "l", (), 1),
                ("fold", "add", "l->l", (n,), (0,), False, 1, (0, None, None))]  # fmt: skip
-        return alone.estimate(log, (1,), 1, 2)
+        return call_sites.estimate(log, (1,), 1, 2)
 
     for char in "?bi":
-        assert alone.cheaper(guess(char, N)) and not alone.cheaper(guess(char, 2_000_000))
+        assert call_sites.cheaper(guess(char, N)) and not call_sites.cheaper(guess(char, 2_000_000))
         assert guess(char, N).theirs > guess("l", N).theirs + 1.5e-10 * N
 
 
 def test_a_second_thread_is_of_no_use_after_a_library_that_has_its_own(monkeypatch):
-    monkeypatch.setattr(costs, "_vectors", lambda: False)
+    monkeypatch.setattr(op_costs, "_vectors", lambda: False)
     n = 64
     old = [("old", "d", (500, n), None, 0), ("old", "d", (n, n), None, 1)]
     product = ("call", "blas.matmul", (2,), ((0, None, None), (1, None, None)), ())
@@ -93,4 +93,4 @@ def test_a_second_thread_is_of_no_use_after_a_library_that_has_its_own(monkeypat
             ("map", "tanh", "d->d", (500, n), 2 + called, None, (first, None, None)),
             ("map", "add", "dd->d", (500, n), 3 + called, None, (2 + called, None, None), (0, None, None)),
         ]  # fmt: skip
-        assert bool(alone.cheaper(alone.estimate(log, (3 + called,), 3, 2))) == called
+        assert bool(call_sites.cheaper(call_sites.estimate(log, (3 + called,), 3, 2))) == called

@@ -7,12 +7,12 @@ import xml.etree.ElementTree as ET
 import numpy as np
 import pytest
 
-from dcarray.drawing import draw, panel, size_text
-from dcarray.formula import statement_lines
+from dcarray.inspect.drawing import draw, panel, size_text
+from dcarray.inspect.formula import statement_lines
+from dcarray.inspect.graph_layout import place
+from dcarray.ir.analysis.traffic import Traffic, fused, fused_all, unfused
 from dcarray.ir.nodes import Apply, Array, Compute, Expr, Index, Load, Region, Window
 from dcarray.ir.ops import const
-from dcarray.ir.traffic import Traffic, fused, fused_all, unfused
-from dcarray.layout import place
 
 F8 = np.dtype("f8")
 WHOLE, INNER = (100, 100), (98, 98)

@@ -6,15 +6,15 @@ import numpy as np
 import pytest
 
 import dcarray as dc
-from dcarray import early
+from dcarray.recording import short_circuit
 
 NAMES = ("any", "all", "max", "min", "sum", "prod")
 
 
 @pytest.fixture(autouse=True)
 def sizes(monkeypatch):
-    monkeypatch.setattr(early, "WHOLE", 5000)
-    monkeypatch.setattr(early, "FIRST", 1000)
+    monkeypatch.setattr(short_circuit, "WHOLE", 5000)
+    monkeypatch.setattr(short_circuit, "FIRST", 1000)
     with dc.options(eager_below=100, jit="eager"):
         yield
 

@@ -16,15 +16,16 @@ from numpy._core.multiarray import get_handler_name  # type: ignore[attr-defined
 from written import written
 
 import dcarray as dc
-from dcarray import alone, session
-from dcarray.background import Background
-from dcarray.program import sites
-from dcarray.program.rewrite import rewritten
-from dcarray.speedups import BUILT
+from dcarray.core.native import BUILT
+from dcarray.jit.loops import loop_sites
+from dcarray.jit.loops.rewrite import rewritten
+from dcarray.plans.background import Background
+from dcarray.recording import session
+from dcarray.tiering import call_sites
 
 pytestmark = pytest.mark.skipif(not BUILT, reason="the C module does it")
 if BUILT:
-    from dcarray import _speedups
+    from dcarray._native import extension
 
 SHAPE = 150, 200
 BYTES = 150 * 200 * 8
@@ -34,10 +35,10 @@ BYTES = 150 * 200 * 8
 def _options(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     background = Background(lambda: None)
     monkeypatch.setattr(session.EXECUTOR, "background", background)
-    monkeypatch.setattr(sites, "PATIENCE", 60.0)
+    monkeypatch.setattr(loop_sites, "PATIENCE", 60.0)
     with dc.options(jit="background", cache_dir=None, eager_below=16384, debug=False, strict=False):
         yield
-        alone.end()
+        call_sites.end()
     background._stop()  # what has begun must not meet another one
 
 
@@ -53,37 +54,37 @@ def address(x: Any) -> int:
 # ---- memory --------------------------------------------------------------------------------------------
 def test_what_is_dropped_is_used_again_and_given_back() -> None:
     x, y = (dc.asarray(a) for a in arrays())
-    assert alone.begin(60.0) and get_handler_name() == "dcarray"
+    assert call_sites.begin(60.0) and get_handler_name() == "dcarray"
     z = x + y
     where = address(z)
     del z
-    assert _speedups.kept() == BYTES
+    assert extension.kept() == BYTES
     z = x * y
-    assert address(z) == where and _speedups.kept() == 0
+    assert address(z) == where and extension.kept() == 0
     del z
-    alone.end()
-    assert _speedups.kept() == 0 and get_handler_name() == "default_allocator"
+    call_sites.end()
+    assert extension.kept() == 0 and get_handler_name() == "default_allocator"
     np.testing.assert_array_equal(np.asarray(x * y), arrays()[0] * arrays()[1])
 
 
 def test_nothing_is_kept_when_the_time_is_over() -> None:
     x, y = (dc.asarray(a) for a in arrays())
-    assert alone.begin(60.0)
+    assert call_sites.begin(60.0)
     z, late = x + y, x - y
     del z
-    assert _speedups.kept() == BYTES
-    alone.end()
-    assert alone.begin(1e-9)
+    assert extension.kept() == BYTES
+    call_sites.end()
+    assert call_sites.begin(1e-9)
     del late
-    assert _speedups.kept() == 0
-    assert not alone.outright() and get_handler_name() == "default_allocator"
+    assert extension.kept() == 0
+    assert not call_sites.outright() and get_handler_name() == "default_allocator"
 
 
 @settings(deadline=None)
 @given(st.lists(st.tuples(st.booleans(), st.integers(0, 9), st.sampled_from("ez")), max_size=30))
 def test_there_is_never_more_than_was_in_use_at_once(steps: list[tuple[bool, int, str]]) -> None:
     held: list[Any] = []
-    assert alone.begin(60.0)
+    assert call_sites.begin(60.0)
     most = used = 0
     for make, k, how in steps:
         if make:
@@ -93,22 +94,22 @@ def test_there_is_never_more_than_was_in_use_at_once(steps: list[tuple[bool, int
         elif held:
             used -= held.pop(k % len(held)).nbytes
         most = max(most, used)
-        assert _speedups.kept() + used <= most
-    alone.end()
-    assert _speedups.kept() == 0
+        assert extension.kept() + used <= most
+    call_sites.end()
+    assert extension.kept() == 0
 
 
 def test_it_is_numpys_memory_anywhere() -> None:
     """Resized, written to a file, and dropped after its time or by another context."""
-    assert alone.begin(60.0)
+    assert call_sites.begin(60.0)
     a = np.arange(30000.0)
     a.resize(70000)
     a[30000:] = 1.0
     b = np.zeros(50000)
-    alone.end()
+    call_sites.end()
     assert a[:30000].sum() == 29999 * 15000 and a[30000:].sum() == 40000 and not b.any()
     del a, b
-    assert _speedups.kept() == 0
+    assert extension.kept() == 0
 
 
 class _Handler(ctypes.Structure):
@@ -134,8 +135,8 @@ def test_a_handler_of_the_users_stays() -> None:
     put = ctypes.PYFUNCTYPE(ctypes.py_object, ctypes.py_object)(table[304])
     put(new(ctypes.addressof(mine), b"mem_handler", None))
     try:
-        assert alone.begin(60.0) and get_handler_name() == "mine"
-        alone.end()
+        assert call_sites.begin(60.0) and get_handler_name() == "mine"
+        call_sites.end()
         assert get_handler_name() == "mine"
     finally:
         put(usual)
@@ -145,14 +146,14 @@ def test_a_handler_of_the_users_stays() -> None:
 def test_a_result_is_written_over_a_temporary() -> None:
     (a, b), where = arrays(), []
     x, y = dc.asarray(a), dc.asarray(b)
-    assert alone.begin(60.0)
+    assert call_sites.begin(60.0)
     z = x + y
     where.append(address(z))
     del z
-    z = _speedups.elided_subtract(x, x + y, 2)
+    z = extension.elided_subtract(x, x + y, 2)
     where.append(address(z))
     del z
-    z = _speedups.elided_multiply(x + y, 3, 3)
+    z = extension.elided_multiply(x + y, 3, 3)
     where.append(address(z))
     assert len(set(where)) == 1
     np.testing.assert_array_equal(np.asarray(z), (a + b) * 3)
@@ -186,10 +187,10 @@ def told(call: Callable[[], Any]) -> Any:
 @pytest.mark.parametrize("dtype", "fdFDlBe?")
 @pytest.mark.parametrize("state", ["ignore", "raise"])
 def test_it_is_the_operators_result(name: str, op: Callable[[Any, Any], Any], dtype: str, state: Any) -> None:
-    elided = getattr(_speedups, f"elided_{name}")
+    elided = getattr(extension, f"elided_{name}")
     a = arrays(dtype)[0]
     x = dc.asarray(a)
-    assert alone.begin(60.0)
+    assert call_sites.begin(60.0)
     with np.errstate(all=state):
         for make in OTHERS:
             for ours, theirs in (
@@ -209,9 +210,9 @@ def test_it_is_the_operators_result(name: str, op: Callable[[Any, Any], Any], dt
 def test_a_temporary_that_is_too_small_is_none() -> None:
     a, b = np.arange(30000.0)[:, None], np.ones((30000, 2))
     x, y = dc.asarray(a), dc.asarray(b)
-    assert alone.begin(60.0)
-    np.testing.assert_array_equal(np.asarray(_speedups.elided_add(x * 2, y, 1)), a * 2 + b)
-    np.testing.assert_array_equal(np.asarray(_speedups.elided_divide(y, x - 0.5, 2)), b / (a - 0.5))
+    assert call_sites.begin(60.0)
+    np.testing.assert_array_equal(np.asarray(extension.elided_add(x * 2, y, 1)), a * 2 + b)
+    np.testing.assert_array_equal(np.asarray(extension.elided_divide(y, x - 0.5, 2)), b / (a - 0.5))
 
 
 # ---- loops ---------------------------------------------------------------------------------------------
@@ -271,7 +272,7 @@ def test_loops_with_temporaries(loop: str) -> None:
             return type(error), str(error)
 
     want = run(f)
-    assert alone.begin(60.0)  # whatever the loop's own site thinks of it
+    assert call_sites.begin(60.0)  # whatever the loop's own site thinks of it
     got = run(dc.accelerate(f))
     if isinstance(want, tuple):
         assert got == want

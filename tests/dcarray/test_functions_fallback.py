@@ -9,12 +9,12 @@ import pytest
 from numpy._core.multiarray import get_handler_name  # type: ignore[attr-defined]
 
 import dcarray as dc
-from dcarray import alone
-from dcarray.functions import fallback
-from dcarray.speedups import BUILT
+from dcarray.api.functions import fallback
+from dcarray.core.native import BUILT
+from dcarray.tiering import call_sites
 
 if BUILT:
-    from dcarray import _speedups
+    from dcarray._native import extension
 
 A = np.array([[3.0, 1.0, 2.0], [9.0, 7.0, 8.0]])
 
@@ -142,7 +142,7 @@ def test_memory_of_temporaries_is_kept_while_numpy_works_on_large_arrays(how):
             part = x[k] * 2  # is dropped
             addresses.append(part.ctypes.data)
             del part
-        seen.append((len(set(addresses)), alone.outright(), get_handler_name()))
+        seen.append((len(set(addresses)), call_sites.outright(), get_handler_name()))
         if fail:
             raise RuntimeError("as if by NumPy")
         return x[0] + x[1]
@@ -154,11 +154,13 @@ def test_memory_of_temporaries_is_kept_while_numpy_works_on_large_arrays(how):
         got = run(parts, (dc.asarray(a),), {})
         with pytest.raises(RuntimeError, match="by NumPy"):
             run(parts, (dc.asarray(a),), {"fail": True})
-        assert not alone.outright() and get_handler_name() == "default_allocator" and _speedups.kept() == 0
-        assert alone.begin(60.0)  # as in a loop: then it is not ended here
+        assert (
+            not call_sites.outright() and get_handler_name() == "default_allocator" and extension.kept() == 0
+        )
+        assert call_sites.begin(60.0)  # as in a loop: then it is not ended here
         run(parts, (dc.asarray(a),), {})
-        assert alone.outright()
-        alone.end()
+        assert call_sites.outright()
+        call_sites.end()
     assert seen == [(1, True, "dcarray")] * 3
     np.testing.assert_array_equal(np.asarray(got), a[0] + a[1])
 

@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 import dcarray as dc
-from dcarray import gathering
-from dcarray.gathering import BLOCK, gathered
-from dcarray.lowering.llvm import engine
-from dcarray.routines import Compiled
+from dcarray.execution import compress
+from dcarray.execution.compress import BLOCK, gathered
+from dcarray.execution.routines import Compiled
+from dcarray.lowering.cpu.llvm import engine
 
 SIZES = (1, 7, 8, 9, 63, 64, 65, 1000, BLOCK - 1, BLOCK, BLOCK + 1, 4 * BLOCK + 77)
 
@@ -38,8 +38,8 @@ def test_of_processors_without_masks(permutes: bool, monkeypatch: pytest.MonkeyP
         pytest.skip("this processor has no AVX2")
     without = replace(here, masks=False, permutes=permutes)
     monkeypatch.setattr(engine, "machine", lambda: without)
-    routines = {size: Compiled("compress", "compress", size) for size in gathering._ROUTINES}
-    monkeypatch.setattr(gathering, "_ROUTINES", routines)
+    routines = {size: Compiled("compress", "compress", size) for size in compress._ROUTINES}
+    monkeypatch.setattr(compress, "_ROUTINES", routines)
     rng = np.random.default_rng(8)
     with dc.options(jit="eager", eager_below=0, threads=3, cache_dir=None):
         for dtype in ("?", "u2", "f4", "f8", "c16"):

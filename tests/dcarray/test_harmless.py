@@ -9,8 +9,9 @@ import numpy as np
 import pytest
 
 import dcarray as dc
-from dcarray import harmless, raising
-from dcarray.ir import magnitudes
+from dcarray.core import fp_attribution
+from dcarray.distributed import magnitude_guard
+from dcarray.ir.analysis import value_ranges
 from dcarray.ir.text import parse
 
 UPDATE = """
@@ -18,7 +19,7 @@ UPDATE = """
   a[i,j] = add(a[i,j], multiply(u[i], v[j])) for i<64, j<48
   call blas.matmul(y, a) -> x
 """
-MINDED = raising.DIVIDE | raising.OVER | raising.INVALID
+MINDED = fp_attribution.DIVIDE | fp_attribution.OVER | fp_attribution.INVALID
 
 
 def region(text: str) -> Any:
@@ -27,30 +28,30 @@ def region(text: str) -> Any:
 
 @pytest.fixture(autouse=True)
 def however_small(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(harmless, "FEWEST", 0)
+    monkeypatch.setattr(magnitude_guard, "FEWEST", 0)
 
 
 def test_what_is_worth_a_look() -> None:
-    found = harmless.limit(region(UPDATE), ["a"], 2, MINDED)
-    assert found == (2.0**256, 0.0) == magnitudes.harmless(region(UPDATE))
-    assert harmless.limit(region(UPDATE), ["a"], 2, MINDED | raising.UNDER) is None
+    found = magnitude_guard.limit(region(UPDATE), ["a"], 2, MINDED)
+    assert found == (2.0**256, 0.0) == value_ranges.harmless(region(UPDATE))
+    assert magnitude_guard.limit(region(UPDATE), ["a"], 2, MINDED | fp_attribution.UNDER) is None
     other = region("inout a: f64[64];  in b: f64[64]\n  a[i] = add(b[i], multiply(b[i], b[i])) for i<64\n")
-    assert harmless.limit(other, ["a"], 2, MINDED) is None  # it makes nothing of what it replaces
+    assert magnitude_guard.limit(other, ["a"], 2, MINDED) is None  # it makes nothing of what it replaces
     more = region(UPDATE.replace("u: f64[64]", "u: f64[99, 64]").replace("u[i]", "u[3,i]"))
-    assert harmless.limit(more, ["a"], 2, MINDED) is None  # there is more to look at
+    assert magnitude_guard.limit(more, ["a"], 2, MINDED) is None  # there is more to look at
 
 
 def test_too_few_bytes(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(harmless, "FEWEST", 64 * 48 * 4 + 1)
-    assert harmless.limit(region(UPDATE), ["a"], 2, MINDED) is None
-    assert harmless.limit(region(UPDATE), ["a"], 1, MINDED) is not None
+    monkeypatch.setattr(magnitude_guard, "FEWEST", 64 * 48 * 4 + 1)
+    assert magnitude_guard.limit(region(UPDATE), ["a"], 2, MINDED) is None
+    assert magnitude_guard.limit(region(UPDATE), ["a"], 1, MINDED) is not None
 
 
 def test_a_product_of_many_large_numbers_is_bounded() -> None:
     text = "in a: f64[9, {0}];  in b: f64[{0}];  out x: f64[9]\n  call blas.matmul(a, b) -> x\n"
-    assert magnitudes.harmless(region(text.format(5))) == (2.0**256, 0.0)
-    assert magnitudes.harmless(region(text.format(5).replace("f64", "f32"))) == (2.0**32, 0.0)
-    assert magnitudes.harmless(region(text.format(5).replace("f64", "c128"))) is None
+    assert value_ranges.harmless(region(text.format(5))) == (2.0**256, 0.0)
+    assert value_ranges.harmless(region(text.format(5).replace("f64", "f32"))) == (2.0**32, 0.0)
+    assert value_ranges.harmless(region(text.format(5).replace("f64", "c128"))) is None
 
 
 def program(top: float, log: list[Any]) -> Any:
@@ -75,8 +76,8 @@ def program(top: float, log: list[Any]) -> Any:
 @pytest.mark.parametrize("top", [0.5, 1e200, 1.7e308, np.inf, np.nan])
 def test_as_numpy(top: float, jit: str, monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[bool] = []
-    within = harmless.within
-    monkeypatch.setattr(harmless, "within", lambda *args: asked.append(within(*args)) or asked[-1])
+    within = magnitude_guard.within
+    monkeypatch.setattr(magnitude_guard, "within", lambda *args: asked.append(within(*args)) or asked[-1])
     said: list[Any] = []
     want = program(top, said)
 

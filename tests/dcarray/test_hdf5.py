@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from launching import launch, needs_mpi
 
 import dcarray as dc
-from dcarray.comm.grid import ProcessGrid
-from dcarray.comm.layout import Cyclic
+from dcarray.comm.layout.grid import ProcessGrid
+from dcarray.comm.layout.layouts import Cyclic
 
 h5py = pytest.importorskip("h5py")
 

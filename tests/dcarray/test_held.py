@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 import dcarray as dc
-from dcarray import session
-from dcarray.lowering import memory
-from dcarray.store import Store
+from dcarray.core.store import Store
+from dcarray.lowering.runtime import memory
+from dcarray.recording import session
 
 pytestmark = pytest.mark.one_process("several ranks keep blocks")
 

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import dcarray as dc
-from dcarray.functions import histograms
+from dcarray.api.functions import histograms
 
 RNG = np.random.default_rng(3)
 X = RNG.normal(size=300_003)

@@ -11,8 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import dcarray as dc
-from dcarray import executor, session
-from dcarray.lowering import look
+from dcarray.execution import executor, session
+from dcarray.lowering.program import input_range_check
 
 TOPS = [0.5, -3e100, 1e200, 1.7e308, 5e-324, np.inf, -np.inf, np.nan]
 SCALARS = [0.5, 2.0, -1.5, 0.0, 1e-300, 1e300, np.inf]
@@ -20,11 +20,11 @@ SCALARS = [0.5, 2.0, -1.5, 0.0, 1e-300, 1e300, np.inf]
 
 @pytest.fixture(autouse=True, scope="module")
 def eagerly() -> Any:
-    before, ours = look.FEWEST, session.EXECUTOR
+    before, ours = input_range_check.FEWEST, session.EXECUTOR
     dc.evaluate()
     with dc.options(jit="eager", eager_below=0, cache_dir=None):
         yield
-    look.FEWEST, session.EXECUTOR = before, ours
+    input_range_check.FEWEST, session.EXECUTOR = before, ours
 
 
 def outcome(run: Any, top: float, scalar: float, wrap: bool, **state: Any) -> tuple[Any, ...]:
@@ -47,7 +47,7 @@ def both(run: Any, *args: Any, **state: Any) -> list[tuple[Any, ...]]:
     """Outcomes with a look, each time a new plan, and with copies."""
     found = []
     for least in (0, 1 << 40):
-        look.FEWEST = least
+        input_range_check.FEWEST = least
         session.EXECUTOR = executor.Executor()
         found.append(outcome(run, *args, True, **state))
     return found
@@ -167,9 +167,9 @@ def test_complex_updates_at_random(steps: list[str], top: float, scalar: float, 
 
 def test_nothing_is_kept_of_what_is_small(monkeypatch: pytest.MonkeyPatch) -> None:
     found: list[bool] = []
-    within = look.within
-    monkeypatch.setattr(look, "within", lambda *args: found.append(within(*args)) or found[-1])
-    look.FEWEST = 0
+    within = input_range_check.within
+    monkeypatch.setattr(input_range_check, "within", lambda *args: found.append(within(*args)) or found[-1])
+    input_range_check.FEWEST = 0
     for run in (scaled, normed):
         session.EXECUTOR = executor.Executor()
         for top, scalar in ((0.5, 2.0), (np.nan, 2.0), (0.5, np.inf)):

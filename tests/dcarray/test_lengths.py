@@ -11,9 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import dcarray as dc
-from dcarray.errors import StrictError
-from dcarray.report import counters
-from dcarray.speedups import BUILT
+from dcarray.core.counters import counters
+from dcarray.core.errors import StrictError
+from dcarray.core.native import BUILT
 
 built = pytest.mark.skipif(not BUILT, reason="the table is in the C module")
 N = 3000

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import dcarray as dc
-from dcarray.functions import lines
+from dcarray.api.functions import per_axis
 
 RNG = np.random.default_rng(3)
 SORTS: dict[str, Callable[[Any, int], Any]] = {
@@ -39,7 +39,7 @@ REAL: dict[str, Callable[[Any, int], Any]] = {"rfft": lambda x, k: np.fft.rfft(x
 @pytest.fixture(autouse=True)
 def three(monkeypatch: pytest.MonkeyPatch) -> Any:
     """However little there is to do, three threads do it."""
-    monkeypatch.setattr(lines, "_LEAST", 1e-12)
+    monkeypatch.setattr(per_axis, "_LEAST", 1e-12)
     with dc.options(threads=3, eager_below=0, jit="off"):
         yield
 
@@ -109,8 +109,8 @@ def test_transforms(name: str, dtype: str) -> None:
 @pytest.mark.one_process("over ranks these are forms of blocks")
 def test_threads_have_a_part_each(monkeypatch: pytest.MonkeyPatch) -> None:
     parts: list[int] = []
-    together = lines._together
-    monkeypatch.setattr(lines, "_together", lambda jobs: parts.append(len(jobs)) or together(jobs))
+    together = per_axis._together
+    monkeypatch.setattr(per_axis, "_together", lambda jobs: parts.append(len(jobs)) or together(jobs))
     for name, function in {**SORTS, **QUANTILES, **TRANSFORMS, **REAL}.items():
         function(dc.asarray(RNG.normal(size=(30, 40))), -1)
         assert set(parts) == {3}, name
@@ -152,7 +152,7 @@ def test_no_thread_is_to_be_had(monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(*_: Any) -> None:
         raise RuntimeError("can't start new thread")
 
-    monkeypatch.setattr(lines, "start_new_thread", refuse)
+    monkeypatch.setattr(per_axis, "start_new_thread", refuse)
     a = RNG.normal(size=(30, 40))
     np.testing.assert_array_equal(np.sort(dc.asarray(a), 0), np.sort(a, 0))
 

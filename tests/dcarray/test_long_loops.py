@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 
 import dcarray as dc
-from dcarray import alone
-from dcarray.loops import UFUNCS
-from dcarray.speedups import BUILT
+from dcarray.core.native import BUILT
+from dcarray.core.ufunc_loops import UFUNCS
+from dcarray.tiering import call_sites
 
 pytestmark = pytest.mark.skipif(not BUILT, reason="in C alone")
 
@@ -39,9 +39,9 @@ def sample(kind: str, n: int = N) -> np.ndarray:
 def at_once() -> Iterator[None]:
     """NumPy does at once whatever is asked for."""
     with dc.options(eager_below=16384):
-        assert alone.begin(60.0)
+        assert call_sites.begin(60.0)
         yield
-        alone.end()
+        call_sites.end()
 
 
 def rested() -> None:

@@ -16,9 +16,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import dcarray as dc
-from dcarray import masks
-from dcarray.ranks import several
-from dcarray.selected import Selected
+from dcarray.api.lazy_selection import Selected
+from dcarray.core.processes import several
+from dcarray.recording import masked_assignment
 
 MODES: tuple[dict[str, Any], ...] = (
     {},
@@ -30,7 +30,7 @@ RECORDED = MODES[1]
 
 def outcome(program: Callable[..., Any], arrays: list[np.ndarray], wrap: bool) -> Any:
     """Values, dtypes, warnings and error of a program."""
-    masks._WASTED.clear()
+    masked_assignment._WASTED.clear()
     given = [dc.asarray(a.copy()) if wrap else a.copy() for a in arrays]
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
@@ -419,7 +419,7 @@ def test_selections_wherever_arrays_are(mode: dict[str, Any]) -> None:
         x = dc.asarray(A.copy())
 
         def chosen() -> Any:
-            masks._WASTED.clear()
+            masked_assignment._WASTED.clear()
             return x[x > 0]
 
         def y() -> Any:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from dcarray.meter import Metered
+from dcarray.demo.traffic_meter import Metered
 
 
 def _moved(work: object, *args: object) -> int:

@@ -4,8 +4,9 @@ import numpy as np
 import pytest
 
 import dcarray as dc
-from dcarray import inject, products
-from dcarray.ir.passes import rows
+from dcarray.ir.passes.portable import row_fusion
+from dcarray.jit import decorator
+from dcarray.tiering import blas_sharing
 
 M, N = 330, 220
 
@@ -14,9 +15,9 @@ M, N = 330, 220
 def wide():
     """Matrices of these tests count as large."""
     with pytest.MonkeyPatch.context() as patch, dc.options(jit="eager"):
-        patch.setattr(products, "WIDE", 1 << 16)
-        patch.setattr(inject, "WIDE", 1 << 16)
-        patch.setattr(rows, "MIN_FOLDED", 1 << 16)
+        patch.setattr(blas_sharing, "WIDE", 1 << 16)
+        patch.setattr(decorator, "WIDE", 1 << 16)
+        patch.setattr(row_fusion, "MIN_FOLDED", 1 << 16)
         yield
 
 

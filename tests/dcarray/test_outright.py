@@ -13,12 +13,13 @@ from hypothesis import strategies as st
 from written import written
 
 import dcarray as dc
-from dcarray import alone, executor, session
-from dcarray.background import Background
-from dcarray.lowering import memory
-from dcarray.program import sites
-from dcarray.report import counters
-from dcarray.speedups import BUILT
+from dcarray.core.counters import counters
+from dcarray.core.native import BUILT
+from dcarray.execution import executor, session
+from dcarray.jit.loops import loop_sites
+from dcarray.lowering.runtime import memory
+from dcarray.plans.background import Background
+from dcarray.tiering import call_sites
 
 pytestmark = pytest.mark.skipif(not BUILT, reason="the C module knows of them")
 SHAPE = 150, 200
@@ -32,7 +33,7 @@ def _options(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     with dc.options(jit="background", cache_dir=None, eager_below=16384, debug=False, strict=False):
         dc.report(reset=True)
         yield
-        alone.end()
+        call_sites.end()
     background._stop()  # what has begun must not meet another one
 
 
@@ -74,9 +75,9 @@ def test_it_is_numpys_and_nothing_is_recorded(call: Callable[..., Any]) -> None:
     plain = arrays()
     wrapped = [dc.asarray(a.copy()) for a in plain]
     before = counters.flushes
-    assert alone.begin(60.0)
+    assert call_sites.begin(60.0)
     result = call(*wrapped)
-    alone.end()
+    call_sites.end()
     assert counters.flushes == before and not session.session().rec.log
     expected = call(*plain)
     assert type(result) is (dc.ndarray if isinstance(expected, np.ndarray) else type(expected))
@@ -94,9 +95,9 @@ def test_it_mixes_with_recordings(steps: list[tuple[int, bool]]) -> None:
     seen, wanted = [], []
     for k, outright in steps:
         if outright:
-            alone.begin(60.0)
+            call_sites.begin(60.0)
         seen.append(CALLS[k](*wrapped))
-        alone.end()
+        call_sites.end()
         wanted.append(CALLS[k](*plain))
         seen.append(wrapped[0][2:, 1:] + 0.5)
         wanted.append(plain[0][2:, 1:] + 0.5)
@@ -108,26 +109,28 @@ def test_it_mixes_with_recordings(steps: list[tuple[int, bool]]) -> None:
 def test_what_is_pending_is_recorded() -> None:
     a, b, *_ = arrays()
     x = dc.asarray(a) + dc.asarray(b)
-    assert alone.begin(60.0)
+    assert call_sites.begin(60.0)
     y = x * 2
     assert y._store.mem is None
     np.testing.assert_array_equal(np.asarray(y), (a + b) * 2)
 
 
 def test_a_time_ends_and_is_one_threads() -> None:
-    assert alone.begin(60.0) and alone.outright() and not alone.begin(60.0)
+    assert call_sites.begin(60.0) and call_sites.outright() and not call_sites.begin(60.0)
     found: list[Any] = []
-    other = threading.Thread(target=lambda: found.extend((alone.outright(), alone.begin(1.0), alone.end())))
+    other = threading.Thread(
+        target=lambda: found.extend((call_sites.outright(), call_sites.begin(1.0), call_sites.end()))
+    )
     other.start()
     other.join()
-    assert found == [False, False, None] and alone.outright()
-    alone.end()
-    assert not alone.outright() and alone.begin(1e-9)
-    assert not alone.outright()
+    assert found == [False, False, None] and call_sites.outright()
+    call_sites.end()
+    assert not call_sites.outright() and call_sites.begin(1e-9)
+    assert not call_sites.outright()
     with dc.options(strict=True):
-        assert not alone.begin(1.0)
+        assert not call_sites.begin(1.0)
     with dc.options(eager_below=0):
-        assert not alone.begin(1.0)
+        assert not call_sites.begin(1.0)
 
 
 LOOP = """
@@ -140,16 +143,16 @@ def f(x, n):
 
 
 def test_a_loop_that_waits_for_its_plan_is_not_recorded(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sites, "PATIENCE", 60.0)
+    monkeypatch.setattr(loop_sites, "PATIENCE", 60.0)
     f, (a, *_) = written(LOOP), arrays()
     before = counters.flushes
     ours = dc.accelerate(f)(a.copy(), 6)
-    assert counters.flushes == before and not alone.outright()
+    assert counters.flushes == before and not call_sites.outright()
     np.testing.assert_array_equal(ours, f(a.copy(), 6))
 
 
 def test_one_that_takes_long_is(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sites, "PATIENCE", 1e-9)
+    monkeypatch.setattr(loop_sites, "PATIENCE", 1e-9)
     f, (a, *_) = written(LOOP), arrays()
     before = counters.flushes
     np.testing.assert_array_equal(dc.accelerate(f)(a.copy(), 6), f(a.copy(), 6))
@@ -169,7 +172,7 @@ def f(x, n):
 
 
 def test_numpy_gets_the_memory_of_what_was_before_a_new_loop(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sites, "PATIENCE", 60.0)
+    monkeypatch.setattr(loop_sites, "PATIENCE", 60.0)
     f, (a, *_) = written(BEFORE, np=np, retained=lambda: memory.stats()["retained"]), arrays()
     memory.trim()
     ours, kept = dc.accelerate(f)(a.copy(), 2)
@@ -179,11 +182,11 @@ def test_numpy_gets_the_memory_of_what_was_before_a_new_loop(monkeypatch: pytest
 
 
 def test_the_time_ends_with_the_function(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sites, "PATIENCE", 60.0)
+    monkeypatch.setattr(loop_sites, "PATIENCE", 60.0)
     f = written("def f(x, n):\n    for k in range(n):\n        x[k // 0] = 1.0\n    return x\n")
     with pytest.raises(ZeroDivisionError):
         dc.accelerate(f)(arrays()[0], 3)
-    assert not alone.outright()
+    assert not call_sites.outright()
 
 
 def test_errors_of_what_was_recorded_before_are_told() -> None:
@@ -202,18 +205,18 @@ def f(x, found, n):
 
 def test_numpy_goes_on_until_the_plans_are_there(monkeypatch: pytest.MonkeyPatch) -> None:
     """What comes again while its plan is made is recorded now and then only, to see whether it is there."""
-    monkeypatch.setattr(sites, "PATIENCE", 1e-9)
+    monkeypatch.setattr(loop_sites, "PATIENCE", 1e-9)
     monkeypatch.setattr(executor, "GLANCE", 60.0)
     monkeypatch.setattr(Background, "later", lambda self, job: None)  # no plan is ever there
     f, (a, *_) = written(SUMS), [np.random.default_rng(5).random((400, 500))]
     seen: list[bool] = []
-    before, resume = counters.flushes, alone.resume
-    monkeypatch.setattr(alone, "resume", lambda s: (resume(s), seen.append(alone.outright())))
+    before, resume = counters.flushes, call_sites.resume
+    monkeypatch.setattr(call_sites, "resume", lambda s: (resume(s), seen.append(call_sites.outright())))
     ours = dc.accelerate(f)(a, np.zeros(20), 20)
-    assert seen == [True] and counters.flushes <= before + 4 and not alone.outright()
+    assert seen == [True] and counters.flushes <= before + 4 and not call_sites.outright()
     np.testing.assert_allclose(ours, f(a, np.zeros(20), 20), rtol=1e-13)
     resume(60.0)  # outside of loops that is nothing
-    assert not alone.outright()
+    assert not call_sites.outright()
 
 
 CHAIN = """
@@ -236,8 +239,8 @@ def f(x, y, n):
 @pytest.mark.parametrize("source", [CHAIN, NESTED])
 def test_what_is_always_pending_is_left_to_numpy_too(source: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Each statement needs the one before, so that something would be pending whenever a recording ends."""
-    monkeypatch.setattr(sites, "PATIENCE", 1e-9)
-    monkeypatch.setattr(sites, "LINGER", 1e-3)
+    monkeypatch.setattr(loop_sites, "PATIENCE", 1e-9)
+    monkeypatch.setattr(loop_sites, "LINGER", 1e-3)
     monkeypatch.setattr(executor, "GLANCE", 60.0)
     monkeypatch.setattr(Background, "later", lambda self, job: None)  # no plan is ever there
     f, (a, b, *_) = written(source), arrays()
@@ -249,7 +252,7 @@ def test_what_is_always_pending_is_left_to_numpy_too(source: str, monkeypatch: p
 
 def test_the_next_long_recording_begins_where_the_others_do(monkeypatch: pytest.MonkeyPatch) -> None:
     """When the time is over NumPy is anywhere in a turn; what is recorded until a turn ends is by itself."""
-    monkeypatch.setattr(sites, "PATIENCE", 1e-9)
+    monkeypatch.setattr(loop_sites, "PATIENCE", 1e-9)
     monkeypatch.setattr(executor, "GLANCE", 2e-3)
     monkeypatch.setattr(Background, "later", lambda self, job: None)
     logs: list[tuple[bool, int, Any]] = []
@@ -269,20 +272,20 @@ def test_the_next_long_recording_begins_where_the_others_do(monkeypatch: pytest.
 
 
 def test_a_plan_that_has_come_ends_it() -> None:
-    alone._loops.clear()
-    assert alone.begin(60.0, loop=True) and not alone.waiting()
-    alone.end(loop=True)
-    assert alone.begin(60.0, loop=True, new=True)
-    alone.over()
-    assert alone.outright()  # it was not resumed: nobody waits for a plan
-    alone.end()
-    assert alone.waiting() and alone.resume(60.0) and not alone.resume(60.0)
-    over = threading.Thread(target=alone.over)
+    call_sites._loops.clear()
+    assert call_sites.begin(60.0, loop=True) and not call_sites.waiting()
+    call_sites.end(loop=True)
+    assert call_sites.begin(60.0, loop=True, new=True)
+    call_sites.over()
+    assert call_sites.outright()  # it was not resumed: nobody waits for a plan
+    call_sites.end()
+    assert call_sites.waiting() and call_sites.resume(60.0) and not call_sites.resume(60.0)
+    over = threading.Thread(target=call_sites.over)
     over.start()
     over.join()
-    assert not alone.outright() and alone.waiting()
-    alone.end(loop=True)
-    assert not alone.waiting() and not alone.resume(60.0)
+    assert not call_sites.outright() and call_sites.waiting()
+    call_sites.end(loop=True)
+    assert not call_sites.waiting() and not call_sites.resume(60.0)
 
 
 def test_what_a_loop_leaves_behind_is_not_planned(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import dcarray as dc
-from dcarray.lowering import openblas, tiles
+from dcarray.lowering.runtime import matmul_tiles, openblas
 
 
 def whole(x, m):
@@ -53,7 +53,7 @@ def kept(x, m):
 @pytest.mark.parametrize("threads", [1, 2])
 def test_programs(monkeypatch, program, dtype, threads):
     monkeypatch.setattr(openblas, "threads", lambda: 4)
-    monkeypatch.setattr(tiles, "LEAST", 1)
+    monkeypatch.setattr(matmul_tiles, "LEAST", 1)
     rng = np.random.default_rng(5)
     x = rng.integers(-4, 4, (256, 96)).astype(dtype)
     m = rng.integers(-3, 3, (96, 96)).astype(dtype)
@@ -71,7 +71,7 @@ def test_programs(monkeypatch, program, dtype, threads):
 @pytest.mark.skipif(not openblas.usable(), reason="NumPy does not bring OpenBLAS along")
 def test_exceptions_are_told(monkeypatch):
     monkeypatch.setattr(openblas, "threads", lambda: 4)
-    monkeypatch.setattr(tiles, "LEAST", 1)
+    monkeypatch.setattr(matmul_tiles, "LEAST", 1)
     x = np.ones((256, 96))
     x[200, :2] = np.inf, -np.inf
     ours = dc.asarray(x.copy())

@@ -8,14 +8,14 @@ import numpy as np
 import pytest
 
 import dcarray as dc
-from dcarray import executor, session
-from dcarray.ir.passes import borders
+from dcarray.execution import executor, session
+from dcarray.ir.passes.portable import partial_dead_stores
 
 
 @pytest.fixture(autouse=True)
 def small(monkeypatch):
-    monkeypatch.setattr(borders, "MIN_POINTS", 4)
-    monkeypatch.setattr(borders, "PART", 1)
+    monkeypatch.setattr(partial_dead_stores, "MIN_POINTS", 4)
+    monkeypatch.setattr(partial_dead_stores, "PART", 1)
     dc.evaluate()
     monkeypatch.setattr(session, "EXECUTOR", executor.Executor())
     with dc.options(eager_below=0, jit="eager", debug=True):

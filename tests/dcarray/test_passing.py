@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import dcarray as dc
-from dcarray.speedups import BUILT
+from dcarray.core.native import BUILT
 
 N = 40_000
 DAYS = np.datetime64("2024-02-27") + (np.arange(N) * 7 % 400).astype("m8[D]")

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import dcarray as dc
-from dcarray.lowering import memory
+from dcarray.lowering.runtime import memory
 
 SIZE = 512  # arrays of 2 MB
 

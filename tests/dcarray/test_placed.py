@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 import dcarray as dc
-from dcarray.comm import planner, run, world
+from dcarray.comm import run, world
+from dcarray.comm.planning import planner
 
 
 def test_statements_are_planned_each_for_itself_when_an_exception_has_to_be_found(

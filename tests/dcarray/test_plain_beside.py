@@ -13,8 +13,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import dcarray as dc
-from dcarray import quick
-from dcarray.speedups import BUILT
+from dcarray.core.native import BUILT
+from dcarray.recording import fast_path
 
 
 def distance(a: Any, b: Any) -> Any:
@@ -96,8 +96,8 @@ def test_a_view_of_a_plain_array_stays_plain_or_sees_what_is_written() -> None:
 def test_small_plain_arrays_do_not_take_the_long_way(monkeypatch: pytest.MonkeyPatch) -> None:
     with dc.options(eager_below=16384):
         a, x = np.arange(10.0), dc.asarray(np.arange(10.0))
-    monkeypatch.setattr("dcarray.protocols.ufunc", None)
-    monkeypatch.setattr(quick, "binary", None)
+    monkeypatch.setattr("dcarray.api.protocols.ufunc", None)
+    monkeypatch.setattr(fast_path, "binary", None)
     for result in (x + a, a + x, a < x, np.maximum(a, x), np.add(a, x)):
         assert type(result) is dc.ndarray
     a *= x

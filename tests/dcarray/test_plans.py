@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import dcarray as dc
-from dcarray import forms
+from dcarray.plans import templates
 
 
 @pytest.fixture(autouse=True)
@@ -192,8 +192,8 @@ def test_functions_have_numpys_bits_unless_fastmath_says_otherwise():
 
 
 def test_what_cannot_be_compiled_is_interpreted(monkeypatch):
-    from dcarray.lowering import plan
-    from dcarray.lowering.target import Unsupported
+    from dcarray.lowering.errors import Unsupported
+    from dcarray.lowering.program import plan
 
     def refuse(*args):
         raise Unsupported("for this test")
@@ -293,5 +293,5 @@ def test_what_a_sum_was_taken_of_may_still_be_read():
 
 
 def test_places_that_only_look_alike_share_no_plan() -> None:
-    assert forms.related(tuple(range(40)), tuple(range(7, 47)))
-    assert not forms.related(tuple(range(40)), tuple(k * k for k in range(40)))
+    assert templates.related(tuple(range(40)), tuple(range(7, 47)))
+    assert not templates.related(tuple(range(40)), tuple(k * k for k in range(40)))

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import dcarray as dc
-from dcarray.speedups import BUILT
+from dcarray.core.native import BUILT
 
 
 @pytest.fixture

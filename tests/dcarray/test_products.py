@@ -8,10 +8,11 @@ import numpy as np
 import pytest
 
 import dcarray as dc
-from dcarray import products, tracing
-from dcarray.lowering import openblas
-from dcarray.lowering.llvm import threads
-from dcarray.report import counters
+from dcarray.core.counters import counters
+from dcarray.lowering.cpu.llvm import threads
+from dcarray.lowering.runtime import openblas
+from dcarray.recording import recorder
+from dcarray.tiering import blas_sharing
 
 pytestmark = pytest.mark.skipif(not openblas.usable(), reason="NumPy does not bring OpenBLAS along")
 
@@ -19,32 +20,32 @@ SLIGHT = (8, 2000), (2000, 60)
 
 
 @pytest.fixture
-def company(monkeypatch: pytest.MonkeyPatch) -> Iterator[products.Company]:
+def company(monkeypatch: pytest.MonkeyPatch) -> Iterator[blas_sharing.Company]:
     """One that has seen no kernels since the last product, beside threads of ours."""
     monkeypatch.setattr(threads, "_pools", {1: 0, 2: 4096})
-    made = products.Company()
+    made = blas_sharing.Company()
     made._kernels = counters.kernels
-    monkeypatch.setattr(tracing, "COMPANY", made)
+    monkeypatch.setattr(recorder, "COMPANY", made)
     yield made
 
 
-def alone(company: products.Company, *shapes: tuple[int, ...]) -> bool:
+def alone(company: blas_sharing.Company, *shapes: tuple[int, ...]) -> bool:
     with company.of(*shapes) as here:
         return here is not None
 
 
-def test_the_first_few_after_a_kernel(company: products.Company, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_first_few_after_a_kernel(company: blas_sharing.Company, monkeypatch: pytest.MonkeyPatch) -> None:
     assert not alone(company, *SLIGHT)
     for _ in range(2):
         counters.kernels += 1
-        found = [alone(company, *SLIGHT) for _ in range(products._FEW + 2)]
-        assert found == [True] * products._FEW + [False] * 2
+        found = [alone(company, *SLIGHT) for _ in range(blas_sharing._FEW + 2)]
+        assert found == [True] * blas_sharing._FEW + [False] * 2
     counters.kernels += 1
     monkeypatch.setattr(threads, "_pools", {1: 0})
     assert not alone(company, *SLIGHT)
 
 
-def test_neither_large_ones_nor_those_that_nobody_shares_out(company: products.Company) -> None:
+def test_neither_large_ones_nor_those_that_nobody_shares_out(company: blas_sharing.Company) -> None:
     counters.kernels += 1
     for shapes in (((8, 2000), (2000, 300)), ((1000,), (1000,)), ((3, 4), (4, 5)), ((1000, 1000), (1000,))):
         assert not alone(company, *shapes)
@@ -52,7 +53,7 @@ def test_neither_large_ones_nor_those_that_nobody_shares_out(company: products.C
     assert alone(company, (300, 300), (300,))
 
 
-def test_none_where_ranks_make_the_same(company: products.Company) -> None:
+def test_none_where_ranks_make_the_same(company: blas_sharing.Company) -> None:
     def on_a_rank() -> bool:
         counters.kernels += 1
         return alone(company, *SLIGHT)
@@ -61,12 +62,12 @@ def test_none_where_ranks_make_the_same(company: products.Company) -> None:
 
 
 def test_the_product_is_that_of_one_thread_and_nothing_is_learned_of_it(
-    company: products.Company, monkeypatch: pytest.MonkeyPatch
+    company: blas_sharing.Company, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     made, learned = [], []
     enter = openblas.Alone.__enter__
     monkeypatch.setattr(openblas.Alone, "__enter__", lambda self: made.append(1) or enter(self))
-    monkeypatch.setattr("dcarray.operands.learn", lambda inputs, always: learned.append(inputs))
+    monkeypatch.setattr("dcarray.recording.operands.learn", lambda inputs, always: learned.append(inputs))
     rng = np.random.default_rng(1)
     a, b = (rng.random(shape) for shape in SLIGHT)
     large = rng.random((2000, 300))

@@ -11,8 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import dcarray as dc
-from dcarray import alone, quick
-from dcarray.session import session
+from dcarray.recording import fast_path
+from dcarray.recording.session import session
+from dcarray.tiering import call_sites
 
 RECORDED = {"eager_below": 0, "jit": "eager"}
 Program = Callable[[Any, Any], Any]
@@ -154,12 +155,12 @@ def test_outer_in_a_loop_of_updates() -> None:
 
 def test_what_is_remembered_of_shapes_has_an_end() -> None:
     with dc.options(eager_below=0, jit="off"):
-        for n in range(1, quick._MOST + 100):
+        for n in range(1, fast_path._MOST + 100):
             x = dc.asarray(np.ones(n))
             np.add(x, 1.0, x)
             x + x
-    assert 0 < len(quick.USUAL) <= quick._MOST + 1
-    assert len(quick.SIZES) <= len(quick.USUAL)
+    assert 0 < len(fast_path.USUAL) <= fast_path._MOST + 1
+    assert len(fast_path.SIZES) <= len(fast_path.USUAL)
 
 
 def test_under_masks_with_plain_operands() -> None:
@@ -199,7 +200,7 @@ LITTLE: list[Program] = [
 def test_little_of_what_is_pending(steps: list[int], dtype: str) -> None:
     rng = np.random.default_rng(3)
     given_ = [rng.integers(1, 9, (150, 200)).astype(dtype) for _ in "ab"]
-    with alone.suspended(), dc.options(eager_below=16384, jit="off"), np.errstate(all="ignore"):
+    with call_sites.suspended(), dc.options(eager_below=16384, jit="off"), np.errstate(all="ignore"):
         found: list[list[Any]] = []
         for wrap in (dc.asarray, np.asarray):
             x, y = (wrap(a.copy()) for a in given_)
@@ -220,7 +221,7 @@ def test_little_of_what_is_pending(steps: list[int], dtype: str) -> None:
 
 def test_little_of_what_is_pending_is_recorded() -> None:
     x = dc.asarray(np.ones((150, 200)))
-    with alone.suspended(), dc.options(eager_below=16384, jit="off"):
+    with call_sites.suspended(), dc.options(eager_below=16384, jit="off"):
         x[0] + x[1]  # met before, on memory that is settled
         assert not session().rec.log
         y = x + 1

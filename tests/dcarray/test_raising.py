@@ -10,8 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import dcarray as dc
-from dcarray import raising
-from dcarray.ir import effects, interp, keep, parse
+from dcarray.core import fp_attribution
+from dcarray.ir import interp, parse
+from dcarray.ir.analysis import effects, undo_copies
 
 SPECIAL = [0.0, -0.0, 1.0, -2.5, 1e308, -1e308, 1e-308, 1e200, np.inf, -np.inf, np.nan]
 
@@ -99,10 +100,11 @@ def test_warnings_and_values_are_numpys(steps, x, y, state):
     ],
 )
 def test_culprits(log, wanted):
-    assert raising.culprits(log) == wanted
-    odd = raising.culprits(log, odd=True)
+    assert fp_attribution.culprits(log) == wanted
+    odd = fp_attribution.culprits(log, odd=True)
     assert all(
-        (one == raising.NOBODY) == (other == raising.NOBODY) for one, other in zip(odd, wanted, strict=True)
+        (one == fp_attribution.NOBODY) == (other == fp_attribution.NOBODY)
+        for one, other in zip(odd, wanted, strict=True)
     )
 
 
@@ -120,7 +122,7 @@ def test_what_is_kept(body, where):
     body = body.replace("mul(", "multiply(")
     region = parse.parse(f"region() {{\n inout a: f64[8]\n {body}\n}}")
     assert effects.lost(region) == ("a",)
-    kept, (one,) = keep.keeping(region, ("a",))
+    kept, (one,) = undo_copies.keeping(region, ("a",))
     assert (one.array, one.slices) == ("a", where)
     before = np.arange(8.0)
     after = {"a": before.copy(), one.copy: np.full(8, -1.0)}
@@ -133,4 +135,4 @@ def test_what_is_kept(body, where):
 
 def test_nothing_to_keep():
     region = parse.parse("region() {\n inout a: f64[8]\n a[i] = 1.0 for i<8\n}")
-    assert keep.keeping(region, ()) == (region, ())
+    assert undo_copies.keeping(region, ()) == (region, ())

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import dcarray as dc
-from dcarray.functions import random_blocks
+from dcarray.distributed import random_blocks
 
 BITS = [np.random.PCG64, np.random.PCG64DXSM, np.random.Philox]
 DRAWS = [

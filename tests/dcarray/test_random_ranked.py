@@ -11,7 +11,7 @@ import pytest
 from launching import launch, needs_mpi
 
 import dcarray as dc
-from dcarray.functions import random_ranked
+from dcarray.distributed import random_ranked
 
 STEADY: dict[str, Callable[[Any], Any]] = {
     "random": lambda g: g.random((13, 7)),

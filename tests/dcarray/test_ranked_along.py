@@ -12,7 +12,7 @@ import pytest
 
 import dcarray as dc
 from dcarray.comm import run
-from dcarray.functions.repeatable import repeatable
+from dcarray.distributed.purity import repeatable
 
 WEIGHTS, SEEN, N = np.array([1.0, 2, 1]), [], 3
 RANDOM = np.random.default_rng(0)

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import dcarray as dc
-from dcarray.comm.grid import ProcessGrid
+from dcarray.comm.layout.grid import ProcessGrid
 
 RNG = np.random.default_rng(3)
 TABLE = RNG.random((24, 31)) - 0.5

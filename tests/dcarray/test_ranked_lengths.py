@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 import dcarray as dc
-from dcarray.distribution import distribute
-from dcarray.recording import ENTRIES_TOGETHER
-from dcarray.session import session
+from dcarray.distributed.layouts import distribute
+from dcarray.recording.log import ENTRIES_TOGETHER
+from dcarray.recording.session import session
 
 
 @pytest.mark.parametrize("ranks", [2, 3])

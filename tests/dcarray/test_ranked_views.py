@@ -11,8 +11,8 @@ import rank_views
 from launching import launch, needs_mpi
 
 import dcarray as dc
-from dcarray import placing
 from dcarray.comm import run, world
+from dcarray.distributed import executor
 
 
 @pytest.mark.parametrize("ranks", range(1, 7))
@@ -132,7 +132,7 @@ def test_nothing_is_gathered_for_nothing() -> None:
 
 
 def test_what_failed_can_be_asked_for_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    before, told = placing._over_ranks, set[int]()
+    before, told = executor._over_ranks, set[int]()
 
     def once(*args: Any) -> Any:
         if world().rank not in told:
@@ -152,7 +152,7 @@ def test_what_failed_can_be_asked_for_again(monkeypatch: pytest.MonkeyPatch) -> 
             assert np.array_equal(x, 2 * np.arange(1, 7))
             assert np.array_equal(z, 6 * np.arange(1, 7).reshape(2, 3))
 
-    monkeypatch.setattr(placing, "_over_ranks", once)
+    monkeypatch.setattr(executor, "_over_ranks", once)
     run(2, check)
 
 

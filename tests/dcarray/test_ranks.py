@@ -14,9 +14,9 @@ from launching import ROOT, launch, needs_mpi
 
 import dcarray as dc
 from dcarray.comm import MismatchError, run, world
-from dcarray.comm import checked as checking
-from dcarray.distribution import distribute
-from dcarray.ranks import several
+from dcarray.comm.planning import program_matching as checking
+from dcarray.core.processes import several
+from dcarray.distributed.layouts import distribute
 
 
 def test_no_ranks_are_asked_for() -> None:

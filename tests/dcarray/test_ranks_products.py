@@ -10,8 +10,8 @@ import pytest
 
 import dcarray as dc
 from dcarray.comm import run, world
-from dcarray.distribution import distribute
-from dcarray.session import session
+from dcarray.distributed.layouts import distribute
+from dcarray.recording.session import session
 
 
 def received(program: Callable[..., Any], *shapes: tuple[int, ...], ranks: int) -> list[int]:

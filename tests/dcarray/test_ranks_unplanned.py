@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 import dcarray as dc
-from dcarray import obtaining
-from dcarray.comm import planner
+from dcarray.comm.planning import planner
+from dcarray.plans import provider
 
 RANKS = 3
 
@@ -48,7 +48,7 @@ def test_no_plan(which: Any, monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.one_process("simulates ranks")
 def test_no_code(monkeypatch: pytest.MonkeyPatch) -> None:
     """One rank's part of a region does not compile."""
-    real, asked = obtaining.obtained, []
+    real, asked = provider.obtained, []
 
     def obtained(*args: Any) -> Any:
         asked.append(args)
@@ -56,7 +56,7 @@ def test_no_code(monkeypatch: pytest.MonkeyPatch) -> None:
             raise KeyError("on purpose")
         return real(*args)
 
-    monkeypatch.setattr(obtaining, "obtained", obtained)
+    monkeypatch.setattr(provider, "obtained", obtained)
     with pytest.warns(RuntimeWarning, match="a rank's part of a region is interpreted"):
         assert dc.comm.run(RANKS, _program) == [WANT] * RANKS
 

@@ -7,15 +7,16 @@ import products_served
 import pytest
 
 import dcarray as dc
-from dcarray import products
-from dcarray.lowering import skinny
+from dcarray.lowering.runtime import skinny_products
+from dcarray.recording import session
+from dcarray.tiering import blas_sharing
 
 
 @pytest.fixture(autouse=True)
 def served(monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, ...]]:
-    monkeypatch.setattr(skinny, "LEAST", 1 << 17)
+    monkeypatch.setattr(skinny_products, "LEAST", 1 << 17)
     for known in ("_prepared", "_forms"):  # plans that other tests have asked for
-        monkeypatch.setattr(dc.session.EXECUTOR, known, {})
+        monkeypatch.setattr(session.EXECUTOR, known, {})
     return products_served.served(monkeypatch)
 
 
@@ -34,12 +35,12 @@ def test_alone_and_with_others(form: str, served: list[tuple[int, ...]]) -> None
 
 def test_its_time_counts_as_such_that_a_plan_saves(monkeypatch: pytest.MonkeyPatch) -> None:
     """A program of nothing else would get no plan."""
-    from dcarray import background
+    from dcarray.plans import background
 
     monkeypatch.setattr(background, "PATIENCE", 1e-7)
     r = np.random.default_rng(1)
     x, w = dc.asarray(r.random((4, 500))), dc.asarray(r.random((500, 600)))
-    executor = dc.session.EXECUTOR
+    executor = session.EXECUTOR
     before = executor.background.seconds
     with dc.options(jit="background", cache_dir=None):
         for _ in range(3):
@@ -58,4 +59,4 @@ def test_its_time_counts_as_such_that_a_plan_saves(monkeypatch: pytest.MonkeyPat
     ],
 )  # fmt: skip
 def test_which(a: tuple[int, ...], b: tuple[int, ...], char: str, found: bool) -> None:
-    assert products.read_once(a, b, char) is found
+    assert blas_sharing.read_once(a, b, char) is found

@@ -14,10 +14,11 @@ import numpy as np
 import pytest
 
 import dcarray as dc
-from dcarray import executor, remote, server, session, shelf, spawned
-from dcarray.lowering import packing, parcel, plan
-from dcarray.lowering.target import Unsupported
-from dcarray.planning import Recorded
+from dcarray.execution import executor, session
+from dcarray.lowering.errors import Unsupported
+from dcarray.lowering.program import packing, parcel, plan
+from dcarray.plans import client, disk_store, server, worker_process
+from dcarray.plans.requests import Recorded
 
 HERE = {"eager_below": 0, "jit": "eager"}
 THERE = {"eager_below": 0, "jit": "background", "cache_dir": None}
@@ -105,8 +106,8 @@ def test_plans_come_from_the_server(fresh):
 def test_a_server_that_dies_is_started_again():
     with dc.options(**THERE):
         agree()
-        assert remote.REMOTE._process is not None
-        remote.REMOTE._close()
+        assert client.REMOTE._process is not None
+        client.REMOTE._close()
         x = dc.asarray(np.arange(40.0))
         dc.report(reset=True)
         for _ in range(3):
@@ -119,10 +120,10 @@ def test_a_server_that_dies_is_started_again():
 
 def test_a_server_that_ends_with_a_request_in_hand(monkeypatch):
     """The region stays with NumPy, and nothing else is harmed."""
-    monkeypatch.setattr(remote, "REMOTE", remote.Remote())
+    monkeypatch.setattr(client, "REMOTE", client.Remote())
     monkeypatch.setattr(executor, "_told", set())
     lost = server.command().replace(
-        "serve()", "import dcarray.server as s; s.answer = lambda r: os._exit(3); serve()"
+        "serve()", "import dcarray.plans.server as s; s.answer = lambda r: os._exit(3); serve()"
     )
     monkeypatch.setattr(server, "command", lambda nice: lost)
     with dc.options(**THERE), pytest.warns(RuntimeWarning, match="a region is not compiled.* has ended"):
@@ -132,13 +133,16 @@ def test_a_server_that_ends_with_a_request_in_hand(monkeypatch):
             session.EXECUTOR.background.wait()
 
 
-SLEEPS = "import dcarray.server as s, time; a = s.answer; s.answer = lambda r: time.sleep(9) or a(r); serve()"
+SLEEPS = (
+    "import dcarray.plans.server as s, time; a = s.answer; "
+    "s.answer = lambda r: time.sleep(9) or a(r); serve()"
+)
 
 
 @pytest.mark.parametrize("starved", ["while it begins", "with a request in hand"])
 def test_a_server_that_gets_no_processor_is_replaced_by_one_that_takes_its_share(monkeypatch, starved):
     """Both here only look as if: one has had no time since it has done nothing yet, one sleeps."""
-    monkeypatch.setattr(remote, "REMOTE", remote.Remote())
+    monkeypatch.setattr(client, "REMOTE", client.Remote())
     began, plain = [], server.command
 
     def command(nice):
@@ -148,7 +152,7 @@ def test_a_server_that_gets_no_processor_is_replaced_by_one_that_takes_its_share
 
     monkeypatch.setattr(server, "command", command)
     if starved == "while it begins":
-        monkeypatch.setattr(spawned, "HUNGER", -1.0)
+        monkeypatch.setattr(worker_process, "HUNGER", -1.0)
     with dc.options(**THERE):
         x = dc.asarray(np.arange(43.0))
         dc.report(reset=True)
@@ -157,12 +161,12 @@ def test_a_server_that_gets_no_processor_is_replaced_by_one_that_takes_its_share
             session.EXECUTOR.background.wait()
         agree()
     assert dc.report().kernels and began == [server.NICE, 0]
-    process = remote.REMOTE._process
+    process = client.REMOTE._process
     assert os.getpriority(os.PRIO_PROCESS, process._pid) == os.getpriority(os.PRIO_PROCESS, 0)
 
 
 def test_where_nobody_says_how_much_processor_time_a_server_had_it_stays(monkeypatch):
-    monkeypatch.setattr(remote, "REMOTE", remote.Remote())
+    monkeypatch.setattr(client, "REMOTE", client.Remote())
     began, plain = [], server.command
     slow = SLEEPS.replace("sleep(9)", "sleep(0.5)")
     monkeypatch.setattr(
@@ -172,7 +176,7 @@ def test_where_nobody_says_how_much_processor_time_a_server_had_it_stays(monkeyp
     def unknown(clock):
         raise OSError
 
-    monkeypatch.setattr(spawned.time, "clock_gettime", unknown)
+    monkeypatch.setattr(worker_process.time, "clock_gettime", unknown)
     with dc.options(**THERE):
         agree()
     assert began == [server.NICE]
@@ -180,7 +184,7 @@ def test_where_nobody_says_how_much_processor_time_a_server_had_it_stays(monkeyp
 
 @pytest.mark.parametrize("words", ["raise SystemExit", "import sys; sys.stdout.write('x' * 99)", None])
 def test_without_a_server_a_thread_compiles(monkeypatch, words):
-    monkeypatch.setattr(remote, "REMOTE", remote.Remote())
+    monkeypatch.setattr(client, "REMOTE", client.Remote())
     if words is None:
         monkeypatch.setattr(sys, "executable", "/nowhere/python3")
     else:
@@ -193,7 +197,7 @@ def test_without_a_server_a_thread_compiles(monkeypatch, words):
             np.testing.assert_array_equal(np.asarray(x * 6 - 3), np.arange(42.0) * 6 - 3)
             session.EXECUTOR.background.wait()
     assert dc.report().kernels == 1
-    assert not remote.REMOTE._usable
+    assert not client.REMOTE._usable
 
 
 def test_a_region_that_cannot_be_planned_there():
@@ -204,7 +208,7 @@ def test_a_region_that_cannot_be_planned_there():
 CHILD = """
     import os, sys, numpy as np, dcarray as dc
     from dcarray import remote, spawned
-    from dcarray.session import EXECUTOR
+    from dcarray.execution.executor import EXECUTOR
     spawned.HUNGER = float("inf")  # a second server would find on the disk what the first one has left
     with dc.options(eager_below=0, jit="background", cache_dir=sys.argv[1]):
         x = dc.asarray(np.arange(60.0).reshape(6, 10))
@@ -212,7 +216,7 @@ CHILD = """
             np.asarray(np.sqrt(x[:, k:] * 2 + 1).sum(axis=1) + x[:, 0])
             EXECUTOR.background.wait()
     r = dc.report()
-    makers = {"sympy", "dcarray.ir.nodes", "dcarray.lowering.llvm.pool", "dcarray.lowering.plan"}
+    makers = {"sympy", "dcarray.ir.nodes", "dcarray.lowering.cpu.llvm.pool", "dcarray.lowering.program.plan"}
     loaded = not makers.isdisjoint(sys.modules), "llvmlite.binding" in sys.modules
     print(r.kernels > 0, r.compiles > 0, *loaded)
     print(r.disk_hits > 0, remote.REMOTE._process is not None, r.kernels)
@@ -261,18 +265,18 @@ def test_the_next_process_finds_the_plans(tmp_path):
 
 
 def test_what_another_processor_has_left_is_not_used(tmp_path, monkeypatch):
-    from dcarray.lowering import host
+    from dcarray.lowering.cpu import host
 
     request = Recorded((("old", "d", (5,), None, 0), ("new", "d", (5,), 1),
                        ("map", "negative", "d->d", (5,), 1, None, (0, None, None))),
                       (1,), "", (5, 5, 5), (5, 5, 5), (), False, 1, str(tmp_path))  # fmt: skip
-    assert shelf.find(request) is None
-    shelf.keep(request, server.answer(request)[1])
-    found = shelf.find(request)
+    assert disk_store.find(request) is None
+    disk_store.keep(request, server.answer(request)[1])
+    found = disk_store.find(request)
     assert found is not None and found.kernels == 1
-    assert shelf.find(request._replace(fastmath=True)) is None
+    assert disk_store.find(request._replace(fastmath=True)) is None
     monkeypatch.setattr(host, "mark", lambda: "f" * 16)
-    assert shelf.find(request) is None
+    assert disk_store.find(request) is None
 
 
 def test_what_has_been_answered_is_left_but_not_what_is_not_whole(tmp_path):
@@ -285,7 +289,7 @@ def test_what_has_been_answered_is_left_but_not_what_is_not_whole(tmp_path):
         server.keep(request, refused)
         assert not (tmp_path / "plans").exists()
     server.keep(request, reply)
-    assert len(left(tmp_path)) == 1 and shelf.find(request) is not None
+    assert len(left(tmp_path)) == 1 and disk_store.find(request) is not None
 
 
 def test_a_large_region_waits_for_the_plan_that_is_there(tmp_path, monkeypatch):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 import dcarray as dc
-from dcarray.report import counters, note, user_line
+from dcarray.core.counters import counters, note, user_line
 
 
 def test_user_line_is_outside_the_package():

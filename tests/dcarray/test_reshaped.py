@@ -93,7 +93,7 @@ def test_a_view_where_numpy_gives_one():
 
 
 def test_strides_say_whether_a_reshape_copies():
-    from dcarray.order import reshaped
+    from dcarray.core.strides import reshaped
 
     rng = np.random.default_rng(3)
     whole = np.zeros((4, 6, 2, 3))

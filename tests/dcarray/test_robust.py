@@ -16,8 +16,8 @@ import pytest
 from resident import resident
 
 import dcarray as dc
-from dcarray import executor
-from dcarray.session import session
+from dcarray.execution import executor
+from dcarray.recording.session import session
 
 RECORD = {"eager_below": 0, "jit": "eager"}
 
@@ -221,7 +221,7 @@ def test_background_compilation_takes_over():
         x = dc.asarray(np.arange(50.0))
         for _ in range(2):
             dc.evaluate(x * 3 + 1)
-        from dcarray.session import EXECUTOR
+        from dcarray.execution.executor import EXECUTOR
 
         EXECUTOR.background.wait()
         dc.report(reset=True)

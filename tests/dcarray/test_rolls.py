@@ -8,14 +8,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import dcarray as dc
-from dcarray.ir.passes import split
+from dcarray.ir.passes.portable import index_set_splitting
 
 DTYPES = ["f8", "f4", "u1", "i8", "c16", "?"]
 
 
 @pytest.fixture(autouse=True)
 def recorded(monkeypatch):
-    monkeypatch.setattr(split, "MIN_POINTS", 4)
+    monkeypatch.setattr(index_set_splitting, "MIN_POINTS", 4)
     with dc.options(eager_below=0, jit="eager", cache_dir="", debug=True):
         yield
 

@@ -5,16 +5,17 @@ import sys
 import textwrap
 
 import dcarray as dc
-from dcarray import routines
-from dcarray.lowering import memory, parcel
-from dcarray.session import EXECUTOR
+from dcarray.execution import routines
+from dcarray.execution.executor import EXECUTOR
+from dcarray.lowering.program import parcel
+from dcarray.lowering.runtime import memory
 
 CHILD = """
     import sys
     import numpy as np, dcarray as dc
     from dcarray import gathering, remote
-    from dcarray.session import EXECUTOR
-    from dcarray.functions import solving
+    from dcarray.execution.executor import EXECUTOR
+    from dcarray.api.functions import solving
     a = np.random.default_rng(1).random(300_000)
     m, b = a[:40_000].reshape(200, 200) + 10 * np.eye(200), a[:80_000].reshape(200, 400)
     with dc.options(jit="background", cache_dir=sys.argv[1]):

@@ -28,8 +28,8 @@ import scipy.linalg
 def work():
     import numpy as inside
     return type(inside.ones(2)).__module__
-assert helper.kinds == {"dcarray.array"} == {work()}, helper.kinds
-assert package.inner.kind == "dcarray.array" == type(numpy.linalg.inv(np.eye(2))).__module__
+assert helper.kinds == {"dcarray.api.array"} == {work()}, helper.kinds
+assert package.inner.kind == "dcarray.api.array" == type(numpy.linalg.inv(np.eye(2))).__module__
 assert type(scipy.linalg.inv([[2.0]])).__module__ == "numpy"
 assert isinstance(scipy.linalg.inv([[2.0]]), np.ndarray) and isinstance(np.ones(2), np.ndarray)
 class Answering:
@@ -42,7 +42,7 @@ class Sub(np.ndarray):
 sub = np.ones(3).view(Sub)
 seen = sub.view(np.ndarray)
 assert type(seen) is np.ndarray and repr(seen) == "array([1., 1., 1.])"
-assert type(sub + 1).__module__ == type(seen + np.ones(3)).__module__ == "dcarray.array"
+assert type(sub + 1).__module__ == type(seen + np.ones(3)).__module__ == "dcarray.api.array"
 assert np.add(seen, 1, out=seen) is seen and sub.tolist() == [2, 2, 2]
 assert np.ma.array([1, 2], mask=[0, 1]).view(np.ndarray).tolist() == [1, 2]
 assert np.sum(Answering()) == 3 and scipy.linalg.norm(Answering()) == 5**0.5
@@ -124,12 +124,12 @@ def test_the_end_of_a_program(folder: Path, how: str) -> None:
 
 def test_modules_packages_and_folders(folder: Path) -> None:
     assert _ours(folder, "-m", "package", "a", "--report").stdout == (
-        f"['{folder / 'package' / '__main__.py'}', 'a', '--report'] dcarray.array\n"
+        f"['{folder / 'package' / '__main__.py'}', 'a', '--report'] dcarray.api.array\n"
     )
     (folder / "program").mkdir()
     (folder / "program" / "near.py").write_text(HELPER)
     (folder / "program" / "__main__.py").write_text("import near, sys; print(near.kinds, sys.path[0])")
-    assert _ours(folder, "program").stdout == f"{{'dcarray.array'}} {folder / 'program'}\n"
+    assert _ours(folder, "program").stdout == f"{{'dcarray.api.array'}} {folder / 'program'}\n"
     assert _ours(folder, "-m", "helper").returncode == 0
 
 
@@ -180,7 +180,7 @@ def test_help(folder: Path) -> None:
 
 def test_pytest_as_the_program(folder: Path) -> None:
     (folder / "test_it.py").write_text(
-        "import numpy as np\ndef test():\n    assert type(np.ones(2)).__module__ == 'dcarray.array'\n"
+        "import numpy as np\ndef test():\n    assert type(np.ones(2)).__module__ == 'dcarray.api.array'\n"
     )
     done = _ours(folder, "-m", "pytest", "-q", "-p", "no:cacheprovider", "test_it.py")
     assert done.returncode == 0, done.stdout

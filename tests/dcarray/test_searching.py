@@ -12,8 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import dcarray as dc
-from dcarray.functions import searching
-from dcarray.session import EXECUTOR
+from dcarray.api.functions import searching
+from dcarray.execution.executor import EXECUTOR
 
 RNG = np.random.default_rng(8)
 EAGER: dict[str, Any] = {"jit": "eager", "eager_below": 0}

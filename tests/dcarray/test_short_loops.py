@@ -14,10 +14,10 @@ import numpy as np
 import pytest
 
 import dcarray as dc
-from dcarray import alone
-from dcarray.loops import ALIASES, UFUNCS
-from dcarray.speedups import BUILT
-from dcarray.store import COMPILED
+from dcarray.core.native import BUILT
+from dcarray.core.store import COMPILED
+from dcarray.core.ufunc_loops import ALIASES, UFUNCS
+from dcarray.tiering import call_sites
 
 CHARS = "".join(sorted(COMPILED))
 SPECIAL = (0.0, -0.0, 1.0, -1.0, 2.5, 1e308, -1e308, 5e-324, np.inf, -np.inf, np.nan, 0.75)
@@ -243,12 +243,12 @@ def test_stores_are_made_when_they_are_wanted() -> None:
             thread.join()
         assert all(store is y._store for store in found) and y._store.place is not None
         struck: list[Any] = []
-        real, alone.strike = alone.strike, lambda place, bar=False: struck.append((place, bar))
+        real, call_sites.strike = call_sites.strike, lambda place, bar=False: struck.append((place, bar))
         try:
             z = y * y + y * 2.0 - np.sin(y)  # recorded: the place is told
             dc.evaluate(z)
         finally:
-            alone.strike = real
+            call_sites.strike = real
         b = a + 1.0
         np.testing.assert_array_equal(np.asarray(z), b * b + b * 2.0 - np.sin(b))
         assert [bar for _, bar in struck] == [False]  # no kernel has run

@@ -9,10 +9,13 @@ import pytest
 from resident import resident
 
 import dcarray as dc
-from dcarray import executor, forms, running, session, singly
+from dcarray.execution import executor, interpreter, run_plan, session
 from dcarray.ir import build, interp
 from dcarray.ir.passes import pipeline
-from dcarray.lowering import calls, libraries, memory, plan
+from dcarray.lowering.libraries import dispatch
+from dcarray.lowering.program import plan
+from dcarray.lowering.runtime import library_calls, memory
+from dcarray.plans import templates
 
 MODES = [pytest.param({"eager_below": 0, "jit": jit}, id=jit) for jit in ("eager", "off", "background")]
 
@@ -73,9 +76,10 @@ def broken(*args, **kwargs):
 
 PLACES = [
     (pipeline, "run"), (build, "build"), (plan, "compile_region"), (plan, "schedule"), (interp, "run"),
-    (forms, "split"), (forms.Form, "__init__"), (forms.General, "__init__"), (forms, "_matcher"),
-    (forms.Ready, "bytes"), (executor.Executor, "prepare"), (forms.Prepared, "serve"),
-    (build._Builder, "_map"), (build._Builder, "_call"), (running, "allocate"),
+    (templates, "split"), (templates.Form, "__init__"), (templates.General, "__init__"),
+    (templates, "_matcher"),
+    (templates.Ready, "bytes"), (executor.Executor, "prepare"), (templates.Prepared, "serve"),
+    (build._Builder, "_map"), (build._Builder, "_call"), (run_plan, "allocate"),
 ]  # fmt: skip
 
 
@@ -92,7 +96,7 @@ def test_a_bug_anywhere_is_served_call_by_call(monkeypatch, options, where, name
 
 @pytest.mark.parametrize("options", MODES)
 def test_it_is_said_once_and_reported(monkeypatch, options):
-    monkeypatch.setattr(forms, "split", broken)
+    monkeypatch.setattr(templates, "split", broken)
     dc.report(reset=True)
     with (
         dc.options(**options),
@@ -121,9 +125,9 @@ class Short:
     def __init__(self, monkeypatch, fails):
         self.left = fails
         self.plain = memory.allocate
-        for module in (memory, running):
+        for module in (memory, run_plan):
             monkeypatch.setattr(module, "allocate", self.allocate)
-        monkeypatch.setattr(singly, "empty", lambda shape, dtype, pooled: self.allocate(shape, dtype)[0])
+        monkeypatch.setattr(interpreter, "empty", lambda shape, dtype, pooled: self.allocate(shape, dtype)[0])
 
     def allocate(self, shape, dtype, size=-1, pooled=0):
         self.left -= 1
@@ -162,9 +166,9 @@ def test_a_library_that_fails_after_something_was_written(monkeypatch, options, 
     def fail(*args):
         raise error("for this test")
 
-    found = libraries.LIBRARIES["blas.matmul"][0]
-    monkeypatch.setitem(libraries.LIBRARIES, "blas.matmul", [libraries.Library("x", found.serves)])
-    monkeypatch.setitem(calls.RUNS["blas.matmul"], "x", fail)
+    found = dispatch.LIBRARIES["blas.matmul"][0]
+    monkeypatch.setitem(dispatch.LIBRARIES, "blas.matmul", [dispatch.Library("x", found.serves)])
+    monkeypatch.setitem(library_calls.RUNS["blas.matmul"], "x", fail)
     with dc.options(**options), warnings.catch_warnings():
         warnings.simplefilter("ignore")
         agree()
@@ -239,7 +243,7 @@ def test_flags_whose_author_is_not_found_are_still_said(monkeypatch):
     with dc.options(eager_below=0, jit="eager"):
         x = dc.asarray(np.arange(3.0))
         dc.evaluate(np.log(x + 1) / (x + 1))
-        monkeypatch.setattr(singly.Singly, "run", broken)
+        monkeypatch.setattr(interpreter.Singly, "run", broken)
         x -= 1
         with pytest.warns(RuntimeWarning, match="divide by zero"):
             got = np.asarray(np.log(x + 1) / (x + 1))
@@ -248,7 +252,7 @@ def test_flags_whose_author_is_not_found_are_still_said(monkeypatch):
 
 @pytest.mark.parametrize("jit", ["eager", "background"])
 def test_a_compiler_without_memory_is_asked_again(monkeypatch, jit):
-    from dcarray.lowering import cache
+    from dcarray.lowering.program import code_cache
 
     def fail(nbytes):
         raise MemoryError("for this test")
@@ -260,8 +264,8 @@ def test_a_compiler_without_memory_is_asked_again(monkeypatch, jit):
         for short in (True, False):
             with monkeypatch.context() as patch:
                 if short:
-                    patch.setattr(cache, "require", fail)
-                    patch.setattr(cache, "_LOADED", {})
+                    patch.setattr(code_cache, "require", fail)
+                    patch.setattr(code_cache, "_LOADED", {})
                 for n in (61, 61, 60, 59, 58):
                     for _ in range(2):
                         want = np.arange(float(n)) * 3 - np.arange(float(n))[::-1] / 7

@@ -12,8 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import dcarray as dc
-from dcarray.functions import sliding
-from dcarray.session import EXECUTOR
+from dcarray.api.functions import sliding
+from dcarray.execution.executor import EXECUTOR
 
 RNG = np.random.default_rng(5)
 EAGER: dict[str, Any] = {"jit": "eager", "eager_below": 0}

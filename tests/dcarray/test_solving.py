@@ -11,9 +11,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import dcarray as dc
-from dcarray.functions import solving
-from dcarray.lowering import elimination, openblas
-from dcarray.routines import Compiled
+from dcarray.api.functions import solving
+from dcarray.execution.routines import Compiled
+from dcarray.lowering.cpu import elimination
+from dcarray.lowering.runtime import openblas
 
 RNG = np.random.default_rng(8)
 EAGER: dict[str, Any] = {"jit": "eager", "eager_below": 0, "threads": 2}

@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 
 import dcarray as dc
-from dcarray import window
-from dcarray.speedups import BUILT
+from dcarray.core import window
+from dcarray.core.native import BUILT
 
 BINARY = (
     operator.add, operator.sub, operator.mul, operator.truediv, operator.floordiv, operator.mod,
@@ -171,7 +171,7 @@ def test_references_are_counted() -> None:
 
 WITHOUT = """
 import sys
-sys.modules["dcarray._speedups"] = None
+sys.modules["dcarray._native.extension"] = None
 import pytest
 sys.exit(pytest.main([*sys.argv[1:], "-p", "no:cacheprovider"]))
 """
@@ -179,7 +179,7 @@ sys.exit(pytest.main([*sys.argv[1:], "-p", "no:cacheprovider"]))
 
 def test_everything_works_without_the_module() -> None:
     here = __file__
-    if sys.modules.get("dcarray._speedups", here) is None:
+    if sys.modules.get("dcarray._native.extension", here) is None:
         pytest.skip("this is the run without it")
     others = [here.replace("speedups", name) for name in ("like_ndarray", "functions_views")]
     command = [sys.executable, "-c", WITHOUT, here, *others]
@@ -478,14 +478,14 @@ def test_small_arrays_know_all_functions_whatever_is_asked_first() -> None:
     program = """
 import numpy as np, dcarray as dc
 {}
-from dcarray.functions import small
+from dcarray.api.functions import native_routes as small
 missing = [f.__name__ for f in small.functions() if f not in small._behind]
 assert not missing, missing
 """
     for first in (
-        "dc.functions",
+        "import dcarray.api.functions",
         "np.sum(dc.asarray(np.arange(3.0)))",
         "dc.roll",
-        "import dcarray.functions.histograms",
+        "import dcarray.api.functions.histograms",
     ):
         subprocess.run([sys.executable, "-c", program.format(first)], check=True)

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 import dcarray as dc
-from dcarray import standard
-from dcarray.standard_array import StandardArray
+from dcarray import array_api
+from dcarray.array_api.standard_array import StandardArray
 
 
 @pytest.fixture(params=["small", "large"])
@@ -30,25 +30,27 @@ def test_ordinary_arrays_keep_numpys_scalars(way):
 
 def test_what_the_namespace_makes_stays_an_array(way):
     x = dc.asarray(np.arange(6.0).reshape(2, 3) + 1)
-    s = standard.sum(x)
+    s = array_api.sum(x)
     assert is_standard(s) and s.shape == () and s == 21 and isinstance(s, dc.ndarray)
     assert is_standard(s + 1, 1 + s, s * x, x * s, np.ones(3) + s, -s, s > 3, abs(s), *divmod(s, 2))
     assert is_standard(s.sum(), s.reshape(1), s.T, s.real, s.astype(int), s[()], s[None], s.copy())
     assert is_standard(
         np.sqrt(s), np.sum(s), dc.exp(s), np.concatenate([s[None], x[0]]), np.add.reduce(x * s)
     )
-    assert is_standard(standard.asarray(x), standard.ones(2)[0], *standard.ones(2), standard.linalg.norm(x))
-    assert is_standard(*standard.unique_counts(x), *standard.linalg.svd(x), standard.fft.fft(x)[0, 0])
+    assert is_standard(
+        array_api.asarray(x), array_api.ones(2)[0], *array_api.ones(2), array_api.linalg.norm(x)
+    )
+    assert is_standard(*array_api.unique_counts(x), *array_api.linalg.svd(x), array_api.fft.fft(x)[0, 0])
     assert is_standard(copy.copy(s), copy.deepcopy(s), pickle.loads(pickle.dumps(s)))
     assert (float(s), int(s), bool(s), s.item(), f"{s:.1f}", str(s)) == (21, 21, True, 21, "21.0", "21.0")
-    assert standard.float64 is np.float64 and standard.pi == np.pi and standard.linalg.__name__
+    assert array_api.float64 is np.float64 and array_api.pi == np.pi and array_api.linalg.__name__
 
 
 def test_memory_is_shared_and_arguments_come_back_as_themselves(way):
-    x = standard.zeros(4)
+    x = array_api.zeros(4)
     y = x[1:3]
-    y += standard.asarray(2.0)
-    x[standard.asarray([True, False, False, False])] = standard.asarray(7.0)
+    y += array_api.asarray(2.0)
+    x[array_api.asarray([True, False, False, False])] = array_api.asarray(7.0)
     assert x.tolist() == [7, 2, 2, 0] and is_standard(x, y)
     same = x
     same *= 2
@@ -61,27 +63,27 @@ def test_memory_is_shared_and_arguments_come_back_as_themselves(way):
 
 def test_as_indices_and_values_of_ordinary_arrays(way):
     x = dc.asarray(np.arange(6.0).reshape(2, 3))
-    assert x[standard.asarray(1)].tolist() == [3, 4, 5]
-    assert x[standard.asarray([1, 0]), standard.asarray(2)].tolist() == [5, 2]
-    x[standard.asarray([False, True])] = standard.asarray([9.0, 8.0, 7.0])
-    x += standard.asarray(1)
+    assert x[array_api.asarray(1)].tolist() == [3, 4, 5]
+    assert x[array_api.asarray([1, 0]), array_api.asarray(2)].tolist() == [5, 2]
+    x[array_api.asarray([False, True])] = array_api.asarray([9.0, 8.0, 7.0])
+    x += array_api.asarray(1)
     assert type(x) is dc.ndarray and x.tolist() == [[1, 2, 3], [10, 9, 8]]
     empty = dc.asarray(np.zeros((0, 3)))
-    assert empty[standard.zeros((0, 3), dtype=bool)].shape == (0,)
+    assert empty[array_api.zeros((0, 3), dtype=bool)].shape == (0,)
 
 
 def test_pending_values_are_seen(way):
-    x = standard.asarray(dc.asarray(np.arange(40_000.0)))
+    x = array_api.asarray(dc.asarray(np.arange(40_000.0)))
     part = x[::2]
     part *= -1
-    total = standard.sum(x)
+    total = array_api.sum(x)
     x[0] = 5
     assert total == np.sum(np.arange(1, 40_000, 2)) - np.sum(np.arange(0, 40_000, 2)) and x[2] == -2
 
 
 def test_distinct_elements_come_in_order():
     values = np.array([5, -3, 5, 0, 2, -3, 9, 1])
-    assert standard.unique_values(dc.asarray(values)).tolist() == sorted(set(values.tolist()))
+    assert array_api.unique_values(dc.asarray(values)).tolist() == sorted(set(values.tolist()))
 
 
 class _Measured:

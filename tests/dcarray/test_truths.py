@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import dcarray as dc
-from dcarray.session import session
+from dcarray.recording.session import session
 
 MODES = [
     pytest.param({}, id="defaults"),

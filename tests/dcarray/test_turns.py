@@ -6,9 +6,10 @@ import numpy as np
 import pytest
 
 import dcarray as dc
-from dcarray import forms
-from dcarray.report import counters
-from dcarray.session import EXECUTOR, session
+from dcarray.core.counters import counters
+from dcarray.execution.executor import EXECUTOR
+from dcarray.recording import log_format
+from dcarray.recording.session import session
 
 
 def shortest(path):
@@ -90,12 +91,12 @@ def test_split_leaves_the_form():
         w = x[:, :5] @ x[:, 5:10]
         log = tuple(session().rec.log)
         values = []
-        skeleton = forms.rewrite(log, values.append)
+        skeleton = log_format.rewrite(log, values.append)
         assert len(log) > 10
-        assert forms.split(log) == (skeleton, tuple(values))
+        assert log_format.split(log) == (skeleton, tuple(values))
         assert np.asarray(z).shape == (3, 4) and np.asarray(w).shape == (5, 5)
     with pytest.raises(TypeError):
-        forms.split(5)
+        log_format.split(5)
 
 
 def rolled(u, steps):

@@ -13,10 +13,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import dcarray as dc
-from dcarray import alone, comm, inject, ways
-from dcarray.report import counters
-from dcarray.session import EXECUTOR
-from dcarray.speedups import BUILT
+from dcarray import comm
+from dcarray.core.counters import counters
+from dcarray.core.native import BUILT
+from dcarray.execution.executor import EXECUTOR
+from dcarray.jit import decorator, variants
+from dcarray.tiering import call_sites
 
 pytestmark = pytest.mark.skipif(not BUILT, reason="the C module says what kind of call it is")
 N = 20_000
@@ -45,7 +47,7 @@ class Clock:
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     made = Clock()
-    monkeypatch.setattr(inject, "perf_counter", made)
+    monkeypatch.setattr(decorator, "perf_counter", made)
     return made
 
 
@@ -53,15 +55,15 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
 def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """All calls of a kind after its first go the way of NumPy."""
 
-    def took(way: ways.Way, *args: Any, **kwargs: Any) -> None:
+    def took(way: variants.Way, *args: Any, **kwargs: Any) -> None:
         way.plain, way.left = True, LONG
 
-    monkeypatch.setattr(ways.Way, "took", took)
+    monkeypatch.setattr(variants.Way, "took", took)
 
 
-def kinds(function: Callable[..., Any]) -> ways.Ways:
+def kinds(function: Callable[..., Any]) -> variants.Ways:
     cells = dict(zip(function.__code__.co_freevars, function.__closure__ or (), strict=True))
-    found: ways.Ways = cells["ways"].cell_contents
+    found: variants.Ways = cells["ways"].cell_contents
     return found
 
 
@@ -71,7 +73,7 @@ def ours() -> bool:
 
 
 # ---- which way ---------------------------------------------------------------------------------------
-def through(took: Callable[[bool], float], calls: int, way: ways.Way) -> list[bool]:
+def through(took: Callable[[bool], float], calls: int, way: variants.Way) -> list[bool]:
     """Calls that take so long each way; which of them went NumPy's."""
     went = []
     for _ in range(calls):
@@ -80,32 +82,32 @@ def through(took: Callable[[bool], float], calls: int, way: ways.Way) -> list[bo
             went.append(way.plain)
             continue
         plain = way.tries()
-        way.took(took(plain), ways.work(), plain=plain)
+        way.took(took(plain), variants.work(), plain=plain)
         went.append(plain)
     return went
 
 
 def test_the_shorter_way_is_gone_after_both_were_tried() -> None:
-    went = through(lambda plain: 1.0 if plain else 2.0, 300, ways.Way())
-    assert not any(went[: ways.CALM + 1]) and went[ways.CALM + 1]
-    assert sum(went[:40]) >= 40 - 2 * ways.ROUNDS and sum(went) > 280
-    went = through(lambda plain: 2.0 if plain else 1.0, 300, ways.Way())
-    assert 0 < sum(went) <= 2 * ways.ROUNDS and not any(went[40:60])
+    went = through(lambda plain: 1.0 if plain else 2.0, 300, variants.Way())
+    assert not any(went[: variants.CALM + 1]) and went[variants.CALM + 1]
+    assert sum(went[:40]) >= 40 - 2 * variants.ROUNDS and sum(went) > 280
+    went = through(lambda plain: 2.0 if plain else 1.0, 300, variants.Way())
+    assert 0 < sum(went) <= 2 * variants.ROUNDS and not any(went[40:60])
 
 
 def test_what_is_as_long_stays_ours() -> None:
-    assert sum(through(lambda plain: 1.0, 100, ways.Way())) <= 2 * ways.ROUNDS
+    assert sum(through(lambda plain: 1.0, 100, variants.Way())) <= 2 * variants.ROUNDS
 
 
 def test_a_way_that_has_become_the_longer_one_is_left() -> None:
-    way = ways.Way()
+    way = variants.Way()
     assert through(lambda plain: 1.0 if plain else 2.0, 100, way)[-1]
-    went = through(lambda plain: 3.0 if plain else 2.0, 2 * ways.SPAN, way)
+    went = through(lambda plain: 3.0 if plain else 2.0, 2 * variants.SPAN, way)
     assert went[0] and not went[-1]
 
 
 def test_what_records_is_ours_and_hardly_looked_at() -> None:
-    way, looks = ways.Way(), 0
+    way, looks = variants.Way(), 0
     for _ in range(10_000):
         if way.left > 0:
             way.left -= 1
@@ -117,13 +119,13 @@ def test_what_records_is_ours_and_hardly_looked_at() -> None:
 
 
 def test_what_takes_far_longer_is_tried_less_often() -> None:
-    went = through(lambda plain: 9.0 if plain else 1.0, 60, ways.Way())
+    went = through(lambda plain: 9.0 if plain else 1.0, 60, variants.Way())
     assert sum(went) == 2
 
 
 def test_regions_that_save_much_are_ours() -> None:
-    way = ways.Way()
-    done, theirs = ways.work()
+    way = variants.Way()
+    done, theirs = variants.work()
     for saved in (2e9, 0.5e9):
         for _ in range(100):
             way.left = 0
@@ -134,19 +136,19 @@ def test_regions_that_save_much_are_ours() -> None:
 
 
 def test_a_call_of_another_thread_between_two_is_no_comparison() -> None:
-    way = ways.Way()
-    through(lambda plain: 1.0, ways.CALM, way)
-    way.took(1.0, ways.work())
+    way = variants.Way()
+    through(lambda plain: 1.0, variants.CALM, way)
+    way.took(1.0, variants.work())
     assert way.tries()
-    way.took(1.0, ways.work(), plain=True)
+    way.took(1.0, variants.work(), plain=True)
     assert not way.tries()
-    way.took(1.0, ways.work(), plain=True)  # which began when it was to be tried
+    way.took(1.0, variants.work(), plain=True)  # which began when it was to be tried
     assert not way.plain and way.left == 0
 
 
 # ---- what kind of call -------------------------------------------------------------------------------
 def mark(*args: Any, **kwargs: Any) -> int | None:
-    return ways.marked(args, kwargs)
+    return variants.marked(args, kwargs)
 
 
 def test_kinds_are_told_apart() -> None:
@@ -178,7 +180,7 @@ def test_kinds_that_are_always_ours() -> None:
     for options in ({"eager_below": 0}, {"strict": True}):
         with dc.options(**options):
             assert mark(a) is None
-    with alone.suspended():
+    with call_sites.suspended():
         assert mark(a) is None
     assert comm.run(2, mark, a) == [None, None]
 
@@ -188,18 +190,18 @@ def test_what_is_pending_on_memory_is_seen() -> None:
     views = a[5:], a.reshape(2, -1), np.frombuffer(a), np.asarray(memoryview(a))
     assert all(mark(v) is not None for v in (a, *views))
     x = dc.asarray(a)
-    with alone.suspended():
+    with call_sites.suspended():
         x += 1
     assert mark(a) is None and mark(views[0]) is None and mark(views[1]) is None
     dc.evaluate(x)
     assert mark(a) is not None and a[3] == 2
-    with alone.suspended():
+    with call_sites.suspended():
         y = x * 2
     assert mark(a) is None  # which reads it
     dc.evaluate(y)
     out = np.asarray(y)
     assert mark(out) is not None
-    with alone.suspended():
+    with call_sites.suspended():
         y[1:] = 0
     assert mark(out) is not None and out[1] == 0  # whoever has it sees what is written at once
 
@@ -239,13 +241,13 @@ def test_what_records_stays_ours(clock: Clock) -> None:
 
     f = dc.accelerate(function)
     x = np.random.default_rng(1).random(300_000)
-    unplanned = alone.tally.unplanned
+    unplanned = call_sites.tally.unplanned
     for _ in range(3):
         f(x)
     EXECUTOR.background.wait()
     for _ in range(30):
         f(x)
-    assert all(seen) and alone.tally.unplanned - unplanned <= 4
+    assert all(seen) and call_sites.tally.unplanned - unplanned <= 4
 
 
 def test_regions_of_which_all_bits_are_numpys_go_either_way(clock: Clock) -> None:
@@ -316,10 +318,10 @@ def test_what_is_pending_is_done_before() -> None:
         assert total(a) == N
     assert seen == [True, False, False]
     x = dc.asarray(a)
-    with alone.suspended():
+    with call_sites.suspended():
         x += 1
     assert total(a) == 2 * N and seen[-1]
-    with alone.suspended():
+    with call_sites.suspended():
         y = x * 3
     a[0] = 2
     assert total(a) == 2 * N and float(y[0]) == 6
@@ -336,7 +338,7 @@ def test_options_hold_for_each_call() -> None:
         made(4)
     with dc.options(eager_below=0):
         made(4)
-    with alone.suspended():
+    with call_sites.suspended():
         made(4)
     made(4)
     assert seen == [True, False, True, True, False]
@@ -379,7 +381,7 @@ def test_exceptions_are_the_functions_own() -> None:
     with pytest.raises(IndexError, match="out of bounds"):
         failing(a, -9)
     assert a.tolist() == [0, 0, 1, 1]
-    assert not inject._inside.get() and isinstance(np.zeros(2), np.ndarray)
+    assert not decorator._inside.get() and isinstance(np.zeros(2), np.ndarray)
 
 
 @pytest.mark.usefixtures("at_once")
@@ -489,7 +491,7 @@ def test_many_kinds_are_forgotten() -> None:
     f = dc.accelerate(lambda x: x)
     for k in range(1000):
         f(np.ones(k % 9) if k % 2 else "c" * k)
-    assert len(kinds(f)._known) <= ways.MOST
+    assert len(kinds(f)._known) <= variants.MOST
 
 
 # ---- any program -------------------------------------------------------------------------------------
@@ -538,7 +540,9 @@ def test_each_way_gives_what_the_function_gives(steps: list[int], shape: tuple[i
     f = dc.accelerate(_program)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(
-            ways.Way, "took", lambda way, *_, **__: (setattr(way, "plain", True), setattr(way, "left", LONG))
+            variants.Way,
+            "took",
+            lambda way, *_, **__: (setattr(way, "plain", True), setattr(way, "left", LONG)),
         )
         wanted = _outcome(_program, [a.copy() for a in given_], tuple(steps))
         before = counters.plain

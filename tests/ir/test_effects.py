@@ -8,7 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from ir_regions import cases
 
-from dcarray.ir import effects, interp
+from dcarray.ir import interp
+from dcarray.ir.analysis import effects
 from dcarray.ir.nodes import Index, Region, Window
 from dcarray.ir.text import parse
 from dcarray.ir.verify import verify

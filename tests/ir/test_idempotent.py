@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from dcarray.ir import interp
-from dcarray.ir.idempotent import idempotent
+from dcarray.ir.analysis.idempotence import idempotent
 from dcarray.ir.text import dump, parse
 from dcarray.ir.verify import VerifyError, verify
 

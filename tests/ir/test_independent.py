@@ -5,9 +5,10 @@ import random
 import numpy as np
 import pytest
 
-from dcarray.ir import effects, interp
+from dcarray.ir import interp
+from dcarray.ir.analysis import effects
+from dcarray.ir.analysis.independence import independent, own
 from dcarray.ir.dims import evaluate
-from dcarray.ir.independent import independent, own
 from dcarray.ir.nodes import Loop
 from dcarray.ir.text import dump, parse
 from dcarray.ir.verify import VerifyError, verify

@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dcarray.ir import interp, keep, magnitudes
+from dcarray.ir import interp
+from dcarray.ir.analysis import undo_copies, value_ranges
 from dcarray.ir.passes import pipeline
 from dcarray.ir.text import parse
 from dcarray.ir.verify import verify
@@ -89,7 +90,7 @@ def test_what_is_complex_and_harmless_raises_nothing(
 ) -> None:
     region = parse(COMPLEX.format(turns=turns, first=first, second=second, third=f"{part}({third})"))
     verify(region)
-    limits = magnitudes.harmless(region)
+    limits = value_ranges.harmless(region)
     if limits is None:
         return
     rng = np.random.default_rng(seed)
@@ -114,17 +115,17 @@ def test_what_is_complex_and_harmless_raises_nothing(
 )
 def test_bounds_of_complex_values(first: str, least: float) -> None:
     region = parse(COMPLEX.format(turns=1, first=first, second="t[i,j]", third="absolute(t[i,j])"))
-    assert magnitudes.harmless(region) == ((least, 0.0) if least else None)
+    assert value_ranges.harmless(region) == ((least, 0.0) if least else None)
 
 
 def test_the_largest_part() -> None:
     region = parse(
         "region() {\n inout a: c64[3, 4];  in z: c128[];  in x: f64[]\n a[i,j] = a[i,j] for i<3, j<4\n}"
     )
-    given = [array for array in region.arrays if array.name in magnitudes.seen(region)]
+    given = [array for array in region.arrays if array.name in value_ranges.seen(region)]
     a = np.array([[1, 2j, 3 - 7j, 1], [0, 0, 1, 1], [2, 2, 2, 6 + 1j]], np.complex64)
     found = {f"most{k}": np.zeros(()) for k in range(3)}
-    for made in (magnitudes.largest(given), pipeline.run(magnitudes.largest(given))):
+    for made in (value_ranges.largest(given), pipeline.run(value_ranges.largest(given))):
         parts = {"x0": a.view(np.float32).reshape(3, 4, 2), "x1": np.array([0.5, -9.0]), "x2": np.array(-3.0)}
         interp.run(made, {**parts, **found}, {})
         assert [float(found[f"most{k}"]) for k in range(3)] == [7.0, 9.0, -3.0]
@@ -137,7 +138,7 @@ def test_the_largest_part() -> None:
 def test_what_is_harmless_raises_nothing(first: str, second: str, third: str, turns: int, seed: int) -> None:
     region = parse(GROWING.format(turns=turns, first=first, second=second, third=third))
     verify(region)
-    limits = magnitudes.harmless(region)
+    limits = value_ranges.harmless(region)
     if limits is None:
         return
     bound = limits.most
@@ -173,7 +174,7 @@ def test_what_is_harmless_raises_nothing(first: str, second: str, third: str, tu
 )
 def test_bounds(first: str, least: float) -> None:
     region = parse(GROWING.format(turns=1, first=first, second="t[i,j]", third="t[i,j]"))
-    assert magnitudes.harmless(region) == ((least, 0.0) if least else None)
+    assert value_ranges.harmless(region) == ((least, 0.0) if least else None)
 
 
 @pytest.mark.parametrize(("turns", "known"), [(100, True), (900, True), (1100, False)])
@@ -183,12 +184,12 @@ def test_growth_over_turns(turns: int, known: bool) -> None:
             turns=turns, first="add(a[i,j], b[i,j])", second="b[i,j]", third="multiply(2.0, a[i,j])"
         )
     )
-    assert (magnitudes.harmless(region) is not None) is known
+    assert (value_ranges.harmless(region) is not None) is known
 
 
 def test_a_number_that_has_to_be_positive() -> None:
     region = parse(GROWING.format(turns=1, first="divide(a[i,j], c[])", second="t[i,j]", third="t[i,j]"))
-    assert magnitudes.harmless(region) == (2.0**256, 2.0**-256)
+    assert value_ranges.harmless(region) == (2.0**256, 2.0**-256)
 
 
 def test_what_has_no_bound() -> None:
@@ -199,32 +200,32 @@ def test_what_has_no_bound() -> None:
         "region() {\n inout a: f16[4]\n a[i] = add(a[i], a[i]) for i<4\n}",
         "region() {\n inout a: f64[4];  inout z: f64[4] base a\n a[i] = add(z[i], a[i]) for i<4\n}",
     ):
-        assert magnitudes.harmless(parse(text)) is None
+        assert value_ranges.harmless(parse(text)) is None
 
 
 def test_sums_of_many() -> None:
     text = (
         "region() {\n in a: f64[1000];  inout s: f64[]\n s[] add= multiply(a[i], a[i]) init 0.0 for i<1000\n}"
     )
-    assert magnitudes.harmless(parse(text)) == (2.0**256, 0.0)
+    assert value_ranges.harmless(parse(text)) == (2.0**256, 0.0)
     single = text.replace("f64", "f32").replace("init 0.0", "init 0.0:f32")
-    assert magnitudes.harmless(parse(single)) == (2.0**32, 0.0)
+    assert value_ranges.harmless(parse(single)) == (2.0**32, 0.0)
 
 
 def test_copies_can_be_left_out() -> None:
     before = parse(GROWING.format(turns=3, first="a[i,j]", second="t[i,j]", third="add(t[i,j], b[i,j])"))
-    made, kept = keep.keeping(before, ("a", "b"))
-    after = keep.without(made, kept)
+    made, kept = undo_copies.keeping(before, ("a", "b"))
+    after = undo_copies.without(made, kept)
     verify(after)
     assert after == before
-    assert keep.without(before, ()) is before
+    assert undo_copies.without(before, ()) is before
 
 
 def test_copies_that_are_used_stay() -> None:
     before = parse("region() {\n inout a: f64[6]\n a[i] = add(a[i], 1.0) for i<6\n}")
-    _, kept = keep.keeping(before, ("a",))
+    _, kept = undo_copies.keeping(before, ("a",))
     used = parse(
         "region() {\n inout a: f64[6];  out kept_a: f64[6]\n kept_a[i] = a[i] for i<6\n"
         " a[i] = add(kept_a[i], 1.0) for i<6\n}"
     )
-    assert keep.without(used, kept) is used
+    assert undo_copies.without(used, kept) is used

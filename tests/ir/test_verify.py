@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given, settings
 from ir_regions import cases
 
+from dcarray.ir.analysis.effects import nest_conflict
 from dcarray.ir.dims import Guards, symbol
-from dcarray.ir.effects import nest_conflict
 from dcarray.ir.nodes import Apply, Array, Call, Compute, Gather, Index, Load, Nest, Region, Size, Window
 from dcarray.ir.ops import const
 from dcarray.ir.text import parse

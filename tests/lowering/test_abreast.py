@@ -7,8 +7,8 @@ import pytest
 
 import dcarray as dc
 from dcarray.ir.text import parse
-from dcarray.lowering import ahead, jam, schedule
-from dcarray.lowering.kernel import text
+from dcarray.lowering.cpu import prefetch, schedule, unroll_and_jam
+from dcarray.lowering.kernel.nodes import text
 
 FOLDED = "w[j] add= multiply(A[i,j], r[i]) init 0.0 for i<2000, j<1000"
 SUMMED = "y[i] add= multiply(A[i,j], x[j]) init 0.0 for i<2000, j<1000"
@@ -33,9 +33,9 @@ def together(found: str) -> bool:
 def test_what_folds_the_rows_goes_with_what_sums_them(body: tuple[str, ...]) -> None:
     found = kernel_of(*body)
     assert together(found)
-    along = f" ahead {ahead.NEAR // 8}, {ahead.FAR // 8}]"
+    along = f" ahead {prefetch.NEAR // 8}, {prefetch.FAR // 8}]"
     assert (
-        found.count(along) == jam.WAYS and found.count(" ahead ") == jam.WAYS
+        found.count(along) == unroll_and_jam.WAYS and found.count(" ahead ") == unroll_and_jam.WAYS
     )  # by the first of the two alone
 
 

@@ -9,11 +9,11 @@ import pytest
 
 import dcarray as dc
 from dcarray.ir.text import parse
-from dcarray.lowering import ahead, jam, schedule
-from dcarray.lowering.kernel import Elem, Kernel, affine, text
-from dcarray.lowering.llvm import engine
-from dcarray.lowering.llvm.ahead import prefetched
-from dcarray.lowering.llvm.emit import emit
+from dcarray.lowering.cpu import prefetch, schedule, unroll_and_jam
+from dcarray.lowering.cpu.llvm import engine
+from dcarray.lowering.cpu.llvm.emit import emit
+from dcarray.lowering.cpu.llvm.prefetch import prefetched
+from dcarray.lowering.kernel.nodes import Elem, Kernel, affine, text
 
 PRODUCT = """region() {
   in A: f64[N, 1000];  in x: f64[1000];  in r: f64[N];  out y: f64[N];  out z: f64[N];  out w: f64[1000]
@@ -30,7 +30,7 @@ def kernel(body: str, rows: int = 2000) -> Kernel:
 
 def test_one_loop_asks_along_its_row() -> None:
     found = text(kernel(ONE))
-    assert found.count(f" ahead {ahead.NEAR // 8}, {ahead.FAR // 8}]") == jam.WAYS
+    assert found.count(f" ahead {prefetch.NEAR // 8}, {prefetch.FAR // 8}]") == unroll_and_jam.WAYS
     assert "p1[i1]" in found  # the vector is in the cache
 
 
@@ -43,20 +43,25 @@ def test_several_loops_ask_for_their_share_of_the_next_rows() -> None:
         vector_loop("i1", (load(0), load(1), load(2), load(3))),
         vector_loop("i1", (load(0), load(1), load(2), load(3))),
     ]
-    made = ahead.asked(tuple(inner), "i0", 4)
+    made = prefetch.asked(tuple(inner), "i0", 4)
     wanted = [[bool(stmt.value.ahead) for stmt in loop.body] for loop in made]  # type: ignore[union-attr]
     assert wanted == [[True, True, False, False], [False, False, True, True]]
     (first,) = made[0].body[0].value.ahead  # type: ignore[union-attr]
-    assert first == affine(0, jam.Term(4, "n2"))
+    assert first == affine(0, unroll_and_jam.Term(4, "n2"))
 
 
-def vector_loop(var: str, loads: tuple[Elem, ...]) -> jam.For:
-    stmts = tuple(jam.Let(f"v{k}", value) for k, value in enumerate(loads))
-    return jam.For(var, affine(), (affine(8),), 1, "vector", stmts)
+def vector_loop(var: str, loads: tuple[Elem, ...]) -> unroll_and_jam.For:
+    stmts = tuple(unroll_and_jam.Let(f"v{k}", value) for k, value in enumerate(loads))
+    return unroll_and_jam.For(var, affine(), (affine(8),), 1, "vector", stmts)
 
 
 def load(row: int) -> Elem:
-    at = affine(0, jam.Term(1, "n2", "i0"), jam.Term(row, "n2"), jam.Term(1, None, "i1"))
+    at = affine(
+        0,
+        unroll_and_jam.Term(1, "n2", "i0"),
+        unroll_and_jam.Term(row, "n2"),
+        unroll_and_jam.Term(1, None, "i1"),
+    )
     return Elem("p0", at, np.dtype("d"))
 
 
@@ -101,7 +106,7 @@ def test_nothing_else_is_touched(text: str) -> None:
 
 def test_rows_that_are_used_afterwards_are_taken_several_at_a_time() -> None:
     found = text(kernel(ROWS))
-    assert "step 4" in found and found.count(" ahead ") == jam.WAYS
+    assert "step 4" in found and found.count(" ahead ") == unroll_and_jam.WAYS
     assert "step 4" not in text(kernel(ROWS, rows=500))
 
 
@@ -157,11 +162,14 @@ def test_infinities_and_nans_are_those_of_the_library() -> None:
 
 
 def test_several_turns_at_a_time_keep_asking() -> None:
-    asking = ahead.asked((vector_loop("i1", (load(0),)),), "i0", 1)
-    (loop,) = jam.jammed(asking, "i0", 2)
+    asking = prefetch.asked((vector_loop("i1", (load(0),)),), "i0", 1)
+    (loop,) = unroll_and_jam.jammed(asking, "i0", 2)
     assert [stmt.value.ahead for stmt in loop.body] == [(affine(32), affine(256))] * 2  # type: ignore[union-attr]
-    (plain,) = jam.jammed((vector_loop("i1", (load(0),)),), "i0", 2)
-    assert jam._loads((loop,)) == jam._loads((plain,)) and len(jam._loads((loop,))) == 2
+    (plain,) = unroll_and_jam.jammed((vector_loop("i1", (load(0),)),), "i0", 2)
+    assert (
+        unroll_and_jam._loads((loop,)) == unroll_and_jam._loads((plain,))
+        and len(unroll_and_jam._loads((loop,))) == 2
+    )
 
 
 @pytest.mark.parametrize("shape", [(2000, 1001), (6003, 300), (260, 20011)])

@@ -17,13 +17,13 @@ from kernel_machine import Machine
 from dcarray.ir import dims, interp, verify
 from dcarray.ir.nodes import Bands
 from dcarray.ir.passes import Log
-from dcarray.ir.passes.bands import Limits, bands
+from dcarray.ir.passes.cpu.time_tiling import Limits, bands
 from dcarray.ir.text import parse
-from dcarray.lowering import bands as lowered
-from dcarray.lowering.c.emit import emit
-from dcarray.lowering.check import check
-from dcarray.lowering.plan import compile_region
-from dcarray.lowering.schedule import schedule
+from dcarray.lowering.c_family.emit import emit
+from dcarray.lowering.cpu import time_tiles as lowered
+from dcarray.lowering.cpu.schedule import schedule
+from dcarray.lowering.kernel.check import check
+from dcarray.lowering.program.plan import compile_region
 
 SMALL = Limits(last=0, near=1 << 20, again=0, points=0, tiles=2, sides=1, height=2)
 

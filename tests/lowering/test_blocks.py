@@ -11,10 +11,11 @@ from kernel_machine import Machine, loop_of
 
 from dcarray.ir.ops import LOOPS_OF, OPS, power
 from dcarray.ir.text import parse
-from dcarray.lowering import blocks, memory, numpy_loops
-from dcarray.lowering import kernel as K
-from dcarray.lowering.check import check
-from dcarray.lowering.plan import compile_region
+from dcarray.lowering.cpu import ufunc_blocks
+from dcarray.lowering.kernel import nodes as K
+from dcarray.lowering.kernel.check import check
+from dcarray.lowering.program.plan import compile_region
+from dcarray.lowering.runtime import memory, numpy_loops
 
 F8, I8 = np.dtype("d"), np.dtype("q")
 I = K.Term(1, None, "i")  # noqa: E741
@@ -88,9 +89,9 @@ def kernels(draw):
 def small():
     """Few elements in a block, and plain arithmetic done by calls."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(blocks, "_OPEN", frozenset({"multiply"}))
-        patch.setattr(blocks, "ROW", 24)
-        patch.setattr(blocks, "PLAIN", 2)
+        patch.setattr(ufunc_blocks, "_OPEN", frozenset({"multiply"}))
+        patch.setattr(ufunc_blocks, "ROW", 24)
+        patch.setattr(ufunc_blocks, "PLAIN", 2)
         yield
 
 
@@ -111,7 +112,7 @@ def test_stages_keep_the_order_of_memory(kernel):
     binding = K.Binding(pointers, (SIZE,), (extent,), (1,))
     check(kernel)
     with small():
-        made, bound = blocks.natively(kernel, binding, find=loop_of)
+        made, bound = ufunc_blocks.natively(kernel, binding, find=loop_of)
     check(made)
     # Sums whose order matters, where it may not change.
     unit = 0.7 if K.text(kernel).count("serial") == 2 else 0.5
@@ -126,7 +127,7 @@ def test_the_text_of_stages():
     phase = K.Phase("i", K.affine(0, K.Term(1, "n0")), "vector", (store,))
     kernel = K.Kernel(buffers, ("n0",), (phase,))
     binding = K.Binding((K.Pointer("x", 0), K.Pointer("y", 0)), (1000,), (1000,), (3,))
-    made, bound = blocks.natively(kernel, binding, find=lambda *_: (12, 34, True))
+    made, bound = ufunc_blocks.natively(kernel, binding, find=lambda *_: (12, 34, True))
     body = """  parallel serial k0 < n3 {
     --
     stack r3: float64[512]
@@ -142,10 +143,12 @@ def test_the_text_of_stages():
 }"""
     assert K.text(made).split("\n", 1)[1] == body
     assert (bound.ints, bound.extents, bound.work) == ((1000, 12, 34, 2), (2,), (3 * 512,))
-    assert blocks.natively(kernel, binding, False)[0] is kernel
-    assert blocks.natively(kernel, binding, find=lambda *_: None)[0] is kernel
+    assert ufunc_blocks.natively(kernel, binding, False)[0] is kernel
+    assert ufunc_blocks.natively(kernel, binding, find=lambda *_: None)[0] is kernel
     plain = K.Phase("i", phase.extent, "vector", (K.Store("p1", K.affine(0, I), K.Op("exp", (x,), F8)),))
-    made, _ = blocks.natively(K.Kernel(buffers, ("n0",), (plain,)), binding, find=lambda *_: (12, 34, True))
+    made, _ = ufunc_blocks.natively(
+        K.Kernel(buffers, ("n0",), (plain,)), binding, find=lambda *_: (12, 34, True)
+    )
     assert "p1[4096*k0...] = exp[n1, n2, clears](p0[4096*k0...]) for min(4096, n0 + -4096*k0)" in K.text(made)
 
 
@@ -177,7 +180,7 @@ class _Other(ctypes.Structure):
 
 
 SHORT = {"float16": "f16", "float32": "f32", "float64": "f64", "complex64": "c64", "complex128": "c128"}
-NAMES = sorted((blocks._OPEN | blocks._COMPLEX) & set(OPS))
+NAMES = sorted((ufunc_blocks._OPEN | ufunc_blocks._COMPLEX) & set(OPS))
 
 
 def corners(dtype):

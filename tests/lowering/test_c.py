@@ -10,10 +10,10 @@ from dcarray.ir import interp
 from dcarray.ir.dims import evaluate
 from dcarray.ir.ops import C_LIBRARY, FITS, LOOPS_OF, OPS
 from dcarray.ir.text import parse
-from dcarray.lowering import memory, target
-from dcarray.lowering.c import ops as cops
-from dcarray.lowering.c.emit import emit
-from dcarray.lowering.kernel import (
+from dcarray.lowering import target
+from dcarray.lowering.c_family import ops as cops
+from dcarray.lowering.c_family.emit import emit
+from dcarray.lowering.kernel.nodes import (
     Assign,
     Buffer,
     Declare,
@@ -32,7 +32,8 @@ from dcarray.lowering.kernel import (
     Update,
     affine,
 )
-from dcarray.lowering.plan import compile_region
+from dcarray.lowering.program.plan import compile_region
+from dcarray.lowering.runtime import memory
 
 C = target.get("c")
 INTS = [np.dtype(f"{kind}{size}") for kind in "iu" for size in (1, 2, 4, 8)]

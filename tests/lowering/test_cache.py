@@ -9,19 +9,19 @@ import warnings
 import numpy as np
 import pytest
 
-from dcarray.lowering import cache
-from dcarray.lowering.kernel import Buffer, Elem, Kernel, Op, Phase, Store, Term, affine
-from dcarray.lowering.target import Unsupported
+from dcarray.lowering.errors import Unsupported
+from dcarray.lowering.kernel.nodes import Buffer, Elem, Kernel, Op, Phase, Store, Term, affine
+from dcarray.lowering.program import code_cache
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "geteuid"), reason="needs POSIX files")
 
 
 @pytest.fixture(autouse=True)
 def _fresh():
-    loaded = dict(cache._LOADED)
-    cache.forget()
+    loaded = dict(code_cache._LOADED)
+    code_cache.forget()
     yield
-    cache._LOADED.update(loaded)
+    code_cache._LOADED.update(loaded)
 
 
 @pytest.fixture
@@ -64,7 +64,7 @@ class Fake:
 
 
 def test_each_kernel_is_compiled_once(folder):
-    target, code = Fake(), cache.CodeCache(folder)
+    target, code = Fake(), code_cache.CodeCache(folder)
     first = code.launch(target, kernel())
     assert code.launch(target, kernel()) is first
     code.launch(target, kernel("multiply"))
@@ -75,36 +75,36 @@ def test_each_kernel_is_compiled_once(folder):
 
 
 def test_another_process_compiles_nothing(folder):
-    cache.CodeCache(folder).launch(Fake(), kernel())
-    cache.forget()
-    target, code = Fake(), cache.CodeCache(folder)
+    code_cache.CodeCache(folder).launch(Fake(), kernel())
+    code_cache.forget()
+    target, code = Fake(), code_cache.CodeCache(folder)
     assert code.launch(target, kernel()) == b"source of 1" * 10
     assert target.compiled == 0
     assert code.stats()["disk_hits"] == 1
 
 
 def test_another_machine_or_version_compiles_anew(folder, monkeypatch):
-    cache.CodeCache(folder).launch(Fake(), kernel())
+    code_cache.CodeCache(folder).launch(Fake(), kernel())
     for name, value in (("fingerprint", lambda self: "another machine"), (None, None)):
         if name:
             monkeypatch.setattr(Fake, name, value)
         else:
-            monkeypatch.setattr(cache, "digest", lambda folder: "another version")
-        cache.forget()
+            monkeypatch.setattr(code_cache, "digest", lambda folder: "another version")
+        code_cache.forget()
         target = Fake()
-        cache.CodeCache(folder).launch(target, kernel())
+        code_cache.CodeCache(folder).launch(target, kernel())
         assert target.compiled == 1
 
 
 def test_without_a_folder_nothing_is_written(tmp_path):
     for name in (None, ""):
-        cache.forget()
-        code = cache.CodeCache(name)
+        code_cache.forget()
+        code = code_cache.CodeCache(name)
         code.launch(Fake(), kernel())
         assert code.disk is None
     assert not list(tmp_path.iterdir())
-    assert cache.of("") is cache.of(None)
-    assert cache.of("x") is cache.of("x") is not cache.of("")
+    assert code_cache.of("") is code_cache.of(None)
+    assert code_cache.of("x") is code_cache.of("x") is not code_cache.of("")
 
 
 def _damage(path, how):
@@ -123,28 +123,28 @@ def _damage(path, how):
 
 @pytest.mark.parametrize("how", ["empty", "cut", "head", "bit", "longer"])
 def test_damaged_files_cost_time_only(folder, how):
-    cache.CodeCache(folder).launch(Fake(), kernel())
+    code_cache.CodeCache(folder).launch(Fake(), kernel())
     (name,) = os.listdir(folder)
     path = os.path.join(folder, name)
     _damage(path, how)
-    cache.forget()
+    code_cache.forget()
     target = Fake()
-    assert cache.CodeCache(folder).launch(target, kernel()) == b"source of 1" * 10
+    assert code_cache.CodeCache(folder).launch(target, kernel()) == b"source of 1" * 10
     assert target.compiled == 1
-    cache.forget()
-    cache.CodeCache(folder).launch(target, kernel())
+    code_cache.forget()
+    code_cache.CodeCache(folder).launch(target, kernel())
     assert target.compiled == 1  # it was written anew
 
 
 def test_code_under_another_name_is_not_taken(folder):
-    disk = cache.DiskCache(folder)
+    disk = code_cache.DiskCache(folder)
     disk.write("a" * 64, b"code of a")
     os.rename(os.path.join(folder, "a" * 64 + ".dcarray"), os.path.join(folder, "b" * 64 + ".dcarray"))
     assert disk.read("b" * 64) is None
 
 
 def test_foreign_files_and_links_are_not_taken(folder):
-    disk = cache.DiskCache(folder)
+    disk = code_cache.DiskCache(folder)
     key = "a" * 64
     disk.write(key, b"code")
     path = os.path.join(folder, key + ".dcarray")
@@ -164,7 +164,7 @@ def test_foreign_files_and_links_are_not_taken(folder):
 def test_a_folder_that_others_may_write_is_not_used(folder):
     os.mkdir(folder)
     os.chmod(folder, 0o777)
-    code = cache.CodeCache(folder)
+    code = code_cache.CodeCache(folder)
     with pytest.warns(RuntimeWarning, match="another user owns it or may write to it"):
         code.launch(Fake(), kernel())
     assert not os.listdir(folder)
@@ -175,7 +175,7 @@ def test_a_folder_that_others_may_write_is_not_used(folder):
 
 @pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() != 0, reason="needs another user's file")
 def test_another_users_files_are_not_taken(folder):
-    disk = cache.DiskCache(folder)
+    disk = code_cache.DiskCache(folder)
     disk.write("a" * 64, b"code")
     os.chown(os.path.join(folder, "a" * 64 + ".dcarray"), 12345, -1)
     assert disk.read("a" * 64) is None
@@ -186,13 +186,13 @@ def test_another_users_files_are_not_taken(folder):
 
 def test_a_folder_that_cannot_be_made_costs_time_only(tmp_path):
     (tmp_path / "file").write_text("")
-    code = cache.CodeCache(str(tmp_path / "file" / "code"))
+    code = code_cache.CodeCache(str(tmp_path / "file" / "code"))
     with pytest.warns(RuntimeWarning, match="compiled code is not kept in"):
         assert code.launch(Fake(), kernel()) == b"source of 1" * 10
 
 
 def test_the_folder_is_bounded_and_the_oldest_go(folder):
-    disk = cache.DiskCache(folder, limit=10_000)
+    disk = code_cache.DiskCache(folder, limit=10_000)
     disk.write("a" * 64, b"code")
     theirs = os.path.join(folder, "the only copy")
     with open(theirs, "wb") as file:
@@ -210,7 +210,7 @@ def test_the_folder_is_bounded_and_the_oldest_go(folder):
 
 
 def test_refusals_are_remembered():
-    target, code = Fake(refuse=True), cache.CodeCache()
+    target, code = Fake(refuse=True), code_cache.CodeCache()
     for _ in range(2):
         with pytest.raises(Unsupported, match="no compiler"):
             code.launch(target, kernel())
@@ -218,7 +218,7 @@ def test_refusals_are_remembered():
 
 
 def test_many_threads_compile_once(folder):
-    target, code, found = Fake(), cache.CodeCache(folder), []
+    target, code, found = Fake(), code_cache.CodeCache(folder), []
     threads = [threading.Thread(target=lambda: found.append(code.launch(target, kernel()))) for _ in range(8)]
     for thread in threads:
         thread.start()
@@ -230,7 +230,7 @@ def test_many_threads_compile_once(folder):
 
 def test_many_processes_share_a_folder(folder):
     program = (
-        "import sys\nfrom dcarray.lowering.cache import DiskCache\n"
+        "import sys\nfrom dcarray.lowering.program.code_cache import DiskCache\n"
         "disk = DiskCache(sys.argv[1], limit=200_000)\n"
         "for n in range(200):\n"
         "    key = f'{n % 20:064}'\n"

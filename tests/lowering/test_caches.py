@@ -2,7 +2,7 @@
 
 import pytest
 
-from dcarray.lowering import caches
+from dcarray.lowering.cpu import caches
 
 
 @pytest.mark.parametrize(

@@ -7,10 +7,11 @@ import numpy as np
 import pytest
 
 from dcarray.ir.text import parse
-from dcarray.lowering import libm, memory, target
-from dcarray.lowering.llvm import engine
-from dcarray.lowering.llvm.runtime import TARGET
-from dcarray.lowering.plan import compile_region
+from dcarray.lowering import target
+from dcarray.lowering.cpu.llvm import engine
+from dcarray.lowering.cpu.llvm.runtime import TARGET
+from dcarray.lowering.program.plan import compile_region
+from dcarray.lowering.runtime import libm, memory
 
 needs_it = pytest.mark.skipif(not engine.machine().circular, reason="this machine's sin is not known so well")
 

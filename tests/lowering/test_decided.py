@@ -7,10 +7,10 @@ import pytest
 from kernel_machine import Machine
 
 from dcarray.ir import dims, text
-from dcarray.lowering import kernel as K
-from dcarray.lowering import reduce as reduce_module
-from dcarray.lowering.check import check
-from dcarray.lowering.schedule import schedule
+from dcarray.lowering.cpu import reduce as reduce_module
+from dcarray.lowering.cpu.schedule import schedule
+from dcarray.lowering.kernel import nodes as K
+from dcarray.lowering.kernel.check import check
 
 FOLDS = {
     "logical_or": np.any, "maximum": np.any, "fmax": np.any, "bitwise_or": np.any, "add": np.any,

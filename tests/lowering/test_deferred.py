@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 from dcarray.ir.text import parse
-from dcarray.lowering import memory
-from dcarray.lowering.llvm import engine
-from dcarray.lowering.llvm.runtime import TARGET
-from dcarray.lowering.plan import compile_region
+from dcarray.lowering.cpu.llvm import engine
+from dcarray.lowering.cpu.llvm.runtime import TARGET
+from dcarray.lowering.program.plan import compile_region
+from dcarray.lowering.runtime import memory
 
 FUNCTIONS = {
     "exp": ("exp({})", np.exp, "exponential"),

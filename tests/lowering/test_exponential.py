@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 
 from dcarray.ir.text import parse
-from dcarray.lowering import libm, memory
-from dcarray.lowering.llvm import engine
-from dcarray.lowering.plan import compile_region
+from dcarray.lowering.cpu.llvm import engine
+from dcarray.lowering.program.plan import compile_region
+from dcarray.lowering.runtime import libm, memory
 
 needs_it = pytest.mark.skipif(
     not engine.machine().exponential, reason="this machine's exp is not known so well"

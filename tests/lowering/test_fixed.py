@@ -14,15 +14,15 @@ from loop_regions import Loops
 
 from dcarray.ir import dims
 from dcarray.ir.text import parse
-from dcarray.lowering import kernel as k
 from dcarray.lowering import target
-from dcarray.lowering.check import check
-from dcarray.lowering.fixed import fixed
-from dcarray.lowering.llvm.emit import emit
-from dcarray.lowering.llvm.engine import assembly, machine
-from dcarray.lowering.plan import compile_region
-from dcarray.lowering.schedule import schedule
-from dcarray.lowering.target import Unsupported
+from dcarray.lowering.cpu.llvm.emit import emit
+from dcarray.lowering.cpu.llvm.engine import assembly, machine
+from dcarray.lowering.cpu.schedule import schedule
+from dcarray.lowering.errors import Unsupported
+from dcarray.lowering.kernel import nodes as k
+from dcarray.lowering.kernel.check import check
+from dcarray.lowering.kernel.specialise import fixed
+from dcarray.lowering.program.plan import compile_region
 
 CPU = target.get("cpu")
 STENCIL = """

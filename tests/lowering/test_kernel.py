@@ -5,8 +5,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from dcarray.lowering import kernel as K
-from dcarray.lowering.check import check
+from dcarray.lowering.kernel import nodes as K
+from dcarray.lowering.kernel.check import check
 
 F8 = np.dtype("d")
 

@@ -9,10 +9,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dcarray.ir.text import parse
-from dcarray.lowering import memory, target
-from dcarray.lowering.llvm import engine
-from dcarray.lowering.llvm.emit import emit
-from dcarray.lowering.plan import compile_region
+from dcarray.lowering import target
+from dcarray.lowering.cpu.llvm import engine
+from dcarray.lowering.cpu.llvm.emit import emit
+from dcarray.lowering.program.plan import compile_region
+from dcarray.lowering.runtime import memory
 
 needs_it = pytest.mark.skipif(not engine.machine().lengths, reason="NumPy's formula is not known here")
 ORDERS = ("less", "less_equal", "greater", "greater_equal", "equal", "not_equal")

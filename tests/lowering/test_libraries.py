@@ -8,8 +8,9 @@ import pytest
 from dcarray.ir import dims, interp
 from dcarray.ir.nodes import Array, Call, Index, Region, Symbol, Window
 from dcarray.ir.verify import verify
-from dcarray.lowering import libraries, memory
-from dcarray.lowering.plan import compile_region
+from dcarray.lowering.libraries import dispatch
+from dcarray.lowering.program.plan import compile_region
+from dcarray.lowering.runtime import memory
 
 # How a matrix of (rows, columns) lies in its array: the array's shape and the two indices, with r and c.
 PLACES = {
@@ -68,7 +69,7 @@ def test_every_place_of_every_operand(dtype):
 @pytest.mark.parametrize("dtype", "?bBhilQfdFD")
 @pytest.mark.parametrize("place", PLACES)
 def test_without_a_library(place, dtype, monkeypatch):
-    monkeypatch.setitem(libraries.LIBRARIES, "blas.matmul", [])
+    monkeypatch.setitem(dispatch.LIBRARIES, "blas.matmul", [])
     region, given = matmul(dtype, (place, "plain", place))
     assert run(region, given).stats == {"kernels": 1, "calls": 0, "interpreted": 0}
 
@@ -96,7 +97,7 @@ def test_what_neither_can_is_interpreted():
 )
 def test_stacks_and_vectors(left, right, out, blas, monkeypatch):
     if not blas:
-        monkeypatch.setitem(libraries.LIBRARIES, "blas.matmul", [])
+        monkeypatch.setitem(dispatch.LIBRARIES, "blas.matmul", [])
     double = np.dtype(float)
 
     def whole(name, shape):
@@ -139,7 +140,7 @@ def test_a_view_has_an_axis_for_every_axis_of_the_domain():
         (Window("a", (0, 6), (Index(0, 1, 0), Index(0, 1, 1))), a[:0]),
     ]
     for one, want in cases:
-        got = libraries.view_of(one)(a, {})
+        got = dispatch.view_of(one)(a, {})
         assert got.shape == np.shape(want) and (got == want).all()
 
 

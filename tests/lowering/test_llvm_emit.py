@@ -12,10 +12,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dcarray.lowering import flags, target
-from dcarray.lowering import kernel as k
-from dcarray.lowering.llvm import engine
-from dcarray.lowering.llvm.emit import emit
+from dcarray.lowering import target
+from dcarray.lowering.cpu.llvm import engine
+from dcarray.lowering.cpu.llvm.emit import emit
+from dcarray.lowering.kernel import flags
+from dcarray.lowering.kernel import nodes as k
 
 CPU = target.get("cpu")
 F8, F4, I8, B1 = np.dtype("d"), np.dtype("f"), np.dtype("q"), np.dtype("?")
@@ -365,7 +366,7 @@ cpu = target.get("cpu")
 if sys.argv[1] == "make":
     sys.stdout.buffer.write(cpu.fingerprint().encode() + cpu.compile(cpu.emit(kernel)))
 else:
-    from dcarray.lowering.llvm import engine
+    from dcarray.lowering.cpu.llvm import engine
     engine.compile_object = None
     code = sys.stdin.buffer.read()
     assert code[:16] == cpu.fingerprint().encode()

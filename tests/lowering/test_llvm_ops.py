@@ -10,12 +10,12 @@ import numpy as np
 import pytest
 
 from dcarray.ir.ops import C_LIBRARY, FITS, LOOPS_OF, OPS
-from dcarray.lowering import kernel as k
 from dcarray.lowering import target
-from dcarray.lowering.llvm import vecmath
-from dcarray.lowering.llvm.builder import Builder
-from dcarray.lowering.llvm.engine import machine
-from dcarray.lowering.llvm.scalar_ops import apply
+from dcarray.lowering.cpu.llvm import vecmath
+from dcarray.lowering.cpu.llvm.builder import Builder
+from dcarray.lowering.cpu.llvm.engine import machine
+from dcarray.lowering.cpu.llvm.scalar_ops import apply
+from dcarray.lowering.kernel import nodes as k
 
 Array = np.ndarray[Any, Any]
 CPU = target.get("cpu")

@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dcarray.lowering import kernel as k
 from dcarray.lowering import target
+from dcarray.lowering.kernel import nodes as k
 
 WORTH = 1 << 20  # work of one iteration that makes any launch parallel
 

@@ -14,18 +14,18 @@ from kernel_machine import Machine
 from loop_regions import Loops
 
 from dcarray.ir import dims, interp, nodes
-from dcarray.ir.chosen import at_place, place_of
-from dcarray.ir.independent import every
+from dcarray.ir.analysis.data_dependent import at_place, place_of
+from dcarray.ir.analysis.independence import every
 from dcarray.ir.ops import const
 from dcarray.ir.text import parse
-from dcarray.lowering import columns as columns_module
-from dcarray.lowering import kernel as K
-from dcarray.lowering import loops as loops_module
-from dcarray.lowering.c.emit import emit
-from dcarray.lowering.check import check
-from dcarray.lowering.plan import compile_region
-from dcarray.lowering.schedule import schedule
-from dcarray.lowering.target import Unsupported
+from dcarray.lowering.c_family.emit import emit
+from dcarray.lowering.cpu import column_reductions as columns_module
+from dcarray.lowering.cpu import loop_kernels as loops_module
+from dcarray.lowering.cpu.schedule import schedule
+from dcarray.lowering.errors import Unsupported
+from dcarray.lowering.kernel import nodes as K
+from dcarray.lowering.kernel.check import check
+from dcarray.lowering.program.plan import compile_region
 
 
 def memory(region, values, seed=0):

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from resident import resident
 
-from dcarray.lowering import memory
+from dcarray.lowering.runtime import memory
 
 BIG = (1 << 18, 8)  # 16 MiB of float64
 

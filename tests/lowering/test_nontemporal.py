@@ -14,11 +14,11 @@ from hypothesis import strategies as st
 import dcarray as dc
 from dcarray.ir import dims
 from dcarray.ir.text import parse
-from dcarray.lowering import caches, schedule
-from dcarray.lowering.kernel import text
-from dcarray.lowering.llvm import engine
-from dcarray.lowering.llvm.emit import emit
-from dcarray.lowering.llvm.nontemporal import streamed
+from dcarray.lowering.cpu import caches, schedule
+from dcarray.lowering.cpu.llvm import engine
+from dcarray.lowering.cpu.llvm.emit import emit
+from dcarray.lowering.cpu.llvm.streaming_stores import streamed
+from dcarray.lowering.kernel.nodes import text
 
 MARK = " nontemporal"
 

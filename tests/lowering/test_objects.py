@@ -10,8 +10,8 @@ import sys
 
 import pytest
 
-from dcarray.lowering import host
-from dcarray.lowering.llvm import engine, objects, threads
+from dcarray.lowering.cpu import host
+from dcarray.lowering.cpu.llvm import engine, objects, threads
 
 pytestmark = pytest.mark.skipif(
     sys.platform != "linux" or platform.machine() != "x86_64", reason="LLVM links there"
@@ -130,7 +130,7 @@ for k in range(500):
     y = np.sqrt(x * x + 1.0) + np.sin(x)
     dc.evaluate(y)
     if k % 20 == 19:
-        dc.session.EXECUTOR.background.wait()
+        dc.wait()
 assert dc.report().kernels and not dc.report().fallbacks, dc.report()
 print("llvmlite.binding" in sys.modules)
 """

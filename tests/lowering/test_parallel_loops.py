@@ -8,10 +8,10 @@ from sweep_regions import sweeps
 
 from dcarray.ir import interp
 from dcarray.ir.passes import Log, pipeline
-from dcarray.ir.passes import strips as module
-from dcarray.ir.passes.strips import STRIPS
+from dcarray.ir.passes.cpu import strip_mining as module
+from dcarray.ir.passes.cpu.strip_mining import STRIPS
 from dcarray.ir.text import parse
-from dcarray.lowering.plan import compile_region
+from dcarray.lowering.program.plan import compile_region
 
 
 def refuse(reason, loc):

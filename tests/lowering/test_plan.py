@@ -13,10 +13,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dcarray.ir import dims, interp, text, verify
-from dcarray.lowering import buffers, cache, libraries, memory, plan
 from dcarray.lowering import target as targets
-from dcarray.lowering.llvm import engine
-from dcarray.lowering.plan import compile_region
+from dcarray.lowering.cpu.llvm import engine
+from dcarray.lowering.libraries import dispatch
+from dcarray.lowering.program import buffers, code_cache, plan
+from dcarray.lowering.program.plan import compile_region
+from dcarray.lowering.runtime import memory
 
 
 def same(got, want):
@@ -296,7 +298,7 @@ class Broken:
 def test_a_broken_compiler_warns_once_and_the_program_runs(monkeypatch, where, reason):
     monkeypatch.setitem(targets._loaded, "broken", Broken(where))
     monkeypatch.setattr(plan, "_warned", set())
-    monkeypatch.setattr(cache, "_LOADED", {})
+    monkeypatch.setattr(code_cache, "_LOADED", {})
     reasons = []
     with pytest.warns(RuntimeWarning, match=f"some of the program is not compiled: {reason}") as caught:
         plan_ = compiled(CHAIN, target="broken", fallback=lambda reason, loc: reasons.append(reason))
@@ -314,7 +316,7 @@ def test_unknown_targets_are_named():
 
 
 def test_without_blas_the_native_path_is_right(monkeypatch):
-    monkeypatch.setitem(libraries.LIBRARIES, "blas.matmul", [])
+    monkeypatch.setitem(dispatch.LIBRARIES, "blas.matmul", [])
     plan_ = compiled("""region() {
       in a: f64[5, 6];  in b: f64[6, 7];  out o: f64[5, 7]
       call blas.matmul(a, b) -> o
@@ -346,29 +348,29 @@ def test_flags_of_all_kinds_of_steps_are_reported(monkeypatch):
 
 
 def test_one_compiled_kernel_serves_all_sizes():
-    before = cache.of(None).compiled
+    before = code_cache.of(None).compiled
     for n in (3, 5, 300):
         plan_ = compiled(
             f"region() {{ in x: f64[{n}]; out y: f64[{n}]\n y[i] = fmod(x[i], 0.375) for i<{n}\n}}"
         )
         x = np.arange(float(n))
         assert (execute(plan_, {"x": x})[0]["y"] == np.fmod(x, 0.375)).all()
-    assert cache.of(None).compiled <= before + 1
+    assert code_cache.of(None).compiled <= before + 1
 
 
 def test_a_warm_folder_compiles_nothing(tmp_path):
     folder = str(tmp_path / "code")
-    loaded = dict(cache._LOADED)
-    cache.forget()
+    loaded = dict(code_cache._LOADED)
+    code_cache.forget()
     try:
         compiled(CHAIN, cache_dir=folder)
-        assert cache.of(folder).compiled >= 3
-        cache.forget()
-        cache._BY_FOLDER.pop(folder)
+        assert code_cache.of(folder).compiled >= 3
+        code_cache.forget()
+        code_cache._BY_FOLDER.pop(folder)
         plan_ = compiled(CHAIN, cache_dir=folder)
-        assert cache.of(folder).stats()["compiled"] == 0
+        assert code_cache.of(folder).stats()["compiled"] == 0
     finally:
-        cache._LOADED.update(loaded)
+        code_cache._LOADED.update(loaded)
     got, _ = execute(plan_, {"A": np.zeros(3)}, {"N": 3})
     assert (got["o"] == 9.0).all()
 

@@ -7,10 +7,10 @@ import pytest
 
 from dcarray.ir import interp
 from dcarray.ir.text import parse
-from dcarray.lowering import memory
-from dcarray.lowering.llvm import engine
-from dcarray.lowering.llvm.runtime import TARGET
-from dcarray.lowering.plan import compile_region
+from dcarray.lowering.cpu.llvm import engine
+from dcarray.lowering.cpu.llvm.runtime import TARGET
+from dcarray.lowering.program.plan import compile_region
+from dcarray.lowering.runtime import memory
 
 needs_it = pytest.mark.skipif(not engine.machine().powers, reason="this machine's pow is not known so well")
 EXPONENTS = [k / 2 for k in range(-10, 11)] + [0.7, -1.25, 17.0, 1e300, np.inf, np.nan, 5e-324]

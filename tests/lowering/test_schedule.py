@@ -13,7 +13,7 @@ from kernel_machine import Machine, loop_of
 from row_regions import Maker
 
 from dcarray.ir import dims, interp, ops, text, verify
-from dcarray.ir.effects import rows_conflict
+from dcarray.ir.analysis.effects import rows_conflict
 from dcarray.ir.nodes import (
     Apply,
     Array,
@@ -29,19 +29,19 @@ from dcarray.ir.nodes import (
     Symbol,
     Window,
 )
-from dcarray.lowering import across as across_module
-from dcarray.lowering import blocks as blocks_module
-from dcarray.lowering import columns as columns_module
-from dcarray.lowering import elementwise as elementwise_module
-from dcarray.lowering import jam as jam_module
-from dcarray.lowering import kernel as K
-from dcarray.lowering import reduce as reduce_module
-from dcarray.lowering import schedule as schedule_module
-from dcarray.lowering import transpose as transpose_module
-from dcarray.lowering.blocks import natively
-from dcarray.lowering.check import check
-from dcarray.lowering.schedule import schedule
-from dcarray.lowering.target import Unsupported
+from dcarray.lowering.cpu import column_reductions as columns_module
+from dcarray.lowering.cpu import cross_row as across_module
+from dcarray.lowering.cpu import elementwise as elementwise_module
+from dcarray.lowering.cpu import reduce as reduce_module
+from dcarray.lowering.cpu import schedule as schedule_module
+from dcarray.lowering.cpu import transpose as transpose_module
+from dcarray.lowering.cpu import ufunc_blocks as blocks_module
+from dcarray.lowering.cpu import unroll_and_jam as jam_module
+from dcarray.lowering.cpu.schedule import schedule
+from dcarray.lowering.cpu.ufunc_blocks import natively
+from dcarray.lowering.errors import Unsupported
+from dcarray.lowering.kernel import nodes as K
+from dcarray.lowering.kernel.check import check
 
 F8, F4, F2, I4, U1, B1, C16 = (np.dtype(c) for c in "defiB?D")
 

@@ -13,10 +13,11 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 import dcarray as dc
-from dcarray.lowering import libraries, skinny
-from dcarray.lowering.llvm import engine
-from dcarray.lowering.llvm.routine import NO_KERNEL
-from dcarray.lowering.llvm.skinny import skinny as routine
+from dcarray.lowering.cpu.llvm import engine
+from dcarray.lowering.cpu.llvm.routine import NO_KERNEL
+from dcarray.lowering.cpu.llvm.skinny_products import skinny as routine
+from dcarray.lowering.libraries import dispatch
+from dcarray.lowering.runtime import skinny_products
 
 
 def loaded(char: str, bits: int, monkeypatch: pytest.MonkeyPatch | None = None) -> Any:
@@ -39,12 +40,12 @@ def launch(char: str, bits: int) -> Any:
 
 @pytest.fixture(autouse=True)
 def any_size(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(skinny, "LEAST", 0)
+    monkeypatch.setattr(skinny_products, "LEAST", 0)
 
 
 def product(a: Any, b: Any, out: Any, bits: int = 0, threads: int = 2) -> int | None:
     bits = min(bits or 512, engine.machine().vector_bits)
-    return skinny.multiply(out, a, b, launch(out.dtype.char, bits), threads)
+    return skinny_products.multiply(out, a, b, launch(out.dtype.char, bits), threads)
 
 
 def matrix(rows: int, columns: int, dtype: str, order: str, r: Any) -> Any:
@@ -147,7 +148,7 @@ def test_in_the_place_of_a_factor() -> None:
 )
 def test_what_is_left_to_others(a: Any, b: Any) -> None:
     out = np.full((len(a), b.shape[1]), 7, a.dtype)
-    assert skinny.multiply(out, a, b, None, 2) is None  # type: ignore[arg-type]
+    assert skinny_products.multiply(out, a, b, None, 2) is None  # type: ignore[arg-type]
     assert (out == 7).all()
 
 
@@ -177,9 +178,9 @@ def test_warnings_are_those_of_numpy() -> None:
 
 def test_small_products_are_not_worth_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.undo()
-    assert skinny.few(8, 30_000, 30_000, 4) and skinny.few(30_000, 2, 1000, 8)
-    assert not skinny.few(8, 1000, 1000, 4) and not skinny.few(17, 30_000, 30_000, 4)
-    assert [one.name for one in libraries.LIBRARIES["blas.matmul"]] == ["skinny", "numpy"]
+    assert skinny_products.few(8, 30_000, 30_000, 4) and skinny_products.few(30_000, 2, 1000, 8)
+    assert not skinny_products.few(8, 1000, 1000, 4) and not skinny_products.few(17, 30_000, 30_000, 4)
+    assert [one.name for one in dispatch.LIBRARIES["blas.matmul"]] == ["skinny", "numpy"]
 
 
 @pytest.mark.parametrize(

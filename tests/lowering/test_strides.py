@@ -11,11 +11,12 @@ from hypothesis import strategies as st
 
 import dcarray as dc
 from dcarray.ir.text import parse
-from dcarray.lowering import access, schedule
-from dcarray.lowering.fixed import fixed
-from dcarray.lowering.kernel import text
-from dcarray.lowering.llvm import engine
-from dcarray.lowering.llvm.emit import emit
+from dcarray.lowering.cpu import schedule
+from dcarray.lowering.cpu.llvm import engine
+from dcarray.lowering.cpu.llvm.emit import emit
+from dcarray.lowering.kernel.nodes import text
+from dcarray.lowering.kernel.specialise import fixed
+from dcarray.lowering.nest import access
 
 
 def optimised(step: int, dtype: str = "f64", value: str = "sqrt(x[{step}*i])", known: bool = False) -> str:

@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dcarray.lowering import kernel as k
 from dcarray.lowering import target
-from dcarray.lowering.llvm.emit import emit
-from dcarray.lowering.llvm.engine import Machine, assembly, machine
-from dcarray.lowering.llvm.tails import lanes
+from dcarray.lowering.cpu.llvm.emit import emit
+from dcarray.lowering.cpu.llvm.engine import Machine, assembly, machine
+from dcarray.lowering.cpu.llvm.masked_tails import lanes
+from dcarray.lowering.kernel import nodes as k
 
 CPU = target.get("cpu")
 F8, F4, B1 = np.dtype("d"), np.dtype("f"), np.dtype("?")

@@ -11,10 +11,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dcarray.ir.nodes import Array, Call, Index, Region, Window
-from dcarray.lowering import cache, memory, openblas, packing, parcel, tiles
-from dcarray.lowering.llvm.gemm import gemm
-from dcarray.lowering.llvm.routine import NO_KERNEL
-from dcarray.lowering.plan import compile_region
+from dcarray.lowering.cpu.llvm.gemm import gemm
+from dcarray.lowering.cpu.llvm.routine import NO_KERNEL
+from dcarray.lowering.program import code_cache, packing, parcel
+from dcarray.lowering.program.plan import compile_region
+from dcarray.lowering.runtime import matmul_tiles, memory, openblas
 
 pytestmark = pytest.mark.skipif(not openblas.usable(), reason="NumPy does not bring OpenBLAS along")
 
@@ -23,15 +24,15 @@ pytestmark = pytest.mark.skipif(not openblas.usable(), reason="NumPy does not br
 def several(monkeypatch):
     """OpenBLAS has several threads, and every product is large enough."""
     monkeypatch.setattr(openblas, "threads", lambda: 4)
-    monkeypatch.setattr(tiles, "LEAST", 1)
-    monkeypatch.setattr(tiles, "_WORTH", 100.0)
-    tiles.shared.cache_clear()
+    monkeypatch.setattr(matmul_tiles, "LEAST", 1)
+    monkeypatch.setattr(matmul_tiles, "_WORTH", 100.0)
+    matmul_tiles.shared.cache_clear()
     yield
-    tiles.shared.cache_clear()
+    matmul_tiles.shared.cache_clear()
 
 
 def launch(char):
-    return cache.of(None).launch(gemm(char), NO_KERNEL)
+    return code_cache.of(None).launch(gemm(char), NO_KERNEL)
 
 
 def filled(rng, shape, char):
@@ -61,10 +62,10 @@ def test_products(data):
     whole = filled(rng, (m + 2, n + 3), char)
     out, want = whole[1 : m + 1, 2 : n + 2], whole.copy()
     want[1 : m + 1, 2 : n + 2] = a @ b  # of small integers, so exact in every order
-    flags = tiles.multiply(out, a, b, launch(char), threads)
+    flags = matmul_tiles.multiply(out, a, b, launch(char), threads)
     assert flags in (0, None)
     if flags is None:
-        assert (min(tiles.shared(m, n, k, 4)) > 0 and m <= 16 and n <= 48) or 1 in (m, n, k)
+        assert (min(matmul_tiles.shared(m, n, k, 4)) > 0 and m <= 16 and n <= 48) or 1 in (m, n, k)
     else:
         np.testing.assert_array_equal(whole, want)
 
@@ -81,7 +82,7 @@ def test_products_over_their_first_factor(data):
     b = laid(rng, (n, n), char, data.draw(st.sampled_from(HOWS)))
     want = whole.copy()
     (want[1:-1, 2:-1] if inside else want)[...] = a @ b
-    if tiles.multiply(a, a, b, launch(char), data.draw(st.sampled_from((2, 3)))) is not None:
+    if matmul_tiles.multiply(a, a, b, launch(char), data.draw(st.sampled_from((2, 3)))) is not None:
         np.testing.assert_array_equal(whole, want)
 
 
@@ -96,9 +97,9 @@ def test_products_with_their_own_transpose(data):
     out, want = whole[1 : m + 1, 2 : m + 2], whole.copy()
     want[1 : m + 1, 2 : m + 2] = a @ a.T.copy()
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(tiles, "_SIDE", 1)
+        patch.setattr(matmul_tiles, "_SIDE", 1)
         patch.setattr(openblas, "threads", lambda: data.draw(st.sampled_from((2, 3, 9))))
-        flags = tiles.multiply(out, a, a.T, launch(char), threads)
+        flags = matmul_tiles.multiply(out, a, a.T, launch(char), threads)
     assert flags in (0, None) and (flags == 0 or m <= 16 or k == 1)
     if flags == 0:
         np.testing.assert_array_equal(whole, want)
@@ -106,17 +107,17 @@ def test_products_with_their_own_transpose(data):
 
 def test_half_a_product_is_the_same_on_both_sides():
     x, out = np.random.default_rng(6).random((700, 300)), np.empty((700, 700))
-    assert tiles.multiply(out, x, x.T, launch("d"), 3) is None  # four blocks of less than 256
+    assert matmul_tiles.multiply(out, x, x.T, launch("d"), 3) is None  # four blocks of less than 256
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(openblas, "threads", lambda: 2)
-        assert tiles.multiply(out, x, x.T, launch("d"), 3) == 0
+        assert matmul_tiles.multiply(out, x, x.T, launch("d"), 3) == 0
     np.testing.assert_allclose(out, x @ x.T.copy(), rtol=1e-13)
     assert out.tobytes() == out.T.tobytes()
 
 
 @pytest.mark.parametrize("threads", [1, 2, 3, 4, 8, 9, 64, 500])
 def test_tiles_of_half_a_product(threads):
-    pairs = tiles.halved(threads).tolist()
+    pairs = matmul_tiles.halved(threads).tolist()
     side = pairs[0][1] + 1
     assert sorted(pairs) == [[i, j] for i in range(side) for j in range(i, side)]
     assert [i == j for i, j in pairs] == sorted(i == j for i, j in pairs)
@@ -128,7 +129,7 @@ def test_what_is_left_to_the_library(monkeypatch):
     before = out.copy()
 
     def left(out, a, b):
-        return tiles.multiply(out, a, b, launch("d"), 2) is None
+        return matmul_tiles.multiply(out, a, b, launch("d"), 2) is None
 
     assert left(out, x[:, ::2], y[::2])
     assert left(out[::2, ::2], x[::2], y[:, ::2])
@@ -149,28 +150,28 @@ def test_last_bits_do_not_depend_on_our_threads():
     found = []
     for threads in (1, 2, 3):
         out = np.empty((90, 500), "f")
-        assert tiles.multiply(out, x, y, launch("f"), threads) == 0
+        assert matmul_tiles.multiply(out, x, y, launch("f"), threads) == 0
         found.append(out.tobytes())
     assert found[0] == found[1] == found[2]
 
 
 def test_flags_of_every_tile():
     x, y, out = np.ones((640, 64)), np.ones((64, 96)), np.empty((640, 96))
-    assert tiles.multiply(out, x, y, launch("d"), 3) == 0
+    assert matmul_tiles.multiply(out, x, y, launch("d"), 3) == 0
     for row in (0, 333, 639):
         bad = x.copy()
         bad[row, 5] = np.inf
         bad[row, 6] = -np.inf
-        assert tiles.multiply(out, bad, y, launch("d"), 3) == 8
+        assert matmul_tiles.multiply(out, bad, y, launch("d"), 3) == 8
         assert np.isnan(out[row]).all() and np.isfinite(np.delete(out, row, 0)).all()
-    assert tiles.multiply(out, x * 1e200, y * 1e200, launch("d"), 3) & 2
+    assert matmul_tiles.multiply(out, x * 1e200, y * 1e200, launch("d"), 3) & 2
 
 
 @given(*[st.integers(1, 5000)] * 3, st.sampled_from((2, 3, 8, 64, 200)), st.sampled_from((0, 1, 500)))
 def test_tiles_are_few_and_not_empty(m, n, k, threads, most):
-    rows, columns = tiles.shared(m, n, k, threads, most)
+    rows, columns = matmul_tiles.shared(m, n, k, threads, most)
     assert rows > 0 and 0 < columns <= n
-    assert -(-m // rows) * -(-n // columns) <= max(tiles._MOST, 1)
+    assert -(-m // rows) * -(-n // columns) <= max(matmul_tiles._MOST, 1)
     if most:
         assert columns == n
 
@@ -183,7 +184,7 @@ def test_products_of_several_threads_at_once():
     def work():
         for _ in range(20):
             over = a.copy()
-            if tiles.multiply(over, over, b, code, 2) != 0 or not np.array_equal(over, want):
+            if matmul_tiles.multiply(over, over, b, code, 2) != 0 or not np.array_equal(over, want):
                 wrong.append(over)
 
     many = [threading.Thread(target=work) for _ in range(4)]
@@ -216,8 +217,8 @@ def test_plans(monkeypatch, over, travels):
     a, b, o = filled(rng, (500, 200), "d"), filled(rng, (200, 200), "d"), np.zeros((500, 200))
     want, given_ = a @ b, [a, b] if over else [a, b, o]
     seen = []
-    multiply = tiles.multiply
-    monkeypatch.setattr(tiles, "multiply", lambda *args: seen.append(multiply(*args)) or seen[-1])
+    multiply = matmul_tiles.multiply
+    monkeypatch.setattr(matmul_tiles, "multiply", lambda *args: seen.append(multiply(*args)) or seen[-1])
     assert made.run(given_, [memory.address_of(x) for x in given_], (), 2) == 0
     assert seen == [0]
     np.testing.assert_array_equal(a if over else o, want)

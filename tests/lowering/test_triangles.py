@@ -4,11 +4,11 @@ import numpy as np
 import pytest
 
 from dcarray.ir.text import parse
-from dcarray.lowering import columns
-from dcarray.lowering.check import check
-from dcarray.lowering.kernel import text
-from dcarray.lowering.plan import compile_region
-from dcarray.lowering.schedule import schedule
+from dcarray.lowering.cpu import column_reductions
+from dcarray.lowering.cpu.schedule import schedule
+from dcarray.lowering.kernel.check import check
+from dcarray.lowering.kernel.nodes import text
+from dcarray.lowering.program.plan import compile_region
 
 TEXT = """region() {{
   in a: f64[23, 23];  inout c: f64[23, 6]
@@ -19,9 +19,9 @@ TEXT = """region() {{
 
 
 @pytest.mark.parametrize("init", ["0.0", "2.0"])
-@pytest.mark.parametrize("strip", [8, columns.ROWS])
+@pytest.mark.parametrize("strip", [8, column_reductions.ROWS])
 def test_rows_of_a_triangle_are_added_up_several_at_a_time(strip, init, monkeypatch):
-    monkeypatch.setattr(columns, "ROWS", strip)
+    monkeypatch.setattr(column_reductions, "ROWS", strip)
     region = parse(TEXT.format(init))
     (loop,) = region.body
     kernel, _ = schedule(loop, region, cores=1)

@@ -8,7 +8,7 @@ import pytest
 from dcarray.ir import interp
 from dcarray.ir.nodes import Loop
 from dcarray.ir.passes import Log, pipeline
-from dcarray.ir.passes.absorb import ABSORB
+from dcarray.ir.passes.portable.loop_distribution import ABSORB
 from dcarray.ir.text import dump, parse
 from dcarray.ir.verify import verify
 

@@ -10,11 +10,12 @@ from loop_regions import Loops
 
 from dcarray.ir import interp
 from dcarray.ir.nodes import Array, Compute, Index, Loop, Nest, Window
-from dcarray.ir.passes import Log, aligned
-from dcarray.ir.passes.bands import Limits
+from dcarray.ir.passes import Log
+from dcarray.ir.passes.cpu import aligned_copies
+from dcarray.ir.passes.cpu.time_tiling import Limits
 from dcarray.ir.text import dump, parse
 from dcarray.ir.verify import VerifyError, verify
-from dcarray.lowering.plan import compile_region
+from dcarray.lowering.program.plan import compile_region
 
 STEP = """
     b[i+1,j+1] = add(a[i,j+1], subtract(a[i+2,j+1], a[i+1,j])) for i<4, j<37
@@ -25,9 +26,9 @@ STEP = """
 @pytest.fixture
 def any_size(monkeypatch):
     """As if copies cost nothing."""
-    monkeypatch.setattr(aligned, "MIN_TURNS", 1)
-    monkeypatch.setattr(aligned, "MIN_POINTS", 0)
-    monkeypatch.setattr(aligned, "MIN_ROW", 0)
+    monkeypatch.setattr(aligned_copies, "MIN_TURNS", 1)
+    monkeypatch.setattr(aligned_copies, "MIN_POINTS", 0)
+    monkeypatch.setattr(aligned_copies, "MIN_ROW", 0)
 
 
 def region(body=STEP, arrays="inout a: f64[6, 39];  inout b: f64[6, 39]", bounds="0, 5, 1", more=""):
@@ -38,10 +39,10 @@ def region(body=STEP, arrays="inout a: f64[6, 39];  inout b: f64[6, 39]", bounds
 
 def changed(before, limits=None):
     log = Log()
-    after = aligned.aligned(limits or Limits()).fn(before, log)
+    after = aligned_copies.aligned(limits or Limits()).fn(before, log)
     verify(after)
     assert parse(dump(after)) == after
-    again = aligned.aligned(limits or Limits()).fn(after, Log())
+    again = aligned_copies.aligned(limits or Limits()).fn(after, Log())
     assert again is after, dump(again)
     return after
 
@@ -71,7 +72,7 @@ def test_interior_points(any_size, same_meaning):
 )
 def test_rows(shape, begin, made, ahead):
     array = Array("a", np.dtype("d"), shape)
-    assert aligned.padded(array, begin, "b") == (Array("b", np.dtype("d"), made), ahead)
+    assert aligned_copies.padded(array, begin, "b") == (Array("b", np.dtype("d"), made), ahead)
 
 
 @pytest.mark.parametrize("arrays", ["temp", "out"])
@@ -106,7 +107,7 @@ def test_around(box):
     shape = tuple(n - low for n, low in zip((3, 4), box, strict=True))
     inner = Window("a", shape, tuple(Index(low, 1, k) for k, low in enumerate(box)))
     found = np.zeros(array.shape, int)
-    for window in (inner, *aligned.around(array, inner)):
+    for window in (inner, *aligned_copies.around(array, inner)):
         at = tuple(slice(ix.offset, ix.offset + n) for ix, n in zip(window.index, window.shape, strict=True))
         found[at] += 1
     assert (found == 1).all()
@@ -167,7 +168,7 @@ def test_arrays_in_two_shapes_stay(any_size):
 def test_few_turns_and_large_arrays_stay(any_size, monkeypatch):
     before = region()
     assert changed(before, Limits(near=1000)) is before
-    monkeypatch.setattr(aligned, "MIN_TURNS", 6)
+    monkeypatch.setattr(aligned_copies, "MIN_TURNS", 6)
     assert changed(before) is before
 
 
@@ -191,7 +192,7 @@ def same_results(before, seed):
     """Of a region and what the pass makes of it, however small it is."""
     with pytest.MonkeyPatch.context() as patch:
         for name in ("MIN_TURNS", "MIN_POINTS", "MIN_ROW"):
-            patch.setattr(aligned, name, 0)
+            patch.setattr(aligned_copies, name, 0)
         after = changed(before)
     assert results(after, seed) == results(before, seed)
 

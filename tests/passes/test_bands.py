@@ -10,11 +10,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dcarray.ir import interp
-from dcarray.ir.effects import Reason
+from dcarray.ir.analysis.effects import Reason
+from dcarray.ir.analysis.skew import bands_conflict, slants
 from dcarray.ir.nodes import Bands, Region
 from dcarray.ir.passes import Log, pipeline
-from dcarray.ir.passes.bands import Limits, bands
-from dcarray.ir.slants import bands_conflict, slants
+from dcarray.ir.passes.cpu.time_tiling import Limits, bands
 from dcarray.ir.text import dump, parse
 from dcarray.ir.verify import VerifyError, verify
 

@@ -9,11 +9,11 @@ from hypothesis import strategies as st
 
 from dcarray.ir import interp
 from dcarray.ir.passes import Log, pipeline
-from dcarray.ir.passes.bands import Limits
-from dcarray.ir.passes.begun import BEGUN
+from dcarray.ir.passes.cpu.shared_partial_sums import BEGUN
+from dcarray.ir.passes.cpu.time_tiling import Limits
 from dcarray.ir.text import dump, parse
 from dcarray.ir.verify import verify
-from dcarray.lowering.plan import compile_region
+from dcarray.lowering.program.plan import compile_region
 
 SIZE, WIDE = 43, 50
 

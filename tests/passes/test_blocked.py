@@ -5,12 +5,14 @@ import pytest
 
 from dcarray.ir import interp
 from dcarray.ir.nodes import Call, Loop
-from dcarray.ir.passes import Log, blocked, pipeline
-from dcarray.ir.passes.blocked import BLOCKED
+from dcarray.ir.passes import Log, pipeline
+from dcarray.ir.passes.cpu import batched_matvec
+from dcarray.ir.passes.cpu.batched_matvec import BLOCKED
 from dcarray.ir.text import dump, parse
 from dcarray.ir.verify import verify
-from dcarray.lowering import loops, memory
-from dcarray.lowering.plan import compile_region
+from dcarray.lowering.cpu import loop_kernels
+from dcarray.lowering.program.plan import compile_region
+from dcarray.lowering.runtime import memory
 
 ARRAYS = """inout A: f64[12, 20];  in B: f64[12, 20];  inout C: f64[20, 20];  inout v: f64[20]
   inout u: f64[20];  temp t: f64[20];  temp w: f64[20];  in c: f64[]"""
@@ -19,10 +21,10 @@ ARRAYS = """inout A: f64[12, 20];  in B: f64[12, 20];  inout C: f64[20, 20];  in
 @pytest.fixture(autouse=True)
 def small():
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(blocked, "BLOCK", 6)
-        patch.setattr(blocked, "MIN_EXTENT", 2)
-        patch.setattr(blocked, "MIN_WORK", 1)
-        patch.setattr(loops, "SMALL", 2)
+        patch.setattr(batched_matvec, "BLOCK", 6)
+        patch.setattr(batched_matvec, "MIN_EXTENT", 2)
+        patch.setattr(batched_matvec, "MIN_WORK", 1)
+        patch.setattr(loop_kernels, "SMALL", 2)
         yield
 
 
@@ -155,7 +157,7 @@ def test_what_is_used_later_is_no_turns_own():
 
 
 def test_work_too_small_for_a_library(monkeypatch):
-    monkeypatch.setattr(blocked, "MIN_WORK", 1 << 22)
+    monkeypatch.setattr(batched_matvec, "MIN_WORK", 1 << 22)
     region = region_of(TRIANGLE)
     assert not any(isinstance(stmt, Call) for stmt in BLOCKED.fn(region, Log()).body)
     assert isinstance(region.body[0], Loop)

@@ -7,16 +7,17 @@ from collections.abc import Callable
 import pytest
 
 from dcarray.ir.nodes import Region
-from dcarray.ir.passes import Log, borders, pipeline
-from dcarray.ir.passes.borders import BORDERS
+from dcarray.ir.passes import Log, pipeline
+from dcarray.ir.passes.portable import partial_dead_stores
+from dcarray.ir.passes.portable.partial_dead_stores import BORDERS
 from dcarray.ir.text import parse
 from dcarray.ir.verify import verify
 
 
 @pytest.fixture(autouse=True)
 def small(monkeypatch):
-    monkeypatch.setattr(borders, "MIN_POINTS", 8)
-    monkeypatch.setattr(borders, "PART", 1)
+    monkeypatch.setattr(partial_dead_stores, "MIN_POINTS", 8)
+    monkeypatch.setattr(partial_dead_stores, "PART", 1)
 
 
 def test_the_border_of_a_copy(check):
@@ -153,9 +154,9 @@ def test_little_is_not_worth_it(check, monkeypatch):
           y[i+1] = 0.0 for i<COUNT
         }
         """
-    monkeypatch.setattr(borders, "PART", 4)
+    monkeypatch.setattr(partial_dead_stores, "PART", 4)
     check(BORDERS, text.replace("COUNT", "20"), None)
-    monkeypatch.setattr(borders, "MIN_POINTS", 41)
+    monkeypatch.setattr(partial_dead_stores, "MIN_POINTS", 41)
     check(BORDERS, text.replace("COUNT", "38"), None)
 
 

@@ -1,6 +1,6 @@
 """Domain axes of length one vanish."""
 
-from dcarray.ir.passes.collapse import COLLAPSE
+from dcarray.ir.passes.portable.collapse import COLLAPSE
 
 
 def test_axes_vanish(check):

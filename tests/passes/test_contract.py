@@ -1,6 +1,6 @@
 """Sums of products become matrix products, when that is what they are."""
 
-from dcarray.ir.passes.contract import CONTRACT
+from dcarray.ir.passes.portable.contract import CONTRACT
 
 
 def test_matrix_product(check):

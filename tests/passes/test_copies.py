@@ -2,7 +2,7 @@
 
 import pytest
 
-from dcarray.ir.passes.copies import COPIES, PLACES
+from dcarray.ir.passes.portable.copies import COPIES, PLACES
 
 
 def test_chain_of_slices_is_no_copy(check):

@@ -1,6 +1,6 @@
 """What nobody reads goes, and what somebody may read stays."""
 
-from dcarray.ir.passes.dead import DEAD
+from dcarray.ir.passes.portable.dead import DEAD
 
 
 def test_unread_temporaries_and_overwritten_values(check):

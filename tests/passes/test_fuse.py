@@ -1,6 +1,6 @@
 """Producers go into their consumers through any window, unless that would change the answer or cost more."""
 
-from dcarray.ir.passes.fuse import FUSE
+from dcarray.ir.passes.portable.fuse import FUSE
 
 
 def test_chain_with_shared_values(check):

@@ -9,10 +9,10 @@ from hypothesis import strategies as st
 
 from dcarray.ir import interp
 from dcarray.ir.passes import Log, pipeline
-from dcarray.ir.passes.jam import JAM
+from dcarray.ir.passes.cpu.unroll_and_jam import JAM
 from dcarray.ir.text import dump, parse
 from dcarray.ir.verify import verify
-from dcarray.lowering.plan import compile_region
+from dcarray.lowering.program.plan import compile_region
 
 SIZE = 43
 

@@ -1,6 +1,6 @@
 """Temporaries that only live inside one nest need no memory."""
 
-from dcarray.ir.passes.locals import LOCALS
+from dcarray.ir.passes.portable.locals import LOCALS
 
 
 def test_becomes_a_value(check):

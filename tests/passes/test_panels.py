@@ -5,12 +5,14 @@ import pytest
 
 from dcarray.ir import interp
 from dcarray.ir.nodes import Loop
-from dcarray.ir.passes import Log, panels
-from dcarray.ir.passes.panels import PANELS
+from dcarray.ir.passes import Log
+from dcarray.ir.passes.cpu import blocked_recurrences
+from dcarray.ir.passes.cpu.blocked_recurrences import PANELS
 from dcarray.ir.text import dump, parse
 from dcarray.ir.verify import verify
-from dcarray.lowering import loops, memory
-from dcarray.lowering.plan import compile_region
+from dcarray.lowering.cpu import loop_kernels
+from dcarray.lowering.program.plan import compile_region
+from dcarray.lowering.runtime import memory
 
 ARRAYS = """in A: f64[20, 20];  inout x: f64[20];  in b: f64[20];  inout y: f64[20]
   inout C: f64[20, 20];  temp t: f64[];  temp u: f64[]"""
@@ -19,8 +21,8 @@ ARRAYS = """in A: f64[20, 20];  inout x: f64[20];  in b: f64[20];  inout y: f64[
 @pytest.fixture(autouse=True)
 def small():
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(panels, "BLOCK", 6)
-        patch.setattr(panels, "MIN_WORK", 1)
+        patch.setattr(blocked_recurrences, "BLOCK", 6)
+        patch.setattr(blocked_recurrences, "MIN_WORK", 1)
         yield
 
 
@@ -88,8 +90,8 @@ def test_begun(monkeypatch, name, driven):
     want = interp.run(region, {k: v.copy() for k, v in arrays.items()})
     got = interp.run(made, {k: v.copy() for k, v in arrays.items()})
     if driven:  # the outer loop is the driver's, so that threads share each block
-        monkeypatch.setattr(loops, "WORTH", 0)
-        monkeypatch.setattr(loops, "LAUNCH", -(1 << 30))
+        monkeypatch.setattr(loop_kernels, "WORTH", 0)
+        monkeypatch.setattr(loop_kernels, "LAUNCH", -(1 << 30))
     plan = compile_region(made)
     assert ("_repeat" in plan.driver or "for i_block" in plan.driver) == driven
     given_ = [arrays[k] for k in plan.arrays]
@@ -146,9 +148,9 @@ def test_left(name):
 
 
 def test_short_loops_are_left(monkeypatch):
-    monkeypatch.setattr(panels, "BLOCK", 11)
+    monkeypatch.setattr(blocked_recurrences, "BLOCK", 11)
     region = region_of(BEGUN["triangle"])
     assert PANELS.fn(region, Log()) is region
-    monkeypatch.setattr(panels, "BLOCK", 5)
-    monkeypatch.setattr(panels, "MIN_WORK", 1000)
+    monkeypatch.setattr(blocked_recurrences, "BLOCK", 5)
+    monkeypatch.setattr(blocked_recurrences, "MIN_WORK", 1000)
     assert PANELS.fn(region, Log()) is region

@@ -6,7 +6,7 @@ import pytest
 from dcarray.ir import interp
 from dcarray.ir.nodes import Call, Compute, Rows
 from dcarray.ir.passes import Log, pipeline
-from dcarray.ir.passes.products import PRODUCTS
+from dcarray.ir.passes.cpu.shared_matvec import PRODUCTS
 from dcarray.ir.text import dump, parse
 from dcarray.ir.verify import verify
 

@@ -4,13 +4,13 @@ import numpy as np
 import pytest
 
 from dcarray.ir import interp
-from dcarray.ir.effects import Reason
+from dcarray.ir.analysis.effects import Reason
 from dcarray.ir.nodes import Loop
-from dcarray.ir.passes import pushed
 from dcarray.ir.passes.base import Log
-from dcarray.ir.passes.pushed import PUSHED, can_push
+from dcarray.ir.passes.cpu import right_looking
+from dcarray.ir.passes.cpu.right_looking import PUSHED, can_push
 from dcarray.ir.text import dump, parse
-from dcarray.lowering.plan import compile_region
+from dcarray.lowering.program.plan import compile_region
 
 
 def test_a_row_of_a_triangle(check):
@@ -138,7 +138,7 @@ def test_rows_are_added_up_as_they_lie(terms):
 
 
 def test_long_sums_are_added_up_in_parts(check, monkeypatch):
-    monkeypatch.setattr(pushed, "PART", 8)
+    monkeypatch.setattr(right_looking, "PART", 8)
     check(
         PUSHED,
         """region() {
@@ -170,7 +170,7 @@ def test_long_sums_are_added_up_in_parts(check, monkeypatch):
 @pytest.mark.parametrize("part", [8, 512])
 @pytest.mark.parametrize("threads", [1, 2])
 def test_what_is_compiled(part, threads, monkeypatch):
-    monkeypatch.setattr(pushed, "PART", part)
+    monkeypatch.setattr(right_looking, "PART", part)
     region = parse(
         """region() {
           inout a: f64[40, 40];  inout b: f64[30, 40];  temp t: f64[];  temp u: f64[]

@@ -31,7 +31,7 @@ from dcarray.ir.nodes import (
 )
 from dcarray.ir.ops import const
 from dcarray.ir.passes import Log, pipeline
-from dcarray.ir.passes.siblings import SIBLINGS
+from dcarray.ir.passes.portable.siblings import SIBLINGS
 from dcarray.ir.text import dump, parse
 from dcarray.ir.verify import verify
 

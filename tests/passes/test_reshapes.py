@@ -4,7 +4,7 @@ import pytest
 import sympy
 
 from dcarray.ir import dims
-from dcarray.ir.passes.reshapes import RESHAPES, grouped
+from dcarray.ir.passes.portable.reshapes import RESHAPES, grouped
 
 
 def test_a_reshaped_temporary_is_made_in_the_shape_in_which_it_is_read(check):

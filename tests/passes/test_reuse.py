@@ -4,7 +4,7 @@ from itertools import pairwise
 
 from dcarray.ir.nodes import Bands
 from dcarray.ir.passes import Log, pipeline
-from dcarray.ir.passes.reuse import REUSE
+from dcarray.ir.passes.cpu.storage_coalescing import REUSE
 from dcarray.ir.text import parse
 
 STEP = "{1}[i,j] = add({0}[i,j], {0}[i,j]) for i<N, j<1000\n"

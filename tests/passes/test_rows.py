@@ -9,10 +9,11 @@ from hypothesis import strategies as st
 from row_regions import Maker, one_by_one
 
 from dcarray.ir import interp
-from dcarray.ir.effects import rows_conflict
+from dcarray.ir.analysis.effects import rows_conflict
 from dcarray.ir.nodes import Region, Rows
-from dcarray.ir.passes import Log, rows
-from dcarray.ir.passes.rows import ROWS
+from dcarray.ir.passes import Log
+from dcarray.ir.passes.portable import row_fusion
+from dcarray.ir.passes.portable.row_fusion import ROWS
 from dcarray.ir.text import dump, parse
 from dcarray.ir.verify import VerifyError, verify
 
@@ -177,8 +178,8 @@ def test_rows_taken_one_by_one_in_any_order(seed):
     region = Maker(rng, dtype=np.dtype("i8")).region()
     verify(region)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(rows, "MIN_ROWS", 1)
-        patch.setattr(rows, "MIN_POINTS", 1)
+        patch.setattr(row_fusion, "MIN_ROWS", 1)
+        patch.setattr(row_fusion, "MIN_POINTS", 1)
         made = ROWS.fn(region, Log())
     verify(made)
     assert parse(dump(made)) == made

@@ -4,7 +4,7 @@ import pytest
 
 from dcarray.ir.nodes import Loop
 from dcarray.ir.passes import Log
-from dcarray.ir.passes.scalars import SCALARS
+from dcarray.ir.passes.portable.scalar_replacement import SCALARS
 from dcarray.ir.text import dump, parse
 from dcarray.ir.verify import verify
 

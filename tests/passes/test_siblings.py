@@ -1,6 +1,6 @@
 """Statements over one domain share a nest when point by point is the same as one after the other."""
 
-from dcarray.ir.passes.siblings import SIBLINGS
+from dcarray.ir.passes.portable.siblings import SIBLINGS
 
 
 def test_outputs_and_a_fold_in_one_nest(check):

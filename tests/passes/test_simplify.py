@@ -5,7 +5,7 @@ import pytest
 
 from dcarray.ir.nodes import Apply, Const, Load, Window
 from dcarray.ir.ops import const
-from dcarray.ir.passes.simplify import SIMPLIFY, simplify_expr
+from dcarray.ir.passes.portable.simplify import SIMPLIFY, simplify_expr
 
 F8, F4, I8, I4, B1 = (np.dtype(c) for c in ("f8", "f4", "i8", "i4", "?"))
 

@@ -8,16 +8,17 @@ import pytest
 from hypothesis import event, given, settings
 from hypothesis import strategies as st
 
-from dcarray.ir.passes import Log, snapshots
-from dcarray.ir.passes.snapshots import SNAPSHOTS
+from dcarray.ir.passes import Log
+from dcarray.ir.passes.portable import copy_in
+from dcarray.ir.passes.portable.copy_in import SNAPSHOTS
 from dcarray.ir.text import parse
 from dcarray.ir.verify import verify
 
 
 @pytest.fixture(autouse=True)
 def small(monkeypatch):
-    monkeypatch.setattr(snapshots, "MIN_POINTS", 8)
-    monkeypatch.setattr(snapshots, "PART", 2)
+    monkeypatch.setattr(copy_in, "MIN_POINTS", 8)
+    monkeypatch.setattr(copy_in, "PART", 2)
 
 
 def test_a_row_and_a_column(check):
@@ -98,7 +99,7 @@ def test_left_alone(check, body):
 
 
 def test_few_points_are_not_worth_it(check, monkeypatch):
-    monkeypatch.setattr(snapshots, "MIN_POINTS", 100)
+    monkeypatch.setattr(copy_in, "MIN_POINTS", 100)
     log = check(
         SNAPSHOTS,
         """region() {

@@ -7,15 +7,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dcarray.ir.nodes import Compute
-from dcarray.ir.passes import Log, pipeline, split
-from dcarray.ir.passes.split import SPLIT
+from dcarray.ir.passes import Log, pipeline
+from dcarray.ir.passes.portable import index_set_splitting
+from dcarray.ir.passes.portable.index_set_splitting import SPLIT
 from dcarray.ir.text import parse
 from dcarray.ir.verify import verify
 
 
 @pytest.fixture(autouse=True)
 def small(monkeypatch):
-    monkeypatch.setattr(split, "MIN_POINTS", 4)
+    monkeypatch.setattr(index_set_splitting, "MIN_POINTS", 4)
 
 
 def test_a_periodic_difference(check):
@@ -212,7 +213,7 @@ def test_what_stays(check, reason):
 
 
 def test_too_many_pieces(check, monkeypatch):
-    monkeypatch.setattr(split, "MAX_PIECES", 1)
+    monkeypatch.setattr(index_set_splitting, "MAX_PIECES", 1)
     log = check(
         SPLIT,
         f"region() {{\n in x: f64[16];  out y: f64[16];  temp r: f64[16]\n{SHIFT}\n"
@@ -279,8 +280,8 @@ def test_any_shifts_keep_their_meaning(same_meaning, text):
     before = parse(text)
     verify(before)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(split, "MIN_POINTS", 4)
-        patch.setattr(split, "PART", 64)
+        patch.setattr(index_set_splitting, "MIN_POINTS", 4)
+        patch.setattr(index_set_splitting, "PART", 64)
         after = SPLIT.fn(before, Log())
         verify(after)
         same_meaning(before, after)
@@ -296,7 +297,7 @@ def test_a_stencil_is_one_pass(monkeypatch):
     ]  # fmt: skip
     temps = ";  ".join(f"temp r{k}: f64[{N}, {M}]" for k in range(4))
     text = f"region() {{ in x: f64[{N}, {M}];  out y: f64[{N}, {M}];  {temps}\n" + "\n".join(lines) + "\n}"
-    monkeypatch.setattr(split, "PART", 4)
+    monkeypatch.setattr(index_set_splitting, "PART", 4)
     after = SPLIT.fn(parse(text), Log())
     assert [stmt.target.array for stmt in after.body if isinstance(stmt, Compute)] == ["y"] * 9
     assert (4, 5) in [stmt.target.shape for stmt in after.body if isinstance(stmt, Compute)]

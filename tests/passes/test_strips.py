@@ -7,9 +7,9 @@ from sweep_regions import LINES, sweeps
 
 from dcarray.ir.nodes import Loop
 from dcarray.ir.passes import Log, pipeline
-from dcarray.ir.passes import strips as module
-from dcarray.ir.passes.bands import Limits
-from dcarray.ir.passes.strips import STRIPS, stripped
+from dcarray.ir.passes.cpu import strip_mining as module
+from dcarray.ir.passes.cpu.strip_mining import STRIPS, stripped
+from dcarray.ir.passes.cpu.time_tiling import Limits
 from dcarray.ir.text import dump, parse
 from dcarray.ir.verify import verify
 

@@ -4,8 +4,8 @@ import pytest
 
 from dcarray.ir.nodes import Bands, Loop
 from dcarray.ir.passes import Log, pipeline
-from dcarray.ir.passes.bands import Limits
-from dcarray.ir.passes.unroll import unrolled
+from dcarray.ir.passes.cpu.time_tiling import Limits
+from dcarray.ir.passes.cpu.unroll import unrolled
 from dcarray.ir.text import dump, parse
 from dcarray.ir.verify import verify
 

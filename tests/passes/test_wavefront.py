@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from dcarray.ir import interp
 from dcarray.ir.passes import Log, pipeline
-from dcarray.ir.passes.wavefront import WAVEFRONT
+from dcarray.ir.passes.cpu.wavefront import WAVEFRONT
 from dcarray.ir.text import dump, parse
 from dcarray.ir.verify import verify
 

@@ -61,7 +61,7 @@ def test_exceptions_are_numpys(mode: str, top: float) -> None:
 
 def test_nothing_is_kept_beside_the_copies() -> None:
     """A run takes memory for the copies that it works on, and for no others."""
-    from dcarray.lowering import plan as plans
+    from dcarray.lowering.program import plan as plans
 
     seen = []
     compile_region = plans.compile_region

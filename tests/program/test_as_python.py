@@ -11,7 +11,7 @@ import pytest
 from written import written
 
 import dcarray as dc
-from dcarray.report import counters
+from dcarray.core.counters import counters
 
 HEAD = """
 import math

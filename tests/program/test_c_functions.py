@@ -11,7 +11,7 @@ from written import written
 
 import dcarray as dc
 from dcarray.ir.ops import C_LIBRARY, OPS, loop_dtype
-from dcarray.lowering import numpy_loops
+from dcarray.lowering.runtime import numpy_loops
 
 R = np.random.default_rng(11)
 

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from written import written
 
 import dcarray as dc
-from dcarray.program import copy, serving
-from dcarray.program.copy import Copy
+from dcarray.jit.loops import run_loop, snapshots
+from dcarray.jit.loops.snapshots import Copy
 
 SPECIAL = [0.0, -0.0, 1.0, np.nan, np.inf, 5e-324]
 
@@ -36,7 +36,7 @@ def test_all_is_as_it_was(char, usual, others, stretch, order):
 
 @pytest.mark.parametrize("a", [np.zeros((512, 512)), np.eye(512), np.full((300, 300), -0.0, "f")])
 def test_what_is_nearly_all_the_same_takes_no_memory(monkeypatch, a):
-    monkeypatch.setattr(copy, "empty", None)
+    monkeypatch.setattr(snapshots, "empty", None)
     before = a.tobytes()
     held = Copy(a)
     a += 1
@@ -64,7 +64,7 @@ def f(out, data):
 @pytest.mark.parametrize("top", [1.0, 1e200, np.inf])
 def test_a_loop_of_products_runs_again_from_what_it_overwrote(monkeypatch, top):
     fill, copies = written(FILL), []
-    monkeypatch.setattr(serving, "Copy", lambda a: copies.append(a) or Copy(a))
+    monkeypatch.setattr(run_loop, "Copy", lambda a: copies.append(a) or Copy(a))
     data = np.random.default_rng(2).random((400, 300))
     data[3, 7] = data[3, 250] = top
     said, results = [], []

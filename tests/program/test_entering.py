@@ -10,10 +10,10 @@ import pytest
 from written import written
 
 import dcarray as dc
-from dcarray.inject import received
-from dcarray.program.entering import checks_of, met
-from dcarray.program.marks import mark_of
-from dcarray.speedups import BUILT
+from dcarray.core.native import BUILT
+from dcarray.jit.decorator import received
+from dcarray.jit.loops.guard_checks import checks_of, met
+from dcarray.jit.loops.guards import mark_of
 
 pytestmark = pytest.mark.skipif(not BUILT, reason="without the C module there is no short way")
 

@@ -10,8 +10,8 @@ import pytest
 from written import written
 
 import dcarray as dc
-from dcarray.ir.passes import aligned
-from dcarray.lowering import look
+from dcarray.ir.passes.cpu import aligned_copies
+from dcarray.lowering.program import input_range_check
 
 SOURCE = """
 def f(x, y, n):
@@ -23,8 +23,8 @@ def f(x, y, n):
 
 @pytest.fixture(autouse=True)
 def eagerly(monkeypatch: pytest.MonkeyPatch) -> Any:
-    monkeypatch.setattr(look, "WORTH", 0)
-    monkeypatch.setattr(aligned, "MIN_TURNS", 10**9)  # copies that stand for those that are kept
+    monkeypatch.setattr(input_range_check, "WORTH", 0)
+    monkeypatch.setattr(aligned_copies, "MIN_TURNS", 10**9)  # copies that stand for those that are kept
     with dc.options(jit="eager", eager_below=16384, cache_dir=None):
         dc.report(reset=True)
         yield
@@ -60,13 +60,13 @@ def test_results_and_exceptions_are_numpys(mode: str, kind: str, top: float) -> 
 
 def test_nothing_is_kept_unless_inputs_are_large(monkeypatch: pytest.MonkeyPatch) -> None:
     seen: list[tuple[float, int, bool]] = []
-    within = look.within
+    within = input_range_check.within
 
     def noted(found: Any, plain: Any, most: float, least: float) -> bool:
         seen.append((most, len(found), within(found, plain, most, least)))
         return seen[-1][-1]
 
-    monkeypatch.setattr(look, "within", noted)
+    monkeypatch.setattr(input_range_check, "within", noted)
     fast = dc.accelerate(written(SOURCE))
     for top in (0.5, -1e200, np.nan, -np.inf, 1e100):
         outcome(fast, top)

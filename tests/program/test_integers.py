@@ -12,10 +12,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from loop_requests import check, request
 
+from dcarray.core.errors import Untraceable
 from dcarray.ir import interp
-from dcarray.program.bounds import MOST_BITS, bounded
-from dcarray.program.known import Untraceable
-from dcarray.program.trace import trace
+from dcarray.jit.loops.bounds import MOST_BITS, bounded
+from dcarray.jit.loops.trace import trace
 
 OPS: dict[str, Any] = {
     "+": operator.add, "-": operator.sub, "*": operator.mul, "//": operator.floordiv, "%": operator.mod,

@@ -12,8 +12,8 @@ from loop_requests import check, request
 from served_alike import alike
 from written import written
 
-from dcarray.program.known import Untraceable
-from dcarray.program.trace import trace
+from dcarray.core.errors import Untraceable
+from dcarray.jit.loops.trace import trace
 
 R = np.random.default_rng(7)
 

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from written import written
 
 import dcarray as dc
-from dcarray.report import counters
+from dcarray.core.counters import counters
 
 PROGRAMS = {
     "below": """

@@ -18,15 +18,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from written import written
 
-from dcarray.program import sites
-from dcarray.program.flow import Flow
-from dcarray.program.rewrite import Rewrites, rewritten
-from dcarray.program.source import source_of
-from dcarray.program.things import originals
+from dcarray.jit.loops import loop_sites
+from dcarray.jit.loops.globals import originals
+from dcarray.jit.loops.liveness import Flow
+from dcarray.jit.loops.rewrite import Rewrites, rewritten
+from dcarray.jit.loops.source import source_of
 
 
-def sites_of(code: Any) -> list[sites.Site]:
-    return [c for c in code.co_consts if isinstance(c, sites.Site)]
+def sites_of(code: Any) -> list[loop_sites.Site]:
+    return [c for c in code.co_consts if isinstance(c, loop_sites.Site)]
 
 
 class Oracle:
@@ -36,12 +36,12 @@ class Oracle:
         self.served = 0
         oracle = self
 
-        def enter(self: sites.Site, *values: Any) -> Any:
+        def enter(self: loop_sites.Site, *values: Any) -> Any:
             return oracle.run(self, values)
 
-        monkeypatch.setattr(sites.Site, "enter", enter)
+        monkeypatch.setattr(loop_sites.Site, "enter", enter)
 
-    def run(self, site: sites.Site, values: tuple[Any, ...]) -> Any:
+    def run(self, site: loop_sites.Site, values: tuple[Any, ...]) -> Any:
         place = site.place
         given = dict(zip(place.needed, values, strict=True))
         names = {n: site._names[n] for n in place.others if n in site._names}

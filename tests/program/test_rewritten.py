@@ -10,8 +10,8 @@ import pytest
 from written import written
 
 import dcarray as dc
-from dcarray.program import requests, serving
-from dcarray.program.copy import Copy
+from dcarray.jit.loops import requests, run_loop
+from dcarray.jit.loops.snapshots import Copy
 
 THOMAS = """
 def f(a, b, c, d, out):
@@ -111,7 +111,7 @@ def test_nothing_is_kept_of_what_is_written_anew(monkeypatch: pytest.MonkeyPatch
         told.append((made.told.rewritten, tuple(sorted(made.saved))))
         return made
 
-    monkeypatch.setattr(serving, "Copy", Noted)
+    monkeypatch.setattr(run_loop, "Copy", Noted)
     monkeypatch.setattr(requests.LoopRequest, "drawn", noted)
     f = dc.accelerate(written(THOMAS))
     for _ in range(2):

@@ -10,8 +10,8 @@ from loop_requests import check, request
 from written import written
 
 import dcarray as dc
-from dcarray.program.known import Untraceable
-from dcarray.program.trace import trace
+from dcarray.core.errors import Untraceable
+from dcarray.jit.loops.trace import trace
 
 
 def names() -> dict[str, Any]:

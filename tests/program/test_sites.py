@@ -14,8 +14,8 @@ import pytest
 from written import written
 
 import dcarray as dc
-from dcarray.program import serving, sites
-from dcarray.program.things import originals
+from dcarray.jit.loops import loop_sites, run_loop
+from dcarray.jit.loops.globals import originals
 
 EAGER: dict[str, Any] = {"jit": "eager", "cache_dir": None}
 
@@ -268,7 +268,7 @@ def test_what_raises_again_and_again_is_left_alone() -> None:
                 x[i] = x[i] / v
             return x
     """)
-    for _ in range(serving.PATIENCE):
+    for _ in range(run_loop.PATIENCE):
         agree(f, np.arange(20.0), np.float64(0), served=0)
     assert any("floating-point exceptions" in reason for reason in reasons())
     agree(f, np.arange(20.0), np.float64(2), served=0)
@@ -334,7 +334,7 @@ def test_no_memory(monkeypatch: pytest.MonkeyPatch) -> None:
     def none(*args: Any) -> Any:
         raise MemoryError
 
-    monkeypatch.setattr(serving, "allocate", none)
+    monkeypatch.setattr(run_loop, "allocate", none)
     agree(f, np.arange(20.0), 4, served=0)
 
 
@@ -342,7 +342,7 @@ def test_a_run_that_fails_half_way(monkeypatch: pytest.MonkeyPatch) -> None:
     f = written(SCAN)
     x = np.linspace(0, 1, 200)
     agree(f, x, 200, served=1)
-    go = serving.Serving._go
+    go = run_loop.Serving._go
 
     def fails(self: Any, made: Any, addresses: Any, options: Any) -> bool:
         run = self._parcel.run
@@ -360,7 +360,7 @@ def test_a_run_that_fails_half_way(monkeypatch: pytest.MonkeyPatch) -> None:
         finally:
             self._parcel = kept
 
-    monkeypatch.setattr(serving.Serving, "_go", fails)
+    monkeypatch.setattr(run_loop.Serving, "_go", fails)
     with dc.options(debug=False):
         agree(f, x, 200, served=0)
 
@@ -382,7 +382,7 @@ def test_an_interrupt_finds_a_loop_done_or_not_begun(monkeypatch: pytest.MonkeyP
     x = np.linspace(0, 1, 200)
     before, want = x.copy(), f(x.copy(), 200)[0]
     dc.accelerate(f)(x.copy(), 200)
-    go = serving.Serving._go
+    go = run_loop.Serving._go
 
     def interrupted(self: Any, *args: Any) -> bool:
         class Parcel:
@@ -396,7 +396,7 @@ def test_an_interrupt_finds_a_loop_done_or_not_begun(monkeypatch: pytest.MonkeyP
         parcel, self._parcel = self._parcel, Parcel()
         return go(self, *args)
 
-    monkeypatch.setattr(serving.Serving, "_go", interrupted)
+    monkeypatch.setattr(run_loop.Serving, "_go", interrupted)
     old = signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
         with pytest.raises(KeyboardInterrupt):
@@ -557,9 +557,9 @@ def test_ones_and_truths_are_different_keys() -> None:
 def test_a_loop_whose_sizes_always_change_is_left_alone() -> None:
     f = written(SHIFT)
     g = dc.accelerate(f)
-    for n in range(1, sites.KEYS * 12):
+    for n in range(1, loop_sites.KEYS * 12):
         g(np.zeros(200), np.zeros(200), n)
-    assert 1 <= loops() <= sites.KEYS
+    assert 1 <= loops() <= loop_sites.KEYS
     assert any("change from one run to the next" in reason for reason in reasons())
 
 

@@ -16,9 +16,11 @@ import pytest
 from written import written
 
 import dcarray as dc
-from dcarray import obtaining, remote, session, ways
-from dcarray.background import Background
-from dcarray.program import naps, sites
+from dcarray.jit import variants
+from dcarray.jit.loops import backoff, loop_sites
+from dcarray.plans import client, provider
+from dcarray.plans.background import Background
+from dcarray.recording import session
 
 LONG = """
 def f(x, n):
@@ -56,15 +58,15 @@ def until_served(f: Any) -> int:
 def test_a_loop_that_comes_again_is_planned() -> None:
     f = written(LONG)
     assert 1 <= until_served(f) <= 4
-    assert remote.REMOTE._process is not None or not remote.REMOTE._usable
+    assert client.REMOTE._process is not None or not client.REMOTE._usable
 
 
 def test_nothing_is_planned_in_the_first_tenth_of_a_second(monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[Any] = []
-    monkeypatch.setattr(sites.obtaining, "obtained", lambda *args: asked.append(args))
+    monkeypatch.setattr(loop_sites.obtaining, "obtained", lambda *args: asked.append(args))
     background = session.EXECUTOR.background
     monkeypatch.setattr(background, "submit", lambda job: job())
-    monkeypatch.setattr(sites, "LONG", 0.0)
+    monkeypatch.setattr(loop_sites, "LONG", 0.0)
     f = written(LONG)
     called(f, 3000)
     assert not asked and len(background._held) == 1
@@ -73,8 +75,8 @@ def test_nothing_is_planned_in_the_first_tenth_of_a_second(monkeypatch: pytest.M
 
 
 def test_short_loops_are_not_planned(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sites.obtaining, "obtained", None)
-    monkeypatch.setattr(sites, "SHORT", 3600.0)
+    monkeypatch.setattr(loop_sites.obtaining, "obtained", None)
+    monkeypatch.setattr(loop_sites, "SHORT", 3600.0)
     f = written(LONG)
     for _ in range(5):
         called(f, 20)
@@ -103,7 +105,7 @@ def test_a_plan_that_cannot_be_made(monkeypatch: pytest.MonkeyPatch) -> None:
     def fails(*args: Any) -> Any:
         raise RuntimeError("for this test")
 
-    monkeypatch.setattr(obtaining, "obtained", fails)
+    monkeypatch.setattr(provider, "obtained", fails)
     f = written(LONG)
     for _ in range(4):
         called(f)
@@ -114,7 +116,7 @@ def test_a_plan_that_cannot_be_made(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_want_of_memory_is_no_reason_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
-    plain, times = obtaining.obtained, []
+    plain, times = provider.obtained, []
 
     def fails(*args: Any) -> Any:
         times.append(time.perf_counter())
@@ -122,7 +124,7 @@ def test_want_of_memory_is_no_reason_for_ever(monkeypatch: pytest.MonkeyPatch) -
             raise MemoryError
         return plain(*args)
 
-    monkeypatch.setattr(obtaining, "obtained", fails)
+    monkeypatch.setattr(provider, "obtained", fails)
     until_served(written(LONG))
     assert len(times) == 2
 
@@ -140,11 +142,11 @@ def test_loops_inside_of_one_that_runs_for_long(monkeypatch: pytest.MonkeyPatch)
     """)
     g = dc.accelerate(f)
     waited = f.__globals__["wait"].__code__
-    monkeypatch.setattr(sites, "LINGER", 0.0)
+    monkeypatch.setattr(loop_sites, "LINGER", 0.0)
     monkeypatch.setattr(
-        sites, "start_new_thread", lambda function, args: function(*args)
+        loop_sites, "start_new_thread", lambda function, args: function(*args)
     )  # it is late already
-    monkeypatch.setattr(sites, "LONG", 0.0)
+    monkeypatch.setattr(loop_sites, "LONG", 0.0)
     with dc.options(jit="background"):
         x, y = np.arange(30000.0), np.arange(30000.0)
         background = session.EXECUTOR.background
@@ -170,7 +172,7 @@ CHILD = """
     sys.path.insert(0, sys.argv[2])
     import dcarray as dc, loops_of_a_file
     from dcarray import spawned
-    from dcarray.session import EXECUTOR
+    from dcarray.execution.executor import EXECUTOR
     spawned.HUNGER = 1e9  # a starved planner would leave kernels for the one that takes its place
     f = dc.accelerate(loops_of_a_file.f)
     with dc.options(jit="background", cache_dir=sys.argv[1], debug=False):
@@ -198,22 +200,26 @@ def test_the_next_process_finds_the_plan(tmp_path: Path) -> None:
 
 
 def test_short_loops_are_not_asked_about_for_a_while(monkeypatch):
-    for timer in [*naps._timer]:  # of what has run before
+    for timer in [*backoff._timer]:  # of what has run before
         timer.join()
     wakes = []
-    monkeypatch.setattr(naps, "Timer", lambda delay, wake: wakes.append(wake) or threading.Timer(3600, wake))
-    monkeypatch.setattr(ways, "CALM", sys.maxsize)
+    monkeypatch.setattr(
+        backoff, "Timer", lambda delay, wake: wakes.append(wake) or threading.Timer(3600, wake)
+    )
+    monkeypatch.setattr(variants, "CALM", sys.maxsize)
     asked = []
-    enter = sites.Site.enter
-    monkeypatch.setattr(sites.Site, "enter", lambda self, *values: asked.append(self) or enter(self, *values))
+    enter = loop_sites.Site.enter
+    monkeypatch.setattr(
+        loop_sites.Site, "enter", lambda self, *values: asked.append(self) or enter(self, *values)
+    )
     f = dc.accelerate(written("def f(x, n):\n    for i in range(n):\n        x[i] += 1\n    return x\n"))
     x = np.zeros(8)
-    for _ in range(2 * sites.MANY):
+    for _ in range(2 * loop_sites.MANY):
         f(x, 3)
-    assert len(asked) == sites.MANY + 1
+    assert len(asked) == loop_sites.MANY + 1
     (wake,) = wakes
-    naps._timer[0].cancel()
+    backoff._timer[0].cancel()
     wake()
     f(x, 3)
-    assert len(asked) == sites.MANY + 2
-    assert x[:4].tolist() == [2 * sites.MANY + 1] * 3 + [0]
+    assert len(asked) == loop_sites.MANY + 2
+    assert x[:4].tolist() == [2 * loop_sites.MANY + 1] * 3 + [0]

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 from loop_requests import check, request, serve
 
+from dcarray.core.errors import Untraceable
 from dcarray.ir import interp
-from dcarray.program.known import Untraceable
-from dcarray.program.trace import trace
+from dcarray.jit.loops.trace import trace
 
 
 def data(*shape: int, seed: int = 0, dtype: Any = float) -> Any:

@@ -16,8 +16,8 @@ import numpy as np
 import pytest
 from loop_requests import request
 
-from dcarray.program.known import Untraceable
-from dcarray.program.trace import trace
+from dcarray.core.errors import Untraceable
+from dcarray.jit.loops.trace import trace
 
 SUITE = Path(os.environ.get("NPBENCH", ""))
 TRACED = [

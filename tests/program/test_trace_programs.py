@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from loop_programs import names, program
 from loop_requests import check
 
-from dcarray.program.known import Untraceable
+from dcarray.core.errors import Untraceable
 
 
 def traces(seed: int) -> bool:

@@ -13,11 +13,11 @@ from hypothesis import strategies as st
 from written import written
 
 import dcarray as dc
+from dcarray.core.counters import counters
+from dcarray.core.fp_attribution import DIVIDE, INVALID, OVER
 from dcarray.ir.nodes import Apply, Const, Expr
 from dcarray.ir.ops import const
-from dcarray.program.unread import looked_at, unread
-from dcarray.raising import DIVIDE, INVALID, OVER
-from dcarray.report import counters
+from dcarray.jit.loops.dead_values import looked_at, unread
 
 HEAD = """
 import numpy as np

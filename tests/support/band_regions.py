@@ -6,9 +6,9 @@ from dataclasses import replace
 import numpy as np
 
 from dcarray.ir import dims
+from dcarray.ir.analysis.skew import slants
 from dcarray.ir.nodes import Apply, Array, Bands, Compute, Index, Load, Nest, Region, Symbol, Window
 from dcarray.ir.ops import const
-from dcarray.ir.slants import slants
 from dcarray.ir.windows import compose, overlap, remap, same
 
 

@@ -9,9 +9,9 @@ import numpy as np
 from ir_regions import make_case
 
 from dcarray import comm
-from dcarray.comm.checked import check
-from dcarray.comm.planner import plan
-from dcarray.comm.program import Begin, Exchanges, Finish, Item, Program, Step
+from dcarray.comm.planning.planner import plan
+from dcarray.comm.planning.program import Begin, Exchanges, Finish, Item, Program, Step
+from dcarray.comm.planning.program_matching import check
 
 
 def moved() -> Program:

@@ -7,10 +7,10 @@ from collections.abc import Iterable
 import numpy as np
 from hypothesis import strategies as st
 
-from dcarray.comm.axes import Axis, BlockAxis, CyclicAxis, Run
-from dcarray.comm.grid import ProcessGrid
-from dcarray.comm.layout import Block, Cyclic, Layout, Spec, Whole
-from dcarray.comm.protocol import Array
+from dcarray.comm.layout.axes import Axis, BlockAxis, CyclicAxis, Run
+from dcarray.comm.layout.grid import ProcessGrid
+from dcarray.comm.layout.layouts import Block, Cyclic, Layout, Spec, Whole
+from dcarray.comm.transport.protocol import Array
 
 
 def elements(runs: Iterable[Run]) -> list[int]:

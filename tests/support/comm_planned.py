@@ -7,9 +7,9 @@ from collections.abc import Callable, Mapping
 from types import FrameType
 from typing import Any
 
-from dcarray.comm.layout import Layout
-from dcarray.comm.plan import Transfer
-from dcarray.comm.planner import plan
+from dcarray.comm.exchange.exchange_plan import Transfer
+from dcarray.comm.layout.layouts import Layout
+from dcarray.comm.planning.planner import plan
 from dcarray.ir.nodes import Region
 
 

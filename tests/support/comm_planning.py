@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 from ir_regions import Case, assert_agree, cases
 
 from dcarray import comm
-from dcarray.comm.execution import execute
-from dcarray.comm.layout import Layout
-from dcarray.comm.planner import place, plan, whole_first
-from dcarray.comm.protocol import Counts
+from dcarray.comm.layout.layouts import Layout
+from dcarray.comm.planning.execution import execute
+from dcarray.comm.planning.planner import place, plan, whole_first
+from dcarray.comm.transport.protocol import Counts
 from dcarray.ir import interp
 from dcarray.ir.text import dump, parse
 from dcarray.ir.verify import verify

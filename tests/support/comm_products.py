@@ -7,7 +7,7 @@ from typing import Any
 from comm_layouts import layouts
 from hypothesis import strategies as st
 
-from dcarray.comm.layout import Layout
+from dcarray.comm.layout.layouts import Layout
 
 __all__ = ["cases"]
 

@@ -20,11 +20,11 @@ from comm_layouts import scatter
 
 import dcarray as dc
 from dcarray.comm import Block, Cyclic, Layout, ProcessGrid, Whole, choose_grid, world
-from dcarray.comm.halo import halo_exchange
-from dcarray.comm.piece import Piece
-from dcarray.comm.plan import start
-from dcarray.comm.protocol import Array
-from dcarray.comm.redistribute import redistribute
+from dcarray.comm.exchange.exchange_plan import start
+from dcarray.comm.exchange.halo import halo_exchange
+from dcarray.comm.exchange.piece import Piece
+from dcarray.comm.exchange.redistribute import redistribute
+from dcarray.comm.transport.protocol import Array
 
 PROGRAMS: list[Callable[[], None]] = []
 comm = dc.comm

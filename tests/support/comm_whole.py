@@ -15,20 +15,21 @@ from typing import Any
 import numpy as np
 from comm_layouts import scatter
 
-from dcarray.comm import files, world
-from dcarray.comm.agree import told
-from dcarray.comm.chosen import chosen, nonzero, put_where
-from dcarray.comm.folds import arg_extreme, fold, mean
-from dcarray.comm.fourier import transformed
-from dcarray.comm.grid import ProcessGrid
-from dcarray.comm.indices import put, take
-from dcarray.comm.joins import concatenate, flip, framed, repeat, roll, stack, tile
-from dcarray.comm.layout import Block, Cyclic, Layout, Spec, Whole
-from dcarray.comm.piece import Piece, balanced, in_blocks, uncut
-from dcarray.comm.protocol import Array
-from dcarray.comm.scans import scan
-from dcarray.comm.sorting import sort_1d, sorted_values
-from dcarray.comm.windows import Window, copied, sliced
+from dcarray.comm import world
+from dcarray.comm.algorithms import npy_files
+from dcarray.comm.algorithms.fourier import transformed
+from dcarray.comm.algorithms.joining import concatenate, flip, framed, repeat, roll, stack, tile
+from dcarray.comm.algorithms.masks import chosen, nonzero, put_where
+from dcarray.comm.algorithms.reductions import arg_extreme, fold, mean
+from dcarray.comm.algorithms.scans import scan
+from dcarray.comm.algorithms.sorting import sort_1d, sorted_values
+from dcarray.comm.algorithms.take import put, take
+from dcarray.comm.exchange.piece import Piece, balanced, in_blocks, uncut
+from dcarray.comm.exchange.window_copies import Window, copied, sliced
+from dcarray.comm.layout.grid import ProcessGrid
+from dcarray.comm.layout.layouts import Block, Cyclic, Layout, Spec, Whole
+from dcarray.comm.transport.agreement import told
+from dcarray.comm.transport.protocol import Array
 
 CHECKS: list[Callable[[random.Random], None]] = []
 
@@ -298,10 +299,10 @@ def filed(rng: random.Random) -> None:
     x, comm = piece(rng, whole), world()
     folder = told(comm, tempfile.mkdtemp() if comm.rank == 0 else None, 0)
     name = f"{folder}/x.npy"
-    files.save(name, x)
+    npy_files.save(name, x)
     assert np.array_equal(np.load(name), whole, equal_nan=whole.dtype.kind in "fc")
-    assert files.shape_in(name, comm) == (whole.shape, whole.dtype)
-    same(lambda: files.load(name, any_layout(rng, whole.shape, comm.size), comm), lambda: whole)
+    assert npy_files.shape_in(name, comm) == (whole.shape, whole.dtype)
+    same(lambda: npy_files.load(name, any_layout(rng, whole.shape, comm.size), comm), lambda: whole)
     comm.barrier()
     if comm.rank == 0:
         shutil.rmtree(folder)

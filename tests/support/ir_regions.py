@@ -17,7 +17,7 @@ import numpy as np
 from hypothesis import strategies as st
 
 from dcarray.ir import dims
-from dcarray.ir.effects import nest_conflict
+from dcarray.ir.analysis.effects import nest_conflict
 from dcarray.ir.nodes import (
     Apply,
     Array,
@@ -490,7 +490,7 @@ def _whole(window: Window) -> bool:
 
 
 def _names(stmt: Stmt) -> set[str]:
-    from dcarray.ir.effects import touched
+    from dcarray.ir.analysis.effects import touched
 
     return set(touched(stmt))
 

@@ -5,7 +5,7 @@ import itertools
 import numpy as np
 
 from dcarray.ir import dims, ops
-from dcarray.lowering import kernel as K
+from dcarray.lowering.kernel import nodes as K
 
 
 class Machine:

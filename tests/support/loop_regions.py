@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from dcarray.ir import dims, verify
-from dcarray.ir.chosen import at_place
+from dcarray.ir.analysis.data_dependent import at_place
 from dcarray.ir.nodes import (
     Apply,
     Array,

@@ -15,8 +15,8 @@ from typing import Any
 import numpy as np
 
 from dcarray.ir import interp
-from dcarray.program.known import ArrayOf, Function, Known, Request, ScalarOf, Thing, Traced, Value
-from dcarray.program.trace import trace
+from dcarray.jit.loops.entry_values import ArrayOf, Function, Known, Request, ScalarOf, Thing, Traced, Value
+from dcarray.jit.loops.trace import trace
 
 Names = dict[str, Any]
 

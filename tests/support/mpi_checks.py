@@ -13,9 +13,9 @@ import numpy as np
 from mpi4py import MPI
 
 import dcarray as dc
-from dcarray.comm.halo import halo_exchange
-from dcarray.comm.mpi_types import TYPES, buffer_of
-from dcarray.comm.repeated import Repeated
+from dcarray.comm.exchange.halo import halo_exchange
+from dcarray.comm.exchange.persistent import Repeated
+from dcarray.comm.transport.mpi_types import TYPES, buffer_of
 
 comm = dc.comm
 ranks = comm.world()

@@ -23,7 +23,7 @@ import numpy as np
 import pytest
 
 from dcarray import comm
-from dcarray.comm.agree import agree, told
+from dcarray.comm.transport.agreement import agree, told
 
 EXAMPLES = 10  # of each property: the same properties are tried for longer in one process
 

@@ -6,13 +6,13 @@ from typing import Any
 
 import pytest
 
-from dcarray.lowering import skinny
+from dcarray.lowering.runtime import skinny_products
 
 
 def served(monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, ...]]:
     """The shapes of those that are from now on, in their order."""
     found: list[tuple[int, ...]] = []
-    inner = skinny.multiply
+    inner = skinny_products.multiply
 
     def counted(out: Any, *rest: Any) -> int | None:
         raised = inner(out, *rest)
@@ -20,5 +20,5 @@ def served(monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, ...]]:
             found.append(out.shape)
         return raised
 
-    monkeypatch.setattr(skinny, "multiply", counted)
+    monkeypatch.setattr(skinny_products, "multiply", counted)
     return found

@@ -11,8 +11,8 @@ import numpy as np
 
 import dcarray as dc
 from dcarray.comm import world
-from dcarray.comm.grid import ProcessGrid
-from dcarray.comm.layout import Block, Cyclic, Spec, Whole
+from dcarray.comm.layout.grid import ProcessGrid
+from dcarray.comm.layout.layouts import Block, Cyclic, Spec, Whole
 
 DTYPES = ["f8", "f8", "i8", "i4", "u1", "c16", "f4", "?"]
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 import numpy as np
 
 from dcarray.ir import dims
-from dcarray.ir.effects import folds_rows
+from dcarray.ir.analysis.effects import folds_rows
 from dcarray.ir.nodes import Apply, Array, Compute, Index, Load, Nest, Region, Rows, Symbol, Window
 from dcarray.ir.ops import const
 from dcarray.ir.windows import compose, remap

@@ -6,9 +6,10 @@ from collections.abc import Callable
 
 import numpy as np
 
-from dcarray.comm import Layout, factor, scalapack, world
-from dcarray.comm.piece import Piece
-from dcarray.comm.protocol import Array
+from dcarray.comm import Layout, world
+from dcarray.comm.algorithms import factorisations, scalapack
+from dcarray.comm.exchange.piece import Piece
+from dcarray.comm.transport.protocol import Array
 
 
 def refused(why: str, function: Callable[..., Piece], *arguments: Piece) -> None:
@@ -35,19 +36,19 @@ def main() -> None:
             if dtype in "FD":
                 a += (1j * rng.standard_normal((n, n))).astype(dtype)
             well = a @ a.conj().T + n * np.eye(n, dtype=dtype)
-            got = factor.solve(piece(a), piece(b))
+            got = factorisations.solve(piece(a), piece(b))
             assert got.dtype == dtype
             for found, want in (
                 (got, np.linalg.solve(a, b)),
                 (scalapack.multiply(piece(a), piece(b)), a @ b),
-                (factor.cholesky(piece(well)), np.linalg.cholesky(well)),
+                (factorisations.cholesky(piece(well)), np.linalg.cholesky(well)),
             ):
                 np.testing.assert_allclose(found.whole(), want, rtol=near, atol=near)
     for n in (4, 9, 70):
-        refused("Singular", factor.solve, piece(np.ones((n, n))), piece(np.ones(n)))
-        refused("Singular", factor.solve, piece(np.diag(np.arange(float(n)))), piece(np.ones(n)))
-        refused("positive definite", factor.cholesky, piece(np.diag(np.arange(n, 0, -1.0) - 2)))
-        refused("positive definite", factor.cholesky, piece(np.full((n, n), np.nan)))
+        refused("Singular", factorisations.solve, piece(np.ones((n, n))), piece(np.ones(n)))
+        refused("Singular", factorisations.solve, piece(np.diag(np.arange(float(n)))), piece(np.ones(n)))
+        refused("positive definite", factorisations.cholesky, piece(np.diag(np.arange(n, 0, -1.0) - 2)))
+        refused("positive definite", factorisations.cholesky, piece(np.full((n, n), np.nan)))
     print("ended", flush=True)
 
 

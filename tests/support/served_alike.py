@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 import dcarray as dc
-from dcarray.report import counters
+from dcarray.core.counters import counters
 
 
 def outcome(f: Any, args: list[Any]) -> Any:

@@ -1,4 +1,5 @@
-"""Functions whose places in the code are chains (`dcarray.chains`), and what holds of their arrays."""
+"""Functions whose places in the code are chains (`dcarray.execution.op_sequences`), and what holds of their
+arrays."""
 
 from __future__ import annotations
 

@@ -1,0 +1,1 @@
+"""Distributed algorithms on whole arrays, one a file: each process calls it with its part."""

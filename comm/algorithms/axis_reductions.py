@@ -1,0 +1,104 @@
+"""What the ranks along one axis of a grid combine: their parts of a fold, or all that came before them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+
+from dcarray.comm.layout.axes import BlockAxis
+from dcarray.comm.layout.grid import ProcessGrid
+from dcarray.comm.transport.protocol import Array, Communicator
+
+__all__ = ["before", "combined", "line"]
+
+
+def line(comm: Communicator, grid: ProcessGrid, axis: int) -> Communicator:
+    """The ranks along one axis of the grid through this one."""
+    return comm.sub(grid.sub(comm.rank, [a == axis for a in range(grid.ndim)])[1])
+
+
+def combined(
+    ranks: Communicator,
+    arrays: Sequence[Array],
+    takes_part: Sequence[bool],
+    dealt: int | None,
+    combine: Callable[[list[Array]], list[Array]],
+) -> list[Array]:
+    """Combine the arrays of all ranks along a line, position by position, in the order of ranks.
+
+    Parameters
+    ----------
+    ranks : Communicator
+        The line.
+    arrays : sequence of ndarray
+        This rank's, of the same shape; the same on all ranks but for the values.
+    takes_part : sequence of bool
+        For each rank of the line whether it has any: at least one.
+    dealt : int or None
+        The axis along which the result is dealt out in even blocks over the line, each rank combining its
+        own; with None every rank combines, and has, all of it.
+    combine : callable
+        Makes the results from the arrays' parts, stacked along a first axis.
+
+    Returns
+    -------
+    list of ndarray
+        This rank's share of the results.
+    """
+    mine = takes_part[ranks.rank]
+    if dealt is None:
+        stacks = []
+        for array in arrays:
+            stack = np.empty((ranks.size, *array.shape), array.dtype)
+            ranks.allgather(array, stack)
+            stacks.append(stack[np.asarray(takes_part)])
+        return combine(stacks)
+    share = BlockAxis(arrays[0].shape[dealt], ranks.size)
+    ahead = (slice(None),) * dealt
+    cuts = [(*ahead, slice(share.start(k), share.start(k + 1))) for k in range(ranks.size)]
+    some = sum(takes_part)
+    stacks = [np.empty((some, *array[cuts[ranks.rank]].shape), array.dtype) for array in arrays]
+    places = np.cumsum(takes_part) - 1
+    sends = [[array[cut] for array in arrays] if mine else [] for cut in cuts]
+    receives = [[stack[places[k]] for stack in stacks] if takes_part[k] else [] for k in range(ranks.size)]
+    ranks.alltoallw(sends, receives)
+    return combine(stacks)
+
+
+def before(ranks: Communicator, total: Array, ufunc: np.ufunc, takes_part: Sequence[bool]) -> Array | None:
+    """What the totals of the ranks before this one in a line make together: an exclusive scan.
+
+    Each rank combines a share of the positions for all others, so that nothing grows with their number.
+
+    Parameters
+    ----------
+    ranks : Communicator
+        The line.
+    total : ndarray
+        This rank's, of one shape and dtype on all ranks.
+    ufunc : numpy.ufunc
+        What combines two.
+    takes_part : sequence of bool
+        For each rank of the line whether it has any.
+
+    Returns
+    -------
+    ndarray or None
+        None where no rank before this one has any.
+    """
+    flat = total.reshape(-1)
+    share = BlockAxis(flat.size, ranks.size)
+    cuts = [slice(share.start(k), share.start(k + 1)) for k in range(ranks.size)]
+    stack = np.empty((ranks.size, share.size(ranks.rank)), flat.dtype)
+    ranks.alltoallw([[flat[cut]] for cut in cuts], [[row] for row in stack])
+    running = np.zeros_like(stack)
+    carry: Array | None = None
+    for k in range(ranks.size):
+        if carry is not None:
+            running[k] = carry
+        if takes_part[k]:
+            carry = stack[k] if carry is None else ufunc(carry, stack[k])
+    found = np.empty_like(flat)
+    ranks.alltoallw([[row] for row in running], [[found[cut]] for cut in cuts])
+    return found.reshape(total.shape) if any(takes_part[: ranks.rank]) else None

@@ -1,0 +1,358 @@
+"""A product of two distributed arrays on one rank: panels that arrive while others are multiplied, then sums.
+
+What a rank receives in each round comes straight from the ranks that own it: as many bytes as broadcasts
+along rows and columns of the grid bring, in one message from each owner.  Ranks begin with different panels,
+so that in each round all of them send and receive.
+"""
+
+from __future__ import annotations
+
+import math
+from bisect import bisect_left, bisect_right
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from dcarray.comm.exchange.exchange_plan import Box, Exchange, Pending, Transfer, start, window
+from dcarray.comm.exchange.redistribute import redistribute
+from dcarray.comm.layout.axes import Axis, BlockAxis, CyclicAxis, Run
+from dcarray.comm.layout.derived_layouts import alike, portion
+from dcarray.comm.layout.layouts import Layout
+from dcarray.comm.transport.protocol import Array, Communicator, Counts
+
+from .product_axes import multiply, sum_dtype
+from .product_layouts import Scheme, sums
+
+__all__ = ["Contraction", "Fetch", "Round", "panels"]
+
+# A panel is at least so wide that its product is worth a call, and there are at most so many.
+NARROWEST, MOST = 64, 48
+
+Empty = Callable[[tuple[int, ...], np.dtype[Any]], Array]
+
+
+@dataclass(frozen=True)
+class Fetch:
+    """A factor in one round.
+
+    Attributes
+    ----------
+    at : tuple of slice
+        The part of this rank's memory that its own elements come from.
+    plan : Exchange
+        What arrives, from others and from there, in an array of `shape`.
+    shape : tuple of int
+    sends : tuple of (tuple of slice, Exchange)
+        What others need in this round: parts of this rank's memory, each with its messages.
+    """
+
+    at: tuple[slice, ...]
+    plan: Exchange
+    shape: tuple[int, ...]
+    sends: tuple[tuple[tuple[slice, ...], Exchange], ...]
+
+    @cached_property
+    def here(self) -> bool:
+        """Does it lie in this rank's memory as it is needed?"""
+        return (
+            not self.plan.receives
+            and len(self.plan.kept) == 1
+            and all(run.turns == 1 for box in self.plan.kept[0] for run in box)
+            and tuple(run.size for run in self.plan.kept[0][1]) == self.shape
+        )
+
+    def items(self, memory: Array, buffer: Array | None) -> list[tuple[Exchange, Array, Array]]:
+        """Its messages, as `dcarray.comm.exchange.exchange_plan.start` takes them."""
+        found = [(plan, memory[at], memory[at]) for at, plan in self.sends]
+        return found if buffer is None else [*found, (self.plan, memory[self.at], buffer)]
+
+
+@dataclass(frozen=True)
+class Round:
+    """One panel of both factors."""
+
+    a: Fetch
+    b: Fetch
+
+    def counts(self, itemsizes: Sequence[int]) -> Counts:
+        """Messages and bytes: one message to each peer, whatever it takes of either factor."""
+        found = Counts()
+        going: set[int] = set()
+        coming: set[int] = set()
+        for fetch, itemsize in ((self.a, itemsizes[0]), (self.b, itemsizes[1])):
+            for plan in (fetch.plan, *(plan for _, plan in fetch.sends)):
+                one = plan.counts(itemsize)
+                found.bytes_sent += one.bytes_sent
+                found.bytes_received += one.bytes_received
+                going.update(t.peer for t in plan.sends)
+                coming.update(t.peer for t in plan.receives)
+        found.messages_sent, found.messages_received = len(going), len(coming)
+        return found
+
+
+@dataclass(frozen=True)
+class Contraction:
+    """One rank's part in a product, made without data and without the other ranks.
+
+    Parameters
+    ----------
+    scheme : Scheme
+    rank : int
+    """
+
+    scheme: Scheme
+    rank: int
+
+    @cached_property
+    def rounds(self) -> tuple[Round, ...]:
+        """The panels in this rank's order."""
+        scheme = self.scheme
+        letter, cuts = panels(scheme)
+        a = self._fetches(scheme.product.a, scheme.a, scheme.need_a, letter, cuts)
+        b = self._fetches(scheme.product.b, scheme.b, scheme.need_b, letter, cuts)
+        return tuple(Round(*both) for both in zip(a, b, strict=True))
+
+    def _fetches(
+        self, letters: str, source: Layout, target: Layout, letter: str, cuts: Sequence[tuple[int, int]]
+    ) -> list[Fetch]:
+        axis = letters.find(letter) if letter else -1
+        number = len(cuts)
+        if number == 1 or axis < 0:
+            at, plan = (slice(None),) * source.ndim, redistribute(source, target, self.rank)
+            listed = [(at, plan, target.local_shape(self.rank))] * number
+        elif isinstance(source.parts[axis], BlockAxis):
+            listed = _panels(source, target, axis, cuts, self.rank)
+        else:
+            listed = [_panel(source, target, axis, low, high, self.rank) for low, high in cuts]
+        going: list[list[tuple[tuple[slice, ...], Exchange]]] = [[] for _ in cuts]
+        firsts: dict[int, int] = {}
+        for k, (at, plan, _) in enumerate(listed):
+            by_turn: dict[int, list[Transfer]] = {}
+            for transfer in plan.sends:
+                first = firsts.get(transfer.peer)
+                if first is None:
+                    first = firsts[transfer.peer] = self._first(transfer.peer, number)
+                by_turn.setdefault((k - first) % number, []).append(transfer)
+            for turn, transfers in by_turn.items():
+                going[turn].append((at, Exchange(self.rank, tuple(transfers), ())))
+        found, begin = [], self._first(self.rank, number)
+        for turn, sends in enumerate(going):
+            at, plan, shape = listed[(begin + turn) % number]
+            found.append(Fetch(at, Exchange(self.rank, (), plan.receives, plan.kept), shape, tuple(sends)))
+        return found
+
+    def _first(self, rank: int, number: int) -> int:
+        """The panel that a rank begins with, the same for ranks that compute the same."""
+        grid, out = self.scheme.arrangement.grid, self.scheme.arrangement.over(self.scheme.product.out)
+        coords = grid.coords(rank)
+        return sum(coords[g] * number // grid.shape[g] for g in out) % number
+
+    @cached_property
+    def adding(self) -> Exchange | None:
+        """How parts come to where they are added up; None when there are none, or all get the sum."""
+        return None if self.scheme.summed is None else redistribute(*sums(self.scheme), self.rank)
+
+    @property
+    def moves(self) -> bool:
+        """Has the result still to be brought where it is wanted?"""
+        return (self.scheme.summed or self.scheme.made) != self.scheme.out
+
+    @cached_property
+    def last(self) -> Exchange:
+        """How it comes there."""
+        return redistribute(self.scheme.summed or self.scheme.made, self.scheme.out, self.rank)
+
+    @cached_property
+    def group(self) -> tuple[int, ...]:
+        """The ranks whose parts belong together."""
+        grid = self.scheme.arrangement.grid
+        return grid.sub(self.rank, [g in self.scheme.over for g in range(grid.ndim)])[1]
+
+    def counts_of_parts(self, itemsizes: Sequence[int]) -> Counts:
+        """Messages and bytes of `parts`: the first two of those of `counts`."""
+        found = Counts()
+        for one in self.rounds:
+            found = found + one.counts(itemsizes)
+        return found
+
+    def counts(self, itemsizes: tuple[int, int, int, int]) -> Counts:
+        """Messages and bytes of this rank.
+
+        An allreduce is counted as the communicator does: one call with the bytes of its operand.
+
+        Parameters
+        ----------
+        itemsizes : tuple of int
+            Bytes of an element of both factors, of sums and of the result.
+        """
+        found = self.counts_of_parts(itemsizes)
+        if self.adding is not None:
+            found = found + self.adding.counts(itemsizes[2])
+        elif self.scheme.over:
+            found.collective(self.scheme.made.elements(self.rank) * itemsizes[2])
+        return found + self.last.counts(itemsizes[3]) if self.moves else found
+
+    def run(self, comm: Communicator, a: Array, b: Array, out: Array, empty: Empty = np.empty) -> None:
+        """Compute this rank's part of the result.
+
+        Parameters
+        ----------
+        comm : Communicator
+            All ranks, which all call this.
+        a, b : ndarray
+            This rank's memory of the factors, without halo.
+        out : ndarray
+            This rank's memory of the result, without halo.  It may share memory with the factors.
+        empty : callable, optional
+            Makes memory of a shape and dtype.
+        """
+        dtype = sum_dtype(a.dtype, b.dtype)
+        alone = not self.scheme.over and not self.moves and out.dtype == dtype
+        apart = alone and not (np.may_share_memory(a, out) or np.may_share_memory(b, out))
+        total = out if apart else empty(self.scheme.made.local_shape(self.rank), dtype)
+        self.parts(comm, a, b, total, empty)
+        if self.adding is not None:
+            parts, together = sums(self.scheme)
+            several = empty(together.local_shape(self.rank), dtype)
+            self.adding.run(comm, total.reshape(parts.local_shape(self.rank)), several)
+            total = np.add.reduce(several, axis=tuple(range(len(self.scheme.over))), dtype=dtype)
+        elif self.scheme.over:
+            comm.sub(self.group).allreduce(total, total, "sum")
+        if self.moves:
+            self.last.run(comm, np.asarray(total, out.dtype), out)
+        elif total is not out:
+            out[...] = total
+
+    def parts(self, comm: Communicator, a: Array, b: Array, out: Array, empty: Empty = np.empty) -> None:
+        """Compute this rank's part of the result before anything is added up: as ``scheme.made`` lies.
+
+        Parameters are those of `run`; `out` shares no memory with the factors.
+        """
+        letter, cuts = panels(self.scheme)
+        along = self.scheme.product.out.find(letter) if letter else -1
+        begin = self._first(self.rank, len(cuts))
+        under_way = self._begin(comm, 0, a, b, empty)
+        for turn in range(len(self.rounds)):
+            pending, left, right = under_way
+            if turn + 1 < len(self.rounds):
+                under_way = self._begin(comm, turn + 1, a, b, empty)
+            pending.finish()
+            if along < 0:
+                multiply(self.scheme.product, left, right, out, turn > 0)
+            else:
+                part = slice(*cuts[(begin + turn) % len(cuts)])
+                at = (*(slice(None),) * along, part)
+                multiply(self.scheme.product, left, right, out[at], False)
+
+    def _begin(
+        self, comm: Communicator, turn: int, a: Array, b: Array, empty: Empty
+    ) -> tuple[Pending, Array, Array]:
+        items, factors = [], []
+        for fetch, memory in ((self.rounds[turn].a, a), (self.rounds[turn].b, b)):
+            if fetch.here:
+                items += fetch.items(memory, None)
+                factors.append(window(memory[fetch.at], fetch.plan.kept[0][0]))
+            else:
+                factors.append(empty(fetch.shape, memory.dtype))
+                items += fetch.items(memory, factors[-1])
+        return start(comm, items), factors[0], factors[1]
+
+
+# A panel of a factor: where in this rank's memory its own part of it lies, and the messages with their places
+# in that part and in an array of the shape beside.
+_Panel = tuple[tuple[slice, ...], Exchange, tuple[int, ...]]
+
+
+def _panel(source: Layout, target: Layout, axis: int, low: int, high: int, rank: int) -> _Panel:
+    """The indices ``[low, high)`` of an axis."""
+    of, here = portion(source, axis, low, high, rank)
+    to, _ = portion(target, axis, low, high, rank)
+    at = (*(slice(None),) * axis, here, *(slice(None),) * (source.ndim - axis - 1))
+    return at, redistribute(of, to, rank), to.local_shape(rank)
+
+
+def _panels(
+    source: Layout, target: Layout, axis: int, cuts: Sequence[tuple[int, int]], rank: int
+) -> list[_Panel]:
+    """All panels along an axis that is in blocks in the source and whole in the target: the messages for the
+    whole axis, cut at the panels' ends.
+
+    Each rank's part of the axis is one interval, so that each box of a message is cut alike at both its ends.
+    """
+    whole, part, own = redistribute(source, target, rank), source.parts[axis], source.place(rank)[axis]
+    assert isinstance(part, BlockAxis)
+    begin, end = part.low(own), part.high(own)
+    lows = [low for low, _ in cuts]
+    receives: list[list[Transfer]] = [[] for _ in cuts]
+    for transfer in whole.receives:
+        run = transfer.boxes[0][axis]
+        stop = run.start + run.length
+        for k in range(bisect_right(lows, run.start) - 1, bisect_left(lows, stop)):
+            low = max(lows[k], run.start)
+            there = Run(low - lows[k], min(cuts[k][1], stop) - low)
+            receives[k].append(_along(transfer, axis, there))
+    shape, found = target.local_shape(rank), []
+    before, after = (slice(None),) * axis, (slice(None),) * (source.ndim - axis - 1)
+    for k, (low, high) in enumerate(cuts):
+        size = max(min(high, end) - max(low, begin), 0)
+        skip = max(low - begin, 0) if size else 0
+        sends: tuple[Transfer, ...] = ()
+        kept: tuple[tuple[Box, Box], ...] = ()
+        if size:
+            mine, there = Run(0, size), Run(max(begin - low, 0), size)
+            sends = tuple([_along(transfer, axis, mine) for transfer in whole.sends])
+            kept = tuple([(_placed(here, axis, mine), _placed(to, axis, there)) for here, to in whole.kept])
+        plan = Exchange(rank, sends, tuple(receives[k]), kept)
+        its = (*shape[:axis], high - low, *shape[axis + 1 :])
+        found.append(((*before, slice(skip, skip + size), *after), plan, its))
+    return found
+
+
+def _along(transfer: Transfer, axis: int, run: Run) -> Transfer:
+    """A message of which only a part of an axis is sent."""
+    return Transfer(transfer.peer, tuple([_placed(box, axis, run) for box in transfer.boxes]))
+
+
+def _placed(box: Box, axis: int, run: Run) -> Box:
+    return (*box[:axis], run, *box[axis + 1 :])
+
+
+def panels(scheme: Scheme) -> tuple[str, list[tuple[int, int]]]:
+    """The axis that is gone along in panels, and these as intervals: the same on all ranks.
+
+    Panels end where a factor that travels is cut between ranks, so that most come from one owner.  There is
+    one when nothing travels, or when the axes that are summed over are dealt out themselves.  If one factor
+    travels and is not cut along what is summed over, panels of the result are made, and nothing is added up.
+    """
+    of, extent, cut = scheme.product, scheme.product.extent, scheme.arrangement.cut
+    factors = ((of.a, scheme.a, scheme.need_a), (of.b, scheme.b, scheme.need_b))
+    travel = [(letters, have) for letters, have, need in factors if not alike(have, need)]
+    free = [x for x in of.inner if x not in cut]
+    if len(travel) == 1:
+        ((letters, have),) = travel
+        dealt = [x for x, part in zip(letters, have.parts, strict=True) if part.parts > 1]
+        if dealt and all(x in of.rows + of.columns and x not in cut for x in dealt):
+            free = dealt
+    if not free:
+        return "", [(0, 0)]
+    letter = max(free, key=extent.__getitem__)
+    axes: list[Axis] = [have.parts[letters.index(letter)] for letters, have in travel]
+    n, every = extent[letter], 1
+    ends = {0, n}
+    for axis in axes:
+        if isinstance(axis, BlockAxis):
+            ends.update(axis.low(k) for k in range(axis.parts))
+    for letters, have, _ in factors:
+        part = have.parts[letters.index(letter)] if letter in letters else None
+        if isinstance(part, CyclicAxis):
+            every = math.lcm(every, part.period)
+    if every > 1 and axes:
+        ends.update(k * n // 4 for k in range(4))
+    least, kept = max(NARROWEST, -(-n // MOST)), [0]
+    for end in sorted(end // every * every for end in ends if end < n):
+        if end - kept[-1] >= least and n - end >= least:
+            kept.append(end)
+    return letter, list(zip(kept, [*kept[1:], n], strict=True))

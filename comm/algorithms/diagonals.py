@@ -1,0 +1,86 @@
+"""Diagonals and traces of arrays over many ranks: only the diagonal travels."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from dcarray.comm.exchange.piece import Piece
+from dcarray.comm.layout.axes import Axis
+from dcarray.comm.layout.layouts import Layout, Spec, Whole
+from dcarray.comm.transport.protocol import Array
+
+__all__ = ["diagonal", "trace"]
+
+
+def diagonal(x: Piece, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Piece:
+    """A diagonal of a matrix, or of each of a stack, like `numpy.diagonal`.
+
+    Parameters
+    ----------
+    x : Piece
+        Of at least two axes.
+    offset : int
+        How far to the right of the main diagonal it begins.
+    axis1, axis2 : int
+        Rows and columns.
+
+    Returns
+    -------
+    Piece
+        Whole along the diagonal, which is its last axis, and otherwise cut as `x` is.
+
+    Raises
+    ------
+    ValueError
+        When there are no two such axes.
+    """
+    if x.ndim < 2:
+        raise ValueError("diag requires an array of at least two dimensions")
+    one, two = np.lib.array_utils.normalize_axis_tuple((axis1, axis2), x.ndim, allow_duplicate=True)
+    if one == two:
+        raise ValueError("axis1 and axis2 cannot be the same")
+    others = [a for a in range(x.ndim) if a not in (one, two)]
+    first = max(0, -offset)  # the row in which it begins
+    length = max(0, min(x.shape[one] - first, x.shape[two] - first - offset))
+    axes: list[Spec] = [*(x.layout.axes[a] for a in others), Whole()]
+    layout = Layout([*(x.shape[a] for a in others), length], x.layout.grid, axes)
+    here = x.own.transpose([*others, one, two])
+    found = np.zeros(layout.local_shape(x.comm.rank), x.dtype)
+    place = x.layout.place(x.comm.rank)
+    rows, columns = (_indices(x.layout.parts[a], place[a]) for a in (one, two))
+    _, r, c = np.intersect1d(rows + offset, columns, assume_unique=True, return_indices=True)
+    found[..., rows[r] - first] = here[..., r, c]
+    specs = (x.layout.axes[one], x.layout.axes[two])
+    cut = [spec.grid_axis for spec in specs if not isinstance(spec, Whole)]
+    _, group = x.layout.grid.sub(x.comm.rank, [g in cut for g in range(x.layout.grid.ndim)])
+    if len(group) > 1:
+        # Each element comes from one rank and has no bit set on the others.
+        bits = found.reshape(-1).view(np.uint8)
+        x.comm.sub(group).allreduce(bits, bits, "bor")
+    return Piece(x.comm, layout, found)
+
+
+def trace(x: Piece, offset: int = 0, axis1: int = 0, axis2: int = 1, dtype: Any = None) -> Piece:
+    """The sum of a diagonal of a matrix, or of each of a stack, like `numpy.trace`.
+
+    Parameters and errors are those of `diagonal`, and `dtype` as for `numpy.sum`.
+
+    Returns
+    -------
+    Piece
+        Cut as `x` is along the other axes.
+    """
+    found = diagonal(x, offset, axis1, axis2)
+    layout = Layout(found.shape[:-1], found.layout.grid, found.layout.axes[:-1])
+    return Piece(x.comm, layout, np.asarray(found.block.sum(axis=-1, dtype=dtype)))
+
+
+def _indices(axis: Axis, part: int) -> Array:
+    """The indices that a part has, in the order in which they lie in its memory."""
+    runs = axis.runs(part)
+    parts = [
+        (run.start + run.step * np.arange(run.turns)[:, None] + np.arange(run.length)).ravel() for run in runs
+    ]
+    return np.sort(np.concatenate([*parts, np.empty(0, np.int64)]))

@@ -1,0 +1,257 @@
+"""Systems of linear equations, determinants and Cholesky factors of distributed matrices.
+
+Columns are dealt out in blocks.  One rank factors a block of columns, which it has from top to bottom, and
+the others get it to update theirs: right-looking algorithms, as in ScaLAPACK (Blackford et al. 1997) over a
+grid of one row.  Where ScaLAPACK is installed it does this, over a grid of rows and columns.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from dcarray.comm.exchange.piece import Piece
+from dcarray.comm.layout.grid import ProcessGrid
+from dcarray.comm.layout.layouts import Cyclic, Layout, Whole
+from dcarray.comm.transport.protocol import Array
+
+from . import scalapack
+
+__all__ = ["cholesky", "slogdet", "solve"]
+
+WIDE = 64
+
+
+def solve(a: Piece, b: Piece) -> Piece:
+    """Solve ``a @ x = b`` like `numpy.linalg.solve`, for one matrix.
+
+    Parameters
+    ----------
+    a : Piece
+        Of shape (n, n).
+    b : Piece
+        Of shape (n,) or (n, m), over the same ranks.
+
+    Returns
+    -------
+    Piece
+        Of the shape and layout of `b`, without halo.
+
+    Raises
+    ------
+    numpy.linalg.LinAlgError
+        On all ranks, when the matrix is not square or is singular.
+    ValueError
+        When shapes do not fit.
+    TypeError
+        For dtypes that NumPy does not solve.
+    """
+    _square(a)
+    if b.ndim not in (1, 2) or b.shape[0] != a.shape[0]:
+        raise ValueError(f"a system of shape {a.shape} with right-hand sides of shape {b.shape}")
+    dtype = _dtype(a, b)
+    end = Layout(b.shape, b.layout.grid, b.layout.axes)
+    sides = b if b.ndim == 2 else _column(b)
+    if scalapack.serves(a.comm):
+        found = scalapack.solve(a, sides, dtype)
+    else:
+        found = _solve(a, sides, dtype)
+    found = found.moved(Layout(sides.shape, end.grid, [end.axes[0], *(end.axes[1:] or [Whole()])]))
+    return Piece(a.comm, end, found.block.reshape(end.local_shape(a.comm.rank)))
+
+
+def cholesky(a: Piece) -> Piece:
+    """The lower triangular factor of a Hermitian positive definite matrix, like `numpy.linalg.cholesky`.
+
+    Parameters
+    ----------
+    a : Piece
+        Of shape (n, n); only the lower triangle is read.
+
+    Returns
+    -------
+    Piece
+        In the layout of `a`, without halo.
+
+    Raises
+    ------
+    numpy.linalg.LinAlgError
+        On all ranks, when the matrix is not square or not positive definite.
+    TypeError
+        For dtypes that NumPy does not factor.
+    """
+    _square(a)
+    found = (scalapack.cholesky if scalapack.serves(a.comm) else _cholesky)(a, _dtype(a))
+    return found.moved(Layout(a.shape, a.layout.grid, a.layout.axes))
+
+
+def slogdet(a: Piece) -> tuple[Array, Array]:
+    """Sign and logarithm of the determinant of one matrix, like `numpy.linalg.slogdet`, on every rank.
+
+    Parameters
+    ----------
+    a : Piece
+        Of shape (n, n), with at least one row.
+
+    Raises
+    ------
+    numpy.linalg.LinAlgError, TypeError
+        As `solve`.
+    """
+    _square(a)
+    dtype = _dtype(a)
+    odd, pivots = _eliminated(_Columns(a, dtype))
+    real = np.abs(pivots)
+    if not real[-1]:
+        return np.zeros((), dtype), np.array(-np.inf, real.dtype)
+    sign = np.multiply.reduce(pivots / real)
+    return np.asarray(-sign if odd else sign, dtype), np.asarray(np.log(real).sum(), real.dtype)
+
+
+def _square(a: Piece) -> None:
+    if a.ndim != 2 or a.shape[0] != a.shape[1]:
+        raise np.linalg.LinAlgError(f"a matrix of shape {a.shape} is not square")
+
+
+def _dtype(*of: Piece) -> np.dtype[Any]:
+    dtype = np.result_type(*(x.dtype for x in of))
+    if dtype.kind in "biu":
+        dtype = np.dtype(np.float64)
+    if dtype.char not in "fdFD":
+        raise TypeError(f"array type {dtype} is unsupported in linalg")
+    return dtype
+
+
+def _column(x: Piece) -> Piece:
+    """A vector as a matrix of one column."""
+    mine = Layout(x.shape, x.layout.grid, x.layout.axes)
+    return Piece(x.comm, Layout((*x.shape, 1), mine.grid, [*mine.axes, Whole()]), x.own.reshape(-1, 1))
+
+
+# ---- blocks of columns -------------------------------------------------------------------------------
+class _Columns:
+    """A matrix of which each rank has some blocks of columns, from top to bottom."""
+
+    def __init__(self, x: Piece, dtype: np.dtype[Any]) -> None:
+        self.comm, (self.rows, self.extent) = x.comm, x.shape
+        self.width = max(1, min(WIDE, -(-self.extent // x.comm.size)))
+        axes = Whole(), Cyclic(0, self.width)
+        self.layout = Layout(x.shape, ProcessGrid((x.comm.size,)), axes)
+        self.block = np.array(x.moved(self.layout).own, dtype, order="F")
+
+    def blocks(self) -> range:
+        return range(-(-self.extent // self.width))
+
+    def interval(self, k: int) -> tuple[int, int]:
+        """The columns of a block."""
+        return k * self.width, min(self.extent, (k + 1) * self.width)
+
+    def own(self, k: int) -> bool:
+        return k % self.comm.size == self.comm.rank
+
+    def here(self, k: int) -> int:
+        """Where the first block of this rank from the `k`-th on begins in its memory."""
+        return max(0, -(-(k - self.comm.rank) // self.comm.size)) * self.width
+
+    def told(self, k: int, rows: slice) -> Array:
+        """Some rows of a block, on all ranks."""
+        low, high = self.interval(k)
+        height = len(range(*rows.indices(self.rows)))
+        panel = np.empty((height, high - low), self.block.dtype)
+        if self.own(k):
+            panel[...] = self.block[rows, self.here(k) : self.here(k) + high - low]
+        self.comm.bcast(panel, k % self.comm.size)
+        return panel
+
+    def piece(self) -> Piece:
+        return Piece(self.comm, self.layout, np.ascontiguousarray(self.block))
+
+
+def _eliminated(matrix: _Columns, sides: _Columns | None = None) -> tuple[bool, Array]:
+    """Factor a matrix in place, doing to right-hand sides what is done to its rows.
+
+    Returns
+    -------
+    bool, ndarray
+        Whether rows have been exchanged an odd number of times, and the pivots: the last one is zero where
+        the matrix is singular.
+    """
+    odd, found = False, []
+    for k in matrix.blocks():
+        low, high = matrix.interval(k)
+        pivots = np.empty(high - low, np.int64)
+        if matrix.own(k):
+            pivots[...] = _pivoted(matrix.block[low:, matrix.here(k) : matrix.here(k) + high - low])
+        matrix.comm.bcast(pivots, k % matrix.comm.size)
+        if pivots[-1] < 0:
+            return odd, np.zeros(1, matrix.block.dtype)
+        panel = matrix.told(k, slice(low, None))
+        found.append(panel.diagonal())
+        lower = np.tril(panel[: high - low], -1) + np.eye(high - low, dtype=panel.dtype)
+        for rest in (
+            matrix.block[low:, matrix.here(k + 1) :],
+            *([] if sides is None else [sides.block[low:]]),
+        ):
+            for row, other in enumerate(pivots.tolist()):
+                if row != other:
+                    rest[[row, other]] = rest[[other, row]]
+            rest[: high - low] = np.linalg.solve(lower, rest[: high - low])
+            rest[high - low :] -= panel[high - low :] @ rest[: high - low]
+        odd ^= bool(np.count_nonzero(pivots != np.arange(high - low)) % 2)
+    return odd, np.concatenate(found) if found else np.ones(1, matrix.block.dtype)
+
+
+def _solve(a: Piece, b: Piece, dtype: np.dtype[Any]) -> Piece:
+    matrix, sides = _Columns(a, dtype), _Columns(b, dtype)
+    if not _eliminated(matrix, sides)[1][-1]:
+        raise np.linalg.LinAlgError("Singular matrix")
+    for k in reversed(matrix.blocks()):
+        low, high = matrix.interval(k)
+        panel = matrix.told(k, slice(0, high))
+        sides.block[low:high] = np.linalg.solve(np.triu(panel[low:]), sides.block[low:high])
+        sides.block[:low] -= panel[:low] @ sides.block[low:high]
+    return sides.piece()
+
+
+def _pivoted(panel: Array) -> Array:
+    """Factor a block of columns in place; the rows exchanged, with -1 at the end when there is no pivot."""
+    width = panel.shape[1]
+    pivots = np.empty(width, np.int64)
+    for j in range(width):
+        best = j + int(np.argmax(np.abs(panel[j:, j])))
+        if panel[best, j] == 0:
+            pivots[-1] = -1
+            return pivots
+        if best != j:
+            panel[[j, best]] = panel[[best, j]]
+        pivots[j] = best
+        panel[j + 1 :, j] /= panel[j, j]
+        panel[j + 1 :, j + 1 :] -= np.outer(panel[j + 1 :, j], panel[j, j + 1 :])
+    return pivots
+
+
+def _cholesky(a: Piece, dtype: np.dtype[Any]) -> Piece:
+    matrix = _Columns(a, dtype)
+    for k in matrix.blocks():
+        low, high = matrix.interval(k)
+        right = np.ones(1, np.int64)
+        if matrix.own(k):
+            mine = matrix.block[:, matrix.here(k) : matrix.here(k) + high - low]
+            mine[:low] = 0
+            try:
+                mine[low:high] = np.linalg.cholesky(mine[low:high])
+                mine[high:] = np.linalg.solve(mine[low:high], mine[high:].conj().T).conj().T
+            except np.linalg.LinAlgError:
+                right[0] = 0
+        matrix.comm.bcast(right, k % matrix.comm.size)
+        if not right[0]:
+            raise np.linalg.LinAlgError("Matrix is not positive definite")
+        panel = matrix.told(k, slice(low, None))
+        for later in range(k + 1, len(matrix.blocks())):
+            if matrix.own(later):
+                begin, end = matrix.interval(later)
+                at = matrix.here(later)
+                top = panel[begin - low : end - low].conj().T
+                matrix.block[begin:, at : at + end - begin] -= panel[begin - low :] @ top
+    return matrix.piece()

@@ -1,0 +1,286 @@
+"""Elements at any places of an array over many ranks: what several indices together choose, and writing them.
+
+A place is the number of an element in C order.  Each rank has some of the places, and the elements that are
+read or written there; those of all ranks, in the order of ranks, are the places of the operation.  Who wants
+elements asks their owners: counts first, then one message with the places to each, one with the elements.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from itertools import pairwise, product
+from typing import Any
+
+import numpy as np
+
+from dcarray.comm.exchange.piece import Piece, in_blocks, rows
+from dcarray.comm.layout.grid import ProcessGrid
+from dcarray.comm.layout.layouts import Block, Cyclic, Layout, Spec, Whole
+from dcarray.comm.transport.protocol import Array, Communicator
+from dcarray.comm.transport.sparse_alltoall import deliver, gathered, in_order, swap, told_counts
+
+__all__ = ["Points", "check_values", "found", "places_of", "points", "shared", "signed", "written"]
+
+Store = Callable[[Array, Any, Array], None]  # what is done with elements, by an index, and what comes there
+
+
+@dataclass(frozen=True)
+class Points:
+    """What a key chooses.
+
+    Parameters
+    ----------
+    layout : Layout
+        Of what is chosen, cut along one axis over all ranks.
+    places : ndarray
+        This rank's part of it: each element's place in the array.
+    """
+
+    layout: Layout
+    places: Array
+
+
+def shared(x: Piece, layout: Layout) -> Array:
+    """This rank's elements of an array broadcast to a layout's shape, as that deals them out.
+
+    Parameters
+    ----------
+    x : Piece
+        Of a shape that can be broadcast.
+    layout : Layout
+        Over all ranks of `x`.
+    """
+    behind = layout.ndim - x.ndim
+    pairs = zip(x.shape, layout.shape[behind:], layout.axes[behind:], strict=True)
+    specs: list[Spec] = [spec if n == m else Whole() for n, m, spec in pairs]
+    own = x.moved(Layout(x.shape, layout.grid, specs)).own
+    return np.broadcast_to(own, layout.owned_shape(x.comm.rank))
+
+
+def check_values(given: tuple[int, ...], shape: tuple[int, ...]) -> None:
+    """Can values be broadcast to what is chosen?
+
+    Raises
+    ------
+    ValueError
+        As NumPy's.
+    """
+    least = given[max(0, len(given) - len(shape)) :]
+    fits = all(n in (1, m) for n, m in zip(least[::-1], shape[::-1], strict=False))
+    if not fits or any(n != 1 for n in given[: len(given) - len(least)]):
+        raise ValueError(
+            f"shape mismatch: value array of shape {_text(given)} could not be broadcast to indexing result "
+            f"of shape {_text(shape)}"
+        )
+
+
+def _text(shape: tuple[int, ...]) -> str:
+    return "(" + ",".join(map(str, shape)) + ("," if len(shape) == 1 else "") + ")"
+
+
+# ---- keys --------------------------------------------------------------------------------------------
+def points(shape: Sequence[int], key: Sequence[slice | int | Piece | None], comm: Communicator) -> Points:
+    """The places that a key of NumPy's chooses.
+
+    Parameters
+    ----------
+    shape : sequence of int
+        The array's.
+    key : sequence of slice, int, Piece or None
+        For each axis a slice, an integer or integers, with None for new axes in between; integers on one axis
+        or more at least once, and of shapes that can be broadcast together.
+    comm : Communicator
+
+    Raises
+    ------
+    IndexError
+        As NumPy's, on all ranks.
+    """
+    fancy = [k for k, item in enumerate(key) if isinstance(item, (int, Piece))]
+    common = np.broadcast_shapes(*(item.shape for item in key if isinstance(item, Piece)))
+    ndim = len(common)
+    together = fancy[-1] - fancy[0] + 1 == len(fancy)
+    first = fancy[0] if together else 0  # of the axes of the indices among those of the result
+    cut = next((k for k, n in enumerate(common) if n > 1), 0)
+    over = ProcessGrid((comm.size,))
+    dealt: list[Spec] = [Block(0) if k == cut else Whole() for k in range(ndim)]
+    layout = Layout(common, over, dealt)
+
+    lengths: list[int] = []  # of the axes that are no indices'
+    lines: list[tuple[int, Array]] = []  # which of them has which places
+    indices: list[tuple[int, int, Array]] = []  # axis, stride and values
+    axis = 0
+    for item in key:
+        if item is None:
+            lengths.append(1)
+            continue
+        stride = math.prod(shape[axis + 1 :])
+        if isinstance(item, slice):
+            at = range(*item.indices(shape[axis]))
+            lines.append((len(lengths), np.arange(at.start, at.stop, at.step, dtype=np.int64) * stride))
+            lengths.append(len(at))
+        else:
+            here = np.asarray(item) if isinstance(item, int) else shared(item, layout)
+            indices.append((axis, stride, here))
+        axis += 1
+    result = Layout(
+        (*lengths[:first], *common, *lengths[first:]),
+        over,
+        [*[Whole()] * first, *dealt, *[Whole()] * (len(lengths) - first)],
+    )
+    total: Array = np.zeros((), np.int64)
+    for which, at_axis in lines:
+        place = which if which < first else which + ndim
+        total = total + at_axis.reshape([-1 if k == place else 1 for k in range(result.ndim)])
+    for (_, stride, _), here in zip(indices, _inside(indices, shape, comm), strict=True):
+        total = total + (here * stride).reshape(here.shape + (1,) * (len(lengths) - first) * (here.ndim > 0))
+    return Points(result, np.broadcast_to(total, result.owned_shape(comm.rank)))
+
+
+def signed(values: Array) -> Array:
+    """Integers in 64 bits; what is beyond these as the largest one, which lies outside of all arrays."""
+    if values.dtype == np.uint64:
+        values = np.minimum(values, np.uint64(np.iinfo(np.int64).max))
+    return values.astype(np.int64, copy=False)
+
+
+def _inside(
+    indices: Sequence[tuple[int, int, Array]], shape: Sequence[int], comm: Communicator
+) -> list[Array]:
+    """The indices, not negative; an error on all ranks where one lies outside."""
+    told = np.zeros((len(indices), 2), np.int64)
+    given = []
+    for row, (axis, _, values) in zip(told, indices, strict=True):
+        n, values = shape[axis], signed(values)
+        low = values < 0
+        wrong = values[(values >= n) | (low & (values < -n))].reshape(-1)
+        if wrong.size:
+            row[:] = 1, wrong[0]
+        given.append(np.where(low, values + n, values))
+    every = gathered(comm, told)
+    for k, (axis, _, _) in enumerate(indices):
+        if every[:, k, 0].any():
+            bad = every[np.argmax(every[:, k, 0]), k, 1]
+            raise IndexError(f"index {bad} is out of bounds for axis {axis} with size {shape[axis]}")
+    return given
+
+
+def places_of(mask: Piece, inner: int = 1) -> Array:
+    """The places that this rank has of those which a mask chooses, in the order of ranks.
+
+    Parameters
+    ----------
+    mask : Piece
+        Of dtype bool, on one axis at least.
+    inner : int
+        How many elements each element of the mask stands for, one after the other.
+    """
+    held = mask.moved(rows(mask.shape, mask.comm.size))
+    begin = held.layout.parts[0].to_global(mask.comm.rank, 0) * math.prod(mask.shape[1:])
+    at = np.flatnonzero(held.own) + begin
+    return at if inner == 1 else (at[:, None] * inner + np.arange(inner)).reshape(-1)
+
+
+# ---- reading and writing -----------------------------------------------------------------------------
+def found(x: Piece, places: Array) -> Array:
+    """The elements at this rank's places, in their shape."""
+    held = _settled(x)
+    order, wanted, counts = _by_owner(held, places.reshape(-1), here=True)
+    asked = swap(x.comm, [[w] for w in wanted])
+    replies = deliver(x.comm, [[_chosen(held.own, at)] for (at,) in asked], counts)
+    result = np.empty(places.size, x.dtype)
+    result[order] = np.concatenate([values for (values,) in replies])
+    return result.reshape(places.shape)
+
+
+def written(x: Piece, places: Array, values: Array, store: Store | None = None) -> Piece:
+    """Write elements: where a place comes several times, in the order of ranks and of their places.
+
+    Parameters
+    ----------
+    x : Piece
+        Written in place, unless it is dealt out in turn.
+    places : ndarray
+        This rank's, within the array.
+    values : ndarray
+        Of the same shape.
+    store : callable, optional
+        Does something else than to replace elements: like ``numpy.add.at``.
+
+    Returns
+    -------
+    Piece
+        `x`, or what it has become.
+    """
+    held = _settled(x)
+    order, wanted, _ = _by_owner(held, places.reshape(-1), here=False)
+    given = values.reshape(-1)[order]
+    ends = np.cumsum([0, *(len(w) for w in wanted)])
+    sends = [[w, given[a:b]] for w, (a, b) in zip(wanted, pairwise(ends), strict=True)]
+    for rank, like in enumerate(_copies(held.layout)):
+        sends[rank] = sends[like]
+    came = deliver(x.comm, sends, told_counts(x.comm, [len(places) for places, _ in sends]))
+    for at, some in came:
+        own, there = _flat(held.own, at)
+        if store is None:
+            own[there] = some
+        else:
+            store(own, there, some)
+    return held
+
+
+def _settled(x: Piece) -> Piece:
+    """In blocks: the piece itself, unless it is dealt out in turn."""
+    dealt = any(isinstance(spec, Cyclic) for spec in x.layout.axes)
+    return x.moved(in_blocks(x.layout)) if dealt else x
+
+
+def _flat(own: Array, at: Array) -> tuple[Array, Any]:
+    """A view of elements, and an index of it, for their places in C order."""
+    return (own.reshape(-1), at) if own.flags.c_contiguous else (own, np.unravel_index(at, own.shape))
+
+
+def _chosen(own: Array, at: Array) -> Array:
+    view, there = _flat(own, at)
+    chosen: Array = view[there]
+    return chosen
+
+
+def _copies(layout: Layout) -> list[int]:
+    """For each rank the first one that has the same elements."""
+    ranks = [0] * layout.grid.size
+    shape = layout.grid.shape
+    for coords in product(*map(range, shape)):
+        first = [0 if axis in layout.spare else c for axis, c in enumerate(coords)]
+        ranks[layout.grid.rank(coords)] = layout.grid.rank(first)
+    return ranks
+
+
+def _by_owner(x: Piece, places: Array, here: bool) -> tuple[Array, list[Array], list[int]]:
+    """Places in the order of the ranks that have them, what is each one's in its own elements, and how many.
+
+    Of ranks with the same elements it is the one nearest to this rank (`here`), or the first.
+    """
+    grid = x.layout.grid
+    coords = grid.coords(x.comm.rank)
+    steps = [math.prod(grid.shape[axis + 1 :]) for axis in range(grid.ndim)]
+    owners = np.full(places.shape, sum(coords[a] * steps[a] for a in x.layout.spare) if here else 0)
+    local: Array = np.zeros(places.shape, np.int64)
+    left = places
+    for axis in range(x.ndim):
+        at, left = np.divmod(left, math.prod(x.shape[axis + 1 :])) if axis < x.ndim - 1 else (left, left)
+        spec, part = x.layout.axes[axis], x.layout.parts[axis]
+        if isinstance(spec, Whole) or part.parts == 1:
+            local = local * part.extent + at
+            continue
+        starts = np.array([part.to_global(k, 0) for k in range(part.parts)] + [part.extent])
+        which = np.searchsorted(starts[1:], at, "right")  # past the empty ones
+        local = local * np.diff(starts)[which] + at - starts[which]
+        owners += which * steps[spec.grid_axis]
+    order = in_order(owners, grid.size)
+    counts = np.bincount(owners, minlength=grid.size)
+    local = local[order]
+    ends = np.cumsum([0, *counts])
+    return order, [local[a:b] for a, b in pairwise(ends)], [int(n) for n in counts]

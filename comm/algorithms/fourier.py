@@ -1,0 +1,150 @@
+"""Fourier transforms of arrays over many ranks: each along whole axes, with transpositions in between.
+
+One line that is cut is written as a matrix (Bailey, "FFTs in external or hierarchical memory", 1990).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from dcarray.comm.exchange.piece import Piece, in_blocks, uncut
+from dcarray.comm.exchange.window_copies import sliced
+from dcarray.comm.layout.layouts import Layout, Whole
+from dcarray.comm.transport.protocol import Array
+
+from .joining import concatenate, framed
+
+__all__ = ["along", "line", "transformed"]
+
+
+def along(x: Piece, axis: int, function: Callable[[Array], Any]) -> Piece:
+    """A function of whole lines along one axis, which may make them longer or shorter.
+
+    Parameters
+    ----------
+    x : Piece
+        Of two axes at least, unless its axis is whole on every rank.
+    axis : int
+        The axis, not negative.
+    function : callable
+        From an array to one of the same shape, but for the extent along `axis`, which follows
+        from that alone.
+
+    Returns
+    -------
+    Piece
+        Whole along `axis`; see `dcarray.comm.exchange.piece.uncut`.
+
+    Raises
+    ------
+    LayoutError
+        When an array of one axis is cut.
+    """
+    spec, part = x.layout.axes[axis], x.layout.parts[axis]
+    whole = isinstance(spec, Whole) or part.parts == 1
+    held = x.moved(in_blocks(x.layout) if whole else uncut(x.layout, [axis]))
+    values = function(held.own)
+    shape, axes = list(x.shape), list(held.layout.axes)
+    shape[axis] = values.shape[axis]
+    axes[axis] = Whole()
+    return Piece(x.comm, Layout(shape, held.layout.grid, axes), values)
+
+
+def transformed(x: Piece, steps: Sequence[tuple[int, Callable[[Array], Any]]]) -> Piece:
+    """Functions of lines along several axes, one after the other.
+
+    Parameters
+    ----------
+    x : Piece
+        The array.
+    steps : sequence of (int, callable)
+        For each its axis and what `along` takes.
+
+    Returns
+    -------
+    Piece
+        As the last one leaves it: what was transposed for it is not brought back.
+    """
+    for axis, function in steps:
+        x = along(x, axis, function)
+    return x
+
+
+# ---- one line ----------------------------------------------------------------------------------------
+def line(x: Piece, kind: str, n: int | None = None, norm: str | None = None) -> Piece | None:
+    """The transform of an array of one axis that is cut.
+
+    Parameters
+    ----------
+    x : Piece
+        Of one axis.
+    kind : {"fft", "ifft", "rfft", "irfft"}
+        Which of NumPy's.
+    n, norm
+        As for NumPy.
+
+    Returns
+    -------
+    Piece or None
+        None where the length is a prime, and where NumPy has to say what is wrong.
+    """
+    there = x.shape[0]
+    length = (2 * (there - 1) if kind == "irfft" else there) if n is None else n
+    factor = next((d for d in range(int(max(length, 0) ** 0.5), 1, -1) if length % d == 0), 0)
+    if (
+        norm not in (None, "backward", "ortho", "forward")
+        or not factor
+        or (kind == "rfft" and x.dtype.kind == "c")
+    ):
+        return None
+    made = np.fft.fft(np.zeros(1, x.dtype)).dtype
+    x = _sized(
+        Piece(x.comm, x.layout.bare(), x.own.astype(made)), length // 2 + 1 if kind == "irfft" else length
+    )
+    if kind == "irfft":
+        # NumPy leaves the imaginary parts alone that must be zero
+        middle = sliced(x, [slice(1, (length + 1) // 2)])
+        mirrored = sliced(middle, [slice(None, None, -1)])
+        mirrored = Piece(x.comm, mirrored.layout, mirrored.block.conj())
+        x = concatenate([x, mirrored], 0)
+    inverse = kind[0] == "i"
+    found = _line(x, factor, inverse)
+    scale = {"ortho": length**-0.5, "forward": 1.0 if inverse else 1 / length}.get(
+        norm or "backward", 1 / length if inverse else 1.0
+    )
+    if scale != 1:
+        np.multiply(found.block, made.type(scale), out=found.block)
+    if kind == "rfft":
+        return sliced(found, [slice(0, length // 2 + 1)])
+    return Piece(found.comm, found.layout, found.block.real.copy()) if kind == "irfft" else found
+
+
+def _sized(x: Piece, n: int) -> Piece:
+    """So many elements, those that are missing zero."""
+    return framed(x, [(0, n - x.shape[0])]) if n > x.shape[0] else sliced(x, [slice(0, n)])
+
+
+def _line(x: Piece, rows: int, inverse: bool) -> Piece:
+    """The transform of a line, not scaled, by those of a matrix with so many rows."""
+    n = x.shape[0]
+    function, sign = (np.fft.ifft, 2j) if inverse else (np.fft.fft, -2j)
+    table = along(x.reshaped((rows, n // rows)), 0, lambda v: function(v, axis=0, norm=_NONE[inverse]))
+    first, second = (
+        np.arange(part.extent)[_interval(part, place)]
+        for part, place in zip(table.layout.parts, table.layout.place(x.comm.rank), strict=True)
+    )
+    turned = np.exp(sign * np.pi / n * (first[:, None] * second % n)).astype(x.dtype)
+    table = Piece(x.comm, table.layout.bare(), table.own * turned)
+    table = along(table, 1, lambda v: function(v, axis=1, norm=_NONE[inverse]))
+    flipped = Layout(table.shape[::-1], table.layout.grid, table.layout.bare().axes[::-1])
+    return Piece(x.comm, flipped, np.ascontiguousarray(table.own.T)).ravelled()
+
+
+_NONE: dict[bool, Any] = {False: "backward", True: "forward"}  # the norms that leave sums as they are
+
+
+def _interval(part: Any, place: int) -> slice:
+    return slice(part.low(place), part.high(place))

@@ -1,0 +1,108 @@
+"""Datasets in HDF5 files written and read by all ranks: each its own elements.
+
+Files are opened through h5py without its parallel driver: ranks read at the same time, and write in turn.
+All ranks must see the file under the same name.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from dcarray.comm.exchange.piece import Piece
+from dcarray.comm.layout.layouts import Layout
+from dcarray.comm.transport.protocol import Communicator
+
+from .npy_files import File, boxes, first
+
+__all__ = ["load", "save", "shape_in"]
+
+
+def save(file: File, name: str, x: Piece, mode: str, options: Mapping[str, Any]) -> None:
+    """Write an array as a dataset.
+
+    Parameters
+    ----------
+    file : path
+    name : str
+        Of the dataset, which takes the place of one of this name.
+    x : Piece
+        The array; of several ranks with copies of an element one writes it.
+    mode : {"w", "a", "r+"}
+        How the first rank opens the file.
+    options : mapping
+        For ``h5py.Group.create_dataset``.
+
+    Raises
+    ------
+    OSError, ValueError, TypeError
+        As when one process makes the dataset, on all ranks.
+    """
+    import h5py
+
+    def create() -> None:
+        with h5py.File(file, mode) as opened:
+            if name in opened:
+                del opened[name]
+            opened.create_dataset(name, x.shape, x.dtype, **options)
+
+    first(x.comm, create)
+    coords = x.layout.grid.coords(x.comm.rank)
+    writes = not any(coords[axis] for axis in x.layout.spare) and x.layout.elements(x.comm.rank)
+    for rank in range(x.comm.size):
+        if rank == x.comm.rank and writes:
+            with h5py.File(file, "r+") as opened:
+                dataset = opened[name]
+                for there, here in boxes(x.layout, rank):
+                    dataset[there] = x.own[here]
+        x.comm.barrier()
+
+
+def shape_in(file: File, name: str, comm: Communicator) -> tuple[tuple[int, ...], np.dtype[Any]]:
+    """Shape and dtype of a dataset.
+
+    Raises
+    ------
+    OSError, KeyError
+        As those of h5py, on all ranks.
+    """
+    import h5py
+
+    def look() -> tuple[tuple[int, ...], np.dtype[Any]]:
+        with h5py.File(file, "r") as opened:
+            dataset = opened[name]
+            return dataset.shape, dataset.dtype
+
+    found: tuple[tuple[int, ...], np.dtype[Any]] = first(comm, look)
+    return found
+
+
+def load(
+    file: File, name: str, window: Sequence[range], layout: Layout, dtype: np.dtype[Any], comm: Communicator
+) -> Piece:
+    """Read part of a dataset: each rank what it is to have.
+
+    Parameters
+    ----------
+    file, name
+        The dataset.
+    window : sequence of range
+        For each of its axes the places that are read, ascending.
+    layout : Layout
+        Who is to have what, of the window's shape.
+    dtype : dtype
+        The dataset's.
+    comm : Communicator
+    """
+    import h5py
+
+    piece = Piece(comm, layout, np.zeros(layout.local_shape(comm.rank), dtype))
+    if layout.elements(comm.rank):
+        with h5py.File(file, "r") as opened:
+            dataset = opened[name]
+            for there, here in boxes(layout, comm.rank):
+                places = [r[s] for r, s in zip(window, there, strict=True)]
+                piece.own[here] = dataset[tuple(slice(r.start, r.stop, r.step) for r in places)]
+    return piece

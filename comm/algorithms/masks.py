@@ -1,0 +1,96 @@
+"""Elements that a mask chooses, of arrays over many ranks: ``x[mask]``, ``x[mask] = v`` and ``nonzero``."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from dcarray.comm.exchange.piece import Piece, rows
+from dcarray.comm.layout.grid import ProcessGrid
+from dcarray.comm.layout.layouts import Block, Layout, Whole
+from dcarray.comm.transport.protocol import Array, Communicator
+from dcarray.comm.transport.sparse_alltoall import gathered
+
+from .fancy_indexing import check_values, places_of, shared, written
+
+__all__ = ["chosen", "evenly", "nonzero", "put_where"]
+
+
+def chosen(x: Piece, mask: Piece) -> Piece:
+    """``x[mask]``.
+
+    Parameters
+    ----------
+    x : Piece
+        The array.
+    mask : Piece
+        Of dtype bool, and of the shape of the array's first axes, at least one.
+
+    Returns
+    -------
+    Piece
+        In even blocks over all ranks along its first axis.
+    """
+    held, where = _beside(x, mask)
+    return evenly(x.comm, held.own[where.own])
+
+
+def nonzero(x: Piece) -> tuple[Piece, ...]:
+    """Where the elements of an array of one axis or more are not zero, like ``numpy.nonzero``."""
+    held = x.moved(rows(x.shape, x.comm.size))
+    begin = held.layout.parts[0].to_global(x.comm.rank, 0)
+    places = np.nonzero(held.own)
+    return tuple(evenly(x.comm, at + begin if not axis else at) for axis, at in enumerate(places))
+
+
+def put_where(x: Piece, mask: Piece, values: Piece) -> Piece:
+    """Write ``x[mask] = values``.
+
+    Parameters
+    ----------
+    x : Piece
+        Written in place, unless it is dealt out in turn.
+    mask : Piece
+        As for `chosen`.
+    values : Piece
+        Of a shape that can be broadcast to that of ``x[mask]``.
+
+    Returns
+    -------
+    Piece
+        `x`, or what it has become.
+
+    Raises
+    ------
+    ValueError
+        As NumPy's, on all ranks.
+    """
+    inner = x.shape[mask.ndim :]
+    places = places_of(mask, math.prod(inner))
+    count = places.size // max(math.prod(inner), 1)
+    counts = tuple(int(n) for n in gathered(x.comm, np.int64(count)))
+    shape = (sum(counts), *inner)
+    if values.ndim == 1 and not inner and values.shape[0] not in (1, shape[0]):
+        raise ValueError(
+            f"NumPy boolean array indexing assignment cannot assign {values.shape[0]} "
+            f"input values to the {shape[0]} output values where the mask is true"
+        )
+    check_values(values.shape, shape)
+    layout = Layout(shape, ProcessGrid((x.comm.size,)), [Block(0, counts), *[Whole()] * len(inner)])
+    return written(x, places, shared(values, layout).astype(x.dtype, copy=False))
+
+
+def _beside(x: Piece, mask: Piece) -> tuple[Piece, Piece]:
+    """Both cut along the first axis only, so that what is chosen lies in order."""
+    return x.moved(rows(x.shape, x.comm.size)), mask.moved(rows(mask.shape, x.comm.size))
+
+
+def evenly(comm: Communicator, some: Array) -> Piece:
+    """Rows of which each rank has some, in the order of ranks, in even blocks."""
+    sizes = tuple(int(n) for n in gathered(comm, np.int64(len(some))))
+    goal = rows((sum(sizes), *some.shape[1:]), comm.size)
+    found = Layout(goal.shape, goal.grid, [Block(0, sizes), *goal.axes[1:]])
+    if not math.prod(goal.shape):
+        return Piece(comm, goal, some[:0].reshape(goal.local_shape(comm.rank)))
+    return Piece(comm, found, some).moved(goal)

@@ -1,0 +1,118 @@
+"""Files of NumPy's format written and read by all ranks: each its own elements, at their places in the file.
+
+All ranks must see the file under the same name.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from itertools import product
+from typing import Any
+
+import numpy as np
+
+from dcarray.comm.exchange.piece import Piece
+from dcarray.comm.layout.layouts import Layout
+from dcarray.comm.transport.agreement import told
+from dcarray.comm.transport.protocol import Communicator
+
+__all__ = ["File", "boxes", "first", "load", "save", "shape_in"]
+
+File = str | os.PathLike[str]
+
+
+def save(file: File, x: Piece) -> None:
+    """Write an array as ``numpy.save`` does.
+
+    Parameters
+    ----------
+    file : path
+        With its extension; overwritten if it exists.
+    x : Piece
+        The array; of several ranks with copies of an element one writes it.
+
+    Raises
+    ------
+    OSError
+        As when one process writes, on all ranks.
+    """
+    first(x.comm, lambda: _created(file, x.shape, x.dtype))
+    coords = x.layout.grid.coords(x.comm.rank)
+    if not any(coords[axis] for axis in x.layout.spare) and x.layout.elements(x.comm.rank):
+        out: Any = np.lib.format.open_memmap(file, mode="r+")
+        for there, here in boxes(x.layout, x.comm.rank):
+            out[there] = x.own[here]
+        out.flush()
+        del out
+    x.comm.barrier()
+
+
+def _created(file: File, shape: tuple[int, ...], dtype: np.dtype[Any]) -> None:
+    if not np.prod(shape):  # nothing to map
+        np.save(file, np.empty(shape, dtype))
+    else:
+        np.lib.format.open_memmap(file, mode="w+", dtype=dtype, shape=shape).flush()
+
+
+def first(comm: Communicator, action: Any) -> Any:
+    """Something that one rank does for all; what goes wrong goes wrong on all."""
+    found: Any = None
+    if comm.rank == 0:
+        try:
+            found = action()
+        except Exception as error:
+            found = error
+    found = told(comm, found, 0)
+    if isinstance(found, Exception):
+        raise found
+    return found
+
+
+def shape_in(file: File, comm: Communicator) -> tuple[tuple[int, ...], np.dtype[Any]]:
+    """Shape and dtype of the array in a file.
+
+    Raises
+    ------
+    OSError, ValueError
+        As those of ``numpy.load``, on all ranks.
+    """
+
+    def look() -> tuple[tuple[int, ...], np.dtype[Any]]:
+        a = np.load(file, mmap_mode="r")
+        return a.shape, a.dtype
+
+    found: tuple[tuple[int, ...], np.dtype[Any]] = first(comm, look)
+    return found
+
+
+def load(file: File, layout: Layout, comm: Communicator) -> Piece:
+    """Read an array that ``numpy.save`` has written: each rank what it is to have.
+
+    Parameters
+    ----------
+    file : path
+    layout : Layout
+        Who is to have what, of the shape of the array in the file.
+    comm : Communicator
+    """
+    a = np.load(file, mmap_mode="r")
+    block = np.zeros(layout.local_shape(comm.rank), a.dtype)
+    piece = Piece(comm, layout, block)
+    for there, here in boxes(layout, comm.rank):
+        piece.own[here] = a[there]
+    return piece
+
+
+def boxes(layout: Layout, rank: int) -> list[tuple[tuple[slice, ...], tuple[slice, ...]]]:
+    """What a rank has, in boxes: their places in the array and among its own elements."""
+    axes: list[Sequence[tuple[slice, slice]]] = []
+    for runs in layout.runs(rank):
+        pairs, at = [], 0
+        for run in runs:
+            for turn in range(run.turns):
+                begin = run.start + turn * run.step
+                pairs.append((slice(begin, begin + run.length), slice(at, at + run.length)))
+                at += run.length
+        axes.append(pairs)
+    return [(tuple(t for t, _ in box), tuple(h for _, h in box)) for box in product(*axes)]

@@ -1,0 +1,141 @@
+"""Products of two arrays, summed over some of their axes: what each axis does, and the product on one rank.
+
+Axes are named by letters as in ``einsum``: ``"mk,kn->mn"`` is a matrix product, ``"bmk,bkn->bmn"`` a stack of
+them, ``"mk,k->m"`` one with a vector, ``"k,k->"`` a scalar product, ``"m,n->mn"`` an outer one.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from dcarray.comm.transport.protocol import Array
+
+__all__ = ["Product", "multiply", "parse", "sum_dtype"]
+
+
+@dataclass(frozen=True)
+class Product:
+    """The axes of two factors and of their product, each axis a letter.
+
+    What both factors and the product have is the batch; what the product has of one factor only are rows and
+    columns; what both factors have and the product does not is summed over.  There may be axes of one element
+    that nobody else has.
+    """
+
+    a: str
+    b: str
+    out: str
+    extents: tuple[tuple[str, int], ...]
+
+    @cached_property
+    def extent(self) -> dict[str, int]:
+        return dict(self.extents)
+
+    @cached_property
+    def batch(self) -> str:
+        return "".join(x for x in self.out if x in self.a and x in self.b)
+
+    @cached_property
+    def rows(self) -> str:
+        return "".join(x for x in self.out if x in self.a and x not in self.b)
+
+    @cached_property
+    def columns(self) -> str:
+        return "".join(x for x in self.out if x in self.b and x not in self.a)
+
+    @cached_property
+    def inner(self) -> str:
+        return "".join(x for x in self.a if x in self.b and x not in self.out)
+
+
+def parse(subscripts: str, a: Sequence[int], b: Sequence[int], added: bool = False) -> Product:
+    """A product from its letters and the shapes of the factors.
+
+    Parameters
+    ----------
+    subscripts : str
+    a, b : sequence of int
+    added : bool
+        May the product have axes, of one element, that no factor has?
+
+    Raises
+    ------
+    ValueError
+        When letters do not fit the shapes or each other; the text says which.
+    """
+    left, arrow, out = subscripts.replace(" ", "").partition("->")
+    factors = left.split(",")
+    if not arrow or len(factors) != 2:
+        raise ValueError(f"{subscripts!r} is not of the form 'mk,kn->mn'")
+    extent: dict[str, int] = {}
+    for letters, shape in zip(factors, (a, b), strict=True):
+        if len(letters) != len(shape) or len(set(letters)) != len(letters):
+            raise ValueError(f"{letters!r} does not name the axes of an array of shape {tuple(shape)}")
+        for letter, n in zip(letters, shape, strict=True):
+            if extent.setdefault(letter, n) != n:
+                raise ValueError(f"axis {letter!r} of {subscripts!r} has {extent[letter]} elements and {n}")
+    if len(set(out)) != len(out) or not (added or set(out) <= extent.keys()):
+        raise ValueError(f"{out!r} in {subscripts!r} names an axis twice, or one that no factor has")
+    for letter, n in extent.items():
+        if letter not in out and not all(letter in letters for letters in factors) and n != 1:
+            raise ValueError(f"axis {letter!r} of {subscripts!r} is summed over and in one factor only")
+    extent.update((letter, 1) for letter in out if letter not in extent)
+    return Product(factors[0], factors[1], out, tuple(extent.items()))
+
+
+def sum_dtype(a: np.dtype[Any], b: np.dtype[Any]) -> np.dtype[Any]:
+    """The dtype in which `numpy.matmul` computes, and in which sums of parts are made.
+
+    That is NumPy's own, but single precision for halves, as their sums are made by NumPy, too.
+
+    Raises
+    ------
+    TypeError
+        When NumPy has no product for these dtypes.
+    """
+    *_, dtype = np.matmul.resolve_dtypes((a, b, None))
+    return np.dtype(np.float32) if dtype.char == "e" else dtype
+
+
+def multiply(product: Product, a: Array, b: Array, out: Array, add: bool) -> None:
+    """Put the product of parts of two arrays into a part of the third, or add it there.
+
+    The local product is NumPy's `matmul`, in the dtype of `out`, which shares no memory with the factors.
+    """
+    left = _matrices(a, product.a, product.batch, product.rows, product.inner)
+    right = _matrices(b, product.b, product.batch, product.inner, product.columns)
+    names = product.batch + product.rows + product.columns
+    out = out.squeeze(tuple(k for k, x in enumerate(product.out) if x not in names))
+    kept = [x for x in product.out if x in names]
+    turned = out.transpose([kept.index(x) for x in names])
+    shape = np.broadcast_shapes(left.shape[:-2], right.shape[:-2]) + (left.shape[-2], right.shape[-1])
+    into = turned.reshape(shape)
+    if not add and _for_blas(into) and np.may_share_memory(into, out):
+        np.matmul(left, right, out=into, dtype=out.dtype)
+        return
+    found = np.matmul(left, right, dtype=out.dtype).reshape(turned.shape)
+    if add:
+        np.add(turned, found, out=turned)
+    else:
+        turned[...] = found
+
+
+def _matrices(x: Array, letters: str, batch: str, rows: str, columns: str) -> Array:
+    """An array as a stack of matrices: the letters of rows and of columns become one axis each."""
+    lone = tuple(k for k, letter in enumerate(letters) if letter not in batch + rows + columns)
+    x, letters = x.squeeze(lone), "".join(y for k, y in enumerate(letters) if k not in lone)
+    x = x.transpose([letters.index(y) for y in batch + rows + columns])
+    n, m = len(batch), len(batch) + len(rows)
+    made = x.reshape(*x.shape[:n], math.prod(x.shape[n:m]), math.prod(x.shape[m:]))
+    return made if _for_blas(made) else np.ascontiguousarray(made)
+
+
+def _for_blas(x: Array) -> bool:
+    """Whether matrices lie by rows or by columns without gaps between neighbours, as BLAS takes them."""
+    return x.itemsize in x.strides[-2:] or x.size < 2

@@ -1,0 +1,373 @@
+"""What ways to deal out a product cost the ranks by whom they are judged, worked out axis by axis.
+
+How much a rank needs of an axis, and has of that, is the same in all ways that deal the axis out alike.  What
+travels of an array is a product of such numbers, so that many ways are weighed without a layout of any.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from functools import cached_property
+from typing import Any, NamedTuple
+
+from dcarray.comm.layout.axes import Axis, BlockAxis, CyclicAxis
+from dcarray.comm.layout.axis_overlap import met
+from dcarray.comm.layout.derived_layouts import some
+from dcarray.comm.layout.grid import ProcessGrid
+from dcarray.comm.layout.layouts import Block, Layout, Spec, Whole, part_of
+
+from .product_axes import Product
+
+__all__ = ["FLOPS_PER_BYTE", "Bounds", "Choices", "Judges", "Sum"]
+
+# What a rank computes while it would receive one byte.  It decides where fewer bytes would mean more work: a
+# product of copies made by every rank against one made in parts and sent round.
+FLOPS_PER_BYTE = 8
+
+#: Where parts of a product are added up: as it is wanted; as it is made but for some axes that are then cut
+#: like this; or, also where there are no parts, on every rank that has some.
+Sum = Layout | Mapping[str, Spec] | None
+
+#: For each axis of a grid what it may deal out: axes of the product, or None.
+Choices = Sequence[Sequence[tuple[str, Spec] | None]]
+
+_WHOLE = Whole()
+_ROUNDED = 1 - 1e-9  # what is multiplied in another order may come out a little larger
+
+
+class Judges:
+    """A few ranks that tell what a product costs them.
+
+    Parameters
+    ----------
+    product : Product
+    a, b : Layout
+        Of the factors as they are, bare.
+    out : Layout or None
+        Where the result is wanted, bare; None: wherever it is made.
+    itemsizes : tuple of int
+        Bytes of an element of the factors and of the result.
+    """
+
+    def __init__(
+        self, product: Product, a: Layout, b: Layout, out: Layout | None, itemsizes: tuple[int, int, int]
+    ) -> None:
+        self.product, self.sizes = product, itemsizes
+        self._arrays = ((product.a, a), (product.b, b), (product.out, out))
+        self._had: dict[int, _Had] = {}
+        self._known: dict[ProcessGrid, list[_Judge]] = {}
+        # Ranks in the middle mostly receive most: the others are asked only about what is cheap for these.
+        size = a.grid.size
+        self._ranks = sorted(some(size), key=lambda rank: abs(2 * rank - size))
+
+    @cached_property
+    def first(self) -> _First:
+        """What rank 0 has, and what there is in all."""
+        of, had = self.product, self.had(0)
+        held = [math.prod(part.size for part in parts.values()) for parts in (had.a, had.b)]
+        extent = of.extent
+        whole = [math.prod([extent[x] for x in letters]) for letters in (of.a, of.b, of.out)]
+        work = 2 * whole[2] * math.prod([extent[x] for x in of.inner]) / FLOPS_PER_BYTE
+        return _First(held[0], held[1], had.wanted, whole[0], whole[1], whole[2], work)
+
+    def judge(self, grid: ProcessGrid, k: int) -> _Judge:
+        """One of the ranks in the order in which they are asked."""
+        judges = self._known.setdefault(grid, [])
+        while k >= len(judges):
+            judges.append(_Judge(self, grid, self._ranks[len(judges)]))
+        return judges[k]
+
+    def best(
+        self, grid: ProcessGrid, cut: Mapping[str, Spec], sums: Iterable[Sum], most: float = math.inf
+    ) -> tuple[float, Sum] | None:
+        """The cheapest of some ends of a product: what the rank with most to receive and to compute
+        receives, and its work, in bytes.
+
+        Parameters
+        ----------
+        grid : ProcessGrid
+        cut : mapping of str to Spec
+            How axes of the product are dealt out over it; the others are whole.
+        sums : iterable of Sum
+            Where parts of the result may be added up.
+        most : float
+            It has to cost less.
+
+        Returns
+        -------
+        (float, Sum), or None
+            The first of the cheapest, with its cost; None when all of them cost too much.
+        """
+        ways, found = [self.judge(grid, 0).way(cut)], None
+        if ways[0].least >= most:
+            return None
+        for summed in sums:
+            taken = 0.0
+            for k in range(len(self._ranks)):
+                judge = self.judge(grid, k)
+                if k == len(ways):
+                    ways.append(judge.way(cut))
+                taken = max(taken, judge.cost(ways[k], summed))
+                if taken >= most:
+                    break
+            if taken < most:
+                found, most = (taken, summed), taken
+        return found
+
+    def had(self, rank: int) -> _Had:
+        """What a rank has before, and is to have in the end."""
+        found = self._had.get(rank)
+        if found is None:
+            a, b, out = (
+                {}
+                if layout is None
+                else dict(zip(letters, map(_part, layout.parts, layout.place(rank)), strict=True))
+                for letters, layout in self._arrays
+            )
+            wanted = None if self._arrays[2][1] is None else math.prod(part.size for part in out.values())
+            found = self._had[rank] = _Had(a, b, out, wanted)
+        return found
+
+
+class _Part(NamedTuple):
+    """A part of an axis: an interval, or of one that is dealt out in turn the axis and the part's number."""
+
+    low: int
+    high: int
+    turn: tuple[CyclicAxis, int] | None = None
+
+    @property
+    def size(self) -> int:
+        return self.high - self.low if self.turn is None else self.turn[0].size(self.turn[1])
+
+    def meets(self, other: _Part | None) -> int:
+        """How many indices both have; one if there is no other."""
+        if other is None:
+            return 1
+        if self.turn is None and other.turn is None:
+            return max(0, min(self.high, other.high) - max(self.low, other.low))
+        return met(*self.axis, *other.axis)
+
+    @property
+    def axis(self) -> tuple[Axis, int]:
+        """An axis of which it is a part, and which."""
+        return self.turn or (BlockAxis(self.high, 2, (self.low, self.high - self.low)), 1)
+
+
+def _even(extent: int, parts: int, part: int) -> _Part:
+    """One of as many parts of an axis, of sizes that differ by at most one, the larger ones first."""
+    small, larger = divmod(extent, parts)
+    low = part * small + min(part, larger)
+    return _Part(low, low + small + (part < larger))
+
+
+def _part(axis: Axis, part: int) -> _Part:
+    if isinstance(axis, CyclicAxis):
+        return _Part(0, axis.extent, (axis, part))
+    return _Part(axis.low(part), axis.high(part))
+
+
+class _Had(NamedTuple):
+    """What a rank has of the factors, and is to have of the result: a part of each axis, and its elements."""
+
+    a: dict[str, _Part]
+    b: dict[str, _Part]
+    out: dict[str, _Part]
+    wanted: int | None
+
+
+class _First(NamedTuple):
+    """What rank 0 has of the factors, and is to have of the result; the elements of these arrays; and all
+    work, in bytes."""
+
+    of_a: int
+    of_b: int
+    wanted: int | None
+    a: int
+    b: int
+    out: int
+    work: float
+
+
+class Bounds:
+    """What rank 0 pays at least, by the sizes alone of what it needs, makes and has.
+
+    Which elements these are is not looked at: of what it has, all may be what it needs.  So most ways to make
+    a product are left out for the price of a few products of numbers each.  No rank has larger parts of axes
+    in even blocks.
+
+    Parameters
+    ----------
+    judges : Judges
+    grid : ProcessGrid
+    choices : sequence
+        For each axis of the grid, the letters of the axes of the product that it may deal out, and how.
+    """
+
+    def __init__(self, judges: Judges, grid: ProcessGrid, choices: Choices) -> None:
+        self.judges, self.grid = judges, grid
+        extent = judges.product.extent
+        self._needs: dict[tuple[str, int], int] = {}
+        # Along each axis of the grid, the smallest part of any axis that this rank may need.
+        self._least: list[float] = []
+        for g, (parts, given) in enumerate(zip(grid.shape, choices, strict=True)):
+            least = 1.0
+            for one in given:
+                if one is not None:
+                    x, spec = one
+                    n = extent[x]
+                    needs = -(-n // parts)
+                    least = min(least, needs / n)
+                    if not isinstance(spec, Block) or spec.sizes is not None:
+                        needs = part_of(n, spec, grid).size(0)
+                        least = min(least, needs / n)
+                    self._needs[x, g] = needs
+            self._least.append(least)
+
+    def least(self, cut: Mapping[str, Spec]) -> float:
+        """What a way costs at least, wherever parts are added up."""
+        of, sizes, first = self.judges.product, self.judges.sizes, self.judges.first
+        extent, a, b, made, work = of.extent, first.a, first.b, first.out, first.work
+        parts, smaller = 1, 1.0
+        for x, spec in cut.items():
+            assert not isinstance(spec, Whole)
+            n, needs = extent[x], self._needs[x, spec.grid_axis]
+            work *= needs / n
+            if x in of.a:
+                a = a // n * needs
+            if x in of.b:
+                b = b // n * needs
+            if x in of.out:
+                made = made // n * needs
+            else:
+                parts *= self.grid.shape[spec.grid_axis]
+                smaller *= self._least[spec.grid_axis]
+        come = max(0, a - first.of_a) * sizes[0] + max(0, b - first.of_b) * sizes[1]
+        wanted = first.wanted
+        add = 0.0 if wanted is None else float(max(0, wanted - made))
+        if parts > 1:  # on all ranks that have some; as they are made, but cut further; as they are wanted
+            add = min(add + 2 * (parts - 1) / parts * made, (parts - 1) * made * smaller)
+            add = add if wanted is None else min(add, float((parts - 1) * wanted))
+        return (come + add * sizes[2] + work) * _ROUNDED
+
+    def fewer(self) -> float:
+        """What ways cost at least that leave out an axis of the grid of several ranks."""
+        share = math.prod(self._least)
+        several = [least for least, n in zip(self._least, self.grid.shape, strict=True) if n > 1]
+        return self.judges.first.work * share / max(several) * _ROUNDED if several and share else 0.0
+
+
+class _Share(NamedTuple):
+    """How much a rank needs of an axis, and of that has in the factors and is to have in the result."""
+
+    needs: int
+    of_a: int
+    of_b: int
+    of_out: int
+
+
+class _Way(NamedTuple):
+    """How a rank gets and makes its share of a product, before anything is added up.
+
+    Attributes
+    ----------
+    cut : mapping of str to Spec
+    come : int
+        The bytes of factors that it receives.
+    work : float
+        What it computes, in bytes.
+    made, there : int
+        The elements of the result that it makes, or makes parts of, and those among them that it is to have.
+    parts : int
+        How many ranks have parts of the same elements.
+    """
+
+    cut: Mapping[str, Spec]
+    come: int
+    work: float
+    made: int
+    there: int
+    parts: int
+
+    @property
+    def least(self) -> float:
+        """What it costs at least."""
+        return self.come + self.work
+
+
+class _Judge:
+    """One rank on one grid."""
+
+    def __init__(self, judges: Judges, grid: ProcessGrid, rank: int) -> None:
+        self.judges, self.grid, self.rank = judges, grid, rank
+        self._shares: dict[str, dict[Any, _Share]] = {x: {} for x, _ in judges.product.extents}
+
+    @cached_property
+    def coords(self) -> tuple[int, ...]:
+        return self.grid.coords(self.rank)
+
+    def share(self, x: str, spec: Spec) -> _Share:
+        """Its share of an axis that is dealt out so."""
+        known = self._shares[x]
+        # Hardly anything is dealt out but in even blocks: to find that takes no look at the sizes of blocks.
+        key: Any = spec.grid_axis if isinstance(spec, Block) and spec.sizes is None else spec
+        found = known.get(key)
+        if found is None:
+            judges = self.judges
+            n, had = judges.product.extent[x], judges.had(self.rank)
+            if isinstance(spec, Whole):
+                part = _Part(0, n)
+            elif key is spec:
+                part = _part(part_of(n, spec, self.grid), self.coords[spec.grid_axis])
+            else:
+                part = _even(n, self.grid.shape[key], self.coords[key])
+            found = known[key] = _Share(
+                part.size,
+                part.meets(had.a.get(x)),
+                part.meets(had.b.get(x)),
+                part.meets(had.out.get(x)),
+            )
+        return found
+
+    def way(self, cut: Mapping[str, Spec]) -> _Way:
+        """Its part when axes of the product are dealt out so."""
+        of, sizes = self.judges.product, self.judges.sizes
+        of_a, of_b, of_out, inner = of.a, of.b, of.out, of.inner
+        need_a = stay_a = need_b = stay_b = made = there = points = parts = 1
+        for x in self._shares:
+            spec = cut.get(x, _WHOLE)
+            needs, has_a, has_b, has_out = self.share(x, spec)
+            if x in of_a:
+                need_a *= needs
+                stay_a *= has_a
+            if x in of_b:
+                need_b *= needs
+                stay_b *= has_b
+            if x in of_out:
+                made *= needs
+                there *= has_out
+            elif x in inner:
+                points *= needs
+                if not isinstance(spec, Whole):
+                    parts *= self.grid.shape[spec.grid_axis]
+        come = (need_a - stay_a) * sizes[0] + (need_b - stay_b) * sizes[1]
+        return _Way(cut, come, 2 * made * points / FLOPS_PER_BYTE, made, there, parts)
+
+    def cost(self, way: _Way, summed: Sum) -> float:
+        """What it costs to add up parts there, all in all."""
+        wanted = self.judges.had(self.rank).wanted
+        if summed is None:
+            more, there = 2 * (way.parts - 1) / way.parts * way.made, way.there
+        elif isinstance(summed, Layout):
+            assert wanted is not None
+            more, there = float(way.parts * wanted - way.there), wanted
+        else:
+            end = there = 1
+            for x in self.judges.product.out:
+                share = self.share(x, summed.get(x) or way.cut.get(x, _WHOLE))
+                end *= share.needs
+                there *= share.of_out
+            more = float(way.parts * end - end)
+        last = 0 if wanted is None else wanted - there
+        return way.come + (more + last) * self.judges.sizes[2] + way.work

@@ -1,0 +1,312 @@
+"""Which rank computes what of a product of two distributed arrays: chosen by what would have to travel.
+
+Each axis of the grid deals out one axis of the product's iteration space, or none.  Where both axes of the
+grid deal out axes of the result, the result stays where it is and the factors travel (SUMMA with a stationary
+C, van de Geijn and Watts 1997); where one deals out an axis that is summed over, a factor stays and parts of
+the result are added up (stationary A or B).  Products with vectors, stacks of products and scalar products
+are other choices of the same kind.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property, lru_cache
+from heapq import heapify, heappop, heappush
+from itertools import product
+
+from dcarray.comm.layout.derived_layouts import alike, bare, summands
+from dcarray.comm.layout.grid import ProcessGrid, choose_grid
+from dcarray.comm.layout.layouts import Block, Layout, Spec, Whole
+from dcarray.comm.transport.errors import LayoutError
+
+from .product_axes import Product
+from .product_cost import Bounds, Choices, Judges, Sum
+
+__all__ = ["Arrangement", "Scheme", "choose", "cost", "sums"]
+
+
+@dataclass(frozen=True)
+class Arrangement:
+    """How the axes of a product are dealt out over a grid; axes that are not named are whole."""
+
+    grid: ProcessGrid
+    cuts: tuple[tuple[str, Spec], ...]
+
+    @cached_property
+    def cut(self) -> dict[str, Spec]:
+        return dict(self.cuts)
+
+    def layout(self, letters: str, extent: dict[str, int]) -> Layout:
+        """Where an array with some axes of the product is needed, or made."""
+        return Layout([extent[x] for x in letters], self.grid, [self.cut.get(x, Whole()) for x in letters])
+
+    def over(self, letters: str) -> tuple[int, ...]:
+        """The axes of the grid that deal out some axes of the product."""
+        return tuple(spec.grid_axis for x, spec in self.cuts if x in letters and not isinstance(spec, Whole))
+
+
+@dataclass(frozen=True)
+class Scheme:
+    """How a product is computed, the same on all ranks.
+
+    Attributes
+    ----------
+    product : Product
+    a, b : Layout
+        Of the factors as they are, bare.
+    arrangement : Arrangement
+    summed : Layout or None
+        Where parts of the result are added up, if there are any: each rank receives all parts of its own
+        elements.  None: every rank of those that have parts gets the sum, by one `Allreduce`.
+    out : Layout
+        Of the result.
+    """
+
+    product: Product
+    a: Layout
+    b: Layout
+    arrangement: Arrangement
+    summed: Layout | None
+    out: Layout
+
+    @cached_property
+    def need_a(self) -> Layout:
+        """Where the first factor is needed."""
+        return self.arrangement.layout(self.product.a, self.product.extent)
+
+    @cached_property
+    def need_b(self) -> Layout:
+        """Where the second factor is needed."""
+        return self.arrangement.layout(self.product.b, self.product.extent)
+
+    @cached_property
+    def made(self) -> Layout:
+        """Where the result, or parts of it, is made."""
+        return self.arrangement.layout(self.product.out, self.product.extent)
+
+    @cached_property
+    def over(self) -> tuple[int, ...]:
+        """The axes of the grid along which there are parts to be added up."""
+        return self.arrangement.over(self.product.inner)
+
+    def __str__(self) -> str:
+        """What stays and what travels."""
+        both = ((self.a, self.need_a), (self.b, self.need_b))
+        first, second = ("stays" if alike(have, need) else "travels" for have, need in both)
+        of = (
+            f"{self.product.a},{self.product.b}->{self.product.out} over a grid {self.arrangement.grid.shape}"
+        )
+        end = ", parts of the result are added up" if self.over else ""
+        return f"{of}: the first factor {first}, the second {second}{end}"
+
+
+def choose(
+    product: Product,
+    a: Layout,
+    b: Layout,
+    out: Layout | None = None,
+    itemsizes: tuple[int, int, int] = (8, 8, 8),
+) -> Scheme:
+    """The scheme with the least to receive, and to compute, for the rank that has most of it.
+
+    Bytes are worked out for a few ranks instead of for all.
+
+    Parameters
+    ----------
+    product : Product
+    a, b : Layout
+        Of the factors.
+    out : Layout, optional
+        Where the result is wanted; by default where it is made with the least to send.
+    itemsizes : tuple of int
+        Bytes of an element of the factors and of the result.
+
+    Returns
+    -------
+    Scheme
+
+    Raises
+    ------
+    LayoutError
+        When layouts do not have the shapes of the product or the same number of ranks.
+    """
+    return _best(product, a, b, out, itemsizes)[1]
+
+
+def cost(
+    product: Product,
+    a: Layout,
+    b: Layout,
+    out: Layout | None = None,
+    itemsizes: tuple[int, int, int] = (8, 8, 8),
+) -> float:
+    """What the scheme of `choose` costs a rank: the bytes that it receives, and its work in bytes."""
+    return _best(product, a, b, out, itemsizes)[0]
+
+
+@lru_cache(maxsize=512)
+def _best(
+    product: Product, a: Layout, b: Layout, out: Layout | None, itemsizes: tuple[int, int, int]
+) -> tuple[float, Scheme]:
+    given = [(product.a, a), (product.b, b)] + ([(product.out, out)] if out is not None else [])
+    for letters, layout in given:
+        shape = tuple(product.extent[x] for x in letters)
+        if layout.shape != shape:
+            raise LayoutError(f"an array of shape {layout.shape} where the product has one of {shape}")
+        if layout.grid.size != a.grid.size:
+            raise LayoutError(f"arrays over {a.grid.size} and {layout.grid.size} ranks are multiplied")
+    a, b = bare(a), bare(b)
+    wanted = None if out is None else bare(out)
+    judges = Judges(product, a, b, wanted, itemsizes)
+    # The first of the cheapest is found by looking at those first that cost little at least.
+    least, best, first = math.inf, None, (-1, 0)
+    heap: list[tuple[float, tuple[int, int], Bounds, Mapping[str, Spec] | None]] = []
+    grids = list(_grids(product, a, b, wanted))
+    for number, (grid, ways) in enumerate(grids):
+        bounds = Bounds(judges, grid, ways.choices)
+        heap += [(bounds.least(cut), (number, k), bounds, cut) for k, cut in ways.full]
+        heap.append((bounds.fewer(), (number, -1), bounds, None))
+    heapify(heap)
+    while heap and heap[0][0] <= least:
+        _, place, bounds, taken = heappop(heap)
+        if taken is None:
+            for k, cut in grids[place[0]][1].others:
+                heappush(heap, (bounds.least(cut), (place[0], k), bounds, cut))
+            continue
+        most = least if place > first else math.nextafter(least, math.inf)
+        found = judges.best(bounds.grid, taken, _sums(product, bounds.grid, taken, wanted), most)
+        if found is not None:
+            least, first = found[0], place
+            best = (Arrangement(bounds.grid, tuple(taken.items())), found[1])
+    assert best is not None
+    return least, _scheme(product, a, b, *best, wanted)
+
+
+def _scheme(
+    of: Product,
+    a: Layout,
+    b: Layout,
+    arrangement: Arrangement,
+    summed: Sum,
+    wanted: Layout | None,
+) -> Scheme:
+    if isinstance(summed, Mapping):
+        ended = Arrangement(arrangement.grid, tuple({**arrangement.cut, **summed}.items()))
+        summed = ended.layout(of.out, of.extent)
+    end = wanted or summed or arrangement.layout(of.out, of.extent)
+    return Scheme(of, a, b, arrangement, summed, end)
+
+
+@dataclass(frozen=True)
+class _Ways:
+    """What the axes of a grid may deal out of a product.
+
+    Attributes
+    ----------
+    choices : sequence
+        For each axis of the grid, axes of the product; and last None, which is all for an axis of one rank.
+    """
+
+    choices: Choices
+
+    @cached_property
+    def full(self) -> list[tuple[int, dict[str, Spec]]]:
+        """The ways in which each axis of several ranks deals something out, numbered among all."""
+        return [way for way in self._all if len(way[1]) == self._several]
+
+    @cached_property
+    def others(self) -> list[tuple[int, dict[str, Spec]]]:
+        """The other ways."""
+        return [way for way in self._all if len(way[1]) < self._several]
+
+    @cached_property
+    def _several(self) -> int:
+        return sum(len(given) > 1 for given in self.choices)
+
+    @cached_property
+    def _all(self) -> list[tuple[int, dict[str, Spec]]]:
+        found = []
+        for k, taken in enumerate(product(*self.choices)):
+            cuts = [one for one in taken if one is not None]
+            if len(cut := dict(cuts)) == len(cuts):
+                found.append((k, cut))
+        return found
+
+
+def _grids(
+    product_: Product, a: Layout, b: Layout, out: Layout | None
+) -> Iterator[tuple[ProcessGrid, _Ways]]:
+    """The grids over which a product may be made, and the ways to do it."""
+    terms = [(product_.a, a), (product_.b, b)]
+    terms.sort(key=lambda term: -math.prod(term[1].shape))
+    if out is not None:
+        terms.insert(0, (product_.out, out))
+    grids = dict.fromkeys([*(layout.grid for _, layout in terms), ProcessGrid((a.grid.size,))])
+    if out is None and product_.out:
+        grids[choose_grid([product_.extent[x] for x in product_.out], a.grid.size)] = None
+    letters = [x for x, n in product_.extents if n > 1 and (x in product_.out or x in product_.inner)]
+    # Where all is cut in even blocks, or will be, grids with as many axes deal out the same.
+    even = all(
+        isinstance(spec, Whole) or (isinstance(spec, Block) and spec.sizes is None)
+        for _, layout in terms
+        for spec in layout.axes
+    )
+    known: dict[tuple[bool, ...], _Ways] = {}
+    for grid in grids:
+        several = tuple([n > 1 for n in grid.shape])
+        ways = known.get(several) if even else None
+        if ways is None:
+            ways = known[several] = _Ways(
+                [
+                    [*((x, _spec(x, g, grid, terms)) for x in letters), None] if more else [None]
+                    for g, more in enumerate(several)
+                ]
+            )
+        yield grid, ways
+
+
+def _spec(letter: str, g: int, grid: ProcessGrid, terms: Sequence[tuple[str, Layout]]) -> Spec:
+    """How an axis is dealt out over an axis of a grid: as an array has it already, if one does."""
+    near: Spec | None = None
+    for letters, layout in terms:
+        if letter not in letters:
+            continue
+        spec = layout.axes[letters.index(letter)]
+        if isinstance(spec, Whole):
+            continue
+        if layout.grid == grid and spec.grid_axis == g:
+            return spec
+        if near is None and layout.grid.shape[spec.grid_axis] == grid.shape[g]:
+            near = Block(g, spec.sizes) if isinstance(spec, Block) else replace(spec, grid_axis=g)
+    return near or Block(g)
+
+
+def _sums(of: Product, grid: ProcessGrid, cut: Mapping[str, Spec], wanted: Layout | None) -> Iterator[Sum]:
+    """Where parts of the result may be added up."""
+    yield None
+    over = [spec.grid_axis for x, spec in cut.items() if x in of.inner and not isinstance(spec, Whole)]
+    if not over:
+        return
+    if wanted is not None and not any(wanted.grid.shape[g] > 1 for g in wanted.spare):
+        yield wanted
+    # The parts' copies are cut along axes of the result that nothing is dealt out over.
+    further: dict[str, Spec] = {}
+    whole = {x: of.extent[x] for x in of.out if x not in cut}
+    for g in over:
+        largest = max(whole, key=whole.__getitem__, default="")
+        if whole.pop(largest, 0) < grid.shape[g]:
+            return
+        further[largest] = Block(g)
+    axes = tuple(further.get(x) or cut.get(x, Whole()) for x in of.out)
+    if wanted is None or (wanted.grid, wanted.axes) != (grid, axes):
+        yield further
+
+
+def sums(scheme: Scheme) -> tuple[Layout, Layout]:
+    """Parts that are to be added up as one array with axes for the parts: as made, and all together."""
+    summed, parts = scheme.summed, summands(scheme.made, scheme.over)
+    assert summed is not None
+    rest = parts.shape[: len(scheme.over)]
+    return parts, Layout(parts.shape, summed.grid, [*[Whole()] * len(rest), *summed.axes])

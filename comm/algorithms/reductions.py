@@ -1,0 +1,224 @@
+"""Folds of arrays over many ranks: sums, products, extrema and their places, along some axes or all.
+
+Each rank folds its own part, then the ranks along a grid axis combine theirs in the order of ranks, pairwise,
+so that the result is the same every time and on every rank, and its error grows with the logarithm of their
+number, as that of NumPy's pairwise sums.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from dcarray.comm.exchange.piece import Piece, in_blocks
+from dcarray.comm.layout.layouts import Block, Layout, Spec, Whole
+from dcarray.comm.transport.protocol import Array
+from dcarray.comm.transport.sparse_alltoall import gathered
+
+from .axis_reductions import combined, line
+
+__all__ = ["arg_extreme", "fold", "mean", "normalised", "shaped"]
+
+SMALL = 1 << 14  # bytes up to which every rank gets all parts, rather than a share of the positions
+
+
+def normalised(axis: int | Sequence[int] | None, ndim: int) -> tuple[int, ...]:
+    """Axes as non-negative numbers in ascending order; None means all."""
+    if axis is None:
+        return tuple(range(ndim))
+    given = np.lib.array_utils.normalize_axis_tuple(axis, ndim, allow_duplicate=False)
+    return tuple(sorted(given))
+
+
+def fold(
+    x: Piece,
+    ufunc: np.ufunc,
+    axis: int | Sequence[int] | None = None,
+    dtype: Any = None,
+    keepdims: bool = False,
+) -> Piece:
+    """A ufunc's reduction, like ``ufunc.reduce``.
+
+    Parameters
+    ----------
+    x : Piece
+        The array.
+    ufunc : numpy.ufunc
+        Associative and commutative: ``numpy.add``, ``maximum``, ``logical_and``, ...
+    axis : int, sequence of int or None
+        What is folded; by default all axes.
+    dtype : dtype, optional
+        As for NumPy: of the result and of what is computed.
+    keepdims : bool
+        Whether folded axes stay, of length one.
+
+    Returns
+    -------
+    Piece
+        Cut as `x` along the axes that are left.  Where the folded axis was cut, a large result is dealt out
+        over the same ranks along another axis, and a small one is the same on all of them.
+
+    Raises
+    ------
+    AxisError, ValueError, TypeError
+        As NumPy's, on all ranks.
+    """
+    axes = normalised(axis, x.ndim)
+    none_of_it: Array = np.empty([0 if a in axes else 1 for a in range(x.ndim)], x.dtype)
+    if any(x.shape[a] == 0 for a in axes):
+        ufunc.reduce(none_of_it, axis=axes, dtype=dtype)  # NumPy's error where there is no identity
+    result = ufunc.reduce(np.empty([1] * x.ndim, x.dtype), axis=axes, dtype=dtype)
+    kind = np.asarray(result).dtype
+    # NumPy adds half precision up as single precision, and rounds once.
+    wide = np.dtype(np.float32) if kind == np.float16 and ufunc in (np.add, np.multiply) else dtype
+
+    def partial(own: Array) -> list[Array]:
+        if any(own.shape[a] == 0 != x.shape[a] for a in axes):
+            held = np.zeros([1 if a in axes else n for a, n in enumerate(own.shape)], wide or kind)
+            return [held.astype(kind if wide is dtype else wide)]
+        return [np.asarray(ufunc.reduce(own, axis=axes, dtype=wide, keepdims=True))]
+
+    layout, (values,) = _along(x, axes, partial, lambda stacks: [_tree(ufunc, stacks[0])])
+    return shaped(Piece(x.comm, layout, values.astype(kind, copy=False)), axes, keepdims)
+
+
+def mean(
+    x: Piece, axis: int | Sequence[int] | None = None, dtype: Any = None, keepdims: bool = False
+) -> Piece:
+    """The mean, like ``numpy.mean``; parameters and result are those of `fold`."""
+    axes = normalised(axis, x.ndim)
+    count = math.prod(x.shape[a] for a in axes)
+    kind = np.dtype(dtype) if dtype is not None else np.mean(np.ones(1, x.dtype)).dtype
+    wide = np.dtype(np.float32) if kind == np.float16 else kind
+    total = fold(x, np.add, axes, wide, keepdims)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        values = np.true_divide(total.block, count)
+    return Piece(x.comm, total.layout, np.asarray(values).astype(kind, copy=False))
+
+
+def arg_extreme(x: Piece, largest: bool, axis: int | None = None, keepdims: bool = False) -> Piece:
+    """Where the largest or smallest element is, like ``numpy.argmax`` and ``argmin``.
+
+    Of equal ones the first, and the first NaN or NaT before all else.
+
+    Parameters
+    ----------
+    x : Piece
+        The array.
+    largest : bool
+        The largest rather than the smallest.
+    axis : int or None
+        Along which axis; None for the place in C order of all.
+    keepdims : bool
+        Whether the axis stays, of length one.
+
+    Returns
+    -------
+    Piece
+        Of dtype intp, cut as `fold`'s.
+
+    Raises
+    ------
+    ValueError
+        When there is no element, as NumPy's.
+    """
+    find: Callable[..., Any] = np.argmax if largest else np.argmin
+    if axis is None:
+        return shaped(_place_of_all(x, find), tuple(range(x.ndim)), keepdims)
+    (a,) = normalised(axis, x.ndim)
+    if not x.shape[a]:
+        find(np.empty(x.shape, x.dtype), axis=a)  # NumPy's error
+    held = x.moved(in_blocks(x.layout))  # ascending along the line, so that the first rank's is the first
+    part = held.layout.parts[a]
+    start = part.to_global(held.layout.place(x.comm.rank)[a], 0)
+
+    def partial(own: Array) -> list[Array]:
+        if not own.shape[a]:
+            shape = [1 if b == a else n for b, n in enumerate(own.shape)]
+            return [np.zeros(shape, x.dtype), np.zeros(shape, np.intp)]
+        places = find(own, axis=a, keepdims=True)
+        return [np.take_along_axis(own, places, a), places + start]
+
+    def combine(stacks: list[Array]) -> list[Array]:
+        values, places = stacks
+        best = find(values, axis=0)[None]
+        return [np.take_along_axis(values, best, 0)[0], np.take_along_axis(places, best, 0)[0]]
+
+    layout, (_, places) = _along(held, (a,), partial, combine)
+    return shaped(Piece(x.comm, layout, places), (a,), keepdims)
+
+
+def _place_of_all(x: Piece, find: Callable[..., Any]) -> Piece:
+    size = math.prod(x.shape)
+    if not size:
+        find(np.empty(0, x.dtype))  # NumPy's error
+    own, index, value = x.own, -1, np.zeros((), x.dtype)
+    if own.size:
+        where = np.unravel_index(int(find(own)), own.shape)
+        value = np.asarray(own[where])
+        inside = [int(i) + before for i, (before, _) in zip(where, x.layout.halo, strict=True)]
+        index = int(np.ravel_multi_index(x.layout.to_global(x.comm.rank, inside), x.shape)) if x.ndim else 0
+    values, places = gathered(x.comm, value), gathered(x.comm, np.int64(index))
+    order = np.argsort(places, kind="stable")
+    order = order[places[order] >= 0]
+    best = np.intp(places[order[find(values[order])]])
+    layout = Layout.copies((1,) * x.ndim, x.layout.grid)
+    return Piece(x.comm, layout, np.full((1,) * x.ndim, best))
+
+
+# ---- along the axes of the grid ----------------------------------------------------------------------
+def _along(
+    x: Piece,
+    axes: tuple[int, ...],
+    partial: Callable[[Array], list[Array]],
+    combine: Callable[[list[Array]], list[Array]],
+) -> tuple[Layout, list[Array]]:
+    """This rank's fold, combined with those along each grid axis that cuts a folded axis."""
+    held = partial(x.own)
+    specs: list[Spec] = [Whole() if a in axes else spec for a, spec in enumerate(x.layout.axes)]
+    shape = [1 if a in axes else n for a, n in enumerate(x.shape)]
+    for a in axes:
+        spec, part = x.layout.axes[a], x.layout.parts[a]
+        if isinstance(spec, Whole) or part.parts == 1:
+            continue
+        takes_part = [part.size(k) > 0 or not x.shape[a] for k in range(part.parts)]
+        dealt = _dealt(shape, specs, axes, part.parts) if _large(held, shape, x) else None
+        ranks = line(x.comm, x.layout.grid, spec.grid_axis)
+        held = combined(ranks, held, takes_part, dealt, combine)
+        if dealt is not None:
+            specs[dealt] = Block(spec.grid_axis)
+    return Layout(shape, x.layout.grid, specs), held
+
+
+def _large(held: Sequence[Array], shape: Sequence[int], x: Piece) -> bool:
+    """Is a result worth sharing out?  The same answer on all ranks."""
+    return math.prod(shape) // x.layout.grid.size * held[0].itemsize > SMALL
+
+
+def _dealt(shape: Sequence[int], specs: Sequence[Spec], axes: tuple[int, ...], parts: int) -> int | None:
+    """The axis over which a result is dealt out: the longest whole one that is long enough."""
+    free = [a for a, spec in enumerate(specs) if isinstance(spec, Whole) and a not in axes]
+    found = max(free, key=lambda a: shape[a], default=None)
+    return found if found is not None and shape[found] >= parts else None
+
+
+def _tree(ufunc: np.ufunc, stack: Array) -> Array:
+    """The parts combined pairwise, in a fixed order."""
+    while len(stack) > 1:
+        even = len(stack) // 2 * 2
+        paired = ufunc(stack[0:even:2], stack[1:even:2])
+        stack = np.concatenate([paired, stack[even:]]) if even < len(stack) else paired
+    found: Array = stack[0]
+    return found
+
+
+def shaped(x: Piece, axes: tuple[int, ...], keepdims: bool) -> Piece:
+    """With or without the axes of length one that were folded."""
+    if keepdims:
+        return x
+    left = [a for a in range(x.ndim) if a not in axes]
+    layout = Layout([x.shape[a] for a in left], x.layout.grid, [x.layout.axes[a] for a in left])
+    return Piece(x.comm, layout, x.block.reshape(layout.local_shape(x.comm.rank)))

@@ -1,0 +1,192 @@
+"""ScaLAPACK of Intel's MKL, where its libraries are installed beside MPICH or Intel MPI: found at run time.
+
+``pip install mkl`` brings them.  Matrices are brought to blocks dealt out over both axes of a grid, in
+column-major memory, as the library wants them.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import sys
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from dcarray.comm.exchange.piece import Piece
+from dcarray.comm.layout.grid import choose_grid
+from dcarray.comm.layout.layouts import Cyclic, Layout
+from dcarray.comm.transport.protocol import Array, Communicator
+from dcarray.comm.transport.threads import LocalCommunicator
+from dcarray.comm.transport.world import world
+
+__all__ = ["cholesky", "multiply", "serves", "solve"]
+
+# In the order in which they need each other; with Intel MPI's interface, which MPICH has as well.
+_NAMES = (
+    "libmkl_core.so", "libmkl_sequential.so", "libmkl_intel_lp64.so", "libmkl_blacs_intelmpi_lp64.so",
+    "libmkl_scalapack_lp64.so",
+)  # fmt: skip
+_PREFIX = {"f": "s", "d": "d", "F": "c", "D": "z"}
+_BLOCK = 64
+
+
+@cache
+def _library() -> ctypes.CDLL | None:
+    """All of ScaLAPACK's symbols, if it can be loaded into this process."""
+    try:
+        # MPI itself is there if mpi4py runs over an MPI with this interface, and no other would do.
+        ctypes.CDLL("libmpi.so.12", mode=ctypes.RTLD_GLOBAL | os.RTLD_NOLOAD)
+    except OSError:
+        return None
+    places = [Path(sys.prefix, "lib"), Path(os.environ.get("MKLROOT", sys.prefix), "lib")]
+    for place in places:
+        found = [next(iter(sorted(place.glob(name + ".*"))), None) for name in _NAMES]
+        try:
+            loaded = [
+                ctypes.CDLL(str(path), mode=ctypes.RTLD_GLOBAL | os.RTLD_LAZY)
+                for path in found
+                if path is not None
+            ]
+        except OSError:
+            continue
+        if len(loaded) == len(_NAMES):
+            return ctypes.CDLL(None)
+    return None
+
+
+def serves(comm: Communicator) -> bool:
+    """Can ScaLAPACK be used for arrays over these ranks?  Only over all processes of an MPI job."""
+    if comm.size == 1 or isinstance(comm, LocalCommunicator) or comm is not world():
+        return False
+    there = np.array([_library() is not None], np.int64)
+    comm.allreduce(there, there, "min")
+    return bool(there[0])
+
+
+@cache
+def _context(shape: tuple[int, int]) -> int:
+    """The library's number for a grid of all processes, in row-major order."""
+    library = _library()
+    assert library is not None
+    context = ctypes.c_int(0)
+    library.blacs_get_(_int(0), _int(0), ctypes.byref(context))
+    library.blacs_gridinit_(ctypes.byref(context), b"R", _int(shape[0]), _int(shape[1]))
+    return context.value
+
+
+def _int(value: int) -> Any:
+    return ctypes.byref(ctypes.c_int(value))
+
+
+class _Matrix:
+    """A matrix in blocks dealt out over a grid."""
+
+    def __init__(self, x: Piece, grid: Any, dtype: np.dtype[Any], block: int) -> None:
+        self.comm = x.comm
+        self.layout = Layout(x.shape, grid, [Cyclic(0, block), Cyclic(1, block)])
+        self.memory = np.array(x.moved(self.layout).own, dtype, order="F")
+        rows = max(1, self.memory.shape[0])
+        given = [1, _context(grid.shape), *x.shape, block, block, 0, 0, rows]
+        self._described = (ctypes.c_int * 9)(*given)
+
+    @property
+    def arguments(self) -> tuple[Any, ...]:
+        """As subroutines take a matrix: memory, the first row and column, the descriptor."""
+        return ctypes.c_void_p(self.memory.ctypes.data), _int(1), _int(1), self._described
+
+    def indices(self) -> tuple[Array, Array]:
+        """The rows and the columns that this rank has."""
+        parts = zip(self.layout.parts, self.layout.place(self.comm.rank), strict=True)
+        rows, columns = (
+            np.array([part.to_global(c, place) for place in range(part.size(c))], np.int64)
+            for part, c in parts
+        )
+        return rows, columns
+
+    def diagonal(self) -> Array:
+        """The elements of the diagonal that this rank has."""
+        rows, columns = self.indices()
+        found: Array = self.memory[rows[:, None] == columns]
+        return found
+
+    def piece(self) -> Piece:
+        return Piece(self.comm, self.layout, np.ascontiguousarray(self.memory))
+
+
+def _call(name: str, dtype: np.dtype[Any], *arguments: Any) -> None:
+    getattr(_library(), f"p{_PREFIX[dtype.char]}{name}_")(*arguments)
+
+
+def _block(extent: int, shape: tuple[int, ...]) -> int:
+    return max(1, min(_BLOCK, extent // max(shape)))
+
+
+def solve(a: Piece, b: Piece, dtype: np.dtype[Any]) -> Piece:
+    """The solution of ``a @ x = b`` for a matrix and a matrix of right-hand sides, by ``gesv``.
+
+    Raises
+    ------
+    numpy.linalg.LinAlgError
+        On all ranks, when the matrix is singular.
+    """
+    n, sides = b.shape
+    grid = choose_grid((n, n), a.comm.size)
+    block = _block(n, grid.shape)
+    matrix, right = (_Matrix(x, grid, dtype, block) for x in (a, b))
+    pivots = np.zeros(matrix.memory.shape[0] + block, np.int32)
+    info = ctypes.c_int(0)
+    there = ctypes.c_void_p(pivots.ctypes.data)
+    _call("gesv", dtype, _int(n), _int(sides), *matrix.arguments, there, *right.arguments, ctypes.byref(info))
+    # The library does not always say so.
+    _check(a.comm, not matrix.diagonal().all(), "Singular matrix")
+    return right.piece()
+
+
+def cholesky(a: Piece, dtype: np.dtype[Any]) -> Piece:
+    """The lower triangular factor of a Hermitian matrix, by ``potrf``.
+
+    Raises
+    ------
+    numpy.linalg.LinAlgError
+        On all ranks, when the matrix is not positive definite.
+    """
+    n = a.shape[0]
+    grid = choose_grid((n, n), a.comm.size)
+    matrix = _Matrix(a, grid, dtype, _block(n, grid.shape))
+    info = ctypes.c_int(0)
+    _call("potrf", dtype, b"L", _int(n), *matrix.arguments, ctypes.byref(info))
+    wrong = info.value != 0 or not (matrix.diagonal().real > 0).all()
+    _check(a.comm, wrong, "Matrix is not positive definite")
+    rows, columns = matrix.indices()
+    matrix.memory[rows[:, None] < columns] = 0
+    return matrix.piece()
+
+
+def multiply(a: Piece, b: Piece) -> Piece:
+    """``a @ b`` of two matrices, by ``gemm``, in blocks that are dealt out over the squarest grid."""
+    dtype = np.result_type(a.dtype, b.dtype)
+    (m, k), n = a.shape, b.shape[1]
+    grid = choose_grid((m, n), a.comm.size)
+    block = _block(min(m, n, k), grid.shape)
+    zeros = Layout((m, n), grid, [Cyclic(0, block), Cyclic(1, block)])
+    empty = Piece(a.comm, zeros, np.zeros(zeros.local_shape(a.comm.rank), dtype))
+    left, right, result = (_Matrix(x, grid, dtype, block) for x in (a, b, empty))
+    one, zero = np.ones((), dtype), np.zeros((), dtype)
+    factors = [ctypes.c_void_p(x.ctypes.data) for x in (one, zero)]
+    sizes = _int(m), _int(n), _int(k)
+    _call(
+        "gemm", dtype, b"N", b"N", *sizes, factors[0], *left.arguments, *right.arguments, factors[1],
+        *result.arguments,
+    )  # fmt: skip
+    return result.piece()
+
+
+def _check(comm: Communicator, wrong: bool, what: str) -> None:
+    """Raise on all ranks what is wrong on one."""
+    found = np.array([wrong], np.int64)
+    comm.allreduce(found, found, "max")
+    if found[0]:
+        raise np.linalg.LinAlgError(what)

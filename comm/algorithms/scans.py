@@ -1,0 +1,59 @@
+"""Running sums, products and the like along an axis of an array over many ranks."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from dcarray.comm.exchange.piece import Piece, in_blocks
+from dcarray.comm.layout.layouts import Whole
+from dcarray.comm.transport.protocol import Array
+
+from .axis_reductions import before, line
+from .reductions import normalised
+
+__all__ = ["scan"]
+
+
+def scan(x: Piece, ufunc: np.ufunc, axis: int, dtype: Any = None) -> Piece:
+    """A ufunc's running fold, like ``ufunc.accumulate``.
+
+    Each rank scans its own part; what the ranks before it have in all is combined with that.  Floating-point
+    sums therefore are not NumPy's bit for bit along an axis that is cut: their errors are smaller.
+
+    Parameters
+    ----------
+    x : Piece
+        The array.
+    ufunc : numpy.ufunc
+        Associative: ``numpy.add``, ``multiply``, ``maximum``, ...
+    axis : int
+        Along which axis.
+    dtype : dtype, optional
+        As for NumPy: of the result and of what is computed.
+
+    Returns
+    -------
+    Piece
+        Cut as `x`, in even blocks where `x` is dealt out in turn.
+
+    Raises
+    ------
+    AxisError, TypeError
+        As NumPy's, on all ranks.
+    """
+    (a,) = normalised(axis, x.ndim)
+    held = x.moved(in_blocks(x.layout))
+    spec, part = held.layout.axes[a], held.layout.parts[a]
+    found: Array = np.asarray(ufunc.accumulate(held.own, axis=a, dtype=dtype), order="C")
+    if not isinstance(spec, Whole) and part.parts > 1 and x.shape[a]:
+        last = (slice(None),) * a + (slice(-1, None),)
+        total = found[last]
+        if not found.shape[a]:
+            total = np.zeros([1 if b == a else n for b, n in enumerate(found.shape)], found.dtype)
+        takes_part = [part.size(k) > 0 for k in range(part.parts)]
+        carried = before(line(x.comm, held.layout.grid, spec.grid_axis), total, ufunc, takes_part)
+        if carried is not None:
+            found = np.asarray(ufunc(carried, found)).astype(found.dtype, copy=False)
+    return Piece(x.comm, held.layout, found)

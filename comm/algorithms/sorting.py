@@ -1,0 +1,106 @@
+"""Sorting over many ranks: lines that are whole by NumPy, one cut axis by samples.
+
+Sample sort (Shi and Schaeffer, "Parallel sorting by regular sampling", 1992): each rank sorts its own
+elements, regular samples of all of them give the bounds between ranks, and each rank merges what comes to it.
+Equal elements are told apart by their places, so that many of them do not fall to one rank and the order is
+stable.
+"""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import numpy as np
+
+from dcarray.comm.exchange.piece import Piece, rows
+from dcarray.comm.layout.layouts import Block, Layout
+from dcarray.comm.transport.protocol import Array
+from dcarray.comm.transport.sparse_alltoall import gathered, swap
+
+__all__ = ["sort_1d", "sorted_values"]
+
+
+def sort_1d(x: Piece) -> tuple[Piece, Piece]:
+    """The elements of an array of one axis in ascending order, NaNs last, and the places that they had.
+
+    Parameters
+    ----------
+    x : Piece
+        Of one axis, and of a dtype that NumPy compares.
+
+    Returns
+    -------
+    Piece, Piece
+        The elements, and the indices that a stable ``argsort`` gives, both in even blocks over all ranks.
+    """
+    comm, even = x.comm, rows(x.shape, x.comm.size)
+    held = x.moved(even)
+    begin = even.parts[0].to_global(comm.rank, 0)
+    order = np.argsort(held.own, kind="stable")
+    values, places = held.own[order], order + begin
+    cuts = _cuts(values, places, x)
+    got = swap(comm, [[values[a:b], places[a:b]] for a, b in pairwise(cuts)])
+    values = np.concatenate([parts[0] for parts in got])
+    places = np.concatenate([parts[1] for parts in got])
+    # what comes from lower ranks lay before: a stable sort keeps equal elements in their order
+    order = np.argsort(values, kind="stable")
+    sizes = tuple(int(n) for n in gathered(comm, np.int64(values.size)))
+    merged = Layout(x.shape, even.grid, [Block(0, sizes)])
+    return (
+        Piece(comm, merged, values[order]).moved(even),
+        Piece(comm, merged, places[order]).moved(even),
+    )
+
+
+def sorted_values(x: Piece) -> Piece:
+    """The elements of an array of one axis in ascending order, NaNs last, without where they were.
+
+    Parameters
+    ----------
+    x : Piece
+        Of one axis, and of a dtype that NumPy compares.
+
+    Returns
+    -------
+    Piece
+        In even blocks over all ranks.
+    """
+    comm, even = x.comm, rows(x.shape, x.comm.size)
+    held = x.moved(even)
+    values = np.sort(held.own)
+    # equal elements are told apart by where they are among those of their rank
+    places = np.arange(values.size) + even.parts[0].to_global(comm.rank, 0)
+    got = swap(comm, [[values[a:b]] for a, b in pairwise(_cuts(values, places, x))])
+    values = np.sort(np.concatenate([part for (part,) in got]))
+    sizes = tuple(int(n) for n in gathered(comm, np.int64(values.size)))
+    return Piece(comm, Layout(x.shape, even.grid, [Block(0, sizes)]), values).moved(even)
+
+
+def _cuts(values: Array, places: Array, x: Piece) -> list[int]:
+    """Where sorted elements are cut for the ranks."""
+    splitters = _splitters(values, places, x.comm.size, x)
+    cuts = [0, *(_below(values, places, v, p) for v, p in zip(*splitters, strict=True)), values.size]
+    return cuts + [values.size] * (x.comm.size + 1 - len(cuts))
+
+
+def _splitters(values: Array, places: Array, ranks: int, x: Piece) -> tuple[Array, Array]:
+    """The first element of each rank but the first, with its place, from regular samples of all ranks."""
+    at = (np.arange(ranks) * values.size) // ranks if values.size else np.zeros(ranks, int)
+    sample: Array = np.zeros(ranks, values.dtype)
+    where = np.full(ranks, -1)
+    if values.size:
+        sample, where = values[at], places[at]
+    every, whence = gathered(x.comm, sample).reshape(-1), gathered(x.comm, where).reshape(-1)
+    every, whence = every[whence >= 0], whence[whence >= 0]
+    if not every.size:
+        return every, whence
+    first = np.argsort(whence, kind="stable")
+    order = first[np.argsort(every[first], kind="stable")]
+    pick = order[(np.arange(1, ranks) * every.size) // ranks]
+    return every[pick], whence[pick]
+
+
+def _below(values: Array, places: Array, value: Array, place: Array) -> int:
+    """How many sorted elements come before one."""
+    low, high = np.searchsorted(values, value, "left"), np.searchsorted(values, value, "right")
+    return int(low + np.searchsorted(places[low:high], place, "left"))

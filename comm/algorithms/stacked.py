@@ -1,0 +1,82 @@
+"""Functions of the last axes of arrays over many ranks: each rank does its own of a stack."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from dcarray.comm.exchange.piece import Piece, balanced, uncut
+from dcarray.comm.layout.layouts import Layout, Spec, Whole
+from dcarray.comm.transport.agreement import told
+from dcarray.comm.transport.protocol import Communicator
+from dcarray.comm.transport.sparse_alltoall import gathered
+
+from .fancy_indexing import shared
+
+__all__ = ["alike", "stacked"]
+
+
+def stacked(parts: Sequence[Piece], inner: Sequence[int], function: Callable[..., Any]) -> Any:
+    """A function of matrices or the like, on stacks of them that are broadcast together.
+
+    Parameters
+    ----------
+    parts : sequence of Piece
+        The stacks, on the same ranks.
+    inner : sequence of int
+        For each, how many of its axes, the last ones, the function is about.  One of them has others too.
+    function : callable
+        From arrays, which may be empty stacks, to one array or a tuple of them, whose first axes are those of
+        the stack.
+
+    Returns
+    -------
+    Piece or tuple of Piece
+        As the function gives them; cut along the axes of the stack.
+
+    Raises
+    ------
+    Exception
+        What the function raises on a rank, on all of them.
+    """
+    depths = [x.ndim - n for x, n in zip(parts, inner, strict=True)]
+    lead, depth = max(zip(parts, depths, strict=True), key=lambda one: (one[1], one[0].layout.grid.ndim))
+    outer = np.broadcast_shapes(*(x.shape[:n] for x, n in zip(parts, depths, strict=True)))
+    laid = balanced(uncut(lead.layout, range(depth, lead.ndim)))
+    specs: list[Spec] = list(laid.axes[:depth])
+    given = []
+    for x, n in zip(parts, depths, strict=True):
+        behind = depth - n  # a vector for all stays one
+        over = Layout(
+            (*outer[behind:], *x.shape[n:]), laid.grid, [*specs[behind:], *[Whole()] * (x.ndim - n)]
+        )
+        given.append(shared(x, over))
+    comm = lead.comm
+    found = alike(comm, lambda: function(*given))
+
+    def piece(some: Any) -> Piece:
+        values = np.asarray(some)
+        kinds = np.frombuffer(gathered(comm, np.frombuffer(values.dtype.char.encode(), np.uint8)), "S1")
+        values = values.astype(np.result_type(*(np.dtype(kind.decode()) for kind in kinds)), copy=False)
+        behind = values.shape[depth:]
+        return Piece(comm, Layout((*outer, *behind), laid.grid, [*specs, *[Whole()] * len(behind)]), values)
+
+    if not isinstance(found, tuple):
+        return piece(found)
+    made: Any = map(piece, found)
+    return type(found)(*made) if hasattr(found, "_fields") else tuple(made)
+
+
+def alike(comm: Communicator, call: Callable[[], Any]) -> Any:
+    """What a call gives that waits for nobody; what it raises on one rank is raised on all."""
+    error: Exception | None = None
+    try:
+        found = call()
+    except Exception as caught:
+        error = caught
+    failed = gathered(comm, np.bool_(error is not None))
+    if failed.any():
+        raise told(comm, error, int(np.argmax(failed)))
+    return found

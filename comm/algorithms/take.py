@@ -1,0 +1,135 @@
+"""Elements at given places along an axis of an array over many ranks: ``take``, and writing them.
+
+Who wants elements asks their owners: counts first, then one message with the places to each, one with the
+elements back.
+"""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import numpy as np
+
+from dcarray.comm.exchange.piece import Piece, in_blocks
+from dcarray.comm.layout.layouts import Block, Cyclic, Layout, Whole
+from dcarray.comm.transport.protocol import Array
+from dcarray.comm.transport.sparse_alltoall import deliver, gathered, in_order, swap, told_counts
+
+from .axis_reductions import line
+from .fancy_indexing import shared, signed
+
+__all__ = ["put", "take"]
+
+
+def take(x: Piece, index: Piece, axis: int) -> Piece:
+    """The elements at some places along an axis, like ``x[..., index, ...]``.
+
+    Parameters
+    ----------
+    x : Piece
+        The array.
+    index : Piece
+        Integers, on one axis at least; negative ones count from the end.
+    axis : int
+        The axis, not negative.
+
+    Returns
+    -------
+    Piece
+        The index's axes in the place of `axis`, the first of them in even blocks if that was cut.
+
+    Raises
+    ------
+    IndexError
+        As NumPy's, on all ranks.
+    """
+    held, here, layout = _beside(x, index, axis)
+    places = _checked(here.own, x, axis, here)
+    own = np.moveaxis(held.own, axis, 0)
+    spec = held.layout.axes[axis]
+    if isinstance(spec, Whole):
+        found = own[places.reshape(-1)]
+    else:
+        ranks = line(x.comm, held.layout.grid, spec.grid_axis)
+        order, wanted, counts = _by_owner(places, held, axis)
+        asked = swap(ranks, [[w] for w in wanted])
+        replies = deliver(ranks, [[own[at]] for (at,) in asked], counts)
+        found = np.empty((places.size, *own.shape[1:]), x.dtype)
+        found[order] = np.concatenate([values for (values,) in replies])
+    values = found.reshape(*places.shape, *own.shape[1:])
+    inside = range(places.ndim)
+    values = np.moveaxis(values, tuple(inside), tuple(axis + k for k in inside))
+    return Piece(x.comm, layout, values)
+
+
+def put(x: Piece, index: Piece, axis: int, values: Piece) -> Piece:
+    """Write ``x[..., index, ...] = values``: of several values for a place the last one.
+
+    Parameters
+    ----------
+    x : Piece
+        Written in place, unless it is dealt out in turn.
+    index, axis
+        As for `take`.
+    values : Piece
+        Of a shape that can be broadcast to that of what `take` gives.
+
+    Returns
+    -------
+    Piece
+        `x`, or what it has become.
+    """
+    held, here, layout = _beside(x, index, axis)
+    places = _checked(here.own, x, axis, here)
+    own = np.moveaxis(held.own, axis, 0)
+    given: Array = shared(values, layout)
+    inside = range(places.ndim)
+    given = np.moveaxis(given, tuple(axis + k for k in inside), tuple(inside))
+    given = given.astype(x.dtype).reshape(places.size, *own.shape[1:])
+    spec = held.layout.axes[axis]
+    if isinstance(spec, Whole):
+        own[places.reshape(-1)] = given
+        return held
+    ranks = line(x.comm, held.layout.grid, spec.grid_axis)
+    order, wanted, counts = _by_owner(places, held, axis)
+    ends = np.cumsum([0, *counts])
+    sends = [[w, given[order[a:b]]] for w, (a, b) in zip(wanted, pairwise(ends), strict=True)]
+    for at, some in deliver(ranks, sends, told_counts(ranks, counts)):  # in the order of the index
+        own[at] = some
+    return held
+
+
+def _beside(x: Piece, index: Piece, axis: int) -> tuple[Piece, Piece, Layout]:
+    """The array in blocks, this rank's share of the index, and the layout of what it chooses."""
+    dealt = any(isinstance(spec, Cyclic) for spec in x.layout.axes)
+    held = x.moved(in_blocks(x.layout)) if dealt else x
+    spec, grid = held.layout.axes[axis], x.layout.grid
+    first = Whole() if isinstance(spec, Whole) else Block(spec.grid_axis)
+    axes = [first, *[Whole()] * (index.ndim - 1)]
+    here = index.moved(Layout(index.shape, grid, axes))
+    shape = (*x.shape[:axis], *index.shape, *x.shape[axis + 1 :])
+    return held, here, Layout(shape, grid, [*held.layout.axes[:axis], *axes, *held.layout.axes[axis + 1 :]])
+
+
+def _checked(own: Array, x: Piece, axis: int, index: Piece) -> Array:
+    """The places, not negative; an error on all ranks where one lies outside."""
+    n, own = x.shape[axis], signed(own)
+    wrong = own[(own < -n) | (own >= n)].reshape(-1)
+    first = gathered(x.comm, np.array([wrong.size > 0, wrong[0] if wrong.size else 0], np.int64))
+    if first[:, 0].any():
+        bad = first[np.argmax(first[:, 0]), 1]
+        raise IndexError(f"index {bad} is out of bounds for axis {axis} with size {n}")
+    return np.where(own < 0, own + n, own).astype(np.intp, copy=False)
+
+
+def _by_owner(places: Array, x: Piece, axis: int) -> tuple[Array, list[Array], list[int]]:
+    """Places in the order of the ranks that have them, what is each one's in its own memory, and how many."""
+    part = x.layout.parts[axis]
+    starts = np.array([part.to_global(k, 0) for k in range(part.parts)] + [part.extent])
+    flat = places.reshape(-1)
+    owners = np.searchsorted(starts[1:], flat, "right")  # past the empty ones
+    order = in_order(owners, part.parts)
+    counts = np.bincount(owners, minlength=part.parts)
+    local = flat[order] - starts[owners[order]]
+    ends = np.cumsum([0, *counts])
+    return order, [local[a:b] for a, b in pairwise(ends)], [int(n) for n in counts]

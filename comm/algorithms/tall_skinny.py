@@ -1,0 +1,135 @@
+"""Factors of tall matrices over many ranks: each factors its rows, and all factor what that leaves.
+
+Demmel, Grigori, Hoemmen and Langou, "Communication-optimal parallel and sequential QR and LU factorizations"
+(2012).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from dcarray.comm.exchange.piece import Piece, rows
+from dcarray.comm.layout.layouts import Layout
+from dcarray.comm.transport.protocol import Array
+from dcarray.comm.transport.sparse_alltoall import gathered
+
+__all__ = ["is_tall", "least_squares", "pseudo_inverse", "qr", "singular_values"]
+
+_ROWS = 2  # times the columns on every rank: else what is left is as large as the matrix
+
+
+def is_tall(x: Piece) -> bool:
+    """Is a matrix so tall that this is worth while?"""
+    return x.ndim == 2 and bool(x.shape[1]) and x.shape[0] >= _ROWS * x.comm.size * x.shape[1]
+
+
+@dataclass(frozen=True)
+class _Factored:
+    """A matrix by rows, the orthogonal factor of this rank's, and what is left of all, below each other."""
+
+    held: Piece
+    own: Array
+    left: Array
+
+    def among(self, values: Array) -> Array:
+        """This rank's of rows beside what is left."""
+        n = self.held.shape[1]
+        return values[self.held.comm.rank * n :][: self.own.shape[1]]
+
+
+def _factored(x: Piece, dtype: np.dtype[Any]) -> _Factored:
+    held = x.moved(rows(x.shape, x.comm.size))
+    own, upper = np.linalg.qr(held.own.astype(dtype))
+    return _Factored(held, own, _stacked(x, upper))
+
+
+def _stacked(x: Piece, some: Array) -> Array:
+    """Some rows of each rank, no more than there are columns, one below the other."""
+    padded: Array = np.zeros((x.shape[1], *some.shape[1:]), some.dtype)
+    padded[: len(some)] = some
+    return gathered(x.comm, padded).reshape(-1, *some.shape[1:])
+
+
+def _dtype(*of: Piece) -> np.dtype[Any]:
+    dtype = np.result_type(*(x.dtype for x in of))
+    return np.dtype(np.float64) if dtype.kind in "biu" else dtype
+
+
+def singular_values(x: Piece) -> Array:
+    """The singular values of a tall matrix, in descending order, on every rank."""
+    return np.asarray(np.linalg.svd(_factored(x, _dtype(x)).left, compute_uv=False))
+
+
+def pseudo_inverse(x: Piece, rcond: float) -> Piece:
+    """The pseudo-inverse of a tall matrix, by columns.
+
+    Singular values of at most the part `rcond` of the largest count as none.
+    """
+    found = _factored(x, _dtype(x))
+    inner = found.among(np.linalg.pinv(found.left, rcond).T).T
+    layout = Layout(x.shape[::-1], found.held.layout.grid, found.held.layout.axes[::-1])
+    return Piece(x.comm, layout, inner @ found.own.conj().T)
+
+
+def qr(x: Piece) -> tuple[Piece, Array] | None:
+    """The reduced factors of a tall real matrix, with the signs that reflections give, as LAPACK's do.
+
+    Returns
+    -------
+    (Piece, ndarray) or None
+        The orthogonal one by rows, the triangular one on every rank; None where columns depend on each other,
+        so that no factors are better than others.
+    """
+    found = _factored(x, _dtype(x))
+    inner, upper = np.linalg.qr(found.left)
+    sizes = np.abs(upper.diagonal())
+    if not sizes.min() > np.sqrt(np.finfo(upper.dtype).eps) * sizes.max():
+        return None
+    own = found.own @ found.among(inner)
+    top = _top(x, own, found)
+    signs = np.ones(len(upper), upper.dtype)
+    for j in range(len(upper)):  # Ballard and others, "Reconstructing Householder vectors from TSQR" (2014)
+        signs[j] = 1 if top[j, j] < 0 else -1
+        top[j, j] -= signs[j]
+        top[j + 1 :, j] /= top[j, j]
+        top[j + 1 :, j + 1 :] -= np.outer(top[j + 1 :, j], top[j, j + 1 :])
+    return Piece(x.comm, found.held.layout, own * signs), upper * signs[:, None]
+
+
+def _top(x: Piece, own: Array, found: _Factored) -> Array:
+    """The first rows of a matrix by rows, as many as it has columns, on every rank."""
+    first = found.held.layout.parts[0].to_global(x.comm.rank, 0)
+    return _stacked(x, own[: max(0, min(len(own), x.shape[1] - first))])[: x.shape[1]]
+
+
+def least_squares(a: Piece, b: Piece, rcond: float | None) -> tuple[Piece, ...]:
+    """Solve ``a @ x = b`` for a tall matrix as nearly as may be, like `numpy.linalg.lstsq`.
+
+    Parameters
+    ----------
+    a : Piece
+        The matrix.
+    b : Piece
+        Of one or two axes, with as many rows.
+    rcond : float or None
+        As for NumPy.
+
+    Returns
+    -------
+    Piece, Piece, Piece, Piece
+        As NumPy's, on every rank.
+    """
+    dtype, (m, n) = _dtype(a, b), a.shape
+    found = _factored(a, dtype)
+    sides = b.moved(rows(b.shape, a.comm.size)).own.astype(dtype)
+    given = np.finfo(dtype).eps * max(m, n) if rcond is None else rcond
+    x, _, rank, values = np.linalg.lstsq(found.left, _stacked(a, found.own.conj().T @ sides), given)
+    rest = sides - found.held.own.astype(dtype) @ x
+    squares = np.atleast_1d((rest.real**2 + rest.imag**2 if dtype.kind == "c" else rest**2).sum(axis=0))
+    errors = gathered(a.comm, squares).sum(axis=0)
+    if rank != n:
+        errors = errors[:0]
+    return tuple(Piece.copied(one, a.comm) for one in (x, errors, rank, values))

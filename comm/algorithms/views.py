@@ -1,0 +1,136 @@
+"""Views of arrays over many ranks as arrays of their own, and back.
+
+They are windows whose axes come in any order, seen as another dtype, in another shape.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from dcarray.comm.exchange.exchange_plan import start
+from dcarray.comm.exchange.piece import Piece, in_blocks, rows
+from dcarray.comm.exchange.redistribute import Side, move
+from dcarray.comm.exchange.window_copies import empty
+from dcarray.comm.layout.layouts import Layout, Whole
+from dcarray.comm.transport.protocol import Array, Communicator
+from dcarray.ir.nodes import Index
+
+__all__ = ["restored", "seen"]
+
+Windowed = Sequence[tuple[int, int, int | None]]
+
+
+def seen(
+    x: Piece, shape: Sequence[int], index: Windowed | None, dtype: np.dtype[np.generic], wanted: Sequence[int]
+) -> Piece:
+    """The elements of a window in C order, as an array of its own.
+
+    Parameters
+    ----------
+    x : Piece
+        The array.
+    shape : sequence of int
+        Of the window, no axis of which is empty.
+    index : sequence of (int, int, int or None), optional
+        For each axis of `x` offset, stride and axis of the window, no axis twice; None for all of `x`.
+    dtype : dtype
+        As what the bytes are taken; as large as that of `x`, or it goes into that several times.
+    wanted : sequence of int
+        The shape of the result.
+
+    Returns
+    -------
+    Piece
+        It may share the memory of `x`.
+    """
+    if index is not None:
+        held = x.moved(in_blocks(x.layout))
+        found = empty(x, rows(_points(shape, index), x.comm.size))
+        _copy(x.comm, (held, _side(held, shape, index)), (found, _all(found)))
+        x = found
+    return _in_shape(_taken_as(x, dtype), wanted)
+
+
+def restored(x: Piece, shape: Sequence[int], index: Windowed | None, values: Piece) -> Piece:
+    """An array with other elements in a window: those that `seen` gives are to be `values`.
+
+    Parameters
+    ----------
+    x : Piece
+        It is changed, unless it is replaced.
+    shape, index
+        As for `seen`.
+    values : Piece
+        As `seen` gives them.
+
+    Returns
+    -------
+    Piece
+        The array, in its layout.
+    """
+    points = tuple(x.shape if index is None else _points(shape, index))
+    several = x.dtype.itemsize // values.dtype.itemsize
+    given = _in_shape(values, points if several == 1 else (*points, several))
+    if several > 1:  # no element is to be torn
+        axes = [*in_blocks(given.layout).axes[:-1], Whole()]
+        given = given.moved(Layout(given.shape, given.layout.grid, axes))
+        layout = Layout(points, given.layout.grid, axes[:-1])
+        block = given.block.reshape(-1).view(x.dtype).reshape(layout.local_shape(x.comm.rank))
+        given = Piece(x.comm, layout, block)
+    else:
+        given = Piece(x.comm, given.layout, given.block.view(x.dtype))
+    if index is None:
+        return given.moved(x.layout)
+    held = x.moved(in_blocks(x.layout))
+    _copy(x.comm, (given, _all(given)), (held, _side(held, shape, index)))
+    return held.moved(x.layout)
+
+
+def _in_shape(x: Piece, shape: Sequence[int]) -> Piece:
+    return x if x.shape == tuple(shape) else x.reshaped(shape)
+
+
+def _taken_as(x: Piece, dtype: np.dtype[np.generic]) -> Piece:
+    """The same bytes as elements of another dtype: along an axis more, if these are smaller."""
+    several = x.dtype.itemsize // dtype.itemsize
+    block = np.ascontiguousarray(x.block)
+    if several == 1:
+        return Piece(x.comm, x.layout, block.view(dtype).reshape(x.block.shape))
+    at = x.layout
+    layout = Layout((*at.shape, several), at.grid, [*at.axes, Whole()], [*at.halo, (0, 0)])
+    return Piece(x.comm, layout, block.reshape(-1).view(dtype).reshape(*x.block.shape, several))
+
+
+def _points(shape: Sequence[int], index: Windowed) -> tuple[int, ...]:
+    """The shape of a window with an axis more for each at whose places it has but one."""
+    return (*shape, *(1 for _, _, axis in index if axis is None))
+
+
+def _side(x: Piece, shape: Sequence[int], index: Windowed) -> Side:
+    """A window as one end of a move."""
+    points, more, places = _points(shape, index), len(shape), []
+    for offset, stride, axis in index:
+        if axis is None:
+            places.append(Index(offset, 1, more))
+            more += 1
+        else:
+            places.append(Index(offset, stride if points[axis] > 1 else 1, axis))
+    return Side(x.layout, places, points)
+
+
+def _all(x: Piece) -> Side:
+    return Side(x.layout, [Index(0, 1, k) for k in range(x.ndim)], x.shape)
+
+
+def _copy(comm: Communicator, source: tuple[Piece, Side], target: tuple[Piece, Side]) -> None:
+    """Copy one window to another."""
+    (a, one), (b, other) = source, target
+    start(comm, [(move(one, other, comm.rank), _turned(a, one), _turned(b, other))]).finish()
+
+
+def _turned(x: Piece, side: Side) -> Array:
+    """This rank's memory with the axes of what is moved."""
+    turned = x.block.transpose([k for k in side.view if k is not None])
+    return turned[tuple(None if k is None else slice(None) for k in side.view)]

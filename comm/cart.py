@@ -1,0 +1,106 @@
+"""Process grids with the ranks that stand on them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from dcarray.comm.layout.grid import ProcessGrid
+from dcarray.comm.transport.agreement import agree
+from dcarray.comm.transport.errors import GridError
+from dcarray.comm.transport.protocol import Communicator
+from dcarray.comm.transport.world import world
+
+__all__ = ["Cart", "Cart_create", "Cart_sub", "Ranks", "ranks_of"]
+
+
+class Cart:
+    """A communicator whose ranks stand on a process grid, in row-major order.
+
+    Attributes
+    ----------
+    grid : ProcessGrid
+    periodic : tuple of bool
+        Which axes go round.
+    comm : Communicator
+        The ranks, numbered as in the grid.
+    coords : tuple of int
+        Where this rank stands.
+    """
+
+    def __init__(self, grid: ProcessGrid, periodic: tuple[bool, ...], comm: Communicator) -> None:
+        grid.check(comm.size)
+        self.grid, self.periodic, self.comm = grid, periodic, comm
+        self.coords = grid.coords(comm.rank)
+
+    @property
+    def rank(self) -> int:
+        return self.comm.rank
+
+    @property
+    def size(self) -> int:
+        return self.comm.size
+
+    def neighbour(self, *steps: int) -> int | None:
+        """The rank so many steps away along each axis; None beyond an end, which sends and receives skip."""
+        return self.grid.neighbour(self.rank, steps, self.periodic)
+
+
+Ranks = Communicator | Cart | None
+
+
+def ranks_of(ranks: Ranks) -> Communicator:
+    """The communicator that an argument means; by default that of all ranks."""
+    if ranks is None:
+        return world()
+    return ranks.comm if isinstance(ranks, Cart) else ranks
+
+
+def Cart_create(shape: Sequence[int], periodic: bool | Sequence[bool] = False, comm: Ranks = None) -> Cart:
+    """Stand ranks on a grid.
+
+    Parameters
+    ----------
+    shape : sequence of int
+        Ranks along each axis; `choose_grid` finds one that suits an array.
+    periodic : bool or sequence of bool
+        Whether all axes, or each, go round.
+    comm : Communicator or Cart, optional
+        The ranks; by default all.  All of them call this.
+
+    Returns
+    -------
+    Cart
+
+    Raises
+    ------
+    GridError
+        When the grid does not have exactly as many ranks as there are.
+    MismatchError
+        When ranks disagree on the grid.
+    """
+    grid, group = ProcessGrid(shape), ranks_of(comm)
+    round_ = (bool(periodic),) * grid.ndim if isinstance(periodic, int) else tuple(map(bool, periodic))
+    if len(round_) != grid.ndim:
+        raise GridError(f"{len(round_)} axes are said to be periodic or not, of {grid.ndim}")
+    agree(group, (grid.shape, round_), "the grid")
+    return Cart(grid, round_, group)
+
+
+def Cart_sub(cart: Cart, keep: Sequence[bool]) -> Cart:
+    """The part of a grid through this rank along some of its axes, with a communicator of its own.
+
+    Parameters
+    ----------
+    cart : Cart
+        The whole grid, all ranks of which call this.
+    keep : sequence of bool
+        For each axis, whether the part runs along it.
+
+    Returns
+    -------
+    Cart
+        Of the kept axes: with ``keep=(False, True)`` this rank's row.
+    """
+    grid, ranks = cart.grid.sub(cart.rank, keep)
+    periodic = tuple(p for p, kept in zip(cart.periodic, keep, strict=True) if kept)
+    return Cart(grid, periodic, cart.comm.sub(ranks))

@@ -1,0 +1,170 @@
+"""What one rank sends and receives, as boxes in its own memory: planned, counted and run.
+
+A plan is made without data and without the other ranks.  Both ends of a message list its boxes in the same
+order.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from dcarray.comm.layout.axes import Run
+from dcarray.comm.transport.protocol import INTERNAL_TAG, Array, Communicator, Counts, Request
+
+__all__ = ["Box", "Exchange", "Pending", "Transfer", "room_for", "scattered", "start", "window"]
+
+Box = tuple[Run, ...]
+
+
+@dataclass(frozen=True)
+class Transfer:
+    """One message: the rank at its other end and the boxes of this rank's memory, in order."""
+
+    peer: int
+    boxes: tuple[Box, ...]
+
+    @property
+    def elements(self) -> int:
+        return sum(math.prod(run.size for run in box) for box in self.boxes)
+
+
+@dataclass(frozen=True)
+class Exchange:
+    """All messages of one rank, at most one to and one from each peer.
+
+    Parameters
+    ----------
+    rank : int
+        Whose plan this is.
+    sends, receives : tuple of Transfer
+        The messages, none of them empty.
+    kept : tuple of (Box, Box)
+        What stays on the rank: where it is read and where it is written.
+    """
+
+    rank: int
+    sends: tuple[Transfer, ...]
+    receives: tuple[Transfer, ...]
+    kept: tuple[tuple[Box, Box], ...] = ()
+
+    def counts(self, itemsize: int) -> Counts:
+        """Messages and bytes of running this plan for one array."""
+        return Counts(
+            messages_sent=len(self.sends),
+            bytes_sent=sum(t.elements for t in self.sends) * itemsize,
+            messages_received=len(self.receives),
+            bytes_received=sum(t.elements for t in self.receives) * itemsize,
+        )
+
+    def run(self, comm: Communicator, source: Array, target: Array) -> None:
+        """Read from one array and write to another, or to the same."""
+        start(comm, [(self, source, target)]).finish()
+
+
+@dataclass(frozen=True)
+class Pending:
+    """An exchange under way; `packed` has the windows whose elements arrive in other memory, and that."""
+
+    comm: Communicator
+    requests: tuple[Request, ...]
+    packed: tuple[tuple[Array, Array], ...] = ()
+
+    def finish(self) -> None:
+        """Wait until all has arrived and what was sent may be overwritten."""
+        self.comm.waitall(self.requests)
+        for part, arrived in self.packed:
+            part[...] = arrived
+
+
+def window(array: Array, box: Box) -> Array:
+    """A view of a box of an array; an axis on which a run has several intervals becomes two."""
+    if all(run.turns == 1 for run in box):
+        places: tuple[Any, ...] = tuple(slice(run.start, run.start + run.length) for run in box)
+        return array[(*places, ...)]
+    begin: tuple[Any, ...] = tuple(slice(run.start, None) for run in box)
+    corner = array[(*begin, ...)]  # an array, also where there are no axes
+    shape: list[int] = []
+    strides: list[int] = []
+    for run, stride in zip(box, array.strides, strict=True):
+        if run.turns > 1:
+            shape.append(run.turns)
+            strides.append(run.step * stride)
+        if run.turns == 1 or run.length > 1:
+            shape.append(run.length)
+            strides.append(stride)
+    view: Any = np.lib.stride_tricks.as_strided(corner, shape, strides)
+    return view  # type: ignore[no-any-return]
+
+
+def start(comm: Communicator, items: Iterable[tuple[Exchange, Array, Array]]) -> Pending:
+    """Begin exchanges of several arrays together: what goes from one rank to another is one message.
+
+    Parameters
+    ----------
+    comm : Communicator
+        The ranks; all of them call this with as many items in the same order.
+    items : iterable of (Exchange, ndarray, ndarray)
+        This rank's plans, each with the array it reads and the one it writes.
+
+    Returns
+    -------
+    Pending
+        Its ``finish()`` is to be called before anything is read or overwritten.
+    """
+    held = list(items)
+    sends: dict[int, list[Array]] = {}
+    receives: dict[int, list[Array]] = {}
+    for plan, source, target in held:
+        _collect(sends, plan.sends, source)
+        _collect(receives, plan.receives, target)
+    packed: list[tuple[Array, Array]] = []
+    for parts in receives.values():
+        if any(map(scattered, parts)):
+            windows, parts[:] = parts[:], room_for(parts)
+            packed += zip(windows, parts, strict=True)
+    for parts in sends.values():
+        if any(map(scattered, parts)):
+            windows, parts[:] = parts[:], room_for(parts)
+            for part, copy in zip(windows, parts, strict=True):
+                copy[...] = part
+    requests = [comm.irecv(parts, peer, INTERNAL_TAG) for peer, parts in receives.items()]
+    requests += [comm.isend(parts, peer, INTERNAL_TAG) for peer, parts in sends.items()]
+    for plan, source, target in held:
+        for here, there in plan.kept:
+            window(target, there)[...] = window(source, here)
+    return Pending(comm, tuple(requests), tuple(packed))
+
+
+def scattered(part: Array) -> bool:
+    """Is a window made of many pieces of less than a cache line?
+
+    NumPy copies these several times faster than MPI libraries go through a derived type.
+    """
+    if part.ndim == 0 or part.size < 16:
+        return False
+    inner = part.shape[-1] if part.strides[-1] == part.itemsize else 1
+    return bool(inner * part.itemsize < 64 and part.size > inner)
+
+
+def room_for(parts: Sequence[Array]) -> list[Array]:
+    """Contiguous memory for the elements of a message, in one block, so that one type of MPI's serves all
+    messages of such windows."""
+    places, size = [], 0
+    for part in parts:
+        places.append(size)
+        size += -(-part.nbytes // 16) * 16
+    block = np.empty(size, np.uint8)
+    return [
+        block[at : at + part.nbytes].view(part.dtype).reshape(part.shape)
+        for at, part in zip(places, parts, strict=True)
+    ]
+
+
+def _collect(into: dict[int, list[Array]], transfers: Sequence[Transfer], array: Array) -> None:
+    for transfer in transfers:
+        into.setdefault(transfer.peer, []).extend(window(array, box) for box in transfer.boxes)

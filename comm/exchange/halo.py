@@ -1,0 +1,169 @@
+"""Halo exchange: each rank's copy of what its neighbours have next to its own elements.
+
+Corners come from diagonal neighbours, with one message for each neighbour.  Going axis by axis would take
+fewer messages (two for each axis), but each axis would wait for the one before: nothing could be computed
+meanwhile, and the time would be that of several messages one after the other.  Where corners are not wanted
+there are no diagonal messages, and both ways are the same.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from itertools import product
+
+from dcarray.comm.layout.axes import CyclicAxis, Run
+from dcarray.comm.layout.layouts import Layout, Whole, Widths, widths_of
+from dcarray.comm.transport.errors import LayoutError
+
+from .exchange_plan import Box, Exchange, Transfer
+
+__all__ = ["halo_exchange"]
+
+Direction = tuple[int, ...]
+
+
+def halo_exchange(
+    layout: Layout,
+    rank: int,
+    widths: Widths | None = None,
+    *,
+    periodic: bool | Sequence[bool] = False,
+    corners: bool = True,
+    rim: float = math.inf,
+) -> Exchange:
+    """A rank's part in filling the halos of an array; the plan reads and writes the same array.
+
+    What goes to one rank is one message, also where it is a neighbour on several sides (two ranks along a
+    periodic axis).  Beyond the ends of an axis that is not periodic nothing is written.
+
+    Parameters
+    ----------
+    layout : Layout
+        The array's.
+    rank : int
+        Whose plan is wanted.
+    widths : int or sequence, optional
+        How much of the halo to fill, given as for `Layout`; by default all of it.
+    periodic : bool or sequence of bool
+        For all axes or each: does the array go on at the other end?
+    corners : bool
+        Whether the halo's corners, which diagonal neighbours have, are wanted.
+    rim : float, optional
+        Only elements so near to one of the array's own ends need to be sent; no axis is periodic then.
+
+    Returns
+    -------
+    Exchange
+        It reads and writes an array of shape ``layout.local_shape(rank)``.
+
+    Raises
+    ------
+    LayoutError
+        When `widths` are wider than the layout's halo or, along a periodic axis, than the array.
+    """
+    wide = layout.halo if widths is None else widths_of(widths, layout.ndim)
+    round_ = (periodic,) * layout.ndim if isinstance(periodic, bool) else tuple(periodic)
+    if len(round_) != layout.ndim:
+        raise LayoutError(f"{len(round_)} axes are said to be periodic or not, of {layout.ndim}")
+    for axis, (asked, there) in enumerate(zip(wide, layout.halo, strict=True)):
+        if asked[0] > there[0] or asked[1] > there[1]:
+            raise LayoutError(f"a halo of {asked} is wanted on axis {axis}, and the layout has {there}")
+        if round_[axis] and max(asked) > layout.shape[axis]:
+            raise LayoutError(f"a periodic halo of {asked} is wider than axis {axis} of {layout.shape}")
+    if rim < math.inf and any(round_):
+        raise LayoutError("a periodic array has no ends")
+    if any(isinstance(part, CyclicAxis) for part in layout.parts):
+        rim = math.inf  # places in memory do not say how far it is to the ends
+    own = [Run(s.start, s.stop - s.start) for s in layout.owned(rank)]
+    ends = _ends(layout, rank, own)
+    sends: dict[int, list[Box]] = {}
+    receives: dict[int, list[Box]] = {}
+    kept: list[tuple[Box, Box]] = []
+    for direction in _directions(wide, corners):
+        back: Direction = tuple(-d for d in direction)
+        mine, theirs = _inner(own, wide, direction), _outer(own, wide, back)
+        to, origin = (_neighbour(layout, rank, d, round_) for d in (direction, back))
+        if not all(run.size for run in mine):
+            continue  # without elements here, and so at the neighbours along this direction
+        if to == rank:
+            kept.append((mine, theirs))
+            continue
+        # What comes is listed by the way it goes, as its sender lists it.
+        if to is not None:
+            sends.setdefault(to, []).extend(_near(mine, ends, rim))
+        if origin is not None:
+            receives.setdefault(origin, []).extend(_near(theirs, ends, rim))
+    return Exchange(rank, _transfers(sends), _transfers(receives), tuple(kept))
+
+
+def _directions(widths: Sequence[tuple[int, int]], corners: bool) -> Iterator[Direction]:
+    """The directions in which something goes: towards -1 it fills the halo after the neighbour's elements."""
+    ways = [[0, *([-1] if after else []), *([1] if before else [])] for before, after in widths]
+    for direction in product(*ways):
+        moved = sum(map(abs, direction))
+        if moved == 1 or (corners and moved):
+            yield direction
+
+
+def _neighbour(layout: Layout, rank: int, direction: Direction, periodic: Sequence[bool]) -> int | None:
+    """The rank that lies in a direction along the array's axes."""
+    steps, round_ = [0] * layout.grid.ndim, [False] * layout.grid.ndim
+    for spec, step, goes_round in zip(layout.axes, direction, periodic, strict=True):
+        if not isinstance(spec, Whole):
+            steps[spec.grid_axis], round_[spec.grid_axis] = step, goes_round
+        elif step and not goes_round:
+            return None
+    return layout.grid.neighbour(rank, steps, round_)
+
+
+def _inner(own: Sequence[Run], widths: Sequence[tuple[int, int]], direction: Direction) -> Box:
+    """The own elements that the neighbour in a direction has a copy of."""
+    box = []
+    for run, (before, after), step in zip(own, widths, direction, strict=True):
+        if step < 0:
+            run = Run(run.start, after)
+        elif step > 0:
+            run = Run(run.start + run.length - before, before)
+        box.append(run)
+    return tuple(box)
+
+
+def _outer(own: Sequence[Run], widths: Sequence[tuple[int, int]], direction: Direction) -> Box:
+    """The place of the copy of what the neighbour in a direction has."""
+    box = []
+    for run, (before, after), step in zip(own, widths, direction, strict=True):
+        if step < 0:
+            run = Run(run.start - before, before)
+        elif step > 0:
+            run = Run(run.start + run.length, after)
+        box.append(run)
+    return tuple(box)
+
+
+def _ends(layout: Layout, rank: int, own: Sequence[Run]) -> list[tuple[int, int]]:
+    """Where along each axis the array begins and ends, counted as this rank's memory."""
+    first = [runs[0].start if runs else 0 for runs in layout.runs(rank)]
+    begin = [run.start - low for run, low in zip(own, first, strict=True)]
+    return [(low, low + extent) for low, extent in zip(begin, layout.shape, strict=True)]
+
+
+def _near(box: Box, ends: Sequence[tuple[int, int]], rim: float) -> Iterator[Box]:
+    """The parts of a box that are so near to the array's ends; both sides of a message have the same."""
+    if rim == math.inf:
+        yield box
+        return
+    for axis, (run, (begin, end)) in enumerate(zip(box, ends, strict=True)):
+        stop = run.start + run.length
+        low = min(max(run.start, begin + int(rim)), stop)
+        high = max(low, min(stop, end - int(rim)))
+        for first, last in ((run.start, low), (high, stop)):
+            if first < last:
+                yield (*box[:axis], Run(first, last - first), *box[axis + 1 :])
+        box = (*box[:axis], Run(low, high - low), *box[axis + 1 :])
+        if low == high:
+            return
+
+
+def _transfers(boxes: dict[int, list[Box]]) -> tuple[Transfer, ...]:
+    return tuple(Transfer(peer, tuple(found)) for peer, found in boxes.items() if found)

@@ -1,0 +1,284 @@
+"""From one layout of an array to another: what each rank sends to which, by formula.
+
+A rank's plan looks at the ranks that it exchanges something with, and takes the time of those; how many ranks
+there are beside makes no difference.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from itertools import product
+
+from dcarray.comm.layout.axes import Axis, BlockAxis, CyclicAxis, Run, WindowAxis, clip
+from dcarray.comm.layout.axis_overlap import peers, shared, spanned
+from dcarray.comm.layout.layouts import Layout, Whole
+from dcarray.comm.transport.errors import LayoutError
+from dcarray.ir.nodes import Index
+
+from .exchange_plan import Box, Exchange, Transfer
+
+__all__ = ["Side", "move", "redistribute"]
+
+# The parts of one axis at the other side that meet this rank's, with the points shared.
+_Meeting = list[tuple[int, tuple[Run, ...]]]
+
+
+@dataclass(frozen=True)
+class Along:
+    """How one array lies along one axis of what is moved.
+
+    `axis` says which part has which points; the point `t` is the array's index ``offset + stride * t`` along
+    its axis `of`, which is dealt out over the axis `grid` of the grid.  The array may lack the axis.
+    """
+
+    axis: Axis
+    of: int | None = None
+    grid: int | None = None
+    offset: int = 0
+    stride: int = 1
+
+
+class Side:
+    """One end of a move: the window of an array, and the array's layout.
+
+    Parameters
+    ----------
+    layout : Layout
+        The array's.
+    index : sequence of Index
+        For each axis of the array where the points lie, with whole numbers; no two have the same axis.
+    shape : sequence of int
+        The points.  Axes that no index uses have one.
+
+    Raises
+    ------
+    LayoutError
+        When part of an axis is moved that is dealt out in turn.
+    """
+
+    def __init__(self, layout: Layout, index: Sequence[Index], shape: Sequence[int]) -> None:
+        self.layout = layout
+        along = [Along(BlockAxis(n, 1)) for n in shape]
+        for k, (ix, spec, part) in enumerate(zip(index, layout.axes, layout.parts, strict=True)):
+            assert ix.axis is not None
+            n = shape[ix.axis]
+            grid = None if isinstance(spec, Whole) else spec.grid_axis
+            axis: Axis
+            if part.parts == 1:
+                axis = BlockAxis(n, 1)
+            elif isinstance(part, CyclicAxis):
+                if (ix.offset, n) != (0, part.extent) or (ix.stride != 1 and n > 1):
+                    raise LayoutError(f"part of axis {k} is moved, which is dealt out in turn")
+                axis = part
+            elif (ix.offset, ix.stride, n) == (0, 1, part.extent):
+                axis = part
+            else:
+                axis = WindowAxis(n, part, ix.offset, ix.stride)
+            along[ix.axis] = Along(axis, k, grid, ix.offset, ix.stride)
+        self.along = tuple(along)
+        self.view = tuple(a.of for a in along)
+        self._known: tuple[int, tuple[int, ...], list[int]] | None = None
+
+    def part(self, along: Along, rank: int) -> int:
+        """The part of an axis that a rank has."""
+        return 0 if along.of is None else self._of(rank)[0][along.of]
+
+    def at(self, parts: Iterable[int], spare: dict[int, int]) -> int:
+        """The rank that has some parts of the axes, at given coordinates of the spare grid axes."""
+        coords = [spare.get(g, 0) for g in range(self.layout.grid.ndim)]
+        for along, part in zip(self.along, parts, strict=True):
+            if along.grid is not None:
+                coords[along.grid] = part
+        return self.layout.grid.rank(coords)
+
+    def boxes(self, rank: int, runs: Sequence[tuple[Run, ...]]) -> tuple[Box, ...]:
+        """Where points, given for each axis, lie in a rank's memory."""
+        local: list[list[Run]] = []
+        for along, begin, wanted in zip(self.along, self._of(rank)[1], runs, strict=True):
+            if along.of is None:
+                local.append([Run(0, 1)])
+            elif isinstance(along.axis, CyclicAxis):
+                places = (along.axis.local(self.part(along, rank), run) for run in wanted)
+                local.append([run._replace(start=run.start + begin) for run in places])
+            else:
+                local.append([_placed(run, begin, along.stride) for run in wanted])
+        return tuple(product(*local))
+
+    def _of(self, rank: int) -> tuple[tuple[int, ...], list[int]]:
+        """The parts of the array's axes that a rank has, and where its memory has the point 0 of each axis of
+        what is moved: before its beginning, mostly.
+
+        One rank is asked about again and again.
+        """
+        if self._known is None or self._known[0] != rank:
+            place, begins = self.layout.place(rank), []
+            for along in self.along:
+                begin = 0
+                if along.of is not None:
+                    part, c = self.layout.parts[along.of], place[along.of]
+                    begin = self.layout.halo[along.of][0]
+                    if not isinstance(along.axis, CyclicAxis):
+                        begin += along.offset
+                        if isinstance(part, BlockAxis) and part.parts > 1:
+                            begin -= part.low(c)
+                begins.append(begin)
+            self._known = rank, place, begins
+        return self._known[1:]
+
+
+def _placed(run: Run, begin: int, stride: int) -> Run:
+    """Where points lie of which the first is at `begin` and the next ones each `stride` further."""
+    start = begin + stride * run.start
+    if stride == 1 or run.size == 1:
+        return Run(start, run.length, run.step, run.turns)
+    if run.turns == 1:
+        return Run(start, 1, stride, run.length)
+    raise LayoutError("points that are dealt out in turn are moved to places that lie apart")
+
+
+@lru_cache(512)  # arrays of a program are gathered and laid out again and again
+def redistribute(source: Layout, target: Layout, rank: int) -> Exchange:
+    """A rank's part in bringing an array from one layout to another.
+
+    Where the source has copies, a rank receives from that copy which lies at its own coordinates, so that
+    what it has itself never travels.  Halos are neither read nor written.
+
+    Parameters
+    ----------
+    source, target : Layout
+        Of the same shape, over grids of the same number of ranks.
+    rank : int
+        Whose plan is wanted.
+
+    Returns
+    -------
+    Exchange
+        It reads an array of ``source.local_shape(rank)`` and writes one of ``target.local_shape(rank)``.
+
+    Raises
+    ------
+    LayoutError
+        When the layouts are not of one shape and number of ranks.
+    """
+    if source.shape != target.shape:
+        raise LayoutError(f"an array of shape {source.shape} cannot become one of shape {target.shape}")
+    index = [Index(0, 1, k) for k in range(source.ndim)]
+    return move(Side(source, index, source.shape), Side(target, index, target.shape), rank)
+
+
+def move(source: Side, target: Side, rank: int) -> Exchange:
+    """A rank's part in bringing a window of one array to a window of another, as `redistribute` does arrays.
+
+    Returns
+    -------
+    Exchange
+        Its boxes have the axes of what is moved: those of the arrays are in the order of `Side.view`.
+    """
+    if source.layout.grid.size != target.layout.grid.size:
+        ranks = source.layout.grid.size, target.layout.grid.size
+        raise LayoutError(f"from {ranks[0]} ranks to {ranks[1]}: both grids must have all")
+    sends, receives = [], []
+    kept: list[tuple[Box, Box]] = []
+    for peer, runs in _receivers(source, target, rank):
+        here = source.boxes(rank, runs)
+        if peer == rank:
+            kept = list(zip(here, target.boxes(rank, runs), strict=True))
+        else:
+            sends.append(Transfer(peer, here))
+    for peer, runs in _senders(source, target, rank):
+        if peer != rank:
+            receives.append(Transfer(peer, target.boxes(rank, runs)))
+
+    def turn(transfer: Transfer) -> int:  # the next rank first, so that not all send to rank 0 at once
+        return (transfer.peer - rank) % source.layout.grid.size
+
+    return Exchange(rank, tuple(sorted(sends, key=turn)), tuple(sorted(receives, key=turn)), tuple(kept))
+
+
+def _receivers(source: Side, target: Side, rank: int) -> Iterator[tuple[int, list[tuple[Run, ...]]]]:
+    """The ranks that receive something from `rank`, and for each axis the points that they do."""
+    grid, spare = source.layout.grid, source.layout.spare
+    to, open_ = target.layout.grid, target.layout.spare
+    same = grid == to
+    if not same and any(grid.shape[g] > 1 for g in spare):
+        yield from _takers(source, target, rank)
+        return
+    coords = grid.coords(rank)
+    meetings: list[_Meeting] = []
+    for a, b in zip(source.along, target.along, strict=True):
+        part = source.part(a, rank)
+        if same and b.grid is not None and b.grid in spare:
+            # Who stands elsewhere along this grid axis takes it from a copy that stands there.
+            meetings.append(_meeting(a.axis, part, b.axis, [coords[b.grid]]))
+        else:
+            meetings.append(_meeting(a.axis, part, b.axis, peers(a.axis, part, b.axis)))
+    copies = [(coords[g],) if same and g in spare else range(to.shape[g]) for g in open_]
+    for met in product(*meetings):
+        for where in product(*copies):
+            peer = target.at((part for part, _ in met), dict(zip(open_, where, strict=True)))
+            yield peer, [runs for _, runs in met]
+
+
+def _takers(source: Side, target: Side, rank: int) -> Iterator[tuple[int, list[tuple[Run, ...]]]]:
+    """The same where there are copies and the grids differ: of the ranks that are to have what this one has,
+    those that stand beside it where the copies are.
+
+    Along the grid axis of the target on which ranks are next to each other only such ranks are looked at.
+    """
+    to, open_ = target.layout.grid, target.layout.spare
+    line = max(g for g, n in enumerate(to.shape) if n > 1)
+    span, along = range(to.shape[line]), None
+    meetings: list[_Meeting] = []
+    for k, (a, b) in enumerate(zip(source.along, target.along, strict=True)):
+        part = source.part(a, rank)
+        if b.grid == line:
+            span, along = spanned(a.axis, part, b.axis), k
+            meetings.append([(0, ())])
+        else:
+            meetings.append(_meeting(a.axis, part, b.axis, peers(a.axis, part, b.axis)))
+    copies = [(0,) if g == line else range(to.shape[g]) for g in open_]
+    for met in product(*meetings):
+        for where in product(*copies):
+            first = target.at((part for part, _ in met), dict(zip(open_, where, strict=True)))
+            points = [runs for _, runs in met]
+            for place in _beside(source.layout, rank, first, span):
+                if along is not None:
+                    a, b = source.along[along], target.along[along]
+                    points[along] = shared(a.axis, source.part(a, rank), b.axis, place)
+                if all(points):
+                    yield first + place, list(points)
+
+
+def _beside(layout: Layout, rank: int, first: int, span: range) -> Iterator[int]:
+    """The numbers for which the rank so many after the first stands where `rank` does along the grid axes on
+    which there are copies."""
+    grid, coords = layout.grid, layout.grid.coords(rank)
+    g = max(layout.spare, key=grid.shape.__getitem__)
+    length = math.prod(grid.shape[g + 1 :])
+    runs = clip(coords[g] * length - first, length, length * grid.shape[g], span.start, span.stop)
+    for run in runs:
+        for turn in range(run.turns):
+            for place in range(run.start + turn * run.step, run.start + turn * run.step + run.length):
+                there = grid.coords(first + place)
+                if all(there[other] == coords[other] for other in layout.spare):
+                    yield place
+
+
+def _senders(source: Side, target: Side, rank: int) -> Iterator[tuple[int, list[tuple[Run, ...]]]]:
+    """The ranks that send something to `rank`, and for each axis the points that they do."""
+    coords = source.layout.grid.coords(rank)
+    meetings = []
+    for a, b in zip(source.along, target.along, strict=True):
+        part = target.part(b, rank)
+        meetings.append(_meeting(b.axis, part, a.axis, peers(b.axis, part, a.axis)))
+    for met in product(*meetings):
+        peer = source.at((part for part, _ in met), {g: coords[g] for g in source.layout.spare})
+        yield peer, [runs for _, runs in met]
+
+
+def _meeting(a: Axis, part: int, b: Axis, others: Iterator[int] | Sequence[int]) -> _Meeting:
+    found = ((other, shared(a, part, b, other)) for other in others)
+    return [(other, runs) for other, runs in found if runs]

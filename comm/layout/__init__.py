@@ -1,0 +1,1 @@
+"""Layouts: which process of a grid has which elements of an array.  Pure functions, no messages."""

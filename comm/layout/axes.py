@@ -1,0 +1,264 @@
+"""How one axis of an array is dealt out to the ranks along one axis of a grid.
+
+Everything is a formula of the extent and the number of parts: nothing is enumerated over ranks.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import accumulate
+from typing import NamedTuple
+
+from dcarray.comm.transport.errors import LayoutError
+
+__all__ = ["Axis", "BlockAxis", "CyclicAxis", "Run", "WindowAxis", "clip"]
+
+
+class Run(NamedTuple):
+    """The indices ``start + k*step + j`` with ``k < turns`` and ``j < length``: intervals that lie apart."""
+
+    start: int
+    length: int
+    step: int = 1
+    turns: int = 1
+
+    @property
+    def size(self) -> int:
+        return self.length * self.turns
+
+
+def clip(start: int, length: int, step: int, low: int, high: int) -> tuple[Run, ...]:
+    """The part within ``[low, high)`` of the intervals of `length` that begin at `start` and every `step`.
+
+    At most three runs, in ascending order: a first interval that is cut, whole ones, a last one that is cut.
+    """
+    k, last = max(0, (low - start - length) // step + 1), (high - 1 - start) // step
+    runs = []
+    if k <= last and start + k * step < low:
+        begin, end = low, min(high, start + k * step + length)
+        runs.append(Run(begin, end - begin))
+        k += 1
+    whole = last if start + last * step + length <= high else last - 1
+    if k <= whole:
+        runs.append(Run(start + k * step, length, step if k < whole else 1, whole - k + 1))
+        k = whole + 1
+    if k <= last:
+        runs.append(Run(start + k * step, high - start - k * step))
+    return tuple(run for run in runs if run.length > 0)
+
+
+@dataclass(frozen=True)
+class BlockAxis:
+    """One interval for each part.
+
+    Parameters
+    ----------
+    extent : int
+        The axis's elements.
+    parts : int
+        The ranks along it.
+    sizes : tuple of int, optional
+        The elements of each part.  By default sizes differ by at most one and the larger come first; with
+        fewer elements than parts the last ones are empty.
+    """
+
+    extent: int
+    parts: int
+    sizes: tuple[int, ...] | None = None
+
+    def __post_init__(self) -> None:
+        if self.sizes is not None:
+            if len(self.sizes) != self.parts:
+                raise LayoutError(f"{len(self.sizes)} block sizes were given for {self.parts} parts")
+            if any(n < 0 for n in self.sizes) or sum(self.sizes) != self.extent:
+                raise LayoutError(
+                    f"block sizes {self.sizes} do not make up an axis of {self.extent} elements"
+                )
+
+    @cached_property
+    def _starts(self) -> tuple[int, ...]:
+        return tuple(accumulate(self.sizes or (), initial=0))
+
+    def start(self, part: int) -> int:
+        """The first index of a part (of part ``parts``: the extent)."""
+        if self.sizes is not None:
+            return self._starts[part]
+        small, larger = divmod(self.extent, self.parts)
+        return part * small + min(part, larger)
+
+    def low(self, part: int) -> int:
+        """The lowest index of a part."""
+        return self.start(part)
+
+    def high(self, part: int) -> int:
+        """The index after the highest of a part."""
+        return self.start(part + 1)
+
+    def size(self, part: int) -> int:
+        """The elements of a part."""
+        return self.high(part) - self.low(part)
+
+    def smallest(self) -> int:
+        """The elements of the smallest part."""
+        return min(self.sizes) if self.sizes is not None else self.extent // self.parts
+
+    def owner(self, index: int) -> int:
+        """The part that has an index."""
+        if self.sizes is not None:
+            return (
+                bisect_right(self._starts, index) - 1
+            )  # of empty parts before it, the last start is its own
+        small, larger = divmod(self.extent, self.parts)
+        front = larger * (small + 1)
+        return index // (small + 1) if index < front else larger + (index - front) // small
+
+    def bends(self) -> set[int]:
+        """Parts between which all sizes are equal: formulas of starts are linear there."""
+        return set(range(self.parts)) if self.sizes is not None else {self.extent % self.parts}
+
+    def to_local(self, index: int) -> int:
+        """The place of an index in its part."""
+        return index - self.low(self.owner(index))
+
+    def to_global(self, part: int, place: int) -> int:
+        """The index at a place of a part."""
+        return self.low(part) + place
+
+    def runs(self, part: int) -> tuple[Run, ...]:
+        """What a part has, in ascending order."""
+        size = self.size(part)
+        return (Run(self.low(part), size),) if size else ()
+
+    def local(self, part: int, run: Run) -> Run:
+        """Where a run of indices lies in a part."""
+        return run._replace(start=run.start - self.low(part))
+
+
+@dataclass(frozen=True, init=False)
+class WindowAxis(BlockAxis):
+    """The points `t` of an axis that lie where the indices ``offset + stride * t`` of another one do.
+
+    What lies before the other axis or beyond it is in its first or last part.  Where the stride is negative
+    parts come in descending order, so that only `low`, `high` and `owner` mean something.
+
+    Parameters
+    ----------
+    extent : int
+    base : BlockAxis
+        The other axis.
+    offset, stride : int
+    """
+
+    base: BlockAxis = BlockAxis(0, 1)
+    offset: int = 0
+    stride: int = 1
+
+    def __init__(self, extent: int, base: BlockAxis, offset: int, stride: int) -> None:
+        values = {"extent": extent, "parts": base.parts, "sizes": None}
+        for name, value in {**values, "base": base, "offset": offset, "stride": stride}.items():
+            object.__setattr__(self, name, value)
+
+    def start(self, part: int) -> int:
+        if part <= 0 or part >= self.parts:
+            return 0 if part <= 0 else self.extent
+        return self._after(self.base.start(part))
+
+    def _after(self, index: int) -> int:
+        """The first point at or, where points go backwards, before an index; within the axis."""
+        return min(max(0, -((self.offset - index) // self.stride)), self.extent)
+
+    def low(self, part: int) -> int:
+        if self.stride > 0:
+            return self.start(part)
+        return 0 if part == self.parts - 1 else self._after(self.base.start(part + 1) - 1)
+
+    def high(self, part: int) -> int:
+        if self.stride > 0:
+            return self.start(part + 1)
+        return self.extent if part == 0 else self._after(self.base.start(part) - 1)
+
+    def smallest(self) -> int:
+        return self._smallest
+
+    @cached_property
+    def _smallest(self) -> int:
+        if not self.extent:
+            return 0
+        ends = {0, self.parts - 1, self.owner(0), self.owner(self.extent - 1)}
+        if len(ends) == self.parts:
+            return min(self.size(part) for part in ends)
+        return min(self.base.smallest() // abs(self.stride), *(self.size(part) for part in ends))
+
+    def owner(self, index: int) -> int:
+        place = self.offset + self.stride * index
+        if place < 0 or place >= self.base.extent:
+            return 0 if place < 0 else self.parts - 1
+        return self.base.owner(place)
+
+    def bends(self) -> set[int]:
+        if abs(self.stride) > 1 or not self.extent:  # sizes differ by one here and there
+            return set(range(self.parts))
+        return self.base.bends() | {self.owner(0), self.owner(self.extent - 1)}
+
+
+@dataclass(frozen=True)
+class CyclicAxis:
+    """Blocks of one size dealt out in turn, the last of which may be cut.
+
+    Parameters
+    ----------
+    extent : int
+        The axis's elements.
+    parts : int
+        The ranks along it.
+    block : int
+        The elements of a block.
+    """
+
+    extent: int
+    parts: int
+    block: int = 1
+
+    def __post_init__(self) -> None:
+        if self.block < 1:
+            raise LayoutError(f"a block of {self.block} elements cannot be dealt out")
+
+    @property
+    def period(self) -> int:
+        return self.parts * self.block
+
+    def size(self, part: int) -> int:
+        """The elements of a part."""
+        rounds, rest = divmod(self.extent, self.period)
+        return rounds * self.block + min(max(rest - part * self.block, 0), self.block)
+
+    def smallest(self) -> int:
+        """The elements of the smallest part."""
+        return self.size(self.parts - 1)
+
+    def owner(self, index: int) -> int:
+        """The part that has an index."""
+        return index // self.block % self.parts
+
+    def to_local(self, index: int) -> int:
+        """The place of an index in its part."""
+        return index // self.period * self.block + index % self.block
+
+    def to_global(self, part: int, place: int) -> int:
+        """The index at a place of a part."""
+        rounds, inside = divmod(place, self.block)
+        return rounds * self.period + part * self.block + inside
+
+    def runs(self, part: int) -> tuple[Run, ...]:
+        """What a part has, in ascending order."""
+        return clip(part * self.block, self.block, self.period, 0, self.extent)
+
+    def local(self, part: int, run: Run) -> Run:
+        """Where a run of indices lies in a part; steps of several intervals are multiples of the period."""
+        step = run.step // self.parts if run.turns > 1 else run.step
+        return Run(self.to_local(run.start), run.length, step, run.turns)
+
+
+Axis = BlockAxis | CyclicAxis

@@ -1,0 +1,200 @@
+"""Process grids: ranks in row-major order over the axes of a grid, and which grid suits an array."""
+
+from __future__ import annotations
+
+import math
+import operator
+from bisect import bisect_right
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cache, lru_cache
+
+from dcarray.comm.transport.errors import GridError
+
+__all__ = ["ProcessGrid", "choose_grid"]
+
+_ROWS = 13, 10  # how much more surface whole rows are worth: the first to the second
+
+
+@dataclass(frozen=True)
+class ProcessGrid:
+    """Ranks ``0 .. size-1`` laid out over a grid, the last axis running fastest.
+
+    Parameters
+    ----------
+    shape : sequence of int
+        Ranks along each axis, all at least one.
+
+    Raises
+    ------
+    GridError
+        When an axis has no ranks, a rank or coordinate lies outside, or the grid does not fit (`check`).
+    """
+
+    shape: tuple[int, ...]
+
+    def __init__(self, shape: Sequence[int]) -> None:
+        try:
+            given = tuple(map(operator.index, shape))
+        except TypeError as error:
+            raise GridError(f"a process grid is a sequence of whole numbers, not {shape!r}") from error
+        if any(n < 1 for n in given):
+            raise GridError(f"a process grid needs at least one rank along each axis, not {given}")
+        object.__setattr__(self, "shape", given)
+
+    @property
+    def size(self) -> int:
+        """The number of ranks."""
+        return math.prod(self.shape)
+
+    @property
+    def ndim(self) -> int:
+        return len(self.shape)
+
+    def check(self, ranks: int) -> None:
+        """Raise `GridError` unless this grid has exactly so many ranks."""
+        if self.size != ranks:
+            raise GridError(f"grid {self.shape} has {self.size} ranks, but there are {ranks}")
+
+    def coords(self, rank: int) -> tuple[int, ...]:
+        """The coordinates of a rank."""
+        if not 0 <= rank < self.size:
+            raise GridError(f"rank {rank} is not in grid {self.shape}")
+        found = []
+        for n in reversed(self.shape):
+            rank, c = divmod(rank, n)
+            found.append(c)
+        return tuple(reversed(found))
+
+    def rank(self, coords: Sequence[int]) -> int:
+        """The rank at some coordinates."""
+        if len(coords) != self.ndim or any(not 0 <= c < n for c, n in zip(coords, self.shape, strict=True)):
+            raise GridError(f"coordinates {tuple(coords)} are not in grid {self.shape}")
+        place = 0
+        for c, n in zip(coords, self.shape, strict=True):
+            place = place * n + c
+        return place
+
+    def neighbour(self, rank: int, steps: Sequence[int], periodic: Sequence[bool] = ()) -> int | None:
+        """The rank so many steps away along each axis; None beyond an end of an axis that is not periodic."""
+        round_ = tuple(periodic) or (False,) * self.ndim
+        if len(steps) != self.ndim:
+            raise GridError(f"steps along {len(steps)} axes were given in grid {self.shape}")
+        there = []
+        for c, step, n, goes_round in zip(self.coords(rank), steps, self.shape, round_, strict=True):
+            place = c + step
+            if not 0 <= place < n:
+                if not goes_round:
+                    return None
+                place %= n
+            there.append(place)
+        return self.rank(there)
+
+    def sub(self, rank: int, keep: Sequence[bool]) -> tuple[ProcessGrid, tuple[int, ...]]:
+        """The sub-grid through a rank.
+
+        Parameters
+        ----------
+        rank : int
+            A rank of this grid.
+        keep : sequence of bool
+            The axes that the sub-grid has; along the others it stays where `rank` is.
+
+        Returns
+        -------
+        ProcessGrid, tuple of int
+            The sub-grid, and for each of its ranks in order the rank in this grid.
+        """
+        if len(keep) != self.ndim:
+            raise GridError(f"grid {self.shape} has {self.ndim} axes, not {len(keep)}")
+        here = self.coords(rank)
+        ranks = [0]
+        for c, n, kept in zip(here, self.shape, keep, strict=True):
+            ranks = [r * n + i for r in ranks for i in (range(n) if kept else (c,))]
+        return ProcessGrid([n for n, kept in zip(self.shape, keep, strict=True) if kept]), tuple(ranks)
+
+
+def choose_grid(shape: Sequence[int], ranks: int, rows: bool = False) -> ProcessGrid:
+    """The grid with one axis for each axis of an array that suits it best.
+
+    Fewest ranks without elements come first, then the least surface between blocks: cutting an axis of `n`
+    elements into `p` parts exchanges ``(p - 1) / n`` of the array, so the sum of that over the axes is least.
+    Of equal grids the one that cuts earlier axes more is taken: its blocks are more contiguous.
+
+    Parameters
+    ----------
+    shape : sequence of int
+        The array's shape.
+    ranks : int
+        The number of ranks; any, primes included.
+    rows : bool, optional
+        Where a single axis is cut let it be the first, if the surface is at most 1.3 times as large then: of
+        cut rows parts are sent in pieces, and statements that use a row twice, as ``(A @ x) @ A``, read it
+        twice.
+
+    Returns
+    -------
+    ProcessGrid
+        Of ``len(shape)`` axes and `ranks` ranks.
+
+    Raises
+    ------
+    GridError
+        When `ranks` is less than one, or more than one for an array without axes.
+    """
+    extents = tuple(max(1, int(n)) for n in shape)
+    if ranks < 1:
+        raise GridError(f"{ranks} ranks make no grid")
+    if not extents and ranks > 1:
+        raise GridError(f"an array without axes cannot be cut for {ranks} ranks")
+    return _chosen(extents, ranks, rows)
+
+
+@lru_cache(maxsize=256)
+def _divisors(n: int) -> tuple[int, ...]:
+    """All of them, in ascending order."""
+    low = [d for d in range(1, math.isqrt(n) + 1) if n % d == 0]
+    return tuple(sorted({*low, *(n // d for d in low)}))
+
+
+def _near(first: int, second: int, ranks: int, divisors: Sequence[int]) -> Sequence[int]:
+    """Of the numbers of parts along the first of two axes those among which the best is.
+
+    Where no rank stays without elements the surface is least where `first / parts` is `second / others`, and
+    grows on both sides of that.
+    """
+    if ranks > min(first, second):
+        return divisors
+    above = max(1, bisect_right(divisors, math.isqrt(ranks * first // second)))
+    below = above - 1
+    while ranks % divisors[below]:
+        below -= 1
+    while above < len(divisors) and ranks % divisors[above]:
+        above += 1
+    return divisors[below], *divisors[above : above + 1]
+
+
+@lru_cache(maxsize=4096)
+def _chosen(extents: tuple[int, ...], ranks: int, rows: bool) -> ProcessGrid:
+    divisors = _divisors(ranks)
+    whole = math.prod(extents)  # surfaces are counted in elements: whole numbers
+
+    @cache
+    def best(axis: int, left: int) -> tuple[int, int, tuple[int, ...]]:
+        """Busy ranks (negative), surface, and parts (negative) along the axes from `axis` on."""
+        n = extents[axis] if axis < len(extents) else 1
+        if axis >= len(extents) - 1:
+            return -min(left, n), (left - 1) * whole // n, (-left,) * bool(extents)
+        choices = []
+        for parts in divisors if axis < len(extents) - 2 else _near(n, extents[-1], left, divisors):
+            if left % parts == 0:
+                busy, surface, rest = best(axis + 1, left // parts)
+                choices.append((busy * min(parts, n), surface + (parts - 1) * whole // n, (-parts, *rest)))
+        return min(choices)
+
+    found = [-parts for parts in best(0, ranks)[2]]
+    cut = [axis for axis, parts in enumerate(found) if parts > 1]
+    more, less = _ROWS
+    if rows and len(cut) == 1 and ranks <= extents[0] and less * extents[cut[0]] <= more * extents[0]:
+        found = [ranks, *[1] * (len(extents) - 1)]
+    return ProcessGrid(found)

@@ -1,0 +1,134 @@
+"""Layouts as text, which is what a region's arrays have, so that distributed regions can be printed and read.
+
+``grid(2, 3), block(0), cyclic(1, 64), whole, halo((1, 1), (0, 0), (0, 0))`` is a layout of an array of three
+axes.  ``block(0, (5, 4))`` gives the sizes of blocks, ``block(0, cut(9, 1))`` says that the axis lies as the
+elements from 1 on of one of nine elements.  ``partial("add", 2, block(1))`` at the end: what ranks have are
+parts of the elements, folds over their share of axis 2 of the points, which are still to be added up.
+"""
+
+from __future__ import annotations
+
+import ast
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+from dcarray.comm.transport.errors import LayoutError
+
+from .grid import ProcessGrid
+from .layouts import Block, Cut, Cyclic, Layout, Spec, Whole
+
+__all__ = ["Partial", "canonical", "read", "write"]
+
+
+_SPECS: dict[str, Any] = {"whole": Whole, "block": Block, "cyclic": Cyclic}
+
+
+@dataclass(frozen=True)
+class Partial:
+    """Of an array that is being folded: by which operation, and how the folded axes are dealt out.
+
+    Axis -1 is none of the statement's that computes the parts, which it makes of others."""
+
+    op: str
+    along: tuple[tuple[int, Block | Cyclic], ...]
+
+    @property
+    def over(self) -> tuple[int, ...]:
+        """The axes of the grid along which ranks have parts of the same elements."""
+        return tuple(sorted(spec.grid_axis for _, spec in self.along))
+
+
+@lru_cache(maxsize=4096)
+def write(layout: Layout | None, partial: Partial | None = None) -> str | None:
+    """A layout as text; None (whole on every rank) stays None."""
+    if layout is None:
+        return None
+    words = [f"grid({', '.join(map(str, layout.grid.shape))})", *map(_spec, layout.axes)]
+    if any(map(any, layout.halo)):
+        words.append(f"halo({', '.join(map(str, layout.halo))})")
+    if partial is not None:
+        along = ", ".join(f"{axis}, {_spec(spec)}" for axis, spec in partial.along)
+        words.append(f'partial("{partial.op}", {along})')
+    return ", ".join(words)
+
+
+def _spec(spec: Spec) -> str:
+    if isinstance(spec, Whole):
+        return "whole"
+    if isinstance(spec, Cyclic):
+        return f"cyclic({spec.grid_axis}, {spec.block})"
+    if spec.sizes is None:
+        return f"block({spec.grid_axis})"
+    if isinstance(spec.sizes, Cut):
+        cut = spec.sizes
+        words = [cut.extent, cut.offset, cut.stride, cut.sizes]
+        while words[-1] == (None if len(words) == 4 else 1 if len(words) == 3 else ...):
+            words.pop()
+        return f"block({spec.grid_axis}, cut({', '.join(map(str, words))}))"
+    return f"block({spec.grid_axis}, {spec.sizes})"
+
+
+@lru_cache(maxsize=4096)
+def read(text: str | None, shape: tuple[int, ...]) -> tuple[Layout | None, Partial | None]:
+    """The layout that `write` has written, of an array of a shape.
+
+    Raises
+    ------
+    LayoutError
+        When the text is none, or does not fit the shape.
+    """
+    if text is None:
+        return None, None
+    specs: list[Spec] = []
+    grid, halo, partial = None, None, None
+    for node in ast.parse(f"({text},)", mode="eval").body.elts:  # type: ignore[attr-defined]
+        name, values = _word(node)
+        if name == "grid":
+            grid = ProcessGrid(values)
+        elif name in _SPECS:
+            specs.append(_SPECS[name](*values))
+        elif name == "halo":
+            halo = values
+        elif name == "partial":
+            partial = Partial(values[0], tuple(zip(values[1::2], values[2::2], strict=True)))
+        else:
+            raise LayoutError(f"{name!r} says nothing of a layout")
+    if grid is None:
+        raise LayoutError(f"a layout names its grid, which {text!r} does not")
+    return Layout(shape, grid, specs, 0 if halo is None else halo), partial
+
+
+def _word(node: Any) -> tuple[str, list[Any]]:
+    if isinstance(node, ast.Name):
+        return node.id, []
+    if not (isinstance(node, ast.Call) and isinstance(node.func, ast.Name)):
+        raise LayoutError(f"{ast.unparse(node)} says nothing of a layout")
+    return node.func.id, [_value(arg) for arg in node.args]
+
+
+def _value(node: Any) -> Any:
+    if isinstance(node, ast.Call):
+        name, values = _word(node)
+        return {**_SPECS, "cut": Cut}[name](*values)
+    return ast.literal_eval(node)
+
+
+@lru_cache(maxsize=4096)
+def canonical(layout: Layout | None) -> Layout | None:
+    """The same distribution without grid axes of one rank; None where every rank has all of the array."""
+    if layout is None:
+        return None
+    kept = [g for g, n in enumerate(layout.grid.shape) if n > 1]
+    grid = ProcessGrid([layout.grid.shape[g] for g in kept])
+    specs: list[Spec] = []
+    for spec in layout.axes:
+        if isinstance(spec, Whole) or spec.grid_axis not in kept:
+            specs.append(Whole())
+        elif isinstance(spec, Cyclic):
+            specs.append(Cyclic(kept.index(spec.grid_axis), spec.block))
+        else:
+            specs.append(Block(kept.index(spec.grid_axis), spec.sizes))
+    if all(isinstance(spec, Whole) for spec in specs) and not any(map(any, layout.halo)):
+        return None
+    return Layout(layout.shape, grid, specs, layout.halo)

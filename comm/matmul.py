@@ -1,0 +1,112 @@
+"""Products of distributed arrays in NumPy code that has them in blocks."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from dcarray.comm.cart import Ranks, ranks_of
+from dcarray.comm.exchange.piece import Piece
+from dcarray.comm.layout.layouts import Layout
+from dcarray.comm.planning.distributed_products import contracted, multiplied
+from dcarray.comm.transport.agreement import agree
+from dcarray.comm.transport.operands import like, memory, place_for
+
+__all__ = ["Einsum", "Matmul"]
+
+
+def Matmul(
+    a: Any,
+    of_a: Layout,
+    b: Any,
+    of_b: Layout,
+    layout: Layout | None = None,
+    *,
+    out: Any = None,
+    comm: Ranks = None,
+) -> tuple[Any, Layout]:
+    """``a @ b``: vectors, matrices and stacks of matrices, as for `numpy.matmul`.
+
+    What travels is chosen by its bytes: panels of both matrices (SUMMA), or of one while parts of the result
+    are added up; of a product with a vector only vectors; of a stack that is cut along the stack nothing.
+
+    Parameters
+    ----------
+    a, b : array_like
+        This rank's memory of the factors, plain or wrapped.
+    of_a, of_b : Layout
+        How they lie, over grids of all ranks.
+    layout : Layout, optional
+        Where the result is wanted; by default where it is made with the least to send.
+    out : ndarray, optional
+        Where to put this rank's part, with `layout`.
+    comm : Communicator or Cart, optional
+        The ranks, by default all; all of them call this.
+
+    Returns
+    -------
+    ndarray, Layout
+        This rank's part, `out` or a new array like `a`, of the dtype that NumPy's product has; and how the
+        result lies.
+
+    Raises
+    ------
+    ValueError
+        When shapes do not fit, or `out` has another shape or dtype, or no layout.
+    LayoutError
+        When an array does not have its layout, or layouts do not fit the product.
+    GridError
+        When a grid does not have all ranks.
+    MismatchError
+        When ranks disagree on layouts or dtypes.
+    """
+    first, second = _pieces("@", a, of_a, b, of_b, layout, comm)
+    return _put(multiplied(first, second, layout), a, layout, out)
+
+
+def Einsum(
+    subscripts: str,
+    a: Any,
+    of_a: Layout,
+    b: Any,
+    of_b: Layout,
+    layout: Layout | None = None,
+    *,
+    out: Any = None,
+    comm: Ranks = None,
+) -> tuple[Any, Layout]:
+    """A product of two arrays, summed over some axes, as ``numpy.einsum(subscripts, a, b)``.
+
+    `subscripts` is of the form ``"mk,kn->mn"``, with each letter at most once in each array.  The rest is as
+    for `Matmul`.
+    """
+    first, second = _pieces(subscripts, a, of_a, b, of_b, layout, comm)
+    return _put(contracted(subscripts, first, second, layout), a, layout, out)
+
+
+def _pieces(
+    what: str, a: Any, of_a: Layout, b: Any, of_b: Layout, layout: Layout | None, comm: Ranks
+) -> tuple[Piece, Piece]:
+    group, found = ranks_of(comm), []
+    here = [memory(a), memory(b)]
+    said = (what, of_a, of_b, layout, here[0].dtype.str, here[1].dtype.str)
+    agree(group, said, "layouts or dtypes of a product")
+    for block, its in zip(here, (of_a, of_b), strict=True):
+        its.grid.check(group.size)
+        its.check(group.rank, block.shape)
+        found.append(Piece(group, its, block))
+    if layout is not None:
+        layout.grid.check(group.size)
+    return found[0], found[1]
+
+
+def _put(found: Piece, kind: Any, layout: Layout | None, out: Any) -> tuple[Any, Layout]:
+    if out is None:
+        out = like(kind, found.block.shape, found.dtype)
+        place_for(out)[...] = found.block
+        return out, found.layout
+    into = place_for(out)
+    if layout is None or into.shape != found.block.shape or into.dtype != found.dtype:
+        its = "a layout" if layout is None else f"{found.dtype}{found.block.shape}"
+        raise ValueError(f"out is {into.dtype}{into.shape}, the result needs {its}")
+    into[layout.owned(found.comm.rank)] = found.own
+    return out, layout

@@ -1,0 +1,2 @@
+"""From a region over distributed arrays to one process's program: placement, communication, and its
+removal."""

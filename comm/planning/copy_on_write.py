@@ -1,0 +1,103 @@
+"""Arrays that a run leaves as they were: what is written to them goes to other memory.
+
+A run that may have to be made again needs what it overwrites.  Instead of copying that before, the first
+statement that writes such an array writes to a new one, which gets besides what this statement leaves out
+(``comm.frame``), of a stencil the elements at the ends.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import replace
+
+from dcarray.comm.transport.errors import PlanError
+from dcarray.ir.analysis.effects import families, writes
+from dcarray.ir.nodes import Call, Compute, Stmt
+from dcarray.ir.renaming import numbered, rename
+from dcarray.ir.windows import identity
+
+from .draft import Placed
+from .halo_state import Box, bounds, solid
+
+__all__ = ["unharmed"]
+
+
+def unharmed(placed: Placed, names: Collection[str]) -> Placed:
+    """A region that leaves some of its arrays as they were; others exist afterwards in their stead.
+
+    Parameters
+    ----------
+    placed : Placed
+    names : collection of str
+        Arrays that exist before.
+
+    Returns
+    -------
+    Placed
+
+    Raises
+    ------
+    PlanError
+        When the region has several geometries of the memory of one of them.
+    """
+    for name in names:
+        placed = _apart(placed, name)
+    return placed
+
+
+def _apart(placed: Placed, name: str) -> Placed:
+    region, body = placed.region, placed.region.body
+    first = next((k for k, stmt in enumerate(body) if _writes(stmt, name)), None)
+    if first is None:
+        return placed
+    root = families(region)
+    if sum(root[array.name] == root[name] for array in region.arrays) > 1:
+        raise PlanError(f"{name} is used under several shapes")
+    old = next(array for array in region.arrays if array.name == name)
+    made = replace(old, name=numbered(name, root), role="out", strides=None)
+    hole, writer = _hole(body[first]), body[first]
+    if hole is None:  # all of it is copied
+        writer = rename(writer, name, made.name)
+    else:
+        assert isinstance(writer, Compute)
+        writer = replace(writer, target=replace(writer.target, array=made.name))
+    frame = Call("comm.frame", (identity(old),), (identity(made),), (("hole", hole),))
+    place = _place(body[:first], name)
+    about = [rename(body[first - 1], name, made.name)] if place < first and _beyond(body[first - 1]) else []
+    between = body[place : first - len(about)]
+    after = (rename(stmt, name, made.name) for stmt in body[first + 1 :])
+    arrays = (*(replace(a, role="in") if a is old else a for a in region.arrays), made)
+    changed = replace(region, arrays=arrays, body=(*body[:place], frame, *between, *about, writer, *after))
+    there = {n: made.name if now == name else now for n, now in placed.after.items()}
+    forms = dict(placed.forms)
+    if name in forms:
+        forms[made.name] = forms.pop(name)
+    return replace(placed, region=changed, after=there, forms=forms)
+
+
+def _writes(stmt: Stmt, name: str) -> bool:
+    return any(window.array == name for window in writes(stmt))
+
+
+def _beyond(stmt: Stmt) -> bool:
+    return isinstance(stmt, Call) and stmt.op == "comm.beyond"
+
+
+def _place(body: Sequence[Stmt], name: str) -> int:
+    """Where an array that these statements do not write is copied: early, so that nothing comes between
+    statements that are one kernel, but after the last exchange of its halo, and of what goes with that."""
+    last = max((k + 1 for k, stmt in enumerate(body) if _exchanges(stmt, name)), default=0)
+    while last < len(body) and isinstance(body[last], Call) and not _beyond(body[last]):
+        last += 1
+    return last
+
+
+def _exchanges(stmt: Stmt, name: str) -> bool:
+    return isinstance(stmt, Call) and stmt.op == "comm.halo" and stmt.reads[0].array == name
+
+
+def _hole(stmt: Stmt) -> Box | None:
+    """The elements that a statement gives new values, if they are a box; None: others, or it needs them."""
+    if not isinstance(stmt, Compute) or (stmt.combine is not None and stmt.init is None):
+        return None
+    return bounds(stmt.target) if stmt.scan is None and solid(stmt.target) else None

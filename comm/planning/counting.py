@@ -1,0 +1,129 @@
+"""What a region makes one rank of many send and receive: planned without data."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass
+
+from dcarray.comm.layout.layouts import Layout
+from dcarray.comm.transport.protocol import Counts
+from dcarray.ir.parse import parse
+
+from .cost_model import Collective, Phase
+from .layout_preferences import multiplies, preferred
+from .library_calls import planners
+from .planner import plan
+from .program import Local, Program, Reduce
+
+__all__ = ["Counted", "count", "suited"]
+
+
+@dataclass(frozen=True)
+class Counted:
+    """One rank's part in a region.
+
+    Parameters
+    ----------
+    counts : Counts
+        Messages and bytes.
+    phases : tuple of Phase
+        The same as the model takes them, without local work: one for each point at which the rank waits.
+    statements : int
+        Steps of local work.
+    whole : tuple of str
+        Why something is computed from gathered arrays, if anything is.
+    planning : float
+        Seconds that the plan took; messages are listed when it is first run, or counted.
+    """
+
+    counts: Counts
+    phases: tuple[Phase, ...]
+    statements: int
+    whole: tuple[str, ...]
+    planning: float
+
+
+def suited(region: str, spread: Collection[str], ranks: int) -> dict[str, Layout]:
+    """Layouts that suit the statements of a region, where arrays may lie as they like.
+
+    Parameters
+    ----------
+    region : str
+        In the text form of regions, with sizes that are known.
+    spread : collection of str
+        The arrays that are to lie in blocks, unless copies on all ranks serve better.
+    ranks : int
+
+    Returns
+    -------
+    dict of str to Layout
+
+    Raises
+    ------
+    ParseError
+        When the text is none of a region.
+    """
+    what = parse(region)
+    rows = not multiplies(what)
+    usual: dict[str, Layout | None] = {
+        a.name: Layout.chosen(a.shape, ranks, rows=rows) for a in what.arrays if a.name in spread
+    }
+    found = preferred(what, usual, usual.keys(), ranks)
+    return {name: layout for name, layout in found.items() if layout is not None}
+
+
+def count(
+    region: str, layouts: Mapping[str, Layout | None], ranks: int, rank: int, *, again: bool = False
+) -> Counted:
+    """Count what one rank sends and receives when all run a region.
+
+    Parameters
+    ----------
+    region : str
+        In the text form of regions, with sizes that are known.
+    layouts : mapping of str to (Layout or None)
+        How its ``in`` and ``inout`` arrays lie; None, or no entry: whole on every rank.
+    ranks, rank : int
+        How many there are, and which one is looked at.
+    again : bool, optional
+        Count the second of two runs one after the other: what a time step takes.
+
+    Returns
+    -------
+    Counted
+
+    Raises
+    ------
+    ParseError
+        When the text is none of a region.
+    PlanError
+        When the region cannot be planned.
+    """
+    what = parse(region)
+    begun = time.perf_counter()
+    made = plan(what, layouts, ranks, rank, library=planners())
+    planning = time.perf_counter() - begun
+    if again:
+        after = {a.name: made.layout(a.name) for a in what.arrays if a.role in ("in", "inout")}
+        made = plan(what, after, ranks, rank, valid=made.valid, library=planners())
+    return Counted(
+        made.counts,
+        tuple(_phases(made)),
+        sum(isinstance(step, Local) for step in made.steps),
+        tuple(note.text for note in made.notes if note.whole),
+        planning,
+    )
+
+
+def _phases(made: Program) -> Iterator[Phase]:
+    """The steps of a rank at which it waits for others."""
+    for step in made.steps:
+        counts = step.counts()
+        messages = max(counts.messages_sent, counts.messages_received)
+        nbytes = max(counts.bytes_sent, counts.bytes_received)
+        together: tuple[Collective, ...] = ()
+        if isinstance(step, Reduce):
+            together = (Collective("allreduce", len(step.ranks), counts.collective_bytes),)
+        if messages or together:
+            yield Phase(messages=messages, nbytes=nbytes, collectives=together, steps=0)

@@ -1,0 +1,270 @@
+"""Products of distributed arrays in programs: ``blas.matmul`` as a step, and products of pieces."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from dcarray.comm.algorithms.contraction import Contraction
+from dcarray.comm.algorithms.product_axes import Product, parse, sum_dtype
+from dcarray.comm.algorithms.product_layouts import Scheme, choose
+from dcarray.comm.exchange.piece import Piece
+from dcarray.comm.exchange.redistribute import redistribute
+from dcarray.comm.layout.derived_layouts import permuted
+from dcarray.comm.layout.grid import ProcessGrid
+from dcarray.comm.layout.layouts import Layout, Whole
+from dcarray.comm.transport.protocol import Counts
+from dcarray.ir.nodes import Call, Window
+
+from .library_calls import Form, Operand
+from .program import Exchanges, Item, Memory, Reduce, Running, Step
+
+__all__ = ["Multiply", "contracted", "letters", "matmul", "multiplied", "transposed"]
+
+
+# ---- steps -------------------------------------------------------------------------------------------
+@dataclass(frozen=True)
+class Multiply:
+    """A product of two arrays, a step of a program.
+
+    Parameters
+    ----------
+    plan : Contraction
+    first, second, result : Memory
+        This rank's parts, without halos.
+    parts : bool
+        Leave it at summands of the result; `result` is laid out as they are made.
+    loc : object
+        Where it comes from.
+    """
+
+    plan: Contraction
+    first: Memory
+    second: Memory
+    result: Memory
+    parts: bool = False
+    loc: Any = None
+
+    @property
+    def reads(self) -> tuple[str, ...]:
+        return (self.first.name, self.second.name)
+
+    @property
+    def writes(self) -> tuple[str, ...]:
+        return (self.result.name,)
+
+    def counts(self) -> Counts:
+        between = sum_dtype(self.first.dtype, self.second.dtype)
+        dtypes = (self.first.dtype, self.second.dtype, between, self.result.dtype)
+        a, b, added, made = (dtype.itemsize for dtype in dtypes)
+        return self.plan.counts_of_parts((a, b)) if self.parts else self.plan.counts((a, b, added, made))
+
+    def run(self, at: Running) -> None:
+        run = self.plan.parts if self.parts else self.plan.run
+        first, second, result = (at.memory[m.name] for m in (self.first, self.second, self.result))
+        with at.around(self.loc):
+            run(at.comm, first, second, result, at.empty)
+
+
+def letters(call: Call, shapes: Sequence[tuple[int, ...]]) -> str | None:
+    """The axes of the arrays of a ``blas.matmul`` as letters, in each array's order; None if they have none.
+
+    The arrays, whose shapes are those of the factors and of the product, must be taken whole, in any order of
+    their axes; axes of one element may be left out or stretched.
+    """
+    (out,), (a, b) = call.writes, call.reads
+    stack = [chr(ord("A") + k) for k in range(max(len(a.shape), len(b.shape)))]
+    lone = iter("zyxwvutsrq")
+
+    def domain(window: Window, last: str) -> list[str]:
+        before = len(window.shape) - len(last)
+        return [*stack[len(stack) - before :], *last]
+
+    found = []
+    one, two = len(a.shape) == 1, len(b.shape) == 1
+    ends = [(a, "k" if one else "mk"), (b, "k" if two else "kn"), (out, "m" * (not one) + "n" * (not two))]
+    for (window, last), shape in zip(ends, shapes, strict=True):
+        names = domain(window, last)
+        if window is not out:
+            # One matrix for a whole stack: its axis along the stack is nobody else's.
+            wide = dict(zip(domain(out, ends[2][1]), out.shape, strict=True))
+            stretched = {x for x, n in zip(names, window.shape, strict=True) if wide.get(x, n) != n}
+            names = [next(lone) if x in stretched else x for x in names]
+        unused = [
+            x
+            for k, x in enumerate(names)
+            if window.shape[k] == 1 and all(ix.axis != k for ix in window.index)
+        ]
+        text = ""
+        for ix, n in zip(window.index, shape, strict=True):
+            if n == 1 and (ix.axis is None or ix.stride == 0):
+                text += unused.pop(0) if unused else next(lone)
+            elif ix.axis is None or ix.offset != 0 or ix.stride != 1 or window.shape[ix.axis] != n:
+                return None
+            else:
+                text += names[ix.axis]
+        if len(set(text)) < len(text):
+            return None
+        found.append(text)
+    return f"{found[0]},{found[1]}->{found[2]}"
+
+
+def matmul(call: Call, reads: tuple[Operand, ...], writes: tuple[Operand, ...], ranks: int) -> Form | str:
+    """The form of a ``blas.matmul``, or why it has none; see `dcarray.comm.planning.library_calls`."""
+    (first, second), (result,) = reads, writes
+    named = letters(call, [x.shape for x in (*reads, *writes)])
+    if named is None:
+        return "a product of parts of arrays"
+    try:
+        of = parse(named, first.shape, second.shape, added=True)
+        between = sum_dtype(first.dtype, second.dtype)
+    except (TypeError, ValueError) as error:
+        return str(error)
+    if tuple(of.extent[x] for x in of.out) != result.shape:
+        return "a product in a part of an array"
+    grid = next((x.layout.grid for x in reads if x.layout is not None), ProcessGrid((ranks,)))
+
+    def laid(x: Operand) -> Layout:
+        return (
+            Layout.copies(x.shape, grid)
+            if x.layout is None
+            else Layout(x.shape, x.layout.grid, x.layout.axes)
+        )
+
+    sizes = (first.dtype.itemsize, second.dtype.itemsize, between.itemsize)
+    scheme = choose(of, laid(first), laid(second), None if result.free else laid(result), sizes)
+    out = None if all(isinstance(spec, Whole) for spec in scheme.out.axes) else scheme.out
+    if not result.free:
+        out = None if result.layout is None else laid(result)
+
+    def steps(
+        rank: int,
+        reads: tuple[Memory, ...],
+        writes: tuple[Memory, ...],
+        make: Callable[[np.dtype[Any], tuple[int, ...]], Memory],
+    ) -> Sequence[Step]:
+        mine, factors, end = Contraction(scheme, rank), (reads[0], reads[1]), writes[0]
+        if not scheme.over or scheme.summed is not None or end.dtype != between:
+            return [Multiply(mine, *factors, end, loc=call.loc)]
+        made = make(between, scheme.made.local_shape(rank)) if mine.moves else end
+        grid = scheme.arrangement.grid
+        along = tuple(g in scheme.over for g in range(grid.ndim))
+        found: list[Step] = [
+            Multiply(mine, *factors, made, True, call.loc),
+            Reduce(made, made, "add", grid, along, rank),
+        ]
+        if not mine.moves:
+            return found
+        item = Item(lambda: mine.last, made.name, end.name, between.itemsize)
+        return [*found, Exchanges((item,))]
+
+    def parts(
+        rank: int,
+        reads: tuple[Memory, ...],
+        writes: tuple[Memory, ...],
+        make: Callable[[np.dtype[Any], tuple[int, ...]], Memory],
+    ) -> Sequence[Step]:
+        return [Multiply(Contraction(scheme, rank), reads[0], reads[1], writes[0], True, call.loc)]
+
+    needed = tuple(None if x.layout is None else laid(x) for x in reads)
+    straight = result.free or laid(result) == scheme.made
+    vector = len(result.shape) == 1 and result.dtype == between
+    if scheme.over and scheme.summed is None and straight and vector:
+        return Form(needed, (out,), parts, str(scheme), (scheme.made, scheme.over))
+    return Form(needed, (out,), steps, str(scheme))
+
+
+# ---- pieces ------------------------------------------------------------------------------------------
+def contracted(subscripts: str, a: Piece, b: Piece, layout: Layout | None = None) -> Piece:
+    """The product of two arrays, summed over some axes, like ``numpy.einsum`` of two operands.
+
+    Parameters
+    ----------
+    subscripts : str
+        As ``"mk,kn->mn"``; each letter at most once in each array.
+    a, b : Piece
+        Arrays over the same ranks.
+    layout : Layout, optional
+        Where the result is wanted; by default where it is made with the least to send.
+
+    Returns
+    -------
+    Piece
+        Of the dtype that `numpy.matmul` gives.
+
+    Raises
+    ------
+    ValueError
+        When letters do not fit the shapes.
+    LayoutError
+        When the result has another shape than `layout`, or the arrays lie over other numbers of ranks.
+    TypeError
+        When the dtypes have no product.
+    """
+    return _product(parse(subscripts, a.shape, b.shape), a, b, layout)
+
+
+def multiplied(a: Piece, b: Piece, layout: Layout | None = None) -> Piece:
+    """``a @ b`` with the meaning that `numpy.matmul` gives it: vectors, matrices, stacks of matrices.
+
+    Parameters and errors are those of `contracted`.
+    """
+    if not a.ndim or not b.ndim:
+        raise ValueError("matmul of an array without axes")
+    stack = np.broadcast_shapes(a.shape[:-2], b.shape[:-2])
+    names = [chr(ord("A") + k) for k in range(len(stack))]
+    lone = iter("zyxwvutsrq")
+
+    def of(shape: tuple[int, ...], last: str) -> str:
+        own = shape[: len(shape) - len(last)]
+        skip = len(stack) - len(own)
+        pairs = enumerate(own)
+        return "".join(names[skip + k] if n == stack[skip + k] else next(lone) for k, n in pairs) + last
+
+    rows, columns = "m" * (a.ndim > 1), "n" * (b.ndim > 1)
+    if a.shape[-1] != b.shape[-2:][0]:
+        raise ValueError(f"arrays of shapes {a.shape} and {b.shape} cannot be multiplied")
+    text = f"{of(a.shape, rows + 'k')},{of(b.shape, 'k' + columns)}->{''.join(names)}{rows}{columns}"
+    return _product(parse(text, a.shape, b.shape), a, b, layout)
+
+
+def _product(of: Product, a: Piece, b: Piece, layout: Layout | None) -> Piece:
+    between = sum_dtype(a.dtype, b.dtype)
+    scheme: Scheme = choose(
+        of, a.layout, b.layout, layout, (a.dtype.itemsize, b.dtype.itemsize, between.itemsize)
+    )
+    target = layout or scheme.out
+    *_, dtype = np.matmul.resolve_dtypes((a.dtype, b.dtype, None))
+    found = Piece(a.comm, target, np.zeros(target.local_shape(a.comm.rank), dtype))
+    Contraction(scheme, a.comm.rank).run(a.comm, a.own, b.own, found.own)
+    return found
+
+
+def transposed(x: Piece, axes: Sequence[int] | None = None, layout: Layout | None = None) -> Piece:
+    """An array with its axes in another order.
+
+    Parameters
+    ----------
+    x : Piece
+    axes : sequence of int, optional
+        As for `numpy.transpose`; by default the reverse order.
+    layout : Layout, optional
+        Where the result is wanted: with the layout of `x` on a square grid, ranks exchange blocks in pairs.
+        By default nothing travels, and the result is cut over the grid as `x` is.
+
+    Returns
+    -------
+    Piece
+        A view where nothing travels.
+    """
+    order = tuple(reversed(range(x.ndim))) if axes is None else tuple(int(a) % max(x.ndim, 1) for a in axes)
+    source = permuted(x.layout, order)
+    here = x.block.transpose(order)
+    if layout is None or layout == source:
+        return Piece(x.comm, source, here)
+    block = np.zeros(layout.local_shape(x.comm.rank), x.dtype)
+    redistribute(source, layout, x.comm.rank).run(x.comm, here, block)
+    return Piece(x.comm, layout, block)

@@ -1,0 +1,232 @@
+"""Where the points of a statement are computed, and what of other arrays they need.
+
+The points of a statement are laid out like an array: by a `Layout` of its iteration domain.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from functools import lru_cache
+
+from dcarray.comm.layout.axes import Axis, BlockAxis, CyclicAxis, WindowAxis
+from dcarray.comm.layout.layouts import Block, Cut, Cyclic, Layout, Spec, Whole
+from dcarray.comm.layout.notation import Partial, canonical
+from dcarray.ir.nodes import Index, Window
+
+__all__ = [
+    "bare", "domain_from", "domain_of", "in_blocks", "in_turn", "movable", "natural", "points", "reach",
+    "widest",
+]  # fmt: skip
+
+# A halo that is wider than this is exchanged for up to so many times fewer elements that a rank reads: it may
+# serve several statements, each of which would else have its elements brought.
+WIDE, TIMES = 64, 8
+
+
+def seen(spec: Spec, part: Axis, ix: Index, length: int) -> Spec | None:
+    """How points lie that are an index of an axis which is dealt out; None where no layout says that.
+
+    Parameters
+    ----------
+    spec, part
+        How the array's axis is dealt out.
+    ix : Index
+        Where the points lie on it.
+    length : int
+        How many there are.
+    """
+    if isinstance(spec, Whole) or part.parts == 1:
+        return Whole()
+    if (ix.offset, length) == (0, part.extent) and (ix.stride == 1 or length == 1):
+        return spec
+    if isinstance(spec, Cyclic) or ix.stride < 0:
+        return None
+    assert isinstance(part, BlockAxis)
+    base, offset, stride = _root(part)
+    return Block(
+        spec.grid_axis, Cut(base.extent, offset + stride * ix.offset, stride * ix.stride, base.sizes)
+    )
+
+
+def lifted(spec: Spec, part: Axis, ix: Index, extent: int) -> Spec:
+    """How an axis of a new array best lies of which some points, at an index of it, lie as is said.
+
+    The converse of `seen`, as far as there is one.
+    """
+    if isinstance(spec, Whole):
+        return spec
+    if (ix.offset, ix.stride, part.extent) == (0, 1, extent):
+        return spec
+    if isinstance(spec, Cyclic):
+        return Block(spec.grid_axis)
+    assert isinstance(part, BlockAxis)
+    base, offset, stride = _root(part)
+    if stride % ix.stride or ix.stride < 0:
+        return Block(spec.grid_axis)
+    stride //= ix.stride
+    return Block(spec.grid_axis, Cut(base.extent, offset - stride * ix.offset, stride, base.sizes))
+
+
+def _root(part: BlockAxis) -> tuple[BlockAxis, int, int]:
+    """The axis that an axis follows, and where on it the first element and the next ones lie."""
+    if isinstance(part, WindowAxis):
+        return part.base, part.offset, part.stride
+    return part, 0, 1
+
+
+def points(window: Window, layout: Layout) -> Layout | None:
+    """How the points of a window lie whose array has a layout; None when no layout says that."""
+    specs: list[Spec] = [Whole()] * len(window.shape)
+    for ix, spec, part in zip(window.index, layout.axes, layout.parts, strict=True):
+        if isinstance(spec, Whole) or part.parts == 1:
+            continue
+        if ix.axis is None or not isinstance(specs[ix.axis], Whole):
+            return None
+        found = seen(spec, part, ix, window.shape[ix.axis])
+        if found is None:
+            return None
+        specs[ix.axis] = found
+    return Layout(window.shape, layout.grid, specs)
+
+
+def domain_of(target: Window, layout: Layout | None, partial: Partial | None) -> Layout | None:
+    """How the points of a placed statement lie, by what it writes; None: every rank computes all of them."""
+    if layout is None:
+        return None
+    found = points(target, layout)
+    assert found is not None
+    if partial is None:
+        return found
+    specs = list(found.axes)
+    for axis, spec in partial.along:
+        if axis >= 0:
+            specs[axis] = spec
+    return Layout(found.shape, found.grid, specs)
+
+
+def reach(window: Window, layout: Layout, domain: Layout) -> tuple[tuple[int, int], ...] | str:
+    """The widths of halo through which points of a domain see a window of an array.
+
+    Returns
+    -------
+    tuple of (int, int), or str
+        For each axis of the array; or why its memory on each rank does not do.
+    """
+    if layout.grid != domain.grid and any(part.parts > 1 for part in layout.parts):
+        return "the array lies over another grid of ranks"
+    widths: list[tuple[int, int]] = []
+    for ix, spec, part in zip(window.index, layout.axes, layout.parts, strict=True):
+        if isinstance(spec, Whole) or part.parts == 1:
+            if ix.axis is not None and isinstance(domain.parts[ix.axis], CyclicAxis):
+                return "an axis that every rank has all of meets one that is dealt out in turn"
+            widths.append((0, 0))
+            continue
+        if ix.axis is None:
+            return "one place is read of an axis that is dealt out"
+        other, into = domain.axes[ix.axis], domain.parts[ix.axis]
+        if isinstance(other, Whole) or other.grid_axis != spec.grid_axis:
+            return "axes meet that are dealt out over different axes of the grid"
+        if isinstance(part, CyclicAxis) or isinstance(into, CyclicAxis):
+            if part != into or (ix.offset, ix.stride) != (0, 1):
+                return "axes meet that are dealt out differently"
+            widths.append((0, 0))
+            continue
+        width = _width(into, part, ix.offset, ix.stride)
+        if max(width) > part.smallest():
+            return f"a halo of {max(width)} elements would be wider than a block of {part.smallest()}"
+        if max(width) > WIDE:  # of a short slice of a long array, far from its points?
+            read = abs(ix.stride) * _largest(into)
+            if max(width) > TIMES * read:
+                return f"a halo of {max(width)} elements would be wide where {read} are read"
+        widths.append(width)
+    return tuple(widths)
+
+
+@lru_cache(maxsize=4096)
+def _width(into: BlockAxis, part: BlockAxis, offset: int, stride: int) -> tuple[int, int]:
+    """The elements before and after its own that a rank needs of an axis for its points of another."""
+    (a, first, pace), (b, begin, step) = _root(into), _root(part)
+    if a == b and pace == step * stride:
+        shift = begin + step * offset - first
+        return -(min(0, shift) // step), -(-max(0, shift) // step)
+    before = after = 0
+    for c in _telling(into, into.bends() | part.bends()):
+        if into.low(c) >= into.high(c):
+            continue
+        ends = offset + stride * into.low(c), offset + stride * (into.high(c) - 1)
+        before = max(before, part.low(c) - min(ends))
+        after = max(after, max(ends) + 1 - part.high(c))
+    return before, after
+
+
+def _telling(into: BlockAxis, bends: Iterable[int]) -> list[int]:
+    """The parts that tell of all: in between, what is before and after grows evenly but for some bends."""
+    near = {c + d for c in {0, into.parts - 1, *bends} for d in (-1, 0, 1)}
+    return [c for c in near if 0 <= c < into.parts]
+
+
+@lru_cache(maxsize=4096)
+def _largest(into: BlockAxis) -> int:
+    """The points of the rank that has most of an axis."""
+    return max(into.high(c) - into.low(c) for c in _telling(into, into.bends()))
+
+
+def domain_from(window: Window, layout: Layout) -> Layout | None:
+    """How points best lie that see a window of an array; None: no axis of theirs is dealt out."""
+    specs: list[Spec] = [Whole()] * len(window.shape)
+    for ix, spec, part in zip(window.index, layout.axes, layout.parts, strict=True):
+        if isinstance(spec, Whole) or part.parts == 1 or ix.axis is None:
+            continue
+        if isinstance(specs[ix.axis], Whole) and window.shape[ix.axis] > 1:
+            specs[ix.axis] = seen(spec, part, ix, window.shape[ix.axis]) or Block(spec.grid_axis)
+    found = Layout(window.shape, layout.grid, specs)
+    return None if canonical(found) is None else found
+
+
+def natural(target: Window, domain: Layout, shape: Sequence[int]) -> Layout:
+    """The layout of a new array of some shape whose elements lie where the points do that write them."""
+    specs: list[Spec] = []
+    used: set[int | None] = {None}
+    for ix, extent in zip(target.index, shape, strict=True):
+        if ix.axis is None or ix.axis in used:
+            specs.append(Whole())
+        else:
+            specs.append(lifted(domain.axes[ix.axis], domain.parts[ix.axis], ix, extent))
+        used.add(ix.axis)
+    return Layout(shape, domain.grid, specs)
+
+
+def bare(layout: Layout | None) -> Layout | None:
+    return None if layout is None else canonical(Layout(layout.shape, layout.grid, layout.axes))
+
+
+def in_blocks(layout: Layout) -> Layout:
+    """A layout over the same grid without axes that are dealt out in turn."""
+    return Layout(
+        layout.shape, layout.grid, [Block(s.grid_axis) if isinstance(s, Cyclic) else s for s in layout.axes]
+    )
+
+
+def movable(window: Window, layout: Layout) -> bool:
+    """Whether a window is all of the axes that are dealt out in turn."""
+    return all(
+        not isinstance(part, CyclicAxis)
+        or part.parts == 1
+        or (ix.axis is not None and (ix.offset, ix.stride, window.shape[ix.axis]) == (0, 1, part.extent))
+        for ix, part in zip(window.index, layout.parts, strict=True)
+    )
+
+
+def in_turn(window: Window, domain: Layout | None) -> bool:
+    """Whether a window moves along an axis of the points that is dealt out in turn."""
+    if domain is None:
+        return False
+    axes = {ix.axis for ix in window.index}
+    return any(
+        isinstance(part, CyclicAxis) and part.parts > 1 and a in axes for a, part in enumerate(domain.parts)
+    )
+
+
+def widest(pairs: Iterable[tuple[int, int]]) -> tuple[int, int]:
+    given = list(pairs)
+    return max(a for a, _ in given), max(b for _, b in given)

@@ -1,0 +1,155 @@
+"""A region with communication in the making: its arrays, where they lie, and its statements so far."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from dcarray.comm.layout.layouts import Layout
+from dcarray.comm.layout.notation import Partial, canonical, write
+from dcarray.ir.analysis.effects import families, touched, writes
+from dcarray.ir.nodes import Array, Call, Region, Stmt, Window
+from dcarray.ir.renaming import numbered, rename
+from dcarray.ir.windows import identity
+
+from .ghost_zone_cost import Costs
+from .ghost_zones import widen
+from .library_calls import Form
+from .program import Note
+
+__all__ = ["Draft", "Placed"]
+
+
+@dataclass(frozen=True)
+class Placed:
+    """A region with its communication.
+
+    Parameters
+    ----------
+    region : Region
+        Every array has its layout as text, None where it is whole on every rank.
+    given : mapping of str to (Layout or None)
+        The arrays that exist before, and how they lie.
+    after : mapping of str to str
+        For each array that exists afterwards the array of the region that then holds it.
+    forms : mapping of str to Form
+        How library calls are computed, by the name of the first array that they write.
+    notes : tuple of Note
+    """
+
+    region: Region
+    given: Mapping[str, Layout | None]
+    after: Mapping[str, str]
+    forms: Mapping[str, Form]
+    notes: tuple[Note, ...]
+
+
+class Draft:
+    """What is known while statements are placed.
+
+    Parameters
+    ----------
+    region : Region
+    layouts : mapping of str to (Layout or None)
+        As for `dcarray.comm.planning.planner.plan`.
+    """
+
+    def __init__(self, region: Region, layouts: Mapping[str, Layout | None]) -> None:
+        self.region = region
+        self.arrays = {a.name: a for a in region.arrays}
+        self.given = {a.name: layouts.get(a.name) for a in region.arrays if a.role in ("in", "inout")}
+        self.layouts = {name: canonical(layouts.get(name)) for name in self.arrays}
+        root = families(region)
+        shared = {root[a.name] for a in region.arrays if a.base is not None}
+        said = {*self.given, *layouts}
+        #: New arrays whose layout is still to be chosen.
+        self.free = {n for n in self.arrays if n not in said and root[n] not in shared}
+        self.partial: dict[str, Partial] = {}
+        self.written = set(self.given)
+        #: The widest halo that is read of each array.
+        self.rooms: dict[str, tuple[tuple[int, int], ...]] = {}
+        self.forms: dict[str, Form] = {}
+        self.body: list[Stmt] = []
+        self.notes: list[Note] = []
+
+    def finished(self, costs: Costs | None) -> Placed:
+        """The region, in which arrays have room for what is read of their halos."""
+        if costs is not None:
+            wide = widen(self.body, self.layouts, self.partial, costs)
+            self.body, self.rooms = list(wide.body), dict(wide.rooms)
+            if wide.together > 1:
+                self.note(f"halos are exchanged once for {wide.together} statements", wide.loc)
+        after = {a.name: a.name for a in self.region.arrays if a.role != "temp"}
+        for name, room in self.rooms.items():
+            self.widen(name, room, after)
+        arrays = tuple(
+            replace(a, layout=write(self.layouts[a.name], self.partial.get(a.name)))
+            for a in self.arrays.values()
+        )
+        region = Region((), arrays, tuple(self.body), self.region.guards)
+        return Placed(region, self.given, after, self.forms, tuple(self.notes))
+
+    def new(self, like: str, dtype: Any, shape: tuple[int, ...], layout: Layout | None) -> Array:
+        """A new temporary array."""
+        made = Array(numbered(like, self.arrays), dtype, shape)
+        self.arrays[made.name] = made
+        self.layouts[made.name] = layout
+        return made
+
+    def widen(self, name: str, room: tuple[tuple[int, int], ...], after: dict[str, str]) -> None:
+        """Give an array room for its halo, if need be in new memory."""
+        layout = self.layouts[name]
+        assert layout is not None
+        wide = tuple(
+            (max(a), max(b)) for a, b in (zip(*p, strict=True) for p in zip(room, layout.halo, strict=True))
+        )
+        if wide == layout.halo:
+            return
+        if name in self.given:  # the next recording may want a little more
+            parts = zip(wide, layout.parts, strict=True)
+            wide = tuple((_ample(a, part.smallest()), _ample(b, part.smallest())) for (a, b), part in parts)
+        wider = Layout(layout.shape, layout.grid, layout.axes, wide)
+        self.body = [one for stmt in self.body for one in self.apart(stmt, name, layout)]
+        if name not in self.given:
+            self.layouts[name] = wider
+            return
+        old = self.arrays[name]
+        made = self.new(name, old.dtype, old.shape, wider)
+        self.body = [rename(stmt, name, made.name) for stmt in self.body]
+        self.body.insert(0, Call("comm.redistribute", (identity(old),), (identity(made),)))
+        self.arrays[name] = replace(old, role="in")
+        self.arrays[made.name] = replace(made, role="out")
+        after[name] = made.name
+
+    def apart(self, stmt: Stmt, name: str, layout: Layout) -> Iterator[Stmt]:
+        """A statement; a library call gets its operands in memory without halos."""
+        if not (isinstance(stmt, Call) and stmt.writes and stmt.writes[0].array in self.forms) or (
+            name not in touched(stmt)
+        ):
+            yield stmt
+            return
+        array = self.arrays[name]
+        copy = self.new(name, array.dtype, array.shape, layout)
+        if stmt.writes[0].array == name:
+            self.forms[copy.name] = self.forms.pop(name)
+        if any(w.array == name for w in stmt.reads):
+            yield Call("comm.redistribute", (identity(array),), (identity(copy),), loc=stmt.loc)
+        yield rename(stmt, name, copy.name)
+        if any(w.array == name for w in stmt.writes):
+            yield Call("comm.redistribute", (identity(copy),), (identity(array),), loc=stmt.loc)
+
+    def emit(self, stmt: Stmt) -> None:
+        self.body.append(stmt)
+        self.written |= {w.array for w in writes(stmt)}
+
+    def move(self, source: Window, target: Window, loc: Any) -> None:
+        self.emit(Call("comm.redistribute", (source,), (target,), loc=loc))
+
+    def note(self, text: str, loc: Any, whole: bool = False) -> None:
+        self.notes.append(Note(text, loc, whole))
+
+
+def _ample(width: int, most: int) -> int:
+    """Room for a halo that is that wide, where several statements share it for some more."""
+    return max(width, min(-(-width // 8) * 8, most)) if width > 2 else width

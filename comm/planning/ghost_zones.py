@@ -1,0 +1,297 @@
+"""Halos exchanged once for several statements: each rank computes some of its neighbours' points itself.
+
+A statement whose values the next one reads through a halo is computed that much beyond the rank's own
+elements, for which it needs its own arguments that much further, and so on backwards: one exchange of a wider
+halo serves all of them, time steps of a stencil for example.  How many are taken together is what costs least
+by the model, which weighs messages against points that are computed twice.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from dcarray.comm.layout.axes import BlockAxis
+from dcarray.comm.layout.layouts import Layout
+from dcarray.ir.analysis.effects import writes
+from dcarray.ir.nodes import Call, Compute, Gather, Index, Load, Stmt, Window
+from dcarray.ir.windows import loads
+
+from .domain import points, reach
+from .ghost_zone_cost import COSTS, Costs, Group, Item, Read, Weights, Widths, wider
+from .halo_state import Halo, Valid, margins, solid
+
+__all__ = ["Wide", "widen"]
+
+_SLACK = 1.01  # times the bytes of exchanges before each statement
+
+
+@dataclass(frozen=True)
+class Wide:
+    """A body in which fewer halos are exchanged.
+
+    Parameters
+    ----------
+    body : tuple of statements
+        ``comm.beyond`` before a statement says how far beyond its own elements a rank computes it.
+    rooms : mapping of str to Widths
+        The halos that arrays need room for.
+    together : int
+        The most statements that are served by one exchange.
+    loc
+        The user's line of the first of them.
+    """
+
+    body: tuple[Stmt, ...]
+    rooms: Mapping[str, Widths]
+    together: int
+    loc: Any
+
+
+def widen(
+    body: Sequence[Stmt], layouts: Mapping[str, Layout | None], partial: Collection[str], costs: Costs = COSTS
+) -> Wide:
+    """Take the halo exchanges of statements together where that costs less.
+
+    Parameters
+    ----------
+    body : sequence of statements
+        Placed ones, with ``comm.halo`` calls wherever a halo is read that may not be valid.
+    layouts : mapping of str to (Layout or None)
+    partial : collection of str
+        Arrays whose elements are parts of sums.
+    costs : Costs, optional
+
+    Returns
+    -------
+    Wide
+    """
+    return _Widening(layouts, partial, costs).run(body)
+
+
+class _Widening:
+    def __init__(self, layouts: Mapping[str, Layout | None], partial: Collection[str], costs: Costs) -> None:
+        self.layouts, self.partial, self.costs = layouts, partial, costs
+        self.weights = Weights(layouts, costs)
+        self.body: list[Stmt] = []
+        self.rooms: dict[str, Widths] = {}
+        self.together, self.loc = 1, None
+        self.known: dict[Compute, Item | None] = {}
+        self.valid: dict[str, Valid] = {}
+        self.made: dict[tuple[int, ...], Group | None] = {}  # of items, by their identity
+
+    def run(self, body: Sequence[Stmt]) -> Wide:
+        segment: list[Stmt] = []
+        for stmt in body:
+            if _is_halo(stmt) or (isinstance(stmt, Compute) and self.item(stmt) is not None):
+                segment.append(stmt)
+                continue
+            # the halos behind the last statement are what this one reads
+            last = max((k for k, s in enumerate(segment, 1) if not _is_halo(s)), default=0)
+            self.segment(segment[:last])
+            for one in (*segment[last:], stmt):
+                self.emit(one)
+            segment = []
+        self.segment(segment)
+        return Wide(tuple(self.body), self.rooms, self.together, self.loc)
+
+    def emit(self, stmt: Stmt) -> None:
+        if isinstance(stmt, Call) and _is_halo(stmt):
+            (window,), attrs = stmt.reads, dict(stmt.attrs)
+            halo = Halo(attrs["widths"], attrs["corners"], attrs.get("rim", math.inf))
+            self.room(window.array, halo.widths)
+            self.valid[window.array] = self.valid.get(window.array, Valid()).exchanged(halo)
+        elif isinstance(stmt, Compute) and (item := self.item(stmt)) is not None:
+            name = stmt.target.array
+            if name in self.valid:  # what is not written stays valid
+                self.valid[name] = self.valid[name].written(min(map(min, item.margins)))
+        else:
+            for window in writes(stmt):
+                self.valid.pop(window.array, None)
+        self.body.append(stmt)
+
+    def room(self, name: str, widths: Widths) -> None:
+        self.rooms[name] = _most(self.rooms.get(name, widths), widths)
+
+    # ---- statements ------------------------------------------------------------------------------
+    def item(self, stmt: Compute) -> Item | None:
+        if stmt not in self.known:
+            self.known[stmt] = self.taken(stmt)
+        return self.known[stmt]
+
+    def taken(self, stmt: Compute) -> Item | None:
+        """A statement, element by element of blocks, as it is seen here; None for all others."""
+        target = stmt.target
+        layout = self.layouts.get(target.array)
+        if layout is None or target.array in self.partial or stmt.combine is not None:
+            return None
+        domain = points(target, layout)
+        if domain is None or not solid(target) or any(isinstance(load, Gather) for load in loads(stmt.body)):
+            return None
+        for ix, part in zip(target.index, layout.parts, strict=True):
+            if part.parts > 1 and (ix.axis is None or ix.stride != 1 or not isinstance(part, BlockAxis)):
+                return None
+        reads = []
+        for load in loads(stmt.body):
+            assert isinstance(load, Load)
+            other = self.layouts.get(load.window.array)
+            if other is None:
+                continue
+            read = self.read(load.window, other, target, domain)
+            if read is None:
+                return None
+            reads.append(read)
+        return Item(stmt, tuple(reads), margins(target, layout.shape))
+
+    def read(self, window: Window, layout: Layout, target: Window, domain: Layout) -> Read | None:
+        widths = reach(window, layout, domain)
+        if isinstance(widths, str):
+            return None
+        places: dict[int | None, int] = {ix.axis: t for t, ix in enumerate(target.index)}
+        follows: list[int | None] = []
+        for ix, part in zip(window.index, layout.parts, strict=True):
+            if part.parts == 1:
+                follows.append(None)
+            elif ix.stride != 1 or ix.axis not in places or not isinstance(part, BlockAxis):
+                return None
+            else:
+                follows.append(places[ix.axis])
+        return Read(window.array, widths, tuple(follows))
+
+    # ---- segments --------------------------------------------------------------------------------
+    def segment(self, stmts: Sequence[Stmt]) -> None:
+        """Statements and the halos they read, in groups of the number that costs least."""
+        items = [item for stmt in stmts if isinstance(stmt, Compute) and (item := self.item(stmt))]
+        groups = self.best(items)
+        if groups is None:
+            for stmt in stmts:
+                self.emit(stmt)
+            return
+        long = max((group.items for group in groups), key=len)
+        if len(long) > self.together:
+            self.together, self.loc = len(long), long[0].stmt.loc
+        for group in groups:
+            for name, widths in group.needs.items():
+                self.exchange(name, widths, math.inf)
+            for name, (widths, margin) in group.edges.items():
+                self.exchange(name, widths, margin)
+            for item, widths in zip(group.items, group.beyond, strict=True):
+                if wider(widths):
+                    name = item.stmt.target.array
+                    self.room(name, widths)
+                    self.body.append(self.call("comm.beyond", name, (("widths", widths),)))
+                self.emit(item.stmt)
+
+    def best(self, items: Sequence[Item]) -> list[Group] | None:
+        """The groups that cost least, with hardly more bytes where these are what takes the time; None: an
+        exchange before each statement does."""
+        each = self.groups(items, 1)
+        if each is None:
+            return None
+        least, groups = self.weights.cost(each), None
+        most = _SLACK * sum(self.weights.sides(group.needs) for group in each)
+        short = self.costs.link.lines[0].latency * self.costs.link.lines[0].bandwidth
+        lead = next((k for k, group in enumerate(each) if group.needs), 0)
+        for first in dict.fromkeys((0, lead)):  # those that read no halo may come before the first exchange
+            for together in _sizes(len(items) - first):
+                if (rest := self.groups(items[first:], together)) is None:
+                    continue
+                found = [*each[:first], *rest]
+                sent = [self.weights.nbytes(group.needs) for group in found]
+                if (sum(sent) <= most or max(sent) <= short) and (cost := self.weights.cost(found)) < least:
+                    groups, least = found, cost
+        return groups
+
+    def exchange(self, name: str, widths: Widths, margin: float) -> None:
+        """Exchange a halo unless it holds already what is needed of it."""
+        halo = Halo(widths, sum(map(any, widths)) > 1, margin)
+        if not self.valid.get(name, Valid()).has(halo):
+            self.emit(self.call("comm.halo", name, halo.attrs))
+
+    def call(self, op: str, name: str, attrs: tuple[tuple[str, Any], ...]) -> Call:
+        """A call about an array."""
+        layout = self.layouts[name]
+        assert layout is not None
+        index = tuple(Index(0, 1, a) for a in range(layout.ndim))
+        return Call(op, (Window(name, layout.shape, index),), (), attrs)
+
+    def groups(self, items: Sequence[Item], together: int) -> list[Group] | None:
+        """Statements in groups of so many; None when a halo would be wider than a block."""
+        found = [self.group(items[k : k + together]) for k in range(0, len(items), together)]
+        return None if None in found else found  # type: ignore[return-value]
+
+    def group(self, items: Sequence[Item]) -> Group | None:
+        key = tuple(map(id, items))  # those of a loop come again and again
+        if key not in self.made:
+            self.made[key] = self.grouped(items)
+        return self.made[key]
+
+    def grouped(self, items: Sequence[Item]) -> Group | None:
+        need: dict[str, Widths] = {}
+        edges: dict[str, tuple[Widths, int]] = {}
+        beyond: list[Widths] = []
+        for item in reversed(items):
+            name = item.stmt.target.array
+            layout = self.layouts[name]
+            assert layout is not None
+            here = need.pop(name, ((0, 0),) * layout.ndim)
+            if name in edges and min(map(min, item.margins)) < edges[name][1]:
+                here = _most(here, edges.pop(name)[0])  # it writes some of what the others do not
+            beyond.append(here)
+            if wider(here) and not self.covered(item, here, layout):
+                widths, margin = edges.get(name, (here, 0))
+                edges[name] = _most(widths, here), max(margin, max(map(max, item.margins)))
+            for read in item.reads:
+                wide = tuple(
+                    (0, 0) if t is None else (w[0] + here[t][0], w[1] + here[t][1])
+                    for w, t in zip(read.widths, read.follows, strict=True)
+                )
+                need[read.name] = _most(need.get(read.name, wide), wide)
+        every = [*need.items(), *((name, widths) for name, (widths, _) in edges.items())]
+        every += [(item.stmt.target.array, w) for item, w in zip(reversed(items), beyond, strict=True)]
+        if not all(self.fits(name, widths) for name, widths in every):
+            return None
+        needs = {name: widths for name, widths in need.items() if wider(widths)}
+        edges = {name: edge for name, edge in edges.items() if name not in needs or needs[name] != edge[0]}
+        return Group(tuple(items), tuple(reversed(beyond)), needs, edges)
+
+    def fits(self, name: str, widths: Widths) -> bool:
+        """Can an array have a halo that wide?"""
+        layout = self.layouts[name]
+        assert layout is not None
+        return all(
+            max(pair) <= (part.smallest() if part.parts > 1 else 0)
+            for part, pair in zip(layout.parts, widths, strict=True)
+        )
+
+    def covered(self, item: Item, widths: Widths, layout: Layout) -> bool:
+        """Whether a statement writes all of a halo that wide, on every rank that has one."""
+        wide = {axis for axis, pair in enumerate(widths) if any(pair)}
+        for axis, (part, margin) in enumerate(zip(layout.parts, item.margins, strict=True)):
+            if any(margin) and wide != {axis}:
+                return False
+            before, after = widths[axis]
+            if axis in wide and part.smallest() < max(margin[0] + before, margin[1] + after):
+                return False
+        return True
+
+
+def _sizes(count: int) -> list[int]:
+    """Some sizes of groups of about as many statements each, out of so many, the largest first."""
+    parts, found = 1, list[int]()
+    while parts < count:
+        for number in (parts, parts * 3 // 2):
+            if (size := -(-count // number)) > 1 and size not in found:
+                found.append(size)
+        parts *= 2
+    return found
+
+
+def _is_halo(stmt: Stmt) -> bool:
+    return isinstance(stmt, Call) and stmt.op == "comm.halo"
+
+
+def _most(one: Widths, other: Widths) -> Widths:
+    return tuple((max(a[0], b[0]), max(a[1], b[1])) for a, b in zip(one, other, strict=True))

@@ -1,0 +1,419 @@
+"""Statements placed where their targets lie, and what has to travel for them: a pass over global regions.
+
+The result is a region again, over whole arrays that know their layouts (as text), in which calls of
+``comm.*`` say what is exchanged.  Read as if it were for one process it means the same as before.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from dcarray.comm.layout.axes import CyclicAxis
+from dcarray.comm.layout.layouts import Block, Cyclic, Layout, Whole
+from dcarray.comm.layout.notation import Partial, canonical
+from dcarray.ir.analysis.effects import touched, writes
+from dcarray.ir.nodes import Array, Call, Compute, Expr, Gather, Index, Iota, Load, Region, Stmt, Window
+from dcarray.ir.renaming import rename
+from dcarray.ir.windows import identity, loads, map_loads, walk
+
+from .domain import bare, domain_from, in_blocks, in_turn, movable, natural, points, reach, widest
+from .draft import Draft, Placed
+from .ghost_zone_cost import COSTS, Costs
+from .layout_preferences import destined
+from .library_calls import Form, Operand, Planner
+from .normalise import begun, beside, combined, flat, forward, is_zero, kept_axes, start, unfixed
+
+__all__ = ["insert"]
+
+
+class Misplaced(Exception):
+    """A statement has no distributed form; the text says why."""
+
+
+def insert(
+    region: Region,
+    layouts: Mapping[str, Layout | None],
+    ranks: int,
+    above: int,
+    library: Mapping[str, Planner],
+    costs: Costs | None = COSTS,
+    few: int = 0,
+) -> Placed:
+    """Place the statements of a region and insert what they communicate; see
+    `dcarray.comm.planning.planner.plan`."""
+    draft = _Insert(region, layouts, ranks, above, library, few)
+    for stmt in flat(region.body):
+        draft.stmt(stmt)
+    return draft.finished(costs)
+
+
+class _Insert(Draft):
+    def __init__(
+        self,
+        region: Region,
+        layouts: Mapping[str, Layout | None],
+        ranks: int,
+        above: int,
+        library: Mapping[str, Planner],
+        few: int,
+    ) -> None:
+        super().__init__(region, layouts)
+        self.ranks, self.above, self.library, self.few = ranks, above, library, few
+        self.destined = destined(region)
+
+    # ---- statements ------------------------------------------------------------------------------
+    def stmt(self, stmt: Stmt) -> None:
+        if isinstance(stmt, Compute):
+            try:
+                self.compute(forward(stmt))
+            except Misplaced as error:
+                self.whole(stmt, str(error))
+        elif isinstance(stmt, Call) and not self.alone(stmt):
+            self.call(stmt)
+        else:
+            self.whole(stmt, "loops and conditions have no distributed form")
+
+    def alone(self, stmt: Stmt) -> bool:
+        """Whether all that a statement touches is whole on every rank."""
+        return all(self.layouts[name] is None for name in touched(stmt))
+
+    def whole(self, stmt: Stmt, why: str | None) -> None:
+        """What has no distributed form, or adds few numbers: what it touches is made whole, and cut again."""
+        self.free -= touched(stmt)
+        if self.alone(stmt):
+            self.emit(stmt)
+            return
+        loc = getattr(stmt, "loc", None)
+        if why is not None:
+            self.note(f"{why}: computed on every rank from whole arrays", loc, whole=True)
+        written = {w.array for w in writes(stmt)}
+        back: list[tuple[Array, Array]] = []
+        for name in sorted(touched(stmt)):
+            if self.layouts[name] is None:
+                continue
+            array = self.arrays[name]
+            copy = self.new(name, array.dtype, array.shape, None)
+            if name in self.written:
+                self.move(identity(array), identity(copy), loc)
+            stmt = rename(stmt, name, copy.name)
+            if name in written:
+                back.append((copy, array))
+        self.emit(stmt)
+        for copy, array in back:
+            self.move(identity(copy), identity(array), loc)
+
+    def call(self, stmt: Call) -> None:
+        """A library call in its distributed form."""
+        planner = self.library.get(stmt.op)
+        one = all(math.prod(w.shape) == 1 and self.arrays[w.array].dtype.kind in "fc" for w in stmt.writes)
+        if planner is None or (one and all(math.prod(w.shape) <= self.few for w in stmt.reads)):
+            self.whole(stmt, None if planner else f"{stmt.op} has no distributed form")
+            return
+        reads = tuple(w if self.matrix(w) else self.copied(w, stmt.loc) for w in stmt.reads)
+        results = tuple(
+            w if self.all_of(w) else identity(self.new(w.array, self.arrays[w.array].dtype, w.shape, None))
+            for w in stmt.writes
+        )
+        self.free |= {new.array for old, new in zip(stmt.writes, results, strict=True) if old is not new}
+        for new in results:
+            end = self.destined.get(new.array)
+            if len(new.shape) < 2 or end is None or end in self.free or new.array not in self.free:
+                continue  # parts of vectors are better added up by one reduction than by many messages
+            self.free.discard(new.array)
+            self.layouts[new.array] = bare(self.layouts[end])
+        placed = replace(stmt, reads=reads, writes=results)
+        given, made = (tuple(self.operand(w) for w in windows) for windows in (reads, results))
+        form = planner(placed, given, made, self.ranks)
+        if isinstance(form, str):
+            self.whole(placed, form)
+        else:
+            self.formed(placed, form)
+        for new, old in zip(results, stmt.writes, strict=True):
+            if new is not old:
+                self.assign(old, new, stmt.loc)
+
+    def formed(self, stmt: Call, form: Form) -> None:
+        """A call of arrays, each of which is brought into the layout that the form wants."""
+        self.note(form.reason, stmt.loc)
+        for name, layout in ((w.array, lay) for w, lay in zip(stmt.reads, form.reads, strict=True)):
+            if self.layouts[name] != canonical(layout):
+                array = self.arrays[name]
+                copy = self.new(name, array.dtype, array.shape, canonical(layout))
+                self.move(identity(array), identity(copy), stmt.loc)
+                reads = tuple(replace(w, array=copy.name) if w.array == name else w for w in stmt.reads)
+                stmt = replace(stmt, reads=reads)
+        back: list[tuple[Array, Array]] = []
+        for name, layout in ((w.array, lay) for w, lay in zip(stmt.writes, form.writes, strict=True)):
+            array = self.arrays[name]
+            if name in self.free:
+                self.free.discard(name)
+                self.layouts[name] = canonical(layout)
+            if self.layouts[name] != canonical(layout):
+                copy = self.new(name, array.dtype, array.shape, canonical(layout))
+                stmt = rename(stmt, name, copy.name)  # type: ignore[assignment]
+                back.append((copy, array))
+        if form.parts is None:
+            self.forms[stmt.writes[0].array] = form
+            self.emit(stmt)
+        else:
+            self.parts(stmt, form, *form.parts)
+        for copy, array in back:
+            self.move(identity(copy), identity(array), stmt.loc)
+
+    def parts(self, stmt: Call, form: Form, layout: Layout, over: tuple[int, ...]) -> None:
+        """A call that makes parts of its result, and their sum."""
+        result = stmt.writes[0]
+        array = self.arrays[result.array]
+        part = self.new(array.name, array.dtype, array.shape, layout)
+        self.partial[part.name] = Partial("add", tuple((-1, Block(g)) for g in over))
+        self.forms[part.name] = form
+        self.emit(replace(stmt, writes=(identity(part),)))
+        self.emit(Call("comm.reduce", (identity(part),), (result,), (("op", "add"),), stmt.loc))
+
+    def all_of(self, window: Window) -> bool:
+        """Whether a window is all of its array, with its axes in any order."""
+        axes = [ix.axis for ix in window.index if ix.axis is not None]
+        return len(set(axes)) == len(axes) and all(
+            n == 1 if ix.axis is None else (ix.offset, ix.stride, window.shape[ix.axis]) == (0, 1, n)
+            for ix, n in zip(window.index, self.arrays[window.array].shape, strict=True)
+        )
+
+    def matrix(self, window: Window) -> bool:
+        """Whether a window is all of its array, of which no element stands for several of a matrix."""
+        axes = {ix.axis for ix in window.index}
+        last = range(len(window.shape))[-2:]
+        return self.all_of(window) and all(a in axes or window.shape[a] == 1 for a in last)
+
+    def operand(self, window: Window) -> Operand:
+        array = self.arrays[window.array]
+        return Operand(array.shape, array.dtype, bare(self.layouts[array.name]), array.name in self.free)
+
+    def copied(self, window: Window, loc: Any) -> Window:
+        """A window as an array of its own, which lies where it does."""
+        array = self.arrays[window.array]
+        made = self.new(array.name, array.dtype, window.shape, None)
+        self.free.add(made.name)
+        self.assign(identity(made), window, loc)
+        return identity(made)
+
+    def assign(self, target: Window, source: Window, loc: Any) -> None:
+        """Copy one window to another, wherever they lie."""
+        dtype = self.arrays[source.array].dtype
+        self.stmt(Compute(target, Load(source, dtype), loc=loc))
+
+    # ---- computations ----------------------------------------------------------------------------
+    def compute(self, stmt: Compute) -> None:
+        shape, kept = stmt.target.shape, kept_axes(stmt)
+        folds = stmt.combine is not None and stmt.scan is None and len(kept) < len(shape)
+        if 0 in shape:
+            start_value = begun(stmt) if folds and all(shape[a] for a in kept) else None
+            if start_value is not None:
+                self.compute(start_value)
+            return
+        if folds:
+            self.fold(stmt)
+            return
+        self.choose(stmt)
+        layout = self.layouts[stmt.target.array]
+        if layout is None:
+            self.emit(self.served(stmt, None))
+            return
+        stmt = unfixed(stmt, layout)
+        domain = points(stmt.target, layout)
+        if domain is None:
+            self.in_blocks(stmt, layout)
+            return
+        self.check(stmt, domain)
+        self.emit(self.served(stmt, domain))
+
+    def in_blocks(self, stmt: Compute, layout: Layout) -> None:
+        """A statement that writes part of an axis dealt out in turn: in an array cut in blocks instead."""
+        if not any(isinstance(part, CyclicAxis) for part in layout.parts):
+            raise Misplaced("what is written lies along two axes that are dealt out")
+        array = self.arrays[stmt.target.array]
+        copy = self.new(array.name, array.dtype, array.shape, in_blocks(layout))
+        if array.name in self.written:
+            self.move(identity(array), identity(copy), stmt.loc)
+        self.compute(replace(stmt, target=replace(stmt.target, array=copy.name)))
+        self.move(identity(copy), identity(array), stmt.loc)
+
+    def check(self, stmt: Compute, domain: Layout) -> None:
+        """Refuse what points cannot be told that lie so."""
+        if stmt.scan is not None and domain.parts[stmt.scan].parts > 1:
+            raise Misplaced("a scan goes along an axis that is dealt out")
+        roots = [stmt.body] if stmt.init is None else [stmt.body, stmt.init]
+        for node in walk(*roots):
+            if isinstance(node, Iota) and isinstance(domain.parts[node.axis], CyclicAxis):
+                raise Misplaced("coordinates are used along an axis that is dealt out in turn")
+
+    def choose(self, stmt: Compute) -> None:
+        """The layout of what is new: that of the largest of what it is made from."""
+        name = stmt.target.array
+        if name not in self.free:
+            return
+        self.free.discard(name)
+        shape = self.arrays[name].shape
+        if math.prod(shape) <= self.above or not shape:
+            return
+        domain = self.best(stmt)
+        if domain is not None:
+            self.layouts[name] = canonical(natural(stmt.target, domain, shape))
+        elif max(shape) > 1:
+            self.layouts[name] = canonical(Layout.chosen(shape, self.ranks))
+
+    def best(self, stmt: Compute) -> Layout | None:
+        """How the points of a statement best lie, by what it reads: where most ranks have a share."""
+        found: list[tuple[int, int, Layout]] = []
+        for load in loads(stmt.body):
+            layout = self.layouts[load.window.array]
+            if layout is None or not isinstance(load, Load):
+                continue
+            domain = domain_from(load.window, layout)
+            if domain is not None:
+                share = math.prod(part.parts for part in domain.parts)
+                found.append((share, math.prod(layout.shape), domain))
+        return max(found, key=lambda one: one[:2])[2] if found else None
+
+    # ---- folds -----------------------------------------------------------------------------------
+    def fold(self, stmt: Compute) -> None:
+        """A fold: of each rank's share of the points, and then of what the ranks have."""
+        target, op = stmt.target, str(stmt.combine)
+        domain = self.best(stmt)
+        array = self.arrays[target.array]
+        kept = kept_axes(stmt)
+        zero = start(op, array.dtype)
+        rounded = op in ("add", "multiply") and array.dtype.kind in "fc"
+        if domain is None or (rounded and math.prod(target.shape) <= self.few):
+            self.plain_fold(stmt, None)
+            return
+        along = tuple(
+            (a, spec)
+            for a, spec in enumerate(domain.axes)
+            if a not in kept and not isinstance(spec, Whole) and domain.parts[a].parts > 1
+        )
+        if along and zero is None:
+            domain = Layout(
+                domain.shape, domain.grid, [s if a in kept else Whole() for a, s in enumerate(domain.axes)]
+            )
+            along = ()
+        if not along or zero is None:
+            self.plain_fold(stmt, domain)
+            return
+        self.check(stmt, domain)
+        shape = tuple(target.shape[a] for a in kept)
+        layout = Layout(shape, domain.grid, [domain.axes[a] for a in kept])
+        part = self.new(array.name, array.dtype, shape, layout)
+        self.partial[part.name] = Partial(op, along)
+        onto = Window(part.name, target.shape, tuple(Index(0, 1, a) for a in kept))
+        neutral = stmt.init is zero or (op == "add" and is_zero(stmt.init))
+        begin = stmt.init if neutral else zero
+        self.emit(self.served(Compute(onto, stmt.body, op, begin, stmt.loc), domain))
+        all_of_it = target.index == tuple(Index(0, 1, a) for a in kept) and shape == array.shape
+        if neutral and all_of_it and array.name in self.free:
+            self.free.discard(array.name)
+            self.layouts[array.name] = canonical(layout)
+        straight = neutral and all_of_it and bare(self.layouts[array.name]) == canonical(layout)
+        result = array if straight else self.new(array.name, array.dtype, shape, canonical(layout))
+        self.emit(Call("comm.reduce", (identity(part),), (identity(result),), (("op", op),), stmt.loc))
+        if not straight:
+            self.compute(combined(stmt, Load(identity(result), array.dtype), neutral))
+
+    def plain_fold(self, stmt: Compute, domain: Layout | None) -> None:
+        """A fold along axes that every rank has all of."""
+        target = stmt.target
+        array = self.arrays[target.array]
+        if target.array in self.free:
+            self.free.discard(target.array)
+            if domain is not None and math.prod(array.shape) > self.above:
+                self.layouts[target.array] = canonical(natural(target, domain, array.shape))
+        layout = self.layouts[target.array]
+        if layout is not None:
+            stmt = unfixed(stmt, layout)
+            found = points(stmt.target, layout)
+            if found is None:
+                raise Misplaced("a fold into part of an axis that is dealt out in turn")
+            self.check(stmt, found)
+            self.emit(self.served(stmt, found))
+            return
+        self.emit(self.served(stmt, None))
+
+    # ---- what is read ----------------------------------------------------------------------------
+    def served(self, stmt: Compute, domain: Layout | None) -> Compute:
+        """A statement that finds in each rank's memory what its points read, and what is exchanged before."""
+        halos: dict[str, list[tuple[tuple[int, int], ...]]] = {}
+        fetched: dict[Any, Window] = {}
+
+        def serve(load: Load | Gather) -> Expr:
+            window = load.window
+            layout = self.layouts[window.array]
+            if layout is None and isinstance(load, Load) and in_turn(window, domain):
+                return Load(self.fetch(window, domain, stmt.loc, fetched), load.dtype)
+            if layout is None:
+                return load
+            if isinstance(load, Gather):
+                self.note(f"{window.array} is read at places that depend on data: all of it", stmt.loc)
+                whole = self.fetch(identity(self.arrays[window.array]), None, stmt.loc, fetched)
+                return Gather(Window(whole.array, window.shape, ()), load.index, load.dtype)
+            if domain is None:
+                return Load(self.fetch(window, None, stmt.loc, fetched), load.dtype)
+            window = beside(window, layout, domain)
+            widths = reach(window, layout, domain)
+            if isinstance(widths, str):
+                self.note(f"{window.array} is brought where it is needed: {widths}", stmt.loc)
+                return Load(self.fetch(window, domain, stmt.loc, fetched), load.dtype)
+            if any(map(any, widths)):
+                halos.setdefault(window.array, []).append(widths)
+            return Load(window, load.dtype)
+
+        body = map_loads(stmt.body, serve)
+        init = None if stmt.init is None else map_loads(stmt.init, serve)
+        for name, found in halos.items():
+            self.halo(name, found, stmt.loc)
+        return replace(stmt, body=body, init=init)
+
+    def halo(self, name: str, found: Sequence[tuple[tuple[int, int], ...]], loc: Any) -> None:
+        """An exchange of as much of an array's halo as some reads see."""
+        widths = tuple(widest(pairs) for pairs in zip(*found, strict=True))
+        corners = any(sum(map(any, one)) > 1 for one in found)
+        room = self.rooms.get(name, widths)
+        self.rooms[name] = tuple(widest(pairs) for pairs in zip(room, widths, strict=True))
+        attrs = (("widths", widths), ("corners", corners))
+        self.emit(Call("comm.halo", (identity(self.arrays[name]),), (), attrs, loc))
+
+    def fetch(self, window: Window, domain: Layout | None, loc: Any, fetched: dict[Any, Window]) -> Window:
+        """A window of an array as an array that lies where the points of a domain do."""
+        key = window, domain
+        if key in fetched:
+            return fetched[key]
+        array, layout = self.arrays[window.array], self.layouts[window.array]
+        source = array
+        if layout is not None and not movable(window, layout):
+            source = self.blocks(array, layout, loc)
+        axes = [ix.axis for ix in window.index if ix.axis is not None]
+        shape = tuple(window.shape[a] for a in axes)
+        to: Layout | None = None
+        if domain is not None:
+            specs = [domain.axes[a] if a not in axes[:k] else Whole() for k, a in enumerate(axes)]
+            to = canonical(Layout(shape, domain.grid, specs))
+        place = iter(range(len(axes)))
+        index = tuple(ix if ix.axis is None else replace(ix, axis=next(place)) for ix in window.index)
+        read = Window(source.name, shape, index)
+        made = self.new(array.name, array.dtype, shape, to)
+        apart = any(ix.axis is not None and ix.stride != 1 for ix in index)
+        if apart and to is not None and any(isinstance(spec, Cyclic) for spec in to.axes):
+            between = self.new(array.name, array.dtype, shape, in_blocks(to))
+            self.move(read, identity(between), loc)
+            read = identity(between)
+        self.move(read, identity(made), loc)
+        found = Window(made.name, window.shape, tuple(Index(0, 1, a) for a in axes))
+        fetched[key] = found
+        return found
+
+    def blocks(self, array: Array, layout: Layout, loc: Any) -> Array:
+        """An array in blocks instead of dealt out in turn."""
+        made = self.new(array.name, array.dtype, array.shape, in_blocks(layout))
+        self.move(identity(array), identity(made), loc)
+        return made

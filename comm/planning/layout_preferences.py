@@ -1,0 +1,156 @@
+"""How arrays that may lie anyhow are best laid out for the products that they are factors of."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Set
+
+from dcarray.comm.algorithms.product_axes import Product, parse
+from dcarray.comm.algorithms.product_layouts import cost
+from dcarray.comm.layout.grid import ProcessGrid, choose_grid
+from dcarray.comm.layout.layouts import Layout
+from dcarray.ir.nodes import Array, Call, Compute, Load, Region
+from dcarray.ir.windows import identity, loads
+
+from .distributed_products import letters
+
+__all__ = ["destined", "multiplies", "preferred"]
+
+# A layout is changed when that saves a rank at least so much of what it has of the array.
+GAIN = 1 / 8
+
+
+def preferred(
+    region: Region, layouts: Mapping[str, Layout | None], free: Set[str], ranks: int
+) -> dict[str, Layout | None]:
+    """Layouts for arrays that every rank has whole and that are cut for nothing.
+
+    A factor is not cut along what is summed over when the rest of the product then stays where it is, as that
+    of a stack of vectors with one matrix, and it is cut over the grid of the other factor, or of the result,
+    when fewer bytes travel then.  A factor that is only read stays whole when all ranks' copies together are
+    no larger than the other factor; so does what a product that is written out as a sum reads.
+
+    Parameters
+    ----------
+    region : Region
+        With sizes that are known.
+    layouts : mapping of str to (Layout or None)
+        How its arrays lie, and usual layouts for those of `free`; None, or no entry: whole on every rank, or
+        any layout for what is made in it.
+    free : set of str
+        The arrays whose layouts may be changed.
+    ranks : int
+
+    Returns
+    -------
+    dict of str to (Layout or None)
+        All layouts, the same on all ranks.
+    """
+    found = dict(layouts)
+    arrays = {array.name: array for array in region.arrays}
+    of_which, into_which = _beside(region, arrays)
+    for stmt in region.body:
+        if isinstance(stmt, Compute):
+            found.update(dict.fromkeys(_stretched(stmt, arrays, ranks) & free & found.keys()))
+    for call in region.body:
+        if not isinstance(call, Call) or call.op != "blas.matmul":
+            continue
+        first, second = (arrays[of_which.get(w.array, w.array)] for w in call.reads)
+        result = arrays[into_which.get(call.writes[0].array, call.writes[0].array)]
+        named = letters(call, [first.shape, second.shape, result.shape])
+        try:
+            of = parse(named or "", first.shape, second.shape, added=True)
+        except ValueError:
+            continue  # not a product of whole arrays
+        for made in (arrays[call.writes[0].array], result):
+            if made.name in free and made.role not in ("in", "inout"):
+                found.pop(made.name, None)
+        for factor, other, names in sorted(
+            ((first, second, of.a), (second, first, of.b)), key=lambda x: -math.prod(x[0].shape)
+        ):
+            if factor.name not in free or found.get(factor.name) is None:
+                continue
+            grids = [x.grid for x in (found.get(other.name), found.get(result.name)) if x is not None]
+            choices: list[Layout | None] = [
+                Layout.blocks(factor.shape, grid) for grid in grids if grid.ndim <= len(factor.shape)
+            ]
+            others = [1 if x in of.inner else n for x, n in zip(names, factor.shape, strict=True)]
+            if sum(n > 1 for n in others) > 1 and math.prod(others) >= ranks:
+                choices.append(Layout.blocks(factor.shape, choose_grid(others, ranks)))
+            if factor.role == "in" and math.prod(factor.shape) * ranks <= math.prod(other.shape):
+                choices.append(None)
+            usual = _cost(of, (first, second, result), found, ranks)
+            least = GAIN * math.prod(factor.shape) * factor.dtype.itemsize / ranks
+            for choice in choices:
+                with_it = {**found, factor.name: choice}
+                taken = _cost(of, (first, second, result), with_it, ranks)
+                if usual - taken >= least:
+                    usual, found = taken, with_it
+    return found
+
+
+def multiplies(region: Region) -> bool:
+    """Are there products of matrices?  Their factors travel, whole rows or not."""
+    calls = [stmt for stmt in region.body if isinstance(stmt, Call) and stmt.op == "blas.matmul"]
+    return any(all(len(window.shape) > 1 for window in call.reads) for call in calls)
+
+
+def _stretched(stmt: Compute, arrays: Mapping[str, Array], ranks: int) -> set[str]:
+    """The arrays that a statement only reads, each element at several points, as products written out do, and
+    of which the copies of all ranks together are no larger than the largest array beside."""
+    read = [load.window for load in loads(stmt.body)]
+    largest = max(math.prod(arrays[name].shape) for name in {stmt.target.array, *(w.array for w in read)})
+    return {
+        window.array
+        for window in read
+        if arrays[window.array].role == "in"
+        and len({ix.axis for ix in window.index if ix.axis is not None}) < len(window.shape)
+        and math.prod(arrays[window.array].shape) * ranks <= largest
+    }
+
+
+def _beside(region: Region, arrays: Mapping[str, Array]) -> tuple[dict[str, str], dict[str, str]]:
+    """For temporaries the arrays that they are made of, and what is made of them, element by element."""
+    of_which: dict[str, str] = {}
+    into_which: dict[str, str] = {}
+    for stmt in region.body:
+        if not isinstance(stmt, Compute) or stmt.combine is not None:
+            continue
+        made = arrays[stmt.target.array]
+        if not made.shape or stmt.target != identity(made):
+            continue
+        for load in loads(stmt.body):
+            read = arrays[load.window.array]
+            if isinstance(load, Load) and read.shape == made.shape and load.window == identity(read):
+                if made.role == "temp":
+                    of_which.setdefault(made.name, of_which.get(read.name, read.name))
+                if read.role == "temp":
+                    into_which[read.name] = made.name
+    return of_which, into_which
+
+
+def destined(region: Region) -> dict[str, str]:
+    """For temporaries the array that is made of them in the end, element by element, if that outlives the
+    region: their elements are best made where that lies."""
+    arrays = {array.name: array for array in region.arrays}
+    into = _beside(region, arrays)[1]
+    found = {}
+    for name in into:
+        end, seen = into[name], {name}
+        while end in into and end not in seen:
+            seen.add(end)
+            end = into[end]
+        if arrays[end].role != "temp":
+            found[name] = end
+    return found
+
+
+def _cost(
+    of: Product, arrays: tuple[Array, Array, Array], layouts: Mapping[str, Layout | None], ranks: int
+) -> float:
+    """What a product costs a rank when its arrays lie so."""
+    grid = ProcessGrid((ranks,))
+    a, b, out = (layouts.get(array.name) for array in arrays)
+    first, second, result = (array.dtype.itemsize for array in arrays)
+    a, b = a or Layout.copies(arrays[0].shape, grid), b or Layout.copies(arrays[1].shape, grid)
+    return cost(of, a, b, out, (first, second, result))

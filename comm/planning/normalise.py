@@ -1,0 +1,136 @@
+"""Statements in other words: with the same meaning, in the form in which they are placed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from dcarray.comm.layout.layouts import Layout, Whole
+from dcarray.ir.build import extreme
+from dcarray.ir.nodes import Apply, Bands, Compute, Const, Expr, Index, Load, Nest, Rows, Stmt, Window
+from dcarray.ir.ops import OPS, const, const_value
+from dcarray.ir.windows import compose, remap
+
+__all__ = [
+    "begun",
+    "beside",
+    "combined",
+    "flat",
+    "forward",
+    "is_zero",
+    "kept_axes",
+    "mapped",
+    "start",
+    "unfixed",
+]  # fmt: skip
+
+
+def flat(body: Iterable[Stmt]) -> Iterator[Stmt]:
+    """Statements one after the other that may have been run as one loop nest."""
+    for stmt in body:
+        if isinstance(stmt, Nest | Rows | Bands):
+            yield from flat(stmt.body)
+        else:
+            yield stmt
+
+
+def forward(stmt: Compute) -> Compute:
+    """The same statement with its points counted so that no target is written backwards."""
+    shape = stmt.target.shape
+    back = {ix.axis for ix in stmt.target.index if ix.axis is not None and ix.stride < 0} - {stmt.scan}
+    if not back:
+        return stmt
+    amap = tuple(Index(n - 1, -1, a) if a in back else Index(0, 1, a) for a, n in enumerate(shape))
+    return mapped(stmt, amap, shape)
+
+
+def mapped(stmt: Compute, amap: tuple[Index, ...], shape: tuple[int, ...]) -> Compute:
+    init = None if stmt.init is None else remap(stmt.init, amap, shape)
+    return replace(
+        stmt, target=compose(stmt.target, amap, shape), body=remap(stmt.body, amap, shape), init=init
+    )
+
+
+def unfixed(stmt: Compute, layout: Layout) -> Compute:
+    """The same statement with an axis of one point for each single place of a dealt-out axis it writes."""
+    target = stmt.target
+    fixed = [
+        k
+        for k, (ix, part) in enumerate(zip(target.index, layout.parts, strict=True))
+        if ix.axis is None and part.parts > 1
+    ]
+    if not fixed:
+        return stmt
+    shape = (*target.shape, *(1 for _ in fixed))
+    amap = tuple(Index(0, 1, a) for a in range(len(target.shape)))
+    stmt = mapped(stmt, amap, shape)
+    index = list(stmt.target.index)
+    for axis, k in enumerate(fixed, len(amap)):
+        index[k] = Index(index[k].offset, 1, axis)
+    return replace(stmt, target=replace(stmt.target, index=tuple(index)))
+
+
+def beside(window: Window, layout: Layout, domain: Layout) -> Window:
+    """A window that names the axes of one point along which it reads a single place."""
+    ones = {
+        spec.grid_axis: a
+        for a, spec in enumerate(domain.axes)
+        if not isinstance(spec, Whole) and domain.shape[a] == 1
+    }
+    index = [
+        Index(ix.offset, 1, ones[spec.grid_axis])
+        if ix.axis is None and not isinstance(spec, Whole) and spec.grid_axis in ones
+        else ix
+        for ix, spec in zip(window.index, layout.axes, strict=True)
+    ]
+    return replace(window, index=tuple(index))
+
+
+def kept_axes(stmt: Compute) -> list[int]:
+    """The axes of the points that are not folded."""
+    used = {ix.axis for ix in stmt.target.index}
+    return [a for a in range(len(stmt.target.shape)) if a in used]
+
+
+def _onto(stmt: Compute) -> tuple[tuple[Index, ...], tuple[int, ...]]:
+    """The points of a fold as seen from those of its results."""
+    kept, axes = kept_axes(stmt), range(len(stmt.target.shape))
+    amap = tuple(Index(0, 1, kept.index(a)) if a in kept else Index(0) for a in axes)
+    return amap, tuple(stmt.target.shape[a] for a in kept)
+
+
+def begun(stmt: Compute) -> Compute | None:
+    """What is left of a fold over no values: the start value; None if the target keeps what it holds."""
+    if stmt.init is None:
+        return None
+    amap, shape = _onto(stmt)
+    return Compute(compose(stmt.target, amap, shape), remap(stmt.init, amap, shape), loc=stmt.loc)
+
+
+def combined(stmt: Compute, folded: Expr, neutral: bool) -> Compute:
+    """What is left of a fold when the values are folded, which have to be combined with the start value, or
+    with what the target holds; unless that is neutral."""
+    amap, shape = _onto(stmt)
+    target = compose(stmt.target, amap, shape)
+    if neutral:
+        return Compute(target, folded, loc=stmt.loc)
+    dtype = folded.dtype
+    begin = Load(target, dtype) if stmt.init is None else remap(stmt.init, amap, shape)
+    return Compute(target, Apply(str(stmt.combine), (begin, folded), dtype), loc=stmt.loc)
+
+
+def start(op: str, dtype: Any) -> Const | None:
+    """What a rank's share of a fold begins with; None where nothing leaves all values as they are."""
+    identity_ = OPS[op].identity
+    if identity_ is None:
+        return None if dtype.kind == "c" else const(extreme(op, dtype), dtype)
+    if op == "add" and dtype.kind in "fc":
+        return const(-0.0 if dtype.kind == "f" else complex(-0.0, -0.0), dtype)
+    return const(np.asarray(identity_).astype(dtype), dtype)
+
+
+def is_zero(init: Expr | None) -> bool:
+    return isinstance(init, Const) and not const_value(init)

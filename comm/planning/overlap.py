@@ -1,0 +1,202 @@
+"""What a rank can compute while its messages are under way: statements that need none of them, and the inner
+points of one that does."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from dcarray.ir.analysis.effects import reads, writes
+from dcarray.ir.nodes import Array, Compute, Gather, Index, Region, Stmt, Window
+from dcarray.ir.windows import loads
+
+from .cost_model import Link
+from .halo_state import Box, around, bounds
+from .normalise import kept_axes, mapped
+from .program import Begin, Exchanges, Finish, Frame, Local, Program, Step
+
+__all__ = ["overlapped"]
+
+# Seconds that each further piece of a statement takes: it is a kernel of its own.
+PIECE = 10e-6
+
+
+@dataclass(frozen=True)
+class _Parts:
+    """Statements before and after the end of an exchange; the first `pieces` of these are a rim."""
+
+    early: tuple[Stmt, ...]
+    late: tuple[Stmt, ...]
+    pieces: int
+
+
+def overlapped(program: Program, link: Link | None) -> Program:
+    """A program in which exchanges are waited for as late as can be, where that is worth it.
+
+    Parameters
+    ----------
+    program : Program
+    link : Link or None
+        What messages take; None: whatever it costs.
+
+    Returns
+    -------
+    Program
+        The same one when there is nothing to do.  Ranks may decide differently: their messages are the same.
+    """
+    steps: list[Step] = []
+    todo = list(program.steps)
+    while todo:
+        step = todo.pop(0)
+        if not isinstance(step, Exchanges):
+            steps.append(step)
+            continue
+        before = len(steps)
+        while before and _free(steps[before - 1], step):
+            before -= 1
+        frames = []
+        for one in todo:
+            if not isinstance(one, Frame):
+                break
+            frames.append(one)
+        local = todo[len(frames)] if len(frames) < len(todo) else None
+        parts = _apart(step, local, program) if isinstance(local, Local) else None
+        if parts is not None and not (_worth(step, parts, link) and _unframed(parts.early, frames)):
+            parts = None
+        if parts is None and before == len(steps):
+            steps.append(step)
+            continue
+        steps.insert(before, Begin(step))
+        if parts is not None:
+            assert isinstance(local, Local)
+            steps.append(_part(local, parts.early, parts.late, program))
+            todo[len(frames) : len(frames) + 1] = (
+                [_part(local, parts.late, parts.early, program)] if parts.late else []
+            )
+        steps.append(Finish(step))
+    return program if len(steps) == len(program.steps) else replace(program, steps=tuple(steps))
+
+
+def _free(step: Step, exchange: Exchanges) -> bool:
+    """Whether an exchange may begin before a step that comes before it."""
+    return isinstance(step, Local) and not (
+        {*step.reads, *step.writes} & {*exchange.writes} or {*step.writes} & {*exchange.reads}
+    )
+
+
+def _unframed(early: Sequence[Stmt], frames: Sequence[Frame]) -> bool:
+    """Whether statements read and write nothing that is copied."""
+    return not any(
+        window.array == frame.target and any(_meet(box, bounds(window)) for box in frame.boxes)
+        for frame in frames
+        for stmt in early
+        for window in _windows(stmt)
+    )
+
+
+def _meet(one: Box, other: Box) -> bool:
+    """Whether two boxes have an element in common; of one without axes it is not known where it is."""
+    return all(max(a, c) < min(b, d) for (a, b), (c, d) in zip(one, other, strict=False))
+
+
+def _worth(step: Exchanges, parts: _Parts, link: Link | None) -> bool:
+    if not parts.early:
+        return False
+    if link is not None:
+        both = parts.early, parts.late[parts.pieces :]
+        early, rest = ({window.array for stmt in body for window in _windows(stmt)} for body in both)
+        if early & rest:
+            return False  # one pass over what both touch may serve them together
+    counts = step.counts()
+    messages = max(counts.messages_sent, counts.messages_received)
+    nbytes = max(counts.bytes_sent, counts.bytes_received)
+    return bool(messages) and (link is None or link.time(nbytes, messages) > PIECE * (1 + parts.pieces))
+
+
+def _apart(step: Exchanges, local: Local, program: Program) -> _Parts | None:
+    """The statements that need not wait for an exchange, as far as they come first, and the others."""
+    sent, filled = set(step.reads), set(step.writes)
+    early: list[Stmt] = []
+    body = local.region.body
+    for k, stmt in enumerate(body):
+        written = {w.array for w in writes(stmt)}
+        if written & (sent | filled):
+            return _Parts(tuple(early), body[k:], 0)
+        if not {w.array for w in reads(stmt)} & filled:
+            early.append(stmt)
+            continue
+        inner = _inner(stmt, step, program)
+        if inner is None or not isinstance(stmt, Compute):
+            return _Parts(tuple(early), body[k:], 0)
+        rims = [_of(stmt, box) for box in around(stmt.target.shape, inner)]
+        return _Parts((*early, _of(stmt, inner)), (*rims, *body[k + 1 :]), len(rims))
+    return _Parts(tuple(early), (), 0)
+
+
+def _inner(stmt: Stmt, step: Exchanges, program: Program) -> Box | None:
+    """The points of a statement that need nothing of what an exchange brings; None if that are too few."""
+    if not isinstance(stmt, Compute) or stmt.combine is not None or stmt.init is not None:
+        return None
+    halos = {item.source for item in step.items if item.source == item.target}
+    filled = set(step.writes)
+    shape: tuple[int, ...] = stmt.target.shape
+    if len(kept_axes(stmt)) < len(shape):
+        return None
+    box: list[tuple[int, int]] = [(0, n) for n in shape]
+    for load in loads(stmt.body):
+        name = load.window.array
+        if name == stmt.target.array and load.window != stmt.target:
+            return None  # pieces would see what others have written
+        if name not in filled:
+            continue
+        layout = program.memory[name].layout
+        if isinstance(load, Gather) or name not in halos or layout is None:
+            return None
+        for ix, own, (before, after) in zip(
+            load.window.index, layout.owned(program.rank), layout.halo, strict=True
+        ):
+            if not before and not after:
+                continue
+            if ix.axis is None:
+                if not own.start <= ix.offset < own.stop:
+                    return None
+                continue
+            low, high = _within(ix, own.start, own.stop)
+            box[ix.axis] = max(box[ix.axis][0], low), min(box[ix.axis][1], high)
+    inside = math.prod(max(0, high - low) for low, high in box)
+    return tuple(box) if 2 * inside >= math.prod(shape) > inside else None
+
+
+def _within(ix: Index, start: int, stop: int) -> tuple[int, int]:
+    """The points whose places along an axis lie in an interval."""
+    if ix.stride > 0:
+        return -((ix.offset - start) // ix.stride), -((ix.offset - stop) // ix.stride)
+    ahead = -ix.stride
+    return -((stop - 1 - ix.offset) // ahead), (ix.offset - start) // ahead + 1
+
+
+def _of(stmt: Compute, box: Box) -> Compute:
+    """A statement for some of its points."""
+    amap = tuple(Index(low, 1, axis) for axis, (low, _) in enumerate(box))
+    return mapped(stmt, amap, tuple(high - low for low, high in box))
+
+
+def _part(local: Local, body: tuple[Stmt, ...], other: tuple[Stmt, ...], program: Program) -> Local:
+    """Some of the statements of a step; what others need, too, is no temporary of theirs."""
+    named, elsewhere = ({w.array for stmt in some for w in _windows(stmt)} for some in (body, other))
+    written = {w.array for stmt in body for w in writes(stmt)}
+    bases = {a.base for a in local.region.arrays}
+    arrays: list[Array] = []
+    for array in local.region.arrays:
+        if array.name not in named and array.name not in bases:
+            continue
+        role = array.role
+        if role != "temp" or array.name in elsewhere:
+            role = "inout" if array.name in written or (role == "inout" and array.name in bases) else "in"
+        arrays.append(replace(array, role=role))
+    return Local(Region((), tuple(arrays), body))
+
+
+def _windows(stmt: Stmt) -> tuple[Window, ...]:
+    return (*reads(stmt), *writes(stmt))

@@ -1,0 +1,405 @@
+"""One rank's part of a region whose arrays lie over many ranks: steps over local arrays, counted and run.
+
+`dcarray.comm.planning.planner.plan` makes programs, without data and without the other ranks.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager, nullcontext, suppress
+from dataclasses import dataclass, field
+from functools import cached_property
+from functools import reduce as fold
+from typing import Any, Protocol
+
+import numpy as np
+
+from dcarray.comm.exchange.exchange_plan import Exchange, Pending
+from dcarray.comm.exchange.persistent import Repeated
+from dcarray.comm.layout.grid import ProcessGrid
+from dcarray.comm.layout.layouts import Layout
+from dcarray.comm.transport.errors import CommError
+from dcarray.comm.transport.protocol import OPERATORS, Array, Communicator, Counts
+from dcarray.ir.nodes import Region
+from dcarray.ir.ops import OPS
+
+from .halo_state import Box, Valid
+
+__all__ = [
+    "Begin", "Exchanges", "Finish", "Frame", "Item", "Local", "Memory", "Note", "Program", "Reduce",
+    "Running", "Step",
+]  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Note:
+    """Why something was planned as it is: a line of ``dc.explain``."""
+
+    text: str
+    loc: Any = None
+    whole: bool = False  # said of what has no distributed form and is computed from whole arrays
+
+
+@dataclass(frozen=True)
+class Memory:
+    """A local array of one rank.
+
+    Parameters
+    ----------
+    name : str
+        What steps call it.
+    dtype : numpy.dtype
+    shape : tuple of int
+        Of this rank's memory, room for halos included.
+    layout : Layout or None
+        Which array it is part of; None: every rank has the same whole array.
+    """
+
+    name: str
+    dtype: np.dtype[Any]
+    shape: tuple[int, ...]
+    layout: Layout | None = None
+
+    @property
+    def nbytes(self) -> int:
+        return math.prod(self.shape) * self.dtype.itemsize
+
+
+def unwatched(loc: Any) -> AbstractContextManager[object]:
+    """Nothing is done before and after a statement."""
+    return nullcontext()
+
+
+@dataclass
+class Running:
+    """A program under way on one rank.
+
+    Parameters
+    ----------
+    comm : Communicator
+    memory : dict of str to ndarray
+        All local arrays that exist, by name.
+    local : callable
+        Runs a region on local arrays, in place.
+    empty : callable
+        Makes memory of a shape and dtype.
+    around : callable
+        Given where a statement comes from, in what it is run that is in no region.
+    pending : dict of int to Pending
+        The exchanges under way, by the identity of their steps.
+    """
+
+    comm: Communicator
+    memory: dict[str, Array]
+    local: Callable[[Region, Mapping[str, Array]], None]
+    empty: Callable[[tuple[int, ...], np.dtype[Any]], Array] = np.empty
+    around: Callable[[Any], AbstractContextManager[object]] = unwatched
+    pending: dict[int, Pending] = field(default_factory=dict)
+
+    def leave(self) -> None:
+        """Wait for the exchanges under way: what they bring would be written to dropped memory, or be taken
+        for what a later exchange brings."""
+        while self.pending:
+            _, one = self.pending.popitem()
+            with suppress(CommError):  # which would say no more than what has failed
+                one.comm.waitall(one.requests)
+
+
+class Step(Protocol):
+    """One step of a rank's program.  All ranks have the same kinds of steps in the same order."""
+
+    @property
+    def reads(self) -> tuple[str, ...]:
+        """The local arrays that it reads."""
+
+    @property
+    def writes(self) -> tuple[str, ...]:
+        """The local arrays of which it writes some elements."""
+
+    def counts(self) -> Counts:
+        """What this rank sends and receives in it."""
+
+    def run(self, at: Running) -> None:
+        """Do it."""
+
+
+@dataclass(frozen=True)
+class Item:
+    """The exchange of one array: how this rank's messages are listed, and the local arrays that it reads and
+    writes.
+
+    Where there are views, the plan's axes are those of the arrays in this order; None is an axis that an
+    array does not have.
+    """
+
+    listing: Callable[[], Exchange]
+    source: str
+    target: str
+    itemsize: int
+    source_view: tuple[int | None, ...] | None = None
+    target_view: tuple[int | None, ...] | None = None
+
+    @cached_property
+    def plan(self) -> Exchange:
+        """The messages, listed when they are first asked for: there may be many ranks at their other ends,
+        and what a region is planned to do depends on none of them."""
+        return self.listing()
+
+
+@dataclass(frozen=True)
+class Exchanges:
+    """Exchanges of several arrays together: what goes from one rank to another is one message."""
+
+    items: tuple[Item, ...]
+    repeated: Repeated = field(default_factory=Repeated, compare=False, repr=False)
+
+    @property
+    def reads(self) -> tuple[str, ...]:
+        return tuple(item.source for item in self.items)
+
+    @property
+    def writes(self) -> tuple[str, ...]:
+        return tuple(item.target for item in self.items)
+
+    def counts(self) -> Counts:
+        found = Counts()
+        for one in (item.plan.counts(item.itemsize) for item in self.items):
+            found.bytes_sent += one.bytes_sent
+            found.bytes_received += one.bytes_received
+        found.messages_sent = len({t.peer for item in self.items for t in item.plan.sends})
+        found.messages_received = len({t.peer for item in self.items for t in item.plan.receives})
+        return found
+
+    def run(self, at: Running) -> None:
+        self.start(at).finish()
+
+    def start(self, at: Running) -> Pending:
+        """Begin them."""
+        memory = at.memory
+        arrays = [
+            (
+                item.plan,
+                _view(memory[item.source], item.source_view),
+                _view(memory[item.target], item.target_view),
+            )
+            for item in self.items
+        ]
+        return self.repeated.start(at.comm, arrays)
+
+
+@dataclass(frozen=True)
+class Begin:
+    """The beginning of an exchange; until its `Finish` nothing that it touches is written, and nothing that
+    it brings is read."""
+
+    what: Exchanges
+
+    @property
+    def reads(self) -> tuple[str, ...]:
+        return self.what.reads
+
+    @property
+    def writes(self) -> tuple[str, ...]:
+        return self.what.writes
+
+    def counts(self) -> Counts:
+        return self.what.counts()
+
+    def run(self, at: Running) -> None:
+        at.pending[id(self.what)] = self.what.start(at)
+
+
+@dataclass(frozen=True)
+class Finish:
+    """The end of an exchange that has begun."""
+
+    what: Exchanges
+
+    @property
+    def reads(self) -> tuple[str, ...]:
+        return self.what.reads
+
+    @property
+    def writes(self) -> tuple[str, ...]:
+        return self.what.writes
+
+    def counts(self) -> Counts:
+        return Counts()
+
+    def run(self, at: Running) -> None:
+        at.pending.pop(id(self.what)).finish()
+
+
+def _view(array: Array, axes: tuple[int | None, ...] | None) -> Array:
+    if axes is None:
+        return array
+    turned = array.transpose([a for a in axes if a is not None])
+    return turned[(*(None if a is None else slice(None) for a in axes), ...)]
+
+
+@dataclass(frozen=True)
+class Local:
+    """Statements on this rank's memory: a region whose arrays are local ones.
+
+    Its ``in`` and ``inout`` arrays are given, and written in place; ``temp`` ones are its own.
+    """
+
+    region: Region
+
+    @cached_property
+    def reads(self) -> tuple[str, ...]:
+        return tuple(a.name for a in self.region.arrays if a.role != "temp")
+
+    @property
+    def writes(self) -> tuple[str, ...]:
+        return tuple(a.name for a in self.region.arrays if a.role in ("out", "inout"))
+
+    def counts(self) -> Counts:
+        return Counts()
+
+    def run(self, at: Running) -> None:
+        at.local(self.region, {name: at.memory[name] for name in self.reads})
+
+
+@dataclass(frozen=True)
+class Frame:
+    """Some boxes of a local array copied to one of the same shape."""
+
+    source: str
+    target: str
+    boxes: tuple[Box, ...]
+
+    @property
+    def reads(self) -> tuple[str, ...]:
+        return (self.source,)
+
+    @property
+    def writes(self) -> tuple[str, ...]:
+        return (self.target,)
+
+    def counts(self) -> Counts:
+        return Counts()
+
+    def run(self, at: Running) -> None:
+        source, target = at.memory[self.source], at.memory[self.target]
+        for box in self.boxes:
+            here = tuple(slice(low, high) for low, high in box)
+            target[here] = source[here]
+
+
+@dataclass(frozen=True)
+class Reduce:
+    """What the ranks along some axes of a grid have of the same elements, folded for all of them.
+
+    Parameters
+    ----------
+    source, target : Memory
+        The local arrays, which lie alike: all of one, which has no halo, is folded into the other.
+    op : str
+        One of `dcarray.ir.ops.OPS` that folds.
+    grid : ProcessGrid
+    keep : tuple of bool
+        For each axis of the grid, whether the ranks along it take part.
+    rank : int
+    """
+
+    source: Memory
+    target: Memory
+    op: str
+    grid: ProcessGrid
+    keep: tuple[bool, ...]
+    rank: int
+
+    @property
+    def reads(self) -> tuple[str, ...]:
+        return (self.source.name,)
+
+    @property
+    def writes(self) -> tuple[str, ...]:
+        return (self.target.name,)
+
+    @cached_property
+    def ranks(self) -> tuple[int, ...]:
+        """The ranks that this one meets."""
+        return self.grid.sub(self.rank, self.keep)[1]
+
+    def counts(self) -> Counts:
+        return Counts(collectives=1, collective_bytes=self.source.nbytes)
+
+    def run(self, at: Running) -> None:
+        group = at.comm.sub(self.ranks)
+        here, out = np.ascontiguousarray(at.memory[self.source.name]), at.memory[self.target.name]
+        if self.target.layout is not None:  # which may have room for a halo
+            out = out[self.target.layout.owned(self.rank)]
+        if (name := _NAMES.get(self.op)) is not None:
+            group.allreduce(here, out, name)
+            return
+        stack = np.empty((group.size, *here.shape), here.dtype)
+        group.allgather(here, stack)
+        ufunc: Any = OPS[self.op].reference
+        out[...] = ufunc.reduce(stack, 0, here.dtype)
+
+
+_NAMES = {ufunc.__name__: name for name, ufunc in OPERATORS.items()}
+
+
+@dataclass(frozen=True)
+class Program:
+    """What one rank does for a region.
+
+    Parameters
+    ----------
+    rank, size : int
+    steps : tuple of Step
+        In order; all ranks run theirs together.
+    memory : mapping of str to Memory
+        All local arrays, by local name.  Who runs the program gives those of `given` and makes the others
+        when they are first needed, without values.
+    given : mapping of str to str
+        For each array of the region that exists before (``in`` and ``inout``), the local array that holds
+        this rank's part, in the layout that was said.
+    after : mapping of str to str
+        For each array that exists afterwards (all but ``temp``), the local array that then holds this rank's
+        part: ``memory[after[name]].layout`` is its layout then, None if it is whole on every rank.  Arrays
+        that were only read may have been laid out anew, too: the old memory is not needed any more then.
+    valid : mapping of str to Valid
+        Of those arrays, the parts of the halo that hold what the neighbours have.
+    notes : tuple of Note
+        Why it is so.
+    region : Region
+        What was planned, over whole arrays, with its ``comm`` calls.
+    """
+
+    rank: int
+    size: int
+    steps: tuple[Step, ...]
+    memory: Mapping[str, Memory]
+    given: Mapping[str, str]
+    after: Mapping[str, str]
+    valid: Mapping[str, Valid]
+    notes: tuple[Note, ...]
+    region: Region
+
+    @property
+    def counts(self) -> Counts:
+        """Messages and bytes of this rank."""
+        return fold(lambda a, b: a + b, (step.counts() for step in self.steps), Counts())
+
+    @cached_property
+    def schedule(self) -> tuple[tuple[Step, tuple[Memory, ...], tuple[str, ...]], ...]:
+        """The steps, each with the memory that is made for it and with what nobody needs after it."""
+        touched = [tuple(dict.fromkeys((*step.reads, *step.writes))) for step in self.steps]
+        there, kept = {*self.given.values()}, {*self.after.values()}
+        last = {name: k for k, names in enumerate(touched) for name in names}
+        found = []
+        for k, (step, names) in enumerate(zip(self.steps, touched, strict=True)):
+            made = tuple(self.memory[name] for name in names if name not in there)
+            there.update(names)
+            gone = tuple(name for name in names if last[name] == k and name not in kept)
+            found.append((step, made, gone))
+        return tuple(found)
+
+    def layout(self, array: str) -> Layout | None:
+        """How an array of the region lies after the run; None: whole on every rank."""
+        return self.memory[self.after[array]].layout

@@ -1,0 +1,104 @@
+"""The programs of all ranks checked against each other before they run: ``DCARRAY_DEBUG=1``."""
+
+from __future__ import annotations
+
+from functools import singledispatch
+
+from dcarray.comm.exchange import plan_matching
+from dcarray.comm.exchange.exchange_plan import Transfer
+from dcarray.comm.transport.errors import PlanError
+from dcarray.comm.transport.objects import collect, pack
+from dcarray.comm.transport.protocol import INTERNAL_TAG, Communicator
+
+from .program import Begin, Exchanges, Finish, Local, Program, Reduce, Step
+
+__all__ = ["check", "described"]
+
+
+def check(program: Program, comm: Communicator) -> None:
+    """Check this rank's program with those of the others.
+
+    Parameters
+    ----------
+    program : Program
+    comm : Communicator
+        All ranks; all of them call this.
+
+    Raises
+    ------
+    PlanError
+        On all ranks, when a send and its receive differ or one is missing, when ranks come to different
+        collective steps, or when ranks would wait for each other; the text lists what was found.
+    """
+    mine = described(program)
+    programs = collect(comm, mine, pack(mine), None)
+    assert programs is not None
+    try:
+        plan_matching.verify(programs)
+    except PlanError as error:
+        raise PlanError(f"the programs of {comm.size} ranks do not fit together:\n{error}") from None
+
+
+def described(program: Program) -> list[plan_matching.Step]:
+    """A program's messages and collective steps."""
+    return [one for step in program.steps for one in _steps(step, program)]
+
+
+@singledispatch
+def _steps(step: Step, program: Program) -> list[plan_matching.Step]:
+    # A library's step: all ranks come to it, what is sent within is its own affair.
+    return [plan_matching.Together(type(step).__name__, tuple(range(program.size)))]
+
+
+@_steps.register
+def _(step: Local, program: Program) -> list[plan_matching.Step]:
+    return []
+
+
+@_steps.register
+def _(step: Reduce, program: Program) -> list[plan_matching.Step]:
+    return [plan_matching.Together(f"reduce {step.op}", step.ranks, step.counts().collective_bytes)]
+
+
+@_steps.register
+def _(step: Begin, program: Program) -> list[plan_matching.Step]:
+    return _steps(step.what, program)[:-1]
+
+
+@_steps.register
+def _(step: Finish, program: Program) -> list[plan_matching.Step]:
+    return [plan_matching.Wait()]
+
+
+@_steps.register
+def _(step: Exchanges, program: Program) -> list[plan_matching.Step]:
+    return [*_begun(step), plan_matching.Wait()]
+
+
+@_steps.register
+def _(step: Begin, program: Program) -> list[plan_matching.Step]:
+    return _begun(step.what)
+
+
+@_steps.register
+def _(step: Finish, program: Program) -> list[plan_matching.Step]:
+    # All that has begun is waited for: all ranks have their steps in the same order.
+    return [plan_matching.Wait()]
+
+
+def _begun(step: Exchanges) -> list[plan_matching.Step]:
+    """What `dcarray.comm.exchange.exchange_plan.start` makes of it: one message for each peer, of all
+    arrays."""
+    receives: dict[int, list[tuple[Transfer, int]]] = {}
+    sends: dict[int, list[tuple[Transfer, int]]] = {}
+    for item in step.items:
+        for into, transfers in ((receives, item.plan.receives), (sends, item.plan.sends)):
+            for transfer in transfers:
+                into.setdefault(transfer.peer, []).append((transfer, item.itemsize))
+    found: list[plan_matching.Step] = []
+    for kind, messages in ((plan_matching.Receive, receives), (plan_matching.Send, sends)):
+        for peer, parts in messages.items():
+            size = sum(transfer.elements * itemsize for transfer, itemsize in parts)
+            what = " + ".join(f"{transfer.elements} of {itemsize} bytes" for transfer, itemsize in parts)
+            found.append(kind(peer, INTERNAL_TAG, size, what))
+    return found

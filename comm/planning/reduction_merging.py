@@ -1,0 +1,151 @@
+"""A pass over placed regions: sums of parts that are only added to each other are added up once, together."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import replace
+
+import numpy as np
+
+from dcarray.comm.layout.layouts import Block
+from dcarray.comm.layout.notation import Partial, read, write
+from dcarray.ir.analysis.effects import reads, writes
+from dcarray.ir.nodes import Apply, Array, Call, Compute, Const, Expr, Load, Region, Stmt
+from dcarray.ir.ops import const_value
+from dcarray.ir.passes.base import Log, Pass
+from dcarray.ir.renaming import numbered
+from dcarray.ir.windows import identity, loads, map_loads
+
+from .domain import bare
+
+__all__ = ["summed"]
+
+_NAME = "summed"
+
+
+def summed(finite: Collection[str]) -> Pass:
+    """The pass that takes ``y = a * s + b * t``, where `s` and `t` are sums of what ranks have, for the sum
+    of what ``a * s + b * t`` is on each rank: half as much travels.
+
+    Parameters
+    ----------
+    finite : collection of str
+        The scalars that are finite; with others, zeros would make NaN that the sums do not have.
+    """
+
+    def fn(region: Region, log: Log) -> Region:
+        while (found := _once(region, finite, log)) is not region:
+            region = found
+        return region
+
+    return Pass(_NAME, fn)
+
+
+def _once(region: Region, finite: Collection[str], log: Log) -> Region:
+    arrays = {array.name: array for array in region.arrays}
+    sums = _sums(region, arrays)
+    for k, stmt in enumerate(region.body):
+        if not isinstance(stmt, Compute) or stmt.combine is not None:
+            continue
+        target = arrays[stmt.target.array]
+        terms = [x.window.array for x in loads(stmt.body) if isinstance(x, Load) and x.window.array in sums]
+        names = set(terms)
+        if len(names) < 2 or target.dtype.kind == "b" or stmt.target != identity(target):
+            continue
+        if not _linear(stmt.body, names, arrays, finite):
+            continue
+        parts = {name: arrays[sums[name]] for name in names}
+        first, *others = (read(part.layout, part.shape) for part in parts.values())
+        layout, partial = first
+        assert layout is not None and partial is not None
+        alike = all(
+            found == layout and also is not None and also.over == partial.over for found, also in others
+        )
+        if not alike or any(_place(arrays[name]) != _place(target) for name in names):
+            log.refused(_NAME, f"{', '.join(sorted(names))} are sums over ranks in several ways", stmt.loc)
+            continue
+        made = Array(numbered(target.name, arrays), target.dtype, target.shape)
+        along = tuple((-1, Block(g)) for g in partial.over)
+        made = replace(made, layout=write(layout, Partial("add", along)))
+
+        def of_part(load: Expr, parts: Mapping[str, Array] = parts) -> Expr:
+            part = parts.get(load.window.array) if isinstance(load, Load) else None
+            return load if part is None else Load(identity(part), part.dtype)
+
+        body: list[Stmt] = [s for s in region.body[:k] if not (_is_sum(s) and names & _written(s))]
+        body.append(replace(stmt, target=identity(made), body=map_loads(stmt.body, of_part)))
+        add = (("op", "add"),)
+        body.append(Call("comm.reduce", (identity(made),), (identity(target),), add, stmt.loc))
+        text = f"{', '.join(sorted(names))} are added up over ranks once they are combined"
+        log.done(_NAME, text, stmt.loc)
+        kept = tuple(array for array in region.arrays if array.name not in names)
+        return replace(region, arrays=(*kept, made), body=(*body, *region.body[k + 1 :]))
+    return region
+
+
+def _sums(region: Region, arrays: Mapping[str, Array]) -> dict[str, str]:
+    """Temporaries that are written once, as a sum over ranks, and read once: the parts of each, which are
+    written once and read for nothing else."""
+    written: dict[str, int] = {}
+    used: dict[str, int] = {}
+    for stmt in region.body:
+        for window in writes(stmt):
+            written[window.array] = written.get(window.array, 0) + 1
+        for name in {window.array for window in reads(stmt)}:
+            used[name] = used.get(name, 0) + 1
+    found: dict[str, str] = {}
+    for stmt in region.body:
+        if isinstance(stmt, Call) and _is_sum(stmt):
+            part, whole = stmt.reads[0].array, stmt.writes[0].array
+            once = all(
+                written.get(name) == used.get(name) == 1
+                and arrays[name].role == "temp"
+                and arrays[name].base is None
+                for name in (part, whole)
+            )
+            if once and stmt.writes[0] == identity(arrays[whole]):
+                found[whole] = part
+    return found
+
+
+def _is_sum(stmt: Stmt) -> bool:
+    return isinstance(stmt, Call) and stmt.op == "comm.reduce" and dict(stmt.attrs)["op"] == "add"
+
+
+def _written(stmt: Stmt) -> set[str]:
+    return {window.array for window in writes(stmt)}
+
+
+def _linear(expr: Expr, names: set[str], arrays: Mapping[str, Array], finite: Collection[str]) -> bool:
+    """Is it made of some arrays, each where the target is, by sums, differences and factors?"""
+    if isinstance(expr, Load):
+        name = expr.window.array
+        return name in names and expr.window == identity(arrays[name])
+    if not isinstance(expr, Apply):
+        return False
+    if expr.op in ("add", "subtract"):
+        return all(_linear(arg, names, arrays, finite) for arg in expr.args)
+    if expr.op == "negative":
+        return _linear(expr.args[0], names, arrays, finite)
+    if expr.op == "multiply":
+        one, two = expr.args
+        return (_factor(one, arrays, finite) and _linear(two, names, arrays, finite)) or (
+            _factor(two, arrays, finite) and _linear(one, names, arrays, finite)
+        )
+    return False
+
+
+def _factor(expr: Expr, arrays: Mapping[str, Array], finite: Collection[str]) -> bool:
+    """Is it one finite number, the same on all ranks?"""
+    if isinstance(expr, Const):
+        return bool(np.isfinite(const_value(expr)))
+    return (
+        isinstance(expr, Load)
+        and not arrays[expr.window.array].shape
+        and arrays[expr.window.array].role == "in"
+        and expr.window.array in finite
+    )
+
+
+def _place(array: Array) -> object:
+    return bare(read(array.layout, array.shape)[0])

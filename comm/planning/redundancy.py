@@ -1,0 +1,346 @@
+"""Passes over placed regions that take out communication, each with its reasons in the log.
+
+They change neither what a region means nor where its arrays lie.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from dcarray.ir.analysis.effects import families, reads, touched, writes
+from dcarray.ir.nodes import Array, Call, Compute, Region, Stmt, Window
+from dcarray.ir.passes.base import Log, Pass
+from dcarray.ir.renaming import rename
+from dcarray.ir.windows import identity
+
+from .halo_state import Halo, Valid, margins
+
+__all__ = [
+    "AGAIN", "ASIDE", "PASSES", "THROUGH", "TOGETHER", "UNUSED", "WIDER", "Group", "still_valid",
+    "valid_after",
+]  # fmt: skip
+
+
+def _halo(stmt: Stmt) -> tuple[str, Halo] | None:
+    """The array and the halo that a statement exchanges."""
+    if not (isinstance(stmt, Call) and stmt.op == "comm.halo"):
+        return None
+    attrs: dict[str, Any] = dict(stmt.attrs)
+    return stmt.reads[0].array, Halo(attrs["widths"], attrs["corners"], attrs.get("rim", math.inf))
+
+
+def _exchange(array: Array, halo: Halo, loc: Any) -> Call:
+    return Call("comm.halo", (identity(array),), (), halo.attrs, loc)
+
+
+def _moved(stmt: Stmt) -> tuple[Window, Window] | None:
+    """What a redistribution reads and writes."""
+    if not (isinstance(stmt, Call) and stmt.op == "comm.redistribute"):
+        return None
+    return stmt.reads[0], stmt.writes[0]
+
+
+def _written(stmt: Stmt) -> set[str]:
+    return {window.array for window in writes(stmt)}
+
+
+def _loc(stmt: Stmt) -> Any:
+    return getattr(stmt, "loc", None)
+
+
+# ---- halos that are still valid ----------------------------------------------------------------------
+def _flow(region: Region, valid: Mapping[str, Valid]) -> tuple[list[Stmt], dict[str, Valid], list[Stmt]]:
+    """The statements without needless exchanges, the halos valid at the end, and what is left out."""
+    now, body, gone = dict(valid), [], []
+    shapes = {array.name: array.shape for array in region.arrays}
+    for stmt in region.body:
+        exchanged = _halo(stmt)
+        if exchanged is not None:
+            name, halo = exchanged
+            there = now.get(name, Valid())
+            if there.has(halo):
+                gone.append(stmt)
+                continue
+            now[name] = there.exchanged(halo)
+        elif isinstance(stmt, Call) and stmt.op == "comm.frame":
+            # but for the hole, of which nothing is read before it is written
+            now[stmt.writes[0].array] = now.get(stmt.reads[0].array, Valid())
+        else:
+            for name in _written(stmt) & now.keys():
+                # near the ends nothing is written, here or by the neighbours
+                now[name] = now[name].written(_untouched(stmt, shapes[name]))
+        body.append(stmt)
+    return body, {name: there for name, there in now.items() if there}, gone
+
+
+def _untouched(stmt: Stmt, extents: Sequence[int]) -> int:
+    """How near to the ends of the array that it writes a statement writes nothing."""
+    if not isinstance(stmt, Compute) or 0 in stmt.target.shape:
+        return 0
+    return min((n for pair in margins(stmt.target, extents) for n in pair), default=0)
+
+
+def still_valid(valid: Mapping[str, Valid]) -> Pass:
+    """The pass that leaves out exchanges of halos that hold what the neighbours have, from the start or since
+    an earlier exchange."""
+
+    def fn(region: Region, log: Log) -> Region:
+        body, _, gone = _flow(region, valid)
+        for stmt in gone:
+            name, _ = _halo(stmt) or ("", None)
+            log.done("still valid", f"the halo of {name} is still valid: not sent again", _loc(stmt))
+        return replace(region, body=tuple(body)) if gone else region
+
+    return Pass("still valid", fn)
+
+
+def valid_after(region: Region, valid: Mapping[str, Valid]) -> dict[str, Valid]:
+    """The halos that hold what the neighbours have when a region has run."""
+    return _flow(region, valid)[1]
+
+
+# ---- fewer messages ----------------------------------------------------------------------------------
+def _wider(region: Region, log: Log) -> Region:
+    """Several exchanges of one halo, of which nothing is written in between, as one."""
+    body, arrays = list(region.body), {a.name: a for a in region.arrays}
+    last: dict[str, int] = {}
+    gone: set[int] = set()
+    for k, stmt in enumerate(body):
+        exchanged = _halo(stmt)
+        if exchanged is None:
+            for name in _written(stmt):
+                last.pop(name, None)
+            continue
+        name, halo = exchanged
+        if name not in last:
+            last[name] = k
+            continue
+        _, before = _halo(body[last[name]]) or ("", halo)
+        if not halo.within(before):
+            body[last[name]] = _exchange(arrays[name], before | halo, _loc(body[last[name]]))
+        gone.add(k)
+        log.done("wider", f"the halo of {name} is exchanged once for several reads", _loc(stmt))
+    return replace(region, body=tuple(s for k, s in enumerate(body) if k not in gone)) if gone else region
+
+
+WIDER = Pass("wider", _wider)
+
+
+class Group:
+    """Exchanges that travel together; halos lie beside what redistributions read."""
+
+    def __init__(self) -> None:
+        self.halos: set[str] = set()
+        self.sources: set[str] = set()
+        self.targets: set[str] = set()
+
+    def takes(self, stmt: Stmt) -> bool:
+        """Take in one more exchange, if it needs none of the others and they do not need it."""
+        exchanged, moved = _halo(stmt), _moved(stmt)
+        if exchanged is not None:
+            name, _ = exchanged
+            if name in self.halos | self.targets:
+                return False
+            self.halos.add(name)
+            return True
+        if moved is None:
+            return False
+        source, target = (window.array for window in moved)
+        if source in self.targets or target in self.halos | self.sources | self.targets:
+            return False
+        self.sources.add(source)
+        self.targets.add(target)
+        return True
+
+
+def _aside(region: Region, log: Log) -> Region:
+    """Redistributions moved up and reductions down, so that nothing comes between statements that go over
+    the same arrays: they are one kernel then, and communication has longer."""
+    root = families(region)
+
+    def names(windows: Iterable[Window]) -> set[str]:
+        return {root[window.array] for window in windows}
+
+    units: list[tuple[Stmt, ...]] = []
+    for stmt in region.body:
+        if units and isinstance(last := units[-1][-1], Call) and last.op == "comm.beyond":
+            units[-1] += (stmt,)  # which is about the next statement
+        else:
+            units.append((stmt,))
+    found = _raised(units, "comm.redistribute", names)
+    found = _raised(found[::-1], "comm.reduce", names)[::-1]
+    body = tuple(stmt for unit in found for stmt in unit)
+    if body == region.body:
+        return region
+    log.done("aside", "communication is moved out of the way of statements that need not wait for it")
+    return replace(region, body=body)
+
+
+def _raised(
+    units: Sequence[tuple[Stmt, ...]], op: str, names: Callable[[Iterable[Window]], set[str]]
+) -> list[tuple[Stmt, ...]]:
+    """Calls moved before all statements that neither touch what they write nor write what they read."""
+    found: list[tuple[Stmt, ...]] = []
+    effects: list[tuple[set[str], set[str]]] = []
+    for unit in units:
+        here = names(w for stmt in unit for w in reads(stmt)), names(w for stmt in unit for w in writes(stmt))
+        place = len(found)
+        if isinstance(unit[0], Call) and unit[0].op == op:
+            while place and not (
+                here[1] & (effects[place - 1][0] | effects[place - 1][1]) or here[0] & effects[place - 1][1]
+            ):
+                place -= 1
+        found.insert(place, unit)
+        effects.insert(place, here)
+    return found
+
+
+ASIDE = Pass("aside", _aside)
+
+
+def _together(region: Region, log: Log) -> Region:
+    """Exchanges moved up to others, so that they travel in the same messages."""
+    body = list(region.body)
+    root = families(region)
+    changed = False
+    k = 0
+    while k < len(body):
+        group = Group()
+        if not group.takes(body[k]):
+            k += 1
+            continue
+        k += 1
+        read: set[str] = set()  # by statements that a later exchange would be moved past
+        written: set[str] = set()
+        for j in range(k, len(body)):
+            stmt = body[j]
+            sources = {root[w.array] for w in reads(stmt)}
+            targets = {root[name] for name in _written(stmt)}
+            free = not (sources & written or targets & (read | written))
+            if free and group.takes(stmt):
+                if j > k:
+                    changed = True
+                    log.done(
+                        "together", f"{', '.join(sorted(sources))} goes in the same messages", _loc(stmt)
+                    )
+                body.insert(k, body.pop(j))
+                k += 1
+                continue
+            read |= sources
+            written |= targets
+    return replace(region, body=tuple(body)) if changed else region
+
+
+TOGETHER = Pass("together", _together)
+
+
+# ---- redistributions ---------------------------------------------------------------------------------
+def _again(region: Region, log: Log) -> Region:
+    """What has been brought somewhere and not changed since is not brought there again."""
+    arrays = {a.name: a for a in region.arrays}
+    root = families(region)
+    once = _written_once(region)
+    known: dict[tuple[Window, str | None, tuple[int, ...]], str] = {}
+    body: list[Stmt] = []
+    renamed: dict[str, str] = {}
+    for stmt in region.body:
+        for old, new in renamed.items():
+            stmt = rename(stmt, old, new)
+        moved = _moved(stmt)
+        if moved is not None and moved[1] == identity(arrays[moved[1].array]):
+            target = arrays[moved[1].array]
+            key = moved[0], target.layout, target.shape
+            if key in known and target.name in once and known[key] in once:
+                renamed[target.name] = known[key]
+                log.done("again", f"{moved[0].array} is there already", _loc(stmt))
+                continue
+            _forget(known, {root[target.name]}, root)
+            known[key] = target.name
+        else:
+            _forget(known, {root[name] for name in _written(stmt)}, root)
+        body.append(stmt)
+    return replace(region, body=tuple(body)) if renamed else region
+
+
+def _forget(
+    known: dict[tuple[Window, str | None, tuple[int, ...]], str], written: set[str], root: Mapping[str, str]
+) -> None:
+    for key in [key for key, there in known.items() if {root[key[0].array], root[there]} & written]:
+        del known[key]
+
+
+def _written_once(region: Region) -> set[str]:
+    """The temporaries that a single statement writes."""
+    count: dict[str, int] = {}
+    for stmt in region.body:
+        for name in _written(stmt):
+            count[name] = count.get(name, 0) + 1
+    return {a.name for a in region.arrays if a.role == "temp" and a.base is None and count.get(a.name) == 1}
+
+
+AGAIN = Pass("again", _again)
+
+
+def _through(region: Region, log: Log) -> Region:
+    """A whole array that is brought to one layout and on to another one goes there straight, or stays."""
+    arrays = {a.name: a for a in region.arrays}
+    root = families(region)
+    once = _written_once(region)
+    origin: dict[str, str] = {}  # of copies that are what another array still is
+    body: list[Stmt] = []
+    changed = False
+    for stmt in region.body:
+        moved = _moved(stmt)
+        if moved is not None and moved[0].array in origin:
+            source, copy = arrays[origin[moved[0].array]], moved[0].array
+            straight = replace(moved[0], array=source.name)
+            if _plain(straight, source):
+                log.done("through", f"{copy} is not needed on the way from {source.name}", _loc(stmt))
+                stmt = Call("comm.redistribute", (straight,), (moved[1],), loc=_loc(stmt))
+                moved, changed = (straight, moved[1]), True
+        for name in {root[name] for name in _written(stmt)}:
+            for copy in [c for c, source in origin.items() if name in (root[c], root[source])]:
+                del origin[copy]
+        if moved is not None and moved[1].array in once and moved[0].array != moved[1].array:
+            source, target = arrays[moved[0].array], arrays[moved[1].array]
+            if moved[0] == identity(source) and moved[1] == identity(target):
+                origin[target.name] = origin.get(source.name, source.name)
+        body.append(stmt)
+    return replace(region, body=tuple(body)) if changed else region
+
+
+def _plain(window: Window, array: Array) -> bool:
+    """Whether a window can be moved wherever its array lies."""
+    return window == identity(array) or "cyclic" not in (array.layout or "")
+
+
+THROUGH = Pass("through", _through)
+
+
+def _unused(region: Region, log: Log) -> Region:
+    """Redistributions of what nobody reads."""
+    wanted = {a.name for a in region.arrays if a.role != "temp" or a.base is not None}
+    wanted |= {str(a.base) for a in region.arrays if a.base is not None}
+    body: list[Stmt] = []
+    for stmt in reversed(region.body):
+        exchanged = _halo(stmt)
+        if _moved(stmt) is not None and not _written(stmt) & wanted:
+            log.done("unused", f"{', '.join(sorted(_written(stmt)))} is not needed", _loc(stmt))
+            continue
+        body.append(stmt)
+        if exchanged is None:
+            wanted |= {window.array for window in reads(stmt)}
+    if len(body) == len(region.body):
+        return region
+    used = {name for stmt in body for name in touched(stmt)}
+    arrays = tuple(a for a in region.arrays if a.name in used or a.name in wanted or a.role != "temp")
+    return replace(region, arrays=arrays, body=tuple(reversed(body)))
+
+
+UNUSED = Pass("unused", _unused)
+
+#: In the order in which they run, after the one that knows which halos are valid.
+PASSES: tuple[Pass, ...] = (AGAIN, THROUGH, UNUSED, WIDER, ASIDE, TOGETHER)

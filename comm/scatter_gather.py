@@ -1,0 +1,245 @@
+"""Whole arrays into blocks, back, and from one layout to another, in NumPy code."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from dcarray.comm.exchange.exchange_plan import Pending, start
+from dcarray.comm.exchange.halo import halo_exchange
+from dcarray.comm.exchange.redistribute import redistribute
+from dcarray.comm.layout.grid import ProcessGrid, choose_grid
+from dcarray.comm.layout.layouts import Block, Layout
+from dcarray.comm.transport.agreement import agree, told
+from dcarray.comm.transport.errors import LayoutError
+from dcarray.comm.transport.operands import like, memory, place_for
+from dcarray.comm.transport.protocol import Array, Communicator, sendable
+
+from .cart import Cart, Ranks, ranks_of
+
+__all__ = ["BlockGather", "BlockScatter", "HaloExchange", "Over", "Redistribute", "usual_grid"]
+
+Over = Layout | Cart | ProcessGrid | Sequence[int] | None
+
+
+def usual_grid(axes: int, ranks: int) -> ProcessGrid:
+    """The squarest grid of so many axes: what `BlockScatter` and `BlockGather` take when none is named."""
+    return choose_grid((ranks,) * axes, ranks)
+
+
+def _group(over: Over, comm: Ranks) -> Communicator:
+    return over.comm if comm is None and isinstance(over, Cart) else ranks_of(comm)
+
+
+def _grid(over: Over, axes: int, ranks: int) -> ProcessGrid:
+    if over is None:
+        return usual_grid(axes, ranks)
+    if isinstance(over, Cart):
+        return over.grid
+    return over if isinstance(over, ProcessGrid) else ProcessGrid(over)  # type: ignore[arg-type]
+
+
+def BlockScatter(x: Any, over: Over = None, root: int = 0, comm: Ranks = None) -> Any:
+    """Hand out an array in blocks.
+
+    Parameters
+    ----------
+    x : array_like or None
+        The whole array on the root; on other ranks it is not looked at.
+    over : Layout, Cart, ProcessGrid or sequence of int, optional
+        A layout, or a grid whose axes cut the array's first axes into blocks; by default the squarest grid
+        with an axis for each of the array's.
+    root : int
+        Who has the array.
+    comm : Communicator or Cart, optional
+        The ranks, by default those of `over` or all; all of them call this.
+
+    Returns
+    -------
+    ndarray
+        This rank's block; with a layout that has halos, room for them around it, filled with zeros.  On the
+        root it is wrapped if `x` is.
+
+    Raises
+    ------
+    GridError, LayoutError
+        On every rank, when grid or layout do not fit the array or the ranks.
+    """
+    group = _group(over, comm)
+    here = memory(x) if group.rank == root else np.empty(0)
+    shape, dtype = told(group, (here.shape, here.dtype), root)
+    sendable([np.empty(0, dtype)])
+    if isinstance(over, Layout):
+        layout = over
+        if layout.shape != shape:
+            raise LayoutError(f"an array of shape {shape} is to be laid out as one of shape {layout.shape}")
+    else:
+        layout = Layout.blocks(shape, _grid(over, len(shape), group.size))
+    layout.grid.check(group.size)
+    if group.rank != root:
+        here = np.empty((0, *shape[1:]), dtype)
+    return _move(Layout.on_one(shape, group.size, root), layout, here, x, group)
+
+
+def BlockGather(x: Any, over: Over = None, root: int | None = None, comm: Ranks = None) -> Any:
+    """Put blocks together.
+
+    Parameters
+    ----------
+    x : array_like
+        This rank's block: all blocks in one row of the grid have the same extent along the axes across it.
+        With a layout, its memory with the halo.
+    over : Layout, Cart, ProcessGrid or sequence of int, optional
+        As for `BlockScatter`.
+    root : int, optional
+        Who gets the whole array; by default all ranks do.
+    comm : Communicator or Cart, optional
+        The ranks, by default those of `over` or all; all of them call this.
+
+    Returns
+    -------
+    ndarray or None
+        The whole array, wrapped if `x` is; None on ranks that do not get it.
+
+    Raises
+    ------
+    LayoutError
+        When blocks do not fit together.
+    MismatchError
+        When ranks disagree on dtype or number of axes.
+    """
+    group, here = _group(over, comm), memory(x)
+    agree(group, (here.dtype.str, here.ndim), "dtype and number of axes")
+    if isinstance(over, Layout):
+        layout = over
+    else:
+        layout = _found(here, _grid(over, here.ndim, group.size), group)
+    layout.grid.check(group.size)
+    layout.check(group.rank, here.shape)
+    if root is None:
+        return _move(layout, Layout.copies(layout.shape, layout.grid), here, x, group)
+    whole = _move(layout, Layout.on_one(layout.shape, group.size, root), here, x, group)
+    return whole if group.rank == root else None
+
+
+def _found(here: Array, grid: ProcessGrid, group: Communicator) -> Layout:
+    """The layout of blocks of which each rank has one."""
+    grid.check(group.size)
+    if grid.ndim > here.ndim:
+        raise LayoutError(f"a grid {grid.shape} has more axes than blocks of shape {here.shape}")
+    shapes = np.zeros((group.size, here.ndim), np.int64)
+    shapes[group.rank] = here.shape
+    group.allreduce(shapes, shapes, "sum")
+    table = shapes.reshape(*grid.shape, here.ndim)
+    axes, shape = [], list(here.shape)
+    for axis in range(grid.ndim):
+        line = [0] * grid.ndim + [axis]
+        line[axis] = slice(None)  # type: ignore[call-overload]
+        sizes = table[tuple(line)]
+        axes.append(Block(axis, tuple(map(int, sizes))))
+        shape[axis] = int(sizes.sum())
+    layout = Layout.blocks(shape, grid)
+    layout = Layout(shape, grid, [*axes, *layout.axes[grid.ndim :]])
+    for rank in range(group.size):
+        if layout.owned_shape(rank) != tuple(shapes[rank]):
+            raise LayoutError(
+                f"blocks do not fit together over a grid {grid.shape}: rank {rank} has one of shape "
+                f"{tuple(map(int, shapes[rank]))} where its neighbours leave {layout.owned_shape(rank)}"
+            )
+    return layout
+
+
+def Redistribute(x: Any, source: Layout, target: Layout, out: Any = None, comm: Ranks = None) -> Any:
+    """Bring a distributed array from one layout to another.
+
+    Parameters
+    ----------
+    x : array_like
+        This rank's memory of the array, of ``source.local_shape(rank)``.
+    source, target : Layout
+        Of the same shape, over grids of all ranks.
+    out : ndarray, optional
+        Where to put this rank's part; its halo is left as it is.
+    comm : Communicator or Cart, optional
+        The ranks, by default all; all of them call this.
+
+    Returns
+    -------
+    ndarray
+        `out`, or a new array like `x`, of ``target.local_shape(rank)``, its halo zeros.
+
+    Raises
+    ------
+    LayoutError
+        When an array does not have its layout, or the layouts do not have the same shape and ranks.
+    MismatchError
+        When ranks disagree on layouts or dtype.
+    """
+    group, here = ranks_of(comm), memory(x)
+    agree(group, (source, target, here.dtype.str), "layouts or dtype")
+    source.grid.check(group.size)
+    source.check(group.rank, here.shape)
+    if out is not None:
+        target.check(group.rank, out.shape)
+    return _move(source, target, here, x, group, out)
+
+
+def _move(
+    source: Layout, target: Layout, here: Array, kind: Any, group: Communicator, out: Any = None
+) -> Any:
+    plan = redistribute(source, target, group.rank)
+    if out is None:
+        wrapped = kind if kind is not None and here.dtype == getattr(kind, "dtype", None) else here
+        out = like(wrapped, target.local_shape(group.rank), here.dtype)
+        if any(map(any, target.halo)):
+            place_for(out)[...] = 0
+    plan.run(group, here, place_for(out))
+    return out
+
+
+class HaloExchange:
+    """The exchange of halos of arrays that have one layout.
+
+    Parameters
+    ----------
+    layout : Layout
+        With the halo that the arrays have room for.
+    widths : int or sequence, optional
+        How much of it to fill; by default all.
+    periodic : bool or sequence of bool
+        Whether the array goes on at its other end, for all axes or each.
+    corners : bool
+        Whether what diagonal neighbours have is wanted too.
+    comm : Communicator or Cart, optional
+        The ranks, by default all.
+    """
+
+    def __init__(
+        self,
+        layout: Layout,
+        widths: Any = None,
+        *,
+        periodic: bool | Sequence[bool] = False,
+        corners: bool = True,
+        comm: Ranks = None,
+    ) -> None:
+        self._comm = ranks_of(comm)
+        layout.grid.check(self._comm.size)
+        self.layout = layout
+        self.plan = halo_exchange(layout, self._comm.rank, widths, periodic=periodic, corners=corners)
+
+    def start(self, *arrays: Any) -> Pending:
+        """Begin to exchange the halos of some arrays, in one message for each neighbour.
+
+        Until its ``finish()``, the halos must not be read, nor the elements next to them written.
+        """
+        held = [place_for(array) for array in arrays]
+        for array in held:
+            self.layout.check(self._comm.rank, array.shape)
+        return start(self._comm, [(self.plan, array, array) for array in held])
+
+    def run(self, *arrays: Any) -> None:
+        """Exchange the halos of some arrays."""
+        self.start(*arrays).finish()

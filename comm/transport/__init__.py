@@ -1,0 +1,1 @@
+"""Moving bytes between processes: MPI, or threads of one process that stand for ranks."""

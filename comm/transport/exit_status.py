@@ -1,0 +1,64 @@
+"""The status with which ``sys.exit`` ends this process, known while it still runs."""
+
+from __future__ import annotations
+
+import sys
+import weakref
+from typing import Any, NoReturn
+
+from .call_location import place
+
+__all__ = ["Leaving"]
+
+
+class _Rider:
+    """Rides on a `SystemExit`; goes with it."""
+
+    def __init__(self, leaving: Leaving, status: int) -> None:
+        self.leaving, self.status = leaving, status
+
+    def __del__(self) -> None:
+        try:
+            sys._getframe(1)
+        except ValueError:  # no code runs below: it was not caught, the interpreter has dropped it
+            self.leaving._uncaught = self.status
+
+
+class Leaving:
+    """Watches ``sys.exit``.
+
+    Python calls no hook for `SystemExit`, and tells nobody the status before the process is over.  But it
+    drops the exception when it leaves, while one that is caught is dropped under a frame of the program's.
+    """
+
+    def __init__(self) -> None:
+        self._uncaught = 0
+        self._last: weakref.ref[_Rider] | None = None
+        self.where = ""
+
+    def install(self) -> None:
+        """Take the place of ``sys.exit``."""
+        plain = sys.exit
+
+        def exit(status: Any = None, /) -> NoReturn:
+            try:
+                plain(status)
+            except SystemExit as error:
+                rider = _Rider(self, code(status))
+                self._last, self.where = weakref.ref(rider), place()
+                vars(error)["_dcarray_rider"] = rider
+                raise
+
+        sys.exit = exit
+
+    def status(self) -> int:
+        """The status of the `SystemExit` that ends this process; 0 if none does."""
+        alive = None if self._last is None else self._last()
+        return self._uncaught if alive is None else alive.status
+
+
+def code(status: Any) -> int:
+    """What a shell sees of a value given to ``sys.exit``."""
+    if status is None:
+        return 0
+    return status & 0xFF if isinstance(status, int) else 1

@@ -1,0 +1,420 @@
+"""Ranks as processes under MPI, through mpi4py, which only modules called mpi import.
+
+Windows are sent as MPI derived types, from where they lie and to where they belong: nothing is packed here.
+"""
+
+from __future__ import annotations
+
+import atexit
+import sys
+import threading
+import traceback
+from collections.abc import Callable, Iterable, Sequence
+from functools import cache
+from types import TracebackType
+from typing import Any
+
+import numpy as np
+from mpi4py import MPI
+
+from .call_location import Where, here, place_of, said
+from .deadlock import AnyOf, End
+from .errors import CommError, MismatchError, RankError
+from .mpi_orphans import left, sweep
+from .mpi_persistent import MpiStarter, Together
+from .mpi_service import Job, abort
+from .mpi_step_check import Watch, hashed, joined, words_of
+from .mpi_types import buffer_of, placed
+from .protocol import (
+    INTERNAL_TAG,
+    SHARED,
+    Array,
+    Communicator,
+    Counts,
+    Request,
+    Starter,
+    called,
+    check_rank,
+    check_tag,
+    describe,
+    nbytes,
+    operator,
+    sendable,
+    writable,
+)
+
+__all__ = ["MpiCommunicator", "world"]
+
+# MPI's own operations where they mean what NumPy's do.  Its maximum may drop a NaN, and its logical ones
+# give integers.
+_PREDEFINED: dict[tuple[str, str], MPI.Op] = {
+    **{("sum", kind): MPI.SUM for kind in "iufc"},
+    **{("prod", kind): MPI.PROD for kind in "iufc"},
+    **{("max", kind): MPI.MAX for kind in "iu"},
+    **{("min", kind): MPI.MIN for kind in "iu"},
+    **{("band", kind): MPI.BAND for kind in "iu"},
+    **{("bor", kind): MPI.BOR for kind in "iu"},
+    **{("bxor", kind): MPI.BXOR for kind in "iu"},
+}
+
+
+# ---- messages ----------------------------------------------------------------------------------------
+class _Message:
+    """A message under way; holds its windows."""
+
+    def __init__(
+        self,
+        group: MpiCommunicator,
+        request: MPI.Request,
+        parts: Sequence[Array],
+        peer: int,
+        tag: int,
+        sent: bool,
+    ) -> None:
+        self.request, self.parts, self.peer, self.sent = request, parts, peer, sent
+        self.job = group.job
+        if self.job is not None:
+            mine, other = group.ranks[group.rank], group.ranks[peer]
+            self.channel = (group.name, mine, other, tag) if sent else (group.name, other, mine, tag)
+            begun = self.job.sent if sent else self.job.received
+            begun[self.channel] += 1
+            self.number = begun[self.channel]
+
+    def wait(self) -> None:
+        _wait([self])
+
+    def need(self) -> End:
+        return End(self.channel, self.number, self.sent, describe(self.parts))
+
+    def __del__(self, keep: Callable[..., None] = left) -> None:
+        keep([self.request], self.parts)
+
+
+def _wait(messages: Sequence[_Message]) -> None:
+    statuses = [MPI.Status() for _ in messages]
+    # A request that has been waited for before is MPI's null request: it ends at once, without a count.
+    fresh = [message.request != MPI.REQUEST_NULL for message in messages]
+    requests = [message.request for message in messages]
+    job = messages[0].job if messages else None
+    sweep()
+    try:
+        if job is None:
+            MPI.Request.Waitall(requests, statuses)
+        else:
+            job.wait(
+                lambda: MPI.Request.Testall(requests, statuses),
+                lambda: [m.need() for m in messages if m.request != MPI.REQUEST_NULL],
+            )
+    except MPI.Exception as error:
+        ends = "; ".join(f"{describe(m.parts)} from rank {m.peer}" for m in messages if not m.sent)
+        raise MismatchError(f"{error}: a message is longer than what is to receive it ({ends})") from error
+    for message, status, new in zip(messages, statuses, fresh, strict=True):
+        if new and not message.sent and status.Get_count(MPI.BYTE) != nbytes(message.parts):
+            raise MismatchError(
+                f"rank {message.peer} sends {status.Get_count(MPI.BYTE):,} bytes where "
+                f"{describe(message.parts)} are received"
+            )
+
+
+class MpiCommunicator:
+    """A group of MPI processes; see `dcarray.comm.transport.protocol.Communicator`.
+
+    Parameters
+    ----------
+    comm : MPI.Intracomm
+    counts : Counts
+        Where this rank's messages are counted.
+    name : object
+        The same on all ranks, and of no other group.
+    ranks : sequence of int
+        The group's ranks, counted in the world.
+    watch : Watch or None
+        Compares what the ranks call; None leaves everything to MPI.
+    """
+
+    def __init__(
+        self, comm: MPI.Intracomm, counts: Counts, name: Any, ranks: Sequence[int], watch: Watch | None
+    ) -> None:
+        self.counts = counts
+        self.name, self.ranks = name, ranks
+        self._comm, self._watch = comm, watch
+        self.job = None if watch is None else watch.job
+        self.rank: int = comm.rank
+        self.size: int = comm.size
+        self._subs: dict[tuple[int, ...], MpiCommunicator] = {}
+
+    def isend(self, parts: Sequence[Array], dest: int, tag: int) -> Request:
+        sendable(parts)
+        if check_rank(dest, self.size) != self.rank:
+            self.counts.message(True, nbytes(parts))
+        return self._isend(parts, dest, check_tag(tag))
+
+    def irecv(self, parts: Sequence[Array], source: int, tag: int) -> Request:
+        writable(parts)
+        if check_rank(source, self.size) != self.rank:
+            self.counts.message(False, nbytes(parts))
+        return self._irecv(parts, source, check_tag(tag))
+
+    def may_begin(self) -> None:
+        """Raise it if ranks do different things: then no message is to begin."""
+        if self.job is not None:
+            self.job.check_order()
+
+    def _isend(self, parts: Sequence[Array], dest: int, tag: int) -> _Message:
+        self.may_begin()
+        return _Message(self, self._comm.Isend(buffer_of(parts), dest, tag), parts, dest, tag, True)
+
+    def _irecv(self, parts: Sequence[Array], source: int, tag: int) -> _Message:
+        self.may_begin()
+        return _Message(self, self._comm.Irecv(buffer_of(parts), source, tag), parts, source, tag, False)
+
+    def starter(
+        self,
+        sends: Sequence[tuple[int, Sequence[Array]]],
+        receives: Sequence[tuple[int, Sequence[Array]]],
+    ) -> Starter | None:
+        return MpiStarter(self, self._comm, sends, receives)
+
+    def waitall(self, requests: Iterable[Request]) -> None:
+        held = list(requests)
+        _wait([request for request in held if isinstance(request, _Message)])
+        for request in held:
+            if isinstance(request, Together):
+                request.wait()
+
+    def ready(self, requests: Sequence[Request], wait: bool) -> list[int]:
+        held = [request for request in requests if isinstance(request, _Message)]
+        found: list[int] = []
+
+        def through() -> bool:
+            found[:] = [k for k, message in enumerate(held) if message.request.Get_status()]
+            return bool(found)
+
+        if not wait:
+            through()
+        elif self.job is not None:
+            self.job.wait(through, lambda: [AnyOf([message.need() for message in held])])
+        else:
+            while not through():
+                pass
+        return found
+
+    def step(self, what: tuple[Any, ...], where: Where | None = None) -> None:
+        if self._watch is not None:
+            self._watch.step(what, where)
+
+    def share(self, what: tuple[Any, ...], bits: int, where: Where | None = None) -> int:
+        self.counts.collective(-(-SHARED // 8))
+        if self._watch is not None:
+            return self._watch.together(what, bits, where)
+        words = words_of(hashed(what), bits)
+        self._comm.Allreduce(MPI.IN_PLACE, [words, 4, MPI.INT64_T], MPI.BOR)
+        found = joined(words)
+        if found is None:
+            at = said(where or here())
+            raise MismatchError(f"rank {self.rank} calls {called(what)} ({at}) where another one does not")
+        return found
+
+    def _meet(self, what: tuple[Any, ...]) -> None:
+        """Return when all ranks have come to the same operation; inside MPI, nobody waits for long then."""
+        if self._watch is not None:
+            self._watch.together(what)
+
+    # ---- collective operations -------------------------------------------------------------------
+    def bcast(self, array: Array, root: int) -> None:
+        sendable([array]) if self.rank == root else writable([array])
+        check_rank(root, self.size)
+        self.counts.collective(array.nbytes)
+        self._meet(("bcast", root, array.nbytes, array.dtype))
+        self._comm.Bcast(buffer_of([array]), root)
+
+    def reduce(self, array: Array, out: Array | None, op: str, root: int) -> None:
+        operation, kind = _operation(op, array.dtype)
+        check_rank(root, self.size)
+        self.counts.collective(array.nbytes)
+        self._meet(("reduce", root, op, array.shape, array.dtype))
+        if self.rank != root:
+            here = np.ascontiguousarray(array)
+            self._comm.Reduce([here, here.size, kind], None, operation, root)
+        else:
+            assert out is not None
+            total = array.copy(order="C")
+            self._comm.Reduce(MPI.IN_PLACE, [total, total.size, kind], operation, root)
+            out[...] = total
+
+    def allreduce(self, array: Array, out: Array, op: str) -> None:
+        operation, kind = _operation(op, array.dtype)
+        self.counts.collective(array.nbytes)
+        self._meet(("allreduce", op, array.shape, array.dtype))
+        total = (
+            out if out.flags.c_contiguous and out.dtype == array.dtype else np.empty_like(array, order="C")
+        )
+        if total is not array:
+            total[...] = array
+        self._comm.Allreduce(MPI.IN_PLACE, [total, total.size, kind], operation)
+        if total is not out:
+            out[...] = total
+
+    def allgather(self, array: Array, out: Array) -> None:
+        sendable([array])
+        self.counts.collective(array.nbytes)
+        here = np.ascontiguousarray(array).reshape(-1)
+        total = out if out.flags.c_contiguous else np.empty_like(out, order="C")
+        into = total.reshape(-1)
+        self._meet(("allgather", array.shape, array.dtype))
+        if here.nbytes:
+            self._comm.Allgather(here.view(np.uint8), into.view(np.uint8))
+        if total is not out:
+            out[...] = total
+
+    def alltoallw(self, sends: Sequence[Sequence[Array]], receives: Sequence[Sequence[Array]]) -> None:
+        for rank in range(self.size):
+            sendable(sends[rank])
+            writable(receives[rank])
+            if rank != self.rank:
+                for sent, parts in ((True, sends[rank]), (False, receives[rank])):
+                    if nbytes(parts):
+                        self.counts.message(sent, nbytes(parts))
+        self._meet(("alltoallw",))
+        going, coming = [placed(parts) for parts in sends], [placed(parts) for parts in receives]
+        counts, places = [1] * self.size, [0] * self.size
+        self._comm.Alltoallw([MPI.BOTTOM, counts, places, going], [MPI.BOTTOM, counts, places, coming])
+        for kind in going + coming:
+            kind.Free()
+
+    def barrier(self) -> None:
+        if self._watch is None:
+            self._comm.Barrier()
+        else:
+            self._meet(("barrier",))
+
+    # ---- groups ----------------------------------------------------------------------------------
+    def sub(self, ranks: Sequence[int]) -> Communicator:
+        group = tuple(check_rank(r, self.size) for r in ranks)
+        if self.rank not in group or len(set(group)) != len(group):
+            raise CommError(f"rank {self.rank} asks for a communicator of the ranks {group}")
+        if group not in self._subs:
+            if self._watch is not None:
+                self._find(group)
+            made = self._comm.Create_group(self._comm.Get_group().Incl(list(group)))
+            name, ranks = (self.name, group), tuple(self.ranks[rank] for rank in group)
+            watch = None if self.job is None else Watch(self.job, name, ranks, made.Idup())
+            self._subs[group] = MpiCommunicator(made, self.counts, name, ranks, watch)
+        return self._subs[group]
+
+    def _find(self, group: Sequence[int]) -> None:
+        """Return when all ranks of a group are about to make it, by messages to its first rank and back."""
+        nothing: list[Array] = []
+        first, others = group[0], group[1:]
+        if self.rank == first:
+            _wait([self._irecv(nothing, rank, INTERNAL_TAG) for rank in others])
+            _wait([self._isend(nothing, rank, INTERNAL_TAG) for rank in others])
+        else:
+            _wait([self._isend(nothing, first, INTERNAL_TAG), self._irecv(nothing, first, INTERNAL_TAG)])
+
+    def abort(self, code: int) -> None:
+        abort(code)
+
+
+# ---- reductions --------------------------------------------------------------------------------------
+def _operation(name: str, dtype: np.dtype[Any]) -> tuple[MPI.Op, MPI.Datatype]:
+    """The operation and the type of elements of a reduction."""
+    ufunc = operator(name, dtype)
+    predefined = _PREDEFINED.get((name, dtype.kind))
+    # MPI has no float16 everywhere, and knows the machine's byte order only.
+    if predefined is not None and dtype.isnative and dtype.char != "e":
+        return predefined, MPI.Datatype.fromcode(dtype.char)
+    return _own_operation(ufunc), _elements(dtype)
+
+
+@cache
+def _elements(dtype: np.dtype[Any]) -> MPI.Datatype:
+    """A type of MPI's whose name is the dtype."""
+    made = MPI.BYTE.Create_contiguous(dtype.itemsize).Commit()
+    made.Set_name(dtype.str)
+    return made
+
+
+@cache
+def _own_operation(ufunc: np.ufunc) -> MPI.Op:
+    """A ufunc as an operation on such types.
+
+    Of two zeros, or two NaNs, the greater is the first, so ranks have to combine theirs in one order, or the
+    sign of what all of them get would differ.
+    """
+
+    def combine(left: MPI.buffer, right: MPI.buffer, kind: MPI.Datatype) -> None:
+        dtype: np.dtype[Any] = np.dtype(kind.Get_name())
+        into: Array = np.frombuffer(right, dtype)
+        ufunc(np.frombuffer(left, dtype), into, out=into)
+
+    return MPI.Op.Create(combine, commute=ufunc not in (np.maximum, np.minimum))
+
+
+# ---- the world ---------------------------------------------------------------------------------------
+def world(watched: bool) -> MpiCommunicator:
+    """All processes of the job; from the first call on, what ends one of them ends all.
+
+    Parameters
+    ----------
+    watched : bool
+        Compare what the ranks do, and let no rank wait for one that fails; the first call decides.
+
+    Raises
+    ------
+    CommError
+        When MPI has not been initialised, or has been finalised.
+    """
+    if not MPI.Is_initialized() or MPI.Is_finalized():
+        raise CommError("MPI is not initialised (mpi4py.rc.initialize is off, or it has been finalised)")
+    if (known := _WORLD.get("world")) is None:
+        with _MAKING:  # two threads would make two, in an order that differs between ranks
+            known = _WORLD.get("world") or _world(watched)
+    return known
+
+
+_WORLD: dict[str, MpiCommunicator] = {}
+_MAKING = threading.Lock()
+
+
+def _world(watched: bool) -> MpiCommunicator:
+    job, watch, size = None, None, MPI.COMM_WORLD.size
+    if size > 1 and watched:
+        job = Job()
+        watch = Watch(job, (), range(size), MPI.COMM_WORLD.Idup())
+        job.leaving.install()
+        atexit.register(job.end)
+    if size > 1:
+        _end_on_exceptions(job)
+    found = _WORLD["world"] = MpiCommunicator(MPI.COMM_WORLD, Counts(), (), range(size), watch)
+    return found
+
+
+def _end_on_exceptions(job: Job | None) -> None:
+    """Let no rank wait for one that an exception has ended."""
+    previous, who = sys.excepthook, f"rank {MPI.COMM_WORLD.rank} of {MPI.COMM_WORLD.size}"
+
+    def hook(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
+        text = "".join(traceback.format_exception(kind, error, trace))
+        if isinstance(error, RankError) and job is not None:  # that rank shows its traceback
+            why = str(error).splitlines()[0].rstrip(":")
+            _say(f"{who} ended at {place_of(trace)}: {why}\n")
+        elif previous is sys.__excepthook__:
+            _say(f"{who} failed:\n{text}")
+        else:
+            _say(f"{who} failed:\n")
+            previous(kind, error, trace)
+        status = 130 if isinstance(error, KeyboardInterrupt) else 1
+        if job is None or MPI.Is_finalized():
+            abort(status)
+        else:
+            job.fail(error, f"rank {job.rank} failed:\n{text}", status)
+
+    sys.excepthook = hook
+
+
+def _say(text: str) -> None:
+    """Write to standard error at once: what several ranks write must not mix."""
+    if sys.stderr is not None:
+        sys.stderr.write(text)
+        sys.stderr.flush()

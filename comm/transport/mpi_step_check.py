@@ -1,0 +1,173 @@
+"""Do the ranks of a group take the same steps?  A hash of each step, compared without waiting.
+
+The k-th step of every rank is compared with the k-th of the others, by a nonblocking reduction of 32 bytes
+on a communicator of its own.  A step may bring some bits along, of which all ranks learn which some has.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Sequence
+from dataclasses import dataclass
+from hashlib import blake2b
+from typing import Any
+
+import numpy as np
+from mpi4py import MPI
+
+from .call_location import Where, here, said
+from .deadlock import Meeting
+from .errors import MismatchError
+from .mpi_service import Job, Looked
+from .protocol import SHARED, Array, called
+
+__all__ = ["Watch", "hashed", "joined", "words_of"]
+
+_OPEN = 64  # steps of which it is not known yet whether all have taken them
+_KEPT = 4096  # hashes
+_WORD = SHARED // 2  # bits that a word brings
+_MASK = (1 << _WORD) - 1
+
+
+@dataclass(frozen=True)
+class _Step:
+    number: int
+    what: tuple[Any, ...]
+    where: Where
+    words: Array  # see `words_of`
+    request: MPI.Request
+
+    def __str__(self) -> str:
+        return f"{called(self.what)} ({said(self.where)})"
+
+
+def words_of(what: int, bits: int) -> Array:
+    """What is reduced by "or": a hash and its complement, which then have a bit in common if hashes differ,
+    and the bits that a step brings."""
+    return np.array((what, ~what, bits & _MASK, bits >> _WORD))
+
+
+def joined(words: Array) -> int | None:
+    """The bits that some rank has brought; None if hashes differ."""
+    what, complement, low, high = words.tolist()
+    return None if what & complement else low | high << _WORD
+
+
+def hashed(what: tuple[Any, ...]) -> int:
+    """A step as a number of 62 bits."""
+    return int.from_bytes(blake2b(repr(what).encode(), digest_size=8).digest()) >> 2
+
+
+class Watch(Looked):
+    """The steps of one group.
+
+    Parameters
+    ----------
+    job : Job
+        Where ranks wait and what they are told.
+    group : object
+        The group's name, the same on all its ranks.
+    ranks : sequence of int
+        Its ranks in the world.
+    opening : (MPI.Intracomm, MPI.Request)
+        A communicator of its own that is being made.
+    """
+
+    def __init__(
+        self, job: Job, group: Any, ranks: Sequence[int], opening: tuple[MPI.Intracomm, MPI.Request]
+    ) -> None:
+        self.job = job
+        self._group, self._ranks = group, ranks
+        self._comm, self._opening = opening
+        self._is_open = False
+        self._hashes: dict[tuple[Any, ...], int] = {}
+        self._taken = 0
+        self._open: deque[_Step] = deque()
+        self._differing: _Step | None = None
+        self._calls: dict[int, str] = {}  # on the first rank: what each has called where they differ
+        job.looked[group] = self
+
+    def step(self, what: tuple[Any, ...], where: Where | None = None, bits: int = 0) -> Array:
+        """Take a step; whether the others take the same is seen later.  Gives the words that come of it.
+
+        Raises
+        ------
+        MismatchError
+            When they have taken others.
+        """
+        self.job.check()
+        if not self._is_open:
+            self.job.wait(self._opening.Test, lambda: [Meeting(self._group, self._ranks, 1, called(what))])
+            self._is_open = True
+        number = self._hashes.get(what)
+        if number is None:
+            if len(self._hashes) > _KEPT:
+                self._hashes.clear()
+            number = self._hashes[what] = hashed(what)
+        words = words_of(number, bits)
+        self._taken += 1
+        self.job.met[self._group] = self._taken
+        self.job.last = where = where or here()
+        request = self._comm.Iallreduce(MPI.IN_PLACE, [words, 4, MPI.INT64_T], MPI.BOR)
+        self._open.append(_Step(self._taken, what, where, words, request))
+        self.look()
+        if len(self._open) > _OPEN:
+            self.job.wait(self._has_room, self.needs)
+        return words
+
+    def together(self, what: tuple[Any, ...], bits: int = 0, where: Where | None = None) -> int:
+        """Take a step, and return when all have taken it: the bits that some of them have brought."""
+        words = self.step(what, where, bits)
+        self.job.wait(self._is_settled, self.needs)
+        found = joined(words)
+        assert found is not None
+        return found
+
+    def _is_settled(self) -> bool:
+        self.look()
+        return not self._open
+
+    def _has_room(self) -> bool:
+        self.look()
+        return len(self._open) <= _OPEN
+
+    def needs(self) -> list[Meeting]:
+        return [Meeting(self._group, self._ranks, step.number, called(step.what)) for step in self._open]
+
+    def look(self) -> None:
+        while self._open and self._differing is None and self._open[0].request.Test():
+            step = self._open[0]
+            if joined(step.words) is None:
+                self._differing = step
+                self.job.tell(self._ranks[0], "part", self._group, "call", str(step))
+            else:
+                self._open.popleft()
+
+    def heard(self, sender: int, *what: Any) -> None:
+        kind, text = what
+        if kind == "call":
+            self._calls[sender] = text
+            if len(self._calls) == len(self._ranks):
+                found = self._sentence()
+                for rank in self._ranks:
+                    self.job.tell(rank, "part", self._group, "differ", found)
+        else:
+            self.job.wrong(MismatchError, text)
+
+    def _sentence(self) -> str:
+        by_call: dict[str, list[int]] = {}
+        for rank in self._ranks:
+            by_call.setdefault(self._calls[rank], []).append(rank)
+        return " where ".join(f"{_named(ranks)} {call}" for call, ranks in by_call.items())
+
+
+def _named(ranks: Sequence[int]) -> str:
+    """Ranks in words, runs of them shortened."""
+    runs: list[list[int]] = []
+    for rank in ranks:
+        if runs and runs[-1][-1] == rank - 1:
+            runs[-1] = [runs[-1][0], rank]
+        else:
+            runs.append([rank])
+    text = ", ".join("-".join(map(str, run)) for run in runs)
+    return f"rank {text} calls" if len(ranks) == 1 else f"ranks {text} call"

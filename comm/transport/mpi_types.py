@@ -1,0 +1,100 @@
+"""Windows as MPI's derived types: sent from where they lie, and received to where they belong."""
+
+from __future__ import annotations
+
+from collections import Counter, OrderedDict
+from collections.abc import Sequence
+from typing import Any
+from warnings import warn
+
+from mpi4py import MPI
+
+from .call_location import place
+from .errors import PerformanceWarning
+from .protocol import Array
+
+__all__ = ["TYPES", "buffer_of", "placed"]
+
+
+class _Types:
+    """MPI types of windows by their shapes and strides, the least recently used of which go."""
+
+    KEPT = 512
+    # A line that walks over all neighbours in three dimensions needs 52 types; one of changing sizes, more.
+    MANY = 64
+
+    def __init__(self) -> None:
+        self.kept: OrderedDict[Any, MPI.Datatype] = OrderedDict()
+        self.made = 0
+        self._by_place: Counter[str] = Counter()
+
+    def of(self, key: Any) -> MPI.Datatype:
+        """The type of a message: for each window its place behind the first, shape, strides and item size."""
+        found = self.kept.get(key)
+        if found is not None:
+            self.kept.move_to_end(key)
+            return found
+        if len(key) == 1:
+            made = self._window(*key[0][1:])
+        else:
+            parts = [self._window(*part[1:]) for part in key]
+            made = MPI.Datatype.Create_struct([1] * len(key), [part[0] for part in key], parts)
+            for part in parts:
+                part.Free()
+        self.kept[key] = made.Commit()
+        if len(self.kept) > self.KEPT:
+            self.kept.popitem(last=False)[1].Free()
+        where = place()
+        self.made += 1
+        self._by_place[where] += 1
+        if self._by_place[where] == self.MANY:
+            warn(
+                f"{where} has sent or received {self.MANY} windows of different sizes or strides, and an MPI "
+                "type was made for each",
+                PerformanceWarning,
+                stacklevel=2,
+            )
+        return made
+
+    @staticmethod
+    def _window(shape: tuple[int, ...], strides: tuple[int, ...], itemsize: int) -> MPI.Datatype:
+        """The bytes of a window in C order: what is contiguous as a block, other axes as vectors of that."""
+        block, axes = itemsize, list(zip(shape, strides, strict=True))
+        while axes and axes[-1][1] == block:
+            block *= axes.pop()[0]
+        if not axes:
+            return MPI.BYTE.Create_contiguous(block)
+        length, stride = axes.pop()
+        made = MPI.BYTE.Create_hvector(length, block, stride)
+        for length, stride in reversed(axes):
+            inner = made
+            made = inner.Create_hvector(length, 1, stride)
+            inner.Free()
+        return made
+
+
+TYPES = _Types()
+
+
+def buffer_of(parts: Sequence[Array]) -> list[Any]:
+    """What mpi4py takes for a message."""
+    held = [part for part in parts if part.size]
+    if not held:
+        return [None, 0, MPI.BYTE]
+    addresses = [int(part.__array_interface__["data"][0]) for part in held]
+    start = addresses[0]
+    if len(held) == 1 and held[0].flags.c_contiguous:
+        return [MPI.buffer.fromaddress(start, held[0].nbytes), held[0].nbytes, MPI.BYTE]
+    key = tuple(
+        (address - start, part.shape, part.strides, part.itemsize)
+        for address, part in zip(addresses, held, strict=True)
+    )
+    # The type says what is touched; the length of the buffer plays no part.
+    return [MPI.buffer.fromaddress(start, 1), 1, TYPES.of(key)]
+
+
+def placed(parts: Sequence[Array]) -> MPI.Datatype:
+    """The type of a message with the place of its windows in it, to be freed."""
+    buffer, count, inner = buffer_of(parts)
+    at = buffer.address if count else 0
+    return MPI.Datatype.Create_struct([count], [at], [inner]).Commit()

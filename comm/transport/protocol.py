@@ -1,0 +1,230 @@
+"""What a communicator offers, whether its ranks are processes under MPI or threads in one process.
+
+A message is a sequence of array windows, of any strides, sent as they lie in memory.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, fields
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .call_location import Where
+from .errors import CommError
+
+__all__ = [
+    "INTERNAL_TAG", "OPERATORS", "SHARED", "Array", "Communicator", "Counts", "Request", "Starter", "called",
+    "check_rank", "check_tag", "describe", "nbytes", "operator", "sendable", "writable",
+]  # fmt: skip
+
+Array = NDArray[Any]
+
+# MPI promises tags up to 32767.  The highest is for messages that plans make; messages between two ranks with
+# one tag arrive in the order in which they are sent, so one serves all.
+INTERNAL_TAG = 32767
+
+SHARED = 124
+"""How many bits `Communicator.share` takes."""
+
+OPERATORS: dict[str, np.ufunc] = {
+    "sum": np.add,
+    "prod": np.multiply,
+    "max": np.maximum,
+    "min": np.minimum,
+    "land": np.logical_and,
+    "lor": np.logical_or,
+    "band": np.bitwise_and,
+    "bor": np.bitwise_or,
+    "bxor": np.bitwise_xor,
+}
+
+
+@dataclass
+class Counts:
+    """Messages and bytes of one rank.
+
+    Collective operations other than `Communicator.alltoallw` are counted as calls, with the bytes of this
+    rank's operand: how many messages they take is the library's affair.
+    """
+
+    messages_sent: int = 0
+    bytes_sent: int = 0
+    messages_received: int = 0
+    bytes_received: int = 0
+    collectives: int = 0
+    collective_bytes: int = 0
+
+    def message(self, sent: bool, size: int) -> None:
+        """Count one message, sent or received."""
+        if sent:
+            self.messages_sent += 1
+            self.bytes_sent += size
+        else:
+            self.messages_received += 1
+            self.bytes_received += size
+
+    def collective(self, size: int) -> None:
+        """Count one collective operation."""
+        self.collectives += 1
+        self.collective_bytes += size
+
+    def __add__(self, other: Counts) -> Counts:
+        return Counts(*(getattr(self, f.name) + getattr(other, f.name) for f in fields(self)))
+
+
+class Request(Protocol):
+    """A message under way."""
+
+    def wait(self) -> None:
+        """Return when the message has arrived, or its memory may be overwritten; may be called again."""
+
+
+class Starter(Protocol):
+    """Messages that come again, from and to the same places in memory."""
+
+    def begin(self, memory: object) -> Request:
+        """Begin all of them, given what holds their windows; they end together, before they begin again."""
+
+
+class Communicator(Protocol):
+    """A group of ranks, numbered from 0."""
+
+    counts: Counts
+    rank: int
+    size: int
+
+    def isend(self, parts: Sequence[Array], dest: int, tag: int) -> Request:
+        """Begin to send windows as one message."""
+
+    def irecv(self, parts: Sequence[Array], source: int, tag: int) -> Request:
+        """Begin to receive a message, of exactly so many bytes, into windows."""
+
+    def starter(
+        self,
+        sends: Sequence[tuple[int, Sequence[Array]]],
+        receives: Sequence[tuple[int, Sequence[Array]]],
+    ) -> Starter | None:
+        """What begins messages that plans make, given by the ranks at their other ends and their windows, as
+        often as it is asked.  Who asks sees to it that the memory of the windows exists then.  None where
+        that is no faster than to begin each message anew."""
+
+    def waitall(self, requests: Iterable[Request]) -> None:
+        """Wait for all of some requests."""
+
+    def ready(self, requests: Sequence[Request], wait: bool) -> list[int]:
+        """Which of some messages are through, without finishing them; others may go on meanwhile.
+
+        If asked to it waits until one is.  Messages with a rank that is lost count as through; waiting for
+        one raises `LostRankError`."""
+
+    def step(self, what: tuple[Any, ...], where: Where | None = None) -> None:
+        """Say that this rank does something that all ranks of the group do, in the same order.
+
+        Nobody waits.  Where ranks say different things, `MismatchError` is raised on all of them, at this
+        call or a later one.  `what` is a name and what else must be the same, with equal ``repr``;
+        `where` is the user's line, if that is not the nearest caller outside dcarray.
+        """
+
+    def share(self, what: tuple[Any, ...], bits: int, where: Where | None = None) -> int:
+        """Take a step as `step` does, wait for all ranks, and give the bits that some of them bring.
+
+        Parameters
+        ----------
+        what : tuple
+            As for `step`.
+        bits : int
+            Not negative, and below ``1 << SHARED``.
+        where : callable, optional
+            As for `step`.
+        """
+
+    def bcast(self, array: Array, root: int) -> None:
+        """Give every rank the root's elements."""
+
+    def reduce(self, array: Array, out: Array | None, op: str, root: int) -> None:
+        """Combine the ranks' elements into the root's `out`."""
+
+    def allreduce(self, array: Array, out: Array, op: str) -> None:
+        """Combine the ranks' elements into everybody's `out`."""
+
+    def allgather(self, array: Array, out: Array) -> None:
+        """Give everybody all ranks' elements: those of rank `k` in ``out[k]``."""
+
+    def alltoallw(self, sends: Sequence[Sequence[Array]], receives: Sequence[Sequence[Array]]) -> None:
+        """Exchange messages with every rank: one entry for each, which may be empty."""
+
+    def barrier(self) -> None:
+        """Return when all ranks have come here."""
+
+    def sub(self, ranks: Sequence[int]) -> Communicator:
+        """The communicator of some ranks, in that order, this one among them; they all call this.
+
+        The same ranks give the same communicator again."""
+
+    def abort(self, code: int) -> None:
+        """End all ranks."""
+
+
+def operator(name: str, dtype: np.dtype[Any]) -> np.ufunc:
+    """The ufunc of an operation's name, if it takes and gives a dtype."""
+    if name not in OPERATORS:
+        raise CommError(f"{name!r} is no reduction; there are {', '.join(OPERATORS)}")
+    ufunc = OPERATORS[name]
+    *_, result = ufunc.resolve_dtypes((dtype, dtype, None))  # a TypeError of NumPy's where there is no loop
+    if not np.can_cast(result, dtype):
+        raise TypeError(f"{name} of {dtype} gives {result}")
+    return ufunc
+
+
+def called(what: tuple[Any, ...]) -> str:
+    """A step of all ranks in words: its name, and what has to be the same."""
+    if what[0] == "thread":
+        return (
+            f"from thread {what[1]!r}, where only one thread of a rank may work on arrays in blocks at a "
+            "time, in the same order on all ranks"
+        )
+    return f"{what[0]}({', '.join(str(value) for value in what[1:])})"
+
+
+def check_rank(rank: int, size: int) -> int:
+    """A rank as an int, if it is one of `size` ranks."""
+    if not 0 <= rank < size:
+        raise CommError(f"there is no rank {rank} among {size}")
+    return int(rank)
+
+
+def check_tag(tag: int) -> int:
+    """A tag as an int, if MPI has it everywhere."""
+    if not 0 <= tag <= INTERNAL_TAG:
+        raise CommError(f"a tag lies between 0 and {INTERNAL_TAG - 1}, which {tag} does not")
+    return int(tag)
+
+
+def sendable(parts: Sequence[Array]) -> Sequence[Array]:
+    """The windows, if their elements mean something in another process."""
+    for part in parts:
+        if part.dtype.hasobject:
+            raise TypeError(f"elements of dtype {part.dtype} are references into this process: not sent")
+    return parts
+
+
+def writable(parts: Sequence[Array]) -> Sequence[Array]:
+    """The windows, if they can be received into."""
+    for part in sendable(parts):
+        if not part.flags.writeable:
+            raise ValueError("a message cannot be received into an array that is read-only")
+    return parts
+
+
+def nbytes(parts: Sequence[Array]) -> int:
+    """The bytes of a message."""
+    return sum(part.nbytes for part in parts)
+
+
+def describe(parts: Sequence[Array]) -> str:
+    """A message in words."""
+    dtypes = ", ".join(sorted({str(part.dtype) for part in parts}))
+    return f"{nbytes(parts):,} bytes of {dtypes}" if dtypes else "nothing"

@@ -1,0 +1,380 @@
+"""Ranks as threads of one process that take turns, for tests, examples and a run without MPI.
+
+Stricter than MPI: a send ends when its receive has been found, data arrives at the receiver's wait, what is
+sent must not change before the sender's, and every message must be received and waited for.  Sizes, dtypes
+and the order of collective operations are compared, and ranks that wait for each other are told so.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict, deque
+from collections.abc import Callable, Iterable, Sequence
+from contextvars import ContextVar
+from typing import Any
+
+import numpy as np
+
+from .call_location import Where, here, place, said
+from .errors import CommError, LostRankError, MismatchError
+from .protocol import (
+    SHARED,
+    Array,
+    Communicator,
+    Counts,
+    Request,
+    Starter,
+    called,
+    check_rank,
+    check_tag,
+    describe,
+    nbytes,
+    operator,
+    sendable,
+    writable,
+)
+from .scheduler import Scheduler
+
+__all__ = ["LocalCommunicator", "alone", "current", "rank_of_thread", "run"]
+
+_Key = tuple[Any, int, int, int]
+
+current: ContextVar[Communicator | None] = ContextVar("dcarray_rank", default=None)
+
+
+def run(size: int, function: Callable[..., Any], *args: Any) -> list[Any]:
+    """Run a function as so many ranks; `dcarray.comm.world` gives each its communicator.
+
+    Each begins with the options and the state of ``np.errstate`` of the caller.
+
+    Parameters
+    ----------
+    size : int
+        The number of ranks.
+    function : callable
+        What each rank runs.
+    *args
+        Its arguments.
+
+    Returns
+    -------
+    list
+        What it has returned on each rank.
+
+    Raises
+    ------
+    DeadlockError
+        When every rank waits for another one.
+    MismatchError
+        When two ends of a message, or two ranks' collective operations, differ, or messages are left over.
+    Exception
+        The first that a rank raises; it ends the others.
+    """
+    if size < 1:
+        raise CommError(f"{size} ranks cannot run")
+    scheduler = Scheduler(size)
+    post = _Post(scheduler)
+
+    def live(rank: int) -> Any:
+        current.set(LocalCommunicator(post, (), tuple(range(size)), rank))
+        return function(*args)
+
+    results = scheduler.run([lambda rank=rank: live(rank) for rank in range(size)])  # type: ignore[misc]
+    post.check_empty()
+    return results
+
+
+def rank_of_thread() -> Communicator:
+    """The communicator of the simulated rank that this thread is."""
+    comm = current.get()
+    if comm is None:
+        raise CommError("this thread is no simulated rank")
+    return comm
+
+
+def alone() -> LocalCommunicator:
+    """A communicator of a single rank."""
+    return LocalCommunicator(_Post(Scheduler(1)), (), (0,), 0)
+
+
+class _Message:
+    """One end of a message."""
+
+    def __init__(
+        self, comm: LocalCommunicator, kind: str, parts: Sequence[Array], peer: int, tag: int
+    ) -> None:
+        self.comm, self.kind, self.parts, self.peer, self.tag = comm, kind, parts, peer, tag
+        self.where = place()
+        self.data = _bytes(parts) if kind == "send" else b""
+        self.other: _Message | None = None
+        self.waited = False
+
+    def wait(self) -> None:
+        if self.waited:
+            return
+        self.comm._post.scheduler.wait(self.comm.world_rank, self.through, self.__str__)
+        self.waited = True
+        self.comm._post.open.discard(self)
+        if self.other is None:
+            raise LostRankError(f"rank {self.comm._ranks[self.peer]} is lost: {self} has no other end")
+        if self.kind == "send":
+            if _bytes(self.parts) != self.data:
+                raise CommError(f"{self} was changed before it was waited for")
+        else:
+            _fill(self.parts, self.other.data)
+
+    def through(self) -> bool:
+        """Is there another end, or will there never be?"""
+        return self.other is not None or self.comm._post.scheduler.lost(self.comm._ranks[self.peer])
+
+    def __str__(self) -> str:
+        way = "to" if self.kind == "send" else "from"
+        what, peer = describe(self.parts), self.comm._ranks[self.peer]
+        return f"the {self.kind} {way} rank {peer} of {what} with tag {self.tag} ({self.where})"
+
+
+class _Meeting:
+    """A collective operation that not all ranks have come to."""
+
+    def __init__(self, what: tuple[Any, ...], rank: int, where: str) -> None:
+        self.what, self.rank, self.where = what, rank, where
+        self.brought: dict[int, Any] = {}
+        self.left = 0
+
+
+class _Post:
+    """What the ranks of a run share."""
+
+    def __init__(self, scheduler: Scheduler) -> None:
+        self.scheduler = scheduler
+        self.sends: defaultdict[_Key, deque[_Message]] = defaultdict(deque)
+        self.receives: defaultdict[_Key, deque[_Message]] = defaultdict(deque)
+        self.meetings: dict[tuple[Any, int], _Meeting] = {}
+        self.broken: dict[Any, str] = {}  # groups whose ranks have parted, and how
+        self.open: set[_Message] = set()
+
+    def match(self, key: _Key, message: _Message) -> None:
+        """Find the other end of a message, or keep it until that comes."""
+        self.scheduler.check_thread(message.comm.world_rank)
+        self.open.add(message)
+        mine, others = self.sends, self.receives
+        if message.kind == "receive":
+            mine, others = others, mine
+        if not others[key]:
+            mine[key].append(message)
+            return
+        other = others[key].popleft()
+        sent, received = (message, other) if message.kind == "send" else (other, message)
+        if nbytes(sent.parts) != nbytes(received.parts) or _dtypes(sent.parts) != _dtypes(received.parts):
+            raise MismatchError(
+                f"rank {sent.comm.world_rank} sends {describe(sent.parts)} ({sent.where}) where rank "
+                f"{received.comm.world_rank} receives {describe(received.parts)} ({received.where}), "
+                f"tag {message.tag}"
+            )
+        message.other, other.other = other, message
+
+    def forget(self, key: Any, meeting: _Meeting, size: int) -> None:
+        """Keep an operation only until all ranks have gone on."""
+        if meeting.left == size:
+            del self.meetings[key]
+
+    def check_empty(self) -> None:
+        """Raise `MismatchError` when a message has no other end, or nobody has waited for it."""
+        lost = self.scheduler.lost
+        left = [m for m in self.open if not lost(m.comm.world_rank) and not lost(m.comm._ranks[m.peer])]
+        for message in sorted(left, key=str):
+            lacks = "has no other end" if message.other is None else "was not waited for"
+            raise MismatchError(f"rank {message.comm.world_rank}: {message} {lacks}")
+
+
+class LocalCommunicator:
+    """A group of simulated ranks; see `dcarray.comm.transport.protocol.Communicator`."""
+
+    def __init__(self, post: _Post, context: tuple[Any, ...], ranks: tuple[int, ...], rank: int) -> None:
+        self.counts = Counts()  # of this rank in all groups
+        self.rank, self.size, self.world_rank = rank, len(ranks), ranks[rank]
+        self._post, self._context, self._ranks = post, context, ranks
+        self._met = 0
+        self._subs: dict[tuple[int, ...], LocalCommunicator] = {}
+
+    # ---- messages --------------------------------------------------------------------------------
+    def isend(self, parts: Sequence[Array], dest: int, tag: int) -> Request:
+        message = _Message(self, "send", sendable(parts), check_rank(dest, self.size), check_tag(tag))
+        if dest != self.rank:
+            self.counts.message(True, len(message.data))
+        self._post.match((self._context, self.rank, dest, tag), message)
+        return message
+
+    def irecv(self, parts: Sequence[Array], source: int, tag: int) -> Request:
+        message = _Message(self, "receive", writable(parts), check_rank(source, self.size), check_tag(tag))
+        if source != self.rank:
+            self.counts.message(False, nbytes(parts))
+        self._post.match((self._context, source, self.rank, tag), message)
+        return message
+
+    def starter(
+        self,
+        sends: Sequence[tuple[int, Sequence[Array]]],
+        receives: Sequence[tuple[int, Sequence[Array]]],
+    ) -> Starter | None:
+        return None
+
+    def waitall(self, requests: Iterable[Request]) -> None:
+        for request in requests:
+            request.wait()
+
+    def ready(self, requests: Sequence[Request], wait: bool) -> list[int]:
+        held = [request for request in requests if isinstance(request, _Message)]
+        if wait:
+            self._post.scheduler.wait(
+                self.world_rank,
+                lambda: any(message.through() for message in held),
+                lambda: " or ".join(map(str, held)),
+            )
+        else:
+            self._post.scheduler.pause(self.world_rank)
+        return [k for k, message in enumerate(held) if message.through()]
+
+    # ---- collective operations -------------------------------------------------------------------
+    def bcast(self, array: Array, root: int) -> None:
+        sendable([array]) if self.rank == root else writable([array])
+        check_rank(root, self.size)
+        self.counts.collective(array.nbytes)
+        data = self._meet(("bcast", root, array.nbytes, array.dtype), _bytes([array]))[root]
+        if self.rank != root:
+            _fill([array], data)
+
+    def reduce(self, array: Array, out: Array | None, op: str, root: int) -> None:
+        check_rank(root, self.size)
+        brought = self._reduction(("reduce", root, op, array.shape, array.dtype), array, op)
+        if self.rank == root:
+            assert out is not None
+            out[...] = brought()
+
+    def allreduce(self, array: Array, out: Array, op: str) -> None:
+        out[...] = self._reduction(("allreduce", op, array.shape, array.dtype), array, op)()
+
+    def _reduction(self, what: tuple[Any, ...], array: Array, op: str) -> Callable[[], Array]:
+        """The ranks' elements combined in the order of ranks, when asked for."""
+        ufunc = operator(op, array.dtype)
+        self.counts.collective(array.nbytes)
+        brought = self._meet(what, array.copy())
+
+        def combine() -> Array:
+            total: Array = brought[0].copy()
+            for rank in range(1, self.size):
+                ufunc(total, brought[rank], out=total)
+            return total
+
+        return combine
+
+    def allgather(self, array: Array, out: Array) -> None:
+        sendable([array])
+        self.counts.collective(array.nbytes)
+        brought = self._meet(("allgather", array.shape, array.dtype), array.copy())
+        for rank in range(self.size):
+            out[rank] = brought[rank]
+
+    def alltoallw(self, sends: Sequence[Sequence[Array]], receives: Sequence[Sequence[Array]]) -> None:
+        for rank in range(self.size):
+            for sent, parts in ((True, sends[rank]), (False, receives[rank])):
+                if nbytes(parts) and rank != self.rank:
+                    self.counts.message(sent, nbytes(parts))
+        brought = self._meet(("alltoallw",), [_bytes(sendable(parts)) for parts in sends])
+        for rank, parts in enumerate(receives):
+            data = brought[rank][self.rank]
+            if len(data) != nbytes(writable(parts)):
+                raise MismatchError(
+                    f"rank {self._ranks[rank]} sends {len(data):,} bytes where rank {self.world_rank} "
+                    f"receives {describe(parts)}"
+                )
+            _fill(parts, data)
+
+    def barrier(self) -> None:
+        self._meet(("barrier",), None)
+
+    def step(self, what: tuple[Any, ...], where: Where | None = None) -> None:
+        key, meeting = self._come(what, said(where or here()))
+        meeting.left += 1
+        self._post.forget(key, meeting, self.size)
+
+    def share(self, what: tuple[Any, ...], bits: int, where: Where | None = None) -> int:
+        self.counts.collective(-(-SHARED // 8))
+        found = 0
+        for brought in self._meet(what, bits, where).values():
+            found |= brought
+        return found
+
+    def _come(self, what: tuple[Any, ...], where: str) -> tuple[Any, _Meeting]:
+        """Take part in the next operation of all ranks."""
+        self._post.scheduler.check_thread(self.world_rank)
+        self._check()
+        key = (self._context, self._met)
+        self._met += 1
+        meeting = self._post.meetings.get(key)
+        if meeting is None:
+            meeting = self._post.meetings[key] = _Meeting(what, self.world_rank, where)
+        if meeting.what != what:
+            self._post.broken[self._context] = (
+                f"rank {self.world_rank} calls {called(what)} ({where}) where rank {meeting.rank} calls "
+                f"{called(meeting.what)} ({meeting.where})"
+            )
+            self._check()
+        return key, meeting
+
+    def _check(self) -> None:
+        """Raise `MismatchError` on every rank of a group in which they have parted."""
+        if (text := self._post.broken.get(self._context)) is not None:
+            raise MismatchError(text)
+
+    def _meet(self, what: tuple[Any, ...], value: Any, at: Where | None = None) -> dict[int, Any]:
+        """What each rank brings, when all have come."""
+        where = place() if at is None else said(at)
+        key, meeting = self._come(what, where)
+        meeting.brought[self.rank] = value
+
+        def missing() -> str:
+            late = [str(self._ranks[r]) for r in range(self.size) if r not in meeting.brought]
+            return f"rank {', '.join(late)} to call {called(what)} ({where})"
+
+        self._post.scheduler.wait(
+            self.world_rank,
+            lambda: len(meeting.brought) == self.size or self._context in self._post.broken,
+            missing,
+        )
+        if len(meeting.brought) < self.size:
+            self._check()
+        meeting.left += 1
+        self._post.forget(key, meeting, self.size)
+        return meeting.brought
+
+    # ---- groups ----------------------------------------------------------------------------------
+    def sub(self, ranks: Sequence[int]) -> Communicator:
+        group = tuple(check_rank(r, self.size) for r in ranks)
+        if self.rank not in group or len(set(group)) != len(group):
+            raise CommError(f"rank {self.rank} asks for a communicator of the ranks {group}")
+        if group not in self._subs:
+            within = tuple(self._ranks[r] for r in group)
+            comm = LocalCommunicator(self._post, (self._context, group), within, group.index(self.rank))
+            comm.counts = self.counts
+            self._subs[group] = comm
+        return self._subs[group]
+
+    def abort(self, code: int) -> None:
+        raise CommError(f"rank {self.rank} ended all ranks with code {code}")
+
+
+def _dtypes(parts: Sequence[Array]) -> set[np.dtype[Any]]:
+    return {part.dtype for part in parts if part.size}
+
+
+def _bytes(parts: Sequence[Array]) -> bytes:
+    return b"".join(part.tobytes() for part in parts)
+
+
+def _fill(parts: Sequence[Array], data: bytes) -> None:
+    place_ = 0
+    for part in parts:
+        if part.size:
+            values: Array = np.frombuffer(data, part.dtype, part.size, place_)
+            part[...] = values.reshape(part.shape)
+            place_ += part.nbytes

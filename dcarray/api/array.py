@@ -1,0 +1,405 @@
+"""The lazy array: NumPy's ndarray as users see it, over a handle."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable
+from functools import partial
+from importlib import import_module
+from itertools import zip_longest
+from typing import Any
+
+import numpy as np
+
+from dcarray.core import config
+from dcarray.core.handle import AXES, Handle, NDArray, adopt, export, locate, register
+from dcarray.core.native import BUILT
+from dcarray.core.shard import bring
+from dcarray.core.store import FAMILIES, Store, compiles
+from dcarray.core.ufunc_loops import UFUNCS
+from dcarray.recording import fast_path, recorder
+from dcarray.recording.log import Recording
+from dcarray.recording.operands import DTYPES, learn
+from dcarray.recording.session import session
+
+from . import buffers, indexing, protocols
+from .dispatch import DISPATCH
+from .methods import Methods
+
+_new = object.__new__
+_ndarray = np.ndarray
+# Operands that an operator on a small array hands to NumPy without a second look.
+_PLAIN: frozenset[type] = frozenset(
+    {bool, int, float, complex, *[np.dtype(c).type for c in "?bBhHiIlLqQefdFD"]}
+)
+_FOLDS = frozenset({np.sum, np.max, np.min, np.mean, np.prod, np.any, np.all, np.std, np.var})
+_USUAL_REDUCTION = frozenset({"axis", "dtype", "keepdims"})
+_OURS: set[type] = set()  # the classes of our arrays
+_LIMIT = 1 << 14  # what is larger may not count as small
+
+
+def _at_hand(x: Any) -> Any:
+    """The operand as NumPy can take it at once, or None."""
+    t = type(x)
+    if t is ndarray:
+        a = x._small
+        return x._quiet() if a is None else a
+    return x if t in _PLAIN else None
+
+
+def _grows(a: Any, b: Any, product: bool) -> bool:
+    """Is the result of two operands at hand, or their matrix product, so large that it is better recorded?"""
+    if type(a) is not _ndarray or type(b) is not _ndarray or (a.shape == b.shape and not product):
+        return False
+    size, first, second = 1, a.shape, b.shape
+    if product:
+        size = (a.shape[-2] if a.ndim > 1 else 1) * (b.shape[-1] if b.ndim > 1 else 1)
+        first, second = a.shape[:-2], b.shape[:-2]
+    for m, n in zip_longest(reversed(first), reversed(second), fillvalue=1):
+        size *= max(m, n)
+    return size > 2 * _LIMIT and a.size < size > b.size
+
+
+def _binary(name: str, op: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
+    short = name != "power"  # whose operator looks at scalar exponents first
+    product = name == "matmul"
+
+    def method(self: ndarray, other: Any) -> Any:
+        a = self._small
+        if a is None and self._little is not None:
+            a = self._quiet()
+        if a is not None:
+            t = type(other)
+            if t is ndarray:
+                b = other._small
+                if b is None:
+                    b = other._quiet()
+            else:
+                b = other if t in _PLAIN else None
+            if b is not None and not _grows(a, b, product):
+                r = op(a, b)
+                if type(r) is _ndarray:
+                    if r.size < _LIMIT:
+                        x = _new(ndarray)
+                        x._small = r
+                        return x
+                    return wrap(r)
+                return protocols.rewrap(ndarray, r)
+        elif short:
+            result = fast_path.binary(name, self, other)
+            if result is not None:
+                return result
+        return protocols.binary(name, op, self, other)
+
+    return method
+
+
+def _reflected(name: str, op: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
+    def method(self: ndarray, other: Any) -> Any:
+        a = self._small
+        if a is None:
+            a = self._quiet()
+        if a is not None and type(other) in _PLAIN:
+            return protocols.rewrap(ndarray, op(other, a))
+        return protocols.reflected(name, op, other, self)
+
+    return method
+
+
+def _inplace(name: str, op: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
+    def method(self: ndarray, other: Any) -> Any:
+        a = self._small
+        if a is None and self._little is not None:
+            a = self._quiet()
+        if a is not None:
+            b = _at_hand(other)
+            if b is not None:
+                op(a, b)
+                return self
+        return protocols.inplace(name, op, self, other)
+
+    return method
+
+
+def _unary(name: str, op: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    def method(self: ndarray) -> Any:
+        a = self._small
+        if a is None:
+            a = self._quiet()
+            if a is None:
+                r = fast_path.unary(name, self)
+                return recorder.elementwise(name, (self,)) if r is None else r
+        r = op(a)
+        if type(r) is _ndarray:
+            if r.size >= _LIMIT:
+                return wrap(r)
+            x = _new(ndarray)
+            x._small = r
+            return x
+        return r
+
+    return method
+
+
+class ndarray(Methods):
+    """A lazy array; made by `asarray` and by the creation functions, used as `numpy.ndarray` is."""
+
+    __slots__ = ()
+    __array_priority__ = 1000.0
+    __hash__ = None  # type: ignore[assignment]
+
+    def __init_subclass__(cls) -> None:
+        _OURS.add(cls)
+
+    def __new__(cls, shape: Any, dtype: Any = float, *args: Any, **kwargs: Any) -> Any:
+        plain: list[Any] = [export(v) if isinstance(v, Handle) else v for v in args]  # the memory to take
+        named: dict[str, Any] = {k: export(v) if isinstance(v, Handle) else v for k, v in kwargs.items()}
+        return wrap(np.ndarray(shape, dtype, *plain, **named))
+
+    # ---- protocols ---------------------------------------------------------------------------------
+    def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **kwargs: Any) -> Any:
+        if method == "__call__" and not kwargs:
+            r: Any = None
+            if len(inputs) == 1:
+                (p,) = inputs
+                a = p._small
+                if a is None:
+                    a = p._quiet()
+                if a is not None:
+                    r = ufunc(a)
+                elif p._small is None and type(p) is type(self):
+                    result = fast_path.unary(ufunc.__name__, p)
+                    if result is not None:
+                        return result
+            elif len(inputs) == 2:
+                p, q = inputs
+                a = _at_hand(p)
+                if a is not None:
+                    b = _at_hand(q)
+                    if b is not None and not _grows(a, b, ufunc is np.matmul):
+                        r = ufunc(a, b)
+                if r is None:
+                    result = fast_path.binary(ufunc.__name__, p, q)
+                    if result is not None:
+                        return result
+            if type(r) is _ndarray and r.size < _LIMIT:
+                x = _new(ndarray)
+                x._small = r
+                return x
+            if r is not None:
+                return protocols.rewrap(ndarray, r)
+        elif method == "__call__" and len(kwargs) == 1 and type(out := kwargs.get("out")) is tuple:
+            usual = type(out[0]) is ndarray and UFUNCS.get(ufunc.__name__) is ufunc
+            if usual and fast_path.again(ufunc.__name__, inputs, out[0]) is not None:
+                return out[0]
+        elif method == "outer" and not kwargs and UFUNCS.get(ufunc.__name__) is ufunc:
+            result = fast_path.outer(ufunc.__name__, *inputs)
+            if result is not None:
+                return result
+        elif method == "reduce" and type(inputs[0]) is ndarray and kwargs.keys() <= _USUAL_REDUCTION:
+            known = UFUNCS.get(ufunc.__name__)
+            if known is ufunc:
+                return recorder.reduce(ufunc.__name__, inputs[0], *inputs[1:], **{"axis": 0, **kwargs})
+        return protocols.ufunc(ndarray, ufunc, method, inputs, kwargs)
+
+    def __array_function__(self, func: Any, types: Any, args: Any, kwargs: Any) -> Any:
+        if func in _FOLDS and len(args) == 1 and args[0] is self and not kwargs:
+            a = self._small
+            if a is not None and type(self) is ndarray:
+                return wrap(func(a))
+            a = self._ndarray if a is None and self._clean() else None
+            if a is not None and 0 < a.size < 8 * config.current().eager_below and self._store.char:
+                learn((self,))
+                return func(a)  # one pass with a result at once: nothing is won by recording it
+        return DISPATCH(func, args, kwargs)
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray:
+        self._tell()
+        a = self._settled() if copy else export(self)
+        if dtype is None and not copy:
+            return a
+        if copy is False and np.dtype(dtype) != a.dtype:
+            raise ValueError("Unable to avoid copy while creating an array as requested.")
+        return np.array(a, dtype=dtype, copy=copy)
+
+    def __array_namespace__(self, *, api_version: str | None = None) -> Any:
+        array_api = import_module("dcarray.array_api")  # which stands above this package
+        if api_version not in (None, "2021.12", "2022.12", "2023.12", "2024.12", "2025.12"):
+            raise ValueError(f"unknown version of the array API standard: {api_version!r}")
+        return array_api
+
+    def __dlpack__(
+        self, *, stream: Any = None, max_version: Any = None, dl_device: Any = None, copy: bool | None = None
+    ) -> Any:
+        a = export(self)
+        return a.__dlpack__(stream=stream, max_version=max_version, dl_device=dl_device, copy=copy)
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return (1, 0)
+
+    # ---- indexing ----------------------------------------------------------------------------------
+    def __getitem__(self, key: Any) -> Any:
+        a = self._small
+        if a is not None:
+            t = type(key)  # an empty mask of ours is no mask to NumPy
+            if t in _OURS or (t is tuple and not _OURS.isdisjoint(map(type, key))):
+                key = indexing.settled_key(key)
+            try:
+                r = a[key]
+            except IndexError:
+                r = a[indexing.plain_key(key)]
+            if type(r) is _ndarray:
+                if r.size >= _LIMIT:
+                    return wrap(r)
+                x = _new(ndarray)
+                x._small = r
+                return x
+            return r
+        return indexing.get(self, key)
+
+    def __setitem__(self, key: Any, value: Any) -> None:
+        a = self._small
+        if a is not None:
+            t = type(value)
+            b = value._small if t is ndarray else value if t in _PLAIN else None
+            if b is not None:
+                if type(key) in _OURS or (type(key) is tuple and not _OURS.isdisjoint(map(type, key))):
+                    key = indexing.plain_key(key)
+                try:
+                    a[key] = b
+                except IndexError:
+                    a[indexing.plain_key(key)] = b
+                return
+        indexing.put(self, key, value)
+
+    def __delitem__(self, key: Any) -> None:
+        raise ValueError("cannot delete array elements")
+
+    # ---- operators ---------------------------------------------------------------------------------
+    __add__ = _binary("add", operator.add)
+    __radd__ = _reflected("add", operator.add)
+    __iadd__ = _inplace("add", operator.iadd)
+    __sub__ = _binary("subtract", operator.sub)
+    __rsub__ = _reflected("subtract", operator.sub)
+    __isub__ = _inplace("subtract", operator.isub)
+    __mul__ = _binary("multiply", operator.mul)
+    __rmul__ = _reflected("multiply", operator.mul)
+    __imul__ = _inplace("multiply", operator.imul)
+    __truediv__ = _binary("divide", operator.truediv)
+    __rtruediv__ = _reflected("divide", operator.truediv)
+    __itruediv__ = _inplace("divide", operator.itruediv)
+    __floordiv__ = _binary("floor_divide", operator.floordiv)
+    __rfloordiv__ = _reflected("floor_divide", operator.floordiv)
+    __ifloordiv__ = _inplace("floor_divide", operator.ifloordiv)
+    __mod__ = _binary("remainder", operator.mod)
+    __rmod__ = _reflected("remainder", operator.mod)
+    __imod__ = _inplace("remainder", operator.imod)
+    __pow__ = _binary("power", operator.pow)
+    __rpow__ = _reflected("power", operator.pow)
+    __ipow__ = _inplace("power", operator.ipow)
+    __matmul__ = _binary("matmul", operator.matmul)
+    __rmatmul__ = _reflected("matmul", operator.matmul)
+    __imatmul__ = _inplace("matmul", operator.imatmul)
+    __and__ = _binary("bitwise_and", operator.and_)
+    __rand__ = _reflected("bitwise_and", operator.and_)
+    __iand__ = _inplace("bitwise_and", operator.iand)
+    __or__ = _binary("bitwise_or", operator.or_)
+    __ror__ = _reflected("bitwise_or", operator.or_)
+    __ior__ = _inplace("bitwise_or", operator.ior)
+    __xor__ = _binary("bitwise_xor", operator.xor)
+    __rxor__ = _reflected("bitwise_xor", operator.xor)
+    __ixor__ = _inplace("bitwise_xor", operator.ixor)
+    __lshift__ = _binary("left_shift", operator.lshift)
+    __rlshift__ = _reflected("left_shift", operator.lshift)
+    __ilshift__ = _inplace("left_shift", operator.ilshift)
+    __rshift__ = _binary("right_shift", operator.rshift)
+    __rrshift__ = _reflected("right_shift", operator.rshift)
+    __irshift__ = _inplace("right_shift", operator.irshift)
+    __divmod__ = _binary("divmod", divmod)
+    __rdivmod__ = _reflected("divmod", divmod)
+    __lt__ = _binary("less", operator.lt)
+    __le__ = _binary("less_equal", operator.le)
+    __gt__ = _binary("greater", operator.gt)
+    __ge__ = _binary("greater_equal", operator.ge)
+    __eq__ = _binary("equal", operator.eq)
+    __ne__ = _binary("not_equal", operator.ne)
+    __neg__ = _unary("negative", operator.neg)
+    __pos__ = _unary("positive", operator.pos)
+    __abs__ = _unary("absolute", abs)
+    __invert__ = _unary("invert", operator.invert)
+
+
+_OURS.add(ndarray)
+buffers.enable(ndarray)
+
+
+def wrap(value: Any) -> Any:
+    """A plain array as ours, sharing its memory; anything else as it is."""
+    if type(value) is _ndarray:
+        below = config.current().eager_below
+        if value.base is None and value.size < below and compiles(value.dtype):  # as `adopt` has it
+            x = _new(ndarray)
+            x._small = value
+            return x
+        return adopt(ndarray, value, below)
+    return value
+
+
+def unwrap(value: Any) -> Any:
+    """The plain view of an array's memory after everything pending on it has run; the memory may be
+    written through it, so nothing stays pending.  Anything that is not ours comes back as it is."""
+    if not isinstance(value, ndarray):
+        return value
+    a = value._writable()
+    if value._small is None:
+        register(value._store)
+    return a
+
+
+_ALL: Any = object()
+
+
+def evaluate(x: Any = _ALL, /, *more: Any) -> Any:
+    """Run everything that is pending.
+
+    Parameters
+    ----------
+    x, *more
+        What is to be up to date: arrays, or tuples, lists and dicts of them.  Without any, all that this
+        thread has recorded is run.
+
+    Returns
+    -------
+    object
+        The argument, or a tuple of them.
+    """
+    if more:
+        return tuple([evaluate(y) for y in (x, *more)])
+    if isinstance(x, ndarray):
+        if x._small is None:
+            x._run()
+    elif isinstance(x, (tuple, list)):
+        for y in x:
+            evaluate(y)
+    elif isinstance(x, dict):
+        evaluate(list(x.values()))
+    elif x is _ALL:
+        session().flush()
+        bring()
+        return ()
+    return x
+
+
+if BUILT:  # else the methods above do it all
+    from dcarray._native.extension import call_loops, install, passing, shortened
+    from dcarray._native.extension import wrap as _wrap
+
+    rewrapped = partial(protocols.rewrap, ndarray)
+    parts: tuple[Any, ...] = Store, Recording, config.current, tuple(DTYPES.values())
+    parts += AXES, vars(config), locate, indexing.gather
+    _TAKEN = (*_PLAIN, np.datetime64, np.timedelta64)  # what is made of these is small of no kind
+    if install(ndarray, _ndarray, rewrapped, _LIMIT, _TAKEN, fast_path.binary, fast_path.assign, *parts):
+        evaluate = shortened(evaluate)
+        if passing(FAMILIES.families, FAMILIES.forget, wrap):
+            wrap = _wrap
+        call_loops(np._core._multiarray_umath._ARRAY_API, UFUNCS)  # type: ignore[attr-defined]

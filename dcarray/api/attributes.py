@@ -1,0 +1,379 @@
+"""The attributes of NumPy's ndarray and the ways to its values, on a handle."""
+
+from __future__ import annotations
+
+import copy
+import math
+import operator
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any
+from weakref import WeakValueDictionary, ref
+
+import numpy as np
+
+from dcarray.core import config, strided_views, window
+from dcarray.core.backend import backend
+from dcarray.core.handle import Handle, NDArray, adopt, derive, export, large, small
+from dcarray.core.processes import several
+from dcarray.core.store import Store
+from dcarray.core.strides import reshaped, strides_of
+from dcarray.recording import operands
+from dcarray.recording.session import session
+
+from .buffers import refusal, survives
+from .flags import Flags
+from .flat import Flat
+
+if TYPE_CHECKING:
+    from dcarray.comm.layout.layouts import Layout
+
+_FORMAT = 4  # of the flags of a buffer: whoever asks for it wants to know what the bytes are
+_BASES: WeakValueDictionary[int, Any] = WeakValueDictionary()
+
+
+def _unwritten(head: Store, last: Any) -> bool:
+    """Is memory as it was when it was looked at, and ``last`` had used it?"""
+    if head.spread is None:
+        return head.dirty is None or head.dirty.done
+    # what has run since then may have written the block
+    return head.dirty is head.spread and head.used is last and (last is None or last.done)
+
+
+def _shared(base: Any, make: Callable[[Any], Any]) -> Any:
+    """The handle on a base: the same one as long as it lives."""
+    found = _BASES.get(id(base))
+    if found is None or all(
+        getattr(found, name, None) is not base for name in ("_small", "_ndarray", "_store")
+    ):
+        found = _BASES[id(base)] = make(base)
+    return found
+
+
+def _rebuild(cls: type[Handle], a: NDArray) -> Any:
+    return adopt(cls, a, config.current().eager_below)
+
+
+class Attributes(Handle):
+    """What an array is, and what is in it."""
+
+    __slots__ = ()
+    __getitem__: Callable[[Any], Any]
+    __setitem__: Callable[[Any, Any], None]
+    transpose: Callable[..., Any]
+    swapaxes: Callable[[int, int], Any]
+    copy: Callable[..., Any]
+
+    def _adopt(self, value: Any) -> Any:
+        """An array of NumPy's as ours; anything else as it is."""
+        return operands.wrap_result(type(self), value)
+
+    def _derive(self, view: NDArray) -> Any:
+        if type(view) is not np.ndarray:  # as asked for by ``view``: subclasses stay what they are
+            return view
+        return derive(self, view, config.current().eager_below)
+
+    # ---- attributes --------------------------------------------------------------------------------
+    @property
+    def shape(self) -> tuple[int, ...]:
+        a = self._small
+        return self._shape if a is None else a.shape
+
+    @shape.setter
+    def shape(self, value: Any) -> None:
+        if self._small is None and several() is not None and self.size:
+            wanted = window.filled(
+                value if isinstance(value, tuple) else tuple(np.atleast_1d(value)), self.size
+            )
+            if wanted is not None and reshaped(self.shape, strides_of(self), wanted) is not None:
+                self._become(self.reshape(wanted))
+                return
+        other = self._settled().view()
+        other.shape = value
+        self._become(self._derive(other))
+
+    @property
+    def ndim(self) -> int:
+        return len(self.shape)
+
+    @property
+    def size(self) -> int:
+        return math.prod(self.shape)
+
+    @property
+    def itemsize(self) -> int:
+        return self.dtype.itemsize
+
+    @property
+    def nbytes(self) -> int:
+        return self.size * self.itemsize
+
+    @property
+    def strides(self) -> tuple[int, ...]:
+        return self._settled().strides
+
+    @property
+    def flags(self) -> Any:
+        if self._small is None and self._store.char:
+            return Flags(self)
+        return self._settled().flags  # nothing is recorded on such memory
+
+    @property
+    def base(self) -> Any:
+        if self._small is not None:
+            b = self._small.base
+            return _shared(b, self._adopt) if type(b) is np.ndarray else b
+        head = self._store.family
+        if self._store is head and self._index is None:
+            return None
+        return _shared(head, lambda head: large(type(self), head, head.shape, None))
+
+    @property
+    def device(self) -> str:
+        return "cpu"
+
+    @property
+    def data(self) -> memoryview:
+        return export(self).data
+
+    def __buffer__(self, flags: int) -> memoryview:
+        """The memory, for those who read the buffer protocol; see `dcarray.api.buffers`."""
+        try:
+            a = export(self)
+        except MemoryError:  # what cannot be computed stays pending, and says so each time
+            raise
+        except Exception as error:  # NumPy forgets why there is no buffer, and asks for an array next
+            session().untold = (ref(self), copy.copy(error))  # whose traceback would keep much alive
+            raise
+        if survives(self.dtype):
+            return a.data
+        if not flags & _FORMAT and a.flags.forc:  # just bytes
+            return (a.T if a.flags.fnc else a).reshape(-1).view(np.uint8).data
+        a.data.release()  # which NumPy may refuse in its own words
+        raise BufferError(refusal(self.dtype, "a buffer"))
+
+    def _tell(self) -> None:
+        """Raise what kept this array's buffer from being had, if nobody was told."""
+        here = session()
+        if here.untold is not None:
+            (known, error), here.untold = here.untold, None
+            if known() is self:
+                raise error
+
+    @property
+    def __array_interface__(self) -> dict[str, Any]:
+        return self._pinned().__array_interface__
+
+    @property
+    def __array_struct__(self) -> Any:
+        return self._pinned().__array_struct__
+
+    def _pinned(self) -> NDArray:
+        """The plain view for somebody who takes its address: work on this memory never waits again."""
+        if not survives(self.dtype):
+            raise AttributeError(refusal(self.dtype, "an address"))
+        self._tell()
+        a = self._writable()
+        if self._small is None:
+            self._store.family.exports = [lambda: a]
+        return a
+
+    @property
+    def ctypes(self) -> Any:
+        return export(self).ctypes
+
+    @property
+    def flat(self) -> Any:
+        return Flat(self)
+
+    @flat.setter
+    def flat(self, value: Any) -> None:
+        a: Any = self._writable()
+        a.flat = operands.settled(value)
+
+    @property
+    def T(self) -> Any:
+        return self.transpose() if self._small is None else small(type(self), self._small.T)
+
+    @property
+    def mT(self) -> Any:
+        if self.ndim < 2:
+            raise ValueError("matrix transpose with ndim < 2 is undefined")
+        return self.swapaxes(-1, -2)
+
+    @property
+    def real(self) -> Any:
+        if not self._complex():
+            return self
+        found = self._part(0)
+        return self._derive(self._settled().real) if found is None else found
+
+    @real.setter
+    def real(self, value: Any) -> None:
+        if self.dtype.kind in "iu" and not isinstance(value, Handle):
+            self._writable().real = value  # versions of NumPy differ in what they take for out of bounds
+        else:
+            self.real[...] = value if isinstance(value, Handle) else np.asarray(value)
+
+    @property
+    def imag(self) -> Any:
+        found = self._part(1)
+        return self._derive(self._settled().imag) if found is None else found
+
+    @imag.setter
+    def imag(self, value: Any) -> None:
+        if self._complex():
+            self.imag[...] = value if isinstance(value, Handle) else np.asarray(value)
+        else:
+            self._writable().imag = operands.settled(value)
+
+    def _part(self, which: int) -> Any:
+        """The real (0) or imaginary (1) part of an array that may lie in blocks, or None."""
+        if self._small is not None or several() is None:
+            return None
+        if self._complex():
+            return strided_views.part_of_complex(self, which)
+        found = np.zeros_like(self)
+        if self.dtype.kind not in "biuf" or not isinstance(found, Handle) or found._small is not None:
+            return None
+        found._readonly = True
+        return found
+
+    def _complex(self) -> bool:
+        return self.dtype.kind == "c"
+
+    def _become(self, other: Handle) -> None:
+        for name in ("_small", "_store", "_shape", "_index", "_readonly", "_ndarray", "_little"):
+            if hasattr(other, name):
+                setattr(self, name, getattr(other, name))
+
+    def __len__(self) -> int:
+        shape = self.shape
+        if not shape:
+            raise TypeError("len() of unsized object")
+        return shape[0]
+
+    def __iter__(self) -> Iterator[Any]:
+        if not self.shape:
+            raise TypeError("iteration over a 0-d array")
+        if self.ndim == 1:
+            return self._elements()
+        return (self.__getitem__(k) for k in range(len(self)))
+
+    def _elements(self) -> Iterator[Any]:
+        """The elements, each as it is when it is asked for: what is written in between may be pending."""
+        seen = last = None
+        for k in range(len(self)):
+            if self._small is not None:
+                seen = self._small
+            else:
+                head = self._store.family
+                if seen is None or not _unwritten(head, last):
+                    seen, last = self._seen(), head.used
+            yield seen[k]
+
+    def __contains__(self, value: Any) -> bool:
+        return operands.settled(value) in self._seen()
+
+    # ---- values ------------------------------------------------------------------------------------
+    def _seen(self) -> np.ndarray[Any, Any]:
+        """The elements, to be looked at only: of a view of an array in blocks no others are gathered."""
+        if self._small is None and several() is not None:
+            return backend().seen(self)
+        return self._settled()
+
+    def __bool__(self) -> bool:
+        return bool(self._seen())
+
+    def __int__(self) -> int:
+        return int(self._seen())
+
+    def __float__(self) -> float:
+        return float(self._seen())
+
+    def __complex__(self) -> complex:
+        return complex(self._seen())
+
+    def __index__(self) -> int:
+        return operator.index(self._seen())
+
+    def __repr__(self) -> str:
+        return repr(self._seen())
+
+    def __str__(self) -> str:
+        return str(self._seen())
+
+    def __format__(self, spec: str) -> str:
+        return format(self._seen(), spec)
+
+    # ---- over many ranks -------------------------------------------------------------------------
+    @property
+    def layout(self) -> Layout:
+        """How the elements lie over the ranks; of a view, those of the array that it is a view of."""
+        return backend().layout_of(self)
+
+    @property
+    def local(self) -> np.ndarray[Any, Any]:
+        """This rank's elements as a plain array, writable in place until the array is laid out anew; of a
+        view, those of the array that it is a view of.  All ranks ask for it."""
+        return backend().local_of(self)
+
+    def gather(self, root: int | None = None) -> np.ndarray[Any, Any] | None:
+        """The whole array as a plain one: on all ranks, or on one and None on the others."""
+        return backend().gather(self, root)
+
+    def item(self, *args: Any) -> Any:
+        return self._seen().item(*args)
+
+    def to_numpy(self) -> np.ndarray[Any, Any]:
+        """The plain array, as ``np.asarray`` gives it.  Plotting libraries ask for it, and take what has no
+        such method for a sequence of rows."""
+        return np.asarray(self)
+
+    def matvec(self, v: Any) -> Any:
+        """The product with a vector.  SciPy's iterative solvers ask for it, as for what their transposed
+        problems need, where a matrix is not of NumPy's own class."""
+        return np.asarray(self) @ np.asarray(v)
+
+    def rmatvec(self, v: Any) -> Any:
+        return np.asarray(self).conj().T @ np.asarray(v)
+
+    def tolist(self) -> Any:
+        return self._seen().tolist()
+
+    def tobytes(self, order: Any = "C") -> bytes:
+        return self._seen().tobytes(order)
+
+    def tofile(self, fid: Any, *args: Any, **kwargs: Any) -> None:
+        if several() is not None and backend().tofile(self, fid, *args, **kwargs):
+            return
+        self._seen().tofile(fid, *args, **kwargs)
+
+    def dump(self, file: Any) -> None:
+        self._seen().dump(file)
+
+    def dumps(self) -> bytes:
+        return self._seen().dumps()
+
+    def __sizeof__(self) -> int:
+        return object.__sizeof__(self) + (self.nbytes if self.base is None else 0)
+
+    def __array_wrap__(self, array: Any, context: Any = None, return_scalar: bool = False) -> Any:
+        if return_scalar and not array.ndim:
+            return array[()]
+        return array if isinstance(array, Handle) else self._adopt(np.ndarray.view(array, np.ndarray))
+
+    def __copy__(self) -> Any:
+        return self.copy("K")
+
+    def __deepcopy__(self, memo: Any) -> Any:
+        if self.dtype.hasobject:
+            import copy
+
+            return self._adopt(copy.deepcopy(self._settled(), memo))
+        return self.copy("K")
+
+    def __reduce__(self) -> Any:
+        return _rebuild, (
+            type(self),
+            export(self),
+        )

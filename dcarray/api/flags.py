@@ -1,0 +1,79 @@
+"""``x.flags`` of a large array: what NumPy says of its memory, and whether it may be written."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.lib.stride_tricks import as_strided
+
+from dcarray.core import window
+from dcarray.core.handle import Handle
+from dcarray.core.processes import several
+from dcarray.core.store import memory, writeable
+from dcarray.core.strides import strides_of
+
+_ORDERS = ("c_contiguous", "contiguous", "f_contiguous", "fnc", "forc", "fortran")
+_WRITEABLE = ("writeable", "W", "WRITEABLE")
+
+
+def let_write(x: Handle, value: bool) -> None:
+    """Let a large array be written, or not.  Other arrays of its memory stay as they are.
+
+    Raises
+    ------
+    ValueError
+        If it must not be written: its memory is another's, or it has several elements in one place.
+    """
+    if value == (not x._readonly):
+        return
+    x._settled()
+    if value:
+        mem = memory(x._store)
+        a = window.view(mem, x._shape, x._window())
+        if not writeable(mem) or any(n > 1 and s == 0 for n, s in zip(a.shape, a.strides, strict=True)):
+            raise ValueError("cannot set WRITEABLE flag to True of this array")
+    x._readonly = not value
+    x._ndarray = x._little = None  # made anew when it is asked for
+
+
+class Flags:
+    """NumPy's flags, of which that for writing is the handle's own."""
+
+    __slots__ = ("_array",)
+    __hash__ = None  # type: ignore[assignment]
+
+    def __init__(self, array: Handle) -> None:
+        object.__setattr__(self, "_array", array)
+
+    @property  # type: ignore[misc]
+    def __class__(self) -> type:
+        return type(np.empty(0).flags)
+
+    def __getattr__(self, name: str) -> Any:
+        x = self._array
+        if name in _ORDERS and several() is not None and x._store.family.mem is None:
+            return getattr(as_strided(np.empty(1), x._shape, [8 * n for n in strides_of(x)]).flags, name)
+        return getattr(self._array._settled().flags, name)
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if name in _WRITEABLE:
+            let_write(self._array, bool(value))
+        else:
+            setattr(self._array._settled().flags, name, value)
+
+    def __getitem__(self, name: str) -> Any:
+        return self._array._settled().flags[name]
+
+    def __setitem__(self, name: str, value: Any) -> None:
+        if name in _WRITEABLE:
+            let_write(self._array, bool(value))
+        else:
+            self._array._settled().flags[name] = value
+
+    def __eq__(self, other: object) -> bool:
+        theirs = other._array._settled().flags if type(other) is Flags else other
+        return bool(self._array._settled().flags == theirs)
+
+    def __repr__(self) -> str:
+        return repr(self._array._settled().flags)

@@ -1,0 +1,54 @@
+"""What NumPy's functions mean on wrapped arrays: one module a topic, and NumPy itself for the rest."""
+
+from __future__ import annotations
+
+from dcarray.api.dispatch import DISPATCH
+
+from . import (
+    argreduce,
+    covariance,
+    creation,
+    differences,
+    elementwise,
+    fallback,
+    histograms,
+    indexing,
+    joining,
+    linalg,
+    manipulation,
+    native_routes,
+    per_axis,
+    reductions,
+    scans,
+    searching,
+    sliding,
+    solving,
+    types,
+)
+from .registry import IMPLEMENTATIONS, implements
+
+__all__ = [
+    "IMPLEMENTATIONS",
+    "argreduce",
+    "covariance",
+    "creation",
+    "differences",
+    "elementwise",
+    "fallback",
+    "histograms",
+    "implements",
+    "indexing",
+    "joining",
+    "linalg",
+    "manipulation",
+    "native_routes",
+    "per_axis",
+    "reductions",
+    "scans",
+    "searching",
+    "sliding",
+    "solving",
+    "types",
+]  # fmt: skip
+
+DISPATCH.fallback = fallback.call  # last: until then other threads wait for all of them

@@ -1,0 +1,200 @@
+"""What the topic modules share: operands, views with other axes, fresh results."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.lib.array_utils import normalize_axis_index
+
+from dcarray.api.array import ndarray, wrap
+from dcarray.core import window
+from dcarray.core.backend import is_distributed
+from dcarray.core.config import current
+from dcarray.core.handle import large
+from dcarray.core.strides import columns_first, contiguous, in_c_order, strides_of
+from dcarray.recording.operands import learn
+from dcarray.recording.recorder import empty
+
+from .registry import Unserved
+
+__all__ = [
+    "NOTHING", "add", "at_hand", "axis_of", "broadcast", "columns_first", "diagonal_view", "expand", "fresh",
+    "fresh_like", "in_c_order", "is_array", "is_wrapped", "line", "lying", "matmul", "maximum", "minimum",
+    "operand", "plain", "plain_key", "reduced", "rint", "strides_of",
+]  # fmt: skip
+
+NOTHING: Any = np._NoValue  # NumPy's own "argument not given"
+
+
+# NumPy's stubs know these with plain arrays only
+add: Any = np.add
+maximum: Any = np.maximum
+minimum: Any = np.minimum
+matmul: Any = np.matmul
+rint: Any = np.rint
+
+
+def is_wrapped(value: Any) -> bool:
+    """One of our arrays?"""
+    return type(value) is ndarray
+
+
+def is_array(value: Any) -> bool:
+    """A wrapped or a plain array (no subclass)?"""
+    return type(value) is ndarray or type(value) is np.ndarray
+
+
+def reduced(ufunc: np.ufunc, a: Any, axis: Any = 0, dtype: Any = None, out: Any = None, **given: Any) -> Any:
+    """``ufunc.reduce``.  NumPy 2.4 never lets go of an array whose ``__array_ufunc__`` raises there, so ours
+    are asked without it."""
+    if type(a) is ndarray and out is None:
+        if dtype is not None:
+            given["dtype"] = dtype
+        found = a.__array_ufunc__(ufunc, "reduce", a, axis=axis, **given)
+        if found is not NotImplemented:
+            return found
+    return ufunc.reduce(a, axis, dtype, out, **given)
+
+
+def operand(value: Any) -> Any:
+    """``value`` as an array: wrapped ones as they are, plain ones too, sequences and scalars converted.
+
+    A plain array may be changed by its owner later: slice it and hand it to a ufunc, which takes a
+    snapshot, but never wrap it.
+
+    Raises
+    ------
+    Unserved
+        For anything whose meaning as an array is its own affair, such as a subclass.
+    """
+    kind = type(value)
+    if kind is ndarray or kind is np.ndarray:
+        return value
+    if isinstance(value, (bool, int, float, complex, np.generic)):
+        return np.asarray(value)
+    if kind is list or kind is tuple:
+        found = np.asarray(value)
+        if found.dtype != object:
+            return found
+    raise Unserved
+
+
+def axis_of(axis: Any, ndim: int) -> int:
+    """A non-negative axis number; a bad one is left to NumPy to complain about."""
+    try:
+        return int(normalize_axis_index(axis, ndim))
+    except (TypeError, ValueError, IndexError):
+        raise Unserved from None
+
+
+def plain_key(ndim: int, axis: int, key: Any) -> tuple[Any, ...]:
+    """The index that applies ``key`` along one axis."""
+    return (slice(None),) * axis + (key,) + (slice(None),) * (ndim - axis - 1)
+
+
+def expand(x: Any, *axes: int) -> Any:
+    """``x`` with new axes of length 1 at these places of the result, which are in ascending order."""
+    key: list[Any] = [slice(None)] * (x.ndim + len(axes))
+    for axis in axes:
+        key[axis] = None
+    return x[tuple(key)]
+
+
+def fresh(shape: tuple[int, ...], dtype: Any, order: str = "C") -> Any:
+    """A wrapped array whose content is still to be written."""
+    if order == "F" and len(shape) > 1:
+        return empty(ndarray, shape[::-1], np.dtype(dtype)).transpose()
+    return empty(ndarray, shape, np.dtype(dtype))
+
+
+def at_hand(*arrays: Any) -> list[Any] | None:
+    """The plain arrays, if nothing is pending on any and NumPy may work on them at once."""
+    if not current().eager_below or not all(x._clean() for x in arrays if type(x) is ndarray):
+        return None
+    learn(arrays, always=True)
+    return [plain(x) for x in arrays]
+
+
+def plain(x: Any) -> Any:
+    """The plain array of a wrapped one, once it is computed; anything else as it is."""
+    return x._settled() if type(x) is ndarray else x
+
+
+def lying(x: Any) -> Any:
+    """The elements of an array one after the other in memory."""
+    return np.require(plain(x), requirements=("C", "A"))
+
+
+def line(a: Any) -> Any:
+    """Real numbers along one axis, at least one, as an array, which need not be computed yet.
+
+    Raises
+    ------
+    Unserved
+        For anything else, and where the elements lie in blocks over ranks.
+    """
+    if type(a) in (list, tuple) and set(map(type, a)) <= {int, float}:
+        a = np.array(a)
+    if not is_array(a) or a.ndim != 1 or not a.size or a.dtype.kind not in "biuf" or is_distributed(a):
+        raise Unserved
+    return a
+
+
+def fresh_like(x: Any, dtype: Any = None, shape: tuple[int, ...] | None = None, order: str = "K") -> Any:
+    """A wrapped array of ``x``'s shape, dtype and memory order unless told otherwise."""
+    dtype = x.dtype if dtype is None else np.dtype(dtype)
+    shape = x.shape if shape is None else shape
+    if order == "A":
+        order = "F" if columns_first(x) else "C"
+    if order != "K" or len(shape) != x.ndim:
+        return fresh(shape, dtype, "F" if order == "F" else "C")
+    strides = strides_of(x)
+    if contiguous(x.shape, strides):
+        return fresh(shape, dtype)
+    if columns_first(x):
+        return fresh(shape, dtype, "F")
+    # as NumPy: the axes of the new memory in the order of the strides of the old
+    axes = sorted(range(len(shape)), key=lambda k: (-abs(strides[k]), k))
+    back = sorted(range(len(shape)), key=axes.__getitem__)
+    return fresh(tuple(shape[k] for k in axes), dtype).transpose(back)
+
+
+def _view(x: Any, shape: tuple[int, ...], maps: list[tuple[int, int, int | None]], readonly: bool) -> Any:
+    """A view: each old axis is ``start + step * i[new axis]``."""
+    result = large(ndarray, x._store, shape, window.apply(x._window(), maps))
+    result._readonly = readonly or x._readonly
+    return result
+
+
+def broadcast(x: Any, shape: tuple[int, ...]) -> Any:
+    """A read-only view in a shape that ``x`` is known to broadcast to."""
+    if x._small is not None:
+        return wrap(np.broadcast_to(x._small, shape))
+    more = len(shape) - x.ndim
+    maps: list[tuple[int, int, int | None]] = [
+        (0, 1, k + more) if n == shape[k + more] else (0, 0, None) for k, n in enumerate(x.shape)
+    ]
+    return _view(x, shape, maps, True)
+
+
+def diagonal_view(a: Any, offset: int, first: int, second: int, writeable: bool = False) -> Any:
+    """The view of a diagonal of two axes, as the last axis."""
+    if type(a) is np.ndarray or a._small is not None:
+        plain = a if type(a) is np.ndarray else a._small
+        found = plain.diagonal(offset, first, second)
+        found.flags.writeable = writeable and plain.flags.writeable
+        return found if type(a) is np.ndarray else wrap(found)
+    down, right = max(-offset, 0), max(offset, 0)
+    n = max(min(a.shape[first] - down, a.shape[second] - right), 0)
+    a._store.turned = True
+    rest = [k for k in range(a.ndim) if k not in (first, second)]
+    maps: list[tuple[int, int, int | None]] = []
+    for k in range(a.ndim):
+        if k in (first, second):
+            start = down if k == first else right
+            maps.append((start if n else 0, 1, len(rest)))
+        else:
+            maps.append((0, 1, rest.index(k)))
+    shape = tuple(a.shape[k] for k in rest) + (n,)
+    return _view(a, shape, maps, not writeable)

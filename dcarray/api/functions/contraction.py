@@ -1,0 +1,146 @@
+"""Einstein sums as transposes, sums and matrix products."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+from dcarray.core.fp_state import silent
+from dcarray.core.strides import contiguous, strides_of
+
+from .common import diagonal_view
+from .registry import Unserved
+
+__all__ = ["contract", "layout", "parse", "single"]
+
+
+def parse(text: str, ndims: list[int]) -> tuple[list[str], str]:
+    """The labels of each operand and of the result; ellipses are left to NumPy."""
+    text = text.replace(" ", "")
+    left, arrow, result = text.partition("->")
+    labels = left.split(",")
+    if (
+        len(labels) != len(ndims)
+        or "." in text
+        or not all(c.isalpha() and c.isascii() for c in left.replace(",", ""))
+    ):
+        raise Unserved
+    if any(len(t) != n for t, n in zip(labels, ndims, strict=True)):
+        raise Unserved
+    every = "".join(labels)
+    if not arrow:
+        result = "".join(sorted(c for c in set(every) if every.count(c) == 1))
+    if len(set(result)) != len(result) or not set(result) <= set(every):
+        raise Unserved
+    return labels, result
+
+
+def _distinct(a: Any, labels: str) -> tuple[Any, str]:
+    """A view of ``a`` in which every label stands for one axis."""
+    k = 0
+    while k < len(labels):
+        again = labels.find(labels[k], k + 1)
+        if again < 0:
+            k += 1
+            continue
+        label = labels[k]
+        a = diagonal_view(a, 0, k, again, writeable=True)
+        labels = labels[:k] + labels[k + 1 : again] + labels[again + 1 :] + label
+        k = 0
+    return a, labels
+
+
+@silent
+def _sum_out(a: Any, labels: str, keep: str) -> tuple[Any, str]:
+    """Sum over the axes whose label is not in ``keep``."""
+    gone = tuple(k for k, c in enumerate(labels) if c not in keep)
+    if gone:
+        total: Any = np.add.reduce
+        a = total(a, gone, a.dtype)
+    return a, "".join(c for c in labels if c in keep)
+
+
+def _order(a: Any, labels: str, wanted: str) -> Any:
+    return a if labels == wanted else a.transpose([labels.index(c) for c in wanted])
+
+
+def layout(text: str, arrays: list[Any], optimize: bool, result: str) -> str:
+    """The labels of NumPy's result, the outermost in memory first."""
+    if len(result) < 2 or any(0 in a.shape for a in arrays):
+        return result
+    corners = []
+    for a in arrays:
+        steps = [abs(step) for step in strides_of(a)]
+        places = sorted(range(a.ndim), key=lambda k: -steps[k])
+        extents = tuple(min(n, 2) if step else -2 for n, step in zip(a.shape, steps, strict=True))
+        corners.append((extents, tuple(places)))
+    return "".join(result[k] for k in _layout(text, tuple(corners), optimize))
+
+
+@lru_cache(maxsize=1024)
+def _layout(text: str, corners: tuple[tuple[tuple[int, ...], tuple[int, ...]], ...], optimize: bool) -> Any:
+    """The axes of the result, found by a sum over two elements along each axis of the operands.  Of these
+    are given the extents, negative where all elements are one, and their axes, the outermost first."""
+    arrays = []
+    for extents, places in corners:
+        a = np.zeros([max(extents[k], 1) for k in places]).transpose(np.argsort(places))
+        arrays.append(np.broadcast_to(a, [abs(n) for n in extents]))
+    made: Any = np.einsum(text, *arrays, optimize=optimize)
+    return sorted(range(made.ndim), key=lambda k: -made.strides[k])
+
+
+def _laid(a: Any, result: str, wanted: str) -> Any:
+    """The same with its axes in memory as they are wanted."""
+    turned = _order(a, result, wanted)
+    if contiguous(turned.shape, strides_of(turned)):
+        return a
+    return _order(turned.copy(), wanted, result)
+
+
+def single(a: Any, labels: str, result: str, wanted: str) -> Any:
+    """The sum of one operand: a view of it, if nothing is summed."""
+    a, labels = _distinct(a, labels)
+    summed, left = _sum_out(a, labels, result)
+    made = _order(summed, left, result)
+    return made if summed is a or len(result) < 2 else _laid(made, result, wanted)
+
+
+def _count(labels: str, sizes: dict[str, int]) -> int:
+    count = 1
+    for c in labels:
+        count *= sizes[c]
+    return count
+
+
+def contract(a: Any, la: str, b: Any, lb: str, result: str, sizes: dict[str, int], wanted: str) -> Any:
+    """The sum of the products of two operands, as one (stacked) matrix product; the axes of the result lie in
+    memory in the order ``wanted``, as far as that is one of the product's."""
+    a, la = _distinct(a, la)
+    b, lb = _distinct(b, lb)
+    a, la = _sum_out(a, la, result + lb)
+    b, lb = _sum_out(b, lb, result + la)
+    stack = "".join(c for c in wanted if c in la and c in lb)
+    over = "".join(c for c in la if c in lb and c not in result)
+    rows = "".join(c for c in wanted if c not in lb)
+    columns = "".join(c for c in wanted if c not in la)
+    if over and rows and columns and wanted == stack + columns + rows:
+        a, la, rows, b, lb, columns = b, lb, columns, a, la, rows
+    if not over:
+        every = stack + rows + columns
+        left = _order(a, la, stack + rows)[(Ellipsis,) + (None,) * len(columns)]
+        right = _order(b, lb, stack + columns)
+        right = right[(slice(None),) * len(stack) + (None,) * len(rows) + (Ellipsis,)]
+        made = _order(np.multiply(left, right), every, result)
+        return _laid(made, result, wanted) if len(result) > 1 else made
+    head = tuple(sizes[c] for c in stack)
+    m, n, p = _count(rows, sizes), _count(over, sizes), _count(columns, sizes)
+    left = _order(a, la, stack + rows + over).reshape((*head, m, n))
+    right = _order(b, lb, stack + over + columns).reshape((*head, n, p))
+    shape = head + tuple(sizes[c] for c in rows + columns)
+    product = np.matmul(left, right)
+    if not shape:
+        return product.reshape(1)[0]
+    made = _order(product.reshape(shape), stack + rows + columns, result)
+    return _laid(made, result, wanted) if len(shape) > 1 else made

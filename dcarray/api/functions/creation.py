@@ -1,0 +1,307 @@
+"""Functions that make arrays from nothing, from shapes, or from other things."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import wraps
+from typing import Any
+
+import numpy as np
+
+from dcarray.api.array import evaluate, ndarray, unwrap, wrap
+from dcarray.core.backend import is_distributed
+from dcarray.core.config import current
+from dcarray.core.processes import several
+from dcarray.lowering.runtime import memory
+
+from . import fallback
+from .common import fresh, fresh_like
+from .registry import IMPLEMENTATIONS, Unserved, implements
+
+_FILLED = "biufc"
+# Bytes.  So many zeros are better left to the system until somebody touches them: they may be more than there
+# is memory, and to fill them costs more than can be saved.
+_UNTOUCHED = 1 << 28
+# Elements that NumPy makes at once: what was recorded before runs first, and needs memory before.
+_MUCH = 1 << 20
+_ALIKE = "?bBhHiIlLqQefdFDO"  # dtypes for which NumPy looks at our arrays as at its own
+
+
+def check_device(device: Any) -> None:
+    """Refuse a device that is not there, in NumPy's words."""
+    if device is not None and device not in ("cpu", current().device):
+        raise ValueError(f'Device not understood. Only "cpu" is allowed, but received: {device}')
+
+
+def _numpy(function: Any, *args: Any, **kwargs: Any) -> Any:
+    return fallback.direct(function, args, kwargs)
+
+
+def _size(shape: Any) -> int:
+    """The elements of a shape of plain integers; -1 for anything odd."""
+    if type(shape) is int:
+        return shape
+    if type(shape) is not tuple and type(shape) is not list:
+        return -1
+    size = 1
+    for n in shape:
+        if type(n) is not int or n < 0:
+            return -1
+        size *= n
+    return size
+
+
+def _shape(shape: Any) -> tuple[int, ...]:
+    """A shape of plain integers and many elements; anything else is left to NumPy."""
+    if _size(shape) < max(current().eager_below, 0):
+        raise Unserved
+    return (shape,) if type(shape) is int else tuple(shape)
+
+
+def _filled(shape: Any, dtype: Any, order: Any, value: Any) -> Any:
+    kind = np.dtype(dtype)
+    if kind.kind not in _FILLED or order not in ("C", "F"):
+        raise Unserved
+    result = fresh(_shape(shape), kind, order)
+    if value is not None:
+        result[...] = _as(value, kind)
+    return result
+
+
+def _as(value: Any, kind: np.dtype[Any]) -> Any:
+    """The scalar that fills an array of some dtype."""
+    one = np.empty((), kind)
+    np.copyto(one, value, casting="unsafe")
+    return one[()]
+
+
+def _creates(body: Callable[..., Any]) -> Callable[..., Any]:
+    """Let ``like=`` an array of another library reach that library, and enter the function for ours."""
+    original = getattr(np, body.__name__)
+
+    @wraps(body)
+    def create(*args: Any, **kwargs: Any) -> Any:
+        like = kwargs.pop("like", None)
+        if like is not None and type(like) is not ndarray and type(like) is not np.ndarray:
+            return original(*args, like=like, **kwargs)
+        return body(*args, **kwargs)
+
+    IMPLEMENTATIONS[original] = create
+    return create
+
+
+def _made(function: Any, value: Any, shape: Any, dtype: Any, order: Any) -> Any:
+    """What ``function`` of NumPy makes of a shape."""
+    if 0 <= _size(shape) < current().eager_below:
+        return wrap(function(shape, dtype, order))
+    try:
+        return _filled(shape, dtype, order, value)
+    except Unserved:
+        return _numpy(function, shape, dtype, order)
+
+
+@_creates
+def empty(shape: Any, dtype: Any = None, order: Any = "C", *, device: Any = None, like: Any = None) -> Any:
+    """An array of uninitialised memory; see `numpy.empty`."""
+    check_device(device)
+    return _made(np.empty, None, shape, dtype, order)
+
+
+@_creates
+def zeros(shape: Any, dtype: Any = None, order: Any = "C", *, device: Any = None, like: Any = None) -> Any:
+    """An array of zeros; see `numpy.zeros`."""
+    check_device(device)
+    if _size(shape) * np.dtype(dtype).itemsize >= _UNTOUCHED and several() is None:
+        return _numpy(np.zeros, shape, dtype, order)
+    return _made(np.zeros, 0, shape, dtype, order)
+
+
+@_creates
+def ones(shape: Any, dtype: Any = None, order: Any = "C", *, device: Any = None, like: Any = None) -> Any:
+    """An array of ones; see `numpy.ones`."""
+    check_device(device)
+    return _made(np.ones, 1, shape, dtype, order)
+
+
+@_creates
+def full(
+    shape: Any, fill_value: Any, dtype: Any = None, order: Any = "C", *, device: Any = None, like: Any = None
+) -> Any:
+    """An array of one value; see `numpy.full`."""
+    check_device(device)
+    try:
+        if not isinstance(fill_value, (bool, int, float, complex, np.generic)):
+            raise Unserved
+        return _filled(shape, np.asarray(fill_value).dtype if dtype is None else dtype, order, fill_value)
+    except Unserved:
+        return _numpy(np.full, shape, fill_value, dtype, order)
+
+
+@_creates
+def eye(
+    N: Any, M: Any = None, k: Any = 0, dtype: Any = float, order: Any = "C", *,
+    device: Any = None, like: Any = None,
+) -> Any:  # fmt: skip
+    """An array of zeros with ones on a diagonal; see `numpy.eye`."""
+    check_device(device)
+    shape = (N, N if M is None else M)
+    if _size(shape) >= _MUCH and several() is None and type(k) is int and order == "C":
+        kind = np.dtype(dtype)
+        if kind.kind in _FILLED:
+            evaluate()  # which may leave memory that serves for this
+            made = memory.zeros(shape, kind)
+            rows = np.arange(max(-k, 0), max(min(shape[0], shape[1] - k), 0))
+            made[rows, rows + k] = 1
+            return wrap(made)
+    return _numpy(np.eye, N, M, k, dtype, order)
+
+
+def _like(a: Any, dtype: Any, order: Any, shape: Any, device: Any, value: Any) -> Any:
+    check_device(device)
+    if type(a) is not ndarray or order not in ("C", "F", "A", "K"):
+        raise Unserved
+    kind = a.dtype if dtype is None else np.dtype(dtype)
+    if kind.kind not in _FILLED:
+        raise Unserved
+    result = fresh_like(a, kind, _shape(a.shape if shape is None else shape), order)
+    if value is not None:
+        result[...] = _as(value, kind)
+    return result
+
+
+@implements(np.empty_like)
+def empty_like(
+    prototype: Any, /, dtype: Any = None, order: Any = "K", subok: bool = True, shape: Any = None, *,
+    device: Any = None,
+) -> Any:  # fmt: skip
+    """An array like another, of uninitialised memory."""
+    return _like(prototype, dtype, order, shape, device, None)
+
+
+@implements(np.zeros_like)
+def zeros_like(
+    a: Any, dtype: Any = None, order: Any = "K", subok: bool = True, shape: Any = None, *, device: Any = None
+) -> Any:
+    """An array like another, of zeros."""
+    return _like(a, dtype, order, shape, device, 0)
+
+
+@implements(np.ones_like)
+def ones_like(
+    a: Any, dtype: Any = None, order: Any = "K", subok: bool = True, shape: Any = None, *, device: Any = None
+) -> Any:
+    """An array like another, of ones."""
+    return _like(a, dtype, order, shape, device, 1)
+
+
+@implements(np.full_like)
+def full_like(
+    a: Any, fill_value: Any, dtype: Any = None, order: Any = "K", subok: bool = True, shape: Any = None, *,
+    device: Any = None,
+) -> Any:  # fmt: skip
+    """An array like another, of one value."""
+    if not isinstance(fill_value, (bool, int, float, complex, np.generic)):
+        raise Unserved
+    return _like(a, dtype, order, shape, device, fill_value)
+
+
+def _converted(function: Any, a: Any, **kwargs: Any) -> Any:
+    """What NumPy makes of ``a`` (of its memory, if wrapped), wrapped; ``a`` itself if that is it."""
+    if isinstance(a, (list, tuple)) and kwargs.get("copy") is not False and _stacks(a):
+        return array(np.stack(a), kwargs.get("dtype"), ndmin=kwargs.get("ndmin", 0))
+    plain = unwrap(a) if type(a) is ndarray else a
+    try:
+        result = function(plain, **kwargs)
+        looked = not isinstance(a, (list, tuple)) or result.dtype.char in _ALIKE
+    except (TypeError, ValueError):
+        if _opened(a) is a:
+            raise
+        looked = False
+    if not looked and _opened(a) is not a:
+        result = function(_opened(a), **kwargs)
+    if result is plain:
+        return wrap(a) if type(a) is np.ndarray else a
+    return wrap(result) if type(result) is np.ndarray else result
+
+
+def _stacks(values: Sequence[Any]) -> bool:
+    """Are these arrays in blocks, of one shape?"""
+    return bool(values) and all(map(is_distributed, values)) and len({v.shape for v in values}) == 1
+
+
+def _opened(value: Any, seen: dict[int, Any] | None = None) -> Any:
+    """``value`` with the wrapped arrays in sequences made plain; itself if there are none."""
+    kind = type(value)
+    if kind is ndarray:
+        return unwrap(value)
+    if kind is not list and kind is not tuple:
+        return value
+    seen = {} if seen is None else seen
+    if id(value) not in seen:
+        seen[id(value)] = value  # for a sequence that contains itself
+        inner = [_opened(v, seen) for v in value]
+        if any(p is not v for p, v in zip(inner, value, strict=True)):
+            seen[id(value)] = kind(inner)
+    return seen[id(value)]
+
+
+def _same(a: Any, dtype: Any) -> bool:
+    if type(a) is not ndarray or dtype is None:
+        return type(a) is ndarray
+    return bool(a.dtype == dtype) and a.dtype.char in _ALIKE
+
+
+@_creates
+def asarray(
+    a: Any, dtype: Any = None, order: Any = None, *, device: Any = None, copy: Any = None, like: Any = None
+) -> Any:
+    """``a`` as a wrapped array, which shares the memory of a plain one; see `numpy.asarray`."""
+    check_device(device)
+    if order in (None, "K"):
+        if type(a) is np.ndarray and dtype is None and copy is None:
+            return wrap(a)
+        if copy is not True and _same(a, dtype):
+            return a
+        if type(a) is ndarray and copy is not False and a._small is None and a._store.char:
+            return a.astype(a.dtype if dtype is None else dtype, copy=True)
+    return _converted(np.asarray, a, dtype=dtype, order=order, copy=copy)
+
+
+@_creates
+def asanyarray(
+    a: Any, dtype: Any = None, order: Any = None, *, device: Any = None, copy: Any = None, like: Any = None
+) -> Any:
+    """As `asarray`; a subclass of NumPy's array passes through as it is."""
+    if isinstance(a, np.ndarray) and type(a) is not np.ndarray:
+        check_device(device)
+        return np.asanyarray(a, dtype, order, copy=copy)
+    return asarray(a, dtype, order, device=device, copy=copy)
+
+
+@_creates
+def array(
+    object: Any, dtype: Any = None, *, copy: Any = True, order: Any = "K", subok: bool = False,
+    ndmin: int = 0, like: Any = None, **more: Any,
+) -> Any:  # fmt: skip
+    """A wrapped array, a copy unless told otherwise; see `numpy.array`."""
+    if order in (None, "K") and not more and type(object) is ndarray:
+        if ndmin > object.ndim:
+            object = object[(None,) * (ndmin - object.ndim)]
+        return asarray(object, dtype, copy=copy)
+    return _converted(np.array, object, dtype=dtype, copy=copy, order=order, subok=subok, ndmin=ndmin, **more)
+
+
+@_creates
+def ascontiguousarray(a: Any, dtype: Any = None, *, like: Any = None) -> Any:
+    """``a`` in C order, with one axis at least."""
+    if _same(a, dtype) and a.ndim and a.flags.c_contiguous:
+        return a
+    return _converted(np.ascontiguousarray, a, dtype=dtype)
+
+
+@_creates
+def asfortranarray(a: Any, dtype: Any = None, *, like: Any = None) -> Any:
+    """``a`` in Fortran order."""
+    if _same(a, dtype) and a.flags.f_contiguous:
+        return a
+    return _converted(np.asfortranarray, a, dtype=dtype)

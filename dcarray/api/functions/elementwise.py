@@ -1,0 +1,407 @@
+"""Functions of one element at a time that are no ufuncs."""
+
+from __future__ import annotations
+
+import builtins
+from typing import Any
+
+import numpy as np
+
+from dcarray.core.strides import columns_first, order_of, strides_of
+from dcarray.recording import masked_assignment
+from dcarray.recording.recorder import choose, elementwise
+
+from .common import NOTHING, fresh, fresh_like, is_array, is_wrapped, maximum, minimum, operand, rint
+from .registry import Unserved, implements, leave
+
+_PYTHON = (bool, int, float, complex)
+_CASTINGS = ("no", "equiv", "safe", "same_kind", "unsafe")
+
+
+@implements(np.where, again="where")
+def where(condition: Any, x: Any = NOTHING, y: Any = NOTHING, /) -> Any:
+    """Choose between ``x`` and ``y``; with the condition alone, its non-zero positions."""
+    if x is NOTHING or y is NOTHING:
+        raise Unserved
+    values = [v if is_array(v) or type(v) in _PYTHON else operand(v) for v in (condition, x, y)]
+    if all(v.ndim == 0 for v in values if is_array(v)):
+        raise Unserved  # NumPy's answer is a 0-d array, not a scalar
+    return elementwise("where", tuple(values))
+
+
+def _bounds(a: Any, low: Any, high: Any) -> tuple[Any, Any]:
+    """Python integers beyond the range of an integer array are no bounds at all."""
+    if a.dtype.kind in "iu":
+        limits = np.iinfo(a.dtype)
+        if type(low) is int and low <= limits.min:
+            low = None
+        if type(high) is int and high >= limits.max:
+            high = None
+    return low, high
+
+
+def _number(bound: Any) -> bool:
+    """A bound known to be one value, and not NaN?"""
+    if is_wrapped(bound) or np.ndim(bound):
+        return False
+    return builtins.bool(bound == bound)
+
+
+@implements(np.clip)
+def clip(a: Any, a_min: Any = NOTHING, a_max: Any = NOTHING, out: Any = None, **kwargs: Any) -> Any:
+    """Limit values to an interval."""
+    low, high = kwargs.pop("min", NOTHING), kwargs.pop("max", NOTHING)
+    if (low is not NOTHING or high is not NOTHING) and not (a_min is NOTHING and a_max is NOTHING):
+        raise Unserved
+    if a_min is NOTHING and a_max is NOTHING:
+        low, high = (None if v is NOTHING else v for v in (low, high))
+    elif a_min is NOTHING or a_max is NOTHING:
+        raise Unserved
+    else:
+        low, high = a_min, a_max
+    if kwargs or not is_wrapped(a) or not a.ndim or (out is not None and out.shape != a.shape):
+        raise Unserved
+    low, high = _bounds(a, low, high)
+    if low is None and high is None:
+        return np.positive(a, out=out)
+    if low is None:
+        return minimum(a, high, out=out)
+    if high is None:
+        return maximum(a, low, out=out)
+    low, high = (v if type(v) in _PYTHON else operand(v) for v in (low, high))
+    dtype = np.result_type(*(v.dtype if is_array(v) else v for v in (a, low, high)))
+    if dtype.kind not in "iuf":
+        raise Unserved
+    try:
+        np.broadcast_shapes(*(v.shape for v in (a, low, high) if is_array(v)))
+    except ValueError:
+        raise Unserved from None  # of which NumPy names all shapes
+    if out is not None and not (is_wrapped(out) and np.can_cast(dtype, out.dtype, "same_kind")):
+        raise Unserved
+    leave([v for v in (a, low, high, out) if is_wrapped(v) and v._small is None])
+    a, low, high = (v.astype(dtype, copy=False) if is_array(v) else v for v in (a, low, high))
+    if dtype.kind != "f":
+        return minimum(maximum(a, low), high, out=out)
+    # each is used twice, and what is too large for the dtype is warned of once
+    low, high = (dtype.type(v) if type(v) is float else v for v in (low, high))
+    if _number(low) and _number(high):
+        # NumPy's way with constant bounds: what is equal to one (a zero of the other sign) stays
+        x = elementwise("where", (a < low, low, a))
+        x = elementwise("where", (x > high, high, x))
+    else:
+        # and with arrays: what is equal gives the bound; NaNs on either side stay
+        x = elementwise("where", ((a > low) | (a != a), a, low))
+        x = elementwise("where", ((x < high) | (x != x), x, high))
+    if out is None:
+        return x
+    if out.shape != x.shape:
+        raise Unserved
+    out[...] = x
+    return out
+
+
+@implements(np.real, views=True)
+def real(val: Any) -> Any:
+    """The real part, a view of a complex array."""
+    return val.real
+
+
+@implements(np.imag, views=True)
+def imag(val: Any) -> Any:
+    """The imaginary part, a view of a complex array."""
+    return val.imag
+
+
+@implements(np.angle)
+def angle(z: Any, deg: bool = False) -> Any:
+    """The argument of a complex number."""
+    z = operand(z)
+    complex_ = z.dtype.kind == "c"
+    a = np.arctan2(z.imag, z.real) if complex_ else np.arctan2(0, z)
+    if deg:
+        a *= 180 / np.pi
+    return a
+
+
+@implements(np.sinc)
+def sinc(x: Any) -> Any:
+    """``sin(pi x) / (pi x)``."""
+    x = operand(x)
+    if x.dtype.kind not in "fiub":
+        raise Unserved
+    x = np.pi * x
+    y = elementwise("where", (x != 0, x, np.finfo(x.dtype).eps))
+    return np.sin(y) / y
+
+
+_FIX_WARNS = np.lib.NumpyVersion(np.__version__) >= "2.5.0.dev0"
+
+
+@implements(np.fix)
+def fix(x: Any, out: Any = None) -> Any:
+    """Round towards zero; NumPy 2.5 warns of it."""
+    if operand(x).dtype.kind != "f" or _FIX_WARNS:
+        raise Unserved
+    return np.trunc(x, out=out)
+
+
+@implements(np.isposinf)
+def isposinf(x: Any, out: Any = None) -> Any:
+    """Where an element is positive infinity."""
+    if operand(x).dtype.kind not in "fiu":
+        raise Unserved
+    return np.logical_and(np.isinf(x), ~np.signbit(x), out)
+
+
+@implements(np.isneginf)
+def isneginf(x: Any, out: Any = None) -> Any:
+    """Where an element is negative infinity."""
+    if operand(x).dtype.kind not in "fiu":
+        raise Unserved
+    return np.logical_and(np.isinf(x), np.signbit(x), out)
+
+
+@implements(np.iscomplexobj, views=True)
+def iscomplexobj(x: Any) -> bool:
+    """Has the array a complex dtype?"""
+    return bool(x.dtype.kind == "c")
+
+
+@implements(np.isrealobj, views=True)
+def isrealobj(x: Any) -> bool:
+    """Has the array a dtype that is not complex?"""
+    return bool(x.dtype.kind != "c")
+
+
+def _round(a: Any, decimals: Any, out: Any) -> Any:
+    if not is_wrapped(a) or type(decimals) is not int or not (out is None or is_wrapped(out)):
+        raise Unserved
+    kind = a.dtype.kind
+    if kind == "f" and decimals == 0:
+        return rint(a, out=out)
+    if kind in "iu" and 0 <= decimals < 2**31 and out is None:
+        return a.copy()
+    if kind != "f" or out is not None or not -300 < decimals < 300:
+        raise Unserved
+    scale = 10.0 ** builtins.abs(decimals)
+    if order_of((a,), a.shape) is not None and not columns_first(a):
+        out = fresh(a.shape, a.dtype)  # NumPy's is in C order, too
+    if decimals > 0:
+        return np.divide(rint(np.multiply(a, scale)), scale, out=out)
+    return np.multiply(rint(np.divide(a, scale)), scale, out=out)
+
+
+@implements(np.round)
+def round(a: Any, decimals: Any = 0, out: Any = None) -> Any:
+    """Round to the given number of decimals."""
+    return _round(a, decimals, out)
+
+
+@implements(np.around)
+def around(a: Any, decimals: Any = 0, out: Any = None) -> Any:
+    """Round to the given number of decimals."""
+    return _round(a, decimals, out)
+
+
+def _inexact(y: Any) -> Any:
+    if is_array(y):
+        return y.astype(np.result_type(y.dtype, 1.0), copy=False)
+    return float(y) if isinstance(y, int) else y
+
+
+@implements(np.isclose)
+def isclose(a: Any, b: Any, rtol: Any = 1e-05, atol: Any = 1e-08, equal_nan: bool = False) -> Any:
+    """Where two arrays agree within a tolerance."""
+    x, y = (v if type(v) in _PYTHON else operand(v) for v in (a, b))
+    if not all(type(t) in _PYTHON and np.isfinite(t) for t in (rtol, atol)):
+        raise Unserved
+    if any(is_array(v) and v.dtype.kind not in "biufc" for v in (x, y)):
+        raise Unserved
+    y = _inexact(y)
+    with np.errstate(invalid="ignore"):
+        result = np.less_equal(abs(x - y), atol + rtol * abs(y)) & np.isfinite(y) | (x == y)
+        if equal_nan:
+            result |= np.isnan(x) & np.isnan(y)
+    return result
+
+
+@implements(np.allclose)
+def allclose(a: Any, b: Any, rtol: Any = 1e-05, atol: Any = 1e-08, equal_nan: bool = False) -> bool:
+    """Do two arrays agree within a tolerance, everywhere?"""
+    return builtins.bool(np.all(isclose(a, b, rtol, atol, equal_nan)))
+
+
+@implements(np.array_equal)
+def array_equal(a1: Any, a2: Any, equal_nan: bool = False) -> bool:
+    """Have two arrays the same shape and elements?"""
+    a1, a2 = operand(a1), operand(a2)
+    if a1.shape != a2.shape:
+        return False
+    if equal_nan and a1.dtype.kind in "fc" and a2.dtype.kind in "fc":
+        same = (a1 == a2) | (np.isnan(a1) & np.isnan(a2))
+        return builtins.bool(np.all(same))
+    if a1.dtype.kind not in "biufc" or a2.dtype.kind not in "biufc":
+        raise Unserved
+    return builtins.bool(np.all(np.equal(a1, a2)))
+
+
+@implements(np.array_equiv)
+def array_equiv(a1: Any, a2: Any) -> bool:
+    """Are two arrays equal once they are broadcast against each other?"""
+    a1, a2 = operand(a1), operand(a2)
+    try:
+        np.broadcast_shapes(a1.shape, a2.shape)
+    except ValueError:
+        return False
+    return builtins.bool(np.all(np.equal(a1, a2)))
+
+
+@implements(np.iscomplex)
+def iscomplex(x: Any) -> Any:
+    """Where an element has an imaginary part."""
+    if x.dtype.kind != "c":
+        raise Unserved
+    return np.not_equal(x.imag, 0)
+
+
+@implements(np.isreal)
+def isreal(x: Any) -> Any:
+    """Where an element has no imaginary part."""
+    if x.dtype.kind != "c":
+        raise Unserved
+    return np.equal(x.imag, 0)
+
+
+@implements(np.polyval)
+def polyval(p: Any, x: Any) -> Any:
+    """A polynomial's values, by Horner's rule."""
+    if isinstance(x, np.poly1d) or isinstance(p, np.poly1d):
+        raise Unserved
+    x, coefficients = operand(x), np.asarray(p)
+    if coefficients.ndim != 1 or coefficients.size > 64 or coefficients.dtype.kind not in "biufc":
+        raise Unserved
+    y = np.zeros_like(x)
+    for c in coefficients:
+        y = y * x + c
+    return y
+
+
+@implements(np.nan_to_num)
+def nan_to_num(x: Any, copy: bool = True, nan: Any = 0.0, posinf: Any = None, neginf: Any = None) -> Any:
+    """Replace NaN and infinities by numbers."""
+    limits = (nan, posinf, neginf)
+    if not is_wrapped(x) or x.dtype.kind not in "biuf" or x.ndim == 0 or not x.dtype.isnative:
+        raise Unserved
+    if nan is None or any(v is not None and type(v) not in (int, float) for v in limits):
+        raise Unserved
+    if x.dtype.kind != "f":
+        return x.copy() if copy else x
+    if copy and 0 in strides_of(x):
+        x = x.astype(x.dtype)  # in the order of NumPy's copy of what is repeated
+    info = np.finfo(x.dtype)
+    posinf = info.max if posinf is None else posinf
+    neginf = info.min if neginf is None else neginf
+    with np.errstate(over="ignore"):
+        none, high, low = (x.dtype.type(v) for v in (nan, posinf, neginf))
+    y = elementwise("where", (np.isnan(x), none, x))
+    y = elementwise("where", (x == np.inf, high, y))
+    y = elementwise("where", (x == -np.inf, low, y))
+    if copy:
+        return y
+    x[...] = y
+    return x
+
+
+@implements(np.select)
+def select(condlist: Any, choicelist: Any, default: Any = 0) -> Any:
+    """The choice of the first condition that holds, element by element."""
+    if len(condlist) != len(choicelist) or not len(condlist):
+        raise Unserved
+    conditions = [operand(c) for c in condlist]
+    choices: list[Any] = [
+        c if type(c) in (int, float, complex) else operand(c) for c in (*choicelist, default)
+    ]
+    if any(c.dtype != np.bool_ for c in conditions):
+        raise Unserved
+    try:
+        dtype = np.result_type(*(c.dtype if is_array(c) else c for c in choices))
+        shape = np.broadcast_shapes(
+            *(c.shape for c in conditions), *(c.shape for c in choices if is_array(c))
+        )
+    except (TypeError, ValueError):
+        raise Unserved from None
+    if dtype.kind not in "biufc" or not shape:
+        raise Unserved
+    if not all(is_array(c) or np.can_cast(np.result_type(c), dtype, "same_kind") for c in choices[:-1]):
+        raise Unserved
+    result = fresh(shape, dtype)
+    try:
+        result[...] = choices[-1]
+    except OverflowError:
+        raise Unserved from None
+    for condition, choice in zip(conditions[::-1], choices[-2::-1], strict=True):
+        choice = choice.astype(dtype, copy=False) if is_array(choice) else choice
+        result = elementwise("where", (condition, choice, result))
+    return result
+
+
+@implements(np.copyto)
+def copyto(dst: Any, src: Any, casting: Any = "same_kind", where: Any = True) -> None:
+    """Copy values into an array, where a mask allows."""
+    if not is_wrapped(dst):
+        raise Unserved
+    source = src if type(src) in _PYTHON else operand(src)
+    if type(source) is complex and dst.dtype.kind != "c":
+        source = np.asarray(source)
+    if is_array(source):
+        if casting not in _CASTINGS or not np.can_cast(source.dtype, dst.dtype, casting):
+            raise Unserved
+    else:
+        one = np.empty((), dst.dtype)
+        np.copyto(one, source, casting=casting)  # raises what is to be raised
+        source = one[()]
+    if where is True:
+        dst[...] = source
+    elif not _copied_where(dst, source, where):
+        raise Unserved
+
+
+def _copied_where(dst: Any, source: Any, mask: Any) -> bool:
+    """``np.copyto(dst, source, where=mask)`` of what may be cast, recorded; False if it is not for that."""
+    if dst._small is not None or not is_array(mask) or mask.dtype != np.bool_:
+        return False
+    if not np.can_cast(source.dtype, dst.dtype, "safe"):
+        return False  # what is not chosen might raise floating-point exceptions in a cast
+    try:
+        fits = np.broadcast_shapes(dst.shape, source.shape, mask.shape) == dst.shape
+    except ValueError:
+        fits = False
+    return fits and choose(dst, mask, source)
+
+
+@implements(np.putmask)
+def putmask(a: Any, mask: Any, values: Any) -> None:
+    """Set elements that a mask chooses to a value."""
+    single = type(values) in _PYTHON or isinstance(values, np.generic)
+    if not is_wrapped(a) or a._small is not None or not single:
+        raise Unserved
+    if not is_array(mask) or mask.shape != a.shape or not masked_assignment.assign(a, mask, values):
+        raise Unserved
+
+
+@implements("astype")
+def astype(x: Any, dtype: Any, /, *, copy: bool = True, device: Any = None) -> Any:
+    """Convert to another dtype."""
+    if not is_wrapped(x) or device not in (None, "cpu"):
+        raise Unserved
+    return x.astype(dtype, copy=copy)
+
+
+@implements(np.copy)
+def copy(a: Any, order: Any = "K", subok: bool = False) -> Any:
+    """A copy in fresh memory."""
+    if not is_wrapped(a) or a.ndim == 0 or order not in ("C", "F", "A", "K"):
+        raise Unserved
+    result = fresh_like(a, order=order)
+    result[...] = a
+    return result

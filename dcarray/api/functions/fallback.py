@@ -1,0 +1,322 @@
+"""Any NumPy function on wrapped arrays: run NumPy on their memory, wrap what comes back, and say so."""
+
+from __future__ import annotations
+
+from collections import UserList, deque
+from collections.abc import Callable, Collection, Iterable
+from typing import Any
+
+import numpy as np
+
+from dcarray.api.array import ndarray, unwrap, wrap
+from dcarray.api.buffers import text_of
+from dcarray.core.backend import NO_FORM, backend, try_call
+from dcarray.core.config import current
+from dcarray.core.counters import note, user_line
+from dcarray.core.errors import StrictError
+from dcarray.core.processes import several
+from dcarray.core.store import COMPILED, owner
+from dcarray.lowering.runtime.memory import POOLED
+from dcarray.recording.operands import learn
+from dcarray.recording.session import session
+from dcarray.tiering import call_sites
+
+from .numpy_served import served_by_numpy
+
+__all__ = ["NOT_SMALL", "SEQUENCES", "bare", "call", "direct", "name_of", "quick", "wrapped"]
+
+Function = Callable[..., Any]
+
+
+def name_of(function: Function) -> str:
+    """The name that a user would write, such as ``numpy.linalg.svd``."""
+    module = getattr(function, "__module__", None) or "numpy"
+    return f"{module}.{getattr(function, '__name__', str(function))}"
+
+
+class _Boundary:
+    """The way of arguments into NumPy and of results back, for one call."""
+
+    __slots__ = ("bytes", "foreign", "given", "plain")
+
+    def __init__(self) -> None:
+        self.bytes = 0
+        self.foreign: np.dtype[Any] | None = None  # a dtype met that does not compile
+        self.given: dict[int, tuple[Any, ndarray]] = {}
+        self.plain: list[Any] = []  # who owns the memory of the plain arrays among the arguments
+
+    def into(self, value: Any) -> Any:
+        """``value`` with every wrapped array replaced by its memory."""
+        kind = type(value)
+        if kind in _LEAVES:
+            return value
+        if isinstance(value, ndarray):
+            plain = unwrap(value)
+            self.given[id(plain)] = (plain, value)
+            self.bytes += plain.nbytes
+            if plain.dtype.char not in COMPILED:
+                self.foreign = plain.dtype
+            return plain
+        if kind is np.ndarray:
+            self.plain.append(owner(value))
+            return value
+        if kind is tuple or kind is list:  # the same one, if it can be: NumPy may write into it
+            inner = [self.into(v) for v in value]
+            return kind(inner) if any(a is not b for a, b in zip(inner, value, strict=True)) else value
+        if kind is dict:
+            return {k: self.into(v) for k, v in value.items()}
+        if isinstance(value, SEQUENCES):
+            known = tuple(value) if isinstance(value, tuple) else list(value)
+            found = self.into(known)
+            return value if found is known else found
+        return value
+
+    def look(self, values: Iterable[Any]) -> None:
+        """Remember who owns the plain arrays among these values."""
+        for value in values:
+            if type(value) is np.ndarray:
+                self.plain.append(owner(value))
+            elif type(value) is tuple or type(value) is list:
+                self.look(value)
+
+    def back(self, value: Any) -> Any:
+        """``value`` with every plain array wrapped; an array that was passed in comes back as itself.
+
+        A view of a plain argument stays plain: who owns its memory may write at any time.
+        """
+        kind = type(value)
+        if kind is np.ndarray:
+            known = self.given.get(id(value))
+            if known is not None:
+                return known[1]
+            own = owner(value)
+            if any(own is p for p in self.plain):
+                return value
+            for plain, x in self.given.values():
+                if x._small is not None and owner(plain) is own:
+                    return x._derive(value)  # small, as all that is of its memory
+            self.bytes += value.nbytes
+            return wrap(value)
+        if kind is tuple or kind is list:
+            inner = [self.back(v) for v in value]
+            return kind(inner) if any(a is not b for a, b in zip(inner, value, strict=True)) else value
+        if kind is dict:
+            return {k: self.back(v) for k, v in value.items()}
+        if isinstance(value, tuple) and hasattr(value, "_fields"):
+            return type(value)(*(self.back(v) for v in value))
+        return value
+
+
+_new = object.__new__
+_array = np.ndarray
+SEQUENCES = (list, tuple, deque, UserList)  # NumPy looks into all; what it does not, it leaves to us again
+# The types of what is no array, holds none, and is no view of one's memory.
+_LEAVES = frozenset(
+    {bool, int, float, complex, str, bytes, type, type(None), type(...), type(np._NoValue)}
+    | {kind for kind in np.sctypeDict.values() if kind not in (np.object_, np.void)}
+    | {kind for kind in vars(np.dtypes).values() if isinstance(kind, type)}
+)
+_LONGEST = 60.0  # seconds
+_SMALL = 1 << 14  # elements; larger results are looked at before they count as small
+NOT_SMALL: Any = object()
+_leaves = _LEAVES.issuperset
+
+
+def _plainly(values: Collection[Any]) -> bool:
+    """Are there surely no arrays among these values?"""
+    if _leaves(map(type, values)):
+        return True
+    for value in values:
+        kind = type(value)
+        sequence = kind is tuple or kind is list
+        if kind not in _LEAVES and not (sequence and _leaves(map(type, value))):
+            return False
+    return True
+
+
+def bare(args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
+    """Are there surely no arrays among the arguments, so that nothing is to be done about them?"""
+    return _plainly(args) and (not kwargs or _plainly(kwargs.values()))
+
+
+def _small_arguments(values: Any) -> list[Any] | None:
+    """The arguments for NumPy if every wrapped array among them is small, else None."""
+    plain: list[Any] = []
+    for value in values:
+        kind = type(value)
+        if kind is ndarray:
+            value = value._small
+            if value is None:
+                return None
+        elif kind not in _LEAVES and isinstance(value, SEQUENCES):
+            inner = _small_arguments(value)
+            if inner is None:
+                return None
+            value = _rebuilt(value, kind, inner)
+        plain.append(value)
+    return plain
+
+
+def _rebuilt(value: Any, kind: type, inner: list[Any]) -> Any:
+    """A sequence with other elements; one of the user's own kind as it is, if the elements are the same."""
+    if kind is tuple:
+        return tuple(inner)
+    return value if kind is not list and all(a is b for a, b in zip(inner, value, strict=True)) else inner
+
+
+def quick(function: Function, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """The call in NumPy if all wrapped arrays are small, else `NOT_SMALL`."""
+    plain: list[Any] = []
+    for value in args:
+        kind = type(value)
+        if kind is ndarray:
+            value = value._small
+            if value is None:
+                return NOT_SMALL
+        elif kind not in _LEAVES and isinstance(value, SEQUENCES):
+            inner = _small_arguments(value)
+            if inner is None:
+                return NOT_SMALL
+            value = _rebuilt(value, kind, inner)
+        plain.append(value)
+    if kwargs:
+        named = _small_arguments(kwargs.values())
+        if named is None:
+            return NOT_SMALL
+        result = function(*plain, **dict(zip(kwargs, named, strict=True)))
+        args, plain = (*args, *kwargs.values()), plain + named
+    else:
+        result = function(*plain)
+    if type(result) is not _array:
+        if isinstance(result, (tuple, list)):
+            for p, value in zip(plain, args, strict=True):
+                if p is result:
+                    return value
+            way = _Boundary()
+            way.given = {id(p): (p, v) for p, v in zip(plain, args, strict=True) if type(v) is ndarray}
+            way.plain = [owner(v) for v in args if type(v) is _array]
+            return way.back(result)
+        return result
+    base = result.base
+    fresh: Any = result if base is None else base
+    foreign = False
+    for p, value in zip(plain, args, strict=True):
+        if p is result:
+            return value
+        if base is not None and type(p) is _array and (p is base or p.base is base):
+            foreign = foreign or type(value) is not ndarray
+            fresh = p
+    if foreign:
+        return result  # of memory that its owner may write at any time
+    if type(fresh) is not _array or fresh.size >= _SMALL or result.dtype.char not in COMPILED:
+        return wrap(result)
+    x = _new(ndarray)
+    x._small = result
+    return x
+
+
+def _run(function: Function, args: tuple[Any, ...], kwargs: dict[str, Any], quiet: bool, tried: bool) -> Any:
+    way = _Boundary()
+    plain = [way.into(a) for a in args]
+    named = {k: way.into(v) for k, v in kwargs.items()} if kwargs else kwargs
+    if quiet and way.foreign is None:
+        return way.back(_called(function, plain, named, way.bytes))
+    where = user_line(3)
+    name = name_of(function)
+    if way.foreign is not None:
+        name += f" of {text_of(way.foreign)}"
+    served = served_by_numpy(function)
+    if served:
+        # of larger ones memory is kept meanwhile
+        learn([x for _, x in way.given.values()], always=not tried and way.bytes < POOLED)
+    if current().strict and not served:
+        if tried:
+            function(*plain, **named)  # a bad call is answered by NumPy's own error
+        raise StrictError(name, where)
+    result = way.back(_called(function, plain, named, way.bytes))
+    note(name, way.bytes, "numpy" if served else "fallback", where)
+    return result
+
+
+def _called(function: Function, plain: list[Any], named: dict[str, Any], nbytes: int) -> Any:
+    """The call in NumPy.  What goes through large arrays in parts makes and drops temporaries for each; their
+    memory is kept for the next ones meanwhile."""
+    session().relieve()
+    if nbytes < POOLED or not call_sites.begin(_LONGEST):
+        return function(*plain, **named)
+    try:
+        return function(*plain, **named)
+    finally:
+        call_sites.end()
+
+
+def direct(function: Function, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """Run ``function`` in NumPy because that is the best way, as for small arrays.
+
+    Only a dtype that does not compile is reported.
+
+    Parameters
+    ----------
+    function : callable
+        A function of NumPy.
+    args, kwargs
+        Its arguments; wrapped arrays may stand in sequences and dictionaries, at any depth.
+
+    Returns
+    -------
+    object
+        The result with plain arrays wrapped; views of an argument's memory stay views of it.
+    """
+    if bare(args, kwargs):
+        return wrapped(function(*args, **kwargs))
+    return _run(function, args, kwargs, True, False)
+
+
+def call(function: Function, args: tuple[Any, ...], kwargs: dict[str, Any], tried: bool = False) -> Any:
+    """Run ``function`` in NumPy and leave a line in the report.
+
+    Parameters
+    ----------
+    function : callable
+        A function of NumPy.
+    args, kwargs
+        Its arguments; wrapped arrays may stand in sequences and dictionaries, at any depth.
+    tried : bool
+        There is an implementation, which did not serve this call; the call may be a bad one.
+
+    Returns
+    -------
+    object
+        As `direct`.
+
+    Raises
+    ------
+    StrictError
+        If ``strict`` is on and a lowering is missing.
+    """
+    if several() is not None:
+        result = try_call(function, args, kwargs)
+        if result is NO_FORM:
+            result = backend().by_definition(function, args, kwargs)
+        if result is not NO_FORM:
+            return result
+    if served_by_numpy(function):
+        result = quick(function, args, kwargs)
+        if result is not NOT_SMALL:
+            return result
+    return _run(function, args, kwargs, False, tried)
+
+
+def wrapped(value: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None) -> Any:
+    """A result of NumPy with plain arrays wrapped, in tuples, lists and dictionaries too; those that share
+    the memory of a plain argument stay plain."""
+    kind = type(value)
+    if kind is ndarray or kind in _LEAVES or isinstance(value, np.generic):
+        return value
+    if kind is np.ndarray and value.base is None and not kwargs and not any(value is a for a in args):
+        return wrap(value)
+    way = _Boundary()
+    way.look(args)
+    if kwargs:
+        way.look(kwargs.values())
+    return way.back(value)

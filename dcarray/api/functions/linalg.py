@@ -1,0 +1,275 @@
+"""Products of arrays, and the norms; factorisations are LAPACK's, through NumPy."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from dcarray.core.backend import is_distributed
+from dcarray.core.config import current
+from dcarray.core.fp_state import silent
+from dcarray.core.processes import several
+from dcarray.recording.products import matmul as product
+from dcarray.recording.recorder import elementwise, reduce
+
+from .common import (
+    add,
+    at_hand,
+    axis_of,
+    expand,
+    in_c_order,
+    is_array,
+    is_wrapped,
+    matmul,
+    maximum,
+    minimum,
+    operand,
+    reduced,
+)
+from .contraction import contract, layout, parse, single
+from .indexing import diagonal
+from .registry import Unserved, implements, leave
+
+_NUMBERS = "biufc"
+_BLAS = "fdFD"
+_dot: Any = np.dot  # under whose name NumPy warns of all the products that it makes with it
+
+
+def _pair(a: Any, b: Any) -> tuple[Any, Any]:
+    a, b = operand(a), operand(b)
+    if a.dtype.kind not in _NUMBERS or b.dtype.kind not in _NUMBERS:
+        raise Unserved
+    return a, b
+
+
+@implements(np.dot)
+def dot(a: Any, b: Any, out: Any = None) -> Any:
+    """The product over the last axis of ``a`` and the last but one of ``b``."""
+    if out is not None and not is_wrapped(out):
+        raise Unserved
+    a, b = _pair(a, b)
+    if a.ndim == 0 or b.ndim == 0:
+        if out is not None:
+            raise Unserved
+        return elementwise("multiply", (a, b), said="dot")
+    if a.shape[-1] != b.shape[-2 if b.ndim > 1 else -1]:
+        raise Unserved
+    if out is not None:
+        dtype = np.result_type(a.dtype, b.dtype)
+        if a.ndim > 2 or b.ndim > 2 or out.dtype != dtype:
+            raise Unserved
+        if out.shape != a.shape[:-1] + b.shape[1:] or not in_c_order(out):
+            raise Unserved
+        return product(a, b, out, called=_dot)
+    if a.ndim <= 2 and b.ndim <= 2:
+        return product(a, b, called=_dot)
+    n = a.shape[-1]
+    if b.ndim == 1:
+        return _dot(_rows(a, n), b).reshape(a.shape[:-1])
+    columns = np.moveaxis(b, -2, 0)
+    flat = _dot(_rows(a, n), columns.reshape(n, _count(columns.shape[1:])))
+    return flat.reshape(a.shape[:-1] + columns.shape[1:])
+
+
+def _count(shape: tuple[int, ...]) -> int:
+    count = 1
+    for n in shape:
+        count *= n
+    return count
+
+
+def _rows(a: Any, n: int) -> Any:
+    return a.reshape(_count(a.shape[:-1]), n)
+
+
+@implements(np.vdot)
+@silent
+def vdot(a: Any, b: Any, /) -> Any:
+    """The product of two vectors, the first conjugated."""
+    a, b = _pair(a, b)
+    a, b = a.reshape(-1), b.reshape(-1)
+    if a.shape != b.shape:
+        raise Unserved
+    plain = at_hand(a, b) if a.dtype == b.dtype and a.dtype.char in _BLAS else None
+    if plain is not None:
+        return np.vdot(*plain)
+    return matmul(np.conjugate(a) if a.dtype.kind == "c" else a, b)
+
+
+@implements(np.inner)
+def inner(a: Any, b: Any, /) -> Any:
+    """The product over the last axes."""
+    a, b = _pair(a, b)
+    if a.ndim == 0 or b.ndim == 0:
+        return _dot(a, b)
+    if a.shape[-1] != b.shape[-1]:
+        raise Unserved
+    n = a.shape[-1]
+    if a.ndim <= 2 and b.ndim <= 2:
+        return _dot(a, b.transpose())
+    flat = _dot(_rows(a, n), _rows(b, n).transpose())
+    return flat.reshape(a.shape[:-1] + b.shape[:-1])
+
+
+@implements(np.outer, views=True)
+def outer(a: Any, b: Any, out: Any = None) -> Any:
+    """All products of two vectors."""
+    a, b = operand(a).reshape(-1)[:, None], operand(b).reshape(-1)[None, :]
+    if a.size * b.size >= current().eager_below and (out is None or is_wrapped(out)):
+        return elementwise("multiply", (a, b), out=out)  # the result is large where both are small
+    return np.multiply(a, b, out)
+
+
+@implements(np.tensordot)
+def tensordot(a: Any, b: Any, axes: Any = 2) -> Any:
+    """The product over pairs of axes."""
+    a, b = _pair(a, b)
+    if type(axes) is int:
+        if not 0 <= axes <= min(a.ndim, b.ndim):
+            raise Unserved
+        over_a, over_b = list(range(a.ndim - axes, a.ndim)), list(range(axes))
+    else:
+        try:
+            first, second = axes
+            over_a = [first] if type(first) is int else list(first)
+            over_b = [second] if type(second) is int else list(second)
+        except (TypeError, ValueError):
+            raise Unserved from None
+    if len(over_a) != len(over_b):
+        raise Unserved
+    over_a = [axis_of(k, a.ndim) for k in over_a]
+    over_b = [axis_of(k, b.ndim) for k in over_b]
+    if len(set(over_a)) != len(over_a) or len(set(over_b)) != len(over_b):
+        raise Unserved
+    if any(a.shape[i] != b.shape[j] for i, j in zip(over_a, over_b, strict=True)):
+        raise Unserved
+    free_a = [k for k in range(a.ndim) if k not in over_a]
+    free_b = [k for k in range(b.ndim) if k not in over_b]
+    n = _count(tuple(a.shape[k] for k in over_a))
+    shape_a = tuple(a.shape[k] for k in free_a)
+    shape_b = tuple(b.shape[k] for k in free_b)
+    turned = a.transpose(free_a + over_a), b.transpose(over_b + free_b)
+    left, right = (x.copy() if is_distributed(x) else x for x in turned)
+    left, right = left.reshape(_count(shape_a), n), right.reshape(n, _count(shape_b))
+    result = _dot(left, right).reshape(shape_a + shape_b)
+    # with no axis left NumPy gives a 0-d array
+    return result
+
+
+@implements(np.kron)
+def kron(a: Any, b: Any) -> Any:
+    """The Kronecker product."""
+    a, b = _pair(a, b)
+    if a.ndim == 0 or b.ndim == 0:
+        return np.multiply(a, b)
+    n = max(a.ndim, b.ndim)
+    shape_a = (1,) * (n - a.ndim) + a.shape
+    shape_b = (1,) * (n - b.ndim) + b.shape
+    left = expand(a.reshape(shape_a), *range(1, 2 * n, 2))
+    right = expand(b.reshape(shape_b), *range(0, 2 * n, 2))
+    return np.multiply(left, right).reshape(tuple(i * j for i, j in zip(shape_a, shape_b, strict=True)))
+
+
+@implements(np.einsum)
+def einsum(*operands: Any, out: Any = None, optimize: Any = False, **kwargs: Any) -> Any:
+    """Einstein's summation over one or two operands, written as text."""
+    if out is not None or kwargs or not operands or not isinstance(operands[0], str):
+        raise Unserved
+    if optimize is not False and type(optimize) is not bool:
+        raise Unserved
+    return (_einsum if optimize else silent(_einsum))(operands[0], *operands[1:], optimize=optimize)
+
+
+def _einsum(text: str, *operands: Any, optimize: bool) -> Any:
+    arrays = [operand(a) for a in operands]
+    if len(arrays) not in (1, 2) or any(a.dtype.kind not in "iufc" for a in arrays):
+        raise Unserved
+    if several() is not None:  # NumPy would take the elements one by one, too
+        common = np.result_type(*(a.dtype for a in arrays))
+        arrays = [a.astype(common, copy=False) for a in arrays]
+    if len({a.dtype for a in arrays}) != 1 or arrays[0].dtype == np.float16:
+        raise Unserved
+    labels, result = parse(text, [a.ndim for a in arrays])
+    sizes: dict[str, int] = {}
+    for axes, a in zip(labels, arrays, strict=True):
+        for label, n in zip(axes, a.shape, strict=True):
+            if sizes.setdefault(label, n) != n:
+                raise Unserved  # also axes of length 1 that broadcast
+    if len(labels) == 2 and labels[0] == labels[1] and len(result) < len(labels[0]):  # a sum, in one pass
+        leave([x for x in arrays if x._small is None])
+    # ranks keep what they have in blocks, in whose order it is
+    wanted = layout(text, arrays, optimize, result) if several() is None else result
+    if len(arrays) == 1:
+        return single(arrays[0], labels[0], result, wanted)
+    if optimize and not result:
+        raise Unserved  # here NumPy gives a 0-d array, not a scalar
+    return contract(arrays[0], labels[0], arrays[1], labels[1], result, sizes, wanted)
+
+
+# ---- numpy.linalg -----------------------------------------------------------------------------------
+@implements(np.linalg.norm)
+def norm(x: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> Any:
+    """The norm of vectors, or Frobenius' of everything."""
+    x = operand(x)
+    if x.dtype.kind not in "iufc" or x.dtype == np.float16 or type(keepdims) is not bool or not x.size:
+        raise Unserved
+    if x.dtype.kind in "iu":
+        x = x.astype(np.float64)
+    if axis is None:
+        if not (ord is None or (ord == 2 and x.ndim == 1)):
+            if x.ndim != 1:
+                raise Unserved
+        else:
+            axis = tuple(range(x.ndim))
+    elif type(axis) is not int or ord == "fro":
+        raise Unserved
+    if ord is None or ord == 2:
+        # one pass by BLAS with a result at once: nothing is won by recording
+        plain = at_hand(x) if x.dtype.char in _BLAS and type(axis) is tuple else None
+        if plain is not None and plain[0].flags.forc:
+            return np.linalg.norm(plain[0], axis=None, keepdims=keepdims)
+        said = "dot" if type(axis) is tuple else None  # one product in NumPy, or a product and a sum
+        parts = (x.real, x.imag) if x.dtype.kind == "c" else (x,)
+        squares = [elementwise("multiply", (part, part), said=said) for part in parts]
+        total = squares[0] if len(squares) == 1 else squares[0] + squares[1]
+        return np.sqrt(reduce("add", total, axis, keepdims=keepdims, said=said))
+    if ord == np.inf:
+        return reduced(maximum, np.abs(x), axis, keepdims=keepdims)
+    if ord == -np.inf:
+        return reduced(minimum, np.abs(x), axis, keepdims=keepdims)
+    if ord == 1:
+        return reduced(add, np.abs(x), axis, keepdims=keepdims)
+    raise Unserved
+
+
+if hasattr(np.linalg, "matrix_transpose"):  # the array API's names
+
+    @implements(np.linalg.matmul)
+    def linalg_matmul(x1: Any, x2: Any, /) -> Any:
+        """The matrix product."""
+        return matmul(x1, x2)
+
+    @implements(np.linalg.matrix_transpose, views=True)
+    def linalg_matrix_transpose(x: Any, /) -> Any:
+        """Exchange the last two axes."""
+        if not is_array(x) or x.ndim < 2:
+            raise Unserved
+        return x.swapaxes(-1, -2)
+
+    @implements(np.linalg.tensordot)
+    def linalg_tensordot(x1: Any, x2: Any, /, *, axes: Any = 2) -> Any:
+        """The product over pairs of axes."""
+        return tensordot(x1, x2, axes)
+
+    @implements(np.linalg.diagonal)
+    def linalg_diagonal(x: Any, /, *, offset: Any = 0) -> Any:
+        """The diagonals of a stack of matrices."""
+        return diagonal(x, offset, -2, -1)
+
+    _vecdot: Any = np.vecdot
+
+    @implements(np.linalg.vecdot)
+    def linalg_vecdot(x1: Any, x2: Any, /, *, axis: Any = -1) -> Any:
+        """The products of stacks of vectors."""
+        return _vecdot(x1, x2, axis=axis)

@@ -1,0 +1,272 @@
+"""Views: axes moved, added, dropped or reversed, and parts along an axis."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+from numpy.lib.array_utils import normalize_axis_tuple
+
+from dcarray.api.array import ndarray
+
+from .common import axis_of, expand, operand, plain_key
+from .registry import Unserved, implements
+
+
+# ---- views ------------------------------------------------------------------------------------------
+@implements(np.shape, views=True)
+def shape(a: Any) -> tuple[int, ...]:
+    """The lengths of the axes."""
+    return a.shape  # type: ignore[no-any-return]
+
+
+@implements(np.ndim, views=True)
+def ndim(a: Any) -> int:
+    """The number of axes."""
+    return len(a.shape)
+
+
+@implements(np.size, views=True)
+def size(a: Any, axis: Any = None) -> int:
+    """The number of elements, or the length of an axis."""
+    if axis is None:
+        return a.size  # type: ignore[no-any-return]
+    if type(axis) is not int or not -len(a.shape) <= axis < len(a.shape):
+        raise Unserved
+    return a.shape[axis]  # type: ignore[no-any-return]
+
+
+@implements(np.transpose, views=True)
+def transpose(a: Any, axes: Any = None) -> Any:
+    """Permute the axes."""
+    if axes is None:
+        return a.transpose()
+    order = [axis_of(k, a.ndim) for k in axes]
+    if sorted(order) != list(range(a.ndim)):
+        raise Unserved
+    return a.transpose(order)
+
+
+@implements("matrix_transpose", views=True)
+def matrix_transpose(x: Any, /) -> Any:
+    """Exchange the last two axes."""
+    if x.ndim < 2:
+        raise Unserved
+    return x.swapaxes(-1, -2)
+
+
+@implements(np.swapaxes, views=True)
+def swapaxes(a: Any, axis1: Any, axis2: Any) -> Any:
+    """Exchange two axes."""
+    return a.swapaxes(axis1, axis2)
+
+
+@implements(np.moveaxis)
+def moveaxis(a: Any, source: Any, destination: Any) -> Any:
+    """Move axes to other places."""
+    try:
+        old = normalize_axis_tuple(source, a.ndim)
+        new = normalize_axis_tuple(destination, a.ndim)
+    except (TypeError, ValueError):
+        raise Unserved from None
+    if len(old) != len(new):
+        raise Unserved
+    order = [k for k in range(a.ndim) if k not in old]
+    for place, axis in sorted(zip(new, old, strict=True)):
+        order.insert(place, axis)
+    return a.transpose(order)
+
+
+@implements(np.rollaxis)
+def rollaxis(a: Any, axis: Any, start: Any = 0) -> Any:
+    """Roll an axis backwards."""
+    n = a.ndim
+    axis = axis_of(axis, n)
+    if type(start) is not int or not -n <= start <= n:
+        raise Unserved
+    start = start + n if start < 0 else start
+    start -= axis < start
+    if axis == start:
+        return a[...]
+    order = [k for k in range(n) if k != axis]
+    order.insert(start, axis)
+    return a.transpose(order)
+
+
+@implements(np.expand_dims, views=True)
+def expand_dims(a: Any, axis: Any) -> Any:
+    """Insert axes of length 1."""
+    axes = axis if isinstance(axis, (tuple, list)) else (axis,)
+    try:
+        places = normalize_axis_tuple(axes, a.ndim + len(axes))
+    except (TypeError, ValueError):
+        raise Unserved from None
+    return expand(a, *sorted(places))
+
+
+@implements(np.squeeze, views=True)
+def squeeze(a: Any, axis: Any = None) -> Any:
+    """Drop axes of length 1."""
+    return a.squeeze(axis)
+
+
+@implements(np.ravel, views=True)
+def ravel(a: Any, order: Any = "C") -> Any:
+    """The elements along one axis."""
+    return a.ravel(order)
+
+
+@implements(np.reshape, views=True)
+def reshape(a: Any, /, shape: Any, order: Any = "C", *, copy: Any = None) -> Any:
+    """The elements in another shape."""
+    if copy is not None or type(a) is not ndarray:
+        raise Unserved
+    return a.reshape(shape, order=order)
+
+
+def at_least(ndim: int, arrays: tuple[Any, ...]) -> Any:
+    """Views with this many axes at least; one of them, or a tuple of several."""
+    results = []
+    for a in arrays:
+        a = operand(a)
+        if ndim == 3 and a.ndim == 2:
+            a = a[:, :, None]
+        elif ndim == 3 and a.ndim == 1:
+            a = a[None, :, None]
+        elif a.ndim < ndim:
+            a = a[(None,) * (ndim - a.ndim) + (Ellipsis,)]
+        results.append(a)
+    return results[0] if len(results) == 1 else tuple(results)
+
+
+@implements(np.atleast_1d)
+def atleast_1d(*arys: Any) -> Any:
+    """Views with one axis at least."""
+    return at_least(1, _all_wrapped(arys))
+
+
+@implements(np.atleast_2d)
+def atleast_2d(*arys: Any) -> Any:
+    """Views with two axes at least."""
+    return at_least(2, _all_wrapped(arys))
+
+
+@implements(np.atleast_3d)
+def atleast_3d(*arys: Any) -> Any:
+    """Views with three axes at least."""
+    return at_least(3, _all_wrapped(arys))
+
+
+def _all_wrapped(arrays: tuple[Any, ...]) -> tuple[Any, ...]:
+    if any(type(a) is not ndarray for a in arrays):
+        raise Unserved
+    return arrays
+
+
+@implements(np.flip)
+def flip(m: Any, axis: Any = None) -> Any:
+    """Reverse the order along axes."""
+    try:
+        axes = range(m.ndim) if axis is None else normalize_axis_tuple(axis, m.ndim)
+    except (TypeError, ValueError):
+        raise Unserved from None
+    return m[tuple(slice(None, None, -1 if k in axes else None) for k in range(m.ndim))]
+
+
+@implements(np.flipud, views=True)
+def flipud(m: Any) -> Any:
+    """Reverse the order along the first axis."""
+    if m.ndim < 1:
+        raise Unserved
+    return m[::-1]
+
+
+@implements(np.fliplr, views=True)
+def fliplr(m: Any) -> Any:
+    """Reverse the order along the second axis."""
+    if m.ndim < 2:
+        raise Unserved
+    return m[:, ::-1]
+
+
+@implements(np.rot90)
+def rot90(m: Any, k: Any = 1, axes: Any = (0, 1)) -> Any:
+    """Rotate by quarter turns."""
+    if len(axes) != 2 or type(k) is not int:
+        raise Unserved
+    first, second = axis_of(axes[0], m.ndim), axis_of(axes[1], m.ndim)
+    if first == second:
+        raise Unserved
+    turned = m.swapaxes(first, second) if k % 2 else m
+    if k % 4 == 0:
+        return m[...]
+    if k % 4 == 1:
+        return flip(m, second).swapaxes(first, second)
+    if k % 4 == 2:
+        return flip(m, (first, second))
+    return flip(turned, second)
+
+
+@implements("unstack")
+def unstack(x: Any, /, *, axis: Any = 0) -> Any:
+    """Views of the slices along an axis."""
+    if x.ndim == 0:
+        raise Unserved
+    axis = axis_of(axis, x.ndim)
+    return tuple(x[plain_key(x.ndim, axis, k)] for k in range(x.shape[axis])) if x.ndim > 1 else tuple(x)
+
+
+# ---- splitting --------------------------------------------------------------------------------------
+def _split(a: Any, sections: Any, axis: Any, equal: bool) -> list[Any]:
+    if type(a) is not ndarray:
+        raise Unserved
+    axis = axis_of(axis, a.ndim)
+    n = a.shape[axis]
+    if type(sections) is int:
+        if sections <= 0 or (equal and n % sections):
+            raise Unserved
+        each, more = divmod(n, sections)
+        ends = [k * each + min(k, more) for k in range(sections + 1)]
+    else:
+        try:
+            ends = [0, *(int(k.__index__()) for k in sections), n]
+        except (TypeError, AttributeError):
+            raise Unserved from None
+    return [a[plain_key(a.ndim, axis, slice(lo, hi))] for lo, hi in pairwise(ends)]
+
+
+@implements(np.array_split)
+def array_split(ary: Any, indices_or_sections: Any, axis: Any = 0) -> list[Any]:
+    """Views of parts along an axis, of nearly equal length."""
+    return _split(ary, indices_or_sections, axis, False)
+
+
+@implements(np.split)
+def split(ary: Any, indices_or_sections: Any, axis: Any = 0) -> list[Any]:
+    """Views of parts along an axis."""
+    return _split(ary, indices_or_sections, axis, True)
+
+
+@implements(np.hsplit)
+def hsplit(ary: Any, indices_or_sections: Any) -> list[Any]:
+    """Views of parts along the second axis (of a vector: the first)."""
+    if ary.ndim == 0:
+        raise Unserved
+    return _split(ary, indices_or_sections, 1 if ary.ndim > 1 else 0, True)
+
+
+@implements(np.vsplit)
+def vsplit(ary: Any, indices_or_sections: Any) -> list[Any]:
+    """Views of parts along the first axis."""
+    if ary.ndim < 2:
+        raise Unserved
+    return _split(ary, indices_or_sections, 0, True)
+
+
+@implements(np.dsplit)
+def dsplit(ary: Any, indices_or_sections: Any) -> list[Any]:
+    """Views of parts along the third axis."""
+    if ary.ndim < 3:
+        raise Unserved
+    return _split(ary, indices_or_sections, 2, True)

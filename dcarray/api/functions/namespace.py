@@ -1,0 +1,316 @@
+"""Every public name of NumPy: ours where there is one, NumPy's function with wrapped results, or
+NumPy's own object (constants, dtypes, error states).
+
+Names are made when first used, so that the import stays quick.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from contextlib import suppress
+from functools import cache, update_wrapper, wraps
+from importlib import import_module
+from operator import attrgetter
+from pickle import PicklingError
+from types import BuiltinFunctionType, FunctionType
+from typing import Any
+
+import numpy as np
+
+from dcarray.api.array import ndarray
+from dcarray.core.backend import NO_FORM, backend
+from dcarray.core.processes import several
+
+from . import creation, fallback
+from .array_api import STANDARD
+from .common import NOTHING
+from .native_routes import made_small, shorten_calls, shortened
+
+__all__ = ["delegate", "lookup", "names", "reduced"]
+
+_CREATION = (
+    "array", "asanyarray", "asarray", "ascontiguousarray", "asfortranarray", "empty", "full", "ones", "zeros",
+)  # fmt: skip
+_MODULES = ("char", "emath", "fft", "linalg", "random", "strings")
+_DISPATCHER = type(np.sum)
+
+
+class Ufunc:
+    """A ufunc whose results are wrapped even where no argument is.
+
+    It stands for NumPy's: attributes, methods, comparisons and ``isinstance`` are those of the original.
+    """
+
+    __slots__ = ("_outer", "_reduce", "_reduceat", "_ufunc")
+
+    def __init__(self, ufunc: np.ufunc) -> None:
+        self._ufunc = ufunc
+        self._reduce, self._reduceat = ufunc.reduce, ufunc.reduceat
+        self._outer = (ufunc.outer, 2)  # which may make much of two small arrays
+
+    @property  # type: ignore[misc]
+    def __class__(self) -> type:
+        return np.ufunc
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        result = self._ufunc(*args, **kwargs)
+        if type(result) is ndarray:
+            return result
+        return fallback.wrapped(_as_asked(result, kwargs), args, kwargs)
+
+    def reduce(self, *args: Any, **kwargs: Any) -> Any:
+        """As `numpy.ufunc.reduce`."""
+        return fallback.wrapped(_as_asked(self._ufunc.reduce(*args, **kwargs), kwargs), args, kwargs)
+
+    def accumulate(self, *args: Any, **kwargs: Any) -> Any:
+        """As `numpy.ufunc.accumulate`."""
+        return fallback.wrapped(self._ufunc.accumulate(*args, **kwargs), args, kwargs)
+
+    def reduceat(self, *args: Any, **kwargs: Any) -> Any:
+        """As `numpy.ufunc.reduceat`."""
+        return fallback.wrapped(self._ufunc.reduceat(*args, **kwargs), args, kwargs)
+
+    def outer(self, *args: Any, **kwargs: Any) -> Any:
+        """As `numpy.ufunc.outer`."""
+        return fallback.wrapped(self._ufunc.outer(*args, **kwargs), args, kwargs)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._ufunc, name)
+
+    def __eq__(self, other: object) -> bool:
+        return self._ufunc is (other._ufunc if type(other) is Ufunc else other)
+
+    def __hash__(self) -> int:
+        return hash(self._ufunc)
+
+    def __repr__(self) -> str:
+        return repr(self._ufunc)
+
+    def __reduce__(self) -> Any:
+        return _named, (self._ufunc.__name__,)
+
+
+shorten_calls(Ufunc, "_ufunc")
+for _name in ("reduce", "reduceat", "outer"):  # scans of large arrays are better recorded, with what follows
+    shorten_calls(Ufunc, f"_{_name}", _name)
+# Their documentation is that of NumPy's.
+Ufunc.__doc__ = property(lambda self: self._ufunc.__doc__)  # type: ignore[assignment]
+
+
+def _as_asked(result: Any, kwargs: dict[str, Any]) -> Any:
+    """The results as arrays, those without axes too, if ``out=...`` asks for it.  NumPy does not tell
+    other arrays that it was asked."""
+    if not kwargs or kwargs.get("out") is not Ellipsis:
+        return result
+    if type(result) is tuple:
+        return tuple(_as_asked(r, kwargs) for r in result)
+    return np.asarray(result) if isinstance(result, np.generic) else result
+
+
+def _named(name: str) -> Any:
+    return getattr(import_module("dcarray"), name)
+
+
+def reduced(function: Any) -> tuple[Any, tuple[str, str]]:
+    """How a function of our namespaces, or a method, is pickled: by where it is.
+
+    Raises
+    ------
+    pickle.PicklingError
+        If it is not found there.
+    """
+    name = function.__qualname__ if function.__name__ in vars(ndarray) else function.__name__
+    place = str(function.__module__).replace("numpy", "dcarray", 1)
+    for found in (place, "dcarray", "dcarray.emath"):
+        with suppress(ImportError, AttributeError):
+            if _member(found, name) is function:
+                return _member, (found, name)
+    raise PicklingError(f"can't pickle {function!r}: it is not found as {place}.{name}")
+
+
+def _member(module: str, name: str) -> Any:
+    return attrgetter(name)(import_module(module))
+
+
+class _Builtin:
+    """A function that does not become a method as an attribute of a class, as NumPy's built-in ones."""
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        update_wrapper(self, function)
+        self._function = function
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        return self._function(*args, **kwargs)
+
+    def __repr__(self) -> str:
+        return f"<function {self._function.__name__} of dcarray>"
+
+    def __reduce__(self) -> Any:
+        return _named, (self._function.__name__,)
+
+
+class _Indexer:
+    """``r_``, ``c_``, ``mgrid`` and ``ogrid``: made by indexing."""
+
+    __slots__ = ("__dict__", "_get")
+
+    def __init__(self, original: Any) -> None:
+        self._original = original
+        self._get = original.__getitem__
+        self.__doc__ = original.__doc__
+
+    def __getitem__(self, key: Any) -> Any:
+        if several() is not None:
+            found = backend().indexed(self._original, key)
+            if found is not NO_FORM:
+                return found
+        result = fallback.quick(self._get, (key,), {})
+        if result is fallback.NOT_SMALL:
+            return fallback.direct(self._get, (key,), {})
+        return result
+
+    def __len__(self) -> int:
+        return len(self._original)
+
+
+shorten_calls(_Indexer, "_get", "__getitem__")
+
+
+class vectorize(np.vectorize):
+    """`numpy.vectorize` with wrapped results."""
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """Call the function element by element."""
+        if not hasattr(self, "pyfunc") or self.pyfunc is NOTHING:  # still decorating
+            return super().__call__(*args, **kwargs)
+        return fallback.direct(super().__call__, args, kwargs)
+
+
+def _dispatched(function: Callable[..., Any]) -> Callable[..., Any]:
+    """A function that finds wrapped arrays by itself."""
+
+    @wraps(function)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        result = function(*args, **kwargs)
+        return result if type(result) is ndarray else fallback.wrapped(result, args, kwargs)
+
+    return shortened(function, call)
+
+
+def _undispatched(function: Callable[..., Any], place: str = "") -> Callable[..., Any]:
+    """A function that would take wrapped arrays for sequences; where it has a place among ours, it is pickled
+    by that."""
+
+    @wraps(function)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        if "device" in kwargs:
+            creation.check_device(kwargs["device"])
+            kwargs["device"] = None
+        if "like" in kwargs and (kwargs["like"] is None or type(kwargs["like"]) is ndarray):
+            del kwargs["like"]
+        if function is np.load and several() is not None:
+            found = backend().load(*args, **kwargs)
+            if found is not NO_FORM:
+                return found
+        return fallback.direct(function, args, kwargs)
+
+    call.__module__ = place or function.__module__
+    return call
+
+
+@cache
+def _counterpart(value: Any, place: str) -> Any:
+    """What a function or a ufunc of NumPy is in a namespace of ours, the same for all of its names."""
+    if type(value) is np.ufunc:
+        return Ufunc(value)
+    if type(value) is _DISPATCHER:
+        return _dispatched(value)
+    if isinstance(value, (FunctionType, BuiltinFunctionType)) and value not in (np.isscalar, np.iterable):
+        return _undispatched(value, place)
+    return value
+
+
+def _ours(value: Any, place: str) -> Any:
+    """The counterpart of a public object of NumPy."""
+    return _counterpart(value, place) if callable(value) and not isinstance(value, type) else value
+
+
+def delegate(name: str) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
+    """``__getattr__`` and ``__dir__`` of a sub-namespace such as ``dcarray.linalg``.
+
+    Parameters
+    ----------
+    name : str
+        Of NumPy's module.
+    """
+
+    def find(attribute: str) -> Any:
+        if attribute == "__path__":  # a module, even where NumPy has a package
+            raise AttributeError(attribute)
+        if attribute in STANDARD.get(name, ()):
+            return STANDARD[name][attribute]
+        value = getattr(getattr(np, name), attribute)
+        if attribute.startswith("_"):
+            return value
+        place = f"dcarray.{name}"
+        value = sys.modules[place].__dict__[attribute] = _ours(value, place)
+        return value
+
+    return find, lambda: dir(getattr(np, name))
+
+
+def lookup(name: str) -> Any:
+    """The object behind a public name of NumPy.
+
+    Parameters
+    ----------
+    name : str
+        Such as ``"sum"``, ``"float64"``, ``"linalg"`` or ``"pi"``.
+
+    Raises
+    ------
+    AttributeError
+        If NumPy has no such public name.
+    """
+    if name in STANDARD["numpy"]:
+        return STANDARD["numpy"][name]
+    if name.startswith("_"):
+        raise AttributeError(f"module 'dcarray' has no attribute {name!r}")
+    if name in _CREATION:
+        return made_small(getattr(np, name), _Builtin(getattr(creation, name)))
+    if name == "eye":
+        return made_small(np.eye, creation.eye)
+    if name in _MODULES:
+        return import_module(f"dcarray.{name}")
+    if name in ("r_", "c_", "mgrid", "ogrid"):
+        return _Indexer(getattr(np, name))
+    if name == "vectorize":
+        return vectorize
+    if name == "ndarray":
+        return ndarray
+    try:
+        value = getattr(np, name)
+    except AttributeError:
+        raise AttributeError(f"module 'dcarray' has no attribute {name!r}") from None
+    ours = _ours(value, "dcarray")
+    if name in ("arange", "linspace"):
+        ours = _spaced(name, ours)
+    return made_small(value, _Builtin(ours) if isinstance(value, BuiltinFunctionType) else ours)
+
+
+def _spaced(name: str, plain: Callable[..., Any]) -> Callable[..., Any]:
+    """`arange` or `linspace`, whose large results lie in blocks where there are ranks."""
+
+    @wraps(plain)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        found = None if kwargs or several() is None else backend().spaced(name, args)
+        return plain(*args, **kwargs) if found is None else found
+
+    call.__module__ = "dcarray"  # where it is pickled by its name
+    return call
+
+
+def names() -> list[str]:
+    """The public names of NumPy."""
+    return [name for name in dir(np) if not name.startswith("_")]

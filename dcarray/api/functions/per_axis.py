@@ -1,0 +1,256 @@
+"""NumPy's own routines for the lines along one axis, on all cores: sorts, quantiles and Fourier transforms.
+
+They let go of the interpreter's lock while they work, so that each of several threads has a part of the
+lines.  What they give is NumPy's, to the bit: no line is divided.
+"""
+
+from __future__ import annotations
+
+import contextvars
+import math
+from _thread import allocate_lock, start_new_thread
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from dcarray.api.array import wrap
+from dcarray.core import config
+from dcarray.core.backend import is_distributed
+from dcarray.lowering.runtime.memory import empty
+from dcarray.recording.session import session
+
+from .common import is_wrapped, plain
+from .registry import Unserved, implements
+
+_STEP = 1e-9  # seconds that an element takes, at least, for each halving of a line
+_LEAST = 4e-4  # seconds of work that are worth a thread, which takes a tenth of that to begin
+_NORMS = (None, "backward", "ortho", "forward")
+
+Work = Callable[[Any, Any], object]
+
+
+# ---- sorts -------------------------------------------------------------------------------------------
+@implements(np.sort)
+def sort(a: Any, axis: Any = -1, kind: Any = None, order: Any = None, *, stable: Any = None) -> Any:
+    """The elements of each line in ascending order."""
+
+    def work(part: Any, result: Any) -> None:
+        result[...] = part
+        result.sort(axis, kind, stable=stable)
+
+    return _sorted(a, axis, order, work)
+
+
+@implements(np.argsort)
+def argsort(a: Any, axis: Any = -1, kind: Any = None, order: Any = None, *, stable: Any = None) -> Any:
+    """The places from which elements would come that are in order."""
+
+    def work(part: Any, result: Any) -> None:
+        result[...] = part.argsort(axis, kind, stable=stable)
+
+    return _sorted(a, axis, order, work, np.intp)
+
+
+@implements(np.partition)
+def partition(a: Any, kth: Any, axis: Any = -1, kind: Any = "introselect", order: Any = None) -> Any:
+    """The elements of each line, those at some places where a sort puts them."""
+    places = plain(kth)
+
+    def work(part: Any, result: Any) -> None:
+        result[...] = part
+        result.partition(places, axis, kind)
+
+    return _sorted(a, axis, order, work)
+
+
+@implements(np.argpartition)
+def argpartition(a: Any, kth: Any, axis: Any = -1, kind: Any = "introselect", order: Any = None) -> Any:
+    """The places from which elements would come that are partitioned."""
+    places = plain(kth)
+
+    def work(part: Any, result: Any) -> None:
+        result[...] = part.argpartition(places, axis, kind)
+
+    return _sorted(a, axis, order, work, np.intp)
+
+
+def _sorted(a: Any, axis: Any, order: Any, work: Work, dtype: Any = None) -> Any:
+    if order is not None or not _many(a) or a.dtype.kind not in "biufc":
+        raise Unserved
+    return _made(a, axis, None, np.dtype(dtype or a.dtype), work)
+
+
+# ---- quantiles ---------------------------------------------------------------------------------------
+@implements(np.median)
+def median(
+    a: Any, axis: Any = None, out: Any = None, overwrite_input: Any = False, keepdims: Any = False
+) -> Any:
+    """The median of each line."""
+    if out is not None or overwrite_input:
+        raise Unserved
+    return _quantile(a, axis, keepdims, partial(np.median, axis=axis, keepdims=True))
+
+
+def _quantiles(function: Any) -> None:
+    """Enter a function for one quantile of each line."""
+
+    @implements(function)
+    def quantile(
+        a: Any,
+        q: Any,
+        axis: Any = None,
+        out: Any = None,
+        overwrite_input: Any = False,
+        method: Any = "linear",
+        keepdims: Any = False,
+        **others: Any,  # weights, and what NumPy does not want any more
+    ) -> Any:
+        if out is not None or overwrite_input or others or type(q) not in (int, float):
+            raise Unserved
+        return _quantile(a, axis, keepdims, partial(function, q=q, axis=axis, method=method, keepdims=True))
+
+    quantile.__doc__ = f"See `numpy.{function.__name__}`."
+
+
+for _function in (np.quantile, np.percentile):
+    _quantiles(_function)
+
+
+def _quantile(a: Any, axis: Any, keepdims: Any, function: Callable[[Any], Any]) -> Any:
+    if not _many(a) or a.dtype.char not in "bhilBHILefd" or type(keepdims) is not bool:
+        raise Unserved
+
+    def work(part: Any, result: Any) -> None:
+        result[...] = function(part)
+
+    at = _axis(a, axis)
+    found = _made(a, at, 1, function(np.zeros((1,) * a.ndim, a.dtype)).dtype, work)
+    return found if keepdims else np.squeeze(found, at)
+
+
+# ---- Fourier transforms ------------------------------------------------------------------------------
+def _transform(function: Any, real: bool) -> None:
+    """Enter a transform along one axis, of real numbers alone perhaps."""
+
+    @implements(function)
+    def transform(a: Any, n: Any = None, axis: Any = -1, norm: Any = None, out: Any = None) -> Any:
+        if n is not None or out is not None or not _transformable(a, real, norm):
+            raise Unserved
+        return _transformed(function, a, axis, norm)
+
+    transform.__doc__ = f"See `numpy.fft.{function.__name__}`."
+
+
+def _transforms(function: Any, one: Any, usual: tuple[int, ...] | None) -> None:
+    """Enter a transform along several axes, one of which is done after the other."""
+
+    @implements(function)
+    def transform(a: Any, s: Any = None, axes: Any = usual, norm: Any = None, out: Any = None) -> Any:
+        if s is not None or out is not None or not _transformable(a, False, norm):
+            raise Unserved
+        axes = range(a.ndim) if axes is None else axes
+        if type(axes) not in (range, tuple, list) or not axes:
+            raise Unserved
+        for k in reversed([_axis(a, k) for k in axes]):
+            a = _transformed(one, a, k, norm)
+        return a
+
+    transform.__doc__ = f"See `numpy.fft.{function.__name__}`."
+
+
+def _transformable(a: Any, real: bool, norm: Any) -> bool:
+    return _many(a) and a.dtype.char in ("fd" if real else "fdFD") and norm in _NORMS
+
+
+def _transformed(function: Any, a: Any, axis: Any, norm: Any) -> Any:
+    at = _axis(a, axis)
+    sample = function(np.zeros((1,) * at + (a.shape[at],) + (1,) * (a.ndim - at - 1), a.dtype), axis=at)
+
+    def work(part: Any, result: Any) -> None:
+        function(part, axis=at, norm=norm, out=result)
+
+    return _made(a, at, sample.shape[at], sample.dtype, work)
+
+
+fourier: Any = np.fft  # NumPy's stubs know these with plain arrays only
+
+for _name in ("fft", "ifft", "rfft", "irfft"):
+    _transform(getattr(fourier, _name), _name == "rfft")
+for _name, _one, _axes in (
+    ("fft2", "fft", (-2, -1)), ("ifft2", "ifft", (-2, -1)), ("fftn", "fft", None), ("ifftn", "ifft", None),
+):  # fmt: skip
+    _transforms(getattr(fourier, _name), getattr(fourier, _one), _axes)
+
+
+# ---- on threads --------------------------------------------------------------------------------------
+def _many(a: Any) -> bool:
+    """Is this a large array of ours with lines to share out?"""
+    return is_wrapped(a) and a.ndim > 1 and a.size > 0 and not is_distributed(a)
+
+
+def _axis(a: Any, axis: Any) -> int:
+    if type(axis) is not int or not -a.ndim <= axis < a.ndim:
+        raise Unserved
+    return int(axis % a.ndim)
+
+
+def _made(a: Any, axis: Any, extent: int | None, dtype: Any, work: Work) -> Any:
+    """A new array, of another extent along its lines perhaps, of which threads make a part each."""
+    at = _axis(a, axis)
+    across = max((k for k in range(a.ndim) if k != at), key=lambda k: (a.shape[k], -k))
+    seconds = a.size * math.log2(a.shape[at] + 1) * _STEP
+    parts = min(config.current().threads, a.shape[across], int(seconds / _LEAST))
+    if parts < 2:
+        raise Unserved
+    session().relieve()
+    elements = plain(a)
+    shape = elements.shape if extent is None else (*a.shape[:at], extent, *a.shape[at + 1 :])
+    result = (
+        empty(shape, dtype) if elements.flags.c_contiguous else np.empty_like(elements, dtype, shape=shape)
+    )
+    ends = [a.shape[across] * k // parts for k in range(parts + 1)]
+    pieces = [(slice(None),) * across + (slice(*ends[k : k + 2]),) for k in range(parts)]
+    _together([partial(work, elements[key], result[key]) for key in pieces])
+    return wrap(result)
+
+
+def _together(jobs: list[Callable[[], object]]) -> None:
+    """Do all jobs, each but the first in a thread of its own.
+
+    Raises
+    ------
+    Unserved
+        If any raises anything: NumPy says it in its own words.
+    """
+    wrong: list[BaseException] = []
+
+    def attempt(job: Callable[[], object]) -> None:
+        try:
+            with np.errstate(all="raise"):
+                job()
+        except Exception as error:
+            wrong.append(error)
+
+    ended = []
+    for job in jobs[1:]:
+        lock = allocate_lock()
+        lock.acquire()
+
+        def begin(job: Callable[[], object] = job, lock: Any = lock) -> None:
+            try:
+                attempt(job)
+            finally:
+                lock.release()
+
+        try:
+            start_new_thread(contextvars.copy_context().run, (begin,))
+        except RuntimeError:  # no thread is to be had
+            begin()
+        ended.append(lock)
+    attempt(jobs[0])
+    for lock in ended:
+        lock.acquire()
+    if wrong:
+        raise Unserved

@@ -1,0 +1,206 @@
+"""NumPy's random numbers, bit for bit, as wrapped arrays.
+
+The streams are NumPy's own: generators, legacy functions and bit generators run in NumPy, arrays among
+their arguments (``out=``, ``p=``, what is shuffled) are handed over as memory, and arrays among their
+results are wrapped.  The legacy functions share NumPy's global state.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import wraps
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+
+from dcarray.api.array import ndarray
+from dcarray.core.backend import NO_FORM, backend
+from dcarray.core.processes import several
+
+from . import fallback
+from .native_routes import made_by_generator
+
+__all__ = ["Generator", "RandomState", "default_rng", "function", "over"]
+
+
+def _drawn(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """What is drawn over many ranks, if there are several; else `NO_FORM`."""
+    if several() is None:
+        return NO_FORM
+    return backend().drawn(function, args, kwargs)
+
+
+def _method(function: Callable[..., Any]) -> Callable[..., Any]:
+    @wraps(function)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        found = _drawn(function, args, kwargs)
+        return fallback.direct(function, args, kwargs) if found is NO_FORM else found
+
+    return call
+
+
+def _shuffling(function: Callable[..., Any], where: int) -> Callable[..., Any]:
+    @wraps(function)
+    def shuffle(*args: Any, **kwargs: Any) -> Any:
+        x = args[where] if len(args) > where else kwargs.get("x")
+        if isinstance(x, (ndarray, np.ndarray)):
+            return fallback.direct(function, args, kwargs)
+        return function(*args, **kwargs)  # a sequence, of wrapped arrays perhaps, in place
+
+    return shuffle
+
+
+def _inside(function: Callable[..., Any]) -> Callable[..., Any]:
+    """A method that hands over to NumPy's generator inside, whose methods call one another."""
+    shuffle = _shuffling(function, 1)
+
+    @wraps(function)
+    def call(self: Any, *args: Any, **kwargs: Any) -> Any:
+        found = _drawn(getattr(self._plain, function.__name__), args, kwargs)
+        if found is not NO_FORM:
+            return found
+        if fallback.bare(args, kwargs):
+            return fallback.wrapped(function(self._plain, *args, **kwargs))
+        return fallback.direct(function, (self._plain, *args), kwargs)
+
+    @wraps(function)
+    def shuffling(self: Any, *args: Any, **kwargs: Any) -> Any:
+        return shuffle(self._plain, *args, **kwargs)
+
+    if function.__name__ in _NUMBERS:
+        return made_by_generator(function, call)  # type: ignore[no-any-return]
+    return shuffling if function.__name__ == "shuffle" else call
+
+
+# What gives numbers or arrays, and no sequences of either.
+_NAMES = """
+binomial exponential integers normal permutation poisson rand randint randn random random_sample
+standard_exponential standard_normal uniform
+"""
+_NUMBERS = frozenset(_NAMES.split())
+
+
+def _wrapping(base: type) -> Callable[[type], type]:
+    """Class decorator: every public method of ``base`` takes and gives wrapped arrays."""
+
+    def decorate(cls: type) -> type:
+        for name in dir(base):
+            function = getattr(base, name)
+            if not name.startswith("_") and callable(function) and name not in vars(cls):
+                setattr(cls, name, _inside(function))
+        return cls
+
+    return decorate
+
+
+@_wrapping(np.random.Generator)
+class Generator(np.random.Generator):
+    """`numpy.random.Generator` whose arrays are wrapped."""
+
+    def __init__(self, bit_generator: Any) -> None:
+        super().__init__(bit_generator)
+        self._plain = np.random.Generator(bit_generator)
+
+    def spawn(self, n_children: int) -> Any:
+        """Independent child generators."""
+        return [type(self)(bits) for bits in self.bit_generator.spawn(n_children)]
+
+    def __reduce__(self) -> Any:
+        return type(self), (self.bit_generator,)
+
+
+@_wrapping(np.random.RandomState)
+class RandomState(np.random.RandomState):
+    """`numpy.random.RandomState` whose arrays are wrapped."""
+
+    def __init__(self, seed: Any = None) -> None:
+        self._plain = fallback.direct(np.random.RandomState, (seed,), {})
+        super().__init__(self._plain._bit_generator)
+
+    def __reduce__(self) -> Any:
+        return _random_state, (self.get_state(legacy=False),)
+
+
+def _random_state(state: Any) -> RandomState:
+    found = RandomState()
+    found.set_state(state)
+    return found
+
+
+def over(value: Any) -> Any:
+    """A generator of NumPy's, exactly, as one of ours that draws from it; all else as it is.
+
+    NumPy's own would take a wrapped array for a sequence: `shuffle` then exchanges views of rows, and
+    loses some.
+    """
+    found: Any
+    if type(value) is np.random.Generator:
+        found = Generator(value.bit_generator)
+    elif type(value) is np.random.RandomState:  # keeps numbers of its own beside those of its bit generator
+        found = RandomState(value._bit_generator)
+    else:
+        return value
+    found._plain = value
+    return found
+
+
+class _Seeded(type):
+    """The classes of what is made from a seed, which may be a wrapped array; what is made is NumPy's."""
+
+    _original: type
+
+    def __new__(meta, name: str, bases: tuple[type, ...], body: dict[str, Any]) -> Any:
+        if not bases:
+            return super().__new__(meta, name, bases, body)
+        return type(name, tuple(vars(base).get("_original", base) for base in bases), body)
+
+    def __call__(cls, *args: Any, **kwargs: Any) -> Any:
+        return fallback.direct(cls._original, args, kwargs)
+
+    def __instancecheck__(cls, value: Any) -> bool:
+        return isinstance(value, cls._original)
+
+    def __subclasscheck__(cls, other: type) -> bool:
+        return other is cls or issubclass(other, cls._original)
+
+    def __getattr__(cls, name: str) -> Any:
+        return getattr(cls._original, name)
+
+    def __eq__(cls, other: object) -> bool:
+        return other is cls or other is cls._original
+
+    def __hash__(cls) -> int:
+        return hash(cls._original)
+
+
+def default_rng(seed: Any = None) -> Generator:
+    """A new `Generator` with NumPy's default bit generator.
+
+    Parameters
+    ----------
+    seed : None, int, array_like of ints, SeedSequence, BitGenerator, Generator or RandomState
+        As in `numpy.random.default_rng`; a `Generator` comes back as it is.
+
+    Returns
+    -------
+    Generator
+        Its stream is that of ``numpy.random.default_rng(seed)``.
+    """
+    if isinstance(seed, Generator):
+        return seed
+    if seed is None and (comm := several()) is not None:
+        seed = backend().entropy(comm)
+    return Generator(fallback.direct(np.random.default_rng, (seed,), {}).bit_generator)
+
+
+def function(name: str) -> Any:
+    """The counterpart of a name of `numpy.random` that has no class here."""
+    value = getattr(np.random, name)
+    if name == "shuffle":
+        return _shuffling(value, 0)
+    if isinstance(value, type) and issubclass(value, (np.random.BitGenerator, np.random.SeedSequence)):
+        return _Seeded(name, (), {"_original": value, "__doc__": value.__doc__})
+    if callable(value) and not isinstance(value, (type, ModuleType)) and not name.startswith("_"):
+        return _method(value)
+    return value

@@ -1,0 +1,382 @@
+"""Sums, extrema, means and what is made of them."""
+
+from __future__ import annotations
+
+import builtins
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from dcarray.core.backend import is_distributed
+from dcarray.core.strides import axes_of
+from dcarray.recording.recorder import elementwise
+
+from .common import NOTHING, add, is_array, is_wrapped, maximum, minimum, operand, reduced
+from .registry import Unserved, implements
+
+
+def _given(**kwargs: Any) -> dict[str, Any]:
+    return {name: value for name, value in kwargs.items() if value is not NOTHING}
+
+
+def _plain_reduction(ufunc: np.ufunc, doc: str) -> Callable[..., Any]:
+    def body(
+        a: Any, axis: Any = None, dtype: Any = None, out: Any = None, keepdims: Any = NOTHING,
+        initial: Any = NOTHING, where: Any = NOTHING,
+    ) -> Any:  # fmt: skip
+        return reduced(ufunc, a, axis, dtype, out, **_given(keepdims=keepdims, initial=initial, where=where))
+
+    body.__doc__ = doc
+    return body
+
+
+def _extremum(ufunc: np.ufunc, doc: str) -> Callable[..., Any]:
+    def body(
+        a: Any, axis: Any = None, out: Any = None, keepdims: Any = NOTHING, initial: Any = NOTHING,
+        where: Any = NOTHING,
+    ) -> Any:  # fmt: skip
+        return reduced(ufunc, a, axis, None, out, **_given(keepdims=keepdims, initial=initial, where=where))
+
+    body.__doc__ = doc
+    return body
+
+
+def _logical(ufunc: np.ufunc, doc: str) -> Callable[..., Any]:
+    def body(
+        a: Any, axis: Any = None, out: Any = None, keepdims: Any = NOTHING, *, where: Any = NOTHING
+    ) -> Any:
+        if not is_wrapped(a) or a.dtype.kind not in "biufc":
+            raise Unserved
+        return reduced(ufunc, a, axis, None, out, **_given(keepdims=keepdims, where=where))
+
+    body.__doc__ = doc
+    return body
+
+
+sum = implements(np.sum)(_plain_reduction(np.add, "Sum of elements."))
+prod = implements(np.prod)(_plain_reduction(np.multiply, "Product of elements."))
+max = implements(np.max)(_extremum(np.maximum, "The largest element; NaN if there is one."))
+min = implements(np.min)(_extremum(np.minimum, "The smallest element; NaN if there is one."))
+amax = implements(np.amax)(_extremum(np.maximum, "As `max`."))
+amin = implements(np.amin)(_extremum(np.minimum, "As `min`."))
+any = implements(np.any)(_logical(np.logical_or, "Is some element true?"))
+all = implements(np.all)(_logical(np.logical_and, "Is every element true?"))
+
+
+@implements(np.count_nonzero)
+def count_nonzero(a: Any, axis: Any = None, *, keepdims: bool = False) -> Any:
+    """The number of elements that are not zero."""
+    if not is_wrapped(a) or a.dtype.kind not in "biufc":
+        raise Unserved
+    flags = a if a.dtype == np.bool_ else np.not_equal(a, 0)
+    count = reduced(add, flags, axis, np.intp, keepdims=keepdims)
+    if axis is None and not keepdims:
+        return type(np.count_nonzero(np.empty(0)))(count)
+    return count
+
+
+def _axes(axis: Any, ndim: int) -> tuple[int, ...]:
+    try:
+        return axes_of(axis, ndim)
+    except (TypeError, ValueError, IndexError):
+        raise Unserved from None
+
+
+def _items(a: Any, axis: Any) -> np.intp:
+    count = 1
+    for k in _axes(axis, a.ndim):
+        count *= a.shape[k]
+    return np.intp(count)
+
+
+def _divide(total: Any, count: Any) -> Any:
+    """``total / count`` in the dtype of ``total``, which is fresh (or the caller's ``out``)."""
+    if is_array(total):
+        return np.true_divide(total, count, out=total, casting="unsafe")
+    return total.dtype.type(total / count)
+
+
+def _wide(a: Any, dtype: Any) -> Any:
+    return np.dtype("f8") if dtype is None and a.dtype.kind in "iub" else dtype
+
+
+def _checked(a: Any, where: Any) -> None:
+    if not is_wrapped(a) or a.dtype.kind not in "biufc":
+        raise Unserved
+    if not (where is NOTHING or where is True):
+        raise Unserved
+
+
+@implements(np.mean)
+def mean(
+    a: Any,
+    axis: Any = None,
+    dtype: Any = None,
+    out: Any = None,
+    keepdims: Any = NOTHING,
+    *,
+    where: Any = NOTHING,
+) -> Any:
+    """The arithmetic mean."""
+    if is_array(where) and where.dtype == np.bool_:
+        return _mean_where(a, axis, dtype, out, keepdims, where)
+    _checked(a, where)
+    count = _items(a, axis)
+    if count == 0:
+        raise Unserved  # NumPy warns
+    half = dtype is None and a.dtype == np.float16
+    total = reduced(
+        add, a, axis, np.dtype("f4") if half else _wide(a, dtype), out, **_given(keepdims=keepdims)
+    )
+    if not half:
+        return _divide(total, count)
+    if is_array(total):
+        result = _divide(total, count)
+        return result if out is not None else result.astype(np.float16)
+    return np.float16(total / count)
+
+
+def _mean_where(a: Any, axis: Any, dtype: Any, out: Any, keepdims: Any, where: Any) -> Any:
+    """The mean of what a mask chooses."""
+    _checked(a, NOTHING)
+    if out is not None or a.dtype == np.float16 or not a.size or where.ndim > a.ndim:
+        raise Unserved
+    given = _given(keepdims=keepdims)
+    total = reduced(add, a, axis, _wide(a, dtype), where=where, **given)
+    where = where if where.shape == a.shape else np.broadcast_to(where, a.shape)
+    count = reduced(add, where, axis, np.intp, **given)
+    if np.any(count == 0):
+        warnings.warn("Mean of empty slice", RuntimeWarning, stacklevel=3)
+    return _divide(total, count)
+
+
+def _squares(a: Any, center: Any) -> Any:
+    x = np.subtract(a, center)
+    if x.dtype.kind == "c":
+        return np.square(x.real) + np.square(x.imag)
+    return np.square(x)
+
+
+@implements(np.var)
+def var(
+    a: Any, axis: Any = None, dtype: Any = None, out: Any = None, ddof: Any = 0, keepdims: Any = NOTHING, *,
+    where: Any = NOTHING, mean: Any = NOTHING, correction: Any = NOTHING,
+) -> Any:  # fmt: skip
+    """The variance."""
+    _checked(a, where)
+    if correction is not NOTHING:
+        if ddof != 0:
+            raise Unserved
+        ddof = correction
+    count = _items(a, axis)
+    if not isinstance(ddof, (int, float)) or ddof >= count or a.dtype == np.float16 or a.dtype == np.bool_:
+        raise Unserved
+    dtype = _wide(a, dtype)
+    if mean is NOTHING:
+        mean = _divide(reduced(add, a, axis, dtype, keepdims=True), count)
+    total = reduced(add, _squares(a, mean), axis, dtype, out, **_given(keepdims=keepdims))
+    return _divide(total, np.maximum(count - ddof, 0))
+
+
+@implements(np.std)
+def std(
+    a: Any, axis: Any = None, dtype: Any = None, out: Any = None, ddof: Any = 0, keepdims: Any = NOTHING, *,
+    where: Any = NOTHING, mean: Any = NOTHING, correction: Any = NOTHING,
+) -> Any:  # fmt: skip
+    """The standard deviation."""
+    _checked(a, where)
+    if a.dtype == np.float16 or a.dtype == np.bool_ or not isinstance(ddof, (int, float)):
+        raise Unserved
+    if dtype is not None and np.dtype(dtype).kind not in "fc":
+        raise Unserved  # NumPy refuses it at last; what it warns of on the way is to come once
+    if ddof >= _items(a, axis) or (correction is not NOTHING and correction >= _items(a, axis)):
+        raise Unserved
+    result = var(a, axis, dtype, out, ddof, keepdims, where=where, **_given(mean=mean, correction=correction))
+    if is_array(result):
+        return np.sqrt(result, out=result)
+    return result.dtype.type(np.sqrt(result))
+
+
+@implements(np.ptp)
+def ptp(a: Any, axis: Any = None, out: Any = None, keepdims: Any = NOTHING) -> Any:
+    """The largest element minus the smallest."""
+    given = _given(keepdims=keepdims)
+    high = reduced(maximum, a, axis, None, out, **given)
+    return np.subtract(high, reduced(minimum, a, axis, None, None, **given), out)
+
+
+@implements(np.average)
+def average(
+    a: Any, axis: Any = None, weights: Any = None, returned: bool = False, *, keepdims: Any = NOTHING
+) -> Any:
+    """The weighted mean."""
+    if returned:
+        raise Unserved
+    a = operand(a)
+    given = _given(keepdims=keepdims)
+    _axes(axis, a.ndim)  # NumPy has other words for a bad one than its mean
+    if weights is None:
+        if not a.size:
+            raise Unserved
+        return np.mean(a, axis, **given)
+    w = operand(weights)
+    if w.shape != a.shape:
+        if type(axis) is not int or w.ndim != 1 or not -a.ndim <= axis < a.ndim:
+            raise Unserved
+        axis %= a.ndim
+        if w.shape[0] != a.shape[axis]:
+            raise Unserved
+        w = w.reshape((-1,) + (1,) * (a.ndim - axis - 1))
+        w = np.broadcast_to(w, a.shape[:axis] + w.shape) if given else w
+    if a.dtype.kind not in "biufc" or w.dtype.kind not in "biufc" or (w.shape != a.shape and given):
+        raise Unserved
+    dtype = np.result_type(a.dtype, w.dtype, *(["f8"] if a.dtype.kind in "iub" else []))
+    if w.shape == a.shape:
+        scale = reduced(add, w, axis, dtype, **given)
+    else:
+        scale = reduced(add, w, None, dtype)
+    if np.any(scale == 0.0):
+        raise ZeroDivisionError("Weights sum to zero, can't be normalized")
+    return reduced(add, np.multiply(a.astype(dtype, copy=False), w), axis, **given) / scale
+
+
+def _without_nan(a: Any, value: float) -> tuple[Any, Any]:
+    """``a`` with its NaNs replaced, and where they were (None: the dtype knows no NaN)."""
+    if not is_wrapped(a) or a.dtype.kind not in "biufc":
+        raise Unserved
+    if a.dtype.kind not in "fc":
+        return a, None
+    mask = np.isnan(a)
+    return elementwise("where", (mask, a.dtype.type(value), a)), mask
+
+
+@implements(np.nansum)
+def nansum(
+    a: Any, axis: Any = None, dtype: Any = None, out: Any = None, keepdims: Any = NOTHING,
+    initial: Any = NOTHING, where: Any = NOTHING,
+) -> Any:  # fmt: skip
+    """The sum, NaNs taken for zero."""
+    a, _ = _without_nan(a, 0)
+    return reduced(add, a, axis, dtype, out, **_given(keepdims=keepdims, initial=initial, where=where))
+
+
+@implements(np.nanprod)
+def nanprod(
+    a: Any, axis: Any = None, dtype: Any = None, out: Any = None, keepdims: Any = NOTHING,
+    initial: Any = NOTHING, where: Any = NOTHING,
+) -> Any:  # fmt: skip
+    """The product, NaNs taken for one."""
+    a, _ = _without_nan(a, 1)
+    return reduced(
+        np.multiply, a, axis, dtype, out, **_given(keepdims=keepdims, initial=initial, where=where)
+    )
+
+
+def _nan_extremum(ufunc: np.ufunc, doc: str) -> Callable[..., Any]:
+    def body(
+        a: Any, axis: Any = None, out: Any = None, keepdims: Any = NOTHING, initial: Any = NOTHING,
+        where: Any = NOTHING,
+    ) -> Any:  # fmt: skip
+        if not is_wrapped(a) or a.dtype.kind not in "biufc":
+            raise Unserved
+        given = _given(keepdims=keepdims, initial=initial, where=where)
+        result = reduced(ufunc, a, axis, None, out, **given)
+        if a.dtype.kind in "fc" and np.any(np.isnan(result)):
+            warnings.warn("All-NaN slice encountered", RuntimeWarning, stacklevel=4)
+        return result
+
+    body.__doc__ = doc
+    return body
+
+
+nanmax = implements(np.nanmax)(_nan_extremum(np.fmax, "The largest element, NaNs left out."))
+nanmin = implements(np.nanmin)(_nan_extremum(np.fmin, "The smallest element, NaNs left out."))
+
+
+def _ratio(total: Any, count: Any) -> Any:
+    with np.errstate(invalid="ignore", divide="ignore"):
+        return _divide(total, count)
+
+
+@implements(np.nanmean)
+def nanmean(
+    a: Any,
+    axis: Any = None,
+    dtype: Any = None,
+    out: Any = None,
+    keepdims: Any = NOTHING,
+    *,
+    where: Any = NOTHING,
+) -> Any:
+    """The mean, NaNs left out."""
+    _checked(a, where)
+    if a.dtype.kind not in "fc" or a.dtype == np.float16 or dtype is not None or out is not None:
+        raise Unserved
+    given = _given(keepdims=keepdims)
+    values, mask = _without_nan(a, 0)
+    count = reduced(add, ~mask, axis, np.intp, **given)
+    total = reduced(add, values, axis, **given)
+    result = _ratio(total, count)
+    if np.any(count == 0):
+        warnings.warn("Mean of empty slice", RuntimeWarning, stacklevel=3)
+    return result
+
+
+def _nanvar(a: Any, axis: Any, ddof: Any, keepdims: Any) -> Any:
+    if not isinstance(ddof, (int, float)):
+        raise Unserved
+    values, mask = _without_nan(a, 0)
+    count = reduced(add, ~mask, axis, np.intp, keepdims=True)
+    center = _ratio(reduced(add, values, axis, keepdims=True), count)
+    squares = elementwise("where", (mask, a.dtype.type(0), np.square(np.subtract(values, center))))
+    keep = builtins.bool(keepdims is not NOTHING and keepdims)
+    total = reduced(add, squares, axis, keepdims=keep)
+    free = (count if keep else reduced(add, ~mask, axis, np.intp)) - ddof
+    result = _ratio(total, free)
+    bad = free <= 0
+    if np.any(bad):
+        warnings.warn("Degrees of freedom <= 0 for slice.", RuntimeWarning, stacklevel=4)
+        nan = a.dtype.type(np.nan)
+        result = elementwise("where", (bad, nan, result)) if is_array(result) else nan
+    return result
+
+
+@implements(np.nanvar)
+def nanvar(
+    a: Any, axis: Any = None, dtype: Any = None, out: Any = None, ddof: Any = 0, keepdims: Any = NOTHING, *,
+    where: Any = NOTHING, mean: Any = NOTHING, correction: Any = NOTHING,
+) -> Any:  # fmt: skip
+    """The variance, NaNs left out."""
+    _checked(a, where)
+    if dtype is not None or out is not None or mean is not NOTHING or correction is not NOTHING:
+        raise Unserved
+    if a.dtype.kind != "f" or a.dtype == np.float16:
+        raise Unserved
+    return _nanvar(a, axis, ddof, keepdims)
+
+
+@implements(np.nanstd)
+def nanstd(
+    a: Any, axis: Any = None, dtype: Any = None, out: Any = None, ddof: Any = 0, keepdims: Any = NOTHING, *,
+    where: Any = NOTHING, mean: Any = NOTHING, correction: Any = NOTHING,
+) -> Any:  # fmt: skip
+    """The standard deviation, NaNs left out."""
+    _checked(a, where)
+    if dtype is not None or out is not None or mean is not NOTHING or correction is not NOTHING:
+        raise Unserved
+    if a.dtype.kind != "f" or a.dtype == np.float16:
+        raise Unserved
+    result = _nanvar(a, axis, ddof, keepdims)
+    return np.sqrt(result, out=result) if is_array(result) else result.dtype.type(np.sqrt(result))
+
+
+@implements(np.trace)
+def trace_(
+    a: Any, offset: Any = 0, axis1: Any = 0, axis2: Any = 1, dtype: Any = None, out: Any = None
+) -> Any:
+    """The sum of a diagonal."""
+    if not is_wrapped(a) or a.ndim < 2 or is_distributed(a):
+        raise Unserved
+    return reduced(add, np.diagonal(a, offset, axis1, axis2), -1, dtype, out)

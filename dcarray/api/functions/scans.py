@@ -1,0 +1,87 @@
+"""Cumulative sums and products."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from dcarray.core.backend import NO_FORM, backend
+from dcarray.core.config import current
+from dcarray.core.processes import several
+from dcarray.recording.scans import accumulate
+
+from .common import axis_of, fresh, is_wrapped, plain_key
+from .reductions import _without_nan
+from .registry import Unserved, implements
+
+_RUNNING: dict[str, Any] = {"add": np.cumsum, "multiply": np.cumprod}
+
+
+def _cumulated(name: str, a: Any, axis: Any, dtype: Any, out: Any) -> Any:
+    if not is_wrapped(a) or a.ndim == 0:
+        raise Unserved
+    if axis is None:
+        a = a if a.ndim == 1 else a.ravel()
+        axis = 0
+    if out is None and several() is not None and a._small is None and a.size > current().distribute_above:
+        found = backend().try_whole(_RUNNING[name], (a, axis_of(axis, a.ndim), dtype), {})
+        if found is not NO_FORM:
+            return found
+    result = accumulate(name, a, axis_of(axis, a.ndim), dtype, out)
+    if result is NotImplemented:
+        raise Unserved
+    return result
+
+
+def _scan(name: str, doc: str) -> Callable[..., Any]:
+    def body(a: Any, axis: Any = None, dtype: Any = None, out: Any = None) -> Any:
+        return _cumulated(name, a, axis, dtype, out)
+
+    body.__doc__ = doc
+    return body
+
+
+def _nan_scan(name: str, rest: int, doc: str) -> Callable[..., Any]:
+    def body(a: Any, axis: Any = None, dtype: Any = None, out: Any = None) -> Any:
+        if not is_wrapped(a) or a._small is not None:
+            raise Unserved
+        return _cumulated(name, _without_nan(a, rest)[0], axis, dtype, out)
+
+    body.__doc__ = doc
+    return body
+
+
+cumsum = implements(np.cumsum)(_scan("add", "Sums of all elements up to each."))
+cumprod = implements(np.cumprod)(_scan("multiply", "Products of all elements up to each."))
+nancumsum = implements(np.nancumsum)(_nan_scan("add", 0, "As `cumsum`, NaNs taken for zero."))
+nancumprod = implements(np.nancumprod)(_nan_scan("multiply", 1, "As `cumprod`, NaNs taken for one."))
+
+
+def _cumulative(name: str, identity: int, doc: str) -> Callable[..., Any]:
+    def body(
+        x: Any, /, *, axis: Any = None, dtype: Any = None, out: Any = None, include_initial: Any = False
+    ) -> Any:
+        if not is_wrapped(x) or x.ndim == 0 or (axis is None and x.ndim != 1):
+            raise Unserved
+        if not include_initial:
+            return _cumulated(name, x, axis, dtype, out)
+        if out is not None:
+            raise Unserved
+        axis = axis_of(0 if axis is None else axis, x.ndim)
+        rest = _cumulated(name, x, axis, dtype, None)
+        shape = tuple(n + (k == axis) for k, n in enumerate(rest.shape))
+        result = fresh(shape, rest.dtype)
+        result[plain_key(x.ndim, axis, slice(0, 1))] = identity
+        result[plain_key(x.ndim, axis, slice(1, None))] = rest
+        return result
+
+    body.__doc__ = doc
+    return body
+
+
+cumulative_sum = implements("cumulative_sum")(_cumulative("add", 0, "Sums of all elements up to each."))
+cumulative_prod = implements("cumulative_prod")(
+    _cumulative("multiply", 1, "Products of all elements up to each.")
+)

@@ -1,0 +1,83 @@
+"""Convolutions and correlations of a line with a shorter one, on all cores."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from dcarray.api.array import wrap
+from dcarray.core import config
+from dcarray.execution.routines import Compiled
+from dcarray.lowering.runtime.memory import address_of, empty
+
+from .common import line, lying, plain
+from .registry import Pending, Unserved, implements
+
+# Seconds that NumPy needs at least where it is worth while, for each element below which it does all calls.
+_LEAST = 5.5e-9
+# What it needs for a result: of a short line for each term; else, where each is a call of BLAS, in all, and
+# for each term.
+_SHORT, _TERM, _CALL, _MORE = 11, 2.5e-10, 1.5e-8, 1e-10
+_WORK = 4  # terms that take a unit of the scheduler's
+_SHORTER = 8  # times as long as the shorter line is the other one, at least
+
+# Places before the first one, and behind the last one, where all of so many terms have elements.
+_ENDS: dict[str, Callable[[int], tuple[int, int]]] = {
+    "full": lambda n: (n - 1, n - 1),
+    "same": lambda n: (n // 2, n - n // 2 - 1),
+    "valid": lambda n: (0, 0),
+}
+_PRODUCTS = {char: Compiled("convolution", "products", char) for char in "df"}
+
+
+@implements(np.convolve)
+def convolve(a: Any, v: Any, mode: Any = "full") -> Any:
+    """Discrete, linear convolution of two lines."""
+    a, v = line(a), line(v)
+    if len(v) > len(a):
+        a, v = v, a
+    return _slid(a, v, mode, True)
+
+
+@implements(np.correlate)
+def correlate(a: Any, v: Any, mode: Any = "valid") -> Any:
+    """Cross-correlation of two lines."""
+    return _slid(line(a), line(v), mode, False)
+
+
+def _slid(x: Any, v: Any, mode: Any, turned: bool) -> Any:
+    """A line with a shorter one, which is turned round or not."""
+    routine = _PRODUCTS.get(x.dtype.char)
+    if routine is None or type(mode) is not str or mode not in _ENDS:
+        raise Unserved
+    if np.result_type(x.dtype, v.dtype) != x.dtype:  # of another order of bytes, it is never
+        raise Unserved
+    terms = len(v)
+    seconds = len(x) * (_TERM * terms if terms <= _SHORT else _CALL + _MORE * terms)
+    if len(x) < _SHORTER * terms or seconds < _LEAST * config.current().eager_below:
+        raise Unserved
+    launch = routine.launch(seconds)
+    if launch is None:
+        raise Pending
+    weights = np.ascontiguousarray(plain(v)[:: -1 if turned else 1], x.dtype)
+    elements = lying(x)
+    before, behind = _ENDS[mode](terms)
+    whole = len(elements) - terms + 1
+    result = empty((before + whole + behind,), elements.dtype)
+    if before:
+        result[:before] = np.correlate(elements[:terms], weights, "full")[terms - 1 - before : terms - 1]
+    if behind:
+        result[-behind:] = np.correlate(elements[-terms:], weights, "full")[terms : terms + behind]
+    _run(launch, elements, weights, result[before:], whole)
+    return wrap(result)
+
+
+def _run(launch: Any, elements: Any, weights: Any, result: Any, whole: int) -> None:
+    from dcarray.lowering.cpu.llvm.convolution import BLOCK
+
+    terms = len(weights)
+    addresses = [address_of(a) for a in (elements, weights, result)]
+    work = BLOCK * max(terms // _WORK, 1)
+    launch(launch.pack(-(-whole // BLOCK), work, *addresses, whole, terms), config.current().threads)

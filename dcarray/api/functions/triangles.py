@@ -1,0 +1,22 @@
+"""Triangles of plain arrays, row by row where the C module was built."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from dcarray.core.native import BUILT
+
+__all__ = ["TRIL", "TRIU"]
+
+TRIL: Callable[..., Any] = getattr(np.tril, "_implementation", np.tril)
+"""`numpy.tril` of a plain array."""
+TRIU: Callable[..., Any] = getattr(np.triu, "_implementation", np.triu)
+"""`numpy.triu` of a plain array."""
+
+if BUILT:  # else NumPy makes a mask of every element, and chooses by it
+    from dcarray._native.extension import triangles
+
+    TRIL, TRIU = triangles(TRIL, True), triangles(TRIU, False)

@@ -1,0 +1,46 @@
+"""Questions about dtypes and memory, answered without computing anything new."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from dcarray.recording.operands import settled
+
+from .common import is_wrapped
+from .registry import implements
+
+
+def _dtype(value: Any) -> Any:
+    return value.dtype if is_wrapped(value) else value
+
+
+@implements(np.result_type, views=True)
+def result_type(*arrays_and_dtypes: Any) -> Any:
+    """The dtype that operands promote to."""
+    return np.result_type(*map(_dtype, arrays_and_dtypes))
+
+
+@implements(np.can_cast, views=True)
+def can_cast(from_: Any, to: Any, casting: Any = "safe") -> bool:
+    """Does the casting rule let one dtype become another?"""
+    return np.can_cast(_dtype(from_), _dtype(to), casting)
+
+
+@implements(np.common_type, views=True)
+def common_type(*arrays: Any) -> Any:
+    """The inexact scalar type for all arrays."""
+    return np.common_type(*(np.empty(0, a.dtype) if is_wrapped(a) else a for a in arrays))
+
+
+@implements(np.may_share_memory, views=True)
+def may_share_memory(a: Any, b: Any, /, max_work: Any = 0) -> bool:
+    """May two arrays share memory, as far as their bounds tell?"""
+    return np.may_share_memory(settled(a), settled(b), max_work)
+
+
+@implements(np.shares_memory, views=True)
+def shares_memory(a: Any, b: Any, /, max_work: Any = -1) -> bool:
+    """Do two arrays share memory?"""
+    return np.shares_memory(settled(a), settled(b), max_work)

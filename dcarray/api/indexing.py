@@ -1,0 +1,203 @@
+"""Indexing of handles: basic keys compose windows, all others go through NumPy on the memory."""
+
+from __future__ import annotations
+
+import math
+import operator
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from dcarray.core import config, shard, strided_views, window
+from dcarray.core.backend import NO_FORM, try_call
+from dcarray.core.handle import Handle, NDArray, derive, large, made, part
+from dcarray.core.processes import several
+from dcarray.core.store import memory
+from dcarray.execution.compress import gathered
+from dcarray.recording import masked_assignment, operands, recorder
+
+_INT = frozenset({int})
+
+
+def plain_key(key: Any) -> Any:
+    """The key with our arrays and NumPy's integers made plain."""
+    if type(key) is tuple:
+        return tuple(plain_key(k) for k in key)
+    if isinstance(key, Handle):
+        key = key._settled()
+    if isinstance(key, np.ndarray) and key.ndim == 0 and key.dtype.kind in "iu":
+        return int(key)
+    if isinstance(key, np.integer):
+        return int(key)
+    if isinstance(key, slice):
+        return slice(plain_key(key.start), plain_key(key.stop), plain_key(key.step))
+    if not isinstance(key, (bool, int, np.generic, np.ndarray)) and hasattr(key, "__index__"):
+        return operator.index(key)
+    return key
+
+
+def settled_key(key: Any) -> Any:
+    """The key with our arrays made plain."""
+    if type(key) is tuple:
+        return tuple([operands.settled(k) for k in key])
+    return operands.settled(key)
+
+
+def get(x: Handle, key: Any) -> Any:
+    """``x[key]`` of a large handle."""
+    slices = (key,) if type(key) is slice else key
+    if type(slices) is tuple and 0 < len(slices) <= len(x._shape) and type(slices[-1]) is slice:
+        try:
+            found = window.sliced(x._shape, x._index, slices)
+        except TypeError:  # NumPy looks at the other indices first
+            np.broadcast_to(np.int8(0), x._shape)[key]
+            raise
+        if found is not None and (
+            (x._ndarray is None and x._store.mem is None)
+            or math.prod(found[0]) >= config.current().eager_below
+        ):
+            return _windowed(x, *found)
+    if not window.is_basic(key):
+        selected = x._select(key)
+        if selected is not None:
+            return selected
+        if isinstance(key, Handle) and masked_assignment.is_mask(x, key) and several() is None:
+            return gather(x, x._settled(), key._settled())
+        if several() is not None:
+            found = _over_ranks(operator.getitem, x, key)
+            if found is not NotImplemented:
+                return found
+        plain = plain_key(key)
+        if not window.is_basic(plain):
+            return _take(x, plain)
+        found = get(x, plain)
+        # an array without axes is an integer whose result is a copy
+        return found.copy() if isinstance(found, Handle) and _has_array(key) else found
+    if x._ndarray is not None or x._store.mem is not None:
+        view = x._look()[key]
+        if type(view) is np.ndarray:
+            return part(x, key, view)
+        rec = x._store.family.dirty
+        if rec is None or rec.done:
+            return view
+    shape, index = window.getitem(x._shape, x._window(), key)
+    if not shape and not _has_ellipsis(key):
+        return element(x, index)
+    return _windowed(x, shape, index)
+
+
+def _over_ranks(function: Callable[..., Any], *args: Any) -> Any:
+    """Indexing of an array whose elements lie in blocks, without gathering them; NotImplemented if they do
+    not, or there is no such way."""
+    found = try_call(function, args, {})
+    return NotImplemented if found is NO_FORM else found
+
+
+def _is_element(x: Handle, key: Any) -> bool:
+    """Does the key, of Python's integers, select one element?"""
+    if type(key) is tuple:
+        return len(key) == len(x._shape) and _INT.issuperset(map(type, key))
+    return type(key) is int and len(x._shape) == 1
+
+
+def _windowed(x: Handle, shape: tuple[int, ...], index: window.Index) -> Any:
+    y = large(type(x), x._store, shape, index)
+    y._readonly = x._readonly
+    return y
+
+
+def element(x: Handle, index: window.Index) -> Any:
+    """The NumPy scalar at a window of one element."""
+    store = x._store
+    head = store._head or store
+    rec = head.dirty
+    place = tuple([offset for offset, _, _ in index])
+    if rec is not None:
+        rec.run(head)
+    if head.spread is not None:
+        if store is head:
+            return shard.element(head, place)
+        if store.origin is not None:
+            return strided_views.element(store, place)
+        head.spread.settle(head)
+    return memory(store)[place]
+
+
+def _has_ellipsis(key: Any) -> bool:
+    return key is Ellipsis or (type(key) is tuple and any(k is Ellipsis for k in key))
+
+
+def _has_array(key: Any) -> bool:
+    return any(isinstance(k, (Handle, np.ndarray)) for k in (key if type(key) is tuple else (key,)))
+
+
+def _take(x: Handle, key: Any) -> Any:
+    """Advanced indexing and fields: through NumPy."""
+    a = x._settled()
+    if masked_assignment.is_mask(x, key):
+        return gather(x, a, key)
+    operands.learn((x,))
+    result = a[key]
+    operands.missing("getitem", (x,))
+    if type(result) is np.ndarray and result.base is None and result.flags.c_contiguous and x._store.char:
+        return made(type(x), result, config.current().eager_below)  # a copy
+    if isinstance(result, np.ndarray):
+        return derive(x, result, config.current().eager_below)
+    return result
+
+
+def gather(x: Handle, a: NDArray, mask: NDArray) -> Any:
+    """The elements of ``a``, the view of ``x``, that a mask chooses."""
+    result, below = gathered(a, mask), config.current().eager_below
+    fresh = x._store.char and result.flags.c_contiguous
+    return made(type(x), result, below) if fresh else derive(x, result, below)
+
+
+def put(x: Handle, key: Any, value: Any) -> None:
+    """``x[key] = value``."""
+    if x._small is not None:
+        x._small[plain_key(key)] = operands.settled(value)
+        return
+    if not x._store.char:  # an array of objects takes ours as they are
+        if not window.is_basic(key):
+            operands.missing("setitem", (x,))
+        x._writable()[plain_key(key)] = value if x.dtype.kind == "O" else operands.settled(value)
+        return
+    if x._readonly:  # NumPy says so
+        x._settled()[settled_key(key)] = operands.settled(value)
+    if not window.is_basic(key):
+        if masked_assignment.assign(x, key, value):
+            return
+        if several() is not None and _over_ranks(operator.setitem, x, key, value) is not NotImplemented:
+            return
+        key = plain_key(key)
+        if not window.is_basic(key):
+            operands.missing("setitem", (x,))
+            operands.learn((x, value))
+            value = operands.settled(value)
+            x._writable()[key] = value
+            return
+    target: Any = None
+    if not _is_element(x, key):
+        target = get(x, key)
+    elif not x._clean() and operands.shape_of(value) == () and several() is not None:  # for its owner
+        target = large(type(x), x._store, *window.getitem(x._shape, x._window(), key))
+    if not isinstance(target, Handle):  # one element
+        value = operands.settled(value)
+        x._writable()[key] = value
+        return
+    plain = target._quiet()
+    if plain is not None:
+        at_hand = (
+            (value._small if value._small is not None else value._quiet())
+            if isinstance(value, Handle)
+            else value
+        )
+        if at_hand is not None:
+            plain[...] = at_hand
+            return
+    if isinstance(value, Handle) and 0 in target.shape:  # for which nothing is worth being gathered
+        np.empty(target.shape, np.bool_)[...] = np.broadcast_to(np.False_, value.shape)
+        return
+    recorder.assign(target, value)

@@ -1,0 +1,330 @@
+"""Selections by masks, ``x[mask]``, as long as nobody asks for how many elements they have.
+
+A `Selected` array knows its dtype and, as an array of the shape of ``x``, its elements
+(`dcarray.recording.masked_assignment`). Operators and functions of one element at a time on selections by
+the same mask give such arrays again, and folds take the chosen elements as they go.  Whatever else looks at
+one finds a slot of the handle empty: then the elements are gathered, and it is an ordinary array from then
+on; so they are when the recording runs.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable
+from typing import Any
+from weakref import ref
+
+import numpy as np
+
+from dcarray.core import config
+from dcarray.core.backend import NO_FORM, try_call
+from dcarray.core.handle import Handle, adopt
+from dcarray.core.processes import several
+from dcarray.core.store import COMPILED
+from dcarray.core.ufunc_loops import UFUNCS
+from dcarray.execution.compress import gathered
+from dcarray.recording import masked_assignment, recorder
+from dcarray.recording.log import Recording
+from dcarray.recording.masked_assignment import Choice
+from dcarray.recording.masked_ufuncs import quietly
+from dcarray.recording.session import LOCK, session
+
+from .array import ndarray
+
+__all__ = ["Selected"]
+
+_UFUNCS = frozenset(UFUNCS.values())
+_PYTHON = (bool, int, float, complex)
+
+
+def _aligned(inputs: tuple[Any, ...]) -> list[Any] | None:
+    """What the operands stand for (None: a scalar); None if the operation is not for selections."""
+    choices = [x._choice if type(x) is Selected else None for x in inputs]
+    first: Any = None
+    for x, choice in zip(inputs, choices, strict=True):
+        if choice is None:
+            if type(x) not in _PYTHON and not (isinstance(x, np.generic) and x.dtype.char in COMPILED):
+                return None
+        elif first is None:
+            first = choice
+        elif choice.mask is not first.mask or choice.full.shape != first.full.shape:
+            return None
+    return choices
+
+
+def _operands(
+    function: Callable[..., Any], choices: list[Any], inputs: tuple[Any, ...]
+) -> tuple[list[Any], Any] | None:
+    """The operands of full shape, and what becomes of elements that are not chosen, which is to raise no
+    floating-point exception: if need be these are made ones.  None if that does not help."""
+    fulls = [None if c is None else (c.full, c.mask) for c in choices]  # which stay what they are
+    rest = [x if c is None else c.rest for c, x in zip(choices, inputs, strict=True)]
+    value = quietly(function, rest)
+    if value is not None:
+        return [x if f is None else f[0] for f, x in zip(fulls, inputs, strict=True)], value
+    rest = [
+        r if f is None else masked_assignment.ONES[f[0].dtype.char] for f, r in zip(fulls, rest, strict=True)
+    ]
+    value = quietly(function, rest)
+    if value is None:
+        return None
+    return [
+        r if f is None else masked_assignment.chosen(f[1], f[0], r) for f, r in zip(fulls, rest, strict=True)
+    ], value
+
+
+def _selected(choice: Choice) -> Any:
+    x = object.__new__(Selected)
+    x._origin = choice  # type: ignore[assignment]
+    session().rec.selections.append(ref(x))
+    return x
+
+
+def _gather(values: Any) -> None:
+    """Make selections ordinary arrays, at any depth."""
+    for value in values:
+        if type(value) is Selected:
+            value._gather()
+        elif isinstance(value, (tuple, list)):
+            _gather(value)
+        elif isinstance(value, dict):
+            _gather(value.values())
+
+
+def _apply(function: Callable[..., Any], inputs: tuple[Any, ...]) -> Any:
+    """An operation on selections; they are gathered where it is not for them."""
+    with LOCK:
+        choices = _aligned(inputs)
+        found = None if choices is None else _operands(function, choices, inputs)
+        if choices is not None and found is not None:
+            # what runs meanwhile gathers the selections, but leaves these arrays alone
+            first = next(filter(None, choices))
+            mask, site = first.mask, first.site
+            fulls, rest = found
+            result = function(*fulls)
+            if type(result) is ndarray and isinstance(rest, np.generic) and rest.dtype == result.dtype:
+                return _selected(Choice(result, mask, rest, site))
+    _gather(inputs)
+    return function(*inputs)
+
+
+def _elements(x: Any, mask: Any) -> Any:
+    """The elements that a mask chooses, as an array; in blocks where they lie in blocks."""
+    if several() is not None:
+        found = try_call(operator.getitem, (x, mask), {})
+        if found is not NO_FORM:
+            return found
+    return adopt(ndarray, gathered(x._settled(), mask._settled()), config.current().eager_below)
+
+
+class Selected(ndarray):
+    """A selection by a mask whose elements are still to be gathered."""
+
+    __slots__ = ()
+
+    def __getattr__(self, name: str) -> Any:
+        if name in Handle.__slots__ and name != "_origin":
+            self._gather()
+            return getattr(self, name)
+        return super().__getattr__(name)
+
+    @property
+    def _choice(self) -> Choice:
+        return self._origin  # type: ignore[return-value]
+
+    def _gather(self) -> None:
+        """Become an ordinary array."""
+        with LOCK:
+            if type(self) is not Selected:  # another thread was here
+                return
+            choice = self._choice
+            masked_assignment.gathering(choice)
+            x, mask = choice.full, choice.mask.values
+            if choice.as_it_was(session().rec):
+                x, mask = choice.source  # type: ignore[misc]
+            choice.full = choice.mask = None  # not to be stored
+            self._become_plain(_elements(x, mask))
+
+    def _become_plain(self, result: Any) -> None:
+        del self._origin
+        self.__class__ = ndarray  # type: ignore[assignment]
+        self._become(result)
+
+    def _parting(self, rec: Recording) -> Callable[[], None]:
+        """What to do when the recording that this selection is made in has run."""
+        choice = self._choice
+        if choice.full is None:  # somebody is at it
+            return lambda: None
+        x, mask = choice.full, choice.mask.values
+        if choice.as_it_was(rec):
+            x, mask = choice.source  # type: ignore[misc]
+            choice.full = choice.mask = None
+
+        def gather() -> None:
+            if type(self) is not Selected:
+                return
+            if choice.full is None and (x._waits() or mask._waits()) and self._choose_again():
+                return  # it did not run
+            masked_assignment.gathering(choice)
+            self._become_plain(_elements(x, mask))
+
+        return gather
+
+    def _choose_again(self) -> bool:
+        """Record the selection once more, from array and mask as they are now."""
+        x, mask = self._choice.source  # type: ignore[misc]
+        found = masked_assignment.choose(x, mask, self._choice)
+        if found is not None:
+            self._origin = found  # type: ignore[assignment]
+            session().rec.selections.append(ref(self))
+        return found is not None
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        with LOCK:
+            return self._choice.full.dtype if type(self) is Selected else self.dtype
+
+    @property
+    def ndim(self) -> int:
+        with LOCK:
+            if type(self) is not Selected:
+                return self.ndim
+            choice = self._choice
+            return int(choice.full.ndim - choice.mask.values.ndim + 1)
+
+    # ---- protocols ---------------------------------------------------------------------------------
+    def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **kwargs: Any) -> Any:
+        if method == "__call__" and not kwargs and ufunc in _UFUNCS:
+            return _apply(ufunc, inputs)
+        _gather((inputs, kwargs))
+        return getattr(ufunc, method)(*inputs, **kwargs)
+
+    def __array_function__(self, func: Any, types: Any, args: Any, kwargs: Any) -> Any:
+        name = _FOLDS.get(func)
+        if name is not None and len(args) == 1 and not kwargs:
+            return getattr(self, name)()
+        _gather((args, kwargs))
+        return func(*args, **kwargs)
+
+    def __reduce__(self) -> Any:
+        self._gather()
+        return self.__reduce__()
+
+    # ---- folds -------------------------------------------------------------------------------------
+    def _folded(self, name: str) -> Any:
+        """The fold of all elements, or None if it is not for the recorder."""
+        choice = self._choice
+        dtype = choice.full.dtype
+        kind = dtype.kind
+        if self.ndim != 1 or kind not in "biuf" or dtype.char == "e":
+            return None
+        if name in ("max", "min"):
+            if kind == "f":
+                fill = -np.inf if name == "max" else np.inf
+            elif kind == "b":
+                fill = name == "min"
+            else:
+                info = np.iinfo(dtype)
+                fill = info.min if name == "max" else info.max
+            ufunc, wide = ("maximum" if name == "max" else "minimum"), None
+        else:
+            fill = -0.0 if kind == "f" else 0  # of which a sum keeps its sign
+            ufunc, wide = "add", np.dtype("f8") if name == "mean" and kind != "f" else None
+        with LOCK:
+            masked_assignment.folding(choice)
+            same = choice.source if choice.as_it_was(session().rec) else None
+            full = choice.full if same is None else same[0]
+            x = masked_assignment.chosen(choice.mask, full, dtype.type(fill))
+            total = recorder.reduce(ufunc, x, None, dtype=wide, keepdims=True)
+            count = recorder.reduce("add", choice.mask.values, None, dtype=np.dtype(np.intp), keepdims=True)
+            del x, full, same
+            n = _read(self, count)
+            if not n:
+                return None
+            value = _read(self, total)  # which may be an ordinary array by now
+        return value.dtype.type(value / n) if name == "mean" else value
+
+
+def _read(selection: Any, x: Any) -> Any:
+    """The value of an array of one element, without storing the elements of the selection for it."""
+    if x._waits() and (choice := selection._choice).as_it_was(session().rec):
+        choice.full = choice.mask = None
+        try:
+            x._settled()
+        finally:
+            if selection._choose_again():
+                rec = session().rec
+                length = len(rec.log)
+                # the last of it that goes
+                mask = selection._choice.mask.values._store
+                rec.guard = ref(mask, lambda _: rec.session.forget(rec, length))
+            else:
+                selection._become_plain(_elements(*choice.source))
+    return x._settled().reshape(())[()]
+
+
+def _fold(name: str) -> Callable[..., Any]:
+    def method(self: Selected, *args: Any, **kwargs: Any) -> Any:
+        with LOCK:  # or another thread may gather it meanwhile
+            result = None if args or kwargs or type(self) is not Selected else self._folded(name)
+        if result is not None:
+            return result
+        _gather((self,))
+        return getattr(self, name)(*args, **kwargs)
+
+    method.__name__ = name
+    method.__doc__ = f"See `numpy.ndarray.{name}`."
+    return method
+
+
+_FOLDS = {np.sum: "sum", np.mean: "mean", np.max: "max", np.min: "min", np.amax: "max", np.amin: "min"}
+
+
+def _forward(function: Callable[..., Any]) -> Callable[..., Any]:
+    return lambda self, other: _apply(function, (self, other))
+
+
+def _reflected(function: Callable[..., Any]) -> Callable[..., Any]:
+    return lambda self, other: _apply(function, (other, self))
+
+
+def _unary(function: Callable[..., Any]) -> Callable[..., Any]:
+    return lambda self: _apply(function, (self,))
+
+
+def _inplace(function: Callable[..., Any]) -> Callable[..., Any]:
+    def method(self: Selected, other: Any) -> Any:
+        with LOCK:
+            choices = _aligned((self, other))
+            found = None if choices is None else _operands(function, choices, (self, other))
+            if choices is not None and found is not None:
+                mask, site, (full, value), rest = choices[0].mask, choices[0].site, *found
+                # what runs meanwhile gathers the elements as they were
+                if rest.dtype == full.dtype:
+                    result = function(full.copy(), value)
+                    if type(self) is Selected:
+                        self._origin = Choice(result, mask, rest, site)  # type: ignore[assignment]
+                        return self
+        _gather((self, other))
+        return function(self, other)
+
+    return method
+
+
+def _select(x: ndarray, key: Any) -> Any:
+    choice = masked_assignment.choose(x, key) if type(x) is ndarray else None
+    return None if choice is None else _selected(choice)
+
+
+for _name in ("add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "and", "or", "xor"):
+    _function = getattr(operator, f"__{_name}__")
+    setattr(Selected, f"__{_name}__", _forward(_function))
+    setattr(Selected, f"__r{_name}__", _reflected(_function))
+    setattr(Selected, f"__i{_name}__", _inplace(getattr(operator, f"__i{_name}__")))
+for _name in ("lt", "le", "gt", "ge", "eq", "ne"):
+    setattr(Selected, f"__{_name}__", _forward(getattr(operator, _name)))
+for _name in ("neg", "pos", "abs", "invert"):
+    setattr(Selected, f"__{_name}__", _unary(getattr(operator, _name)))
+for _name in ("sum", "mean", "max", "min"):
+    setattr(Selected, _name, _fold(_name))
+ndarray._select = _select  # type: ignore[method-assign, assignment]

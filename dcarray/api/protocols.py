@@ -1,0 +1,328 @@
+"""NumPy's dispatch protocols: how operators, ufuncs and functions find their way to the recorder."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from dcarray.core.backend import NO_FORM, backend, try_call
+from dcarray.core.config import current
+from dcarray.core.handle import Handle, export
+from dcarray.core.processes import several
+from dcarray.core.store import COMPILED
+from dcarray.core.ufunc_loops import ALIASES, UFUNCS, short_power
+from dcarray.recording import fast_path, masked_ufuncs, multi_output, products, recorder, reductions, scans
+from dcarray.recording.operands import SCALARS, learn, missing, settled, shape_of, wrap_result
+
+from .indexing import plain_key
+
+_PLAIN = frozenset({type(None), bool, int, float, complex, str, type, *np.sctypeDict.values()})
+_NUMPYS = np.ndarray.__array_ufunc__
+_PAIRS = frozenset({np.divmod, np.modf})
+_SWAPPED = {"lt": "__gt__", "le": "__ge__", "gt": "__lt__", "ge": "__le__", "eq": "__eq__", "ne": "__ne__"}
+_KNOWN = (Handle, np.generic, bool, int, float, complex)
+
+
+def _known(x: Any) -> bool:
+    return isinstance(x, _KNOWN) or type(x) is np.ndarray
+
+
+def _defers(other: Any) -> bool:
+    """Does an operator leave the work to ``other``, as those of NumPy's arrays do?"""
+    if hasattr(type(other), "__array_ufunc__"):
+        return type(other).__array_ufunc__ is None
+    try:
+        return float(getattr(other, "__array_priority__", -1.0)) > 0.0
+    except TypeError:  # of a class: that of its instances
+        return False
+
+
+def _deferred(op: Callable[[Any, Any], Any], x: Any, other: Any) -> Any:
+    """What ``other``'s own operator makes of ``x``; of the plain array, if it does not take ours, as those of
+    sparse matrices do not, which ask for arrays by their class."""
+    name = op.__name__.strip("_")
+    method = getattr(type(other), _SWAPPED.get(name, f"__r{name}__"), None)
+    result = NotImplemented if method is None else method(other, x)
+    return rewrap(type(x), op(settled(x), other)) if result is NotImplemented else result
+
+
+def binary(name: str, op: Callable[[Any, Any], Any], x: Any, other: Any) -> Any:
+    """``x op other`` where ``x`` is ours."""
+    if not _known(other):
+        if isinstance(other, np.ndarray):
+            return NotImplemented  # a subclass of ndarray has its own ways
+        if _defers(other):
+            return _deferred(op, x, other)
+        if name in ("equal", "not_equal") or name not in UFUNCS:
+            # NumPy answers comparisons with just anything
+            return wrap_result(type(x), op(settled(x), other))
+        return _named(name)(x, other)
+    if name == "power":
+        fast = _fast_power(x, other)
+        if fast is not None:
+            return fast
+    if _opaque(x) or _opaque(other):  # NumPy's operators do more for such dtypes than its ufuncs
+        missing(name, (x, other))
+        learn((x, other), always=True)
+        return rewrap(type(x), op(settled(x), settled(other)))
+    if name == "matmul":
+        return np.matmul(x, other)
+    if name not in UFUNCS:
+        return _named(name)(x, other)
+    return recorder.elementwise(name, (x, other))
+
+
+def reflected(name: str, op: Callable[[Any, Any], Any], other: Any, x: Any) -> Any:
+    """``other op x`` where ``x`` is ours and ``other`` did not take it."""
+    if x._small is None and type(other) in (int, float):
+        result = fast_path.binary(name, other, x)
+        if result is not None:
+            return result
+    if not _known(other):
+        if isinstance(other, np.ndarray) or _defers(other):
+            # what others do for arrays only, like `*`, the product of `np.matrix`
+            return rewrap(type(x), op(other, settled(x)))
+        return _named(name)(other, x)
+    if name == "matmul" or name not in UFUNCS:
+        return _named(name)(other, x)
+    return recorder.elementwise(name, (other, x))
+
+
+def inplace(name: str, op: Callable[[Any, Any], Any], x: Any, other: Any) -> Any:
+    """``x op= other``: into the memory of ``x``."""
+    if name == "power" and type(other) in (int, float):
+        fast = _fast_power(x, other, out=x)
+        if fast is not None:
+            return fast
+    if fast_path.again(name, (x, other), x) is not None:
+        return x
+    if not _known(other) and not hasattr(type(other), "__array_ufunc__") and _defers(other):
+        return NotImplemented
+    if name == "matmul" and (x.ndim == 0 or np.ndim(other) < 2):
+        return op(settled(x), settled(other))  # NumPy's error: the result would be spread over `x`
+    if name == "matmul" or not _known(other):
+        return _named(name)(x, other, out=(x,))
+    return recorder.elementwise(name, (x, other), out=x)
+
+
+def _named(name: str) -> Any:
+    return getattr(np, name)
+
+
+def _fast_power(x: Any, exponent: Any, out: Any = None) -> Any:
+    """What NumPy's ``**`` makes of some scalar exponents, which is exact where ``power`` is not."""
+    if type(exponent) not in (int, float) or not isinstance(x, Handle):
+        return None
+    name = short_power(x.dtype.kind, exponent)
+    if name == "square" and out is None and x._small is None:
+        found = fast_path.unary("square", x)
+        if found is not None:
+            return found
+    return recorder.elementwise(name, (x,), out=out) if name else None
+
+
+def rewrap(cls: type[Handle], result: Any) -> Any:
+    """Arrays of NumPy's as ours, also in tuples."""
+    if type(result) is tuple:
+        return tuple(wrap_result(cls, r) for r in result)
+    return wrap_result(cls, result)
+
+
+def ufunc(
+    cls: type[Handle], function: np.ufunc, method: str, inputs: tuple[Any, ...], kwargs: dict[str, Any]
+) -> Any:
+    """``__array_ufunc__``."""
+    outs = kwargs.get("out", ())
+    plain = _small(cls, (*inputs, *outs, *(v for k, v in kwargs.items() if k != "out")))
+    if plain is not None:
+        n, m = len(inputs), len(inputs) + len(outs)
+        options = dict(zip((k for k in kwargs if k != "out"), plain[m:], strict=True))
+        if outs:
+            options["out"] = tuple(plain[n:m])
+        return _given_back(cls, getattr(function, method)(*plain[:n], **options), outs, tuple(plain[n:m]))
+    for x in (*inputs, *outs):
+        override = getattr(type(x), "__array_ufunc__", None)
+        if override is None and x is not None and hasattr(type(x), "__array_ufunc__"):
+            return NotImplemented
+        if override is not None and not isinstance(x, (Handle, np.ndarray, np.generic)):
+            return _of_strangers(function, method, inputs, kwargs)
+        if override is not None and override is not _NUMPYS and isinstance(x, np.ndarray):
+            return _at_once(cls, function, method, inputs, kwargs)  # which asks this subclass
+    name = ALIASES.get(function.__name__, function.__name__)
+    known = UFUNCS.get(function.__name__) is function
+    if method in ("at", "reduceat"):
+        return _at_once(cls, function, method, inputs, kwargs)
+    inputs = tuple(x if _known(x) or isinstance(x, np.ndarray) else _plain(x) for x in inputs)
+    if method == "__call__":
+        return _call(cls, name if known else "", function, inputs, kwargs)
+    if method == "reduce" and known and isinstance(inputs[0], Handle):
+        return _reduce(name, *inputs, **kwargs)
+    if method == "accumulate" and known and isinstance(inputs[0], Handle):
+        result = _in_parts(function, method, inputs, kwargs)
+        if result is NotImplemented and several() is not None and len(kwargs.get("out", ())) == 1:
+            result = _put_there(kwargs["out"][0], function, inputs, kwargs)
+        if result is not NotImplemented:
+            return result
+        result = _accumulate(name, *inputs, **kwargs)
+        if result is not NotImplemented:
+            return result
+    if method == "outer" and known and not kwargs and all(_known(x) for x in inputs):
+        a, b = (np.asarray(x) if type(x) in SCALARS else x for x in inputs)  # scalars are arrays here
+        return function(a[(..., *(None,) * b.ndim)], b)
+    return _at_once(cls, function, method, inputs, kwargs)
+
+
+def _small(cls: type[Handle], values: tuple[Any, ...]) -> list[Any] | None:
+    """What NumPy takes for these values, if all arrays among them are small and nothing is odd; else None."""
+    plain = []
+    for value in values:
+        kind = type(value)
+        if kind is cls:
+            value = value._small
+            if value is None:
+                return None
+        elif kind not in _PLAIN:
+            return None
+        plain.append(value)
+    return plain
+
+
+def _given_back(cls: type[Handle], result: Any, outs: tuple[Any, ...], plain: tuple[Any, ...]) -> Any:
+    """A result of NumPy's as ours; where it went into an array, that array, which was given as in ``plain``.
+
+    A subclass of ndarray may have its own ufuncs, whose results are anything.
+    """
+    results = result if isinstance(result, tuple) else (result,)
+    there = {id(p): o for o, p in zip(outs, plain, strict=True) if o is not None}
+    final = tuple(there[id(r)] if id(r) in there else wrap_result(cls, r) for r in results)
+    return final if isinstance(result, tuple) else final[0]
+
+
+def _of_strangers(function: np.ufunc, method: str, inputs: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """The ufunc where operands have ways of their own: those that do not know our arrays know NumPy's."""
+    outs = kwargs.get("out", ())
+    for x in (*inputs, *outs):
+        override = getattr(type(x), "__array_ufunc__", None)
+        if override is not None and not isinstance(x, (Handle, np.ndarray, np.generic)):
+            result = override(x, function, method, *inputs, **kwargs)
+            if result is not NotImplemented:
+                return result
+    known = {k: _exported(v) for k, v in kwargs.items() if k != "out"}
+    if outs:
+        known["out"] = tuple(map(_exported, outs))
+    return getattr(function, method)(*map(_exported, inputs), **known)
+
+
+def _exported(x: Any) -> Any:
+    return export(x) if isinstance(x, Handle) else x
+
+
+def _opaque(x: Any) -> bool:
+    if isinstance(x, Handle):
+        return x._small is None and not x._store.char
+    return isinstance(x, (np.ndarray, np.generic)) and x.dtype.char not in COMPILED
+
+
+def _plain(x: Any) -> Any:
+    return np.asarray(x) if isinstance(x, (list, tuple)) else x
+
+
+def _call(
+    cls: type[Handle], name: str, function: np.ufunc, inputs: tuple[Any, ...], kwargs: dict[str, Any]
+) -> Any:
+    options = dict(kwargs)
+    (out,) = options.pop("out", (None,)) if function.nout == 1 else (None,)
+    if function is np.matmul and set(kwargs) <= {"out"}:
+        a, b = inputs
+        return products.matmul(a, b, out=out)
+    if function in _PAIRS and not kwargs and all(_known(x) or type(x) is np.ndarray for x in inputs):
+        both = multi_output.pair(function.__name__, inputs)
+        if both is not NotImplemented:
+            return both
+    usual = set(options) <= {"dtype", "casting"}
+    if name and usual and all(_known(x) or type(x) is np.ndarray for x in inputs):
+        return recorder.elementwise(name, inputs, out=out, **options)
+    known = name and options.keys() == {"where"} and all(map(_known, inputs))
+    if known and masked_ufuncs.under(name, function, inputs, options["where"], out):
+        return out
+    return _at_once(cls, function, "__call__", inputs, kwargs)
+
+
+def _reduce(
+    name: str, x: Any, axis: Any = 0, dtype: Any = None, out: Any = None, keepdims: bool = False, **rest: Any
+) -> Any:
+    if isinstance(out, tuple):
+        (out,) = out
+    initial, where = rest.get("initial", np._NoValue), rest.get("where", True)
+    if out is not None or initial is not np._NoValue or where is not True:
+        result = reductions.reduce(name, x, axis, dtype, out, keepdims, initial, where)
+        if result is not NotImplemented:
+            return result
+    return recorder.reduce(name, x, axis, dtype=dtype, out=out, keepdims=keepdims, **rest)
+
+
+def _accumulate(name: str, x: Any, axis: Any = 0, dtype: Any = None, out: Any = None) -> Any:
+    if isinstance(out, tuple):
+        (out,) = out
+    shape = shape_of(x)
+    if type(axis) is not int or not -len(shape) <= axis < len(shape):
+        return NotImplemented
+    return scans.accumulate(name, x, axis % len(shape), dtype, out)
+
+
+def _in_parts(function: np.ufunc, method: str, inputs: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """The ufunc on blocks of many ranks; NotImplemented where this is not the way."""
+    if several() is None:
+        return NotImplemented
+    if method == "__call__":
+        found = backend().by_definition(function, inputs, kwargs)
+        if found is NO_FORM and "out" not in kwargs:
+            found = try_call(np.ufunc.__call__, (function, *inputs), kwargs)
+    else:
+        found = try_call(getattr(np.ufunc, method), (function, *inputs), kwargs)
+        if found is NO_FORM and method == "accumulate" and _is_large(inputs[0]):  # whole on all ranks as yet
+            found = backend().try_whole(np.ufunc.accumulate, (function, *inputs), kwargs)
+    return NotImplemented if found is NO_FORM else found
+
+
+def _is_large(x: Any) -> bool:
+    return isinstance(x, Handle) and x._small is None and bool(x.size > current().distribute_above)
+
+
+def _put_there(out: Any, function: np.ufunc, inputs: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """A scan of blocks into an array that is there already; NotImplemented where this is not the way."""
+    dtype = kwargs.get("dtype") or (out.dtype if isinstance(out, Handle) else None)
+    if dtype is None:
+        return NotImplemented
+    options = {k: v for k, v in kwargs.items() if k != "out"} | {"dtype": dtype}
+    found = _in_parts(function, "accumulate", inputs, options)
+    if found is NotImplemented or found.shape != out.shape or found.dtype != out.dtype:
+        return NotImplemented
+    out[...] = found
+    return out
+
+
+def _at_once(
+    cls: type[Handle], function: np.ufunc, method: str, inputs: tuple[Any, ...], kwargs: dict[str, Any]
+) -> Any:
+    """The ufunc in NumPy, on the memory."""
+    found = _in_parts(function, method, inputs, kwargs)
+    if found is not NotImplemented:
+        return found
+    label = function.__name__ if method == "__call__" else f"{function.__name__}.{method}"
+    missing(label, inputs)
+    if method == "reduceat":
+        learn(inputs, always=True)
+    options = {k: settled(v) for k, v in kwargs.items() if k != "out"}
+    outs = kwargs.get("out")
+    if outs:
+        options["out"] = tuple(x._writable() if isinstance(x, Handle) else x for x in outs)
+    if method == "at":
+        plain = [inputs[0]._writable() if isinstance(inputs[0], Handle) else inputs[0]]
+        plain += [plain_key(inputs[1]), *map(settled, inputs[2:])]
+    else:
+        plain = [settled(x) for x in inputs]
+    result = getattr(function, method)(*plain, **options)
+    return _given_back(cls, result, outs, options["out"]) if outs else rewrap(cls, result)

@@ -1,0 +1,62 @@
+"""The namespace of the array API standard: `dcarray` with arrays where NumPy gives scalars.
+
+This is what ``x.__array_namespace__()`` returns.  Every public name of `dcarray` is here, made when first
+used, and its arrays are `dcarray.array_api.standard_array.StandardArray`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import wraps
+from importlib import import_module
+from types import ModuleType
+from typing import Any
+
+import dcarray
+
+from .standard_array import call
+
+
+def _ours(value: Any) -> Any:
+    """A function as the standard has it; anything else as it is."""
+    if isinstance(value, (type, ModuleType)) or not callable(value):
+        return value
+
+    @wraps(value)
+    def function(*args: Any, **kwargs: Any) -> Any:
+        return call(value, args, kwargs)
+
+    return function
+
+
+@_ours
+def unique_values(x: Any, /) -> Any:
+    """The distinct elements, in ascending order; see `numpy.unique_values`.
+
+    The standard leaves their order open, and NumPy's has none.  Libraries count on this one, which other
+    namespaces give, and NumPy's as the array-api-compat package has it.
+    """
+    return dcarray.unique(x, equal_nan=False)
+
+
+def _names(original: Any, known: dict[str, Any]) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
+    """``__getattr__`` and ``__dir__`` of a namespace with the names of another."""
+
+    def find(name: str) -> Any:
+        if name == "__path__":  # a module, even where the other is a package
+            raise AttributeError(name)
+        value = known[name] = _ours(getattr(original, name))
+        return value
+
+    return find, lambda: dir(original)
+
+
+def _extension(name: str) -> ModuleType:
+    original = import_module(f"dcarray.{name}")
+    module: Any = ModuleType(f"{__name__}.{name}", original.__doc__)
+    module.__getattr__, module.__dir__ = _names(original, vars(module))
+    return module  # type: ignore[no-any-return]
+
+
+fft, linalg = _extension("fft"), _extension("linalg")
+__getattr__, __dir__ = _names(dcarray, globals())

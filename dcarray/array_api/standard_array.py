@@ -1,0 +1,164 @@
+"""Arrays as the array API standard has them: whatever is made of them is an array again.
+
+NumPy gives scalars where the standard has arrays without axes, and so do our arrays.  Code that asks an
+array for its namespace (`dcarray.array_api`) counts on the standard: it may hand ``x[0]`` or ``xp.sum(x)`` to
+whoever asks for a namespace again.  What that namespace makes is a `StandardArray`, whose operators,
+methods, indices and iterators give arrays, and of which NumPy's functions make such arrays again.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Iterator
+from functools import wraps
+from typing import Any
+
+import numpy as np
+
+from dcarray.api.array import evaluate, ndarray
+from dcarray.api.functions.fallback import SEQUENCES
+from dcarray.api.lazy_selection import Selected
+from dcarray.core.handle import Handle, small
+
+__all__ = ["StandardArray", "call"]
+
+_new = object.__new__
+_composed: Any = Handle.__dict__["_index"]  # the slot itself: reading the attribute would fill it
+
+
+def _as(cls: type[ndarray], x: Any) -> Any:
+    """Another handle on the array ``x``."""
+    y = _new(cls)
+    y._small = x._small
+    if x._small is None:
+        y._store, y._shape, y._readonly = x._store, x._shape, x._readonly
+        y._ndarray, y._little = x._ndarray, x._little
+        try:
+            y._index = _composed.__get__(x)
+        except AttributeError:  # a view whose window is still to be composed
+            y._origin = x._origin
+    return y
+
+
+class _Call:
+    """One call on ordinary arrays, and the way back."""
+
+    __slots__ = ("given",)
+
+    def __init__(self) -> None:
+        self.given: dict[int, tuple[Any, Any]] = {}
+
+    def into(self, value: Any) -> Any:
+        """``value`` with ordinary arrays of the same memory for those of the standard."""
+        kind = type(value)
+        if kind is StandardArray:
+            ordinary = _as(ndarray, value)
+            self.given[id(ordinary)] = (ordinary, value)
+            return ordinary
+        if kind is dict:
+            return {k: self.into(v) for k, v in value.items()}
+        if isinstance(value, SEQUENCES):
+            inner = [self.into(v) for v in value]
+            if any(a is not b for a, b in zip(inner, value, strict=True)):
+                return tuple(inner) if isinstance(value, tuple) else inner
+        return value
+
+    def back(self, value: Any) -> Any:
+        """``value`` with arrays of the standard for ordinary ones and for NumPy's scalars."""
+        if type(value) is Selected:
+            evaluate(value)
+        kind = type(value)
+        if kind is ndarray:
+            known = self.given.get(id(value))
+            return _as(StandardArray, value) if known is None else known[1]
+        if isinstance(value, np.generic):
+            return small(StandardArray, np.asarray(value))
+        if kind is tuple or kind is list:
+            return kind([self.back(v) for v in value])
+        if isinstance(value, tuple) and hasattr(value, "_fields"):
+            return kind(*(self.back(v) for v in value))
+        return value
+
+
+def call(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """Call a function of ours or of NumPy's for results as the standard has them.
+
+    Parameters
+    ----------
+    function : callable
+    args, kwargs
+        Its arguments; arrays of the standard may stand in sequences and dictionaries, at any depth.
+
+    Returns
+    -------
+    object
+        The result with every array of ours and every scalar of NumPy's as a `StandardArray`; an array that
+        was passed in comes back as itself.
+    """
+    way = _Call()
+    ordinary = [way.into(a) for a in args]
+    named = {k: way.into(v) for k, v in kwargs.items()} if kwargs else kwargs
+    return way.back(function(*ordinary, **named))
+
+
+class StandardArray(ndarray):
+    """An array that stays one without axes too; made by the functions of `dcarray.array_api`."""
+
+    __slots__ = ()
+    __hash__ = None
+
+    def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **kwargs: Any) -> Any:
+        return call(getattr(ufunc, method), inputs, kwargs)
+
+    def __array_function__(self, func: Any, types: Any, args: Any, kwargs: Any) -> Any:
+        return call(func, args, kwargs)
+
+    def __iter__(self) -> Iterator[Any]:
+        if not self.shape:
+            raise TypeError("iteration over a 0-d array")
+        return (self[k] for k in range(len(self)))
+
+
+def _forwarded(function: Callable[..., Any]) -> Callable[..., Any]:
+    @wraps(function)
+    def method(self: StandardArray, *args: Any, **kwargs: Any) -> Any:
+        return call(function, (self, *args), kwargs)
+
+    return method
+
+
+def _reflected(op: Callable[[Any, Any], Any]) -> Callable[..., Any]:
+    def method(self: StandardArray, other: Any) -> Any:
+        return call(op, (other, self), {})
+
+    return method
+
+
+def _property(name: str) -> property:
+    known: Any = getattr(ndarray, name)  # a property, or what C has in its place, without a setter
+    return property(_forwarded(operator.attrgetter(name)), getattr(known, "fset", None), doc=known.__doc__)
+
+
+_BINARY = ["add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "matmul", "and", "or", "xor", "lshift",
+           "rshift"]  # fmt: skip
+_OTHERS = ["lt", "le", "gt", "ge", "eq", "ne", "neg", "pos", "abs", "invert", "getitem", "setitem"]
+
+
+def _made() -> dict[str, Any]:
+    """Everything of an array that may give an array."""
+    found: dict[str, Any] = {}
+    for name in _BINARY:
+        op = getattr(operator, f"__{name}__")
+        found[f"__{name}__"], found[f"__r{name}__"] = _forwarded(op), _reflected(op)
+        found[f"__i{name}__"] = _forwarded(getattr(operator, f"__i{name}__"))
+    found["__divmod__"], found["__rdivmod__"] = _forwarded(divmod), _reflected(divmod)
+    found |= {f"__{name}__": _forwarded(getattr(operator, f"__{name}__")) for name in _OTHERS}
+    found |= {name: _property(name) for name in ("T", "mT", "real", "imag", "base")}
+    for name in dir(ndarray):
+        if not name.startswith("_") and callable(getattr(ndarray, name)):
+            found[name] = _forwarded(getattr(ndarray, name))
+    return found
+
+
+for _name, _value in _made().items():
+    setattr(StandardArray, _name, _value)

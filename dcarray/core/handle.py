@@ -1,0 +1,284 @@
+"""The handle: what a wrapped array is made of, whichever way it is used.
+
+A handle lives in one of two ways.  *Small*: ``_small`` is the plain ndarray and every call runs in NumPy
+at once.  *Large*: ``_small`` is None and the handle is a window (``_shape``, ``_index``) on a store, whose
+memory may still have to be computed.
+"""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from dcarray.lowering.runtime.memory import address_of
+
+from . import config, window
+from .processes import several
+from .store import FAMILIES, Store, compilable, memory, owner, store_of, writeable
+
+NDArray = np.ndarray[Any, Any]
+
+
+AXES: Any = object()  # stands for a key where a view has all axes turned
+
+
+class Handle:
+    """A window on a store, or a small plain ndarray."""
+
+    __slots__ = ("__weakref__", "_index", "_little", "_ndarray", "_origin", "_readonly", "_shape", "_small",
+                 "_store")  # fmt: skip
+
+    _small: NDArray | None
+    _store: Store
+    _shape: tuple[int, ...]
+    _index: window.Index | None
+    _readonly: bool
+    _ndarray: NDArray | None  # the view on the memory, once somebody asked for it
+    _little: (
+        NDArray | None
+    )  # that view, if it is so small that NumPy is to work on it when nothing is pending
+    # What a window that is still to be composed follows from: shape and index of the array that this is a
+    # view of, and the key; or, if NumPy made the view, the store: it follows from where the view is in its
+    # memory.  Of an array that NumPy made at once, and that has no
+    # store yet, the place in the user's code (`dcarray.tiering.call_sites`).
+    _origin: tuple[Any, ...] | Store
+
+    def __getattr__(self, name: str) -> Any:
+        if name != "_index":
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+        origin = self._origin
+        if isinstance(origin, Store):
+            locate(self)
+            return self._index
+        shape, whole, key = origin
+        if whole is None:
+            whole = window.identity(len(shape))
+        if key is AXES:
+            self._index = index = window.transpose(shape, whole, tuple(range(len(shape)))[::-1])[1]
+        else:
+            self._index = index = window.getitem(shape, whole, key)[1]
+        return index
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        a = self._small
+        return self._store.dtype if a is None else a.dtype
+
+    def _select(self, key: Any) -> Any:
+        """``self[key]`` of a large array by a mask, still to be gathered, or None; see
+        `dcarray.api.lazy_selection`."""
+        return None
+
+    def _parting(self, rec: Any) -> Callable[[], None]:
+        """What is to be done for this array when a recording has run: nothing, if it is no selection."""
+        return _nothing
+
+    def _settled(self) -> NDArray:
+        """The plain view of this array's memory when all writes to it that are pending have run."""
+        if self._small is not None:
+            return self._small
+        store = self._store
+        head = store._head or store
+        rec = head.dirty
+        if rec is not None and not rec.done:
+            if 0 in self._shape and several() is not None:  # for which nothing is to be gathered
+                return self._void()
+            rec.settle(head)
+        return self._ndarray if self._ndarray is not None else self._look()
+
+    def _void(self) -> NDArray:
+        """A plain array for one without elements."""
+        a = np.empty(self._shape, self._store.dtype)
+        a.flags.writeable = not self._readonly
+        return a
+
+    def _run(self) -> None:
+        """Have all writes to this array's elements that are pending run, wherever these lie; memory that
+        others look at is brought up to date."""
+        head = self._store.family
+        rec = head.dirty
+        if rec is not None and not rec.done:
+            rec.run(head)
+        if head.spread is None or head.known():
+            self._settled()
+
+    def _look(self) -> NDArray:
+        """The plain view of this array's memory, which must exist."""
+        if self._ndarray is None:
+            mem = self._store.mem
+            if mem is None:
+                mem = memory(self._store)
+            a = mem if self._index is None else window.view(mem, self._shape, self._index)
+            if self._readonly and a.flags.writeable:
+                a = a.view()
+                a.flags.writeable = False
+            self._ndarray = a
+        return self._ndarray
+
+    def _register(self) -> None:
+        """Make this memory known by its owner, before somebody outside has it."""
+        register(self._store)
+
+    def _writable(self) -> NDArray:
+        """As ``_settled``, when pending reads have run too: the caller may write."""
+        if self._small is not None:
+            return self._small
+        head = self._store.family
+        rec = head.used
+        if rec is not None:
+            if 0 in self._shape and several() is not None:
+                return self._void()
+            rec.settle(head, writing=True)
+        return self._settled()
+
+    def _quiet(self) -> NDArray | None:
+        """The plain view, if NumPy may work on it at once: it is little, and nothing is pending on it.
+        What NumPy makes of it must not be a view of it."""
+        return self._little if self._little is not None and self._clean() else None
+
+    def _clean(self) -> bool:
+        """Is nothing pending on this memory?"""
+        if self._small is not None:
+            return True
+        head = self._store.family
+        used, dirty = head.used, head.dirty
+        return (used is None or used.done) and (dirty is None or dirty.done)
+
+    def _waits(self) -> bool:
+        """Has a recording that works on this memory still to run?  (Memory in blocks is not `_clean`.)"""
+        if self._small is not None:
+            return False
+        head = self._store.family
+        pending = [p for p in (head.used, head.dirty) if p is not None and p is not head.spread]
+        return any(not p.done for p in pending)
+
+    def _window(self) -> window.Index:
+        return window.identity(len(self._shape)) if self._index is None else self._index
+
+
+def _nothing() -> None:
+    pass
+
+
+def register(store: Store) -> None:
+    """Make the memory known by its owner, before plain views of it go out into the world."""
+    head = store.family
+    if head.mem is None and not head.blank():
+        return  # of what is computed elsewhere, or later, none but views without elements go out
+    own = owner(memory(store))
+    if FAMILIES.find(own) is None:
+        FAMILIES.add(own, store.family)
+
+
+def small(cls: type[Handle], a: NDArray) -> Any:
+    """A handle that leaves ``a`` to NumPy."""
+    x = object.__new__(cls)
+    x._small = a
+    return x
+
+
+def large(cls: type[Handle], store: Store, shape: tuple[int, ...], index: window.Index | None) -> Any:
+    """A handle on a window of a store."""
+    x = object.__new__(cls)
+    x._small = None
+    x._store = store
+    x._shape = shape
+    x._index = index
+    x._readonly = False
+    x._ndarray = x._little = None
+    return x
+
+
+def part(whole: Handle, key: Any, view: NDArray) -> Any:
+    """The handle of ``whole[key]`` by a basic key, where the plain view of it is known already."""
+    x = object.__new__(type(whole))
+    x._small = None
+    x._store = whole._store
+    x._shape = view.shape
+    x._origin = (whole._shape, whole._index, key)
+    x._readonly = whole._readonly
+    x._ndarray = view
+    x._little = view if view.size < config.current().eager_below else None
+    return x
+
+
+def locate(x: Handle) -> None:
+    """Find the window of a view that NumPy made: on the store that it is a view of, or on one of its own."""
+    store, a = x._origin, x._ndarray
+    assert isinstance(store, Store) and a is not None
+    index = window.located(memory(store), a) if a.dtype == store.dtype else None
+    if index is None:
+        register(store)
+        store = store_of(a)
+    else:
+        axes = [axis for _, _, axis in index if axis is not None]
+        store.turned |= axes != sorted(axes)
+    x._index = index
+    x._store = store
+
+
+def adopt(cls: type[Handle], a: NDArray, eager_below: int) -> Any:
+    """A handle that shares the memory of ``a``.
+
+    It is small when the owner of the memory is, so that all views of one memory are alike.
+    """
+    if compilable(a):
+        own = owner(a)
+        if isinstance(own, np.ndarray):
+            if own.size < eager_below and (own is a or compilable(own)):
+                return small(cls, a)
+        elif a.size < eager_below and FAMILIES.find(own) is None:
+            return small(cls, a)
+    x = large(cls, store_of(a), a.shape, None)
+    x._readonly = not writeable(a)
+    x._ndarray = a
+    return x
+
+
+def made(cls: type[Handle], a: NDArray, eager_below: int) -> Any:
+    """A handle on a contiguous array that nobody else knows, of a dtype that compiles."""
+    if a.size < eager_below:
+        return small(cls, a)
+    store = Store(a.shape, a.dtype, None, a.size)
+    store.bind_new(a, address_of(a))
+    return large(cls, store, a.shape, None)
+
+
+def export(x: Handle) -> NDArray:
+    """The plain view for somebody outside: while it or a view of it lives, work on this memory runs at
+    once.  Its base is a memoryview, so that views of it keep it alive rather than the memory alone."""
+    a = x._writable()  # pending reads must not see what is written through it
+    if x._small is not None:
+        return a
+    head = x._store.family
+    register(x._store)
+    if not x._store.char:  # nothing is ever recorded; and buffers do not know every dtype
+        head.exports = [lambda: a]
+        return a
+    exporter: Any = a
+    out: NDArray = np.asarray(memoryview(exporter))
+    if not writeable(a):
+        out.flags.writeable = False
+    x._store.exported()  # forgets those that have gone
+    head.exports = [*(head.exports or []), weakref.ref(out)]
+    return out
+
+
+def derive(x: Handle, view: NDArray, eager_below: int) -> Any:
+    """A handle on ``view``, which NumPy made of the settled view of ``x`` and which may share its memory.
+
+    A view of a small array's memory is small, and so is a copy, but not one of many more elements.
+    """
+    a = x._small
+    if a is None:
+        register(x._store)
+    elif view is a:
+        return x
+    else:
+        few = view.size < eager_below
+        if (few and view.dtype is a.dtype) or (compilable(view) and (few or owner(view) is owner(a))):
+            return small(type(x), view)
+    return adopt(type(x), view, eager_below)

@@ -1,0 +1,134 @@
+"""Which ranks run this program together, and the lock that whoever records or runs holds.
+
+Nobody is asked for ranks, which starts MPI, unless a launcher has started this process or it simulates ranks.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import threading
+from functools import cache
+from typing import TYPE_CHECKING, Any
+
+from .counters import counters
+
+if TYPE_CHECKING:
+    from dcarray.comm.transport.protocol import Communicator
+
+__all__ = ["LOCK", "launched", "parted", "several", "simulated", "strange"]
+
+# One lock for all threads: whoever records or runs holds it.  The calls under it are short, or kernels
+# that use every core anyway, and an array may pass from thread to thread.
+LOCK = threading.RLock()
+
+# Whose turn it is to work on arrays in blocks.
+_turn: threading.Thread = threading.main_thread()
+
+# What launchers tell their processes, as `dcarray.comm.transport.world` knows them, which is not imported
+# for less.
+_LAUNCHED = ("PMI_SIZE", "OMPI_COMM_WORLD_SIZE", "PMIX_RANK")
+
+
+def several() -> Communicator | None:
+    """All ranks, if there are more than one."""
+    comm = simulated() or _job()
+    return comm if comm is not None and comm.size > 1 else None
+
+
+def simulated() -> Communicator | None:
+    """The ranks of `dcarray.comm.run`, if this thread is one of them."""
+    local: Any = sys.modules.get("dcarray.comm.transport.threads")
+    return None if local is None else local.current.get()
+
+
+def strange() -> Exception:
+    """What is wrong when a thread that is no simulated rank works on what belongs to one."""
+    from dcarray.comm.transport.errors import CommError
+
+    return CommError(
+        f"thread {threading.current_thread().name!r} is not the simulated rank whose array this is: only the "
+        "thread that dcarray.comm.run has made a rank may work on arrays in blocks, or on what it has pending"
+    )
+
+
+def launched() -> bool:
+    """Has a launcher started this process, perhaps as one of several ranks?"""
+    return any(name in os.environ for name in _LAUNCHED)
+
+
+@cache
+def _job() -> Communicator | None:
+    if not launched():
+        return None
+    from dcarray.comm.transport.world import world
+
+    return world()
+
+
+class parted:
+    """Communication, which is counted.
+
+    A simulated rank that waits must not keep the others, which are threads, from the lock.  The threads of
+    a process take turns, and ranks compare whose turn it is when it changes.
+
+    Raises
+    ------
+    MismatchError
+        On all ranks, when threads do not take turns in the same order everywhere.
+    RuntimeError
+        On all ranks, when threads cannot be told apart.
+    """
+
+    __slots__ = ("_before", "_comm", "_held", "_state")
+
+    def __enter__(self) -> None:
+        lock: Any = LOCK
+        self._comm = comm = several()
+        self._before = (0, 0, 0) if comm is None else _sent(comm)
+        self._state, self._held = None, False
+        if simulated() is not None:
+            self._state = lock._release_save() if lock._is_owned() else None
+        elif comm is not None:
+            LOCK.acquire()
+            self._held = True
+            if threading.current_thread() is not _turn:
+                try:
+                    _take_turn(comm)
+                except BaseException:
+                    LOCK.release()
+                    raise
+
+    def __exit__(self, *exc: object) -> None:
+        if self._state is not None:
+            lock: Any = LOCK
+            lock._acquire_restore(self._state)
+        if self._held:
+            LOCK.release()
+        if self._comm is not None:
+            messages, sent, collectives = self._before
+            now = _sent(self._comm)
+            counters.messages += now[0] - messages
+            counters.sent += now[1] - sent
+            counters.collectives += now[2] - collectives
+
+
+def _take_turn(comm: Communicator) -> None:
+    """Agree with the other ranks that this thread works on arrays in blocks from now on.
+
+    In another order they would exchange the blocks of one thread's arrays for those of another's.
+    """
+    global _turn
+    me = threading.current_thread()
+    alike = any(other is not me and other.name == me.name for other in threading.enumerate())
+    if comm.share(("thread", me.name), int(alike)):
+        raise RuntimeError(
+            f"several threads named {me.name!r} work on arrays in blocks: ranks tell threads apart by their "
+            "names, since only one thread of a rank may at a time, in the same order on all ranks"
+        )
+    _turn = me
+
+
+def _sent(comm: Communicator) -> tuple[int, int, int]:
+    counts = comm.counts
+    return counts.messages_sent, counts.bytes_sent, counts.collectives

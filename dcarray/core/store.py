@@ -1,0 +1,284 @@
+"""Stores: what memory a wrapped array stands for, and which memory is the same.
+
+A *store* is one geometry (shape, dtype, strides) of some memory, or of memory that is still to be
+computed.  Stores of the same memory belong to one *family*, headed by the store that came first; all
+that concerns aliasing (is it written by something recorded?  has it been handed out?) lives there.
+"""
+
+from __future__ import annotations
+
+import math
+import weakref
+from collections.abc import Callable
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+
+from dcarray.lowering.runtime.memory import address_of, allocate
+
+from .processes import simulated
+from .window import Index, view
+
+
+class Pending(Protocol):
+    """A recording, as far as the memory that it works on is concerned."""
+
+    done: bool
+
+    def run(self, head: Store, writing: bool = False) -> None:
+        """Run it, if it has not run, so that the elements of ``head`` are what they are to be, in memory or
+        in blocks."""
+
+    def settle(self, head: Store, writing: bool = False) -> None:
+        """Run it, if it has not run, so that the memory of ``head`` may be read (or written)."""
+
+    def check(self) -> None:
+        """Raise what kept it from running, if it was tried."""
+
+
+# The dtypes that compile, by their character code.  Any other lives in NumPy's hands alone.
+COMPILED = frozenset("?bBhHiIlLqQefdFD")
+
+
+class Store:
+    """One geometry of some memory.
+
+    Attributes
+    ----------
+    shape, dtype
+        The geometry that windows refer to.
+    strides
+        In elements; None for C order.
+    turned
+        May the axes of a view lie in memory in another order than C's?
+    char
+        The dtype's character code; empty if kernels cannot work on this memory.
+    mem
+        The memory as an ndarray of this geometry; None while it is still to be computed.
+    family
+        The store that heads the memory's family (itself, for most).
+    rec, slot
+        The recording in which this store last got a slot, and that slot.
+    used, dirty
+        (Family head.)  The recordings that last read and wrote this memory; what they hold counts
+        only as long as the recording is pending.
+    exports
+        (Family head.)  Weak references to plain ndarrays of this memory that were handed out.
+    spread
+        (Family head.)  This rank's block while the elements lie in blocks; see `dcarray.core.shard`.
+    origin
+        Of a view that no window says and that has no memory yet: which elements of which store it has.
+    views
+        (Family head.)  Such views by their geometry, so that each is known as one store.
+    place
+        Where in the user's code NumPy wrote it at once, if that is of interest
+        (`dcarray.tiering.call_sites`): a code object and an instruction.
+    """
+
+    __slots__ = (
+        "__weakref__", "_head", "address", "char", "dirty", "dtype", "exports", "mem", "origin", "place",
+        "rec", "shape", "size", "slot", "spread", "strides", "turned", "used", "views",
+    )  # fmt: skip
+
+    address: int
+    mem: np.ndarray[Any, Any] | None
+    rec: Pending | None
+    used: Pending | None
+    dirty: Pending | None
+    exports: list[Callable[[], Any]] | None
+    place: tuple[Any, int] | None
+    spread: Any
+    origin: Origin | None
+    views: Any
+
+    def __init__(
+        self, shape: tuple[int, ...], dtype: np.dtype[Any], family: Store | None = None, size: int = -1
+    ) -> None:
+        self.shape = shape
+        self.dtype = dtype
+        self.address = 0
+        self.char: str = dtype.char
+        self.slot = -1
+        self.size = math.prod(shape) if size < 0 else size
+        self.strides: tuple[int, ...] | None = None
+        self.turned = False
+        self.mem = None
+        self.rec = self.used = self.dirty = self.exports = self.place = self.spread = None
+        self.origin = self.views = None
+        # None for itself: a cycle would keep temporaries alive, and so unfused, until the collector comes
+        self._head = family
+
+    @property
+    def family(self) -> Store:
+        head = self._head
+        return self if head is None else head
+
+    def bind_new(self, mem: np.ndarray[Any, Any], address: int) -> None:
+        """Give the store memory that is just as it wants it: new, contiguous, aligned."""
+        self.mem = mem
+        self.address = address
+
+    def bind(self, mem: np.ndarray[Any, Any]) -> None:
+        """Give the store its memory."""
+        self.mem = mem
+        self.address = address_of(mem)
+        if not compilable(mem):
+            self.char = ""
+        elif not mem.flags.c_contiguous:
+            item = mem.itemsize
+            self.strides = tuple(s // item for s in mem.strides)
+            steps = [abs(s) for s, n in zip(self.strides, mem.shape, strict=True) if s and n > 1]
+            self.turned = steps != sorted(steps, reverse=True)
+
+    def known(self) -> bool:
+        """(Family head.)  Is there whole memory of which somebody else may know?  The same on all ranks."""
+        return self.mem is not None and FAMILIES.find(owner(self.mem)) is not None
+
+    def blank(self) -> bool:
+        """(Family head.)  Is this memory that was never used, so that there is none yet?"""
+        return self.mem is None and self.rec is None and self.dirty is None and self.spread is None
+
+    def exported(self) -> bool:
+        """Is a plain ndarray of this memory, handed out by us, still alive?"""
+        head = self.family
+        if head.exports is None:
+            return False
+        head.exports = [r for r in head.exports if r() is not None] or None
+        return head.exports is not None
+
+
+class Origin(NamedTuple):
+    """Which elements a view has: in C order those of a window of another store, seen as its own dtype, of
+    which each of the window's may hold several."""
+
+    parent: Store
+    shape: tuple[int, ...]
+    window: Index | None
+
+    def view(self, store: Store) -> np.ndarray[Any, Any]:
+        """The memory of the view, which is that of the parent."""
+        a = memory(self.parent)
+        if self.window is not None:
+            a = view(a, self.shape, self.window)
+        if a.itemsize != store.dtype.itemsize:
+            a = a[..., None]
+        return a.view(store.dtype).reshape(store.shape)
+
+
+def memory(store: Store) -> np.ndarray[Any, Any]:
+    """The memory of a store that is computed; a reshaped one takes its head's."""
+    if store.mem is None:
+        head = store.family
+        if head.blank():
+            head.bind_new(*allocate(head.shape, head.dtype, head.size))
+        assert head.mem is not None
+        if store.origin is not None:
+            store.bind(store.origin.view(store))
+        elif store is not head:
+            store.bind(head.mem.view(store.dtype).reshape(store.shape))
+    assert store.mem is not None
+    return store.mem
+
+
+def compiles(dtype: np.dtype[Any]) -> bool:
+    """Do kernels know this dtype, in all that it says?"""
+    return dtype.char in COMPILED and dtype.isnative and dtype.metadata is None
+
+
+def compilable(a: np.ndarray[Any, Any]) -> bool:
+    """May kernels work on this memory: a dtype that compiles, aligned, whole strides, and no element that
+    a write to another one changes?"""
+    if not (compiles(a.dtype) and a.flags.aligned):
+        return False
+    if a.flags.c_contiguous:
+        return True
+    return all(s % a.itemsize == 0 for s in a.strides) and not (writeable(a) and _overlaps_itself(a))
+
+
+def writeable(a: np.ndarray[Any, Any]) -> bool:
+    """May it be written?  Not what `numpy.broadcast_arrays` makes, which warns of the question too."""
+    flags = a.flags.num
+    return bool(flags & 0x400) and not flags & (1 << 31)
+
+
+def _overlaps_itself(a: np.ndarray[Any, Any]) -> bool:
+    """May two elements share memory?"""
+    span = a.itemsize
+    for stride, n in sorted((abs(s), n) for s, n in zip(a.strides, a.shape, strict=True) if n > 1):
+        if stride < span:
+            return True
+        span += stride * (n - 1)
+    return False
+
+
+def owner(a: Any) -> Any:
+    """The object at the end of the chain of bases: whoever shares it shares memory."""
+    while True:
+        base: Any = a.obj if isinstance(a, memoryview) else getattr(a, "base", None)
+        if base is None:
+            return a
+        a = base
+
+
+class Registry:
+    """Which family stands for the memory of an owner; a family keeps its owner alive, so ids stay true.
+
+    Attributes
+    ----------
+    families : dict
+        Weak references to them by the identity of the owner, in this process; also those that have gone,
+        until there are many.  The C module reads it and adds to it.
+    """
+
+    def __init__(self) -> None:
+        self.families: _Families = {}
+        self._many = _MANY
+        # ranks that are threads share arguments and globals, but no families
+        self._simulated: weakref.WeakKeyDictionary[Any, _Families] = weakref.WeakKeyDictionary()
+
+    def _here(self) -> _Families:
+        rank = simulated()
+        if rank is None:
+            return self.families
+        return self._simulated.setdefault(rank, {})
+
+    def find(self, own: Any) -> Store | None:
+        seen = self._here().get(id(own))
+        return None if seen is None else seen()
+
+    def add(self, own: Any, store: Store) -> None:
+        here = self._here()
+        if len(here) >= self._many:
+            self.forget(here)
+        here[id(own)] = weakref.ref(store)
+
+    def forget(self, here: _Families | None = None) -> int:
+        """Forget those that have gone; gives the number of names at which to do so again."""
+        here = self.families if here is None else here
+        for key, seen in list(here.items()):
+            if seen() is None and here.get(key) is seen:
+                del here[key]
+        self._many = max(_MANY, 2 * len(here))
+        return self._many
+
+
+_Families = dict[int, weakref.ref[Store]]
+_MANY = 512  # names of memory
+
+
+FAMILIES = Registry()
+
+
+def store_of(a: np.ndarray[Any, Any]) -> Store:
+    """The store of an ndarray's geometry, in the family of its memory."""
+    own = owner(a)
+    head = FAMILIES.find(own)
+    if head is not None and head.mem is a:
+        return head
+    store = Store(a.shape, a.dtype, head)
+    store.bind(a)
+    if head is None:
+        FAMILIES.add(own, store)
+    elif not head.char:
+        store.char = ""  # regions declare the head of a family too
+    return store

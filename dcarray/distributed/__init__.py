@@ -1,0 +1,1 @@
+"""One array over many processes, as users meet it; `dcarray.comm` moves the elements."""

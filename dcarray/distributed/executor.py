@@ -1,0 +1,408 @@
+"""Running a recording over many ranks.
+
+All ranks record the same.  A recording that touches an array in blocks, or a large one, becomes a program of
+`dcarray.comm`: what each rank computes of it and what travels.  Any other runs on every rank as if that were
+alone, once the elements have been gathered.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from functools import cache, lru_cache, partial
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from dcarray.core import fp_attribution, fp_state
+from dcarray.core.config import Options
+from dcarray.core.counters import counters, note
+from dcarray.core.errors import StrictError
+from dcarray.core.processes import parted
+from dcarray.core.shard import NDArray, Spread, ended, spread, taken, whole
+from dcarray.core.store import Store, memory
+from dcarray.execution import run_plan
+from dcarray.execution.executor import complain, told_of
+from dcarray.lowering.runtime.memory import address_of, empty
+
+from . import magnitude_guard
+from .consistency import agreed, united
+from .plan_cache import Known, Placed, known_of, obtained, slot_of
+from .reshape import apart, together
+
+if TYPE_CHECKING:
+    from dcarray.comm.layout.layouts import Layout
+    from dcarray.comm.planning.halo_state import Valid
+    from dcarray.comm.planning.program import Program
+    from dcarray.comm.transport.protocol import Communicator
+    from dcarray.execution.executor import Executor
+    from dcarray.ir.nodes import Region
+    from dcarray.recording.log import Recording
+
+__all__ = ["default_layout", "programmed", "run"]
+
+# So many numbers are summed as one process does: to send them all takes no longer than to send one.
+FEW = 1 << 12
+
+Local = Callable[["Region", Mapping[str, Any]], None]
+
+
+def run(executor: Executor, rec: Recording, options: Options, comm: Communicator) -> Callable[[], None]:
+    """Run a recording; as `dcarray.execution.executor.Executor.run`."""
+    options = _together(options)
+    known = known_of(rec)
+    copies: list[tuple[Store, Store]] = []
+    if not known.plain:
+        copies = apart(rec, comm, partial(_if_large, options, comm))
+        known = known_of(rec)
+    held = _held(rec)
+    what = "reshape"
+    try:
+        notes = _over_ranks(rec, known, held, options, comm) if known.concerns(held, options) else None
+    except _Unplanned:
+        if copies:
+            raise
+        notes, what = None, "region that has no plan"
+    if notes is not None:
+        together(copies, rec.urgent)
+        return told_of(rec, notes)
+    spread_out = {
+        store.family for store in rec.slots if type(store) is Store and store.family.spread is not None
+    }
+    if spread_out:
+        where = run_plan.line_of(rec.marks[0])
+        if options.strict:
+            raise StrictError(f"{what} of distributed arrays", where)
+        note(f"{what} (gathered)", sum(head.size * head.dtype.itemsize for head in spread_out), where=where)
+    for store in rec.slots:
+        if type(store) is Store:
+            whole(store.family)
+            if store.family.mem is not None:  # else it is a reshape of what is computed here
+                memory(store)
+    return executor.alone(rec, options)
+
+
+def programmed(rec: Recording, options: Options, comm: Communicator) -> Program | None:
+    """The program that this rank is going to run of a pending recording, if several run it together; as far
+    as this rank knows which results are still held."""
+    held = _held(rec)
+    if rec.done or not (known := known_of(rec)).concerns(held, options):
+        return None
+    live = tuple([k for k in rec.news if rec.slots[k]() is not None])
+    return _plan(rec, live, held, known.finite(rec), options, comm).program
+
+
+@lru_cache(16)
+def _together(options: Options) -> Options:
+    """The options of a job: when plans made beside the program are ready differs between ranks, and with it
+    the last bits of sums."""
+    return replace(options, jit="eager") if options.jit == "background" else options
+
+
+def _held(rec: Recording) -> dict[int, Spread]:
+    """What lies in blocks, by slot."""
+    return {k: s.spread for k, s in enumerate(rec.slots) if type(s) is Store and s.spread is not None}
+
+
+def _large(shape: tuple[int, ...], options: Options) -> bool:
+    return bool(shape) and math.prod(shape) > options.distribute_above
+
+
+def _if_large(options: Options, comm: Communicator, shape: tuple[int, ...]) -> Layout | None:
+    return default_layout(shape, options, comm) if _large(shape, options) else None
+
+
+def default_layout(shape: tuple[int, ...], options: Options, comm: Communicator, rows: bool = True) -> Layout:
+    """How an array is laid out about which nothing is known but whether its rows had better stay whole."""
+    return _blocks(shape, options.grid, comm.size, rows)
+
+
+@cache
+def _blocks(shape: tuple[int, ...], grid: tuple[int, ...] | None, ranks: int, rows: bool) -> Layout:
+    from dcarray.comm.layout.grid import ProcessGrid
+    from dcarray.comm.layout.layouts import Layout
+
+    if grid is None or len(grid) > len(shape):
+        return Layout.chosen(shape, ranks, rows=rows)
+    over = ProcessGrid(grid)
+    over.check(ranks)
+    return Layout.blocks(shape, over)
+
+
+# ---- what is planned ---------------------------------------------------------------------------------
+def _over_ranks(
+    rec: Recording, known: Known, held: dict[int, Spread], options: Options, comm: Communicator
+) -> list[Any]:
+    """Run a recording in blocks; gives the notes of floating-point exceptions."""
+    if not rec.marks:  # the call that was to be recorded has raised
+        return []
+    slots = rec.slots
+    live = tuple([k for k in rec.news if slots[k]() is not None])
+    live = agreed(rec, known.what, live, comm)
+    if not live and not known.changes:
+        return []
+    written = known.written
+    how = tuple([(k, s.layout, None if s.exposed else s.filled) for k, s in held.items()])
+    finite = known.finite(rec) if known.factors else ()
+    key = (live, how, finite, rec.mask, comm.size, comm.rank, options)
+    placed = known.placed(key)
+    if placed is None:
+        placed = known.keep(key, _planned(rec, live, held, finite, options, comm))
+        if options.debug:
+            from dcarray.comm.planning.program_matching import check
+
+            with parted():
+                check(placed.program, comm)
+    else:
+        counters.plan_hits += 1
+    given = _given(rec, placed, held, comm)
+    mask = rec.mask
+    if placed.limits and magnitude_guard.within(
+        given, placed.limits, comm, partial(_compute, placed, options)
+    ):
+        placed, mask = placed.direct, 0
+    rec.program = placed.program
+    counters.flushes += 1
+    counters.statements += len(rec.log) - len(slots)
+    for told in placed.told:
+        _say(rec, told, options)
+    for one in held.values():
+        one.filled = None  # should something fail on the way
+    flags = 0
+
+    def local(region: Region, arrays: Mapping[str, Any]) -> None:
+        nonlocal flags
+        flags |= _compute(placed, options, region, arrays)
+
+    from dcarray.comm.planning.execution import execute
+
+    with parted():
+        with fp_state.collected() as seen:
+            after = execute(placed.program, comm, given, local, empty)
+        flags = united(comm, flags | seen.flags) & mask if mask else 0
+    notes = _blame(rec, placed, given, flags, comm) if flags else []
+    _keep(rec, placed, after, given, written, comm)
+    return notes
+
+
+class _Unplanned(RuntimeError):
+    """A recording that some rank has no plan for; raised on all of them, before anything has been sent."""
+
+
+def _planned(rec: Recording, *given: Any) -> Placed:
+    """`_plan`, if all ranks have one."""
+    from dcarray.comm.transport.errors import GridError
+
+    *_, options, comm = given
+    error: Exception | None = None
+    try:
+        found = _plan(rec, *given)
+    except Exception as caught:  # a bug of ours, or no memory
+        if options.debug or isinstance(caught, GridError):
+            raise
+        complain("a region is not shared out", caught, run_plan.line_of(rec.marks[0]))
+        error = caught
+    with parted():
+        failed = comm.share(("planned",), int(error is not None))
+    if failed:
+        raise _Unplanned("another rank has no plan for it" if error is None else str(error)) from error
+    return found
+
+
+def _plan(
+    rec: Recording,
+    live: tuple[int, ...],
+    held: dict[int, Spread],
+    finite: tuple[str, ...],
+    options: Options,
+    comm: Communicator,
+) -> Placed:
+    """Plan a recording for this rank."""
+    from dcarray.comm.planning.layout_preferences import multiplies, preferred
+    from dcarray.comm.planning.planner import plan
+    from dcarray.ir.build import build
+    from dcarray.ir.passes import pipeline
+
+    # blocks are contiguous, whatever the strides of whole memory
+    log = [(*entry[:3], None, *entry[4:]) if entry[0] == "old" else entry for entry in rec.log]
+    exact = build(log, live, rec.kinds)
+    region = pipeline.run(exact, debug=options.debug, passes=pipeline.GLOBAL, final=())
+    layouts: dict[str, Layout] = {}
+    for array in exact.arrays:
+        slot = slot_of(array.name)
+        if slot in held:
+            layouts[array.name] = held[slot].layout
+    there = set(layouts)
+    rows = not multiplies(region)
+    for array in exact.arrays:
+        if array.name not in layouts and _large(array.shape, options):
+            like = (x for x in layouts.values() if x.shape == array.shape)
+            if array.role in ("in", "inout"):
+                found = next(like, None)
+                layouts[array.name] = _plain(found) or default_layout(array.shape, options, comm, rows)
+            elif not held:
+                layouts[array.name] = default_layout(array.shape, options, comm, rows)
+    best = preferred(region, layouts, layouts.keys() - there, comm.size)
+    layouts = {name: layout for name, layout in best.items() if layout is not None}
+    valid: dict[str, Valid] = {
+        f"a{k}": s.filled for k, s in held.items() if s.filled is not None and not s.exposed
+    }
+    culprits = fp_attribution.culprits(rec.statements(), bool(rec.mask & fp_state.ODD))
+    doubt = rec.mask & sum(1 << k for k, one in enumerate(culprits) if one == fp_attribution.DOUBT)
+    again = _lost(exact, region) if doubt else ()
+    program = plan(region, layouts, comm.size, comm.rank, valid=valid, finite=finite, few=FEW, unharmed=again)
+    placed = Placed(program, layouts, doubt=doubt, culprits=culprits)
+    if doubt:
+        placed.exact = partial(plan, exact, layouts, comm.size, comm.rank, few=FEW)
+        placed.limits = magnitude_guard.limit(region, again, comm.size, rec.mask)
+        placed.in_place = partial(
+            plan, region, layouts, comm.size, comm.rank, valid=valid, finite=finite, few=FEW
+        )
+    return placed
+
+
+def _lost(exact: Region, region: Region) -> list[str]:
+    """What a region overwrites that has to be there to run it again, each statement for itself."""
+    from dcarray.ir.analysis.effects import lost
+
+    there = {array.name for array in region.arrays if array.role == "inout"}
+    return [name for name in lost(exact) if name in there]
+
+
+def _plain(layout: Layout | None) -> Layout | None:
+    """A layout without halo."""
+    from dcarray.comm.layout.layouts import Layout
+
+    return None if layout is None else Layout(layout.shape, layout.grid, layout.axes)
+
+
+# ---- what is run -------------------------------------------------------------------------------------
+def _given(rec: Recording, placed: Placed, held: dict[int, Any], comm: Communicator) -> dict[str, NDArray]:
+    """This rank's memory of what exists."""
+    given = dict(placed.scalars(rec))
+    for name, slot in placed.given:
+        if slot in held:
+            given[name] = held[slot].block
+        else:
+            mem = memory(rec.slots[slot])
+            layout = placed.layouts.get(name)
+            given[name] = _contiguous(mem) if layout is None else taken(mem, layout, comm)
+    return given
+
+
+def _contiguous(a: NDArray) -> NDArray:
+    return a if a.flags.c_contiguous else a.copy()
+
+
+def _compute(placed: Placed, options: Options, region: Region, arrays: Mapping[str, Any]) -> int:
+    """Run local statements; gives the floating-point exceptions."""
+    if options.jit == "off":
+        return _interpreted(region, arrays)
+    if id(region) not in placed.ready:
+        placed.ready[id(region)] = obtained(region, options)
+    known = placed.ready[id(region)]
+    if known is None:
+        return _interpreted(region, arrays)
+    ready, moved = known
+    given = [*arrays.values()]  # in the region's order
+    counters.kernels += ready.kernels
+    counters.interpreted += ready.interpreted
+    counters.bytes += moved
+    flags: int = ready.run(given, [address_of(a) for a in given], (), options.threads)
+    return flags
+
+
+def _interpreted(region: Region, arrays: Mapping[str, Any]) -> int:
+    """Run local statements by the interpreter."""
+    from dcarray.ir import interp
+
+    with fp_state.collected() as seen:
+        interp.run(region, arrays)
+    counters.interpreted += len(region.body)
+    return seen.flags
+
+
+def _blame(
+    rec: Recording, placed: Placed, given: dict[str, NDArray], flags: int, comm: Communicator
+) -> list[Any]:
+    """The notes on who raised floating-point exceptions that are not ignored, the same on all ranks."""
+    if not flags:
+        return []
+    if not flags & placed.doubt:
+        return [
+            found
+            for culprit in sorted({one for one in placed.culprits if one >= 0})
+            for found in fp_state.blame(
+                culprit,
+                rec.marks[culprit][2],
+                flags & sum(1 << k for k, one in enumerate(placed.culprits) if one == culprit),
+            )
+        ]
+    from dcarray.comm.planning.execution import execute
+    from dcarray.comm.transport.agreement import told
+    from dcarray.ir import interp
+
+    def state(loc: Any) -> Any:
+        return rec.marks[loc][2]
+
+    witness = fp_state.Witness(state, part=True)
+
+    def local(region: Region, arrays: Mapping[str, Any]) -> None:
+        interp.run(region, arrays, around=witness.around)
+
+    with parted():
+        with np.errstate(all="ignore"):  # what is of no statement
+            before = {name: a.copy() for name, a in given.items()}
+            execute(placed.singly, comm, before, local, around=witness.around)
+        notes = fp_state.joined(told(comm, witness.notes, rank) for rank in range(comm.size))
+    return fp_state.called(notes, state)
+
+
+def _keep(
+    rec: Recording,
+    placed: Placed,
+    after: Mapping[str, Any],
+    given: Mapping[str, NDArray],
+    written: frozenset[int],
+    comm: Communicator,
+) -> None:
+    """Give the stores what has been computed."""
+    slots = rec.slots
+    for slot, name, layout, filled in placed.made:
+        entry = slots[slot]
+        store = entry if type(entry) is Store else entry()
+        if store is None:
+            continue
+        block = after[name]
+        before = store.spread
+        if layout is None:
+            if before is not None:
+                ended(store)
+            if store.mem is None:
+                store.bind_new(block, address_of(block))
+            elif (slot in written or before is not None) and block is not store.mem:
+                store.mem[...] = block
+        elif before is not None or slot in written:
+            if before is not None and before.layout == layout:
+                if before.block is not block and before.exposed:
+                    before.block[...] = block  # somebody has it
+                else:
+                    before.block = block
+                before.filled = filled
+                store.dirty = before
+                continue
+            if before is not None:
+                before.done = True
+            spread(store, Spread(layout, block, comm, filled))
+            if rec.urgent and store.known():
+                whole(store)
+
+
+def _say(rec: Recording, told: Any, options: Options) -> None:
+    """Report what is computed from whole arrays, or refuse it under ``strict``."""
+    entry = rec.statements()[told.loc] if told.loc is not None else ("call", "a statement")
+    where = run_plan.line_of(rec.marks[told.loc or 0])
+    if options.strict:
+        raise StrictError(f"{entry[1]} of distributed arrays", where)
+    note(f"{entry[1]} (gathered)", 0, where=where)

@@ -1,0 +1,112 @@
+"""Forms over many ranks of files: every rank writes and reads its own part."""
+
+from __future__ import annotations
+
+import math
+import os
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from dcarray.core.backend import NO_FORM
+from dcarray.core.config import current
+from dcarray.core.handle import Handle
+from dcarray.core.processes import parted, several
+from dcarray.core.store import compiles
+from dcarray.distributed.dispatch import FORMS, array_of, piece_of
+from dcarray.recording.operands import settled
+
+if TYPE_CHECKING:
+    from dcarray.comm.exchange.piece import Piece
+
+__all__ = ["load", "tofile"]
+
+
+def _name(file: Any) -> str | None:
+    """The name of a file that all ranks can open."""
+    name = os.fspath(file) if isinstance(file, (str, os.PathLike)) else None
+    return name if isinstance(name, str) else None
+
+
+def _save(file: Any, arr: Any, allow_pickle: bool = True) -> Any:
+    from dcarray.comm.algorithms import npy_files
+
+    name, x = _name(file), piece_of(arr)
+    if name is None or x is None:
+        return NO_FORM
+    npy_files.save(name if name.endswith(".npy") else name + ".npy", x)
+    return None
+
+
+def _by_first(function: Any) -> Any:
+    """What one rank writes, the first, to which the arrays are sent; the others wait for it."""
+
+    def form(file: Any, *args: Any, **kwargs: Any) -> Any:
+        from dcarray.comm.algorithms import npy_files
+
+        comm, name = several(), _name(file)
+        if comm is None or name is None:
+            return NO_FORM
+        given = [_on_first(a) for a in args]
+        named = {key: _on_first(a) for key, a in kwargs.items()}
+        npy_files.first(comm, lambda: function(name, *given, **named))
+        return None
+
+    return form
+
+
+def _on_first(value: Any) -> Any:
+    """An array, of which the first rank has all."""
+    from dcarray.comm.layout.layouts import Layout
+
+    x = piece_of(value) if isinstance(value, (Handle, np.ndarray)) else None
+    if x is None:
+        return settled(value)  # on all ranks, what is pending runs on all of them
+    if not x.ndim:
+        return x.block
+    return x.moved(Layout.on_one(x.shape, x.comm.size, 0)).block
+
+
+_to_file = _by_first(lambda name, x, *args, **kwargs: np.asarray(x).tofile(name, *args, **kwargs))
+
+
+def tofile(x: Any, file: Any, *args: Any, **kwargs: Any) -> bool:
+    """Write a file as `numpy.ndarray.tofile`, if that is for one rank to do for all; whether it was."""
+    with parted():
+        return _to_file(file, x, *args, **kwargs) is not NO_FORM
+
+
+FORMS[np.save] = _save
+for _function in (np.savez, np.savez_compressed, np.savetxt):
+    FORMS[_function] = _by_first(_function)
+
+
+def load(*args: Any, **kwargs: Any) -> Any:
+    """`numpy.load` of an array that is to lie in blocks; `NO_FORM` for any other, and in a single process.
+
+    Raises
+    ------
+    OSError
+        As NumPy's, on all ranks.
+    """
+    if several() is None or len(args) != 1 or kwargs:
+        return NO_FORM
+    with parted():
+        found = _loaded(args[0])
+    return NO_FORM if found is None else array_of(found)
+
+
+def _loaded(file: Any) -> Piece | None:
+    from dcarray.comm.algorithms import npy_files
+    from dcarray.distributed.executor import default_layout
+
+    name, comm, options = _name(file), several(), current()
+    if name is None or not name.endswith(".npy") or comm is None:
+        return None
+    try:
+        shape, dtype = npy_files.shape_in(name, comm)
+    except ValueError:  # what NumPy has words for
+        return None
+    if not compiles(dtype) or not shape or math.prod(shape) <= options.distribute_above:
+        return None
+    return npy_files.load(name, default_layout(shape, options, comm), comm)

@@ -1,0 +1,128 @@
+"""Forms over many ranks of arrays repeated, shifted, packed and taken apart."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from dcarray.core.backend import NO_FORM
+from dcarray.distributed.dispatch import FORMS, piece_of
+
+
+def _repeat(a: Any, repeats: Any, axis: Any = None) -> Any:
+    from dcarray.comm.algorithms import joining
+
+    x = piece_of(a)
+    if x is None or not x.ndim or not isinstance(repeats, (int, np.integer)) or repeats < 0:
+        return NO_FORM
+    repeats = int(repeats)
+    if axis is None:
+        return joining.repeat(x.ravelled(), repeats, 0)
+    return joining.repeat(x, repeats, axis) if _within(axis, x.ndim) else NO_FORM
+
+
+def _tile(A: Any, reps: Any) -> Any:
+    from dcarray.comm.algorithms import joining
+
+    x = piece_of(A)
+    times = (reps,) if type(reps) is int else reps
+    if x is None or not x.ndim or not isinstance(times, (tuple, list)):
+        return NO_FORM
+    if any(type(n) is not int or n < 0 for n in times):
+        return NO_FORM
+    return joining.tile(x, times)
+
+
+def _shifted(inverse: bool) -> Callable[..., Any]:
+    """`numpy.fft.fftshift` and its inverse."""
+
+    def form(x: Any, axes: Any = None) -> Any:
+        from dcarray.comm.algorithms import joining
+
+        given = piece_of(x)
+        if given is None or not given.ndim:
+            return NO_FORM
+        along = range(given.ndim) if axes is None else (axes,) if type(axes) is int else axes
+        if not isinstance(along, (range, tuple, list)) or not all(_within(a, given.ndim) for a in along):
+            return NO_FORM
+        half = [given.shape[a] // 2 for a in along]
+        return joining.roll(given, [-n for n in half] if inverse else half, list(along)) if half else NO_FORM
+
+    return form
+
+
+def _delete(arr: Any, obj: Any, axis: Any = None) -> Any:
+    """`numpy.delete` at integers: what a mask leaves."""
+    from dcarray.comm.algorithms import take
+    from dcarray.comm.algorithms.fancy_indexing import points, written
+    from dcarray.comm.algorithms.masks import nonzero
+    from dcarray.comm.exchange.piece import Piece, rows
+
+    x, at = (
+        piece_of(arr),
+        piece_of(np.asarray(obj) if isinstance(obj, (int, list, tuple, np.integer)) else obj),
+    )
+    if x is None or at is None or not x.ndim or at.dtype.kind not in "iu" or at.ndim > 1:
+        return NO_FORM
+    if axis is None:
+        x, axis = x.ravelled(), 0
+    if not _within(axis, x.ndim):
+        return NO_FORM
+    n = x.shape[axis]
+    if isinstance(obj, (int, np.integer)) and not -n <= obj < n:
+        raise IndexError(f"index {obj} is out of bounds for axis {axis % x.ndim} with size {n}")
+    layout = rows((n,), x.comm.size)
+    kept = Piece(x.comm, layout, np.ones(layout.local_shape(x.comm.rank), np.bool_))
+    places = points((n,), [at if at.ndim else at.reshaped((1,))], x.comm).places
+    written(kept, places, np.zeros(places.shape, np.bool_))
+    return take.take(x, nonzero(kept)[0], axis % x.ndim)
+
+
+def _packbits(a: Any, axis: Any = None, bitorder: Any = "big") -> Any:
+    from dcarray.comm.algorithms import bit_packing
+
+    x = piece_of(a)
+    if x is None or not x.ndim or x.dtype.kind not in "biu" or not _line(axis, x.ndim, bitorder):
+        return NO_FORM
+    return (
+        bit_packing.packed(x.ravelled(), 0, bitorder)
+        if axis is None
+        else bit_packing.packed(x, axis % x.ndim, bitorder)
+    )
+
+
+def _unpackbits(a: Any, axis: Any = None, count: Any = None, bitorder: Any = "big") -> Any:
+    from dcarray.comm.algorithms import bit_packing
+
+    x = piece_of(a)
+    if x is None or not x.ndim or x.dtype != np.uint8 or not _line(axis, x.ndim, bitorder):
+        return NO_FORM
+    if axis is None:
+        x, axis = x.ravelled(), 0
+    if count is not None and (x.ndim == 1 or type(count) is not int):
+        return NO_FORM
+    return bit_packing.unpacked(x, axis % x.ndim, count, bitorder)
+
+
+def _line(axis: Any, ndim: int, bitorder: Any) -> bool:
+    return bitorder in ("big", "little") and (axis is None or _within(axis, ndim))
+
+
+def _within(axis: Any, ndim: int) -> bool:
+    return isinstance(axis, (int, np.integer)) and -ndim <= operator.index(axis) < ndim
+
+
+FORMS.update(
+    {
+        np.repeat: _repeat,
+        np.tile: _tile,
+        np.fft.fftshift: _shifted(False),
+        np.fft.ifftshift: _shifted(True),
+        np.delete: _delete,
+        np.packbits: _packbits,
+        np.unpackbits: _unpackbits,
+    }
+)

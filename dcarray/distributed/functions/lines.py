@@ -1,0 +1,105 @@
+"""Forms over many ranks of what goes along lines: products that slide, folds of segments, running folds."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from dcarray.core.backend import NO_FORM
+from dcarray.core.config import current
+from dcarray.distributed.dispatch import FORMS, piece_of, rounds
+
+if TYPE_CHECKING:
+    from dcarray.comm.exchange.piece import Piece
+
+_NUMBERS = "?bBhHiIlLqQefdgFD"
+_ASSOCIATIVE = frozenset(
+    [
+        np.add, np.multiply, np.maximum, np.minimum, np.fmax, np.fmin, np.logical_and, np.logical_or,
+        np.bitwise_and, np.bitwise_or, np.bitwise_xor,
+    ]
+)  # fmt: skip
+
+
+def _line(value: Any) -> Piece | None:
+    x = piece_of(np.asarray(value) if isinstance(value, (list, tuple)) else value)
+    return x if x is not None and x.ndim == 1 and x.shape[0] and x.dtype.char in _NUMBERS else None
+
+
+def _convolve(a: Any, v: Any, mode: Any = "full") -> Any:
+    one, other = _line(a), _line(v)
+    if one is None or other is None or mode not in ("full", "same", "valid"):
+        return NO_FORM
+    if other.shape[0] > one.shape[0]:
+        one, other = other, one
+    return _slid(one, other, mode, np.convolve)
+
+
+def _correlate(a: Any, v: Any, mode: Any = "valid") -> Any:
+    one, other = _line(a), _line(v)
+    if one is None or other is None or mode not in ("full", "same", "valid"):
+        return NO_FORM
+    return NO_FORM if other.shape[0] > one.shape[0] else _slid(one, other, mode, np.correlate)
+
+
+def _slid(x: Piece, v: Piece, mode: str, function: Callable[..., Any]) -> Piece:
+    from dcarray.comm.algorithms.sliding import slid
+
+    return slid(x, v.whole(), mode, function)
+
+
+def _reduceat(
+    ufunc: np.ufunc, array: Any, indices: Any, axis: Any = 0, dtype: Any = None, out: Any = None
+) -> Any:
+    from dcarray.comm.algorithms import fourier
+    from dcarray.comm.algorithms.sliding import by_segments
+
+    x = piece_of(array)
+    given = piece_of(np.asarray(indices) if isinstance(indices, (list, tuple)) else indices)
+    if x is None or given is None or given.ndim != 1 or given.dtype.kind not in "iu" or not given.shape[0]:
+        return NO_FORM
+    if out is not None or ufunc.nin != 2 or ufunc.nout != 1 or x.dtype.char not in _NUMBERS:
+        return NO_FORM
+    if type(axis) is not int or not -x.ndim <= axis < x.ndim:
+        return NO_FORM
+    axis %= x.ndim
+    starts = given.whole().astype(np.intp)
+    if starts.min() < 0 or starts.max() >= x.shape[axis]:
+        return NO_FORM
+    if x.ndim > 1 or x.layout.parts[0].parts == 1:
+        return fourier.along(x, axis, lambda lines: ufunc.reduceat(lines, starts, axis, dtype))
+    return by_segments(x, ufunc, starts, dtype) if (starts[1:] > starts[:-1]).all() else NO_FORM
+
+
+def _accumulate(ufunc: np.ufunc, array: Any, axis: Any = 0, dtype: Any = None, out: Any = None) -> Any:
+    from dcarray.comm.algorithms import fourier, scans
+    from dcarray.distributed.executor import default_layout
+
+    x = piece_of(array)
+    if x is None or out is not None or x.dtype.char not in _NUMBERS:
+        return NO_FORM
+    if type(axis) is not int or not -x.ndim <= axis < x.ndim:
+        return NO_FORM
+    axis %= x.ndim
+    rounded = rounds(ufunc, dtype or x.dtype)
+    exact = ufunc in _ASSOCIATIVE and not rounded  # to the bit as NumPy rounds, other than `cumsum`
+    if exact and not any(part.parts > 1 for part in x.layout.parts):  # all have it whole
+        x = x.moved(default_layout(x.shape, current(), x.comm))
+    cut = x.layout.parts[axis].parts > 1
+    if exact or (rounded and not cut):
+        return scans.scan(x, ufunc, axis, dtype) if cut else NO_FORM  # whole lines the recorder has
+    if x.ndim == 1 and cut:
+        return NO_FORM
+    return fourier.along(x, axis, lambda lines: ufunc.accumulate(lines, axis, dtype))
+
+
+FORMS.update(
+    {
+        np.convolve: _convolve,
+        np.correlate: _correlate,
+        np.ufunc.reduceat: _reduceat,
+        np.ufunc.accumulate: _accumulate,
+    }
+)

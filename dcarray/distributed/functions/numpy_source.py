@@ -1,0 +1,157 @@
+"""NumPy's functions of arrays over many ranks by NumPy's own definitions.
+
+Many of NumPy's functions are written in Python, in terms of others.  Where all of these have a distributed
+form, so has the function: its definition is run with names that make, and take, wrapped arrays.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from functools import cache
+from types import FunctionType
+from typing import Any
+
+import numpy as np
+
+from dcarray.core.backend import NO_FORM
+from dcarray.core.errors import StrictError
+from dcarray.core.processes import several
+from dcarray.distributed.dispatch import complete, is_distributed
+from dcarray.recording.operands import settled
+
+__all__ = ["DEFINED", "by_definition", "definition", "indexed"]
+
+
+def by_definition(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """The result of a NumPy function by its own definition; `NO_FORM` if it is not to be had so, if nothing
+    lies in blocks, or if the definition fails, which NumPy is to explain."""
+    if several() is None:
+        return NO_FORM
+    complete()
+    if function not in DEFINED or not any(map(_anywhere, (*args, *kwargs.values()))):
+        return NO_FORM
+    return _tried(lambda: (DEFINED[function] or definition(function))(*args, **kwargs))
+
+
+def indexed(original: Any, key: Any) -> Any:
+    """What `numpy.r_` or `numpy.c_` makes of arrays in blocks; `NO_FORM` as `by_definition`."""
+    if several() is None or original not in (np.r_, np.c_) or not _anywhere(key):
+        return NO_FORM
+    return _tried(lambda: _of(original).__getitem__(key))
+
+
+def _tried(call: Callable[[], Any]) -> Any:
+    from dcarray.api.functions.fallback import wrapped
+    from dcarray.comm.transport.errors import CommError
+
+    try:
+        return wrapped(call())
+    except (CommError, StrictError):
+        raise
+    except Exception:  # on all ranks alike
+        return NO_FORM
+
+
+def _anywhere(value: Any) -> bool:
+    return any(map(_anywhere, value)) if isinstance(value, (list, tuple)) else is_distributed(value)
+
+
+@cache
+def definition(function: Any) -> Callable[..., Any]:
+    """NumPy's definition of a function, in our names."""
+    body = function._implementation
+    found: Callable[..., Any] = _with(body, _names(body.__module__))
+    return found
+
+
+def _with(body: Any, names: dict[str, Any]) -> Any:
+    found = FunctionType(body.__code__, names, body.__name__, body.__defaults__, body.__closure__)
+    found.__kwdefaults__ = body.__kwdefaults__
+    return found
+
+
+@cache
+def _of(original: Any) -> Any:
+    """`numpy.r_` or `numpy.c_` by NumPy's definition, in our names."""
+    from dcarray.jit.numpy_proxy import counterpart
+
+    kind: Any = type(original)
+    base = kind.__mro__[1]
+    members = {
+        "__getitem__": _with(base.__getitem__, _names(base.__module__)),
+        "concatenate": staticmethod(counterpart(np.concatenate)),
+    }
+    return type(kind.__name__, (kind,), members)()
+
+
+class _Converter:
+    """What NumPy calls an array converter: arguments as arrays, and results as the arguments' kind."""
+
+    def __init__(self, *values: Any) -> None:
+        from dcarray.api.functions.creation import asarray
+
+        self._arrays = tuple(map(asarray, values))
+
+    def as_arrays(self, **_: Any) -> tuple[Any, ...]:
+        return self._arrays
+
+    def __getitem__(self, place: Any) -> Any:
+        return self._arrays[place]
+
+    def wrap(self, result: Any, **_: Any) -> Any:
+        return result
+
+
+@cache
+def _names(module: str) -> dict[str, Any]:
+    """The global names of a module of NumPy's; functions of its own know these too."""
+    from dcarray.jit.numpy_proxy import counterpart
+
+    theirs = vars(sys.modules[module])
+    names: dict[str, Any] = {}
+    for name, value in theirs.items():
+        own = type(value) is FunctionType and value.__globals__ is theirs and name not in _LITTLE
+        names[name] = _with(value, names) if own else counterpart(value)
+    names["_array_converter"] = _Converter
+    if "_unsigned_subtract" in theirs:
+        names["_unsigned_subtract"] = _apart(theirs["_unsigned_subtract"], names["_unsigned_subtract"])
+    return names
+
+
+def _apart(numpys: Callable[..., Any], ours: Callable[..., Any]) -> Callable[..., Any]:
+    """How far numbers lie apart: NumPy says it of single ones, which lie nowhere, and ours of arrays."""
+
+    def apart(high: Any, low: Any) -> Any:
+        if np.ndim(high) or np.ndim(low):
+            return ours(high, low)
+        return numpys(settled(high), settled(low))[()]
+
+    return apart
+
+
+_LITTLE = frozenset(["_as_pairs"])  # functions of NumPy's about widths and the like, which lie nowhere
+_SETS = """
+ediff1d intersect1d setdiff1d setxor1d union1d unique_all unique_counts unique_inverse unique_values
+"""
+_SHAPES = """
+apply_over_axes delete insert ix_ meshgrid pad resize trim_zeros tril_indices_from triu_indices_from
+"""
+_VALUES = """
+angle average corrcoef cov gradient histogram2d histogram_bin_edges i0 median nan_to_num nanargmax nanargmin
+nanmedian nanpercentile nanquantile percentile piecewise quantile real_if_close sort_complex unwrap
+"""
+_POLYNOMIALS = " polyadd polyder polyfit polyint polysub polyval vander "
+_ALGEBRA = """
+cond cross matrix_norm matrix_power matrix_rank multi_dot norm outer tensorinv tensorsolve trace vecdot
+vector_norm
+"""
+_COMPLEX = " arccos arcsin log power sqrt "
+# None uses anything but the names of NumPy and of its module: no private parts of its arrays.
+_OF_NUMPY: list[Any] = [
+    *(getattr(np, name) for name in (_SETS + _SHAPES + _VALUES + _POLYNOMIALS).split()),
+    *(getattr(np.linalg, name) for name in _ALGEBRA.split()),
+    *(getattr(np.emath, name) for name in _COMPLEX.split()),
+]
+# What is called instead; None for NumPy's own definition.
+DEFINED: dict[Any, Callable[..., Any] | None] = dict.fromkeys(_OF_NUMPY)

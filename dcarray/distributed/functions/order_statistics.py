@@ -1,0 +1,340 @@
+"""Forms over many ranks of what follows from the order of elements: sets, quantiles, counts in bins."""
+
+from __future__ import annotations
+
+import math
+import warnings
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from dcarray.api.array import ndarray
+from dcarray.core.backend import NO_FORM
+from dcarray.distributed.dispatch import FORMS, piece_of
+
+if TYPE_CHECKING:
+    from dcarray.comm.exchange.piece import Piece
+    from dcarray.comm.transport.protocol import Communicator
+
+_SORTED = "?bBhHiIlLqQefdg"
+_COMPLEX = "FD"
+_REAL = "?bBhHiIlLqQd"  # of which NumPy's quantiles are those of doubles
+
+
+def _axis(axis: Any, ndim: int) -> int | None:
+    return axis % ndim if type(axis) is int and -ndim <= axis < ndim else None
+
+
+# ---- sets --------------------------------------------------------------------------------------------
+def _unique(
+    ar: Any, return_index: Any = False, return_inverse: Any = False, return_counts: Any = False,
+    axis: Any = None, *, equal_nan: Any = True, sorted: Any = True,
+) -> Any:  # fmt: skip
+    from dcarray.comm.algorithms.order_statistics import distinct, unique
+
+    x = piece_of(ar)
+    if x is None or not x.ndim or not _compares(x) or (axis is not None and x.ndim > 1):
+        return NO_FORM
+    if axis is not None and axis not in (0, -1):
+        return NO_FORM
+    if not (return_index or return_inverse or return_counts):
+        return distinct(x, bool(equal_nan))
+    found = unique(x, bool(equal_nan))
+    wanted = (True, return_index, return_inverse, return_counts)
+    return tuple(one for one, asked in zip(found, wanted, strict=True) if asked)
+
+
+def _compares(x: Piece) -> bool:
+    """Have elements an order in which those that are equal come together?  Of complex ones those that are no
+    numbers are all one to `numpy.unique`, which then gives any of them."""
+    from dcarray.comm.transport.sparse_alltoall import gathered
+
+    if x.dtype.char in _COMPLEX:
+        return not gathered(x.comm, np.bool_(np.isnan(x.own).any())).any()
+    return x.dtype.char in _SORTED
+
+
+def _searchsorted(a: Any, v: Any, side: Any = "left", sorter: Any = None) -> Any:
+    from dcarray.comm.algorithms.order_statistics import located
+
+    if not isinstance(v, (ndarray, np.ndarray)):
+        v = np.asarray(v)
+    line, values = piece_of(a), piece_of(v)
+    if (
+        line is None
+        or values is None
+        or line.ndim != 1
+        or sorter is not None
+        or side not in ("left", "right")
+    ):
+        return NO_FORM
+    if any(x.dtype.char not in _SORTED + _COMPLEX for x in (line, values)):
+        return NO_FORM
+    return located(line, values, side)
+
+
+def _isin(
+    element: Any, test_elements: Any, assume_unique: Any = False, invert: Any = False, *, kind: Any = None
+) -> Any:
+    from dcarray.comm.algorithms.fancy_indexing import found
+    from dcarray.comm.algorithms.order_statistics import distinct, located, pointwise
+    from dcarray.comm.exchange.piece import Piece
+    from dcarray.distributed.dispatch import is_distributed
+
+    x = piece_of(element)
+    if x is None or not is_distributed(test_elements):
+        return _of_each(np.isin, 0)(
+            element, test_elements, assume_unique=assume_unique, invert=invert, kind=kind
+        )
+    some = piece_of(test_elements)
+    if some is None or some.dtype != x.dtype or not math.prod(some.shape) or not _compares(some):
+        return NO_FORM
+    kinds = distinct(some)
+    places = located(kinds, x, "left")
+    like = found(kinds, np.minimum(places.own, kinds.shape[0] - 1))
+    there = Piece(x.comm, places.layout, like == x.own)
+    return pointwise(there, np.logical_not) if invert else there
+
+
+def _of_each(function: Callable[..., Any], which: int) -> Callable[..., Any]:
+    """A function that works on the elements of one argument alone, if the others are whole on every rank."""
+
+    def form(*args: Any, **kwargs: Any) -> Any:
+        from dcarray.comm.algorithms.order_statistics import pointwise
+        from dcarray.distributed.dispatch import is_distributed
+
+        x = piece_of(args[which]) if len(args) > which else None
+        rest = [a for k, a in enumerate(args) if k != which]
+        if x is None or any(map(is_distributed, (*rest, *kwargs.values()))):
+            return NO_FORM
+        plain = [np.asarray(a) if type(a) is ndarray else a for a in rest]
+        named = {k: np.asarray(a) if type(a) is ndarray else a for k, a in kwargs.items()}
+        return pointwise(x, lambda own: function(*plain[:which], own, *plain[which:], **named))
+
+    return form
+
+
+def _round(a: Any, decimals: Any = 0, out: Any = None) -> Any:
+    """Of complex numbers, and of what no kernel rounds."""
+    from dcarray.comm.algorithms.order_statistics import pointwise
+
+    x = piece_of(a)
+    if x is None or out is not None or x.dtype.kind not in "biufc":
+        return NO_FORM
+    return pointwise(x, lambda own: np.round(own, decimals))
+
+
+# ---- medians and quantiles ---------------------------------------------------------------------------
+def _median(skips: bool) -> Callable[..., Any]:
+    function: Any = np.nanmedian if skips else np.median
+
+    def form(
+        a: Any, axis: Any = None, out: Any = None, overwrite_input: Any = False, keepdims: Any = False
+    ) -> Any:
+        x = piece_of(a)
+        if (
+            x is None
+            or out is not None
+            or x.dtype.char not in _SORTED
+            or keepdims not in (False, np._NoValue)
+        ):
+            return NO_FORM
+        if axis is not None and x.ndim > 1:
+            return _by_lines(x, axis, lambda lines, at: function(lines, axis=at, keepdims=True))
+        if not math.prod(x.shape) or axis not in (None, 0, -1):
+            return NO_FORM
+        values, n = _in_order(x, skips)
+        return _scalar(x, function(_at(values, [(n - 1) // 2, n // 2] if n else [])))
+
+    return form
+
+
+def _by_lines(x: Piece, axis: Any, function: Callable[[Any, int], Any], one: bool = True) -> Any:
+    """Something of each line, which stays as an axis; if it is `one` number, without that."""
+    from dcarray.comm.algorithms import fourier
+    from dcarray.comm.algorithms.reductions import normalised, shaped
+
+    at = _axis(axis, x.ndim)
+    if at is None or not x.shape[at]:
+        return NO_FORM
+    caught: list[tuple[str, type[Warning]]] = []
+    found = fourier.along(x, at, lambda lines: _heard(lambda: function(lines, at), caught))
+    _warn_alike(x.comm, caught)
+    return shaped(found, normalised(at, x.ndim), not one)
+
+
+def _lines_first(x: Piece, axis: Any, function: Callable[[Any, int], Any]) -> Any:
+    """Several numbers for each line, along a first axis."""
+    from dcarray.comm.exchange.piece import Piece
+    from dcarray.comm.layout.layouts import Layout
+
+    found = _by_lines(x, axis, lambda lines, at: np.moveaxis(function(lines, at), 0, at), False)
+    if found is NO_FORM:
+        return found
+    at = axis % x.ndim
+    order = [at, *(a for a in range(x.ndim) if a != at)]
+    layout = Layout([found.shape[a] for a in order], found.layout.grid, [found.layout.axes[a] for a in order])
+    return Piece(x.comm, layout, found.block.transpose(order))
+
+
+def _heard(call: Callable[[], Any], caught: list[tuple[str, type[Warning]]]) -> Any:
+    """A call that waits for nobody, since filters of warnings are those of the process."""
+    with warnings.catch_warnings(record=True) as now:
+        warnings.simplefilter("always")
+        result = call()
+    caught.extend((str(one.message), one.category) for one in now)
+    return result
+
+
+def _warn_alike(comm: Communicator, caught: list[tuple[str, type[Warning]]]) -> None:
+    """All ranks warn of what NumPy warns of on one, which has the lines that it is about."""
+    from dcarray.comm.transport.agreement import told
+    from dcarray.comm.transport.call_location import here
+
+    loudest = np.array(comm.rank + 1 if caught else 0)
+    comm.allreduce(loudest, loudest, "max")
+    if loudest:
+        for text, category in dict.fromkeys(told(comm, caught, int(loudest) - 1)):
+            warnings.warn_explicit(text, category, *here())
+
+
+def _in_order(x: Piece, skips: bool) -> tuple[Piece, int]:
+    """The elements in order, and how many count; none if one is NaN and none are to be skipped."""
+    from dcarray.comm.algorithms.order_statistics import ranked
+
+    values, n = ranked(x, True)
+    return values, n if skips or n == math.prod(x.shape) else 0
+
+
+def _at(values: Piece, places: list[int]) -> Any:
+    """Some elements on every rank; a NaN for none."""
+    from dcarray.comm.algorithms.fancy_indexing import found
+
+    if not places:
+        return np.full(1, np.nan, values.dtype)
+    return found(values, np.array(places, np.int64))
+
+
+def _scalar(x: Piece, value: Any) -> Piece:
+    from dcarray.comm.exchange.piece import Piece
+
+    return Piece.copied(np.asarray(value), x.comm)
+
+
+def _quantile(per: int, skips: bool) -> Callable[..., Any]:
+    names = {(1, False): np.quantile, (1, True): np.nanquantile, (100, False): np.percentile}
+    function: Any = names.get((per, skips), np.nanpercentile)
+
+    def form(
+        a: Any, q: Any, axis: Any = None, out: Any = None, overwrite_input: Any = False,
+        method: Any = "linear", keepdims: Any = False, *, weights: Any = None, interpolation: Any = None,
+    ) -> Any:  # fmt: skip
+        x = piece_of(a)
+        odd = weights is not None or interpolation is not None or keepdims not in (False, np._NoValue)
+        if x is None or out is not None or odd or x.dtype.char not in _REAL or type(q) is ndarray:
+            return NO_FORM
+        if axis is not None and x.ndim > 1 and np.ndim(q) == 0:
+            return _by_lines(
+                x, axis, lambda lines, at: function(lines, q, axis=at, method=method, keepdims=True)
+            )
+        if axis is not None and x.ndim > 1 and np.ndim(q) == 1 and not isinstance(q, str):
+            return _lines_first(x, axis, lambda lines, at: function(lines, q, axis=at, method=method))
+        if not math.prod(x.shape) or axis not in (None, 0, -1) or (axis is not None and x.ndim > 1):
+            return NO_FORM
+        parts = np.asarray(np.true_divide(q, per), np.float64)
+        if method not in _BETWEEN or x.dtype.kind == "b" or not np.all((parts >= 0) & (parts <= 1)):
+            return NO_FORM
+        values, n = _in_order(x, skips)
+        if not n:
+            return _scalar(x, function(np.full(1, np.nan), q))
+        exact = (n - 1) * parts.reshape(-1)
+        low = np.floor(exact).astype(np.int64)
+        pairs = _at(values, [*low, *np.minimum(low + 1, n - 1)]).reshape(2, -1)
+        found = [
+            np.quantile(pair, share, method=method) for pair, share in zip(pairs.T, exact - low, strict=True)
+        ]
+        return _scalar(x, np.asarray(found).reshape(parts.shape))
+
+    return form
+
+
+_BETWEEN = ("linear", "lower", "higher", "midpoint")  # what lies between two elements follows from these
+
+
+# ---- counts ------------------------------------------------------------------------------------------
+def _bincount(x: Any, /, weights: Any = None, minlength: Any = 0) -> Any:
+    from dcarray.comm.algorithms.order_statistics import totalled
+    from dcarray.comm.algorithms.reductions import fold
+
+    given, heavy = piece_of(x), None if weights is None else piece_of(weights)
+    if (
+        given is None
+        or given.ndim != 1
+        or given.dtype.kind not in "iu"
+        or not np.can_cast(given.dtype, np.intp)
+    ):
+        return NO_FORM
+    if (weights is not None and (heavy is None or heavy.shape != given.shape)) or type(minlength) is not int:
+        return NO_FORM
+    if not given.shape[0] or minlength < 0 or (heavy is not None and heavy.dtype.kind not in "biuf"):
+        return NO_FORM
+    if fold(given, np.minimum).block < 0:
+        return NO_FORM
+    length = max(int(fold(given, np.maximum).block) + 1, minlength)
+    mine = given.own if _counts(given) else given.own[:0]
+    if heavy is None:
+        return totalled(given, np.bincount(mine, None, length))
+    there = heavy.moved(given.layout.bare()).own
+    counts = np.bincount(mine, there if _counts(given) else there[:0], length)
+    return totalled(given, counts.astype(np.float64, copy=False))  # NumPy forgets the weights of nothing
+
+
+def _counts(x: Piece) -> bool:
+    """Does this rank count its elements, of which others may have copies?"""
+    coords = x.layout.grid.coords(x.comm.rank)
+    return not any(coords[axis] for axis in x.layout.spare)
+
+
+def _histogram(a: Any, bins: Any = 10, range: Any = None, density: Any = None, weights: Any = None) -> Any:
+    from dcarray.comm.algorithms.order_statistics import totalled
+    from dcarray.comm.algorithms.reductions import fold
+
+    x, heavy = piece_of(a), None if weights is None else piece_of(weights)
+    if x is None or x.dtype.kind not in "iuf" or isinstance(bins, str) or type(bins) is ndarray:
+        return NO_FORM
+    if weights is not None and (heavy is None or heavy.shape != x.shape or heavy.dtype.kind not in "iufc"):
+        return NO_FORM
+    if not math.prod(x.shape) or (np.ndim(bins) == 0 and type(bins) is not int):
+        return NO_FORM
+    if range is None and np.ndim(bins) == 0:
+        range = fold(x, np.minimum).block[()], fold(x, np.maximum).block[()]
+    own = x.own.reshape(-1) if _counts(x) else x.own.reshape(-1)[:0]
+    mine = None if heavy is None else heavy.moved(x.layout.bare()).own.reshape(-1)[: own.size]
+    counts, edges = np.histogram(own, bins, range, weights=mine)
+    total = totalled(x, counts)
+    if density:
+        whole = total.whole()
+        total = _scalar(x, whole / np.array(np.diff(edges), float) / whole.sum())
+    return total, _scalar(x, edges)
+
+
+FORMS.update(
+    {
+        np.unique: _unique,
+        np.searchsorted: _searchsorted,
+        np.around: _round,
+        np.round: _round,
+        np.digitize: _of_each(np.digitize, 0),
+        np.isin: _isin,
+        np.interp: _of_each(np.interp, 0),
+        np.median: _median(False),
+        np.nanmedian: _median(True),
+        np.quantile: _quantile(1, False),
+        np.nanquantile: _quantile(1, True),
+        np.percentile: _quantile(100, False),
+        np.nanpercentile: _quantile(100, True),
+        np.bincount: _bincount,
+        np.histogram: _histogram,
+    }
+)

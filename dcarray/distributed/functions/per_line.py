@@ -1,0 +1,104 @@
+"""Forms over many ranks of functions of the user's that are called for each line of an array."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from dcarray.api.array import evaluate
+from dcarray.api.functions.common import axis_of, operand
+from dcarray.api.functions.registry import Unserved
+from dcarray.core.backend import NO_FORM
+from dcarray.core.config import options
+from dcarray.core.handle import Handle
+from dcarray.distributed.dispatch import formed, piece_of
+
+from .restated import restates
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from dcarray.comm.exchange.piece import Piece
+
+
+@restates(np.apply_along_axis)
+def _apply_along_axis(func1d: Any, axis: Any, arr: Any, *args: Any, **kwargs: Any) -> Any:
+    """Each rank calls the function for its own lines, where it is known that it does nothing but compute.
+
+    Results are of the shape and dtype of the first one, as NumPy has it.
+    """
+    from dcarray.distributed.purity import repeatable
+
+    x = operand(arr)
+    at = axis_of(axis, x.ndim)
+    if x.ndim < 2 or 0 in x.shape or not repeatable(func1d, *args, *kwargs.values()):
+        raise Unserved
+    evaluate()  # what has been recorded so far, all ranks run together
+
+    def alone(line: Any) -> Any:
+        with options(distribute_above=sys.maxsize):
+            found = func1d(line, *args, **kwargs)
+            return np.asanyarray(found) if isinstance(found, Handle) else found
+
+    found = formed(lambda a: _called(piece_of(a), at, alone), (x,), {}, "apply_along_axis")
+    if found is NO_FORM:
+        raise Unserved
+    return found
+
+
+def _called(x: Piece | None, axis: int, function: Callable[[Any], Any]) -> Any:
+    from dcarray.comm.exchange.piece import Piece, in_blocks, uncut
+    from dcarray.comm.layout.layouts import Layout, Whole
+    from dcarray.comm.transport.agreement import told
+
+    if x is None:
+        return NO_FORM
+    cut = x.layout.parts[axis].parts > 1
+    held = x.moved(uncut(x.layout, [axis]) if cut else in_blocks(x.layout))
+    lines = np.moveaxis(held.own, axis, -1).view()
+    lines.flags.writeable = False  # what changes them raises, and NumPy calls it then
+    first = held.layout.owner((0,) * x.ndim)
+    like: Any = None
+    if x.comm.rank == first:
+        like = _like(function, lines[(0,) * (x.ndim - 1)])
+    like = told(x.comm, like, first)
+    made = None
+    if like is not None:
+        made = _results(function, lines, *like)
+    failed = np.array(made is None)
+    x.comm.allreduce(failed, failed, "lor")
+    if failed or made is None:  # NumPy says why, on all ranks alike
+        return NO_FORM
+    more = made.ndim - lines.ndim + 1
+    at = range(lines.ndim - 1, made.ndim)
+    values = np.moveaxis(made, tuple(at), tuple(axis + k for k in range(more)))
+    specs = list(held.layout.axes)
+    specs[axis : axis + 1] = [Whole()] * more
+    shape = list(x.shape)
+    shape[axis : axis + 1] = like[0]
+    return Piece(x.comm, Layout(shape, held.layout.grid, specs), values)
+
+
+def _like(function: Callable[[Any], Any], line: Any) -> Any:
+    """Shape and dtype of a result, if it is an array or a number; else None."""
+    try:
+        found = function(line)
+    except Exception:
+        return None
+    if isinstance(found, np.ndarray) and type(found) is not np.ndarray:
+        return None
+    a = np.asarray(found)
+    return None if a.dtype.hasobject else (a.shape, a.dtype)
+
+
+def _results(function: Callable[[Any], Any], lines: Any, shape: tuple[int, ...], dtype: Any) -> Any:
+    """The results of a rank's lines; None if some call fails."""
+    made: Any = np.empty((*lines.shape[:-1], *shape), dtype)
+    try:
+        for place in np.ndindex(lines.shape[:-1]):
+            made[place] = function(lines[place])
+    except Exception:
+        return None
+    return made

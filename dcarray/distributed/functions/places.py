@@ -1,0 +1,141 @@
+"""Forms over many ranks of elements by their places, and of those that masks choose."""
+
+from __future__ import annotations
+
+import operator
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from dcarray.core.backend import NO_FORM
+from dcarray.distributed.dispatch import FORMS, piece_of
+
+from .keys import along_axis, parsed
+
+if TYPE_CHECKING:
+    from dcarray.comm.exchange.piece import Piece
+
+
+def _axis(axis: Any, ndim: int) -> int | None:
+    """An axis that exists, counted from the front; None for what NumPy is to answer."""
+    return axis % ndim if type(axis) is int and -ndim <= axis < ndim else None
+
+
+def _index(indices: Any) -> Piece | None:
+    """Integers on one axis at least, as the algorithms take them."""
+    if type(indices) is list:
+        indices = np.asarray(indices)
+    index = piece_of(indices)
+    return index if index is not None and index.ndim and index.dtype.kind in "iu" else None
+
+
+def _take(a: Any, indices: Any, axis: Any = None, out: Any = None, mode: Any = "raise") -> Any:
+    from dcarray.comm.algorithms import take as by_place
+
+    x, index = piece_of(a), _index(indices)
+    if x is None or index is None or out is not None or mode != "raise":
+        return NO_FORM
+    at = 0 if axis is None and x.ndim == 1 else _axis(axis, x.ndim)
+    return NO_FORM if at is None else by_place.take(x, index, at)
+
+
+def _getitem(x: Any, key: Any) -> Any:
+    from dcarray.comm.algorithms import masks
+    from dcarray.comm.algorithms import take as by_place
+    from dcarray.comm.algorithms.fancy_indexing import found, points
+    from dcarray.comm.exchange.piece import Piece
+
+    whole = piece_of(x)
+    wanted = None if whole is None else parsed(whole.shape, key)
+    if whole is None or wanted is None:
+        return NO_FORM
+    if wanted.mask is not None:
+        return masks.chosen(whole, wanted.mask)
+    if wanted.rows is not None:
+        return by_place.take(whole, *wanted.rows)
+    assert wanted.items is not None
+    where = points(whole.shape, wanted.items, whole.comm)
+    return Piece(whole.comm, where.layout, found(whole, where.places))
+
+
+def _nonzero(a: Any) -> Any:
+    from dcarray.comm.algorithms import masks
+
+    x = piece_of(a)
+    return NO_FORM if x is None or not x.ndim else masks.nonzero(x)
+
+
+def _where(condition: Any, *rest: Any) -> Any:
+    return NO_FORM if rest else _nonzero(condition)
+
+
+def _flatnonzero(a: Any) -> Any:
+    from dcarray.comm.algorithms import masks
+
+    x = piece_of(a)
+    return NO_FORM if x is None or not x.ndim else masks.nonzero(x.ravelled())[0]
+
+
+def _argwhere(a: Any) -> Any:
+    from dcarray.comm.exchange.piece import Piece
+    from dcarray.comm.layout.layouts import Layout, Whole
+
+    found = _nonzero(a)
+    if found is NO_FORM:
+        return NO_FORM
+    first = found[0].layout
+    layout = Layout((*first.shape, len(found)), first.grid, [*first.axes, Whole()])
+    return Piece(found[0].comm, layout, np.stack([at.own for at in found], axis=-1))
+
+
+def _compress(condition: Any, a: Any, axis: Any = None, out: Any = None) -> Any:
+    from dcarray.comm.algorithms import masks
+    from dcarray.comm.algorithms import take as by_place
+
+    mask, x = piece_of(np.asarray(condition) if type(condition) is list else condition), piece_of(a)
+    if mask is None or x is None or mask.ndim != 1 or not x.ndim or out is not None:
+        return NO_FORM
+    at = 0 if axis is None else _axis(axis, x.ndim)
+    if at is None:
+        return NO_FORM
+    return by_place.take(x if axis is not None else x.ravelled(), masks.nonzero(mask)[0], at)
+
+
+def _extract(condition: Any, arr: Any) -> Any:
+    from dcarray.comm.algorithms import masks
+    from dcarray.comm.algorithms import take as by_place
+
+    mask, x = piece_of(condition), piece_of(arr)
+    if mask is None or x is None or not mask.ndim or not x.ndim:
+        return NO_FORM
+    if mask.shape == x.shape and mask.dtype == np.bool_:
+        return masks.chosen(x, mask)
+    return by_place.take(x.ravelled(), masks.nonzero(mask.ravelled())[0], 0)
+
+
+def _take_along_axis(arr: Any, indices: Any, axis: Any = -1) -> Any:
+    from dcarray.comm.algorithms.fancy_indexing import found, points
+    from dcarray.comm.exchange.piece import Piece
+
+    x, index = piece_of(arr), piece_of(indices)
+    at = None if x is None else _axis(axis, x.ndim)
+    key = None if x is None or index is None or at is None else along_axis(x.shape, index, at)
+    if x is None or key is None:
+        return NO_FORM
+    where = points(x.shape, key, x.comm)
+    return Piece(x.comm, where.layout, found(x, where.places))
+
+
+FORMS.update(
+    {
+        np.take: _take,
+        np.take_along_axis: _take_along_axis,
+        np.nonzero: _nonzero,
+        np.where: _where,
+        np.flatnonzero: _flatnonzero,
+        np.argwhere: _argwhere,
+        np.compress: _compress,
+        np.extract: _extract,
+        operator.getitem: _getitem,
+    }
+)

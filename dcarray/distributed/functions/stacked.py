@@ -1,0 +1,154 @@
+"""Forms over many ranks of `numpy.linalg` on stacks of matrices: each rank does its own."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from dcarray.api.array import ndarray
+from dcarray.core.backend import NO_FORM
+from dcarray.distributed.dispatch import FORMS, factored, piece_of
+
+_ARRAYS = (ndarray, np.ndarray, list, tuple)
+_DTYPES = "fdFDbBhHiIlLqQ?"
+
+
+def _of_each(function: Callable[..., Any]) -> Callable[..., Any]:
+    """A function of one matrix, with other arguments that are no arrays."""
+
+    def form(a: Any, *rest: Any, **kwargs: Any) -> Any:
+        from dcarray.comm.algorithms.stacked import stacked
+
+        x = piece_of(a)
+        if x is None or any(isinstance(value, _ARRAYS) for value in (*rest, *kwargs.values())):
+            return NO_FORM
+        if x.ndim < 3 or 0 in x.shape or x.dtype.char not in _DTYPES:
+            return NO_FORM
+        return stacked([x], [2], lambda own: function(own, *rest, **kwargs))
+
+    return form
+
+
+def _solve(a: Any, b: Any) -> Any:
+    from dcarray.comm.algorithms.stacked import stacked
+
+    x, sides = piece_of(a), piece_of(b)
+    if x is None or sides is None or x.ndim < 2 or not sides.ndim or 0 in (*x.shape, *sides.shape):
+        return NO_FORM
+    inner = min(sides.ndim, 2)
+    if x.ndim == sides.ndim - inner + 2 == 2 or x.shape[-1] != sides.shape[-inner]:
+        return NO_FORM
+    if any(p.dtype.char not in _DTYPES for p in (x, sides)):
+        return NO_FORM
+    try:
+        np.broadcast_shapes(x.shape[:-2], sides.shape[:-inner])
+    except ValueError:
+        return NO_FORM
+    return stacked([x, sides], [2, inner], np.linalg.solve)
+
+
+# ---- one matrix --------------------------------------------------------------------------------------
+def _slogdet(a: Any) -> Any:
+    from dcarray.comm.algorithms import factorisations
+    from dcarray.comm.exchange.piece import Piece
+
+    matrix = piece_of(a)
+    if matrix is None or matrix.ndim != 2 or not matrix.shape[0] or not factored(matrix):
+        return NO_FORM
+    sign, logarithm = (Piece.copied(value, matrix.comm) for value in factorisations.slogdet(matrix))
+    return type(np.linalg.slogdet(np.ones((1, 1))))(sign, logarithm)
+
+
+def _det(a: Any) -> Any:
+    from dcarray.comm.exchange.piece import Piece
+
+    found = _slogdet(a)
+    if found is NO_FORM:
+        return found
+    sign, logarithm = found
+    with np.errstate(over="ignore"):
+        return Piece.copied(sign.block * np.exp(logarithm.block).astype(sign.dtype), sign.comm)
+
+
+def _lstsq(a: Any, b: Any, rcond: Any = None) -> Any:
+    from dcarray.comm.algorithms import tall_skinny
+
+    x, sides = piece_of(a), piece_of(b)
+    if (
+        x is None
+        or sides is None
+        or not tall_skinny.is_tall(x)
+        or sides.ndim not in (1, 2)
+        or 0 in sides.shape
+    ):
+        return NO_FORM
+    if sides.shape[0] != x.shape[0] or not (rcond is None or isinstance(rcond, (int, float))):
+        return NO_FORM
+    if any(p.dtype.char not in _DTYPES for p in (x, sides)):
+        return NO_FORM
+    return tall_skinny.least_squares(x, sides, rcond)
+
+
+def _qr(a: Any, mode: Any = "reduced") -> Any:
+    from dcarray.comm.algorithms import tall_skinny
+    from dcarray.comm.exchange.piece import Piece
+
+    x = piece_of(a)
+    if x is None or not tall_skinny.is_tall(x) or x.dtype.char not in _DTYPES or x.dtype.kind == "c":
+        return NO_FORM
+    found = tall_skinny.qr(x) if mode in ("reduced", "r") else None
+    if found is None:
+        return NO_FORM
+    upper: Any = Piece.copied(found[1], x.comm)
+    first: Any = found[0]
+    return upper if mode == "r" else type(np.linalg.qr(np.ones((1, 1))))(first, upper)
+
+
+def _pinv(a: Any, rcond: Any = None, hermitian: Any = False, *, rtol: Any = np._NoValue) -> Any:
+    from dcarray.comm.algorithms import tall_skinny
+
+    x = piece_of(a)
+    if x is None or hermitian or not tall_skinny.is_tall(x) or x.dtype.char not in _DTYPES:
+        return NO_FORM
+    if rcond is None:
+        eps = np.finfo(x.dtype if x.dtype.kind in "fc" else np.float64).eps
+        rcond = 1e-15 if rtol is np._NoValue else max(x.shape) * eps if rtol is None else rtol
+    elif rtol is not np._NoValue:
+        return NO_FORM
+    return tall_skinny.pseudo_inverse(x, float(rcond)) if isinstance(rcond, (float, np.floating)) else NO_FORM
+
+
+def _svd(a: Any, full_matrices: Any = True, compute_uv: Any = True, hermitian: Any = False) -> Any:
+    from dcarray.comm.algorithms import tall_skinny
+    from dcarray.comm.exchange.piece import Piece
+
+    x = piece_of(a)
+    if x is None or compute_uv or hermitian or not tall_skinny.is_tall(x) or x.dtype.char not in _DTYPES:
+        return NO_FORM
+    return Piece.copied(tall_skinny.singular_values(x), x.comm)
+
+
+def _either(first: Callable[..., Any], then: Callable[..., Any]) -> Callable[..., Any]:
+    def form(*args: Any, **kwargs: Any) -> Any:
+        found = first(*args, **kwargs)
+        return then(*args, **kwargs) if found is NO_FORM else found
+
+    return form
+
+
+FORMS[np.linalg.slogdet] = _slogdet
+FORMS[np.linalg.det] = _det
+FORMS[np.linalg.lstsq] = _lstsq
+FORMS[np.linalg.pinv] = _pinv
+FORMS[np.linalg.qr] = _qr
+FORMS[np.linalg.svd] = _svd
+_NAMES = """
+cholesky cond det eig eigh eigvals eigvalsh inv matrix_rank pinv qr slogdet svd svdvals
+"""
+for _name in _NAMES.split():
+    _function = getattr(np.linalg, _name)
+    _form = _of_each(_function)
+    FORMS[_function] = _either(FORMS[_function], _form) if _function in FORMS else _form
+FORMS[np.linalg.solve] = _either(FORMS[np.linalg.solve], _solve)

@@ -1,0 +1,137 @@
+"""Forms over many ranks of ufuncs that no kernel does: each rank has NumPy do its own elements."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from dcarray.core.backend import NO_FORM
+from dcarray.core.handle import Handle
+from dcarray.core.strides import axes_of
+from dcarray.distributed.dispatch import FORMS, piece_of, rounds
+
+if TYPE_CHECKING:
+    from dcarray.comm.exchange.piece import Piece
+    from dcarray.comm.layout.layouts import Layout
+
+_NUMBERS = "biufc"
+_FOLDS = frozenset(
+    [
+        np.add, np.multiply, np.maximum, np.minimum, np.fmax, np.fmin, np.logical_and, np.logical_or,
+        np.logical_xor, np.bitwise_and, np.bitwise_or, np.bitwise_xor, np.gcd, np.lcm,
+    ]
+)  # fmt: skip
+_KINDS = ("divide", "over", "under", "invalid")
+
+
+def _called(ufunc: np.ufunc, *inputs: Any, **kwargs: Any) -> Any:
+    """The ufunc of elements, or the product of matrices."""
+    if ufunc is np.matmul:
+        return _multiplied(*inputs) if not kwargs else NO_FORM
+    if ufunc.signature is not None or not kwargs.keys() <= {"dtype", "casting"}:
+        return NO_FORM
+    arrays = [piece_of(x) if isinstance(x, (Handle, np.ndarray)) else None for x in inputs]
+    pieces = [x for x in arrays if x is not None]
+    if any(x.dtype.kind not in _NUMBERS for x in pieces):
+        return NO_FORM
+    if not any(set(types) - set("O->") for types in ufunc.types):
+        return NO_FORM  # a function of the user's, which may keep count of its calls
+    if any(x is None and np.asarray(y).dtype.hasobject for x, y in zip(arrays, inputs, strict=True)):
+        return NO_FORM  # objects do not travel
+    try:
+        shape = np.broadcast_shapes(*(x.shape for x in pieces))
+    except ValueError:
+        ufunc(*[x if a is None else _like(a) for x, a in zip(inputs, arrays, strict=True)], **kwargs)
+        raise  # NumPy has said it, or that there is no such ufunc of these dtypes
+    if not shape:
+        return NO_FORM
+    return _by_blocks(ufunc, inputs, arrays, _layout(pieces, shape), kwargs)
+
+
+def _layout(pieces: list[Piece], shape: tuple[int, ...]) -> Layout:
+    """How the results are to lie: as a cut operand of their shape does, if there is one."""
+    from dcarray.comm.exchange.piece import in_blocks, rows
+
+    for x in pieces:
+        if x.shape == shape and any(part.parts > 1 for part in x.layout.parts):
+            return in_blocks(x.layout)
+    return rows(shape, pieces[0].comm.size)
+
+
+def _by_blocks(
+    ufunc: np.ufunc, inputs: Any, arrays: list[Piece | None], layout: Layout, kwargs: dict[str, Any]
+) -> Any:
+    from dcarray.comm.algorithms.fancy_indexing import shared
+    from dcarray.comm.exchange.piece import Piece
+
+    (comm,) = {x.comm for x in arrays if x is not None}
+    given = [x if a is None else shared(a, layout) for x, a in zip(inputs, arrays, strict=True)]
+    seen: list[str] = []
+    state: Any = np.geterr()
+    with np.errstate(all="call", call=lambda kind, flag: seen.append(kind)):
+        try:
+            found = ufunc(*given, **kwargs)
+        except Exception:
+            found = None
+    matter = any(state[kind] != "ignore" for kind in map(_kind, seen))
+    wrong = np.array(found is None or matter)
+    comm.allreduce(wrong, wrong, "lor")
+    if wrong:  # NumPy says what, on all ranks alike
+        return NO_FORM
+    if isinstance(found, tuple):
+        return tuple(Piece(comm, layout, np.asarray(one)) for one in found)
+    return Piece(comm, layout, np.asarray(found))
+
+
+def _kind(text: str) -> str:
+    """The name in `numpy.errstate` of what a ufunc calls out."""
+    return next((kind for kind in _KINDS if text.startswith(kind)), "invalid")
+
+
+def _multiplied(a: Any, b: Any) -> Any:
+    from dcarray.comm.exchange.piece import Piece
+    from dcarray.comm.planning.distributed_products import multiplied
+
+    one, other = (piece_of(x) if isinstance(x, (Handle, np.ndarray)) else None for x in (a, b))
+    if one is None or other is None or not one.ndim or not other.ndim:
+        return NO_FORM
+    if one.dtype.kind not in _NUMBERS or other.dtype.kind not in _NUMBERS:
+        return NO_FORM
+    if 0 not in one.shape + other.shape:
+        return multiplied(one, other)
+    return Piece.copied(np.matmul(_like(one), _like(other)), one.comm)
+
+
+def _like(x: Piece) -> Any:
+    """An array of that shape and dtype that takes no memory."""
+    return np.broadcast_to(x.dtype.type(), x.shape)
+
+
+def _reduced(
+    ufunc: np.ufunc, array: Any, axis: Any = 0, dtype: Any = None, out: Any = None, keepdims: Any = False,
+    initial: Any = np._NoValue, where: Any = True,
+) -> Any:  # fmt: skip
+    from dcarray.comm.algorithms.reductions import fold
+    from dcarray.comm.exchange.piece import Piece
+    from dcarray.distributed.executor import FEW
+
+    x = piece_of(array)
+    if x is None or ufunc not in _FOLDS or out is not None or initial is not np._NoValue or where is not True:
+        return NO_FORM
+    if x.dtype.kind not in _NUMBERS or not x.ndim or 0 in x.shape or axis == ():
+        return NO_FORM
+    if rounds(ufunc, dtype or x.dtype) and math.prod(x.shape) <= FEW:  # in the order of one process
+        found = ufunc.reduce(x.whole(), axis, dtype, keepdims=bool(keepdims))  # type: ignore[call-overload]
+        return Piece.copied(found, x.comm)
+    try:
+        axes = axes_of(axis, x.ndim)
+    except TypeError:
+        ufunc.reduce(_like(x), axis)  # NumPy says what is wrong
+        raise
+    return fold(x, ufunc, axes, dtype, bool(keepdims))
+
+
+FORMS[np.ufunc.__call__] = _called
+FORMS[np.ufunc.reduce] = _reduced

@@ -1,0 +1,225 @@
+"""Writing to arrays over many ranks at places and where masks are true: every owner gets its elements."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from dcarray.api.array import ndarray
+from dcarray.core.backend import NO_FORM
+from dcarray.distributed.dispatch import WRITES, piece_of
+
+from .keys import Key, along_axis, parsed
+
+if TYPE_CHECKING:
+    from dcarray.comm.exchange.piece import Piece
+
+_NUMBERS = "biufc"
+
+Write = Callable[["Piece"], "Piece"]
+
+
+def _values(value: Any, dtype: np.dtype[Any]) -> Piece | None:
+    """What is to be written, as a piece."""
+    if type(value) not in (ndarray, np.ndarray):
+        if not isinstance(value, (bool, int, float, complex, np.generic, list, tuple)):
+            return None
+        # what is no array is converted to the dtype of the elements, with what errors there are
+        value = np.asarray(value, None if isinstance(value, np.generic) else dtype)
+    return piece_of(value) if value.dtype.kind in _NUMBERS else None
+
+
+def _setitem(x: Any, key: Any, value: Any) -> Write | Any:
+    found, given = parsed(x.shape, key), _values(value, x.dtype)
+    if found is None or given is None:
+        return NO_FORM
+    if found.mask is not None and found.mask.ndim == len(x.shape) and given.ndim > 1:
+        return NO_FORM
+    return _at(found, given)
+
+
+def _at(key: Key, values: Piece) -> Write:
+    def write(x: Piece) -> Piece:
+        from dcarray.comm.algorithms import masks, take
+        from dcarray.comm.algorithms.fancy_indexing import check_values, points, shared, written
+
+        if key.mask is not None:
+            return masks.put_where(x, key.mask, _fitting(values, x.ndim - key.mask.ndim + 1))
+        if key.rows is not None:
+            index, axis = key.rows
+            shape = (*x.shape[:axis], *index.shape, *x.shape[axis + 1 :])
+            check_values(values.shape, shape)
+            return take.put(x, index, axis, _fitting(values, len(shape)))
+        assert key.items is not None
+        where = points(x.shape, key.items, x.comm)
+        check_values(values.shape, where.layout.shape)
+        given = shared(_fitting(values, where.layout.ndim), where.layout)
+        return written(x, where.places, given.astype(x.dtype, copy=False))
+
+    return write
+
+
+def _fitting(values: Piece, ndim: int) -> Piece:
+    """Values without the axes of length one that they have more than what is written."""
+    more = max(0, values.ndim - ndim)
+    return values.reshaped(values.shape[more:]) if more else values
+
+
+# ---- functions ---------------------------------------------------------------------------------------
+def _cycled(values: Piece, at: Any, dtype: np.dtype[Any]) -> Any:
+    """Values one after the other, again and again: those with some numbers."""
+    from dcarray.comm.algorithms.fancy_indexing import found
+
+    return found(values, at % int(np.prod(values.shape))).astype(dtype, copy=False)
+
+
+def _put(a: Any, ind: Any, v: Any, mode: Any = "raise") -> Write | Any:
+    index = np.asarray(ind) if isinstance(ind, (int, list, tuple, np.integer)) else ind
+    place, values = piece_of(index), _values(v, a.dtype)
+    if (
+        place is None
+        or values is None
+        or place.dtype.kind not in "iu"
+        or mode not in ("raise", "wrap", "clip")
+    ):
+        return NO_FORM
+    size = a.size
+    if not size or 0 in values.shape or not np.can_cast(values.dtype, a.dtype, "safe"):
+        return NO_FORM
+
+    def write(x: Piece) -> Piece:
+        from dcarray.comm.algorithms.fancy_indexing import points, written
+
+        flat = place.ravelled() if place.ndim else place.reshaped((1,))
+        if mode != "raise":
+            given = flat.own.astype(np.int64, copy=False)
+            limited = given % size if mode == "wrap" else np.clip(given, 0, size - 1)
+            flat = type(flat)(flat.comm, flat.layout.bare(), limited)
+        where = points((size,), [flat], x.comm)
+        begin = where.layout.parts[0].to_global(x.comm.rank, 0)
+        numbers = np.arange(begin, begin + where.places.size)
+        return written(x, where.places, _cycled(values, numbers, x.dtype))
+
+    return write
+
+
+def _masked(cycle_by_place: bool) -> Callable[..., Write | Any]:
+    """`numpy.putmask`, whose values belong to the places, or `numpy.place`, whose are taken in turn."""
+
+    def form(a: Any, mask: Any, vals: Any) -> Write | Any:
+        where, values = piece_of(mask), _values(vals, a.dtype)
+        if where is None or values is None or not where.ndim or where.dtype != np.bool_:
+            return NO_FORM
+        if (
+            np.prod(where.shape) != a.size
+            or 0 in values.shape
+            or not np.can_cast(values.dtype, a.dtype, "safe")
+        ):
+            return NO_FORM
+
+        def write(x: Piece) -> Piece:
+            from dcarray.comm.algorithms.fancy_indexing import places_of, written
+            from dcarray.comm.transport.sparse_alltoall import gathered
+
+            places = places_of(where)
+            numbers = places
+            if not cycle_by_place:
+                counts = gathered(x.comm, np.int64(places.size))
+                numbers = np.arange(places.size) + counts[: x.comm.rank].sum()
+            return written(x, places, _cycled(values, numbers, x.dtype))
+
+        return write
+
+    return form
+
+
+def _copyto(dst: Any, src: Any, casting: Any = "same_kind", where: Any = True) -> Write | Any:
+    values, mask = _values(src, dst.dtype), piece_of(where)
+    if values is None or mask is None or mask.dtype != np.bool_:
+        return NO_FORM
+    if max(values.ndim, mask.ndim) > dst.ndim or not np.can_cast(values.dtype, dst.dtype, casting):
+        return NO_FORM
+    try:
+        fits = np.broadcast_shapes(dst.shape, mask.shape, values.shape) == dst.shape
+    except ValueError:
+        fits = False
+    if not fits:  # the parts of some ranks may fit
+        return NO_FORM
+
+    def write(x: Piece) -> Piece:
+        from dcarray.comm.algorithms.fancy_indexing import shared
+
+        bare = x.layout.bare()
+        np.copyto(x.own, shared(values, bare), casting=casting, where=shared(mask, bare))
+        return x
+
+    return write
+
+
+def _put_along_axis(arr: Any, indices: Any, values: Any, axis: Any = -1) -> Write | Any:
+    index, given = piece_of(indices), _values(values, arr.dtype)
+    if index is None or given is None or type(axis) is not int or not -arr.ndim <= axis < arr.ndim:
+        return NO_FORM
+    items = along_axis(arr.shape, index, axis % arr.ndim)
+    return NO_FORM if items is None else _at(Key(items=items), given)
+
+
+def _fill_diagonal(a: Any, val: Any, wrap: Any = False) -> Write | Any:
+    values = _values(val, a.dtype)
+    if a.ndim < 2 or (a.ndim > 2 and len(set(a.shape)) > 1) or values is None or 0 in values.shape:
+        return NO_FORM
+    step = 1 + sum(int(np.prod(a.shape[k:])) for k in range(1, a.ndim))
+    end = a.size if wrap or a.ndim > 2 else min(a.size, a.shape[1] ** 2)
+    places = np.arange(0, end, step)
+
+    def write(x: Piece) -> Piece:
+        from dcarray.comm.algorithms.fancy_indexing import written
+
+        begin, stop = (places.size * (x.comm.rank + k) // x.comm.size for k in (0, 1))
+        return written(x, places[begin:stop], _cycled(values, np.arange(begin, stop), x.dtype))
+
+    return write
+
+
+def _accumulated(ufunc: np.ufunc, a: Any, key: Any, values: Any = None) -> Write | Any:
+    """``ufunc.at(a, key, values)``."""
+    found, given = parsed(a.shape, key), _values(values, a.dtype) if values is not None else None
+    if found is None or given is None or ufunc.nin != 2:
+        return NO_FORM
+    kinds = ufunc.resolve_dtypes((a.dtype, given.dtype, None))
+    if kinds[0] != a.dtype or kinds[2] != a.dtype:
+        return NO_FORM
+
+    def write(x: Piece) -> Piece:
+        from dcarray.comm.algorithms.fancy_indexing import check_values, points, shared, written
+        from dcarray.comm.algorithms.masks import nonzero
+
+        items: list[Any] = found.items or []
+        if found.rows is not None:
+            items = [slice(None)] * x.ndim
+            items[found.rows[1]] = found.rows[0]
+        elif found.mask is not None:
+            items = [*nonzero(found.mask), *[slice(None)] * (x.ndim - found.mask.ndim)]
+        where = points(x.shape, items, x.comm)
+        check_values(given.shape, where.layout.shape)
+        every = shared(_fitting(given, where.layout.ndim), where.layout)
+        return written(x, where.places, every.astype(kinds[1], copy=False), ufunc.at)
+
+    return write
+
+
+WRITES.update(
+    {
+        operator.setitem: _setitem,
+        np.put: _put,
+        np.place: _masked(False),
+        np.putmask: _masked(True),
+        np.copyto: _copyto,
+        np.fill_diagonal: _fill_diagonal,
+        np.put_along_axis: _put_along_axis,
+        np.ufunc.at: _accumulated,
+    }
+)

@@ -1,0 +1,214 @@
+"""Arrays over many ranks, as far as the user says or asks where elements lie: `distribute`, and what the
+attributes ``layout``, ``local`` and ``gather`` of arrays give.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+from weakref import ref
+
+import numpy as np
+
+from dcarray.api.array import ndarray
+from dcarray.comm.cart import Cart
+from dcarray.comm.exchange.redistribute import redistribute
+from dcarray.comm.layout.grid import ProcessGrid, choose_grid
+from dcarray.comm.layout.layouts import Layout, Spec, Widths
+from dcarray.comm.transport.agreement import agree
+from dcarray.comm.transport.errors import LayoutError
+from dcarray.comm.transport.protocol import check_rank
+from dcarray.comm.transport.world import world
+from dcarray.core import config
+from dcarray.core.handle import Handle, large
+from dcarray.core.processes import parted
+from dcarray.core.shard import Spread, spread, taken
+from dcarray.core.store import Store, compiles
+from dcarray.lowering.runtime.memory import empty
+
+__all__ = ["LocalView", "blocks_of", "distribute", "gather", "layout_of", "local_of"]
+
+NDArray = np.ndarray[Any, Any]
+
+
+def distribute(
+    x: Any,
+    grid: Cart | ProcessGrid | Sequence[int] | None = None,
+    axes: Sequence[Spec] | None = None,
+    halo: Widths = 0,
+) -> ndarray:
+    """An array whose elements lie in blocks over the ranks.
+
+    Parameters
+    ----------
+    x : array_like
+        The array, the same on all ranks; each takes its part of it.  An array of ours that lies in blocks
+        already is laid out anew, without being gathered.
+    grid : Cart, ProcessGrid or sequence of int, optional
+        Ranks along each of the array's first axes; by default the grid with the least surface between blocks.
+    axes : sequence of Block, Cyclic or Whole, optional
+        How each axis is dealt out; by default in blocks over the grid's axes.
+    halo : int or sequence, optional
+        Room for the neighbours' elements from the beginning; it grows when a statement needs it.
+
+    Returns
+    -------
+    ndarray
+        With elements of its own.
+
+    Raises
+    ------
+    GridError, LayoutError
+        When grid, axes or halo do not fit the array or the ranks.
+    MismatchError
+        When ranks disagree on shape, dtype or layout.
+    TypeError
+        When the dtype is not one that compiles.
+    """
+    comm = world()
+    source = x if isinstance(x, Handle) else np.asarray(x)
+    over = _grid(grid, source.shape, comm.size)
+    with parted():
+        agree(comm, (source.shape, source.dtype.str, over, axes, halo), "what is to be distributed")
+    over.check(comm.size)
+    layout = (
+        Layout.blocks(source.shape, over, halo) if axes is None else Layout(source.shape, over, axes, halo)
+    )
+    if not compiles(source.dtype):
+        raise TypeError(f"elements of dtype {source.dtype} are not distributed")
+    head, window = blocks_of(source) if isinstance(source, Handle) else (None, None)
+    if head is not None and window is None:
+        held = head.spread
+        block = empty(layout.local_shape(comm.rank), source.dtype)
+        with parted():
+            redistribute(held.layout, layout, comm.rank).run(comm, held.block, block)
+    else:
+        whole = source._settled() if isinstance(source, Handle) else source
+        block = taken(whole, layout, comm)
+    store = Store(source.shape, source.dtype)
+    if comm.size == 1:
+        store.bind(np.ascontiguousarray(block[layout.owned(0)]))
+    else:
+        spread(store, Spread(layout, block, comm))
+    found: ndarray = large(ndarray, store, source.shape, None)
+    return found
+
+
+def _grid(grid: Cart | ProcessGrid | Sequence[int] | None, shape: tuple[int, ...], ranks: int) -> ProcessGrid:
+    if isinstance(grid, Cart):
+        return grid.grid
+    if isinstance(grid, ProcessGrid):
+        return grid
+    if grid is not None:
+        return ProcessGrid(grid)
+    chosen = config.current().grid
+    return (
+        choose_grid(shape, ranks, rows=True)
+        if chosen is None or len(chosen) > len(shape)
+        else ProcessGrid(chosen)
+    )
+
+
+def blocks_of(x: Handle) -> tuple[Store | None, Any]:
+    """The family whose elements lie in blocks, once what is pending has run, and the window of ``x`` on it if
+    that is not all of it; None if they do not lie in blocks."""
+    if x._small is not None:
+        return None, None
+    head = x._store.family
+    for rec in (head.dirty, head.used):
+        if rec is not None and not rec.done:
+            rec.run(head)
+    if head.spread is None:
+        return None, None
+    return head, None if x._store is head and x._index is None else x._window()
+
+
+def layout_of(x: Handle) -> Layout:
+    """How an array lies over the ranks; of a view, the array that it is a view of."""
+    head, _ = blocks_of(x)
+    if head is not None:
+        found: Layout = head.spread.layout
+        return found
+    shape = x.shape if x._small is not None else x._store.family.shape
+    return Layout.copies(shape, ProcessGrid((world().size,)))
+
+
+class LocalView(np.ndarray[Any, Any]):
+    """This rank's block of an array: a plain array, of use until the array is laid out anew."""
+
+    _held: Any = None
+
+    def __array_finalize__(self, source: Any) -> None:
+        self._held = getattr(source, "_held", None)
+
+    def _check(self) -> None:
+        if self._held is not None and self._held.done:
+            raise LayoutError(
+                "the array of this local view has been laid out anew or gathered: ask for it again"
+            )
+
+    def __getitem__(self, key: Any) -> Any:
+        self._check()
+        return super().__getitem__(key)
+
+    def __setitem__(self, key: Any, value: Any) -> None:
+        self._check()
+        super().__setitem__(key, value)
+
+    def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **kwargs: Any) -> Any:
+        out = kwargs.get("out", ())
+        for x in (*inputs, *out):
+            if isinstance(x, LocalView):
+                x._check()
+        if out:
+            kwargs["out"] = tuple(map(_plain, out))
+        found = getattr(ufunc, method)(*map(_plain, inputs), **kwargs)
+        return out[0] if len(out) == 1 else found
+
+    def __array_function__(self, func: Any, types: Any, args: Any, kwargs: Any) -> Any:
+        self._check()
+        return super().__array_function__(func, types, args, kwargs)
+
+
+def _plain(x: Any) -> Any:
+    return x.view(np.ndarray) if isinstance(x, LocalView) else x
+
+
+def local_of(x: Handle, halo: bool = False) -> NDArray:
+    """This rank's elements of an array (of a view: of the array that it is a view of), writable in place."""
+    head, _ = blocks_of(x)
+    if head is None:
+        return x._writable()
+    held = head.spread
+    held.exposed = True
+    block = held.block if halo else held.block[held.layout.owned(held.comm.rank)]
+    found: Any = block.view(LocalView)
+    found._held = held
+    head.exports = [*(head.exports or []), ref(found)]
+    return found  # type: ignore[no-any-return]
+
+
+def seen(x: Handle) -> NDArray:
+    """The elements of an array as plain memory that may be that of a copy."""
+    x._run()
+    head = x._store.family
+    if head.spread is not None and x.size < head.size:
+        x = x.copy()
+    return x._settled()
+
+
+def gather(x: Handle, root: int | None = None) -> NDArray | None:
+    """A copy of the array as a plain one, on all ranks, or on one and None on the others."""
+    comm = world()
+    if root is not None:
+        check_rank(root, comm.size)
+    head, window = blocks_of(x)
+    if head is None or window is not None or root is None or not x.shape:
+        whole = seen(x).copy()
+        return whole if root in (None, comm.rank) else None
+    held = head.spread
+    target = Layout.on_one(x.shape, comm.size, root)
+    found: NDArray = np.empty(target.local_shape(comm.rank), x.dtype)
+    with parted():
+        redistribute(held.layout, target, comm.rank).run(comm, held.block, found)
+    return found if comm.rank == root else None

@@ -1,0 +1,154 @@
+"""Random arrays over many ranks: NumPy's single stream, of which every rank keeps its own block."""
+
+from __future__ import annotations
+
+import math
+import operator
+from collections.abc import Callable, Iterable, Iterator
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from dcarray.core.backend import NO_FORM
+from dcarray.core.config import current
+from dcarray.core.processes import parted, several
+
+from .dispatch import array_of
+from .random_blocks import block
+
+if TYPE_CHECKING:
+    from dcarray.comm.layout.layouts import Layout
+    from dcarray.comm.transport.protocol import Communicator
+
+__all__ = ["drawn"]
+
+# Methods that draw the elements one after the other, by how many arguments come before ``size``.
+_BEFORE_SIZE = {
+    0: "random random_sample ranf sample standard_cauchy standard_exponential standard_normal",
+    1: """chisquare exponential geometric logseries pareto poisson power rayleigh standard_gamma standard_t
+       weibull zipf""",
+    2: """beta binomial f gamma gumbel integers laplace logistic lognormal negative_binomial
+       noncentral_chisquare normal randint uniform vonmises wald""",
+    3: "hypergeometric noncentral_f triangular",
+}
+_SIZE = {name: before for before, names in _BEFORE_SIZE.items() for name in names.split()}
+_BY_EXTENTS = ("rand", "randn")  # whose arguments are the extents
+_WHOLE_WORDS = 4  # bytes of the smallest integers of which a call leaves nothing in a word of the stream
+_SCALARS = (bool, int, float, str, np.generic)
+CHUNK = 1 << 18  # elements drawn at once by whoever keeps but some of them
+
+
+def drawn(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """A large random array in blocks, or `NO_FORM`, with nothing drawn.
+
+    Where the stream can be moved to any of its elements, a rank draws only its own; else all ranks draw all
+    of them, some at a time, and keep theirs.  The generators of all ranks are then where NumPy's would be.
+
+    Parameters
+    ----------
+    function : callable
+        A method of NumPy's `Generator` or `RandomState`, bound to it.
+    args, kwargs
+        Its arguments.
+    """
+    comm = several()
+    asked = None if comm is None else _asked(function.__name__, args, kwargs)
+    if comm is None or asked is None:
+        return NO_FORM
+    shape, args, kwargs = asked
+    if not shape or min(shape) < 0 or math.prod(shape) <= current().distribute_above:
+        return NO_FORM
+    name, generator = function.__name__, getattr(function, "__self__", None)
+    if isinstance(generator, np.random.Generator):
+        try:
+            return _own(generator, name, shape, args, kwargs, comm)
+        except (TypeError, ValueError):  # not to be moved, or a mistake that is made again
+            pass
+    if name in ("integers", "randint") and np.dtype(kwargs.get("dtype", np.int64)).itemsize < _WHOLE_WORDS:
+        return NO_FORM
+    return _kept(function, shape, args, kwargs, comm)
+
+
+def _asked(
+    name: str, args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> tuple[tuple[int, ...], tuple[Any, ...], dict[str, Any]] | None:
+    """The shape that is asked for, and the other arguments, which are all scalars."""
+    rest = dict(kwargs)
+    if name in _BY_EXTENTS and not kwargs:
+        size: Any = args
+        args = ()
+    elif name in _SIZE and len(args) > _SIZE[name]:
+        at = _SIZE[name]
+        size = args[at]
+        if len(args) > at + 2:
+            return None
+        args, rest = args[:at], {**rest, **({"dtype": args[at + 1]} if len(args) > at + 1 else {})}
+    elif name in _SIZE:
+        size = rest.pop("size", None)
+    else:
+        return None
+    given = (*args, *(value for key, value in rest.items() if key != "dtype"))
+    if size is None or "out" in rest or not all(isinstance(v, _SCALARS) for v in given):
+        return None
+    try:
+        shape = tuple(map(operator.index, size)) if isinstance(size, Iterable) else (operator.index(size),)
+    except TypeError:
+        return None
+    return shape, args, rest
+
+
+def _own(
+    generator: np.random.Generator,
+    name: str,
+    shape: tuple[int, ...],
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
+    comm: Communicator,
+) -> Any:
+    """Draw this rank's block alone."""
+    from dcarray.comm.exchange.piece import Piece
+
+    from .executor import default_layout
+
+    layout = default_layout(shape, current(), comm)
+    window = tuple(slice(begin, begin + n) for begin, n in _intervals(layout, comm.rank))
+    mine = np.asarray(block(generator, name, shape, window, *args, **kwargs))
+    return array_of(Piece(comm, layout, mine))
+
+
+def _intervals(layout: Layout, rank: int) -> Iterator[tuple[int, int]]:
+    """For each axis where the rank's block begins, and how long it is."""
+    for part, place, n in zip(layout.parts, layout.place(rank), layout.owned_shape(rank), strict=True):
+        yield part.to_global(place, 0), n
+
+
+def _kept(
+    function: Callable[..., Any],
+    shape: tuple[int, ...],
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
+    comm: Communicator,
+) -> Any:
+    """Draw everything, some at a time, and keep this rank's block."""
+    from dcarray.comm.exchange.piece import Piece, rows
+
+    from .executor import default_layout
+
+    total, each = math.prod(shape), math.prod(shape[1:])
+    cut = rows(shape, comm.size)
+    first_row, count = next(_intervals(cut, comm.rank))
+    low, high = first_row * each, (first_row + count) * each
+    mine: Any = None
+    for begin in range(0, total, CHUNK):
+        count = min(CHUNK, total - begin)
+        by_extents = function.__name__ in _BY_EXTENTS
+        some = function(count) if by_extents else function(*args, size=count, **kwargs)
+        if mine is None:
+            mine = np.empty(high - low, some.dtype)
+        first, last = max(low, begin), min(high, begin + some.size)
+        if first < last:
+            mine[first - low : last - low] = some[first - begin : last - begin]
+    piece = Piece(comm, cut, mine.reshape(cut.local_shape(comm.rank)))
+    with parted():
+        piece = piece.moved(default_layout(shape, current(), comm))
+    return array_of(piece)

@@ -1,0 +1,59 @@
+"""Gathering what a mask chooses: ``x[mask]`` in plain arrays, on all cores.
+
+A mask of the first axes chooses rows; what is moved is a row, if it is not larger than the largest element.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from dcarray.core import config
+from dcarray.core.handle import NDArray
+from dcarray.core.store import compilable
+from dcarray.lowering.runtime.memory import address_of, empty
+
+from .routines import Compiled
+
+__all__ = ["BLOCK", "gathered"]
+
+BLOCK = 16384
+_ALONE = 2 * BLOCK  # up to so many elements are one block
+_SIZES = 1, 2, 4, 8, 16  # bytes of a row
+_FEWEST = 2  # times the elements below which calls run in NumPy
+_SECONDS = 2e-9  # that NumPy needs for an element
+_COUNTED = 8  # elements that are so much work as a scheduler's unit
+
+
+_ROUTINES = {size: Compiled("compress", "compress", size) for size in _SIZES}
+
+
+def gathered(a: NDArray, m: NDArray) -> NDArray:
+    """The elements of an array that a mask of its first axes chooses, in an array of their own."""
+    plain = a.shape[: m.ndim] == m.shape and a.flags.c_contiguous and m.flags.c_contiguous and compilable(a)
+    size = m.size
+    options = config.current()
+    if not plain or a.size < max(_FEWEST * options.eager_below, 1):
+        return a[m]
+    row = a.nbytes // size
+    if row not in _ROUTINES or address_of(a) % min(row, 8):
+        return a[m]
+    launch = _ROUTINES[row].launch(_SECONDS * size)
+    return a[m] if launch is None else _moved(launch, a, m, row, options.threads)
+
+
+def _moved(launch: Any, a: NDArray, mask: NDArray, row: int, threads: int) -> NDArray:
+    size = mask.size
+    length = size if size <= _ALONE else BLOCK
+    blocks = -(-size // length)
+    ends = np.zeros(blocks + 1, np.int64)
+    masks, values, counts = address_of(mask), address_of(a), address_of(ends)
+    work = length // _COUNTED
+    launch(launch.pack(blocks, work, 0, 1, masks, values, counts + 8, 0, size, length), threads)
+    if blocks > 1:
+        np.add.accumulate(ends, out=ends)
+    result = empty((int(ends[-1]), *a.shape[mask.ndim :]), a.dtype)
+    work = length * (row + 2) // 6  # what another core has moved comes from its cache when it is read next
+    launch(launch.pack(0, 1, blocks, work, masks, values, counts, address_of(result), size, length), threads)
+    return result

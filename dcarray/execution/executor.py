@@ -1,0 +1,384 @@
+"""The executor: finds or makes the plan of a recording, gives it memory and runs it."""
+
+from __future__ import annotations
+
+import time
+import warnings
+from collections.abc import Callable
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from dcarray.core import config, fp_state
+from dcarray.core.backend import backend
+from dcarray.core.counters import counters, note, user_line
+from dcarray.core.processes import several
+from dcarray.ir.ops import SCANS
+from dcarray.plans import templates
+from dcarray.plans.background import PATIENCE, Background
+from dcarray.recording import log_format, session
+from dcarray.tiering import call_sites
+
+from . import op_sequences, run_plan
+from .interpreter import Singly
+
+if TYPE_CHECKING:
+    from dcarray.plans.requests import Recorded
+    from dcarray.recording.log import Recording
+
+MAX_PLANS = 4096
+WORTHWHILE = 1 << 20  # elements from which on a region is compiled when it is first seen
+NANOSECOND = 1e-9  # what NumPy takes for an element, at least
+GLANCE = 25e-3  # seconds, until the loop is recorded once more to see whether there is a plan
+WAIT = 1.0  # the same, where that will be said
+MOST_PASSED = 64  # times that a form's operations are looked at for that
+
+
+class Executor:
+    """The plans of a process."""
+
+    def __init__(self) -> None:
+        # by fastmath, and by the exceptions that are not ignored
+        self._prepared: dict[tuple[bool, int], dict[Any, templates.Prepared]] = {}
+        self._forms: dict[tuple[bool, int], dict[Any, templates.Form]] = {}
+        self.background = Background(_told_something)
+
+    def prepare(self, rec: Recording, fastmath: bool = False) -> templates.Prepared:
+        """The entry of this log; its key has the windows' integers and who is still alive."""
+        slots, spared = rec.slots, rec.spared
+        live = tuple([k for k in rec.news if slots[k]() is not None and k != spared])
+        key = (tuple(rec.log), live, rec.kinds)
+        kind = fastmath, rec.mask
+        plans = self._prepared.get(kind)
+        if plans is None:
+            plans, self._forms[kind] = self._prepared.setdefault(kind, {}), {}
+        prepared = plans.get(key)
+        if prepared is not None:
+            counters.plan_hits += 1
+            return prepared
+        skeleton, values = log_format.split(key[0])
+        known = self._forms[kind]
+        form = known.get((skeleton, live, rec.kinds))
+        if form is None:
+            if len(known) >= MAX_PLANS:
+                known.clear()
+            form = known[skeleton, live, rec.kinds] = templates.Form(key[0], live, values, rec.mask)
+        if len(plans) >= MAX_PLANS:
+            plans.clear()
+        prepared = plans[key] = templates.Prepared(key, form, values)
+        return prepared
+
+    def run(self, rec: Recording, options: config.Options) -> Callable[[], None]:
+        """Run a recording; gives back what is left to say to the user once everything is in its place."""
+        comm = several()
+        if comm is None:
+            return self.alone(rec, options)
+        return backend().run(self, rec, options, comm)
+
+    def alone(self, rec: Recording, options: config.Options) -> Callable[[], None]:
+        """Run a recording on whole memory.
+
+        Whatever goes wrong on the way - there is no memory, or a bug of ours - the recording then runs call
+        by call, and what cannot be computed even so is in ``rec.left``.
+        """
+        try:
+            notes = self._whole(rec, options)
+        except Exception as error:
+            if options.debug and not isinstance(error, MemoryError):
+                raise
+            if rec.marks and not isinstance(error, MemoryError):
+                complain("a region is run call by call", error, run_plan.line_of(rec.marks[0]))
+            error.__traceback__ = None  # its frames hold memory
+            notes = _singly(rec, None)
+        return told_of(rec, notes)
+
+    def _whole(self, rec: Recording, options: config.Options) -> list[Any]:
+        """Run a recording as one region if it has a plan; gives the notes of floating-point exceptions.
+
+        Raises
+        ------
+        Exception
+            Before anything is changed.
+        """
+        prepared = self.prepare(rec, options.fastmath)
+        counters.flushes += 1
+        counters.statements += len(rec.log) - len(rec.slots)
+        form, tally = prepared.form, call_sites.tally
+        if prepared.little is None:
+            prepared.little = _little(rec, prepared, options.threads)
+        if prepared.little and options.eager_below:
+            if form.ran and not rec.once:  # it comes again, if with other sizes
+                most = prepared.little + prepared.little // 4  # arrays may grow
+                rest = op_sequences.little(rec, prepared.key[1], options, most)
+                call_sites.learn([rec.marks[k] for k in rest], most)
+            form.ran = True
+            return _singly(rec, prepared)
+        if prepared.direct:
+            _bar(rec)
+            tally.add(form.guess, options.fastmath)
+            op_sequences.ran(rec, prepared, options)
+            return run_plan.direct(rec, prepared, prepared.plan, options.threads)
+        if not form.useful:
+            return []
+        plan = prepared.plan
+        if plan is None and (not rec.once or options.jit == "eager"):
+            plan = self._plan(prepared, options)
+        if plan is None:
+            tally.unplanned += 1
+            notes = _singly(rec, prepared, self.background.worked)
+            if (form.queued or form.general) and not rec.once:
+                self._pass_over(rec, prepared, options)
+            return notes
+        _bar(rec)
+        tally.add(form.guess, options.fastmath)
+        arrays, addresses, fresh = run_plan.allocated(rec, form)
+        told = run_plan.execute(rec, prepared, plan, arrays, addresses, options)
+        if told is None:
+            tally.unplanned += 1
+            return _singly(rec, prepared)
+        for store, mem, address in fresh:
+            if store.mem is None:
+                store.bind_new(mem, address)
+        return told
+
+    def _pass_over(self, rec: Recording, prepared: templates.Prepared, options: config.Options) -> None:
+        """A plan has been asked for: what is recorded until it is there takes longer than NumPy, as it does
+        calls in a loop, or as its loops do operations block by block."""
+        begun = self.background.begun
+        seconds, form = WAIT if begun else GLANCE, prepared.form
+        passed = call_sites.resume(seconds)
+        if not passed and form.passed < MOST_PASSED:
+            form.passed += 1
+            passed = op_sequences.meanwhile(rec, prepared.key[1], options, seconds)
+        if passed and not begun:
+            self.background.worked(GLANCE)
+
+    def _plan(
+        self, prepared: templates.Prepared, options: config.Options, waited: bool = False
+    ) -> templates.Ready | None:
+        """The plan of a log that has none yet, or None while the interpreter has to do."""
+        if options.jit == "off":
+            return None
+        form = prepared.form
+        if form.exact is not None and prepared.values == form.sample:
+            return prepared.serve(form.exact, ())
+        for general in form.general:
+            symbols = general.fits(prepared.values)
+            if symbols is not None and general.serves(symbols):
+                assert general.plan is not None
+                return prepared.serve(general.plan, symbols)
+        from dcarray.plans.requests import Recorded
+
+        request = Recorded(
+            *prepared.key, form.sample, prepared.values, tuple(form.saved),
+            options.fastmath, options.threads, options.cache_dir,
+        )  # fmt: skip
+        job = self._job(prepared, request, options)
+        if options.jit == "background":
+            # it is clear before it has run; a library takes less for them, and wants all cores
+            large = form.own * NANOSECOND > PATIENCE
+            if form.sights == 1 and options.cache_dir and not options.debug:
+                look = partial(_attempt, partial(self._found, form, request), options.debug)
+                if not large:
+                    self.background.submit(look)
+                else:
+                    look()
+                    if form.exact is not None:
+                        return prepared.serve(form.exact, ())
+            if job is not None:
+                if large:
+                    self.background.worked(PATIENCE)
+                self.background.later(lambda: _attempt(job, options.debug))
+            return None
+        if job is not None:
+            _attempt(job, options.debug)
+        elif not waited:
+            self.background.wait()  # it may have been asked for before
+        return None if waited else self._plan(prepared, options, True)
+
+    def _job(
+        self, prepared: templates.Prepared, request: Recorded, options: config.Options
+    ) -> Callable[[], None] | None:
+        """What is to be compiled so that this log gets a plan; None if that is under way."""
+        form = prepared.form
+        form.sights += 1
+        if options.jit == "background" and form.sights < 2 and form.elements < WORTHWHILE:
+            return None
+        if prepared.values == form.sample:
+            if form.queued:
+                return None
+            form.queued = True
+            general = None
+        else:
+            if any(g.plan is None and g.fits(prepared.values) is not None for g in form.general):
+                return None
+            if not templates.related(form.sample, prepared.values):
+                return None
+            general = templates.General(form.sample, prepared.values)
+            form.general = [*form.general[1 - templates.MAX_GENERAL :], general]
+
+        def job() -> None:
+            if general is None and form.exact is not None:  # found meanwhile
+                return
+            from dcarray.plans import provider
+
+            try:
+                plan = templates.Ready(provider.obtained(request, options, self.background))
+            except MemoryError:  # later there may be more
+                if general is None:
+                    form.queued = False
+                else:
+                    form.general = [other for other in form.general if other is not general]
+                raise
+            if general is None:
+                form.exact = plan
+            else:
+                general.plan = plan
+
+        return job
+
+    def _found(self, form: templates.Form, request: Recorded) -> None:
+        """Take the plan of a form that was seen once, if another process has left it."""
+        from dcarray.plans import provider
+
+        plan = provider.found(request)
+        if plan is not None and form.exact is None:
+            form.exact = templates.Ready(plan)
+
+
+def _told_something() -> None:
+    """A plan may be there, so that nothing is passed over any longer."""
+    call_sites.over()
+    op_sequences.over()
+
+
+def told_of(rec: Recording, notes: list[Any]) -> Callable[[], None]:
+    """What says the notes of floating-point exceptions, and what else there is to say."""
+    if not notes and not _unsaid:
+        return _nothing
+    calls, marks = rec.statements(), rec.marks
+
+    def after() -> None:
+        _say()
+        fp_state.tell(notes, lambda k: marks[k][3] or _name(calls[k]), lambda k: run_plan.line_of(marks[k]))
+
+    return after
+
+
+def _little(rec: Recording, prepared: templates.Prepared, threads: int) -> int:
+    """What `alone.cheaper` says of a log; no is said at once where it was said of about these sizes."""
+    form = prepared.form
+    sizes = tuple([n & (-1 << max(n.bit_length() - 3, 0)) for n in prepared.values])
+    if sizes in form.ample:
+        return 0
+    todo = run_plan.todo(rec, prepared)
+    form.guess = call_sites.estimate(*prepared.key[:2], _calls(rec), threads, form.saved, todo, rec.views)
+    found = call_sites.cheaper(form.guess)
+    if not found:
+        if len(form.ample) >= MAX_PLANS:
+            form.ample.clear()
+        form.ample.add(sizes)
+    return found
+
+
+def _calls(rec: Recording) -> int:
+    """How many calls of the user's have recorded it.  One call may have recorded several statements, but of
+    different operations: those of a loop come again."""
+    calls, here, names = 0, None, set[str]()
+    for (code, instruction, *_), entry in zip(rec.marks, rec.statements(), strict=True):
+        place = id(code), instruction
+        if place != here or entry[1] in names:
+            calls, here, names = calls + 1, place, set()
+        names.add(entry[1])
+    return calls
+
+
+def _attempt(job: Callable[[], None], debug: bool) -> None:
+    """Compile; where that fails, the interpreter goes on serving, and the user is told once."""
+    try:
+        job()
+    except Exception as error:
+        if debug:
+            raise
+        complain("a region is not compiled", error, ("<compiled region>", 0))
+
+
+def complain(what: str, error: BaseException, where: tuple[str, int]) -> None:
+    """Put it into the report, and warn once of each reason when the user's thread has no work half done."""
+    reason = f"{type(error).__name__}: {error}"
+    note(f"interpreter ({reason})", where=where)
+    if reason not in _told:
+        _told.add(reason)
+        _unsaid.append(f"{what}: {reason}")
+
+
+def _say() -> None:
+    while _unsaid:
+        warnings.warn_explicit(_unsaid.pop(0), RuntimeWarning, *user_line())
+
+
+_told: set[str] = set()
+_unsaid: list[str] = []
+
+
+def _name(entry: tuple[Any, ...]) -> str:
+    """What NumPy calls a statement when it warns of it."""
+    if entry[0] != "fold":
+        return str(entry[1]).removeprefix("blas.")
+    return "accumulate" if entry[1] in SCANS else "reduce"
+
+
+def _singly(
+    rec: Recording, prepared: templates.Prepared | None, worked: Callable[[float], None] | None = None
+) -> list[Any]:
+    """Run a recording call by call; ``worked`` is told the seconds of which a plan might have saved some."""
+    witness = fp_state.Witness(lambda loc: rec.marks[loc][2])
+    start = time.perf_counter()
+    run = Singly(rec, run_plan.todo(rec, prepared), witness)
+    counters.interpreted += run.run()
+    if worked is not None:
+        worked(time.perf_counter() - start - run.elsewhere)
+    if run.left:
+        rec.left = (run.again(), run.error)
+    return witness.notes
+
+
+def _bar(rec: Recording) -> None:
+    """Where NumPy has made at once what a region's kernels read, they might have made it, too: it is recorded
+    from now on."""
+    for place in rec.made:
+        call_sites.strike(place, bar=True)
+
+
+def _nothing() -> None:
+    pass
+
+
+EXECUTOR = Executor()
+session.EXECUTOR = EXECUTOR
+
+
+def wait(timeout: float | None = None) -> bool:
+    """Wait until the plans and kernels are ready that calls so far have asked for.
+
+    Calls that come again are compiled beside the program, which meanwhile goes on with NumPy.  A program that
+    wants to run compiled code from some point on, to measure it say, waits here.
+
+    Parameters
+    ----------
+    timeout : float, optional
+        Seconds to wait at most; by default as long as it takes.  0 only asks.
+
+    Returns
+    -------
+    bool
+        Is everything ready?
+
+    Examples
+    --------
+    >>> for _ in range(2):
+    ...     step(u)
+    >>> dc.wait()
+    True
+    """
+    background = EXECUTOR.background
+    return not background.pending if timeout == 0 else background.wait(timeout)

@@ -1,0 +1,368 @@
+"""A recording call by call: each entry of a log in NumPy, with no region and no plan.
+
+This is how a recording runs as long as it has no plan, at the cost of the same calls written by hand; and how
+one ends when there is no memory for all of it, or when something went wrong on the way to its plan: what can
+be computed is computed, and what cannot stays pending, with all that depends on it.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Collection, Mapping, Sequence
+from functools import lru_cache
+from itertools import pairwise
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from dcarray.core import window
+from dcarray.core.fp_state import Witness
+from dcarray.core.store import Store
+from dcarray.ir.ops import CALLS, OPS, PLACES, SCANS
+from dcarray.lowering.runtime.memory import MAPPED, address_of, empty, zeros
+from dcarray.recording.log import Recording
+from dcarray.recording.log_format import reads, writes
+from dcarray.recording.operands import DTYPES
+from dcarray.recording.replay import Again, rewritten
+from dcarray.tiering.blas_sharing import read_once
+
+from . import masked_reduction
+
+NDArray = np.ndarray[Any, Any]
+
+
+class Turn(NamedTuple):
+    """A statement that somebody can see: its position, the families that it reads and writes, those among
+    them that no later one needs, and those that it is the first to write; and whether it is only there for
+    the next one, which may be done without it (`condensed`)."""
+
+    position: int
+    reads: frozenset[int]
+    writes: frozenset[int]
+    dying: tuple[int, ...]
+    born: tuple[int, ...]
+    joined: bool = False
+
+
+def turns(
+    declared: Sequence[tuple[Any, ...]], statements: Sequence[tuple[Any, ...]], live: Collection[int]
+) -> tuple[Turn, ...]:
+    """What there is to do for a log.
+
+    Parameters
+    ----------
+    declared, statements
+        Its entries.
+    live
+        The slots of new arrays that somebody holds.
+    """
+    heads = [entry[-1] for entry in declared]
+    needed = {entry[-1] for entry in declared if entry[0] == "old"}.union(live)
+    found: list[Turn] = []
+    for k in range(len(statements) - 1, -1, -1):
+        entry = statements[k]
+        outs = frozenset([heads[slot] for slot in writes(entry)])
+        if needed.isdisjoint(outs):
+            continue
+        ins = frozenset([heads[arg[0]] for arg in reads(entry) if type(arg) is not int])
+        found.append(Turn(k, ins, outs, tuple((ins | outs) - needed), ()))
+        needed |= ins | outs
+    seen: set[int] = set()
+    for k in range(len(found) - 1, -1, -1):
+        born = found[k].writes - seen
+        seen |= born
+        found[k] = found[k]._replace(born=tuple(born))
+    found.reverse()
+    for k, (turn, then) in enumerate(pairwise(found)):
+        first, second = statements[turn.position], statements[then.position]
+        if turn.born and turn.writes <= set(then.dying) and masked_reduction.fit_together(first, second):
+            found[k] = turn._replace(joined=True)
+    return tuple(found)
+
+
+class Singly:
+    """One run of a recording, call by call.
+
+    Parameters
+    ----------
+    rec : Recording
+        What to run; it has not ended.
+    todo : tuple of Turn
+        What there is to do, as `turns` gives it for the recording's log.
+    witness : Witness
+        Notes what the calls say of floating-point exceptions.
+    memory : mapping of int to ndarray, optional
+        Run on this memory of slots, as if by somebody else, instead of on what the recording's stores have.
+    """
+
+    def __init__(
+        self,
+        rec: Recording,
+        todo: tuple[Turn, ...],
+        witness: Witness,
+        memory: Mapping[int, NDArray] | None = None,
+    ) -> None:
+        self._rec = rec
+        self._todo = todo
+        self._apart = memory is not None
+        self._witness = witness
+        self._declared = rec.declarations()
+        self._statements = rec.statements()
+        self._memory = dict(memory or {})
+        self._arrays: dict[int, NDArray] = {}  # what was asked for, by slot
+        self._parts: dict[int, list[int]] = {}  # which of these are reshapes of others, by family
+        self._aside: set[int] = set()  # the slots of copies
+        self.error: Exception | None = None  # why the first statement that is left could not run
+        self.elsewhere = 0.0  # seconds in libraries, of which a plan would save nothing
+        self.left: list[int] = []  # the positions of the statements that could not run
+
+    def run(self) -> int:
+        """Run what can be run; gives the number of statements run."""
+        pending: set[int] = set()  # families that a statement which is left has still to write
+        wanted: set[int] = set()  # and that it has still to read
+        at, perform, statements = self._witness.at, self._perform, self._statements
+        done = False  # with the one before it
+        with self._witness.watching():
+            for number, turn in enumerate(self._todo):
+                k, ins, outs, dying, born, joined = turn
+                if done or (joined and not self.left and self._condensed(k, self._todo[number + 1])):
+                    done = not done
+                    self._leave(dying, born)
+                    continue
+                if not self.left or pending.isdisjoint(ins | outs):
+                    try:
+                        if wanted and not wanted.isdisjoint(outs):
+                            self._set_aside(wanted & outs)
+                            wanted -= outs
+                        at(k)
+                        perform(statements[k], () if self.left else dying)
+                    except Exception as error:
+                        # its frames hold memory
+                        self.error = self.error or error.with_traceback(None)
+                    else:
+                        self._leave([head for head in dying if head not in wanted], born)
+                        continue
+                self.left.append(k)
+                pending |= outs
+                wanted |= ins
+        return len(self._todo) - len(self.left)
+
+    def _leave(self, dying: Sequence[int], born: Sequence[int]) -> None:
+        """Hand over what a statement was the first to write, and let go what nobody needs any more."""
+        for head in born:
+            self._bind(head)
+        for head in dying:
+            self._forget(head)
+
+    def _condensed(self, k: int, then: Turn) -> bool:
+        """Run a choice and the fold of it as one, if that can be."""
+        first, second = self._statements[k], self._statements[then.position]
+        types, _ = _loop(first[2])
+        self._witness.at(then.position)
+        try:
+            mask, x, rest = [
+                self._value(arg, first[3], char) for arg, char in zip(first[6:], types, strict=True)
+            ]
+            result = DTYPES[_loop(second[2])[1]]
+            return masked_reduction.fold(second[1], result, self._array(second[6]), mask, x, rest[()])
+        except Exception:  # one by one they may do, or say what is wrong
+            return False
+
+    def again(self) -> Again:
+        """What is left, to be recorded again."""
+        left = {k: self._statements[k] for k in self.left}
+        done = self._aside.union(*[turn.writes for turn in self._todo if turn.position not in left])
+        return Again(self._rec, left, {k: a for k, a in self._memory.items() if k in done})
+
+    def _set_aside(self, heads: set[int]) -> None:
+        """Copy what statements that are left have still to read of these families, which will be written."""
+        copies: dict[int, int] = {}
+        for k in self.left:
+            entry = self._statements[k]
+            for arg in reads(entry):
+                if type(arg) is not int and arg[0] not in copies and self._declared[arg[0]][-1] in heads:
+                    a = self._array(arg[0]).copy()
+                    copies[arg[0]] = slot = len(self._declared)
+                    self._declared.append(("new", a.dtype.char, a.shape, slot))
+                    self._memory[slot] = a
+                    self._aside.add(slot)
+        for k in self.left:
+            entry = self._statements[k]
+            args = [a if type(a) is int else (copies.get(a[0], a[0]), *a[1:]) for a in reads(entry)]
+            self._statements[k] = rewritten(entry, writes(entry), args)
+
+    def _forget(self, head: int) -> None:
+        """Let the memory of a family go that nobody needs any more."""
+        self._memory.pop(head, None)
+        for slot in (head, *self._parts.pop(head, ())):
+            self._arrays.pop(slot, None)
+
+    # ---- one statement ---------------------------------------------------------------------------------
+    def _perform(self, entry: tuple[Any, ...], dying: tuple[int, ...]) -> None:
+        """Run one statement; a failed allocation leaves its target as it was.  The families in ``dying`` are
+        not needed afterwards."""
+        kind, op = entry[:2]
+        if kind == "call":
+            outs = [self._array(slot) for slot in entry[2]]
+            args: list[Any] = [self._window(*arg) for arg in entry[3]]
+            args = [x.copy() if any(np.may_share_memory(x, out) for out in outs) else x for x in args]
+            start = time.perf_counter()
+            CALLS[op].reference(tuple(outs), tuple(args), dict(entry[4]))
+            # a plan shares passes over the matrix that a vector meets, and reads one once that few rows meet
+            if all(x.ndim == 2 for x in args) and not read_once(
+                args[0].shape, args[1].shape, args[0].dtype.char
+            ):
+                self.elsewhere += time.perf_counter() - start
+            return
+        types, result = _loop(entry[2])
+        shape = entry[3]
+        if kind == "fold":
+            _, _, _, _, axes, keepdims, slot, arg = entry
+            out = self._array(slot)
+            if type(arg) is tuple and len(axes) == len(shape) and self._declared[arg[0]][1] == "?":
+                given = self._value(arg, shape, "?")
+                if given.shape == shape and masked_reduction.count(op, given, out):
+                    return
+            value = self._value(arg, shape, types[0], op not in PLACES and types[0] == result)
+            if value.shape != shape:
+                value = np.broadcast_to(value, shape)
+            if op in SCANS:
+                scan: Any = OPS[SCANS[op]].reference
+                scan.accumulate(value, axes[0], DTYPES[result], out)
+                return
+            if op in PLACES:
+                place: Any = getattr(np, op)
+                place(value, axes[0] if len(axes) == 1 else None, out, keepdims=keepdims)
+                return
+            ufunc: Any = OPS[op].reference
+            ufunc.reduce(value, axes, DTYPES[result], out, keepdims)
+            return
+        slot, index, function = entry[4], entry[5], OPS[op].reference
+        plain = op != "cast" and isinstance(function, np.ufunc)
+        values = [self._value(arg, shape, char, plain) for arg, char in zip(entry[6:], types, strict=True)]
+        if self._unmade(slot):
+            if op == "cast" and type(entry[6]) is int and self._zeroed(slot, index, shape, values[0]):
+                return
+            if (plain or op == "where") and dying and index is None and result == self._declared[slot][1]:
+                self._take_over(slot, shape, result, entry[6:], dying)
+        target = self._window(slot, index, shape)
+        if plain and target.dtype.char == result:
+            function(*values, out=target, **({} if _as_said(values, types) else {"signature": entry[2]}))
+            return
+        if op == "where" and target.dtype.char == result and _chosen(target, *values):
+            return
+        made = values[0] if op == "cast" else function(*values)
+        np.copyto(target, _real(made, target.dtype), casting="unsafe")
+
+    def _unmade(self, slot: int) -> bool:
+        """Is this a new array that has no memory yet?"""
+        store = self._store(slot)
+        return (
+            slot not in self._memory
+            and self._declared[slot][-1] == slot
+            and (store is None or store.mem is None)
+        )
+
+    def _zeroed(self, slot: int, index: window.Index | None, shape: Any, value: Any) -> bool:
+        """Have all of a new array be zeros, if that is what is to be written."""
+        _, char, own, _ = self._declared[slot]
+        if any(value.tobytes()) or shape != own or (index is not None and index != window.identity(len(own))):
+            return False
+        self._memory[slot] = zeros(own, DTYPES[char], MAPPED)
+        return True
+
+    def _take_over(self, slot: int, shape: Any, char: str, args: Any, dying: tuple[int, ...]) -> None:
+        """Have a new array use the memory of an operand that is not needed afterwards, as NumPy does with its
+        temporaries."""
+        for arg in args:
+            if type(arg) is int or arg[0] not in dying or arg[1] is not None:
+                continue
+            found = self._memory.get(arg[0])
+            if found is not None and found.shape == shape and found.dtype.char == char:
+                self._memory[slot] = found
+                return
+
+    def _value(self, arg: Any, domain: tuple[int, ...], char: str, parts: bool = False) -> Any:
+        """An argument as the dtype that the loop takes; large ones, with ``parts``, as any that is safely
+        converted, as the ufunc does part by part."""
+        if type(arg) is int:
+            a = self._rec.views[self._rec.kinds[arg]][arg : arg + 1].reshape(())
+        else:
+            slot, index, shape = arg
+            a = self._window(slot, index, domain if shape is None else shape)
+        if a.dtype.char == char or (parts and a.nbytes >= MAPPED and np.can_cast(a.dtype, DTYPES[char])):
+            return a
+        return _real(a, DTYPES[char]).astype(DTYPES[char])
+
+    def _window(self, slot: int, index: window.Index | None, shape: Any) -> NDArray:
+        a = self._array(slot)
+        return a if index is None else window.view(a, a.shape if shape is None else shape, index)
+
+    def _array(self, slot: int) -> NDArray:
+        """The memory of a slot, which is made when it is first asked for."""
+        known = self._arrays.get(slot)
+        if known is not None:
+            return known
+        entry = self._declared[slot]
+        head = entry[-1]
+        store = self._store(slot)
+        if store is not None and store.mem is not None:
+            found = store.mem
+        elif slot in self._memory:
+            found = self._memory[slot]
+        elif head != slot:
+            found = self._array(head).view(entry[1]).reshape(entry[2])
+            self._parts.setdefault(head, []).append(slot)
+        else:
+            found = self._memory[slot] = empty(entry[2], DTYPES[entry[1]], MAPPED)
+        self._arrays[slot] = found
+        return found
+
+    def _store(self, slot: int) -> Store | None:
+        """The store of a slot, as far as somebody holds it."""
+        return None if self._apart else self._rec.store_at(slot)
+
+    def _bind(self, head: int) -> None:
+        """Hand what a statement was the first to compute to those who hold it."""
+        store = self._store(head)
+        if store is not None and store.mem is None and head in self._memory:
+            store.bind_new(self._memory[head], address_of(self._memory[head]))
+
+
+def _chosen(target: NDArray, condition: NDArray, value: NDArray, other: NDArray) -> bool:
+    """``target[...] = where(condition, value, other)`` without an array for the result, if that can be."""
+    if np.may_share_memory(target, condition):
+        return False
+    if _same(target, value):
+        np.copyto(target, other, where=np.logical_not(condition))
+        return True
+    if np.may_share_memory(target, value):
+        return False
+    if not _same(target, other):
+        if np.may_share_memory(target, other):
+            return False
+        np.copyto(target, other)
+    np.copyto(target, value, where=condition)
+    return True
+
+
+def _same(a: NDArray, b: NDArray) -> bool:
+    """Are these the same elements of the same memory?"""
+    return (a.shape, a.strides, a.dtype) == (b.shape, b.strides, b.dtype) and address_of(a) == address_of(b)
+
+
+@lru_cache(1024)
+def _loop(text: str) -> tuple[str, str]:
+    """The dtype characters of a loop's arguments, and that of its result."""
+    types, result = text.split("->")
+    return types, result
+
+
+def _as_said(values: Sequence[NDArray], types: str) -> bool:
+    """Do these have the dtypes that the loop takes?"""
+    return all(value.dtype.char == char for value, char in zip(values, types, strict=True))
+
+
+def _real(a: Any, dtype: np.dtype[Any]) -> Any:
+    """What the conversion means, without NumPy's warning of discarded imaginary parts."""
+    return a.real if a.dtype.kind == "c" and dtype.kind not in "cb" else a

@@ -1,0 +1,64 @@
+"""Folds of what a mask chooses, call by call: a recording's ``sum(where(mask, x, 0))`` is ``x[mask].sum()``.
+
+This needs no array of the size of ``x``, and takes the less time the fewer elements are chosen.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from dcarray.ir.ops import OPS
+
+NDArray = np.ndarray[Any, Any]
+
+_FOLDS = frozenset({"add", "maximum", "minimum"})
+
+
+def fit_together(first: tuple[Any, ...], second: tuple[Any, ...]) -> bool:
+    """Is the one a choice between an array and a scalar, and the other a fold of all of it, in its dtype?"""
+    if first[:2] != ("map", "where") or second[0] != "fold" or second[1] not in _FOLDS:
+        return False
+    slot, index, *args = first[4:]
+    axes, _, _, arg = second[4:]
+    chosen = type(arg) is tuple and arg[0] == slot and arg[1] is None and second[3] == first[3]
+    kinds = first[2][-1] == second[2][0] != "?"
+    return (
+        chosen and kinds and index is None and len(axes) == len(first[3])
+        and type(args[0]) is type(args[1]) is tuple and type(args[2]) is int
+    )  # fmt: skip
+
+
+def fold(op: str, dtype: Any, out: NDArray, mask: NDArray, x: NDArray, rest: Any) -> bool:
+    """``out[...] = op.reduce(where(mask, x, rest))``, if it can be done from what the mask chooses."""
+    if mask.shape != x.shape or mask.dtype != bool or not _changes_nothing(op, rest):
+        return False
+    ufunc: Any = OPS[op].reference
+    values = x[mask]
+    if values.size:
+        ufunc.reduce(values, 0, dtype, out.reshape(()))
+    else:
+        out[...] = rest
+    return True
+
+
+def _changes_nothing(op: str, rest: Any) -> bool:
+    """Does the value leave all that it is folded with as it is?"""
+    kind = rest.dtype.kind
+    if op == "add":
+        return not rest and (kind in "iu" or (kind == "f" and bool(np.signbit(rest))))
+    if kind == "f":
+        return bool(rest == (-np.inf if op == "maximum" else np.inf))
+    if kind not in "iu":
+        return False
+    bounds = np.iinfo(rest.dtype)
+    return bool(rest == (bounds.min if op == "maximum" else bounds.max))
+
+
+def count(op: str, value: NDArray, out: NDArray) -> bool:
+    """``out[...] = add.reduce(value)`` of bools as integers, if it is that."""
+    if op != "add" or value.dtype != bool or out.dtype.kind not in "iu" or out.size != 1:
+        return False
+    out[...] = np.asarray(np.count_nonzero(value))  # a number that is too large raises, an array wraps around
+    return True

@@ -1,0 +1,362 @@
+"""Short recordings that come again and again, from their operators straight to their kernels.
+
+To record an operation and to run a region costs some ten microseconds each, most of it because kernels on
+arrays of some megabytes push what Python works with out of the near cache.  Where the same few operators on
+whole arrays have run as one kernel several times, the C module knows them as a *chain* (`op_sequences.h`):
+the places in the user's code, the operands, the plan.  Operators at these places, on arrays of that shape and
+those dtypes on which nothing is pending, under the same options and error state, then leave no more than a
+sketch, and whoever wants its last result, and nothing else of it, has the kernel run.
+
+A sketch is pending on its memory as a recording is (`store.Pending`).  In all other cases it is recorded
+after all, here, and that recording runs: where somebody still has an intermediate result, writes to an
+operand or records something with the result, and where a floating-point exception was raised.  After some
+such times the chain is not used any more.  Where several ranks run a program there are none.
+
+Of what NumPy has done sooner than a kernel, operations that follow each other are chains, too (`little`), on
+arrays of any shape, or rows of them that lie one after the other, as in ``x[1:] - x[:-1]``.  NumPy's own
+loops then do the steps, a block of elements after the other; what is between two of them stays in the near
+cache, and what is summed is never stored (`blocked_sequences.h`).  They do the same with what a plan has
+been asked for, until it is there (`meanwhile`).
+"""
+
+from __future__ import annotations
+
+import math
+import weakref
+from collections.abc import Callable, Iterator, Sequence
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy._core.umath import _extobj_contextvar
+
+from dcarray.core.counters import counters
+from dcarray.core.fp_state import ODD
+from dcarray.core.native import BUILT
+from dcarray.core.processes import LOCK, several, simulated
+from dcarray.core.store import Store
+from dcarray.core.ufunc_loops import UFUNCS
+from dcarray.core.window import Index, identity
+from dcarray.lowering.runtime.memory import POOLED
+from dcarray.recording.log_format import reads
+from dcarray.recording.operands import enter
+from dcarray.tiering import call_sites
+
+if TYPE_CHECKING:
+    from dcarray.core.config import Options
+    from dcarray.plans.templates import Prepared
+    from dcarray.recording.log import Recording
+
+__all__ = ["little", "meanwhile", "over", "ran"]
+
+TIMES = 3  # so often a plan has run before its recording is learned
+MOST_STEPS, MOST_ARRAYS, MOST_NUMBERS, MOST_AXES = 8, 6, 6, 8
+MOST_PLACES = 64
+FOLDS = frozenset({"add", "logical_and", "logical_or", "maximum", "minimum"})
+MOST_TRIED = 4096
+_NUMBERS = "dfl"  # loops whose operands may be Python's numbers here
+
+Operation = tuple[Any, ...]
+"""The name of a ufunc, its result's dtype, and for each operand whether it is an array (``a``), a number
+(``n``) or the result of an operation (``r``), and which of them."""
+
+
+def ran(rec: Recording, prepared: Prepared, options: Options) -> None:
+    """A plan of kernels alone has run: when it has often enough for the same place in the user's code, the
+    operators of its recording are a chain from then on, if they can be."""
+
+
+def little(rec: Recording, live: tuple[int, ...], options: Options, most: int) -> list[int]:
+    """What NumPy has done sooner than a kernel comes again: operations that follow each other are chains from
+    now on.  Gives the positions of the other statements.
+
+    Parameters
+    ----------
+    rec : Recording
+    live : tuple of int
+        The slots of new arrays that somebody holds.
+    options : Options
+    most : int
+        Elements of the arrays, at most.
+    """
+    return list(range(len(rec.marks)))
+
+
+def meanwhile(rec: Recording, live: tuple[int, ...], options: Options, seconds: float) -> bool:
+    """A plan has been asked for: if all operations of a recording can be one chain, NumPy's loops do them
+    until something that was asked for is there, or for so long.  Is it so?"""
+    return False
+
+
+def over() -> None:
+    """Something that was asked for is there."""
+
+
+def _are_rows(index: Index, lengths: tuple[int, ...], shape: tuple[int, ...]) -> bool:
+    """Does a window have rows of an array as they lie in C order, one after the other?"""
+    (_, stride, axis), *others = index
+    plain = all(part == (0, 1, k) for k, part in enumerate(others, 1))
+    return (stride, axis) == (1, 0) and plain and len(lengths) == len(shape) and lengths[1:] == shape[1:]
+
+
+def _operations(
+    maps: Sequence[Any], declared: Sequence[Any], shape: tuple[int, ...], rows: bool = False
+) -> tuple[list[Operation], list[tuple[int, Index | None]], list[int], str] | None:
+    """The operations of statements, the slots of the arrays that they read and their windows, where these may
+    be ``rows``, their numbers, and these numbers' dtypes in their loops; None if they cannot be a chain."""
+    arrays, numbers, loops = list[tuple[int, Index | None]](), list[int](), ""
+    made, found = dict[int, int](), list[Operation]()
+    for entry in maps:
+        if entry[0] != "map" or entry[1] not in UFUNCS or entry[3] != shape or entry[5] is not None:
+            return None
+        _, name, loop, _, slot, _, *arguments = entry
+        if declared[slot][0] != "new" or declared[slot][-1] != slot:
+            return None
+        operands: list[Any] = []
+        for argument, char in zip(arguments, loop, strict=False):
+            if type(argument) is int:
+                if argument in numbers or char not in _NUMBERS:
+                    return None
+                operands += ["n", len(numbers)]
+                numbers.append(argument)
+                loops += char
+                continue
+            source, index, spread = argument
+            kind, char_there, lengths, *strides, head = declared[source]
+            if spread is not None or char_there != char or head != source:
+                return None
+            if index is not None and (not rows or source in made or not _are_rows(index, lengths, shape)):
+                return None
+            if source not in made and (source, index) not in arrays:
+                if (index is None and lengths != shape) or (kind == "old" and strides != [None]):
+                    return None
+                arrays.append((source, index))
+            operands += ["r", made[source]] if source in made else ["a", arrays.index((source, index))]
+        made[slot] = len(found)
+        found.append((name, np.dtype(loop[-1]), *operands))
+    return found, arrays, numbers, loops
+
+
+def _apart(statements: Sequence[Any], live: set[int]) -> list[list[int]]:
+    """The statements that may be chains, by position: those of which one needs what another makes and nobody
+    else has are together."""
+    makers: dict[int, int] = {}
+    group = list(range(len(statements)))
+    outside = set(live)
+    for k, entry in enumerate(statements):
+        if entry[0] != "map":
+            outside.update(
+                slot for argument in reads(entry) if type(argument) is tuple for slot in argument[:1]
+            )
+        else:
+            makers[entry[4]] = k
+    for k, entry in enumerate(statements):
+        if entry[0] != "map":
+            continue
+        for argument in entry[6:]:
+            maker = None if type(argument) is int else makers.get(argument[0])
+            if maker is not None and maker != k and argument[0] not in outside:
+                old, new = group[maker], group[k]
+                group = [new if one == old else one for one in group]
+    together: dict[int, list[int]] = {}
+    for k, one in enumerate(group):
+        if statements[k][0] == "map":
+            together.setdefault(one, []).append(k)
+    return list(together.values())
+
+
+def _recorder(rec: Recording, found: list[Operation], positions: Sequence[int]) -> Callable[..., None]:
+    """A function that records what a sketch was to compute and has it run, from its shape, the stores that it
+    reads and which of their rows come first, its numbers, and the stores of its results, as far as somebody
+    has them."""
+    keeper, every = type(rec.session), rec.statements()
+    state, statements = rec.marks[positions[0]][2], [every[k] for k in positions]
+    marks = [rec.marks[k] for k in positions]
+    asked: list[tuple[Any, str | None]] = [
+        (SimpleNamespace(f_code=code, f_lasti=place), said) for code, place, _, said in marks
+    ]
+
+    def record(
+        shape: tuple[int, ...],
+        stores: list[Store],
+        rows: list[int],
+        numbers: list[Any],
+        results: list[Store | None],
+    ) -> None:
+        made: list[Store] = []
+        rest = identity(len(shape))[1:]
+        with LOCK:
+            token = _extobj_contextvar.set(state)
+            try:
+                recording: Recording = keeper().rec
+                for (_, dtype, *operands), entry, (frame, said), result in zip(
+                    found, statements, asked, results, strict=False
+                ):
+                    _, name, loop, *_ = entry
+                    arguments: list[Any] = []
+                    for kind, which, char in zip(operands[::2], operands[1::2], loop, strict=False):
+                        if kind == "n":
+                            arguments.append(recording.scalar(numbers[which], char))
+                            continue
+                        store = made[which] if kind == "r" else stores[which]
+                        index = None if store.shape == shape else ((rows[which], 1, 0), *rest)
+                        arguments.append((enter(recording, store), index, None))
+                        store.family.used = recording
+                    made.append(Store(shape, dtype) if result is None else result)
+                    slot = recording.fresh(made[-1])
+                    recording.add(("map", name, loop, shape, slot, None, *arguments), frame, said)
+            finally:
+                _extobj_contextvar.reset(token)
+            head = made[-1]
+            made.clear()  # a temporary that nobody has is not stored
+            recording.settle(head, writing=True)
+
+    return record
+
+
+if BUILT:  # else there are none
+    from dcarray._native.extension import chain as _chain
+    from dcarray._native.extension import expire_chains as over
+    from dcarray._native.extension import folds as _folds
+
+    def ran(rec: Recording, prepared: Prepared, options: Options) -> None:
+        code, instruction = rec.marks[-1][:2]
+        here, runs = (id(code), instruction), prepared.runs
+        times = runs.get(here, 0)
+        if times < TIMES:
+            if len(runs) >= MOST_PLACES:
+                runs.clear()
+            runs[here] = times + 1
+            if times + 1 == TIMES:
+                _learn(rec, prepared, options)
+
+    _sums = (np.sum, np.mean, (np.max, np.amax), (np.min, np.amin), np.any, np.all, np.count_nonzero)
+    _kinds: dict[Any, int] = {}  # as in blocked_sequences.h
+    for _kind, _functions in enumerate(_sums, 1):
+        for _function in _functions if isinstance(_functions, tuple) else (_functions,):
+            _kinds[_function] = _kinds[_function.__name__] = _kind
+    if not isinstance(np.count_nonzero(np.empty(0)), np.generic):  # but a number of Python's
+        del _kinds[np.count_nonzero]
+    _folds(_kinds)
+    _zero = float(np.add.reduce(np.array([-0.0])))  # with which NumPy begins, or the negative one
+    _tried: dict[tuple[int, int], weakref.ref[Any]] = {}  # code objects, by their identity and an instruction
+
+    def little(rec: Recording, live: tuple[int, ...], options: Options, most: int) -> list[int]:
+        rest = list(range(len(rec.marks)))
+        for positions, fold in _candidates(rec, live, options):
+            if _learned(rec, positions, options, most):
+                rest = [k for k in rest if k not in positions and k != fold]
+        return rest
+
+    def meanwhile(rec: Recording, live: tuple[int, ...], options: Options, seconds: float) -> bool:
+        for positions, fold in _candidates(rec, live, options):
+            if len(positions) + (fold is not None) == len(rec.marks):
+                entry = rec.statements()[positions[-1]]
+                size = math.prod(entry[3])
+                if size * np.dtype(entry[2][-1]).itemsize < POOLED:
+                    return _learned(rec, positions, options, size, seconds)
+        return False
+
+    def _candidates(
+        rec: Recording, live: tuple[int, ...], options: Options
+    ) -> Iterator[tuple[list[int], int | None]]:
+        """The statements that may be chains, by position, and the fold of what each gives."""
+        if several() is not None or simulated() is not None or rec.mask & ODD or options.debug:
+            return
+        statements = rec.statements()
+        totals = {
+            entry[7][0]: k for k, entry in enumerate(statements) if entry[0] == "fold" and _folds_all(entry)
+        }
+        for positions in _apart(statements, set(live)):
+            maps = [statements[k] for k in positions]
+            fold = totals.get(maps[-1][4])
+            inner = {entry[4] for entry in maps[:-1]}
+            if 2 - (fold is not None) <= len(maps) <= MOST_STEPS and inner.isdisjoint([*live, *totals]):
+                yield positions, fold
+
+    def _folds_all(entry: Any) -> bool:
+        """Does a statement fold all elements of a whole array?"""
+        _, name, _, domain, axes, keepdims, _, folded = entry
+        return name in FOLDS and len(axes) == len(domain) and not keepdims and folded[1:] == (None, None)
+
+    def _learned(
+        rec: Recording, positions: list[int], options: Options, most: int, seconds: float = 0.0
+    ) -> bool:
+        """Are these statements a chain from now on, or for so many seconds?"""
+        statements, marks = rec.statements(), [rec.marks[k] for k in positions]
+        maps = [statements[k] for k in positions]
+        code, instruction, state, _ = marks[0]
+        shape = maps[-1][3]
+        places = tuple([mark[:2] for mark in marks])
+        if not 0 < len(shape) <= MOST_AXES or len(set(places)) < len(places):
+            return False
+        declared = rec.declarations()
+        described = _operations(maps, declared, shape, rows=True)
+        begin = id(code), instruction
+        tried = _tried.get(begin)
+        if described is None or (tried is not None and tried() is code):
+            return False
+        found, arrays, _, loops = described
+        if not arrays or len(arrays) > MOST_ARRAYS or len(loops) > MOST_NUMBERS or not _used(found):
+            return False
+        if any(mark[2] is not state for mark in marks):
+            return False
+        if not seconds:
+            if len(_tried) >= MOST_TRIED:
+                _tried.clear()
+            _tried[begin] = weakref.ref(code)
+        letters = "".join([declared[k][1] for k, _ in arrays])
+        what = places, tuple(found), letters, loops, (), most, rec.mask, options, state
+        return _chain(_extobj_contextvar, *what, None, _recorder(rec, found, positions), _zero, seconds)
+
+    def _used(found: list[Operation]) -> bool:
+        """Does each operation but the last have one after it that needs it?"""
+        needed = {
+            which
+            for _, _, *operands in found
+            for kind, which in zip(operands[::2], operands[1::2], strict=True)
+            if kind == "r"
+        }
+        return needed == set(range(len(found) - 1))
+
+    def _learn(rec: Recording, prepared: Prepared, options: Options) -> None:
+        live = prepared.key[1]
+        statements, plan, state = rec.statements(), prepared.plan, rec.state
+        kind, *_ = last = statements[-1]
+        if kind != "map" or len(statements) > MOST_STEPS or options.debug or not options.eager_below:
+            return
+        shape, slot = last[3], last[4]
+        if live != (slot,) or several() is not None or simulated() is not None or rec.mask & ODD:
+            return
+        places = tuple([mark[:2] for mark in rec.marks])
+        if len(set(places)) < len(places) or any(mark[2] is not state for mark in rec.marks):
+            return
+        declared = rec.declarations()
+        described = _operations(statements, declared, shape)
+        if described is None or any(entry[-1] != k for k, entry in enumerate(declared)):
+            return
+        found, arrays, numbers, loops = described
+        if numbers != list(range(len(rec.kinds))) or len(found) > MOST_STEPS:
+            return
+        slots = [k for k, _ in arrays]
+        if prepared.form.memory != [*slots, slot] or len(arrays) > MOST_ARRAYS or len(loops) > MOST_NUMBERS:
+            return
+        size = math.prod(shape)
+        if len(shape) > MOST_AXES or size * found[-1][1].itemsize >= POOLED:
+            return
+        letters = "".join([declared[k][1] for k in slots])
+        symbols, threads, kernels = prepared.symbols, options.threads, plan.kernels
+        moved, count, launch, guess = prepared.bytes, len(statements), plan.run, prepared.form.guess
+
+        def run(addresses: list[int]) -> int:
+            flags: int = launch((), addresses, symbols, threads)
+            counters.flushes += 1
+            counters.statements += count
+            counters.plan_hits += 1
+            counters.kernels += kernels
+            counters.bytes += moved
+            call_sites.tally.add(guess, options.fastmath)
+            return flags
+
+        what = places, tuple(found), letters, loops, shape, size, rec.mask, options, state
+        _chain(_extobj_contextvar, *what, run, _recorder(rec, found, range(count)))

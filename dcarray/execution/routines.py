@@ -1,0 +1,96 @@
+"""Routines of `dcarray.lowering.cpu.llvm` that are no kernels: compiled when first asked for, as ``jit``
+says."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any
+
+from dcarray.core import config
+from dcarray.execution.executor import EXECUTOR
+from dcarray.lowering.runtime.memory import trim
+from dcarray.recording.session import session
+
+if TYPE_CHECKING:
+    from dcarray.plans.requests import Compilation
+
+__all__ = ["Compiled"]
+
+
+class Compiled:
+    """The code of one routine, once it is there.
+
+    Parameters
+    ----------
+    module, name, argument
+        As of `Compilation`.
+    """
+
+    __slots__ = ("_asked", "_awaited", "_launch", "_routine")
+
+    def __init__(self, module: str, name: str, argument: Any) -> None:
+        self._routine = module, name, argument
+        self._launch: Any = None
+        self._asked = self._awaited = False
+
+    def launch(self, seconds: float) -> Any:
+        """What calls it, or None as long as NumPy has to serve, which takes about so long.
+
+        NumPy, which makes the result, gets the memory that is kept for ours while the code is awaited.
+        """
+        options = config.current()
+        if options.jit == "off":
+            return None
+        session().relieve()
+        if not self._asked:
+            self._asked = self._awaited = True
+            if options.jit == "eager":
+                self._make(options)
+            else:
+                EXECUTOR.background.later(lambda: self._make(options))
+        if self._awaited:
+            trim()
+        if self._launch is None:
+            EXECUTOR.background.worked(seconds)
+        return self._launch
+
+    def _make(self, options: config.Options) -> None:
+        from dcarray.lowering.program import parcel
+        from dcarray.plans import client
+        from dcarray.plans.requests import Compilation
+
+        request = Compilation(*self._routine, options.cache_dir)
+        try:
+            parts = _elsewhere(request) if options.jit == "background" else None
+            self._launch = parcel.linked(*(parts or _here(request)))
+        except (parcel.Unfit, client.Refused, MemoryError):  # NumPy goes on serving
+            self._launch = None
+        finally:
+            self._awaited = False
+
+
+def _here(request: Compilation) -> tuple[Any, ...]:
+    """The code from this process."""
+    from dcarray.lowering.errors import Unsupported
+    from dcarray.lowering.program.parcel import Unfit
+
+    try:
+        return request.code()
+    except Unsupported as error:
+        raise Unfit(str(error)) from error
+
+
+def _elsewhere(request: Compilation) -> tuple[Any, ...] | None:
+    """The code from the cache folder or from the process that compiles; None if there is no such process."""
+    import pickle
+
+    from dcarray.plans import client, disk_store, worker_process
+
+    left = disk_store.left(request)
+    if left is not None:
+        with suppress(Exception):  # whatever is wrong with it, it is made anew
+            parts: tuple[Any, ...] = pickle.loads(left)
+            return parts
+    with suppress(worker_process.NoServer), EXECUTOR.background.aside():
+        return client.REMOTE.code(request)
+    return None

@@ -1,0 +1,192 @@
+"""Running a recording: its memory, the plan on it, and what that says of exceptions."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from dcarray.core import config, fp_attribution, fp_state
+from dcarray.core.counters import counters
+from dcarray.core.fp_attribution import MINDFUL
+from dcarray.core.store import Store
+from dcarray.lowering.runtime.memory import MAPPED, address_of, allocate, empty
+from dcarray.plans import templates
+from dcarray.recording.operands import DTYPES
+
+from .interpreter import Singly, Turn, turns
+
+if TYPE_CHECKING:
+    from dcarray.recording.log import Recording
+
+
+def direct(rec: Recording, prepared: templates.Prepared, plan: templates.Ready, threads: int) -> list[Any]:
+    """Run a plan of kernels alone, which need no more than addresses."""
+    slots = rec.slots
+    addresses: list[int] = []
+    fresh: list[tuple[Store, Any, int]] = []
+    for k in prepared.form.memory:
+        store = slots[k]
+        if type(store) is Store:
+            addresses.append(store.address)
+        else:
+            store = store() or rec.lost(k)
+            mem, address = allocate(store.shape, store.dtype, store.size)
+            addresses.append(address)
+            fresh.append((store, mem, address))
+    if rec.kinds:
+        addresses += rec.scalar_addresses()
+    flags = plan.run((), addresses, prepared.symbols, threads)
+    counters.kernels += plan.kernels
+    counters.bytes += prepared.bytes
+    notes: list[Any] = []
+    if flags & rec.mask:
+        mems = iter([mem for _, mem, _ in fresh])
+        arrays = {k: s.mem if type(s := slots[k]) is Store else next(mems) for k in prepared.form.memory}
+        notes = _blamed(rec, prepared, plan, arrays, {}, flags & rec.mask)
+    for store, mem, address in fresh:
+        store.bind_new(mem, address)
+    return notes
+
+
+def allocated(
+    rec: Recording, form: templates.Form
+) -> tuple[dict[int, Any], list[int], list[tuple[Any, ...]]]:
+    """The memory that a run works on by slot, its addresses, and which of it is new."""
+    slots = rec.slots
+    arrays: dict[int, Any] = {}
+    addresses: list[int] = []
+    fresh: list[tuple[Any, ...]] = []
+    for k in form.memory:
+        store = slots[k]
+        if (head := form.reshapes.get(k)) is not None:
+            store = rec.lost(k)
+            mem = arrays[head].view(store.dtype).reshape(store.shape)
+            address = addresses[form.memory.index(head)]
+        elif type(store) is not Store:
+            store = store() or rec.lost(k)
+            mem, address = allocate(store.shape, store.dtype, store.size)
+            fresh.append((store, mem, address))
+        else:
+            mem, address = store.mem, store.address
+        arrays[k] = mem
+        addresses.append(address)
+    return arrays, addresses, fresh
+
+
+def execute(
+    rec: Recording,
+    prepared: templates.Prepared,
+    plan: templates.Ready,
+    arrays: dict[int, Any],
+    addresses: list[int],
+    options: config.Options,
+) -> list[Any] | None:
+    """Run a plan of any steps; None if it has stopped, with all as it was: it has to run call by call."""
+    given = addresses + rec.scalar_addresses()
+    saved = {}
+    for k, _ in plan.kept:
+        saved[k], address = allocate(arrays[k].shape, arrays[k].dtype)
+        given.append(address)
+    every: Any = ()
+    if plan.needs_arrays:
+        every = [*arrays.values(), *rec.scalar_arrays().values(), *saved.values()]
+    mask, aside = rec.mask, plan.aside
+    if plan.look is not None and not mask & MINDFUL and plan.look(given, prepared.symbols, options.threads):
+        mask, aside = 0, ()
+    kept = _copies({k: arrays[k] for k in dict.fromkeys((*plan.keeps, *aside))})
+    doubt = prepared.form.doubt & mask if plan.stops else 0
+    try:
+        flags = plan.run(every, given, prepared.symbols, options.threads, doubt)
+    except Exception:
+        for k in plan.keeps:
+            arrays[k][...] = kept[k]
+        raise
+    if flags & doubt:
+        return None
+    counters.kernels += plan.kernels
+    counters.interpreted += plan.interpreted
+    counters.bytes += prepared.bytes
+    if not flags & mask:
+        return []
+    return _blamed(rec, prepared, plan, arrays | {k: kept[k] for k in aside}, saved, flags & mask)
+
+
+def _copies(arrays: dict[int, Any]) -> dict[int, Any]:
+    """Copies of arrays by slot; those of one memory in several shapes are one copy in these."""
+    found: dict[int, Any] = {}
+    known: dict[tuple[int, int], Any] = {}
+    for k, a in arrays.items():
+        if not a.flags.c_contiguous:
+            found[k] = a.copy()
+            continue
+        place = address_of(a), a.nbytes
+        if place not in known:
+            known[place] = empty((a.nbytes,), DTYPES["B"], MAPPED)
+            known[place].view(a.dtype).reshape(a.shape)[...] = a
+        found[k] = known[place].view(a.dtype).reshape(a.shape)
+    return found
+
+
+def _blamed(
+    rec: Recording,
+    prepared: templates.Prepared,
+    plan: templates.Ready,
+    arrays: dict[int, Any],
+    saved: dict[int, Any],
+    flags: int,
+) -> list[Any]:
+    """The notes on who raised floating-point exceptions that are not ignored, and whether they were real;
+    ``arrays`` and ``saved`` have what was overwritten, as it was, the latter where the plan says."""
+    form = prepared.form
+    if not flags & form.doubt:
+        return [
+            note
+            for culprit in sorted({one for one in form.culprits if one >= 0})
+            for note in fp_state.blame(
+                culprit,
+                rec.marks[culprit][2],
+                flags & sum(1 << k for k, one in enumerate(form.culprits) if one == culprit),
+            )
+        ]
+    witness = fp_state.Witness(lambda loc: rec.marks[loc][2])
+    try:
+        again = arrays | _copies({k: a for k, a in arrays.items() if k not in form.inputs})
+        for k, where in plan.kept:
+            place = where(*prepared.symbols)
+            again[k][place] = saved[k][place]
+        run = Singly(rec, todo(rec, prepared), witness, again)
+        run.run()
+    except Exception:  # all is computed; what is not known is who raised it
+        return _suspect(rec, flags)
+    return _suspect(rec, flags) if run.left else witness.notes
+
+
+def todo(rec: Recording, prepared: templates.Prepared | None) -> tuple[Turn, ...]:
+    """What there is to do call by call; it is the same for all logs of a form."""
+    if prepared is None:
+        live = [k for k in rec.news if rec.store_at(k) is not None]
+        return turns(rec.declarations(), rec.statements(), live)
+    form = prepared.form
+    if form.turns is None:
+        form.turns = turns(rec.declarations(), rec.statements(), prepared.key[1])
+    known: tuple[Turn, ...] = form.turns
+    return known
+
+
+def _suspect(rec: Recording, flags: int) -> list[Any]:
+    """The notes on the first statement that may have raised floating-point exceptions."""
+    for k, entry in enumerate(rec.statements()):
+        state = rec.marks[k][2]
+        if any(fp_attribution.raises(entry)) and fp_state.modes(state) is not None:
+            notes = fp_state.blame(k, state, flags)
+            if notes:
+                return notes
+    return []
+
+
+def line_of(mark: Any) -> tuple[str, int]:
+    """File and line of a statement's mark."""
+    code, instruction = mark[:2]
+    for start, end, line in code.co_lines():
+        if start <= instruction < end and line is not None:
+            return code.co_filename, line
+    return code.co_filename, code.co_firstlineno

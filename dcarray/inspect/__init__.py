@@ -1,0 +1,1 @@
+"""Show and run: ``explain``, ``info`` and ``python -m dcarray run``."""

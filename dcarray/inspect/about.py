@@ -1,0 +1,95 @@
+"""The facts of this machine and of what is installed on it."""
+
+from __future__ import annotations
+
+import platform
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+
+from dcarray.core.config import Options, current
+from dcarray.core.native import BUILT
+
+__all__ = ["Info", "info"]
+
+
+@dataclass(frozen=True, slots=True)
+class Info:
+    """The facts that decide how programs run here; ``str()`` is the text to put into a bug report."""
+
+    versions: dict[str, str]
+    device: str
+    cpu: str
+    cpu_features: tuple[str, ...]
+    threads: int
+    cache_dir: str | None
+    blas: str
+    options: Options
+    speedups: bool
+
+    def __str__(self) -> str:
+        rows = [(name, version) for name, version in self.versions.items()]
+        rows += [
+            ("device", self.device),
+            ("cpu", self.cpu),
+            ("cpu features", " ".join(self.cpu_features) or "baseline"),
+            ("threads", str(self.threads)),
+            ("blas", self.blas),
+            ("small calls", "in C" if self.speedups else "in Python (built without a C compiler)"),
+            ("cache folder", self.cache_dir or "none"),
+        ]
+        shown = {"device", "threads", "cache_dir"}
+        rows += [(name, str(value)) for name, value in asdict(self.options).items() if name not in shown]
+        width = max(len(name) for name, _ in rows)
+        return "\n".join(f"{name:<{width}}  {value}" for name, value in rows)
+
+
+def _version(name: str) -> str:
+    import importlib.util  # slow to import, and only needed here
+    from importlib import metadata
+
+    try:
+        return metadata.version(name)
+    except metadata.PackageNotFoundError:
+        return "present" if importlib.util.find_spec(name) else "not installed"
+
+
+def _cpu_name() -> str:
+    try:
+        with open("/proc/cpuinfo", encoding="utf-8", errors="replace") as lines:
+            for line in lines:
+                if line.startswith("model name"):
+                    return line.partition(":")[2].strip()
+    except OSError:
+        pass
+    return platform.processor() or platform.machine()
+
+
+def _cpu_features() -> tuple[str, ...]:
+    try:
+        from numpy._core import _multiarray_umath  # type: ignore[attr-defined]
+    except ImportError:  # a private place of NumPy; only shown, never relied on
+        return ()
+    return tuple(sorted(k for k, present in _multiarray_umath.__cpu_features__.items() if present))
+
+
+def _blas() -> str:
+    config: Any = np.show_config(mode="dicts")
+    entry = (config or {}).get("Build Dependencies", {}).get("blas", {})
+    return f"{entry.get('name', 'unknown')} {entry.get('version', '')}".strip()
+
+
+def info() -> Info:
+    """Versions, device, CPU features, threads, cache folder, BLAS and options in force.
+
+    Returns
+    -------
+    Info
+        Prints as a table.
+    """
+    names = ("dcarray", "numpy", "llvmlite", "sympy", "array-api-compat", "mpi4py", "cupy", "pyopencl")
+    versions = {"python": platform.python_version(), **{name: _version(name) for name in names}}
+    now = current()
+    features = _cpu_features()
+    return Info(versions, now.device, _cpu_name(), features, now.threads, now.cache_dir, _blas(), now, BUILT)

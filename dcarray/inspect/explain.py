@@ -1,0 +1,221 @@
+"""``dc.explain``: from a lazy array, or a function, to the explanation of what it makes run."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from types import FrameType
+from typing import Any
+
+from dcarray.api.lazy_selection import Selected
+from dcarray.core.config import current
+from dcarray.core.counters import counters
+from dcarray.core.handle import Handle
+from dcarray.core.processes import several
+from dcarray.execution.run_plan import line_of
+from dcarray.ir.nodes import Branch, Loop, Stmt, While
+from dcarray.jit.loops.loop_sites import watchers
+from dcarray.jit.loops.requests import LoopRequest
+from dcarray.recording import session as sessions
+from dcarray.recording.log import Recording
+from dcarray.recording.session import session
+from dcarray.tiering import call_sites
+
+from .explanation import Explanation, RegionView, view_program, view_region
+
+__all__ = ["Collection", "explain"]
+
+_PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+
+
+def explain(what: Any, *args: Any, llvm: bool = False, asm: bool = False, **kwargs: Any) -> Explanation:
+    """Show what is pending on an array, or what a function makes run.
+
+    Parameters
+    ----------
+    what : ndarray or callable
+        A lazy array, which stays lazy; or a function, which is called with the arguments.  The loops of an
+        accelerated function are compiled before they run.
+    *args, **kwargs
+        Arguments of the function.
+    llvm, asm : bool
+        Include the LLVM text and the assembly of every kernel in the text.
+
+    Returns
+    -------
+    Explanation
+        ``print`` it, or ``.save("x.svg")`` (``.html``, ``.txt``); ``.kernels``, ``.llvm``, ``.asm``.
+
+    Raises
+    ------
+    TypeError
+        If ``what`` is neither.
+
+    Examples
+    --------
+    >>> import dcarray as dc, numpy as np
+    >>> x = dc.asarray(np.ones(100_000))
+    >>> print(dc.explain(np.sqrt(x * x + 1)))     # doctest: +SKIP
+    """
+    views: list[RegionView] = []
+    if isinstance(what, Handle):
+        rec = None if what._small is not None else what._store.family.dirty
+        if isinstance(rec, Recording) and not rec.done:
+            views += _view(rec)
+    elif callable(what):
+        session().flush()  # what was pending before is not the function's
+        with call_sites.suspended(), _watching(views):
+            kept = what(*args, **kwargs)
+        views += _view(session().rec, kept)  # alive: what a result holds is no temporary
+    else:
+        raise TypeError(f"explain() wants a dcarray.ndarray or a function, not {type(what).__name__}")
+    remark = "" if views else "nothing is pending: no region has to run"
+    return Explanation(tuple(views), llvm, asm, remark)
+
+
+def _view(rec: Recording, result: Any = None) -> list[RegionView]:
+    """The view of a recording; none where nothing of it would run."""
+    prepared = sessions.EXECUTOR.prepare(rec)
+    if not prepared.useful:
+        return []
+    lines = {k: _where(*line_of(place)) for k, place in enumerate(rec.marks)}
+    names = {name: str(a[()]) for name, a in rec.scalar_arrays().items()}
+    called = {id(store): name for name, store in _callers_arrays()}
+    if isinstance(result, Handle) and result._small is None:
+        called.setdefault(id(result._store), "result")
+    for slot in range(len(rec.slots)):
+        name = called.get(id(rec.store_at(slot)))
+        if name is not None and name not in names.values():
+            names[f"a{slot}"] = name
+    program = _program(rec)
+    if program is None:
+        return [view_region(prepared.region, lines, names)]
+    from dcarray.comm.planning.program import Local
+
+    parts = [
+        view_region(step.region, lines, step=number)
+        for number, step in enumerate(program.steps)
+        if isinstance(step, Local)
+    ]
+    return [view_program(prepared.region, program, lines, names), *parts]
+
+
+def _program(rec: Recording) -> Any:
+    """What this rank runs of a recording, if several ranks run it together."""
+    comm = several()
+    if comm is None or rec.program is not None:
+        return rec.program
+    from dcarray.distributed.executor import programmed
+
+    return programmed(rec, current(), comm)
+
+
+def _callers_arrays() -> Iterator[tuple[str, Any]]:
+    """The names of whole arrays in the user's frames, those of the inner frames last."""
+    frame: FrameType | None = sys._getframe(2)
+    frames = []
+    while frame is not None:
+        frames.append(frame)
+        frame = frame.f_back
+    for one in reversed(frames):
+        if not one.f_code.co_filename.startswith(_PACKAGE):
+            for name, value in one.f_locals.items():
+                if (
+                    isinstance(value, Handle)
+                    and type(value) is not Selected
+                    and value._small is None
+                    and value._index is None
+                ):
+                    yield name, value._store
+
+
+def _where(file: str, line: int) -> str:
+    """``file:line``, the file as short as it can be found by."""
+    near = os.path.relpath(file) if os.path.isabs(file) else file
+    if near.startswith(os.pardir) or "site-packages" in near:
+        near = os.path.join(*file.split(os.sep)[-2:])
+    return f"{near}:{line}"
+
+
+@contextmanager
+def _watching(views: list[RegionView]) -> Iterator[None]:
+    """Collect the view of every recording of this thread that runs inside the block."""
+    here = session()
+
+    def seen(rec: Recording) -> None:
+        if rec.session is here:
+            views.extend(_view(rec))
+
+    def served(request: LoopRequest) -> None:
+        if session() is here:
+            views.append(_view_loop(request))
+
+    _watch(seen)
+    watchers.append(served)
+    try:
+        yield
+    finally:
+        watchers.remove(served)
+        vars(sessions.EXECUTOR).pop("run", None)
+
+
+def _view_loop(request: LoopRequest) -> RegionView:
+    """The view of a compiled loop."""
+    region = request.drawn().region
+    lines = {}
+    for place in _places(region.body):
+        file, _, line = place.rpartition(":")
+        lines[place] = _where(file, int(line))
+    return view_region(region, lines)
+
+
+def _places(body: tuple[Stmt, ...]) -> Iterator[str]:
+    """Where the statements of a loop come from."""
+    for stmt in body:
+        if isinstance(stmt.loc, str):
+            yield stmt.loc
+        match stmt:
+            case Loop(body=inner) | While(body=inner):
+                yield from _places(inner)
+            case Branch(_, then, orelse):
+                yield from _places((*then, *orelse))
+
+
+def _watch(seen: Callable[[Recording], None]) -> None:
+    """Have every recording seen when it has run."""
+
+    def run(rec: Recording, *rest: Any) -> Any:
+        after = type(sessions.EXECUTOR).run(sessions.EXECUTOR, rec, *rest)
+        hits = counters.plan_hits
+        seen(rec)
+        counters.plan_hits = hits
+        return after
+
+    # Shadows the method on this one object, so that a flush costs nothing when nobody watches.
+    vars(sessions.EXECUTOR)["run"] = run
+
+
+class Collection:
+    """The regions that run in this process from now on, in all threads, each form of region once."""
+
+    MOST = 300
+
+    def __init__(self) -> None:
+        self._views: list[RegionView] = []
+        self._forms: set[int] = set()
+        _watch(self._seen)
+
+    def _seen(self, rec: Recording) -> None:
+        form = id(sessions.EXECUTOR.prepare(rec).form)
+        if form not in self._forms:
+            self._forms.add(form)
+            if len(self._forms) <= self.MOST:
+                self._views += _view(rec)
+
+    def explanation(self) -> Explanation:
+        """What was collected."""
+        more = len(self._forms) - self.MOST
+        remark = "" if self._views else "no region was run"
+        return Explanation(tuple(self._views), remark=f"{more} more are left out" if more > 0 else remark)

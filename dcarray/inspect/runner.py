@@ -1,0 +1,286 @@
+"""``python -m dcarray run``: an unmodified script, or module, whose NumPy is dcarray.
+
+In the user's own code ``import numpy`` gives dcarray's namespace; installed libraries and the standard
+library get NumPy.  All else is as plain ``python`` gives it.
+"""
+
+from __future__ import annotations
+
+import atexit
+import builtins
+import importlib.util
+import io
+import os
+import pkgutil
+import sys
+import sysconfig
+from collections.abc import Callable
+from importlib.machinery import ModuleSpec, SourceFileLoader
+from pathlib import Path
+from types import CodeType, ModuleType, TracebackType
+from typing import Any, NoReturn
+
+from dcarray.api.array import evaluate
+from dcarray.core import config
+from dcarray.core.counters import is_inside, report
+from dcarray.distributed import jobs
+from dcarray.jit.numpy_proxy import answering, namespace
+
+__all__ = ["main"]
+
+_NAME = "python -m dcarray run"
+_USAGE = f"usage: {_NAME} [--report] [--explain FILE] (script.py | -m module) [arguments]"
+_HELP = f"""{_USAGE}
+
+Run an unmodified script or module.  In your own code NumPy is dcarray, in installed libraries it is NumPy.
+
+  --report        print dcarray.report() to the standard error when the program ends; as the last argument of
+                  all it does so too, and the program gets it as well
+  --explain FILE  save the regions that ran, each kind once (.html, .svg or .txt)
+  -m MODULE       run a module, as python -m does
+"""
+_MACHINERY = "<frozen importlib._bootstrap>"
+_HOOKS = {(_MACHINERY, "__import__"), (_MACHINERY, "__build_class__")}
+_OPAQUE = ("site-packages", "dist-packages")
+
+
+_sent: list[str] = []  # what ranks have sent, when the program has come to its end
+
+
+class _Refused(Exception):
+    """What cannot be run; with the exit status that python gives."""
+
+
+# ---- which NumPy -------------------------------------------------------------------------------------
+class _Imports:
+    """The ``__import__`` of the process."""
+
+    def __init__(self, root: str | None) -> None:
+        self.root = root  # the folder of the script, whose modules are the user's wherever it is
+        self.known: dict[str, bool] = {}
+        paths = sysconfig.get_paths()
+        self.standard = tuple({os.path.realpath(paths[k]) + os.sep for k in ("stdlib", "platstdlib")})
+
+    def install(self) -> None:
+        plain, users = builtins.__import__, self.users
+
+        def __import__(
+            name: str, globals: Any = None, locals: Any = None, fromlist: Any = (), level: int = 0
+        ) -> Any:
+            module = plain(name, globals, locals, fromlist, level)
+            if name.startswith("numpy") and level == 0 and globals is not None:
+                file = globals.get("__file__")
+                if isinstance(file, str) and users(file):
+                    return namespace(module)
+            return module
+
+        build = builtins.__build_class__
+
+        def __build_class__(body: Any, name: str, /, *bases: Any, **kwargs: Any) -> Any:
+            made = build(body, name, *bases, **kwargs)
+            file = body.__globals__.get("__file__")
+            return answering(made) if isinstance(file, str) and users(file) else made
+
+        # Tracebacks and the counting of warnings pass over the import machinery by its name.
+        __import__.__code__ = __import__.__code__.replace(co_filename=_MACHINERY)
+        __build_class__.__code__ = __build_class__.__code__.replace(co_filename=_MACHINERY)
+        builtins.__import__ = __import__
+        builtins.__build_class__ = __build_class__
+
+    def users(self, file: str) -> bool:
+        """Is this file the user's own?"""
+        found = self.known.get(file)
+        if found is None:
+            found = self.known[file] = self._look(os.path.abspath(file))
+        return found
+
+    def _look(self, path: str) -> bool:
+        if is_inside(path):
+            return False
+        near = self.root is not None and path.startswith(self.root + os.sep)
+        rest = path[len(self.root or "") :] if near else path
+        if any(part in _OPAQUE for part in rest.split(os.sep)):
+            return False
+        return near or not os.path.realpath(path).startswith(self.standard)
+
+
+# ---- what to run -------------------------------------------------------------------------------------
+def _from_spec(spec: ModuleSpec | None, missing: str) -> tuple[CodeType, dict[str, Any]]:
+    code = None if spec is None else spec.loader.get_code(spec.name)  # type: ignore[union-attr]
+    if code is None or spec is None:
+        raise _Refused(missing, 1)
+    names = {"__spec__": spec, "__loader__": spec.loader, "__file__": spec.origin, "__cached__": spec.cached}
+    return code, {**names, "__package__": spec.parent}
+
+
+def _script(path: str) -> tuple[CodeType, dict[str, Any], str]:
+    """Code and names of a script, a folder or an archive, and its place on ``sys.path``."""
+    full = os.path.abspath(path)
+    finder = pkgutil.get_importer(full)
+    if finder is not None:
+        sys.path.insert(0, full)
+        code, names = _from_spec(finder.find_spec("__main__"), f"can't find '__main__' module in {path!r}")
+        return code, names, full
+    try:
+        with io.open_code(full) as file:
+            source = file.read()
+    except OSError as error:
+        raise _Refused(f"can't open file {full!r}: [Errno {error.errno}] {error.strerror}", 2) from None
+    code = compile(source, full, "exec", dont_inherit=True)
+    names = {"__spec__": None, "__loader__": SourceFileLoader("__main__", full), "__file__": full}
+    return code, {**names, "__cached__": None, "__package__": None}, os.path.dirname(os.path.realpath(full))
+
+
+def _module(name: str) -> tuple[CodeType, dict[str, Any]]:
+    """Code and names of a module, or of a package's ``__main__``."""
+    try:
+        spec = importlib.util.find_spec(name)
+    except (ImportError, AttributeError, TypeError, ValueError) as error:
+        why = f"Error while finding module specification for {name!r} ({type(error).__name__}: {error})"
+        raise _Refused(why, 1) from error
+    if spec is None:
+        raise _Refused(f"No module named {name}", 1)
+    if spec.submodule_search_locations is None:
+        return _from_spec(spec, f"No code object available for {name}")
+    inner = f"{name}.__main__"
+    missing = f"No module named {inner}; {name!r} is a package and cannot be directly executed"
+    return _from_spec(importlib.util.find_spec(inner), missing)
+
+
+def _execute(target: str, is_module: bool, begin: Callable[[], None]) -> None:
+    safe = sys.flags.safe_path
+    if is_module:
+        _Imports(None).install()
+        if not safe:
+            sys.path[0] = os.getcwd()
+        sys.argv[0] = "-m"
+        code, names = _module(target)
+        sys.argv[0] = names["__file__"]
+    else:
+        if not safe:
+            del sys.path[0]
+        code, names, folder = _script(target)
+        if not safe and (not sys.path or sys.path[0] != folder):
+            sys.path.insert(0, folder)
+        _Imports(os.path.dirname(names["__file__"])).install()
+    module = ModuleType("__main__")
+    vars(module).update(names, __builtins__=builtins, __annotations__={})
+    sys.modules["__main__"] = module
+    jobs.begin()
+    begin()
+    exec(code, vars(module))
+    evaluate()  # what was recorded to the end: its errors and warnings are the program's
+    _sent.append(jobs.table())
+
+
+# ---- how it ends -------------------------------------------------------------------------------------
+def _stripped(trace: TracebackType | None) -> TracebackType | None:
+    """A traceback without the frames that plain python would not have."""
+    kept = []
+    while trace is not None:
+        code = trace.tb_frame.f_code
+        own = is_inside(code.co_filename) and "numpy" not in Path(code.co_filename).parts
+        if not own and (code.co_filename, code.co_name) not in _HOOKS:
+            kept.append(trace)
+        trace = trace.tb_next
+    for one in reversed(kept):
+        trace = TracebackType(trace, one.tb_frame, one.tb_lasti, one.tb_lineno)
+    return trace
+
+
+def _strip(error: BaseException | None, seen: set[int]) -> None:
+    while error is not None and id(error) not in seen:
+        seen.add(id(error))
+        error.__traceback__ = _stripped(error.__traceback__)
+        _strip(error.__cause__, seen)
+        error = error.__context__
+
+
+def _fail(error: BaseException) -> NoReturn:
+    """Show an error as plain python does, and end with the status that a shell sees of it."""
+    if not config.current().debug:
+        _strip(error, set())
+    sys.excepthook(type(error), error, error.__traceback__)
+    if isinstance(error, KeyboardInterrupt):
+        sys.exit(130)
+    sys.excepthook = lambda *rest: None
+    raise error
+
+
+def _at_end(show_report: bool, explain: Path | None) -> None:
+    """Have the report and the regions shown after everything else, however the program ends."""
+    if explain is not None:
+        from .explain import Collection
+
+        collection = Collection()
+    if show_report:
+        report(reset=True)
+
+    def tell() -> None:
+        if explain is not None and jobs.leads():
+            collection.explanation().save(explain)
+            print(f"regions saved: {explain}", file=sys.stderr)
+        if show_report and jobs.leads():
+            print(report(), *filter(None, _sent), sep="\n", file=sys.stderr)
+
+    atexit.register(tell)
+
+
+def main(arguments: list[str]) -> int:
+    """Run a script or a module.
+
+    Parameters
+    ----------
+    arguments : list of str
+        Options, the script or ``-m`` and the module, and its own arguments.
+
+    Returns
+    -------
+    int
+        The exit status, unless the program ends by an exception.
+    """
+    rest = list(arguments)
+    show_report, explain, is_module = False, None, False
+    while rest and rest[0].startswith("-") and not is_module:
+        option = rest.pop(0)
+        name, given, value = option.partition("=")
+        if option in ("-h", "--help"):
+            print(_HELP, end="")
+            return 0
+        if option == "--report":
+            show_report = True
+        elif name == "--explain" and (given or rest):
+            explain = Path(value if given else rest.pop(0))
+        elif option == "-m" and rest:
+            is_module = True
+        elif option == "--":
+            break
+        else:
+            wants = option in ("-m", "--explain")
+            return _usage(f"{option} wants a value" if wants else f"unknown option {option}")
+    if not rest:
+        return _usage("no script and no module given")
+    if explain is not None:
+        if explain.suffix not in (".html", ".svg", ".txt"):
+            return _usage(f"--explain {explain}: must end in .html, .svg or .txt")
+        if not explain.absolute().parent.is_dir():
+            return _usage(f"--explain {explain}: there is no such folder")
+        explain = explain.absolute()
+    sys.argv = rest
+    show_report = show_report or rest[-1] == "--report"
+    try:
+        _execute(rest[0], is_module, lambda: _at_end(show_report, explain))
+    except _Refused as refused:
+        message, status = refused.args
+        print(f"{_NAME}: {message}", file=sys.stderr)
+        return int(status)
+    except SystemExit:
+        raise
+    except BaseException as error:
+        _fail(error)
+    return 0
+
+
+def _usage(problem: str) -> int:
+    print(f"{_USAGE}\n{_NAME}: {problem}", file=sys.stderr)
+    return 2

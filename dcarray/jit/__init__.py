@@ -1,0 +1,1 @@
+"""Functions and loops compiled from their source: ``dcarray.accelerate``."""

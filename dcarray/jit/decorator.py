@@ -1,0 +1,335 @@
+"""``dc.accelerate``: let a function's or a library's own ``np`` be dcarray.
+
+Wrapped arrays carry dcarray into a library by themselves wherever NumPy dispatches on its arguments.
+``np.empty(shape)`` has no array among its arguments, so what a library creates and then fills is a plain
+array.  In accelerated code it is a wrapped one too.  The code itself stays as it is.
+"""
+
+from __future__ import annotations
+
+import inspect
+import sys
+from collections.abc import Callable, Collection
+from contextvars import ContextVar
+from functools import partial, wraps
+from time import perf_counter
+from types import FunctionType, ModuleType, TracebackType
+from typing import Any, TypeVar, overload
+
+import numpy as np
+
+from dcarray.api.array import ndarray, wrap
+from dcarray.api.lazy_selection import Selected
+from dcarray.core import config
+from dcarray.core.counters import counters
+from dcarray.core.handle import adopt
+from dcarray.core.native import BUILT
+from dcarray.core.store import compiles, owner
+from dcarray.execution.executor import EXECUTOR
+from dcarray.tiering import call_sites
+from dcarray.tiering.blas_sharing import WIDE
+
+from .numpy_proxy import counterpart
+from .patching import DRAWING, over, scope_of
+from .variants import Ways, work
+
+__all__ = ["Accelerated", "accelerate"]
+
+_F = TypeVar("_F", bound=Callable[..., Any])
+
+
+# ---- modules ------------------------------------------------------------------------------------------
+class Accelerated:
+    """Modules in which NumPy is dcarray: until `undo`, or until the end of the ``with`` block."""
+
+    def __init__(self, modules: tuple[ModuleType, ...]) -> None:
+        self._names = tuple(module.__name__ for module in modules)
+        self._held = [scope_of(vars(module)) for module in modules]
+        for scope in self._held:
+            scope.enter()
+            own = [
+                v for v in scope.names.values() if type(v) is FunctionType and v.__globals__ is scope.names
+            ]
+            if config.current().jit == "eager":
+                scope.put(*own)
+            else:  # to read the sources of a large module takes a while
+                EXECUTOR.background.later(partial(scope.put, *own))
+
+    def undo(self) -> None:
+        """Give the modules their NumPy back; a second call does nothing."""
+        while self._held:
+            self._held.pop().leave()
+
+    def __enter__(self) -> Accelerated:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.undo()
+
+    def __repr__(self) -> str:
+        state = "accelerated" if self._held else "no longer accelerated"
+        return f"<{', '.join(self._names)}: {state}>"
+
+
+def _module(target: ModuleType | str) -> ModuleType:
+    found = sys.modules.get(target) if isinstance(target, str) else target
+    if found is None:
+        raise ValueError(f"module {target!r} is not imported")
+    if not isinstance(found, ModuleType):
+        raise TypeError(f"accelerate() wants a function, or modules and their names, not {target!r}")
+    held = scope_of(vars(found)).users or any(
+        counterpart(value) is not value for value in vars(found).values()
+    )
+    if not held:
+        raise ValueError(f"module {found.__name__!r} holds no NumPy among its global names")
+    return found
+
+
+# ---- functions ---------------------------------------------------------------------------------------
+_inside: ContextVar[bool] = ContextVar("dcarray_accelerated", default=False)
+
+
+def received(
+    args: tuple[Any, ...], wide: int, /
+) -> tuple[tuple[Any, ...], tuple[tuple[Any, np.ndarray[Any, Any]], ...]] | None:
+    """Arguments with plain arrays as ours, and these pairs; None if they are to be looked at, since there is
+    anything but arrays of fewer than so many elements, numbers and the like."""
+    return None
+
+
+def released(box: list[Any], /) -> Any:
+    """What a list holds, and nobody else; with plain arrays for those of ours that nobody else has, nor their
+    memory, also in a tuple."""
+    return box[0]
+
+
+def theirs(value: Any, /) -> bool:
+    """Is nothing of ours in it, as far as that is soon found out?"""
+    return False
+
+
+if BUILT:  # else all is looked at
+    from dcarray._native.extension import received, released, theirs
+
+
+class _Call:
+    """The arguments of one call on their way in, and what comes back on its way out."""
+
+    __slots__ = ("came", "drawing", "given", "lengths", "seen", "wrapped")
+
+    def __init__(self, given: Collection[tuple[Any, Any]] = ()) -> None:
+        # ours and the plain array, also of those that went back
+        self.given: dict[int, tuple[Any, Any]] = {id(pair[0]): pair for pair in given}
+        self.came: dict[int, Any] = {}  # ours, by the plain array: one that is given twice is one inside too
+        self.drawing: dict[int, tuple[Any, Any]] = {}  # generators of NumPy's
+        self.wrapped = False
+        self.seen: set[int] = set()
+        self.lengths: frozenset[int] = frozenset()
+
+    def look_at(self, values: Collection[Any]) -> None:
+        """Find the matrices that no cache holds.  Vectors as long as their rows or columns are recorded even
+        where they are small: what adds a product to one would otherwise run it before the next is known, with
+        which it could share the pass over the matrix.  Not where wrapped arrays may be of the same memory."""
+        wide = [v.shape for v in values if type(v) is np.ndarray and v.ndim == 2 and v.size >= WIDE]
+        if wide and not any(isinstance(v, (ndarray, tuple)) for v in values):
+            self.lengths = frozenset(n for shape in wide for n in shape)
+
+    def into(self, value: Any) -> Any:
+        kind = type(value)
+        if kind is np.ndarray:
+            if (found := self.came.get(id(value))) is not None:
+                return found
+            beside = self.lengths and getattr(owner(value), "size", 0) in self.lengths
+            ours = adopt(ndarray, value, 1) if beside and compiles(value.dtype) else wrap(value)
+            self.given[id(ours)] = ours, value
+            self.came[id(value)] = ours
+            return ours
+        if kind is tuple:
+            return tuple([self.into(v) for v in value])
+        if kind is ndarray or kind is Selected:
+            self.wrapped = True
+        elif kind.__name__ in DRAWING and (ours := over(value)) is not value:
+            self.drawing[id(ours)] = ours, value
+            return ours
+        return value
+
+    def back(self, value: Any) -> Any:
+        """Evaluated plain arrays for wrapped ones, also in tuples, and in place in lists and dictionaries."""
+        kind = type(value)
+        if kind is ndarray or kind is Selected:
+            known = self.given.get(id(value))
+            if known is None:  # one array stays one, wherever it stands
+                plain = value._small if kind is ndarray else None  # as `released` has it
+                known = value, np.asarray(value) if type(plain) is not np.ndarray else plain
+                self.given[id(value)] = known
+            return known[1]
+        if id(value) in self.drawing:
+            return self.drawing[id(value)][1]
+        if kind is list or kind is dict:
+            if id(value) not in self.seen:
+                self.seen.add(id(value))
+                for k, v in enumerate(value) if kind is list else value.items():
+                    plain = self.back(v)
+                    if plain is not v:
+                        value[k] = plain
+        elif isinstance(value, tuple):
+            items = [self.back(v) for v in value]
+            if any(a is not b for a, b in zip(items, value, strict=True)):
+                return value._make(items) if hasattr(value, "_make") else tuple(items)
+        return value
+
+
+def _leave(given: np.ndarray[Any, Any], now: np.ndarray[Any, Any]) -> None:
+    """Give an argument the shape that a function has left it in, and let it be written or not."""
+    if now.shape != given.shape and now.size == given.size and np.may_share_memory(now, given):
+        given.shape = now.shape
+    if now.flags.writeable != given.flags.writeable:
+        given.flags.writeable = now.flags.writeable
+
+
+def _settle(value: Any) -> None:
+    """Run what is pending on an array, or on those in a tuple."""
+    if type(value) is ndarray:
+        value._settled()
+    elif type(value) is tuple:
+        for one in value:
+            if type(one) is ndarray:
+                one._settled()
+
+
+def _function(function: Any) -> Any:
+    inner = inspect.unwrap(function)
+    if not isinstance(inner, FunctionType):
+        raise TypeError(f"accelerate() wants a function, or modules and their names, not {function!r}")
+    if inspect.isgeneratorfunction(inner) or inspect.iscoroutinefunction(inner):
+        raise TypeError(f"{inner.__qualname__}() does not run when it is called: accelerate what it calls")
+    scope = scope_of(inner.__globals__)
+    ways = Ways(inner)
+
+    @wraps(function)
+    def accelerated(*args: Any, **kwargs: Any) -> Any:
+        way = None if scope.users or _inside.get() else ways.kind(args, kwargs)
+        if way is not None:
+            looked = way.left <= 0
+            if looked:
+                plain, before, start = way.tries(), work(), perf_counter()
+            else:
+                plain, way.left = way.plain, way.left - 1
+            if plain:
+                counters.plain += 1
+                value = function(*args, **kwargs)
+                value = value if theirs(value) else _Call().back(value)
+                if looked:
+                    way.took(perf_counter() - start, before, plain=True)
+                return value
+            way = way if looked else None
+        simple = None if kwargs else received(args, WIDE)
+        if simple is not None:
+            call, (args, given) = None, simple
+            keep = not given and _inside.get()
+        else:
+            call = _Call()
+            call.look_at((*args, *kwargs.values()))
+            args = tuple([call.into(a) for a in args])
+            kwargs = {k: call.into(v) for k, v in kwargs.items()}
+            given = tuple(call.given.values())
+            keep = call.wrapped or (not given and _inside.get())
+        token = _inside.set(True)
+        scope.enter(inner)
+        try:
+            box = [function(*args, **kwargs)]
+        finally:
+            scope.leave()
+            _inside.reset(token)
+            if not _inside.get():
+                call_sites.end(loop=True)  # a loop may have been left by an exception
+            for ours, its in given:  # its owner may look at it, and change it, from now on
+                now = ours._writable()
+                if now is not its:
+                    _leave(its, now)
+        if keep:
+            return box[0]
+        if call is not None:
+            for value in (*args, *kwargs.values()):
+                if type(value) is list or type(value) is dict:
+                    call.back(value)
+        _settle(box[0])
+        value = released(box)
+        if not theirs(value):
+            value = (call or _Call(given)).back(value)
+        if way is not None and not scope.users:
+            way.took(perf_counter() - start, before, may=ways.may())
+        return value
+
+    return accelerated
+
+
+@overload
+def accelerate(target: _F, /) -> _F: ...
+
+
+@overload
+def accelerate(*targets: ModuleType | str) -> Accelerated: ...
+
+
+def accelerate(*targets: Any) -> Any:
+    """Let NumPy be dcarray in a function, or in modules.
+
+    Parameters
+    ----------
+    *targets : function, or modules or their names
+        A function: gives one that does the same; also as a decorator.  Modules, which must be imported:
+        their global names (``np``, ``from numpy import zeros``) mean dcarray from now on, or, in a ``with``
+        statement, for the block.
+
+    Returns
+    -------
+    function or Accelerated
+        `Accelerated.undo` takes the exchange of modules back.
+
+    Raises
+    ------
+    ValueError
+        If a module is not imported or holds no NumPy.
+    TypeError
+        If a target is neither, or a generator or coroutine function.
+
+    Notes
+    -----
+    Plain arrays among a function's arguments (and in tuples) are wrapped for it, sharing their memory; what
+    it did to them is in place when it returns.  A call that was given no wrapped array gives plain, evaluated
+    arrays back, alone or in tuples, lists and dictionaries.  A call that was given a wrapped array gives
+    wrapped ones, still lazy.  What the function keeps elsewhere (attributes, globals) stays wrapped.
+
+    Its loops (``for i in range(...)`` and ``while``), and those of functions of its module that it calls by
+    name, are compiled from their source where that is understood; `report` says where it is not.
+
+    While it runs, its whole module sees dcarray, helper functions and other threads included.  Imports inside
+    functions are NumPy's.  Where a class of the module has ``__array__``, NumPy gets plain arrays of it.
+
+    Calls of which there is nothing to be had, where they come again, are left to NumPy: the function runs as
+    it is written, on plain arrays, and gives the same results to the bit; `report` counts them.
+
+    Examples
+    --------
+    >>> import numpy as np, dcarray as dc
+    >>> @dc.accelerate
+    ... def step(u):
+    ...     v = np.empty_like(u)
+    ...     v[1:-1] = (u[:-2] + u[2:]) / 2
+    ...     v[[0, -1]] = 0
+    ...     return v
+    >>> step(np.ones(4))
+    array([0., 1., 1., 0.])
+
+    >>> import matplotlib.colors                           # doctest: +SKIP
+    >>> with dc.accelerate(matplotlib.colors):              # doctest: +SKIP
+    ...     shade = matplotlib.colors.LightSource().hillshade(dc.asarray(z))
+    """
+    if len(targets) == 1 and callable(targets[0]):
+        return _function(targets[0])
+    if not targets:
+        raise TypeError("accelerate() wants a function, or modules and their names")
+    return Accelerated(tuple([_module(target) for target in targets]))

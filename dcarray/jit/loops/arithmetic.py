@@ -1,0 +1,377 @@
+"""Operators and element-wise operations on traced values, with NumPy's dtypes and shapes."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from dcarray.core.ufunc_loops import ALIASES, UFUNCS, resolve, short_power
+from dcarray.ir.build import applied
+from dcarray.ir.nodes import Apply, Dim, Expr, Index
+from dcarray.ir.ops import const
+from dcarray.ir.windows import remap
+
+from . import overflow
+from .bounds import bounded
+from .numbers import ERRORS, Numbers
+from .values import (
+    PYTHON,
+    Chosen,
+    Data,
+    Either,
+    Shape,
+    Value,
+    cast,
+    is_array,
+    is_int,
+    is_number,
+    kind_of,
+    shape_of,
+    strong,
+)
+
+_I8, _U8 = np.dtype(np.int64), np.dtype(np.uint64)
+_F8, _BOOL = np.dtype(np.float64), np.dtype(np.bool_)
+
+#: The operators: their ufuncs, and themselves.
+BINARY: dict[str, tuple[str, Callable[[Any, Any], Any]]] = {
+    "+": ("add", operator.add), "-": ("subtract", operator.sub), "*": ("multiply", operator.mul),
+    "/": ("divide", operator.truediv), "//": ("floor_divide", operator.floordiv),
+    "%": ("remainder", operator.mod), "**": ("power", operator.pow), "&": ("bitwise_and", operator.and_),
+    "|": ("bitwise_or", operator.or_), "^": ("bitwise_xor", operator.xor),
+    "<<": ("left_shift", operator.lshift), ">>": ("right_shift", operator.rshift),
+    "<": ("less", operator.lt), "<=": ("less_equal", operator.le), ">": ("greater", operator.gt),
+    ">=": ("greater_equal", operator.ge), "==": ("equal", operator.eq), "!=": ("not_equal", operator.ne),
+}  # fmt: skip
+_LOGICAL = {"&": "logical_and", "|": "logical_or", "^": "logical_xor"}
+_UNSIGNED = (">>", "//", "%")  # which take less without a sign
+COMPARISONS = ("<", "<=", ">", ">=", "==", "!=")
+UNARY: dict[str, tuple[str, Callable[[Any], Any]]] = {
+    "-": ("negative", operator.neg), "+": ("positive", operator.pos), "~": ("invert", operator.invert)
+}  # fmt: skip
+
+
+class Arithmetic(Numbers):
+    """Operations on values; what has to be stored goes to ``memory``."""
+
+    # ---- element by element -------------------------------------------------------------------------
+    def loop(self, name: str, inputs: Sequence[Value]) -> str:
+        """The loop that NumPy's ufunc takes."""
+        for x in inputs:
+            if not is_number(x):
+                raise self.scope.fail(f"{name} of what is no number")
+        try:
+            loop = resolve(name, tuple(map(kind_of, inputs)))
+        except ERRORS as error:
+            raise self.scope.fail(f"{name} has no loop for its operands") from error
+        if loop is None:
+            raise self.scope.fail(f"{name} does not compile for its operands")
+        return loop
+
+    def ufunc(self, name: str, inputs: Sequence[Value]) -> Data | Chosen:
+        """A ufunc on numbers, arrays and what masks choose."""
+        if any(isinstance(x, Chosen) for x in inputs):
+            return self.of_chosen(name, inputs)
+        return self.elementwise(name, inputs)
+
+    def elementwise(self, name: str, inputs: Sequence[Value]) -> Data:
+        """A ufunc (or "where") on numbers and arrays."""
+        name = ALIASES.get(name, name)
+        if name != "where" and all(type(x) in PYTHON for x in inputs):
+            try:
+                with np.errstate(all="raise"):
+                    return strong(UFUNCS[name](*inputs))
+            except ERRORS as error:
+                raise self.scope.fail(f"{name} of constants fails") from error
+        if any(isinstance(x, Chosen) for x in inputs):
+            raise self.scope.fail(f"{name} of what a mask chooses")
+        loop = self.loop(name, inputs)
+        shape = self.broadcast([shape_of(x) for x in inputs])
+        if name == "power":
+            name = self._power(inputs, loop, shape)
+        if name[:8] == "logical_" and any(type(x) is int and not -(2**63) <= x < 2**63 for x in inputs):
+            raise self.scope.fail("NumPy refuses an integer of so many bits here")
+        kinds, result = loop.split("->")
+        args = [
+            self.over(self.expr(x, np.dtype(c)), shape_of(x), shape)
+            for x, c in zip(inputs, kinds, strict=True)
+        ]
+        if name == "square" and result in "FD" and not is_array(inputs[0]):
+            return self.memory.value(_product(args[0], args[0]), scalar=True)
+        return self.memory.value(applied(name, kinds, result, args), shape, scalar=not shape)
+
+    def _power(self, inputs: Sequence[Value], loop: str, shape: Shape) -> str:
+        """The operation of `dcarray.ir.ops` that ``numpy.power`` is here (see `dcarray.recording.power`)."""
+        exponent = inputs[1]
+        if loop[0] not in "efdFD":
+            if type(exponent) is not int or exponent < 0:
+                raise self.scope.fail("power of integers may raise")
+            return "power"
+        if not shape_of(exponent):
+            return "power"
+        if loop[0] in "fd":
+            arrays = [x for x in inputs if isinstance(x, Data) and is_array(x)]
+            alike = all(x.dtype.char == loop[0] and x.shape == shape for x in arrays)
+            frozen = any(x.window and x.window.array in self.memory.frozen for x in arrays)
+            if not alike or frozen or any(x.readonly for x in arrays):  # which may have strides of 0
+                raise self.scope.fail("NumPy may take one exponent for many elements, or not")
+        return "array_power"
+
+    def chosen(self, x: Chosen) -> Expr:
+        """What a mask chooses, and 1 elsewhere.
+
+        The 1 is an input, and so is a False that the mask is compared with: of what a compiler knows it makes
+        a choice between two results, and computes one that nobody has asked for."""
+        one, no = (
+            self.over(self.memory.entry(text, dtype, None).expr, (), x.full.shape)
+            for text, dtype in (("1", x.dtype), ("False", _BOOL))
+        )
+        return Apply("where", (Apply("logical_xor", (x.mask.expr, no), _BOOL), x.full.expr, one), x.dtype)
+
+    def of_chosen(self, name: str, inputs: Sequence[Value]) -> Chosen:
+        """A ufunc on elements that one mask chooses, and on scalars."""
+        first, *others = [x for x in inputs if isinstance(x, Chosen)]
+        alike = all(x.mask.expr is first.mask.expr and x.along == first.along for x in others)
+        if any(is_array(x) for x in inputs) or not alike:
+            raise self.scope.fail("what a mask chooses meets other arrays")
+        given = [
+            self.memory.value(self.chosen(x), x.full.shape) if isinstance(x, Chosen) else x for x in inputs
+        ]
+        return Chosen(self.elementwise(name, given), first.mask, first.along)
+
+    # ---- operators ----------------------------------------------------------------------------------
+    def binary(self, op: str, a: Value, b: Value) -> Value:
+        """``a op b``."""
+        if isinstance(a, Either) or isinstance(b, Either):
+            return self._of_either(op, a, b)
+        name, function = BINARY[op]
+        known = all(type(x) in PYTHON for x in (a, b))
+        if known or not (is_number(a) and is_number(b)):
+            return self._python(op, function, a, b)
+        if is_int(_plain(a)) and is_int(_plain(b)):
+            return self._integers(op, _plain(a), _plain(b))
+        if not any(is_array(x) or isinstance(x, Chosen) for x in (a, b)):
+            found = self._scalars(op, a, b)
+            return self._watched(name, (a, b)) if found is None else found
+        if op == "**" and (fast := _fast_power(a, b)):
+            return self.ufunc(fast, (a,))
+        return self.ufunc(name, (a, b))
+
+    def _of_either(self, op: str, a: Value, b: Value) -> Value:
+        """An operation whose result is the same for Python's scalar and for NumPy's."""
+        first, second = (
+            self.binary(op, *[getattr(x, side) if isinstance(x, Either) else x for x in (a, b)])
+            for side in ("python", "numpy")
+        )
+        if kind_of(first) != kind_of(second) or isinstance(kind_of(second), type):
+            raise self.scope.fail(f"{op} of a scalar whose type depends on whether a loop has run")
+        return second
+
+    def _python(self, op: str, function: Callable[[Any, Any], Any], a: Value, b: Value) -> Value:
+        known = (*PYTHON, str, tuple, list, type(None))
+        same = op in ("==", "!=") and all(isinstance(x, np.dtype) or type(x) in known for x in (a, b))
+        if not same and not (type(a) in known and type(b) in known):
+            raise self.scope.fail(f"{op} of values that are not understood")
+        try:
+            return function(a, b)
+        except (*ERRORS, MemoryError) as error:
+            raise self.scope.fail(f"{op} fails: {error}") from error
+
+    def _integers(self, op: str, a: Dim, b: Dim) -> Value:
+        if op in COMPARISONS:
+            return self._compare(op, a, b)
+        if op == "/":
+            if self.scope.eq(b, 0) is not False:
+                raise self.scope.fail("a division by an integer that may be 0")
+            args = (self.expr(a, _F8), self.expr(b, _F8))
+            return self.memory.value(Apply("divide", args, _F8), scalar=True, weak=float)
+        if op in "+-" or (op == "*" and (type(a) is int or type(b) is int)):
+            return self.scope.arithmetic(op, a, b)
+        return self._counted(op, a, b)
+
+    def _compare(self, op: str, a: Dim, b: Dim) -> Value:
+        scope = self.scope
+        if op in (">", ">="):
+            return self._compare("<" + op[1:], b, a)
+        if op in ("==", "!="):
+            answer = scope.eq(a, b)
+            answer = answer if op == "==" or answer is None else not answer
+        else:
+            answer = scope.lt(a, b) if op == "<" else scope.le(a, b)
+        if answer is not None:
+            return answer
+        expr = Apply(BINARY[op][0], (self.expr(a, _I8), self.expr(b, _I8)), _BOOL)
+        return self.memory.value(expr, scalar=True, weak=bool)
+
+    def _scalars(self, op: str, a: Value, b: Value) -> Value:
+        """An operation on scalars, where it is not what the ufunc does."""
+        kinds = [kind_of(x) for x in (a, b)]
+        if kinds == [complex, "d"]:  # to Python a float: what they give is no scalar of NumPy
+            raise self.scope.fail(f"{op} of a complex number of Python's and a float64")
+        weak = all(isinstance(k, type) for k in kinds)
+        if (weak or op == "**") and op not in COMPARISONS:
+            texts = [_text(x) for x in (a, b)]
+            if all(texts):
+                kind = max(kinds, key=PYTHON.index) if weak else None
+                if op == "**" or kind in (float, complex):
+                    dtype = np.dtype(kind) if weak else np.dtype(self.loop(BINARY[op][0], (a, b))[-1])
+                    return self.memory.entry(f"({texts[0]} {op} {texts[1]})", dtype, kind)
+        if op == "**" and set(kinds) <= {float, int, "d"} and not set(kinds) <= {int}:
+            return self.of_c("pow", [a, b], float if weak else None)
+        if not weak:
+            if op == "**" or (op in ("//", "%") and not self._divides(b)):
+                raise self.scope.fail(f"{op} of scalars")
+            return None
+        kind = max(kinds, key=PYTHON.index)
+        if op in COMPARISONS and kind is not complex:
+            dtype = _F8 if kind is float else _I8
+            made = Apply(BINARY[op][0], (self.expr(a, dtype), self.expr(b, dtype)), _BOOL)
+            return self.memory.value(made, scalar=True, weak=bool)
+        if kind is float and op in ("+", "-", "*", "/"):
+            args = self.expr(a, _F8), self.expr(b, _F8)
+            made = Apply(BINARY[op][0], args, _F8)
+            if op == "/" and not self._nonzero(b):  # of which Python raises an error, whatever is divided
+                fits = Apply("not_equal", (args[1], const(0.0, _F8)), _BOOL)
+                made = Apply("checked", (fits, made), _F8)
+            return self.memory.value(made, scalar=True, weak=float)
+        if kind is int and op != "/":
+            return self._counted(op, a, b)
+        if kind is bool and op in _LOGICAL:
+            made = Apply(_LOGICAL[op], (self.expr(a, _BOOL), self.expr(b, _BOOL)), _BOOL)
+            return self.memory.value(made, scalar=True, weak=bool)
+        raise self.scope.fail(f"{op} of Python scalars")
+
+    def of_c(self, name: str, args: Sequence[Value], weak: type | None = float) -> Data:
+        """A function of the C library, as Python's scalars and NumPy's use it; of Python's, the run looks at
+        what Python would raise an error of."""
+        given = tuple([self.expr(x, _F8) for x in args])
+        made: Expr = Apply(f"c_{name}", given, _F8)
+        if weak:
+            bad = [Apply(test, (made,), _BOOL) for test in ("isnan", "isinf")]
+            for x in given:
+                usual = [
+                    Apply("logical_not", (Apply("isnan", (x,), _BOOL),), _BOOL),
+                    Apply("isfinite", (x,), _BOOL),
+                ]
+                bad = [Apply("logical_and", (b, fine), _BOOL) for b, fine in zip(bad, usual, strict=True)]
+            fits = Apply("logical_not", (Apply("logical_or", tuple(bad), _BOOL),), _BOOL)
+            made = Apply("checked", (fits, made), _F8)
+        return self.memory.value(made, scalar=True, weak=weak)
+
+    def _nonzero(self, b: Value) -> bool:
+        if is_int(b):
+            return self.scope.eq(b, 0) is False
+        if type(b) in PYTHON and not b:
+            raise self.scope.fail("a division by zero")
+        return type(b) in PYTHON
+
+    def _divides(self, b: Value) -> bool:
+        return kind_of(b) in (float, "f", "d", "e") or (type(b) is int and b != 0)
+
+    def _counted(self, op: str, a: Value, b: Value) -> Data:
+        """Arithmetic of Python ints that come at run time."""
+        found = bounded(op, *[self.limits(x) for x in (a, b)])
+        if found is None:
+            raise self.scope.fail(f"an integer has no known bounds: {op}")
+        if max(map(abs, found)) > 1 << 62:
+            raise self.scope.fail("an integer may be too large")
+        least = min(self.limits(x)[0] for x in (a, b))
+        dtype = _U8 if least >= 0 and op in _UNSIGNED else _I8
+        made = Apply(BINARY[op][0], (self.expr(_plain(a), dtype), self.expr(_plain(b), dtype)), dtype)
+        return self.memory.value(cast(made, _I8), scalar=True, weak=int, limits=found)
+
+    def unary(self, op: str, a: Value) -> Value:
+        """``op a``."""
+        name, function = UNARY[op]
+        if type(a) in PYTHON:
+            return self._python(op, lambda x, _: function(x), a, None)
+        if is_int(a) and op in "+-":
+            return self.scope.arithmetic("*", a, 1 if op == "+" else -1)
+        if isinstance(a, Data) and a.weak is int:
+            if op == "+":
+                return a
+            return self._counted("-", 0 if op == "-" else -1, a)
+        if is_int(a) and op == "~":
+            return self.scope.arithmetic("-", -1, a)
+        if isinstance(a, Data) and a.weak is float and op in "+-":
+            if a.text:
+                return self.memory.entry(f"({op}{a.text})", a.dtype, float)
+            return self.memory.value(Apply(name, (a.expr,), a.dtype), scalar=True, weak=float)
+        if not (isinstance(a, Chosen) or (isinstance(a, Data) and not a.weak)):
+            raise self.scope.fail(f"{op} of a value that is not understood")
+        return self.ufunc(name, (a,)) if isinstance(a, Chosen) or is_array(a) else self._watched(name, (a,))
+
+    def _watched(self, name: str, inputs: tuple[Value, ...]) -> Data:
+        """An operator on scalars, of whose integers NumPy warns when they overflow."""
+        value = self.elementwise(name, inputs)
+        if value.dtype.kind == "c" and name == "multiply":
+            return self.memory.value(_product(*[self.expr(x, value.dtype) for x in inputs]), scalar=True)
+        if value.dtype.kind in "iu" and name in overflow.WATCHED:
+            args = tuple([self.expr(x, value.dtype) for x in inputs])
+            return self.memory.value(overflow.watched(name, value.expr, args, value.dtype), scalar=True)
+        return value
+
+    # ---- truth --------------------------------------------------------------------------------------
+    def truth(self, value: Value) -> bool | Data:
+        """``bool(value)``."""
+        if isinstance(value, Data):
+            if any(n != 1 for n in value.shape):
+                raise self.scope.fail("the truth of an array")
+            expr = self.over(value.expr, value.shape, ()) if not value.shape else remap(
+                value.expr, (Index(0),) * len(value.shape), ()
+            )  # fmt: skip
+            if expr.dtype != _BOOL:
+                expr = Apply("not_equal", (expr, const(0, expr.dtype)), _BOOL)
+            return self.memory.value(expr, scalar=True, weak=bool)
+        if is_int(value):
+            answer = self._compare("!=", value, 0)
+            return answer if isinstance(answer, Data) else bool(answer)
+        if value is None or type(value) in (*PYTHON, str, tuple, list):
+            return bool(value)
+        raise self.scope.fail("the truth of a value that is not understood")
+
+    def negation(self, value: Value) -> bool | Data:
+        """``not value``."""
+        value = self.truth(value)
+        if isinstance(value, bool):
+            return not value
+        expr = Apply("logical_not", (value.expr,), _BOOL)
+        return self.memory.value(expr, scalar=True, weak=bool)
+
+    def both(self, name: str, a: Data, b: Data) -> Data:
+        """``logical_and`` or ``logical_or`` of two bools."""
+        expr = Apply(name, (a.expr, b.expr), _BOOL)
+        return self.memory.value(expr, scalar=True, weak=bool)
+
+
+def _product(a: Expr, b: Expr) -> Expr:
+    """The product of complex scalars, for which NumPy has no fused operations as for arrays."""
+    part = np.empty(0, a.dtype).real.dtype
+    (x, y), (u, v) = [[Apply(name, (z,), part) for name in ("real", "imag")] for z in (a, b)]
+
+    def times(c: Expr, d: Expr) -> Expr:
+        return Apply("multiply", (c, d), part)
+
+    real = Apply("subtract", (times(x, u), times(y, v)), part)
+    return Apply("complex", (real, Apply("add", (times(x, v), times(y, u)), part)), a.dtype)
+
+
+def _plain(value: Value) -> Value:
+    return int(value) if type(value) is bool else value
+
+
+def _text(value: Value) -> str:
+    """Python for a scalar, if it depends only on names bound when the loop begins."""
+    if isinstance(value, Data):
+        return value.text
+    return repr(value) if type(value) in PYTHON and value == value and abs(value) < np.inf else ""
+
+
+def _fast_power(x: Value, exponent: Value) -> str:
+    """What NumPy's ``**`` makes of some scalar exponents of arrays, which is exact where ``power`` is not."""
+    if not (is_array(x) or isinstance(x, Chosen)) or type(exponent) not in (int, float):
+        return ""
+    return short_power(x.dtype.kind, exponent)

@@ -1,0 +1,276 @@
+"""Arrays: views of them, their elements, fresh ones, and what is written into them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.lib.array_utils import normalize_axis_tuple
+
+from dcarray.ir.nodes import Dim, Expr
+from dcarray.ir.windows import compose, remap
+
+from . import overflow
+from .arithmetic import Arithmetic
+from .entry_values import DType, Thing
+from .gathers import Gathers
+from .indexing import Selection, flipped, is_basic, only_integers, resized, select, transposed
+from .masks import Masks
+from .ragged import RaggedSlices
+from .values import (
+    PYTHON,
+    Chosen,
+    Data,
+    Either,
+    Ragged,
+    Shape,
+    Value,
+    cast,
+    is_array,
+    is_int,
+    is_number,
+    kind_of,
+    shape_of,
+    weak_dtype,
+)
+
+
+class Arrays:
+    """What is done with arrays as wholes."""
+
+    def __init__(self, math: Arithmetic) -> None:
+        self.math = math
+        self.masks = Masks(math)
+        self.gathers = Gathers(math)
+        self.ragged = RaggedSlices(math, self.gathers)
+        self.memory = math.memory
+        self.scope = math.scope
+
+    # ---- views --------------------------------------------------------------------------------------
+    def pick(self, x: Data, selection: Selection) -> Data:
+        """A view of an array, or of what is not stored."""
+        amap, shape = selection
+        if x.window is not None:
+            view = self.memory.view(compose(x.window, amap, shape), x.dtype)
+            view.readonly = x.readonly
+            return view
+        return self.memory.value(remap(x.expr, amap, shape), shape, lent=x.lent)
+
+    def getitem(self, x: Data, key: Value) -> Value:
+        """``x[key]``."""
+        if not is_array(x):
+            raise self.scope.fail("a scalar is indexed")
+        if self.masks.is_mask(x, key):
+            return self.masks.choose(x, key)
+        if self.ragged.is_slice(x, key):
+            return self.ragged.slice(x, key)
+        if isinstance(key, Ragged):
+            return self.ragged.gather(x, key)
+        if self.gathers.is_places(key):
+            return self.gathers.gather(x, key)
+        if not is_basic(key):
+            raise self.scope.fail("an index is an array")
+        amap, shape = select(self.scope, x.shape, key)
+        if only_integers(key, len(x.shape)):
+            return self.memory.value(remap(x.expr, amap, ()), scalar=True)
+        return self.pick(x, (amap, shape))
+
+    def element(self, x: Data, key: Value) -> Data:
+        """The memory of ``x[key]``, also of one element."""
+        if not is_basic(key):
+            raise self.scope.fail("an index is an array")
+        return self.pick(x, select(self.scope, x.shape, key))
+
+    def transpose(self, x: Data, axes: Any = None) -> Data:
+        ndim = len(x.shape)
+        order = tuple(range(ndim))[::-1] if axes is None else self.axes(axes, ndim)
+        if len(order) != ndim:
+            raise self.scope.fail("axes do not fit the array")
+        return self.pick(x, transposed(x.shape, order))
+
+    def flip(self, x: Data, axis: Any = None) -> Data:
+        return self.pick(x, flipped(x.shape, self.axes(axis, len(x.shape))))
+
+    def reshape(self, x: Data, shape: Value) -> Data:
+        wanted = self.shape(shape, x.shape)
+        found = resized(self.scope, x.shape, wanted)
+        if found is None:
+            raise self.scope.fail("a reshape joins or splits axes")
+        return self.pick(x, found)
+
+    def shape(self, given: Value, old: Shape | None = None) -> Shape:
+        """A shape as the program gives it."""
+        shape = tuple(given) if isinstance(given, tuple | list) else (given,)
+        if not all(map(is_int, shape)):
+            raise self.scope.fail("a shape is not known")
+        if old is not None and shape.count(-1) == 1 and all(type(n) is int for n in (*shape, *old)):
+            known = int(np.prod([n for n in shape if n != -1], dtype=object))
+            size = int(np.prod(old, dtype=object))
+            if not known or size % known:
+                raise self.scope.fail("a shape does not fit")
+            shape = tuple(size // known if n == -1 else n for n in shape)
+        if any(self.scope.nonneg(n) is not True for n in shape):
+            raise self.scope.fail("a size may be negative")
+        return shape
+
+    def axes(self, axis: Value, ndim: int) -> tuple[int, ...]:
+        """Axes as the program gives them; None is all."""
+        if axis is None:
+            return tuple(range(ndim))
+        given = axis if isinstance(axis, tuple | list) else (axis,)
+        if not all(type(k) is int for k in given):
+            raise self.scope.fail("an axis is not known")
+        try:
+            return normalize_axis_tuple(tuple(given), ndim)
+        except ValueError as error:
+            raise self.scope.fail(str(error)) from error
+
+    def count(self, shape: Shape, axis: Value) -> Dim:
+        """The number of elements along axes."""
+        return size_of(tuple(shape[k] for k in self.axes(axis, len(shape))))
+
+    # ---- fresh arrays -------------------------------------------------------------------------------
+    def dtype(self, given: Value) -> DType:
+        """A dtype as the program gives it."""
+        if isinstance(given, Thing):
+            kind = {"builtins." + t.__name__: t for t in PYTHON}.get(given.name)
+            name = given.name.removeprefix("numpy.")
+            given = kind or (getattr(np, name, None) if name in np.sctypeDict else None)
+        if given is None or not isinstance(given, type | str | np.dtype):
+            raise self.scope.fail("a dtype is not understood")
+        try:
+            return np.dtype(given)
+        except TypeError as error:
+            raise self.scope.fail(str(error)) from error
+
+    def empty(self, shape: Shape, dtype: DType) -> Data:
+        return self.memory.view(self.memory.new(shape, dtype), dtype)
+
+    def full(self, shape: Shape, dtype: DType, value: Value) -> Data:
+        made = self.empty(shape, dtype)
+        self.assign(made, value)
+        return made
+
+    def asarray(self, value: Value) -> Data:
+        """A number as an array, without a copy where it is one."""
+        if is_array(value):
+            return value  # type: ignore[no-any-return]
+        if not is_number(value):
+            raise self.scope.fail("an array is made of what is no number")
+        own = self.math.own(value)
+        return self.memory.copy(own)
+
+    def cast_chosen(self, x: Chosen, dtype: DType) -> Chosen:
+        """What a mask chooses as another dtype."""
+        if x.dtype == dtype:
+            return x
+        full = self.astype(self.memory.value(self.math.chosen(x), x.full.shape), dtype)
+        return Chosen(full, x.mask, x.along)
+
+    def astype(self, x: Data, dtype: DType) -> Data:
+        """The elements as another dtype."""
+        if x.dtype.kind == "c" != dtype.kind and dtype.kind != "b":
+            raise self.scope.fail("the imaginary part is dropped")
+        return self.memory.value(cast(x.expr, dtype), x.shape, scalar=x.scalar)
+
+    # ---- writing ------------------------------------------------------------------------------------
+    def assign(self, target: Data, value: Value, spent: bool = False, strict: bool = False) -> None:
+        """``target[...] = value``; ``strict`` says that of a scalar integers take only what fits them."""
+        window = target.window
+        if window is None:
+            raise self.scope.fail("an array that is no memory is written")
+        if isinstance(value, Either) and (target.dtype.kind in "fc" or target.dtype == value.numpy.dtype):
+            value = value.numpy
+        if not is_number(value):
+            raise self.scope.fail("what is assigned to elements is no number")
+        self.writeable(target)
+        if kind_of(value) is complex and target.dtype.kind != "c":
+            raise self.scope.fail("a complex number is assigned to real elements")
+        if isinstance(value, Data) and (value.weak is None or value.weak is not int):
+            if value.dtype.kind == "c" != target.dtype.kind:
+                raise self.scope.fail("the imaginary part is dropped")
+            expr = cast(value.expr, target.dtype)
+            if strict and value.scalar and not np.can_cast(value.dtype, target.dtype):
+                expr = self._fitting(value, target.dtype)
+        elif type(value) is float and target.dtype.kind in "iu":
+            expr = self.math.expr(self._truncated(value), target.dtype)
+        else:
+            expr = self.math.expr(value, target.dtype)
+        shape = self.math.fits(shape_of(value), window.shape)
+        if len(shape) < len(shape_of(value)):
+            drop = (0,) * (len(shape_of(value)) - len(shape)) + (Ellipsis,)
+            expr = remap(expr, select(self.scope, shape_of(value), drop)[0], shape)
+        done = [value] if spent and isinstance(value, Data) else []
+        self.memory.write(window, self.math.over(expr, shape, window.shape), *done)
+
+    def _fitting(self, value: Data, dtype: DType) -> Expr:
+        """A scalar as another dtype, of which Python makes an int of its own for an array of integers."""
+        if dtype.kind not in "iu":
+            return cast(value.expr, dtype)
+        self.memory.loud = True
+        return overflow.fitting(value.expr, dtype)
+
+    def _truncated(self, value: float) -> int:
+        try:
+            return int(value)
+        except (OverflowError, ValueError) as error:
+            raise self.scope.fail(str(error)) from error
+
+    def writeable(self, x: Data) -> None:
+        """Check that the program may write the array."""
+        if x.window is None or x.readonly or x.window.array in self.memory.frozen:
+            raise self.scope.fail("an array may not be written")
+
+    def update(self, op: str, target: Data, value: Value) -> None:
+        """``target op= value`` on an array."""
+        window = target.window
+        if window is None:
+            raise self.scope.fail("an array that is no memory is written")
+        self.writeable(target)
+        result = self.math.binary(op, target, value)
+        if not np.can_cast(result.dtype, target.dtype, "same_kind"):
+            raise self.scope.fail("an in-place operation does not keep its dtype")
+        shape = self.math.broadcast([result.shape, window.shape])
+        if len(shape) != len(window.shape) or any(
+            self.scope.eq(n, m) is not True for n, m in zip(shape, window.shape, strict=True)
+        ):
+            raise self.scope.fail("an in-place operation makes an array larger")
+        expr = self.math.over(cast(result.expr, target.dtype), result.shape, window.shape)
+        self.memory.write(window, expr, *[v for v in (result, value) if isinstance(v, Data)])
+
+    # ---- scalars ------------------------------------------------------------------------------------
+    def python(self, kind: type, value: Value) -> Value:
+        """``float(value)`` and its like."""
+        if isinstance(value, Data):
+            if kind is bool:
+                return self.math.truth(value)
+            if value.shape:  # which NumPy refuses, or warns of
+                raise self.scope.fail("an array becomes a Python scalar")
+            if value.weak is kind:
+                return value
+            if value.weak is int and kind is float:
+                return self.memory.value(self.math.expr(value, weak_dtype(float)), scalar=True, weak=float)
+            fine = {float: "fiub", complex: "cfiub", int: "fiub"}.get(kind, "")
+            if value.dtype.kind not in fine or value.weak is int:
+                raise self.scope.fail(f"{kind.__name__}() of a scalar")
+            if kind is int:
+                return self.math.counted(value)
+            return self.memory.value(cast(value.expr, weak_dtype(kind)), scalar=True, weak=kind)
+        if type(value) in (*PYTHON, str):
+            try:
+                return kind(value)
+            except (ValueError, OverflowError, TypeError) as error:
+                raise self.scope.fail(str(error)) from error
+        if is_int(value) and kind is int:
+            return value
+        if is_int(value) and kind is float:
+            return self.memory.value(self.math.expr(value, weak_dtype(float)), scalar=True, weak=float)
+        raise self.scope.fail(f"{kind.__name__}() of a value that is not understood")
+
+
+def size_of(shape: Shape) -> Dim:
+    """The number of elements."""
+    total: Dim = 1
+    for n in shape:
+        total = total * n
+    return total

@@ -1,0 +1,172 @@
+"""What functions, methods and attributes with public names mean for traced values."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from dcarray.core.ufunc_loops import UFUNCS
+from dcarray.ir.nodes import Apply, Dim
+from dcarray.ir.ops import C_LIBRARY
+
+from .arrays import size_of
+from .entry_values import DType, Thing
+from .joining import Joining
+from .numpy_calls import FOLDS
+from .python_calls import Args, Named
+from .values import Chosen, Data, Method, Value, is_array, is_int, is_number, public
+
+_METHODS = frozenset(
+    ["sum", "prod", "max", "min", "any", "all", "mean", "copy", "astype", "reshape", "transpose", "dot"]
+    + ["fill", "var", "std", "diagonal", "trace", "clip", "squeeze", "swapaxes"]
+)
+_UFUNC_METHODS = ("reduce", "outer")
+
+
+class Calls(Joining):
+    """Calls by the public name of what is called."""
+
+    # ---- attributes ---------------------------------------------------------------------------------
+    def attribute(self, value: Value, name: str) -> Value:
+        """``value.name``."""
+        if isinstance(value, Thing):
+            return self._member(value, name)
+        if isinstance(value, Data) and not value.weak:
+            return self._attribute(value, name)
+        if isinstance(value, Chosen) and name in (*FOLDS, "mean", "var", "std"):
+            return Method(value, name)
+        if isinstance(value, Chosen) and name == "size":
+            return self.folds.number(value.mask)
+        raise self.scope.fail(f"the attribute {name} of a value that is not understood")
+
+    def _member(self, thing: Thing, name: str) -> Value:
+        owner = public(thing.name)
+        if isinstance(owner, np.ufunc) and owner.__name__ in UFUNCS and name in _UFUNC_METHODS:
+            return Method(owner.__name__, name)
+        full = f"{thing.name}.{name}"
+        found = public(full)
+        if isinstance(found, float):  # numpy.pi
+            return found
+        if found is None and name != "newaxis":
+            raise self.scope.fail(f"{full} is not known")
+        return None if name == "newaxis" else Thing(full)
+
+    def _attribute(self, x: Data, name: str) -> Value:
+        if name == "shape":
+            return x.shape
+        if name == "dtype":
+            return x.dtype
+        if name == "ndim":
+            return len(x.shape)
+        if name == "size":
+            return self._size(x.shape)
+        if name == "T":
+            return x if x.scalar else self.arrays.transpose(x)
+        if name in ("real", "imag") and (x.scalar or x.dtype.kind != "c"):
+            if x.dtype.kind == "c":
+                return self.memory.value(Apply(name, (x.expr,), np.empty(0, x.dtype).real.dtype), scalar=True)
+            if name == "real":
+                return x
+        if name in _METHODS:
+            return Method(x, name)
+        raise self.scope.fail(f"the attribute {name} of an array")
+
+    def _size(self, shape: tuple[Dim, ...]) -> Dim:
+        moving = [n for n in shape if type(n) is not int]
+        if len(moving) > 1:
+            raise self.scope.fail("the size of an array is no affine function of loop variables")
+        return size_of(shape)
+
+    # ---- calls --------------------------------------------------------------------------------------
+    def call(self, function: Value, args: Args, named: Named) -> Value:
+        """``function(*args, **named)`` for all but the program's own functions."""
+        if isinstance(function, Method):
+            return self._method(function, args, named)
+        if isinstance(function, np.dtype):
+            raise self.scope.fail("a dtype is called")
+        if not isinstance(function, Thing):
+            raise self.scope.fail("what is called is not understood")
+        found = public(function.name)
+        if isinstance(found, np.ufunc):
+            return self._ufunc(found.__name__, args, named)
+        name = function.name.removeprefix("numpy.").removeprefix("builtins.")
+        if isinstance(found, type) and issubclass(found, np.generic):
+            return self._scalar(np.dtype(found), *self._bind(["x"], args, named, x=0.0))
+        if function.name.startswith("builtins."):
+            method = getattr(self, f"_py_{name}", None)
+        elif function.name.startswith("numpy."):
+            if name in FOLDS:
+                return self._folded(FOLDS[name], args, named)
+            method = getattr(self, f"_np_{name}", None)
+        else:
+            name = name.removeprefix("math.")
+            method = getattr(self, f"_math_{name}", None)
+            if method is None and f"c_{name}" in C_LIBRARY:
+                return self._of_c(name, args, named)
+        if method is None:
+            raise self.scope.fail(f"{function.name} is not understood")
+        return method(args, named)
+
+    def _method(self, method: Method, args: Args, named: Named) -> Value:
+        x, name = method.of, method.name
+        if isinstance(x, str):  # a ufunc
+            if name == "outer":
+                return self.folds.outer(x, *self._bind(["a", "b"], args, named))
+            a, axis, dtype, out, keepdims = self._bind(
+                ["array", "axis", "dtype", "out", "keepdims"], args, named, axis=0, dtype=None, out=None,
+                keepdims=False,
+            )  # fmt: skip
+            self._none(out)
+            return self.folds.reduce(x, a, axis, self._dtype(dtype), self._flag(keepdims))
+        if name in FOLDS:
+            return self._folded(FOLDS[name], (x, *args), named)
+        if name == "copy":
+            self._bind([], args, named)
+            return self.memory.copy(x) if is_array(x) else x
+        if name not in ("astype", "fill"):
+            if name == "transpose" and args and is_int(args[0]):
+                args = (args,)
+            if name == "reshape" and len(args) > 1:
+                args = (args,)
+            found: Value = getattr(self, f"_np_{name}")((x, *args), named)
+            return found
+        if name == "astype":
+            dtype, copy = self._bind(["dtype", "copy"], args, named, copy=True)
+            dtype = self.arrays.dtype(dtype)
+            return x if not self._flag(copy) and dtype == x.dtype else self.arrays.astype(x, dtype)
+        (value,) = self._bind(["value"], args, named)
+        self.arrays.assign(x, value, strict=True)
+        return None
+
+    def _ufunc(self, name: str, args: Args, named: Named) -> Value:
+        if name == "matmul":
+            return self.folds.matmul(*self._bind(["a", "b"], args, named))
+        if name not in UFUNCS:
+            raise self.scope.fail(f"{name} does not compile")
+        out = named.pop("out", None)
+        if len(args) == UFUNCS[name].nin + 1:
+            out = args[-1]
+            args = args[:-1]
+        out = out[0] if isinstance(out, tuple) and len(out) == 1 else out
+        if named or len(args) != UFUNCS[name].nin:
+            raise self.scope.fail(f"arguments of {name} that are not understood")
+        if out is None:
+            return self.math.ufunc(name, args)
+        made = self.math.elementwise(name, args)
+        if not is_array(out) or out.shape != self.math.broadcast([made.shape, out.shape]):
+            raise self.scope.fail("a result does not fit where it goes")
+        if not np.can_cast(made.dtype, out.dtype, "same_kind"):
+            raise self.scope.fail("a result does not fit the dtype of where it goes")
+        self.arrays.assign(out, made, spent=True)
+        return out
+
+    def _scalar(self, dtype: DType, value: Value) -> Value:
+        """``numpy.float64(value)``."""
+        if not is_number(value) or is_array(value) or dtype.kind not in "fiub":
+            raise self.scope.fail("a scalar's constructor")
+        if isinstance(value, Data):
+            if value.dtype.kind not in "fb" or dtype.kind != "f":
+                raise self.scope.fail("a scalar's constructor")
+            return self.arrays.astype(self.math.own(value), dtype)
+        if type(value) is float and dtype.kind in "iu":
+            value = self.arrays.python(int, value)
+        return self.memory.value(self.math.expr(value, dtype), scalar=True)

@@ -1,0 +1,186 @@
+"""Values that a program computes and may not read.
+
+Of such a value NumPy warns as of any other, but compiled code may leave it out, or compute it only where it
+is read.  So the run looks at these itself, as it does at integers that overflow (`overflow`): what an
+operation has raised shows in its result.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+
+from dcarray.core.fp_attribution import DIVIDE, INVALID, OVER, RAISING
+from dcarray.ir.nodes import Apply, Expr
+from dcarray.ir.ops import const
+from dcarray.ir.windows import walk
+
+from .bindings import assigned, leaves, read
+
+_BOOL = np.dtype(np.bool_)
+_MOST = 12  # operations of one value that are looked at
+_QUIET = frozenset({
+    "where", "checked", "negative", "positive", "absolute", "fabs", "copysign", "sign", "maximum", "minimum",
+    "fmax", "fmin", "floor", "ceil", "trunc", "rint",
+})  # fmt: skip
+
+
+# ---- in the source ------------------------------------------------------------------------------------
+def unread(body: Sequence[ast.stmt]) -> frozenset[ast.expr]:
+    """The targets of assignments whose values may not be read: names that nobody asks, or only under a
+    condition, before they are bound again, and elements that are assigned again."""
+    return frozenset(_unread(body, []))
+
+
+def _unread(block: Sequence[ast.stmt], follow: Sequence[ast.stmt]) -> Iterator[ast.expr]:
+    """Those of a block that ``follow`` follows."""
+    for k, stmt in enumerate(block):
+        rest = [*block[k + 1 :], *follow]
+        match stmt:
+            case ast.Assign(targets):
+                for target in targets:
+                    for part in _parts(target):
+                        if _doubtful(part, rest, block[k + 1 :]):
+                            yield part
+            case ast.AugAssign(target) | ast.AnnAssign(target):
+                if _doubtful(target, rest, block[k + 1 :]):
+                    yield target
+            case ast.If(_, body, orelse):
+                yield from _unread(body, rest)
+                yield from _unread(orelse, rest)
+            case ast.For(_, _, body):
+                yield from _unread(body, body)
+            case ast.While(test, body):
+                yield from _unread(body, [ast.Expr(test), *body])
+
+
+def _parts(target: ast.expr) -> Iterator[ast.expr]:
+    if isinstance(target, ast.Tuple | ast.List):
+        for part in target.elts:
+            yield from _parts(part)
+    else:
+        yield target
+
+
+def _doubtful(
+    target: ast.expr, rest: Sequence[ast.stmt], near: Sequence[ast.stmt], stmt: ast.stmt | None = None
+) -> bool:
+    if isinstance(target, ast.Name):
+        return not _surely(target.id, rest)
+    return isinstance(target, ast.Subscript) and _assigned_again(ast.unparse(target), near, stmt)
+
+
+def _assigned_again(element: str, stmts: Sequence[ast.stmt], once: ast.stmt | None) -> bool:
+    """Is an element assigned by another statement, of which it is no operand?"""
+    return any(
+        isinstance(node, ast.Assign)
+        and node is not once
+        and any(element == ast.unparse(part) for part in node.targets)
+        and element not in ast.unparse(node.value)
+        for stmt in stmts
+        for node in ast.walk(stmt)
+    )
+
+
+def _surely(name: str, stmts: Sequence[ast.stmt]) -> bool:
+    """Is the value that a name has before the statements surely read by one of which something is left?"""
+    for k, stmt in enumerate(stmts):
+        match stmt:
+            case ast.Assign() | ast.AnnAssign():
+                targets = stmt.targets if isinstance(stmt, ast.Assign) else [stmt.target]
+                names = [part for target in targets for part in _parts(target)]
+                if name in read(*targets):
+                    return True
+                if stmt.value is not None and name in _read(stmt.value):
+                    rest = stmts[k + 1 :]
+                    if not all(_doubtful(part, rest, rest, stmt) for part in names):
+                        return True
+            case ast.AugAssign(target, _, value):
+                if name in _read(value) | read(target) | assigned([target]):
+                    return True
+            case ast.Expr(value):
+                if name in _read(value):
+                    return True
+            case ast.If(test, body, orelse):
+                if name in _read(test) and not all(isinstance(s, ast.Pass) for s in (*body, *orelse)):
+                    return True
+                if orelse and _surely(name, body) and _surely(name, orelse):
+                    return True
+                if leaves([stmt]):
+                    return False
+            case ast.For(_, source):
+                if name in _read(source):
+                    return True
+            case ast.While(test):
+                if name in _read(test):
+                    return True
+            case ast.Return(value):
+                return value is not None and name in _read(value)
+            case _:
+                return False
+        if name in assigned([stmt]):
+            return False
+    return False
+
+
+def _read(node: ast.expr) -> frozenset[str]:
+    """The names that an expression surely reads."""
+    match node:
+        case ast.IfExp(test):
+            return _read(test)
+        case ast.BoolOp(_, values):
+            return _read(values[0])
+        case ast.Compare(left, _, others):
+            return _read(left) | _read(others[0])
+        case ast.Lambda() | ast.ListComp() | ast.SetComp() | ast.DictComp() | ast.GeneratorExp():
+            return frozenset()
+        case ast.Name(name):
+            return frozenset({name})
+    return frozenset().union(
+        *[_read(part) for part in ast.iter_child_nodes(node) if isinstance(part, ast.expr)]
+    )
+
+
+# ---- at run time --------------------------------------------------------------------------------------
+def looked_at(value: Expr, watched: int = RAISING) -> Expr:
+    """The value of a scalar, which raises the flag where one of its operations on floats has raised one that
+    is ``watched``."""
+    found = [node for node in walk(value) if isinstance(node, Apply) and _may_raise(node)]
+    raised = [asked for node in dict.fromkeys(found[:_MOST]) for asked in _raised(node, watched)]
+    if not raised:
+        return value
+    some = raised[0]
+    for other in raised[1:]:
+        some = Apply("logical_or", (some, other), _BOOL)
+    return Apply("checked", (Apply("logical_not", (some,), _BOOL), value), value.dtype)
+
+
+def _may_raise(node: Apply) -> bool:
+    if node.op == "cast":
+        frm = node.args[0].dtype
+        return node.dtype.kind == frm.kind == "f" and node.dtype.itemsize < frm.itemsize
+    return node.dtype.kind == "f" and node.op not in _QUIET and all(a.dtype.kind == "f" for a in node.args)
+
+
+def _raised(node: Apply, watched: int) -> Iterator[Expr]:
+    """Is there no number where there were some; is there an infinite one where there was none?"""
+
+    def asked(name: str, x: Expr) -> Expr:
+        return Apply(name, (x,), _BOOL)
+
+    def both(x: Expr, y: Expr) -> Expr:
+        return Apply("logical_and", (x, y), _BOOL)
+
+    invalid, over = asked("isnan", node), asked("isinf", node)
+    for arg in dict.fromkeys(node.args):
+        invalid = both(invalid, Apply("logical_not", (asked("isnan", arg),), _BOOL))
+        over = both(over, asked("isfinite", arg))
+    if watched & INVALID:
+        yield invalid
+    if watched & (DIVIDE | OVER) == DIVIDE | OVER or (node.op != "divide" and watched & (DIVIDE | OVER)):
+        yield over
+    elif watched & (DIVIDE | OVER):  # of one divided by zero, or by another number
+        zero = Apply("equal", (node.args[1], const(0.0, node.args[1].dtype)), _BOOL)
+        yield both(over, zero if watched & DIVIDE else Apply("logical_not", (zero,), _BOOL))

@@ -1,0 +1,242 @@
+"""Expressions of the program, evaluated on traced values."""
+
+from __future__ import annotations
+
+import ast
+from dataclasses import dataclass, replace
+from typing import Any
+
+from dcarray.core.errors import Untraceable
+from dcarray.ir.analysis.effects import writes
+from dcarray.ir.nodes import While
+
+from .calls import Calls
+from .entry_values import Function
+from .values import Data, Missing, Value
+
+_SIGNS: dict[type, str] = {
+    ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.Div: "/", ast.FloorDiv: "//", ast.Mod: "%", ast.Pow: "**",
+    ast.BitAnd: "&", ast.BitOr: "|", ast.BitXor: "^", ast.LShift: "<<", ast.RShift: ">>",
+    ast.Lt: "<", ast.LtE: "<=", ast.Gt: ">", ast.GtE: ">=", ast.Eq: "==", ast.NotEq: "!=",
+    ast.USub: "-", ast.UAdd: "+", ast.Invert: "~",
+}  # fmt: skip
+
+
+@dataclass
+class Frame:
+    """The names of the loop's function or of one that it calls, and where the source stands."""
+
+    names: dict[str, Value]
+    around: dict[str, Value]
+    file: str
+    line: int
+    called: tuple[Function, ...] = ()
+    broken: str = ""  # the name that says whether a break has ended the innermost loop, if one may
+
+    def look(self, name: str) -> Value:
+        if name in self.names:
+            return self.names[name]
+        return self.around.get(name, Missing(f"{name} is not known"))
+
+
+class Expressions:
+    """Evaluates expressions; `Statements` adds the rest."""
+
+    def __init__(self, calls: Calls) -> None:
+        self.calls = calls
+        self.folds = calls.folds
+        self.arrays = calls.arrays
+        self.math = calls.math
+        self.memory = calls.memory
+        self.scope = calls.scope
+
+    def run(self, function: Function, args: list[Value], named: dict[str, Value], frame: Frame) -> Value:
+        """A call of a function of the program."""
+        raise NotImplementedError
+
+    def evaluate(self, node: ast.expr, frame: Frame) -> Value:
+        """The value of an expression."""
+        match node:
+            case ast.Constant(value):
+                return value
+            case ast.Name(name):
+                return self._name(name, frame)
+            case ast.BinOp(left, sign, right):
+                a, b = self.evaluate(left, frame), self.evaluate(right, frame)
+                return self.binary(sign, a, b)
+            case ast.UnaryOp(ast.Not(), operand):
+                return self.math.negation(self.condition(operand, frame))
+            case ast.UnaryOp(sign, operand):
+                return self.math.unary(_SIGNS[type(sign)], self.evaluate(operand, frame))
+            case ast.Compare():
+                return self._comparison(node, frame)
+            case ast.BoolOp(sign, values):
+                return self._connected(sign, values, frame)
+            case ast.IfExp(test, body, orelse):
+                decided = self.condition(test, frame)
+                if isinstance(decided, bool):
+                    return self.evaluate(body if decided else orelse, frame)
+                return self.choice(decided, body, orelse, frame)
+            case ast.Subscript(owner, key):
+                return self.subscript(self.evaluate(owner, frame), self.evaluate(key, frame))
+            case ast.Slice(lower, upper, step):
+                parts = [None if p is None else self.evaluate(p, frame) for p in (lower, upper, step)]
+                return slice(*parts)
+            case ast.Tuple(parts):
+                return tuple([self.evaluate(p, frame) for p in parts])
+            case ast.List(parts):
+                return [self.evaluate(p, frame) for p in parts]
+            case ast.Attribute(owner, name):
+                return self.calls.attribute(self.evaluate(owner, frame), name)
+            case ast.Call(callee, args, keywords):
+                return self._call(callee, args, keywords, frame)
+        raise self.scope.fail(f"{type(node).__name__} is not understood")
+
+    def binary(self, sign: ast.operator, a: Value, b: Value) -> Value:
+        if isinstance(sign, ast.MatMult):
+            return self.folds.matmul(a, b)
+        return self.math.binary(_SIGNS[type(sign)], a, b)
+
+    def sign(self, sign: ast.operator) -> str:
+        if isinstance(sign, ast.MatMult):
+            raise self.scope.fail("a product of matrices in place")
+        return _SIGNS[type(sign)]
+
+    def choice(self, test: Data, body: ast.expr, orelse: ast.expr, frame: Frame) -> Value:
+        """``body if test else orelse`` where the test is not decided yet."""
+        raise NotImplementedError
+
+    def asked(self, test: Data, holds: bool, node: ast.expr, frame: Frame, loose: bool) -> Data:
+        """The truth of an expression that is evaluated only if a test holds, or if it does not; else that of
+        the test.  Unless `loose`, whether it is Python's or NumPy's is that of the expression."""
+        raise NotImplementedError
+
+    def _name(self, name: str, frame: Frame) -> Value:
+        value = frame.look(name)
+        if isinstance(value, Missing):
+            raise self.scope.fail(value.reason)
+        return value
+
+    def condition(self, node: ast.expr, frame: Frame) -> bool | Data:
+        """The truth of an expression, of which it does not matter whether it is NumPy's or Python's."""
+        if isinstance(node, ast.BoolOp):
+            return self.math.truth(self._connected(node.op, node.values, frame, True))
+        if isinstance(node, ast.Compare):
+            return self.math.truth(self._comparison(node, frame, True))
+        return self.math.truth(self.evaluate(node, frame))
+
+    def _sure(self, found: bool | Data, kinds: set[Any], loose: bool) -> bool | Data:
+        """One of several bools, of these kinds: each is Python's (bool) or NumPy's (None)."""
+        if loose or kinds <= {bool}:
+            return found
+        if kinds != {None} or not isinstance(found, Data):
+            raise self.scope.fail("a bool that may be Python's or NumPy's")
+        return replace(found, weak=None)
+
+    def _comparison(self, node: ast.Compare, frame: Frame, loose: bool = False) -> Value:
+        left = self.evaluate(node.left, frame)
+        found: bool | Data = True
+        kinds: set[Any] = set()
+        for sign, right_node in zip(node.ops, node.comparators, strict=True):
+            right = self._perhaps(right_node, frame, found)
+            if isinstance(sign, ast.Is | ast.IsNot):
+                if right is not None or not (left is None or isinstance(left, Data)):
+                    raise self.scope.fail("an identity that is not known")
+                answer: Value = (left is None) == isinstance(sign, ast.Is)
+            elif type(sign) not in _SIGNS:
+                raise self.scope.fail("a comparison that is not understood")
+            else:
+                answer = self.math.binary(_SIGNS[type(sign)], left, right)
+            if len(node.ops) == 1:
+                return answer
+            kinds.add(answer.weak if isinstance(answer, Data) else bool)
+            found = self._and(found, self.math.truth(answer))
+            if found is False:
+                break
+            left = right
+        return self._sure(found, kinds, loose)
+
+    def _perhaps(self, node: ast.expr, frame: Frame, surely: Value) -> Value:
+        """The value of a part that Python may leave out, unless it is known that it does not: what it
+        computes does no harm, but it must change nothing."""
+        begun, older = len(self.memory.block), frozenset(self.memory.arrays)
+        value = self.evaluate(node, frame)
+        if surely is not True:
+            for stmt in self.memory.block[begun:]:
+                if isinstance(stmt, While) or any(w.array in older for w in writes(stmt)):
+                    raise self.scope.fail("a condition changes arrays, if it is asked at all")
+        return value
+
+    def _and(self, a: bool | Data, b: bool | Data) -> bool | Data:
+        if isinstance(a, bool):
+            return b if a else False
+        if isinstance(b, bool):
+            return a if b else False
+        return self.math.both("logical_and", a, b)
+
+    def _connected(self, sign: ast.boolop, nodes: list[ast.expr], frame: Frame, loose: bool = False) -> Value:
+        """``and`` and ``or``, of which all parts can be computed in any case, but for those that look at
+        their operands while they run."""
+        is_and = isinstance(sign, ast.And)
+        open_: Value = None
+        kinds: set[Any] = set()
+        for k, node in enumerate(nodes):
+            mark, names = self.memory.mark(), dict(frame.names)
+            try:
+                value = self.condition(node, frame) if loose else self.evaluate(node, frame)
+                free = len(self.memory.block) == len(mark.block)
+            except Untraceable:  # where the others hold, it may be more
+                if open_ is None:
+                    raise
+                free = False
+            if open_ is not None and not free:
+                self.memory.back(mark)
+                frame.names = names
+                rest = nodes[k] if k == len(nodes) - 1 else ast.BoolOp(sign, nodes[k:])
+                value = self.asked(open_, is_and, rest, frame, loose)
+                kinds.add(value.weak)
+                return self._sure(value, kinds, loose)
+            truth = self.math.truth(value)
+            if isinstance(truth, bool):
+                if truth != is_and:  # decided
+                    if open_ is not None:
+                        return self._sure(truth, kinds | {type(value)}, loose)
+                    return value
+                if k == len(nodes) - 1:
+                    if open_ is None:
+                        return value
+                    kinds.add(type(value))
+                continue
+            if isinstance(value, Data) and value.dtype.kind != "b":
+                raise self.scope.fail("a connection of values that are no bools")
+            kinds.add(value.weak if isinstance(value, Data) else bool)
+            name = "logical_and" if is_and else "logical_or"
+            open_ = truth if open_ is None else self.math.both(name, open_, truth)
+        return self._sure(open_, kinds, loose)
+
+    def subscript(self, owner: Value, key: Value) -> Value:
+        if isinstance(owner, Data):
+            return self.arrays.getitem(owner, key)
+        if isinstance(owner, tuple | list | str):
+            plain = type(key) is int or (
+                isinstance(key, slice)
+                and all(v is None or type(v) is int for v in (key.start, key.stop, key.step))
+            )
+            if plain:
+                try:
+                    return owner[key]
+                except IndexError as error:
+                    raise self.scope.fail(str(error)) from error
+        raise self.scope.fail("an index of a value that is not understood")
+
+    def _call(
+        self, callee: ast.expr, args: list[ast.expr], keywords: list[ast.keyword], frame: Frame
+    ) -> Value:
+        function = self.evaluate(callee, frame)
+        given = [self.evaluate(a, frame) for a in args]
+        if any(k.arg is None for k in keywords):
+            raise self.scope.fail("keyword arguments that are not known")
+        named = {str(k.arg): self.evaluate(k.value, frame) for k in keywords}
+        if isinstance(function, Function):
+            return self.run(function, given, named, frame)
+        return self.calls.call(function, tuple(given), named)

@@ -1,0 +1,172 @@
+"""Elements at places that only a run can tell: ``x[i]``, ``i`` being an array of integers or a part of one,
+or an integer of Python's that comes at run time.
+
+The places are proved to be inside of the array by the run itself: one outside is moved inside, and raises the
+floating-point flag of an invalid operation, for which the loop runs as it is written, and says so.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+
+import numpy as np
+
+from dcarray.ir.analysis.data_dependent import at_place
+from dcarray.ir.dims import loop_range, symbol
+from dcarray.ir.nodes import Apply, Compute, Dim, Expr, Gather, Iota, Load, Window
+from dcarray.ir.ops import const
+
+from .arithmetic import Arithmetic
+from .indexing import select
+from .values import Data, Shape, Value, cast, is_int
+
+_I8, _F8, _BOOL = np.dtype(np.int64), np.dtype(np.float64), np.dtype(np.bool_)
+
+
+class Gathers:
+    """Reads at places that depend on data."""
+
+    def __init__(self, math: Arithmetic) -> None:
+        self.math = math
+        self.memory = math.memory
+        self.scope = math.scope
+
+    def is_places(self, key: Value) -> bool:
+        """Is an array or scalar of integers part of the key, and all else basic?"""
+        keys = key if type(key) is tuple else (key,)
+        found = [isinstance(k, Data) and k.weak in (None, int) and k.dtype.kind in "iu" for k in keys]
+        plain = all(f or is_int(k) or isinstance(k, slice) for f, k in zip(found, keys, strict=True))
+        return any(found) and plain
+
+    def gather(self, x: Data, key: Value) -> Data:
+        """``x[key]``, as values."""
+        keys = list(key) if type(key) is tuple else [key]
+        if len(keys) > len(x.shape):
+            raise self.scope.fail("too many indices")
+        keys += [slice(None)] * (len(x.shape) - len(keys))
+        places = [n for n, k in enumerate(keys) if isinstance(k, Data) and k.shape]
+        chosen = [n for n, k in enumerate(keys) if not isinstance(k, slice)]
+        if places and chosen != list(range(chosen[0], chosen[-1] + 1)):
+            raise self.scope.fail("arrays of indices apart from one another")
+        if x.window is None:
+            x = self.memory.array(x)
+        spread = self.math.broadcast([k.shape for k in keys if isinstance(k, Data)])
+        domain: list[Dim] = []
+        at: list[tuple[int, Value]] = []
+        for n, k in enumerate(keys):
+            if places and n == chosen[0]:
+                start = len(domain)
+                domain += spread
+            if isinstance(k, slice):
+                (index,), (length,) = select(self.scope, x.shape[n : n + 1], k)
+                at.append((len(domain), index))
+                domain.append(length)
+            else:
+                at.append((start if places else 0, k))
+        shape = tuple(domain)
+        axes = [self._along(k, x.shape[n], place, shape, spread) for n, (place, k) in enumerate(at)]
+        lent = not places and len(chosen) < len(keys)
+        return self.memory.value(self._of(x, axes, shape), shape, scalar=not shape, lent=lent)
+
+    def _along(self, k: Value, size: Dim, place: int, domain: Shape, spread: Shape) -> Expr:
+        """Where along an axis the points of the domain are."""
+        if isinstance(k, Data):
+            after = len(domain) - place - len(spread)
+            own = (*k.shape, *(1,) * after)
+            return self.math.over(self.math.with_axes(self.inside(k, size), k.shape, own), own, domain)
+        if is_int(k):
+            (index,), _ = select(self.scope, (size,), k)
+            return self.math.expr(index.offset, _I8)
+        value: Expr = Iota(place, _I8)
+        if k.stride != 1:
+            value = Apply("multiply", (value, const(k.stride, _I8)), _I8)
+        return self._plus(value, k.offset)
+
+    def _plus(self, value: Expr, offset: Dim) -> Expr:
+        if type(offset) is int and offset == 0:
+            return value
+        return Apply("add", (value, self.math.expr(offset, _I8)), _I8)
+
+    def inside(self, k: Data, size: Dim) -> Expr:
+        """Indices counted from the start, inside of the axis."""
+        given = cast(k.expr, _I8)
+        if k.dtype == np.uint64 or self.scope.nonneg(size - 1) is not True:
+            raise self.scope.fail("an array of indices that is not understood")
+        low, high = self.math.limits(k)
+        if low >= 0 and self.scope.lt(high, size) is True:
+            return given
+        domain = k.shape
+        count = self.math.over(self.math.expr(size, _I8), (), domain)
+        zero, one = const(0, _I8), const(1, _I8)
+        below = Apply("less", (given, zero), _BOOL)
+        value = Apply("where", (below, Apply("add", (given, count), _I8), given), _I8)
+        last = Apply("subtract", (count, one), _I8)
+        room = Apply("minimum", (value, Apply("subtract", (last, value), _I8)), _I8)
+        checked = Apply("checked", (Apply("greater_equal", (room, zero), _BOOL), value), _I8)
+        window = self.memory.new(domain, _I8, "at")
+        self.memory.loud = True
+        self.memory.emit(Compute(window, checked, loc=self.memory.loc))
+        self.memory.fixed.add(window.array)
+        found = Load(window, _I8)
+        return Apply("minimum", (Apply("maximum", (found, zero), _I8), last), _I8)
+
+    # ---- writing ------------------------------------------------------------------------------------
+    def settled(self, x: Data, key: Value) -> Value:
+        """The key with scalars that are counted from the start, and known to be inside."""
+        keys = list(key) if type(key) is tuple else [key]
+        if len(keys) > len(x.shape):
+            raise self.scope.fail("too many indices")
+        for n, k in enumerate(keys):
+            if isinstance(k, Data) and not k.shape:
+                place = self.memory.value(
+                    self.inside(k, x.shape[n]), scalar=True, weak=int,
+                    limits=(0, self.scope.limits(x.shape[n])[1] - 1),
+                )  # fmt: skip
+                self.memory.keep(place, "at")
+                keys[n] = place
+        return tuple(keys)
+
+    @contextmanager
+    def writing(self, x: Data, key: Value, *spent: Value) -> Iterator[Value]:
+        """Inside, what is traced is done at the places of a settled key, which is basic there."""
+        keys, loc = list(key), self.memory.loc
+        if any(isinstance(k, Data) and k.shape for k in keys):
+            raise self.scope.fail("an array of indices is written through")
+        if x.window is not None:
+            self.memory.before(x.window, [v for v in spent if isinstance(v, Data) and not v.scalar])
+        places: list[tuple[str, Dim, Expr]] = []
+        with ExitStack() as stack:
+            for n, k in enumerate(keys):
+                if isinstance(k, Data):
+                    var, size = stack.enter_context(self.memory.variable("at")), x.shape[n]
+                    stack.enter_context(self.scope.loop(var, *loop_range(0, size, 1)))
+                    places.append((var, size, k.expr))
+                    keys[n] = symbol(var, None)
+            body = stack.enter_context(self.memory.inner())
+            yield tuple(keys)
+        made = tuple(body)
+        for var, size, place in reversed(places):
+            made = (at_place(var, size, place, made, loc),)
+        for stmt in made:
+            self.memory.emit(stmt)
+
+    # ---- elements -----------------------------------------------------------------------------------
+    def element(self, x: Data, place: Expr) -> Expr:
+        """One element along the only axis of an array in memory, at a place inside of it."""
+        return self._of(x, [place], ())
+
+    def _of(self, x: Data, axes: list[Expr], domain: Shape) -> Expr:
+        """The elements of the array that ``x`` is a window of."""
+        window = x.window
+        assert window is not None
+        index: list[Expr] = []
+        for ix in window.index:
+            if ix.axis is None:
+                index.append(self.math.expr(ix.offset, _I8))
+                continue
+            along = axes[ix.axis]
+            if type(ix.stride) is not int or ix.stride != 1:
+                along = Apply("multiply", (along, self.math.expr(ix.stride, _I8)), _I8)
+            index.append(self._plus(along, ix.offset))
+        return Gather(Window(window.array, domain, ()), tuple(index), x.dtype)

@@ -1,0 +1,225 @@
+"""Calls that join arrays, cut triangles out of them, or make them of coordinates."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import product
+
+import numpy as np
+
+from dcarray.ir import dims
+from dcarray.ir.nodes import Apply, Dim, Expr, Index, Iota
+from dcarray.ir.ops import const
+
+from .entry_values import DType
+from .indexing import run_length
+from .numpy_calls import NumpyCalls
+from .python_calls import Args, Named
+from .values import Chosen, Data, Value, cast, is_array, is_int
+
+_I8, _BOOL = np.dtype(np.int64), np.dtype(np.bool_)
+
+
+class Joining(NumpyCalls):
+    """``_np_hstack`` is what ``numpy.hstack`` does."""
+
+    # ---- joining ------------------------------------------------------------------------------------
+    def _np_concatenate(self, args: Args, named: Named) -> Value:
+        parts, axis = self._bind(["arrays", "axis"], args, named, axis=0)
+        return self._joined(self._parts(parts), axis)
+
+    def _np_hstack(self, args: Args, named: Named) -> Value:
+        (given,) = self._bind(["tup"], args, named)
+        parts = self._parts(given)
+        return self._joined(parts, 0 if len(parts[0].shape) == 1 else 1)
+
+    def _np_vstack(self, args: Args, named: Named) -> Value:
+        (given,) = self._bind(["tup"], args, named)
+        parts = [self._row(x) if len(x.shape) == 1 else x for x in self._parts(given)]
+        return self._joined(parts, 0)
+
+    def _np_stack(self, args: Args, named: Named) -> Value:
+        given, axis = self._bind(["arrays", "axis"], args, named, axis=0)
+        parts = self._parts(given)
+        (place,) = self.arrays.axes(axis, len(parts[0].shape) + 1)
+        key = (slice(None),) * place + (None,)
+        return self._joined([self.arrays.element(x, (*key, Ellipsis)) for x in parts], place)
+
+    def _np_column_stack(self, args: Args, named: Named) -> Value:
+        (given,) = self._bind(["tup"], args, named)
+        parts = self._parts(given)
+        columns = [x if len(x.shape) > 1 else self.arrays.element(x, (Ellipsis, None)) for x in parts]
+        return self._joined(columns, 1)
+
+    def _row(self, x: Data) -> Data:
+        return self.arrays.element(x, (None, Ellipsis))
+
+    def _parts(self, given: Value) -> list[Data]:
+        if not isinstance(given, tuple | list) or not given or not all(map(is_array, given)):
+            raise self.scope.fail("what is joined is no sequence of arrays")
+        if any(not x.shape for x in given):
+            raise self.scope.fail("arrays without axes are joined")
+        return list(given)
+
+    def _joined(self, parts: Sequence[Data], axis: Value) -> Data:
+        ndim = len(parts[0].shape)
+        if any(len(x.shape) != ndim for x in parts):
+            raise self.scope.fail("arrays of different numbers of axes are joined")
+        (place,) = self.arrays.axes(axis, ndim)
+        for x in parts[1:]:
+            pairs = zip(x.shape, parts[0].shape, strict=True)
+            if any(k != place and self.scope.eq(n, m) is not True for k, (n, m) in enumerate(pairs)):
+                raise self.scope.fail("arrays that are joined are not known to fit")
+        total: Dim = dims.simplify(sum(x.shape[place] for x in parts))
+        shape = (*parts[0].shape[:place], total, *parts[0].shape[place + 1 :])
+        made = self.arrays.empty(shape, np.result_type(*(x.dtype for x in parts)))
+        start: Dim = 0
+        for x in parts:
+            stop = dims.simplify(start + x.shape[place])
+            key = (slice(None),) * place + (slice(start, stop), Ellipsis)
+            self.arrays.assign(self.arrays.element(made, key), x, spent=True)
+            start = stop
+        return self.memory.laid_out(made, *parts)
+
+    def _np_roll(self, args: Args, named: Named) -> Value:
+        a, shift, axis = self._bind(["a", "shift", "axis"], args, named, axis=None)
+        if not is_array(a) or (axis is None and len(a.shape) != 1):
+            raise self.scope.fail("what is rolled is no array, or as one without axes")
+        axes = (0,) if axis is None else axis if isinstance(axis, tuple) else (axis,)
+        shifts = shift if isinstance(shift, tuple) else (shift,) * len(axes)
+        if len(shifts) != len(axes) or not all(type(n) is int for n in (*shifts, *a.shape)):
+            raise self.scope.fail("how far an array is rolled is not known")
+        moved = [0] * len(a.shape)
+        for k, by in zip(axes, shifts, strict=True):
+            (place,) = self.arrays.axes(k, len(a.shape))
+            moved[place] += by
+        made = self.arrays.empty(a.shape, a.dtype)
+        halves = [[(0, 0, n)] if not n or not s % n else [(0, s % n, n - s % n), (n - s % n, 0, s % n)]
+                  for n, s in zip(a.shape, moved, strict=True)]  # fmt: skip
+        for part in product(*halves):
+            into = tuple(slice(to, to + n) for _, to, n in part)
+            out = tuple(slice(at, at + n) for at, _, n in part)
+            self.arrays.assign(self.arrays.element(made, into), self.arrays.element(a, out), spent=True)
+        return self.memory.laid_out(made, a)
+
+    # ---- coordinates --------------------------------------------------------------------------------
+    def _np_triu(self, args: Args, named: Named) -> Value:
+        m, k = self._bind(["m", "k"], args, named, k=0)
+        return self._triangle(m, k, "less_equal")
+
+    def _np_tril(self, args: Args, named: Named) -> Value:
+        m, k = self._bind(["m", "k"], args, named, k=0)
+        return self._triangle(m, k, "greater_equal")
+
+    def _triangle(self, m: Value, k: Value, op: str) -> Data:
+        if not is_array(m) or len(m.shape) < 2 or not is_int(k):
+            raise self.scope.fail("a triangle of what is no matrix")
+        rank = len(m.shape)
+        row, column = Iota(rank - 2, _I8), Iota(rank - 1, _I8)
+        edge = Apply("add", (row, self.math.expr(k, _I8)), _I8)
+        inside = Apply(op, (edge, column), _BOOL)
+        expr = Apply("where", (inside, m.expr, const(0, m.dtype)), m.dtype)
+        return self.memory.value(expr, m.shape)
+
+    def _np_eye(self, args: Args, named: Named) -> Value:
+        n, m, k, dtype = self._bind(["N", "M", "k", "dtype"], args, named, M=None, k=0, dtype=np.dtype("f8"))
+        if not all(map(is_int, (n, k))) or not (m is None or is_int(m)):
+            raise self.scope.fail("the size of a matrix is not known")
+        found = self.arrays.dtype(dtype)
+        edge = Apply("add", (Iota(0, _I8), self.math.expr(k, _I8)), _I8)
+        inside = Apply("equal", (edge, Iota(1, _I8)), _BOOL)
+        expr = Apply("where", (inside, const(1, found), const(0, found)), found)
+        return self.memory.value(expr, self.arrays.shape((n, n if m is None else m)))
+
+    def _np_arange(self, args: Args, named: Named) -> Value:
+        dtype = self._dtype(named.pop("dtype", None))
+        if named or not 1 <= len(args) <= 3 or not all(map(is_int, args)):
+            raise self.scope.fail("a range that is not known")
+        start, stop = (0, args[0]) if len(args) == 1 else args[:2]
+        step = args[2] if len(args) == 3 else 1
+        if (dtype is not None and dtype.kind not in "iuf") or type(step) is not int or not step:
+            raise self.scope.fail("a range that is not understood")
+        length = run_length(self.scope, start, stop, step)
+        value: Expr = Iota(0, _I8)
+        if step != 1:
+            value = Apply("multiply", (value, const(step, _I8)), _I8)
+        value = Apply("add", (value, self.math.expr(start, _I8)), _I8)
+        for end in (start, stop):
+            self.math.expr(end, dtype or _I8)  # in range, or untraceable
+        return self.memory.value(cast(value, dtype or _I8), (length,))
+
+    def _np_diagonal(self, args: Args, named: Named) -> Value:
+        (a,) = self._bind(["a"], args, named)
+        return self._diagonal(a)
+
+    def _np_diag(self, args: Args, named: Named) -> Value:
+        (v,) = self._bind(["v"], args, named)
+        return self._diagonal(v)
+
+    def _np_trace(self, args: Args, named: Named) -> Value:
+        (a,) = self._bind(["a"], args, named)
+        return self.folds.reduce("add", self._diagonal(a))
+
+    def _diagonal(self, a: Value) -> Data:
+        if not is_array(a) or len(a.shape) != 2 or self.scope.eq(*a.shape) is not True:
+            raise self.scope.fail("a diagonal of what is no square matrix")
+        view = self.arrays.pick(a, ((Index(0, 1, 0), Index(0, 1, 0)), a.shape[:1]))
+        view.readonly = True
+        return view
+
+    # ---- axes ---------------------------------------------------------------------------------------
+    def _np_expand_dims(self, args: Args, named: Named) -> Value:
+        a, axis = self._bind(["a", "axis"], args, named)
+        (place,) = self.arrays.axes(axis, len(a.shape) + 1)
+        return self.arrays.element(a, ((slice(None),) * place) + (None, Ellipsis))
+
+    def _np_squeeze(self, args: Args, named: Named) -> Value:
+        a, axis = self._bind(["a", "axis"], args, named, axis=None)
+        ndim = len(a.shape)
+        gone = [k for k in range(ndim) if a.shape[k] == 1] if axis is None else self.arrays.axes(axis, ndim)
+        if any(a.shape[k] != 1 for k in gone):
+            raise self.scope.fail("an axis that is not of length 1 is dropped")
+        return self.arrays.element(a, (*[0 if k in gone else slice(None) for k in range(ndim)], Ellipsis))
+
+    def _np_swapaxes(self, args: Args, named: Named) -> Value:
+        a, first, second = self._bind(["a", "axis1", "axis2"], args, named)
+        order = list(range(len(a.shape)))
+        (i,), (j,) = self.arrays.axes(first, len(order)), self.arrays.axes(second, len(order))
+        order[i], order[j] = j, i
+        return self.arrays.transpose(a, tuple(order))
+
+    # ---- statistics ---------------------------------------------------------------------------------
+    def _np_var(self, args: Args, named: Named) -> Value:
+        a, axis, dtype, out, ddof, keepdims = self._bind(
+            ["a", "axis", "dtype", "out", "ddof", "keepdims"], args, named, axis=None, dtype=None, out=None,
+            ddof=0, keepdims=False,
+        )  # fmt: skip
+        self._none(dtype, out)
+        return self._variance(a, axis, ddof, self._flag(keepdims))
+
+    def _np_std(self, args: Args, named: Named) -> Value:
+        return self.math.elementwise("sqrt", (self._np_var(args, named),))
+
+    def _variance(self, a: Value, axis: Value, ddof: Value, keepdims: bool) -> Data:
+        if isinstance(a, Chosen) and axis is None and not keepdims and ddof in (0, 1) and type(ddof) is int:
+            return self.folds.variance_of_chosen(a, ddof)
+        if not is_array(a) or a.dtype.char not in "fd" or ddof not in (0, 1) or type(ddof) is not int:
+            raise self.scope.fail("a variance that is not understood")
+        count = self.arrays.count(a.shape, axis)
+        if self.scope.nonneg(count - ddof - 1) is not True:
+            raise self.scope.fail("a variance of too few elements")
+        mean = self.folds.mean(a, axis, None, True)
+        apart = self.math.elementwise("subtract", (a, mean))
+        squares = self.math.elementwise("multiply", (apart, apart))
+        total = self.folds.reduce("add", squares, axis, None, keepdims)
+        return self.folds.divided(total, count - ddof)
+
+    def _np_clip(self, args: Args, named: Named) -> Value:
+        a, low, high = self._bind(["a", "a_min", "a_max"], args, named, a_min=None, a_max=None)
+        if not is_array(a) or a.dtype.kind != "f" or not all(type(v) in (int, float) for v in (low, high)):
+            raise self.scope.fail("bounds that are not understood")
+        dtype: DType = a.dtype
+        ends = [self.math.expr(v, dtype) for v in (low, high)]
+        low_expr = Apply("where", (Apply("less", (a.expr, ends[0]), _BOOL), ends[0], a.expr), dtype)
+        expr = Apply("where", (Apply("greater", (low_expr, ends[1]), _BOOL), ends[1], low_expr), dtype)
+        return self.memory.value(expr, a.shape)

@@ -1,0 +1,213 @@
+"""Which names matter at the loops of a function: what must be bound when one begins, and what may be read
+after it.
+
+Two walks over the statements, as compilers do them: forwards for the names that are bound for certain,
+backwards for those that may still be read.  Where a statement is not understood in detail, it counts as one
+that reads all its names and binds none.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterable, Sequence
+
+from .syntax_facts import NONE, Names, facts, loads, stores
+
+LoopNode = ast.For | ast.While
+
+
+class Flow:
+    """The names at the loops of one function.
+
+    Parameters
+    ----------
+    function : ast.FunctionDef
+    always : frozenset of str
+        Names that may be read at any time, by functions inside.
+    """
+
+    def __init__(self, function: ast.FunctionDef, always: Names) -> None:
+        self._after: dict[LoopNode, Names] = {}
+        self._before: dict[LoopNode, Names] = {}
+        backwards = _Backwards(self._after, always)
+        backwards.block(function.body, NONE)
+        every = function.args
+        given = [*every.posonlyargs, *every.args, *every.kwonlyargs, every.vararg, every.kwarg]
+        _Forwards(self._before).block(function.body, frozenset(a.arg for a in given if a is not None))
+
+    def live(self, loop: LoopNode) -> Names:
+        """The names that the loop binds and that may be read after it."""
+        bound = stores(loop)
+        return self._after.get(loop, bound) & bound
+
+    def needed(self, loop: LoopNode) -> Names:
+        """The names whose values when the loop begins may matter, if it runs at least once."""
+        live, turn = self.live(loop), NONE
+        walk = _Backwards({}, NONE)
+        while True:
+            if isinstance(loop, ast.For):
+                new = walk.loop_body(loop.body, live | turn, live) - stores(loop.target)
+            else:
+                new = loads(loop.test) | walk.loop_body(loop.body, live | turn, live)
+            if new <= turn:
+                break
+            turn |= new
+        return turn | (loads(loop.iter) if isinstance(loop, ast.For) else NONE)
+
+    def bound(self, loop: LoopNode) -> Names:
+        """The names that are bound for certain when the loop begins."""
+        return self._before.get(loop, NONE)
+
+
+class _Backwards:
+    """Finds the names that may be read after each loop."""
+
+    def __init__(self, after: dict[LoopNode, Names], always: Names) -> None:
+        self._after = after
+        self._caught = always  # what may be read next wherever we are: by functions inside, and by handlers
+        self._jumps: list[tuple[Names, Names]] = []  # what may be read after ``break`` and ``continue``
+        self._heads: dict[LoopNode, Names] = {}  # where each loop comes round, as far as it is known
+
+    def block(self, body: Sequence[ast.stmt], live: Names) -> Names:
+        for stmt in reversed(body):
+            live = self._stmt(stmt, live | self._caught)
+        return live | self._caught
+
+    def loop_body(self, body: Sequence[ast.stmt], again: Names, out: Names) -> Names:
+        """One turn of a loop."""
+        self._jumps.append((out, again))
+        live = self.block(body, again)
+        self._jumps.pop()
+        return live
+
+    def _stmt(self, node: ast.stmt, live: Names) -> Names:
+        match node:
+            case ast.Assign() | ast.AnnAssign() | ast.AugAssign():
+                return self._assign(node, live)
+            case ast.If(test, body, orelse):
+                return loads(test) | self.block(body, live) | self.block(orelse, live)
+            case ast.For() | ast.While():
+                return self._loop(node, live)
+            case ast.Return() | ast.Raise():
+                return loads(node)
+            case ast.Break():
+                return self._jumps[-1][0]
+            case ast.Continue():
+                return self._jumps[-1][1]
+            case ast.Try():
+                return self._try(node, live)
+            case ast.With(items, body):  # which may end early, and quietly
+                read = loads(*(item.context_expr for item in items))
+                return read | live | self._guarded(body, live, live)
+            case ast.Match(subject, cases):
+                inner = [self.block(case.body, live) | loads(case.pattern, *_guard(case)) for case in cases]
+                return loads(subject) | live.union(*inner)
+        # del: what it takes away must be there
+        return live | facts(node).reads | facts(node).binds | facts(node).gone
+
+    def _assign(self, node: ast.Assign | ast.AnnAssign | ast.AugAssign, live: Names) -> Names:
+        if isinstance(node, ast.AugAssign):
+            return live | loads(node) | stores(node.target)
+        targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+        bound = NONE if node.value is None else frozenset(_plain(targets))
+        return (live - bound) | loads(node)
+
+    def _loop(self, node: LoopNode, live: Names) -> Names:
+        self._after[node] = live
+        head = self.block(node.orelse, live)
+        test = loads(node.test) if isinstance(node, ast.While) else NONE
+        target = stores(node.target) if isinstance(node, ast.For) else NONE
+        head |= test | self._heads.get(node, NONE)  # it only grows
+        while True:
+            new = head | test | (self.loop_body(node.body, head, live) - target)
+            if isinstance(node, ast.For):
+                new |= loads(node.target)
+            if new == head:
+                break
+            head = new
+        self._heads[node] = head
+        return head | (loads(node.iter) if isinstance(node, ast.For) else NONE)
+
+    def _try(self, node: ast.Try, live: Names) -> Names:
+        last = self.block(node.finalbody, live)
+        handled = last
+        for handler in node.handlers:
+            kinds = loads(handler.type) if handler.type is not None else NONE
+            handled |= kinds | self._guarded(handler.body, last, last)
+        return self._guarded(node.body, self._guarded(node.orelse, last, last), handled) | handled
+
+    def _guarded(self, body: Sequence[ast.stmt], live: Names, caught: Names) -> Names:
+        """A block that may be left anywhere."""
+        before, self._caught = self._caught, self._caught | caught
+        live = self.block(body, live)
+        self._caught = before
+        return live
+
+
+def _plain(targets: Iterable[ast.expr]) -> Iterable[str]:
+    """The names that an assignment binds."""
+    for target in targets:
+        if isinstance(target, ast.Name):
+            yield target.id
+        elif isinstance(target, ast.Tuple | ast.List):
+            yield from _plain(target.elts)
+        elif isinstance(target, ast.Starred):
+            yield from _plain([target.value])
+
+
+def _guard(case: ast.match_case) -> list[ast.expr]:
+    return [] if case.guard is None else [case.guard]
+
+
+class _Forwards:
+    """Finds the names that are bound for certain before each loop.  None stands for a place that is never
+    reached."""
+
+    def __init__(self, before: dict[LoopNode, Names]) -> None:
+        self._before = before
+
+    def block(self, body: Sequence[ast.stmt], have: Names | None) -> Names | None:
+        for stmt in body:
+            have = self._stmt(stmt, NONE if have is None else have)
+        return have
+
+    def _stmt(self, node: ast.stmt, have: Names) -> Names | None:
+        if not isinstance(node, ast.If):
+            have -= _gone(node)  # in a loop it may have been there in the first turn
+        match node:
+            case ast.Assign(targets):
+                return have | frozenset(_plain(targets))
+            case ast.AnnAssign(target, _, value):
+                return have | frozenset(_plain([target]) if value is not None else ())
+            case ast.If(_, body, orelse):
+                return _both(self.block(body, have), self.block(orelse, have))
+            case ast.For(target, _, body, orelse):
+                self._before[node] = have
+                self.block(body, have | frozenset(_plain([target])))
+                self.block(orelse, have)
+            case ast.While(_, body, orelse):
+                self._before[node] = have
+                self.block(body, have)
+                self.block(orelse, have)
+            case ast.Try(body, handlers, orelse, finalbody):
+                self.block(orelse, _both(self.block(body, have), None))
+                for handler in handlers:
+                    self.block(handler.body, have)
+                return self.block(finalbody, have)
+            case ast.With(_, body):
+                self.block(body, have)
+            case ast.Match(_, cases):
+                for case in cases:
+                    self.block(case.body, have)
+            case ast.Return() | ast.Raise() | ast.Break() | ast.Continue():
+                return None
+        return have
+
+
+def _gone(node: ast.stmt) -> Names:
+    """The names that a statement may take away: ``del x``, and ``except E as x`` at its end."""
+    return facts(node).gone
+
+
+def _both(a: Names | None, b: Names | None) -> Names | None:
+    return b if a is None else a if b is None else a & b

@@ -1,0 +1,136 @@
+"""Shapes that are known to fit, and numbers as expressions of the dtypes that they take."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from dcarray.ir.nodes import Apply, Dim, Expr, Index, Size
+from dcarray.ir.ops import const
+from dcarray.ir.windows import remap
+
+from .bounds import Bounds
+from .entry_values import DType
+from .memory import Memory
+from .values import Data, Shape, Value, cast, is_int, kind_of
+
+_EXACT = 1 << 53
+COUNT = 1 << 52  # a counter of Python's ints takes days to get there
+_I8, _F8, _BOOL = np.dtype(np.int64), np.dtype(np.float64), np.dtype(np.bool_)
+ERRORS = (ArithmeticError, TypeError, ValueError, RuntimeWarning, FloatingPointError)
+
+
+class Numbers:
+    """Numbers as they are taken; what has to be stored goes to ``memory``."""
+
+    def __init__(self, memory: Memory) -> None:
+        self.memory = memory
+        self.scope = memory.scope
+
+    # ---- shapes -------------------------------------------------------------------------------------
+    def broadcast(self, shapes: Sequence[Shape]) -> Shape:
+        """The common shape, if that is proved."""
+        out: list[Dim] = []
+        for axis in range(-max(map(len, shapes), default=0), 0):
+            sizes = [s[axis] for s in shapes if -axis <= len(s)]
+            sizes = [n for n in sizes if n != 1] or [1]
+            if any(self.scope.eq(n, sizes[0]) is not True for n in sizes[1:]):
+                raise self.scope.fail("shapes are not known to fit")
+            out.append(sizes[0])
+        return tuple(out)
+
+    def over(self, expr: Expr, shape: Shape, domain: Shape) -> Expr:
+        """What is over ``shape`` over a domain to which that is broadcast."""
+        if shape == domain:
+            return expr
+        shift = len(domain) - len(shape)
+        amap = tuple(
+            Index(0) if n == 1 != domain[k + shift] else Index(0, 1, k + shift) for k, n in enumerate(shape)
+        )
+        return remap(expr, amap, domain)
+
+    def fits(self, shape: Shape, target: Shape) -> Shape:
+        """The shape of a value that is assigned to a target, without the leading axes that NumPy drops."""
+        while len(shape) > len(target) and shape[0] == 1:
+            shape = shape[1:]
+        if len(shape) > len(target):
+            raise self.scope.fail("a value has too many axes")
+        for n, m in zip(reversed(shape), reversed(target), strict=False):
+            if n != 1 and self.scope.eq(n, m) is not True:
+                raise self.scope.fail("a value is not known to fit where it is assigned")
+        return shape
+
+    # ---- expressions --------------------------------------------------------------------------------
+    def expr(self, value: Value, dtype: DType) -> Expr:
+        """A number as an expression of the dtype that it takes in an operation."""
+        if isinstance(value, Data):
+            if value.weak is int:
+                self._fits(value.limits, dtype)
+            return cast(value.expr, dtype)
+        if is_int(value) and type(value) is not int:
+            self._fits(self.scope.limits(value), dtype)
+            return cast(Size(value, _I8), dtype)
+        try:
+            with np.errstate(all="raise"):
+                return const(value, dtype)
+        except ERRORS as error:
+            raise self.scope.fail(f"a number does not fit {dtype}") from error
+
+    def _fits(self, limits: tuple[int, int] | None, dtype: DType) -> None:
+        low, high = (-_EXACT, _EXACT) if dtype.kind in "fc" else (0, 1)
+        if dtype.kind in "iu":
+            low, high = int(np.iinfo(dtype).min), int(np.iinfo(dtype).max)
+        if limits is None or limits[0] < low or limits[1] > high:
+            raise self.scope.fail(f"an integer may not fit {dtype}")
+
+    def own(self, value: Value) -> Data:
+        """A number as NumPy takes it alone."""
+        if isinstance(value, Data) and not value.weak:
+            return value
+        dtype = value.dtype if isinstance(value, Data) else np.result_type(kind_of(value)(0))
+        return self.memory.value(self.expr(value, dtype), scalar=True)
+
+    def with_axes(self, expr: Expr, shape: Shape, wanted: Shape) -> Expr:
+        """What is over ``shape`` over a shape with axes of length 1 added at the end."""
+        if len(shape) == len(wanted):
+            return expr
+        return remap(expr, tuple(Index(0, 1, k) for k in range(len(shape))), wanted)
+
+    # ---- integers -----------------------------------------------------------------------------------
+    def counted(self, x: Data) -> Data:
+        """A scalar as an int of Python's, towards zero; the run checks that it is no larger than those which
+        are counted with."""
+        low, high = -COUNT, COUNT - 1
+        if x.dtype.kind != "f":
+            low, high = (max(low, self.limits(x)[0]), min(high, self.limits(x)[1]))
+        made, dtype = cast(x.expr, _I8), x.dtype
+        if x.dtype.kind == "f":
+            within = Apply(
+                "less", (Apply("absolute", (cast(x.expr, _F8),), _F8), const(float(COUNT), _F8)), _BOOL
+            )
+        elif (low, high) == self.limits(x):
+            within = None
+        elif dtype == np.uint64:
+            within = Apply("less_equal", (x.expr, const(high, dtype)), _BOOL)
+        else:
+            ends = [("greater_equal", low), ("less_equal", high)]
+            within = Apply(
+                "logical_and", tuple([Apply(op, (made, const(end, _I8)), _BOOL) for op, end in ends]), _BOOL
+            )
+        if within is not None:
+            self.memory.loud = True
+            made = Apply("checked", (within, made), _I8)
+        return self.memory.value(made, scalar=True, weak=int, limits=(low, high))
+
+    def limits(self, x: Value) -> Bounds:
+        """The smallest and largest value of an integer, be it Python's or NumPy's."""
+        if not isinstance(x, Data):
+            return self.scope.limits(int(x) if type(x) is bool else x)
+        if x.dtype.kind == "b":
+            return 0, 1
+        if x.weak is None and x.dtype.kind in "iu":
+            return int(np.iinfo(x.dtype).min), int(np.iinfo(x.dtype).max)
+        if x.limits is None:
+            raise self.scope.fail("an integer has no known bounds")
+        return x.limits

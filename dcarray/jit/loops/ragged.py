@@ -1,0 +1,112 @@
+"""Slices whose length only a run can tell: rows of sparse matrices, say.
+
+Nothing is computed of one until somebody asks for its sum of products, which becomes a loop of its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from dcarray.ir.nodes import Apply, Compute, Expr, Load, While
+from dcarray.ir.ops import const
+from dcarray.ir.windows import loads
+
+from .arithmetic import Arithmetic
+from .entry_values import DType
+from .gathers import Gathers
+from .values import Data, Ragged, Value, cast, is_int
+
+_I8, _BOOL = np.dtype(np.int64), np.dtype(np.bool_)
+
+
+class RaggedSlices:
+    """What is done with slices of unknown length."""
+
+    def __init__(self, math: Arithmetic, gathers: Gathers) -> None:
+        self.math = math
+        self.gathers = gathers
+        self.memory = math.memory
+        self.scope = math.scope
+
+    def is_slice(self, x: Data, key: Value) -> bool:
+        """Is the key a slice by steps of 1, between bounds that come at run time?"""
+        if not isinstance(key, slice) or key.step not in (None, 1) or len(x.shape) != 1:
+            return False
+        ends = [k for k in (key.start, key.stop) if isinstance(k, Data)]
+        plain = all(k.scalar and k.weak is None and k.dtype.kind in "iu" for k in ends)
+        return bool(ends) and plain and all(k.dtype != np.uint64 for k in ends)
+
+    def slice(self, x: Data, key: slice) -> Ragged:
+        """``x[key]``."""
+        if x.window is None:
+            raise self.scope.fail("a slice of unknown length of what is not stored")
+        self.memory.unwritten.add(x.window.array)  # NumPy makes a view
+        size = self.math.expr(x.shape[0], _I8)
+        zero = const(0, _I8)
+        first, last = self._bound(key.start, zero, size), self._bound(key.stop, size, size)
+        read = {node.window.array for end in (first, last) for node in loads(end)}
+        self.memory.unwritten |= read - self.memory.fixed  # so that equal bounds are equal later
+        start = self._kept(first)
+        room = Apply("maximum", (Apply("subtract", (last, start.expr), _I8), zero), _I8)
+        count = self._kept(room)
+
+        def at(k: Expr) -> Expr:
+            return self.gathers.element(x, Apply("add", (start.expr, k), _I8))
+
+        return Ragged(x.dtype, count, (first, last), at)
+
+    def _bound(self, k: Value, default: Expr, size: Expr) -> Expr:
+        """An end of a slice as NumPy takes it."""
+        if k is None:
+            return default
+        if not isinstance(k, Data) and not is_int(k):
+            raise self.scope.fail("a slice's bounds are no integers")
+        value = cast(k.expr, _I8) if isinstance(k, Data) else self.math.expr(k, _I8)
+        zero = const(0, _I8)
+        below = Apply("less", (value, zero), _BOOL)
+        value = Apply("where", (below, Apply("add", (value, size), _I8), value), _I8)
+        return Apply("minimum", (Apply("maximum", (value, zero), _I8), size), _I8)
+
+    def _kept(self, expr: Expr) -> Data:
+        value = self.memory.value(expr, scalar=True)
+        self.memory.keep(value)
+        return value
+
+    def gather(self, x: Data, key: Ragged) -> Ragged:
+        """``x[key]``, whose places the run checks."""
+        if len(x.shape) != 1 or x.window is None or key.dtype.kind not in "iu":
+            raise self.scope.fail("an index of unknown length")
+        self.memory.unwritten.add(x.window.array)  # which is read later than the program says
+
+        def at(k: Expr) -> Expr:
+            place = self.memory.value(key.at(k), scalar=True)
+            return self.gathers.element(x, self.gathers.inside(place, x.shape[0]))
+
+        return Ragged(x.dtype, key.count, key.span, at)
+
+    def dot(self, a: Value, b: Value) -> Data:
+        """``a @ b``."""
+        if not (isinstance(a, Ragged) and isinstance(b, Ragged)) or a.span != b.span:
+            raise self.scope.fail("slices are not known to have one length")
+        dtype = np.result_type(a.dtype, b.dtype)
+        if dtype.char in "?eF":
+            raise self.scope.fail(f"a product of {dtype} does not compile")
+        return self._sum(
+            lambda k: Apply("multiply", (cast(a.at(k), dtype), cast(b.at(k), dtype)), dtype), dtype, a.count
+        )
+
+    def _sum(self, at: Callable[[Expr], Expr], dtype: DType, count: Data) -> Data:
+        memory, loc = self.memory, self.memory.loc
+        total, turn = memory.new((), dtype, "total"), memory.new((), _I8, "k")
+        memory.write(total, const(0, dtype))
+        memory.write(turn, const(0, _I8))
+        k = Load(turn, _I8)
+        with memory.inner() as body:
+            value = Apply("add", (Load(total, dtype), at(k)), dtype)
+            memory.emit(Compute(total, value, loc=loc))
+            memory.emit(Compute(turn, Apply("add", (k, const(1, _I8)), _I8), loc=loc))
+        memory.emit(While(Apply("less", (k, count.expr), _BOOL), tuple(body), loc=loc))
+        memory.fixed.add(total.array)
+        return memory.value(Load(total, dtype), scalar=True)

@@ -1,0 +1,242 @@
+"""Reductions and products, which fold values over axes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from dcarray.core.ufunc_loops import resolve_fold
+from dcarray.ir.build import extreme
+from dcarray.ir.nodes import Apply, Dim, Expr, Index, Window
+from dcarray.ir.ops import OPS, const
+from dcarray.ir.windows import remap
+
+from .arrays import Arrays
+from .entry_values import DType
+from .values import Chosen, Data, Ragged, Shape, Value, cast, is_array, shape_of
+
+_SMALL = 1 << 15
+_F8, _BOOL = np.dtype(np.float64), np.dtype(np.bool_)
+
+
+class Folds:
+    """What takes many elements to one."""
+
+    def __init__(self, arrays: Arrays) -> None:
+        self.arrays = arrays
+        self.math = arrays.math
+        self.memory = arrays.memory
+        self.scope = arrays.scope
+
+    # ---- reductions ---------------------------------------------------------------------------------
+    def reduce(
+        self, name: str, x: Value, axis: Value = None, dtype: DType | None = None, keepdims: bool = False
+    ) -> Data:
+        """``ufunc.reduce``."""
+        if isinstance(x, Chosen):
+            return self._of_chosen(name, x, axis, dtype, keepdims)
+        x = self._array(x)
+        try:
+            loop = resolve_fold(name, x.dtype.char, dtype)
+        except TypeError as error:
+            raise self.scope.fail(f"{name} does not fold {x.dtype}") from error
+        if loop is None or loop[-1] in "eF" or (loop[-1] == "D" and name != "add") or not OPS[name].combine:
+            raise self.scope.fail(f"a fold by {name} of {x.dtype} does not compile")
+        if isinstance(axis, list):
+            raise self.scope.fail("a reduction along a list of axes")
+        axes = self.arrays.axes(axis, len(x.shape))
+        kinds, result = loop.split("->")
+        start = OPS[name].identity
+        if start is None:
+            if any(self.scope.nonneg(x.shape[k] - 1) is not True for k in axes):
+                raise self.scope.fail("an extremum of what may be empty")
+            start = extreme(name, np.dtype(result))
+        made = self._fold(name, x.shape, axes, cast(x.expr, np.dtype(kinds[0])), start, keepdims)
+        return self.memory.laid_out(made, x)
+
+    def _fold(
+        self, name: str, domain: Shape, axes: tuple[int, ...], body: Expr, start: Any, keepdims: bool = False
+    ) -> Data:
+        kept = tuple(1 if k in axes else n for k, n in enumerate(domain) if keepdims or k not in axes)
+        window = self.memory.new(kept, body.dtype)
+        index: list[Index] = []
+        for k in range(len(domain)):
+            if k not in axes:
+                index.append(Index(0, 1, k))
+            elif keepdims:
+                index.append(Index(0))
+        self.memory.fold(name, Window(window.array, domain, tuple(index)), body, start)
+        if kept:
+            return self.memory.view(window, body.dtype)
+        self.memory.fixed.add(window.array)
+        return self.memory.value(self.memory.view(window, body.dtype).expr, scalar=True)
+
+    def mean(self, x: Value, axis: Value = None, dtype: DType | None = None, keepdims: bool = False) -> Data:
+        """``numpy.mean``."""
+        if isinstance(x, Chosen):
+            return self._mean_of_chosen(x, axis, dtype, keepdims)
+        x = self._array(x)
+        count = self.arrays.count(x.shape, axis)
+        if self.scope.nonneg(count - 1) is not True or x.dtype.char == "e" or x.dtype.kind == "c":
+            raise self.scope.fail("a mean of nothing, or of a dtype that does not compile")
+        if dtype is None and x.dtype.kind in "iub":
+            dtype = np.dtype(np.float64)
+        total = self.reduce("add", x, axis, dtype, keepdims)
+        if total.dtype.kind != "f":
+            raise self.scope.fail("a mean in integers")
+        return self.divided(total, count)
+
+    def divided(self, total: Data, count: Dim) -> Data:
+        """A sum over its number of elements, in its own dtype."""
+        divisor = self.math.over(self.math.expr(count, total.dtype), (), total.shape)
+        expr = Apply("divide", (total.expr, divisor), total.dtype)
+        return self.memory.value(expr, total.shape, scalar=total.scalar)
+
+    def _of_chosen(self, name: str, x: Chosen, axis: Value, dtype: DType | None, keepdims: bool) -> Data:
+        """A reduction of what a mask chooses: of all elements, the others being what changes nothing."""
+        axes = self._along_chosen(x, axis, keepdims)
+        loop = resolve_fold(name, x.dtype.char, dtype)
+        if loop is None:
+            raise self.scope.fail(f"a fold by {name} of {x.dtype} does not compile")
+        kind, empty = np.dtype(loop[0]), OPS[name].identity
+        rest = const(extreme(name, kind) if empty is None else empty, kind)
+        if name == "add" and kind.kind in "fc":
+            rest = const(-kind.type(0), kind)  # to which all is added without a change
+        body = Apply("where", (x.mask.expr, cast(x.full.expr, kind), rest), kind)
+        found = self.reduce(name, self.memory.value(body, x.full.shape), axes, dtype)
+        return found if empty is not None else self._of_some(found, self._count(x, axes))
+
+    def _along_chosen(self, x: Chosen, axis: Value, keepdims: bool) -> tuple[int, ...]:
+        """The axes along which what a mask chooses is folded."""
+        rank = len(x.full.shape)
+        if axis is None and not keepdims:
+            return tuple(range(rank))
+        if keepdims or (axis != 0 and (axis != -1 or x.along < rank)):
+            raise self.scope.fail("a fold of what a mask chooses along an axis")
+        return tuple(range(x.along))
+
+    def _count(self, x: Chosen, axes: tuple[int, ...]) -> Data:
+        """How many elements a mask chooses."""
+        return self.reduce("add", x.mask, axes, np.dtype(np.int64))
+
+    def number(self, mask: Value, plain: bool = True) -> Data:
+        """How many elements of an array of bools are True, as an int of Python's if that is ``plain``."""
+        mask = self._array(mask)
+        most = self.arrays.count(mask.shape, None)
+        if mask.dtype != _BOOL or type(most) is not int:
+            raise self.scope.fail("a count of what is not known to be a mask")
+        found = self.reduce("add", mask, None, np.dtype(np.int64))
+        return self.memory.value(found.expr, scalar=True, weak=int, limits=(0, most)) if plain else found
+
+    def _of_some(self, found: Data, count: Data) -> Data:
+        """What was found of so many elements; of none it is an invalid operation."""
+        less = self._less(count, 1)
+        self.memory.loud = True
+        some = Apply("greater_equal", (less, const(0, count.dtype)), _BOOL)
+        made = Apply("checked", (some, found.expr), found.dtype)
+        return self.memory.value(made, found.shape, scalar=found.scalar)
+
+    def _mean_of_chosen(self, x: Chosen, axis: Value, dtype: DType | None, keepdims: bool) -> Data:
+        if x.dtype.char not in "fd" or dtype is not None:
+            raise self.scope.fail(f"a mean of chosen {x.dtype}")
+        total = self._of_chosen("add", x, axis, dtype, keepdims)
+        count = self._count(x, self._along_chosen(x, axis, keepdims))
+        args = (total.expr, cast(count.expr, total.dtype))
+        return self.memory.value(Apply("divide", args, total.dtype), total.shape, scalar=total.scalar)
+
+    def variance_of_chosen(self, x: Chosen, ddof: int) -> Data:
+        """The variance of what a mask chooses; of too few elements it is a division by zero."""
+        mean = self._mean_of_chosen(x, None, None, False)
+        apart = self.math.ufunc("subtract", (x, mean))
+        total = self.reduce("add", self.math.ufunc("multiply", (apart, apart)))
+        count = self._less(self._count(x, tuple(range(len(x.full.shape)))), ddof)
+        return self.memory.value(
+            Apply("divide", (total.expr, cast(count, total.dtype)), total.dtype), scalar=True
+        )
+
+    def _less(self, x: Data, by: int) -> Expr:
+        return Apply("subtract", (x.expr, const(by, x.dtype)), x.dtype) if by else x.expr
+
+    def _array(self, x: Value) -> Data:
+        if not is_array(x):
+            raise self.scope.fail("a fold of a scalar")
+        return x  # type: ignore[no-any-return]
+
+    # ---- products -----------------------------------------------------------------------------------
+    def dot(self, a: Value, b: Value) -> Data:
+        """``numpy.dot``."""
+        if isinstance(a, Ragged) or isinstance(b, Ragged):
+            return self.arrays.ragged.dot(a, b)
+        if not shape_of(a) or not shape_of(b):
+            return self.math.elementwise("multiply", (a, b))
+        if len(shape_of(b)) > 2 or (len(shape_of(a)) > 2 and len(shape_of(b)) > 1):
+            raise self.scope.fail("a dot product of many axes")
+        return self.matmul(a, b)
+
+    def inner(self, a: Value, b: Value) -> Data:
+        """``numpy.inner``."""
+        if not shape_of(a) or not shape_of(b):
+            return self.math.elementwise("multiply", (a, b))
+        if len(shape_of(b)) == 2:
+            b = self.arrays.transpose(b)
+        return self.dot(a, b)
+
+    def outer(self, name: str, a: Value, b: Value) -> Data:
+        """``ufunc.outer``."""
+        return self.math.elementwise(name, (self._widened(a, len(shape_of(b))), b))
+
+    def _widened(self, a: Value, axes: int) -> Value:
+        if not is_array(a) or not axes:
+            return a
+        return self.arrays.pick(
+            a, (tuple(Index(0, 1, k) for k in range(len(a.shape))), (*a.shape, *(1,) * axes))
+        )
+
+    def matmul(self, a: Value, b: Value) -> Data:
+        """``a @ b``: a sum over one axis, or for large matrices the library's product."""
+        if isinstance(a, Ragged) or isinstance(b, Ragged):
+            return self.arrays.ragged.dot(a, b)
+        if not is_array(a) or not is_array(b) or not a.shape or not b.shape:
+            raise self.scope.fail("a product of matrices needs arrays")
+        dtype = np.result_type(a.dtype, b.dtype)
+        if dtype.char in "?eF":
+            raise self.scope.fail(f"a product of {dtype} does not compile")
+        left, right = a.shape, b.shape
+        if self.scope.eq(left[-1], right[0] if len(right) == 1 else right[-2]) is not True:
+            raise self.scope.fail("the inner dimensions are not known to be equal")
+        rows, columns = left[-2:-1], right[-1:] if len(right) > 1 else ()
+        stack = self.math.broadcast([left[:-2], right[:-2]])
+        shape = (*stack, *rows, *columns)
+        if rows and columns and 1 not in (*rows, *columns) and not self._little((*shape, left[-1])):
+            return self._library(a, b, dtype, shape)
+        # the order of loops in which what is contiguous comes last
+        inner = left[-1]
+        domain = (*stack, *rows, inner, *columns)
+        shift, fold = len(stack), len(stack) + len(rows)
+        args = []
+        for x, pair in ((a, (shift, fold)), (b, (fold, fold + 1))):
+            own = pair if len(x.shape) > 1 else (fold,)
+            rest = len(x.shape) - len(own)
+            places = (*range(shift - rest, shift), *own)
+            amap = tuple(
+                Index(0) if n == 1 != domain[p] else Index(0, 1, p)
+                for n, p in zip(x.shape, places, strict=True)
+            )
+            args.append(cast(remap(x.expr, amap, domain), dtype))
+        body = Apply("multiply", tuple(args), dtype)
+        return self._fold("add", domain, (fold,), body, 0)
+
+    def _little(self, sizes: tuple[Dim, ...]) -> bool:
+        count = 1
+        for n in sizes:
+            count *= max(0, self.scope.limits(n)[1])
+        return count <= _SMALL
+
+    def _library(self, a: Data, b: Data, dtype: DType, shape: Shape) -> Data:
+        if dtype.char not in "fdD" or a.dtype != b.dtype:
+            raise self.scope.fail(f"a product of {a.dtype} and {b.dtype} matrices does not compile")
+        stored = [self.memory.array(x) for x in (a, b)]
+        window = self.memory.new(shape, dtype)
+        self.memory.call("blas.matmul", (window,), tuple(x.window for x in stored if x.window is not None))
+        return self.memory.view(window, dtype)

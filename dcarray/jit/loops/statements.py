@@ -1,0 +1,380 @@
+"""Statements of the program but loops: assignments, conditions, and the functions that it calls."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+from dcarray.ir.conditions import implied
+from dcarray.ir.nodes import Branch, Load, Stmt
+from dcarray.ir.windows import same
+
+from .bindings import Names, leaves, needed
+from .dead_values import looked_at, unread
+from .entry_values import Function, Request, Thing
+from .expressions import Expressions, Frame
+from .indexing import only_integers
+from .values import (
+    PYTHON,
+    Chosen,
+    Data,
+    Missing,
+    Steps,
+    Value,
+    is_array,
+    is_int,
+    is_number,
+    kind_of,
+    shape_of,
+    weak_dtype,
+)
+
+_DEEP = 24
+_BOOL = np.dtype(np.bool_)
+
+
+class _Going:
+    """What a block of statements gives that does not return."""
+
+
+GOING = _Going()
+
+
+class Statements(Expressions):
+    """Executes statements; `Turns` adds loops."""
+
+    request: Request
+    _unread: frozenset[ast.expr] = frozenset()
+
+    def block(self, stmts: Sequence[ast.stmt], frame: Frame, after: Names) -> Value:
+        """Execute them; ``after`` are the names read afterwards.  Gives what is returned, or `GOING`."""
+        for k, stmt in enumerate(stmts):
+            rest = stmts[k + 1 :]
+            self.scope.line = frame.line + stmt.lineno
+            match stmt:
+                case ast.If(test, body, orelse):
+                    decided = self.condition(test, frame)
+                    if isinstance(decided, bool):
+                        chosen = body if decided else orelse
+                        if leaves(chosen):
+                            return self.block([*chosen, *rest], frame, after)
+                        self.block(chosen, frame, needed(rest, after))
+                    elif leaves([stmt]):
+                        sides = [[*body, *rest], [*orelse, *rest]]
+                        doing = [self._doing(side, frame, after) for side in sides]
+                        return self._branch(decided, frame, after, *doing)
+                    else:
+                        rest_needs = needed(rest, after)
+                        doing = [self._doing(side, frame, rest_needs) for side in (body, orelse)]
+                        self._branch(decided, frame, rest_needs, *doing)
+                case ast.Continue():
+                    return GOING
+                case ast.Break():
+                    frame.names[frame.broken] = True
+                    return GOING
+                case ast.Return(value):
+                    return None if value is None else self.evaluate(value, frame)
+                case _:
+                    self.statement(stmt, frame, needed(rest, after))
+        return GOING
+
+    def _doing(self, stmts: Sequence[ast.stmt], frame: Frame, after: Names) -> Callable[[], Value]:
+        return lambda: self.block(stmts, frame, after)
+
+    def statement(self, stmt: ast.stmt, frame: Frame, after: Names) -> None:
+        """Execute a statement that neither branches nor returns."""
+        match stmt:
+            case ast.Assign(targets, value):
+                self._assign(targets, value, frame)
+            case ast.AnnAssign(target, _, value) if value is not None:
+                self._assign([target], value, frame)
+            case ast.AugAssign(target, sign, value):
+                self._augmented(target, sign, value, frame)
+            case ast.Expr(value):
+                if not isinstance(value, ast.Constant):
+                    self._dropped(self.evaluate(value, frame))
+            case ast.Pass():
+                pass
+            case ast.For() | ast.While():
+                self.loop(stmt, frame, after)
+            case _:
+                raise self.scope.fail(f"{type(stmt).__name__} is not understood")
+
+    def loop(self, stmt: ast.For | ast.While, frame: Frame, after: Names) -> None:
+        raise NotImplementedError
+
+    # ---- assignments --------------------------------------------------------------------------------
+    def _assign(self, targets: list[ast.expr], node: ast.expr, frame: Frame) -> None:
+        value = self.evaluate(node, frame)
+        spent = len(targets) == 1 and not isinstance(node, ast.Name | ast.Tuple | ast.List)
+        if len(targets) > 1 and is_array(value):
+            value = self.memory.array(value)
+        for target in targets:
+            self.put(target, value, frame, spent)
+
+    def put(self, target: ast.expr, value: Value, frame: Frame, spent: bool = False) -> None:
+        match target:
+            case ast.Name(name):
+                frame.names[name] = self._named(self._looked_at(target, value), name)
+            case ast.Tuple(parts) | ast.List(parts):
+                if is_array(value) and value.shape and self.scope.eq(value.shape[0], len(parts)) is True:
+                    row = self.memory.array(value)
+                    value = tuple([self.arrays.getitem(row, k) for k in range(len(parts))])
+                if not isinstance(value, tuple | list) or len(value) != len(parts):
+                    raise self.scope.fail("an assignment to several targets of one value")
+                for part, one in zip(parts, value, strict=True):
+                    self.put(part, one, frame)
+            case ast.Subscript(owner, key):
+                array = self.evaluate(owner, frame)
+                self.setitem(array, self.evaluate(key, frame), self._looked_at(target, value), spent)
+            case _:
+                raise self.scope.fail("a target that is not understood")
+
+    def _looked_at(self, target: ast.expr, value: Value) -> Value:
+        """A value that nobody may read; what is raised by its operations is found out all the same."""
+        if target in self._unread and isinstance(value, Data) and value.window is None and not value.shape:
+            value.expr = looked_at(value.expr, self.request.watched)
+        return value
+
+    def _dropped(self, value: Value) -> None:
+        """A value that nobody reads."""
+        if isinstance(value, Data) and value.window is None and not value.shape:
+            value.expr = looked_at(value.expr, self.request.watched)
+            if not isinstance(value.expr, Load):
+                self.memory.keep(value)
+
+    def _named(self, value: Value, name: str) -> Value:
+        """The value as one that a name has: computed once, however often it is used."""
+        if isinstance(value, tuple | list):
+            return type(value)(self._named(v, name) for v in value)
+        if isinstance(value, Steps) and value.iterator:
+            raise self.scope.fail("an iterator has a name, by which it may be advanced")
+        if not isinstance(value, Data):
+            return value
+        if not value.scalar:
+            return self.memory.array(value, name)
+        if not isinstance(value.expr, Load):
+            self.memory.keep(value, name)
+        return value
+
+    def setitem(self, array: Value, key: Value, value: Value, spent: bool) -> None:
+        """``array[key] = value``."""
+        if not is_array(array):
+            raise self.scope.fail("an assignment to elements of what is no array")
+        if self.arrays.masks.is_mask(array, key):
+            self.arrays.writeable(array)
+            self.arrays.masks.assign(array, key, value)
+            return
+        if self.arrays.gathers.is_places(key):
+            settled = self.arrays.gathers.settled(array, key)
+            with self.arrays.gathers.writing(array, settled, *[value] * spent) as inside:
+                self.setitem(array, inside, value, spent)
+            return
+        if key == slice(None) or key is Ellipsis:
+            target = array
+        else:
+            if only_integers(key, len(array.shape)) and shape_of(value):  # which NumPy refuses, or warns of
+                raise self.scope.fail("an array is assigned to an element")
+            target = self.arrays.element(array, key)
+        self.arrays.assign(target, value, spent, strict=True)
+
+    def _augmented(self, target: ast.expr, sign: ast.operator, node: ast.expr, frame: Frame) -> None:
+        if isinstance(target, ast.Name):
+            old = self._name(target.id, frame)
+            value = self.evaluate(node, frame)
+            if is_array(old):
+                self.arrays.update(self.sign(sign), old, value)
+            elif isinstance(old, list):
+                raise self.scope.fail("a list changes")
+            else:
+                made = self._looked_at(target, self.binary(sign, old, value))
+                frame.names[target.id] = self._named(made, target.id)
+        elif isinstance(target, ast.Subscript):
+            array = self.evaluate(target.value, frame)
+            key = self.evaluate(target.slice, frame)
+            placed = is_array(array) and self.arrays.gathers.is_places(key)
+            if placed:
+                key = self.arrays.gathers.settled(array, key)
+            old = self.subscript(array, key)
+            value = self.evaluate(node, frame)
+            if is_array(old) and placed:
+                del old
+                with self.arrays.gathers.writing(array, key, value) as inside:
+                    self.arrays.update(self.sign(sign), self.subscript(array, inside), value)
+            elif is_array(old):
+                self.arrays.update(self.sign(sign), old, value)
+            else:
+                value = self.binary(sign, old, value)
+                if isinstance(old, Chosen):
+                    if not np.can_cast(value.dtype, old.dtype, "same_kind"):
+                        raise self.scope.fail("an in-place operation does not keep its dtype")
+                    value = self.arrays.cast_chosen(value, old.dtype)
+                del old
+                self.setitem(array, key, self._looked_at(target, value), True)
+        else:
+            raise self.scope.fail("a target that is not understood")
+
+    # ---- functions ----------------------------------------------------------------------------------
+    def run(self, function: Function, args: list[Value], named: dict[str, Value], frame: Frame) -> Value:
+        if function in frame.called or len(frame.called) > _DEEP:
+            raise self.scope.fail(f"{function.name} calls itself")
+        tree, doubtful = _parsed(function.source)
+        self._unread |= doubtful
+        spec = tree.args
+        if spec.vararg or spec.kwarg or tree.decorator_list:
+            raise self.scope.fail(f"{function.name} takes arguments in a way that is not understood")
+        plain = [a.arg for a in (*spec.posonlyargs, *spec.args)]
+        alone = {a.arg for a in spec.posonlyargs}
+        every = [*plain, *(a.arg for a in spec.kwonlyargs)]
+        given = dict(zip(plain, args, strict=False))
+        if len(args) > len(plain) or not named.keys() <= set(every) - given.keys() - alone:
+            raise self.scope.fail(f"arguments of {function.name} that are not understood")
+        given.update(named)
+        defaults = {name: self.known(value) for name, value in function.defaults}
+        missing = [name for name in every if name not in given]
+        if any(name not in defaults for name in missing):
+            raise self.scope.fail(f"{function.name} lacks an argument")
+        names = {name: self._named(given.get(name, defaults.get(name)), name) for name in every}
+        around = {name: self.known(value) for name, value in function.names}
+        inner = Frame(names, around, function.file, function.line - 1, (*frame.called, function))
+        line, self.memory.file = self.scope.line, function.file
+        result = self.block(tree.body, inner, frozenset())
+        self.scope.line, self.memory.file = line, frame.file
+        return None if result is GOING else result
+
+    def known(self, value: Any) -> Value:
+        """A value from what is known of it."""
+        raise NotImplementedError
+
+    # ---- conditions ---------------------------------------------------------------------------------
+    def choice(self, test: Data, body: ast.expr, orelse: ast.expr, frame: Frame) -> Value:
+        sides = [self._picking(side, frame) for side in (body, orelse)]
+        return self._branch(test, frame, frozenset(), *sides)
+
+    def asked(self, test: Data, holds: bool, node: ast.expr, frame: Frame, loose: bool) -> Data:
+        kinds: list[Any] = []
+
+        def asking() -> Data:
+            value = self.condition(node, frame) if loose else self.evaluate(node, frame)
+            truth = self.math.truth(value)
+            if not isinstance(value, bool) and kind_of(value) not in (bool, "?"):
+                raise self.scope.fail("a connection of values that are no bools")
+            kinds.append(value.weak if isinstance(value, Data) else bool)
+            return self.memory.value(self.math.expr(truth, _BOOL), scalar=True, weak=bool)
+
+        def known() -> Data:
+            return self.memory.value(self.math.expr(not holds, _BOOL), scalar=True, weak=bool)
+
+        sides = (asking, known) if holds else (known, asking)
+        found = self._branch(test, frame, frozenset(), *sides)
+        assert isinstance(found, Data)
+        return replace(found, weak=kinds[0])
+
+    def _picking(self, node: ast.expr, frame: Frame) -> Callable[[], Value]:
+        return lambda: self.evaluate(node, frame)
+
+    def _branch(
+        self, test: Data, frame: Frame, after: Names, then: Callable[[], Value], orelse: Callable[[], Value]
+    ) -> Value:
+        """Both sides of a condition, after which names are what the side that ran has made them."""
+        loc, line = self.memory.loc, self.scope.line
+        cond = test.expr
+        self.memory.settle(test)
+        before = dict(frame.names)
+        facts = (implied(cond, True), implied(cond, False))
+        blocks: list[list[Stmt]] = []
+        ends: list[dict[str, Value]] = []
+        results: list[Value] = []
+        for side, holds in zip((then, orelse), facts, strict=True):
+            frame.names = dict(before)
+            with self.memory.inner() as block, self.scope.given(holds):
+                results.append(side())
+                ends.append(frame.names)
+                self.memory.settle()
+            blocks.append(block)
+        self.scope.line = line
+        frame.names = before
+        if (results[0] is GOING) != (results[1] is GOING):
+            results = [None if r is GOING else r for r in results]
+        result = self._join(results[0], results[1], blocks, "what is returned")
+        for name in sorted(ends[0].keys() | ends[1].keys()):
+            if name in after:
+                a, b = [end.get(name, Missing(f"{name} may not be bound")) for end in ends]
+                before[name] = self._join(a, b, blocks, name)
+            elif not (name in ends[0] and name in ends[1] and ends[0][name] is ends[1][name]):
+                before.pop(name, None)
+        if blocks[0] or blocks[1]:
+            self.memory.emit(Branch(cond, tuple(blocks[0]), tuple(blocks[1]), loc=loc))
+        else:
+            self._dropped(test)
+        if isinstance(result, Missing):
+            raise self.scope.fail(result.reason)
+        return result
+
+    def _join(self, a: Value, b: Value, blocks: list[list[Stmt]], name: str) -> Value:
+        """The value that is ``a`` after one of the blocks and ``b`` after the other."""
+        if alike(a, b):
+            return a
+        for x in (a, b):
+            if isinstance(x, Missing):
+                return x
+        if isinstance(a, tuple | list) and type(a) is type(b) and len(a) == len(b):
+            return type(a)(self._join(x, y, blocks, name) for x, y in zip(a, b, strict=True))
+        if not (is_number(a) and is_number(b)) or is_array(a) != is_array(b):
+            return Missing(f"{name} depends on a condition")
+        if is_array(a):
+            if a.dtype != b.dtype or a.shape != b.shape or a.window is not None or b.window is not None:
+                return Missing(f"{name} depends on a condition")
+            made = self.arrays.empty(a.shape, a.dtype)
+        else:
+            if kind_of(a) != kind_of(b):
+                return Missing(f"the type of {name} depends on a condition")
+            dtype = weak_dtype(kind_of(a)) if isinstance(kind_of(a), type) else np.dtype(kind_of(a))
+            made = self.arrays.empty((), dtype)
+        window = made.window
+        assert window is not None
+        for x, block in zip((a, b), blocks, strict=True):
+            with self.memory.inner() as more:
+                self.memory.write(window, self.math.expr(x, made.dtype))
+            block += more
+        if is_array(a):
+            return made
+        self.memory.fixed.add(window.array)
+        kind, limits = kind_of(a), None
+        if kind is int:
+            ends = [self.math.limits(x) for x in (a, b)]
+            limits = (min(e[0] for e in ends), max(e[1] for e in ends))
+        weak = kind if kind in PYTHON else None
+        return self.memory.value(made.expr, scalar=True, weak=weak, limits=limits)
+
+
+def alike(a: Value, b: Value) -> bool:
+    """Are the two surely the same?"""
+    if a is b:
+        return True
+    if isinstance(a, Data) and isinstance(b, Data):
+        if a.window is not None and b.window is not None:
+            return a.entry == b.entry and a.dtype == b.dtype and same(a.window, b.window)
+        values = a.window is None and b.window is None
+        return (
+            values and a.expr is b.expr and a.shape == b.shape and a.scalar == b.scalar and a.weak == b.weak
+        )
+    if isinstance(a, tuple | list):
+        return type(a) is type(b) and len(a) == len(b) and all(map(alike, a, b))
+    if is_int(a) and is_int(b):
+        return bool(a == b)
+    if type(a) is type(b) and type(a) in (bool, float, complex, str):
+        return repr(a) == repr(b)
+    return type(a) is type(b) and isinstance(a, np.dtype | Thing | Function) and bool(a == b)
+
+
+@lru_cache(maxsize=256)
+def _parsed(source: str) -> tuple[ast.FunctionDef, frozenset[ast.expr]]:
+    tree = ast.parse(source).body[0]
+    assert isinstance(tree, ast.FunctionDef)
+    return tree, unread(tree.body)

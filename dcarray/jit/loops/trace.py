@@ -1,0 +1,193 @@
+"""A loop's source and what is known of its names, as a region."""
+
+from __future__ import annotations
+
+import ast
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from dcarray.core.store import COMPILED
+from dcarray.ir.analysis.effects import reads, writes
+from dcarray.ir.nodes import Array, Compute, Region
+from dcarray.ir.ops import const
+from dcarray.ir.verify import VerifyError, verify
+
+from .arithmetic import Arithmetic
+from .arrays import Arrays
+from .bindings import assigned
+from .calls import Calls
+from .dead_values import unread
+from .entry_values import ArrayOf, Function, Known, Request, Result, ScalarOf, Thing, Traced, Value
+from .expressions import Frame
+from .loop_statements import Turns
+from .memory import Memory
+from .reductions import Folds
+from .scope import Scope
+from .values import Data, Missing, is_array, is_int, is_number, public, whole
+
+__all__ = ["trace"]
+
+
+def trace(request: Request) -> Traced:
+    """The region that a loop is.
+
+    Raises
+    ------
+    Untraceable
+        If something in it is not understood, or not proved to be what NumPy would do without an error.
+    """
+    scope = Scope(request.line)
+    memory = Memory(scope, request.file)
+    return _Tracer(request, memory).traced()
+
+
+class _Tracer(Turns):
+    def __init__(self, request: Request, memory: Memory) -> None:
+        super().__init__(Calls(Folds(Arrays(Arithmetic(memory)))))
+        self.request = request
+        self._entries = dict(request.names)
+        self._made: dict[str, Any] = {}
+        self._names: dict[int, Any] = {}
+
+    def traced(self) -> Traced:
+        request = self.request
+        try:
+            body = ast.parse(request.source).body
+        except SyntaxError as error:
+            raise self.scope.fail("the source is not understood") from error
+        if _may_not_end(request.source, request.names):
+            self.memory.doubt()
+        names = {name: self._entry(name) for name in self._entries}
+        frame = Frame(dict(names), {}, request.file, request.line - 1)
+        self.statements(body, frame)
+        results = []
+        for name in sorted(request.live & assigned(body)):
+            if name in frame.names:
+                results.append((name, self._result(name, frame.names[name])))
+        region, inputs = self._region()
+        try:
+            verify(region)
+        except VerifyError as error:
+            raise self.scope.fail(f"the region is not valid: {error}") from error
+        return Traced(region, inputs, tuple(results), self.memory.loud)
+
+    def statements(self, body: list[ast.stmt], frame: Frame) -> None:
+        self.outermost = body[0]
+        self._unread = unread(body)
+        self.block(body, frame, self.request.live)
+
+    # ---- what is known ------------------------------------------------------------------------------
+    def _entry(self, name: str) -> Any:
+        """The value that a name has when the loop begins."""
+        if name not in self._made:
+            value = self._entries[name]
+            if isinstance(value, ArrayOf):
+                if value.same is not None:
+                    self._made[name] = self._entry(value.same)
+                else:
+                    self._made[name] = self._array(name, value)
+            else:
+                self._made[name] = self._part(value, name)
+        return self._made[name]
+
+    def _part(self, value: Known, text: str) -> Any:
+        """A value that is no array, and Python for it."""
+        if isinstance(value, ScalarOf):
+            weak = {"f": float, "c": complex, "b": bool}.get(value.dtype.kind) if value.weak else None
+            if value.dtype.char not in COMPILED or (value.weak and weak is None):
+                return Missing(f"{text} is a scalar that does not compile")
+            return self.memory.entry(text, value.dtype, weak)
+        if isinstance(value, Value) and isinstance(value.value, tuple | list):
+            kind = type(value.value)
+            return kind(self._part(v, f"{text}[{k}]") for k, v in enumerate(value.value))
+        return self.known(value)
+
+    def _array(self, name: str, value: ArrayOf) -> Any:
+        if value.dtype.char not in COMPILED or not value.dtype.isnative:
+            return Missing(f"{name} has the dtype {value.dtype}")
+        strides, step = [], 1
+        for n in reversed(value.shape):
+            strides.append(step)
+            step *= n
+        plain = all(
+            n == 1 or s == t for n, s, t in zip(value.shape, value.strides, strides[::-1], strict=True)
+        )
+        own = self.memory.name(name)
+        self.memory.declare(
+            Array(own, value.dtype, value.shape, "in", None if plain or 0 in value.shape else value.strides)
+        )
+        self.memory.inputs[own] = name
+        if not value.writeable:
+            self.memory.frozen.add(own)
+        return self.memory.view(whole(own, value.shape), value.dtype, name)
+
+    def known(self, value: Known) -> Any:
+        """What is known of a name of a function."""
+        if isinstance(value, Thing):
+            found = public(value.name)
+            return found if isinstance(found, float) else value
+        if isinstance(value, Function):
+            return value
+        if isinstance(value, Value):
+            plain = value.value
+            if isinstance(plain, tuple | list):
+                return type(plain)(self.known(v) for v in plain)
+            return plain
+        return Missing("a global array or scalar")
+
+    # ---- what is left -------------------------------------------------------------------------------
+    def _result(self, name: str, value: Any) -> Result:
+        if isinstance(value, Missing):
+            raise self.scope.fail(value.reason)
+        if is_array(value):
+            if value.entry:
+                return Result("alias", value.entry)
+            return Result("array", self._out(name, value))
+        if isinstance(value, Data):
+            array = self.memory.new((), value.dtype, name, "out")
+            self.memory.emit(Compute(array, value.expr, loc=self.memory.loc))
+            return Result("scalar", array.array, weak=value.weak is not None)
+        if is_int(value) and type(value) is not int:
+            raise self.scope.fail(f"{name} is not known in the end")
+        if is_number(value) or value is None or isinstance(value, str):
+            return Result("value", value=value)
+        raise self.scope.fail(f"{name} is bound to what cannot be given back")
+
+    def _out(self, name: str, value: Data) -> str:
+        """The array of the region that is the value."""
+        window = value.window
+        assert window is not None
+        array = self.memory.arrays[window.array]
+        if array.role in ("in", "inout") or window != whole(array.name, array.shape):
+            raise self.scope.fail(f"{name} is a view")
+        if array.name in self.memory.turned:
+            raise self.scope.fail(f"{name} may lie in another order than C")
+        self.memory.arrays[array.name] = replace(array, role="out")
+        return array.name
+
+    def _region(self) -> tuple[Region, tuple[str, ...]]:
+        body = tuple(self.memory.block)
+        if (sound := self.memory.sound) is not None:
+            body = (Compute(sound, const(True, np.bool_), loc=self.memory.loc), *body)
+        read = {w.array for stmt in body for w in reads(stmt)}
+        written = {w.array for stmt in body for w in writes(stmt)}
+        if written & self.memory.unwritten:
+            raise self.scope.fail("an array is read at places that depend on data, and written")
+        arrays, inputs = [], []
+        for name, array in self.memory.arrays.items():
+            if name not in read and name not in written and array.role != "out":
+                continue
+            if name in self.memory.inputs:
+                inputs.append(self.memory.inputs[name])
+                array = replace(array, role="inout") if name in written else array
+            arrays.append(array)
+        return Region((), tuple(arrays), body), tuple(inputs)
+
+
+def _may_not_end(source: str, names: tuple[tuple[str, Known], ...]) -> bool:
+    """Is there a loop without a known end, in the source or in functions that it calls?"""
+    return "while" in source or any(
+        isinstance(value, Function) and _may_not_end(value.source, value.names) for _, value in names
+    )

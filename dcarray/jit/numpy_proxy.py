@@ -1,0 +1,283 @@
+"""NumPy as accelerated code sees it: the same modules and names, making wrapped arrays.
+
+What dcarray has under a name of NumPy's is dcarray's; everything else is NumPy's own object.  Code that asks
+``isinstance(x, np.ndarray)`` is answered for plain and for wrapped arrays, and a class that derives from
+``np.ndarray`` derives from the real one.
+"""
+
+from __future__ import annotations
+
+import sys
+import types
+from abc import ABCMeta
+from collections.abc import Callable
+from functools import partial, wraps
+from importlib import import_module
+from types import BuiltinFunctionType, FunctionType, ModuleType
+from typing import Any
+
+import numpy as np
+
+from dcarray.api.array import ndarray as _Wrapped
+from dcarray.api.dispatch import DISPATCH
+from dcarray.api.functions import fallback
+from dcarray.api.functions.array_api import STANDARD
+from dcarray.api.functions.namespace import _dispatched, _undispatched
+from dcarray.core.handle import export
+
+from .ctypes_compat import ndpointer
+
+__all__ = ["answering", "counterpart", "namespace", "up_to_date"]
+
+# Modules of NumPy's that dcarray has too.
+_OURS = ("char", "emath", "fft", "linalg", "random", "strings")
+# Modules about other things than arrays, or about subclasses of ndarray, which stay what they are.
+_ASIDE = (
+    "dtypes", "exceptions", "f2py", "ma", "matlib", "polynomial", "typing", "version",
+)  # fmt: skip
+_DISPATCHER = type(np.sum)
+
+
+# ---- the class ---------------------------------------------------------------------------------------
+def _method(name: str, theirs: Any) -> Any:
+    """A method of ``np.ndarray`` called through the class, for wrapped arrays too."""
+    ours = getattr(_Wrapped, name, None)
+    if not callable(theirs) or not callable(ours):
+        return theirs
+
+    @wraps(theirs)
+    def call(self: Any, *args: Any, **kwargs: Any) -> Any:
+        if isinstance(self, _Wrapped):
+            return ours(self, *args, **kwargs)
+        return theirs(_plain(self) if name in _TOLD else self, *args, **kwargs)
+
+    return call
+
+
+def _taking(theirs: Any) -> Any:
+    @wraps(theirs)
+    def call(self: Any, *args: Any, **kwargs: Any) -> Any:
+        return fallback.direct(theirs, (self, *args), kwargs)
+
+    return call
+
+
+# What subclasses of ``ndarray`` derive from: NumPy's, with methods that take and give wrapped arrays too.
+_Base: Any = type(
+    "ndarray",
+    (np.ndarray,),
+    {
+        "__slots__": (),
+        "__doc__": np.ndarray.__doc__,
+        "__module__": "numpy",
+        **{
+            name: _taking(value)
+            for name, value in vars(np.ndarray).items()
+            if callable(value) and (not name.startswith("__") or name == "__array_wrap__")
+        },
+    },
+)
+
+
+class _Arrays(ABCMeta):
+    """The class of the name ``ndarray``."""
+
+    def __new__(meta, name: str, bases: tuple[type, ...], body: dict[str, Any], **kwargs: Any) -> Any:
+        if not any(isinstance(base, meta) for base in bases):
+            return super().__new__(meta, name, bases, body)
+        bases = tuple(_Base if base is ndarray else base for base in bases)
+        kind, _, _ = types.prepare_class(name, bases)
+        return kind(name, bases, body, **kwargs)
+
+    def __call__(cls, *args: Any, **kwargs: Any) -> Any:
+        return _Wrapped(*args, **kwargs)
+
+    def __instancecheck__(cls, value: Any) -> bool:
+        return isinstance(value, (_Wrapped, np.ndarray))
+
+    def __subclasscheck__(cls, other: Any) -> bool:
+        return other is cls or issubclass(other, (_Wrapped, np.ndarray))
+
+    def __eq__(cls, other: object) -> bool:
+        return other is cls or other is _Wrapped or other is np.ndarray
+
+    def __hash__(cls) -> int:
+        return hash(_Wrapped)
+
+    def __repr__(cls) -> str:
+        return repr(np.ndarray)
+
+
+def _new(cls: Any, *args: Any, **kwargs: Any) -> Any:
+    return np.ndarray.__new__(cls, *args, **kwargs) if cls is not ndarray else _Wrapped(*args, **kwargs)
+
+
+def _plain(value: Any) -> Any:
+    return np.ndarray.view(value, np.ndarray) if type(value) is ndarray else value
+
+
+def _array_ufunc(self: Any, ufunc: Any, method: str, *inputs: Any, **kwargs: Any) -> Any:
+    if type(self) is not ndarray:
+        kind: Any = _Wrapped if isinstance(self, _Wrapped) else np.ndarray
+        return kind.__array_ufunc__(self, ufunc, method, *inputs, **kwargs)
+    outs = kwargs.get("out", ())
+    if outs:
+        kwargs["out"] = tuple(map(_plain, outs))
+    plain = tuple(map(_plain, inputs))
+    result = fallback.wrapped(getattr(ufunc, method)(*plain, **kwargs), plain, kwargs)
+    if not outs:
+        return result
+    found = result if type(result) is tuple else (result,)
+    found = tuple(r if o is None else o for r, o in zip(found, outs, strict=True))
+    return found if type(result) is tuple else found[0]
+
+
+# A real subclass, since NumPy's C code is asked for views of it: ``array_of_a_subclass.view(np.ndarray)``.
+# What it then makes is an array of NumPy's in all but its type, whose name nobody is to see.
+_KEPT = ("__array_finalize__", "__array_ufunc__", "__class_getitem__", "__doc__", "__hash__", "__new__")
+_TOLD = ("__format__", "__reduce__", "__reduce_ex__", "__repr__", "__str__")
+ndarray: Any = _Arrays(
+    "ndarray",
+    (np.ndarray,),
+    {
+        "__slots__": (),
+        "__array_ufunc__": _array_ufunc,
+        "__doc__": np.ndarray.__doc__,
+        "__module__": "numpy",
+        "__new__": _new,
+        "__class_getitem__": np.ndarray.__class_getitem__,
+        **{name: _method(name, value) for name, value in vars(np.ndarray).items() if name not in _KEPT},
+    },
+)
+
+
+# ---- modules -----------------------------------------------------------------------------------------
+def _comparing(function: Callable[..., Any]) -> Callable[..., Any]:
+    """A function of `numpy.testing`, given plain arrays."""
+
+    @wraps(function)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        return fallback.direct(function, args, kwargs)
+
+    return call
+
+
+def _seen(original: ModuleType) -> ModuleType:
+    """A module of NumPy's; its names are looked up when first asked for.
+
+    It is of the very class of modules, of which the interpreter knows where to find a name.
+    """
+    module = ModuleType(original.__name__, original.__doc__)
+    names = vars(module)
+
+    def look_up(name: str) -> Any:
+        value = names[name] = _member(original, name)
+        return value
+
+    names.update(
+        __spec__=original.__spec__,
+        __loader__=original.__loader__,
+        __getattr__=look_up,
+        __dir__=partial(dir, original),
+    )
+    return module
+
+
+_modules: dict[str, ModuleType] = {}
+
+
+def namespace(module: ModuleType) -> ModuleType:
+    """A module of NumPy's as accelerated code sees it; any other module as it is."""
+    root, _, short = module.__name__.partition(".")
+    if root != "numpy" or short.split(".")[0] in _ASIDE or ".tests" in short:
+        return module
+    if short in _OURS and short not in STANDARD:
+        return import_module(f"dcarray.{short}")
+    return _modules.get(module.__name__) or _modules.setdefault(module.__name__, _seen(module))
+
+
+def _member(module: ModuleType, name: str) -> Any:
+    value = getattr(module, name)
+    if isinstance(value, ModuleType):
+        return namespace(value)
+    if value is np.ndarray:
+        return ndarray
+    if name.startswith("_") or (isinstance(value, type) and value is not np.vectorize):
+        return value
+    short = module.__name__.partition(".")[2]
+    if name in STANDARD.get(short or "numpy", ()):  # the standard's meaning is not NumPy's
+        return _dispatched(value)
+    if short in _OURS:
+        return getattr(import_module(f"dcarray.{short}"), name)
+    if module is np or getattr(np, name, None) is value:
+        import dcarray
+
+        return value if name in dcarray.__all__ else getattr(dcarray, name)
+    if module.__name__ == "numpy.ctypeslib":
+        return ndpointer if name == "ndpointer" else value
+    if module.__name__ == "numpy.testing":
+        return _comparing(value) if name.startswith("assert_") and callable(value) else value
+    if type(value) is _DISPATCHER and value in DISPATCH.table:
+        return _dispatched(value)
+    plain = isinstance(value, (FunctionType, BuiltinFunctionType, _DISPATCHER))
+    return _undispatched(value) if plain else value
+
+
+def answering(kind: Any) -> Any:
+    """Have ``__array__`` of a class of accelerated code answer NumPy, which takes plain arrays only.
+
+    Parameters
+    ----------
+    kind : type
+        The class, which is changed in place.
+
+    Returns
+    -------
+    type
+        The class.
+    """
+    body = vars(kind).get("__array__") if isinstance(kind, type) else None
+    if isinstance(body, FunctionType) and not hasattr(body, "answers_numpy"):
+
+        @wraps(body)
+        def __array__(self: Any, *args: Any, **kwargs: Any) -> Any:
+            found = body(self, *args, **kwargs)
+            return export(found) if type(found) is _Wrapped else found
+
+        vars(__array__)["answers_numpy"] = True
+        kind.__array__ = __array__
+    return kind
+
+
+# ---- things that code has imported already -----------------------------------------------------------
+_known: dict[int, tuple[ModuleType, str]] = {}  # the identity of a member of NumPy's: where it is
+_HOLDERS = [*(f"numpy.{name}" for name in _OURS if name != "emath"), "numpy.lib.scimath", "numpy"]
+_unread = set(_HOLDERS)
+
+
+def _read() -> None:
+    """Learn the members of those of NumPy's modules that are imported by now: nobody has those of others,
+    and to import them all takes its time."""
+    loaded = [name for name in _HOLDERS if name in sys.modules]
+    if _unread.isdisjoint(loaded):
+        return
+    _unread.difference_update(loaded)
+    for module in map(sys.modules.__getitem__, loaded):
+        for name, member in sorted(vars(module).items()):
+            if not name.startswith("_") and (callable(member) or name in ("r_", "c_", "mgrid", "ogrid")):
+                _known[id(member)] = module, name
+
+
+def up_to_date() -> bool:
+    """Would `counterpart` find nothing that it did not find before?"""
+    return sys.modules.keys().isdisjoint(_unread)
+
+
+def counterpart(value: Any) -> Any:
+    """What stands for an object of NumPy's in accelerated code; the object itself where nothing does."""
+    if isinstance(value, ModuleType):
+        return namespace(value)
+    if _unread:
+        _read()
+    found = _known.get(id(value))
+    return value if found is None else getattr(namespace(found[0]), found[1])

@@ -1,0 +1,147 @@
+"""Plans made by another process, so that this one keeps its interpreter to itself.
+
+Passes and schedules are Python: a thread that runs them takes turns with the program's own, which then waits
+for its turn after every NumPy call.  A process of its own (`dcarray.plans.server`) takes a core, if one is
+free, and nothing else.  Where none is to be had, the caller plans in its thread.
+
+The first one leaves the processors to the program.  Should that keep all of them busy - the threads of a BLAS
+that wait for work do - plans would come after ten times as long as they take: one that is starved is left to
+itself, and another one begins that takes its share.
+"""
+
+from __future__ import annotations
+
+import atexit
+import os
+import select
+import sys
+import threading
+import warnings
+from typing import Any
+
+from dcarray.core.errors import Untraceable
+from dcarray.tiering import call_sites
+
+from . import server
+from .requests import Compilation, Request
+from .worker_process import NoServer, Spawned, Starved
+
+
+class Refused(Exception):
+    """A plan could not be made."""
+
+
+class Remote:
+    """A process to plan in, started when it is first needed."""
+
+    def __init__(self) -> None:
+        self._process: Spawned | None = None
+        self._usable = _possible()
+        self._lock = threading.Lock()
+        self._stopping = False
+        if hasattr(os, "register_at_fork"):
+            os.register_at_fork(after_in_child=self._leave)
+        atexit.register(self.stop)
+
+    def plan(self, request: Request) -> tuple[Any, ...]:
+        """The parcel, the counts and the reasons of `server.answer`.
+
+        Raises
+        ------
+        NoServer
+            If the caller has to plan itself.
+        Refused, MemoryError
+            If the plan cannot be made.
+        Untraceable
+            If there is nothing to plan.
+        """
+        _, parcel, counts, reasons, texts = self._reply(request)
+        for text in texts:
+            if text not in _warned:
+                _warned.add(text)
+                warnings.warn(text, RuntimeWarning, stacklevel=2)
+        return parcel, counts, reasons
+
+    def code(self, request: Compilation) -> tuple[Any, ...]:
+        """What `dcarray.lowering.program.parcel.linked` takes.
+
+        Raises
+        ------
+        NoServer
+            If the caller has to compile itself.
+        Refused, MemoryError
+            If it cannot be compiled.
+        """
+        _, parts = self._reply(request)
+        return tuple(parts)
+
+    def _reply(self, request: Request | Compilation) -> tuple[Any, ...]:
+        """What the server says, if it is not that something is wrong."""
+        with self._lock:
+            reply = self._answer(server.message(request))
+        if reply[0] == "wrong":
+            _, kind, text = reply
+            raise (MemoryError(text) if kind == "MemoryError" else Refused(f"{kind}: {text}"))
+        if reply[0] == "untraceable":
+            raise Untraceable(*reply[1:])
+        return reply
+
+    def stop(self) -> None:
+        """The program ends: wait for nothing any more."""
+        self._stopping = True
+
+    def _leave(self) -> None:
+        """In the child after a fork: the server is the parent's."""
+        self._lock = threading.Lock()
+        self._close()
+
+    # ---- the process ---------------------------------------------------------------------------------
+    def _close(self) -> None:
+        """Leave the server, which then ends."""
+        process, self._process = self._process, None
+        if process is not None:
+            process.close()
+
+    def _answer(self, data: bytes) -> tuple[Any, ...]:
+        """The reply to a message."""
+        for _ in range(2):  # a server that has been idle for long has gone
+            fresh = self._process is None
+            try:
+                reply = self._started(server.NICE).ask(data)
+            except Starved:
+                self._close()
+                fresh = True
+                reply = self._started(0).ask(data)
+            if reply is not None:
+                return reply
+            self._close()
+            if fresh:
+                break
+        raise Refused("the process that compiles has ended")
+
+    def _started(self, nice: int) -> Spawned:
+        """The server, one that runs so many steps below the program if there is none."""
+        if self._process is None:
+            if not self._usable:
+                raise NoServer
+            self._usable = False  # unless it begins
+            try:
+                self._process = Spawned(nice, lambda: self._stopping, call_sites.waiting)
+            except Starved:
+                self._usable = True
+                raise
+            self._usable = True
+        return self._process
+
+
+def _possible() -> bool:
+    """May a process be started?  Only with an interpreter that is known to be one: in a program with an
+    interpreter inside, ``sys.executable`` may be the program."""
+    name = os.path.basename(sys.executable or "")
+    able = hasattr(os, "posix_spawn") and hasattr(os, "setpgid") and hasattr(select, "poll")
+    return able and name.startswith("python") and not getattr(sys, "frozen", False)
+
+
+_warned: set[str] = set()
+REMOTE = Remote()
+"""The server of this process."""

@@ -1,0 +1,73 @@
+"""Where plans come from: the cache folder, the process that plans, or this one."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any
+
+from dcarray.core.counters import counters, note
+
+from . import disk_store, requests
+
+if TYPE_CHECKING:
+    from dcarray.core.config import Options
+    from dcarray.lowering.program.parcel import Parcel
+
+    from .background import Background
+
+
+def found(request: requests.Request) -> Parcel | None:
+    """The plan that another process has left."""
+    plan = disk_store.find(request)
+    return None if plan is None else _counted(plan, 0, 0, plan.kernels)
+
+
+def obtained(request: requests.Request, options: Options, background: Background) -> Parcel:
+    """Have a plan made.  What does not compile is left to the interpreter.
+
+    Parameters
+    ----------
+    request : Request
+    options : Options
+        With ``jit="background"`` another process plans, if there is one.
+    background : Background
+        Whose job this is, if another process plans.
+
+    Raises
+    ------
+    Exception
+        If none can be made: `Untraceable` if there is nothing to plan.
+    """
+    made = None
+    if options.jit == "background" and not options.debug:
+        known = found(request)
+        if known is not None:
+            return known
+        from . import client, worker_process
+
+        with suppress(worker_process.NoServer), background.aside():
+            made, counts, reasons = client.REMOTE.plan(request)
+    if made is not None:
+        from dcarray.lowering.program import parcel
+
+        with suppress(parcel.Unfit):
+            plan = parcel.opened(made)
+            for reason in reasons:
+                _uncompiled(reason, None)
+            return _counted(plan, *counts)
+    from dcarray.lowering.program import packing
+
+    local = requests.make(request, _uncompiled, options.debug)
+    return _counted(packing.local(local.plan, local.relations, local.told), *local[3:])
+
+
+def _counted(plan: Parcel, compiled: int, hits: int, disk_hits: int) -> Parcel:
+    counters.compiles += compiled
+    counters.cache_hits += hits
+    counters.disk_hits += disk_hits
+    return plan
+
+
+def _uncompiled(reason: str, loc: Any) -> None:
+    """A statement that every run of the plan leaves to the interpreter."""
+    note(f"interpreter ({reason})", where=("<compiled region>", 0))

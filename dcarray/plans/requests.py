@@ -1,0 +1,282 @@
+"""Planning: from a request to a plan, in this process or in any other."""
+
+from __future__ import annotations
+
+from contextlib import nullcontext
+from dataclasses import replace
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+
+from dcarray.recording.log_format import Log, rewrite
+
+from .templates import pattern
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from dcarray.ir.nodes import Region
+    from dcarray.lowering.program.input_range_check import Planned as Look
+    from dcarray.lowering.program.plan import Plan
+
+
+class Drawn(NamedTuple):
+    """What a request asks to have planned.
+
+    Attributes
+    ----------
+    region : Region
+    hints : dict
+        The values that its symbols have at the moment.
+    saved : collection of str
+        The arrays that another run has to find as they were: what is overwritten of them is kept.
+    told : object
+        What who runs the plan is told besides: plain values.
+    vain : bool
+        Is a run of no use that raises exceptions which are not ignored?  It then ends before it overwrites
+        what it still can leave.
+    fresh : bool
+        Are its arrays of the role ``out`` new memory in C order?
+    """
+
+    region: Region
+    hints: dict[str, int]
+    saved: frozenset[str]
+    told: Any = None
+    vain: bool = False
+    fresh: bool = False
+
+
+class Request(Protocol):
+    """What is to be planned, as plain values, with the options of these names that a plan depends on."""
+
+    @property
+    def fastmath(self) -> bool: ...
+    @property
+    def threads(self) -> int: ...
+    @property
+    def cache_dir(self) -> str | None: ...
+
+    def drawn(self) -> Drawn:
+        """The region."""
+
+    def text(self) -> str:
+        """All that the plan depends on; the same in every process."""
+
+
+class Recorded(NamedTuple):
+    """A log that is to be planned.
+
+    Attributes
+    ----------
+    log, live, kinds
+        As for `dcarray.ir.build`.
+    old, new : tuple of int
+        The integers of two logs of the form; ``new`` are those of ``log``.  Those that differ become symbols.
+    saved : tuple of int
+        The slots that another run has to find as they were: what is overwritten of them is kept.
+    fastmath : bool
+    threads : int
+    cache_dir : str or None
+        As the options of these names.
+    """
+
+    log: Log
+    live: tuple[int, ...]
+    kinds: str
+    old: tuple[int, ...]
+    new: tuple[int, ...]
+    saved: tuple[int, ...]
+    fastmath: bool
+    threads: int
+    cache_dir: str | None
+
+    def drawn(self) -> Drawn:
+        """The region of the log."""
+        from dcarray.ir.build import build
+
+        saved = frozenset(f"a{slot}" for slot in self.saved)
+        if self.old == self.new:
+            return Drawn(build(self.log, self.live, self.kinds), {}, saved, fresh=True)
+        from dcarray.ir import dims
+        from dcarray.ir.nodes import Symbol
+
+        how = pattern(self.old, self.new)
+        sizes = {position: dims.symbol(f"n{k}", 2) for k, position in enumerate(how.leaders)}
+        each = iter([value if at < 0 else sizes[at] + value for at, value in how.terms])
+        general = rewrite(self.log, lambda n: dims.simplify(next(each)))
+        hints = {f"n{k}": self.new[position] for k, position in enumerate(how.leaders)}
+        symbols = tuple(Symbol(name, 2, hint) for name, hint in hints.items())
+        region = replace(build(general, self.live, self.kinds), symbols=symbols)
+        return Drawn(region, hints, saved, fresh=True)
+
+    def text(self) -> str:
+        """All that the plan depends on."""
+        return repr(self._replace(cache_dir=None))
+
+
+class Located(NamedTuple):
+    """A region as it is.
+
+    Attributes
+    ----------
+    region : Region
+        Of known sizes.
+    fastmath : bool
+    threads : int
+    cache_dir : str or None
+        As the options of these names.
+    """
+
+    region: Region
+    fastmath: bool
+    threads: int
+    cache_dir: str | None
+
+    def drawn(self) -> Drawn:
+        """The region."""
+        return Drawn(self.region, {}, frozenset())
+
+    def text(self) -> str:
+        """All that the plan depends on."""
+        from dcarray.ir.text import dump
+
+        return repr((dump(self.region), self.fastmath, self.threads))
+
+
+class Compilation(NamedTuple):
+    """A routine that is to be compiled, which is no region.
+
+    Attributes
+    ----------
+    module, name : str
+        The function that makes it, of a module of `dcarray.lowering.cpu.llvm`: it may have to ask LLVM.
+    argument : object
+        What that is given, a plain value.
+    cache_dir : str or None
+        As the option of this name.
+    """
+
+    module: str
+    name: str
+    argument: Any
+    cache_dir: str | None
+
+    def code(self) -> tuple[Any, ...]:
+        """What `dcarray.lowering.program.parcel.linked` takes.
+
+        Raises
+        ------
+        Unsupported, MemoryError
+        """
+        from dcarray.lowering.cpu.llvm.routine import NO_KERNEL
+        from dcarray.lowering.program import code_cache
+
+        make = getattr(import_module(f"dcarray.lowering.cpu.llvm.{self.module}"), self.name)
+        launch: Any = code_cache.of(self.cache_dir).launch(make(self.argument), NO_KERNEL)
+        return tuple(launch.parts)
+
+    def text(self) -> str:
+        """All that the code depends on."""
+        return repr((self.module, self.name, self.argument))
+
+
+class Planned(NamedTuple):
+    """A plan, the relations that it relies on, what who runs it is told, and how many of its kernels were
+    compiled, found in memory, and found on the disk."""
+
+    plan: Plan
+    relations: list[Any]
+    told: Any
+    compiled: int
+    hits: int
+    disk_hits: int
+
+
+def make(request: Request, fallback: Callable[[str, Any], None], debug: bool = False) -> Planned:
+    """Plan what is requested: passes, schedules, code.
+
+    Parameters
+    ----------
+    request : Request
+    fallback : callable
+        Called with the reason and the ``loc`` of each statement that is left to the interpreter.
+    debug : bool
+        Verify the region after every pass.
+
+    Raises
+    ------
+    Untraceable
+        If there is no region of what is requested.
+    """
+    from dcarray.ir import dims
+    from dcarray.ir.analysis import effects, undo_copies, value_ranges
+    from dcarray.ir.passes import pipeline
+    from dcarray.lowering.cpu import caches
+    from dcarray.lowering.program import code_cache
+    from dcarray.lowering.program import input_range_check as looks
+    from dcarray.lowering.program.plan import compile_region
+
+    drawn, hints, saved, told, vain, fresh = request.drawn()
+    # a loop that is run once more may end in the middle, before it writes anew what is not read before
+    names = [a.name for a in drawn.arrays if a.role == "inout"] if vain else effects.lost(drawn)
+    names = [name for name in names if name in saved]
+    # memory that is there in several geometries is copied once, by whoever runs the plan
+    several = () if vain else undo_copies.several(drawn, names)
+    region, kept = undo_copies.keeping(drawn, [name for name in names if name not in several])
+    guards = dims.Guards(hints)
+    code = code_cache.of(request.cache_dir)
+    before = code.stats()
+    with guards if hints else nullcontext():
+        final = pipeline.run(region, debug=debug, final=pipeline.final(caches.limits(request.threads)))
+        final, kept, aside = undo_copies.called(final, kept)
+        stop, look, spared = None, None, (*several, *aside)
+        if vain:
+            final, kept, stop = undo_copies.spare(final, kept)
+        elif not spared:
+            final, kept, stop = undo_copies.late(final, kept)
+        least = looks.WORTH if vain else looks.FEWEST
+        if (
+            not spared
+            and stop is None
+            and value_ranges.worth(drawn, [one.array for one in kept], least, hints)
+            and (left := undo_copies.without(final, kept, beside=True)) is not final
+            and (look := _look(drawn, left, request))
+        ):
+            spared = tuple([one.array for one in kept])
+            final, kept = left, ()
+        plan = compile_region(
+            final,
+            "cpu",
+            request.cache_dir,
+            fallback=fallback,
+            fastmath=request.fastmath,
+            stop=stop,
+            fresh=fresh,
+        )
+        plan = replace(plan, kept=tuple([(k.array, k.slices) for k in kept]))
+        plan = replace(plan, look=look, spared=spared, stops=stop is not None)
+    after = code.stats()
+    found = [after[name] - before[name] for name in ("compiled", "hits", "disk_hits")]
+    return Planned(plan, guards.recorded, told, *found)
+
+
+def _look(region: Region, final: Region, request: Request) -> Look | None:
+    """What finds whether what a region is given is too small to raise anything; None if it might even so."""
+    from dcarray.ir.analysis import value_ranges
+    from dcarray.ir.passes import pipeline
+    from dcarray.lowering.program import input_range_check
+    from dcarray.lowering.program.plan import compile_region
+
+    limits = value_ranges.harmless(region) or value_ranges.harmless(final)  # where conditions are expressions
+    if limits is None:
+        return None
+    names = value_ranges.seen(region)
+    arrays = [array for array in region.arrays if array.name in names]
+    plan = compile_region(
+        pipeline.run(value_ranges.largest(arrays, region.symbols)), "cpu", request.cache_dir
+    )
+    if len(plan.kernels) < len(plan.steps):
+        return None
+    given = [array.name for array in region.arrays if array.role != "temp"]
+    plain = tuple([value_ranges.plain(array) for array in arrays])
+    return input_range_check.Planned(plan, tuple([given.index(name) for name in names]), plain, *limits)

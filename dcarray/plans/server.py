@@ -1,0 +1,120 @@
+"""A process that plans for another one: requests come on its standard input, replies go to its standard
+output.
+
+It is not a child of the process that it serves, which may wait for children of its own, and in a process
+group of its own, so that no interrupt of the terminal reaches it.  Not in a session of its own: Linux shares
+the processors out by sessions first, and to be nice counts only among the processes of one.  It ends with
+its input, or when nothing has come for a while.
+"""
+
+from __future__ import annotations
+
+import os
+import pickle
+import select
+import warnings
+from contextlib import suppress
+from typing import Any
+
+from dcarray.core.errors import Untraceable
+
+from . import disk_store, requests
+
+IDLE = 30.0  # seconds
+NICE = 10
+"""Steps below the program that it serves: a tenth of a core that the program wants, a free one in full."""
+HEAD = 8  # bytes before each message: its length
+READY = b"dcarray\n"  # what a server says first
+
+
+def command(nice: int = NICE) -> str:
+    """What Python runs to become a server that imports from where this process does, so many steps below it.
+
+    It first says its number, in as many bytes as `HEAD`.
+    """
+    import sys
+
+    return (
+        "import os, sys\n"
+        "if os.fork(): os._exit(0)\n"
+        "os.setpgid(0, 0)\n"
+        f"os.nice({nice})\n"  # before all imports, which are half of the work
+        f"os.write(1, os.getpid().to_bytes({HEAD}, 'little'))\n"
+        "os.closerange(3, 1 << 12)\n"
+        f"sys.path[:] = {sys.path!r}\n"
+        "from dcarray.plans.server import serve\n"
+        "serve()\n"
+    )
+
+
+def message(content: Any) -> bytes:
+    """A message as bytes."""
+    data = pickle.dumps(content, protocol=5)
+    return len(data).to_bytes(HEAD, "little") + data
+
+
+def serve() -> None:
+    """Answer requests until the input ends."""
+    out = os.dup(1)
+    os.dup2(2, 1)  # whatever may be printed here is no reply
+    _write(out, READY)
+    while True:
+        if not select.select([0], [], [], IDLE)[0]:
+            return
+        head = _read(HEAD)
+        if not head:
+            return
+        request = pickle.loads(_read(int.from_bytes(head, "little")))
+        reply = answer(request)
+        _write(out, message(reply))
+        with suppress(Exception):  # whatever is wrong with the folder, the next process plans anew
+            keep(request, reply)  # now that nobody waits: to make room among many files takes time
+
+
+def answer(request: requests.Request | requests.Compilation) -> tuple[Any, ...]:
+    """What comes back: ``("plan", parcel, counts, reasons, warnings)``, ``("code", parts)``,
+    ``("wrong", kind, text)``, or ``("untraceable", reason, line)``.
+
+    ``counts`` are the kernels compiled, found in memory and found on the disk, ``reasons`` why statements are
+    left to the interpreter.
+    """
+    from dcarray.lowering.program.packing import packed
+
+    reasons: list[str] = []
+    try:
+        if isinstance(request, requests.Compilation):
+            return "code", request.code()
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            made = requests.make(request, lambda reason, _: reasons.append(reason))
+            parcel = packed(made.plan, made.relations, made.told)
+    except Untraceable as error:
+        return "untraceable", error.reason, error.line
+    except Exception as error:
+        return "wrong", type(error).__name__, str(error)
+    texts = [str(w.message) for w in caught if w.category is RuntimeWarning]
+    return "plan", parcel, (made.compiled, made.hits, made.disk_hits), reasons, texts
+
+
+def keep(request: requests.Request | requests.Compilation, reply: tuple[Any, ...]) -> None:
+    """Leave what was answered to the next processes, if it has all that was asked for."""
+    if reply[0] == "code":
+        disk_store.keep(request, pickle.dumps(reply[1], protocol=5))
+    elif reply[0] == "plan" and not reply[3]:
+        disk_store.keep(request, reply[1])
+
+
+def _read(size: int) -> bytes:
+    """So many bytes of the input, or none when it has ended."""
+    parts = bytearray()
+    while len(parts) < size:
+        part = os.read(0, size - len(parts))
+        if not part:
+            return b""
+        parts += part
+    return bytes(parts)
+
+
+def _write(out: int, data: bytes) -> None:
+    while data:
+        data = data[os.write(out, data) :]

@@ -1,0 +1,156 @@
+"""A process to plan in (`dcarray.plans.server`), as the program sees it: two pipes."""
+
+from __future__ import annotations
+
+import os
+import pickle
+import select
+import sys
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Any
+
+from . import server
+
+_PATIENCE = 60.0  # seconds that a server may take to begin
+_LOOK = 50  # milliseconds after which one that waits looks what has become of it
+HUNGER = 0.3
+"""Seconds without a processor, while it had something to do, after which a server that leaves the processors
+to the program is starved: the program, or a library of its that spins, keeps all of them busy."""
+
+
+class NoServer(Exception):
+    """No process is to be had for planning."""
+
+
+class Starved(Exception):
+    """The process has had no processor for too long."""
+
+
+class Spawned:
+    """A server.
+
+    Parameters
+    ----------
+    nice : int
+        How many steps it runs below the program.  One that runs beside it is never starved.
+    stopping : callable
+        Does the program end?  Then nothing is waited for any more.
+    patient : callable
+        Does the program do without plans for the time being?  Then the server is not starved.
+
+    Raises
+    ------
+    NoServer
+        If none begins.
+    Starved
+    """
+
+    def __init__(self, nice: int, stopping: Callable[[], bool], patient: Callable[[], bool]) -> None:
+        self._nice, self._stopping, self._patient = nice, stopping, patient
+        self._pid = 0
+        self._lost = 0.0  # seconds that it was waited for while it had no processor
+        pipes: list[int] = []
+        try:
+            for _ in range(2):
+                pipes += os.pipe()
+            theirs, to, back, ours = pipes
+            actions = [
+                (os.POSIX_SPAWN_DUP2, theirs, 0),
+                (os.POSIX_SPAWN_DUP2, ours, 1),
+                (os.POSIX_SPAWN_OPEN, 2, os.devnull, os.O_WRONLY, 0),
+            ]
+            words = [sys.executable, "-c", server.command(nice)]
+            environment = {**os.environ, "OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}
+            child = os.posix_spawn(
+                words[0], words, environment, file_actions=actions, setsigmask=(), setsigdef=()
+            )
+        except (OSError, NotImplementedError, ValueError) as error:
+            for pipe in pipes:
+                os.close(pipe)
+            raise NoServer from error
+        os.close(theirs)
+        os.close(ours)
+        self._pipes: tuple[int, int] | None = (to, back)
+        with suppress(ChildProcessError):  # the program has waited for it
+            os.waitpid(child, 0)
+        ready = b""
+        try:
+            self._pid = int.from_bytes(self._read(server.HEAD, _PATIENCE), "little")
+            ready = self._read(len(server.READY), _PATIENCE)
+        finally:
+            if ready != server.READY:
+                self.close()
+        if ready != server.READY:
+            raise NoServer
+
+    def close(self) -> None:
+        """Leave it; it ends when it has nothing to do.
+
+        It is not killed, though a starved one might be: its number is only what it says itself, and there may
+        be processes that know others by the same one.
+        """
+        pipes, self._pipes = self._pipes, None
+        for pipe in pipes or ():
+            with suppress(OSError):
+                os.close(pipe)
+
+    def ask(self, data: bytes) -> tuple[Any, ...] | None:
+        """The reply to a message; None if it ends without one.
+
+        Raises
+        ------
+        Starved
+        """
+        if self._pipes is None or self._gone():  # to write would be a signal, which may end the program
+            return None
+        with suppress(OSError):
+            rest = memoryview(data)
+            while rest:
+                rest = rest[os.write(self._pipes[0], rest) :]
+            head = self._read(server.HEAD)
+            reply = self._read(int.from_bytes(head, "little")) if head else b""
+            if reply:
+                answer: tuple[Any, ...] = pickle.loads(reply)
+                return answer
+        return None
+
+    def _gone(self) -> bool:
+        assert self._pipes is not None
+        looked = select.poll()
+        looked.register(self._pipes[0], 0)
+        return bool(looked.poll(0))
+
+    def _read(self, size: int, seconds: float | None = None) -> bytes:
+        """So many bytes; none if they do not come any more, or not in time."""
+        assert self._pipes is not None
+        back = self._pipes[1]
+        looked = select.poll()
+        looked.register(back, select.POLLIN)
+        begun, had = time.monotonic(), self._had()
+        parts = bytearray()
+        while len(parts) < size:
+            if not looked.poll(_LOOK):
+                waited = time.monotonic() - begun
+                lost = self._lost + waited - (self._had() - had)
+                if self._nice > 0 and lost > HUNGER and not self._patient():
+                    raise Starved
+                if self._stopping() or (seconds is not None and waited > seconds):
+                    return b""
+                continue
+            part = os.read(back, size - len(parts))
+            if not part:
+                return b""
+            parts += part
+        self._lost += max(0.0, time.monotonic() - begun - (self._had() - had))
+        return bytes(parts)
+
+    def _had(self) -> float:
+        """The seconds of a processor that it has had.  Where they cannot be asked, all that it could have."""
+        if not self._pid:  # what it has not had by the time that it says so, it has lost
+            return 0.0
+        try:
+            return time.clock_gettime(~self._pid << 3 | 2)  # Linux's name of the clock of another process
+        except (AttributeError, OSError, OverflowError):
+            return time.monotonic()

@@ -1,0 +1,87 @@
+"""Where the first extremum lies, recorded: what `numpy.argmax` and `numpy.argmin` give."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from dcarray.core import config
+from dcarray.core.strides import order_of, strides_of
+from dcarray.recording.session import LOCK, session
+
+from . import recorder
+from .operands import Eager, Missing, commit, kind_of, learn, operand, shape_of
+
+__all__ = ["place"]
+
+
+def place(name: str, x: Any, axis: int | None, keepdims: bool) -> Any:
+    """The place of an extremum along an axis, or in the array in C order.
+
+    Parameters
+    ----------
+    name : str
+        ``"argmax"`` or ``"argmin"``.
+    x : Handle
+        A large array that is not empty.
+    axis : int or None
+        Counted from 0.
+    keepdims : bool
+
+    Returns
+    -------
+    Handle, scalar or None
+        None if NumPy has to do it.
+    """
+    shape = shape_of(x)
+    if x._small is not None or not shape:
+        return None
+    if _faster_at_once(x, shape, axis):
+        learn((x,), always=True)
+        return None
+    axes = tuple(range(len(shape))) if axis is None else (axis,)
+    with LOCK:
+        rec = session().ready()
+        try:
+            kind = kind_of(x)
+            if kind not in _KINDS:
+                raise Missing
+            order = None if axis is None else order_of((x,), shape)
+            if order is not None:
+                turned = place(name, x.transpose(order), order.index(axis), keepdims)
+                kept = [k for k in order if keepdims or k != axis]
+                return turned.transpose([kept.index(k) for k in sorted(kept)])
+            arg = operand(rec, x, shape, kind)
+        except Eager:
+            return None
+        kept = [1 if k in axes else n for k, n in enumerate(shape) if keepdims or k not in axes]
+        result, slot, _ = recorder.result_of(type(x), rec, tuple(kept), _INDEX)
+        commit(rec, ("fold", name, f"{kind}->{_INDEX}", shape, axes, keepdims, slot, arg))
+        if kept:
+            return result
+        if not rec.done:
+            rec.session.flush_sparing(rec, x._store)
+        return result._settled()[()]
+
+
+_INDEX = np.dtype(np.intp).char
+_KINDS = frozenset("?bhilqBHILQfd")
+
+# Times the elements below which calls run in NumPy: with less, its own search of values that are there, or
+# have been computed for it, is faster.  It reads as fast as memory is, but only along neighbours.
+_FLAT, _ALONG, _ACROSS = 128, 8, 4
+
+
+def _faster_at_once(x: Any, shape: tuple[int, ...], axis: int | None) -> bool:
+    """Is NumPy faster, as far as one can tell?"""
+    below = config.current().eager_below
+    if not below:
+        return False
+    size = math.prod(shape)
+    if not x._clean():
+        return size < (_FLAT if axis is None else _ALONG) * below
+    if axis is None or size < _ACROSS * below:
+        return True
+    return strides_of(x)[axis] == min(strides_of(x))

@@ -1,0 +1,26 @@
+"""Deferred op sequences: operations that are pending without having been recorded.
+
+`dcarray.execution.op_sequences` says which; without the C extension there are none.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from dcarray.core.native import BUILT
+
+__all__ = ["records", "settle"]
+
+
+def settle() -> None:
+    """Have everything run that this thread has pending in sketches."""
+
+
+def records(lock: Any) -> None:
+    """This thread is about to record, or to run what is recorded, and will hold this lock: where another one
+    does, no operator leaves a sketch, which would be pending on memory that is being looked at."""
+
+
+if BUILT:
+    from dcarray._native.extension import records
+    from dcarray._native.extension import settle_sketches as settle

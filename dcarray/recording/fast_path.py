@@ -1,0 +1,269 @@
+"""The short way into the log for the most usual calls; each does what its namesake in `trace` does.
+
+`trace` finds out what a call means and leaves it here; the same call on other arrays then costs about two
+microseconds.
+"""
+
+from __future__ import annotations
+
+import math
+from sys import _getframe
+from typing import Any
+
+from dcarray.core.config import current
+from dcarray.core.handle import Handle, large
+from dcarray.core.store import COMPILED, Store
+from dcarray.recording.session import LOCK, session
+from dcarray.tiering import call_sites
+
+from .log import Recording
+from .operands import DTYPES, OURS, at_last, commit, enter, kind_of, shape_of, target_of, user_frame
+
+_new = object.__new__
+_MOST = 4096
+# by name, kinds of operands, and shape (shapes, if they differ): the loop, its result's dtype, size and shape
+USUAL: dict[tuple[Any, ...], tuple[str, Any, int, tuple[int, ...]]] = {}
+SIZES: dict[tuple[int, ...], int] = {}  # by shape
+LOOPS: dict[tuple[Any, ...], str] = {}  # by name and kinds of operands, of one shape or scalars: the loop
+# what `kind_of` says of scalars, by type
+_SCALARS: dict[type, Any] = {float: float, int: int} | {dtype.type: c for c, dtype in DTYPES.items()}
+_COPIES = {c: f"{c}->{c}" for c in COMPILED}
+
+
+def binary(name: str, a: Any, b: Any) -> Any:
+    """A binary operation of the most usual kind - two large arrays, or one and a Python scalar - the short
+    way.  Gives None for any other; `elementwise` then does it."""
+    ta, tb = type(a), type(b)
+    if ta is tb:
+        if a._small is not None or b._small is not None:
+            return None
+        shape, other = a._shape, b._shape
+        one, two = a._store, b._store
+        cls, left, right, turned = ta, one.char, two.char, one.turned or two.turned
+    elif tb is float or tb is int:
+        one = a._store
+        cls, shape, left, right, turned = ta, a._shape, one.char, tb, one.turned
+    elif ta is float or ta is int:
+        two = b._store
+        cls, shape, left, right, turned = tb, b._shape, ta, two.char, two.turned
+    else:
+        return None
+    spread = ta is tb and shape != other
+    known = USUAL.get((name, left, right, shape, other) if spread else (name, left, right, shape))
+    if known is None and not spread:
+        known = _of_shape(shape, name, left, right)
+    if known is None or turned:
+        return None
+    loop, dtype, size, shape = known
+    if size < current().eager_below and not _waits(a, b):
+        return None
+    with LOCK:
+        rec = session().ready()
+        try:
+            x: Any = _array(rec, a) if ta is cls else rec.scalar(a, loop[0])
+            y: Any = _array(rec, b) if tb is cls else rec.scalar(b, loop[1])
+        except OverflowError:
+            return None
+        if spread:
+            x = x if a._shape == shape else (*x[:2], a._shape)
+            y = y if b._shape == shape else (*y[:2], b._shape)
+        frame = _getframe(1)  # the user's, if there is only an operator in C between us
+        if OURS.get(id(frame.f_code)) is not False:
+            frame = user_frame(2)
+        store = Store(shape, dtype, None, size)
+        rec.add(("map", name, loop, shape, rec.fresh(store), None, x, y), frame)
+        if rec.urgent:
+            at_last(rec)
+    result = _new(cls)  # as `large` does; its call would be a twentieth of the whole
+    result._small = result._index = result._ndarray = result._little = None
+    result._store = store
+    result._shape = shape
+    result._readonly = False
+    return result
+
+
+def unary(name: str, a: Any) -> Any:
+    """An operation of one large array, the short way; None if `elementwise` has to find out about it."""
+    store = a._store
+    found = USUAL.get((name, store.char, a._shape)) or _of_shape(a._shape, name, store.char)
+    if found is None or store.turned:
+        return None
+    return known(name, found[0], a._shape, (a,), waits=_waits(a))
+
+
+def again(name: str, inputs: tuple[Any, ...], out: Any = None) -> Any:
+    """An operation on large arrays of one shape and scalars, into one of them, another such array, or a new
+    one; None if `elementwise` has to find out about it."""
+    first = out if out is not None else next((x for x in inputs if isinstance(x, Handle)), None)
+    if not isinstance(first, Handle) or first._small is not None or (out is not None and out._readonly):
+        return None
+    shape = first._shape
+    kinds: list[Any] = []
+    for x in inputs:
+        if isinstance(x, Handle):
+            if x._small is not None or x._shape != shape or x._store.turned:
+                return None
+            kinds.append(x._store.char)
+        else:
+            kind = _SCALARS.get(type(x))
+            if kind is None:
+                return None
+            kinds.append(kind)
+    found = USUAL.get((name, *kinds, shape)) or _of_shape(shape, name, *kinds)
+    if found is None or (out is not None and found[0][-1] != out._store.char):
+        return None
+    loop, dtype, size, shape = found
+    if (size < current().eager_below or call_sites.outright()) and not _waits(out, *inputs):
+        return None
+    try:
+        return _logged(name, loop, shape, dtype, size, inputs, out, type(first))
+    except OverflowError:
+        return None
+
+
+def outer(name: str, a: Any, b: Any) -> Any:
+    """``ufunc.outer`` of two large arrays whose dtypes it was met with; None of any others."""
+    if type(a) is not type(b) or a._small is not None or b._small is not None:
+        return None
+    one, two = a._store, b._store
+    first, second = a._shape, b._shape
+    loop = LOOPS.get((name, one.char, two.char))
+    size = math.prod(first) * math.prod(second)
+    shape = first + second
+    if loop is None or not shape or size < max(current().eager_below, 1) or one.turned or two.turned:
+        return None
+    spread = first + (1,) * len(second)  # as NumPy broadcasts
+    with LOCK:
+        rec = session().ready()
+        x, y = _array(rec, a), _array(rec, b)
+        store = Store(shape, DTYPES[loop[-1]], None, size)
+        index = a._window() if x[1] is None else x[1]
+        left = (x[0], index, None if spread == shape else spread)
+        right = (y[0], y[1], None if second == shape else second)
+        commit(rec, ("map", name, loop, shape, rec.fresh(store), None, left, right))
+    return large(type(a), store, shape, None)
+
+
+def _of_shape(shape: tuple[int, ...], name: str, *kinds: Any) -> Any:
+    """What is known of an operation on such operands that was met with other shapes."""
+    _forget()
+    loop = LOOPS.get((name, *kinds))
+    size = math.prod(shape)
+    if loop is None or not size or not shape:
+        return None
+    SIZES[shape] = size
+    found = USUAL[(name, *kinds, shape)] = (loop, DTYPES[loop[-1]], size, shape)
+    return found
+
+
+def _array(rec: Recording, x: Any) -> Any:
+    """The log's argument for an array of the domain's shape."""
+    store = x._store
+    head = store._head or store
+    if store.rec is not rec or head.exports is not None:
+        enter(rec, store)
+    head.used = rec
+    return (store.slot, x._index, None)
+
+
+def learn(name: str, inputs: tuple[Any, ...], loop: str, shape: tuple[int, ...]) -> None:
+    """Remember what `elementwise` found out about an operation, if operands' kinds tell it."""
+    if name[:8] == "logical_" and not all(isinstance(x, Handle) for x in inputs):
+        return  # it depends on the value of a number
+    if name == "power" and type(inputs[1]) not in (int, float):
+        return  # another operation with an array than with a number of NumPy's
+    SIZES[shape] = size = math.prod(shape)
+    if len(inputs) <= 3 and shape:
+        # scalars have the shape of the other operand here
+        shapes = dict.fromkeys([shape_of(x) if isinstance(x, Handle) else shape for x in inputs])
+        kinds = tuple(map(kind_of, inputs))
+        USUAL[(name, *kinds, *shapes)] = (loop, DTYPES[loop[-1]], size, shape)
+        LOOPS[(name, *kinds)] = loop
+    _forget()
+
+
+def _forget() -> None:
+    """Begin anew where much is remembered."""
+    if len(USUAL) > _MOST:
+        for known_so_far in (USUAL, SIZES, LOOPS):
+            known_so_far.clear()
+
+
+def assign(target: Any, value: Any) -> bool:
+    """``target[...] = value`` between large arrays of one shape and dtype; False for any other."""
+    if type(value) is not type(target) or target._small is not None or value._small is not None:
+        return False
+    shape = target._shape
+    if value._shape != shape or target._readonly:
+        return False
+    source = value._store
+    store = target._store
+    if source is store and value._window() == target._window():
+        return True  # as after ``x[key] += y``
+    char = store.char
+    size = SIZES.get(shape) or math.prod(shape)
+    if source.char != char or not char or not size:
+        return False
+    if size < current().eager_below and not _waits(target, value):
+        return False
+    with LOCK:
+        rec = session().ready()
+        given = _array(rec, value)
+        slot, index = target_of(rec, target)
+        commit(rec, ("map", "cast", _COPIES[char], shape, slot, index, given))
+    return True
+
+
+def _waits(*operands: Any) -> bool:
+    """Is something pending on the memory of an array?  Then even little work on it is recorded."""
+    return any([isinstance(x, Handle) and not x._clean() for x in operands])
+
+
+def known(
+    name: str,
+    loop: str,
+    shape: tuple[int, ...],
+    inputs: tuple[Any, ...],
+    target: Any = None,
+    waits: bool = False,
+) -> Any:
+    """An operation whose loop and domain are known already, on large arrays of the domain's shape and NumPy
+    scalars: into the array ``target``, or a new one.  Gives None if an operand is not of this kind, or if
+    there is little to do and nothing that it ``waits`` for."""
+    size = SIZES.get(shape) or SIZES.setdefault(shape, math.prod(shape))
+    if size < (1 if waits else max(current().eager_below, 1)):
+        return None
+    cls: Any = None
+    for x in inputs:
+        if isinstance(x, Handle):
+            if x._small is not None or x._shape != shape or x._store.turned:
+                return None
+            cls = cls or type(x)
+    return _logged(name, loop, shape, DTYPES[loop[-1]], size, inputs, target, cls)
+
+
+def _logged(
+    name: str,
+    loop: str,
+    shape: tuple[int, ...],
+    dtype: Any,
+    size: int,
+    inputs: tuple[Any, ...],
+    target: Any,
+    cls: Any,
+) -> Any:
+    """The entry of such an operation in the log."""
+    with LOCK:
+        rec = session().ready()
+        args = [
+            _array(rec, x) if isinstance(x, Handle) else rec.scalar(x, char)
+            for x, char in zip(inputs, loop, strict=False)
+        ]
+        if target is None:
+            store = Store(shape, dtype, None, size)
+            target = large(cls, store, shape, None)
+            slot = rec.fresh(store)
+        else:
+            slot, _ = target_of(rec, target)
+        commit(rec, ("map", name, loop, shape, slot, target._index, *args))
+    return target

@@ -1,0 +1,272 @@
+"""Assignments and selections by masks, recorded: ``x[mask] = v`` is ``x = where(mask, v, x)`` in place.
+
+How many elements ``x[mask]`` has depends on values.  As long as nobody asks, a selection is an array of the
+shape of ``x``, of which only the elements that the mask chooses count (`dcarray.api.lazy_selection`):
+``x[mask] op= v`` and ``x[mask] = f(x[mask], y[mask])`` then are element-wise, and fuse with what is around
+them.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+from weakref import ref
+
+import numpy as np
+
+from dcarray.core import config
+from dcarray.core.handle import Handle
+from dcarray.core.processes import several, simulated
+from dcarray.core.store import COMPILED
+from dcarray.recording.session import LOCK, session
+from dcarray.tiering import call_sites
+
+from . import fast_path, recorder
+from .log import Recording
+from .operands import DTYPES, shape_of, user_frame
+from .value_numbering import alike, written
+
+_BOOL = np.dtype(bool)
+_PYTHON = (bool, int, float, complex)
+ONES = {char: dtype.type(1) for char, dtype in DTYPES.items()}
+_ONE = np.ones(1, bool)
+_PATIENCE = 2
+_WASTED: dict[Any, int] = {}  # by place in the user's code: how often selections made there were gathered
+
+
+class Mask:
+    """The values that a mask has at one moment."""
+
+    __slots__ = ("__weakref__", "_index", "_length", "_rec", "_shape", "_slot", "values")
+
+    def __init__(self, mask: Any) -> None:
+        # a copy: the mask may be changed afterwards
+        found = fast_path.known("cast", "?->?", mask._shape, (mask,))
+        self.values = recorder.cast(mask, _BOOL) if found is None else found
+        rec = getattr(self.values, "_store", None) and self.values._store.rec
+        self._rec = ref(rec) if isinstance(rec, Recording) and not rec.done else None
+        self._slot = mask._store.slot
+        self._shape, self._index = mask._shape, mask._index
+        self._length = 0 if rec is None else len(rec.log)
+
+    def of(self, mask: Any) -> bool:
+        """Has this mask these very values, as far as the recording shows?"""
+        rec = self.recording()
+        store = mask._store
+        if rec is None or mask._shape != self._shape or mask._index != self._index or store.rec is not rec:
+            return False
+        if store.slot != self._slot:
+            return alike(rec, self._slot, store.slot)
+        kept = not written(rec, [store], self._length)
+        if kept:
+            self._length = len(rec.log)
+        return kept
+
+    def recording(self) -> Recording | None:
+        """The recording that these values are part of; until it runs it knows of all changes of the mask."""
+        rec = None if self._rec is None else self._rec()
+        return rec if rec is not None and not rec.done and rec is session().rec else None
+
+    def along(self, ndim: int) -> Any:
+        """The values for each element of an array of so many axes."""
+        v = self.values
+        return v if v.ndim == ndim else v[(..., *(None,) * (ndim - v.ndim))]
+
+
+def mask_of(mask: Any) -> Mask:
+    """The values of a mask as they are now; the same object for the same values, if that is known."""
+    known = session().rec.latest
+    found: Mask | None = None if known is None else known()
+    if found is None or not found.of(mask):
+        found = Mask(mask)
+        session().rec.latest = ref(found)
+    return found
+
+
+# ---- selections --------------------------------------------------------------------------------------
+class Choice:
+    """What a selection stands for: the elements of ``full`` that ``mask`` chooses.
+
+    Parameters
+    ----------
+    full : Handle
+        Nobody else changes it.  None, as the mask, while a recording runs, if the source has it all.
+    mask : Mask
+    rest : scalar
+        The value of all elements that are not chosen.
+    source : (Handle, Handle), optional
+        The array and the mask, if the selection is simply that.
+    site
+        Where in the user's code the selection began.
+
+    Attributes
+    ----------
+    folded : bool
+        Has a sum, or another fold, been taken of it?
+    """
+
+    __slots__ = ("_length", "folded", "full", "mask", "rest", "site", "source")
+
+    def __init__(
+        self, full: Any, mask: Mask, rest: Any, site: Any, source: tuple[Any, Any] | None = None
+    ) -> None:
+        self.site = site
+        self.folded = False
+        self.full = full
+        self.mask: Any = mask
+        self.rest = rest
+        self.source = source
+        self._length = len(session().rec.log)
+
+    def as_it_was(self, rec: Recording) -> bool:
+        """Are array and mask what they were when the selection was made?"""
+        if self.source is None or self.mask.recording() is not rec:
+            return False
+        stores = [x._store for x in self.source]
+        if any(store.rec is not rec for store in stores):
+            return False
+        return not written(rec, stores, self._length)
+
+
+def chosen(mask: Mask, x: Any, other: Any) -> Any:
+    """``x`` with the scalar ``other``, which is of its dtype, for what the mask does not choose."""
+    char = x._store.char if x._small is None else ""
+    found = (
+        fast_path.known("where", f"?{char}{char}->{char}", x._shape, (mask.values, x, other))
+        if char
+        else None
+    )
+    return recorder.elementwise("where", (mask.along(x.ndim), x, other)) if found is None else found
+
+
+def gathering(choice: Choice) -> None:
+    """Note that a selection is gathered after all: made in vain, if that is how it goes where it was made."""
+    if len(_WASTED) > 10_000:
+        _WASTED.clear()
+    _WASTED[choice.site] = _WASTED.get(choice.site, 0) + (2 if choice.folded else 1)
+
+
+def serving(choice: Choice) -> None:
+    """Note that a selection was of use before it was gathered."""
+    _WASTED[choice.site] = -_PATIENCE
+
+
+def folding(choice: Choice) -> None:
+    """Note that a selection is folded, which is of use if it is not gathered all the same."""
+    if not choice.folded:
+        choice.folded = True
+        _WASTED[choice.site] = max(_WASTED.get(choice.site, 0) - 1, -_PATIENCE)
+
+
+def is_mask(x: Any, key: Any) -> bool:
+    """Is this key a mask of the first axes of ``x``?"""
+    if isinstance(key, Handle):
+        dtype, shape = key.dtype, shape_of(key)
+    elif type(key) is np.ndarray:
+        dtype, shape = key.dtype, key.shape
+    else:
+        return False
+    return dtype == _BOOL and len(shape) > 0 and x._shape[: len(shape)] == shape
+
+
+def choose(x: Any, key: Any, again: Choice | None = None) -> Choice | None:
+    """``x[key]``, if it can be recorded; ``again``, if it was."""
+    if not isinstance(key, Handle) or key._small is not None or key._store.char != "?" or not is_mask(x, key):
+        return None
+    below = config.current().eager_below
+    store = x._store
+    size = fast_path.SIZES.get(x._shape) or math.prod(x._shape)
+    few = size <= call_sites.FACTOR * below
+    if few and again is None and size and several() is None and x._clean() and key._clean():
+        frame = user_frame()  # with nothing to be fused with, they are gathered before a fold is recorded
+        call_sites.learn([(frame.f_code, frame.f_lasti, None)], size, sure=True)
+        return None
+    site = _site(size if few else 0) if again is None else again.site
+    if site is None:
+        return None
+    if not store.char or not size or store.exported() or key._store.exported():
+        return None
+    if size < below and x._clean() and key._clean():
+        return None
+    with LOCK:
+        mask = mask_of(key)
+        one = ONES[store.char]
+        found = Choice(chosen(mask, x, one), mask, one, site, (x, key))
+        found.folded = again is not None and again.folded
+        return found
+
+
+def _site(size: int) -> Any:
+    """Where in the user's code a selection is made; None if those made there have been in vain.  Then NumPy
+    gathers there at once from now on, of arrays of at most ``size`` elements."""
+    frame = user_frame(3)
+    code, rank = frame.f_code, simulated()  # ranks that are threads learn each for itself, and so alike
+    # where several ranks are to learn alike, nothing may depend on where code lies in memory
+    place = id(code) if several() is None else (code.co_filename, code.co_name, code.co_firstlineno)
+    site = place, frame.f_lasti, None if rank is None else (rank.rank, rank.size)
+    if _WASTED.get(site, 0) <= _PATIENCE:
+        return site
+    if size:
+        call_sites.learn([(code, frame.f_lasti, None)], size, sure=True)
+    return None
+
+
+# ---- assignments -------------------------------------------------------------------------------------
+def assign(x: Any, key: Any, value: Any) -> bool:
+    """``x[key] = value``, recorded; False if that is not for the recorder."""
+    if not is_mask(x, key) or not x._store.char or x._readonly:
+        return False
+    ndim = len(shape_of(key))
+    with LOCK:  # or another thread may gather what is selected meanwhile
+        if getattr(type(value), "_choice", None) is not None:
+            return _assign_choice(x, key, value._choice)
+    given = _converted(x, value, x._shape[ndim:])
+    if given is None:
+        return False
+    if ndim < len(x._shape):
+        key = key[(..., *(None,) * (len(x._shape) - ndim))]
+    return _into(x, key, given)
+
+
+def _into(x: Any, key: Any, value: Any) -> bool:
+    char = x._store.char
+    if isinstance(key, Handle) and isinstance(value, (Handle, np.generic)) and value.dtype == x.dtype:
+        found = fast_path.known("where", f"?{char}{char}->{char}", x._shape, (key, value, x), x)
+        if found is not None:
+            return True
+    return recorder.choose(x, key, value)
+
+
+def _assign_choice(x: Any, key: Any, choice: Choice) -> bool:
+    if not isinstance(key, Handle) or key._small is not None or choice.full.shape != x._shape:
+        return False
+    with LOCK:
+        if not choice.mask.of(key):
+            return False
+        serving(choice)
+        full = choice.full
+        if full.dtype != x.dtype:
+            if x.dtype.kind != "c" == full.dtype.kind:
+                return False
+            one = ONES[full.dtype.char]
+            full = recorder.cast(chosen(choice.mask, full, one), x.dtype)
+        return _into(x, choice.mask.along(len(x._shape)), full)
+
+
+def _converted(x: Any, value: Any, shape: tuple[int, ...]) -> Any:
+    """The value as the elements of ``x`` that it becomes, or None if NumPy has to say what it means."""
+    if type(value) in _PYTHON or (isinstance(value, np.generic) and _safe(value.dtype, x.dtype)):
+        one = np.empty(1, x.dtype)
+        one[_ONE] = value  # raises what is to be raised
+        return one[0]
+    if not isinstance(value, Handle) and type(value) is not np.ndarray:
+        return None
+    given = shape_of(value)
+    fits = len(given) <= len(shape) and all(
+        a in (1, b) for a, b in zip(given[::-1], shape[::-1], strict=False)
+    )
+    return value if fits and _safe(value.dtype, x.dtype) else None
+
+
+def _safe(source: np.dtype[Any], dtype: np.dtype[Any]) -> bool:
+    return source.char in COMPILED and np.can_cast(source, dtype, "safe")

@@ -1,0 +1,63 @@
+"""Ufuncs with two results, recorded as an operation for each: `numpy.divmod` and `numpy.modf`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from dcarray.core.handle import Handle
+from dcarray.core.ufunc_loops import resolve
+
+from . import recorder
+from .operands import Eager, kind_of, learn, shape_of
+
+__all__ = ["pair"]
+
+_WORTH = 8  # times the elements below which calls run in NumPy, from which recording wins
+
+
+def pair(name: str, inputs: tuple[Any, ...]) -> Any:
+    """Both results.
+
+    Parameters
+    ----------
+    name : str
+        ``"divmod"`` or ``"modf"``.
+    inputs : tuple
+        Handles, plain arrays and scalars.
+
+    Returns
+    -------
+    tuple of Handle or NotImplemented
+        NotImplemented if NumPy has to do it.
+    """
+    try:
+        shape = np.broadcast_shapes(*map(shape_of, inputs))
+        loop = resolve("floor_divide" if name == "divmod" else "trunc", tuple(map(kind_of, inputs)))
+        slow = name == "divmod" and loop is not None and loop[-1] in "fd"  # NumPy's loop is
+        recorder.leave_small(shape, inputs, None, 1 if slow else _WORTH)
+    except Eager:
+        if shape:
+            learn(inputs)
+        return NotImplemented
+    except (TypeError, ValueError):
+        return NotImplemented
+    if loop is None or not shape or not any(isinstance(x, Handle) and shape_of(x) == shape for x in inputs):
+        return NotImplemented
+    if name == "modf":
+        return _modf(inputs[0]) if loop in ("f->f", "d->d") else NotImplemented
+    if loop[-1] not in "fd" and not _harmless(inputs[1]):
+        return NotImplemented  # where something is divided by zero, NumPy says so once
+    return recorder.elementwise("floor_divide", inputs), recorder.elementwise("remainder", inputs)
+
+
+def _harmless(divisor: Any) -> bool:
+    return isinstance(divisor, (int, np.integer)) and divisor not in (0, -1)
+
+
+def _modf(x: Any) -> Any:
+    """What is behind the point, and what is before it; of infinity nothing is behind it."""
+    finite = recorder.elementwise("where", (recorder.elementwise("isinf", (x,)), x.dtype.type(0), x))
+    part = recorder.elementwise("subtract", (finite, recorder.elementwise("trunc", (finite,))))
+    return recorder.elementwise("copysign", (part, x)), recorder.elementwise("trunc", (x,))

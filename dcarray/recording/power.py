@@ -1,0 +1,50 @@
+"""Which of its two meanings a power has.
+
+NumPy's loop squares, takes roots and reciprocals where it is given one exponent for all its elements, and
+calls a library otherwise, whose last bits are not the same.  For which of its loops an exponent that is
+broadcast along some axes only is one, depends on sizes, buffers and NumPy's version.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from dcarray.core.strides import strides_of
+
+from .operands import Missing, shape_of
+
+__all__ = ["meant"]
+
+
+def meant(exponent: Any, loop: str, shape: tuple[int, ...]) -> str:
+    """The operation of `dcarray.ir.ops` that ``numpy.power`` is.
+
+    Parameters
+    ----------
+    exponent : Handle, ndarray or scalar
+        Its second operand.
+    loop : str
+        The dtypes of its loop.
+    shape : tuple of int
+        The shape of its result.
+
+    Raises
+    ------
+    Missing
+        If that is NumPy's to know.
+    """
+    if loop[0] not in "efdFD":
+        raise Missing  # a negative exponent is an error, which depends on values
+    own = shape_of(exponent)
+    if not own:
+        return "power"
+    if loop[0] not in "fd":
+        return "array_power"
+    size = math.prod(own)
+    if size == 1 < math.prod(shape) and exponent.dtype.char == loop[1]:
+        return "power"
+    steps = strides_of(exponent)
+    if size > 1 and own == shape and all(s or n == 1 for n, s in zip(own, steps, strict=True)):
+        return "array_power"
+    raise Missing

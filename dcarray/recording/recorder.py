@@ -1,0 +1,380 @@
+"""The recorder: turns calls on large handles into entries of the log.
+
+Everything that NumPy would refuse is refused here, at the call, by letting NumPy itself do the call.  What
+cannot be recorded (small arrays, dtypes that do not compile, unusual arguments) runs in NumPy at once.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from dcarray.core import config, window
+from dcarray.core.backend import backend
+from dcarray.core.handle import Handle, adopt, large
+from dcarray.core.processes import several
+from dcarray.core.shard import blank
+from dcarray.core.store import Store, compilable, compiles, store_of
+from dcarray.core.strides import axes_of, order_of, order_of_copy
+from dcarray.core.ufunc_loops import ALIASES, UFUNCS, resolve, resolve_fold
+from dcarray.ir.ops import LOOPS_OF, OPS
+from dcarray.lowering.runtime.memory import empty as pool_empty
+from dcarray.tiering import call_sites
+
+from . import fast_path, short_circuit
+from .log import Recording
+from .operands import (
+    DTYPES,
+    SCALARS,
+    Eager,
+    Missing,
+    at_once,
+    broadcast,
+    commit,
+    kind_of,
+    learn,
+    missing,
+    operand,
+    settled,
+    shape_of,
+    slight,
+    target_of,
+)
+from .power import meant
+from .session import LOCK, session
+
+
+# ---- the entries -------------------------------------------------------------------------------------
+def elementwise(
+    name: str,
+    inputs: tuple[Any, ...],
+    *,
+    out: Any = None,
+    dtype: Any = None,
+    casting: str = "same_kind",
+    said: str | None = None,
+) -> Any:
+    """An element-wise operation.
+
+    Parameters
+    ----------
+    name : str
+        An operation of `dcarray.ir.ops` (a ufunc's name, or ``"where"``).
+    inputs : tuple
+        Handles, plain arrays and scalars; at least one handle among them or as ``out``.
+    out : Handle or ndarray, optional
+        Where the result goes.
+    dtype, casting
+        As in NumPy's ufuncs; anything unusual runs in NumPy at once.
+    said : str, optional
+        What NumPy calls it in warnings, if another function was called.
+
+    Returns
+    -------
+    Handle, ndarray or scalar
+        ``out`` if given; a NumPy scalar for a 0-d result.
+    """
+    name = ALIASES.get(name, name)
+    usual = dtype is None and casting == "same_kind" and said is None
+    if usual and (found := fast_path.again(name, inputs, out)) is not None:
+        return found
+    cls = class_of(*inputs, out)
+    with LOCK:
+        rec = session().ready()
+        try:
+            if dtype is not None or casting not in ("same_kind", "unsafe"):  # others may refuse operands
+                raise Missing
+            loop, shape, whole = _meaning(name, inputs, out, casting)
+            target = None if out is None else _as_target(cls, out)
+            op = name if name != "power" else meant(inputs[1], loop, shape)
+            args = [operand(rec, x, shape, char) for x, char in zip(inputs, loop, strict=False)]
+        except NOT_RECORDED as error:
+            lacking = isinstance(error, Missing)
+        else:
+            order = order_of(inputs, shape) if target is None else None
+            result, slot, index = result_of(cls, rec, shape, loop[-1], target, order)
+            commit(rec, ("map", op, loop, shape, slot, index, *args), said or LOOPS_OF.get(op))
+            if whole:
+                fast_path.learn(name, inputs, loop, shape)
+            return out if out is not None else result if shape else result._settled()[()]
+    # NumPy does it, or says in its own words what is wrong.
+    if name == "where":
+        return at_once(lacking, cls, np.where, inputs)
+    kwargs: dict[str, Any] = {} if casting == "same_kind" else {"casting": casting}
+    if dtype is not None:
+        kwargs["dtype"] = dtype
+    return at_once(lacking, cls, UFUNCS[name], inputs, out, **kwargs)
+
+
+# NumPy is asked to do the call, and says what is wrong.  A RuntimeError: of more axes than it broadcasts.
+NOT_RECORDED = (Eager, AttributeError, OverflowError, RuntimeError, TypeError, ValueError)
+
+
+def _meaning(name: str, inputs: tuple[Any, ...], out: Any, casting: str) -> tuple[str, tuple[int, ...], bool]:
+    """Loop and domain of a call that can be recorded, and whether the inputs have that domain's shape."""
+    loop = resolve(name, tuple([kind_of(x) for x in inputs]))
+    if loop is None:
+        raise Missing
+    shape = inner = broadcast([shape_of(x) for x in inputs])
+    if out is not None:
+        shape = shape_of(out)
+        wider = inner != shape and np.broadcast_shapes(inner, shape) != shape
+        if wider or not np.can_cast(loop[-1], out.dtype, casting):  # type: ignore[arg-type]
+            raise Eager
+        if loop[-1] in "FD" and out.dtype.kind != "c":
+            raise Missing  # NumPy warns of it
+    leave_small(shape, inputs, out)
+    if name[:8] == "logical_" and any(map(slight, inputs)):
+        raise Missing
+    return loop, shape, inner == shape
+
+
+def result_of(
+    cls: type[Handle],
+    rec: Recording,
+    shape: tuple[int, ...],
+    char: str,
+    target: Handle | None = None,
+    order: tuple[int, ...] | None = None,
+) -> tuple[Any, int, window.Index | None]:
+    """The handle that an entry writes, with its slot and window."""
+    if target is not None:
+        return target, *target_of(rec, target)
+    if order is None:
+        store = Store(shape, DTYPES[char])
+        return large(cls, store, shape, None), rec.fresh(store), None
+    store = Store(tuple([shape[k] for k in order]), DTYPES[char])
+    store.turned = True
+    index = tuple([(0, 1, k) for k in order])
+    return large(cls, store, shape, index), rec.fresh(store), index
+
+
+def class_of(*operands: Any) -> type[Handle]:
+    found: type[Handle] | None = None
+    for x in operands:
+        if isinstance(x, Handle):
+            shape_of(x)  # selections are gathered, for which recordings end, before the next one is asked for
+            found = found or type(x)
+    if found is None:
+        raise TypeError("no array of ours among the operands")
+    return found
+
+
+def leave_small(shape: tuple[int, ...], inputs: tuple[Any, ...], out: Any, factor: int = 1) -> None:
+    """Leave little work on settled memory to NumPy, and empty work always."""
+    size = 1
+    for n in shape:
+        size *= n
+    if size == 0:
+        raise Eager
+    little = size < factor * config.current().eager_below or call_sites.outright()
+    if little and all(x._clean() for x in (*inputs, out) if isinstance(x, Handle)):
+        raise Eager
+
+
+def _as_target(cls: type[Handle], out: Any) -> Handle:
+    """The large handle to write into."""
+    if isinstance(out, Handle):
+        if out._small is not None or out._readonly:
+            raise Eager
+        if not out._store.char:
+            raise Missing
+        return out
+    if type(out) is not np.ndarray or not compilable(out) or not out.flags.writeable:
+        raise Eager
+    rec = session().rec
+    rec.urgent = True  # its owner may look at it as soon as the call returns
+    x: Handle = large(cls, store_of(out), out.shape, None)
+    return x
+
+
+def reduce(
+    name: str,
+    x: Any,
+    axis: Any = None,
+    *,
+    dtype: Any = None,
+    keepdims: bool = False,
+    out: Any = None,
+    initial: Any = np._NoValue,
+    where: Any = True,
+    said: str | None = None,
+) -> Any:
+    """``ufunc.reduce`` over any axes.
+
+    Parameters
+    ----------
+    name : str
+        A ufunc of `dcarray.ir.ops` that folds.
+    x : Handle
+    axis : int, tuple of int or None
+        None is all axes.
+    dtype, keepdims, out, initial, where
+        As in `numpy.ufunc.reduce`.
+    said : str, optional
+        As for `elementwise`.
+
+    Returns
+    -------
+    Handle or scalar
+    """
+    shape = shape_of(x)
+    cls = type(x)
+    with LOCK:
+        rec = session().ready()
+        try:
+            if x._small is not None:
+                raise Eager
+            axes = axes_of(axis, len(shape))
+            # one pass with a result at once: nothing is won by recording before some more elements
+            every = len(axes) == len(shape)
+            leave_small(shape, (x,), None, 8 if every else 1)
+            if initial is not np._NoValue or where is not True or out is not None or not axes:
+                raise Missing
+            found = short_circuit.decided(name, x) if every and dtype is None and not keepdims else None
+            if found is not None:
+                learn((x,), always=x._store.char == "?")  # of which NumPy reads the rest as fast
+                return found
+            loop = resolve_fold(name, kind_of(x), dtype)
+            if loop is None or loop[-1] in "eFD" or not OPS[name].combine:
+                raise Missing
+            order = None if every else order_of((x,), shape)
+            if order is not None:
+                return _reduce_turned(name, x, axes, order, keepdims, dtype=dtype, said=said)
+            arg = operand(rec, x, shape, loop[0])
+        except NOT_RECORDED as error:
+            lacking = isinstance(error, Missing)
+        else:
+            kept = [1 if k in axes else n for k, n in enumerate(shape) if keepdims or k not in axes]
+            result, slot, _ = result_of(cls, rec, tuple(kept), loop[-1])
+            commit(rec, ("fold", name, loop, shape, axes, bool(keepdims), slot, arg), said)
+            if kept:
+                return result
+            if not rec.done:
+                rec.session.flush_sparing(rec, x._store)
+            return result._settled()[()]
+    kwargs: dict[str, Any] = {} if initial is np._NoValue else {"initial": initial}
+    if where is not True:
+        kwargs["where"] = settled(where)
+    fold = UFUNCS[name].reduce
+    return at_once(lacking, cls, fold, (x,), out, axis=axis, dtype=dtype, keepdims=keepdims, **kwargs)
+
+
+def _reduce_turned(
+    name: str, x: Any, axes: tuple[int, ...], order: tuple[int, ...], keepdims: bool, **how: Any
+) -> Any:
+    """A fold of an array whose axes lie in memory in another order than C's: so do those of the result."""
+    folded = tuple([order.index(k) for k in axes])
+    result = reduce(name, x.transpose(order), folded, keepdims=keepdims, **how)
+    kept = [k for k in order if keepdims or k not in axes]
+    return result.transpose([kept.index(k) for k in sorted(kept)])
+
+
+def cast(x: Any, dtype: Any, *, copy: bool = True, order: str = "K") -> Any:
+    """``x.astype(dtype, order)`` with unsafe casting and order ``"K"``, ``"C"`` or, for a copy, ``"F"``."""
+    dtype = np.dtype(dtype)
+    shape = shape_of(x)
+    cls = type(x)
+    if not copy and x.dtype == dtype:
+        return x
+    with LOCK:
+        rec = session().ready()
+        try:
+            leave_small(shape, (x,), None)
+            if not compiles(dtype) or (x.dtype.kind == "c" != dtype.kind):
+                raise Missing
+            kind = kind_of(x)
+            arg = operand(rec, x, shape, kind)
+        except Eager as error:
+            lacking = isinstance(error, Missing)
+        else:
+            columns = tuple(range(len(shape)))[::-1] if order == "F" and len(shape) > 1 else None
+            axes = order_of_copy(x) if order == "K" else columns
+            result, slot, index = result_of(cls, rec, shape, dtype.char, None, axes)
+            commit(rec, ("map", "cast", f"{kind}->{dtype.char}", shape, slot, index, arg))
+            return result
+    return at_once(lacking, cls, np.ndarray.astype, (x, dtype, order))
+
+
+def assign(target: Any, value: Any) -> None:
+    """``target[...] = value``, where ``target`` is a view already."""
+    if fast_path.assign(target, value):
+        return
+    shape, _ = shape_of(target), shape_of(value)
+    with LOCK:
+        rec = session().ready()
+        try:
+            char, kind = _assignment(target, value, shape)
+            arg = operand(rec, value, shape, kind)
+        except NOT_RECORDED as error:
+            if isinstance(error, Missing):
+                missing("setitem", (target, value))
+        else:
+            slot, index = target_of(rec, target)
+            commit(rec, ("map", "cast", f"{kind}->{char}", shape, slot, index, arg))
+            return
+    a = settled(value)
+    target._writable()[...] = a
+
+
+def _assignment(target: Handle, value: Any, shape: tuple[int, ...]) -> tuple[str, str]:
+    """The dtype characters of target and value of an assignment that can be recorded."""
+    if target._small is not None or target._readonly:
+        raise Eager
+    if not isinstance(value, (Handle, np.ndarray, np.generic, *SCALARS)):
+        raise Eager
+    if isinstance(value, np.generic) and value.dtype != target.dtype:
+        raise Eager  # NumPy converts scalars by their value
+    leave_small(shape, (value, target), None)
+    char = target._store.char
+    if not char:
+        raise Missing
+    kind = kind_of(value)
+    if isinstance(kind, type):
+        kind = char
+    if np.dtype(kind).kind == "c" != target.dtype.kind:
+        raise Missing
+    given = shape_of(value)
+    if given != shape and np.broadcast_shapes(given, shape) != shape:
+        raise Eager  # an error, or leading axes of length 1, which NumPy drops here
+    return char, kind
+
+
+def choose(target: Any, condition: Any, value: Any) -> bool:
+    """``target[...] = where(condition, value, target)``; False if that is not for the recorder.
+
+    The condition is boolean; the value is of the target's dtype, or of one that is cast to it safely.
+    """
+    shape = target._shape
+    class_of(target, condition, value)
+    with LOCK:
+        rec = session().ready()
+        try:
+            if target._readonly or not target._store.char:
+                raise Eager
+            leave_small(shape, (condition, value, target), None)
+            char = target._store.char
+            args = [operand(rec, x, shape, kind_of(x)) for x in (condition, value, target)]
+        except NOT_RECORDED:
+            return False
+        slot, index = target_of(rec, target)
+        commit(rec, ("map", "where", f"?{char}{char}->{char}", shape, slot, index, *args))
+    return True
+
+
+def empty(cls: type[Handle], shape: Any, dtype: Any = np.float64) -> Any:
+    """An array of uninitialised memory."""
+    dtype = np.dtype(dtype)
+    below = config.current().eager_below
+    a = np.empty(shape, dtype)
+    if a.size < below or not compiles(dtype):
+        return adopt(cls, a, below)
+    ranks = several()
+    if ranks is not None and a.shape and a.size > config.current().distribute_above:
+        layout = backend().default_layout(a.shape, config.current(), ranks)
+        return large(cls, blank(a.shape, dtype, layout, ranks), a.shape, None)
+    store = Store(a.shape, dtype)
+    if ranks is not None:
+        store.bind(pool_empty(a.shape, dtype))
+    return large(cls, store, a.shape, None)

@@ -1,0 +1,140 @@
+"""Reductions with a mask, an initial value or a place for the result, made of recorded entries.
+
+What a mask leaves out is replaced by what changes nothing, and what the fold gives is folded with the
+initial value.  Whatever is wrong with a call, NumPy says.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from dcarray.core import config
+from dcarray.core.handle import Handle
+from dcarray.core.strides import axes_of
+from dcarray.core.ufunc_loops import UFUNCS, resolve_fold
+from dcarray.ir.ops import OPS
+
+from . import recorder
+from .operands import settled, shape_of
+
+__all__ = ["reduce"]
+
+_EXTREMES = frozenset({"maximum", "minimum", "fmax", "fmin"})
+
+
+def reduce(
+    name: str, x: Any, axis: Any, dtype: Any, out: Any, keepdims: Any, initial: Any, where: Any
+) -> Any:
+    """``ufunc.reduce`` with any of ``out``, ``initial`` and ``where``; NotImplemented if NumPy has to do it.
+
+    Parameters
+    ----------
+    name : str
+        A ufunc of `dcarray.ir.ops` that folds.
+    x : Handle
+    axis, dtype, out, keepdims, initial, where
+        As in `numpy.ufunc.reduce`.
+
+    Returns
+    -------
+    Handle or scalar
+    """
+    shape = shape_of(x)
+    size = math.prod(shape)
+    if x._small is not None or not size or not x._store.char or not OPS[name].combine:
+        return NotImplemented
+    factor = 8 if where is True and axis is None else 1  # as without an initial value
+    below = factor * config.current().eager_below
+    if size < below and all(v._clean() for v in (x, where) if isinstance(v, Handle)):
+        return NotImplemented
+    try:
+        loop = resolve_fold(name, x._store.char, dtype)
+        axes = axes_of(axis, len(shape))
+    except (TypeError, ValueError, IndexError):
+        return NotImplemented
+    if loop is None or loop[-1] in "eFD" or not axes:
+        return NotImplemented
+    kept = tuple(1 if k in axes else n for k, n in enumerate(shape) if keepdims or k not in axes)
+    if out is not None and not _fits(out, kept, loop[-1]):
+        return NotImplemented
+    masked = where is not True
+    if masked and not _masks(where, shape):
+        return NotImplemented
+    begin = _begin(name, loop[-1], initial, masked)
+    if begin is None or (begin is not _NOTHING and _delicate(name, begin)):
+        return NotImplemented
+    if masked:
+        x = _filled(name, x, loop, where, begin)
+    result = recorder.reduce(name, x, axis, dtype=dtype, keepdims=keepdims)
+    if begin is not _NOTHING and not _changes_nothing(name, begin):
+        result = UFUNCS[name](result, begin)
+    if out is not None:
+        out[...] = result if isinstance(out, Handle) else settled(result)
+        return out
+    return result
+
+
+_NOTHING: Any = object()
+
+
+def _fits(out: Any, shape: tuple[int, ...], char: str) -> bool:
+    """May the result simply be copied?"""
+    if not isinstance(out, Handle) and type(out) is not np.ndarray:
+        return False
+    return out.dtype == np.dtype(char) and shape_of(out) == shape
+
+
+def _masks(where: Any, shape: tuple[int, ...]) -> bool:
+    """A boolean array that spreads over this shape?"""
+    if not isinstance(where, Handle) and type(where) is not np.ndarray:
+        return False
+    if where.dtype != np.bool_ or len(shape_of(where)) > len(shape):
+        return False
+    return all(n in (1, m) for n, m in zip(shape_of(where)[::-1], shape[::-1], strict=False))
+
+
+def _begin(name: str, char: str, initial: Any, masked: bool) -> Any:
+    """The initial value in the dtype of the result, ``_NOTHING`` or, if NumPy has to say something, None."""
+    if initial is np._NoValue:
+        if not masked:
+            return _NOTHING
+        identity = OPS[name].identity  # with a mask NumPy begins with it
+        return None if identity is None else np.asarray(identity).astype(char)[()]
+    if initial is None or not isinstance(initial, (bool, int, float, np.generic)):
+        return None
+    begin = np.empty((), char)
+    try:
+        begin[()] = initial
+    except (TypeError, ValueError, OverflowError):
+        return None
+    return begin[()]
+
+
+def _delicate(name: str, begin: Any) -> bool:
+    """Does it matter where the initial value comes in?  Floating-point products are in NumPy's order, and
+    a sum that begins with -0.0 may be that."""
+    if begin.dtype.kind != "f":
+        return False
+    return bool(begin != 1 if name == "multiply" else name == "add" and begin == 0 and np.signbit(begin))
+
+
+def _changes_nothing(name: str, begin: Any) -> bool:
+    """Is this the identity, whatever it is folded with?  0.0 is not: it changes -0.0."""
+    identity = OPS[name].identity
+    return identity is not None and (begin.dtype.kind != "f" or name != "add") and bool(begin == identity)
+
+
+def _filled(name: str, x: Any, loop: str, where: Any, begin: Any) -> Any:
+    """``x`` with what changes nothing where the mask leaves it out."""
+    if name in _EXTREMES:
+        rest = begin  # the result is folded with it in any case
+    else:
+        rest = np.asarray(OPS[name].identity).astype(loop[-1])[()]
+    if loop[0] != loop[-1]:
+        rest = np.asarray(rest).astype(loop[0])[()]
+    if x._store.char != loop[0]:
+        x = recorder.cast(x, np.dtype(loop[0]))
+    return recorder.elementwise("where", (where, x, rest))

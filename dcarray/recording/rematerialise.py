@@ -1,0 +1,68 @@
+"""Arrays that a result is taken from need not be stored: ``np.sum((x - y) ** 2)`` holds the square while it
+sums it, and nobody may want it afterwards.
+
+When a full reduction makes a recording run, an array that is cheap to compute is left out, as if nobody
+held it, and the statements that compute it are recorded again: it stays pending, and costs a few
+operations more should it be read after all.
+"""
+
+from __future__ import annotations
+
+import math
+import weakref
+from typing import Any
+
+from dcarray.core import config
+from dcarray.core.store import Store
+from dcarray.ir.ops import OPS
+from dcarray.recording.log import Recording
+from dcarray.recording.replay import Again
+
+MAX_COST = 10.0  # additions for each element that may be done twice
+MAX_INPUTS = 2  # arrays that may be read twice
+LEAST = 1 << 18  # elements: to store fewer takes less time than this
+
+
+class Spared:
+    """The statements that compute one store, taken out of a recording that is about to run."""
+
+    def __init__(self, store: Store, entries: dict[int, tuple[Any, ...]], rec: Recording) -> None:
+        self.store = store
+        self._again = Again(rec, entries)
+
+    def record(self, rec: Recording) -> None:
+        """Record the statements again."""
+        self._again.record(rec)
+        length = len(rec.log)
+        rec.guard = weakref.ref(self.store, lambda _: rec.session.forget(rec, length))
+
+
+def spare(rec: Recording, store: Store) -> Spared | None:
+    """What to record again if ``store`` is left out of this run; None if it has to be stored."""
+    if store.rec is not rec or store.mem is not None or store.spread is not None or store.family is not store:
+        return None
+    if rec.writes or rec.urgent or (store.size < LEAST and config.current().eager_below):
+        return None
+    needed = {store.slot}
+    positions: list[int] = []
+    cost = 0.0
+    statements = rec.statements()
+    for position in range(len(statements) - 1, -1, -1):
+        entry = statements[position]
+        kind = entry[0]
+        if kind == "fold" and entry[6] in needed:
+            return None
+        if kind == "call" and not needed.isdisjoint(entry[2]):
+            return None
+        if kind != "map" or entry[4] not in needed:
+            continue
+        positions.append(position)
+        cost += OPS[entry[1]].cost
+        needed.update(arg[0] for arg in entry[6:] if type(arg) is tuple)
+    declared = rec.declarations()
+    inputs = sum(declared[k][0] == "old" and math.prod(declared[k][2]) * 4 > store.size for k in needed)
+    heads = any(declared[k][-1] != k for k in needed)
+    exported = any((s := rec.store_at(k)) is not None and s.exported() for k in needed)
+    if cost > MAX_COST or inputs > MAX_INPUTS or heads or exported or not positions:
+        return None
+    return Spared(store, {k: statements[k] for k in reversed(positions)}, rec)

@@ -1,0 +1,106 @@
+"""Statements of one recording that are recorded once more in another, with all that they need.
+
+Both what a run leaves out on purpose (`dcarray.recording.rematerialise`) and what it could not compute
+(`dcarray.execution.interpreter`) stay pending in this way.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from dcarray.core.fp_state import watched
+from dcarray.core.store import Store
+from dcarray.recording.log_format import reads, writes
+
+from .log import Recording
+
+
+def rewritten(entry: tuple[Any, ...], outs: Sequence[int], args: Sequence[Any]) -> tuple[Any, ...]:
+    """A statement with other slots and arguments."""
+    kind = entry[0]
+    if kind == "call":
+        return (kind, entry[1], tuple(outs), tuple(args), entry[4])
+    if kind == "map":
+        return (*entry[:4], *outs, entry[5], *args)
+    return (*entry[:6], *outs, *args)
+
+
+class Again:
+    """Statements of a recording, kept beyond its end.
+
+    Parameters
+    ----------
+    rec : Recording
+        The recording that they belong to, which has not ended.
+    entries : mapping of int to tuple
+        The statements by their position in the recording, in order.
+    memory : mapping of int to ndarray, optional
+        The memory of slots that have been computed and that nobody holds any more; also of slots that
+        only these statements know, which have larger numbers than those of the recording.
+    """
+
+    def __init__(
+        self,
+        rec: Recording,
+        entries: Mapping[int, tuple[Any, ...]],
+        memory: Mapping[int, np.ndarray[Any, Any]] | None = None,
+    ) -> None:
+        self._entries = list(entries.values())
+        self._marks = [rec.marks[k] for k in entries]
+        declared = rec.declarations()
+        args = [arg for entry in self._entries for arg in reads(entry)]
+        self._scalars = {
+            arg: (rec.views[rec.kinds[arg]][arg], rec.kinds[arg]) for arg in args if type(arg) is int
+        }
+        used = {arg[0] for arg in args if type(arg) is not int}
+        used.update(slot for entry in self._entries for slot in writes(entry))
+        self._stores: dict[int, Store] = {}
+        for slot in sorted(used):
+            self._take(rec, declared, slot, memory or {})
+
+    def _take(self, rec: Recording, declared: list[Any], slot: int, memory: Mapping[int, Any]) -> None:
+        """Keep the store of a slot, or make one where nobody holds it; that of its head comes before."""
+        if slot in self._stores:
+            return
+        store = rec.store_at(slot) if slot < len(declared) else None
+        head = declared[slot][-1] if slot < len(declared) else slot
+        if head != slot:
+            self._take(rec, declared, head, memory)
+        if store is None and slot in memory:
+            store = Store(memory[slot].shape, memory[slot].dtype)
+            store.bind(memory[slot])
+        elif store is None:
+            _, char, shape, _ = declared[slot]
+            store = Store(shape, np.dtype(char), None if head == slot else self._stores[head])
+        self._stores[slot] = store
+
+    def held(self, slot: int) -> Store | None:
+        """The store of a slot, if the statements use it."""
+        return self._stores.get(slot)
+
+    def record(self, rec: Recording) -> None:
+        """Record the statements again."""
+        scalars = {k: rec.scalar(value, char) for k, (value, char) in self._scalars.items()}
+        slots: dict[int, int] = {}
+        for k, store in self._stores.items():
+            head = store.family
+            if store.rec is rec:
+                slots[k] = store.slot
+            elif store is head and store.mem is None and store.spread is None:
+                slots[k] = rec.fresh(store)
+            else:
+                slots[k] = rec.declare(store)
+            head.used = rec
+        for entry, mark in zip(self._entries, self._marks, strict=True):
+            for k in writes(entry):
+                head = self._stores[k].family
+                head.dirty = rec
+                rec.writes = rec.writes or head.mem is not None or head.spread is not None
+            outs = [slots[k] for k in writes(entry)]
+            args = [scalars[a] if type(a) is int else (slots[a[0]], *a[1:]) for a in reads(entry)]
+            rec.log.append(rewritten(entry, outs, args))
+            rec.marks.append(mark)
+            rec.mask |= watched(mark[2])

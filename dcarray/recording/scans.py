@@ -1,0 +1,87 @@
+"""Scans, recorded: what `numpy.cumsum` and `numpy.ufunc.accumulate` give."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from dcarray.core import config
+from dcarray.core.handle import Handle
+from dcarray.core.strides import order_of, strides_of
+from dcarray.core.ufunc_loops import resolve_fold
+from dcarray.recording.session import LOCK, session
+
+from . import recorder
+from .operands import Eager, Missing, commit, kind_of, operand, settled, shape_of
+
+__all__ = ["accumulate"]
+
+_FOLDS = frozenset(
+    {"add", "multiply", "maximum", "minimum", "fmax", "fmin", "logical_and", "logical_or", "logical_xor"}
+    | {"bitwise_and", "bitwise_or", "bitwise_xor"}
+)
+
+
+def accumulate(name: str, x: Any, axis: int, dtype: Any = None, out: Any = None) -> Any:
+    """``ufunc.accumulate`` along one axis.
+
+    Parameters
+    ----------
+    name : str
+        A ufunc of `dcarray.ir.ops` that folds.
+    x : Handle
+    axis : int
+        Counted from 0.
+    dtype, out
+        As in `numpy.ufunc.accumulate`.
+
+    Returns
+    -------
+    Handle, ndarray or NotImplemented
+        NotImplemented if NumPy has to do it.
+    """
+    shape = shape_of(x)
+    if x._small is not None or name not in _FOLDS or not math.prod(shape):
+        return NotImplemented
+    if x._clean() and math.prod(shape) < _worth(x, axis) * config.current().eager_below:
+        return NotImplemented
+    with LOCK:
+        rec = session().ready()
+        try:
+            loop = resolve_fold(name, kind_of(x), dtype)
+            if loop is None or loop[-1] in "eFD":
+                raise Missing
+            if out is not None and not _fits(out, shape, loop[-1]):
+                raise Eager
+            order = order_of((x,), shape)
+            if order is not None:
+                result = accumulate(name, x.transpose(order), order.index(axis), dtype)
+                result = result.transpose([order.index(k) for k in range(len(order))])
+            else:
+                arg = operand(rec, x, shape, loop[0])
+                result, slot, _ = recorder.result_of(type(x), rec, shape, loop[-1])
+                commit(rec, ("fold", f"accumulate.{name}", loop, shape, (axis,), True, slot, arg))
+        except (Eager, TypeError):
+            return NotImplemented
+    if out is None:
+        return result
+    out[...] = result if isinstance(out, Handle) else settled(result)
+    return out
+
+
+def _worth(x: Any, axis: int) -> int:
+    """From how many times the elements below which calls run in NumPy a scan of what is there is recorded:
+    neighbouring integers NumPy adds up as fast."""
+    return _MANY if x.dtype.kind in "biu" and abs(strides_of(x)[axis]) == 1 else 1
+
+
+_MANY = 128
+
+
+def _fits(out: Any, shape: tuple[int, ...], char: str) -> bool:
+    """May the result simply be copied?"""
+    if not isinstance(out, Handle) and type(out) is not np.ndarray:
+        return False
+    return out.dtype == np.dtype(char) and shape_of(out) == shape

@@ -1,0 +1,309 @@
+"""Sessions: what a thread has recorded and not yet run, and when it is run.
+
+`Session.flush` ends the thread's recording: the log is the key of a plan; outputs that somebody still
+holds are allocated, the plan runs, and the stores get their memory.
+"""
+
+from __future__ import annotations
+
+import importlib
+import os
+import signal
+import sys
+import threading
+from collections.abc import Callable
+from typing import Any, Protocol
+
+import numpy as np
+
+from dcarray.core import config
+from dcarray.core.backend import backend
+from dcarray.core.processes import LOCK as LOCK
+from dcarray.core.processes import several, simulated, strange
+from dcarray.core.store import Store
+from dcarray.lowering.runtime.memory import MAPPED
+from dcarray.tiering import call_sites
+
+from . import iterations
+from .deferred import records, settle
+from .log import CHARS, ENTRIES, ENTRIES_TOGETHER, HELD_ELEMENTS, Recording
+from .rematerialise import spare
+
+# The functions under ``signal.signal`` and ``signal.getsignal``, which spend microseconds on enumerations.
+_signal: Any = importlib.import_module("_signal")
+
+ARENA = 512  # scalars a recording can hold
+HELD_BYTES = 128 << 20  # memory that nothing but a recording may keep alive
+# If it is that of more arrays than so many, as of a loop that adds up what a library makes in each turn: call
+# by call, they would not be there at a time.
+HELD_ARRAYS, HELD_TOGETHER = 3, 4 << 20
+HELD_AT_ONCE = 1 << 20  # and bytes where a library works at once, and so needs memory besides
+MAX_ENTRIES = 1024  # entries at which a recording ends anywhere
+
+
+class Session:
+    """The recordings of one thread."""
+
+    def __init__(self) -> None:
+        self._arenas: list[tuple[int, dict[str, Any]]] = []
+        # an array whose buffer could not be had, and why: for who asks for it in another way next
+        self.untold: tuple[Any, Exception] | None = None
+        self._cut: Any = None  # where the user's code was when a long recording ended
+        self._astray = False  # the next recording may begin anywhere
+        self.turns: dict[int, Any] = {}
+        self._rank = simulated()
+        self.rec = Recording(self)
+        records(LOCK)
+
+    # ---- recording ---------------------------------------------------------------------------------
+    def take_arena(self) -> tuple[int, dict[str, Any]]:
+        if self._arenas:
+            return self._arenas.pop()
+        arena: np.ndarray[Any, Any] = np.zeros(ARENA * 2, dtype=np.float64)
+        address = int(arena.__array_interface__["data"][0])
+        return address, {c: arena.view(c)[:: 16 // np.dtype(c).itemsize] for c in CHARS}
+
+    def ready(self) -> Recording:
+        """The recording that the next entry goes to.  One that has grown large is run before: when the user's
+        next call comes, temporaries of the last one are dead."""
+        rec = self.rec
+        if rec.due:
+            self._relieve(rec)
+        return self.rec
+
+    def _relieve(self, rec: Recording) -> None:
+        """Run a recording that has grown large, if this is the place."""
+        if len(rec.kinds) > ARENA - 16 or (rec.marks and self._comes_round(rec)):
+            self.flush(rec)
+            # while NumPy does all at once (`alone.resume`), what comes now is run by itself: it would be
+            # pending, and so would be whatever reads it
+            if call_sites.outright():
+                self.rec.urgent = self.rec.once = self._astray = True
+        if rec.held > HELD_ELEMENTS:
+            self._release(rec, HELD_ARRAYS, HELD_TOGETHER)
+
+    def relieve(self) -> None:
+        """A library works at once: run what is pending if it alone keeps memory alive that a program which
+        does call by call would have given back."""
+        rec = self.rec
+        if rec.held * 16 > HELD_AT_ONCE:
+            self._release(rec, 0, HELD_AT_ONCE)
+
+    def _comes_round(self, rec: Recording) -> bool:
+        """Is this a place at which a recording ends?
+
+        A long program is cut at the same place of the user's code each time, after a write, or where nothing
+        is written in place: what a loop records is then the same region again and again.  Where its windows
+        move, it is cut in each turn.
+        """
+        code, place = rec.marks[-1][:2]
+        if rec.turns.get(place) is code:
+            return True
+        if len(rec.log) <= ENTRIES:
+            return False
+        alone = several() is None
+        if not alone and len(rec.log) <= ENTRIES_TOGETHER:
+            rec.enough, rec.due = ENTRIES_TOGETHER, False
+            return False
+        if not rec.wanted() and alone:  # ranks may differ in what is still held
+            self._end(rec)
+            return False
+        writes = rec.log[-1][0] == "map" and rec.log[-2][0] != "new" and len(rec.log) != rec.composed
+        again = (code, place) == self._cut
+        ends = writes
+        if not again and (writes or (alone and not rec.writes)):
+            if (writes or rec.enough == ENTRIES) and all(mark[:2] != self._cut for mark in rec.marks):
+                self._cut = None  # this is another loop
+            rec.enough = MAX_ENTRIES  # to ask once is enough where nothing is written
+            ends = writes or (self._cut is None and iterations.outermost(rec))
+        if not (again or (ends and self._cut is None) or len(rec.log) > MAX_ENTRIES):
+            return False
+        self._cut = (code, place) if again or ends else None
+        if writes and iterations.moving(rec):
+            self.turns[place] = code
+            rec.once = True
+        return True
+
+    def _release(self, rec: Recording, arrays: int, most: int) -> None:
+        """Flush when the log alone keeps much memory alive: more than so many arrays, and more bytes."""
+        kept = together = number = 0
+        for entry in rec.slots:
+            # references: the slot list, the loop variable, getrefcount's argument
+            if type(entry) is Store and sys.getrefcount(entry) <= 3:
+                size = entry.size * entry.dtype.itemsize
+                kept += size
+                if entry._head is None and size >= MAPPED:  # of a reshape the user may hold the array
+                    together += size
+                    number += 1
+        many = number > arrays and together > most
+        if kept > HELD_BYTES or (many and several() is None):  # ranks may differ in what is still held
+            self.flush(rec)
+        rec.held = 0
+
+    # ---- running -----------------------------------------------------------------------------------
+    def flush(self, rec: Recording | None = None) -> None:
+        """Run what is pending (in this recording or before it).
+
+        What cannot be computed (for want of memory, say) stays pending.
+
+        Raises
+        ------
+        MemoryError
+            If something is left, and no recording was given.
+        FloatingPointError, Warning
+            As `numpy.errstate` asked when the calls were recorded.
+        """
+        if rec is None:
+            settle()
+        records(LOCK)  # who asks for what another thread has recorded may have no session
+        with LOCK:
+            current = self.rec
+            if (rec is not None and rec is not current) or not current.log:
+                return
+            gather = [x._parting(current) for s in current.selections if (x := s()) is not None]
+            try:
+                if current.writes:
+                    with Uninterrupted():
+                        after = self._run(current)
+                else:  # to be interrupted does no harm: it can run again
+                    after = self._run(current)
+                left = self.rec
+            finally:
+                for selection in gather:
+                    selection()
+        after()
+        if rec is None:
+            left.check()
+
+    def flush_sparing(self, rec: Recording, store: Store) -> None:
+        """Run a recording for a result taken from ``store``, which is not stored if that saves work."""
+        with LOCK:
+            # several ranks need not find out at the same time that nobody wants it any more
+            spared = spare(rec, store) if rec is self.rec and several() is None else None
+            if spared is not None:
+                rec.spared = store.slot
+            try:
+                self.flush(rec)
+            finally:
+                rec.spared = -1
+                left = store.rec is rec and store.mem is None and store.spread is None
+                if spared is not None and rec.done and left:
+                    spared.record(self.rec)
+
+    def forget(self, rec: Recording, length: int) -> None:
+        """Drop a recording of this length, if it holds nothing but what nobody wants any more.
+
+        Not where several ranks record the same: one may have found out sooner than another.
+        """
+        if several() is not None:
+            return
+        if LOCK.acquire(blocking=False):
+            try:
+                if self.rec is rec and not rec.done and len(rec.log) == length and not rec.wanted():
+                    self._end(rec)
+            finally:
+                LOCK.release()
+
+    def straight(self) -> None:
+        """The loop has ended in which recordings might begin anywhere; what it leaves never comes again."""
+        self._astray = False
+        if self.rec.log:
+            self.rec.once = True
+        else:
+            self.rec.once, self.rec.turns = False, self.turns
+
+    def _end(self, rec: Recording) -> None:
+        self.rec = Recording(self)
+        if self._astray:  # it ends where recordings end, so that the one after it is like those before
+            code, place = self._cut or (None, 0)
+            self.rec.turns, self.rec.once, self._astray = {place: code}, True, False
+        self.untold = None
+        rec.done = True
+        self._arenas.append((rec.arena, rec.views))
+        # a finished recording may live on in its stores' marks; what it held must not
+        rec.log, rec.slots, rec.left, rec.selections = [], [], None, []
+
+    def _run(self, rec: Recording) -> Callable[[], None]:
+        if simulated() is not self._rank and any(
+            type(s) is Store and s.family.spread is not None for s in rec.slots
+        ):
+            raise strange()
+        options = config.current()
+        rest = None if several() is None else backend().divided(rec, options.distribute_above)
+        try:
+            after = EXECUTOR.run(rec, options)
+        except BaseException:
+            if rest is not None:
+                rest[1]()
+            raise
+        if rec.left is None:
+            self._end(rec)
+        else:
+            with Uninterrupted():
+                again, error = rec.left
+                self._end(rec)
+                again.record(self.rec)
+                self.rec.failure = error
+        if rest is None:
+            return after
+        failed = self.rec.failure is not None
+        rest[0].record(self.rec)
+        if failed:
+            return after
+        self.rec.urgent = rec.urgent  # whoever owns what it writes may look at it as soon as the call returns
+        beyond = self._run(self.rec)
+
+        def both() -> None:
+            after()
+            beyond()
+
+        return both
+
+
+class Executor(Protocol):
+    """What finds or makes the plan of a recording and runs it."""
+
+    background: Any
+
+    def run(self, rec: Recording, options: config.Options) -> Callable[[], None]:
+        """Run a recording; gives back what is left to say to the user once everything is in its place."""
+
+    def prepare(self, rec: Recording) -> Any:
+        """The plan-cache entry of a recording."""
+
+
+_local = threading.local()
+EXECUTOR: Executor = None  # type: ignore[assignment]  # `dcarray.execution.executor` enters its own
+if hasattr(os, "register_at_fork"):  # the child finds nothing half done
+    os.register_at_fork(before=LOCK.acquire, after_in_parent=LOCK.release, after_in_child=LOCK.release)
+
+
+def session() -> Session:
+    """The session of this thread."""
+    try:
+        return _local.session  # type: ignore[no-any-return]
+    except AttributeError:
+        _local.session = Session()
+        return _local.session  # type: ignore[no-any-return]
+
+
+class Uninterrupted:
+    """Holds an interrupt back until the region is done, so that no array is left half-way."""
+
+    __slots__ = ("_caught", "_old")
+
+    def __enter__(self) -> None:
+        self._caught: list[Any] = []
+        self._old = None
+        if threading.get_ident() == threading.main_thread().ident:
+            old = _signal.getsignal(signal.SIGINT)
+            if callable(old):  # Python's own or the user's handler; nothing to hold back otherwise
+                _signal.signal(signal.SIGINT, lambda *args: self._caught.append(args))
+                self._old = old
+
+    def __exit__(self, *exc: object) -> None:
+        old = self._old
+        if old is not None:
+            _signal.signal(signal.SIGINT, old)
+            if self._caught:
+                old(*self._caught[0])

@@ -1,0 +1,111 @@
+"""What a recording says of values: what has been written since, and what was computed in the same way."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from dcarray.core.store import Store
+from dcarray.recording.log_format import reads, writes
+
+from .log import Recording
+
+__all__ = ["alike", "written"]
+
+_ALIKE = 64  # how many entries two arrays may be compared over
+
+
+class _History:
+    """Where in a log what is written; it follows the log as that grows.
+
+    Attributes
+    ----------
+    heads : list of int
+        By slot, the slot that heads its family.
+    last : dict of int to int
+        By the slot of a family's head, the position of the last entry that writes its memory.
+    first, single : dict of int to int, set of int
+        By slot, the position of the first entry that writes it; the slots that only that one writes.
+    """
+
+    __slots__ = ("_seen", "declared", "first", "heads", "last", "single")
+
+    def __init__(self) -> None:
+        self._seen = 0
+        self.declared: list[tuple[Any, ...]] = []
+        self.heads: list[int] = []
+        self.last: dict[int, int] = {}
+        self.first: dict[int, int] = {}
+        self.single: set[int] = set()
+
+    def follow(self, log: list[tuple[Any, ...]]) -> None:
+        """Take notice of what has been logged meanwhile."""
+        for position in range(self._seen, len(log)):
+            entry = log[position]
+            if entry[0] in ("old", "new"):
+                self.declared.append(entry)
+                self.heads.append(entry[-1])
+                continue
+            for slot in writes(entry):
+                self.last[self.heads[slot]] = position
+                if slot in self.first:
+                    self.single.discard(slot)
+                else:
+                    self.first[slot] = position
+                    self.single.add(slot)
+        self._seen = len(log)
+
+
+def _history(rec: Recording) -> _History:
+    if rec.history is None:
+        rec.history = _History()
+    found: _History = rec.history
+    found.follow(rec.log)
+    return found
+
+
+def written(rec: Recording, stores: Sequence[Store], start: int) -> bool:
+    """Is the memory of these stores written after the first ``start`` entries of the log?"""
+    last = _history(rec).last
+    for store in stores:
+        head = store._head or store
+        if head.rec is rec and last.get(head.slot, -1) >= start:
+            return True
+    return False
+
+
+def alike(rec: Recording, one: int, two: int) -> bool:
+    """Have the arrays of two slots been computed in the same way from what has not changed since?"""
+    return _alike(rec, _history(rec), one, two, [_ALIKE])
+
+
+def _alike(rec: Recording, history: _History, one: int, two: int, left: list[int]) -> bool:
+    if one == two:
+        return True
+    declared = history.declared
+    if declared[one][0] != "new" or declared[one][:-1] != declared[two][:-1]:
+        return False
+    for slot in (one, two):
+        if slot not in history.single or declared[slot][-1] != slot:
+            return False
+    made = history.first[one], history.first[two]
+    a, b = (rec.log[k] for k in made)
+    left[0] -= 1
+    if left[0] < 0 or a[0] != "map" or a[:4] != b[:4] or a[5] != b[5] or len(a) != len(b):
+        return False
+    for p, q in zip(reads(a), reads(b), strict=True):
+        if type(p) is int or type(q) is int:
+            if type(p) is not type(q) or not _same_scalar(rec, p, q):
+                return False
+        elif p[1:] != q[1:] or not _alike(rec, history, p[0], q[0], left):
+            return False
+        elif p[0] == q[0]:
+            changed = history.last.get(history.heads[p[0]], -1)
+            if changed >= min(made):
+                return False
+    return True
+
+
+def _same_scalar(rec: Recording, p: int, q: int) -> bool:
+    a, b = (rec.views[rec.kinds[k]][k] for k in (p, q))
+    return bool(rec.kinds[p] == rec.kinds[q] and a.tobytes() == b.tobytes())

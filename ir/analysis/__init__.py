@@ -1,0 +1,1 @@
+"""Facts about regions, derived on demand: effects, independence, ranges of values, traffic."""

@@ -1,0 +1,356 @@
+"""What statements read and write, and what orders them.  Derived on demand, never stored."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import product
+
+from dcarray.ir.dims import count, free_symbols, loop_range, simplify, slope, smallest, substitute
+from dcarray.ir.nodes import (
+    Bands,
+    Branch,
+    Call,
+    Compute,
+    Dim,
+    Expr,
+    Gather,
+    Index,
+    Loop,
+    Nest,
+    Region,
+    Role,
+    Rows,
+    Stmt,
+    While,
+    Window,
+)
+from dcarray.ir.windows import apart, covers, injective, loads, overlap, same
+
+
+@dataclass(frozen=True, slots=True)
+class Reason:
+    """Why something is not allowed: words for the user, and the windows that stand in the way."""
+
+    text: str
+    windows: tuple[Window, ...] = ()
+
+    def __str__(self) -> str:
+        return self.text
+
+
+# ---- one statement ----------------------------------------------------------------------------------
+def anywhere(array: str) -> Window:
+    """A window without an index: some elements of ``array``, it is not known which."""
+    return Window(array, (), ())
+
+
+def _read_by(*exprs: Expr) -> list[Window]:
+    return [
+        anywhere(load.window.array) if isinstance(load, Gather) else load.window
+        for expr in exprs
+        for load in loads(expr)
+    ]
+
+
+def reads(stmt: Stmt) -> tuple[Window, ...]:
+    """The windows that the statement may read.  Those of a gather are ``anywhere``; those that move with the
+    variable of a loop inside ``stmt`` are all that they come by, or ``anywhere``."""
+    match stmt:
+        case Compute(target, body, combine, init):
+            found = _read_by(body) + (_read_by(init) if init is not None else [])
+            if combine is not None and init is None:
+                found.append(target)
+            return _unique(found)
+        case Call():
+            return _unique(list(stmt.reads))
+        case Nest(body) | Rows(body) | Bands(body):
+            return _unique([w for s in body for w in reads(s)])
+        case Loop(var, bounds, inner):
+            return _unique([settled(w, var, bounds) for s in inner for w in reads(s)])
+        case While(cond, inner):
+            return _unique(_read_by(cond) + [w for s in inner for w in reads(s)])
+        case Branch(cond, then, orelse):
+            return _unique(_read_by(cond) + [w for s in (*then, *orelse) for w in reads(s)])
+
+
+def writes(stmt: Stmt) -> tuple[Window, ...]:
+    """The windows that the statement may write; see ``surely`` for what it does write."""
+    match stmt:
+        case Compute(target):
+            return (target,)
+        case Call():
+            return _unique(list(stmt.writes))
+        case Nest(body) | Rows(body) | Bands(body):
+            return _unique([w for s in body for w in writes(s)])
+        case Loop(var, bounds, inner):
+            return _unique([settled(w, var, bounds) for s in inner for w in writes(s)])
+        case While(_, inner):
+            return _unique([w for s in inner for w in writes(s)])
+        case Branch(_, then, orelse):
+            return _unique([w for s in (*then, *orelse) for w in writes(s)])
+
+
+def surely(stmt: Stmt) -> tuple[Window, ...]:
+    """The windows of which every element is written whenever the statement runs."""
+    match stmt:
+        case Compute(target, _, combine, init):
+            return (target if combine is None or init is None else _kept(target),)
+        case Nest(body) | Rows(body) | Bands(body):
+            return _unique([w for s in body for w in surely(s)])
+        case Call():
+            return writes(stmt)
+        case Branch(_, then, orelse):
+            first = [w for s in then for w in surely(s)]
+            second = [w for s in orelse for w in surely(s)]
+            return tuple(w for w in first if any(covers(v, w) is True for v in second))
+        case Loop(var, bounds, inner):
+            found = [swept(w, var, bounds) for s in inner for w in surely(s)]
+            return _unique([w for w in found if w is not None])
+        case _:
+            return ()
+
+
+def _kept(target: Window) -> Window:
+    """The target of a fold without the axes that are folded: it is written, too, where these are empty."""
+    axes = sorted({ix.axis for ix in target.index if ix.axis is not None})
+    index = tuple(
+        ix if ix.axis is None else Index(ix.offset, ix.stride, axes.index(ix.axis)) for ix in target.index
+    )
+    return Window(target.array, tuple(target.shape[axis] for axis in axes), index)
+
+
+def touched(stmt: Stmt) -> frozenset[str]:
+    """The names of the arrays that the statement may read or write."""
+    return frozenset(w.array for w in (*reads(stmt), *writes(stmt)))
+
+
+def _unique(found: list[Window]) -> tuple[Window, ...]:
+    return tuple(dict.fromkeys(found))
+
+
+def swept(window: Window, var: str, bounds: tuple[Dim, Dim, Dim]) -> Window | None:
+    """All that a window comes by while ``var`` goes through ``range(*bounds)``, if that is one window: it
+    moves along one axis of the array, on which the iteration domain does not move it."""
+    if any(var in free_symbols(d) for d in (*window.shape, *(ix.stride for ix in window.index))):
+        return None
+    moved = [k for k, ix in enumerate(window.index) if var in free_symbols(ix.offset)]
+    turns = count(bounds)
+    if turns is None or len(moved) > 1:
+        return None
+    shape = (*window.shape, turns)  # without turns there are no elements either
+    if not moved:
+        return Window(window.array, shape, window.index)
+    (k,) = moved
+    ix = window.index[k]
+    pace = slope(ix.offset, var)
+    if ix.axis is not None or pace is None:
+        return None
+    along = Index(substitute(ix.offset, {var: bounds[0]}), simplify(pace * bounds[2]), len(window.shape))
+    return Window(window.array, shape, (*window.index[:k], along, *window.index[k + 1 :]))
+
+
+def settled(window: Window, var: str, bounds: tuple[Dim, Dim, Dim]) -> Window:
+    """What a window comes by in a loop at most: as `swept`, or all between the least and the greatest index,
+    or ``anywhere``."""
+    parts = (*window.shape, *(part for ix in window.index for part in (ix.offset, ix.stride)))
+    if not any(var in free_symbols(part) for part in parts):
+        return window
+    found = swept(window, var, bounds) or _between(window, var, bounds)
+    return anywhere(window.array) if found is None else found
+
+
+def _between(window: Window, var: str, bounds: tuple[Dim, Dim, Dim]) -> Window | None:
+    """A box that holds all that a window comes by in a loop."""
+    ends = {var: loop_range(*bounds)}
+    shape: list[Dim] = []
+    index: list[Index] = []
+    for ix in window.index:
+        last = ix.offset if ix.axis is None else ix.offset + window.shape[ix.axis] - 1
+        low, high = smallest(ix.offset, ends), simplify(-smallest(simplify(-last), ends))
+        known = ix.axis is None or (type(ix.stride) is int and ix.stride == 1)
+        if not known or var in free_symbols(low) or var in free_symbols(high):
+            return None
+        index.append(Index(low, 1, len(shape)))
+        shape.append(simplify(high - low + 1))
+    return Window(window.array, tuple(shape), tuple(index)) if index else None
+
+
+# ---- memory -----------------------------------------------------------------------------------------
+# The last answer: passes and the verifier ask about one region many times.
+_known: tuple[Region | None, dict[str, str]] = (None, {})
+
+
+def families(region: Region) -> dict[str, str]:
+    """For every array the name of the array at the root of its chain of bases: arrays with the same
+    root may share memory, others never do."""
+    global _known
+    if _known[0] is region:
+        return _known[1]
+    base = {array.name: array.base for array in region.arrays}
+    found: dict[str, str] = {}
+    for name in base:
+        root = name
+        while (up := base.get(root)) is not None:
+            root = up
+        found[name] = root
+    _known = (region, found)
+    return found
+
+
+def sharing(region: Region) -> frozenset[str]:
+    """The arrays that share their memory with others."""
+    root = families(region)
+    shared = {root[array.name] for array in region.arrays if array.base is not None}
+    return frozenset(array.name for array in region.arrays if root[array.name] in shared)
+
+
+def roles(region: Region) -> dict[str, Role]:
+    """The roles of arrays; a temporary that shows memory in another shape has that of the memory."""
+    root = families(region)
+    known = {array.name: array.role for array in region.arrays}
+    return {name: known[root[name]] if role == "temp" else role for name, role in known.items()}
+
+
+def clash(a: Window, b: Window, region: Region) -> bool | None:
+    """Whether two windows share memory: as ``windows.overlap``, for any two arrays of a region."""
+    if a.array == b.array:
+        return overlap(a, b)
+    root = families(region)
+    return None if root[a.array] == root[b.array] else False
+
+
+# ---- nests and rows ---------------------------------------------------------------------------------
+def nest_conflict(body: tuple[Compute, ...], region: Region) -> Reason | None:
+    """Why the computes cannot run point by point, each point in order; None if that gives the same as
+    running them one after the other."""
+    for k, later in enumerate(body):
+        for earlier in body[:k]:
+            pairs = [(earlier.target, w) for w in (*reads(later), later.target)]
+            pairs += [(w, later.target) for w in reads(earlier)]
+            for v, w in pairs:
+                if clash(v, w, region) is False:
+                    continue
+                if v.array != w.array or not same(v, w) or injective(v) is not True:
+                    return Reason(f"{w.array} is touched at different points of the domain", (v, w))
+    return None
+
+
+def domain(stmt: Compute | Nest) -> tuple[Dim, ...]:
+    """The iteration domain."""
+    return stmt.target.shape if isinstance(stmt, Compute) else stmt.body[0].target.shape
+
+
+def computes_of(stmt: Compute | Nest) -> tuple[Compute, ...]:
+    """A statement, or those of a nest."""
+    return stmt.body if isinstance(stmt, Nest) else (stmt,)
+
+
+def own_targets(stmt: Compute | Nest, axes: int) -> list[Window]:
+    """What a statement that runs row by row writes, but for what all rows are folded into: nobody but that
+    fold touches it, so that it does not matter when it is complete."""
+    return [compute.target for compute in computes_of(stmt) if not folds_rows(compute, axes)]
+
+
+def folds_rows(compute: Compute, axes: int) -> bool:
+    """Whether a statement folds all rows, a row being a point of the first ``axes`` axes of its domain."""
+    moving = {ix.axis for ix in compute.target.index if ix.axis is not None}
+    return compute.combine is not None and moving.isdisjoint(range(axes))
+
+
+def rows_conflict(body: tuple[Compute | Nest, ...], axes: int, region: Region) -> Reason | None:
+    """Why the statements cannot run row by row, a row being a point of the first ``axes`` axes of their
+    domains; None if that gives the same as running them one after the other."""
+    for number, later in enumerate(body):
+        for target in own_targets(later, axes):
+            if not apart(target, target, axes):
+                return Reason(f"{target.array} is complete only after the last row", (target,))
+        for earlier in body[:number]:
+            pairs = [(v, w) for v in writes(earlier) for w in (*reads(later), *writes(later))]
+            pairs += [(v, w) for v in reads(earlier) for w in writes(later)]
+            for v, w in pairs:
+                if clash(v, w, region) is not False and not (v.array == w.array and apart(v, w, axes)):
+                    return Reason(f"a row needs {w.array} of other rows", (v, w))
+    return None
+
+
+# ---- the order of statements ------------------------------------------------------------------------
+def depends(a: Stmt, b: Stmt, region: Region) -> Reason | None:
+    """Why ``b``, which stands after ``a``, must stay there; None if the two may change places."""
+    root = families(region)
+    kinds = (
+        ("reads what the earlier statement writes", writes(a), reads(b)),
+        ("overwrites what the earlier statement reads", reads(a), writes(b)),
+        ("overwrites what the earlier statement writes", writes(a), writes(b)),
+    )
+    for text, first, second in kinds:
+        for v, w in product(first, second):
+            if root[v.array] != root[w.array]:
+                continue
+            if v.array != w.array:
+                return Reason(f"{text}: {w.array} may share memory with {v.array}", (v, w))
+            if overlap(v, w) is not False:
+                return Reason(f"{text}: {w.array}", (v, w))
+    return None
+
+
+def last_writer(region: Region, position: int, window: Window) -> int | None:
+    """The nearest top-level statement before ``position`` that may write some of ``window``."""
+    for k in range(position - 1, -1, -1):
+        if any(clash(w, window, region) is not False for w in writes(region.body[k])):
+            return k
+    return None
+
+
+def writers_between(region: Region, start: int, stop: int, window: Window) -> tuple[int, ...]:
+    """The top-level statements ``start <= k < stop`` that may write some of ``window``."""
+    return tuple(
+        k
+        for k in range(start, stop)
+        if any(clash(w, window, region) is not False for w in writes(region.body[k]))
+    )
+
+
+def readers_between(region: Region, start: int, stop: int, window: Window) -> tuple[int, ...]:
+    """The top-level statements ``start <= k < stop`` that may read some of ``window``."""
+    return tuple(
+        k
+        for k in range(start, stop)
+        if any(clash(w, window, region) is not False for w in reads(region.body[k]))
+    )
+
+
+def lost(region: Region) -> tuple[str, ...]:
+    """The existing arrays of which a run may overwrite what it has read, so that another run would find
+    something else.  Not among them is what is written before it is read, and in no other place."""
+    shared = sharing(region)
+    return tuple(
+        array.name
+        for array in region.arrays
+        if array.role == "inout" and (array.name in shared or _loses(array.name, region))
+    )
+
+
+def _loses(name: str, region: Region) -> bool:
+    first: Window | None = None
+    read = False
+    for stmt in region.body:
+        written = [w for w in writes(stmt) if w.array == name]
+        read = read or (first is None and any(w.array == name for w in reads(stmt)))
+        if not written:
+            continue
+        if read or isinstance(stmt, Loop | While | Branch):
+            return True
+        first = first or written[0]
+        if not all(covers(first, w) is True for w in written):
+            return True
+    return False
+
+
+def live_after(region: Region, position: int, name: str) -> bool:
+    """Whether what the array holds after top-level statement ``position`` may still be seen: read by
+    a later statement, or left to the caller."""
+    root = families(region)
+    kin = {array.name for array in region.arrays if root[array.name] == root[name]}
+    if any(array.role in ("out", "inout") for array in region.arrays if array.name in kin):
+        return True
+    return any(w.array in kin for stmt in region.body[position + 1 :] for w in reads(stmt))

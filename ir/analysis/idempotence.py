@@ -1,0 +1,82 @@
+"""Which arrays may be overwritten by statements that might have to run once more, without a copy.
+
+Statements are idempotent in an array if they overwrite no element of it that they have read before as it was
+when they began: run again, whole, they find what they found, or write it anew.  (De Kruijf, Sankaralingam and
+Singh, "Static analysis and compiler design for idempotent processing", PLDI 2012: no "clobber"
+antidependences.)
+"""
+
+from __future__ import annotations
+
+from dcarray.ir import dims
+from dcarray.ir.nodes import Branch, Call, Loop, Region, Stmt, While, Window
+from dcarray.ir.windows import covers, identity, overlap
+
+from .effects import sharing, surely, touched, writes
+from .independence import accesses, every, exposed, later, placed, plain
+
+INFALLIBLE = frozenset({"blas.matmul"})
+"""Library calls that end a run for want of memory only."""
+
+
+def idempotent(region: Region) -> frozenset[str]:
+    """The existing arrays that are written, and in which the region is idempotent.
+
+    None where there are library calls that may fail: what comes after them might be written already.
+    """
+    if any(isinstance(stmt, Call) and stmt.op not in INFALLIBLE for stmt in every(region.body)):
+        return frozenset()
+    shared = sharing(region)
+    return frozenset(
+        array.name
+        for array in region.arrays
+        if array.role == "inout" and array.name not in shared and not _clobbers(region.body, identity(array))
+    )
+
+
+def _clobbers(body: tuple[Stmt, ...], whole: Window, before: tuple[Window, ...] = ()) -> bool:
+    """May the statements overwrite what they have read of the array as it was?  ``before`` has been written
+    already."""
+    made = list(before)
+    old: list[Window] = []  # what has been read as it was
+    for stmt in plain(body):
+        written = [w for w in writes(stmt) if w.array == whole.array]
+        seen = _unmade(exposed((stmt,), whole), made)
+        if isinstance(stmt, While | Branch):
+            if written:  # which the other run might leave out, where a sum differs in its last bit
+                return True
+        elif isinstance(stmt, Loop):
+            with dims.ranging(stmt.var, stmt.bounds):
+                if written and (_clobbers(stmt.body, whole, tuple(made)) or _carries(stmt, whole, made)):
+                    return True
+        elif _meet(seen, written):
+            return True
+        if _meet(old, written):
+            return True
+        old += seen
+        made += [w for w in surely(stmt) if w.array == whole.array]
+    return False
+
+
+def _unmade(windows: list[Window], made: list[Window]) -> list[Window]:
+    return [w for w in windows if not any(covers(v, w) is True for v in made)]
+
+
+def _meet(some: list[Window], others: list[Window]) -> bool:
+    return any(overlap(v, w) is not False for v in some for w in others)
+
+
+def _carries(loop: Loop, whole: Window, made: list[Window]) -> bool:
+    """May a turn overwrite what one before it has read as it was?  The loop's variable is known."""
+    found = later(loop)
+    if found is None:
+        return True
+    turn, after, known = found
+    first = [placed(w, {loop.var: turn}) for w in _unmade(exposed(loop.body, whole), made)]
+    root = {name: name for stmt in loop.body for name in touched(stmt)}
+    for access in accesses(loop.body, {loop.var: after}, "_b", {}, {whole.array}, root):
+        if access.writing:
+            with dims.between({**known, **dict(access.ranges)}):
+                if _meet(first, [access.window]):
+                    return True
+    return False

@@ -1,0 +1,256 @@
+"""Which turns of a loop need nothing of one another.
+
+Two turns are compared: one at a value ``u`` of the variable, and one that comes later, at ``u + step * t``
+with ``t >= 1``.  Where one of them writes, the other must touch nothing, whatever ``u`` and ``t`` are and
+whatever turns the loops inside are in.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+
+from dcarray.ir import dims
+from dcarray.ir.nodes import Bands, Branch, Call, Dim, Index, Loop, Nest, Region, Rows, Stmt, While, Window
+from dcarray.ir.windows import covers, identity, overlap, together
+
+from .effects import Reason, families, reads, settled, sharing, surely, touched, writes
+
+_Ranges = dict[str, tuple[Dim | None, Dim | None]]
+
+
+# ---- what is a turn's own ---------------------------------------------------------------------------
+def own(body: tuple[Stmt, ...], region: Region) -> frozenset[str]:
+    """The temporaries that are used in the body only, and written before they are read whenever it runs:
+    nothing of them comes in or goes out.
+
+    Parameters
+    ----------
+    body : tuple
+        The body of a loop or branch somewhere in ``region``, that very object.
+    region : Region
+    """
+    inside = frozenset[str]().union(*map(touched, body))
+    outside, times = _elsewhere(region.body, body)
+    if times != 1:
+        return frozenset()
+    shared = sharing(region)
+    return frozenset(
+        array.name
+        for array in region.arrays
+        if array.role == "temp"
+        and array.name in inside
+        and array.name not in outside
+        and array.name not in shared
+        and not exposed(body, identity(array))
+    )
+
+
+def _elsewhere(stmts: Iterable[Stmt], body: tuple[Stmt, ...]) -> tuple[frozenset[str], int]:
+    """The arrays that are touched by what is not in ``body``, and how often that is there."""
+    found: set[str] = set()
+    times = 0
+    for stmt in stmts:
+        parts = _bodies(stmt)
+        if not (parts and isinstance(stmt, Loop)):
+            found |= touched(_head(stmt))
+        for part in parts:
+            if part is body:
+                times += 1
+            else:
+                names, more = _elsewhere(part, body)
+                found |= names
+                times += more
+    return frozenset(found), times
+
+
+def _bodies(stmt: Stmt) -> tuple[tuple[Stmt, ...], ...]:
+    if isinstance(stmt, Loop | While):
+        return (stmt.body,)
+    return (stmt.then, stmt.orelse) if isinstance(stmt, Branch) else ()
+
+
+def every(body: Iterable[Stmt]) -> Iterator[Stmt]:
+    """The statements, and those of the loops and branches among them."""
+    for stmt in body:
+        yield stmt
+        for part in _bodies(stmt):
+            yield from every(part)
+
+
+def exposed(body: tuple[Stmt, ...], whole: Window) -> list[Window]:
+    """What the statements read of the array that none of them has surely written before."""
+    made: list[Window] = []
+    found: list[Window] = []
+    for stmt in plain(body):
+        if isinstance(stmt, Loop):
+            with dims.ranging(stmt.var, stmt.bounds):
+                inner = exposed(stmt.body, whole)
+            some = [settled(w, stmt.var, stmt.bounds) for w in inner]
+        else:
+            some = [w for w in reads(_head(stmt)) if w.array == whole.array]
+            some += [w for part in _bodies(stmt) for w in exposed(part, whole)]
+        for window in some:
+            wanted = window if window.index else whole
+            if not any(covers(w, wanted) is True for w in made):
+                found.append(wanted)
+        for window in surely(stmt):
+            if window.array == whole.array:
+                _add(made, window)
+    return found
+
+
+def _add(made: list[Window], window: Window) -> None:
+    """One more window; what lies side by side is one."""
+    for k, other in enumerate(made):
+        if (both := together(other, window)) is not None:
+            del made[k]
+            _add(made, both)
+            return
+    made.append(window)
+
+
+def plain(body: Iterable[Stmt]) -> Iterator[Stmt]:
+    """The statements with those of nests, rows and bands one after the other, which is the same."""
+    for stmt in body:
+        if isinstance(stmt, Nest | Rows | Bands):
+            yield from plain(stmt.body)
+        else:
+            yield stmt
+
+
+def _head(stmt: Stmt) -> Stmt:
+    """The statement without its bodies."""
+    if isinstance(stmt, While):
+        return While(stmt.cond, ())
+    return Branch(stmt.cond, ()) if isinstance(stmt, Branch) else stmt
+
+
+# ---- turns ------------------------------------------------------------------------------------------
+@dataclass(frozen=True, slots=True)
+class Access:
+    """A window as one turn touches it, and the bounds of the variables that move it."""
+
+    window: Window
+    writing: bool
+    ranges: tuple[tuple[str, tuple[Dim | None, Dim | None]], ...]
+
+
+def independent(loop: Loop, region: Region) -> Reason | None:
+    """Why the turns of the loop may not run in any order and at the same time; None if they may.
+
+    Parameters
+    ----------
+    loop : Loop
+        A statement of ``region``, that very object, in whatever body.
+    region : Region
+    """
+    found = private(loop, region)
+    return found if isinstance(found, Reason) else None
+
+
+def private(loop: Loop, region: Region) -> frozenset[str] | Reason:
+    """The temporaries of which turns that run at the same time each need memory of their own, or why they may
+    not run at the same time.  ``loop`` is a statement of ``region``, that very object."""
+    pair = later(loop)
+    if pair is None:
+        return Reason(f"the step of {loop.var} is not known")
+    u, after, known = pair
+    with dims.ranging(loop.var, loop.bounds):
+        free = own(loop.body, region)
+    root = families(region)
+    written = {root[w.array] for stmt in loop.body for w in writes(stmt)}
+    for stmt in every(loop.body):
+        if isinstance(stmt, Call) and not stmt.writes:
+            return Reason(f"{stmt.op} may have other effects")
+    first = accesses(loop.body, {loop.var: u}, "_a", {}, written, root)
+    second = accesses(loop.body, {loop.var: after}, "_b", {}, written, root)
+    return meeting(first, second, free, known, root)
+
+
+def meeting(
+    first: Iterable[Access],
+    second: Iterable[Access],
+    free: frozenset[str],
+    known: _Ranges,
+    root: Mapping[str, str],
+) -> frozenset[str] | Reason:
+    """Those of the arrays in ``free`` that two turns may both need, or why the turns may need other things of
+    one another."""
+    found: set[str] = set()
+    for a in first:
+        for b in second:
+            if not (a.writing or b.writing) or root[a.window.array] != root[b.window.array]:
+                continue
+            if a.window.array in found:
+                continue
+            if a.window.array != b.window.array:
+                return Reason(f"{b.window.array} may share memory with {a.window.array}")
+            with dims.between({**known, **dict(a.ranges), **dict(b.ranges)}):
+                apart = overlap(a.window, b.window) is False
+            if not apart and a.window.array in free:
+                found.add(a.window.array)
+            elif not apart:
+                return Reason(f"a turn may need {a.window.array} of another one", (a.window, b.window))
+    return frozenset(found)
+
+
+def later(loop: Loop) -> tuple[Dim, Dim, _Ranges] | None:
+    """The variable in one turn and in a later one, and what is known of the symbols that these are made of;
+    None if the step is not known."""
+    step = loop.bounds[2]
+    if type(step) is not int:
+        return None
+    low, high = dims.loop_range(*loop.bounds)
+    u, t = dims.symbol(f"{loop.var}_u", None), dims.symbol(f"{loop.var}_t", 1)
+    most: Dim | None = None  # turns from one to the other
+    if step == 1 and high is not None:
+        most = dims.simplify(high - u)
+    if step == -1 and low is not None:
+        most = dims.simplify(u - low)
+    known: _Ranges = {f"{loop.var}_u": (low, high), f"{loop.var}_t": (1, most)}
+    return u, dims.simplify(u + step * t), known
+
+
+def accesses(
+    body: tuple[Stmt, ...],
+    values: Mapping[str, Dim],
+    mark: str,
+    ranges: _Ranges,
+    written: set[str],
+    root: Mapping[str, str],
+) -> list[Access]:
+    """What one turn touches of the families that are written, its variables having the given values."""
+    found: dict[Access, None] = {}
+    for stmt in body:
+        if isinstance(stmt, Loop):
+            name = stmt.var + mark
+            low, high = dims.loop_range(*stmt.bounds)
+            bounds = (
+                None if low is None else dims.substitute(low, values),
+                None if high is None else dims.substitute(high, values),
+            )
+            inner = {**values, stmt.var: dims.symbol(name, None)}
+            part = accesses(stmt.body, inner, mark, {**ranges, name: bounds}, written, root)
+            found.update(dict.fromkeys(part))
+            continue
+        parts = _bodies(stmt)
+        for some in parts:
+            found.update(dict.fromkeys(accesses(some, values, mark, ranges, written, root)))
+        stmt = _head(stmt)
+        for windows, writing in ((writes(stmt), True), (reads(stmt), False)):
+            for window in windows:
+                if root[window.array] in written:
+                    window = placed(window, values)
+                    found[Access(window, writing, tuple(ranges.items()))] = None
+    return list(found)
+
+
+def placed(window: Window, values: Mapping[str, Dim]) -> Window:
+    """The window where the variables have the given values."""
+    shape = tuple(dims.substitute(n, values) for n in window.shape)
+    index = tuple(
+        Index(dims.substitute(ix.offset, values), dims.substitute(ix.stride, values), ix.axis)
+        for ix in window.index
+    )
+    return Window(window.array, shape, index)

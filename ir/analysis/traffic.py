@@ -1,0 +1,232 @@
+"""How many bytes and operations a statement costs: the figures that fusion is about.
+
+Two models.  ``fused``: each array is read once and written once for a statement, whatever happens in
+between stays in registers (what a generated kernel moves at least).  ``unfused``: every operation reads
+its arguments from memory and writes its result there (what NumPy moves).
+"""
+
+from __future__ import annotations
+
+import math
+from collections import ChainMap
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from dcarray.ir.dims import evaluate
+from dcarray.ir.nodes import (
+    Apply,
+    Bands,
+    Branch,
+    Call,
+    Compute,
+    Expr,
+    Gather,
+    Load,
+    Loop,
+    Nest,
+    Region,
+    Rows,
+    Stmt,
+    While,
+    Window,
+)
+from dcarray.ir.windows import walk
+
+Sizes = Mapping[str, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Traffic:
+    """Bytes read and written, and scalar operations."""
+
+    read: int = 0
+    written: int = 0
+    operations: int = 0
+
+    @property
+    def bytes(self) -> int:
+        return self.read + self.written
+
+    def __add__(self, other: Traffic) -> Traffic:
+        return Traffic(
+            self.read + other.read, self.written + other.written, self.operations + other.operations
+        )
+
+
+def _int(dim: Any, sizes: Sizes) -> int:
+    return dim if type(dim) is int else max(0, evaluate(dim, sizes))
+
+
+def _elements(window: Window, sizes: Sizes) -> int:
+    """Distinct elements under a window: an axis that moves nothing counts once."""
+    axes = {index.axis for index in window.index if index.axis is not None and index.stride != 0}
+    return math.prod(_int(window.shape[axis], sizes) for axis in axes)
+
+
+def _computes(stmt: Compute | Nest | Rows | Bands) -> tuple[Compute, ...]:
+    if isinstance(stmt, Rows | Bands):
+        return tuple(c for part in stmt.body for c in _computes(part))
+    return stmt.body if isinstance(stmt, Nest) else (stmt,)
+
+
+def fused(stmt: Stmt, region: Region, sizes: Sizes | None = None) -> Traffic:
+    """Bytes and operations of one statement run as one kernel.
+
+    Parameters
+    ----------
+    stmt : Stmt
+        A statement of ``region``.  A loop is taken to stay in the cache; operations are those of its middle
+        turn, times the number of turns.
+    region : Region
+        Gives the arrays their types and extents.
+    sizes : mapping of str to int, optional
+        Values of the symbols.
+
+    Returns
+    -------
+    Traffic
+    """
+    if sizes is None:
+        sizes = {symbol.name: symbol.hint or symbol.minimum for symbol in region.symbols}
+    tally = _Tally(region)
+    tally.add(stmt, sizes, 1)
+    return tally.traffic()
+
+
+class _Tally:
+    """The elements of each array that statements touch, and their operations."""
+
+    def __init__(self, region: Region) -> None:
+        self.arrays = {array.name: array for array in region.arrays}
+        self.read: dict[str, int] = {}
+        self.written: dict[str, int] = {}
+        self.operations = 0
+
+    def traffic(self) -> Traffic:
+        read, written = (
+            sum(count * self.arrays[name].dtype.itemsize for name, count in touched.items())
+            for touched in (self.read, self.written)
+        )
+        return Traffic(read, written, self.operations)
+
+    def touch(self, touched: dict[str, int], found: Iterable[Window], sizes: Sizes, times: int) -> None:
+        """Count windows, each array at most once as a whole."""
+        for window in dict.fromkeys(found):
+            whole = math.prod(_int(d, sizes) for d in self.arrays[window.array].shape)
+            count = times * (_elements(window, sizes) if window.index else 1)
+            touched[window.array] = min(whole, touched.get(window.array, 0) + count)
+
+    def add(self, stmt: Stmt, sizes: Sizes, times: int) -> None:
+        """A statement that runs so many times."""
+        match stmt:
+            case Loop(_, _, body):
+                inside, turns = _turn(stmt, sizes)
+                for inner in body:
+                    self.add(inner, inside, times * turns)
+            case While(_, body) | Branch(_, body, ()):
+                for inner in body:
+                    self.add(inner, sizes, times)
+            case Branch(_, then, orelse):
+                for inner in (*then, *orelse):
+                    self.add(inner, sizes, times)
+            case Call(op, read, write):
+                if op == "blas.matmul":
+                    depth = _int(read[0].shape[-1], sizes)
+                    self.operations += 2 * depth * _elements(write[0], sizes) * times
+                self.touch(self.read, read, sizes, times)
+                self.touch(self.written, write, sizes, times)
+            case _:
+                self.plain(_computes(stmt), sizes, times)
+
+    def plain(self, computes: tuple[Compute, ...], sizes: Sizes, times: int) -> None:
+        """Computes of one kernel."""
+        made: set[Window] = set()  # by the computes before: still in registers
+        reads = []
+        for c in computes:
+            domain = math.prod(_int(d, sizes) for d in c.target.shape) * times
+            for node in walk(c.body):
+                if isinstance(node, Load | Gather) and node.window not in made:
+                    reads.append(node.window)
+                self.operations += domain * isinstance(node, Apply)
+            self.operations += domain * (c.combine is not None)
+            made.add(c.target)
+        self.touch(self.read, reads, sizes, times)
+        self.touch(self.written, [c.target for c in computes], sizes, times)
+
+
+def _turn(loop: Loop, sizes: Sizes) -> tuple[Sizes, int]:
+    """The sizes in the middle one of a loop's turns, for all of them, and how many turns there are."""
+    bounds = [bound if type(bound) is int else evaluate(bound, sizes) for bound in loop.bounds]
+    turns = range(bounds[0], bounds[1], bounds[2] or 1)
+    middle = turns[len(turns) // 2] if turns else turns.start
+    return ChainMap({loop.var: middle}, sizes), len(turns)  # type: ignore[arg-type]
+
+
+def fused_all(body: Iterable[Stmt], region: Region, sizes: Sizes | None = None) -> Traffic:
+    """The sum of ``fused`` over statements."""
+    return sum((fused(stmt, region, sizes) for stmt in body), Traffic())
+
+
+def _bytes(windows: Iterable[Window], region: Region, sizes: Sizes) -> int:
+    """Bytes under windows, each array at most once as a whole."""
+    tally = _Tally(region)
+    tally.touch(tally.read, windows, sizes, 1)
+    return tally.traffic().read
+
+
+def unfused(region: Region, sizes: Sizes | None = None) -> int:
+    """Bytes that NumPy moves for the element-wise statements and calls of a region, one at a time.
+
+    Returns
+    -------
+    int
+        The sum over every operation of the bytes of its arguments and of its result.
+    """
+    return _unfused(region.body, region, sizes or {s.name: s.hint or s.minimum for s in region.symbols})
+
+
+def _unfused(body: Iterable[Stmt], region: Region, sizes: Sizes) -> int:
+    total = 0
+    for stmt in body:
+        match stmt:
+            case Loop(_, _, inner):
+                inside, turns = _turn(stmt, sizes)
+                total += turns * _unfused(inner, region, inside)
+            case While(_, inner):
+                total += _unfused(inner, region, sizes)
+            case Branch(_, then, orelse):
+                total += _unfused((*then, *orelse), region, sizes)
+            case Call():
+                total += fused(stmt, region, sizes).bytes
+            case _:
+                for c in _computes(stmt):
+                    total += _bytes((c.target,), region, sizes) + _steps(c, sizes)
+    return total
+
+
+def _steps(c: Compute, sizes: Sizes) -> int:
+    """Bytes of the single operations of an expression, without the store of its last result."""
+    domain = [_int(d, sizes) for d in c.target.shape]
+    axes: dict[Expr, frozenset[int]] = {}
+    total = 0
+
+    def size(node: Expr) -> int:
+        return math.prod(domain[axis] for axis in axes[node]) * _itemsize(node)
+
+    for node in walk(c.body):
+        if isinstance(node, Load):
+            used = (i.axis for i in node.window.index if i.stride != 0)
+            axes[node] = frozenset(axis for axis in used if axis is not None)
+        elif isinstance(node, Apply):
+            axes[node] = frozenset().union(*(axes[arg] for arg in node.args))
+            total += sum(size(arg) for arg in node.args if axes[arg])
+            total += size(node) if node is not c.body or c.combine else 0
+        else:
+            axes[node] = frozenset(range(len(domain))) if isinstance(node, Gather) else frozenset()
+            total += 2 * size(node) if isinstance(node, Gather) else 0
+    return total + (size(c.body) if c.combine or isinstance(c.body, Load) else 0)
+
+
+def _itemsize(node: Any) -> int:
+    return int(node.dtype.itemsize)

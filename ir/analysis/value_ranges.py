@@ -1,0 +1,369 @@
+"""How large the values of a region can get, and so from which inputs it raises no floating-point exception.
+
+A value is bounded by its magnitude, from above and from below, and by its sign; of a complex one the parts
+are, from above.  Turns of a loop are gone through one after the other, so that what grows in each of them has
+a bound after all of them; what may raise an exception for small values, too, like a division, needs a bound
+from below.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from dcarray.ir import dims
+from dcarray.ir.nodes import (
+    Apply,
+    Array,
+    Call,
+    Compute,
+    Const,
+    Expr,
+    Iota,
+    Load,
+    Loop,
+    Nest,
+    Region,
+    Size,
+    Stmt,
+    Symbol,
+    Window,
+)
+from dcarray.ir.ops import const
+from dcarray.ir.windows import covers, identity, walk
+
+_BOUNDS = tuple([2.0**k for k in (512, 256, 128, 64, 32)])  # of the inputs, tried one after the other
+_NODES = 100_000  # of expressions that are looked at, for all of these; loops of more are given up
+_SLACK, _TINY = (
+    1 + 2.0**-22,
+    2.0**-125,
+)  # more than an operation's rounding adds, to normal numbers and others
+_ROOM = 4.0  # between a bound and the largest number of a dtype, or the smallest normal one
+_LARGER = frozenset({"maximum", "minimum", "fmax", "fmin"})
+_SAME = frozenset({"negative", "positive", "absolute", "fabs", "copy"})
+_PARTS = frozenset(
+    {"negative", "positive", "copy", "conjugate", "real", "imag"}
+)  # what has parts of its operand's
+_TRUTHS = frozenset({"less", "less_equal", "greater", "greater_equal", "equal", "not_equal"}) | frozenset(
+    {"logical_and", "logical_or", "logical_xor", "logical_not"}
+)
+# Comparisons of which the first operand is at least the second where they hold, and where they do not.
+_ABOVE = {"greater": True, "greater_equal": True, "less": False, "less_equal": False}
+
+
+class _Unknown(Exception):
+    """There is no bound."""
+
+
+class Limits(NamedTuple):
+    """Inputs from which nothing raises exceptions but underflow.
+
+    Attributes
+    ----------
+    most : float
+        The largest magnitude.
+    least : float
+        If not 0: what is no array is positive, and no less than this.
+    """
+
+    most: float
+    least: float = 0.0
+
+
+class _Bound(NamedTuple):
+    """A value has at most and at least such a magnitude; ``sure``: and is not below zero."""
+
+    most: float
+    least: float = 0.0
+    sure: bool = False
+
+    def joined(self, other: _Bound) -> _Bound:
+        """What holds of one value or another."""
+        most, least = max(self.most, other.most), min(self.least, other.least)
+        return _Bound(most, least, self.sure and other.sure)
+
+
+def harmless(region: Region) -> Limits | None:
+    """The inputs from which nothing raises exceptions but underflow; None if none are known."""
+    numbers = any(array.role == "in" and plain(array) for array in region.arrays)
+    if _passes(region.body) > _NODES:
+        return None
+    run = _Run(region)
+    for least in (False, True) if numbers else (False,):
+        for most in _BOUNDS:
+            limits = Limits(most, 1 / most if least else 0.0)
+            try:
+                run.begin(limits)
+                run.all(region.body)
+            except (_Unknown, OverflowError):
+                continue
+            return limits
+    return None
+
+
+def _passes(body: Iterable[Stmt]) -> float:
+    """How often expressions are looked at where loops are gone through."""
+    passes = 0.0
+    for stmt in body:
+        match stmt:
+            case Compute():
+                passes += len(walk(stmt.body))
+            case Nest(inner):
+                passes += _passes(inner)
+            case Loop(_, (start, stop, step), inner) if type(start) is type(stop) is type(step) is int:
+                passes += len(range(start, stop, step)) * _passes(inner)
+    return passes
+
+
+def worth(region: Region, names: Collection[str], least: int, hints: Mapping[str, int]) -> bool:
+    """Is to look at the inputs less than to keep copies of some arrays, of so many bytes at least, where the
+    symbols have about these values?"""
+    given = [array for array in region.arrays if array.role in ("in", "inout")]
+    if any(not dims.free_symbols(extent) <= hints.keys() for array in given for extent in array.shape):
+        return False
+    sizes = {a.name: math.prod(dims.evaluate(n, hints) for n in a.shape) * a.dtype.itemsize for a in given}
+    saved = sum(sizes[name] for name in names)
+    return saved >= least and sum(sizes.values()) <= 3 * saved
+
+
+def seen(region: Region) -> tuple[str, ...]:
+    """The inputs that limits are about."""
+    return tuple([a.name for a in region.arrays if a.role in ("in", "inout") and a.dtype.kind in "fc"])
+
+
+def plain(array: Array) -> bool:
+    """Is it no array, but a number, of which the sign counts?"""
+    return not array.shape and array.dtype.kind == "f"
+
+
+def largest(arrays: Iterable[Array], symbols: tuple[Symbol, ...] = ()) -> Region:
+    """The largest magnitude of the elements of each of some arrays, or of their parts; of what is none, the
+    number itself."""
+    given = [replace(_parts(a), name=f"x{k}", role="in", base=None) for k, a in enumerate(arrays)]
+    double = np.dtype(np.float64)
+    found = [Array(f"most{k}", double, (), "out") for k in range(len(given))]
+    return Region(symbols, (*given, *found), tuple(_largest_of(given)))
+
+
+def _parts(array: Array) -> Array:
+    """The real numbers that an array's memory holds."""
+    if array.dtype.kind != "c":
+        return array
+    size = array.dtype.itemsize // 2
+    strides = None if array.strides is None else (*[dims.simplify(2 * step) for step in array.strides], 1)
+    return replace(array, dtype=np.dtype(f"f{size}"), shape=(*array.shape, 2), strides=strides)
+
+
+def _largest_of(arrays: Iterable[Array]) -> Iterator[Compute]:
+    double = np.dtype(np.float64)
+    for k, array in enumerate(arrays):
+        value: Expr = Load(identity(array), array.dtype)
+        target = Window(f"most{k}", array.shape, ())
+        if array.shape:
+            value = Apply("absolute", (value,), array.dtype)
+        if array.dtype != double:
+            value = Apply("cast", (value,), double)
+        if array.shape:
+            yield Compute(target, value, "maximum", const(0.0, double))
+        else:
+            yield Compute(target, value)
+
+
+class _Run:
+    """The bounds of arrays while statements run."""
+
+    def __init__(self, region: Region) -> None:
+        self.arrays = {array.name: array for array in region.arrays}
+        self.left = _NODES
+        self.bounds: dict[str, _Bound] = {}
+        self._whole: dict[Window, bool] = {}
+
+    def begin(self, limits: Limits) -> None:
+        """From inputs within limits."""
+        if self.left < 0 or any(array.base is not None for array in self.arrays.values()):
+            raise _Unknown
+        self.bounds.clear()
+        for array in self.arrays.values():
+            if array.role in ("in", "inout"):
+                if array.dtype.kind not in "fc":
+                    bound = _any(array.dtype)
+                elif not plain(array) or not limits.least or array.role == "inout":
+                    bound = _Bound(limits.most)
+                else:
+                    bound = _Bound(limits.most, limits.least, True)
+                self.bounds[array.name] = _fits(bound, array.dtype)
+
+    def all(self, body: Iterable[Stmt]) -> None:
+        """Statements, one after the other."""
+        for stmt in body:
+            match stmt:
+                case Compute():
+                    self._compute(stmt)
+                case Nest(inner):
+                    self.all(inner)
+                case Loop(_, (start, stop, step), inner) if type(start) is type(stop) is type(step) is int:
+                    for _ in range(start, stop, step):
+                        self.all(inner)
+                case Call("blas.matmul", (a, b), (target,)):
+                    self._matmul(a, b, target)
+                case _:
+                    raise _Unknown
+
+    def _compute(self, stmt: Compute) -> None:
+        target = stmt.target
+        dtype = self.arrays[target.array].dtype
+        value = self._of(stmt.body)
+        if stmt.combine is not None:
+            start = self._of(stmt.init) if stmt.init is not None else self._held(target)
+            if stmt.combine in _LARGER:
+                value = value.joined(start)
+            elif stmt.combine == "add" and dtype.kind in "fc":
+                if any(type(extent) is not int for extent in target.shape):
+                    raise _Unknown
+                points = math.prod(target.shape)
+                most = (value.most * points + start.most) * _SLACK**points
+                value = _fits(_Bound(most, 0.0, value.sure and start.sure), dtype)
+            else:
+                raise _Unknown
+        if dtype.kind in "fc":
+            value = _fits(value, dtype)
+        self._keep(target, value)
+
+    def _matmul(self, a: Window, b: Window, target: Window) -> None:
+        dtype, depth = self.arrays[target.array].dtype, a.shape[-1] if a.shape else 1
+        if type(depth) is not int or any(self.arrays[w.array].dtype.kind != "f" for w in (a, b, target)):
+            raise _Unknown
+        most = self._held(a).most * self._held(b).most * depth * _SLACK ** (2 * depth) + depth * _TINY
+        self._keep(target, _fits(_Bound(most), dtype))
+
+    def _keep(self, target: Window, value: _Bound) -> None:
+        whole = self._whole.get(target)
+        if whole is None:
+            whole = covers(target, identity(self.arrays[target.array])) is True
+            self._whole[target] = whole
+        self.bounds[target.array] = value if whole else value.joined(self._held(target))
+
+    def _held(self, window: Window) -> _Bound:
+        found = self.bounds.get(window.array)
+        if found is None:  # some of it may never have been written
+            raise _Unknown
+        return found
+
+    def _of(self, expr: Expr) -> _Bound:
+        """The bounds of a value."""
+        self.left -= 1
+        if self.left < 0:
+            raise _Unknown
+        match expr:
+            case Load(window):
+                return self._held(window) if expr.dtype.kind in "fc" else _any(expr.dtype)
+            case Const(bits, dtype) if dtype.kind in "fiub":
+                value = float(np.frombuffer(bits, dtype)[0])
+                return _fits(_Bound(abs(value), abs(value), value >= 0), dtype)
+            case Const(bits, dtype) if dtype.kind == "c":
+                number = complex(np.frombuffer(bits, dtype)[0])
+                return _fits(_Bound(max(abs(number.real), abs(number.imag))), dtype)
+            case Size() | Iota():
+                return _any(expr.dtype)
+            case Apply(op, args, dtype):
+                if dtype.kind in "iu" and any(arg.dtype.kind in "fc" for arg in args):
+                    raise _Unknown
+                if any(arg.dtype.kind == "c" for arg in (expr, *args)) and op not in _TRUTHS:
+                    return _fits(self._complex(op, args, dtype), dtype)
+                return _fits(self._applied(op, args), dtype)
+        raise _Unknown
+
+    def _complex(self, op: str, args: tuple[Expr, ...], dtype: np.dtype[Any]) -> _Bound:
+        """The bounds of the parts of a complex value, or of a real one that is made of one."""
+        kinds = [arg.dtype.kind for arg in args]
+        parts = [self._of(arg).most for arg in args]
+        if op == "where" and kinds[1:] == ["c", "c"]:
+            return _Bound(max(parts[1:]))
+        if op == "cast" and dtype.kind == "c":
+            return _Bound(parts[0] * _SLACK)
+        if set(kinds) != {"c"}:
+            raise _Unknown
+        if op in ("add", "subtract"):
+            return _Bound(sum(parts) * _SLACK + _TINY)
+        if op in ("multiply", "square"):
+            return _Bound(2.0 * parts[0] * parts[-1] * _SLACK + _TINY)
+        if op == "absolute":
+            return _Bound(2.0 * parts[0], 0.0, True)
+        if op in _PARTS:
+            return _Bound(parts[0])
+        raise _Unknown
+
+    def _applied(self, op: str, args: tuple[Expr, ...]) -> _Bound:
+        kinds = {arg.dtype.kind for arg in args}
+        if kinds != {"f"} and op not in ("cast", "where", *_TRUTHS):
+            raise _Unknown
+        values = [self._of(arg) for arg in args]
+        a, b = values[0], values[-1]
+        sure = all(value.sure for value in values)
+        if op in _TRUTHS:
+            return _Bound(1.0, 0.0, True)
+        if op in ("add", "subtract"):
+            sure = sure and op == "add"
+            return _Bound((a.most + b.most) * _SLACK + _TINY, max(a.least, b.least) if sure else 0.0, sure)
+        if op in ("multiply", "square"):
+            sure = sure or args[0] is args[-1]
+            return _Bound(a.most * b.most * _SLACK + _TINY, a.least * b.least / _SLACK, sure)
+        if op == "divide" and b.least:
+            return _Bound(
+                a.most / b.least * _SLACK + _TINY, a.least / b.most / _SLACK if b.most else 0.0, sure
+            )
+        if op == "sqrt" and sure:
+            return _Bound(math.sqrt(a.most) * _SLACK + _TINY, math.sqrt(a.least) / _SLACK, True)
+        if op in ("maximum", "fmax") and (a.sure or b.sure):
+            return _Bound(max(a.most, b.most), max(v.least if v.sure else 0.0 for v in values), True)
+        if op in _LARGER:
+            return a.joined(b)
+        if op in _SAME:
+            return a._replace(sure=op in ("absolute", "fabs") or (a.sure and op != "negative"))
+        if op == "where":
+            return self._chosen(args, *values[1:])
+        if op == "cast" and args[0].dtype.kind in "fiub":
+            return _Bound(a.most * _SLACK, a.least / _SLACK if args[0].dtype.kind == "f" else 0.0, a.sure)
+        raise _Unknown
+
+    def _chosen(self, args: tuple[Expr, ...], yes: _Bound, no: _Bound) -> _Bound:
+        """The bounds of a choice; one of the two may be chosen for being above something."""
+        condition = args[0]
+        if isinstance(condition, Apply) and condition.op in _ABOVE:
+            above = _ABOVE[condition.op]
+            for (one, other), holds in ((condition.args, above), (condition.args[::-1], not above)):
+                if one.dtype == other.dtype and one.dtype.kind == "f" and args[1 if holds else 2] is one:
+                    least = self._of(other)
+                    if least.sure and holds:
+                        yes = _Bound(yes.most, max(yes.least, least.least), True)
+                    elif least.sure:
+                        no = _Bound(no.most, max(no.least, least.least), True)
+        return yes.joined(no)
+
+
+def _any(dtype: np.dtype[Any]) -> _Bound:
+    """The bounds of all integers of a dtype."""
+    return _Bound(_largest(dtype), 0.0, dtype.kind in "ub")
+
+
+def _largest(dtype: np.dtype[Any]) -> float:
+    if dtype.kind not in "iub":
+        raise _Unknown
+    return 1.0 if dtype.kind == "b" else float(2 ** (8 * dtype.itemsize))
+
+
+def _fits(bound: _Bound, dtype: np.dtype[Any]) -> _Bound:
+    """The bounds, if every value within them is one of the dtype; none from below that might not be a normal
+    number."""
+    if dtype.kind == "b" or (dtype.kind in "iu" and bound.most <= _largest(dtype)):
+        return bound
+    if dtype.char not in "fdFD":
+        raise _Unknown
+    info = np.finfo(dtype)
+    if not bound.most * _ROOM <= float(info.max):
+        raise _Unknown
+    return bound if bound.least >= _ROOM * float(info.tiny) else bound._replace(least=0.0)

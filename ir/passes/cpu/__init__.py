@@ -1,0 +1,1 @@
+"""Passes for CPUs: blocking for caches, vectors and registers, library calls, storage."""

@@ -1,0 +1,337 @@
+"""Loops over time work on copies whose rows begin where vectors do.
+
+A vector that is not aligned to a line of the cache takes two of them, and rows of 40 elements, or the inner
+points of an array, rarely are.  What stays in a core's own cache for many turns is worth a copy before
+and one after them, in which each row has some room before it, so that most of what is read and
+written is aligned.
+
+Where each turn writes the same inner points before anybody needs them, the first turn is one of its own
+that reads the arrays themselves: then only what is around those points is copied before (loop peeling).
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import replace
+
+from dcarray.ir.analysis.effects import Reason, anywhere, families, reads, touched, writes
+from dcarray.ir.analysis.size_hints import Guess
+from dcarray.ir.dims import free_symbols
+from dcarray.ir.nodes import (
+    Apply,
+    Array,
+    Bands,
+    Branch,
+    Call,
+    Compute,
+    Dim,
+    Index,
+    Load,
+    Loop,
+    Nest,
+    Region,
+    Rows,
+    Size,
+    Stmt,
+    While,
+    Window,
+)
+from dcarray.ir.passes.base import Log, Pass
+from dcarray.ir.passes.portable.siblings import MAX_PARTS
+from dcarray.ir.renaming import rewindow
+from dcarray.ir.windows import identity, walk
+
+from .time_tiling import Limits
+
+#: Vectors and lines of caches have so many bytes.
+LINE = 64
+#: Rows that are a multiple of so many lines apart compete for few places in the cache, and what is loaded for
+#: what was stored just before, some rows further, since processors compare but the last bits of addresses.
+CROWDED = 4
+#: Fewer turns do not make up for the copies, nor do fewer points in all of them.
+MIN_TURNS, MIN_POINTS = 24, 1 << 19
+#: Rows of fewer lines have little to align.
+MIN_ROW = 2
+#: What takes no longer than to load operands.  A division, or a function, does: memory waits for it anyhow.
+QUICK = frozenset(
+    {
+        "add", "subtract", "multiply", "square", "negative", "positive", "absolute", "maximum", "minimum",
+        "where", "less", "less_equal", "greater", "greater_equal", "equal", "not_equal",
+    }
+)  # fmt: skip
+
+
+# ---- legality -----------------------------------------------------------------------------------------
+def can_align(array: Array, loop: Loop, region: Region) -> Reason | None:
+    """Why a loop cannot use another array, with longer rows, instead of this one."""
+    if array.dtype.kind not in "fiu" or LINE % array.dtype.itemsize:
+        return Reason(f"{array.name} does not consist of what vectors hold")
+    if array.strides is not None or any(type(extent) is not int for extent in array.shape):
+        return Reason(f"it is not known how {array.name} lies in memory")
+    if not array.shape or 0 in array.shape:
+        return Reason(f"{array.name} has no rows")
+    if array.layout is not None or array.place != "host":
+        return Reason(f"{array.name} lies elsewhere")
+    root = families(region)
+    if list(root.values()).count(root[array.name]) > 1:
+        return Reason(f"{array.name} is used in several shapes")
+    if array.name in _opaque(loop.body) or anywhere(array.name) in (*reads(loop), *writes(loop)):
+        return Reason(f"it is not known which elements of {array.name} are used")
+    return None
+
+
+def _opaque(body: tuple[Stmt, ...]) -> frozenset[str]:
+    """The arrays that are given to libraries, or used by statements whose way through memory is laid out."""
+    found: frozenset[str] = frozenset()
+    for stmt in body:
+        match stmt:
+            case Call() | Bands() | Rows():
+                found |= touched(stmt)
+            case Loop(body=inner) | While(body=inner):
+                found |= _opaque(inner)
+            case Branch(_, then, orelse):
+                found |= _opaque((*then, *orelse))
+    return found
+
+
+# ---- what it is worth ---------------------------------------------------------------------------------
+def begins(array: Array, loop: Loop) -> int | None:
+    """Where, in a row of the array, most of what the loop reads and writes begins; None if a turn writes less
+    than half of the array."""
+    found: Counter[int] = Counter()
+    much = False
+    for stmt in loop.body:
+        for written, windows in ((True, writes(stmt)), (False, reads(stmt))):
+            for window in windows:
+                if window.array != array.name or not _along(window):
+                    continue
+                found[window.index[-1].offset] += 1
+                moves = any(loop.var in free_symbols(ix.offset) for ix in window.index)
+                known = all(type(n) is int for n in window.shape)
+                much |= (
+                    written and known and not moves and 2 * math.prod(window.shape) >= math.prod(array.shape)
+                )
+    return found.most_common(1)[0][0] if much else None
+
+
+def _along(window: Window) -> bool:
+    """Do rows of the array run along an axis of the window, from a known place?"""
+    last = window.index[-1] if window.index else None
+    return last is not None and last.axis is not None and last.stride == 1 and type(last.offset) is int
+
+
+def _operations(body: tuple[Stmt, ...]) -> frozenset[str]:
+    """The operations on elements in statements."""
+    found: set[str] = set()
+    for stmt in body:
+        match stmt:
+            case Compute(body=root):
+                found |= {node.op for node in walk(root) if isinstance(node, Apply)}
+            case Nest(body=inner) | Loop(body=inner) | While(body=inner):
+                found |= _operations(inner)
+            case Branch(_, then, orelse):
+                found |= _operations((*then, *orelse))
+    return frozenset(found)
+
+
+def worth_aligning(loop: Loop, region: Region, limits: Limits) -> Reason | None:
+    """Why copies for a loop are of no use."""
+    _, turns = Guess(region).within(loop.var, loop.bounds)
+    used = [array for array in region.arrays if array.name in touched(loop)]
+    if any(type(extent) is not int for array in used for extent in array.shape):
+        return Reason("it is not known how large its arrays are")
+    if turns < MIN_TURNS or turns * max((math.prod(array.shape) for array in used), default=0) < MIN_POINTS:
+        return Reason("it has too few turns")
+    if sum(_bytes(array) for array in used) > limits.near:
+        return Reason("its arrays do not stay in a cache that is near")
+    if not _operations(loop.body) <= QUICK:
+        return Reason("its operations take longer than loads")
+    return None
+
+
+def _bytes(array: Array) -> int:
+    return math.prod(array.shape) * array.dtype.itemsize
+
+
+def outside(array: Array, loop: Loop, region: Region) -> tuple[bool, bool]:
+    """Is what the array holds before a loop of any use, and after it?"""
+    position = next(k for k, stmt in enumerate(region.body) if stmt is loop)
+    earlier, later = region.body[:position], region.body[position + 1 :]
+    before = array.role in ("in", "inout") or any(array.name in touched(stmt) for stmt in earlier)
+    return before, array.role in ("out", "inout") or any(array.name in touched(stmt) for stmt in later)
+
+
+# ---- action -------------------------------------------------------------------------------------------
+def padded(array: Array, begin: int, name: str) -> tuple[Array, int]:
+    """An array for the elements of another one, in which position ``begin`` of each row is aligned, and how
+    many elements of room are before each row."""
+    lanes = LINE // array.dtype.itemsize
+    ahead = -begin % lanes
+    lines = -(-(array.shape[-1] + ahead) // lanes)
+    if len(array.shape) > 1 and lines % CROWDED == 0:
+        lines += 1
+    return Array(name, array.dtype, (*array.shape[:-1], lines * lanes)), ahead
+
+
+def _moved(window: Window, array: str, ahead: int) -> Window:
+    last = window.index[-1]
+    return Window(array, window.shape, (*window.index[:-1], replace(last, offset=last.offset + ahead)))
+
+
+def align(loop: Loop, arrays: list[tuple[Array, int]], region: Region
+) -> tuple[tuple[Array, ...], tuple[Stmt, ...]]:  # fmt: skip
+    """The new arrays, and the loop that works on them, between the copies."""
+    names = {array.name for array in region.arrays}
+    made: list[Array] = []
+    before: list[Compute] = []
+    after: list[Compute] = []
+    others: dict[str, tuple[str, int]] = {}
+    peeled: dict[str, int] = {}
+    for array, begin in arrays:
+        name = f"{array.name}_rows"
+        while name in names:
+            name += "_"
+        names.add(name)
+        copy, ahead = padded(array, begin, name)
+        made.append(copy)
+        others[array.name] = name, ahead
+        copied, used = outside(array, loop, region)
+        written = written_once(array, loop) if copied else None
+        if written is not None:
+            peeled[array.name] = written[0]
+        here = [identity(array)] if written is None else around(array, written[1])
+        if copied:
+            before += [Compute(_moved(w, name, ahead), Load(w, array.dtype), loc=loop.loc) for w in here]
+        if used:
+            whole = identity(array)
+            after.append(Compute(whole, Load(_moved(whole, name, ahead), array.dtype), loc=loop.loc))
+
+    def moved(window: Window) -> Window:
+        return _moved(window, *others[window.array]) if window.array in others else window
+
+    first: list[Compute] = []
+    if peeled:
+        first = _first_turn(loop, peeled, moved)
+        start, stop, step = loop.bounds
+        loop = replace(loop, bounds=(start + step, stop, step))
+    return tuple(made), (*_together(before), *first, rewindow(loop, moved), *_together(after))
+
+
+def _first_turn(loop: Loop, writers: dict[str, int], moved: Callable[[Window], Window]) -> list[Compute]:
+    """The statements of a turn that still reads the arrays themselves, until it has written their copies."""
+    found: list[Compute] = []
+    for k, stmt in enumerate(loop.body):
+
+        def reading(window: Window, k: int = k) -> Window:
+            return window if k <= writers.get(window.array, -1) else moved(window)
+
+        read = rewindow(stmt, reading)
+        assert isinstance(stmt, Compute) and isinstance(read, Compute)
+        found.append(replace(read, target=moved(stmt.target)))
+    return found
+
+
+def written_once(array: Array, loop: Loop) -> tuple[int, Window] | None:
+    """Which statement of a turn writes an array, and the box that it writes, if the first turn can do without
+    a copy of what is in there; else None."""
+    bounds = [bound for bound in loop.bounds if type(bound) is int]
+    if len(bounds) < 3 or len(range(*bounds)) < 2:
+        return None
+    found: list[tuple[int, Window]] = []
+    for k, stmt in enumerate(loop.body):
+        if not isinstance(stmt, Compute) or stmt.combine is not None or stmt.scan is not None:
+            return None
+        if loop.var in _symbols(stmt):
+            return None
+        if stmt.target.array == array.name:
+            found.append((k, stmt.target))
+    if len(found) != 1 or len(found[0][1].shape) != len(array.shape):
+        return None
+    window = found[0][1]
+    straight = all(
+        (ix.axis, ix.stride) == (axis, 1) and type(ix.offset) is int and type(extent) is int
+        for axis, (ix, extent) in enumerate(zip(window.index, window.shape, strict=True))
+    )
+    return found[0] if straight else None
+
+
+def _symbols(stmt: Compute) -> frozenset[str]:
+    """What the places and values of a statement depend on."""
+    values = [node.dim for node in walk(stmt.body) if isinstance(node, Size)]
+    for window in (*writes(stmt), *reads(stmt)):
+        values += [*window.shape, *(dim for ix in window.index for dim in (ix.offset, ix.stride))]
+    return frozenset().union(*map(free_symbols, values))
+
+
+def around(array: Array, box: Window) -> list[Window]:
+    """Boxes of all elements of an array that are not in this one, none of them in two."""
+    found: list[Window] = []
+    spans = [(0, int(extent)) for extent in array.shape]
+    for axis, (ix, extent) in enumerate(zip(box.index, box.shape, strict=True)):
+        low, high = int(ix.offset), int(ix.offset) + int(extent)
+        for side in ((0, low), (high, spans[axis][1])):
+            if side[0] < side[1]:
+                part = [*spans[:axis], side, *spans[axis + 1 :]]
+                index = tuple([Index(begin, 1, k) for k, (begin, _) in enumerate(part)])
+                found.append(Window(array.name, tuple([end - begin for begin, end in part]), index))
+        spans[axis] = low, high
+    return found
+
+
+def _together(copies: list[Compute]) -> list[Stmt]:
+    """Copies of different arrays; those of one shape are one launch, sooner worth several threads."""
+    shapes: dict[tuple[Dim, ...], list[Compute]] = {}
+    for copy in copies:
+        shapes.setdefault(copy.target.shape, []).append(copy)
+    found: list[Stmt] = []
+    for alike in shapes.values():
+        for k in range(0, len(alike), MAX_PARTS):
+            part = tuple(alike[k : k + MAX_PARTS])
+            found.append(Nest(part, part[0].loc) if len(part) > 1 else part[0])
+    return found
+
+
+def aligned(limits: Limits) -> Pass:
+    """The pass for caches with these limits."""
+
+    def run(region: Region, log: Log) -> Region:
+        body: list[Stmt] = []
+        changed = False
+        for stmt in region.body:
+            found = candidates(stmt, region, log) if isinstance(stmt, Loop) else []
+            if isinstance(stmt, Loop) and found:
+                made, stmts = align(stmt, found, region)
+                region = replace(region, arrays=(*region.arrays, *made))
+                body += stmts
+                changed = True
+                what = ", ".join(array.name for array, _ in found)
+                log.done(
+                    "align",
+                    f"the loop over {stmt.var} works on a copy of {what}, row by row aligned",
+                    stmt.loc,
+                )
+            else:
+                body.append(stmt)
+        return replace(region, body=tuple(body)) if changed else region
+
+    def candidates(loop: Loop, region: Region, log: Log) -> list[tuple[Array, int]]:
+        if worth_aligning(loop, region, limits) is not None:
+            return []
+        found: list[tuple[Array, int]] = []
+        for array in region.arrays:
+            begin = begins(array, loop) if array.name in touched(loop) else None
+            if begin is None or array.shape[-1] * array.dtype.itemsize < MIN_ROW * LINE:
+                continue
+            reason = can_align(array, loop, region)
+            if reason is None:
+                copy, ahead = padded(array, begin, array.name)
+                if (array.role, array.shape, ahead) == ("temp", copy.shape, 0):
+                    continue  # it is so already
+                found.append((array, begin))
+            else:
+                log.refused("align", f"no copy for the loop over {loop.var}: {reason}", loop.loc)
+        return found
+
+    return Pass("align", run)

@@ -1,0 +1,255 @@
+"""Products of a vector and a matrix, one in each turn of a loop, become products of matrices.
+
+``for i: t = x[:, i] @ y[:, i:]`` goes over ``y`` in each turn.  The vectors of a block of turns are a matrix,
+and one library call makes the products of all; what a turn does with its own stays in a loop.  Where what
+turns need begins or ends elsewhere for each, a block computes a little more than is used.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from dcarray.ir import dims, windows
+from dcarray.ir.analysis.effects import Reason, families, touched, writes
+from dcarray.ir.analysis.independence import own
+from dcarray.ir.analysis.size_hints import Guess
+from dcarray.ir.nodes import (
+    Apply,
+    Array,
+    Call,
+    Compute,
+    Const,
+    Dim,
+    Expr,
+    Index,
+    Load,
+    Loop,
+    Nest,
+    Region,
+    Stmt,
+    Window,
+)
+from dcarray.ir.ops import const_value
+from dcarray.ir.passes.base import Log, Pass
+from dcarray.ir.passes.exprs import dtype_of
+
+#: Turns of a block.
+BLOCK = 64
+#: With fewer turns, rows or columns there is no matrix to speak of.
+MIN_EXTENT = 32
+#: With fewer products in all, a loop is done before the library is called.
+MIN_WORK = 1 << 22
+_DTYPES = "fdFD"
+
+
+@dataclass(frozen=True, slots=True)
+class _Product:
+    """``target[k] = sum over j of vector[j] * matrix[j, k]`` in each turn."""
+
+    stmt: Compute
+    vector: Window
+    matrix: Window
+    summed: int  # the domain's axes
+    kept: int
+    pace: int  # by which the matrix's window moves on with each turn
+    grows: int  # by which the kept extent does
+
+
+# ---- legality -----------------------------------------------------------------------------------------
+def products(loop: Loop, region: Region) -> list[_Product] | Reason:
+    """The products of a loop that can be made for many turns at once; or why there are none."""
+    start, stop, step = loop.bounds
+    if not (type(start) is type(stop) is type(step) is int and step == 1):
+        return Reason("its turns are not numbers one after the other")
+    if stop - start < MIN_EXTENT:
+        return Reason("it has few turns")
+    if not all(isinstance(stmt, Compute | Nest) for stmt in loop.body):
+        return Reason("it holds more than computations")
+    with dims.ranging(loop.var, loop.bounds):
+        private = own(loop.body, region)
+        root = families(region)
+        changed = {root[window.array] for stmt in loop.body for window in writes(stmt)}
+        found = []
+        for stmt in loop.body:
+            product = _product(stmt, loop) if isinstance(stmt, Compute) else None
+            if product is None or changed & {root[product.vector.array], root[product.matrix.array]}:
+                continue
+            name = product.stmt.target.array
+            if name not in private:
+                continue
+            if sum(name == window.array for other in loop.body for window in writes(other)) > 1:
+                continue
+            if _enough(product, loop, region):
+                found.append(product)
+    return found or Reason("no turn has a large product of its own")
+
+
+def _product(stmt: Compute, loop: Loop) -> _Product | None:
+    """A statement as a product, if it is one."""
+    body, init = stmt.body, stmt.init
+    if stmt.combine != "add" or len(stmt.target.shape) != 2 or dtype_of(body).char not in _DTYPES:
+        return None
+    if init is None or not _zero(init) or not (isinstance(body, Apply) and body.op == "multiply"):
+        return None
+    if len(stmt.target.index) != 1 or stmt.target.index[0] not in (Index(0, 1, 0), Index(0, 1, 1)):
+        return None
+    kept = stmt.target.index[0].axis
+    assert kept is not None
+    for a, b in (body.args, body.args[::-1]):
+        if not (isinstance(a, Load) and isinstance(b, Load)):
+            return None
+        if _axes(a.window) == [1 - kept] and sorted(_axes(b.window)) == [0, 1]:
+            return _paced(stmt, a.window, b.window, kept, loop.var)
+    return None
+
+
+def _zero(node: Expr) -> bool:
+    return isinstance(node, Const) and bool(const_value(node) == 0)
+
+
+def _axes(window: Window) -> list[int]:
+    return [ix.axis for ix in window.index if ix.axis is not None]
+
+
+def _paced(stmt: Compute, vector: Window, matrix: Window, kept: int, var: str) -> _Product | None:
+    """The product, if its windows move evenly with the turns, and in a way that a matrix can be made of."""
+    moves = 0
+    for ix in vector.index:
+        pace = dims.slope(ix.offset, var)
+        if type(ix.stride) is not int or type(pace) is not int or (pace and ix.axis is not None):
+            return None
+        moves += pace != 0
+    along = 0
+    for ix in matrix.index:
+        pace = dims.slope(ix.offset, var)
+        if type(ix.stride) is not int or type(pace) is not int or (pace and ix.axis != kept):
+            return None
+        if pace:
+            if pace % ix.stride or pace // ix.stride < 0:
+                return None
+            along = pace // ix.stride
+    grows = dims.slope(stmt.target.shape[kept], var)
+    summed = stmt.target.shape[1 - kept]
+    if moves != 1 or type(grows) is not int or along + grows < 0 or var in dims.free_symbols(summed):
+        return None
+    if dims.free_symbols(stmt.target.shape[kept]) - {var}:
+        return None  # how large the products of a block get is not known
+    return _Product(stmt, vector, matrix, 1 - kept, kept, along, grows)
+
+
+def _enough(product: _Product, loop: Loop, region: Region) -> bool:
+    """Is it worth a library's calls?"""
+    guess, shape = Guess(region), product.stmt.target.shape
+    turns = loop.bounds[1] - loop.bounds[0]
+    middle = dims.substitute(shape[product.kept], {loop.var: loop.bounds[0] + turns // 2})
+    summed, kept = guess(shape[product.summed]), guess(middle)
+    return min(summed, kept) >= MIN_EXTENT and turns * summed * kept >= MIN_WORK
+
+
+# ---- action -------------------------------------------------------------------------------------------
+def blocked(loop: Loop, found: Sequence[_Product], region: Region) -> tuple[tuple[Stmt, ...], list[Array]]:
+    """The statements that do what the loop does, and new arrays for the products of a block."""
+    start, stop, _ = loop.bounds
+    taken = {array.name for array in region.arrays}
+    arrays = []
+    for product in found:
+        name = product.stmt.target.array
+        name = next(n for k in range(len(taken) + 1) if (n := f"{name}_{k}") not in taken)
+        taken.add(name)
+        extents = [_columns(product, loop.var, at, min(BLOCK, stop - at)) for at in range(start, stop, BLOCK)]
+        dtype = dtype_of(product.stmt.body)
+        arrays.append(Array(name, dtype, (min(BLOCK, stop - start), max(extents))))
+    whole = start + (stop - start) // BLOCK * BLOCK
+    made: list[Stmt] = []
+    if whole > start:
+        var = f"{loop.var}_block"
+        body = _block(loop, found, arrays, dims.symbol(var, None), BLOCK)
+        made.append(Loop(var, (start, whole, BLOCK), body, loc=loop.loc))
+    if whole < stop:
+        made += _block(loop, found, arrays, whole, stop - whole)
+    return tuple(made), arrays
+
+
+def _columns(product: _Product, var: str, at: Dim, turns: int) -> Dim:
+    """The columns of a block's product."""
+    first = dims.substitute(product.stmt.target.shape[product.kept], {var: at})
+    return dims.simplify(first + (product.pace + product.grows) * (turns - 1))
+
+
+def _block(
+    loop: Loop, found: Sequence[_Product], arrays: Sequence[Array], at: Dim, turns: int
+) -> tuple[Stmt, ...]:
+    """The turns from ``at`` on: their products, and a loop with the rest."""
+    made: list[Stmt] = []
+    places: dict[str, tuple[_Product, Array]] = {}
+    for product, array in zip(found, arrays, strict=True):
+        columns = _columns(product, loop.var, at, turns)
+        summed = product.stmt.target.shape[product.summed]
+        here = {loop.var: at}
+
+        def first(ix: Index, here: dict[str, Dim] = here) -> Dim:
+            return dims.substitute(ix.offset, here)
+
+        left = []
+        for ix in product.vector.index:
+            pace = dims.slope(ix.offset, loop.var)
+            axis = 1 if ix.axis is not None else 0 if pace else None
+            left.append(Index(first(ix), pace if axis == 0 else ix.stride, axis))
+        place = {product.summed: 0, product.kept: 1, None: None}
+        right = tuple(Index(first(ix), ix.stride, place[ix.axis]) for ix in product.matrix.index)
+        reads = (
+            Window(product.vector.array, (turns, summed), tuple(left)),
+            Window(product.matrix.array, (summed, columns), right),
+        )
+        target = Window(array.name, (turns, columns), (Index(0, 1, 0), Index(0, 1, 1)))
+        made.append(Call("blas.matmul", reads, (target,), loc=product.stmt.loc))
+        places[product.stmt.target.array] = product, array
+    turn = dims.simplify(dims.symbol(loop.var, None) - at)
+    mine = {id(product.stmt) for product in found}
+
+    def row(load: Any) -> Any:
+        if not isinstance(load, Load) or load.window.array not in places:
+            return load
+        product, array = places[load.window.array]
+        (ix,) = load.window.index
+        ahead = replace(ix, offset=dims.simplify(ix.offset + product.pace * turn))
+        return Load(Window(array.name, load.window.shape, (Index(turn), ahead)), load.dtype)
+
+    def reading(compute: Compute) -> Compute:
+        init = None if compute.init is None else windows.map_loads(compute.init, row)
+        return replace(compute, body=windows.map_loads(compute.body, row), init=init)
+
+    rest: list[Stmt] = []
+    for stmt in loop.body:
+        if isinstance(stmt, Nest):
+            rest.append(replace(stmt, body=tuple(map(reading, stmt.body))))
+        elif isinstance(stmt, Compute) and id(stmt) not in mine:
+            rest.append(reading(stmt))
+    return (*made, Loop(loop.var, (at, dims.simplify(at + turns), 1), tuple(rest), loc=loop.loc))
+
+
+def _blocked(region: Region, log: Log) -> Region:
+    body: list[Stmt] = []
+    for stmt in region.body:
+        if not isinstance(stmt, Loop):
+            body.append(stmt)
+            continue
+        found = products(stmt, region)
+        if isinstance(found, Reason):
+            log.refused("blocked", f"the loop over {stmt.var} has no matrix products: {found.text}", stmt.loc)
+            body.append(stmt)
+            continue
+        made, arrays = blocked(stmt, found, region)
+        log.done("blocked", f"{BLOCK} turns of the loop over {stmt.var} are matrix products", stmt.loc)
+        region = replace(region, arrays=(*region.arrays, *arrays))
+        body += made
+    if len(body) == len(region.body) and all(a is b for a, b in zip(body, region.body, strict=True)):
+        return region
+    left = frozenset[str]().union(*map(touched, body))
+    kept = tuple(a for a in region.arrays if a.role != "temp" or a.name in left or a.base is not None)
+    return replace(region, arrays=kept, body=tuple(body))
+
+
+BLOCKED = Pass("blocked", _blocked)

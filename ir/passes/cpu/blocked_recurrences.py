@@ -1,0 +1,167 @@
+"""Sums over what earlier turns of a loop have made, taken for many turns at once.
+
+``for i: x[i] = b[i] - sum(A[i, j] * x[j] for j < i)`` goes from turn to turn, and so does its pass over
+``A``.  But before a block of turns begins, most of what they add up is there: these parts of the sums are one
+statement, which runs on all cores, and the turns add what is missing.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from dcarray.ir import dims, windows
+from dcarray.ir.analysis.effects import Reason, clash, families, writes
+from dcarray.ir.analysis.size_hints import Guess
+from dcarray.ir.nodes import Apply, Array, Compute, Const, Dim, Expr, Index, Load, Loop, Region, Stmt, Window
+from dcarray.ir.passes.base import Log, Pass
+from dcarray.ir.passes.exprs import dtype_of
+
+#: Turns of a block.
+BLOCK = 128
+#: With fewer elements to add up in all, a loop is done before other threads are awake.
+MIN_WORK = 1 << 20
+_DTYPES = "fdFD"
+
+
+@dataclass(frozen=True, slots=True)
+class _Sum:
+    """A sum that is one term longer in each turn."""
+
+    stmt: Compute
+    extent: Dim
+
+
+# ---- legality -----------------------------------------------------------------------------------------
+def can_begin(stmt: Stmt, loop: Loop, region: Region) -> _Sum | Reason:
+    """The sum that a statement makes, if a part of it is there when a block of turns begins; or why not."""
+    if not isinstance(stmt, Compute) or stmt.combine != "add" or not isinstance(stmt.init, Const):
+        return Reason("it is no sum")
+    if len(stmt.target.shape) != 1 or any(ix.axis is not None for ix in stmt.target.index):
+        return Reason("it is no sum to one element")
+    if dtype_of(stmt.body).char not in _DTYPES:
+        return Reason("sums of its dtype are not to be taken in another order")
+    (extent,) = stmt.target.shape
+    if dims.slope(extent, loop.var) != 1:
+        return Reason("it does not grow by one element in each turn")
+    if not all(isinstance(node, Load | Const | Apply) for node in windows.walk(stmt.body)):
+        return Reason("it has more than plain loads")
+    root = families(region)
+    changed = [window for inner in loop.body for window in writes(inner)]
+    start, stop, _ = loop.bounds
+    block = dims.symbol(f"{loop.var}_block", None)
+    for load in windows.loads(stmt.body):
+        window = load.window if isinstance(load, Load) else None
+        if window is None or any(_moves(ix, loop.var) is None for ix in window.index):
+            return Reason("what it reads does not move evenly")
+        written = [w for w in changed if root[w.array] == root[window.array]]
+        if not written:
+            continue
+        if any(_moves(ix, loop.var) for ix in window.index):
+            return Reason(f"what it reads of {window.array} depends on the turn", (window,))
+        early = replace(window, shape=(dims.substitute(extent, {loop.var: block}),))
+        earlier = dims.ranging(f"{loop.var}_block", (start, stop, 1))
+        with earlier, dims.ranging(loop.var, (block, stop, 1)):
+            late = [w for w in written if clash(early, w, region) is not False]
+        if late:
+            return Reason(f"{window.array} is not complete when a block begins", (window, late[0]))
+    return _Sum(stmt, extent)
+
+
+def _moves(ix: Index, var: str) -> int | None:
+    """By how much an index moves on with each turn; None if that is not known, or not all it does."""
+    pace = dims.slope(ix.offset, var)
+    if type(pace) is not int or type(ix.stride) is not int or (pace and ix.axis is not None):
+        return None
+    return pace
+
+
+def _worth(found: _Sum, loop: Loop, region: Region) -> bool:
+    start, stop, step = loop.bounds
+    if not (type(start) is type(stop) is type(step) is int and step == 1 and stop - start >= 2 * BLOCK):
+        return False
+    middle = dims.substitute(found.extent, {loop.var: start + (stop - start) // 2})
+    return Guess(region)(middle) * (stop - start) >= MIN_WORK
+
+
+# ---- action -------------------------------------------------------------------------------------------
+def begun(loop: Loop, sums: dict[int, tuple[_Sum, Array]], at: Dim, turns: int) -> tuple[Stmt, ...]:
+    """The turns from ``at`` on, of which the sums by position have a first part in an array."""
+    made: list[Stmt] = []
+    rest = list(loop.body)
+    for position, (found, array) in sums.items():
+        stmt, here = found.stmt, {loop.var: at}
+        first = dims.substitute(found.extent, here)
+
+        def ahead(load: Expr, here: dict[str, Dim] = here, first: Dim = first) -> Expr:
+            assert isinstance(load, Load)
+            index = []
+            for ix in load.window.index:
+                pace, offset = _moves(ix, loop.var), dims.substitute(ix.offset, here)
+                index.append(Index(offset, pace, 0) if pace else Index(offset, ix.stride, _second(ix)))
+            return Load(Window(load.window.array, (turns, first), tuple(index)), load.dtype)
+
+        def later(load: Expr, first: Dim = first, extent: Dim = found.extent) -> Expr:
+            assert isinstance(load, Load)
+            index = tuple(
+                ix if ix.axis is None else replace(ix, offset=dims.simplify(ix.offset + ix.stride * first))
+                for ix in load.window.index
+            )
+            shape = (dims.simplify(extent - first),)
+            return Load(Window(load.window.array, shape, index), load.dtype)
+
+        target = Window(array.name, (turns, first), (Index(0, 1, 0),))
+        made.append(Compute(target, windows.map_loads(stmt.body, ahead), "add", stmt.init, stmt.loc))
+        left = dims.simplify(found.extent - first)
+        turn = dims.simplify(dims.symbol(loop.var, None) - at)
+        start = Load(Window(array.name, (left,), (Index(turn),)), array.dtype)
+        rest[position] = replace(
+            stmt,
+            target=replace(stmt.target, shape=(left,)),
+            body=windows.map_loads(stmt.body, later),
+            init=start,
+        )
+    return (*made, Loop(loop.var, (at, dims.simplify(at + turns), 1), tuple(rest), loc=loop.loc))
+
+
+def _second(ix: Index) -> int | None:
+    return None if ix.axis is None else 1
+
+
+def _panels(region: Region, log: Log) -> Region:
+    body: list[Stmt] = []
+    arrays = list(region.arrays)
+    for loop in region.body:
+        if not isinstance(loop, Loop) or loop.parallel:
+            body.append(loop)
+            continue
+        sums: dict[int, tuple[_Sum, Array]] = {}
+        for position, stmt in enumerate(loop.body):
+            found = can_begin(stmt, loop, region)
+            if isinstance(found, Reason):
+                if isinstance(stmt, Compute) and stmt.combine == "add":
+                    name = stmt.target.array
+                    log.refused("panels", f"the sum {name} is taken turn by turn: {found.text}", stmt.loc)
+            elif _worth(found, loop, region):
+                taken = {array.name for array in arrays}
+                name = found.stmt.target.array
+                name = next(n for k in range(len(taken) + 1) if (n := f"{name}_{k}") not in taken)
+                arrays.append(Array(name, dtype_of(found.stmt.body), (BLOCK,)))
+                sums[position] = found, arrays[-1]
+        if not sums:
+            body.append(loop)
+            continue
+        start, stop, _ = loop.bounds
+        whole = start + (stop - start) // BLOCK * BLOCK
+        var = f"{loop.var}_block"
+        inner = begun(loop, sums, dims.symbol(var, None), BLOCK)
+        body.append(Loop(var, (start, whole, BLOCK), inner, loc=loop.loc))
+        if whole < stop:
+            body += begun(loop, sums, whole, stop - whole)
+        names = ", ".join(found.stmt.target.array for found, _ in sums.values())
+        log.done("panels", f"{names}: a part for {BLOCK} turns over {loop.var} at once", loop.loc)
+    if len(arrays) == len(region.arrays):
+        return region
+    return replace(region, arrays=tuple(arrays), body=tuple(body))
+
+
+PANELS = Pass("panels", _panels)

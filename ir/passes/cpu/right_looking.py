@@ -1,0 +1,312 @@
+"""Sums over what earlier turns of a loop have made, to which each turn adds its term for all later ones.
+
+``for j: x[j] = b[j] - sum(x[k] * A[k, j] for k < j)`` goes down a column in each turn.  Once ``x[j]`` is
+final its terms are those of a row, ``s[j+1:] += x[j] * A[j, j+1:]``, which are next to each other in memory
+and need nothing of one another.
+
+Rounding errors grow with the terms that are added one after the other, so those of long sums are added up in
+parts.  Extrema of integers, which loops find term by term (`extrema`), are had like sums.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from dcarray.ir import dims, windows
+from dcarray.ir.analysis.effects import Reason, clash, families, writes
+from dcarray.ir.analysis.independence import own
+from dcarray.ir.analysis.size_hints import Guess
+from dcarray.ir.nodes import (
+    Apply,
+    Array,
+    Branch,
+    Compute,
+    Const,
+    Dim,
+    Expr,
+    Index,
+    Load,
+    Loop,
+    Region,
+    Size,
+    Stmt,
+    While,
+    Window,
+)
+from dcarray.ir.ops import const
+from dcarray.ir.passes.base import Log, Pass
+from dcarray.ir.passes.exprs import dtype_of
+
+from .extrema import folded
+
+#: Terms of one part of a sum; a power of two.
+PART = 512
+#: In loops of fewer turns sums are short.
+TURNS = 16
+# The dtypes of values of which the order does not matter, or no more than in sums.
+_DTYPES = {"add": "fdFD", "maximum": "bhilqBHILQ", "minimum": "bhilqBHILQ"}
+
+#: Statements, and the arrays of sums that are new in them.
+_Made = tuple[tuple[Stmt, ...], tuple[Array, ...]]
+
+
+@dataclass(frozen=True, slots=True)
+class _Sum:
+    """A sum that is one term longer in each turn, where its statement is, how many turns there are, and how
+    many at most."""
+
+    position: int
+    stmt: Compute
+    count: Dim
+    room: Dim
+
+    @property
+    def parts(self) -> bool:
+        """Whether there are so many terms that they are added up in parts."""
+        return self.op == "add" and not (type(self.room) is int and self.room <= PART)
+
+    @property
+    def op(self) -> str:
+        """What makes one of two."""
+        assert self.stmt.combine is not None
+        return self.stmt.combine
+
+    @property
+    def extent(self) -> Dim:
+        """How many terms a turn adds up."""
+        return self.stmt.target.shape[0]
+
+
+# ---- legality -----------------------------------------------------------------------------------------
+def can_push(position: int, loop: Loop, region: Region, new: str = "") -> _Sum | Reason:
+    """The sum that a statement of the loop makes, if each of its terms may be added once the turn before the
+    first that needs it is over; or why not.  ``loop`` is somewhere in ``region``, that very object, or makes
+    the sum in the array ``new`` that nobody else knows."""
+    stmt = loop.body[position]
+    if not isinstance(stmt, Compute) or stmt.combine not in _DTYPES or not isinstance(stmt.init, Const):
+        return Reason("it is no sum")
+    if (
+        len(stmt.target.shape) != 1
+        or stmt.target.index
+        or dtype_of(stmt.body).char not in _DTYPES[stmt.combine]
+    ):
+        return Reason("it is no sum to one number of which the order does not matter")
+    count = dims.count(loop.bounds)
+    room = None if count is None else dims.most(count)
+    if count is None or room is None or loop.bounds[2] != 1:
+        return Reason(f"it is not known how many turns {loop.var} takes")
+    (extent,) = stmt.target.shape
+    if dims.slope(extent, loop.var) != 1:
+        return Reason("it does not grow by one term in each turn")
+    if sum(w.array == stmt.target.array for inner in loop.body for w in writes(inner)) > 1:
+        return Reason(f"{stmt.target.array} has other values, too")
+    if stmt.target.array != new and stmt.target.array not in own(loop.body, region):
+        return Reason(f"{stmt.target.array} may be used elsewhere")
+    for node in windows.walk(stmt.body):
+        if isinstance(node, Size) and loop.var in dims.free_symbols(node.dim):
+            return Reason("its terms have numbers that depend on the turn")
+        if not isinstance(node, Load | Const | Apply | Size):
+            return Reason("it has more than plain loads")
+    reason = _final(stmt, loop, region)
+    return _Sum(position, stmt, count, room) if reason is None else reason
+
+
+def _final(stmt: Compute, loop: Loop, region: Region) -> Reason | None:
+    """Why a turn may write what a sum takes of the turns before it, or of others."""
+    root = families(region)
+    start, stop, _ = loop.bounds
+    turn = dims.symbol(f"{loop.var}_turn", None)  # one that writes, before or in that of the sum
+    here = {loop.var: turn}
+    changed = [_at(window, here) for inner in loop.body for window in writes(inner)]
+    for load in windows.loads(stmt.body):
+        assert isinstance(load, Load)
+        if any(_pace(ix, loop.var) is None for ix in load.window.index):
+            return Reason("what it reads does not move evenly", (load.window,))
+        early = replace(load.window, shape=(dims.substitute(stmt.target.shape[0], here),))
+        with dims.ranging(f"{loop.var}_turn", (start, stop, 1)), dims.ranging(loop.var, (turn, stop, 1)):
+            for window in changed:
+                if root[window.array] == root[early.array] and clash(early, window, region) is not False:
+                    return Reason(f"{early.array} may still change when a term is added", (early, window))
+    return None
+
+
+def _at(window: Window, here: dict[str, Dim]) -> Window:
+    """The window where variables have the given values."""
+    shape = tuple(dims.substitute(n, here) for n in window.shape)
+    index = (
+        Index(dims.substitute(ix.offset, here), dims.substitute(ix.stride, here), ix.axis)
+        for ix in window.index
+    )
+    return Window(window.array, shape, tuple(index))
+
+
+def _pace(ix: Index, var: str) -> int | None:
+    """By how much an index moves on with each turn; None if that is not known, or not all it does."""
+    pace = dims.slope(ix.offset, var)
+    if type(pace) is not int or var in dims.free_symbols(ix.stride) or (pace and ix.axis is not None):
+        return None
+    return pace
+
+
+def _worth(found: _Sum, loop: Loop, region: Region, guess: Guess) -> bool:
+    """Do terms lie next to each other for the turns, and not for a sum?"""
+    if guess(found.count) < TURNS:
+        return False
+    arrays = {array.name: array for array in region.arrays}
+    across = False
+    for load in windows.loads(found.stmt.body):
+        assert isinstance(load, Load)
+        array = arrays[load.window.array]
+        paces = [_pace(ix, loop.var) or 0 for ix in load.window.index]
+        steps = [ix.stride if ix.axis is not None else 0 for ix in load.window.index]
+        if any(paces) and not _near(paces, array):
+            return False
+        across |= any(step != 0 for step in steps) and not _near(steps, array)
+    return across
+
+
+def _near(moves: list[Dim], array: Array) -> bool:
+    """Do indices that move on so take neighbours in memory?"""
+    strides = array.strides if array.strides is not None else (*(0 for _ in moves[1:]), 1)
+    return all(move == (1 if stride == 1 else 0) for move, stride in zip(moves, strides, strict=True))
+
+
+# ---- action -------------------------------------------------------------------------------------------
+def pushed(loop: Loop, found: _Sum, array: str, part: str) -> tuple[Stmt, ...]:
+    """What the sums in ``array`` begin with, and the loop that adds to them, or to those in ``part``."""
+    start, stop, _ = loop.bounds
+    turn, stmt = dims.symbol(loop.var, None), found.stmt
+    dtype, first = dtype_of(stmt.body), {loop.var: start}
+    assert stmt.init is not None
+    begun: Dim = dims.substitute(found.extent, first)
+
+    def early(load: Expr) -> Expr:
+        """What a turn and a term that is there before all turns need."""
+        assert isinstance(load, Load)
+        index = []
+        for ix in load.window.index:
+            pace, offset = _pace(ix, loop.var), dims.substitute(ix.offset, first)
+            index.append(Index(offset, pace, 0) if pace else Index(offset, ix.stride, _second(ix)))
+        return Load(Window(load.window.array, (found.count, begun), tuple(index)), load.dtype)
+
+    whole = Window(array, (found.count,), (Index(0, 1, 0),))
+    if type(begun) is int and begun == 0:
+        begin = Compute(whole, stmt.init, loc=stmt.loc)
+    else:
+        body = windows.map_loads(stmt.body, early)
+        begin = Compute(replace(whole, shape=(found.count, begun)), body, found.op, stmt.init, stmt.loc)
+
+    rest = (dims.simplify(stop - 1 - turn),)
+    following = {loop.var: turn + 1}
+
+    def later(load: Expr) -> Expr:
+        """What a later turn and the present turn's term need."""
+        assert isinstance(load, Load)
+        index = []
+        for ix in load.window.index:
+            offset = dims.substitute(ix.offset, following)
+            if ix.axis is not None:
+                offset = dims.simplify(offset + ix.stride * found.extent)
+            pace = _pace(ix, loop.var)
+            index.append(Index(offset, pace, 0) if pace else Index(offset))
+        return Load(Window(load.window.array, rest, tuple(index)), load.dtype)
+
+    def after(name: str) -> Window:
+        """The sums of later turns."""
+        return Window(name, rest, (Index(dims.simplify(turn + 1 - start), 1, 0),))
+
+    def both(first: Window, second: Window) -> Expr:
+        return Apply(found.op, (Load(first, dtype), Load(second, dtype)), dtype)
+
+    total, mine = (Window(name, (), (Index(dims.simplify(turn - start)),)) for name in (array, part))
+    value = both(total, mine) if found.parts else Load(total, dtype)
+    place = after(part if found.parts else array)
+    term = Apply(found.op, (Load(place, dtype), windows.map_loads(stmt.body, later)), dtype)
+    inner: list[Stmt] = [*loop.body]
+    inner[found.position] = Compute(replace(stmt.target, shape=()), value, loc=stmt.loc)
+    inner.append(Compute(place, term, loc=stmt.loc))
+    if not found.parts:
+        return begin, replace(loop, body=tuple(inner))
+    zero, i8 = const(np.zeros((), dtype)[()], dtype), np.dtype(np.int64)
+    done = Apply("bitwise_and", (Size(dims.simplify(turn + 1 - start), i8), const(PART - 1, i8)), i8)
+    over = Apply("equal", (done, const(0, i8)), np.dtype(bool))
+    joined = Compute(after(array), both(after(array), after(part)), loc=stmt.loc)
+    inner.append(Branch(over, (joined, Compute(after(part), zero, loc=stmt.loc)), loc=stmt.loc))
+    return begin, Compute(replace(whole, array=part), zero, loc=stmt.loc), replace(loop, body=tuple(inner))
+
+
+def _second(ix: Index) -> int | None:
+    return None if ix.axis is None else 1
+
+
+# ---- the pass -----------------------------------------------------------------------------------------
+def _pushed(region: Region, log: Log) -> Region:
+    while (found := _one(region.body, region, Guess(region), log)) is not None:
+        body, arrays = found
+        region = replace(region, arrays=(*region.arrays, *arrays), body=body)
+    return region
+
+
+def _one(body: tuple[Stmt, ...], region: Region, guess: Guess, log: Log) -> _Made | None:
+    """The body with one sum pushed, and the array of the sums; None if there is no such sum."""
+    for k, stmt in enumerate(body):
+        found = (
+            _here(stmt, region, guess, log) if isinstance(stmt, Loop) else _inside(stmt, region, guess, log)
+        )
+        if found is None and isinstance(stmt, Loop):
+            with dims.ranging(stmt.var, stmt.bounds):
+                found = _inside(stmt, region, guess.within(stmt.var, stmt.bounds)[0], log)
+        if found is not None:
+            return (*body[:k], *found[0], *body[k + 1 :]), found[1]
+    return None
+
+
+def _inside(stmt: Stmt, region: Region, guess: Guess, log: Log) -> _Made | None:
+    """The statement with one sum in a body of it pushed."""
+    match stmt:
+        case Loop() | While():
+            found = _one(stmt.body, region, guess, log)
+            return None if found is None else ((replace(stmt, body=found[0]),), found[1])
+        case Branch():
+            found = _one(stmt.then, region, guess, log)
+            if found is not None:
+                return (replace(stmt, then=found[0]),), found[1]
+            found = _one(stmt.orelse, region, guess, log)
+            return None if found is None else ((replace(stmt, orelse=found[0]),), found[1])
+    return None
+
+
+def _here(stmt: Loop, region: Region, guess: Guess, log: Log) -> _Made | None:
+    """A loop with one sum of its own pushed, and what comes before it."""
+    if stmt.parallel:
+        return None
+    taken = {array.name for array in region.arrays}
+    for position, inner in enumerate(stmt.body):
+        loop, whole, made = stmt, region, ""
+        if isinstance(inner, Loop):
+            made = next(n for k in range(len(taken) + 1) if (n := f"{inner.var}_{k}") not in taken)
+            with dims.ranging(stmt.var, stmt.bounds):
+                fold = folded(inner, region, made)
+            if isinstance(fold, Reason):
+                continue
+            body = (*stmt.body[:position], *fold[:2], *stmt.body[position + 1 :])
+            loop, whole = replace(stmt, body=body), replace(region, arrays=(*region.arrays, fold[2]))
+            inner = fold[0]
+        elif not isinstance(inner, Compute) or inner.combine not in _DTYPES:
+            continue
+        found = can_push(position, loop, whole, made)
+        name = inner.target.array
+        if isinstance(found, Reason):
+            log.refused("pushed", f"the sum {name} is taken turn by turn: {found.text}", inner.loc)
+        elif _worth(found, loop, whole, guess):
+            names = [n for k in range(len(taken) + 3) if (n := f"{name}_{k}") not in taken][: 1 + found.parts]
+            arrays = tuple(Array(n, dtype_of(inner.body), (found.room,)) for n in names)
+            log.done("pushed", f"each turn of {stmt.var} adds its terms to the later sums {name}", inner.loc)
+            own_arrays = whole.arrays[len(region.arrays) :]
+            return pushed(loop, found, names[0], names[-1]), (*own_arrays, *arrays)
+    return None
+
+
+PUSHED = Pass("pushed", _pushed)

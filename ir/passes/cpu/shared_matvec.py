@@ -1,0 +1,150 @@
+"""Products of a matrix and a vector that share the pass over the matrix with others.
+
+Such a product takes as long as reading the matrix.  Where another statement goes over the same matrix, or
+makes it, it is taken apart into a sum, which the other passes can join with that; and so are products of one
+vector with several large matrices of one shape, which a kernel reads side by side.  Else it is the library's.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from dcarray.ir.analysis.effects import Reason
+from dcarray.ir.analysis.matrix_products import as_sum, as_terms
+from dcarray.ir.analysis.size_hints import Guess
+from dcarray.ir.nodes import Call, Compute, Dim, Nest, Region, Stmt, Window
+from dcarray.ir.passes.base import Log, Pass
+from dcarray.ir.passes.flow import Block, Facts, each_block, reads_of, writes_of
+
+#: Elements of a matrix: smaller ones are in a cache, where the library is faster.
+MIN_ELEMENTS = 1 << 16
+#: Shorter rows or columns are not worth a loop of their own.
+MIN_EXTENT = 8
+#: Elements of a matrix that is worth to be read beside another, and its rows and columns, at least.
+MIN_BESIDE, MIN_LONG = 1 << 22, 256
+_DTYPES = "fd"
+#: Terms of a product that is written out, and the shortest rows and fewest elements of its result.
+MAX_TERMS = 4
+MIN_ROW = 64
+MIN_RESULT = 1 << 14
+
+
+def matrix_of(stmt: Stmt | None) -> Window | None:
+    """The matrix of a product with a vector that is a library call."""
+    if not isinstance(stmt, Call) or stmt.op != "blas.matmul":
+        return None
+    a, b = stmt.reads
+    return None if len(a.shape) + len(b.shape) != 3 else a if len(a.shape) == 2 else b
+
+
+# ---- legality -----------------------------------------------------------------------------------------
+def can_take_apart(call: Call, matrix: Window, facts: Facts, guess: Guess) -> Reason | None:
+    """Why the product of a matrix and a vector has to, or had better, stay with the library."""
+    (target,) = call.writes
+    dtypes = {facts.arrays[window.array].dtype for window in (target, *call.reads)}
+    if len(dtypes) > 1 or any(dtype.char not in _DTYPES for dtype in dtypes):
+        return Reason("kernels do not multiply its dtypes as the library does", (target,))
+    if guess.product(matrix.shape) < MIN_ELEMENTS or min(map(guess, matrix.shape)) < MIN_EXTENT:
+        return Reason(f"{matrix.array} is small", (matrix,))
+    return None
+
+
+def terms_of(stmt: Stmt | None, facts: Facts, guess: Guess) -> int:
+    """Of how many terms a library's product is the sum, if it is to be written out; else 0."""
+    if not isinstance(stmt, Call) or stmt.op != "blas.matmul" or stmt.attrs:
+        return 0
+    (target,), (a, b) = stmt.writes, stmt.reads
+    depth = a.shape[-1]
+    if len(a.shape) < 2 or len(b.shape) < 2 or type(depth) is not int or not 0 < depth <= MAX_TERMS:
+        return 0
+    dtypes = {facts.arrays[window.array].dtype for window in (target, a, b)}
+    if len(dtypes) > 1 or any(dtype.char not in "fdFD" for dtype in dtypes):
+        return 0
+    large = guess.product(target.shape) >= MIN_RESULT and guess(target.shape[-1]) >= MIN_ROW
+    return depth if large else 0
+
+
+def _goes_over(stmt: Stmt | None, matrix: Window) -> bool:
+    """Does a statement go over the same matrix element by element?"""
+    if isinstance(stmt, Compute | Nest):
+        found = [*writes_of(stmt), *(window for window, _ in reads_of(stmt))]
+    else:
+        other = matrix_of(stmt)
+        found = [] if other is None else [other]
+    return any(w.array == matrix.array and len(_walked(w)) == 2 for w in found)
+
+
+def _walked(window: Window) -> list[int]:
+    """The domain axes along which a window moves, by the array's axes."""
+    return [ix.axis for ix in window.index if ix.axis is not None and ix.stride != 0]
+
+
+def _turned(matrix: Window, first: bool, facts: Facts, guess: Guess) -> bool:
+    """Is the axis that is added up the one along which the matrix's rows follow each other in memory?"""
+    strides = facts.arrays[matrix.array].strides
+    steps = [0] * 2
+    for place, ix in enumerate(matrix.index):
+        if ix.axis is not None:
+            own = len(matrix.index) - place if strides is None else abs(guess(strides[place]))
+            steps[ix.axis] += own
+    rows = 0 if steps[0] >= steps[1] else 1
+    return rows != (0 if first else 1)
+
+
+def _pass_of(
+    stmt: Stmt | None, facts: Facts, guess: Guess
+) -> tuple[Window, bool, bool, tuple[Dim, ...]] | None:
+    """What products that are read side by side have in common; None of all that are not worth it."""
+    matrix = matrix_of(stmt)
+    if matrix is None or not isinstance(stmt, Call):
+        return None
+    if guess.product(matrix.shape) < MIN_BESIDE or min(map(guess, matrix.shape)) < MIN_LONG:
+        return None
+    first = matrix is stmt.reads[0]
+    return stmt.reads[first], first, _turned(matrix, first, facts, guess), matrix.shape
+
+
+# ---- action -------------------------------------------------------------------------------------------
+def _visit(block: Block, log: Log, guess: Guess) -> bool:
+    changed = False
+    passes = [_pass_of(stmt, block.facts, guess) for stmt in block.stmts]
+    beside = Counter(passes)
+    for pos, stmt in enumerate(block.stmts):
+        depth = terms_of(stmt, block.facts, guess)
+        if depth and isinstance(stmt, Call):
+            name = stmt.writes[0].array
+            block.replace(pos, as_terms(stmt, block.facts.arrays[name].dtype, depth))
+            log.done("products", f"{name} is written out, term by term", stmt.loc)
+            changed = True
+            continue
+        matrix = matrix_of(stmt)
+        if matrix is None or not isinstance(stmt, Call):
+            continue
+        along = passes[pos]
+        several = along is not None and beside[along] > 1
+        others = (other for k, other in enumerate(block.stmts) if k != pos)
+        if not several and not any(_goes_over(other, matrix) for other in others):
+            continue
+        name = stmt.writes[0].array
+        reason = can_take_apart(stmt, matrix, block.facts, guess)
+        if reason is not None:
+            log.refused("products", f"{name} is left to the library: {reason.text}", stmt.loc)
+            continue
+        turned = _turned(matrix, matrix is stmt.reads[0], block.facts, guess)
+        block.replace(pos, as_sum(stmt, block.facts.arrays[name].dtype, turned))
+        where = (
+            f"beside others over as much as {matrix.array}"
+            if several
+            else f"where others go over {matrix.array}"
+        )
+        log.done("products", f"{name} is summed {where}", stmt.loc)
+        changed = True
+    return changed
+
+
+def _products(region: Region, log: Log) -> Region:
+    guess = Guess(region)
+    return each_block(region, lambda block: _visit(block, log, guess), lambda s: isinstance(s, Call))
+
+
+PRODUCTS = Pass("products", _products)

@@ -1,0 +1,202 @@
+"""Sums that are a term longer, or shorter, in each turn of a loop are begun for several turns at once.
+
+``for i: b[i] += a[i+1:, i] @ b[i+1:]`` reads all rows of ``b`` below ``i`` in each turn.  All but a few of
+them are read by the next turns, too, and as long as none of these changes them, what several turns make of
+them is one statement, which loads them once.  Each turn adds the few terms that it has for itself.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from dcarray.ir import dims, windows
+from dcarray.ir.analysis.effects import Reason, clash, families, writes
+from dcarray.ir.analysis.size_hints import Guess
+from dcarray.ir.nodes import (
+    Apply,
+    Array,
+    Compute,
+    Const,
+    Dim,
+    Expr,
+    Index,
+    Load,
+    Loop,
+    Nest,
+    Region,
+    Size,
+    Stmt,
+    Window,
+)
+from dcarray.ir.passes.base import Log, Pass
+from dcarray.ir.passes.exprs import dtype_of
+from dcarray.ir.passes.portable.nested import inside
+from dcarray.ir.renaming import placed_at
+
+#: Turns of which the sums are begun at once.
+TURNS = 4
+#: Fewer turns, fewer terms in the middle one, or shorter rows of sums are not worth it.
+MIN_TURNS, MIN_TERMS, MIN_ROW = 16, 16, 16
+_DTYPES = "fdFD"
+
+
+@dataclass(frozen=True, slots=True)
+class _Sum:
+    """A sum of which ``TURNS`` turns have all but their first, or last, few terms in common."""
+
+    stmt: Compute
+    axis: int  # of the terms
+    grows: bool  # at the end; otherwise they get fewer at the beginning
+    room: tuple[Dim, ...]  # of its results, at most
+
+    def extent(self, var: str, turn: Dim) -> Dim:
+        """How many terms a turn has."""
+        return dims.substitute(self.stmt.target.shape[self.axis], {var: turn})
+
+    def common(self, var: str, block: Dim) -> Dim:
+        """How many terms all turns of a block have."""
+        return self.extent(var, block if self.grows else dims.simplify(block + TURNS - 1))
+
+
+def _terms(stmt: Compute, axis: int, first: Dim, count: Dim) -> Compute:
+    """The sum of so many of its terms."""
+
+    def part(window: Window) -> Window:
+        shape = tuple(count if k == axis else n for k, n in enumerate(window.shape))
+        index = (
+            replace(ix, offset=dims.simplify(ix.offset + ix.stride * first)) if ix.axis == axis else ix
+            for ix in window.index
+        )
+        return Window(window.array, shape, tuple(index))
+
+    def load(node: Expr) -> Expr:
+        assert isinstance(node, Load)
+        return Load(part(node.window), node.dtype)
+
+    init = None if stmt.init is None else windows.map_loads(stmt.init, load)
+    return replace(stmt, target=part(stmt.target), body=windows.map_loads(stmt.body, load), init=init)
+
+
+def _early(found: _Sum, var: str, block: Dim, ahead: int) -> Compute:
+    """What a turn of a block has in common with the others."""
+    turn, common = dims.simplify(block + ahead), found.common(var, block)
+    first = 0 if found.grows else dims.simplify(found.extent(var, turn) - common)
+    return _terms(placed_at(found.stmt, {var: turn}), found.axis, first, common)
+
+
+# ---- legality -----------------------------------------------------------------------------------------
+def can_begin(stmt: Stmt, loop: Loop, region: Region) -> _Sum | Reason:
+    """The sum that a statement of a loop makes, if it can be begun for several turns at once; or why not."""
+    if not isinstance(stmt, Compute) or stmt.combine != "add" or not isinstance(stmt.init, Const):
+        return Reason("it is no sum")
+    shape = stmt.target.shape
+    kept = [ix.axis for ix in stmt.target.index if ix.axis is not None]
+    folded = [axis for axis in range(len(shape)) if axis not in kept]
+    if len(folded) != 1 or len(kept) > 1 or dtype_of(stmt.body).char not in _DTYPES:
+        return Reason("it is no sum to a number, or a row of them, of which the order does not matter")
+    slope = dims.slope(shape[folded[0]], loop.var)
+    room = [dims.most(shape[axis]) for axis in kept]
+    if slope not in (1, -1) or any(loop.var in dims.free_symbols(shape[axis]) for axis in kept):
+        return Reason("it does not get a term longer or shorter with each turn")
+    known = [n for n in room if n is not None]
+    if len(known) < len(room):
+        return Reason("it is not known how many sums there are")
+    if not all(isinstance(node, Load | Const | Apply | Size) for node in windows.walk(stmt.body)):
+        return Reason("it has more than plain loads")
+    found = _Sum(stmt, folded[0], slope == 1, tuple(known))
+    reason = _complete(found, loop, region)
+    return found if reason is None else reason
+
+
+def _complete(found: _Sum, loop: Loop, region: Region) -> Reason | None:
+    """Why what turns have in common may not be there before them, or is not read by all alike."""
+    start, stop, _ = loop.bounds
+    block = dims.symbol(f"{loop.var}_block", None)
+    parts = [_early(found, loop.var, block, ahead) for ahead in range(TURNS)]
+    loads = [{load.window for load in windows.loads(part.body) if isinstance(load, Load)} for part in parts]
+    if not any(any(ix.axis == found.axis for ix in w.index) for w in loads[0].intersection(*loads[1:])):
+        return Reason("the turns read nothing in common")
+    root = families(region)
+    changed = [window for inner in loop.body for window in writes(inner)]
+    blocks = dims.ranging(f"{loop.var}_block", (start, stop - TURNS + 1, 1))
+    with blocks, dims.ranging(loop.var, (block, block + TURNS, 1)):
+        for window in set[Window]().union(*loads):
+            for other in changed:
+                if root[other.array] == root[window.array] and clash(window, other, region) is not False:
+                    return Reason(f"{window.array} may change before its turn", (window, other))
+    return None
+
+
+def _worth(found: _Sum, loop: Loop, guess: Guess) -> bool:
+    inner, turns = guess.within(loop.var, loop.bounds)
+    return turns >= MIN_TURNS and all(
+        inner(n) >= (MIN_TERMS if axis == found.axis else MIN_ROW)
+        for axis, n in enumerate(found.stmt.target.shape)
+    )
+
+
+# ---- action -------------------------------------------------------------------------------------------
+def begun(loop: Loop, found: _Sum, position: int, name: str) -> tuple[Loop, ...]:
+    """The loop in blocks of turns, of which the sums begin in an array; and what is left over."""
+    start, stop, _ = loop.bounds
+    var, stmt = loop.var, found.stmt
+    block = dims.symbol(f"{var}_block", None)
+    middle = start + (stop - start) // TURNS * TURNS
+    dtype = dtype_of(stmt.body)
+
+    def place(like: Window, turn: Dim) -> Window:
+        """Where a turn's sums begin, for the points of a window."""
+        along = [Index(0, 1, ix.axis) for ix in like.index if ix.axis is not None]
+        return Window(name, like.shape, (Index(dims.simplify(turn)), *along))
+
+    early = [_early(found, var, block, ahead) for ahead in range(TURNS)]
+    first = Nest(tuple(replace(p, target=place(p.target, k)) for k, p in enumerate(early)), stmt.loc)
+    turn, common = dims.symbol(var, None), found.common(var, block)
+    left = dims.simplify(found.extent(var, turn) - common)
+    late = _terms(stmt, found.axis, common if found.grows else 0, left)
+    late = replace(late, init=Load(place(late.target, turn - block), dtype))
+    body = (*loop.body[:position], late, *loop.body[position + 1 :])
+    turns = replace(loop, bounds=(block, block + TURNS, 1), body=body)
+    blocks = Loop(f"{var}_block", (start, middle, TURNS), (first, turns), loc=loop.loc)
+    return (blocks, replace(loop, bounds=(middle, stop, 1))) if middle < stop else (blocks,)
+
+
+# ---- the pass -----------------------------------------------------------------------------------------
+def _begun(region: Region, log: Log) -> Region:
+    region = _INSIDE.fn(region, log)
+    made: list[Stmt] = []
+    arrays = [*region.arrays]
+    for stmt in region.body:
+        found = _one(stmt, region, log) if isinstance(stmt, Loop) else None
+        if found is None or not isinstance(stmt, Loop):
+            made.append(stmt)
+            continue
+        position, sums = found
+        taken = {array.name for array in arrays}
+        like = sums.stmt.target.array
+        name = next(n for k in range(len(taken) + 1) if (n := f"{like}_{k}") not in taken)
+        arrays.append(Array(name, dtype_of(sums.stmt.body), (TURNS, *sums.room)))
+        made += begun(stmt, sums, position, name)
+        log.done("begun", f"the sums {like} of {TURNS} turns of {stmt.var} begin at once", sums.stmt.loc)
+    if len(arrays) == len(region.arrays):
+        return region
+    return replace(region, arrays=tuple(arrays), body=tuple(made))
+
+
+def _one(loop: Loop, region: Region, log: Log) -> tuple[int, _Sum] | None:
+    """A sum of the loop that is to be begun, and where it is."""
+    if loop.parallel or not all(type(n) is int for n in loop.bounds) or loop.bounds[2] != 1:
+        return None
+    for position, stmt in enumerate(loop.body):
+        if not isinstance(stmt, Compute) or stmt.combine != "add":
+            continue
+        found = can_begin(stmt, loop, region)
+        if isinstance(found, Reason):
+            log.refused("begun", f"the sum {stmt.target.array} is taken turn by turn: {found.text}", stmt.loc)
+        elif _worth(found, loop, Guess(region)):
+            return position, found
+    return None
+
+
+_INSIDE = inside(_begun)
+BEGUN = Pass("begun", _begun)

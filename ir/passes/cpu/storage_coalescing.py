@@ -1,0 +1,76 @@
+"""Large temporaries that never live at the same time become one array: steps that each make a new array
+then go back and forth between two.
+
+Memory they would share anyhow.  But as one array they stay apart: no statement moves up to before the last
+use of what was there, and a chain of steps uses the same few arrays again and again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from dcarray.ir.analysis.effects import touched
+from dcarray.ir.analysis.size_hints import Guess
+from dcarray.ir.nodes import Array, Branch, Loop, Region, While
+from dcarray.ir.passes.base import Log, Pass
+from dcarray.ir.passes.flow import Facts
+from dcarray.ir.renaming import rename
+
+#: With less memory, in bytes, they stay in a cache.
+MIN_BYTES = 32 << 20
+#: With fewer alike there is no chain of steps.
+MANY = 4
+
+
+def _candidates(region: Region) -> list[list[Array]]:
+    """The temporaries of memory of their own, in groups of equal shape and dtype."""
+    facts = Facts(region)
+    groups: dict[tuple[object, ...], list[Array]] = {}
+    for array in region.arrays:
+        root = facts.roots[array.name]
+        if array.role == "temp" and array.strides is None and root == array.name and root not in facts.shared:
+            groups.setdefault((array.dtype, array.shape), []).append(array)
+    return [group for group in groups.values() if len(group) >= MANY]
+
+
+def _places(group: Sequence[Array], lives: dict[str, tuple[int, int]]) -> dict[str, str]:
+    """For each array that can lie where another one was, the name of the first one there."""
+    found: dict[str, str] = {}
+    until: dict[str, int] = {}  # the last use of each place
+    for array in sorted((a for a in group if a.name in lives), key=lambda array: lives[array.name]):
+        first, last = lives[array.name]
+        place = next((name for name, end in until.items() if end < first), array.name)
+        until[place] = last
+        if place != array.name:
+            found[array.name] = place
+    return found
+
+
+def _reuse(region: Region, log: Log) -> Region:
+    groups = _candidates(region)
+    if not groups or any(isinstance(stmt, Loop | While | Branch) for stmt in region.body):
+        return region
+    guess = Guess(region)
+    lives: dict[str, tuple[int, int]] = {}
+    for position, stmt in enumerate(region.body):
+        for name in touched(stmt):
+            lives[name] = lives.get(name, (position, position))[0], position
+    found: dict[str, str] = {}
+    for group in groups:
+        size = len(group) * group[0].dtype.itemsize * guess.product(group[0].shape)
+        if size >= MIN_BYTES:
+            found.update(_places(group, lives))
+    if not found:
+        return region
+    body = list(region.body)
+    for old, new in found.items():
+        first, last = lives[old]
+        for position in range(first, last + 1):
+            body[position] = rename(body[position], old, new)
+        log.done("reuse", f"{old} lies where {new} was", body[first].loc)
+    arrays = tuple(array for array in region.arrays if array.name not in found)
+    return replace(region, arrays=arrays, body=tuple(body))
+
+
+REUSE = Pass("reuse", _reuse)

@@ -1,0 +1,355 @@
+"""Loops that run strip by strip: where no turn needs another position along an axis, all turns run for a few
+positions before the next few.
+
+A sweep over columns, ``for j: p[:, j] = f(p[:, j-1])``, goes through all rows in every turn, and comes back
+to a line of memory only when the cache has lost it.  Its rows need nothing of one another, so that it can go
+through some rows from the first column to the last, and strips of rows may run at the same time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from functools import partial
+
+from dcarray.ir import dims, windows
+from dcarray.ir.analysis.effects import Reason, domain, reads, writes
+from dcarray.ir.analysis.independence import independent
+from dcarray.ir.analysis.size_hints import Guess
+from dcarray.ir.nodes import Branch, Compute, Dim, Index, Loop, Nest, Region, Stmt, While, Window
+from dcarray.ir.passes.base import Log, Pass
+from dcarray.ir.passes.flow import bodies
+from dcarray.ir.passes.portable.collapse import can_collapse, collapse
+
+from .time_tiling import Limits
+
+#: Bytes that a turn of one strip may touch, to stay in the first cache.
+NEAR = 16 << 10
+#: Memory comes in lines of so many bytes.
+LINE = 64
+#: Strips are at least so high, if their axis is the innermost: some vectors, one behind the other.
+LEAST = 32
+#: And so high where memory runs along them: what comes next is on its way before it is asked for.
+RUN = 512
+#: And at least so high where each turn folds rows that other turns have folded: they are near by then.
+FOLDED = 96
+#: Heights are multiples of so many positions.
+VECTOR = 8
+#: So many strips are made, if they are high enough: more than cores.
+MANY = 8
+#: A loop with fewer points is done before other threads are awake.
+MIN_POINTS = 1 << 14
+#: Points of a statement that every strip may do for itself.
+AGAIN = 64
+
+Part = Compute | Nest
+#: Makes a region that has other statements in one place.
+Put = Callable[[tuple[Stmt, ...]], Region]
+
+
+# ---- which axis of each statement ---------------------------------------------------------------------
+@dataclass(frozen=True, slots=True)
+class Cut:
+    """The axes along which the plain statements of a loop are cut, in order; None: not at all."""
+
+    extent: Dim
+    axes: tuple[int | None, ...]
+
+
+def leaves(body: tuple[Stmt, ...]) -> Iterator[Part | None]:
+    """The plain statements in loops, in order; None for one that is something else."""
+    for stmt in body:
+        if isinstance(stmt, Loop):
+            yield from leaves(stmt.body)
+        else:
+            yield stmt if isinstance(stmt, Compute | Nest) else None
+
+
+def cuts(loop: Loop, guess: Guess) -> Iterator[Cut]:
+    """The ways to cut a loop that may be right, the first axis first."""
+    found = list(leaves(loop.body))
+    parts = [part for part in found if part is not None]
+    if not parts or len(parts) < len(found):
+        return
+    seed = max(parts, key=lambda part: len(domain(part)))
+    guess, _ = guess.within(loop.var, loop.bounds)
+    own = _variables((loop,))
+    for axis, extent in enumerate(domain(seed)):
+        if not own.isdisjoint(dims.free_symbols(extent)):
+            continue  # a triangle
+        cut = _along(parts, seed, axis, extent, guess)
+        if cut is not None:
+            yield cut
+
+
+def _along(parts: list[Part], seed: Part, axis: int, extent: Dim, guess: Guess) -> Cut | None:
+    """The axes that go with one of a statement: over the same part of the same array."""
+    if not all(_moves(target, axis) for target in writes(seed)):
+        return None
+    places = _places(seed, axis)
+    axes: list[int | None] = []
+    for part in parts:
+        alike = [k for k, n in enumerate(domain(part)) if n == extent]
+        meeting = [k for k in alike if _places(part, k) & places]
+        if not alike:
+            if guess.product(domain(part)) > AGAIN:
+                return None
+            axes.append(None)
+            continue
+        best = (meeting or [k for k in alike if k == axis] or alike)[0]
+        places |= _places(part, best)
+        axes.append(best)
+    return Cut(extent, tuple(axes))
+
+
+def _moves(window: Window, axis: int) -> bool:
+    return any(ix.axis == axis for ix in window.index)
+
+
+def _places(part: Part, axis: int) -> frozenset[tuple[str, int, Dim, Dim]]:
+    """Along which axes of which arrays, and where, an axis of the domain runs."""
+    return frozenset(
+        (window.array, k, ix.offset, ix.stride)
+        for window in (*writes(part), *reads(part))
+        for k, ix in enumerate(window.index)
+        if ix.axis == axis
+    )
+
+
+# ---- how high ---------------------------------------------------------------------------------------
+def height(loop: Loop, cut: Cut, region: Region, guess: Guess, threads: int) -> int | Reason:
+    """How high strips should be for so many threads, or why they are of no use."""
+    size = guess(cut.extent)
+    inside, _ = guess.within(loop.var, loop.bounds)
+    parts = [part for part in leaves(loop.body) if part is not None]
+    used: dict[tuple[object, ...], int] = {}
+    inner, along, again = False, True, False
+    for part, axis in zip(parts, cut.axes, strict=True):
+        if axis is None:
+            continue
+        inner |= axis == len(domain(part)) - 1
+        again |= threads > 1 and _folds((part,))
+        for window in dict.fromkeys((*writes(part), *reads(part))):
+            if _moves(window, axis):
+                pattern = (window.array, *((ix.axis, ix.stride) for ix in window.index))
+                used[pattern] = _bytes(window, axis, region, inside)
+                along &= window.index[-1].axis == axis
+    most = NEAR // max(1, sum(used.values()))
+    if not inner:
+        high = max(1, min(most, size // MANY))
+    else:
+        least = LEAST if not along else FOLDED if again else RUN
+        most = max(least, min(most, size // MANY))
+        count = max(1, size // most)
+        even = [n for n in range(count, 2 * count) if again and size % n == 0 and size == cut.extent]
+        if even:  # or the last one would come after the others
+            return size // even[0] if even[0] > 1 else Reason("one strip is all of it")
+        high = -(-size // count)
+        high += -high % VECTOR
+    return high if high < size else Reason("one strip is all of it")
+
+
+def points(body: tuple[Stmt, ...], guess: Guess) -> int:
+    """How many points the statements have in all turns."""
+    total = 0
+    for stmt in body:
+        if isinstance(stmt, Loop):
+            inside, turns = guess.within(stmt.var, stmt.bounds)
+            total += turns * points(stmt.body, inside)
+        elif isinstance(stmt, Compute | Nest):
+            total += guess.product(domain(stmt))
+        else:
+            total += sum(points(part, guess) for part in bodies(stmt))
+    return total
+
+
+def _bytes(window: Window, axis: int, region: Region, guess: Guess) -> int:
+    """What one turn touches of an array at one position of an axis, in whole lines of memory."""
+    array = next(array for array in region.arrays if array.name == window.array)
+    shape = [n for k, n in enumerate(window.shape) if k != axis and _moves(window, k)]
+    last = window.index[-1] if window.index else Index(0)
+    near = last.axis is not None and last.stride in (1, -1) and array.strides is None
+    return guess.product(shape) * (array.dtype.itemsize if near else LINE)
+
+
+# ---- legality and action ----------------------------------------------------------------------------
+def strips(loop: Loop, cut: Cut, high: int, name: str) -> Loop:
+    """All turns of the loop for a strip of ``high`` positions (fewer in the last), strip after strip."""
+    start = dims.symbol(name, None)
+    if type(cut.extent) is int and cut.extent % high == 0:
+        count: Dim = high
+    else:
+        import sympy
+
+        count = dims.simplify(sympy.Min(high, cut.extent - start))
+    body, _ = _cut(loop.body, list(cut.axes), start, count)
+    return Loop(name, (0, cut.extent, high), (replace(loop, body=body),), True, loop.loc)
+
+
+def _cut(
+    body: tuple[Stmt, ...], axes: list[int | None], start: Dim, count: Dim
+) -> tuple[tuple[Stmt, ...], list[int | None]]:
+    """The statements for ``count`` positions from ``start`` on, and the axes that are left over."""
+    made: list[Stmt] = []
+    for stmt in body:
+        if isinstance(stmt, Loop):
+            inner, axes = _cut(stmt.body, axes, start, count)
+            made.append(replace(stmt, body=inner))
+            continue
+        assert isinstance(stmt, Compute | Nest)
+        axis, *axes = axes
+        if axis is not None:
+            stmt = _part(stmt, axis, start, count)
+        made.append(stmt)
+    return tuple(made), axes
+
+
+def _part(stmt: Part, axis: int, start: Dim, count: Dim) -> Part:
+    if isinstance(stmt, Nest):
+        parts = tuple(_part(part, axis, start, count) for part in stmt.body)
+        assert all(isinstance(part, Compute) for part in parts)
+        made: Part = replace(stmt, body=parts)  # type: ignore[arg-type]
+    else:
+        old = stmt.target.shape
+        shape = (*old[:axis], count, *old[axis + 1 :])
+        amap = tuple(Index(start if k == axis else 0, 1, k) for k in range(len(old)))
+        made = replace(
+            stmt,
+            target=windows.compose(stmt.target, amap, shape),
+            body=windows.remap(stmt.body, amap, shape),
+            init=None if stmt.init is None else windows.remap(stmt.init, amap, shape),
+        )
+    return collapse(made) if can_collapse(made) is None else made
+
+
+def pieces(loop: Loop, cut: Cut, high: int, name: str) -> tuple[Loop, ...]:
+    """As `strips`, but all strips of a loop are equally high: what is left over comes after them."""
+    extent = cut.extent
+    if type(extent) is not int or extent % high == 0:
+        return (strips(loop, cut, high, name),)
+    full = extent // high * high
+    some = strips(loop, replace(cut, extent=full), high, name)
+    last, _ = _cut(loop.body, list(cut.axes), full, extent - full)
+    return some, replace(loop, body=last)
+
+
+# ---- the pass ---------------------------------------------------------------------------------------
+class _Sweep:
+    """One run over all loops of a region, the outer ones first."""
+
+    def __init__(self, log: Log, threads: int) -> None:
+        self.log, self.threads = log, threads
+
+    def body(self, stmts: tuple[Stmt, ...], put: Put, guess: Guess) -> tuple[Stmt, ...]:
+        """The body with strips in place of loops; ``put`` makes a region that has another body there."""
+        made: list[Stmt] = []
+        for k, stmt in enumerate(stmts):
+            around = tuple(made), stmts[k + 1 :]
+            made += self.one(stmt, partial(_between, put, around), guess)
+        same = len(made) == len(stmts) and all(a is b for a, b in zip(made, stmts, strict=True))
+        return stmts if same else tuple(made)
+
+    def one(self, stmt: Stmt, put: Put, guess: Guess) -> tuple[Stmt, ...]:
+        """What takes the place of a statement."""
+        if isinstance(stmt, Loop):
+            if stmt.parallel:
+                return (stmt,)
+            found = self.cut(stmt, put, guess, MIN_POINTS)
+            if found is not None:
+                return found
+            guess, _ = guess.within(stmt.var, stmt.bounds)
+            with dims.ranging(stmt.var, stmt.bounds):
+                return (self.inner(stmt, put, guess),)
+        if isinstance(stmt, While):
+            return (self.inner(stmt, put, guess),)
+        if isinstance(stmt, Branch):
+            then = self.body(stmt.then, lambda new: put((replace(stmt, then=new),)), guess)
+            half = stmt if then is stmt.then else replace(stmt, then=then)
+            orelse = self.body(half.orelse, lambda new: put((replace(half, orelse=new),)), guess)
+            return (half if orelse is half.orelse else replace(half, orelse=orelse),)
+        return (stmt,)
+
+    def inner(self, stmt: Loop | While, put: Put, guess: Guess) -> Loop | While:
+        """The statement with what takes the place of its body."""
+        body = self.body(stmt.body, lambda new: put((replace(stmt, body=new),)), guess)
+        return stmt if body is stmt.body else replace(stmt, body=body)
+
+    def cut(self, loop: Loop, put: Put, guess: Guess, least: int) -> tuple[Stmt, ...] | None:
+        """The loop in strips, or as a parallel one, or None."""
+        region = put((loop,))
+        name = f"the loop over {loop.var}"
+        if points((loop,), guess) < least:
+            self.log.refused("strips", f"{name} stays whole: there is too little to do", loop.loc)
+            return None
+        reason = independent(loop, region)
+        if reason is None:
+            self.log.done("strips", f"the turns of {name} may run at the same time", loop.loc)
+            return (replace(loop, parallel=True),)
+        for cut in cuts(loop, guess):
+            high = height(loop, cut, region, guess, self.threads)
+            if isinstance(high, Reason):
+                reason = high
+                continue
+            var = _unused(region)
+            whole = strips(loop, cut, high, var)
+            reason = independent(whole, put((whole,)))
+            if reason is not None:
+                continue
+            self.log.done("strips", f"{name} runs in strips of {high}", loop.loc)
+            if high == 1:
+                return (self.again(whole, put, guess),)
+            return pieces(loop, cut, high, var) if _folds(loop.body) else (whole,)
+        if reason is not None:
+            self.log.refused("strips", f"{name} stays whole: {reason.text}", loop.loc)
+        return None
+
+    def again(self, whole: Loop, put: Put, guess: Guess) -> Loop:
+        """Strips of one position, in which the loop may run in strips of another axis."""
+        (loop,) = whole.body
+        assert isinstance(loop, Loop)
+        guess, _ = guess.within(whole.var, whole.bounds)
+        with dims.ranging(whole.var, whole.bounds):
+            found = self.cut(loop, lambda new: put((replace(whole, body=new),)), guess, 0)
+        return whole if found is None else replace(whole, body=found)
+
+
+def _between(put: Put, around: tuple[tuple[Stmt, ...], tuple[Stmt, ...]], new: tuple[Stmt, ...]) -> Region:
+    return put((*around[0], *new, *around[1]))
+
+
+def _folds(body: tuple[Stmt, ...]) -> bool:
+    """Whether some statement folds: lengths that differ from strip to strip are for element-wise ones."""
+    parts = [part for part in leaves(body) if part is not None]
+    computes = [c for part in parts for c in (part.body if isinstance(part, Nest) else (part,))]
+    return any(compute.combine is not None for compute in computes)
+
+
+def _strips(region: Region, log: Log, threads: int) -> Region:
+    if not any(bodies(stmt) for stmt in region.body):
+        return region
+    body = _Sweep(log, threads).body(region.body, lambda stmts: replace(region, body=stmts), Guess(region))
+    return region if body is region.body else replace(region, body=body)
+
+
+def _unused(region: Region) -> str:
+    """A name that nothing has."""
+    taken = {s.name for s in region.symbols} | {a.name for a in region.arrays} | _variables(region.body)
+    return next(name for name in (f"r{k}" for k in range(len(taken) + 1)) if name not in taken)
+
+
+def _variables(body: tuple[Stmt, ...]) -> set[str]:
+    found: set[str] = set()
+    for stmt in body:
+        if isinstance(stmt, Loop):
+            found.add(stmt.var)
+        for part in bodies(stmt):
+            found |= _variables(part)
+    return found
+
+
+def stripped(limits: Limits) -> Pass:
+    """The pass for a machine."""
+    return Pass("strips", lambda region, log: _strips(region, log, limits.threads))
+
+
+STRIPS = stripped(Limits())

@@ -1,0 +1,290 @@
+"""Blocking over time: a chain of statements over the same large arrays runs band by band.
+
+Steps of a stencil, one after the other, each move whole arrays through memory.  In bands of a few rows, every
+step a little behind the one before it, an array comes from memory once for all of them.  See ``ir.slants``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from itertools import takewhile
+
+from dcarray.ir import windows
+from dcarray.ir.analysis.effects import Reason, domain
+from dcarray.ir.analysis.size_hints import Guess
+from dcarray.ir.analysis.skew import Part, Slants
+from dcarray.ir.nodes import Bands, Compute, Index, Load, Nest, Region, Stmt, Window
+from dcarray.ir.passes.base import Log, Pass
+from dcarray.ir.passes.flow import Block, each_block, reads_of, writes_of
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """When bands pay, and how large they are.
+
+    Attributes
+    ----------
+    last : int
+        Bytes of the last cache: what fits into it stays there anyhow.
+    near, far : int
+        Bytes that the bands of one thread may fill, and, where rows are so long that only few statements can
+        share those, of the last cache.
+    again : int
+        How often each array has to be used, on average.
+    parts : int
+        Statements of one chain at most.
+    points : int
+        Shorter rows are not worth a loop of their own.
+    tiles, sides : int
+        So many tiles are made at most, and each is at least ``sides`` times as high as the rows at its sides.
+    threads : int
+        Those that take the tiles: all are to have equally many.
+    first : int
+        Bytes of the first cache: where statements use different arrays, bands of a few rows stay in it.
+    height : int
+        Rows of a band; 0: as many as fit.
+    """
+
+    last: int = 32 << 20
+    near: int = 2 << 20
+    far: int = 12 << 20
+    again: int = 3
+    parts: int = 16
+    points: int = 64
+    tiles: int = 16
+    sides: int = 4
+    threads: int = 1
+    first: int = 0
+    height: int = 0
+
+
+_MOST = 1 << 16  # rows of a band
+_BANDS = 4  # of a tile at least, or tiles of whole bands differ in what there is to do
+_SEVERAL = 2  # rows in the first cache that are worth the loops over so few
+_FEW = 5  # statements of a chain that move less than half of what they could
+
+
+# ---- legality -----------------------------------------------------------------------------------------
+def can_band(stmt: Stmt | None) -> tuple[Part, ...] | Reason:
+    """The statement with its rows as the first axis of its domain, or why it has none.  What is a nest of
+    single rows runs one after the other."""
+    if not isinstance(stmt, Compute | Nest):
+        return Reason("it is no computation")
+    target = writes_of(stmt)[0]
+    if not target.index:
+        return Reason(f"{target.array} has no rows", (target,))
+    axis = target.index[0].axis
+    if axis == 0:
+        return (stmt,)
+    if axis is not None:
+        return Reason(f"{target.array} is not written row by row", (target,))
+    return tuple(map(_lifted, stmt.body if isinstance(stmt, Nest) else (stmt,)))
+
+
+def _lifted(compute: Compute) -> Compute:
+    """A statement within one row, with that row as the first axis of its domain."""
+    shape = (1, *compute.target.shape)
+    amap = tuple(Index(0, 1, axis + 1) for axis in range(len(shape) - 1))
+
+    def led(window: Window) -> Window:
+        if window.index and window.index[0].axis is None:
+            return replace(window, index=(Index(window.index[0].offset, 1, 0), *window.index[1:]))
+        return window
+
+    body = windows.map_loads(
+        windows.remap(compute.body, amap, shape),
+        lambda load: Load(led(load.window), load.dtype) if isinstance(load, Load) else load,
+    )
+    return replace(compute, target=led(windows.compose(compute.target, amap, shape)), body=body)
+
+
+# ---- what it is worth ---------------------------------------------------------------------------------
+class _Chain:
+    """Statements that may run in bands; each is one or more parts."""
+
+    def __init__(self, stmts: Sequence[tuple[Part, ...]], block: Block, guess: Guess) -> None:
+        self.stmts, self.block, self.guess = stmts, block, guess
+        self.parts = tuple(part for parts in stmts for part in parts)
+        self.loc = self.parts[-1].loc
+
+    def some(self, start: int, count: int) -> _Chain:
+        """The chain of some of the statements."""
+        return _Chain(self.stmts[start : start + count], self.block, self.guess)
+
+    def sides(self) -> tuple[list[int], Reason | None]:
+        """For each statement, as long as that can be, the rows that a tile of all up to it has at its sides;
+        and why the next one cannot be among them."""
+        facts = self.block.facts
+        written = {facts.roots[w.array] for part in self.parts for w in writes_of(part)}
+        made = Slants(facts.roots, written, facts.overlap)
+        found: list[int] = []
+        for parts in self.stmts:
+            for part in parts:
+                if (reason := made.add(part)) is not None:
+                    return found, reason
+            found.append(max(slant.ahead + slant.behind for slant in made.found))
+        return found, None
+
+    def used(self, part: Part) -> dict[str, int]:
+        """The bytes of each array that a statement touches."""
+        found: dict[str, int] = {}
+        for window in (*writes_of(part), *(window for window, _ in reads_of(part))):
+            array = self.block.facts.arrays[window.array]
+            moved = {ix.axis for ix in window.index if ix.axis is not None}
+            points = self.guess.product(window.shape[axis] for axis in moved) if window.index else 1
+            size = array.dtype.itemsize * min(points, self.guess.product(array.shape))
+            found[window.array] = max(size, found.get(window.array, 0))
+        return found
+
+    def bytes(self) -> tuple[int, int]:
+        """Of the arrays, each taken once, and each time a statement uses it."""
+        once: dict[str, int] = {}
+        total = 0
+        for part in self.parts:
+            for name, size in self.used(part).items():
+                once[name] = max(size, once.get(name, 0))
+                total += size
+        return sum(once.values()), total
+
+    def rows(self) -> int:
+        """The most rows of a statement."""
+        return max(self.guess(domain(part)[0]) for part in self.parts)
+
+    def __str__(self) -> str:
+        names = dict.fromkeys(w.array for part in self.parts for w in writes_of(part))
+        return f"{len(self.parts)} statements on {', '.join(names)}"
+
+
+def worth_bands(chain: _Chain, limits: Limits) -> Reason | None:
+    """Why bands are of no use."""
+    once, total = chain.bytes()
+    if total < limits.again * once:
+        return Reason("they use each array too few times")
+    if once <= limits.last:
+        return Reason(f"their {once / 1e6:.1f} MB stay in the cache anyhow")
+    longest = max((domain(part) for part in chain.parts), key=chain.guess.product)
+    if len(longest) > 1 and chain.guess.product(longest[1:]) < limits.points:
+        return Reason(f"rows of {chain.guess.product(longest[1:])} points are too short")
+    return None
+
+
+# ---- action -------------------------------------------------------------------------------------------
+def _sweep(block: Block, log: Log, guess: Guess, limits: Limits) -> bool:
+    changed = False
+    for start, stmts in _runs(block):
+        whole = _Chain(stmts, block, guess)
+        once, total = whole.bytes()
+        if once <= limits.last:  # then this holds for each part of it
+            if len(stmts) > 1 and total >= limits.again * once:
+                log.refused("bands", f"{whole}: {once / 1e6:.1f} MB stay in the cache anyhow", whole.loc)
+            continue
+        at = 0
+        while at < len(stmts):
+            rest = whole.some(at, len(stmts))
+            sides, ended = rest.sides()
+            count = max(1, len(sides))
+            if count > 1:
+                changed |= _divide(rest.some(0, count), sides, start + at, log, limits, ended)
+            at += count
+    return changed
+
+
+def _runs(block: Block) -> list[tuple[int, list[tuple[Part, ...]]]]:
+    """The statements that have rows, as they follow one another: where they begin, and what they are."""
+    runs: list[tuple[int, list[tuple[Part, ...]]]] = []
+    following = False
+    for position, stmt in enumerate(block.stmts):
+        parts = can_band(stmt)
+        if isinstance(parts, Reason):
+            following = False
+            continue
+        if not following:
+            runs.append((position, []))
+        runs[-1][1].append(parts)
+        following = True
+    return runs
+
+
+def _divide(
+    chain: _Chain, sides: Sequence[int], at: int, log: Log, limits: Limits, ended: Reason | None
+) -> bool:
+    """Cut a chain into pieces that fit into the cache, and make bands of each that is worth it."""
+    size, room = _pieces(chain, sides, limits)
+    changed = False
+    for start in range(0, len(sides), size):
+        piece = chain.some(start, size)
+        reason = worth_bands(piece, limits)
+        made: Bands | Reason = reason if reason is not None else _banded(piece, room, limits)
+        if isinstance(made, Reason):
+            why = f"{made.text}; {ended.text}" if ended is not None else made.text
+            log.refused("bands", f"{piece} do not run in bands: {why}", piece.loc)
+            continue
+        for position in range(at + start, at + start + len(piece.stmts)):
+            chain.block.replace(position, None)
+        chain.block.replace(at + start, made)
+        log.done("bands", f"{piece} run in bands of {made.height} rows, {made.tile} rows a tile", piece.loc)
+        changed = True
+    return changed
+
+
+def _pieces(chain: _Chain, sides: Sequence[int], limits: Limits) -> tuple[int, int]:
+    """How many statements of a chain to take together, and how many rows of theirs the cache holds."""
+    row = max(1, chain.bytes()[0] // max(1, chain.rows()))
+    for room in (limits.near // row, limits.far // row):
+        fitting = (side + max(1, limits.height) <= room for side in sides[: limits.parts])
+        most = max(1, len(list(takewhile(bool, fitting))))
+        if most >= min(_FEW, len(sides)):
+            break
+    count = -(-len(sides) // most)
+    return -(-len(sides) // count), room
+
+
+def _banded(chain: _Chain, room: int, limits: Limits) -> Bands | Reason:
+    """The statements in bands; the cache has room for so many rows."""
+    sides, rows = max(chain.sides()[0]), chain.rows()
+    height = limits.height or _height(chain, room - sides, limits)
+    count = max(1, min(limits.tiles, rows // max(limits.sides * sides, height)))
+    if count > limits.threads:
+        count -= count % limits.threads
+    if count < 2 and not limits.height:
+        return Reason(f"{rows} rows are too few")
+    firsts = [w.index[0].offset for part in chain.parts for w in writes_of(part)[:1] if w.index]
+    total = rows + sides + max((first for first in firsts if type(first) is int), default=0)
+    tile = _whole(total, count, height)
+    while count > limits.threads and -(-total // tile) != count:  # they got too high
+        count -= limits.threads
+        tile = _whole(total, count, height)
+    return Bands(chain.parts, height, max(tile, -(-sides // height) * height), chain.loc)
+
+
+def _whole(rows: int, count: int, height: int) -> int:
+    """The rows of each of so many tiles, which are whole bands."""
+    return -(-rows // (count * height)) * height
+
+
+def _height(chain: _Chain, room: int, limits: Limits) -> int:
+    """The rows of a band, where there is room for so many: as many as can be, but where statements use some
+    of the arrays each, as many as are in the first cache when a later one comes to the same array."""
+    row = max(1, chain.bytes()[0] // max(1, chain.rows()))
+    if limits.first >= _SEVERAL * row and len({frozenset(chain.used(part)) for part in chain.parts}) > 1:
+        room = min(room, limits.first // row)
+    room = min(room, chain.rows() // (_BANDS * max(2, limits.threads)))
+    height = 1
+    while 2 * height <= min(room, _MOST):
+        height *= 2
+    return height
+
+
+def _is_part(stmt: Stmt) -> bool:
+    return isinstance(stmt, Compute | Nest)
+
+
+def bands(limits: Limits) -> Pass:
+    """The pass with other limits than the usual ones."""
+
+    def run(region: Region, log: Log) -> Region:
+        guess = Guess(region)
+        return each_block(region, lambda block: _sweep(block, log, guess, limits), _is_part)
+
+    return Pass("bands", run)

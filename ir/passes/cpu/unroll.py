@@ -1,0 +1,96 @@
+"""Loops over time run several turns at once, where these then run in bands: see `bands`.
+
+A loop whose turns all do the same to large arrays moves them through memory in every turn.  Some of its turns
+one after the other are a chain of statements as any other, of which bands are made.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from dcarray.ir import dims, windows
+from dcarray.ir.analysis.effects import Reason, families, reads, writes
+from dcarray.ir.nodes import Bands, Compute, Loop, Nest, Region, Size, Stmt, Window
+from dcarray.ir.passes.base import Log, Pass
+from dcarray.ir.renaming import rewindow
+
+from .time_tiling import Limits, bands
+
+
+# ---- legality -----------------------------------------------------------------------------------------
+def can_unroll(loop: Loop, many: int, region: Region) -> Reason | None:
+    """Why no ``many`` statements of a loop, those of several turns, can follow one another."""
+    root = families(region)
+    written = {root[window.array] for stmt in loop.body for window in writes(stmt)}
+    start, stop, step = loop.bounds
+    if not type(start) is type(stop) is type(step) is int:
+        return Reason(f"it is not known how many turns {loop.var} takes")
+    if not all(isinstance(stmt, Compute | Nest) for stmt in loop.body):
+        return Reason("it holds more than computations")
+    if 2 * len(loop.body) > many or len(range(start, stop, step)) < 2:
+        return Reason("there are not turns enough, or too many statements in one")
+    for stmt in loop.body:
+        parts = stmt.body if isinstance(stmt, Nest) else (stmt,)
+        roots = [e for part in parts if isinstance(part, Compute) for e in (part.body, part.init) if e]
+        values = [node.dim for node in windows.walk(*roots) if isinstance(node, Size)]
+        for window in (*writes(stmt), *reads(stmt)):
+            values += [*window.shape, *(ix.stride for ix in window.index)]
+            if root[window.array] in written:  # the place of others may move
+                values += [ix.offset for ix in window.index]
+        if any(loop.var in dims.free_symbols(value) for value in values):
+            return Reason(f"its turns differ in {loop.var}")
+    return None
+
+
+# ---- action -------------------------------------------------------------------------------------------
+def unroll(loop: Loop, many: int) -> tuple[Loop, ...]:
+    """The loop with as many turns in one as give at most ``many`` statements, and what is left over."""
+    start, stop, step = loop.bounds
+    turns = range(start, stop, step)
+    times = min(len(turns), many // len(loop.body))
+    full = start + len(turns) // times * times * step
+    body = tuple(_later(stmt, loop.var, turn * step) for turn in range(times) for stmt in loop.body)
+    large = replace(loop, bounds=(start, full, times * step), body=body)
+    return (large, replace(loop, bounds=(full, stop, step))) if len(turns) % times else (large,)
+
+
+def _later(stmt: Stmt, var: str, ahead: int) -> Stmt:
+    """A statement as it is so much later in its loop."""
+    after = {var: dims.symbol(var, None) + ahead}
+
+    def moved(window: Window) -> Window:
+        if not any(var in dims.free_symbols(ix.offset) for ix in window.index):
+            return window
+        index = (replace(ix, offset=dims.simplify(dims.substitute(ix.offset, after))) for ix in window.index)
+        return replace(window, index=tuple(index))
+
+    return rewindow(stmt, moved) if ahead else stmt
+
+
+def unrolled(limits: Limits) -> Pass:
+    """The pass for bands with these limits, which it makes."""
+    chains = bands(limits)
+
+    def run(region: Region, log: Log) -> Region:
+        made: list[Stmt] = []
+        changed = False
+        for position, stmt in enumerate(region.body):
+            found = banded(stmt, region, position) if isinstance(stmt, Loop) else None
+            made += found or (stmt,)
+            if isinstance(stmt, Loop) and found is not None:
+                log.done("unroll", f"some turns of the loop over {stmt.var} run in bands", stmt.loc)
+                changed = True
+        return replace(region, body=tuple(made)) if changed else region
+
+    def banded(loop: Loop, region: Region, position: int) -> tuple[Stmt, ...] | None:
+        if can_unroll(loop, limits.parts, region) is not None:
+            return None
+        large, *rest = unroll(loop, limits.parts)
+        body = (*region.body[:position], large, *region.body[position + 1 :])
+        new = chains.fn(replace(region, body=body), Log()).body[position]
+        assert isinstance(new, Loop)
+        if not any(isinstance(stmt, Bands) for stmt in new.body):
+            return None
+        return (new, *(part for few in rest for part in banded(few, region, position) or (few,)))
+
+    return Pass("unroll", run)

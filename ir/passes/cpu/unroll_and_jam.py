@@ -1,0 +1,196 @@
+"""Rows of which each element is a sum over others before it are computed several at once.
+
+In ``for i: for j < i: a[i, j] = (a[i, j] - a[i, :j] @ a[j, :j]) / a[j, j]`` each element of a row waits for
+the one before it, and each row reads all rows above it once more.  As far as rows need nothing of one
+another, which is up to where the first of them ends, several of them go through the columns together: what
+their sums have in common is loaded once, and their elements do not wait for each other.  (Compilers call it
+unroll-and-jam.)
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from dcarray.ir import dims, windows
+from dcarray.ir.analysis.effects import Reason, families, touched, writes
+from dcarray.ir.analysis.independence import accesses, later, meeting, own, plain
+from dcarray.ir.analysis.size_hints import Guess
+from dcarray.ir.nodes import Array, Compute, Dim, Load, Loop, Nest, Region, Stmt, Window
+from dcarray.ir.passes.base import Log, Pass
+from dcarray.ir.passes.portable.nested import inside
+from dcarray.ir.renaming import numbered, placed_at, rename
+
+#: Rows that are computed at once.
+ROWS = 4
+#: Fewer rows, and fewer columns in the middle one, are not worth it.
+MIN_ROWS, MIN_COLUMNS = 16, 16
+#: Statements in a turn: more hold more than there are registers.
+PARTS = 3
+
+
+@dataclass(frozen=True, slots=True)
+class _Rows:
+    """A loop over rows, the loop over columns that a row begins with, and the temporaries that a column, and
+    a row, has for itself."""
+
+    loop: Loop
+    inner: Loop
+    mine: frozenset[str]
+    all: frozenset[str]
+
+
+# ---- legality -----------------------------------------------------------------------------------------
+def candidate(loop: Loop) -> Loop | None:
+    """The loop over columns with which a turn of a loop over rows begins, if it makes sums of which some of
+    what they read is the same for all rows."""
+    inner = loop.body[0] if loop.body else None
+    if not isinstance(inner, Loop) or loop.parallel or inner.parallel:
+        return None
+    if not all(type(n) is int for n in loop.bounds) or loop.bounds[2] != 1 or inner.bounds[2] != 1:
+        return None
+    first, end, _ = inner.bounds
+    if dims.slope(first, loop.var) != 0 or dims.slope(end, loop.var) not in (0, 1):
+        return None
+    if not all(isinstance(stmt, Compute | Nest) for stmt in (*inner.body, *loop.body[1:])):
+        return None
+    parts = [stmt for stmt in plain(inner.body) if isinstance(stmt, Compute)]
+    sums = [part for part in parts if part.combine == "add"]
+    if len(parts) > PARTS or not all(part in sums or _point(part) for part in parts):
+        return None
+    return inner if sums and all(_shares(part, loop.var) for part in sums) else None
+
+
+def _point(part: Compute) -> bool:
+    return part.combine is None and part.scan is None and not part.target.shape
+
+
+def _shares(part: Compute, var: str) -> bool:
+    """Is it a sum to one element, of which all rows read some terms' factors alike?"""
+    shape = part.target.shape
+    if len(shape) != 1 or _runs(part.target) or part.init is None or var in dims.free_symbols(shape[0]):
+        return False
+    along = [load.window for load in windows.loads(part.body) if isinstance(load, Load)]
+    return any(_runs(window) and var not in _moved(window) for window in along)
+
+
+def _runs(window: Window) -> bool:
+    return any(ix.axis is not None for ix in window.index)
+
+
+def _moved(window: Window) -> frozenset[str]:
+    """The variables with which a window moves."""
+    numbers = [n for ix in window.index for n in (ix.offset, ix.stride)]
+    return frozenset[str]().union(*map(dims.free_symbols, numbers))
+
+
+def can_jam(loop: Loop, inner: Loop, region: Region) -> _Rows | Reason:
+    """The rows, if the columns that one has in common with those before it need nothing of them; or why not.
+    ``loop`` is a statement of ``region``, that very object."""
+    pair = later(loop)
+    if pair is None:
+        return Reason(f"the step of {loop.var} is not known")
+    u, after, known = pair
+    root = families(region)
+    with dims.ranging(loop.var, loop.bounds):
+        whole = own(loop.body, region)
+        with dims.ranging(inner.var, inner.bounds):
+            mine = own(inner.body, region)
+    written = {root[window.array] for stmt in loop.body for window in writes(stmt)}
+    first, end, step = inner.bounds
+    if dims.prove_le(first, dims.substitute(end, {loop.var: loop.bounds[0]})) is not True:
+        return Reason("the first rows may end before they begin")
+    common = replace(inner, bounds=(first, dims.substitute(end, {loop.var: u}), step))
+    before = accesses(loop.body, {loop.var: u}, "_a", {}, written, root)
+    behind = accesses((common,), {loop.var: after}, "_b", {}, written, root)
+    found = meeting(before, behind, mine, known, root)
+    return found if isinstance(found, Reason) else _Rows(loop, inner, mine, whole)
+
+
+def _worth(loop: Loop, inner: Loop, region: Region) -> bool:
+    guess, turns = Guess(region), len(range(*loop.bounds))
+    inside, _ = guess.within(loop.var, loop.bounds)
+    return turns >= MIN_ROWS and inside(inner.bounds[1]) - inside(inner.bounds[0]) >= MIN_COLUMNS
+
+
+# ---- action -------------------------------------------------------------------------------------------
+def jammed(found: _Rows, region: Region) -> tuple[tuple[Loop, ...], list[Array]]:
+    """The loop with so many rows at once, what is left over, and new temporaries."""
+    loop, inner = found.loop, found.inner
+    start, stop, _ = loop.bounds
+    middle = start + (stop - start) // ROWS * ROWS
+    i, row = dims.symbol(loop.var, None), dims.symbol(f"{loop.var}_row", None)
+    arrays = {array.name: array for array in region.arrays}
+    taken = set(arrays)
+    new: list[Array] = []
+
+    def copies(names: frozenset[str]) -> dict[str, str]:
+        made = {}
+        for name in sorted(names):
+            made[name] = numbered(name, taken)
+            taken.add(made[name])
+            new.append(replace(arrays[name], name=made[name]))
+        return made
+
+    def at(part: Compute, value: Dim, names: dict[str, str]) -> Compute:
+        made: Stmt = placed_at(part, {loop.var: value})
+        for old, name in names.items():
+            made = rename(made, old, name)
+        assert isinstance(made, Compute)
+        return made
+
+    def copied(stmt: Stmt, value: Dim, names: dict[str, str]) -> Stmt:
+        if isinstance(stmt, Nest):
+            return replace(stmt, body=tuple(at(part, value, names) for part in stmt.body))
+        assert isinstance(stmt, Compute)
+        return at(stmt, value, names)
+
+    rows = [(i + k, copies(found.mine)) for k in range(ROWS)]
+    together: list[Stmt] = []
+    for stmt in inner.body:
+        unit = [part for part in plain((stmt,)) if isinstance(part, Compute)]
+        made = [at(part, value, names) for value, names in rows for part in unit]
+        together += [Nest(tuple(made), stmt.loc)] if unit[0].combine is not None else made
+    body: list[Stmt] = [replace(inner, body=tuple(together))]
+
+    names = copies(found.all)
+    rest = [copied(stmt, row, names) for stmt in loop.body[1:]]
+    end = dims.substitute(inner.bounds[1], {loop.var: row})
+    if end != inner.bounds[1]:
+        turn = tuple(copied(stmt, row, names) for stmt in inner.body)
+        rest.insert(0, replace(inner, bounds=(inner.bounds[1], end, 1), body=turn))
+    if rest:
+        body.append(Loop(f"{loop.var}_row", (i, i + ROWS, 1), tuple(rest), loc=loop.loc))
+    some = replace(loop, bounds=(start, middle, ROWS), body=tuple(body))
+    return ((some, replace(loop, bounds=(middle, stop, 1))) if middle < stop else (some,)), new
+
+
+# ---- the pass -----------------------------------------------------------------------------------------
+def _jam(region: Region, log: Log) -> Region:
+    region = _INSIDE.fn(region, log)
+    made: list[Stmt] = []
+    arrays = [*region.arrays]
+    changed = False
+    for stmt in region.body:
+        inner = candidate(stmt) if isinstance(stmt, Loop) else None
+        if not isinstance(stmt, Loop) or inner is None or not _worth(stmt, inner, region):
+            made.append(stmt)
+            continue
+        found = can_jam(stmt, inner, region)
+        if isinstance(found, Reason):
+            log.refused("jam", f"the loop over {stmt.var} stays row by row: {found.text}", stmt.loc)
+            made.append(stmt)
+            continue
+        loops, new = jammed(found, replace(region, arrays=tuple(arrays)))
+        log.done("jam", f"{ROWS} rows of the loop over {stmt.var} go through their columns at once", stmt.loc)
+        made += loops
+        arrays += new
+        changed = True
+    if not changed:
+        return region
+    left = frozenset[str]().union(*map(touched, made))
+    kept = (a for a in arrays if a.role != "temp" or a.name in left or a.base is not None)
+    return replace(region, arrays=tuple(kept), body=tuple(made))
+
+
+_INSIDE = inside(_jam)
+JAM = Pass("jam", _jam)

@@ -1,0 +1,224 @@
+"""Rows that need the rows before them are computed several at once, each some columns behind the one before.
+
+In ``for i: for j: a[i, j] = (a[i, j-1] + a[i-1, j] + a[i+1, j] + a[i, j+1]) / 4`` each element waits for the
+one before it, for as long as an addition and a division take.  Elements of several rows on a slope (a
+wavefront) do not wait for one another, so that a processor computes them at the same time.  (Compilers call
+it unroll-and-jam, after skewing.) What is computed for a whole row before such a loop goes into it, if it
+may: the loop waits anyhow.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from dcarray.ir import dims, windows
+from dcarray.ir.analysis.effects import Reason, families, reads, writes
+from dcarray.ir.analysis.independence import independent, placed
+from dcarray.ir.nodes import Compute, Dim, Index, Loop, Region, Stmt
+from dcarray.ir.passes.base import Log, Pass
+from dcarray.ir.passes.portable.copies import COPIES
+from dcarray.ir.passes.portable.fuse import FUSE
+from dcarray.ir.passes.portable.nested import as_region, inside
+from dcarray.ir.renaming import placed_at
+
+#: Rows that are computed at once: as many divisions as a processor has under way.
+ROWS = 4
+#: Columns that a row is at most behind the one before it because it must be, and those that it is further
+#: behind so that what it needs is there when its turn comes.
+MOST, SLACK = 2, 2
+#: Fewer columns than this times those that a row is behind do not pay for the corners.
+LONG = 4
+#: Statements in a turn: more hold more than there are registers.
+PARTS = 3
+
+
+# ---- legality -----------------------------------------------------------------------------------------
+def _conflict(
+    first: tuple[Stmt, ...],
+    second: tuple[Stmt, ...],
+    later: Mapping[str, Dim],
+    ranges: dims.Bounds,
+    root: Mapping[str, str],
+) -> Reason | None:
+    """Why the first statements may have to run before the second ones, those of another point."""
+    with dims.between(ranges):
+        for one, two in ((one, two) for one in first for two in second):
+            pairs = [(a, b) for a in writes(one) for b in (*reads(two), *writes(two))]
+            pairs += [(a, b) for a in reads(one) for b in writes(two)]
+            for a, b in pairs:
+                if root[a.array] != root[b.array]:
+                    continue
+                if a.array != b.array or windows.overlap(a, placed(b, later)) is not False:
+                    return Reason(f"a row may need {a.array} of another one", (a, b))
+    return None
+
+
+def behind(outer: Loop, inner: Loop, region: Region) -> int | Reason:
+    """How many columns each row has to be behind the one before it, at least."""
+    i, j = dims.symbol(outer.var, None), dims.symbol(inner.var, None)
+    ranges, step = _ranges(outer, inner), inner.bounds[2]
+    root = families(region)
+    found: Reason | None = None
+    for skew in range(MOST + 1):
+        for rows in range(1, ROWS):
+            by, more = _before(inner, rows * skew + 1)
+            later = {outer.var: i + rows * outer.bounds[2], inner.var: j - by * step}
+            found = _conflict(inner.body, inner.body, later, {**ranges, **more}, root)
+            if found is not None:
+                break
+        else:
+            return skew
+    assert found is not None
+    return found
+
+
+def _ranges(*loops: Loop) -> dims.Bounds:
+    return {loop.var: dims.loop_range(*loop.bounds) for loop in loops}
+
+
+def _before(inner: Loop, least: int) -> tuple[Dim, dims.Bounds]:
+    """By how many turns, at least so many, another turn is before one, and what is known of that."""
+    name = f"{inner.var} before"  # which is no name of a variable
+    low, high = dims.loop_range(*inner.bounds)
+    j = dims.symbol(inner.var, None)
+    assert low is not None and high is not None
+    most = dims.simplify(j - low if inner.bounds[2] == 1 else high - j)
+    return dims.symbol(name, None), {name: (least, most)}
+
+
+def candidate(loop: Loop) -> Loop | None:
+    """The loop over columns at the end of a loop over rows, if it has points one by one."""
+    inner = loop.body[-1] if loop.body else None
+    if not isinstance(inner, Loop) or loop.parallel or inner.parallel:
+        return None
+    if not all(type(n) is int for n in (*loop.bounds, *inner.bounds)) or abs(loop.bounds[2]) != 1:
+        return None
+    if abs(inner.bounds[2]) != 1 or not all(_point(stmt) for stmt in inner.body):
+        return None
+    return inner if len(range(*loop.bounds)) >= 2 and len(range(*inner.bounds)) > LONG else None
+
+
+def _point(stmt: Stmt) -> bool:
+    """Is it one element of floating-point numbers?"""
+    if not isinstance(stmt, Compute) or stmt.combine is not None or stmt.scan is not None:
+        return False
+    return not stmt.target.shape and stmt.body.dtype.kind == "f"
+
+
+# ---- action -------------------------------------------------------------------------------------------
+def gathered(loop: Loop, inner: Loop, region: Region) -> Loop | Reason:
+    """The loop over columns with what its row computes before it, point by point."""
+    root, turns = families(region), len(range(*inner.bounds))
+    start, _, step = inner.bounds
+    amap = (Index(dims.simplify((dims.symbol(inner.var, None) - start) * step)),)
+    points: list[Stmt] = []
+    for stmt in loop.body[:-1]:
+        if not isinstance(stmt, Compute) or stmt.combine is not None or stmt.scan is not None:
+            return Reason("it holds more than computations")
+        if len(stmt.target.shape) != 1 or dims.prove_eq(stmt.target.shape[0], turns) is not True:
+            return Reason(f"what is written of {stmt.target.array} is no row", (stmt.target,))
+        target = windows.compose(stmt.target, amap, ())
+        points.append(replace(stmt, target=target, body=windows.remap(stmt.body, amap, ())))
+    units = [*((point,) for point in points), inner.body]
+    by, more = _before(inner, 1)
+    later = {inner.var: dims.symbol(inner.var, None) - by * step}
+    for k, unit in enumerate(units):
+        for other in units[k + 1 :]:
+            found = _conflict(unit, other, later, {**_ranges(loop, inner), **more}, root)
+            if found is not None:
+                return found
+    return replace(inner, body=(*points, *inner.body))
+
+
+def jammed(outer: Loop, inner: Loop, skew: int, rows: int) -> tuple[Loop, ...]:
+    """The loop with so many rows at once, and what is left over."""
+    start, stop, step = outer.bounds
+    count = len(range(start, stop, step)) // rows * rows
+    first, _, along = inner.bounds
+    columns = len(range(*inner.bounds))
+
+    def part(row: int, at: int, end: int) -> tuple[Stmt, ...]:
+        """Columns of a row."""
+        body = tuple(placed_at(stmt, {outer.var: _ahead(outer.var, row * step)}) for stmt in inner.body)
+        bounds = first + at * along, first + end * along, along
+        return (replace(inner, bounds=bounds, body=body),) if at < end else ()
+
+    wide = (rows - 1) * skew
+    body: list[Stmt] = []
+    for row in range(rows):
+        body += part(row, 0, wide - row * skew)
+    slope: list[Stmt] = []
+    for row in range(rows):
+        here = {outer.var: row * step, inner.var: -row * skew * along}
+        slope += [placed_at(stmt, {var: _ahead(var, by) for var, by in here.items()}) for stmt in inner.body]
+    bounds = first + wide * along, first + columns * along, along
+    body.append(replace(inner, bounds=bounds, body=tuple(slope)))
+    for row in range(rows):
+        body += part(row, columns - row * skew, columns)
+    middle = start + count * step
+    made = replace(outer, bounds=(start, middle, rows * step), body=tuple(body))
+    rest = replace(outer, bounds=(middle, stop, step), body=(inner,))
+    return (made, rest) if middle != stop else (made,)
+
+
+def _ahead(var: str, by: int) -> Dim:
+    return dims.symbol(var, None) + by
+
+
+# ---- the pass -----------------------------------------------------------------------------------------
+def _rows(loop: Loop, region: Region, position: int) -> tuple[Loop, ...] | Reason | None:
+    """The loop with several rows at once, or why not; None where it has no rows."""
+    inner = candidate(loop)
+    if inner is None:
+        return None
+
+    def put(inner: Loop) -> tuple[Loop, Region]:
+        outer = replace(loop, body=(inner,))
+        return outer, replace(region, body=(*region.body[:position], outer, *region.body[position + 1 :]))
+
+    if len(loop.body) > 1:
+        found = gathered(loop, inner, region)
+        if isinstance(found, Reason):
+            return found
+        inner = found
+        _, around = put(inner)
+        with dims.ranging(loop.var, loop.bounds), dims.ranging(inner.var, inner.bounds):
+            part = as_region(inner.body, around, inner)
+            for one in (COPIES, FUSE):
+                part = one.fn(part, Log())
+        inner = replace(inner, body=part.body)
+    outer, around = put(inner)
+    if len(inner.body) > PARTS:
+        return Reason(f"a turn of {inner.var} does too much")
+    if independent(inner, around) is None or independent(outer, around) is None:
+        return Reason("its elements do not wait for one another")
+    skew = behind(outer, inner, around)
+    if isinstance(skew, Reason):
+        return skew
+    skew += SLACK
+    rows = min(ROWS, len(range(*outer.bounds)))
+    if len(range(*inner.bounds)) < LONG * skew * (rows - 1):
+        return Reason("its rows are short")
+    return jammed(outer, inner, skew, rows)
+
+
+def _wavefront(region: Region, log: Log) -> Region:
+    region = _INSIDE.fn(region, log)
+    made: list[Stmt] = []
+    changed = False
+    for position, stmt in enumerate(region.body):
+        found = _rows(stmt, region, position) if isinstance(stmt, Loop) else None
+        if isinstance(stmt, Loop) and isinstance(found, tuple):
+            log.done("wavefront", f"several rows of the loop over {stmt.var} run at once", stmt.loc)
+            made += found
+            changed = True
+            continue
+        if isinstance(stmt, Loop) and isinstance(found, Reason):
+            log.refused("wavefront", f"the loop over {stmt.var} stays row by row: {found.text}", stmt.loc)
+        made.append(stmt)
+    return replace(region, body=tuple(made)) if changed else region
+
+
+_INSIDE = inside(_wavefront)
+WAVEFRONT = Pass("wavefront", _wavefront)

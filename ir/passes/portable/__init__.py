@@ -1,0 +1,1 @@
+"""Passes for every target: simplification, fusion, splitting, removal of copies."""

@@ -1,0 +1,89 @@
+"""Domain axes of length one vanish, so that statements over the same points have the same domain.
+
+Joining contiguous axes into one is left to the schedule: windows name the axes of their arrays.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from dcarray.ir import windows
+from dcarray.ir.analysis.effects import Reason
+from dcarray.ir.nodes import Apply, Compute, Dim, Expr, Index, Iota, Load, Nest, Region, Stmt
+from dcarray.ir.ops import const
+from dcarray.ir.passes.base import Log, Pass
+from dcarray.ir.passes.exprs import dtype_of
+from dcarray.ir.passes.flow import Block, each_block
+from dcarray.ir.passes.match import unused_axes
+
+
+def can_collapse(stmt: Stmt | None) -> Reason | None:
+    """Why no axis of the statement's domain vanishes."""
+    if not isinstance(stmt, Compute | Nest):
+        return Reason("only the domain of a computation can collapse", ())
+    shape = _domain(stmt)
+    if isinstance(stmt, Compute) and stmt.scan is not None:
+        return Reason("a scan keeps its axes", ())
+    if not any(_is_one(extent) for extent in shape):
+        return Reason("no axis has length one", ())
+    return None
+
+
+def _is_one(extent: Dim) -> bool:
+    return isinstance(extent, int) and extent == 1
+
+
+def _domain(stmt: Compute | Nest) -> tuple[Dim, ...]:
+    return stmt.target.shape if isinstance(stmt, Compute) else stmt.body[0].target.shape
+
+
+def _collapse_compute(stmt: Compute, amap: tuple[Index, ...], shape: tuple[Dim, ...]) -> Compute:
+    def fn(node: Expr) -> Expr:
+        if isinstance(node, Iota) and amap[node.axis].axis is None:
+            return const(0, node.dtype)
+        return node
+
+    body = windows.remap(windows.rewrite(stmt.body, fn), amap, shape)
+    target = windows.compose(stmt.target, amap, shape)
+    if stmt.combine is None or unused_axes(target):
+        init = stmt.init if stmt.init is None else windows.remap(stmt.init, amap, shape)
+        return replace(stmt, target=target, body=body, init=init)
+    # nothing is folded any more: the one value meets the start
+    dtype = dtype_of(body)
+    init = Load(target, dtype) if stmt.init is None else windows.remap(stmt.init, amap, shape)
+    return replace(
+        stmt, target=target, body=Apply(stmt.combine, (init, body), dtype), combine=None, init=None
+    )
+
+
+def collapse(stmt: Compute | Nest) -> Compute | Nest:
+    """The statement over a domain without axes of length one."""
+    shape = _domain(stmt)
+    amap: list[Index] = []
+    kept: list[Dim] = []
+    for extent in shape:
+        if _is_one(extent):
+            amap.append(Index(0))
+        else:
+            amap.append(Index(0, 1, len(kept)))
+            kept.append(extent)
+    parts = stmt.body if isinstance(stmt, Nest) else (stmt,)
+    new = tuple(_collapse_compute(part, tuple(amap), tuple(kept)) for part in parts)
+    return replace(stmt, body=new) if isinstance(stmt, Nest) else new[0]
+
+
+def _visit(block: Block, log: Log) -> bool:
+    changed = False
+    for pos, stmt in enumerate(block.stmts):
+        if isinstance(stmt, Compute | Nest) and can_collapse(stmt) is None:
+            block.replace(pos, collapse(stmt))
+            log.done("collapse", f"axes of length one vanish from the loop over {_domain(stmt)}", stmt.loc)
+            changed = True
+    return changed
+
+
+def _collapse(region: Region, log: Log) -> Region:
+    return each_block(region, lambda block: _visit(block, log), lambda stmt: can_collapse(stmt) is None)
+
+
+COLLAPSE = Pass("collapse", _collapse)

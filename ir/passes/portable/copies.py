@@ -1,0 +1,247 @@
+"""Redundant copies go: readers of a copy read the source, and what is only made to be copied into its
+final place is written there at once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+from dcarray.ir import windows
+from dcarray.ir.analysis.effects import Reason
+from dcarray.ir.nodes import Call, Compute, Expr, Gather, Load, Nest, Region, Stmt, Window
+from dcarray.ir.ops import CALLS
+from dcarray.ir.passes.base import Log, Pass
+from dcarray.ir.passes.flow import Block, Use, each_block
+from dcarray.ir.passes.match import fills, serve, solve, within
+
+
+def is_copy(stmt: Stmt | None) -> bool:
+    """Whether the statement only moves values from one window to another."""
+    return isinstance(stmt, Compute) and stmt.combine is None and isinstance(stmt.body, Load)
+
+
+def _source(stmt: Stmt | None) -> Window:
+    assert isinstance(stmt, Compute) and isinstance(stmt.body, Load)
+    return stmt.body.window
+
+
+def _through(window: Window, given: Window, other: Window) -> Window | None:
+    """``window``, of the array of ``given``, as a window of ``other``'s array, where ``given`` and
+    ``other`` correspond point by point; None if ``given`` does not surely hold all of it."""
+    amap = serve(given, window)
+    return None if amap is None else windows.compose(other, amap, window.shape)
+
+
+# ---- readers of a copy read its source ----------------------------------------------------------------
+def can_forward(block: Block, pos: int, uses: list[Use]) -> Reason | None:
+    """Why the readers of the copy at ``pos`` must not read its source instead."""
+    copy = block.stmts[pos]
+    if not isinstance(copy, Compute) or not is_copy(copy):
+        return Reason("the statement is not a plain copy")
+    source = _source(copy)
+    for use in uses:
+        reader = block.stmts[use.pos]
+        if use.kind not in ("load", "call"):
+            return Reason(f"{copy.target.array} is read by more than a plain load", (use.window,))
+        moved = _through(use.window, copy.target, source)
+        if moved is None:
+            return Reason(f"{copy.target.array} is read where the copy may not reach", (use.window,))
+        written = block.writer_between(pos, use.pos, moved)
+        if written is not None:
+            return Reason(f"{source.array} changes before its copy is read", (moved, written))
+        for target in block.writes[use.pos]:
+            if block.facts.overlap(target, moved) is False:
+                continue
+            if isinstance(reader, Compute) and reader.combine is None and windows.same(target, moved):
+                continue
+            return Reason(f"{source.array} is written at other points than its copy is read", (target, moved))
+    return None
+
+
+def _forward(stmt: Stmt | None, copy: Compute) -> Stmt:
+    """The reader with the copy's source in place of the copy."""
+    source = _source(copy)
+
+    def moved(window: Window) -> Window:
+        if window.array != copy.target.array:
+            return window
+        return _through(window, copy.target, source) or window
+
+    return _rename(stmt, moved)
+
+
+def _rename(stmt: Stmt | None, moved: Callable[[Window], Window]) -> Stmt:
+    """The statement with its reads moved to other windows."""
+
+    def fn(node: Load | Gather) -> Expr:
+        if isinstance(node, Gather):
+            return node
+        window = moved(node.window)
+        return node if window is node.window else Load(window, node.dtype)
+
+    if isinstance(stmt, Compute):
+        return replace(stmt, body=windows.map_loads(stmt.body, fn))
+    if isinstance(stmt, Nest):
+        return replace(
+            stmt, body=tuple(replace(part, body=windows.map_loads(part.body, fn)) for part in stmt.body)
+        )
+    assert isinstance(stmt, Call)
+    return replace(stmt, reads=tuple(moved(window) for window in stmt.reads))
+
+
+def _try_forward(block: Block, pos: int, copy: Compute, log: Log) -> bool:
+    uses, reason = block.uses(pos, copy.target)
+    if not uses:
+        return False
+    reason = reason or can_forward(block, pos, uses)
+    name = copy.target.array
+    if reason is not None:
+        log.refused("copies", f"the copy {name} stays: {reason.text}", copy.loc)
+        return False
+    for q in dict.fromkeys(use.pos for use in uses):
+        block.replace(q, _forward(block.stmts[q], copy))
+    block.replace(pos, None)
+    log.done("copies", f"readers of the copy {name} read {_source(copy).array}", copy.loc)
+    return True
+
+
+# ---- what is only copied is written to its place ------------------------------------------------------
+def can_place(block: Block, pos: int, at: int, over: bool = False) -> Reason | None:
+    """Why the temporary that is made at ``pos`` and copied at ``at`` must not be made where the copy
+    puts it; ``over`` says whether a library may write over what it reads."""
+    maker, copy = block.stmts[pos], block.stmts[at]
+    assert isinstance(copy, Compute)
+    temp, final = _source(copy), copy.target
+    facts = block.facts
+    array = facts.arrays[temp.array]
+    if block.nested or facts.roots[temp.array] in facts.shared:
+        return Reason(f"{temp.array} may be used elsewhere", (temp,))
+    if not isinstance(maker, Compute | Call) or [w.array for w in block.writes[pos]].count(temp.array) != 1:
+        return Reason(f"{temp.array} is made by more than one statement", (temp,))
+    if any(w.array == temp.array for w, _ in block.reads[pos]):
+        return Reason(f"{temp.array} is made from itself", (temp,))
+    if serve(temp, windows.identity(array)) is None:
+        return Reason(f"only a part of {temp.array} is copied", (temp,))
+    (written,) = [w for w in block.writes[pos] if w.array == temp.array]
+    if not fills(written, temp):
+        return Reason(f"{temp.array} is not written as a whole", (written,))
+    for window in [w for w in block.writes[pos] if w is not written] + [w for w, _ in block.reads[pos]]:
+        if over and _may_be_over(maker, _onto(written, temp, final), window):
+            continue
+        if facts.overlap(final, window) is not False:
+            return Reason(f"{final.array} is also used by the statement that makes {temp.array}", (window,))
+    touched = block.toucher_between(pos, at, final)
+    if touched is not None:
+        return Reason(f"{final.array} is in use before the copy", (final, touched))
+    last = at
+    for q in block.touching(temp.array, pos):
+        if q == at:
+            continue
+        if any(w.array == temp.array for w in block.writes[q]):
+            return Reason(f"{temp.array} is made by more than one statement", (temp,))
+        for window, kind in block.reads[q]:
+            if window.array != temp.array:
+                continue
+            if kind not in ("load", "call"):
+                return Reason(f"{temp.array} is read by more than a plain load", (window,))
+            reason = _may_reread(block, q, window, temp, final)
+            if reason is not None:
+                return reason
+            last = max(last, q)
+    changed = block.writer_between(at, last, final)
+    if changed is not None:
+        return Reason(f"{final.array} changes before {temp.array} is last read", (final, changed))
+    return None
+
+
+def _may_be_over(maker: Stmt | None, made: Window, window: Window) -> bool:
+    """Can what a library makes lie just where it reads this window?"""
+    if not isinstance(maker, Call) or (k := CALLS[maker.op].over) is None:
+        return False
+    matrices = all(len(read.shape) > 1 for read in maker.reads)
+    return matrices and window is maker.reads[k] and windows.same(made, window)
+
+
+def _may_reread(block: Block, q: int, window: Window, temp: Window, final: Window) -> Reason | None:
+    """Why the statement at ``q`` must not read the final place in place of the temporary."""
+    moved = _through(window, temp, final)
+    if moved is None:
+        return Reason(f"{temp.array} is read where it was not written", (window,))
+    reader = block.stmts[q]
+    for target in block.writes[q]:
+        if block.facts.overlap(target, moved) is False:
+            continue
+        if isinstance(reader, Compute) and reader.combine is None and windows.same(target, moved):
+            continue
+        return Reason(f"{final.array} is written at other points than {temp.array} is read", (target, moved))
+    return None
+
+
+def _try_place(block: Block, at: int, copy: Compute, log: Log, over: bool = False) -> bool:
+    temp, final = _source(copy), copy.target
+    if block.facts.roots[temp.array] in block.facts.kept:
+        return False
+    makers = [q for q in block.before(temp.array, at) if any(w.array == temp.array for w in block.writes[q])]
+    if len(makers) != 1:
+        return False
+    pos = makers[0]
+    reason = can_place(block, pos, at, over)
+    if reason is not None:
+        log.refused("copies", f"{temp.array} is copied to {final.array}: {reason.text}", copy.loc)
+        return False
+
+    def moved(window: Window) -> Window:
+        return (_through(window, temp, final) or window) if window.array == temp.array else window
+
+    maker = block.stmts[pos]
+    if isinstance(maker, Compute):
+        made: Stmt = replace(maker, target=_onto(maker.target, temp, final))
+    else:
+        assert isinstance(maker, Call)
+        made = replace(
+            maker, writes=tuple(_onto(w, temp, final) if w.array == temp.array else w for w in maker.writes)
+        )
+    readers = [q for q in block.touching(temp.array, pos) if q != at]
+    block.replace(pos, made)
+    block.replace(at, None)
+    for q in readers:
+        block.replace(q, _rename(block.stmts[q], moved))
+    log.done("copies", f"{temp.array} is made in its final place, {final.array}", copy.loc)
+    return True
+
+
+def _onto(written: Window, temp: Window, final: Window) -> Window:
+    """Where a window that writes the temporary lies in the final place."""
+    amap = solve(temp, written)
+    assert amap is not None and within(amap, written.shape, temp.shape)
+    return windows.compose(final, amap, written.shape)
+
+
+def _sweep(block: Block, log: Log) -> bool:
+    changed = False
+    for pos, stmt in enumerate(block.stmts):
+        if isinstance(stmt, Compute) and is_copy(stmt):
+            changed |= _try_forward(block, pos, stmt, log)
+    for pos, stmt in enumerate(block.stmts):
+        if isinstance(stmt, Compute) and is_copy(stmt):
+            changed |= _try_place(block, pos, stmt, log)
+    return changed
+
+
+def _copies(region: Region, log: Log) -> Region:
+    return each_block(region, lambda block: _sweep(block, log), is_copy)
+
+
+COPIES = Pass("copies", _copies)
+
+
+def _places(region: Region, log: Log) -> Region:
+    def sweep(block: Block) -> bool:
+        copies = [(pos, stmt) for pos, stmt in enumerate(block.stmts) if is_copy(stmt)]
+        return any([_try_place(block, pos, s, log, True) for pos, s in copies if isinstance(s, Compute)])
+
+    return each_block(region, sweep, lambda stmt: isinstance(stmt, Call))
+
+
+#: What a library makes may also be written over what it reads, where all of a region is in one memory.
+PLACES = Pass("places", _places)

@@ -1,0 +1,176 @@
+"""Rows and columns that an in-place update overwrites are read before it: what
+``a[:] = minimum(a, add.outer(a[:, k], a[k]))`` needs of ``a`` in full is one column and one row.
+
+An expression cannot be put into the statement that writes the array it reads elsewhere.  Where all that it
+reads elsewhere is thin, copies of that take its place, and the expression needs no memory of its own.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from dcarray.ir import windows
+from dcarray.ir.analysis.effects import Reason
+from dcarray.ir.analysis.size_hints import Guess
+from dcarray.ir.nodes import Array, Compute, Dim, Expr, Gather, Index, Load, Region, Window
+from dcarray.ir.passes.base import Log, Pass
+from dcarray.ir.passes.exprs import loads_of
+from dcarray.ir.passes.flow import Block, Facts
+from dcarray.ir.passes.match import serve, unused_axes
+
+from .fuse import Fusion, plan
+
+#: With fewer points it is not worth more kernels.
+MIN_POINTS = 1 << 14
+#: What is copied has at most one point for so many of the statement's.
+PART = 16
+#: More copies cost more than a pass over memory.
+MAX_COPIES = 4
+
+
+def in_the_way(block: Block, pos: int, consumer: Compute) -> tuple[Load, ...] | Reason:
+    """The loads of the statement at ``pos`` that the consumer's own writes would change."""
+    producer = block.stmts[pos]
+    assert isinstance(producer, Compute)
+    found: list[Load] = []
+    reads = [node.window for node in loads_of(consumer.body) if node.window.array == producer.target.array]
+    for node in loads_of(producer.body):
+        if block.facts.roots[node.window.array] != block.facts.roots[consumer.target.array]:
+            continue
+        if isinstance(node, Gather):
+            return Reason(f"{node.window.array} is read at places that depend on values", (node.window,))
+        for read in reads:
+            amap = serve(producer.target, read)
+            if amap is None:
+                return Reason(f"{read.array} is read where it may not have been written", (read,))
+            moved = windows.compose(node.window, amap, read.shape)
+            if block.facts.overlap(consumer.target, moved) is not False and not windows.same(
+                consumer.target, moved
+            ):
+                found.append(node)
+                break
+    return tuple(found)
+
+
+def worth_copies(producer: Compute, copied: tuple[Load, ...], guess: Guess) -> Reason | None:
+    """Why it is better to keep the expression's values in memory."""
+    points = guess.product(producer.target.shape)
+    if points < MIN_POINTS:
+        return Reason(f"{points} points are too few for more kernels")
+    if len(copied) > MAX_COPIES:
+        return Reason(f"{len(copied)} copies are too many")
+    if sum(guess.product(_thin(node.window)) for node in copied) * PART > points:
+        return Reason("too much would be copied")
+    return None
+
+
+def _axes(window: Window) -> list[int]:
+    """The domain axes along which a window moves."""
+    still = unused_axes(window)
+    return [axis for axis in range(len(window.shape)) if axis not in still]
+
+
+def _thin(window: Window) -> tuple[Dim, ...]:
+    """The shape of what a window moves over."""
+    return tuple(window.shape[axis] for axis in _axes(window))
+
+
+# ---- action -------------------------------------------------------------------------------------------
+def with_copies(
+    producer: Compute, copied: tuple[Load, ...], names: list[str]
+) -> tuple[list[Array], list[Compute], Compute]:
+    """The arrays of the copies, the statements that make them, and the one that reads them."""
+    arrays: list[Array] = []
+    made: list[Compute] = []
+    instead: dict[Expr, Load] = {}
+    for name, node in zip(names, copied, strict=True):
+        axes = _axes(node.window)
+        shape = _thin(node.window)
+        place = {axis: k for k, axis in enumerate(axes)}
+        index = tuple(
+            Index(ix.offset, ix.stride, place[ix.axis]) if ix.axis in place else Index(ix.offset)
+            for ix in node.window.index
+        )
+        whole = tuple(Index(0, 1, k) for k in range(len(axes)))
+        source = Load(Window(node.window.array, shape, index), node.dtype)
+        arrays.append(Array(name, node.dtype, shape))
+        made.append(Compute(Window(name, shape, whole), source, loc=producer.loc))
+        seen = Window(name, node.window.shape, tuple(Index(0, 1, axis) for axis in axes))
+        instead[node] = Load(seen, node.dtype)
+    body = windows.map_loads(producer.body, lambda node: instead.get(node, node))
+    return arrays, made, replace(producer, body=body)
+
+
+def _candidate(block: Block, pos: int) -> tuple[Compute, Compute] | None:
+    """The statement at ``pos`` and the one that alone reads it, if both are plain computations."""
+    producer = block.stmts[pos]
+    if not isinstance(producer, Compute) or producer.combine is not None:
+        return None
+    if block.facts.roots[producer.target.array] in block.facts.kept:
+        return None
+    uses, reason = block.uses(pos, producer.target)
+    places = {use.pos for use in uses}
+    if reason is not None or len(places) != 1:
+        return None
+    consumer = block.stmts[places.pop()]
+    if not isinstance(consumer, Compute) or consumer.combine is not None:
+        return None
+    return producer, consumer
+
+
+def _attempt(region: Region, block: Block, pos: int, guess: Guess, log: Log) -> Region | None:
+    """The region with copies before the statement at ``pos``, which is then part of its consumer."""
+    found = _candidate(block, pos)
+    if found is None:
+        return None
+    producer, consumer = found
+    copied = in_the_way(block, pos, consumer)
+    if not copied:
+        return None
+    reason = copied if isinstance(copied, Reason) else worth_copies(producer, copied, guess)
+    if reason is None and not isinstance(copied, Reason):
+        arrays, made, reader = with_copies(producer, copied, _unused(region, len(copied)))
+        body = (*region.body[:pos], *made, reader, *region.body[pos + 1 :])
+        new = replace(region, arrays=(*region.arrays, *arrays), body=body)
+        moved = Block(body, Facts(new))
+        fusion = plan(moved, pos + len(made), False)
+        if isinstance(fusion, Fusion):
+            for q, stmt in fusion.consumers:
+                moved.replace(q, stmt)
+            moved.replace(fusion.pos, None)
+            held = ", ".join(dict.fromkeys(node.window.array for node in copied))
+            log.done("snapshots", f"what is read of {held} elsewhere is copied first", producer.loc)
+            return replace(new, body=moved.body())
+        reason = fusion
+    if reason is not None:
+        log.refused("snapshots", f"{producer.target.array} is stored: {reason.text}", producer.loc)
+    return None
+
+
+def _unused(region: Region, count: int) -> list[str]:
+    taken = {array.name for array in region.arrays}
+    names: list[str] = []
+    k = 0
+    while len(names) < count:
+        if f"s{k}" not in taken:
+            names.append(f"s{k}")
+        k += 1
+    return names
+
+
+def _snapshots(region: Region, log: Log) -> Region:
+    if len(region.body) < 2:
+        return region
+    guess = Guess(region)
+    pos = 0
+    block = Block(region.body, Facts(region))
+    while pos < len(region.body):
+        new = _attempt(region, block, pos, guess, log)
+        if new is None:
+            pos += 1
+        else:
+            region, block = new, Block(new.body, Facts(new))
+    return region
+
+
+SNAPSHOTS = Pass("snapshots", _snapshots)

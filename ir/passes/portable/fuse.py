@@ -1,0 +1,247 @@
+"""Fusion of producers into their consumers, through any affine window.
+
+A statement whose values are only read by computations is put into them: each load of what it wrote
+becomes its expression, seen through the window of the load (shifted, transposed, strided, reversed or
+broadcast).  The statement and its memory are gone then, so it is all consumers or none.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from dcarray.ir import windows
+from dcarray.ir.analysis.effects import Reason
+from dcarray.ir.nodes import Compute, Expr, Gather, Index, Load, Window
+from dcarray.ir.passes.base import Log, Pass
+from dcarray.ir.passes.exprs import loads_of, made_of, size_bound, summary
+from dcarray.ir.passes.flow import Block, Use, each_block
+from dcarray.ir.passes.match import serve, unused_axes
+
+from .contract import can_contract
+
+#: A fused expression stays below these, so that a kernel compiles fast and has registers enough.
+MAX_NODES = 400
+MAX_LOADS = 64
+#: An operation of at least this cost (see ``ops.OPS``) is never computed twice.
+EXPENSIVE = 10.0
+#: Operations and loads that may be repeated per element to save a trip through memory: writing and
+#: reading an array of doubles takes about as long as this many vector operations.
+MAX_REPEATED = 40.0
+#: Work that may be repeated along all axes (a kernel does it once), along the innermost ones (once for
+#: each row, as long as they are innermost in the kernel too), and along an outer axis.
+MAX_SCALAR = 40.0
+MAX_INNER = 8.0
+MAX_OUTER = 1.0
+
+#: A producer that was refused so often in one sweep is left alone: a bound on planning time.
+_PATIENCE = 8
+
+
+@dataclass(frozen=True, slots=True)
+class Fusion:
+    """The consumers of the statement at ``pos``, and what each becomes."""
+
+    pos: int
+    consumers: tuple[tuple[int, Compute], ...]
+
+
+# ---- legality -----------------------------------------------------------------------------------------
+def can_inline(block: Block, pos: int, use: Use) -> Reason | None:
+    """Why the expression of the statement at ``pos`` may not take the place of one load of it."""
+    producer, consumer = block.stmts[pos], block.stmts[use.pos]
+    if not isinstance(producer, Compute):
+        return Reason("only a computation can be put into its consumer")
+    name = producer.target.array
+    if producer.combine is not None:
+        return Reason(f"{name} is the result of a reduction", (producer.target,))
+    if not isinstance(consumer, Compute) or use.kind != "load":
+        return Reason(f"{name} is read by more than a plain load of a computation", (use.window,))
+    amap = serve(producer.target, use.window)
+    if amap is None:
+        return Reason(f"{name} is read where this statement may not have written it", (use.window,))
+    for node in loads_of(producer.body):
+        if block.facts.roots[node.window.array] not in block.written:
+            continue
+        moved = _moved(node, amap, use.window)
+        written = block.writer_between(pos, use.pos, moved)
+        if written is not None:
+            return Reason(f"{moved.array} changes before {name} is read", (moved, written))
+        if block.facts.overlap(consumer.target, moved) is not False and (
+            consumer.combine is not None or not windows.same(consumer.target, moved)
+        ):
+            return Reason(
+                f"{moved.array} is written at other points than it is read for {name}",
+                (consumer.target, moved),
+            )
+    return None
+
+
+def _moved(node: Load | Gather, amap: tuple[Index, ...], window: Window) -> Window:
+    if isinstance(node, Gather):
+        return Window(node.window.array, window.shape, ())
+    return windows.compose(node.window, amap, window.shape)
+
+
+# ---- cost ---------------------------------------------------------------------------------------------
+def _worthwhile(block: Block, producer: Compute, uses: list[Use]) -> Reason | None:
+    """Why it is better to store the producer's values, as far as that is seen from the producer."""
+    if isinstance(producer.body, Load):
+        return None
+    name = producer.target.array
+    for use in uses:
+        consumer = block.stmts[use.pos]
+        assert isinstance(consumer, Compute)
+        if can_contract(consumer, block.facts) is None:
+            return Reason(f"{name} is an operand of a contraction", (use.window,))
+        repeated = unused_axes(use.window)
+        if repeated and summary(producer.body).work > _limit(use.window, repeated):
+            return Reason(f"{name} would be computed again along a whole axis", (use.window,))
+    if len(uses) > 1:
+        price = summary(producer.body)
+        if price.dearest >= EXPENSIVE:
+            return Reason(f"{name} is expensive and is read through {len(uses)} windows")
+        if (len(uses) - 1) * price.work > 2 * MAX_REPEATED:
+            return Reason(f"{name} would be computed {len(uses)} times per element")
+    return None
+
+
+def _limit(window: Window, repeated: tuple[int, ...]) -> float:
+    """How much may be computed for a value that stays the same along the given axes."""
+    rank = len(window.shape)
+    if len(repeated) == rank:
+        return MAX_SCALAR
+    return MAX_INNER if repeated[0] >= rank - len(repeated) else MAX_OUTER
+
+
+def _bounded(producer: Compute, before: list[Compute], after: list[Compute], repeats: bool) -> Reason | None:
+    """Why the fused expressions are too large, or repeat too much."""
+    name = producer.target.array
+    extra = -summary(producer.body).weight if repeats else 0.0
+    for old, new in zip(before, after, strict=True):
+        if size_bound(new.body) > MAX_NODES and (nodes := summary(new.body).nodes) > MAX_NODES:
+            return Reason(f"the expression with {name} inside would have {nodes} nodes")
+        found = sum(1 for load in loads_of(new.body) if load.window.index)
+        if found > MAX_LOADS:
+            return Reason(f"the expression with {name} inside would load from {found} places")
+        if repeats:
+            extra += summary(new.body).weight - summary(old.body).weight
+    if extra > MAX_REPEATED:
+        return Reason(f"with {name} inside, {extra:g} operations and loads per element would be repeated")
+    return None
+
+
+# ---- action -------------------------------------------------------------------------------------------
+def inline(producer: Compute, consumer: Compute) -> Compute:
+    """The consumer with the producer's expression in place of every load that it serves."""
+    made: dict[Expr, None] = {}
+    count = 0
+
+    def fn(node: Load | Gather) -> Expr:
+        nonlocal count
+        new: Expr = node
+        if isinstance(node, Load) and node.window.array == producer.target.array:
+            amap = serve(producer.target, node.window)
+            if amap is not None:
+                new = _seen_through(producer, amap, node.window)
+                count += 1
+        made[new] = None
+        return new
+
+    body = windows.map_loads(consumer.body, fn)
+    found = dict.fromkeys(load for part in made for load in loads_of(part))
+    made_of(body, tuple(found), size_bound(consumer.body) + count * size_bound(producer.body))
+    return replace(consumer, body=body)
+
+
+def _seen_through(producer: Compute, amap: tuple[Index, ...], window: Window) -> Expr:
+    domain = producer.target.shape
+    if window.shape == domain and all(ix == Index(0, 1, k) for k, ix in enumerate(amap)):
+        return producer.body
+    return windows.remap(producer.body, amap, window.shape)
+
+
+def plan(block: Block, pos: int, single: bool) -> Fusion | Reason | None:
+    """How to fuse the statement at ``pos`` into all its consumers, or why not; None if it has none.
+
+    With ``single``, only if it is read once, through a window that has all axes of its reader."""
+    producer = block.stmts[pos]
+    if not isinstance(producer, Compute) or producer.combine is not None:
+        return None
+    found, reason = block.uses(pos, producer.target)
+    if not found:
+        return None
+    if reason is not None:
+        return reason
+    uses = list(dict.fromkeys(found))
+    free = isinstance(producer.body, Load) or not unused_axes(uses[0].window)
+    if single and (len(uses) > 1 or not free):
+        return None
+    for use in uses:
+        reason = can_inline(block, pos, use)
+        if reason is not None:
+            return reason
+    reason = _worthwhile(block, producer, uses)
+    if reason is not None:
+        return reason
+    places = list(dict.fromkeys(use.pos for use in uses))
+    before = [stmt for stmt in (block.stmts[q] for q in places) if isinstance(stmt, Compute)]
+    after = [inline(producer, stmt) for stmt in before]
+    reason = _bounded(producer, before, after, len(uses) > 1 and not isinstance(producer.body, Load))
+    if reason is not None:
+        return reason
+    return Fusion(pos, tuple(zip(places, after, strict=True)))
+
+
+def _apply(block: Block, pos: int, single: bool, log: Log) -> bool:
+    decision = plan(block, pos, single)
+    if decision is None:
+        return False
+    producer = block.stmts[pos]
+    assert isinstance(producer, Compute)
+    if isinstance(decision, Reason):
+        log.refused("fuse", decision.text, producer.loc)
+        return False
+    for q, stmt in decision.consumers:
+        block.replace(q, stmt)
+    block.replace(pos, None)
+    names = ", ".join(dict.fromkeys(stmt.target.array for _, stmt in decision.consumers))
+    log.done("fuse", f"{producer.target.array} is computed where {names} needs it", producer.loc)
+    return True
+
+
+def _producers(block: Block, pos: int) -> list[int]:
+    """The last statement that writes each array that the one at ``pos`` loads."""
+    found: dict[int, None] = {}
+    arrays = block.facts.arrays
+    for name in dict.fromkeys(window.array for window, kind in block.reads[pos] if kind == "load"):
+        if arrays[name].role == "in":
+            continue
+        for q in reversed(block.before(name, pos)):
+            if any(window.array == name for window in block.writes[q]):
+                found[q] = None
+                break
+    return sorted(found, reverse=True)
+
+
+def _sweep(block: Block, log: Log) -> bool:
+    changed = False
+    # First what is read once, consumer by consumer from the first on: each expression is then whole
+    # when its own reader comes, and what it costs to repeat it is known in the second sweep.
+    refusals = [0] * len(block.stmts)
+    for pos, stmt in enumerate(block.stmts):
+        open_ = isinstance(stmt, Compute)
+        while open_:
+            open_ = False
+            for q in _producers(block, pos):
+                if refusals[q] >= _PATIENCE:
+                    continue
+                if _apply(block, q, True, log):
+                    changed = open_ = True
+                    break
+                refusals[q] += 1
+    for pos in reversed(range(len(block.stmts))):
+        changed |= _apply(block, pos, False, log)
+    return changed
+
+
+FUSE = Pass("fuse", lambda region, log: each_block(region, lambda block: _sweep(block, log)))

@@ -1,0 +1,288 @@
+"""Index-set splitting: a statement that reads an array made in parts is cut where the parts meet.
+
+`np.roll` makes two copies for each axis along which it shifts: what stays in order, and what comes round.  No
+window shows its reader both at once.  Cut along the same lines, each piece of the reader sees one of the
+copies and reads through it: a stencil over a periodic grid becomes one statement for all points but those at
+the rims, and small ones for these, and no shifted array is made.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from itertools import count, pairwise, product
+
+from dcarray.ir import dims, windows
+from dcarray.ir.analysis.effects import Reason
+from dcarray.ir.analysis.size_hints import Guess
+from dcarray.ir.nodes import Array, Compute, Const, Dim, Expr, Gather, Index, Load, Region, Stmt, Window
+from dcarray.ir.passes.base import Log, Pass
+from dcarray.ir.passes.exprs import loads_of, size_bound
+from dcarray.ir.passes.flow import Block, Facts, reads_of
+from dcarray.ir.passes.match import serve
+
+from .fuse import MAX_LOADS, MAX_NODES
+from .nested import inside
+
+#: With fewer points it is not worth more kernels.
+MIN_POINTS = 1 << 13
+#: One piece has at least one point of so many: the others are rims.
+PART = 2
+#: A statement is cut into so many pieces at most, which are three for each of three axes,
+MAX_PIECES = 27
+#: whose expressions together have so many nodes, all of which are compiled.
+MAX_WRITTEN = 3000
+#: An update in place takes a copy of its result: that is worth it for so many arrays that are not made.
+IN_PLACE = 2
+
+Parts = list[tuple[int, Compute]]  # the statements that make an array, each with the position it comes from
+_Cuts = list[list[Dim]]  # for each axis of a domain where its pieces begin and end, in order
+
+
+# ---- legality -----------------------------------------------------------------------------------------
+def can_read_through(block: Block, name: str) -> Reason | None:
+    """Why an array may not be one that is made in parts for readers that could do without."""
+    facts = block.facts
+    root = facts.roots[name]
+    if root in facts.kept or root in facts.shared:
+        return Reason(f"{name} is used elsewhere")
+    makers = reads = 0
+    computed = False
+    for pos in block.touching(name, -1):
+        stmt = block.stmts[pos]
+        if not isinstance(stmt, Compute):
+            return Reason(f"{name} is used by more than plain statements")
+        if stmt.target.array == name:
+            makers += 1
+            if stmt.combine is not None or windows.box(stmt.target) is None:
+                return Reason(f"{name} is not made box by box", (stmt.target,))
+            if any(window.array == name for window, _ in block.reads[pos]):
+                return Reason(f"{name} is made from itself", (stmt.target,))
+            computed = computed or not isinstance(stmt.body, Load | Const)
+        else:
+            for window, kind in block.reads[pos]:
+                if window.array == name and (kind != "load" or stmt.combine is not None):
+                    return Reason(f"{name} is read by more than element-wise statements", (window,))
+                reads += window.array == name
+    if computed and reads > 1:
+        return Reason(f"{name} would be computed {reads} times")
+    return None if makers > 1 else Reason(f"{name} is not made in parts")
+
+
+def serving(block: Block, pos: int, window: Window, parts: Parts) -> Expr | Reason:
+    """What the statement at ``pos`` can read instead of a window of an array that is made in parts."""
+    for at, part in reversed(parts):
+        amap = serve(part.target, window)
+        if amap is None:
+            continue
+        changed = block.writer_between(at, pos, window)
+        if changed is not None:
+            return Reason(f"{window.array} changes before it is read", (window, changed))
+        body = windows.remap(part.body, amap, window.shape)
+        for node in loads_of(body):
+            changed = block.writer_between(at, pos, _reach(node))
+            if changed is not None:
+                return Reason(f"{node.window.array} changes before {window.array} is read", (changed,))
+        return body
+    return Reason(f"{window.array} is read where its parts meet", (window,))
+
+
+def _reach(node: Load | Gather) -> Window:
+    return node.window if isinstance(node, Load) else replace(node.window, index=())
+
+
+def in_place(facts: Facts, whole: Compute, pieces: list[Compute]) -> Reason | None:
+    """Why the pieces must not write over what the statement writes: others may have to read it still."""
+    for piece in pieces:
+        for node in loads_of(piece.body):
+            window = _reach(node)
+            if facts.overlap(whole.target, window) is False or windows.same(piece.target, window):
+                continue
+            return Reason(f"{whole.target.array} is written at other points than it is read", (window,))
+    return None
+
+
+# ---- where to cut -------------------------------------------------------------------------------------
+def _cuts(stmt: Compute, made: dict[str, Parts], names: set[str]) -> _Cuts | Reason:
+    """Where the statement is to be cut so that each piece of it sees one part of each of the arrays."""
+    shape = stmt.target.shape
+    found: _Cuts = [[0, extent] for extent in shape]
+    for node in loads_of(stmt.body):
+        if not isinstance(node, Load) or node.window.array not in names:
+            continue
+        for part in made[node.window.array]:
+            ends = windows.box(part[1].target)
+            assert ends is not None
+            for ix, sides in zip(node.window.index, ends, strict=True):
+                if ix.axis is None:
+                    continue
+                if dims.prove_eq(ix.stride, 1) is not True:
+                    return Reason(f"{node.window.array} is read in steps", (node.window,))
+                for side in sides:
+                    if not _insert(found[ix.axis], dims.simplify(side - ix.offset)):
+                        return Reason("it is not known in which order its pieces come", (node.window,))
+    return found
+
+
+def _insert(cuts: list[Dim], cut: Dim) -> bool:
+    """Put a cut among others, in order, unless it is outside or there already; False if that is unknown."""
+    for k, other in enumerate(cuts):
+        if dims.prove_eq(cut, other) is True:
+            return True
+        below = dims.prove_lt(cut, other)
+        if below is None:
+            return False
+        if below:
+            if k > 0:
+                cuts.insert(k, cut)
+            return True
+    return True
+
+
+def worth_cutting(stmt: Compute, array: Array, cuts: _Cuts, guess: Guess) -> Reason | None:
+    """Why it is of no use, or would be too much to compile; ``array`` is what the statement writes to, of
+    which it may itself be a rim."""
+    points = guess.product(stmt.target.shape)
+    pieces = largest = 1
+    for ends in cuts:
+        pieces *= len(ends) - 1
+        largest *= max(guess(high) - guess(low) for low, high in pairwise(ends))
+    if (size := guess.product(array.shape)) < MIN_POINTS:
+        return Reason(f"{size} points are too few for more kernels")
+    if pieces > MAX_PIECES or pieces * size_bound(stmt.body) > MAX_WRITTEN:
+        return Reason(f"{pieces} pieces are too many")
+    if largest * PART < points:
+        return Reason("no piece has most of the points")
+    return None
+
+
+# ---- action -------------------------------------------------------------------------------------------
+def pieces_of(stmt: Compute, cuts: _Cuts) -> Iterator[tuple[tuple[Index, ...], Compute]]:
+    """The statement in pieces, cut along all axes, each with where it lies in the domain."""
+    for ends in product(*(list(pairwise(along)) for along in cuts)):
+        shape = tuple(dims.simplify(high - low) for low, high in ends)
+        amap = tuple(Index(low, 1, axis) for axis, (low, _) in enumerate(ends))
+        target, body = windows.compose(stmt.target, amap, shape), windows.remap(stmt.body, amap, shape)
+        yield amap, replace(stmt, target=target, body=body)
+
+
+def _through(
+    block: Block, pos: int, piece: Compute, made: dict[str, Parts], names: set[str]
+) -> Compute | str:
+    """A piece that reads through the arrays; or the name of one through which it cannot read."""
+    instead: dict[Expr, Expr] = {}
+    for node in loads_of(piece.body):
+        if isinstance(node, Load) and node.window.array in names:
+            found = serving(block, pos, node.window, made[node.window.array])
+            if isinstance(found, Reason):
+                return node.window.array
+            instead[node] = found
+    body = windows.map_loads(piece.body, lambda node: instead.get(node, node))
+    if size_bound(body) > MAX_NODES or len(loads_of(body)) > MAX_LOADS:
+        return min(names)
+    return replace(piece, body=body)
+
+
+class _Sweep:
+    """One way through the statements of a region, in order."""
+
+    def __init__(self, region: Region, log: Log) -> None:
+        self.region, self.log, self.guess = region, log, Guess(region)
+        self.block = Block(region.body, Facts(region))
+        names = dict.fromkeys(stmt.target.array for stmt in region.body if isinstance(stmt, Compute))
+        #: the parts, as they are by now, of the arrays that are made so
+        self.made: dict[str, Parts] = {
+            name: [] for name in names if can_read_through(self.block, name) is None
+        }
+        self.arrays: list[Array] = []
+        self.changed = False
+
+    def region_after(self) -> Region:
+        """The region with the statements cut that are worth it."""
+        if not self.made:
+            return self.region
+        body: list[Stmt] = []
+        for pos, stmt in enumerate(self.region.body):
+            now = self.cut(pos, stmt) if isinstance(stmt, Compute) else [stmt]
+            body += now
+            if isinstance(stmt, Compute) and stmt.target.array in self.made:
+                self.made[stmt.target.array] += [(pos, part) for part in now if isinstance(part, Compute)]
+        if not self.changed:
+            return self.region
+        return replace(self.region, arrays=(*self.region.arrays, *self.arrays), body=self.needed(body))
+
+    def needed(self, body: list[Stmt]) -> tuple[Stmt, ...]:
+        """Without the statements that make what nobody reads any more."""
+        read: set[str] = set()
+        kept: list[Stmt] = []
+        for stmt in reversed(body):
+            if isinstance(stmt, Compute) and stmt.target.array in self.made and stmt.target.array not in read:
+                continue
+            read.update(window.array for window, _ in reads_of(stmt))
+            kept.append(stmt)
+        return tuple(reversed(kept))
+
+    def cut(self, pos: int, stmt: Compute) -> list[Compute]:
+        """The statement, or its pieces."""
+        names = {node.window.array for node in loads_of(stmt.body) if isinstance(node, Load)} & set(self.made)
+        while names and stmt.combine is None:
+            cuts = _cuts(stmt, self.made, names)
+            array = self.block.facts.arrays[stmt.target.array]
+            reason = cuts if isinstance(cuts, Reason) else worth_cutting(stmt, array, cuts, self.guess)
+            if reason is not None or isinstance(cuts, Reason):
+                self.refuse(stmt, reason)
+                break
+            pieces: list[Compute] = []
+            places: list[tuple[Index, ...]] = []
+            for place, piece in pieces_of(stmt, cuts):
+                through = _through(self.block, pos, piece, self.made, names)
+                if isinstance(through, str):
+                    names.discard(through)
+                    break
+                pieces.append(through)
+                places.append(place)
+            else:
+                return self.placed(stmt, pieces, places, names)
+        return [stmt]
+
+    def placed(
+        self, stmt: Compute, pieces: list[Compute], places: list[tuple[Index, ...]], names: set[str]
+    ) -> list[Compute]:
+        """The pieces, which may have to write elsewhere first."""
+        reason = in_place(self.block.facts, stmt, pieces)
+        if reason is not None and len(names) < IN_PLACE:
+            self.refuse(stmt, reason)
+            return [stmt]
+        self.changed = True
+        name, through = stmt.target.array, ", ".join(sorted(names))
+        self.log.done(
+            "split", f"{name} is made in {len(pieces)} pieces, which read through {through}", stmt.loc
+        )
+        return pieces if reason is None else self.aside(stmt, pieces, places)
+
+    def aside(self, stmt: Compute, pieces: list[Compute], places: list[tuple[Index, ...]]) -> list[Compute]:
+        """The pieces into an array of their own, and a copy of that."""
+        taken = {array.name for array in (*self.region.arrays, *self.arrays)}
+        name = next(name for k in count() if (name := f"w{k}") not in taken)
+        array = Array(name, self.block.facts.arrays[stmt.target.array].dtype, stmt.target.shape)
+        self.arrays.append(array)
+        whole = windows.identity(array)
+        made = [
+            replace(piece, target=windows.compose(whole, place, piece.target.shape))
+            for piece, place in zip(pieces, places, strict=True)
+        ]
+        return [*made, replace(stmt, body=Load(whole, array.dtype))]
+
+    def refuse(self, stmt: Compute, reason: Reason | None) -> None:
+        """Say why a statement stays as it is."""
+        if reason is not None:
+            self.log.refused("split", f"{stmt.target.array} is not cut: {reason.text}", stmt.loc)
+
+
+def _split(region: Region, log: Log) -> Region:
+    if len(region.body) > 2:
+        region = _Sweep(region, log).region_after()
+    return inside(_split).fn(region, log)
+
+
+SPLIT = Pass("split", _split)

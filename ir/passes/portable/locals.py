@@ -1,0 +1,86 @@
+"""Temporaries that live inside one nest become values that need no memory.
+
+Each reader gets the expression.  It stays one object, which a kernel computes once per point for all
+the statements of a nest, so that this costs nothing whatever the expression is.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from dcarray.ir import windows
+from dcarray.ir.analysis.effects import Reason
+from dcarray.ir.nodes import Compute, Expr, Gather, Load, Nest, Region, Stmt
+from dcarray.ir.passes.base import Log, Pass
+from dcarray.ir.passes.exprs import checks, loads_of
+from dcarray.ir.passes.flow import Block, each_block, reads_of
+
+
+def can_localise(block: Block, pos: int, nest: Nest, k: int) -> Reason | None:
+    """Why the result of statement ``k`` of the nest at ``pos`` needs memory."""
+    part, facts = nest.body[k], block.facts
+    name = part.target.array
+    if facts.arrays[name].role != "temp" or facts.roots[name] in facts.shared:
+        return Reason(f"{name} is a result that must be stored", (part.target,))
+    if part.combine is not None:
+        return Reason(f"{name} is the result of a reduction", (part.target,))
+    if not block.only_at(name, pos):
+        return Reason(f"{name} is used by other statements", (part.target,))
+    changed = False  # whether what the expression reads is not what it was
+    for j, other in enumerate(nest.body):
+        if j == k:
+            continue
+        if other.target.array == name:
+            return Reason(f"{name} is written twice", (other.target,))
+        for window, kind in reads_of(other):
+            if window.array != name:
+                continue
+            if j < k or kind != "load" or not windows.same(window, part.target):
+                return Reason(f"{name} is read at other points than it is written", (window,))
+            if changed:
+                return Reason(f"what {name} is made from changes before it is read", (window,))
+        if j > k and any(
+            facts.overlap(other.target, load.window) is not False for load in loads_of(part.body)
+        ):
+            changed = True
+    if checks(part) and not any(w.array == name for other in nest.body for w, _ in reads_of(other)):
+        return Reason(f"{name} is never read, but its values are checked", (part.target,))
+    return None
+
+
+def localise(nest: Nest, k: int) -> Nest | Compute:
+    """The nest without its statement ``k``, whose expression its readers have instead."""
+    part = nest.body[k]
+
+    def fn(node: Load | Gather) -> Expr:
+        return part.body if node.window.array == part.target.array else node
+
+    rest = [*nest.body[:k], *nest.body[k + 1 :]]
+    new = tuple(replace(other, body=windows.map_loads(other.body, fn)) for other in rest)
+    return new[0] if len(new) == 1 else replace(nest, body=new)
+
+
+def _sweep(block: Block, log: Log) -> bool:
+    changed = False
+    for pos in range(len(block.stmts)):
+        k = 0
+        while isinstance(nest := block.stmts[pos], Nest) and k < len(nest.body):
+            part = nest.body[k]
+            if can_localise(block, pos, nest, k) is not None:
+                k += 1
+                continue
+            block.replace(pos, localise(nest, k))
+            log.done("locals", f"{part.target.array} lives inside one loop and needs no memory", part.loc)
+            changed = True
+    return changed
+
+
+def _is_nest(stmt: Stmt) -> bool:
+    return isinstance(stmt, Nest)
+
+
+def _locals(region: Region, log: Log) -> Region:
+    return each_block(region, lambda block: _sweep(block, log), _is_nest)
+
+
+LOCALS = Pass("locals", _locals)

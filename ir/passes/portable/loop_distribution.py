@@ -1,0 +1,308 @@
+"""Loops whose turns need nothing of one another become axes: ``for i: y[i] = f(x[i])`` is one statement over
+all ``i``, which fuses with others, becomes a matrix product, and runs as one loop nest.
+
+Every statement of such a loop may run for all turns before the next one begins, so that a loop is given to
+its statements one by one; what a turn keeps for itself gets an axis too.  Within an element nothing changes
+its order, except that a fold over axes that slide along with the loop is written out as an expression.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from dcarray.ir import dims, windows
+from dcarray.ir.analysis.effects import Reason, clash
+from dcarray.ir.analysis.independence import private
+from dcarray.ir.analysis.size_hints import Guess
+from dcarray.ir.nodes import (
+    Apply,
+    Array,
+    Compute,
+    Dim,
+    Expr,
+    Gather,
+    Index,
+    Iota,
+    Load,
+    Loop,
+    Nest,
+    Region,
+    Size,
+    Stmt,
+    Window,
+)
+from dcarray.ir.passes.base import Log, Pass
+from dcarray.ir.passes.exprs import dtype_of, size_bound
+
+#: The terms of a fold that is written out, and the nodes they make at most.
+MAX_TERMS, MAX_NODES = 64, 400
+#: Elements that temporaries may have when each turn has its own.
+MAX_ELEMENTS = 1 << 22
+
+
+@dataclass(frozen=True, slots=True)
+class Turns:
+    """A loop as an axis: its variable is ``start + step * i`` for ``i < count``."""
+
+    var: str
+    start: Dim
+    step: Dim
+    count: Dim
+
+
+class _No(Exception):
+    """Carries the reason out of a rewrite."""
+
+    def __init__(self, text: str, *found: Window) -> None:
+        super().__init__(text)
+        self.reason = Reason(text, found)
+
+
+# ---- legality and action: the statements over all turns, or why there are none ----------------------
+def absorb(loop: Loop, region: Region) -> tuple[tuple[Compute, ...], tuple[Array, ...]] | Reason:
+    """The statements that do for all turns what the loop does, and the arrays of which every turn has its
+    own; or why the loop stays.  ``loop`` is a statement of ``region``, that very object."""
+    count = dims.count(loop.bounds)
+    if count is None:
+        return Reason(f"it is not known how many turns {loop.var} takes")
+    turns = Turns(loop.var, loop.bounds[0], loop.bounds[2], count)
+    parts = list(_computes(loop.body))
+    if None in parts:
+        return Reason("it holds more than computations")
+    body = tuple(part for part in parts if part is not None)
+    reason = _rectangular(body, turns)
+    if reason is not None:
+        return reason
+    own = private(loop, region)
+    if isinstance(own, Reason):
+        return own
+    guess = Guess(region)
+    room = dims.most(count)  # a temporary exists before the loops around begin
+    if own and room is None:
+        return Reason(f"it is not known how many turns {loop.var} takes at most")
+    arrays = tuple(replace(a, shape=(room, *a.shape)) for a in region.arrays if a.name in own)
+    if any(a.strides is not None or a.layout is not None for a in arrays):
+        return Reason("a temporary has a layout of its own")
+    if sum(guess.product(a.shape) for a in arrays) > MAX_ELEMENTS:
+        return Reason("the temporaries of all turns would be too large")
+    wide = {array.name: array for array in arrays}
+    after = replace(region, arrays=tuple(wide.get(a.name, a) for a in region.arrays))
+    try:
+        made = tuple(_lifted(part, turns, own) for part in body)
+    except _No as no:
+        return no.reason
+    for part in made:
+        reason = _in_place(part, after)
+        if reason is not None:
+            return reason
+    return made, arrays
+
+
+def _computes(body: tuple[Stmt, ...]) -> Iterator[Compute | None]:
+    """The computations, or None for what is something else."""
+    for stmt in body:
+        if isinstance(stmt, Nest):
+            yield from stmt.body
+        else:
+            yield stmt if isinstance(stmt, Compute) else None
+
+
+def _rectangular(body: tuple[Compute, ...], turns: Turns) -> Reason | None:
+    for part in body:
+        if any(turns.var in dims.free_symbols(extent) for extent in part.target.shape):
+            return Reason(f"what is written of {part.target.array} differs in size", (part.target,))
+    return None
+
+
+def _in_place(part: Compute, region: Region) -> Reason | None:
+    """Why the statement cannot read what it writes."""
+    if part.scan is not None:
+        return Reason(f"{part.target.array} is a scan", (part.target,))
+    if part.combine is None and windows.injective(part.target) is not True:
+        return Reason(f"{part.target.array} may be written twice", (part.target,))
+    for node in windows.loads(part.body) + (() if part.init is None else windows.loads(part.init)):
+        window = node.window
+        if windows.same(window, part.target) and windows.injective(part.target) is True:
+            continue
+        if clash(window, part.target, region) is not False:
+            return Reason(f"{window.array} is read and written at different points", (window, part.target))
+    return None
+
+
+# ---- one statement over all turns -------------------------------------------------------------------
+def over_turns(part: Compute, loop: Loop) -> Compute | Reason:
+    """The statement over a domain that begins with the turns of a loop, or why there is none."""
+    count = dims.count(loop.bounds)
+    if count is None:
+        return Reason(f"it is not known how many turns {loop.var} takes")
+    try:
+        return _lifted(part, Turns(loop.var, loop.bounds[0], loop.bounds[2], count), frozenset())
+    except _No as no:
+        return no.reason
+
+
+def _lifted(part: Compute, turns: Turns, own: frozenset[str]) -> Compute:
+    """The statement over a domain that begins with the turns."""
+    part = _written_out(part, turns)
+    shape = (turns.count, *part.target.shape)
+
+    def window(old: Window) -> Window:
+        moved = tuple(_moved(ix, turns, old) for ix in old.index)
+        head = (Index(0, 1, 0),) if old.array in own else ()
+        return Window(old.array, shape, head + moved)
+
+    def fn(node: Expr) -> Expr:
+        if isinstance(node, Load):
+            return Load(window(node.window), node.dtype)
+        if isinstance(node, Gather):
+            if node.window.array in own:
+                raise _No(f"{node.window.array} is read at places that depend on values", node.window)
+            return Gather(replace(node.window, shape=shape), node.index, node.dtype)
+        if isinstance(node, Iota):
+            return Iota(node.axis + 1, node.dtype)
+        if isinstance(node, Size):
+            return _size(node, turns)
+        return node
+
+    init = None if part.init is None else windows.rewrite(part.init, fn)
+    made = replace(part, target=window(part.target), body=windows.rewrite(part.body, fn), init=init)
+    return _in_order(made)
+
+
+def _moved(ix: Index, turns: Turns, window: Window) -> Index:
+    """Where an index of one turn lies among all of them."""
+    if turns.var in dims.free_symbols(ix.stride):
+        raise _No(f"{window.array} is read with strides that change", window)
+    pace = dims.slope(ix.offset, turns.var)
+    if pace is None:
+        raise _No(f"{window.array} does not move evenly", window)
+    axis = None if ix.axis is None else ix.axis + 1
+    if type(pace) is int and pace == 0:
+        return Index(ix.offset, ix.stride, axis)
+    if axis is not None:
+        raise _No(f"{window.array} slides along an axis that it runs along", window)
+    stride = dims.simplify(pace * turns.step)
+    if dims.prove_eq(stride, 0) is not False:
+        raise _No(f"{window.array} does not move evenly", window)
+    return Index(dims.substitute(ix.offset, {turns.var: turns.start}), stride, 0)
+
+
+def _size(node: Size, turns: Turns) -> Expr:
+    pace = dims.slope(node.dim, turns.var)
+    if pace is None:
+        raise _No(f"{turns.var} is used as a number in a way that is not even")
+    if type(pace) is int and pace == 0:
+        return node
+    start = dims.substitute(node.dim, {turns.var: turns.start})
+    return windows.coordinate(Index(start, dims.simplify(pace * turns.step), 0), node.dtype)
+
+
+def _in_order(part: Compute) -> Compute:
+    """The statement with its axes in the order in which they run along the target, the folded ones last."""
+    used = [ix.axis for ix in part.target.index if ix.axis is not None]
+    order = list(dict.fromkeys(used))
+    order += [axis for axis in range(len(part.target.shape)) if axis not in used]
+    if order == list(range(len(order))):
+        return part
+    shape = tuple(part.target.shape[axis] for axis in order)
+    amap = tuple(Index(0, 1, order.index(axis)) for axis in range(len(order)))
+    init = None if part.init is None else windows.remap(part.init, amap, shape)
+    target = windows.compose(part.target, amap, shape)
+    return replace(part, target=target, body=windows.remap(part.body, amap, shape), init=init)
+
+
+# ---- folds over what slides -------------------------------------------------------------------------
+def _written_out(part: Compute, turns: Turns) -> Compute:
+    """The statement without the folded axes along which a window slides from turn to turn: windows have one
+    axis of the domain for one of the array."""
+    if part.combine is None:
+        return part
+    used = {ix.axis for ix in part.target.index}
+    slides = {
+        ix.axis
+        for node in windows.loads(part.body)
+        for ix in node.window.index
+        if ix.axis is not None and ix.axis not in used and turns.var in dims.free_symbols(ix.offset)
+    }
+    if not slides:
+        return part
+    shape = part.target.shape
+    rest = [axis for axis in range(len(shape)) if axis not in used and axis not in slides]
+    every = sorted({*slides, *rest})
+    if _terms(shape, every, part) is not None:
+        slides = set(every)
+    gone = sorted(slides)
+    terms = _terms(shape, gone, part)
+    if terms is None:
+        raise _No("a window slides along an axis with too many terms", part.target)
+    kept = [axis for axis in range(len(shape)) if axis not in slides]
+    inner = tuple(shape[axis] for axis in kept)
+    values: list[Expr] = []
+    for point in np.ndindex(*terms):
+        at = dict(zip(gone, (int(p) for p in point), strict=True))
+        values.append(_at(part.body, at, kept, inner))
+    amap = _map(dict.fromkeys(gone, 0), kept)
+    target = windows.compose(part.target, amap, inner)
+    init = None if part.init is None else windows.remap(part.init, amap, inner)
+    dtype = dtype_of(part.body)
+    folded = any(axis not in used for axis in kept)
+    if not folded:  # the fold begins with its start
+        values.insert(0, Load(target, dtype) if init is None else init)
+    body = values[0]
+    for value in values[1:]:
+        body = Apply(part.combine, (body, value), dtype)
+    if folded:
+        return replace(part, target=target, body=body, init=init)
+    return replace(part, target=target, body=body, combine=None, init=None)
+
+
+def _terms(shape: tuple[Dim, ...], axes: list[int], part: Compute) -> tuple[int, ...] | None:
+    """How long the axes are, if that is known and not too much to write out."""
+    lengths = tuple(shape[axis] for axis in axes)
+    if not all(type(n) is int and n > 0 for n in lengths) or math.prod(lengths) > MAX_TERMS:
+        return None
+    return lengths if math.prod(lengths) * (size_bound(part.body) + 1) <= MAX_NODES else None
+
+
+def _map(at: dict[int, int], kept: list[int]) -> tuple[Index, ...]:
+    place = {axis: k for k, axis in enumerate(kept)}
+    return tuple(
+        Index(0, 1, place[axis]) if axis in place else Index(at[axis]) for axis in range(len(at) + len(kept))
+    )
+
+
+def _at(body: Expr, at: dict[int, int], kept: list[int], shape: tuple[Dim, ...]) -> Expr:
+    """The expression where some coordinates have fixed values."""
+    return windows.remap(body, _map(at, kept), shape)
+
+
+# ---- the pass ---------------------------------------------------------------------------------------
+def _absorb(region: Region, log: Log) -> Region:
+    position = 0
+    while position < len(region.body):
+        stmt = region.body[position]
+        position += 1
+        if not isinstance(stmt, Loop):
+            continue
+        found: Any = absorb(stmt, region)
+        if isinstance(found, Reason):
+            log.refused("absorb", f"the loop over {stmt.var} stays: {found.text}", stmt.loc)
+            continue
+        made, arrays = found
+        wide = {array.name: array for array in arrays}
+        region = replace(
+            region,
+            arrays=tuple(wide.get(a.name, a) for a in region.arrays),
+            body=(*region.body[: position - 1], *made, *region.body[position:]),
+        )
+        position += len(made) - 1
+        log.done("absorb", f"the loop over {stmt.var} is an axis", stmt.loc)
+    return region
+
+
+ABSORB = Pass("absorb", _absorb)

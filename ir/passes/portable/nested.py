@@ -1,0 +1,83 @@
+"""The passes inside of loops and branches: each body is a region of its own.
+
+What is used elsewhere, or passes from one turn to the next, exists when the body begins and outlives it, and
+all else is temporary.  So what is legal in a region, and what pays there, is found in a body by the same
+passes; that a loop's variable keeps to its range is known to all proofs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+from dcarray.ir import dims
+from dcarray.ir.analysis.independence import own
+from dcarray.ir.analysis.size_hints import Guess
+from dcarray.ir.nodes import Branch, Loop, Region, Stmt, Symbol, While
+from dcarray.ir.passes.base import Log, Pass
+
+Run = Callable[[Region, Log], Region]
+
+
+def inside(run: Run) -> Pass:
+    """The pass that gives every body to ``run`` as a region."""
+    return Pass("inside", lambda region, log: _inside(region, log, run))
+
+
+def as_region(body: tuple[Stmt, ...], region: Region, loop: Loop | None = None) -> Region:
+    """The body of a statement of ``region`` as a region; ``loop`` is that statement if it is one."""
+    temps = own(body, region)
+    arrays = tuple(
+        array if array.role == "in" or array.name in temps else replace(array, role="inout")
+        for array in region.arrays
+    )
+    symbols = region.symbols
+    if loop is not None:
+        middle = Guess(region)(loop.bounds[0]) + Guess(region)(loop.bounds[1])
+        symbols = (*symbols, Symbol(loop.var, 0, middle // 2))
+    return Region(symbols, arrays, body, region.guards)
+
+
+def _inside(region: Region, log: Log, run: Run) -> Region:
+    for position, stmt in enumerate(region.body):
+        new, region = _statement(stmt, region, log, run)
+        if new is not stmt:
+            body = (*region.body[:position], new, *region.body[position + 1 :])
+            region = replace(region, body=body)
+    return region
+
+
+def _statement(stmt: Stmt, region: Region, log: Log, run: Run) -> tuple[Stmt, Region]:
+    """The statement with other bodies, and the region (with the statement as it was) with other arrays."""
+    if isinstance(stmt, Loop):
+        with dims.ranging(stmt.var, stmt.bounds):
+            body, region = _body(stmt.body, region, log, run, stmt)
+        return (stmt if body is stmt.body else replace(stmt, body=body)), region
+    if isinstance(stmt, While):
+        body, region = _body(stmt.body, region, log, run)
+        return (stmt if body is stmt.body else replace(stmt, body=body)), region
+    if isinstance(stmt, Branch):
+        then, region = _body(stmt.then, region, log, run)
+        orelse, region = _body(stmt.orelse, region, log, run)
+        same = then is stmt.then and orelse is stmt.orelse
+        return (stmt if same else replace(stmt, then=then, orelse=orelse)), region
+    return stmt, region
+
+
+def _body(
+    body: tuple[Stmt, ...], region: Region, log: Log, run: Run, loop: Loop | None = None
+) -> tuple[tuple[Stmt, ...], Region]:
+    if not body:
+        return body, region
+    before = as_region(body, region, loop)
+    own_log = Log()  # what is refused here is said by the passes on the whole region
+    after = run(before, own_log)
+    if after is before:
+        return body, region
+    for note in own_log.notes:
+        if note.kind == "done":
+            log.done(note.pass_name, note.text, note.loc)
+    left = {array.name: array for array in after.arrays}  # temporaries may have got axes
+    arrays = tuple(replace(left.pop(a.name), role=a.role) for a in region.arrays if a.name in left)
+    arrays += tuple(left.values())
+    return after.body, replace(region, arrays=arrays)

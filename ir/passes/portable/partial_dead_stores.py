@@ -1,0 +1,132 @@
+"""Of what is overwritten in large part only the border is written: ``out = z.copy(); out[1:-1] = ...``
+copies the first and the last row alone."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from dcarray.ir import dims
+from dcarray.ir.analysis.effects import Reason
+from dcarray.ir.analysis.size_hints import Guess
+from dcarray.ir.nodes import Bands, Call, Compute, Const, Index, Load, Nest, Region, Rows, Stmt, Window
+from dcarray.ir.passes.base import Log, Pass
+from dcarray.ir.passes.flow import Block, Facts
+from dcarray.ir.windows import Box, box, compose, remap
+
+#: With fewer points it is not worth more kernels.
+MIN_POINTS = 1 << 16
+#: At most one point in so many may be in the border.
+PART = 4
+#: How many later statements are looked at.
+_LOOK_AHEAD = 16
+
+
+def is_fill(stmt: Stmt | None) -> bool:
+    """Whether the statement copies or fills, so that points may be left out of it."""
+    return isinstance(stmt, Compute) and stmt.combine is None and isinstance(stmt.body, Load | Const)
+
+
+def can_shrink(block: Block, pos: int, at: int, target: Window) -> Reason | None:
+    """Why the statement at ``pos`` must also write what the one at ``at`` overwrites at ``target``."""
+    fill, facts = block.stmts[pos], block.facts
+    assert isinstance(fill, Compute)
+    name = fill.target.array
+    outer, inner = box(fill.target), box(target)
+    whole = all(ix.axis is not None for ix in fill.target.index)
+    if target.array != name or outer is None or inner is None or not whole:
+        return Reason(f"what overwrites {name} is no box in a box", (fill.target, target))
+    if not isinstance(block.stmts[at], Compute | Call | Nest | Rows | Bands):
+        return Reason(f"{name} may not be overwritten", (target,))
+    for (first, last), (low, high) in zip(outer, inner, strict=True):
+        if not (dims.prove_le(first, low) and dims.prove_le(low, high) and dims.prove_le(high, last)):
+            return Reason(f"what overwrites {name} may reach beyond it", (fill.target, target))
+    if isinstance(fill.body, Load) and facts.roots[fill.body.window.array] == facts.roots[name]:
+        return Reason(f"{name} is copied within itself", (fill.target,))
+    for q in block.touching(name, pos):
+        for window, _ in block.reads[q] if q <= at else ():
+            if facts.overlap(window, target) is not False:
+                return Reason(f"{name} is read before it is overwritten", (window, target))
+    return None
+
+
+def worth_shrinking(fill: Compute, target: Window, guess: Guess) -> Reason | None:
+    """Why it is of no use."""
+    points = _points(fill.target, guess)
+    if points < MIN_POINTS:
+        return Reason(f"{points} points are too few for more kernels")
+    left = points - _points(target, guess)
+    return Reason("too little of it is overwritten") if left * PART > points else None
+
+
+def _points(window: Window, guess: Guess) -> int:
+    count = 1
+    for ix in window.index:
+        count *= 1 if ix.axis is None else guess(window.shape[ix.axis])
+    return count
+
+
+# ---- action -------------------------------------------------------------------------------------------
+def shrink(fill: Compute, target: Window) -> tuple[Compute, ...]:
+    """The statements that write the rest: before and behind the target along one axis after the other."""
+    outer, inner = box(fill.target), box(target)
+    assert outer is not None and inner is not None
+    made: list[Compute] = []
+    ends = list(outer)
+    for axis, ((first, last), (low, high)) in enumerate(zip(outer, inner, strict=True)):
+        for side in ((first, low), (high, last)):
+            if dims.prove_eq(*side) is not True:
+                made.append(_part(fill, outer, (*ends[:axis], side, *ends[axis + 1 :])))
+        ends[axis] = (low, high)
+    return tuple(made)
+
+
+def _part(fill: Compute, outer: Box, part: Box) -> Compute:
+    """The statement at the points that write a box of the array."""
+    shape = list(fill.target.shape)
+    amap = [Index(0, 1, axis) for axis in range(len(shape))]
+    for ix, (start, _), (first, last) in zip(fill.target.index, outer, part, strict=True):
+        assert ix.axis is not None
+        amap[ix.axis] = Index(dims.simplify(first - start), 1, ix.axis)
+        shape[ix.axis] = dims.simplify(last - first)
+    size, onto = tuple(shape), tuple(amap)
+    return replace(fill, target=compose(fill.target, onto, size), body=remap(fill.body, onto, size))
+
+
+def _overwritten(block: Block, pos: int, fill: Compute, guess: Guess, log: Log) -> Window | None:
+    """The largest window of which the statement need not write anything."""
+    found: Window | None = None
+    for seen, at in enumerate(block.touching(fill.target.array, pos)):
+        if seen >= _LOOK_AHEAD:
+            break
+        for target in block.writes[at]:
+            if target.array != fill.target.array or worth_shrinking(fill, target, guess) is not None:
+                continue
+            reason = can_shrink(block, pos, at, target)
+            if reason is not None:
+                log.refused("borders", f"{target.array} is written in full: {reason.text}", fill.loc)
+            elif found is None or _points(target, guess) > _points(found, guess):
+                found = target
+    return found
+
+
+def _borders(region: Region, log: Log) -> Region:
+    if not any(map(is_fill, region.body)):
+        return region
+    guess = Guess(region)
+    block = Block(region.body, Facts(region))
+    body: list[Stmt] = []
+    changed = False
+    for pos, stmt in enumerate(region.body):
+        found = None
+        if isinstance(stmt, Compute) and is_fill(stmt):
+            found = _overwritten(block, pos, stmt, guess, log)
+        if found is None or not isinstance(stmt, Compute):
+            body.append(stmt)
+            continue
+        changed = True
+        body += shrink(stmt, found)
+        log.done("borders", f"of {found.array} only the border is written", stmt.loc)
+    return replace(region, body=tuple(body)) if changed else region
+
+
+BORDERS = Pass("borders", _borders)

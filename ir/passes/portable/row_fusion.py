@@ -1,0 +1,226 @@
+"""Fusion row by row: statements whose dependences stay within a row run one row after the other.
+
+A row that one statement has read or written is still in the cache when the next one needs it, and there is
+one kernel instead of many.  A softmax (a maximum, an exponential with its sum, a division) so moves its
+data through memory once.
+"""
+
+from __future__ import annotations
+
+from dcarray.ir.analysis.effects import Reason, computes_of, domain, folds_rows, own_targets
+from dcarray.ir.analysis.size_hints import Guess
+from dcarray.ir.nodes import Compute, Nest, Region, Rows, Stmt, Window
+from dcarray.ir.passes.base import Log, Pass
+from dcarray.ir.passes.flow import Block, Facts, each_block, reads_of, writes_of
+from dcarray.ir.windows import apart
+
+from .siblings import meeting, put_together
+
+#: With fewer rows there are too few for many cores.
+MIN_ROWS = 16
+#: Shorter rows are done faster all at once, longer ones do not stay in the cache.
+MIN_POINTS, MAX_POINTS = 64, 1 << 18
+MAX_PARTS = 16
+#: Where rows are folded: the points of all from which on they are in no cache; and those of a row, of which
+#: several stay in the second-level cache with what they are folded into.
+MIN_FOLDED, MAX_FOLDED = 1 << 21, 1 << 16
+#: Folds whose partial results are folded once more.
+_PARTLY = frozenset({"add", "maximum", "minimum", "fmax", "fmin", "logical_and", "logical_or"})
+#: How many earlier statements are tried.
+_TRIES = 4
+
+Part = Compute | Nest
+
+
+def _parts(stmt: Stmt | None) -> tuple[Part, ...]:
+    if isinstance(stmt, Rows):
+        return stmt.body
+    return (stmt,) if isinstance(stmt, Compute | Nest) else ()
+
+
+# ---- legality -----------------------------------------------------------------------------------------
+def can_share_rows(first: Part, second: Part, axes: int, facts: Facts) -> Reason | None:
+    """Why the statements may not run row by row, ``first`` before ``second`` in each."""
+    pairs = [(v, w) for v in writes_of(first) for w in (*_read(second), *writes_of(second))]
+    pairs += [(v, w) for v in _read(first) for w in writes_of(second)]
+    for v, w in pairs:
+        if facts.overlap(v, w) is False:
+            continue
+        if v.array != w.array:
+            return Reason(f"{w.array} may share memory with {v.array}", (v, w))
+        if not apart(v, w, axes):
+            folded = [c.target for part in (first, second) for c in computes_of(part) if folds_rows(c, axes)]
+            if v in folded or w in folded:
+                return Reason(f"{w.array} is complete only after the last row", (v, w))
+            return Reason(f"a row needs {w.array} of other rows", (v, w))
+    return None
+
+
+def can_row(first: tuple[Part, ...], second: tuple[Part, ...], axes: int, facts: Facts) -> Reason | None:
+    """Why the statements may not run row by row, a row being a point of their first ``axes`` axes."""
+    for part in first + second:
+        if isinstance(part, Compute) and part.scan is not None:
+            return Reason("one is a scan", (part.target,))
+        for target in own_targets(part, axes):
+            if not apart(target, target, axes):
+                return Reason(f"{target.array} is complete only after the last row", (target,))
+    for a in first:
+        for b in second:
+            reason = can_share_rows(a, b, axes, facts)
+            if reason is not None:
+                return reason
+    return None
+
+
+def worth_rows(first: tuple[Part, ...], second: tuple[Part, ...], axes: int, guess: Guess) -> Reason | None:
+    """Why it is of no use."""
+    parts = first + second
+    if len(parts) > MAX_PARTS:
+        return Reason(f"there would be more than {MAX_PARTS} statements")
+    if not any(len(domain(part)) > axes for part in parts):
+        return Reason("their rows have one point")
+    rows = guess.product(domain(parts[0])[:axes])
+    if rows < MIN_ROWS:
+        return Reason(f"{rows} rows are too few for many cores")
+    points = [guess.product(domain(part)[axes:]) for part in parts]
+    if max(points) < MIN_POINTS:
+        return Reason(f"rows of {max(points)} points are too short")
+    if max(points) > MAX_POINTS:
+        return Reason(f"rows of {max(points)} points do not stay in the cache")
+    one, two = ({w.array for p in some for w in (*_read(p), *writes_of(p))} for some in (first, second))
+    if not one & two:
+        return Reason("they have no data in common")
+    if any(folds_rows(compute, axes) for part in parts for compute in computes_of(part)):
+        return _worth_folding(first, second, axes, rows * max(points), max(points))
+    for part in parts:
+        for compute in computes_of(part):
+            across = _across(compute, axes)
+            if across is not None:
+                return Reason(f"rows of {across.array} lie across what is folded", (across,))
+    return None
+
+
+def _across(compute: Compute, axes: int) -> Window | None:
+    """What a statement folds column by column where its rows are taken one by one: of each row in memory it
+    would take one element at a time.  By itself it adds up whole rows."""
+    if compute.combine is None:
+        return None
+    kept = set(_walked(compute.target))
+    for window, _ in reads_of(compute):
+        last = window.index[-1].axis if window.index else None
+        if last is not None and last < axes and any(axis not in kept for axis in _walked(window)):
+            return window
+    return None
+
+
+def _worth_folding(first: tuple[Part, ...], second: tuple[Part, ...], axes: int, every: int, row: int
+) -> Reason | None:  # fmt: skip
+    """Why it is of no use to fold rows into partial results on the way."""
+    for part in first + second:
+        for compute in computes_of(part):
+            if not folds_rows(compute, axes):
+                continue
+            target = compute.target
+            if axes != 1 or len(target.shape) != 2 or not _walked(target):
+                return Reason(f"what is folded into {target.array} are no rows", (target,))
+            if compute.combine not in _PARTLY:
+                return Reason(f"{target.array} has to be folded in order", (target,))
+    if every < MIN_FOLDED:
+        return Reason("what they go over fits into the caches")
+    if row > MAX_FOLDED:
+        return Reason(f"rows of {row} points do not stay in the nearest caches")
+    one, two = ({w.array for p in some for w in (*_read(p), *writes_of(p)) if len(_walked(w)) > 1}
+                for some in (first, second))  # fmt: skip
+    return None if one & two else Reason("they go over no rows in common")
+
+
+def _walked(window: Window) -> list[int]:
+    """The domain axes along which a window moves."""
+    return [ix.axis for ix in window.index if ix.axis is not None]
+
+
+def _read(part: Part) -> list[Window]:
+    return [window for window, _ in reads_of(part)]
+
+
+def _common(parts: tuple[Part, ...]) -> int:
+    """How many of the first axes all domains have in common."""
+    first, *others = map(domain, parts)
+    count = 0
+    while all(count < len(shape) for shape in (first, *others)) and all(
+        shape[count] == first[count] for shape in others
+    ):
+        count += 1
+    return count
+
+
+# ---- action -------------------------------------------------------------------------------------------
+def _sweep(block: Block, log: Log, guess: Guess) -> bool:
+    changed = False
+    heads: list[int] = []
+    for pos in range(len(block.stmts)):
+        parts = _parts(block.stmts[pos])
+        if not parts:
+            continue
+        home = _join(block, pos, parts, heads, log, guess)
+        changed |= home is not None
+        if home is None:
+            heads.append(pos)
+    return changed
+
+
+def _join(
+    block: Block, pos: int, parts: tuple[Part, ...], heads: list[int], log: Log, guess: Guess
+) -> int | None:
+    """Put the statement behind an earlier one, or that one before this: the position of both."""
+    for k in range(len(heads) - 1, max(-1, len(heads) - 1 - _TRIES), -1):
+        head = heads[k]
+        earlier = _parts(block.stmts[head])
+        most = min(_most(block.stmts[head]), _most(block.stmts[pos]), _common(earlier + parts))
+        axes, reason = _axes(earlier, parts, most, block.facts, guess)
+        if not axes:
+            continue
+        home = head
+        if reason is None:
+            home, reason = meeting(block, head, pos)
+        names = f"{_names(earlier)} and {_names(parts)}"
+        if reason is not None:
+            log.refused("rows", f"{names} do not run row by row: {reason.text}", parts[-1].loc)
+            continue
+        put_together(block, heads, (head, pos), home, Rows(earlier + parts, axes, parts[-1].loc))
+        log.done("rows", f"{names} run row by row", parts[-1].loc)
+        return home
+    return None
+
+
+def _most(stmt: Stmt | None) -> int:
+    """How many axes at most may make rows of a statement's parts."""
+    return stmt.axes if isinstance(stmt, Rows) else len(domain(_parts(stmt)[0]))
+
+
+def _axes(
+    first: tuple[Part, ...], second: tuple[Part, ...], most: int, facts: Facts, guess: Guess
+) -> tuple[int, Reason | None]:
+    """The most axes that make rows, or else a reason; no axes: they have none in common."""
+    reason: Reason | None = None
+    for axes in range(most, 0, -1):
+        reason = can_row(first, second, axes, facts) or worth_rows(first, second, axes, guess)
+        if reason is None:
+            return axes, None
+    return most, reason
+
+
+def _names(parts: tuple[Part, ...]) -> str:
+    return ", ".join(dict.fromkeys(window.array for part in parts for window in writes_of(part)))
+
+
+def _is_part(stmt: Stmt) -> bool:
+    return isinstance(stmt, Compute | Nest)
+
+
+def _rows(region: Region, log: Log) -> Region:
+    guess = Guess(region)
+    return each_block(region, lambda block: _sweep(block, log, guess), _is_part)
+
+
+ROWS = Pass("rows", _rows)

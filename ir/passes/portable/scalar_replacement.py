@@ -1,0 +1,202 @@
+"""Elements that the turns of a loop go on with are scalars meanwhile, which kernels keep in registers.
+
+``for k: c[i, j] = max(c[i, j], c[i, k] + c[k+1, j])`` reads other elements of the array that it writes, so a
+compiler, which knows neither what ``k`` may be nor the shape, stores the element in every turn and makes no
+fold of it.  Nor does it know that ``a[i, j-1]`` is what the turn before has written, where other rows are
+written too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import TypeGuard
+
+import numpy as np
+
+from dcarray.ir import dims
+from dcarray.ir.analysis.effects import families
+from dcarray.ir.analysis.independence import accesses, placed
+from dcarray.ir.nodes import Apply, Array, Branch, Compute, Expr, Load, Loop, Nest, Region, Size, Stmt, Window
+from dcarray.ir.passes.base import Log, Pass
+from dcarray.ir.renaming import numbered, rewindow
+from dcarray.ir.windows import loads, overlap, rewrite, same
+
+_I8, _BOOL = np.dtype(np.int64), np.dtype(np.bool_)
+
+
+# ---- legality -----------------------------------------------------------------------------------------
+def element(loop: Loop, region: Region) -> Window | None:
+    """An element that the turns of a loop write again and again, and reach by no other name, while they
+    read others of its array."""
+    if not all(isinstance(stmt, Compute | Loop | Branch) for stmt in _every(loop.body)):
+        return None
+    variables = {loop.var, *(stmt.var for stmt in _every(loop.body) if isinstance(stmt, Loop))}
+    root, arrays = families(region), {array.name: array for array in region.arrays}
+    for stmt in _every(loop.body):
+        if not isinstance(stmt, Compute) or stmt.combine is not None or stmt.scan is not None:
+            continue
+        target = stmt.target
+        if target.shape or not target.index:
+            continue
+        if any(not variables.isdisjoint(dims.free_symbols(ix.offset)) for ix in target.index):
+            continue
+        if not _inside(target, arrays[target.array]):
+            continue
+        # by these names the variables of other turns are told from those of the loops around
+        found = accesses((loop,), {}, " inside", {}, {root[target.array]}, root)
+        others = [one for one in found if not _is(one.window, target)]
+        if others and all(one.window.array == target.array for one in found):
+            for one in others:
+                with dims.between(dict(one.ranges)):
+                    if overlap(one.window, target) is not False:
+                        break
+            else:
+                return target
+    return None
+
+
+def carried(loop: Loop, region: Region) -> list[int]:
+    """The statements of a loop that begin with what they have written in the turn before, where others write
+    to the same array, elsewhere."""
+    points = [stmt for stmt in loop.body if _point(stmt)]
+    if len(points) < len(loop.body) or type(loop.bounds[2]) is not int:
+        return []
+    root, found = families(region), []
+    with dims.ranging(loop.var, loop.bounds):
+        for k, stmt in enumerate(points):
+            here, old = stmt.target, before(stmt.target, loop)
+            others = [other.target for other in (*points[:k], *points[k + 1 :])]
+            others = [t for t in others if root[t.array] == root[here.array]]
+            if not others or old == here or Load(old, stmt.body.dtype) not in loads(stmt.body):
+                continue
+            if all(t.array == old.array and overlap(t, w) is False for t in others for w in (old, here)):
+                found.append(k)
+    return found
+
+
+def before(window: Window, loop: Loop) -> Window:
+    """The element that a window is in the turn before."""
+    return placed(window, {loop.var: dims.simplify(dims.symbol(loop.var, None) - loop.bounds[2])})
+
+
+def _point(stmt: Stmt) -> TypeGuard[Compute]:
+    """Is it the assignment of one element?"""
+    return isinstance(stmt, Compute) and stmt.combine is None and stmt.scan is None and not stmt.target.shape
+
+
+def _is(window: Window, element: Window) -> bool:
+    """Is a window this element, at whatever points?"""
+    return all(ix.axis is None for ix in window.index) and same(replace(window, shape=()), element)
+
+
+def _inside(window: Window, array: Array) -> bool:
+    ends = [(ix.offset, n) for ix, n in zip(window.index, array.shape, strict=True)]
+    return all(dims.prove_le(0, at) is True and dims.prove_lt(at, n) is True for at, n in ends)
+
+
+def _every(body: tuple[Stmt, ...]) -> Iterator[Stmt]:
+    for stmt in body:
+        yield stmt
+        if isinstance(stmt, Loop):
+            yield from _every(stmt.body)
+        elif isinstance(stmt, Branch):
+            yield from _every((*stmt.then, *stmt.orelse))
+
+
+# ---- action -------------------------------------------------------------------------------------------
+def in_scalar(loop: Loop, target: Window, array: Array) -> Stmt:
+    """The loop with a scalar in place of an element, which is written once, if there is any turn."""
+    scalar = Window(array.name, (), ())
+
+    def moved(window: Window) -> Window:
+        return replace(window, array=array.name, index=()) if _is(window, target) else window
+
+    body = (
+        Compute(scalar, Load(target, array.dtype), loc=loop.loc),
+        rewindow(loop, moved),
+        Compute(target, Load(scalar, array.dtype), loc=loop.loc),
+    )
+    return _if_any(loop, body)
+
+
+def in_scalars(loop: Loop, which: Sequence[int], arrays: Sequence[Array]) -> Stmt:
+    """The loop with scalars for what these statements have written in the turn before."""
+    head: list[Stmt] = []
+    body: list[Stmt] = list(loop.body)
+    for k, array in zip(which, arrays, strict=True):
+        stmt, scalar = body[k], Window(array.name, (), ())
+        assert isinstance(stmt, Compute)
+        old, value = Load(before(stmt.target, loop), array.dtype), Load(scalar, array.dtype)
+        first = placed(old.window, {loop.var: loop.bounds[0]})
+        head.append(Compute(scalar, Load(first, array.dtype), loc=loop.loc))
+        made = rewrite(stmt.body, partial(_put, old, value))
+        body[k] = Nest((Compute(scalar, made, loc=stmt.loc), replace(stmt, body=value)))
+    parts = tuple(part for stmt in body for part in (stmt.body if isinstance(stmt, Nest) else (stmt,)))
+    return _if_any(loop, (*head, replace(loop, body=parts)))
+
+
+def _put(old: Expr, new: Expr, node: Expr) -> Expr:
+    return new if node is old else node
+
+
+def _if_any(loop: Loop, body: tuple[Stmt, ...]) -> Stmt:
+    """Statements that are right if the loop has any turn."""
+    start, stop, step = loop.bounds
+    up = dims.prove_le(0, step) is True
+    ends = (Size(start, _I8), Size(stop, _I8))
+    return Branch(Apply("less", ends if up else ends[::-1], _BOOL), body, (), loc=loop.loc)
+
+
+# ---- the pass -----------------------------------------------------------------------------------------
+@dataclass
+class _Sweep:
+    region: Region
+    log: Log
+    taken: set[str]
+
+    def scalar(self, target: Window) -> Array:
+        """A new one, for an element."""
+        (array,) = [a for a in self.region.arrays if a.name == target.array]
+        made = Array(numbered(array.name, self.taken), array.dtype, (), "temp")
+        self.taken.add(made.name)
+        self.region = replace(self.region, arrays=(*self.region.arrays, made))
+        return made
+
+    def body(self, stmts: tuple[Stmt, ...], inside: bool) -> tuple[Stmt, ...]:
+        made = tuple([self.one(stmt, inside) for stmt in stmts])
+        return stmts if all(a is b for a, b in zip(made, stmts, strict=True)) else made
+
+    def one(self, stmt: Stmt, inside: bool) -> Stmt:
+        """The statement; ``inside`` of a loop, where scalars are in the kernel of that one."""
+        if isinstance(stmt, Branch):
+            then, orelse = self.body(stmt.then, inside), self.body(stmt.orelse, inside)
+            same = then is stmt.then and orelse is stmt.orelse
+            return stmt if same else replace(stmt, then=then, orelse=orelse)
+        if not isinstance(stmt, Loop):
+            return stmt
+        if inside and not stmt.parallel:
+            target = element(stmt, self.region)
+            if target is not None:
+                self.log.done("scalars", f"{target.array} has a scalar in the loop over {stmt.var}", stmt.loc)
+                return in_scalar(stmt, target, self.scalar(target))
+            which = carried(stmt, self.region)
+            if which:
+                self.log.done("scalars", f"the loop over {stmt.var} carries scalars", stmt.loc)
+                targets = [part.target for part in stmt.body if isinstance(part, Compute)]
+                return in_scalars(stmt, which, [self.scalar(targets[k]) for k in which])
+        with dims.ranging(stmt.var, stmt.bounds):
+            body = self.body(stmt.body, True)
+        return stmt if body is stmt.body else replace(stmt, body=body)
+
+
+def _scalars(region: Region, log: Log) -> Region:
+    taken = {array.name for array in region.arrays} | {symbol.name for symbol in region.symbols}
+    taken |= {stmt.var for stmt in _every(region.body) if isinstance(stmt, Loop)}
+    sweep = _Sweep(region, log, taken)
+    body = sweep.body(region.body, False)
+    return region if body is region.body else replace(sweep.region, body=body)
+
+
+SCALARS = Pass("scalars", _scalars)

@@ -1,0 +1,87 @@
+"""Statements that touch other arrays, or other places of them, and names for new arrays."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Container, Mapping
+from dataclasses import replace
+from typing import Any
+
+from dcarray.ir.analysis.effects import touched
+from dcarray.ir.analysis.independence import placed
+
+from . import dims, windows
+from .nodes import (
+    Bands,
+    Branch,
+    Call,
+    Compute,
+    Dim,
+    Expr,
+    Gather,
+    Load,
+    Loop,
+    Nest,
+    Rows,
+    Size,
+    Stmt,
+    While,
+    Window,
+)
+
+
+def numbered(like: str, taken: Container[str]) -> str:
+    """A name like that of an array, with a number, that no other has."""
+    k = 1
+    while f"{like}_{k}" in taken:
+        k += 1
+    return f"{like}_{k}"
+
+
+def rename(stmt: Stmt, old: str, new: str) -> Stmt:
+    """``stmt`` with the array ``old`` called ``new``."""
+    if old not in touched(stmt):
+        return stmt
+    return rewindow(stmt, lambda w: replace(w, array=new) if w.array == old else w)
+
+
+def rewindow(stmt: Stmt, window: Callable[[Window], Window]) -> Stmt:
+    """``stmt`` with other windows, those of gathers included, over the same domains."""
+
+    def load(node: Load | Gather) -> Expr:
+        if isinstance(node, Load):
+            return Load(window(node.window), node.dtype)
+        return Gather(window(node.window), node.index, node.dtype)
+
+    def expr(root: Any) -> Any:
+        return None if root is None else windows.map_loads(root, load)
+
+    def block(body: tuple[Any, ...]) -> tuple[Any, ...]:
+        return tuple(rewindow(inner, window) for inner in body)
+
+    match stmt:
+        case Compute():
+            return replace(stmt, target=window(stmt.target), body=expr(stmt.body), init=expr(stmt.init))
+        case Call():
+            return replace(stmt, reads=tuple(map(window, stmt.reads)), writes=tuple(map(window, stmt.writes)))
+        case Nest() | Rows() | Bands() | Loop():
+            return replace(stmt, body=block(stmt.body))
+        case While():
+            return replace(stmt, cond=expr(stmt.cond), body=block(stmt.body))
+        case Branch():
+            return replace(stmt, cond=expr(stmt.cond), then=block(stmt.then), orelse=block(stmt.orelse))
+
+
+def placed_at(stmt: Stmt, values: Mapping[str, Dim]) -> Compute:
+    """A computation where variables have other values."""
+    assert isinstance(stmt, Compute)
+
+    def fn(node: Expr) -> Expr:
+        if isinstance(node, Load):
+            return Load(placed(node.window, values), node.dtype)
+        if isinstance(node, Gather):
+            return Gather(placed(node.window, values), node.index, node.dtype)
+        return Size(dims.substitute(node.dim, values), node.dtype) if isinstance(node, Size) else node
+
+    init = None if stmt.init is None else windows.rewrite(stmt.init, fn)
+    target, body = placed(stmt.target, values), windows.rewrite(stmt.body, fn)
+    return replace(stmt, target=target, body=body, init=init)

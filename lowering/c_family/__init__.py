@@ -1,0 +1,1 @@
+"""Kernels printed in languages of the C family."""

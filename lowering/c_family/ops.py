@@ -1,0 +1,310 @@
+"""What operations, constants, casts and addresses are in C.
+
+``TEMPLATES`` holds expressions by the kind of the first argument's dtype: ``b`` bool (a byte holding 0 or 1),
+``i`` and ``u`` signed and unsigned integers, ``f`` real floating point of 32 or 64 bits, ``c`` complex (the
+struct ``{re, im}``).  In them ``{0}``, ``{1}``, ``{2}`` are the arguments, ``{T}`` the C type of the result
+and ``{s}`` the suffix of libm's functions.  ``BODIES`` holds those that need a function.  What is in neither
+C does not do exactly as NumPy does.  The code is compiled with ``-fwrapv``: signed arithmetic wraps.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Sequence
+
+import numpy as np
+
+from dcarray.lowering.kernel.nodes import STEPS, Affine, DType, Lit
+
+_NAMES = {
+    "bool": "uint8_t", "float16": "_Float16", "float32": "float", "float64": "double",
+    "complex64": "complex64", "complex128": "complex128",
+}  # fmt: skip
+_LIBM = (
+    "sqrt floor ceil trunc rint exp exp2 expm1 log log2 log10 log1p cbrt sin cos tan sinh cosh tanh fabs"
+    " arcsin:asin arccos:acos arctan:atan arcsinh:asinh arccosh:acosh arctanh:atanh absolute:fabs"
+)
+_LIBM2 = "fmod copysign nextafter hypot arctan2:atan2 power:pow array_power:pow float_power:pow"
+
+
+def _templates() -> dict[tuple[str, str], str]:
+    table: dict[tuple[str, str], str] = {}
+
+    def put(kinds: str, **templates: str) -> None:
+        table.update({(name, kind): text for kind in kinds for name, text in templates.items()})
+
+    for names, args in ((_LIBM, "{0}"), (_LIBM2, "{0}, {1}")):
+        for name in names.split():
+            ours, _, libm = name.partition(":")
+            put("f", **{ours: f"{libm or ours}{{s}}({args})"})
+    # Both values of a where and of a logical operation are computed, as in NumPy: no branches, no && and ||.
+    put("biufc", where="{0} ? {1} : {2}", positive="{0}", real="{0}", conjugate="{0}")
+    put("biuf", logical_and="({0} != 0) & ({1} != 0)", logical_or="({0} != 0) | ({1} != 0)")
+    put("biuf", logical_xor="({0} != 0) != ({1} != 0)", logical_not="{0} == 0", imag="0")
+    put("biuf", equal="{0} == {1}", not_equal="{0} != {1}")
+    put("biu", bitwise_and="{0} & {1}", bitwise_or="{0} | {1}", bitwise_xor="{0} ^ {1}")
+    put("biu", less="{0} < {1}", less_equal="{0} <= {1}", greater="{0} > {1}", greater_equal="{0} >= {1}")
+    put("biu", isnan="0", isinf="0", isfinite="1", fmax="{0} > {1} ? {0} : {1}", fmin="{0} < {1} ? {0} : {1}")
+    put("biu", maximum="{0} > {1} ? {0} : {1}", minimum="{0} < {1} ? {0} : {1}")
+    put("b", add="{0} | {1}", multiply="{0} & {1}", invert="!{0}", absolute="{0}")
+    put(
+        "iuf",
+        add="{0} + {1}",
+        subtract="{0} - {1}",
+        multiply="{0} * {1}",
+        negative="-{0}",
+        square="{0} * {0}",
+    )
+    put("iu", invert="~{0}", floor="{0}", ceil="{0}", trunc="{0}", rint="{0}")
+    put("u", absolute="{0}", sign="{0} > 0", signbit="0", bitwise_count="__builtin_popcountll({0})")
+    put("i", absolute="{0} < 0 ? -{0} : {0}", sign="({0} > 0) - ({0} < 0)", signbit="{0} < 0")
+    put("i", bitwise_count="__builtin_popcountll({0} < 0 ? -(uint64_t){0} : (uint64_t){0})")
+    # The quiet comparisons: C's own raise the invalid flag for a NaN.
+    put("f", less="isless({0}, {1})", less_equal="islessequal({0}, {1})")
+    put("f", greater="isgreater({0}, {1})", greater_equal="isgreaterequal({0}, {1})")
+    put("f", divide="{0} / {1}", reciprocal="1 / {0}", signbit="!!signbit({0})")
+    put("f", isnan="!!isnan({0})", isinf="!!isinf({0})", isfinite="!!isfinite({0})")
+    put("f", maximum="isgreater({0}, {1}) || isnan({0}) ? {0} : {1}")
+    put("f", minimum="isless({0}, {1}) || isnan({0}) ? {0} : {1}")
+    put("f", fmax="isgreater({0}, {1}) || isnan({1}) ? {0} : {1}")
+    put("f", fmin="isless({0}, {1}) || isnan({1}) ? {0} : {1}")
+    # NumPy's vector code takes the second of two equal values (the zeros differ), its float16 the first.
+    put("f", maximum_half="isgreaterequal({0}, {1}) || isnan({0}) ? {0} : {1}")
+    put("f", minimum_half="islessequal({0}, {1}) || isnan({0}) ? {0} : {1}")
+    put("f", fmax_half="isgreaterequal({0}, {1}) || isnan({1}) ? {0} : {1}")
+    put("f", fmin_half="islessequal({0}, {1}) || isnan({1}) ? {0} : {1}")
+    put("f", sign="isgreater({0}, 0) ? 1 : isless({0}, 0) ? -1 : {0} == 0 ? 0 : {0}")
+    put("f", heaviside="isnan({0}) ? {0} : {0} == 0 ? {1} : {0} < 0 ? 0 : 1")
+    put("f", deg2rad="{0} * (3.14159265358979323846{s} / 180.0{s})")
+    put("f", rad2deg="{0} * (180.0{s} / 3.14159265358979323846{s})")
+    put("f", ldexp="ldexp{s}({0}, {1})", complex="({T}){{{0}, {1}}}")
+    put("c", real="{0}.re", imag="{0}.im", conjugate="({T}){{{0}.re, -{0}.im}}")
+    put("c", add="({T}){{{0}.re + {1}.re, {0}.im + {1}.im}}", negative="({T}){{-{0}.re, -{0}.im}}")
+    put("c", subtract="({T}){{{0}.re - {1}.re, {0}.im - {1}.im}}", absolute="hypot{s}({0}.re, {0}.im)")
+    put("c", logical_not="({0}.re == 0) & ({0}.im == 0)", isfinite="!!isfinite({0}.re) & !!isfinite({0}.im)")
+    put("c", equal="({0}.re == {1}.re) & ({0}.im == {1}.im)", isnan="!!isnan({0}.re) | !!isnan({0}.im)")
+    put("c", not_equal="({0}.re != {1}.re) | ({0}.im != {1}.im)", isinf="!!isinf({0}.re) | !!isinf({0}.im)")
+    return table
+
+
+TEMPLATES = _templates()
+
+_MULTIPLY = """
+  /* NumPy's vector code multiplies with fused operations where the processor has them. */
+#ifdef FUSED
+  return (T){fmaS(a.re, b.re, -(a.im * b.im)), fmaS(a.re, b.im, a.im * b.re)};
+#else
+  return (T){a.re * b.re - a.im * b.im, a.re * b.im + a.im * b.re};
+#endif
+"""
+
+# Function bodies of (T a, T b) by name and kinds.  U is T's unsigned twin, R the type of a complex number's
+# parts, S the suffix of libm's functions.
+BODIES: dict[tuple[str, str], str] = {
+    ("left_shift", "iu"): " return (U)b < 8 * sizeof(T) ? (T)((U)a << b) : 0; ",
+    ("right_shift", "iu"): " return (U)b < 8 * sizeof(T) ? (T)(a >> b) : (T)-(a < 0); ",
+    ("add_fits", "iu"): " T r; return !__builtin_add_overflow(a, b, &r); ",
+    ("subtract_fits", "iu"): " T r; return !__builtin_sub_overflow(a, b, &r); ",
+    ("multiply_fits", "iu"): " T r; return !__builtin_mul_overflow(a, b, &r); ",
+    ("floor_divide", "iu"): """
+  if (b == 0) { feraiseexcept(FE_DIVBYZERO); return 0; }
+  if ((T)-1 < 0 && b == (T)-1) {
+    if (a != 0 && a == (T)-(U)a) feraiseexcept(FE_OVERFLOW);
+    return (T)-(U)a;
+  }
+  return (T)(a / b - (a % b != 0 && (a < 0) != (b < 0)));
+""",
+    ("remainder", "iu"): """
+  if (b == 0) { feraiseexcept(FE_DIVBYZERO); return 0; }
+  if ((T)-1 < 0 && b == (T)-1) return 0;
+  T r = (T)(a % b);
+  return r != 0 && (r < 0) != (b < 0) ? (T)(r + b) : r;
+""",
+    ("fmod", "iu"): """
+  if (b == 0) { feraiseexcept(FE_DIVBYZERO); return 0; }
+  return (T)-1 < 0 && b == (T)-1 ? 0 : (T)(a % b);
+""",
+    ("gcd", "iu"): """
+  U x = a < 0 ? (U)-(U)a : (U)a, y = b < 0 ? (U)-(U)b : (U)b;
+  while (y) { U r = (U)(x % y); x = y; y = r; }
+  return (T)x;
+""",
+    ("lcm", "iu"): """
+  U x = a < 0 ? (U)-(U)a : (U)a, y = b < 0 ? (U)-(U)b : (U)b, p = x, q = y;
+  while (q) { U r = (U)(p % q); p = q; q = r; }
+  return p ? (T)(U)(x / p * y) : 0;
+""",
+    ("floor_divide", "f"): """
+  if (b == 0) return a / b;
+  T mod = fmodS(a, b), div = (a - mod) / b;
+  if (mod != 0 && isless(b, 0) != isless(mod, 0)) div -= 1;
+  if (div == 0) return copysignS(0, a / b);
+  T low = floorS(div);
+  return isgreater(div - low, (T)0.5) ? low + 1 : low;
+""",
+    ("remainder", "f"): """
+  T mod = fmodS(a, b);
+  if (b == 0) return mod;
+  if (mod == 0) return copysignS(0, b);
+  return isless(b, 0) != isless(mod, 0) ? mod + b : mod;
+""",
+    ("logaddexp", "f"): """
+  if (a == b) return a + (T)0.693147180559945309417232121458176568;
+  T d = a - b;
+  return isgreater(d, 0) ? a + log1pS(expS(-d)) : islessequal(d, 0) ? b + log1pS(expS(d)) : d;
+""",
+    ("multiply", "c"): _MULTIPLY,
+    ("square", "c"): "\n  T b = a;" + _MULTIPLY,
+    ("divide", "c"): """
+  R x = fabsS(b.re), y = fabsS(b.im);
+  if (isgreaterequal(x, y)) {
+    if (x == 0 && y == 0) return (T){a.re / x, a.im / y};
+    R rat = b.im / b.re, scl = 1 / (b.re + b.im * rat);
+    return (T){(a.re + a.im * rat) * scl, (a.im - a.re * rat) * scl};
+  }
+  R rat = b.re / b.im, scl = 1 / (b.im + b.re * rat);
+  return (T){(a.re * rat + a.im) * scl, (a.im * rat - a.re) * scl};
+""",
+}
+
+
+def ctype(dtype: DType) -> str:
+    """The C type of a dtype."""
+    return _NAMES.get(dtype.name) or f"{dtype.name}_t"
+
+
+def suffix(dtype: DType) -> str:
+    """What the names of libm's functions for a dtype end with."""
+    return "f" if dtype in (np.float32, np.complex64) else ""
+
+
+def function(name: str, source: DType, dtype: DType) -> tuple[str, str] | None:
+    """Name and text of the C function for an operation; None if a plain expression will do."""
+    body = next((text for (op, kinds), text in BODIES.items() if op == name and source.kind in kinds), None)
+    template = TEMPLATES.get((name, source.kind))
+    count = 3 if name == "where" else 2 if body or (template and "{1}" in template) else 1
+    if name == "square":
+        count = 1
+    if body is None:
+        if template is None or (
+            name != "where" and all(template.count(f"{{{i}}}") == 1 for i in range(count))
+        ):
+            return None
+        body = f" return {template.format('a', 'b', 'c', T=ctype(dtype), s=suffix(source))}; "
+    words = {
+        "T": ctype(source),
+        "U": f"u{ctype(source)}".replace("uu", "u"),
+        "R": "float" if suffix(source) else "double",
+    }
+    body = "".join(
+        words.get(word, word) for word in re.findall(r"\w+|\W+", body.replace("S(", f"{suffix(source)}("))
+    )
+    types = ["uint8_t" if name == "where" else ctype(source)] + [ctype(source)] * (count - 1)
+    arguments = ", ".join(f"{kind} {letter}" for kind, letter in zip(types, "abc", strict=False))
+    ours = f"{name}_{source.name}"
+    return ours, f"static inline {ctype(dtype)} {ours}({arguments}) {{{body}}}"
+
+
+def checked(dtype: DType) -> tuple[str, str]:
+    """Name and text of the C function that gives a value and says where it does not fit."""
+    ours, kind = f"checked_{dtype.name}", ctype(dtype)
+    text = "if (!a) feraiseexcept(FE_INVALID); return b;"
+    return ours, f"static inline {kind} {ours}(uint8_t a, {kind} b) {{ {text} }}"
+
+
+CALL = """/* NumPy's own loop, by the addresses of its code and data.  Some loops clear the flags. */
+static void call(int64_t code, int64_t data, intptr_t count, void **rows, const intptr_t *steps) {
+  int raised = fetestexcept(FE_ALL_EXCEPT);
+  ((void (*)(void **, const intptr_t *, const intptr_t *, void *))code)(rows, &count, steps, (void *)data);
+  feraiseexcept(raised);
+}"""
+
+
+def call_function(name: str, types: Sequence[DType], dtype: DType) -> tuple[str, str]:
+    """Name and text of the C function that calls a loop of NumPy for one element."""
+    ours = "_".join([name, *(kind.name for kind in types), "by_numpy"])
+    letters = "abc"[: len(types)]
+    arguments = "".join(f", {ctype(kind)} {letter}" for kind, letter in zip(types, letters, strict=True))
+    rows = ", ".join(f"&{letter}" for letter in letters)
+    steps = ", ".join(f"{STEPS.get((name, k), 0) * kind.itemsize}" for k, kind in enumerate((*types, dtype)))
+    return ours, (
+        f"static {ctype(dtype)} {ours}(int64_t code, int64_t data{arguments}) {{\n  {ctype(dtype)} result;\n"
+        f"  call(code, data, 1, (void *[]){{{rows}, &result}}, (intptr_t[]){{{steps}}});\n"
+        "  return result;\n}"
+    )
+
+
+def affine(value: Affine) -> str:
+    """An affine integer."""
+    text = ""
+    for term in value.terms:
+        factors = [name for name in (term.arg, term.var) if name]
+        if abs(term.coef) != 1:
+            factors.insert(0, str(abs(term.coef)))
+        sign = ("-" if term.coef < 0 else "") if not text else " - " if term.coef < 0 else " + "
+        text += sign + "*".join(factors)
+    if value.const or not text:
+        text += f" {'-' if value.const < 0 else '+'} {abs(value.const)}" if text else str(value.const)
+    return text
+
+
+def least(values: Sequence[Affine]) -> str:
+    """The smallest of several affine integers."""
+    text = affine(values[-1])
+    for one in map(affine, reversed(values[:-1])):
+        text = f"({one} < {text} ? {one} : {text})"
+    return text
+
+
+def greatest(values: Sequence[Affine]) -> str:
+    """The largest of several affine integers."""
+    text = affine(values[-1])
+    for one in map(affine, reversed(values[:-1])):
+        text = f"({one} > {text} ? {one} : {text})"
+    return text
+
+
+def literal(lit: Lit) -> str:
+    """A constant."""
+    value, name = np.frombuffer(lit.bits, lit.dtype)[0], ctype(lit.dtype)
+    if lit.dtype.kind == "c":
+        size = lit.dtype.itemsize // 2
+        parts = (Lit(bits, np.dtype(f"f{size}")) for bits in (lit.bits[:size], lit.bits[size:]))
+        return f"({name}){{{', '.join(map(literal, parts))}}}"
+    if lit.dtype.kind == "f" and not np.isfinite(value):
+        wide = np.asarray(value, np.float32 if lit.dtype.itemsize == 2 else lit.dtype)
+        text = f"bits_{wide.dtype.name}(0x{int.from_bytes(wide.tobytes(), sys.byteorder):x})"
+        return f"(_Float16){text}" if lit.dtype.itemsize == 2 else text
+    if lit.dtype.kind == "f":
+        plain = float(value).is_integer() and abs(float(value)) < 1e6
+        text = (str(float(value)) if plain else float(value).hex()) + suffix(lit.dtype)
+        text = f"(_Float16){text}" if lit.dtype.itemsize == 2 else text
+    elif lit.dtype == np.int64:
+        text = "INT64_MIN" if value == -(1 << 63) else f"INT64_C({int(value)})"
+    else:
+        text = f"UINT64_C({value})" if lit.dtype == np.uint64 else f"({name}){int(value)}"
+    return f"({text})" if value < 0 or text.startswith(("-", "(_Float16)-")) else text
+
+
+def cast(text: str, source: DType, dtype: DType) -> str:
+    """``text`` converted as NumPy's unsafe casting does."""
+    name = ctype(dtype)
+    if source == dtype:
+        return text
+    if source.kind == "c":
+        if dtype.kind == "c":
+            return f"({name}){{{text}.re, {text}.im}}"
+        if dtype.kind == "b":
+            return f"(({text}.re != 0) | ({text}.im != 0))"
+        return cast(f"{text}.re", np.dtype(f"f{source.itemsize // 2}"), dtype)
+    if dtype.kind == "c":
+        return f"({name}){{{text}, 0}}"
+    if dtype.kind == "b":
+        return f"({text} != 0)"
+    if dtype == np.float16 and source.kind in "iu":
+        return f"(_Float16)(float){text}"  # NumPy rounds twice here
+    if source.kind == "f" and dtype.kind in "iu" and dtype.itemsize < 8:
+        # Out of range, C leaves the result open: say what the machine instruction gives.
+        return f"({name})({'int32_t' if dtype.kind == 'i' or dtype.itemsize < 4 else 'int64_t'}){text}"
+    return f"({name}){text}"

@@ -1,0 +1,305 @@
+"""One block of a loop in stages: loops that store rows of arguments, calls that turn them into rows of
+results.
+
+A *moment* is twice a stage's number in its loop, and one more in the calls after the loop.  What reads or
+writes memory that the kernel writes keeps its order: moments do not fall, and within a moment the program's
+order is kept.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import Literal, Protocol
+
+from dcarray.lowering.kernel.nodes import (
+    STEPS,
+    Affine,
+    Call,
+    DType,
+    Elem,
+    Expr,
+    For,
+    Index,
+    Let,
+    Lit,
+    Local,
+    Loop,
+    Native,
+    Op,
+    Row,
+    Stack,
+    Stmt,
+    Store,
+    Term,
+    Update,
+    affine,
+)
+from dcarray.lowering.kernel.walk import buffers, changed, mapped, walk
+
+
+class Maker(Protocol):
+    """What a block wants from the kernel it is in."""
+
+    free: frozenset[str]
+
+    def native(self, op: Op) -> Loop | None:
+        """The loop that does an operation; None if the target computes it."""
+
+    def fresh(self, prefix: str) -> str:
+        """A new name."""
+
+
+@dataclass(slots=True)
+class Stages:
+    """The stages of one block of a loop, from ``start`` to the least of ``stops``."""
+
+    maker: Maker
+    loop: For
+    start: Affine
+    stops: tuple[Affine, ...]
+    inside: frozenset[str]  # the locals that the body makes
+    stage: dict[str, int] = field(default_factory=dict)  # where a local is known
+    home: dict[str, tuple[Elem, int]] = field(default_factory=dict)  # locals that are a row's element
+    lets: dict[str, Expr] = field(default_factory=dict)
+    loops: dict[int, list[Stmt]] = field(default_factory=dict)
+    calls: dict[int, list[Stmt]] = field(default_factory=dict)
+    kinds: dict[str, tuple[DType, int]] = field(default_factory=dict)  # rows: dtype, or one element
+    spilled: dict[str, str] = field(default_factory=dict)  # the rows of locals
+    stored: int = 0  # the last moment at which memory was written
+    touched: int = 0  # the last one at which it was read or written
+
+    # ---- statements ---------------------------------------------------------------------------------
+    def add(self, stmt: Stmt) -> None:
+        """The next statement of the body."""
+        match stmt:
+            case Let(name, value):
+                made, ready = self.value(value)
+                if isinstance(made, Elem) and made.buffer in self.kinds:
+                    self.home[name] = made, ready
+                    return
+                self.stage[name], self.lets[name] = ready, made
+                self.put(ready, Let(name, made), made)
+            case Update(name, op, value):
+                made, ready = self.value(value)
+                self.put(ready, Update(name, op, made), made)
+            case Store(buffer, at, value):
+                made, ready = self.value(value)
+                if isinstance(value, Op) and self.redirect(made, ready, buffer, at):
+                    return
+                moment = max(2 * ready, self.touched + self.touched % 2)
+                self.put(moment // 2, Store(buffer, at, made), made)
+                self.stored = self.touched = moment
+
+    def put(self, stage: int, stmt: Stmt, value: Expr) -> None:
+        """A statement in a stage's loop."""
+        self.loops.setdefault(stage, []).append(stmt)
+        if self.ordered(value):
+            self.touched = max(self.touched, 2 * stage)
+
+    def redirect(self, made: Expr, ready: int, buffer: str, at: Affine) -> bool:
+        """Have the call that made a value write it where it is stored, if it can."""
+        last = self.calls.get(ready - 1, [])
+        if not (isinstance(made, Elem) and made.buffer in self.kinds and last and self.step(at) == 1):
+            return False
+        call = last[-1]
+        if not isinstance(call, Call) or call.write.buffer != made.buffer or self.touched > 2 * ready - 1:
+            return False
+        del self.kinds[made.buffer]
+        last[-1] = replace(call, write=Row(buffer, self.at_start(at), 1, call.write.dtype))
+        self.stored = self.touched = 2 * ready - 1
+        return True
+
+    # ---- values -------------------------------------------------------------------------------------
+    def value(self, expr: Expr) -> tuple[Expr, int]:
+        """The value in terms of rows, and the first stage whose loop can compute it."""
+        if isinstance(expr, Local):
+            return self.home.get(expr.name) or (expr, self.stage.get(expr.name, 0))
+        ready = [0]
+
+        def inner(arg: Expr) -> Expr:
+            made, stage = self.value(arg)
+            ready.append(stage)
+            return made
+
+        found = self.maker.native(expr) if isinstance(expr, Op) else None
+        if found is not None and isinstance(expr, Op):
+            if not any(STEPS.get((expr.name, k)) == 0 and self.varies(a) for k, a in enumerate(expr.args)):
+                return self.call(expr, found)
+            expr = Native(expr.name, expr.args, expr.dtype, found)
+        made = changed(expr, inner)
+        if isinstance(made, Elem) and not self.is_free(made.buffer):
+            ready.append((self.stored + 1) // 2)
+        return made, max(ready)
+
+    def call(self, op: Op, loop: Loop) -> tuple[Expr, int]:
+        """Have NumPy's loop compute a row."""
+        reads, before, after = [], list[Stmt](), 0
+        for position, arg in enumerate(op.args):
+            made, ready = self.value(arg)
+            row, moment = self.row(made, ready, before, STEPS.get((op.name, position)) == 1)
+            reads.append(row)
+            after = max(after, moment)
+        if any(self.ordered(stmt.value) for stmt in before if isinstance(stmt, Store)) or any(
+            not self.is_free(row.buffer) for row in reads
+        ):
+            self.touched = max(self.touched, 2 * after + 1)
+        name = self.new_row(op.dtype)
+        counts = tuple(affine(0, stop, _minus(self.start)) for stop in self.stops)
+        write = Row(name, affine(), 1, op.dtype)
+        self.calls.setdefault(after, []).extend([*before, Call(op.name, tuple(reads), write, counts, loop)])
+        return self.element(name), after + 1
+
+    def row(self, value: Expr, ready: int, before: list[Stmt], each: bool) -> tuple[Row, int]:
+        """An argument in memory, and the stage after which it is there; ``before`` the call, values that
+        are the same for the whole block are stored, unless there has to be one for ``each`` element."""
+        if isinstance(value, Local) and self.cheap(self.lets.get(value.name)):
+            value = self.lets[value.name]
+        if isinstance(value, Elem) and not value.more:
+            step = self.step(value.at)
+            if value.buffer in self.kinds:
+                return Row(value.buffer, affine(), 1, value.dtype), ready - 1
+            if step is not None and (step or not each):
+                after = 0 if self.is_free(value.buffer) else self.stored // 2
+                return Row(value.buffer, self.at_start(value.at), step, value.dtype), after
+        varies = self.varies(value)
+        if not varies and not each:
+            name = self.new_row(value.dtype, True)
+            before.append(Store(name, affine(), value))
+            constant = value if isinstance(value, Lit) else None
+            return Row(name, affine(), 0, value.dtype, constant), max(ready, self.stored // 2)
+        if isinstance(value, Local) and varies:
+            return Row(self.spill(value), affine(), 1, value.dtype), ready
+        name = self.new_row(value.dtype)
+        self.put(ready, Store(name, self.element(name).at, value), value)
+        return Row(name, affine(), 1, value.dtype), ready
+
+    # ---- small questions ------------------------------------------------------------------------------
+    def is_free(self, buffer: str) -> bool:
+        """Is nothing that the kernel writes seen through a buffer, but in its order in a row?"""
+        return buffer in self.maker.free or buffer in self.kinds
+
+    def cheap(self, value: Expr | None) -> bool:
+        """Is a value had as easily from where it was as from a row?"""
+        if isinstance(value, Elem) and not value.more:
+            return value.buffer in self.maker.free and self.step(value.at) is not None
+        return isinstance(value, Index)
+
+    def ordered(self, value: Expr) -> bool:
+        """Does a value depend on when it is loaded?"""
+        return any(isinstance(node, Elem) and not self.is_free(node.buffer) for node in walk(value))
+
+    def varies(self, value: Expr) -> bool:
+        """May a value differ from one iteration to the next?"""
+        return any(
+            (isinstance(node, Local) and node.name in self.inside)
+            or (isinstance(node, Elem) and (node.buffer in self.kinds or self.step(node.at) != 0))
+            or (isinstance(node, Index) and self.step(node.at) != 0)
+            for node in walk(value)
+        )
+
+    def step(self, at: Affine) -> int | None:
+        """The step of an offset in this loop if it is 0 or 1."""
+        own = [term for term in at.terms if term.var == self.loop.var]
+        return 0 if not own else 1 if own == [Term(1, None, self.loop.var)] else None
+
+    def at_start(self, at: Affine) -> Affine:
+        """An offset of step 0 or 1 at the block's first iteration."""
+        rest = [term for term in at.terms if term.var != self.loop.var]
+        return affine(at.const, *rest, *([self.start] if self.step(at) else []))
+
+    def new_row(self, dtype: DType, one: bool = False) -> str:
+        """A row on the stack."""
+        name = self.maker.fresh("r")
+        self.kinds[name] = dtype, 1 if one else 0
+        return name
+
+    def element(self, name: str) -> Elem:
+        """This iteration's element of a row."""
+        return Elem(name, affine(0, Term(1, None, self.loop.var), _minus(self.start)), self.kinds[name][0])
+
+    def spill(self, local: Local) -> str:
+        """A row that holds a local of an earlier stage."""
+        if local.name not in self.spilled:
+            self.spilled[local.name] = self.new_row(local.dtype)
+        return self.spilled[local.name]
+
+    # ---- the result -----------------------------------------------------------------------------------
+    def finish(self, size: int) -> tuple[Stmt, ...]:
+        """The rows, loops and calls of a block of ``size`` elements."""
+        last = max([0, *self.loops, *self.calls])
+        bodies = {stage: self.resolve(stage) for stage in range(last + 1)}
+        steps: list[Stmt] = []
+        for stage, body in bodies.items():
+            made: list[Stmt] = []
+            for stmt in body:
+                made.append(stmt)
+                if isinstance(stmt, Let) and stmt.name in self.spilled:
+                    name = self.spilled[stmt.name]
+                    made.append(Store(name, self.element(name).at, Local(stmt.name, stmt.value.dtype)))
+            if made:
+                plain = self.loop.kind == "vector" or not any(isinstance(stmt, Update) for stmt in made)
+                own: Literal["serial", "vector"] = "vector" if plain else "serial"
+                steps.append(
+                    For(self.loop.var, self.start, self.stops, 1, own, tuple(made), self.loop.unroll)
+                )
+            steps += self.calls.get(stage, [])
+        return _packed(steps, {name: (d, 1 if one else size) for name, (d, one) in self.kinds.items()})
+
+    def resolve(self, stage: int) -> list[Stmt]:
+        """A stage's statements, with the locals of earlier stages loaded again or from their rows."""
+        again: dict[str, Let] = {}
+
+        def known(expr: Expr) -> Expr:
+            if not isinstance(expr, Local) or self.stage.get(expr.name, stage) == stage:
+                return changed(expr, known)
+            value = self.lets[expr.name]
+            if self.cheap(value):
+                let = again.setdefault(expr.name, Let(self.maker.fresh("w"), value))
+                return Local(let.name, expr.dtype)
+            return self.element(self.spill(expr))
+
+        made = [mapped(stmt, known) for stmt in self.loops.get(stage, [])]
+        return [*again.values(), *made]
+
+
+def _packed(steps: Sequence[Stmt], kinds: dict[str, tuple[DType, int]]) -> tuple[Stmt, ...]:
+    """The steps of a block with their rows declared; rows that are not in use at the same time are one."""
+    ends: dict[str, tuple[int, int]] = {}
+    for position, stmt in enumerate(steps):
+        for name in sorted(buffers(stmt) & kinds.keys()):
+            ends[name] = ends.get(name, (position, position))[0], position
+    stacks: list[Stack] = []
+    until: list[int] = []
+    names: dict[str, str] = {}
+    for name, (first, last) in sorted(ends.items(), key=lambda item: (item[1], item[0])):
+        dtype, size = kinds[name]
+        for slot, stack in enumerate(stacks):
+            if until[slot] < first and (stack.dtype, stack.size) == (dtype, size):
+                names[name], until[slot] = stack.name, last
+                break
+        else:
+            names[name] = name
+            stacks.append(Stack(name, dtype, size))
+            until.append(last)
+
+    def place(row: Row) -> Row:
+        return replace(row, buffer=names.get(row.buffer, row.buffer))
+
+    def renamed(expr: Expr) -> Expr:
+        made = changed(expr, renamed)
+        return replace(made, buffer=names.get(made.buffer, made.buffer)) if isinstance(made, Elem) else made
+
+    def step(stmt: Stmt) -> Stmt:
+        if isinstance(stmt, For):
+            return replace(stmt, body=tuple(map(step, stmt.body)))
+        if isinstance(stmt, Call):
+            return replace(stmt, reads=tuple(map(place, stmt.reads)), write=place(stmt.write))
+        made = mapped(stmt, renamed)
+        return replace(made, buffer=names.get(made.buffer, made.buffer)) if isinstance(made, Store) else made
+
+    return (*stacks, *map(step, steps))
+
+
+def _minus(value: Affine) -> Affine:
+    return affine(-value.const, *(replace(term, coef=-term.coef) for term in value.terms))

@@ -1,0 +1,48 @@
+"""Which machine this is, without asking LLVM: what code depends on that another process has left."""
+
+from __future__ import annotations
+
+import os
+import platform
+import sys
+from functools import cache
+
+from dcarray.lowering.runtime.disk import sha256
+
+_ABOUT = ("model name", "flags", "Features", "CPU implementer", "CPU part")  # lines of /proc/cpuinfo
+
+
+@cache
+def mark() -> str:
+    """A text for the compiler, the processor, and the libraries whose functions compiled code calls."""
+    import llvmlite  # not its binding, which takes time
+
+    switched = [os.environ.get(f"NPY_{word}_CPU_FEATURES", "") for word in ("DISABLE", "ENABLE")]
+    parts = (llvmlite.__version__, sys.platform, platform.machine(), _processor(), _libc(), *switched)
+    return sha256(repr(parts).encode()).hexdigest()[:16]
+
+
+def _processor() -> str:
+    """What LLVM's description follows from; that itself where the system does not tell it."""
+    try:
+        with open("/proc/cpuinfo") as file:
+            about = []
+            for line in file:
+                if not line.strip():  # the others are like the first
+                    break
+                if line.startswith(_ABOUT):
+                    about.append(line)
+    except OSError:
+        about = []
+    if about:
+        return "".join(about)
+    from .llvm import engine
+
+    return engine.fingerprint()
+
+
+def _libc() -> str:
+    try:
+        return os.confstr("CS_GNU_LIBC_VERSION") or ""
+    except (AttributeError, ValueError, OSError):
+        return ""

@@ -1,0 +1,53 @@
+"""The CPU target: LLVM text from kernels, object code from text, launches on the thread pool."""
+
+from __future__ import annotations
+
+from dcarray.lowering.errors import Unsupported
+from dcarray.lowering.kernel import flags
+from dcarray.lowering.kernel.nodes import Kernel, Op
+
+from . import engine, powers, threads
+from .emit import emit
+
+
+class CpuTarget:
+    """LLVM through llvmlite; see ``lowering.target.Target``."""
+
+    name = "cpu"
+
+    def fingerprint(self) -> str:
+        """What object code depends on besides its text."""
+        return engine.fingerprint()
+
+    def own(self, op: Op) -> bool:
+        """Powers that are one instruction, and absolute values of complex numbers where NumPy's formula is
+        known."""
+        machine, kind = engine.machine(), op.args[0].dtype.char
+        match op.name:
+            case "power":
+                return machine.powers and powers.plain(op.args[1])
+            case "absolute":
+                return machine.lengths and kind == "D"
+        return False
+
+    def emit(self, kernel: Kernel) -> str:
+        """The LLVM text of a kernel for this machine."""
+        return emit(kernel, engine.machine())
+
+    def compile(self, source: str) -> bytes:
+        """Object code of LLVM text, with that of the thread pool before it."""
+        try:
+            return threads.kept(engine.compile_object(source))
+        except (RuntimeError, OSError, ImportError) as error:
+            raise Unsupported(f"LLVM: {error}") from error
+
+    def load(self, kernel: Kernel, code: bytes) -> threads.Launch:
+        """Link object code and make it callable."""
+        arguments = len(kernel.buffers) + len(kernel.ints)
+        try:
+            return threads.Launch.of(code, len(kernel.phases), arguments, flags.possible(kernel))
+        except (RuntimeError, OSError, ImportError) as error:
+            raise Unsupported(f"LLVM: {error}") from error
+
+
+TARGET = CpuTarget()

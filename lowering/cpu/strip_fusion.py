@@ -1,0 +1,65 @@
+"""Loops along the same rows, in step: what one of them has loaded the other finds in the nearest cache."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+from dcarray.lowering.kernel.nodes import Affine, For
+from dcarray.lowering.nest.loop_nest import Block, variable
+
+__all__ = ["abreast"]
+
+STRIP = "b1"  # the loop over pieces of a row whose sums are carried from one to the next
+
+
+def abreast(parts: Sequence[Block], whole: Sequence[bool], apart: Callable[[int, int], bool]) -> Block:
+    """The body of a loop over rows: the parts of it one after the other, but for those that end in a loop
+    along the whole row; these go piece by piece with a part that is in pieces anyhow.
+
+    Parameters
+    ----------
+    parts : sequence of tuple of Stmt
+    whole : sequence of bool
+        Whether a part is to go with another if it can.
+    apart : callable
+        Whether two parts, by their numbers, may be done in any order.
+
+    Returns
+    -------
+    tuple of Stmt
+        It does the same to every element, in the same order.
+    """
+    left: list[Block | None] = list(parts)
+    for k, part in enumerate(parts):
+        for other in range(len(parts)) if whole[k] else ():
+            host = left[other]
+            between = range(min(k, other), max(k, other) + 1)
+            if host is None or other == k or not all(j == k or apart(j, k) for j in between):
+                continue
+            if (both := _together(part, host, k < other)) is not None:
+                left[k], left[other] = None, both
+                break
+    return tuple(stmt for block in left for stmt in block or ())
+
+
+def _together(part: Block, host: Block, first: bool) -> Block | None:
+    """A part in each piece of another, at its beginning or its end; None where they go along other rows."""
+    *before, loop = part
+    places = [k for k, stmt in enumerate(host) if isinstance(stmt, For)]
+    if not isinstance(loop, For) or loop.kind != "vector" or len(places) != 1:
+        return None
+    strips = host[places[0]]
+    assert isinstance(strips, For)
+    inner = [stmt for stmt in strips.body if isinstance(stmt, For)]
+    start = variable(STRIP)
+    if strips.var != STRIP or strips.kind != "serial" or [stmt.lower for stmt in inner] != [start]:
+        return None
+    (along,) = inner
+    alike = (loop.var, loop.lower, loop.upper, loop.step, loop.floors)
+    if alike != (along.var, Affine(), strips.upper, along.step, ()) or strips.lower != Affine():
+        return None
+    piece = replace(loop, lower=start, upper=along.upper)
+    body = (piece, *strips.body) if first else (*strips.body, piece)
+    made = replace(strips, body=body)
+    return (*host[: places[0]], *before, made, *host[places[0] + 1 :])

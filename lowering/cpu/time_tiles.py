@@ -1,0 +1,102 @@
+"""Statements that run band by band: one kernel, launched for the tiles and then for what is between them.
+
+See ``ir.slants`` for why that is right.  An iteration of its phase is a tile: a loop over its bands, and in
+a band the loops of one statement after the other, each over those of its rows that are in the band and the
+tile.  The points of a statement need nothing of one another: long rows are cut into strips, and all these
+rows are done strip by strip.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from dcarray.ir import dims
+from dcarray.ir.analysis.effects import Reason, reads
+from dcarray.ir.analysis.skew import bands_conflict, slants
+from dcarray.ir.nodes import Bands, Dim, Region
+from dcarray.lowering.errors import Unsupported
+from dcarray.lowering.kernel.nodes import Affine, Binding, For, Kernel, Let, Phase, Stmt, Term, affine
+from dcarray.lowering.nest.access import total
+from dcarray.lowering.nest.loop_nest import Job, Open, assembled, evaluated, nest, variable
+
+_FAR = 1 << 40  # rows to where no array reaches
+NEAREST = 24 << 10  # bytes that a statement finds again in the first cache
+_VECTORS = 64  # elements: strips are whole vectors
+
+
+def by_bands(stmt: Bands, region: Region) -> tuple[Kernel, Binding]:
+    """The kernel of statements that run in bands; see ``schedule``."""
+    found = slants(stmt.body, region)
+    reason = found if isinstance(found, Reason) else bands_conflict(stmt, region)
+    if isinstance(found, Reason) or reason is not None:
+        raise Unsupported(str(reason))
+    jobs: list[Job] = []
+    for part in stmt.body:
+        jobs.append(Job(part, region, 1, jobs[0] if jobs else None))
+    first, ahead = jobs[0], max(slant.ahead for slant in found)
+    sides = max(slant.ahead + slant.behind for slant in found)
+    ends = first.largest(*(dims.simplify(s.first + s.count + s.behind) for s in found))
+    tiles = first.blocks(ends + ahead, stmt.tile)
+    between: dict[int, Any] = {}  # the integers that the second launch has others of
+
+    def integer(tile: Dim, gap: Dim, what: str) -> Affine:
+        name = first.arguments.integer(tile, what)
+        between[len(first.arguments.ints) - 1] = gap
+        return name
+
+    count = integer(tiles, dims.simplify(tiles - 1), "tiles")
+    tile = integer(stmt.tile, stmt.tile, "tile")
+    begin = integer(-ahead, stmt.tile - ahead, "begin")
+    rows = integer(stmt.tile, sides, "rows")
+    low, high = integer(0, -_FAR, "low"), integer(_FAR, 0, "high")
+    start = affine(0, begin, *(Term(1, term.arg, "c0") for term in tile.terms))
+    pre: list[Let] = []
+    body: list[Stmt] = []
+    for job, slant in zip(jobs, found, strict=True):
+        own = affine(0, start, _minus(job.arguments.number(slant.first)))  # the row of the statement there
+        band, side = affine(-slant.behind, own, variable("b0")), affine(slant.ahead, own)
+        upper = (job.arguments.extent(0), affine(stmt.height, band), affine(0, side, high))
+        opens = [
+            Open("i0", affine(), upper, floors=(band, affine(0, side, low))),
+            *(job.whole(loop) for loop in range(1, len(job.loops.axes))),
+        ]
+        if width := _strip(job):
+            opens[1] = job.piece(1, variable("b1"), affine(width))
+            opens.insert(0, job.strips(1, "b1", width))
+        scope = evaluated(job, "c0", opens, {})
+        body += nest(scope, 1, opens, "vector")
+        pre += scope.preamble()
+    bands = For("b0", affine(), (rows,), stmt.height, "serial", tuple(body))
+    row: Dim = 0
+    for job in jobs:
+        row = row + job.cost() * total(job.loops.extents[1:])
+    phase = Phase("c0", count, "serial", (bands,), tuple(pre))
+    kernel, binding = assembled(jobs, (phase,), ((tiles, dims.simplify(row * stmt.tile)),))
+    if not sides:
+        return kernel, binding
+    ints = tuple(between.get(number, value) for number, value in enumerate(binding.ints))
+    then = replace(
+        binding, ints=ints, extents=(dims.simplify(tiles - 1),), work=(dims.simplify(row * sides),)
+    )
+    return kernel, replace(binding, then=then)
+
+
+def _strip(job: Job) -> int:
+    """How many turns of the first loop within rows are taken through all rows of a band before the next ones,
+    so that what several of these rows read is still in the first cache; 0: all of them."""
+    if len(job.loops.axes) < 2:
+        return 0
+    lines = {
+        (window.array, window.index[0].offset): job.memory.arrays[window.array].dtype.itemsize
+        for compute in job.computes
+        for window in (*reads(compute), compute.target)
+        if window.index
+    }
+    width = NEAREST // max(1, sum(lines.values()) * job.guess.product(job.loops.extents[2:]))
+    width -= width % _VECTORS if width > _VECTORS else 0
+    return width if 2 * job.guess(job.loops.extents[1]) > 3 * width else 0
+
+
+def _minus(value: Affine) -> Affine:
+    return affine(-value.const, *(Term(-term.coef, term.arg, term.var) for term in value.terms))

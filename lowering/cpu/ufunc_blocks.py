@@ -1,0 +1,227 @@
+"""Kernels that call NumPy's own loops for what NumPy computes in a way of its own.
+
+The last bits of ``exp``, ``sin`` or ``power`` depend on who computes them, so they are left to the loops
+that NumPy itself runs: results are NumPy's to the bit.  An innermost loop is cut into blocks that stay in
+the first cache, and each block is done in stages (``lowering.stages``).  What is not in such a loop calls
+NumPy's loop for one element.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+from itertools import count
+
+import numpy as np
+
+from dcarray.ir import dims
+from dcarray.ir.ops import C_LIBRARY, LOOPS_OF
+from dcarray.lowering.kernel.nodes import (
+    Binding,
+    Call,
+    DType,
+    Expr,
+    For,
+    If,
+    Kernel,
+    Let,
+    Local,
+    Loop,
+    Native,
+    Op,
+    Phase,
+    Repeat,
+    Stack,
+    Stmt,
+    Store,
+    Term,
+    Update,
+    affine,
+)
+from dcarray.lowering.kernel.walk import changed, mapped, operations, values, walk
+from dcarray.lowering.runtime import numpy_loops
+
+from .block_stages import Stages
+
+ROW = 4096  # bytes of a row on the stack
+PLAIN = 8  # a block without such rows is so many times larger
+CALLS = 8  # with more calls than these in a block, rows are smaller: they stay in the first caches
+
+Own = Callable[[Op], bool]
+Find = Callable[[str, tuple[DType, ...], DType], tuple[int, int, bool] | None]
+
+_OPEN = frozenset(
+    {
+        *("exp", "exp2", "expm1", "log", "log2", "log10", "log1p", "cbrt", "logaddexp", "logaddexp2"),
+        *("sin", "cos", "tan", "arcsin", "arccos", "arctan", "arctan2", "hypot", "power", "float_power"),
+        "array_power",
+        *("sinh", "cosh", "tanh", "arcsinh", "arccosh", "arctanh"),
+    }
+)  # what IEEE 754 does not define to the bit
+_COMPLEX = frozenset({"sqrt", "sign", "absolute"})
+_HALF = frozenset({"spacing", "nextafter"})
+
+
+def natively(
+    kernel: Kernel,
+    binding: Binding,
+    exact: bool = True,
+    own: Own = lambda op: False,
+    find: Find = numpy_loops.find,
+) -> tuple[Kernel, Binding]:
+    """The kernel with NumPy's loops in the place of operations that are not defined to the bit.
+
+    Parameters
+    ----------
+    kernel, binding
+        As ``schedule`` gives them.
+    exact : bool, optional
+        If False, real functions that targets have libraries for stay with the target.
+    own : callable, optional
+        For which operations has the target NumPy's bits itself?
+    find : callable, optional
+        The loop for a name, argument dtypes and a result dtype, as ``numpy_loops.find`` does; None if there
+        is none: the operation stays with the target.
+
+    Returns
+    -------
+    kernel, binding
+        The same objects if there is nothing to do.
+    """
+    maker = _Maker(kernel, binding, exact, own, find)
+    phases = [maker.phase(number) for number in range(len(kernel.phases))]
+    if not maker.loops:
+        return kernel, binding
+    made = replace(kernel, phases=tuple(phases), ints=tuple(maker.ints))
+    then = binding.then
+    if then is not None:  # of a kernel whose phases stay as they are
+        then = replace(then, ints=(*then.ints, *maker.values[len(binding.ints) :]))
+    return made, replace(
+        binding, ints=tuple(maker.values), extents=tuple(maker.extents), work=tuple(maker.work), then=then
+    )
+
+
+class _Maker:
+    """Rewrites one kernel."""
+
+    def __init__(self, kernel: Kernel, binding: Binding, exact: bool, own: Own, find: Find) -> None:
+        self.kernel, self.exact, self.own, self.find = kernel, exact, own, find
+        self.ints, self.values = list(kernel.ints), list(binding.ints)
+        self.extents, self.work = list(binding.extents), list(binding.work)
+        self.loops: dict[tuple[str, tuple[DType, ...], DType], Loop] = {}
+        self.numbers = count()
+        self.free = frozenset(b.name for b in kernel.buffers if b.access == "r" and b.noalias)
+
+    def integer(self, value: object) -> str:
+        """A new integer argument."""
+        self.ints.append(f"n{len(self.ints)}")
+        self.values.append(value)
+        return self.ints[-1]
+
+    def fresh(self, prefix: str) -> str:
+        """A new name; no other part of a kernel's making uses these prefixes."""
+        return f"{prefix}{next(self.numbers)}"
+
+    def native(self, op: Op) -> Loop | None:
+        """The loop that does an operation; None if the target computes it."""
+        if not op.args or not self.wanted(op):
+            return None
+        key = op.name, tuple(arg.dtype for arg in op.args), op.dtype
+        if key not in self.loops:
+            found = self.find(LOOPS_OF.get(op.name, op.name), *key[1:])
+            if found is None:
+                return None
+            self.loops[key] = Loop(self.integer(found[0]), self.integer(found[1]), found[2])
+        return self.loops[key]
+
+    def wanted(self, op: Op) -> bool:
+        """Is an operation NumPy's to do?"""
+        name, dtype = op.name, op.args[0].dtype
+        if self.own(op):
+            return False
+        if name in C_LIBRARY:
+            return True
+        if dtype.kind == "c":
+            return name in _OPEN or name in _COMPLEX
+        return dtype.kind == "f" and (
+            (self.exact and name in _OPEN) or (name in _HALF and dtype == np.float16)
+        )
+
+    def phase(self, number: int) -> Phase:
+        """A phase; a vector loop becomes a serial one over blocks."""
+        phase = self.kernel.phases[number]
+        pre = tuple(Let(let.name, self.single(let.value)) for let in phase.pre)
+        if phase.kind == "serial" or not self.calls(phase.body):
+            return replace(phase, pre=pre, body=self.block(phase.body))
+        var = self.fresh("k")
+        found = self.pieces(For(phase.var, affine(), (phase.extent,), 1, "vector", phase.body), var, True)
+        if found is None:
+            return replace(phase, pre=pre, body=self.block(phase.body))
+        body, size = found
+        blocks = dims.simplify((self.extents[number] + size - 1) // size)
+        extent = affine(blocks) if type(blocks) is int and not phase.extent.terms else None
+        self.extents[number], self.work[number] = blocks, dims.simplify(self.work[number] * size)
+        extent = extent or affine(0, Term(1, self.integer(blocks)))
+        return Phase(var, extent, "serial", body, pre)
+
+    def block(self, body: Iterable[Stmt]) -> tuple[Stmt, ...]:
+        """Statements, one by one."""
+        return tuple(made for stmt in body for made in self.statement(stmt))
+
+    def statement(self, stmt: Stmt) -> tuple[Stmt, ...]:
+        """A statement outside of blocks."""
+        match stmt:
+            case For(_, lower, upper, step, _, body, _, floors):
+                if step == 1 and self.calls(body):
+                    block = self.fresh("k")
+                    found = self.pieces(stmt, block, False)
+                    if found is not None:
+                        return (For(block, lower, upper, found[1], "serial", found[0], 0, floors),)
+                return (replace(stmt, body=self.block(body)),)
+            case Repeat(head, cond, body):
+                return (Repeat(self.block(head), self.single(cond), self.block(body)),)
+            case If(cond, then, orelse):
+                return (If(self.single(cond), self.block(then), self.block(orelse)),)
+            case Stack() | Call():
+                return (stmt,)
+        return (mapped(stmt, self.single),)
+
+    def single(self, expr: Expr) -> Expr:
+        """An expression in which NumPy's loops are called for one element."""
+        made = changed(expr, self.single)
+        found = self.native(made) if isinstance(made, Op) else None
+        return Native(made.name, made.args, made.dtype, found) if found and isinstance(made, Op) else made
+
+    def calls(self, body: Iterable[Stmt]) -> bool:
+        """Does one of these statements itself contain what NumPy's loops do?"""
+        return any(self.native(op) for op in operations(body))
+
+    def pieces(self, loop: For, block: str, counted: bool) -> tuple[tuple[Stmt, ...], int] | None:
+        """One block of a loop in stages, and its size; None if that cannot be.  The variable ``block`` is
+        the block's number if ``counted``, else its first iteration."""
+        if not _divisible(loop):
+            return None
+        ops = [op for op in operations(loop.body) if self.native(op)]
+        narrow = min(3, ((len(ops) - 1) // CALLS).bit_length())
+        size = max(1, ROW // max(op.dtype.itemsize for op in ops) >> narrow)
+        inside = frozenset(stmt.name for stmt in loop.body if isinstance(stmt, Let))
+        for elements in (PLAIN * size, size):
+            start = affine(0, Term(elements if counted else 1, None, block))
+            stages = Stages(self, loop, start, (affine(elements, start), *loop.upper), inside)
+            for stmt in loop.body:
+                stages.add(stmt)
+            made = stages.finish(elements)
+            if not any(isinstance(stmt, Stack) and stmt.size > 1 for stmt in made):
+                break
+        return made, elements
+
+
+def _divisible(loop: For) -> bool:
+    """May a loop be done in stages?  In a vector loop no iteration sees another one's memory.  A serial
+    loop that only folds does so in order in one of the stages."""
+    if loop.kind == "vector":
+        return all(isinstance(stmt, Let | Store | Update) for stmt in loop.body)
+    folded = [stmt.name for stmt in loop.body if isinstance(stmt, Update)]
+    read = {node.name for s in loop.body for v in values(s) for node in walk(v) if isinstance(node, Local)}
+    plain = all(isinstance(stmt, Let | Update) for stmt in loop.body)
+    return plain and len(folded) == len(set(folded)) and not read.intersection(folded)

@@ -1,0 +1,199 @@
+"""Several iterations of a loop at a time, with the loops inside of them run as one.
+
+Memory is read along several rows at once, which it is faster at than along one, and what the rows have in
+common is loaded once for all of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+
+from dcarray.ir import dims
+from dcarray.lowering.kernel.nodes import (
+    Affine,
+    Assign,
+    Declare,
+    Elem,
+    Expr,
+    For,
+    If,
+    Index,
+    Let,
+    Local,
+    Stmt,
+    Store,
+    Term,
+    Update,
+    affine,
+)
+from dcarray.lowering.kernel.walk import changed, values, walk
+from dcarray.lowering.nest.access import total
+from dcarray.lowering.nest.loop_nest import Job
+
+from .prefetch import BEYOND, asked
+
+WAYS = 4  # rows at a time: more are too many streams, fewer too few
+SHARED = 0.9  # of what two rows load one by one, what they load together, at most
+
+
+def in_groups(job: Job, body: tuple[Stmt, ...], start: Affine, stop: Affine, ways: int) -> tuple[Stmt, ...]:
+    """The first loop of a job from ``start``, a multiple of ``ways``, to ``stop``: so many turns at a time,
+    and then those that are left."""
+    extent = job.arguments.extent(0)
+    if ways == 1:
+        return (For("i0", start, (stop, extent), 1, "serial", body),)
+    whole = job.arguments.integer(dims.simplify(job.loops.extents[0] // ways * ways), "whole", "i0")
+    several = jammed(body, "i0", ways)
+    if job.guess(total(job.loops.extents)) >= BEYOND:
+        several = asked(several, "i0", ways)
+    return (
+        For("i0", start, (stop, whole), ways, "serial", several),
+        For("i0", start, (stop, extent), 1, "serial", body, 0, (whole,)),
+    )
+
+
+def in_pairs(job: Job, body: tuple[Stmt, ...], loop: int) -> tuple[Stmt, ...]:
+    """Two turns at a time of one of a job's loops, if they load much in common.
+
+    Parameters
+    ----------
+    job : Job
+    body : tuple of Stmt
+        Loops of the job, of which the turns of ``loop`` are independent.
+    loop : int
+
+    Returns
+    -------
+    tuple of Stmt
+        The body as it is if that is of no use.
+    """
+    *before, last = body
+    if not isinstance(last, For):
+        return body
+    if last.var != f"i{loop}":
+        return (*before, replace(last, body=in_pairs(job, last.body, loop)))
+    if not all(isinstance(stmt, For) for stmt in last.body):
+        return body  # what stands there is kept in registers, which are not enough for two
+    both = jammed(last.body, last.var, 2)
+    if len(_loads(both)) > SHARED * 2 * len(_loads(last.body)):
+        return body
+    whole = job.arguments.integer(dims.simplify(job.loops.extents[loop] // 2 * 2), "whole", last.var)
+    return (*before, replace(last, upper=(whole,), step=2, body=both), replace(last, lower=whole))
+
+
+def _loads(body: Iterable[Stmt]) -> set[Expr]:
+    """What is loaded from memory, each element once."""
+    found: set[Expr] = set()
+    for stmt in body:
+        if isinstance(stmt, For):
+            found |= _loads(stmt.body)
+        nodes = (node for value in values(stmt) for node in walk(value))
+        found |= {replace(node, ahead=()) for node in nodes if isinstance(node, Elem)}
+    return found
+
+
+def jammed(body: tuple[Stmt, ...], var: str, ways: int) -> tuple[Stmt, ...]:
+    """The body of a loop over ``var`` for so many iterations from ``var`` on.
+
+    Parameters
+    ----------
+    body : tuple of Stmt
+        Without calls, rows and stacks.  Iterations are independent, but for what they fold into one place
+        each; those stay in their order.
+    var : str
+    ways : int
+
+    Returns
+    -------
+    tuple of Stmt
+    """
+    return _joined([_Copy(var, k, _names(body)).block(body) for k in range(ways)])
+
+
+def _names(body: tuple[Stmt, ...]) -> frozenset[str]:
+    """The locals that a body makes."""
+    found: set[str] = set()
+    for stmt in body:
+        match stmt:
+            case Let(name) | Declare(name):
+                found.add(name)
+            case For(body=inner):
+                found |= _names(inner)
+            case If(_, then, orelse):
+                found |= _names((*then, *orelse))
+    return frozenset(found)
+
+
+def _joined(copies: list[tuple[Stmt, ...]]) -> tuple[Stmt, ...]:
+    """One block for several alike: loops with the same head are one."""
+    made: list[Stmt] = []
+    waiting: list[list[Stmt]] = [[] for _ in copies]
+
+    def settle() -> None:
+        for some in waiting:
+            made.extend(some)
+            some.clear()
+
+    for stmts in zip(*copies, strict=True):
+        loops = [stmt for stmt in stmts if isinstance(stmt, For)]
+        if len({replace(loop, body=()) for loop in loops}) == 1:
+            settle()
+            made.append(replace(loops[0], body=_joined([loop.body for loop in loops])))
+            continue
+        for some, stmt in zip(waiting, stmts, strict=True):
+            some.append(stmt)
+    settle()
+    return tuple(made)
+
+
+class _Copy:
+    """The iteration so many steps after the first, with locals of its own."""
+
+    def __init__(self, var: str, ahead: int, own: frozenset[str]) -> None:
+        self.var, self.ahead, self.own = var, ahead, own
+
+    def block(self, body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
+        return tuple(map(self.statement, body))
+
+    def name(self, name: str) -> str:
+        return f"{name}_{self.ahead}" if name in self.own else name
+
+    def at(self, value: Affine) -> Affine:
+        """An offset seen from the first iteration."""
+        steps = [Term(t.coef * self.ahead, t.arg) for t in value.terms if t.var == self.var]
+        return affine(0, value, *steps)
+
+    def value(self, expr: Expr) -> Expr:
+        match expr:
+            case Local(name, dtype):
+                return Local(self.name(name), dtype)
+            case Index(at):
+                return Index(self.at(at))
+            case Elem(at=at, more=more):
+                return replace(expr, at=self.at(at), more=tuple((self.value(i), step) for i, step in more))
+        return changed(expr, self.value)
+
+    def statement(self, stmt: Stmt) -> Stmt:
+        match stmt:
+            case Let(name, value):
+                return Let(self.name(name), self.value(value))
+            case Declare(name, init, reassoc):
+                return Declare(self.name(name), self.value(init), reassoc)
+            case Update(name, op, value):
+                return Update(self.name(name), op, self.value(value))
+            case Assign(name, value):
+                return Assign(self.name(name), self.value(value))
+            case Store(buffer, at, value):
+                return Store(buffer, self.at(at), self.value(value))
+            case If(cond, then, orelse):
+                return If(self.value(cond), self.block(then), self.block(orelse))
+            case For():
+                return replace(
+                    stmt,
+                    lower=self.at(stmt.lower),
+                    upper=tuple(map(self.at, stmt.upper)),
+                    floors=tuple(map(self.at, stmt.floors)),
+                    body=self.block(stmt.body),
+                )
+        raise TypeError(f"not in a loop of which several iterations are taken at a time: {stmt!r}")

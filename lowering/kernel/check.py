@@ -1,0 +1,175 @@
+"""Whether a kernel is well formed: what every emitter may rely on."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from .nodes import (
+    Affine,
+    Assign,
+    Buffer,
+    Call,
+    Declare,
+    DType,
+    Elem,
+    Expr,
+    For,
+    If,
+    Index,
+    Kernel,
+    Let,
+    Lit,
+    Local,
+    Loop,
+    Native,
+    Op,
+    Repeat,
+    Row,
+    Stack,
+    Stmt,
+    Store,
+    Turn,
+    Update,
+)
+
+_PLACE = np.dtype(np.int64), False  # what an offset may be made of, beside loop variables
+
+
+class _Checker:
+    """Walks a kernel with the names in scope and their dtypes."""
+
+    def __init__(self, kernel: Kernel) -> None:
+        self.buffers = {buffer.name: buffer for buffer in kernel.buffers}
+        self.ints = frozenset(kernel.ints)
+        self.variables: set[str] = set()
+        self.locals: dict[str, tuple[DType, bool]] = {}  # and whether it may change
+        self.used: set[str] = set()
+        self.inside = self.locals, self.buffers  # at the end of the last block
+
+    def need(self, condition: bool, what: str) -> None:
+        if not condition:
+            raise ValueError(f"malformed kernel: {what}")
+
+    def affine(self, *values: Affine) -> None:
+        for term in (term for value in values for term in value.terms):
+            self.need(term.arg is None or term.arg in self.ints, f"no integer argument {term.arg}")
+            known = term.var is None or term.var in self.variables or self.locals.get(term.var) == _PLACE
+            self.need(known, f"no loop variable {term.var}")
+
+    def access(self, name: str, mode: str, dtype: DType, at: Affine) -> None:
+        self.affine(at)
+        buffer = self.buffers.get(name)
+        self.need(buffer is not None and mode in buffer.access, f"{name} is not declared for {mode!r}")
+        self.need(buffer is not None and buffer.dtype == dtype, f"{name} does not hold {dtype}")
+
+    def expr(self, expr: Expr) -> DType:
+        match expr:
+            case Lit(bits, dtype):
+                self.need(len(bits) == dtype.itemsize, "a constant of the wrong size")
+            case Index(at):
+                self.affine(at)
+            case Local(name, dtype):
+                known = self.locals.get(name)
+                self.need(known is not None and known[0] == dtype, f"no local {name} of {dtype}")
+            case Elem(buffer, at, dtype, more):
+                self.access(buffer, "r", dtype, at)
+                for index, stride in more:
+                    self.need(self.expr(index).kind in "iu", "a gather by what is not an integer")
+                    self.affine(stride)
+            case Op(_, args, _):
+                for arg in args:
+                    self.expr(arg)
+            case Native(_, args, _, loop):
+                self.addresses(loop)
+                for arg in args:
+                    self.expr(arg)
+        return expr.dtype
+
+    def addresses(self, loop: Loop) -> None:
+        for name in (loop.code, loop.data):
+            self.need(name in self.ints, f"no integer argument {name}")
+
+    def call(self, stmt: Call) -> None:
+        self.addresses(stmt.loop)
+        self.need(len(stmt.count) > 0, "a call without a count")
+        self.affine(*stmt.count)
+        rows: list[tuple[Row, str]] = [(row, "r") for row in stmt.reads]
+        for row, mode in [*rows, (stmt.write, "w")]:
+            self.access(row.buffer, mode, row.dtype, row.at)
+            self.need(row.step > 0 or (mode == "r" and row.step == 0), "a row that goes nowhere")
+
+    def declare(self, name: str, value: Expr, mutable: bool) -> None:
+        dtype = self.expr(value)
+        self.need(name not in self.used, f"{name} is declared twice")
+        self.used.add(name)
+        self.locals[name] = (dtype, mutable)
+
+    def change(self, name: str, value: Expr) -> None:
+        known, dtype = self.locals.get(name), self.expr(value)
+        self.need(known is not None and known == (dtype, True), f"{name} cannot be given this value")
+
+    def block(self, body: tuple[Stmt, ...]) -> None:
+        outside, buffers = dict(self.locals), dict(self.buffers)
+        for stmt in body:
+            match stmt:
+                case Let(name, value):
+                    self.declare(name, value, False)
+                case Declare(name, init, _):
+                    self.declare(name, init, True)
+                case Update(name, _, value) | Assign(name, value):
+                    self.change(name, value)
+                case Store(buffer, at, value):
+                    self.access(buffer, "w", self.expr(value), at)
+                case For(var, lower, upper, step, _, inner, _, floors):
+                    self.need(step > 0 and len(upper) > 0, "a loop that cannot end")
+                    self.affine(lower, *floors, *upper)
+                    self.loop(var, inner)
+                case Repeat(head, cond, inner):
+                    known = dict(self.locals), dict(self.buffers)
+                    self.block(head)
+                    self.locals, self.buffers = self.inside
+                    self.need(self.expr(cond).kind == "b", "a condition that is not boolean")
+                    self.block(inner)
+                    self.locals, self.buffers = known
+                case If(cond, then, orelse):
+                    self.need(self.expr(cond).kind == "b", "a condition that is not boolean")
+                    self.block(then)
+                    self.block(orelse)
+                case Stack(name, dtype, size):
+                    self.need(name not in self.used and name not in self.buffers, f"{name} is declared twice")
+                    self.need(size > 0, f"{name} has no room")
+                    self.used.add(name)
+                    self.buffers[name] = Buffer(name, dtype, "rw")
+                case Call():
+                    self.call(stmt)
+                case Turn(write, to, across, read, at, along, rows, cols, dtype):
+                    self.access(write, "w", dtype, to)
+                    self.access(read, "r", dtype, at)
+                    self.affine(across, along, *rows, *cols)
+                    self.need(write != read and len(rows) > 0 and len(cols) > 0, "a tile without an extent")
+        self.inside = self.locals, self.buffers
+        self.locals, self.buffers = outside, buffers
+
+    def loop(self, var: str, body: tuple[Stmt, ...]) -> None:
+        self.need(var not in self.variables, f"{var} is already a loop variable")
+        self.variables.add(var)
+        self.block(body)
+        self.variables.remove(var)
+
+
+def check(kernel: Kernel) -> None:
+    """Check that every name is declared where it is used and that dtypes agree.
+
+    Raises
+    ------
+    ValueError
+        If not; the text says what is wrong.
+    """
+    checker = _Checker(kernel)
+    for phase in kernel.phases:
+        checker.affine(phase.extent)
+        outside = dict(checker.locals)
+        for let in phase.pre:
+            checker.declare(let.name, let.value, False)
+        checker.loop(phase.var, phase.body)
+        checker.locals = outside

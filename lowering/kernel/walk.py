@@ -1,0 +1,99 @@
+"""Walking the statements and expressions of kernels."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
+
+from .nodes import Assign, Call, Declare, Elem, Expr, For, If, Let, Native, Op, Repeat, Stmt, Store, Update
+
+
+def changed(expr: Expr, change: Callable[[Expr], Expr]) -> Expr:
+    """The expression with its direct parts changed."""
+    match expr:
+        case Elem(more=more) if more:
+            return replace(expr, more=tuple((change(index), stride) for index, stride in more))
+        case Op(args=args) | Native(args=args):
+            return replace(expr, args=tuple(map(change, args)))
+    return expr
+
+
+def mapped(stmt: Stmt, change: Callable[[Expr], Expr]) -> Stmt:
+    """A plain statement with its values changed."""
+    match stmt:
+        case Let(value=value) | Update(value=value) | Assign(value=value) | Store(value=value):
+            return replace(stmt, value=change(value))
+        case Declare(init=init):
+            return replace(stmt, init=change(init))
+    return stmt
+
+
+def values(stmt: Stmt) -> tuple[Expr, ...]:
+    """The values of a plain statement."""
+    match stmt:
+        case Let(value=value) | Update(value=value) | Assign(value=value) | Store(value=value):
+            return (value,)
+        case Declare(init=init):
+            return (init,)
+    return ()
+
+
+def walk(expr: Expr) -> Iterator[Expr]:
+    """An expression and all that is in it."""
+    yield expr
+    match expr:
+        case Elem(more=more):
+            for index, _ in more:
+                yield from walk(index)
+        case Op(args=args) | Native(args=args):
+            for arg in args:
+                yield from walk(arg)
+
+
+def operations(body: Iterable[Stmt]) -> Iterator[Op]:
+    """The operations in plain statements."""
+    for stmt in body:
+        for value in values(stmt):
+            yield from (node for node in walk(value) if isinstance(node, Op))
+
+
+def every(body: Iterable[Stmt]) -> Iterator[Stmt]:
+    """Statements and all that is in them."""
+    for stmt in body:
+        yield stmt
+        match stmt:
+            case For(body=inner):
+                yield from every(inner)
+            case Repeat(head, _, inner):
+                yield from every((*head, *inner))
+            case If(_, then, orelse):
+                yield from every((*then, *orelse))
+
+
+def along(body: tuple[Stmt, ...], var: str) -> bool:
+    """Do plain statements go along the rows of all arrays that they move in, from one turn to the next?"""
+    moving = [stmt.at for stmt in body if isinstance(stmt, Store)]
+    for root in (root for stmt in body for root in values(stmt)):
+        for node in walk(root):
+            if isinstance(node, Elem):
+                moving.append(node.at)
+                if node.more:
+                    return False
+    plain = all(isinstance(stmt, Let | Update | Assign | Store | Declare) for stmt in body)
+    terms = [term for at in moving for term in at.terms if term.var == var]
+    return plain and bool(terms) and all(term.arg is None and term.coef in (1, -1) for term in terms)
+
+
+def updates(body: Iterable[Stmt]) -> Iterator[Update]:
+    """The updates of variables in statements and all that is in them."""
+    return (stmt for stmt in every(body) if isinstance(stmt, Update))
+
+
+def buffers(stmt: Stmt) -> set[str]:
+    """The buffers that a step of a block uses."""
+    if isinstance(stmt, For):
+        return {name for inner in stmt.body for name in buffers(inner)}
+    if isinstance(stmt, Call):
+        return {row.buffer for row in (*stmt.reads, stmt.write)}
+    found = {node.buffer for root in values(stmt) for node in walk(root) if isinstance(node, Elem)}
+    return found | ({stmt.buffer} if isinstance(stmt, Store) else set())

@@ -1,0 +1,1 @@
+"""Library calls: which library serves which call of a region."""

@@ -1,0 +1,404 @@
+"""Where a statement's windows lie in memory, and the kernel arguments that reach them.
+
+A window over an array with strides is a linear form: a start plus one coefficient for each axis of the
+iteration domain.  Windows of one array with equal coefficients share a pointer: it points to the least
+index that any of them starts from, and each adds what remains.  Small remainders are part of the kernel's
+text, so that a stencil needs few registers; large ones are integer arguments, so that a slice's bounds
+never change the text.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal
+
+from dcarray.ir import dims, windows
+from dcarray.ir.nodes import Array, Dim, Gather, Load, Region, Window
+from dcarray.lowering.errors import Unsupported
+from dcarray.lowering.kernel.nodes import Affine, Buffer, DType, Pointer, Scratch, Term, affine
+
+Spot = tuple[str, Affine]  # a buffer and an offset in it
+NEAR = 16  # relative offsets up to this are constants of the kernel
+LANES = 4  # strides of narrow elements up to this are: they are loaded with what lies between
+
+
+def same(a: Dim, b: Dim) -> bool:
+    """Whether two dimensions are provably equal."""
+    if type(a) is int and type(b) is int:
+        return a == b
+    return dims.prove_eq(a, b) is True
+
+
+def positive(a: Dim) -> bool:
+    """Whether a dimension is provably at least 1."""
+    return a > 0 if type(a) is int else dims.prove_lt(0, a) is True
+
+
+def total(factors: Iterable[Dim]) -> Dim:
+    """The product of dimensions."""
+    result: Dim = 1
+    for factor in factors:
+        result = result * factor
+    return dims.simplify(result)
+
+
+def strides(array: Array) -> tuple[Dim, ...]:
+    """The strides of an array in elements."""
+    if array.strides is not None:
+        return array.strides
+    result: list[Dim] = []
+    step: Dim = 1
+    for extent in reversed(array.shape):
+        result.append(step)
+        step = dims.simplify(step * extent)
+    return tuple(reversed(result))
+
+
+@dataclass(frozen=True, slots=True)
+class Access:
+    """A window as a linear form over the iteration domain."""
+
+    array: Array
+    start: tuple[Dim, ...]  # first index along every array axis
+    coefs: tuple[Dim, ...]  # elements per step of every domain axis
+    along: tuple[int | None, ...]  # which domain axis every array axis follows
+
+
+def linear(window: Window, array: Array, rank: int) -> Access:
+    """The linear form of a window over a domain of ``rank`` axes."""
+    coefs: list[Dim] = [0] * rank
+    for index, stride in zip(window.index, strides(array), strict=True):
+        if index.axis is not None:
+            coefs[index.axis] = dims.simplify(coefs[index.axis] + index.stride * stride)
+    along = tuple(index.axis for index in window.index)
+    return Access(array, tuple(index.offset for index in window.index), tuple(coefs), along)
+
+
+def dense(array: Array) -> bool:
+    """Whether different indices of an array are provably different elements."""
+    if array.strides is None:
+        return True
+    axes = [(s, n) for s, n in zip(array.strides, array.shape, strict=True) if not same(n, 1)]
+    if all(type(s) is int and type(n) is int for s, n in axes):
+        reach = 1
+        for stride, extent in sorted((abs(s), n) for s, n in axes):
+            if stride < reach:
+                return any(n == 0 for _, n in axes)
+            reach += stride * (extent - 1)
+        return True
+    step: Dim = 1
+    for stride, extent in reversed(axes):  # symbolic: only C order, with any padding
+        if dims.prove_le(step, stride) is not True:
+            return False
+        step = dims.simplify(stride * extent)
+    return True
+
+
+class Memory:
+    """What is known about the arrays of a region: which may share memory, and whether windows may meet."""
+
+    def __init__(self, region: Region) -> None:
+        self.arrays = {array.name: array for array in region.arrays}
+
+    def family(self, name: str) -> str:
+        """The array at the root of an array's base chain."""
+        base = self.arrays[name].base
+        while base is not None:
+            name, base = base, self.arrays[base].base
+        return name
+
+    def _overlay(self, name: str) -> tuple[Any, ...] | None:
+        """Equal for two arrays of one family that begin at one place with one dtype."""
+        array, root = self.arrays[name], self.arrays[self.family(name)]
+        if array is root:
+            return (root.name, root.dtype)
+        plain = root.role in ("temp", "out") and root.strides is None and array.strides is None
+        return (root.name, array.dtype) if plain else None
+
+    def identical(self, a: Window, b: Window) -> bool:
+        """Whether two windows provably are the same element at every point of the domain."""
+        if a.array == b.array:
+            return a.index == b.index or windows.same(a, b)
+        place = self._overlay(a.array)
+        if place is None or place != self._overlay(b.array):
+            return False
+        rank = len(a.shape)
+        one, two = linear(a, self.arrays[a.array], rank), linear(b, self.arrays[b.array], rank)
+        return same(origin(one), origin(two)) and all(map(same, one.coefs, two.coefs))
+
+    def disjoint(self, a: Window, b: Window) -> bool:
+        """Whether two windows provably share no element."""
+        if self.family(a.array) != self.family(b.array):
+            return True
+        return a.array == b.array and windows.overlap(a, b) is False
+
+
+def origin(access: Access) -> Dim:
+    """The element number where a linear form starts."""
+    start: Dim = 0
+    for offset, stride in zip(access.start, strides(access.array), strict=True):
+        start = start + offset * stride
+    return dims.simplify(start)
+
+
+@dataclass(slots=True)
+class _Group:
+    """The windows that share one pointer."""
+
+    access: Access  # the first of them
+    reference: list[Dim]
+    loops: tuple[Dim, ...]
+    extents: tuple[Dim, ...]
+    read: bool = False
+    written: bool = False
+
+
+@dataclass(slots=True)
+class Arguments:
+    """The pointer and integer arguments of one kernel, numbered in the order of first use.
+
+    Windows with the same strides share a pointer.  In a kernel with loops of statements (``inner``) all
+    windows of an array share one, which points to the array's first element, and what depends on a loop's
+    variable is in the text.
+    """
+
+    memory: Memory
+    rank: int  # of the domain
+    loops: tuple[tuple[int, ...], ...]  # the domain axes, collapsed and ordered; others have extent 1
+    extents: tuple[Dim, ...]  # of the loops
+    inner: Mapping[str, Affine] | None = (
+        None  # loop variables of the kernel's own; None: it has no such loops
+    )
+    ints: list[Dim] = field(default_factory=list)
+    private: dict[str, Spot] = field(default_factory=dict)  # arrays that are no arguments, and where they are
+    pieces: tuple[str, Dim] | None = None  # of a loop that is shared out: their variable and number
+    _names: dict[Any, str] = field(default_factory=dict)
+    _groups: list[_Group] = field(default_factory=list)
+    _scratch: list[Scratch] = field(default_factory=list)
+
+    def kin(
+        self,
+        rank: int,
+        loops: tuple[tuple[int, ...], ...],
+        extents: tuple[Dim, ...],
+        inner: Mapping[str, Affine] | None = None,
+    ) -> Arguments:
+        """The same arguments, for another statement of the kernel with loops of its own."""
+        return replace(self, rank=rank, loops=loops, extents=extents, inner=inner)
+
+    def integer(self, dim: Dim, *what: Any) -> Affine:
+        """An integer argument with value ``dim``; the same for the same ``what``.  Loop variables of the
+        kernel stay in the text, and so do small numbers beside them."""
+        if self.inner is None:
+            return self._argument(dim, *what)
+        rest, moving = self._apart(dim)
+        if not moving:
+            return self._argument(rest)
+        parts = [product(self.number(factor), variable) for factor, variable in moving]
+        return affine(0, self.number(rest), *parts)
+
+    def number(self, dim: Dim) -> Affine:
+        """As ``integer``, but a small number is a constant."""
+        return affine(dim) if type(dim) is int and abs(dim) <= NEAR else self.integer(dim, "number")
+
+    def _apart(self, dim: Dim) -> tuple[Dim, list[tuple[Dim, Affine]]]:
+        """What does not depend on the kernel's loops, and the factors of their variables."""
+        inner = self.inner or {}
+        try:
+            rest, factors = dims.linear(dim, inner)
+        except ValueError as error:
+            raise Unsupported(str(error)) from None
+        return rest, [(factor, inner[name]) for name, factor in factors.items()]
+
+    def _argument(self, dim: Dim, *what: Any) -> Affine:
+        name = self._names.get((dim, *what))
+        if name is None:
+            name = self._names[(dim, *what)] = f"n{len(self.ints)}"
+            self.ints.append(dim)
+        return Affine(0, (Term(1, name),))
+
+    def extent(self, loop: int) -> Affine:
+        """The extent of a loop."""
+        return self.integer(self.extents[loop], "extent", loop)
+
+    def bounds(self, loop: int) -> tuple[Affine, ...]:
+        """The integers of which the extent of a loop is the least."""
+        if self.inner is None:
+            return (self.extent(loop),)
+        return tuple(self.integer(bound) for bound in dims.least_of(self.extents[loop]))
+
+    def scratch(self, dtype: DType, size: Dim) -> str:
+        """A new scratch buffer."""
+        self._scratch.append(Scratch(dtype, dims.simplify(size)))
+        return f"t{len(self._scratch) - 1}"
+
+    def piece(self, dtype: DType, size: Dim) -> Spot:
+        """A new scratch buffer that each of the pieces of the kernel's loop has for itself."""
+        if self.pieces is None:
+            return self.scratch(dtype, size), affine()
+        var, count = self.pieces
+        return self.scratch(dtype, count * size), product(self.integer(size), affine(0, Term(1, None, var)))
+
+    def access(self, window: Window) -> Access:
+        """The linear form of a window of the domain."""
+        return linear(window, self.memory.arrays[window.array], self.rank)
+
+    def reach(self, load: Load | Gather) -> Access:
+        """The linear form of what a load reads."""
+        return self.gathered(load) if isinstance(load, Gather) else self.access(load.window)
+
+    def gathered(self, node: Gather) -> Access:
+        """The linear form of a gather's array: its first element, at every point."""
+        array = self.memory.arrays[node.window.array]
+        zeros = (0,) * len(array.shape)
+        return Access(array, zeros, (0,) * self.rank, (None,) * len(array.shape))
+
+    def stride(self, array: Array, axis: int) -> Affine:
+        """The stride of an array as a constant (0 or 1) or an integer argument."""
+        stride = strides(array)[axis]
+        if type(stride) is int and 0 <= stride <= 1:
+            return affine(stride)
+        return self.integer(stride, "row", axis)
+
+    def note(self, access: Access, mode: Literal["r", "w"]) -> None:
+        """Announce a window; all are announced before the first ``address``."""
+        if access.array.name in self.private:
+            return
+        group = self._find(access)
+        if group is None:
+            start = list(access.start) if self.inner is None else [0] * len(access.start)
+            group = _Group(access, start, self.steps(access), self.extents)
+            self._groups.append(group)
+        for axis, offset in enumerate(access.start):
+            ahead = dims.simplify(offset - group.reference[axis])
+            if type(ahead) is int and ahead < 0 and self.inner is None:
+                group.reference[axis] = offset
+        if mode == "r":
+            group.read = True
+        else:
+            group.written = True
+
+    def accesses(self) -> list[Access]:
+        """One access of every pointer."""
+        return [group.access for group in self._groups]
+
+    def steps(self, access: Access) -> tuple[Dim, ...]:
+        """The coefficients of a linear form over the loops."""
+        return tuple(access.coefs[axes[-1]] for axes in self.loops)
+
+    def _find(self, access: Access) -> _Group | None:
+        steps = self.steps(access)
+        for group in self._groups:
+            alike = group.access.array is access.array
+            if alike and self.inner is not None:
+                return group
+            if alike and len(group.loops) == len(steps) and all(map(same, group.loops, steps)):
+                return group
+        return None
+
+    def _stride(self, array: Array, loop: int, dim: Dim) -> Affine:
+        lanes = LANES if array.dtype.itemsize < 4 and array.dtype.kind in "iub" else 1
+        if type(dim) is int and -1 <= dim <= lanes:
+            return affine(dim)
+        return self.integer(dim, "stride", loop)
+
+    def slope(self, access: Access, loop: int) -> Affine:
+        """The elements per step of a loop."""
+        return self._stride(access.array, loop, self.steps(access)[loop])
+
+    def _shift(self, access: Access, axis: int, reference: Dim) -> Affine:
+        """The elements from the pointer to where a window starts, along one array axis."""
+        ahead = dims.simplify(access.start[axis] - reference)
+        if type(ahead) is int and ahead == 0:
+            return affine()
+        stride = strides(access.array)[axis]
+        unit = type(stride) is int and stride == 1
+        if self.inner is not None:
+            ahead, moving = self._apart(ahead)
+            if moving:
+                by = affine(1) if unit else self.stride(access.array, axis)
+                parts = [
+                    self._shift(
+                        replace(access, start=(*access.start[:axis], ahead, *access.start[axis + 1 :])),
+                        axis,
+                        0,
+                    )
+                ]
+                for factor, variable in moving:
+                    step = (
+                        scale(factor, by)
+                        if type(factor) is int
+                        else self.integer(dims.simplify(factor * stride))
+                    )
+                    parts.append(product(step, variable))
+                return affine(0, *parts)
+        if type(ahead) is not int or abs(ahead) > NEAR:
+            return self.integer(dims.simplify(ahead * stride), "shift")
+        if unit:
+            return affine(ahead)
+        for loop, step in enumerate(self.steps(access)):
+            if self.loops[loop][-1] == access.along[axis] and same(step, stride):
+                return scale(ahead, self._stride(access.array, loop, step))
+        return scale(ahead, self.stride(access.array, axis))
+
+    def address(self, access: Access, variables: Sequence[Affine]) -> tuple[str, Affine]:
+        """The buffer and offset of a window's element at given values of the loops."""
+        own, group = self.private.get(access.array.name), self._find(access)
+        if own is None:
+            assert group is not None
+            reference, own = group.reference, (f"p{self._groups.index(group)}", affine())
+        else:
+            reference = [0] * len(access.start)
+        parts = [self._shift(access, axis, at) for axis, at in enumerate(reference)]
+        for loop, step in enumerate(self.steps(access)):
+            parts.append(product(self._stride(access.array, loop, step), variables[loop]))
+        return own[0], affine(0, own[1], *parts)
+
+    def buffers(self) -> tuple[tuple[Buffer, ...], tuple[Pointer | Scratch, ...]]:
+        """The pointer arguments and what they are bound to; scratch comes last."""
+        members: dict[str, list[_Group]] = {}
+        for group in self._groups:
+            members.setdefault(self.memory.family(group.access.array.name), []).append(group)
+        buffers, pointers = [], list[Pointer | Scratch]()
+        for number, group in enumerate(self._groups):
+            array = group.access.array
+            kin = members[self.memory.family(array.name)]
+            alone = len(kin) == 1 or not any(other.written for other in kin)
+            access: Literal["r", "w", "rw"] = "rw" if group.read and group.written else "r"
+            if group.written and not group.read:
+                access = "w"
+            buffers.append(Buffer(f"p{number}", array.dtype, access, alone))
+            moved = Access(array, tuple(group.reference), group.access.coefs, group.access.along)
+            pointers.append(Pointer(array.name, origin(moved)))
+        for number, scratch in enumerate(self._scratch):
+            buffers.append(Buffer(f"t{number}", scratch.dtype, "rw"))
+            pointers.append(scratch)
+        return tuple(buffers), tuple(pointers)
+
+    def bytes(self) -> Dim:
+        """The bytes of all windows, each pointer's counted once for reading and once for writing."""
+        moved: Dim = 0
+        for group in self._groups:
+            used = (n for n, step in zip(group.extents, group.loops, strict=True) if not same(step, 0))
+            times = int(group.read) + int(group.written)
+            moved = moved + times * group.access.array.dtype.itemsize * total(used)
+        return dims.simplify(moved)
+
+
+def scale(factor: int, value: Affine) -> Affine:
+    """``factor * value``."""
+    return affine(factor * value.const, *(Term(factor * t.coef, t.arg, t.var) for t in value.terms))
+
+
+def product(a: Affine, b: Affine) -> Affine:
+    """The product of a constant or one integer argument with an affine sum over variables."""
+    if not a.terms:
+        return scale(a.const, b)
+    if len(a.terms) > 1:
+        raise Unsupported("an address is not affine")
+    (factor,) = a.terms
+    terms = [Term(factor.coef * t.coef, factor.arg, t.var) for t in b.terms if t.arg is None]
+    if len(terms) != len(b.terms) or a.const:
+        raise Unsupported("an address is not affine")
+    return affine(0, Term(factor.coef * b.const, factor.arg), *terms)

@@ -1,0 +1,230 @@
+"""Expressions of the region IR as statements of a kernel's loop nest.
+
+Every value is computed at the outermost loop whose variables it needs, so that what a row or a scalar
+determines is not computed again for each element; what is used twice is named.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from dcarray.ir import nodes, windows
+from dcarray.lowering.kernel.nodes import Affine, DType, Elem, Expr, Index, Let, Lit, Local, Op, Stmt, Store
+
+from .access import Access, Arguments, Spot, same
+
+DEEP = 24  # a tree deeper than this is named, so that emitters may recurse
+
+
+def literal(value: Any, dtype: DType) -> Lit:
+    """A constant."""
+    return Lit(np.asarray(value, dtype=dtype).tobytes(), dtype)
+
+
+class Names:
+    """Fresh names of locals and loop variables."""
+
+    def __init__(self) -> None:
+        self._count: dict[str, int] = {}
+
+    def __call__(self, prefix: str) -> str:
+        number = self._count.get(prefix, 0)
+        self._count[prefix] = number + 1
+        return f"{prefix}{number}"
+
+
+class Scope:
+    """One point of a loop nest where expressions are evaluated.
+
+    Parameters
+    ----------
+    arguments
+        The kernel's arguments; all windows have been announced.
+    variables
+        The value of each loop's variable.
+    depths
+        The nesting level that opens each loop: 0 is the phase's ``pre``, 1 its body, and so on.
+    deepest
+        The level of the point itself.
+    hoist
+        Whether values may be computed before the loops that do not matter to them.  It must be False
+        when such a loop may have no iteration at all, for then a load may be out of bounds.
+    """
+
+    def __init__(
+        self,
+        arguments: Arguments,
+        names: Names,
+        variables: Sequence[Affine],
+        depths: Sequence[int],
+        deepest: int,
+        hoist: bool,
+    ) -> None:
+        self.arguments = arguments
+        self.names = names
+        self.variables = variables
+        self.depths = depths
+        self.deepest = deepest
+        self.hoist = hoist
+        self.tiles: Mapping[Spot, Spot] = {}  # where to find what has been copied from elsewhere
+        self._pending: dict[int, list[Stmt]] = {}
+        self._made: dict[nodes.Expr, tuple[Expr, int, int]] = {}
+        self._uses: dict[nodes.Expr, int] = {}
+        self._written: list[tuple[nodes.Window, Local | Lit]] = []
+        self._families: set[str] = set()
+
+    # ---- what the schedule calls -------------------------------------------------------------------
+    def announce(self, roots: Iterable[nodes.Expr], written: Iterable[nodes.Window]) -> None:
+        """Count the uses of what will be evaluated, and note what will be written."""
+        for root in roots:
+            self._uses[root] = self._uses.get(root, 0) + 1
+        for node in windows.walk(*list(self._uses)):
+            for child in windows.children(node):
+                self._uses[child] = self._uses.get(child, 0) + 1
+        self._families |= {self.arguments.memory.family(w.array) for w in written}
+
+    def take(self, level: int) -> tuple[Stmt, ...]:
+        """The statements to put at the beginning of a level's body."""
+        return tuple(self._pending.pop(level, ()))
+
+    def absorb(self, other: Scope) -> None:
+        """Take over what another place has collected."""
+        for level, stmts in other._pending.items():
+            self._pending.setdefault(level, []).extend(stmts)
+
+    def put(self, level: int, stmts: Iterable[Stmt]) -> None:
+        """Statements of a level."""
+        self._pending.setdefault(level, []).extend(stmts)
+
+    def preamble(self) -> tuple[Let, ...]:
+        """What the whole phase needs once."""
+        return tuple(stmt for stmt in self.take(0) if isinstance(stmt, Let))
+
+    def evaluate(self, expr: nodes.Expr) -> Expr:
+        """The value of an expression at the deepest level."""
+        for node in windows.walk(expr):
+            if node not in self._made:
+                self._made[node] = self._make(node)
+        return self._use(expr, self.deepest)
+
+    def store(self, window: nodes.Window, value: Expr, forward: bool) -> None:
+        """Write an element; with ``forward``, later statements see it."""
+        if forward and not isinstance(value, Local | Lit):
+            value = self.name(value)
+        buffer, at = self.address(window)
+        self.add(Store(buffer, at, value))
+        if not forward:
+            return
+        family = self.arguments.memory.family(window.array)
+        self._made = {node: made for node, made in self._made.items() if family not in self._reads(node)}
+        self._written = [(w, v) for w, v in self._written if not self._identical(w, window)]
+        if isinstance(value, Local | Lit):
+            self._written.append((window, value))
+
+    def name(self, value: Expr) -> Local:
+        """A local with that value at the deepest level."""
+        local = Local(self.names("v"), value.dtype)
+        self.add(Let(local.name, value))
+        return local
+
+    def add(self, stmt: Stmt) -> None:
+        """A statement at the deepest level."""
+        self._pending.setdefault(self.deepest, []).append(stmt)
+
+    def address(self, window: nodes.Window) -> Spot:
+        """The buffer and offset of a window's element."""
+        return self._spot(self.arguments.access(window))
+
+    # ---- inside ------------------------------------------------------------------------------------
+    def _spot(self, access: Access) -> Spot:
+        spot = self.arguments.address(access, self.variables)
+        return self.tiles.get(spot, spot)
+
+    def _identical(self, a: nodes.Window, b: nodes.Window) -> bool:
+        return self.arguments.memory.identical(a, b)
+
+    def _reads(self, node: nodes.Expr) -> set[str]:
+        family = self.arguments.memory.family
+        return {family(load.window.array) for load in windows.loads(node)}
+
+    def _use(self, node: nodes.Expr, level: int) -> Expr:
+        """The value of a made node inside an expression of that level."""
+        value, own, _ = self._made[node]
+        if own < level and not isinstance(value, Lit | Index | Local):
+            return self._name(node, value, own)
+        return value
+
+    def _name(self, node: nodes.Expr, value: Expr, level: int) -> Local:
+        local = Local(self.names("v"), value.dtype)
+        self._pending.setdefault(level, []).append(Let(local.name, value))
+        self._made[node] = (local, level, 0)
+        return local
+
+    def _make(self, node: nodes.Expr) -> tuple[Expr, int, int]:
+        value, level = self._value(node)
+        depth = 1 + max((self._made[child][2] for child in windows.children(node)), default=0)
+        shared = self._uses.get(node, 1) > 1 or depth > DEEP
+        if shared and not isinstance(value, Lit | Index | Local):
+            return self._name(node, value, level), level, 0
+        return value, level, depth
+
+    def _load_level(self, access: Access) -> int:
+        """Where an element may be loaded."""
+        if self.arguments.memory.family(access.array.name) in self._families:
+            return self.deepest
+        if not self.hoist and access.array.shape:
+            return self.deepest
+        steps = self.arguments.steps(access)
+        return max((d for d, s in zip(self.depths, steps, strict=True) if not same(s, 0)), default=0)
+
+    def _level(self, node: nodes.Expr) -> int:
+        """Where an operation may be done: where the last of its arguments is."""
+        return max((self._made[child][1] for child in windows.children(node)), default=0)
+
+    def _value(self, node: nodes.Expr) -> tuple[Expr, int]:
+        match node:
+            case nodes.Const():
+                return Lit(node.bits, node.dtype), 0
+            case nodes.Size():
+                return _as_dtype(Index(self.arguments.integer(node.dim, "size")), node.dtype), 0
+            case nodes.Iota():
+                loop = next((k for k, axes in enumerate(self.arguments.loops) if node.axis in axes), None)
+                if loop is None:
+                    return literal(0, node.dtype), 0
+                value = _as_dtype(Index(self.variables[loop]), node.dtype)
+                return value, self.depths[loop] if self.hoist else self.deepest
+            case nodes.Load():
+                return self._load(node)
+            case nodes.Gather():
+                return self._gather(node)
+            case nodes.Apply():
+                level = self._level(node)
+                args = tuple(self._use(arg, level) for arg in node.args)
+                if node.op == "cast" and args[0].dtype == node.dtype:
+                    return args[0], level
+                return Op(node.op, args, node.dtype), level
+        raise TypeError(f"not an expression: {node!r}")
+
+    def _load(self, node: nodes.Load) -> tuple[Expr, int]:
+        for window, local in self._written:
+            if self._identical(window, node.window):
+                return local, self.deepest
+        access = self.arguments.access(node.window)
+        buffer, at = self._spot(access)
+        return Elem(buffer, at, node.dtype), self._load_level(access)
+
+    def _gather(self, node: nodes.Gather) -> tuple[Expr, int]:
+        access = self.arguments.gathered(node)
+        level = max(self._load_level(access), self._level(node))
+        more = []
+        for axis, index in enumerate(node.index):
+            more.append((self._use(index, level), self.arguments.stride(access.array, axis)))
+        buffer, at = self.arguments.address(access, self.variables)
+        return Elem(buffer, at, node.dtype, tuple(more)), level
+
+
+def _as_dtype(value: Expr, dtype: DType) -> Expr:
+    return value if value.dtype == dtype else Op("cast", (value,), dtype)

@@ -1,0 +1,208 @@
+"""How one reduction accumulates: its variables, their updates and the final value.
+
+There are three ways.  "exact": the order does not matter to the result (integers, extremes, logic).
+"sum": floating-point sums are taken in blocks whose additions a target may regroup, and the blocks are
+added with their rounding errors carried along, which is at least as accurate as a pairwise sum.
+"ordered": everything else (floating-point products) is folded element by element.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from dcarray.ir import ops
+from dcarray.ir.nodes import Compute
+from dcarray.lowering.kernel.nodes import Assign, Declare, DType, Expr, If, Let, Local, Op, Stmt, Update
+
+from .body import Names, Scope, literal
+from .loop_nest import Block, Job
+
+_IDEMPOTENT = frozenset(
+    ["maximum", "minimum", "fmax", "fmin", "logical_and", "logical_or", "bitwise_and", "bitwise_or"]
+)  # folding the initial value again changes nothing
+_OR = frozenset(["maximum", "fmax", "logical_or", "bitwise_or", "add"])  # of bool: True stays
+
+
+@dataclass(frozen=True, slots=True)
+class Folding:
+    """A statement of a nest that reduces, and how."""
+
+    number: int
+    compute: Compute
+    fold: Fold
+
+
+def starts_of(scope: Scope, job: Job, foldings: Sequence[Folding]) -> list[Expr]:
+    """The values that the reductions begin with."""
+    roots = [job.start(folding.compute) for folding in foldings]
+    scope.announce(roots, [])
+    return [scope.evaluate(root) for root in roots]
+
+
+def op(name: str, *args: Expr) -> Op:
+    """An operation whose result has its first argument's dtype."""
+    return Op(name, args, args[0].dtype)
+
+
+def converted(value: Expr, dtype: DType) -> Expr:
+    """The value as that dtype."""
+    return value if value.dtype == dtype else Op("cast", (value,), dtype)
+
+
+def real(dtype: DType) -> DType:
+    """The dtype of a number's parts."""
+    return np.dtype(dtype.char.lower()) if dtype.kind == "c" else dtype
+
+
+class Fold:
+    """The accumulation of one reduction.
+
+    Parameters
+    ----------
+    name
+        The folding operation.
+    dtype
+        The dtype of the values.
+    names
+        Where fresh names come from.
+    """
+
+    def __init__(self, name: str, dtype: DType, names: Names) -> None:
+        self.name = name
+        self.dtype = dtype
+        self.names = names
+        boolean = dtype.kind == "b" and name in ("add", "multiply")
+        self.idempotent = name in _IDEMPOTENT or boolean
+        if dtype.kind in "fc" and name == "add":
+            self.mode = "sum"
+        elif dtype.kind == "c" or (dtype.kind == "f" and not self.idempotent):
+            self.mode = "ordered"
+        else:
+            self.mode = "exact"
+        # partial sums of half precision are kept in single precision
+        self.wide = np.dtype(np.float32) if self.mode == "sum" and dtype.char == "e" else dtype
+        self._blocks: list[str] = []
+        self._sums: list[tuple[str, str]] = []
+
+    def identity(self) -> Expr:
+        """What a sum of nothing is; -0.0, for adding 0.0 would change -0.0."""
+        value: Any = ops.OPS[self.name].identity
+        if self.mode == "sum":
+            value = complex(-0.0, -0.0) if self.dtype.kind == "c" else -0.0
+        return literal(np.asarray(value).astype(self.wide), self.wide)
+
+    def _parts(self, value: Expr) -> list[Expr]:
+        if self.mode == "sum" and self.dtype.kind == "c":
+            part = real(self.dtype)
+            return [Op("real", (value,), part), Op("imag", (value,), part)]
+        return [converted(value, self.wide)]
+
+    def _joined(self, parts: list[Expr]) -> Expr:
+        return parts[0] if len(parts) == 1 else Op("complex", tuple(parts), self.dtype)
+
+    def open(self, start: Expr | None, carried: bool) -> Block:
+        """Declare the accumulators: those of the sums of blocks (``carried``) or of one block.
+        ``start`` is the initial value; None for a partial result that begins from the identity."""
+        if self.mode == "sum":
+            if not carried:
+                return self.open_block()
+            zero, part = literal(-0.0, real(self.wide)), literal(0.0, real(self.wide))
+            count = 2 if self.dtype.kind == "c" else 1
+            self._sums = [(self.names("s"), self.names("c")) for _ in range(count)]
+            return tuple(d for s, c in self._sums for d in (Declare(s, zero), Declare(c, part)))
+        begin = start if start is not None and self._started else self.identity()
+        self._blocks = [self.names("a")]
+        return (Declare(self._blocks[0], begin, self.mode == "exact"),)
+
+    @property
+    def _started(self) -> bool:
+        """Whether accumulation begins with the initial value, not with the identity."""
+        return self.idempotent or self.mode == "ordered"
+
+    def open_block(self) -> Block:
+        """Declare the accumulators of a block of a sum."""
+        if self.mode != "sum":
+            return ()
+        zero = literal(-0.0, real(self.wide))
+        count = 2 if self.dtype.kind == "c" else 1
+        self._blocks = [self.names("a") for _ in range(count)]
+        return tuple(Declare(name, zero, True) for name in self._blocks)
+
+    def open_ended(self) -> Expr | None:
+        """Whether further values can change what was accumulated; None if they always may."""
+        if self.dtype.kind != "b" or not self.idempotent:
+            return None
+        (name,) = self._blocks
+        value = Local(name, self.dtype)
+        return op("logical_not", value) if self.name in _OR else value
+
+    def update(self, value: Expr) -> Block:
+        """Fold a value into the block."""
+        parts = self._parts(value)
+        if len(parts) > 1 and not isinstance(value, Local):
+            local = Local(self.names("v"), value.dtype)
+            return (Let(local.name, value), *self.update(local))
+        return tuple(Update(name, self.name, part) for name, part in zip(self._blocks, parts, strict=True))
+
+    def close_block(self) -> Block:
+        """Add the block to the sums."""
+        if self.mode != "sum":
+            return ()
+        return self._carry([Local(name, real(self.wide)) for name in self._blocks])
+
+    def add_partial(self, value: Expr) -> Block:
+        """Fold a partial result."""
+        if self.mode != "sum":
+            return self.update(value)
+        local = Local(self.names("v"), value.dtype)
+        return (Let(local.name, value), *self._carry(self._parts(local)))
+
+    def _carry(self, parts: list[Expr]) -> Block:
+        """Add to the sums and keep what rounding lost; not when the sum is infinite or not a number,
+        for then the difference would be."""
+        made: list[Stmt] = []
+        for (total, lost), part in zip(self._sums, parts, strict=True):
+            s, c = Local(total, part.dtype), Local(lost, part.dtype)
+            t = Local(self.names("v"), part.dtype)
+            u = Local(self.names("v"), part.dtype)
+            error = op("add", op("subtract", s, op("subtract", t, u)), op("subtract", part, u))
+            made += [
+                Let(t.name, op("add", s, part)),
+                Let(u.name, op("subtract", t, s)),
+                If(Op("isfinite", (t,), np.dtype(bool)), (Assign(lost, op("add", c, error)),)),
+                Assign(total, t),
+            ]
+        return tuple(made)
+
+    def result(self) -> Expr:
+        """What was accumulated."""
+        if not self._sums:
+            return self._joined([Local(name, real(self.wide) if self.mode == "sum" else self.wide)
+                                 for name in self._blocks])  # fmt: skip
+        parts: list[Expr] = []
+        for total, lost in self._sums:
+            s, c = Local(total, real(self.wide)), Local(lost, real(self.wide))
+            exact = Op("equal", (c, literal(0.0, c.dtype)), np.dtype(bool))
+            parts.append(Op("where", (exact, s, op("add", s, c)), s.dtype))
+        return self._joined(parts)
+
+    def combined(self, start: Expr, total: Expr) -> Expr:
+        """The initial value and what was accumulated, as the target's dtype."""
+        if self._started:
+            return total
+        return converted(op(self.name, converted(start, self.wide), total), self.dtype)
+
+
+def foldings_of(job: Job) -> list[Folding]:
+    """The statements of a job that reduce."""
+    found = []
+    for number, compute in enumerate(job.computes):
+        if job.folds[number]:
+            dtype = job.memory.arrays[compute.target.array].dtype
+            assert compute.combine is not None
+            found.append(Folding(number, compute, Fold(compute.combine, dtype, job.names)))
+    return found

@@ -1,0 +1,109 @@
+"""When a statement may run as one loop nest: what its writes and reads must be to each other.
+
+The meaning of a statement is that everything is read before anything is written.  A loop nest keeps it
+when every element that is written is read, if at all, at the same point of the domain only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from dcarray.ir import dims, windows
+from dcarray.ir.nodes import Compute, Expr, Gather, Load, Window
+from dcarray.lowering.errors import Unsupported
+
+from .access import Memory, dense, same
+
+COMPILED = frozenset("?bhilqBHILQefdFD")  # type characters that kernels can hold
+
+
+def used(window: Window) -> frozenset[int]:
+    """The domain axes that move a window.
+
+    Raises
+    ------
+    Unsupported
+        If that is not known.
+    """
+    axes = set()
+    for index in window.index:
+        if index.axis is None or same(index.stride, 0):
+            continue
+        if type(index.stride) is not int and dims.prove_eq(index.stride, 0) is not False:
+            raise Unsupported("a stride may be zero")
+        axes.add(index.axis)
+    return frozenset(axes)
+
+
+def reduced(compute: Compute) -> frozenset[int]:
+    """The axes that a statement folds.
+
+    Raises
+    ------
+    Unsupported
+        If elements are written more than once without a fold.
+    """
+    shape = compute.target.shape
+    axes = frozenset(range(len(shape))) - used(compute.target)
+    axes = frozenset(axis for axis in axes if not same(shape[axis], 1))
+    if axes and compute.combine is None:
+        raise Unsupported("an element is written more than once")
+    return axes
+
+
+def check_types(*roots: Expr) -> None:
+    """Check that kernels can hold all values.
+
+    Raises
+    ------
+    Unsupported
+        If not, with the reason.
+    """
+    for node in windows.walk(*roots):
+        dtype: np.dtype[Any] = getattr(node, "dtype")  # noqa: B009
+        if dtype.char not in COMPILED or not dtype.isnative:
+            raise Unsupported(f"dtype {dtype} does not compile")
+
+
+def check(computes: Sequence[Compute], memory: Memory) -> None:
+    """Check types and that the statements may run point by point.
+
+    Raises
+    ------
+    Unsupported
+        If not, with the reason.
+    """
+    for compute in computes:
+        check_types(compute.body, *([compute.init] if compute.init else []))
+        if not dense(memory.arrays[compute.target.array]):
+            raise Unsupported(f"elements of {compute.target.array} may share memory")
+    folds = [bool(reduced(compute)) for compute in computes]
+    for number, writer in enumerate(computes):
+        target = writer.target
+        for other, compute in enumerate(computes):
+            for load in windows.loads(compute.body):
+                _apart(target, load, folds[number], memory)
+            if compute.init is not None:
+                for load in windows.loads(compute.init):
+                    if not memory.disjoint(target, load.window) or isinstance(load, Gather):
+                        raise Unsupported(f"overlap: an initial value reads {target.array}, which is written")
+            if other > number and not memory.disjoint(target, compute.target):
+                folding = folds[number] or folds[other]
+                if folding or not memory.identical(target, compute.target):
+                    raise Unsupported(f"overlap: {target.array} is written twice")
+
+
+def _apart(target: Window, load: Load | Gather, folding: bool, memory: Memory) -> None:
+    """Refuse a read that may see what another point of the domain writes."""
+    window = load.window
+    if memory.family(window.array) != memory.family(target.array):
+        return
+    if not isinstance(load, Gather):
+        if memory.disjoint(target, window):
+            return
+        if not folding and memory.identical(target, window):
+            return
+    raise Unsupported(f"overlap: {window.array} is read where {target.array} is written")

@@ -1,0 +1,337 @@
+"""One statement on its way to a kernel: what the templates of ``schedule`` and ``reduce`` share."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal, Protocol
+
+from dcarray.ir import dims, ops, windows
+from dcarray.ir.analysis.size_hints import Guess
+from dcarray.ir.nodes import Apply, Compute, Dim, Gather, Iota, Load, Nest, Region
+from dcarray.ir.nodes import Expr as Value
+from dcarray.lowering.errors import Unsupported
+from dcarray.lowering.kernel.nodes import Affine, Binding, Expr, For, If, Kernel, Phase, Stmt, Term, affine
+
+from .access import Arguments, Memory, Spot, positive, same, total
+from .body import Names, Scope
+from .legality import check, reduced
+from .order import can_join, choose
+
+FEW = 16  # a parallel loop of fewer iterations is too short for many cores
+Block = tuple[Stmt, ...]
+Kind = Literal["serial", "vector"]
+
+
+def variable(name: str, coef: int = 1) -> Affine:
+    """A loop variable, or a multiple of it."""
+    return affine(0, Term(coef, None, name))
+
+
+@dataclass(frozen=True, slots=True)
+class Open:
+    """The head of a loop, and what stands before and after the loop in the level around it.  With ``cond``
+    the loop is entered only where that holds."""
+
+    var: str
+    lower: Affine
+    upper: tuple[Affine, ...]
+    step: int = 1
+    before: tuple[Stmt, ...] = ()
+    after: tuple[Stmt, ...] = ()
+    cond: Expr | None = None
+    floors: tuple[Affine, ...] = ()
+
+
+class Shared(Protocol):
+    """What the statements of one kernel have in common."""
+
+    arguments: Arguments
+    names: Names
+
+
+@dataclass(frozen=True, slots=True)
+class Inside:
+    """The loops of the kernel that a statement is in: the values of their variables, and plausible ones."""
+
+    variables: Mapping[str, Affine] = field(default_factory=dict)
+    typical: Mapping[str, int] = field(default_factory=dict)
+
+    def moves(self, dim: Dim) -> bool:
+        """Does a number depend on the loops?"""
+        return not dims.free_symbols(dim).isdisjoint(self.variables)
+
+
+#: The work at a point, in additions, of what does no more than copy: to load and to store takes time, too.
+LEAST = 3
+
+
+class Job:
+    """One statement on its way to a kernel: what the templates share.
+
+    Parameters
+    ----------
+    stmt, region
+        The statement and its region.
+    rows
+        So many of the first axes are the first loop, which is the phase: the statement is one of several
+        that run row by row.
+    before
+        The job of a statement before it in the same kernel, or what has the same to share.
+    inside
+        The statement is one of several in loops: what it needs is done by one thread, where it stands.
+    """
+
+    def __init__(
+        self,
+        stmt: Compute | Nest,
+        region: Region,
+        rows: int = 0,
+        before: Shared | None = None,
+        inside: Inside | None = None,
+    ) -> None:
+        self.computes = (stmt,) if isinstance(stmt, Compute) else stmt.body
+        self.memory = Memory(region)
+        self.guess = Guess(region, inside.typical if inside is not None else None)
+        self.alone = rows > 0 or inside is not None  # by one thread
+        self.inside = inside
+        self.shape = self.computes[0].target.shape
+        check(self.computes, self.memory)
+        folds = [reduced(compute) for compute in self.computes]
+        self.folds = [bool(axes) for axes in folds]
+        folded = frozenset[int]().union(*folds)
+        if any(axes and axes != folded for axes in folds):
+            raise Unsupported("reductions over different axes in one nest")
+        self.values = [self._value(c, f) for c, f in zip(self.computes, self.folds, strict=True)]
+        self.arguments = Arguments(self.memory, len(self.shape), (), ())
+        self.rows = rows
+        accesses = self._accesses()
+        fixed = {n.axis for v in self.values for n in windows.walk(v) if isinstance(n, Iota)}
+        self.scan = self._scan(inside is not None or bool(rows))
+        fixed |= set() if self.scan is None else {self.scan}
+        if inside is not None:  # products of variables are not affine
+            fixed |= {axis for axis, extent in enumerate(self.shape) if inside.moves(extent)}
+        self.joined = can_join(self.shape, accesses, fixed, rows)
+        self.loops = choose(self.shape, accesses, folded, fixed, self.guess, rows)
+        shared = before.arguments if before is not None else self.arguments
+        variables = inside.variables if inside is not None else None
+        self.arguments = shared.kin(len(self.shape), self.loops.axes, self.loops.extents, variables)
+        for access, write in self._accesses():
+            self.arguments.note(access, "w" if write else "r")
+        self.names: Names = before.names if before is not None else Names()
+        self.variables = [variable(f"i{k}") for k in range(len(self.loops.axes))]
+        self.nonempty = all(map(positive, self.loops.extents))
+        self.phases: list[Phase] = []
+        self.launches: list[tuple[Dim, Dim]] = []
+
+    def _scan(self, beside: bool) -> int | None:
+        """The axis along which the statement is a scan; ``beside`` others it cannot be one."""
+        axes = [c.scan for c in self.computes if self._scans(c)]
+        if axes and (beside or len(self.computes) > 1):
+            raise Unsupported("a scan beside other statements")
+        return axes[0] if axes else None
+
+    def _scans(self, compute: Compute) -> bool:
+        return compute.scan is not None and not same(self.shape[compute.scan], 1)
+
+    def _value(self, compute: Compute, fold: bool) -> Value:
+        """What an element-wise statement stores, or a reduction folds, at one point."""
+        if fold or self._scans(compute) or compute.combine is None:
+            return compute.body
+        old: Any = self.start(compute)
+        return Apply(compute.combine, (old, compute.body), old.dtype)
+
+    def start(self, compute: Compute) -> Value:
+        """The value that a fold begins with."""
+        return compute.init or Load(compute.target, self.memory.arrays[compute.target.array].dtype)
+
+    def _accesses(self) -> list[tuple[Any, bool]]:
+        found: dict[tuple[Any, bool], None] = {}
+        for compute, value, fold in zip(self.computes, self.values, self.folds, strict=True):
+            for root in (value, self.start(compute)) if fold else (value,):
+                for load in windows.loads(root):
+                    found[self.arguments.reach(load), False] = None
+            found[self.arguments.access(compute.target), True] = None
+        return list(found)
+
+    # ---- pieces of kernels -------------------------------------------------------------------------
+    def scope(self, depths: Sequence[int], deepest: int, hoist: bool) -> Scope:
+        """A place in the loop nest; see ``Scope``."""
+        return Scope(self.arguments, self.names, self.variables, depths, deepest, hoist)
+
+    def place(
+        self, phase: str, opens: Sequence[Open], level: int, hoist: bool, ahead: int = 0, var: str = ""
+    ) -> Scope:
+        """A place ``level`` loops deep, with the phase's as the first; ``ahead``: at so many iterations
+        after the present one of the loop over ``var``, or of the last loop but one."""
+        levels = {phase: 1, **{head.var: 2 + k for k, head in enumerate(opens)}}
+        scope = self.scope([levels.get(f"i{k}", 0) for k in range(len(self.loops.axes))], level, hoist)
+        if ahead:
+            var = var or opens[-2].var
+            scope.variables = [affine(ahead, v) if v == variable(var) else v for v in self.variables]
+        return scope
+
+    def head(self, kept: Sequence[int]) -> tuple[str, Affine, Dim, Dim, list[Open]]:
+        """Variable, extent, its Dim and the points of one iteration when the first kept loop is parallel, and
+        the other loops."""
+        extents = self.loops.extents
+        if not kept or (self.inside is not None and not self.rows):
+            return "one", affine(1), 1, total(extents), [*map(self.whole, kept)]
+        others = (extent for loop, extent in enumerate(extents) if loop != kept[0])
+        extent = self.arguments.extent(kept[0])
+        return f"i{kept[0]}", extent, extents[kept[0]], total(others), [*map(self.whole, kept[1:])]
+
+    def whole(self, loop: int) -> Open:
+        """All of a loop."""
+        return Open(f"i{loop}", affine(), self.arguments.bounds(loop))
+
+    def strips(self, loop: int, var: str, step: int) -> Open:
+        """A loop in strips: ``var`` is where each begins."""
+        return Open(var, affine(), self.arguments.bounds(loop), step)
+
+    def piece(self, loop: int, start: Affine, size: Affine) -> Open:
+        """A loop's iterations from ``start``, at most ``size`` of them."""
+        return Open(f"i{loop}", start, (affine(0, start, size), *self.arguments.bounds(loop)))
+
+    def blocks(self, extent: Dim, size: Dim) -> Dim:
+        """How many blocks of a size cover an extent."""
+        return dims.simplify((extent + size - 1) // size)
+
+    def at_most(self, value: Dim, limit: int) -> Dim:
+        """The value, or the limit if it is more."""
+        if type(value) is int:
+            return min(limit, value)
+        import sympy
+
+        return dims.simplify(sympy.Min(limit, value))
+
+    def most(self, value: Dim) -> Dim:
+        """The largest that a number is in all of the kernel's loops."""
+        if self.inside is None or not self.inside.moves(value):
+            return value
+        found = dims.largest(value)
+        if self.inside.moves(found):
+            raise Unsupported(f"it is not known how large {dims.show(value)} gets")
+        return found
+
+    def largest(self, *values: Dim) -> Dim:
+        """The largest of some dimensions."""
+        if all(type(value) is int for value in values):
+            return max(values)
+        import sympy
+
+        return dims.simplify(sympy.Max(*values))
+
+    def unless_empty(self, head: Dim) -> Dim:
+        """The launched extent: nothing when the domain has no point."""
+        if self.nonempty or len(self.loops.extents) < 2:
+            return head
+        points = total(self.loops.extents)
+        if type(points) is int:
+            return head if points else 0
+        import sympy
+
+        return head * sympy.Min(1, points)
+
+    def add(self, phase: Phase, extent: Dim, work: Dim) -> None:
+        """The next phase, the Dim of its extent, and the work of one iteration."""
+        self.phases.append(phase)
+        self.launches.append((extent, dims.simplify(work)))
+
+    def cost(self) -> int:
+        """The work at one point of the domain, in additions."""
+        every = windows.walk(*self.values)
+        steps = sum(ops.OPS[n.op].cost for n in every if isinstance(n, Apply))
+        return max(LEAST * len(self.values), round(steps + sum(isinstance(n, Load | Gather) for n in every)))
+
+    def operations(self) -> Dim:
+        """The operations that the statement does."""
+        every = [n for n in windows.walk(*self.values) if isinstance(n, Apply) and n.op != "cast"]
+        return (len(every) + sum(self.folds)) * total(self.shape)
+
+
+def by_row(jobs: Sequence[Job]) -> Phase:
+    """One phase, over rows, of several statements."""
+    rows = [phase for job in jobs for phase in job.phases]
+    assert all(phase.var == "i0" and phase.kind == "serial" for phase in rows)
+    body = tuple(stmt for phase in rows for stmt in phase.body)
+    pre = tuple(let for phase in rows for let in phase.pre)
+    return Phase("i0", jobs[0].arguments.bounds(0)[0], "serial", body, pre)
+
+
+def finish(jobs: Sequence[Job]) -> tuple[Kernel, Binding]:
+    """The kernel of one statement, or of several that run row by row, and how it is called."""
+    first = jobs[0]
+    phases, launches = first.phases, first.launches
+    if len(jobs) > 1:
+        phases = [by_row(jobs)]
+        work: Dim = 0
+        for job in jobs:
+            work = work + job.launches[0][1]
+        launches = [(first.loops.extents[0], dims.simplify(work))]
+    return assembled(jobs, phases, launches)
+
+
+def assembled(
+    jobs: Sequence[Job], phases: Sequence[Phase], launches: Sequence[tuple[Dim, Dim]]
+) -> tuple[Kernel, Binding]:
+    """The kernel of statements with the same arguments, in the given phases."""
+    first = jobs[0]
+    buffers, pointers = first.arguments.buffers()
+    ints = tuple(f"n{k}" for k in range(len(first.arguments.ints)))
+    done: Dim = 0
+    for job in jobs:
+        done = done + job.operations()
+    binding = Binding(
+        pointers,
+        tuple(first.arguments.ints),
+        tuple(extent for extent, _ in launches),
+        tuple(work for _, work in launches),
+        first.arguments.bytes(),
+        dims.simplify(done),
+    )
+    return Kernel(buffers, ints, tuple(phases)), binding
+
+
+def around(opens: list[Open], at: int, before: Block, after: Block) -> None:
+    """Put statements before and after one of the loops, outside of those that are there."""
+    head = opens[at]
+    opens[at] = replace(head, before=(*before, *head.before), after=(*head.after, *after))
+
+
+def nest(scope: Scope, level: int, opens: Sequence[Open], kind: Kind, unroll: int = 0) -> Block:
+    """The body of a level: the loops inside it, one in the other, with all that the scope collected.
+    ``kind`` and ``unroll`` are the innermost loop's."""
+    body = scope.take(level + len(opens))
+    for number, head in reversed(list(enumerate(opens))):
+        own, times = (kind, unroll) if number == len(opens) - 1 else ("serial", 0)
+        loop: Stmt = For(head.var, head.lower, head.upper, head.step, own, body, times, head.floors)
+        if head.cond is not None:
+            loop = If(head.cond, (loop,))
+        body = (*scope.take(level + number), *head.before, loop, *head.after)
+    return body
+
+
+def statements(job: Job, scope: Scope, fold: Callable[[int, Expr], None] | None) -> None:
+    """Evaluate all statements at the scope; ``fold(number, value)`` takes what a reduction folds."""
+    for number, compute in enumerate(job.computes):
+        value = scope.evaluate(job.values[number])
+        if fold is not None and job.folds[number]:
+            fold(number, value)
+            continue
+        family = job.memory.family(compute.target.array)
+        later = (load for rest in job.values[number + 1 :] for load in windows.loads(rest))
+        scope.store(compute.target, value, any(job.memory.family(x.window.array) == family for x in later))
+
+
+def evaluated(job: Job, phase: str, opens: Sequence[Open], tiles: Mapping[Spot, Spot]) -> Scope:
+    """A scope inside of the phase and the loops, in which all statements are evaluated."""
+    level = {phase: 1, **{head.var: 2 + k for k, head in enumerate(opens)}}
+    # Without points nothing is launched: values may be computed before the loops that use them.  A row may
+    # have none, though.
+    hoist = not job.rows or job.nonempty
+    scope = job.scope([level[f"i{k}"] for k in range(len(job.loops.axes))], 1 + len(opens), hoist)
+    scope.tiles = tiles
+    scope.announce(job.values, [compute.target for compute in job.computes])
+    statements(job, scope, None)
+    return scope

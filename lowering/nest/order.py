@@ -1,0 +1,130 @@
+"""Which axes of a domain become which loops.
+
+Axes of extent 1 vanish; the axis along which most accesses are contiguous is the innermost; the others
+follow by falling strides; and neighbours along which every access goes on without a jump become one loop.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+from dcarray.ir import dims
+from dcarray.ir.analysis.size_hints import Guess
+from dcarray.ir.nodes import Dim
+
+from .access import Access, same, total
+
+
+@dataclass(frozen=True, slots=True)
+class Loops:
+    """The loops of a nest, outermost first: each is one or more neighbouring axes of the domain."""
+
+    axes: tuple[tuple[int, ...], ...]
+    extents: tuple[Dim, ...]
+    folded: frozenset[int]  # positions of the loops that are reduced
+
+
+def choose(
+    shape: Sequence[Dim],
+    accesses: Sequence[tuple[Access, bool]],
+    folded: Collection[int],
+    fixed: Collection[int],
+    guess: Guess,
+    first: int = 0,
+) -> Loops:
+    """The loops of a domain.
+
+    Parameters
+    ----------
+    shape
+        The domain.
+    accesses
+        Every access, and whether it writes.
+    folded
+        The axes that are reduced.
+    fixed
+        Axes whose coordinate is itself a value: they are not merged with others.
+    guess
+        Plausible sizes.
+    first
+        So many of the first axes are the first loop, whatever the others are.
+
+    Notes
+    -----
+    When the innermost loop is a reduced one, all kept loops come before all reduced ones.  Otherwise the
+    reduced loops stand between the outer kept loops and the innermost.
+    """
+    head = (_head(shape, first),) if first else ()
+    axes = [axis for axis in range(first, len(shape)) if not same(shape[axis], 1)]
+    if head and not axes:
+        return Loops(head, (total(shape[:first]),), frozenset({0} if folded else ()))
+    if not axes:  # a slice of one element has the kernel of longer ones
+        moving = (
+            a for a in range(len(shape)) if all(not same(x.coefs[a], 0) for x, write in accesses if write)
+        )
+        axes = list(moving)[-1:]
+    if not axes:
+        return Loops((), (), frozenset())
+    sizes = [guess(extent) for extent in shape]
+    weights = [(tuple(abs(guess(c)) for c in access.coefs), 3 if write else 2) for access, write in accesses]
+
+    def cost(axis: int) -> float:
+        """About the cache lines that one step along the axis touches, and the loop's overhead."""
+        moved = sum(min(coefs[axis], 8) * weight for coefs, weight in weights)
+        return moved + 16 / max(sizes[axis], 1)
+
+    # Of equals the last is taken: C order.
+    inner = min(reversed(axes), key=cost)
+
+    def reach(axis: int) -> int:
+        return -sum(coefs[axis] for coefs, _ in weights)
+
+    rest = sorted((axis for axis in axes if axis != inner), key=reach)
+    kept, reduced = list[list[int]](), list[list[int]]()
+    for axis in [*rest, inner]:
+        groups = reduced if axis in folded else kept
+        if groups and _joined(groups[-1][-1], axis, shape, accesses, fixed):
+            groups[-1].append(axis)
+        else:
+            groups.append([axis])
+    order = [*kept, *reduced] if inner in folded else [*kept[:-1], *reduced, kept[-1]]
+    loops = (*head, *map(tuple, order))
+    extents = tuple(total(shape[axis] for axis in group) for group in loops)
+    positions = frozenset(k for k, group in enumerate(loops) if group[0] in folded)
+    return Loops(loops, extents, positions)
+
+
+def _head(shape: Sequence[Dim], first: int) -> tuple[int, ...]:
+    """The axes of the first loop: those before ``first``."""
+    return tuple(axis for axis in range(first) if not same(shape[axis], 1)) or (first - 1,)
+
+
+def can_join(
+    shape: Sequence[Dim],
+    accesses: Sequence[tuple[Access, bool]],
+    fixed: Collection[int],
+    first: int,
+) -> bool:
+    """Whether one loop may run over the first axes."""
+    return all(_joined(a, b, shape, accesses, fixed) for a, b in pairwise(_head(shape, first)))
+
+
+def _joined(
+    outer: int,
+    inner: int,
+    shape: Sequence[Dim],
+    accesses: Sequence[tuple[Access, bool]],
+    fixed: Collection[int],
+) -> bool:
+    """Whether one loop may run over both axes."""
+    if outer in fixed or inner in fixed:
+        return False
+    for access, _ in accesses:
+        a, b = access.coefs[outer], access.coefs[inner]
+        if type(a) is int and type(b) is int and (a == 0) != (b == 0):
+            return False
+        if not same(a, dims.simplify(b * shape[inner])):
+            return False
+    return True

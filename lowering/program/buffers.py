@@ -1,0 +1,219 @@
+"""Where temporaries live: which share an array in place, and where each lies in one block of memory."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import islice
+from typing import Any
+
+from dcarray.ir import windows
+from dcarray.ir.analysis.effects import families, reads, touched, writes
+from dcarray.ir.nodes import Array, Compute, Dim, Gather, Nest, Region, Rows, Stmt
+from dcarray.ir.renaming import rename
+from dcarray.lowering.nest.access import same, total
+
+
+# ---- in place ---------------------------------------------------------------------------------------
+def in_place(region: Region) -> Region:
+    """Let a temporary and the array that its last reader makes of it be one array.
+
+    In ``t = a @ b; out = t + c`` the last reader of ``t`` reads it at the very elements that it writes
+    of ``out``, which nobody has touched before: the two become one array, ``out``.
+    """
+    arrays = {array.name: array for array in region.arrays}
+    based = {array.base for array in region.arrays}
+    body: list[Stmt] = []
+    rows: list[tuple[int, int]] = []  # of each statement: the first one of its rows, and their axes
+    for stmt in region.body:
+        inner, axes = (stmt.body, stmt.axes) if isinstance(stmt, Rows) else ((stmt,), 0)
+        rows += [(len(body), axes)] * len(inner)
+        body += inner
+    uses = [set(touched(stmt)) for stmt in body]
+    first: dict[str, int] = {}
+    last: dict[str, int] = {}
+    for position, used in enumerate(uses):
+        for name in used:
+            first.setdefault(name, position)
+            last[name] = position
+    for position in range(len(body)):
+        while (pair := _pair(body[position], position, arrays, based, first, last)) is not None:
+            old, new = pair
+            start, axes = rows[position]
+            if axes and not _in_rows(body[start : position + 1], old, new, axes):
+                break
+            for earlier in range(first[old], position + 1):
+                body[earlier] = rename(body[earlier], old, new)
+            first[new] = first.pop(old)
+            del arrays[old], last[old]
+    if len(arrays) == len(region.arrays):
+        return region
+    rest: Iterator[Any] = iter(body)
+    whole = tuple(
+        replace(stmt, body=tuple(islice(rest, len(stmt.body)))) if isinstance(stmt, Rows) else next(rest)
+        for stmt in region.body
+    )
+    return replace(region, arrays=tuple(arrays.values()), body=whole)
+
+
+def _in_rows(body: Sequence[Stmt], old: str, new: str, axes: int) -> bool:
+    """Whether the last of some statements that run row by row may write ``new`` in the place of ``old``:
+    nobody needs more of that than its own row."""
+    (target,) = (window for window in writes(body[-1]) if window.array == new)
+    used = (window for stmt in body for window in (*reads(stmt), *writes(stmt)) if window.array == old)
+    return all(windows.apart(replace(window, array=new), target, axes) for window in used)
+
+
+def _pair(
+    stmt: Stmt,
+    position: int,
+    arrays: dict[str, Array],
+    based: set[str | None],
+    first: dict[str, int],
+    last: dict[str, int],
+) -> tuple[str, str] | None:
+    """A temporary and the array that can take its place because of the statement at ``position``."""
+    if not isinstance(stmt, Compute | Nest):
+        return None
+
+    def alone(array: Array) -> bool:
+        return array.base is None and array.name not in based and array.strides is None
+
+    computes = (stmt,) if isinstance(stmt, Compute) else stmt.body
+    for number, compute in enumerate(computes):
+        new = arrays[compute.target.array]
+        fresh = new.role in ("temp", "out") and first[new.name] == position and alone(new)
+        if not fresh or compute.combine is not None:
+            continue
+        if any(new.name in touched(other) for k, other in enumerate(computes) if k != number):
+            continue
+        for name in sorted(touched(compute)):
+            old = arrays[name]
+            dying = old.role == "temp" and first[name] < position == last[name] and alone(old)
+            equal = old.dtype == new.dtype and len(old.shape) == len(new.shape)
+            if not dying or not equal or not all(map(same, old.shape, new.shape)):
+                continue
+            if _only_there(name, computes, number):
+                return name, new.name
+    return None
+
+
+def _only_there(name: str, computes: Sequence[Compute], number: int) -> bool:
+    """Whether ``name`` is only read, at the elements that statement ``number`` writes, and not after it."""
+    window = computes[number].target
+    for position, compute in enumerate(computes):
+        if compute.target.array == name:
+            return False
+        roots = (compute.body,) if compute.init is None else (compute.body, compute.init)
+        for load in windows.loads(compute.body) + (windows.loads(roots[-1]) if roots[1:] else ()):
+            if load.window.array != name:
+                continue
+            there = replace(load.window, array=window.array)
+            if isinstance(load, Gather) or position > number or not windows.same(there, window):
+                return False
+    return True
+
+
+# ---- guests -----------------------------------------------------------------------------------------
+HOST = 1 << 20
+"""Bytes of a new array that is worth to be used before it is made; it begins where a cache line does."""
+
+
+def hosts(region: Region, needs: Sequence[Need]) -> dict[str, str]:
+    """Temporaries that nobody needs any more when a new array is begun, and large enough arrays of these,
+    in which they can lie until then.
+    """
+    root = families(region)
+    arrays = {array.name: array for array in region.arrays}
+    begun: dict[str, int] = {}
+    for position, stmt in enumerate(region.body):
+        for name in touched(stmt):
+            begun.setdefault(root[name], position)
+    rooms = {
+        name: total((*arrays[name].shape, arrays[name].dtype.itemsize))
+        for name in begun
+        if arrays[name].role == "out" and arrays[name].strides is None
+    }
+    found: dict[str, str] = {}
+    busy: dict[str, int] = {}  # the last statement that needs a guest there
+    for need in sorted(needs, key=lambda need: need.first):
+        size = need.size
+        if type(size) is not int or size < HOST:
+            continue
+        free = [
+            (room, name)
+            for name, room in rooms.items()
+            if type(room) is int
+            and room >= size
+            and need.last < begun[name]
+            and busy.get(name, -1) < need.first
+        ]
+        if free:
+            found[need.name] = name = min(free)[1]
+            busy[name] = need.last
+    return found
+
+
+# ---- layout -----------------------------------------------------------------------------------------
+@dataclass(frozen=True, slots=True)
+class Need:
+    """Memory of ``size`` bytes (a Dim) from the ``first`` statement that uses it to the ``last``."""
+
+    name: str
+    size: Dim
+    first: int
+    last: int
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """The pieces of one block of memory: their sizes in bytes, and which piece holds what."""
+
+    sizes: tuple[Dim, ...]
+    piece: dict[str, int]
+
+
+def temporaries(region: Region) -> list[Need]:
+    """The needs of a region's temporaries; those with a base lie where the base lies.  What is used
+    inside a loop or a branch is needed for all of it."""
+    root = families(region)
+    life: dict[str, tuple[int, int]] = {}
+    for position, stmt in enumerate(region.body):
+        for name in touched(stmt):
+            first, _ = life.get(root[name], (position, position))
+            life[root[name]] = first, position
+    return [
+        Need(array.name, total((*array.shape, array.dtype.itemsize)), *life[array.name])
+        for array in region.arrays
+        if array.role == "temp" and array.base is None and array.name in life
+    ]
+
+
+def layout(needs: Sequence[Need]) -> Layout:
+    """Lay out memory so that what is never needed together shares its place."""
+    sizes: list[Dim] = []  # of the pieces
+    busy: list[int] = []  # the last statement that needs the piece
+    place: dict[str, int] = {}
+    for need in sorted(needs, key=lambda need: need.first):
+        free = [piece for piece, last in enumerate(busy) if last < need.first]
+        found = _fitting(need.size, free, sizes)
+        if found is None:
+            found = len(sizes)
+            sizes.append(need.size)
+            busy.append(need.last)
+        elif type(need.size) is int:
+            sizes[found] = max(sizes[found], need.size)
+        busy[found] = need.last
+        place[need.name] = found
+    return Layout(tuple(sizes), place)
+
+
+def _fitting(size: Dim, free: list[int], sizes: list[Dim]) -> int | None:
+    """The free piece to use: an equal one, else the nearest in size among those of a known size."""
+    for piece in free:
+        if sizes[piece] == size:  # written alike: to ask whether they are equal may restrict the plan
+            return piece
+    known = [piece for piece in free if type(sizes[piece]) is int]
+    if type(size) is not int or not known:
+        return None
+    return min(known, key=lambda piece: abs(sizes[piece] - size))

@@ -1,0 +1,128 @@
+"""Compiled code, found again: in memory for this process, on disk for the next ones.
+
+The key is the kernel's text (which has no sizes in it but those of `fixed`), the target with its compiler,
+processor and libraries, and the text of this package, so that nothing old is ever taken for something new.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import threading
+import weakref
+from typing import TYPE_CHECKING
+
+from dcarray.lowering.errors import Unsupported
+from dcarray.lowering.kernel.nodes import text as kernel_text
+from dcarray.lowering.runtime.disk import DiskCache, digest, sha256, usable
+from dcarray.lowering.runtime.memory import require
+
+if TYPE_CHECKING:
+    from dcarray.lowering.kernel.nodes import Kernel
+    from dcarray.lowering.target import Launch, Target
+
+ROOM = 64 << 20
+"""Bytes that a compiler may want; without, LLVM ends the process."""
+
+
+class CompilerFailed(Unsupported):
+    """The kernel is fine, but this installation cannot compile it."""
+
+
+class CodeCache:
+    """Loaded kernels of this process, backed by a folder.
+
+    Parameters
+    ----------
+    folder : str, optional
+        Where code outlives the process; empty or None for nowhere.
+    """
+
+    def __init__(self, folder: str | None = None) -> None:
+        self.disk = DiskCache(folder) if folder and usable() else None
+        self.hits = self.disk_hits = self.compiled = 0
+        self._lock = threading.RLock()
+        _CACHES.add(self)
+
+    def launch(self, target: Target, kernel: Kernel) -> Launch:
+        """The loaded code of a kernel, from memory, from disk or from the compiler.
+
+        Raises
+        ------
+        Unsupported
+            If the target cannot do the kernel or its compiler fails.
+        MemoryError
+            If there is little memory left.
+        """
+        name = (target.name, kernel_text(kernel))
+        found = _LOADED.get(name)
+        if found is None:
+            with self._lock:
+                found = _LOADED.get(name) or self._load(target, kernel, name)
+        else:
+            self.hits += 1
+        if isinstance(found, Unsupported):
+            raise type(found)(*found.args)
+        return found
+
+    def _load(self, target: Target, kernel: Kernel, name: tuple[str, str]) -> Launch | Unsupported:
+        require(ROOM)
+        key = sha256(
+            "\0".join(
+                (*name, target.fingerprint(), digest(os.path.dirname(os.path.dirname(__file__))))
+            ).encode()
+        ).hexdigest()
+        code = self.disk.read(key) if self.disk else None
+        found: Launch | Unsupported | None = None
+        if code is not None:
+            with contextlib.suppress(Unsupported, RuntimeError, OSError):
+                found = target.load(kernel, code)
+                self.disk_hits += 1
+        if found is None:
+            try:
+                source = target.emit(kernel)
+            except Unsupported as refusal:
+                return _LOADED.setdefault(name, refusal)
+            try:
+                code = target.compile(source)
+                self.compiled += 1
+                found = target.load(kernel, code)
+            except Unsupported as failure:
+                found = CompilerFailed(*failure.args)
+            else:
+                if self.disk:
+                    self.disk.write(key, code)
+        return _LOADED.setdefault(name, found)
+
+    def stats(self) -> dict[str, int]:
+        """How many kernels came from memory, from disk and from the compiler."""
+        return {"hits": self.hits, "disk_hits": self.disk_hits, "compiled": self.compiled}
+
+    def after_fork(self) -> None:
+        """In the child: a lock that another thread of the parent held would never be released."""
+        self._lock = threading.RLock()
+
+
+# Loaded code is never unloaded, so it serves all caches of the process.
+_LOADED: dict[tuple[str, str], Launch | Unsupported] = {}
+_CACHES: weakref.WeakSet[CodeCache] = weakref.WeakSet()
+_BY_FOLDER: dict[str, CodeCache] = {}
+
+
+def _after_fork() -> None:
+    for each in list(_CACHES):
+        each.after_fork()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork)
+
+
+def of(folder: str | None) -> CodeCache:
+    """The cache of this process for a folder; empty or None: in memory only."""
+    return _BY_FOLDER.setdefault(folder or "", _BY_FOLDER.get(folder or "") or CodeCache(folder))
+
+
+def forget() -> None:
+    """Look everything up anew, as a fresh process would; what is loaded stays loaded."""
+    _LOADED.clear()

@@ -1,0 +1,250 @@
+"""What a plan does besides launching kernels, as the process that runs it needs it: library calls, and
+statements left to the interpreter.
+
+All of it is made of plain values, and nothing is imported here that only makes plans: a program keeps what
+it has imported for as long as it runs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import lru_cache, partial
+from types import CodeType
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from .memory import empty
+
+if TYPE_CHECKING:
+    from dcarray.ir.interp import Interpreter
+    from dcarray.ir.nodes import Region
+    from dcarray.lowering.target import Launch
+
+__all__ = ["RUNS", "CallStep", "Interpreted", "View", "lies"]
+
+NDArray = np.ndarray[Any, Any]
+Number = int | str
+
+
+def lies(array: NDArray) -> tuple[int, int] | None:
+    """How BLAS is told where a matrix's elements are, one of a stack: by rows (111) or by columns (112), and
+    how far apart these are; None if it cannot be told."""
+    (down, along), size = array.strides[-2:], array.itemsize
+    height, width = array.shape[-2:]
+    if along == size:
+        return (111, down // size) if down % size == 0 and down >= size * max(width, 1) else None
+    if down == size and along % size == 0 and along >= size * max(height, 1):
+        return 112, along // size
+    return None
+
+
+def _fits_blas(array: NDArray) -> bool:
+    """Whether the last two axes are a matrix as BLAS takes it, by rows or by columns."""
+    if array.ndim < 2:
+        return array.ndim == 0 or array.strides[0] % array.itemsize == 0
+    return lies(array) is not None
+
+
+def _matmul(
+    multiply: Callable[..., int | None],
+    writes: Sequence[NDArray],
+    reads: Sequence[NDArray],
+    attrs: dict[str, Any],
+    own: tuple[Launch, int] | None = None,
+) -> int:
+    (out,), (a, b) = writes, reads
+    plain = out.flags.c_contiguous and a.flags.c_contiguous and b.flags.c_contiguous
+    one = a.ndim > 2 and b.ndim > 1 and set(b.shape[:-2]) <= {1} and a.shape[:-1] == out.shape[:-1]
+    if plain and one and out.dtype.char in BLAS:
+        # a stack of matrices with one matrix: the rows of all are those of one product
+        out, a, b = (x.reshape(-1, x.shape[-1]) for x in (out, a, b))
+    if not plain and out.dtype.kind in "fc" and out.itemsize > 2:
+        # NumPy's loop for odd strides does not use BLAS: one copy is much cheaper than it.
+        a, b = (x if _fits_blas(x) else np.ascontiguousarray(x) for x in (a, b))
+        if out.ndim >= 2 and a.ndim >= 2 and b.ndim >= 2:
+            turned = out.swapaxes(-1, -2)
+            if turned.strides[-1] == out.itemsize and out.strides[-1] != out.itemsize:
+                out, a, b = turned, b.swapaxes(-1, -2), a.swapaxes(-1, -2)
+    if own is not None and out.ndim == a.ndim == b.ndim == 2:
+        raised = multiply(out, a, b, *own)
+        if raised is not None:
+            return raised
+    if np.may_share_memory(out, a):
+        made = empty(out.shape, out.dtype)
+        np.matmul(a, b, out=made)
+        out[...] = made
+    else:
+        np.matmul(a, b, out=out)
+    return 0
+
+
+BLAS = "fdFD"
+"""The dtypes that it knows."""
+
+
+def _in_tiles(out: NDArray, a: NDArray, b: NDArray, launch: Launch, threads: int) -> int | None:
+    from . import matmul_tiles
+
+    return matmul_tiles.multiply(out, a, b, launch, threads)
+
+
+def _read_once(out: NDArray, a: NDArray, b: NDArray, launch: Launch, threads: int) -> int | None:
+    from . import skinny_products
+
+    return skinny_products.multiply(out, a, b, launch, threads)
+
+
+RUNS: dict[str, dict[str, Callable[..., int]]] = {
+    "blas.matmul": {"numpy": partial(_matmul, _in_tiles), "skinny": partial(_matmul, _read_once)}
+}
+"""For each operation who can do it, by name: ``run(writes, reads, attrs, own)`` on array views gives the
+floating-point flags that NumPy does not tell of.  ``own`` is the library's own code, and how many threads
+there are."""
+
+
+class View:
+    """A window as a view of its array: worked out once where it can be.
+
+    Parameters
+    ----------
+    shape : tuple of int or str
+        The shape of the domain; a text is an expression of the values of symbols and loop variables.
+    index : tuple of (int or str, int or str, int or None)
+        Offset, stride and axis for each axis of the array.
+    """
+
+    def __init__(
+        self, shape: tuple[Number, ...], index: tuple[tuple[Number, Number, int | None], ...]
+    ) -> None:
+        self.shape, self.index = shape, index
+        every = [n for offset, stride, _ in index for n in (offset, stride)] + list(shape)
+        self._ready = self._prepare({}) if all(type(n) is int for n in every) else None
+
+    def __call__(self, array: NDArray, values: dict[str, int]) -> NDArray:
+        """The view, with one axis for every axis of the domain."""
+        key, order, expand, shape = self._ready or self._prepare(values)
+        view: NDArray = array[key]
+        if len(order or ()) > len(set(order or ())):  # a diagonal: the strides along one axis add up
+            strides = [0] * len(shape)
+            for axis, step in zip(order, view.strides, strict=True):
+                strides[axis] += step
+            return np.lib.stride_tricks.as_strided(view, shape, strides)
+        if order is not None:
+            view = view.transpose(order)
+        if expand is not None:
+            view = view[expand]
+            if view.shape != shape:
+                view = np.broadcast_to(view, shape)
+        return view
+
+    def _prepare(self, values: dict[str, int]) -> tuple[Any, ...]:
+        shape = tuple(_value(n, values) for n in self.shape)
+        key: list[Any] = []
+        axes: list[int] = []
+        for offset, step, axis in self.index:
+            start, stride = _value(offset, values), _value(step, values)
+            if axis is None or stride == 0:
+                key.append(start)
+                continue
+            stop = start + stride * shape[axis]
+            key.append(slice(start, None if stop < 0 else stop, stride) if shape[axis] else slice(0, 0))
+            axes.append(axis)
+        if len(set(axes)) < len(axes):
+            return (*key, ...), tuple(axes), None, shape
+        order = tuple(sorted(range(len(axes)), key=axes.__getitem__))
+        full = len(axes) == len(shape)
+        expand = None if full else tuple(slice(None) if k in axes else None for k in range(len(shape)))
+        return (*key, ...), None if order == tuple(range(len(axes))) else order, expand, shape
+
+
+def _value(number: Number, values: dict[str, int]) -> int:
+    # Only identifiers, integers and operators that ``dims.show`` wrote reach eval.
+    return number if type(number) is int else int(eval(_code(str(number)), {"min": min, "max": max}, values))
+
+
+@lru_cache(maxsize=1024)
+def _code(text: str) -> CodeType:
+    return compile(text, "<dcarray number>", "eval")
+
+
+class _Flags:
+    """Collects NumPy's floating-point flags, numbered as those of kernels are."""
+
+    __slots__ = ("raised",)
+
+    def __init__(self) -> None:
+        self.raised = 0
+
+    def __call__(self, _: str, flag: int) -> None:
+        self.raised |= flag
+
+
+class CallStep:
+    """A call that a library serves; ``position`` is that of the region's statement it belongs to.
+
+    ``parts`` makes another one like it, in another process too: of what it does, the number of arrays that it
+    writes, and the shape and index of each `View`.  ``launch`` is the library's own code, if it has any, in
+    the form of its `Routine`.
+    """
+
+    def __init__(
+        self,
+        op: str,
+        library: str,
+        attrs: tuple[tuple[str, Any], ...],
+        writes: int,
+        views: tuple[Any, ...],
+        position: int = 0,
+        names: tuple[str, ...] = (),
+        loc: Any = None,
+        launch: Launch | None = None,
+    ) -> None:
+        self.op, self.library, self.position, self.names, self.loc = op, library, position, names, loc
+        self.parts = (op, library, attrs, writes, views)
+        self._run = RUNS[op][library]
+        self._attrs, self._writes, self.launch = dict(attrs), writes, launch
+        self._views = [View(*parts) for parts in views]
+
+    def __call__(self, arrays: Sequence[NDArray], values: dict[str, int], threads: int = 1) -> int:
+        """Run on the arrays called ``names``; gives the floating-point flags."""
+        views = [view(array, values) for view, array in zip(self._views, arrays, strict=True)]
+        flags, launch = _Flags(), self.launch
+        own = None if launch is None else (launch, threads)
+        with np.errstate(all="call", call=flags):
+            raised = self._run(views[: self._writes], views[self._writes :], self._attrs, own)
+        return flags.raised | raised
+
+
+class Interpreted:
+    """A region of one statement, left to the interpreter; or its text."""
+
+    def __init__(self, region: Region | str) -> None:
+        self._region = region
+        self._idle: list[Interpreter] = []  # each serves one thread at a time
+
+    @property
+    def text(self) -> str:
+        """The region as text."""
+        from dcarray.ir.text import dump
+
+        return self._region if isinstance(self._region, str) else dump(self._region)
+
+    def __call__(self, arrays: Sequence[NDArray], values: dict[str, int], threads: int = 1) -> int:
+        """Run on the region's arrays; gives the floating-point flags."""
+        if isinstance(self._region, str):
+            from dcarray.ir.parse import parse
+
+            self._region = parse(self._region)
+        try:
+            runner = self._idle.pop()
+        except IndexError:
+            from dcarray.ir.interp import Interpreter
+
+            runner = Interpreter(self._region)
+        flags = _Flags()
+        given = {array.name: a for array, a in zip(self._region.arrays, arrays, strict=True)}
+        with np.errstate(all="call", call=flags):
+            runner.run(given, values)
+        self._idle.append(runner)
+        return flags.raised

@@ -1,0 +1,162 @@
+"""Products of matrices in tiles, which our threads take one by one, each with a call of BLAS of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import lru_cache
+from itertools import combinations_with_replacement
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from . import openblas
+from .library_calls import lies
+from .memory import address_of, empty, up
+
+if TYPE_CHECKING:
+    from dcarray.lowering.target import Launch
+
+__all__ = ["multiply"]
+
+NDArray = np.ndarray[Any, Any]
+
+LEAST = 1 << 22
+"""Multiplications below which a product is not shared out."""
+_ROW, _COLUMN = 18, 100
+"""How much a product takes longer for being of few rows, or columns: its time for each multiplication is as
+``1 + _ROW / rows + _COLUMN / columns``, since BLAS brings the other factor into its own order each time."""
+_DOWN, _ALONG = 16, 48
+"""Rows and columns of a tile are a multiple of these."""
+_MOST = 64
+"""Tiles, and so threads that call BLAS at a time: it has buffers for some more."""
+_SIDE = 256
+"""Rows and columns, at least, of a tile of half a product."""
+_TOLERATED = 1.03
+"""How much longer smaller tiles may take in all than larger ones: they are shared out more evenly."""
+_WORTH = 1.02
+"""How much longer all tiles may take than the product as a whole, of which OpenBLAS's own threads share what
+each has brought into order."""
+_NEAR = 1 << 20
+"""Bytes of a tile that is copied once it is made."""
+_UNIT = 2
+"""Multiplications in a unit of the scheduler's work."""
+
+
+@lru_cache(maxsize=256)
+def shared(m: int, n: int, k: int, threads: int, rows_only: int = 0) -> tuple[int, int]:
+    """The rows and columns of a tile of an ``m`` by ``n`` product over ``k``; of all columns, and of no more
+    than ``rows_only`` rows, if that is given.
+
+    It depends on nothing else, since to which tile an element belongs may change its last bit.
+    """
+    threads = min(threads, _MOST)
+    if rows_only:
+        return min(up(-(-m // threads), _DOWN), max(rows_only // _DOWN * _DOWN, -(-m // _MOST), _DOWN)), n
+    best: tuple[float, int, int] | None = None
+    for count in (threads, 2 * threads, 4 * threads):
+        if count > _MOST:
+            break
+        made = [(_time(m, n, k, *grid, threads), *grid) for grid in _grids(m, n, count)]
+        least = min(made, default=None)
+        if least is not None and (best is None or least[0] <= best[0] * _TOLERATED):
+            best = least if best is None else (min(best[0], least[0]), *least[1:])
+    if best is None or best[0] > _WORTH * _time(m, n, k, m, n, 1) / threads:
+        return m, n
+    return best[1:]
+
+
+@lru_cache(maxsize=64)
+def halved(threads: int) -> NDArray:
+    """The tiles on and above the diagonal of a product with its own transpose, in squares: their rows and
+    columns of tiles, those that are not on it first, since these take twice as long."""
+    side = 2
+    while side * side < 2 * min(threads, _MOST):
+        side += 2
+    return np.array(sorted(combinations_with_replacement(range(side), 2), key=_last), np.int64)
+
+
+def _last(pair: tuple[int, int]) -> tuple[bool, int]:
+    return pair[0] == pair[1], -pair[1]
+
+
+def _grids(m: int, n: int, count: int) -> Iterator[tuple[int, int]]:
+    """The ways to cut a product into about so many tiles."""
+    for down in range(1, count + 1):
+        if count % down == 0:
+            rows, columns = up(-(-m // down), _DOWN), up(-(-n // (count // down)), _ALONG)
+            if (down == 1 or rows < m) and (down == count or columns < n):
+                yield min(rows, m), min(columns, n)
+
+
+def _time(m: int, n: int, k: int, rows: int, columns: int, threads: int) -> float:
+    """In multiplications, on so many threads."""
+    tiles = -(-m // rows) * -(-n // columns)
+    return -(-tiles // threads) * k * rows * columns * (1 + _ROW / rows + _COLUMN / columns)
+
+
+def multiply(out: NDArray, a: NDArray, b: NDArray, launch: Launch, threads: int) -> int | None:
+    """Write the product of two matrices.
+
+    Parameters
+    ----------
+    out, a, b : ndarray
+        Of one dtype that BLAS knows.  The product may lie where the first factor does, in just its place.
+    launch : Launch
+        Of `dcarray.lowering.cpu.llvm.gemm`, for that dtype.
+    threads : int
+        On how many threads.  The tiles are those for as many as OpenBLAS has.
+
+    Returns
+    -------
+    int or None
+        The floating-point flags that were raised; None if nothing was done, since the library alone does
+        it as well, or since the matrices do not lie as BLAS wants them.
+    """
+    (m, k), n = a.shape, b.shape[1]
+    sharing = openblas.threads()  # and not ours, so that the last bits do not depend on how many these are
+    if m * n * k < LEAST or sharing < 2:
+        return None
+    left, right, to = lies(a), lies(b), lies(out)
+    routine = openblas.gemm(out.dtype.char)
+    if left is None or right is None or to is None or to[0] != 111 or routine is None:
+        return None
+    if np.may_share_memory(out, b):
+        return None
+    within = np.may_share_memory(out, a)
+    if within and not _same(out, a):
+        return None
+    size = out.itemsize
+    half, pairs = 0, np.zeros((0, 2), np.int64)
+    if _same(a, b.T):  # half of a product is enough
+        half, pairs = openblas.syrk(out.dtype.char) or 0, halved(sharing)
+        rows = columns = up(-(-m // (int(pairs[0, 1]) + 1)), _DOWN)
+        if not half or rows < _SIDE:
+            return None
+    else:
+        rows, columns = shared(m, n, k, sharing, max(_NEAR // (n * size), 1) if within else 0)
+    down, across = -(-m // rows), -(-n // columns)
+    count = down * across
+    if half:
+        pairs = np.ascontiguousarray(pairs[pairs[:, 1] < across])
+        count = len(pairs)
+    if count < 2:
+        return None
+    places = min(threads, count) if within else 0
+    room = rows * n * size if within else 0
+    scratch, taken = empty((places * room,), np.dtype(np.uint8)), np.zeros(places, np.int64)
+    scalars = np.array([1, 0], out.dtype)
+    arguments = (
+        *map(address_of, (a, b, out)), routine, m, n, k, left[1], right[1], to[1], left[0], right[0],
+        rows, columns, across, left[1] if left[0] == 111 else 1, 1 if right[0] == 111 else right[1],
+        address_of(scalars), address_of(taken), places, address_of(scratch), room,
+        half, address_of(pairs) if half else 0,
+    )  # fmt: skip
+    work = rows * columns * k // _UNIT
+    with openblas.Alone():
+        return launch(launch.pack(count, work, *arguments), threads)
+
+
+def _same(one: NDArray, other: NDArray) -> bool:
+    """Are two arrays the same elements of memory, in the same order?"""
+    where = address_of(one) == address_of(other)
+    return where and one.shape == other.shape and one.strides == other.strides

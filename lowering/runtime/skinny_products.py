@@ -1,0 +1,93 @@
+"""Products of a large matrix with one of few rows or columns, by code of our own that reads the large one
+once (`dcarray.lowering.cpu.llvm.skinny_products`)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from .memory import address_of, empty, up
+
+if TYPE_CHECKING:
+    from dcarray.lowering.target import Launch
+
+__all__ = ["DTYPES", "MOST", "few", "large", "multiply"]
+
+NDArray = np.ndarray[Any, Any]
+
+DTYPES = "fd"
+MOST = 16
+"""Rows of a skinny factor; from there on BLAS gains more by the order that it brings the large one into."""
+LEAST = 1 << 23
+"""Bytes of a large factor: smaller ones stay in caches meanwhile."""
+_ITEMS = 4
+"""Parts of the product for each thread, so that none waits long for another..."""
+_WIDE = 1 << 16
+"""... but of so many bytes, at least, of a row that is read part by part: at its end memory is waited for."""
+_COLUMNS, _LANES = 48, 16
+"""Columns of a part, and elements of a packed row, are a multiple of these, whatever the vectors are."""
+_UNIT = 4
+"""Multiplications in a unit of the scheduler's work."""
+
+
+def large(m: int, n: int, k: int, size: int) -> bool:
+    """Is a factor large of a product of ``m`` by ``n`` elements of so many bytes, sums of ``k`` terms?"""
+    return max(m, n) * k * size >= LEAST
+
+
+def few(m: int, n: int, k: int, size: int) -> bool:
+    """Is such a product worth that code?"""
+    return 1 < min(m, n) <= MOST and large(m, n, k, size)
+
+
+def multiply(out: NDArray, a: NDArray, b: NDArray, launch: Launch, threads: int) -> int | None:
+    """Write the product of two matrices.
+
+    Parameters
+    ----------
+    out, a, b : ndarray
+        Of one dtype, float32 or float64.
+    launch : Launch
+        Of `dcarray.lowering.cpu.llvm.skinny_products`, for that dtype.
+    threads : int
+        On how many threads; nothing else depends on it.
+
+    Returns
+    -------
+    int or None
+        The floating-point flags that were raised; None if nothing was done, since neither factor is
+        skinny, or since the other one does not lie by rows or by columns.
+    """
+    from .library_calls import lies
+
+    (m, k), n = a.shape, b.shape[1]
+    if out.dtype.char not in DTYPES or not few(m, n, k, out.itemsize):
+        return None
+    if n <= m:  # the transposed product has few rows
+        out, a, b = out.T, b.T, a.T
+        m, n = n, m
+    how, size = lies(b), out.itemsize
+    if how is None or n < _COLUMNS or np.may_share_memory(out, b) or any(step % size for step in out.strides):
+        return None
+    along, padded = how[0] != 111, up(m, 4)
+    # Rows that fill up are copies, and not zeros: those would raise flags of their own beside infinities.
+    rows = np.minimum(np.arange(padded), m - 1)
+    if along:
+        packed = empty((padded, up(k, _LANES)), out.dtype)
+        packed[:, :k] = a[rows]
+        packed[:, k:] = 0
+    else:
+        packed = empty((k, padded), out.dtype)
+        packed.T[...] = a[rows]
+    least = 1 if along else min(_WIDE // size, -(-n // threads))
+    width = up(max(-(-n // (threads * _ITEMS)), least), _COLUMNS)
+    count = -(-n // width)
+    part = empty((0 if along else up(n, _COLUMNS) * padded,), out.dtype)
+    out.fill(0)
+    down, across = (step // size for step in out.strides)
+    arguments = (
+        *map(address_of, (b, packed, out, part)), along, k, n, how[1], m, padded, packed.shape[1],
+        down, across, width,
+    )  # fmt: skip
+    return launch(launch.pack(count, max(padded * width * k // _UNIT, 1), *arguments), threads)
