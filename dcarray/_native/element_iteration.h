@@ -22,7 +22,7 @@ head_of(PyObject *x)
 static int
 in_blocks(PyObject *head)
 {
-    return head != NULL && AT(head, Spread) != NULL && AT(head, Spread) != Py_None;
+    return head != NULL && AT(head, Shard) != NULL && AT(head, Shard) != Py_None;
 }
 
 static PyObject *

@@ -20,7 +20,7 @@ static PyTypeObject *Plain; /* numpy.ndarray */
 static Py_ssize_t Small;    /* where a handle keeps its plain array: None for a large one */
 static Py_ssize_t Store, Shape, Index, Readonly, View, Little; /* what else it keeps; see handle.py */
 static Py_ssize_t Origin;
-static Py_ssize_t Exports, Spread;
+static Py_ssize_t Exports, Shard;
 static Py_ssize_t Head, Used, Dirty, Char, Mem, Address, Dtype, Geometry, Size, Turned; /* in a store; see store.py */
 static Py_ssize_t Done;                    /* in a recording */
 static PyTypeObject *Recordings;           /* the class of these */
@@ -370,7 +370,7 @@ install(PyObject *module, PyObject *args)
         find_slot(store, "shape", &Geometry) || find_slot(store, "size", &Size) ||
         find_slot(store, "turned", &Turned) ||
         find_slot(store, "place", &Alone) || find_slot(store, "exports", &Exports) ||
-        find_slot(store, "spread", &Spread) || find_slot(store, "strides", &Strides) ||
+        find_slot(store, "shard", &Shard) || find_slot(store, "strides", &Strides) ||
         find_slot(store, "rec", &Recorded) ||
         find_slot(recording, "done", &Done))
         return NULL;
@@ -522,7 +522,7 @@ PyInit_extension(void)
         PlainName == NULL)
         return NULL;
     module = PyModule_Create(&definition);
-    if (module != NULL && PyModule_AddIntConstant(module, "REVISION", 35) < 0)
+    if (module != NULL && PyModule_AddIntConstant(module, "REVISION", 36) < 0)
         Py_CLEAR(module);
     return module;
 }

@@ -68,7 +68,7 @@ at_rest(PyObject *array)
     if (Py_TYPE(store) != (PyTypeObject *)Stores)
         return 0;
     head = AT(store, Head) != NULL && AT(store, Head) != Py_None ? AT(store, Head) : store;
-    return idle(AT(head, Used)) && idle(AT(head, Dirty)) && (AT(head, Spread) == NULL || AT(head, Spread) == Py_None);
+    return idle(AT(head, Used)) && idle(AT(head, Dirty)) && (AT(head, Shard) == NULL || AT(head, Shard) == Py_None);
 }
 
 /* Add what an argument is to the mark of a call: 0 if it is nothing that NumPy's way is known to serve as well, perhaps

@@ -14,7 +14,7 @@ import numpy as np
 from dcarray.core import config
 from dcarray.core.handle import AXES, Handle, NDArray, adopt, export, locate, register
 from dcarray.core.native import BUILT
-from dcarray.core.shard import bring
+from dcarray.core.shard import gather_exported
 from dcarray.core.store import FAMILIES, Store, compiles
 from dcarray.core.ufunc_loops import UFUNCS
 from dcarray.recording import fast_path, recorder
@@ -385,7 +385,7 @@ def evaluate(x: Any = _ALL, /, *more: Any) -> Any:
         evaluate(list(x.values()))
     elif x is _ALL:
         session().flush()
-        bring()
+        gather_exported()
         return ()
     return x
 

@@ -33,10 +33,10 @@ _BASES: WeakValueDictionary[int, Any] = WeakValueDictionary()
 
 def _unwritten(head: Store, last: Any) -> bool:
     """Is memory as it was when it was looked at, and ``last`` had used it?"""
-    if head.spread is None:
+    if head.shard is None:
         return head.dirty is None or head.dirty.done
     # what has run since then may have written the block
-    return head.dirty is head.spread and head.used is last and (last is None or last.done)
+    return head.dirty is head.shard and head.used is last and (last is None or last.done)
 
 
 def _shared(base: Any, make: Callable[[Any], Any]) -> Any:

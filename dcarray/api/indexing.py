@@ -115,12 +115,12 @@ def element(x: Handle, index: window.Index) -> Any:
     place = tuple([offset for offset, _, _ in index])
     if rec is not None:
         rec.run(head)
-    if head.spread is not None:
+    if head.shard is not None:
         if store is head:
             return shard.element(head, place)
         if store.origin is not None:
             return strided_views.element(store, place)
-        head.spread.settle(head)
+        head.shard.settle(head)
     return memory(store)[place]
 
 

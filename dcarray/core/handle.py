@@ -102,7 +102,7 @@ class Handle:
         rec = head.dirty
         if rec is not None and not rec.done:
             rec.run(head)
-        if head.spread is None or head.known():
+        if head.shard is None or head.known():
             self._settled()
 
     def _look(self) -> NDArray:
@@ -152,7 +152,7 @@ class Handle:
         if self._small is not None:
             return False
         head = self._store.family
-        pending = [p for p in (head.used, head.dirty) if p is not None and p is not head.spread]
+        pending = [p for p in (head.used, head.dirty) if p is not None and p is not head.shard]
         return any(not p.done for p in pending)
 
     def _window(self) -> window.Index:

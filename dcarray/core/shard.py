@@ -1,7 +1,7 @@
 """Memory that is dealt out over the ranks: this rank's block of a store.
 
 A store's elements lie either in memory that this process has whole, or in blocks, one on each rank.  Which it
-is, is a matter of the head of a family (`Store.spread`).  As long as they lie in blocks, that is
+is, is a matter of the head of a family (`Store.shard`).  As long as they lie in blocks, that is
 something pending on the memory: whoever asks for it, by whatever way, has it gathered first, on all ranks.
 """
 
@@ -27,12 +27,12 @@ if TYPE_CHECKING:
     from dcarray.comm.planning.halo_state import Valid
     from dcarray.comm.transport.protocol import Communicator
 
-__all__ = ["Spread", "spread", "taken", "whole"]
+__all__ = ["Shard", "gather_store", "local_block", "set_shard"]
 
 NDArray = np.ndarray[Any, Any]
 
 
-class Spread:
+class Shard:
     """This rank's block of a store, which holds the truth about its elements.
 
     Attributes
@@ -72,12 +72,12 @@ class Spread:
             In strict mode, for such a function.
         """
         if not self.done:
-            function = _asking()
+            function = _calling_function()
             if function is not None and head.size > 1:
                 if current().strict:
                     raise StrictError(f"{function} of distributed arrays", user_line())
                 note(f"{function} (gathered)", head.size * head.dtype.itemsize)
-            whole(head)
+            gather_store(head)
 
     def check(self) -> None:
         """Nothing that is in blocks has failed."""
@@ -86,7 +86,7 @@ class Spread:
 _NAMES = {"__getitem__": "getitem", "__setitem__": "setitem", "reshape": "reshape"}
 
 
-def _asking() -> str | None:
+def _calling_function() -> str | None:
     """The function of NumPy that the user has called and that asks for whole memory now, if it is one."""
     frame: FrameType | None = sys._getframe(2)
     found = None
@@ -102,16 +102,16 @@ def _asking() -> str | None:
     return found
 
 
-def spread(head: Store, held: Spread) -> None:
+def set_shard(head: Store, held: Shard) -> None:
     """From now on the elements of a family lie in blocks.
 
     Whole memory that others may look at stays, to be gathered into; any other goes.
     """
     mem = head.mem
-    if mem is not None and _ours(mem):
+    if mem is not None and _unshared(mem):
         head.mem = None
         head.strides, head.turned = None, False
-    head.spread = head.dirty = held
+    head.shard = head.dirty = held
     if head.known():
         _shared()[id(head)] = head
 
@@ -129,14 +129,14 @@ def _shared() -> dict[int, Store]:
         return _local.shared  # type: ignore[no-any-return]
 
 
-def bring() -> None:
+def gather_exported() -> None:
     """Bring memory that others look at up to date."""
     known = _shared()
     while known:
-        whole(known.pop(next(iter(known))))
+        gather_store(known.pop(next(iter(known))))
 
 
-def _ours(mem: NDArray) -> bool:
+def _unshared(mem: NDArray) -> bool:
     """Does nobody else know this memory?"""
     if FAMILIES.find(owner(mem)) is not None or not mem.flags.c_contiguous:
         return False
@@ -145,12 +145,12 @@ def _ours(mem: NDArray) -> bool:
     return sys.getrefcount(mem) <= 4 and (base is None or sys.getrefcount(base) <= 3)
 
 
-def whole(head: Store) -> None:
+def gather_store(head: Store) -> None:
     """Gather the elements of a family in its memory, on all ranks."""
     from dcarray.comm.exchange.redistribute import redistribute
     from dcarray.comm.layout.layouts import Layout
 
-    held = head.spread
+    held = head.shard
     if held is None:
         return
     mem, address = head.mem, head.address
@@ -162,29 +162,29 @@ def whole(head: Store) -> None:
         redistribute(held.layout, copies, held.comm.rank).run(held.comm, held.block, mem)
     if head.mem is None:
         head.bind_new(mem, address)
-    ended(head)
+    discard_shard(head)
 
 
-def ended(head: Store) -> None:
+def discard_shard(head: Store) -> None:
     """The elements of a family do not lie in blocks any more."""
-    held = head.spread
-    held.done, head.spread = True, None
+    held = head.shard
+    held.done, head.shard = True, None
     _shared().pop(id(head), None)
     if head.dirty is held:
         head.dirty = None
 
 
-def blank(shape: tuple[int, ...], dtype: np.dtype[Any], layout: Layout, comm: Communicator) -> Store:
+def empty_sharded(shape: tuple[int, ...], dtype: np.dtype[Any], layout: Layout, comm: Communicator) -> Store:
     """A store in blocks without values."""
     store = Store(shape, dtype)
     block = allocate(layout.local_shape(comm.rank), dtype)[0]
-    spread(store, Spread(layout, block, comm))
+    set_shard(store, Shard(layout, block, comm))
     return store
 
 
 def element(head: Store, place: tuple[int, ...]) -> Any:
     """One element of a family that lies in blocks, on all ranks."""
-    held = head.spread
+    held = head.shard
     layout, comm = held.layout, held.comm
     owner = layout.owner(place)
     found: NDArray = np.empty((), head.dtype)
@@ -195,7 +195,7 @@ def element(head: Store, place: tuple[int, ...]) -> Any:
     return found[()]
 
 
-def taken(mem: NDArray, layout: Layout, comm: Communicator) -> NDArray:
+def local_block(mem: NDArray, layout: Layout, comm: Communicator) -> NDArray:
     """This rank's block of whole memory, as a copy; nothing travels."""
     from dcarray.comm.exchange.redistribute import redistribute
     from dcarray.comm.layout.layouts import Layout

@@ -64,7 +64,7 @@ class Store:
         only as long as the recording is pending.
     exports
         (Family head.)  Weak references to plain ndarrays of this memory that were handed out.
-    spread
+    shard
         (Family head.)  This rank's block while the elements lie in blocks; see `dcarray.core.shard`.
     origin
         Of a view that no window says and that has no memory yet: which elements of which store it has.
@@ -76,8 +76,25 @@ class Store:
     """
 
     __slots__ = (
-        "__weakref__", "_head", "address", "char", "dirty", "dtype", "exports", "mem", "origin", "place",
-        "rec", "shape", "size", "slot", "spread", "strides", "turned", "used", "views",
+        "__weakref__",
+        "_head",
+        "address",
+        "char",
+        "dirty",
+        "dtype",
+        "exports",
+        "mem",
+        "origin",
+        "place",
+        "rec",
+        "shape",
+        "shard",
+        "size",
+        "slot",
+        "strides",
+        "turned",
+        "used",
+        "views",
     )  # fmt: skip
 
     address: int
@@ -87,7 +104,7 @@ class Store:
     dirty: Pending | None
     exports: list[Callable[[], Any]] | None
     place: tuple[Any, int] | None
-    spread: Any
+    shard: Any
     origin: Origin | None
     views: Any
 
@@ -103,7 +120,7 @@ class Store:
         self.strides: tuple[int, ...] | None = None
         self.turned = False
         self.mem = None
-        self.rec = self.used = self.dirty = self.exports = self.place = self.spread = None
+        self.rec = self.used = self.dirty = self.exports = self.place = self.shard = None
         self.origin = self.views = None
         # None for itself: a cycle would keep temporaries alive, and so unfused, until the collector comes
         self._head = family
@@ -136,7 +153,7 @@ class Store:
 
     def blank(self) -> bool:
         """(Family head.)  Is this memory that was never used, so that there is none yet?"""
-        return self.mem is None and self.rec is None and self.dirty is None and self.spread is None
+        return self.mem is None and self.rec is None and self.dirty is None and self.shard is None
 
     def exported(self) -> bool:
         """Is a plain ndarray of this memory, handed out by us, still alive?"""

@@ -13,7 +13,7 @@ from dcarray.api.array import ndarray, wrap
 from dcarray.core.backend import NO_FORM
 from dcarray.core.handle import Handle, large
 from dcarray.core.processes import parted, several
-from dcarray.core.shard import Spread, spread
+from dcarray.core.shard import Shard, set_shard
 from dcarray.core.store import Store, compiles
 
 if TYPE_CHECKING:
@@ -141,7 +141,7 @@ def _written(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[s
         if reshaped:
             found = found.reshaped(head.shape)
     if found is piece and target is x:
-        head.spread.filled = None
+        head.shard.filled = None
     else:
         into = large(ndarray, head, head.shape, None) if reshaped else x
         into[...] = array_of(found)
@@ -179,7 +179,7 @@ def piece_of(x: Any) -> Piece | None:
     if type(x) is ndarray:
         head, window = blocks_of(x)
         if head is not None:
-            held = Piece(comm, head.spread.layout, head.spread.block)
+            held = Piece(comm, head.shard.layout, head.shard.block)
             if window is None:
                 return held
             return held.reshaped(x.shape) if _reshapes(x, head) else None
@@ -198,7 +198,7 @@ def array_of(piece: Piece) -> Any:
     if whole or not compiles(piece.dtype):
         return wrap(piece.whole())
     store = Store(piece.shape, piece.dtype)
-    spread(store, Spread(piece.layout, np.ascontiguousarray(piece.block), piece.comm))
+    set_shard(store, Shard(piece.layout, np.ascontiguousarray(piece.block), piece.comm))
     return large(ndarray, store, piece.shape, None)
 
 

@@ -20,7 +20,7 @@ from dcarray.core.config import Options
 from dcarray.core.counters import counters, note
 from dcarray.core.errors import StrictError
 from dcarray.core.processes import parted
-from dcarray.core.shard import NDArray, Spread, ended, spread, taken, whole
+from dcarray.core.shard import NDArray, Shard, discard_shard, gather_store, local_block, set_shard
 from dcarray.core.store import Store, memory
 from dcarray.execution import run_plan
 from dcarray.execution.executor import complain, told_of
@@ -68,7 +68,7 @@ def run(executor: Executor, rec: Recording, options: Options, comm: Communicator
         together(copies, rec.urgent)
         return told_of(rec, notes)
     spread_out = {
-        store.family for store in rec.slots if type(store) is Store and store.family.spread is not None
+        store.family for store in rec.slots if type(store) is Store and store.family.shard is not None
     }
     if spread_out:
         where = run_plan.line_of(rec.marks[0])
@@ -77,7 +77,7 @@ def run(executor: Executor, rec: Recording, options: Options, comm: Communicator
         note(f"{what} (gathered)", sum(head.size * head.dtype.itemsize for head in spread_out), where=where)
     for store in rec.slots:
         if type(store) is Store:
-            whole(store.family)
+            gather_store(store.family)
             if store.family.mem is not None:  # else it is a reshape of what is computed here
                 memory(store)
     return executor.alone(rec, options)
@@ -100,9 +100,9 @@ def _together(options: Options) -> Options:
     return replace(options, jit="eager") if options.jit == "background" else options
 
 
-def _held(rec: Recording) -> dict[int, Spread]:
+def _held(rec: Recording) -> dict[int, Shard]:
     """What lies in blocks, by slot."""
-    return {k: s.spread for k, s in enumerate(rec.slots) if type(s) is Store and s.spread is not None}
+    return {k: s.shard for k, s in enumerate(rec.slots) if type(s) is Store and s.shard is not None}
 
 
 def _large(shape: tuple[int, ...], options: Options) -> bool:
@@ -132,7 +132,7 @@ def _blocks(shape: tuple[int, ...], grid: tuple[int, ...] | None, ranks: int, ro
 
 # ---- what is planned ---------------------------------------------------------------------------------
 def _over_ranks(
-    rec: Recording, known: Known, held: dict[int, Spread], options: Options, comm: Communicator
+    rec: Recording, known: Known, held: dict[int, Shard], options: Options, comm: Communicator
 ) -> list[Any]:
     """Run a recording in blocks; gives the notes of floating-point exceptions."""
     if not rec.marks:  # the call that was to be recorded has raised
@@ -213,7 +213,7 @@ def _planned(rec: Recording, *given: Any) -> Placed:
 def _plan(
     rec: Recording,
     live: tuple[int, ...],
-    held: dict[int, Spread],
+    held: dict[int, Shard],
     finite: tuple[str, ...],
     options: Options,
     comm: Communicator,
@@ -287,7 +287,7 @@ def _given(rec: Recording, placed: Placed, held: dict[int, Any], comm: Communica
         else:
             mem = memory(rec.slots[slot])
             layout = placed.layouts.get(name)
-            given[name] = _contiguous(mem) if layout is None else taken(mem, layout, comm)
+            given[name] = _contiguous(mem) if layout is None else local_block(mem, layout, comm)
     return given
 
 
@@ -375,10 +375,10 @@ def _keep(
         if store is None:
             continue
         block = after[name]
-        before = store.spread
+        before = store.shard
         if layout is None:
             if before is not None:
-                ended(store)
+                discard_shard(store)
             if store.mem is None:
                 store.bind_new(block, address_of(block))
             elif (slot in written or before is not None) and block is not store.mem:
@@ -394,9 +394,9 @@ def _keep(
                 continue
             if before is not None:
                 before.done = True
-            spread(store, Spread(layout, block, comm, filled))
+            set_shard(store, Shard(layout, block, comm, filled))
             if rec.urgent and store.known():
-                whole(store)
+                gather_store(store)
 
 
 def _say(rec: Recording, told: Any, options: Options) -> None:

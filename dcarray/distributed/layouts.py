@@ -22,7 +22,7 @@ from dcarray.comm.transport.world import world
 from dcarray.core import config
 from dcarray.core.handle import Handle, large
 from dcarray.core.processes import parted
-from dcarray.core.shard import Spread, spread, taken
+from dcarray.core.shard import Shard, local_block, set_shard
 from dcarray.core.store import Store, compiles
 from dcarray.lowering.runtime.memory import empty
 
@@ -78,18 +78,18 @@ def distribute(
         raise TypeError(f"elements of dtype {source.dtype} are not distributed")
     head, window = blocks_of(source) if isinstance(source, Handle) else (None, None)
     if head is not None and window is None:
-        held = head.spread
+        held = head.shard
         block = empty(layout.local_shape(comm.rank), source.dtype)
         with parted():
             redistribute(held.layout, layout, comm.rank).run(comm, held.block, block)
     else:
         whole = source._settled() if isinstance(source, Handle) else source
-        block = taken(whole, layout, comm)
+        block = local_block(whole, layout, comm)
     store = Store(source.shape, source.dtype)
     if comm.size == 1:
         store.bind(np.ascontiguousarray(block[layout.owned(0)]))
     else:
-        spread(store, Spread(layout, block, comm))
+        set_shard(store, Shard(layout, block, comm))
     found: ndarray = large(ndarray, store, source.shape, None)
     return found
 
@@ -118,7 +118,7 @@ def blocks_of(x: Handle) -> tuple[Store | None, Any]:
     for rec in (head.dirty, head.used):
         if rec is not None and not rec.done:
             rec.run(head)
-    if head.spread is None:
+    if head.shard is None:
         return None, None
     return head, None if x._store is head and x._index is None else x._window()
 
@@ -127,7 +127,7 @@ def layout_of(x: Handle) -> Layout:
     """How an array lies over the ranks; of a view, the array that it is a view of."""
     head, _ = blocks_of(x)
     if head is not None:
-        found: Layout = head.spread.layout
+        found: Layout = head.shard.layout
         return found
     shape = x.shape if x._small is not None else x._store.family.shape
     return Layout.copies(shape, ProcessGrid((world().size,)))
@@ -179,7 +179,7 @@ def local_of(x: Handle, halo: bool = False) -> NDArray:
     head, _ = blocks_of(x)
     if head is None:
         return x._writable()
-    held = head.spread
+    held = head.shard
     held.exposed = True
     block = held.block if halo else held.block[held.layout.owned(held.comm.rank)]
     found: Any = block.view(LocalView)
@@ -192,7 +192,7 @@ def seen(x: Handle) -> NDArray:
     """The elements of an array as plain memory that may be that of a copy."""
     x._run()
     head = x._store.family
-    if head.spread is not None and x.size < head.size:
+    if head.shard is not None and x.size < head.size:
         x = x.copy()
     return x._settled()
 
@@ -206,7 +206,7 @@ def gather(x: Handle, root: int | None = None) -> NDArray | None:
     if head is None or window is not None or root is None or not x.shape:
         whole = seen(x).copy()
         return whole if root in (None, comm.rank) else None
-    held = head.spread
+    held = head.shard
     target = Layout.on_one(x.shape, comm.size, root)
     found: NDArray = np.empty(target.local_shape(comm.rank), x.dtype)
     with parted():

@@ -54,7 +54,7 @@ def _places(size: int, kind: np.dtype[Any]) -> Any:
     if size <= current().distribute_above:
         return None
     found = fresh((size,), kind)
-    held = found._store.spread
+    held = found._store.shard
     (runs,) = held.layout.runs(held.comm.rank)
     for run in runs:
         held.block[...] = np.arange(run.start, run.start + run.length, dtype=kind)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from dcarray.core.config import Options
-from dcarray.core.shard import NDArray, Spread
+from dcarray.core.shard import NDArray, Shard
 from dcarray.execution.executor import complain
 from dcarray.plans import requests
 from dcarray.plans.templates import Ready
@@ -128,7 +128,7 @@ class Known:
         found = [(k, rec.views[rec.kinds[k]][k]) for k in self.factors]
         return tuple([f"c{k}" for k, value in found if np.isfinite(value)])
 
-    def concerns(self, held: Mapping[int, Spread], options: Options) -> bool:
+    def concerns(self, held: Mapping[int, Shard], options: Options) -> bool:
         """Is there something in blocks, or that is to be?  Not where one memory has several geometries."""
         return self.plain and (bool(held) or self.largest > options.distribute_above)
 

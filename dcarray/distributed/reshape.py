@@ -15,7 +15,7 @@ from weakref import ref
 import numpy as np
 
 from dcarray.core.processes import parted
-from dcarray.core.shard import Spread, spread, taken, whole
+from dcarray.core.shard import Shard, gather_store, local_block, set_shard
 from dcarray.core.store import Store, memory
 from dcarray.recording.log_format import reads, writes
 from dcarray.recording.replay import Again
@@ -84,7 +84,7 @@ def divided(rec: Recording, large: int) -> tuple[Again, Callable[[], None]] | No
     if not cut:  # of one statement it cannot be had
         return None
     heads = {entry[-1] for slot, entry in enumerate(declared) if entry[-1] != slot}
-    if not any(type(s := rec.slots[k]) is Store and (s.spread is not None or s.size > large) for k in heads):
+    if not any(type(s := rec.slots[k]) is Store and (s.shard is not None or s.size > large) for k in heads):
         return None
     before = rec.log, rec.slots, rec.news, rec.marks
     rest = Again(rec, dict(enumerate(statements[cut:], cut)))
@@ -137,22 +137,22 @@ def apart(rec: Recording, comm: Communicator, laid: Callable[[tuple[int, ...]], 
     places = [k for k, entry in enumerate(rec.log) if entry[0] in ("old", "new")]
     for first in heads:
         head, writer = rec.slots[first], uses.writer.get(first)
-        layout = None if head.spread is not None or writer in (None, first) else laid(head.shape)
+        layout = None if head.shard is not None or writer in (None, first) else laid(head.shape)
         if layout is not None:
             with parted():
-                block = taken(memory(head), layout, comm)
-            spread(head, Spread(layout, block, comm))
+                block = local_block(memory(head), layout, comm)
+            set_shard(head, Shard(layout, block, comm))
         alone = writer is None or uses.used.isdisjoint(set(members[first]) - {writer})
         for slot in members[first]:
             rec.log[places[slot]] = (*rec.log[places[slot]][:-1], slot)
             if slot == first:
                 continue
             view = rec.slots[slot]
-            if head.spread is None and (alone or slot == writer):
+            if head.shard is None and (alone or slot == writer):
                 continue  # its memory is whole, and nobody else's here
             copy = rec.slots[slot] = Store(view.shape, view.dtype)
             copy.rec, copy.slot = rec, slot
-            if head.spread is None:
+            if head.shard is None:
                 copy.bind(memory(view).copy())
                 continue
             if slot in uses.used:
@@ -161,7 +161,7 @@ def apart(rec: Recording, comm: Communicator, laid: Callable[[tuple[int, ...]], 
             else:  # it was declared for a call that was not recorded
                 piece = _blank(view, comm)
             block = piece.block if alone else piece.block.copy()
-            spread(copy, Spread(piece.layout, block, comm))
+            set_shard(copy, Shard(piece.layout, block, comm))
             if slot == writer:
                 pairs.append((view, copy))
     return pairs
@@ -172,8 +172,8 @@ def together(pairs: Pairs, urgent: bool) -> None:
     from dcarray.comm.exchange.piece import Piece
 
     for view, copy in pairs:
-        head, new = view.family, copy.spread
-        held = head.spread
+        head, new = view.family, copy.shard
+        held = head.shard
         assert held is not None and new is not None
         with parted():
             piece = _whole_of(view, Piece(held.comm, new.layout, new.block))
@@ -184,7 +184,7 @@ def together(pairs: Pairs, urgent: bool) -> None:
         held.filled = None
         head.dirty = held
         if urgent and head.known():
-            whole(head)
+            gather_store(head)
 
 
 def _told(store: Any) -> bool:
@@ -209,7 +209,7 @@ def _piece(store: Store, comm: Communicator) -> Piece:
     from dcarray.comm.exchange.piece import Piece
 
     if store.origin is None:
-        held = store.spread
+        held = store.shard
         return Piece(comm, held.layout, held.block)
     parent, shape, index = store.origin
     return seen(_piece(parent, comm), shape, index, store.dtype, store.shape)

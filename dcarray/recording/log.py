@@ -152,8 +152,8 @@ class Recording:
     def settle(self, head: Store, writing: bool = False) -> None:
         """As `run`, so that the memory of ``head`` may be read (or written)."""
         self.run(head, writing)
-        if head.spread is not None:
-            head.spread.settle(head)
+        if head.shard is not None:
+            head.shard.settle(head)
 
     def run(self, head: Store, writing: bool = False) -> None:
         """Run what is recorded here, if it has not run, so that the elements of ``head`` may be read (or
@@ -192,7 +192,7 @@ class Recording:
             store.place = None
         if store.mem is not None:
             self.log.append(("old", store.char, store.shape, store.strides, first))
-        elif store.family.spread is not None:
+        elif store.family.shard is not None:
             if several() is None:
                 raise strange()
             self.log.append(("old", store.char, store.shape, None, first))

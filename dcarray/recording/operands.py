@@ -203,7 +203,7 @@ def enter(rec: Recording, store: Store) -> int:
     if head.exports is not None and store.exported():
         rec.urgent = True
     for other in (head.dirty, head.used):
-        if other is not None and other is not rec and not other.done and other is not head.spread:
+        if other is not None and other is not rec and not other.done and other is not head.shard:
             other.settle(head, writing=True)
     return store.slot if store.rec is rec else rec.declare(store)
 

@@ -14,7 +14,7 @@ from dcarray.core import config, window
 from dcarray.core.backend import backend
 from dcarray.core.handle import Handle, adopt, large
 from dcarray.core.processes import several
-from dcarray.core.shard import blank
+from dcarray.core.shard import empty_sharded
 from dcarray.core.store import Store, compilable, compiles, store_of
 from dcarray.core.strides import axes_of, order_of, order_of_copy
 from dcarray.core.ufunc_loops import ALIASES, UFUNCS, resolve, resolve_fold
@@ -373,7 +373,7 @@ def empty(cls: type[Handle], shape: Any, dtype: Any = np.float64) -> Any:
     ranks = several()
     if ranks is not None and a.shape and a.size > config.current().distribute_above:
         layout = backend().default_layout(a.shape, config.current(), ranks)
-        return large(cls, blank(a.shape, dtype, layout, ranks), a.shape, None)
+        return large(cls, empty_sharded(a.shape, dtype, layout, ranks), a.shape, None)
     store = Store(a.shape, dtype)
     if ranks is not None:
         store.bind(pool_empty(a.shape, dtype))

@@ -89,7 +89,7 @@ class Again:
             head = store.family
             if store.rec is rec:
                 slots[k] = store.slot
-            elif store is head and store.mem is None and store.spread is None:
+            elif store is head and store.mem is None and store.shard is None:
                 slots[k] = rec.fresh(store)
             else:
                 slots[k] = rec.declare(store)
@@ -98,7 +98,7 @@ class Again:
             for k in writes(entry):
                 head = self._stores[k].family
                 head.dirty = rec
-                rec.writes = rec.writes or head.mem is not None or head.spread is not None
+                rec.writes = rec.writes or head.mem is not None or head.shard is not None
             outs = [slots[k] for k in writes(entry)]
             args = [scalars[a] if type(a) is int else (slots[a[0]], *a[1:]) for a in reads(entry)]
             rec.log.append(rewritten(entry, outs, args))

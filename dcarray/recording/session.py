@@ -186,7 +186,7 @@ class Session:
                 self.flush(rec)
             finally:
                 rec.spared = -1
-                left = store.rec is rec and store.mem is None and store.spread is None
+                left = store.rec is rec and store.mem is None and store.shard is None
                 if spared is not None and rec.done and left:
                     spared.record(self.rec)
 
@@ -225,7 +225,7 @@ class Session:
 
     def _run(self, rec: Recording) -> Callable[[], None]:
         if simulated() is not self._rank and any(
-            type(s) is Store and s.family.spread is not None for s in rec.slots
+            type(s) is Store and s.family.shard is not None for s in rec.slots
         ):
             raise strange()
         options = config.current()

@@ -281,7 +281,7 @@ def _settled(x: Handle, writing: bool) -> NDArray:
     if x._small is None and several() is not None:
         x._run()
         head = x._store.family
-        if head.spread is not None:
+        if head.shard is not None:
             note("a compiled loop (gathered)", head.size * head.dtype.itemsize)
     return x._writable() if writing else x._settled()
 
