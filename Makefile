@@ -20,7 +20,7 @@ test: lint $(VENV)/.has-mpi
 	@$(PYTEST)
 	@# but for what says itself how it is run (OWN), is run by processes of its own, or needs calls that are not compiled at once
 	@echo "== tests of the face again, with every small array through the compiler"
-	@DCARRAY_EAGER_BELOW=0 DCARRAY_JIT=eager $(PYTEST) tests/dcarray $(OWN:%=--ignore tests/dcarray/test_%.py) -k "not under_mpi and not come_again and not ranked and not remote and not without_the_module"
+	@DCARRAY_EAGER_BELOW=0 DCARRAY_JIT=eager $(PYTEST) tests/dcarray tests/distributed --ignore tests/distributed/functions $(OWN:%=--ignore tests/dcarray/test_%.py) -k "not under_mpi and not come_again and not remote and not without_the_module"
 
 lint: $(VENV)/.has-test
 	@echo "== ruff"

@@ -13,15 +13,8 @@ import pytest
 import dcarray as dc
 from dcarray.comm.transport.errors import PerformanceWarning
 from dcarray.core.processes import several
-from dcarray.tiering import call_sites
 
 RECORDED: dict[str, Any] = {"eager_below": 0, "jit": "off"}
-
-
-@pytest.fixture(autouse=True)
-def nothing_begun() -> None:
-    """No loop that another test has left lets NumPy do what this one asks for."""
-    call_sites.end(loop=True)
 
 
 def _plain(a: np.ndarray) -> Any:

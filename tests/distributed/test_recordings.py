@@ -158,7 +158,8 @@ def test_floating_point_errors_are_those_of_all_ranks() -> None:
 
 
 WHERE = (
-    r"rank \d calls run\(\d recorded.* \(.*test_ranks.py:\d+\) where rank \d calls run\(.*test_ranks.py:\d+"
+    r"rank \d calls run\(\d recorded.* \(.*test_recordings.py:\d+\) "
+    r"where rank \d calls run\(.*test_recordings.py:\d+"
 )
 
 
@@ -327,7 +328,7 @@ def test_what_travels_is_explained() -> None:
             assert "comm.halo x: each rank receives" in text and "comm.beyond x" not in text
             assert "receives 1 message, 32 bytes" in text or "sends 1 message, 32 bytes" in text
             assert "shown below; nothing travels" in text and "region 1, step " in text
-            assert "kernel 1" in text and "test_ranks.py:" in text
+            assert "kernel 1" in text and "test_recordings.py:" in text
         assert "<svg" in dc.explain(step).svg()
         assert "exchange halo of a0_1; sends 1 message, 32 bytes, receives 1" in str(dc.explain(step))
         text = str(dc.explain(lambda: x.max(axis=0)))
@@ -359,7 +360,7 @@ def test_compiled_loops_work_on_whole_memory(jit: str) -> None:
                 np.testing.assert_allclose(b, want[1], rtol=1e-12)
                 assert np.isclose(total, want[2])
         told = [row for row in dc.report().fallbacks if row.function == "a compiled loop (gathered)"]
-        assert told and "test_ranks.py" in told[0].where
+        assert told and "test_recordings.py" in told[0].where
         with dc.options(distribute_above=0, strict=True):
             a, b, total = loop(distribute(first), distribute(second), 12)  # as written: nothing is gathered
             assert a._store.shard is not None and np.allclose(a.gather(), want[0])
