@@ -18,7 +18,7 @@ from dcarray.core.processes import parted
 from dcarray.core.shard import Shard, gather_store, local_block, set_shard
 from dcarray.core.store import Store, memory
 from dcarray.recording.log_format import reads, writes
-from dcarray.recording.replay import Again
+from dcarray.recording.replay import Replay
 
 if TYPE_CHECKING:
     from dcarray.comm.exchange.piece import Piece
@@ -61,7 +61,7 @@ class _Uses:
 
 
 # ---- dividing ----------------------------------------------------------------------------------------
-def divided(rec: Recording, large: int) -> tuple[Again, Callable[[], None]] | None:
+def divided(rec: Recording, large: int) -> tuple[Replay, Callable[[], None]] | None:
     """Take out of a recording what looks at elements in blocks otherwise than it has written them.
 
     Parameters
@@ -73,7 +73,7 @@ def divided(rec: Recording, large: int) -> tuple[Again, Callable[[], None]] | No
 
     Returns
     -------
-    (Again, callable) or None
+    (Replay, callable) or None
         What is to be recorded again, and what puts it back; None if there is no such thing.
     """
     declared = rec.declarations()
@@ -87,7 +87,7 @@ def divided(rec: Recording, large: int) -> tuple[Again, Callable[[], None]] | No
     if not any(type(s := rec.slots[k]) is Store and (s.shard is not None or s.size > large) for k in heads):
         return None
     before = rec.log, rec.slots, rec.news, rec.marks
-    rest = Again(rec, dict(enumerate(statements[cut:], cut)))
+    rest = Replay(rec, dict(enumerate(statements[cut:], cut)))
     end = [k for k, entry in enumerate(rec.log) if entry[0] not in ("old", "new")][cut - 1] + 1
     log = rec.log[:end]
     slots = list(rec.slots[: len(log) - cut])

@@ -338,7 +338,7 @@ def _singly(
     if worked is not None:
         worked(time.perf_counter() - start - run.elsewhere)
     if run.left:
-        rec.left = (run.again(), run.error)
+        rec.left = (run.replay(), run.error)
     return witness.notes
 
 

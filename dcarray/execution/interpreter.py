@@ -23,7 +23,7 @@ from dcarray.lowering.runtime.memory import MAPPED, address_of, empty, zeros
 from dcarray.recording.log import Recording
 from dcarray.recording.log_format import reads, writes
 from dcarray.recording.operands import DTYPES
-from dcarray.recording.replay import Again, rewritten
+from dcarray.recording.replay import Replay, rewritten
 from dcarray.tiering.blas_sharing import read_once
 
 from . import masked_reduction
@@ -168,11 +168,11 @@ class Singly:
         except Exception:  # one by one they may do, or say what is wrong
             return False
 
-    def again(self) -> Again:
+    def replay(self) -> Replay:
         """What is left, to be recorded again."""
         left = {k: self._statements[k] for k in self.left}
         done = self._aside.union(*[turn.writes for turn in self._todo if turn.position not in left])
-        return Again(self._rec, left, {k: a for k, a in self._memory.items() if k in done})
+        return Replay(self._rec, left, {k: a for k, a in self._memory.items() if k in done})
 
     def _set_aside(self, heads: set[int]) -> None:
         """Copy what statements that are left have still to read of these families, which will be written."""

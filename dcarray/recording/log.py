@@ -75,7 +75,7 @@ class Recording:
         Its length when the last of the entries was there that make one new array in parts: no loop's write.
     made : list of (code, int)
         The places where NumPy has made at once what it reads or writes; see `dcarray.tiering.call_sites`.
-    left : (Again, Exception) or None
+    left : (Replay, Exception) or None
         After a run: the statements that could not run, and why the first of them could not.
     failure : Exception or None
         Why the statements that it began with could not run before.

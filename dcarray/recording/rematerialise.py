@@ -16,7 +16,7 @@ from dcarray.core import config
 from dcarray.core.store import Store
 from dcarray.ir.ops import OPS
 from dcarray.recording.log import Recording
-from dcarray.recording.replay import Again
+from dcarray.recording.replay import Replay
 
 MAX_COST = 10.0  # additions for each element that may be done twice
 MAX_INPUTS = 2  # arrays that may be read twice
@@ -28,11 +28,11 @@ class Spared:
 
     def __init__(self, store: Store, entries: dict[int, tuple[Any, ...]], rec: Recording) -> None:
         self.store = store
-        self._again = Again(rec, entries)
+        self._replay = Replay(rec, entries)
 
     def record(self, rec: Recording) -> None:
         """Record the statements again."""
-        self._again.record(rec)
+        self._replay.record(rec)
         length = len(rec.log)
         rec.guard = weakref.ref(self.store, lambda _: rec.session.forget(rec, length))
 

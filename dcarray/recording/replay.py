@@ -28,7 +28,7 @@ def rewritten(entry: tuple[Any, ...], outs: Sequence[int], args: Sequence[Any]) 
     return (*entry[:6], *outs, *args)
 
 
-class Again:
+class Replay:
     """Statements of a recording, kept beyond its end.
 
     Parameters

@@ -240,9 +240,9 @@ class Session:
             self._end(rec)
         else:
             with Uninterrupted():
-                again, error = rec.left
+                replay, error = rec.left
                 self._end(rec)
-                again.record(self.rec)
+                replay.record(self.rec)
                 self.rec.failure = error
         if rest is None:
             return after
