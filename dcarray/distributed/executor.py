@@ -354,7 +354,7 @@ def _blame(
     with parted():
         with np.errstate(all="ignore"):  # what is of no statement
             before = {name: a.copy() for name, a in given.items()}
-            execute(placed.singly, comm, before, local, around=witness.around)
+            execute(placed.op_by_op, comm, before, local, around=witness.around)
         notes = fp_state.joined(told(comm, witness.notes, rank) for rank in range(comm.size))
     return fp_state.called(notes, state)
 

@@ -49,7 +49,7 @@ class Placed:
     _scalars: dict[int, dict[str, NDArray]] = field(default_factory=dict)
 
     @cached_property
-    def singly(self) -> Program:
+    def op_by_op(self) -> Program:
         """The program of each statement for itself, which is planned when something has to be found."""
         assert self.exact is not None
         return self.exact()

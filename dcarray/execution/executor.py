@@ -19,7 +19,7 @@ from dcarray.recording import log_format, session
 from dcarray.tiering import call_sites
 
 from . import op_sequences, run_plan
-from .interpreter import Singly
+from .interpreter import OpByOp
 
 if TYPE_CHECKING:
     from dcarray.plans.requests import Recorded
@@ -88,7 +88,7 @@ class Executor:
             if rec.marks and not isinstance(error, MemoryError):
                 complain("a region is run call by call", error, run_plan.line_of(rec.marks[0]))
             error.__traceback__ = None  # its frames hold memory
-            notes = _singly(rec, None)
+            notes = _run_op_by_op(rec, None)
         return told_of(rec, notes)
 
     def _whole(self, rec: Recording, options: config.Options) -> list[Any]:
@@ -111,7 +111,7 @@ class Executor:
                 rest = op_sequences.little(rec, prepared.key[1], options, most)
                 call_sites.learn([rec.marks[k] for k in rest], most)
             form.ran = True
-            return _singly(rec, prepared)
+            return _run_op_by_op(rec, prepared)
         if prepared.direct:
             _bar(rec)
             tally.add(form.guess, options.fastmath)
@@ -124,7 +124,7 @@ class Executor:
             plan = self._plan(prepared, options)
         if plan is None:
             tally.unplanned += 1
-            notes = _singly(rec, prepared, self.background.worked)
+            notes = _run_op_by_op(rec, prepared, self.background.worked)
             if (form.queued or form.general) and not rec.once:
                 self._pass_over(rec, prepared, options)
             return notes
@@ -134,7 +134,7 @@ class Executor:
         told = run_plan.execute(rec, prepared, plan, arrays, addresses, options)
         if told is None:
             tally.unplanned += 1
-            return _singly(rec, prepared)
+            return _run_op_by_op(rec, prepared)
         for store, mem, address in fresh:
             if store.mem is None:
                 store.bind_new(mem, address)
@@ -270,8 +270,8 @@ def _little(rec: Recording, prepared: templates.Prepared, threads: int) -> int:
     sizes = tuple([n & (-1 << max(n.bit_length() - 3, 0)) for n in prepared.values])
     if sizes in form.ample:
         return 0
-    todo = run_plan.todo(rec, prepared)
-    form.guess = call_sites.estimate(*prepared.key[:2], _calls(rec), threads, form.saved, todo, rec.views)
+    steps = run_plan.steps_of(rec, prepared)
+    form.guess = call_sites.estimate(*prepared.key[:2], _calls(rec), threads, form.saved, steps, rec.views)
     found = call_sites.cheaper(form.guess)
     if not found:
         if len(form.ample) >= MAX_PLANS:
@@ -327,13 +327,13 @@ def _name(entry: tuple[Any, ...]) -> str:
     return "accumulate" if entry[1] in SCANS else "reduce"
 
 
-def _singly(
+def _run_op_by_op(
     rec: Recording, prepared: templates.Prepared | None, worked: Callable[[float], None] | None = None
 ) -> list[Any]:
     """Run a recording call by call; ``worked`` is told the seconds of which a plan might have saved some."""
     witness = fp_state.Witness(lambda loc: rec.marks[loc][2])
     start = time.perf_counter()
-    run = Singly(rec, run_plan.todo(rec, prepared), witness)
+    run = OpByOp(rec, run_plan.steps_of(rec, prepared), witness)
     counters.interpreted += run.run()
     if worked is not None:
         worked(time.perf_counter() - start - run.elsewhere)

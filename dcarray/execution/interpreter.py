@@ -31,7 +31,7 @@ from . import masked_reduction
 NDArray = np.ndarray[Any, Any]
 
 
-class Turn(NamedTuple):
+class Step(NamedTuple):
     """A statement that somebody can see: its position, the families that it reads and writes, those among
     them that no later one needs, and those that it is the first to write; and whether it is only there for
     the next one, which may be done without it (`condensed`)."""
@@ -44,9 +44,9 @@ class Turn(NamedTuple):
     joined: bool = False
 
 
-def turns(
+def live_steps(
     declared: Sequence[tuple[Any, ...]], statements: Sequence[tuple[Any, ...]], live: Collection[int]
-) -> tuple[Turn, ...]:
+) -> tuple[Step, ...]:
     """What there is to do for a log.
 
     Parameters
@@ -58,14 +58,14 @@ def turns(
     """
     heads = [entry[-1] for entry in declared]
     needed = {entry[-1] for entry in declared if entry[0] == "old"}.union(live)
-    found: list[Turn] = []
+    found: list[Step] = []
     for k in range(len(statements) - 1, -1, -1):
         entry = statements[k]
         outs = frozenset([heads[slot] for slot in writes(entry)])
         if needed.isdisjoint(outs):
             continue
         ins = frozenset([heads[arg[0]] for arg in reads(entry) if type(arg) is not int])
-        found.append(Turn(k, ins, outs, tuple((ins | outs) - needed), ()))
+        found.append(Step(k, ins, outs, tuple((ins | outs) - needed), ()))
         needed |= ins | outs
     seen: set[int] = set()
     for k in range(len(found) - 1, -1, -1):
@@ -73,22 +73,22 @@ def turns(
         seen |= born
         found[k] = found[k]._replace(born=tuple(born))
     found.reverse()
-    for k, (turn, then) in enumerate(pairwise(found)):
-        first, second = statements[turn.position], statements[then.position]
-        if turn.born and turn.writes <= set(then.dying) and masked_reduction.fit_together(first, second):
-            found[k] = turn._replace(joined=True)
+    for k, (step, then) in enumerate(pairwise(found)):
+        first, second = statements[step.position], statements[then.position]
+        if step.born and step.writes <= set(then.dying) and masked_reduction.fit_together(first, second):
+            found[k] = step._replace(joined=True)
     return tuple(found)
 
 
-class Singly:
+class OpByOp:
     """One run of a recording, call by call.
 
     Parameters
     ----------
     rec : Recording
         What to run; it has not ended.
-    todo : tuple of Turn
-        What there is to do, as `turns` gives it for the recording's log.
+    steps : tuple of Step
+        What there is to do, as `live_steps` gives it for the recording's log.
     witness : Witness
         Notes what the calls say of floating-point exceptions.
     memory : mapping of int to ndarray, optional
@@ -98,12 +98,12 @@ class Singly:
     def __init__(
         self,
         rec: Recording,
-        todo: tuple[Turn, ...],
+        steps: tuple[Step, ...],
         witness: Witness,
         memory: Mapping[int, NDArray] | None = None,
     ) -> None:
         self._rec = rec
-        self._todo = todo
+        self._steps = steps
         self._apart = memory is not None
         self._witness = witness
         self._declared = rec.declarations()
@@ -123,9 +123,9 @@ class Singly:
         at, perform, statements = self._witness.at, self._perform, self._statements
         done = False  # with the one before it
         with self._witness.watching():
-            for number, turn in enumerate(self._todo):
-                k, ins, outs, dying, born, joined = turn
-                if done or (joined and not self.left and self._condensed(k, self._todo[number + 1])):
+            for number, step in enumerate(self._steps):
+                k, ins, outs, dying, born, joined = step
+                if done or (joined and not self.left and self._reduce_masked(k, self._steps[number + 1])):
                     done = not done
                     self._leave(dying, born)
                     continue
@@ -145,7 +145,7 @@ class Singly:
                 self.left.append(k)
                 pending |= outs
                 wanted |= ins
-        return len(self._todo) - len(self.left)
+        return len(self._steps) - len(self.left)
 
     def _leave(self, dying: Sequence[int], born: Sequence[int]) -> None:
         """Hand over what a statement was the first to write, and let go what nobody needs any more."""
@@ -154,7 +154,7 @@ class Singly:
         for head in dying:
             self._forget(head)
 
-    def _condensed(self, k: int, then: Turn) -> bool:
+    def _reduce_masked(self, k: int, then: Step) -> bool:
         """Run a choice and the fold of it as one, if that can be."""
         first, second = self._statements[k], self._statements[then.position]
         types, _ = _loop(first[2])
@@ -171,7 +171,7 @@ class Singly:
     def replay(self) -> Replay:
         """What is left, to be recorded again."""
         left = {k: self._statements[k] for k in self.left}
-        done = self._aside.union(*[turn.writes for turn in self._todo if turn.position not in left])
+        done = self._aside.union(*[step.writes for step in self._steps if step.position not in left])
         return Replay(self._rec, left, {k: a for k, a in self._memory.items() if k in done})
 
     def _set_aside(self, heads: set[int]) -> None:

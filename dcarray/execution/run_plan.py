@@ -12,7 +12,7 @@ from dcarray.lowering.runtime.memory import MAPPED, address_of, allocate, empty
 from dcarray.plans import templates
 from dcarray.recording.operands import DTYPES
 
-from .interpreter import Singly, Turn, turns
+from .interpreter import OpByOp, Step, live_steps
 
 if TYPE_CHECKING:
     from dcarray.recording.log import Recording
@@ -153,22 +153,22 @@ def _blamed(
         for k, where in plan.kept:
             place = where(*prepared.symbols)
             again[k][place] = saved[k][place]
-        run = Singly(rec, todo(rec, prepared), witness, again)
+        run = OpByOp(rec, steps_of(rec, prepared), witness, again)
         run.run()
     except Exception:  # all is computed; what is not known is who raised it
         return _suspect(rec, flags)
     return _suspect(rec, flags) if run.left else witness.notes
 
 
-def todo(rec: Recording, prepared: templates.Prepared | None) -> tuple[Turn, ...]:
+def steps_of(rec: Recording, prepared: templates.Prepared | None) -> tuple[Step, ...]:
     """What there is to do call by call; it is the same for all logs of a form."""
     if prepared is None:
         live = [k for k in rec.news if rec.store_at(k) is not None]
-        return turns(rec.declarations(), rec.statements(), live)
+        return live_steps(rec.declarations(), rec.statements(), live)
     form = prepared.form
-    if form.turns is None:
-        form.turns = turns(rec.declarations(), rec.statements(), prepared.key[1])
-    known: tuple[Turn, ...] = form.turns
+    if form.steps is None:
+        form.steps = live_steps(rec.declarations(), rec.statements(), prepared.key[1])
+    known: tuple[Step, ...] = form.steps
     return known
 
 

@@ -130,7 +130,7 @@ class Form:
     def __init__(self, log: Log, live: tuple[int, ...], values: tuple[int, ...], mask: int) -> None:
         self.sample = values
         self.sights = 0
-        self.turns: Any = None  # what there is to do call by call, once that was asked for
+        self.steps: Any = None  # what there is to do call by call, once that was asked for
         self.ran = False  # has NumPy run it since that is done sooner?
         self.ample: set[tuple[int, ...]] = set()  # about which integers it is too much for that
         self.guess = call_sites.Estimate(0)  # what one of them takes

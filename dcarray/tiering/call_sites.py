@@ -134,7 +134,7 @@ def estimate(
     calls: int,
     threads: int,
     saved: Sequence[int] = (),
-    todo: Sequence[Any] | None = None,
+    steps: Sequence[Any] | None = None,
     values: Mapping[str, Any] | None = None,
 ) -> Estimate:
     """What a recording takes, as NumPy does it and as a region.
@@ -151,8 +151,8 @@ def estimate(
         How many there are for kernels.
     saved : sequence of int, optional
         The slots of which a kernel keeps what it overwrites, should an exception be raised.
-    todo : sequence of Turn, optional
-        What there is to do of it (`singly.turns`); by default each statement, by itself.
+    steps : sequence of Step, optional
+        What there is to do of it (`interpreter.live_steps`); by default each statement, by itself.
     values : mapping of str to array, optional
         Its numbers, by dtype; else nothing is known of exponents.
 
@@ -170,8 +170,8 @@ def estimate(
     moved = theirs = ours = 0.0
     recording, running = _MORE * max(len(statements) - calls, 0), _RUN
     most, rounded, called = 0, False, False
-    wanted = range(len(statements)) if todo is None else {turn.position for turn in todo}
-    joined = () if todo is None else {turn.position for turn in todo if turn.joined}
+    wanted = range(len(statements)) if steps is None else {step.position for step in steps}
+    joined = () if steps is None else {step.position for step in steps if step.joined}
     unmade = {statements[k][4] for k in joined}  # what is gathered and folded has no array
     for position, entry in enumerate(statements):
         if entry[0] == "call":  # the same library does it either way

@@ -34,7 +34,7 @@ _COMPLEX = {"absolute": 28.0, "conjugate": 0.0, "negative": 0.0, "real": 0.0, "i
 _SHUFFLED = 1.4  # what these take in a kernel, which separates real and imaginary parts, of what NumPy takes
 # Nanoseconds of what NumPy has one element at a time, of doubles and of float32: everywhere, and (measured on
 # a Zen 3) without AVX-512.
-_SINGLY = {"sin": (6.0, 0.0), "cos": (6.0, 0.0), "hypot": (16.0, 4.0)}
+_ONE_BY_ONE = {"sin": (6.0, 0.0), "cos": (6.0, 0.0), "hypot": (16.0, 4.0)}
 _WITHOUT = {
     "exp": (4.5, 1.0), "exp2": (4.0, 2.0), "expm1": (8.0, 8.0), "log": (4.0, 1.5), "log2": (4.0, 2.5),
     "log10": (7.5, 6.0), "log1p": (8.0, 8.0), "cbrt": (15.0, 14.0), "tan": (10.0, 10.0),
@@ -73,16 +73,16 @@ def of(name: str, loop: str, exponent: float | None = None) -> tuple[float, floa
         return took + slow, took * _SHUFFLED
     took = _UNIT * cost * np.dtype(char).itemsize / 8  # as many vectors as they fill
     if char in "fd":
-        took = max(took, _singly(name)[char == "f"])
+        took = max(took, _one_by_one(name)[char == "f"])
         if char == "d" and name in _OURS and _is_ours(name, exponent):
             return took, took * _OURS[name]
     return took + slow, took
 
 
-def _singly(name: str) -> tuple[float, float]:
+def _one_by_one(name: str) -> tuple[float, float]:
     if name in _WITHOUT and not _vectors():
         return _WITHOUT[name]
-    return _SINGLY.get(name, (0.0, 0.0))
+    return _ONE_BY_ONE.get(name, (0.0, 0.0))
 
 
 @cache

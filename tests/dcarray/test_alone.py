@@ -336,9 +336,9 @@ def test_what_nobody_needs_and_what_is_gathered_to_be_folded_costs_numpy_little(
         ("map", "where", "?dd->d", (n,), 3, None, (1, None, None), (0, None, None), 0),
         ("fold", "add", "d->d", (n,), (0,), True, 4, (3, None, None)),
     ]  # fmt: skip
-    todo = interpreter.turns(log[:5], log[5:], (4,))
-    assert [turn.position for turn in todo] == [0, 2, 3] and todo[1].joined
-    every, few = call_sites.estimate(log, (4,), 3, 2), call_sites.estimate(log, (4,), 3, 2, (), todo)
+    steps = interpreter.live_steps(log[:5], log[5:], (4,))
+    assert [step.position for step in steps] == [0, 2, 3] and steps[1].joined
+    every, few = call_sites.estimate(log, (4,), 3, 2), call_sites.estimate(log, (4,), 3, 2, (), steps)
     assert few.theirs < every.theirs / 3 and few.most == every.most
     assert not call_sites.cheaper(every) and call_sites.cheaper(few) == n
 

@@ -243,7 +243,7 @@ def test_flags_whose_author_is_not_found_are_still_said(monkeypatch):
     with dc.options(eager_below=0, jit="eager"):
         x = dc.asarray(np.arange(3.0))
         dc.evaluate(np.log(x + 1) / (x + 1))
-        monkeypatch.setattr(interpreter.Singly, "run", broken)
+        monkeypatch.setattr(interpreter.OpByOp, "run", broken)
         x -= 1
         with pytest.warns(RuntimeWarning, match="divide by zero"):
             got = np.asarray(np.log(x + 1) / (x + 1))
