@@ -48,7 +48,7 @@ def agreed(
     MismatchError
         On all ranks, when they have not recorded the same.
     """
-    mark = rec.marks[-1]
+    site = rec.sites[-1]
     own = _digests.get(live)
     if own is None:
         if len(_digests) >= _MOST:
@@ -56,7 +56,7 @@ def agreed(
         own = _digests[live] = digest(live)
     # Two digests that differ have a bit that one has, and that the complement of the other has.
     with parted():
-        every = comm.share(what, own | (~own & _MASK) << _BITS, lambda: line_of(mark))
+        every = comm.share(what, own | (~own & _MASK) << _BITS, lambda: line_of(site))
     return live if not every & every >> _BITS else _held_by_some(rec, live, comm)
 
 

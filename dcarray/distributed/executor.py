@@ -71,7 +71,7 @@ def run(executor: Executor, rec: Recording, options: Options, comm: Communicator
         store.family for store in rec.slots if type(store) is Store and store.family.shard is not None
     }
     if spread_out:
-        where = run_plan.line_of(rec.marks[0])
+        where = run_plan.line_of(rec.sites[0])
         if options.strict:
             raise StrictError(f"{what} of distributed arrays", where)
         note(f"{what} (gathered)", sum(head.size * head.dtype.itemsize for head in spread_out), where=where)
@@ -135,7 +135,7 @@ def _over_ranks(
     rec: Recording, known: Known, held: dict[int, Shard], options: Options, comm: Communicator
 ) -> list[Any]:
     """Run a recording in blocks; gives the notes of floating-point exceptions."""
-    if not rec.marks:  # the call that was to be recorded has raised
+    if not rec.sites:  # the call that was to be recorded has raised
         return []
     slots = rec.slots
     live = tuple([k for k in rec.news if slots[k]() is not None])
@@ -201,7 +201,7 @@ def _planned(rec: Recording, *given: Any) -> Placed:
     except Exception as caught:  # a bug of ours, or no memory
         if options.debug or isinstance(caught, GridError):
             raise
-        complain("a region is not shared out", caught, run_plan.line_of(rec.marks[0]))
+        complain("a region is not shared out", caught, run_plan.line_of(rec.sites[0]))
         error = caught
     with parted():
         failed = comm.share(("planned",), int(error is not None))
@@ -335,7 +335,7 @@ def _blame(
             for culprit in sorted({one for one in placed.culprits if one >= 0})
             for found in fp_state.blame(
                 culprit,
-                rec.marks[culprit][2],
+                rec.sites[culprit][2],
                 flags & sum(1 << k for k, one in enumerate(placed.culprits) if one == culprit),
             )
         ]
@@ -344,7 +344,7 @@ def _blame(
     from dcarray.ir import interp
 
     def state(loc: Any) -> Any:
-        return rec.marks[loc][2]
+        return rec.sites[loc][2]
 
     witness = fp_state.Witness(state, part=True)
 
@@ -402,7 +402,7 @@ def _keep(
 def _say(rec: Recording, told: Any, options: Options) -> None:
     """Report what is computed from whole arrays, or refuse it under ``strict``."""
     entry = rec.statements()[told.loc] if told.loc is not None else ("call", "a statement")
-    where = run_plan.line_of(rec.marks[told.loc or 0])
+    where = run_plan.line_of(rec.sites[told.loc or 0])
     if options.strict:
         raise StrictError(f"{entry[1]} of distributed arrays", where)
     note(f"{entry[1]} (gathered)", 0, where=where)

@@ -86,7 +86,7 @@ def divided(rec: Recording, large: int) -> tuple[Replay, Callable[[], None]] | N
     heads = {entry[-1] for slot, entry in enumerate(declared) if entry[-1] != slot}
     if not any(type(s := rec.slots[k]) is Store and (s.shard is not None or s.size > large) for k in heads):
         return None
-    before = rec.log, rec.slots, rec.news, rec.marks
+    before = rec.log, rec.slots, rec.news, rec.sites
     rest = Replay(rec, dict(enumerate(statements[cut:], cut)))
     end = [k for k, entry in enumerate(rec.log) if entry[0] not in ("old", "new")][cut - 1] + 1
     log = rec.log[:end]
@@ -95,11 +95,11 @@ def divided(rec: Recording, large: int) -> tuple[Replay, Callable[[], None]] | N
         store = rest.held(k)
         if type(entry) is not Store and store is not None:
             slots[k] = ref(store)
-    rec.log, rec.slots, rec.marks = log, slots, rec.marks[:cut]
+    rec.log, rec.slots, rec.sites = log, slots, rec.sites[:cut]
     rec.news = [k for k in rec.news if k < len(slots)]
 
     def undo() -> None:
-        rec.log, rec.slots, rec.news, rec.marks = before
+        rec.log, rec.slots, rec.news, rec.sites = before
 
     return rest, undo
 

@@ -85,8 +85,8 @@ class Executor:
         except Exception as error:
             if options.debug and not isinstance(error, MemoryError):
                 raise
-            if rec.marks and not isinstance(error, MemoryError):
-                complain("a region is run call by call", error, run_plan.line_of(rec.marks[0]))
+            if rec.sites and not isinstance(error, MemoryError):
+                complain("a region is run call by call", error, run_plan.line_of(rec.sites[0]))
             error.__traceback__ = None  # its frames hold memory
             notes = _run_op_by_op(rec, None)
         return told_of(rec, notes)
@@ -109,7 +109,7 @@ class Executor:
             if form.ran and not rec.once:  # it comes again, if with other sizes
                 most = prepared.little + prepared.little // 4  # arrays may grow
                 rest = op_sequences.little(rec, prepared.key[1], options, most)
-                call_sites.learn([rec.marks[k] for k in rest], most)
+                call_sites.learn([rec.sites[k] for k in rest], most)
             form.ran = True
             return _run_op_by_op(rec, prepared)
         if prepared.direct:
@@ -255,11 +255,11 @@ def told_of(rec: Recording, notes: list[Any]) -> Callable[[], None]:
     """What says the notes of floating-point exceptions, and what else there is to say."""
     if not notes and not _unsaid:
         return _nothing
-    calls, marks = rec.statements(), rec.marks
+    calls, sites = rec.statements(), rec.sites
 
     def after() -> None:
         _say()
-        fp_state.tell(notes, lambda k: marks[k][3] or _name(calls[k]), lambda k: run_plan.line_of(marks[k]))
+        fp_state.tell(notes, lambda k: sites[k][3] or _name(calls[k]), lambda k: run_plan.line_of(sites[k]))
 
     return after
 
@@ -284,7 +284,7 @@ def _calls(rec: Recording) -> int:
     """How many calls of the user's have recorded it.  One call may have recorded several statements, but of
     different operations: those of a loop come again."""
     calls, here, names = 0, None, set[str]()
-    for (code, instruction, *_), entry in zip(rec.marks, rec.statements(), strict=True):
+    for (code, instruction, *_), entry in zip(rec.sites, rec.statements(), strict=True):
         place = id(code), instruction
         if place != here or entry[1] in names:
             calls, here, names = calls + 1, place, set()
@@ -331,7 +331,7 @@ def _run_op_by_op(
     rec: Recording, prepared: templates.Prepared | None, worked: Callable[[float], None] | None = None
 ) -> list[Any]:
     """Run a recording call by call; ``worked`` is told the seconds of which a plan might have saved some."""
-    witness = fp_state.Witness(lambda loc: rec.marks[loc][2])
+    witness = fp_state.Witness(lambda loc: rec.sites[loc][2])
     start = time.perf_counter()
     run = OpByOp(rec, run_plan.steps_of(rec, prepared), witness)
     counters.interpreted += run.run()

@@ -79,7 +79,7 @@ def little(rec: Recording, live: tuple[int, ...], options: Options, most: int) -
     most : int
         Elements of the arrays, at most.
     """
-    return list(range(len(rec.marks)))
+    return list(range(len(rec.sites)))
 
 
 def meanwhile(rec: Recording, live: tuple[int, ...], options: Options, seconds: float) -> bool:
@@ -170,8 +170,8 @@ def _recorder(rec: Recording, found: list[Operation], positions: Sequence[int]) 
     reads and which of their rows come first, its numbers, and the stores of its results, as far as somebody
     has them."""
     keeper, every = type(rec.session), rec.statements()
-    state, statements = rec.marks[positions[0]][2], [every[k] for k in positions]
-    marks = [rec.marks[k] for k in positions]
+    state, statements = rec.sites[positions[0]][2], [every[k] for k in positions]
+    marks = [rec.sites[k] for k in positions]
     asked: list[tuple[Any, str | None]] = [
         (SimpleNamespace(f_code=code, f_lasti=place), said) for code, place, _, said in marks
     ]
@@ -220,7 +220,7 @@ if BUILT:  # else there are none
     from dcarray._native.extension import folds as _folds
 
     def ran(rec: Recording, prepared: Prepared, options: Options) -> None:
-        code, instruction = rec.marks[-1][:2]
+        code, instruction = rec.sites[-1][:2]
         here, runs = (id(code), instruction), prepared.runs
         times = runs.get(here, 0)
         if times < TIMES:
@@ -242,7 +242,7 @@ if BUILT:  # else there are none
     _tried: dict[tuple[int, int], weakref.ref[Any]] = {}  # code objects, by their identity and an instruction
 
     def little(rec: Recording, live: tuple[int, ...], options: Options, most: int) -> list[int]:
-        rest = list(range(len(rec.marks)))
+        rest = list(range(len(rec.sites)))
         for positions, fold in _candidates(rec, live, options):
             if _learned(rec, positions, options, most):
                 rest = [k for k in rest if k not in positions and k != fold]
@@ -250,7 +250,7 @@ if BUILT:  # else there are none
 
     def meanwhile(rec: Recording, live: tuple[int, ...], options: Options, seconds: float) -> bool:
         for positions, fold in _candidates(rec, live, options):
-            if len(positions) + (fold is not None) == len(rec.marks):
+            if len(positions) + (fold is not None) == len(rec.sites):
                 entry = rec.statements()[positions[-1]]
                 size = math.prod(entry[3])
                 if size * np.dtype(entry[2][-1]).itemsize < POOLED:
@@ -283,7 +283,7 @@ if BUILT:  # else there are none
         rec: Recording, positions: list[int], options: Options, most: int, seconds: float = 0.0
     ) -> bool:
         """Are these statements a chain from now on, or for so many seconds?"""
-        statements, marks = rec.statements(), [rec.marks[k] for k in positions]
+        statements, marks = rec.statements(), [rec.sites[k] for k in positions]
         maps = [statements[k] for k in positions]
         code, instruction, state, _ = marks[0]
         shape = maps[-1][3]
@@ -328,8 +328,8 @@ if BUILT:  # else there are none
         shape, slot = last[3], last[4]
         if live != (slot,) or several() is not None or simulated() is not None or rec.mask & ODD:
             return
-        places = tuple([mark[:2] for mark in rec.marks])
-        if len(set(places)) < len(places) or any(mark[2] is not state for mark in rec.marks):
+        places = tuple([mark[:2] for mark in rec.sites])
+        if len(set(places)) < len(places) or any(mark[2] is not state for mark in rec.sites):
             return
         declared = rec.declarations()
         described = _operations(statements, declared, shape)

@@ -143,11 +143,11 @@ def _blamed(
             for culprit in sorted({one for one in form.culprits if one >= 0})
             for note in fp_state.blame(
                 culprit,
-                rec.marks[culprit][2],
+                rec.sites[culprit][2],
                 flags & sum(1 << k for k, one in enumerate(form.culprits) if one == culprit),
             )
         ]
-    witness = fp_state.Witness(lambda loc: rec.marks[loc][2])
+    witness = fp_state.Witness(lambda loc: rec.sites[loc][2])
     try:
         again = arrays | _copies({k: a for k, a in arrays.items() if k not in form.inputs})
         for k, where in plan.kept:
@@ -175,7 +175,7 @@ def steps_of(rec: Recording, prepared: templates.Prepared | None) -> tuple[Step,
 def _suspect(rec: Recording, flags: int) -> list[Any]:
     """The notes on the first statement that may have raised floating-point exceptions."""
     for k, entry in enumerate(rec.statements()):
-        state = rec.marks[k][2]
+        state = rec.sites[k][2]
         if any(fp_attribution.raises(entry)) and fp_state.modes(state) is not None:
             notes = fp_state.blame(k, state, flags)
             if notes:
@@ -183,9 +183,9 @@ def _suspect(rec: Recording, flags: int) -> list[Any]:
     return []
 
 
-def line_of(mark: Any) -> tuple[str, int]:
-    """File and line of a statement's mark."""
-    code, instruction = mark[:2]
+def line_of(site: Any) -> tuple[str, int]:
+    """File and line of a statement's site."""
+    code, instruction = site[:2]
     for start, end, line in code.co_lines():
         if start <= instruction < end and line is not None:
             return code.co_filename, line

@@ -80,7 +80,7 @@ def _view(rec: Recording, result: Any = None) -> list[RegionView]:
     prepared = sessions.EXECUTOR.prepare(rec)
     if not prepared.useful:
         return []
-    lines = {k: _where(*line_of(place)) for k, place in enumerate(rec.marks)}
+    lines = {k: _where(*line_of(place)) for k, place in enumerate(rec.sites)}
     names = {name: str(a[()]) for name, a in rec.scalar_arrays().items()}
     called = {id(store): name for name, store in _callers_arrays()}
     if isinstance(result, Handle) and result._small is None:

@@ -13,8 +13,8 @@ if TYPE_CHECKING:
 
 def moving(rec: Recording) -> bool:
     """Does the loop whose turn ends with the last statement touch other windows in each turn?"""
-    here = rec.marks[-1][:2]
-    ends = [k for k, mark in enumerate(rec.marks) if mark[:2] == here]
+    here = rec.sites[-1][:2]
+    ends = [k for k, site in enumerate(rec.sites) if site[:2] == here]
     if len(ends) < 3:
         return False
     first, second, third = ends[-3:]
@@ -26,6 +26,6 @@ def moving(rec: Recording) -> bool:
 
 def outermost(rec: Recording) -> bool:
     """Has the last statement come round, and as seldom as any that has: is it in no inner loop?"""
-    places = Counter([mark[:2] for mark in rec.marks])
-    here = places[rec.marks[-1][:2]]
+    places = Counter([site[:2] for site in rec.sites])
+    here = places[rec.sites[-1][:2]]
     return here > 1 and here == min(count for count in places.values() if count > 1)

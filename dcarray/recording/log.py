@@ -19,7 +19,7 @@ ENTRIES_TOGETHER = 2 * ENTRIES  # where several ranks run it: before and after i
 HELD_ELEMENTS = 1 << 19  # from so many on it is looked what a recording alone keeps alive
 CHARS = "?bBhHiIlLqQefdFD"
 
-Mark = tuple[Any, int, Any, str | None]
+Site = tuple[Any, int, Any, str | None]
 
 
 class Keeper(Protocol):
@@ -57,7 +57,7 @@ class Recording:
         For each declaration the store (strongly for existing memory, weakly for what is to be computed).
     news : list of int
         The slots of what is to be computed.
-    marks : list of (code, int, state, str or None)
+    sites : list of (code, int, state, str or None)
         For each statement (not declaration): the user's code object and instruction, from which the line
         follows, NumPy's floating-point error state when it was recorded, and what NumPy calls it when it
         warns, if that does not follow from the operation.
@@ -101,7 +101,7 @@ class Recording:
 
     __slots__ = (
         "__weakref__", "arena", "composed", "done", "due", "enough", "failure", "guard", "held", "history",
-        "kinds", "latest", "left", "log", "made", "marks", "mask", "news", "once", "program", "selections",
+        "kinds", "latest", "left", "log", "made", "sites", "mask", "news", "once", "program", "selections",
         "session", "slots", "spared", "state", "turns", "urgent", "views", "writes",
     )  # fmt: skip
 
@@ -111,7 +111,7 @@ class Recording:
         self.log: list[tuple[Any, ...]] = []
         self.slots: list[Any] = []
         self.news: list[int] = []
-        self.marks: list[Mark] = []
+        self.sites: list[Site] = []
         self.state: Any = None
         self.mask = 0
         self.held = 0
@@ -229,7 +229,7 @@ class Recording:
         return self.declare(store)
 
     def add(self, entry: tuple[Any, ...], frame: FrameType, said: str | None = None) -> None:
-        """Log a statement that ``frame`` asked for; ``said``: as in `marks`."""
+        """Log a statement that ``frame`` asked for; ``said``: as in `sites`."""
         log = self.log
         log.append(entry)
         code, place = frame.f_code, frame.f_lasti
@@ -239,7 +239,7 @@ class Recording:
         if state is not self.state:
             self.state = state
             self.mask |= watched(state)
-        self.marks.append((code, place, state, said))
+        self.sites.append((code, place, state, said))
 
     def wanted(self) -> bool:
         """Would anybody see it run?"""
@@ -257,7 +257,7 @@ class Recording:
     def drop(self) -> None:
         """Take the last entry back."""
         self.log.pop()
-        self.marks.pop()
+        self.sites.pop()
         self.history = None
 
     def scalar_addresses(self) -> list[int]:

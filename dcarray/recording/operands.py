@@ -271,7 +271,7 @@ def broadcast(shapes: list[tuple[int, ...]]) -> tuple[int, ...]:
 
 
 def commit(rec: Recording, entry: tuple[Any, ...], said: str | None = None) -> None:
-    """Log an entry, and run the recording when it must not wait; ``said``: as in `Recording.marks`."""
+    """Log an entry, and run the recording when it must not wait; ``said``: as in `Recording.sites`."""
     rec.add(entry, user_frame(), said)
     if rec.urgent:
         at_last(rec)
@@ -285,9 +285,9 @@ def at_last(rec: Recording) -> None:
     MemoryError
         If the last call cannot be computed for want of memory.
     """
-    mark = rec.marks[-1]
+    site = rec.sites[-1]
     rec.session.flush(rec)
     left = rec.session.rec
-    if rec.done and left.marks and left.marks[-1] is mark:
+    if rec.done and left.sites and left.sites[-1] is site:
         left.drop()  # the call failed: it must not happen later
         left.check()

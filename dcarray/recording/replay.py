@@ -49,7 +49,7 @@ class Replay:
         memory: Mapping[int, np.ndarray[Any, Any]] | None = None,
     ) -> None:
         self._entries = list(entries.values())
-        self._marks = [rec.marks[k] for k in entries]
+        self._sites = [rec.sites[k] for k in entries]
         declared = rec.declarations()
         args = [arg for entry in self._entries for arg in reads(entry)]
         self._scalars = {
@@ -94,7 +94,7 @@ class Replay:
             else:
                 slots[k] = rec.declare(store)
             head.used = rec
-        for entry, mark in zip(self._entries, self._marks, strict=True):
+        for entry, site in zip(self._entries, self._sites, strict=True):
             for k in writes(entry):
                 head = self._stores[k].family
                 head.dirty = rec
@@ -102,5 +102,5 @@ class Replay:
             outs = [slots[k] for k in writes(entry)]
             args = [scalars[a] if type(a) is int else (slots[a[0]], *a[1:]) for a in reads(entry)]
             rec.log.append(rewritten(entry, outs, args))
-            rec.marks.append(mark)
-            rec.mask |= watched(mark[2])
+            rec.sites.append(site)
+            rec.mask |= watched(site[2])

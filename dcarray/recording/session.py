@@ -73,7 +73,7 @@ class Session:
 
     def _relieve(self, rec: Recording) -> None:
         """Run a recording that has grown large, if this is the place."""
-        if len(rec.kinds) > ARENA - 16 or (rec.marks and self._comes_round(rec)):
+        if len(rec.kinds) > ARENA - 16 or (rec.sites and self._comes_round(rec)):
             self.flush(rec)
             # while NumPy does all at once (`alone.resume`), what comes now is run by itself: it would be
             # pending, and so would be whatever reads it
@@ -96,7 +96,7 @@ class Session:
         is written in place: what a loop records is then the same region again and again.  Where its windows
         move, it is cut in each turn.
         """
-        code, place = rec.marks[-1][:2]
+        code, place = rec.sites[-1][:2]
         if rec.turns.get(place) is code:
             return True
         if len(rec.log) <= ENTRIES:
@@ -112,7 +112,7 @@ class Session:
         again = (code, place) == self._cut
         ends = writes
         if not again and (writes or (alone and not rec.writes)):
-            if (writes or rec.enough == ENTRIES) and all(mark[:2] != self._cut for mark in rec.marks):
+            if (writes or rec.enough == ENTRIES) and all(site[:2] != self._cut for site in rec.sites):
                 self._cut = None  # this is another loop
             rec.enough = MAX_ENTRIES  # to ask once is enough where nothing is written
             ends = writes or (self._cut is None and iterations.outermost(rec))

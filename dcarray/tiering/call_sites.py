@@ -273,7 +273,7 @@ def learn(marks: Sequence[tuple[Any, ...]], elements: int, sure: bool = False) -
     Parameters
     ----------
     marks : sequence of (code, int, ...)
-        The places, as in `Recording.marks`.
+        The places, as in `Recording.sites`.
     elements : int
     sure : bool, optional
         NumPy does so anyway, only later: there is nothing to be had by recording it.

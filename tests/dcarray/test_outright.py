@@ -259,7 +259,7 @@ def test_the_next_long_recording_begins_where_the_others_do(monkeypatch: pytest.
     run = executor.Executor.run
 
     def noted(self: Any, rec: Any, options: Any) -> Any:
-        logs.append((rec.once, len(rec.marks), rec.marks[0][:2]))
+        logs.append((rec.once, len(rec.sites), rec.sites[0][:2]))
         return run(self, rec, options)
 
     monkeypatch.setattr(executor.Executor, "run", noted)
