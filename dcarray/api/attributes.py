@@ -142,7 +142,7 @@ class Attributes(Handle):
         except MemoryError:  # what cannot be computed stays pending, and says so each time
             raise
         except Exception as error:  # NumPy forgets why there is no buffer, and asks for an array next
-            session().untold = (ref(self), copy.copy(error))  # whose traceback would keep much alive
+            session().buffer_error = (ref(self), copy.copy(error))  # whose traceback would keep much alive
             raise
         if survives(self.dtype):
             return a.data
@@ -154,8 +154,8 @@ class Attributes(Handle):
     def _tell(self) -> None:
         """Raise what kept this array's buffer from being had, if nobody was told."""
         here = session()
-        if here.untold is not None:
-            (known, error), here.untold = here.untold, None
+        if here.buffer_error is not None:
+            (known, error), here.buffer_error = here.buffer_error, None
             if known() is self:
                 raise error
 

@@ -145,7 +145,7 @@ def _over_ranks(
     written = known.written
     how = tuple([(k, s.layout, None if s.exposed else s.filled) for k, s in held.items()])
     finite = known.finite(rec) if known.factors else ()
-    key = (live, how, finite, rec.mask, comm.size, comm.rank, options)
+    key = (live, how, finite, rec.watched, comm.size, comm.rank, options)
     placed = known.placed(key)
     if placed is None:
         placed = known.keep(key, _planned(rec, live, held, finite, options, comm))
@@ -157,7 +157,7 @@ def _over_ranks(
     else:
         counters.plan_hits += 1
     given = _given(rec, placed, held, comm)
-    mask = rec.mask
+    mask = rec.watched
     if placed.limits and magnitude_guard.within(
         given, placed.limits, comm, partial(_compute, placed, options)
     ):
@@ -248,14 +248,14 @@ def _plan(
     valid: dict[str, Valid] = {
         f"a{k}": s.filled for k, s in held.items() if s.filled is not None and not s.exposed
     }
-    culprits = fp_attribution.culprits(rec.statements(), bool(rec.mask & fp_state.ODD))
-    doubt = rec.mask & sum(1 << k for k, one in enumerate(culprits) if one == fp_attribution.DOUBT)
+    culprits = fp_attribution.culprits(rec.statements(), bool(rec.watched & fp_state.ODD))
+    doubt = rec.watched & sum(1 << k for k, one in enumerate(culprits) if one == fp_attribution.DOUBT)
     again = _lost(exact, region) if doubt else ()
     program = plan(region, layouts, comm.size, comm.rank, valid=valid, finite=finite, few=FEW, unharmed=again)
     placed = Placed(program, layouts, doubt=doubt, culprits=culprits)
     if doubt:
         placed.exact = partial(plan, exact, layouts, comm.size, comm.rank, few=FEW)
-        placed.limits = magnitude_guard.limit(region, again, comm.size, rec.mask)
+        placed.limits = magnitude_guard.limit(region, again, comm.size, rec.watched)
         placed.in_place = partial(
             plan, region, layouts, comm.size, comm.rank, valid=valid, finite=finite, few=FEW
         )

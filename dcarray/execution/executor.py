@@ -44,10 +44,10 @@ class Executor:
 
     def prepare(self, rec: Recording, fastmath: bool = False) -> templates.Prepared:
         """The entry of this log; its key has the windows' integers and who is still alive."""
-        slots, spared = rec.slots, rec.spared
-        live = tuple([k for k in rec.news if slots[k]() is not None and k != spared])
+        slots, unstored = rec.slots, rec.unstored
+        live = tuple([k for k in rec.news if slots[k]() is not None and k != unstored])
         key = (tuple(rec.log), live, rec.kinds)
-        kind = fastmath, rec.mask
+        kind = fastmath, rec.watched
         plans = self._prepared.get(kind)
         if plans is None:
             plans, self._forms[kind] = self._prepared.setdefault(kind, {}), {}
@@ -61,7 +61,7 @@ class Executor:
         if form is None:
             if len(known) >= MAX_PLANS:
                 known.clear()
-            form = known[skeleton, live, rec.kinds] = templates.Form(key[0], live, values, rec.mask)
+            form = known[skeleton, live, rec.kinds] = templates.Form(key[0], live, values, rec.watched)
         if len(plans) >= MAX_PLANS:
             plans.clear()
         prepared = plans[key] = templates.Prepared(key, form, values)
@@ -78,7 +78,7 @@ class Executor:
         """Run a recording on whole memory.
 
         Whatever goes wrong on the way - there is no memory, or a bug of ours - the recording then runs call
-        by call, and what cannot be computed even so is in ``rec.left``.
+        by call, and what cannot be computed even so is in ``rec.leftover``.
         """
         try:
             notes = self._whole(rec, options)
@@ -106,7 +106,7 @@ class Executor:
         if prepared.little is None:
             prepared.little = _little(rec, prepared, options.threads)
         if prepared.little and options.eager_below:
-            if form.ran and not rec.once:  # it comes again, if with other sizes
+            if form.ran and not rec.one_off:  # it comes again, if with other sizes
                 most = prepared.little + prepared.little // 4  # arrays may grow
                 rest = op_sequences.little(rec, prepared.key[1], options, most)
                 call_sites.learn([rec.sites[k] for k in rest], most)
@@ -120,12 +120,12 @@ class Executor:
         if not form.useful:
             return []
         plan = prepared.plan
-        if plan is None and (not rec.once or options.jit == "eager"):
+        if plan is None and (not rec.one_off or options.jit == "eager"):
             plan = self._plan(prepared, options)
         if plan is None:
             tally.unplanned += 1
             notes = _run_op_by_op(rec, prepared, self.background.worked)
-            if (form.queued or form.general) and not rec.once:
+            if (form.queued or form.general) and not rec.one_off:
                 self._pass_over(rec, prepared, options)
             return notes
         _bar(rec)
@@ -338,7 +338,7 @@ def _run_op_by_op(
     if worked is not None:
         worked(time.perf_counter() - start - run.elsewhere)
     if run.left:
-        rec.left = (run.replay(), run.error)
+        rec.leftover = (run.replay(), run.error)
     return witness.notes
 
 

@@ -261,7 +261,7 @@ if BUILT:  # else there are none
         rec: Recording, live: tuple[int, ...], options: Options
     ) -> Iterator[tuple[list[int], int | None]]:
         """The statements that may be chains, by position, and the fold of what each gives."""
-        if several() is not None or simulated() is not None or rec.mask & ODD or options.debug:
+        if several() is not None or simulated() is not None or rec.watched & ODD or options.debug:
             return
         statements = rec.statements()
         totals = {
@@ -306,7 +306,7 @@ if BUILT:  # else there are none
                 _tried.clear()
             _tried[begin] = weakref.ref(code)
         letters = "".join([declared[k][1] for k, _ in arrays])
-        what = places, tuple(found), letters, loops, (), most, rec.mask, options, state
+        what = places, tuple(found), letters, loops, (), most, rec.watched, options, state
         return _chain(_extobj_contextvar, *what, None, _recorder(rec, found, positions), _zero, seconds)
 
     def _used(found: list[Operation]) -> bool:
@@ -326,7 +326,7 @@ if BUILT:  # else there are none
         if kind != "map" or len(statements) > MOST_STEPS or options.debug or not options.eager_below:
             return
         shape, slot = last[3], last[4]
-        if live != (slot,) or several() is not None or simulated() is not None or rec.mask & ODD:
+        if live != (slot,) or several() is not None or simulated() is not None or rec.watched & ODD:
             return
         places = tuple([mark[:2] for mark in rec.sites])
         if len(set(places)) < len(places) or any(mark[2] is not state for mark in rec.sites):
@@ -358,5 +358,5 @@ if BUILT:  # else there are none
             call_sites.tally.add(guess, options.fastmath)
             return flags
 
-        what = places, tuple(found), letters, loops, shape, size, rec.mask, options, state
+        what = places, tuple(found), letters, loops, shape, size, rec.watched, options, state
         _chain(_extobj_contextvar, *what, run, _recorder(rec, found, range(count)))

@@ -38,10 +38,10 @@ def direct(rec: Recording, prepared: templates.Prepared, plan: templates.Ready, 
     counters.kernels += plan.kernels
     counters.bytes += prepared.bytes
     notes: list[Any] = []
-    if flags & rec.mask:
+    if flags & rec.watched:
         mems = iter([mem for _, mem, _ in fresh])
         arrays = {k: s.mem if type(s := slots[k]) is Store else next(mems) for k in prepared.form.memory}
-        notes = _blamed(rec, prepared, plan, arrays, {}, flags & rec.mask)
+        notes = _blamed(rec, prepared, plan, arrays, {}, flags & rec.watched)
     for store, mem, address in fresh:
         store.bind_new(mem, address)
     return notes
@@ -89,7 +89,7 @@ def execute(
     every: Any = ()
     if plan.needs_arrays:
         every = [*arrays.values(), *rec.scalar_arrays().values(), *saved.values()]
-    mask, aside = rec.mask, plan.aside
+    mask, aside = rec.watched, plan.aside
     if plan.look is not None and not mask & MINDFUL and plan.look(given, prepared.symbols, options.threads):
         mask, aside = 0, ()
     kept = _copies({k: arrays[k] for k in dict.fromkeys((*plan.keeps, *aside))})

@@ -39,7 +39,7 @@ class Keeper(Protocol):
         """The current recording."""
 
     @property
-    def turns(self) -> dict[int, Any]:
+    def iteration_ends(self) -> dict[int, Any]:
         """Where loops come round whose windows move: code objects by their instruction."""
 
     def take_arena(self) -> tuple[int, dict[str, Any]]:
@@ -65,9 +65,9 @@ class Recording:
         It holds something that must not wait: run it as soon as the entry is complete.
     due : bool
         It is long, or may keep much memory alive: before the next entry, `Session.ready` looks at it.
-    enough : int
+    entry_limit : int
         So many entries are many.
-    held : int
+    held_elements : int
         The elements of the memory that it reads and writes.
     writes : bool
         It changes memory that existed before.
@@ -75,15 +75,15 @@ class Recording:
         Its length when the last of the entries was there that make one new array in parts: no loop's write.
     made : list of (code, int)
         The places where NumPy has made at once what it reads or writes; see `dcarray.tiering.call_sites`.
-    left : (Replay, Exception) or None
+    leftover : (Replay, Exception) or None
         After a run: the statements that could not run, and why the first of them could not.
     failure : Exception or None
         Why the statements that it began with could not run before.
-    once : bool
+    one_off : bool
         Nothing like it will come again.
-    turns : dict
+    iteration_ends : dict
         Where loops come round whose windows move: code objects by instruction.
-    spared : int
+    unstored : int
         The slot of an array that is not to be stored though somebody holds it; see
         `dcarray.recording.rematerialise`.
     selections : list of weak reference
@@ -93,16 +93,17 @@ class Recording:
         What is known of its values; see `dcarray.recording.value_numbering`.
     program : Program or None
         What this rank has run of it, where several have run it together.
-    latest : weak reference or None
+    latest_mask : weak reference or None
         To the last mask that selected something; see `dcarray.recording.masked_assignment`.
-    mask : int
+    watched : int
         The floating-point exceptions that some entry does not ignore.
     """
 
     __slots__ = (
-        "__weakref__", "arena", "composed", "done", "due", "enough", "failure", "guard", "held", "history",
-        "kinds", "latest", "left", "log", "made", "sites", "mask", "news", "once", "program", "selections",
-        "session", "slots", "spared", "state", "turns", "urgent", "views", "writes",
+        "__weakref__", "arena", "composed", "done", "due", "entry_limit", "failure", "guard", "held_elements",
+        "history", "iteration_ends", "kinds", "latest_mask", "leftover", "log", "made", "news", "one_off",
+        "program", "selections", "session", "sites", "slots", "state", "unstored", "urgent", "views",
+        "watched", "writes",
     )  # fmt: skip
 
     def __init__(self, session: Keeper) -> None:
@@ -113,24 +114,24 @@ class Recording:
         self.news: list[int] = []
         self.sites: list[Site] = []
         self.state: Any = None
-        self.mask = 0
-        self.held = 0
+        self.watched = 0
+        self.held_elements = 0
         self.due = False
-        self.enough = ENTRIES
+        self.entry_limit = ENTRIES
         self.urgent = False
         self.composed = 0
         self.made: list[tuple[Any, int]] = []
-        self.left: Any = None
+        self.leftover: Any = None
         self.program: Any = None
         self.failure: Exception | None = None
-        self.spared = -1
+        self.unstored = -1
         self.selections: list[Any] = []
         self.guard: Any = None
         self.history: Any = None
-        self.latest: Any = None
+        self.latest_mask: Any = None
         self.writes = False
-        self.once = False
-        self.turns = session.turns
+        self.one_off = False
+        self.iteration_ends = session.iteration_ends
         self.kinds = ""
         self.arena, self.views = session.take_arena()
 
@@ -205,8 +206,8 @@ class Recording:
             memory(store)
             self.log.append(("old", store.char, store.shape, store.strides, first))
         slots.append(store)
-        self.held += store.size
-        if self.held > HELD_ELEMENTS:
+        self.held_elements += store.size
+        if self.held_elements > HELD_ELEMENTS:
             self.due = True
         return slot
 
@@ -228,18 +229,18 @@ class Recording:
         self.fresh(head)
         return self.declare(store)
 
-    def add(self, entry: tuple[Any, ...], frame: FrameType, said: str | None = None) -> None:
-        """Log a statement that ``frame`` asked for; ``said``: as in `sites`."""
+    def add(self, entry: tuple[Any, ...], frame: FrameType, warned_as: str | None = None) -> None:
+        """Log a statement that ``frame`` asked for; ``warned_as``: as in `sites`."""
         log = self.log
         log.append(entry)
         code, place = frame.f_code, frame.f_lasti
-        if len(log) > self.enough or (self.turns and self.turns.get(place) is code):
+        if len(log) > self.entry_limit or (self.iteration_ends and self.iteration_ends.get(place) is code):
             self.due = True
         state = captured()
         if state is not self.state:
             self.state = state
-            self.mask |= watched(state)
-        self.sites.append((code, place, state, said))
+            self.watched |= watched(state)
+        self.sites.append((code, place, state, warned_as))
 
     def wanted(self) -> bool:
         """Would anybody see it run?"""

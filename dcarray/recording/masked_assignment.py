@@ -75,11 +75,11 @@ class Mask:
 
 def mask_of(mask: Any) -> Mask:
     """The values of a mask as they are now; the same object for the same values, if that is known."""
-    known = session().rec.latest
+    known = session().rec.latest_mask
     found: Mask | None = None if known is None else known()
     if found is None or not found.of(mask):
         found = Mask(mask)
-        session().rec.latest = ref(found)
+        session().rec.latest_mask = ref(found)
     return found
 
 

@@ -270,9 +270,9 @@ def broadcast(shapes: list[tuple[int, ...]]) -> tuple[int, ...]:
     return first
 
 
-def commit(rec: Recording, entry: tuple[Any, ...], said: str | None = None) -> None:
-    """Log an entry, and run the recording when it must not wait; ``said``: as in `Recording.sites`."""
-    rec.add(entry, user_frame(), said)
+def commit(rec: Recording, entry: tuple[Any, ...], warned_as: str | None = None) -> None:
+    """Log an entry, and run the recording when it must not wait; ``warned_as``: as in `Recording.sites`."""
+    rec.add(entry, user_frame(), warned_as)
     if rec.urgent:
         at_last(rec)
 

@@ -53,7 +53,7 @@ def elementwise(
     out: Any = None,
     dtype: Any = None,
     casting: str = "same_kind",
-    said: str | None = None,
+    warned_as: str | None = None,
 ) -> Any:
     """An element-wise operation.
 
@@ -67,7 +67,7 @@ def elementwise(
         Where the result goes.
     dtype, casting
         As in NumPy's ufuncs; anything unusual runs in NumPy at once.
-    said : str, optional
+    warned_as : str, optional
         What NumPy calls it in warnings, if another function was called.
 
     Returns
@@ -76,7 +76,7 @@ def elementwise(
         ``out`` if given; a NumPy scalar for a 0-d result.
     """
     name = ALIASES.get(name, name)
-    usual = dtype is None and casting == "same_kind" and said is None
+    usual = dtype is None and casting == "same_kind" and warned_as is None
     if usual and (found := fast_path.again(name, inputs, out)) is not None:
         return found
     cls = class_of(*inputs, out)
@@ -94,7 +94,7 @@ def elementwise(
         else:
             order = order_of(inputs, shape) if target is None else None
             result, slot, index = result_of(cls, rec, shape, loop[-1], target, order)
-            commit(rec, ("map", op, loop, shape, slot, index, *args), said or LOOPS_OF.get(op))
+            commit(rec, ("map", op, loop, shape, slot, index, *args), warned_as or LOOPS_OF.get(op))
             if whole:
                 fast_path.learn(name, inputs, loop, shape)
             return out if out is not None else result if shape else result._settled()[()]
@@ -199,7 +199,7 @@ def reduce(
     out: Any = None,
     initial: Any = np._NoValue,
     where: Any = True,
-    said: str | None = None,
+    warned_as: str | None = None,
 ) -> Any:
     """``ufunc.reduce`` over any axes.
 
@@ -212,7 +212,7 @@ def reduce(
         None is all axes.
     dtype, keepdims, out, initial, where
         As in `numpy.ufunc.reduce`.
-    said : str, optional
+    warned_as : str, optional
         As for `elementwise`.
 
     Returns
@@ -241,14 +241,14 @@ def reduce(
                 raise Missing
             order = None if every else order_of((x,), shape)
             if order is not None:
-                return _reduce_turned(name, x, axes, order, keepdims, dtype=dtype, said=said)
+                return _reduce_turned(name, x, axes, order, keepdims, dtype=dtype, warned_as=warned_as)
             arg = operand(rec, x, shape, loop[0])
         except NOT_RECORDED as error:
             lacking = isinstance(error, Missing)
         else:
             kept = [1 if k in axes else n for k, n in enumerate(shape) if keepdims or k not in axes]
             result, slot, _ = result_of(cls, rec, tuple(kept), loop[-1])
-            commit(rec, ("fold", name, loop, shape, axes, bool(keepdims), slot, arg), said)
+            commit(rec, ("fold", name, loop, shape, axes, bool(keepdims), slot, arg), warned_as)
             if kept:
                 return result
             if not rec.done:

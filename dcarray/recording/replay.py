@@ -103,4 +103,4 @@ class Replay:
             args = [scalars[a] if type(a) is int else (slots[a[0]], *a[1:]) for a in reads(entry)]
             rec.log.append(rewritten(entry, outs, args))
             rec.sites.append(site)
-            rec.mask |= watched(site[2])
+            rec.watched |= watched(site[2])

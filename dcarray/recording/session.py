@@ -34,8 +34,8 @@ _signal: Any = importlib.import_module("_signal")
 
 ARENA = 512  # scalars a recording can hold
 HELD_BYTES = 128 << 20  # memory that nothing but a recording may keep alive
-# If it is that of more arrays than so many, as of a loop that adds up what a library makes in each turn: call
-# by call, they would not be there at a time.
+# Bytes that more arrays than so many may have together, as those that a library makes in each iteration of a
+# loop: call by call, they would not exist at the same time.
 HELD_ARRAYS, HELD_TOGETHER = 3, 4 << 20
 HELD_AT_ONCE = 1 << 20  # and bytes where a library works at once, and so needs memory besides
 MAX_ENTRIES = 1024  # entries at which a recording ends anywhere
@@ -47,10 +47,10 @@ class Session:
     def __init__(self) -> None:
         self._arenas: list[tuple[int, dict[str, Any]]] = []
         # an array whose buffer could not be had, and why: for who asks for it in another way next
-        self.untold: tuple[Any, Exception] | None = None
+        self.buffer_error: tuple[Any, Exception] | None = None
         self._cut: Any = None  # where the user's code was when a long recording ended
-        self._astray = False  # the next recording may begin anywhere
-        self.turns: dict[int, Any] = {}
+        self._unaligned = False  # the next recording may begin anywhere
+        self.iteration_ends: dict[int, Any] = {}
         self._rank = simulated()
         self.rec = Recording(self)
         records(LOCK)
@@ -78,15 +78,15 @@ class Session:
             # while NumPy does all at once (`alone.resume`), what comes now is run by itself: it would be
             # pending, and so would be whatever reads it
             if call_sites.outright():
-                self.rec.urgent = self.rec.once = self._astray = True
-        if rec.held > HELD_ELEMENTS:
+                self.rec.urgent = self.rec.one_off = self._unaligned = True
+        if rec.held_elements > HELD_ELEMENTS:
             self._release(rec, HELD_ARRAYS, HELD_TOGETHER)
 
     def relieve(self) -> None:
         """A library works at once: run what is pending if it alone keeps memory alive that a program which
         does call by call would have given back."""
         rec = self.rec
-        if rec.held * 16 > HELD_AT_ONCE:
+        if rec.held_elements * 16 > HELD_AT_ONCE:
             self._release(rec, 0, HELD_AT_ONCE)
 
     def _comes_round(self, rec: Recording) -> bool:
@@ -97,13 +97,13 @@ class Session:
         move, it is cut in each turn.
         """
         code, place = rec.sites[-1][:2]
-        if rec.turns.get(place) is code:
+        if rec.iteration_ends.get(place) is code:
             return True
         if len(rec.log) <= ENTRIES:
             return False
         alone = several() is None
         if not alone and len(rec.log) <= ENTRIES_TOGETHER:
-            rec.enough, rec.due = ENTRIES_TOGETHER, False
+            rec.entry_limit, rec.due = ENTRIES_TOGETHER, False
             return False
         if not rec.wanted() and alone:  # ranks may differ in what is still held
             self._end(rec)
@@ -112,16 +112,16 @@ class Session:
         again = (code, place) == self._cut
         ends = writes
         if not again and (writes or (alone and not rec.writes)):
-            if (writes or rec.enough == ENTRIES) and all(site[:2] != self._cut for site in rec.sites):
+            if (writes or rec.entry_limit == ENTRIES) and all(site[:2] != self._cut for site in rec.sites):
                 self._cut = None  # this is another loop
-            rec.enough = MAX_ENTRIES  # to ask once is enough where nothing is written
+            rec.entry_limit = MAX_ENTRIES  # to ask once is enough where nothing is written
             ends = writes or (self._cut is None and iterations.outermost(rec))
         if not (again or (ends and self._cut is None) or len(rec.log) > MAX_ENTRIES):
             return False
         self._cut = (code, place) if again or ends else None
         if writes and iterations.moving(rec):
-            self.turns[place] = code
-            rec.once = True
+            self.iteration_ends[place] = code
+            rec.one_off = True
         return True
 
     def _release(self, rec: Recording, arrays: int, most: int) -> None:
@@ -138,7 +138,7 @@ class Session:
         many = number > arrays and together > most
         if kept > HELD_BYTES or (many and several() is None):  # ranks may differ in what is still held
             self.flush(rec)
-        rec.held = 0
+        rec.held_elements = 0
 
     # ---- running -----------------------------------------------------------------------------------
     def flush(self, rec: Recording | None = None) -> None:
@@ -181,11 +181,11 @@ class Session:
             # several ranks need not find out at the same time that nobody wants it any more
             spared = spare(rec, store) if rec is self.rec and several() is None else None
             if spared is not None:
-                rec.spared = store.slot
+                rec.unstored = store.slot
             try:
                 self.flush(rec)
             finally:
-                rec.spared = -1
+                rec.unstored = -1
                 left = store.rec is rec and store.mem is None and store.shard is None
                 if spared is not None and rec.done and left:
                     spared.record(self.rec)
@@ -204,24 +204,24 @@ class Session:
             finally:
                 LOCK.release()
 
-    def straight(self) -> None:
+    def realign(self) -> None:
         """The loop has ended in which recordings might begin anywhere; what it leaves never comes again."""
-        self._astray = False
+        self._unaligned = False
         if self.rec.log:
-            self.rec.once = True
+            self.rec.one_off = True
         else:
-            self.rec.once, self.rec.turns = False, self.turns
+            self.rec.one_off, self.rec.iteration_ends = False, self.iteration_ends
 
     def _end(self, rec: Recording) -> None:
         self.rec = Recording(self)
-        if self._astray:  # it ends where recordings end, so that the one after it is like those before
+        if self._unaligned:  # it ends where recordings end, so that the one after it is like those before
             code, place = self._cut or (None, 0)
-            self.rec.turns, self.rec.once, self._astray = {place: code}, True, False
-        self.untold = None
+            self.rec.iteration_ends, self.rec.one_off, self._unaligned = {place: code}, True, False
+        self.buffer_error = None
         rec.done = True
         self._arenas.append((rec.arena, rec.views))
         # a finished recording may live on in its stores' marks; what it held must not
-        rec.log, rec.slots, rec.left, rec.selections = [], [], None, []
+        rec.log, rec.slots, rec.leftover, rec.selections = [], [], None, []
 
     def _run(self, rec: Recording) -> Callable[[], None]:
         if simulated() is not self._rank and any(
@@ -236,11 +236,11 @@ class Session:
             if rest is not None:
                 rest[1]()
             raise
-        if rec.left is None:
+        if rec.leftover is None:
             self._end(rec)
         else:
             with Uninterrupted():
-                replay, error = rec.left
+                replay, error = rec.leftover
                 self._end(rec)
                 replay.record(self.rec)
                 self.rec.failure = error

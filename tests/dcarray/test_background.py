@@ -14,10 +14,11 @@ import numpy as np
 import pytest
 
 import dcarray as dc
-from dcarray.execution import executor, session
+from dcarray.execution import executor
 from dcarray.ir.ops import CALLS
 from dcarray.plans import background
 from dcarray.plans.background import PATIENCE, Background
+from dcarray.recording import session
 from dcarray.tiering.blas_sharing import WIDE
 
 LONG = 0.5  # seconds

@@ -11,8 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import dcarray as dc
-from dcarray.execution import executor, session
+from dcarray.execution import executor
 from dcarray.lowering.program import input_range_check
+from dcarray.recording import session
 
 TOPS = [0.5, -3e100, 1e200, 1.7e308, 5e-324, np.inf, -np.inf, np.nan]
 SCALARS = [0.5, 2.0, -1.5, 0.0, 1e-300, 1e300, np.inf]

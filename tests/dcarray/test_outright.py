@@ -15,10 +15,11 @@ from written import written
 import dcarray as dc
 from dcarray.core.counters import counters
 from dcarray.core.native import BUILT
-from dcarray.execution import executor, session
+from dcarray.execution import executor
 from dcarray.jit.loops import loop_sites
 from dcarray.lowering.runtime import memory
 from dcarray.plans.background import Background
+from dcarray.recording import session
 from dcarray.tiering import call_sites
 
 pytestmark = pytest.mark.skipif(not BUILT, reason="the C module knows of them")
@@ -259,7 +260,7 @@ def test_the_next_long_recording_begins_where_the_others_do(monkeypatch: pytest.
     run = executor.Executor.run
 
     def noted(self: Any, rec: Any, options: Any) -> Any:
-        logs.append((rec.once, len(rec.sites), rec.sites[0][:2]))
+        logs.append((rec.one_off, len(rec.sites), rec.sites[0][:2]))
         return run(self, rec, options)
 
     monkeypatch.setattr(executor.Executor, "run", noted)
@@ -296,6 +297,6 @@ def test_what_a_loop_leaves_behind_is_not_planned(monkeypatch: pytest.MonkeyPatc
             x = dc.asarray(np.arange(100_000.0))
             y = np.sqrt(x * 2.0 + 1.0) / (x + 1.0)
             if ends:
-                session.session().straight()
+                session.session().realign()
             np.testing.assert_array_equal(np.asarray(y), np.sqrt(np.asarray(x) * 2 + 1) / (np.asarray(x) + 1))
             assert len(asked) == 1

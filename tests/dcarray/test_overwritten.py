@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 
 import dcarray as dc
-from dcarray.execution import executor, session
+from dcarray.execution import executor
 from dcarray.ir.passes.portable import partial_dead_stores
+from dcarray.recording import session
 
 
 @pytest.fixture(autouse=True)

@@ -14,11 +14,12 @@ import numpy as np
 import pytest
 
 import dcarray as dc
-from dcarray.execution import executor, session
+from dcarray.execution import executor
 from dcarray.lowering.errors import Unsupported
 from dcarray.lowering.program import packing, parcel, plan
 from dcarray.plans import client, disk_store, server, worker_process
 from dcarray.plans.requests import Recorded
+from dcarray.recording import session
 
 HERE = {"eager_below": 0, "jit": "eager"}
 THERE = {"eager_below": 0, "jit": "background", "cache_dir": None}

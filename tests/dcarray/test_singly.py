@@ -9,13 +9,14 @@ import pytest
 from resident import resident
 
 import dcarray as dc
-from dcarray.execution import executor, interpreter, run_plan, session
+from dcarray.execution import executor, interpreter, run_plan
 from dcarray.ir import build, interp
 from dcarray.ir.passes import pipeline
 from dcarray.lowering.libraries import dispatch
 from dcarray.lowering.program import plan
 from dcarray.lowering.runtime import library_calls, memory
 from dcarray.plans import templates
+from dcarray.recording import log_format, session
 
 MODES = [pytest.param({"eager_below": 0, "jit": jit}, id=jit) for jit in ("eager", "off", "background")]
 
@@ -76,7 +77,7 @@ def broken(*args, **kwargs):
 
 PLACES = [
     (pipeline, "run"), (build, "build"), (plan, "compile_region"), (plan, "schedule"), (interp, "run"),
-    (templates, "split"), (templates.Form, "__init__"), (templates.General, "__init__"),
+    (log_format, "split"), (templates.Form, "__init__"), (templates.General, "__init__"),
     (templates, "_matcher"),
     (templates.Ready, "bytes"), (executor.Executor, "prepare"), (templates.Prepared, "serve"),
     (build._Builder, "_map"), (build._Builder, "_call"), (run_plan, "allocate"),
@@ -96,7 +97,7 @@ def test_a_bug_anywhere_is_served_call_by_call(monkeypatch, options, where, name
 
 @pytest.mark.parametrize("options", MODES)
 def test_it_is_said_once_and_reported(monkeypatch, options):
-    monkeypatch.setattr(templates, "split", broken)
+    monkeypatch.setattr(log_format, "split", broken)
     dc.report(reset=True)
     with (
         dc.options(**options),

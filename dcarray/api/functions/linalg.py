@@ -52,7 +52,7 @@ def dot(a: Any, b: Any, out: Any = None) -> Any:
     if a.ndim == 0 or b.ndim == 0:
         if out is not None:
             raise Unserved
-        return elementwise("multiply", (a, b), said="dot")
+        return elementwise("multiply", (a, b), warned_as="dot")
     if a.shape[-1] != b.shape[-2 if b.ndim > 1 else -1]:
         raise Unserved
     if out is not None:
@@ -229,11 +229,11 @@ def norm(x: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> A
         plain = at_hand(x) if x.dtype.char in _BLAS and type(axis) is tuple else None
         if plain is not None and plain[0].flags.forc:
             return np.linalg.norm(plain[0], axis=None, keepdims=keepdims)
-        said = "dot" if type(axis) is tuple else None  # one product in NumPy, or a product and a sum
+        warned_as = "dot" if type(axis) is tuple else None  # one product in NumPy, or a product and a sum
         parts = (x.real, x.imag) if x.dtype.kind == "c" else (x,)
-        squares = [elementwise("multiply", (part, part), said=said) for part in parts]
+        squares = [elementwise("multiply", (part, part), warned_as=warned_as) for part in parts]
         total = squares[0] if len(squares) == 1 else squares[0] + squares[1]
-        return np.sqrt(reduce("add", total, axis, keepdims=keepdims, said=said))
+        return np.sqrt(reduce("add", total, axis, keepdims=keepdims, warned_as=warned_as))
     if ord == np.inf:
         return reduced(maximum, np.abs(x), axis, keepdims=keepdims)
     if ord == -np.inf:

@@ -208,7 +208,7 @@ class Site:
         start, before, entry, outright = begun
         if outright:
             call_sites.end(loop=True)
-            session().straight()
+            session().realign()
         took = now - start
         self._runs += 1
         self._spent += took
