@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from dcarray.comm.cart import Ranks, ranks_of
-from dcarray.comm.exchange.piece import Piece
+from dcarray.comm.algorithms.products import contracted, multiplied
+from dcarray.comm.exchange.dist_array import Piece
 from dcarray.comm.layout.layouts import Layout
-from dcarray.comm.planning.distributed_products import contracted, multiplied
 from dcarray.comm.transport.agreement import agree
 from dcarray.comm.transport.operands import like, memory, place_for
+
+from .cart import Ranks, ranks_of
 
 __all__ = ["Einsum", "Matmul"]
 

@@ -50,7 +50,7 @@ def save(file: File, name: str, x: Any, mode: str = "a", **options: Any) -> None
     >>> dc.hdf5.save("run.h5", "field/u", u, chunks=True)  # doctest: +SKIP
     """
     from dcarray.comm.algorithms import hdf5
-    from dcarray.comm.exchange.piece import Piece
+    from dcarray.comm.exchange.dist_array import Piece
     from dcarray.comm.transport.world import world
 
     if mode not in ("a", "w", "r+"):

@@ -98,6 +98,10 @@ PACKAGES = {
         "transport", "layout", "exchange", "algorithms", "planning",
         "cart", "messages", "scatter_gather", "matmul", "pmap",
     ),
+    "dcarray.comm.planning": (
+        "cost_model", "analysis", "program", "placement", "passes", "localise", "overlap", "planner",
+        "counting",
+    ),
 }  # fmt: skip
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from dcarray.comm.exchange.piece import Piece, balanced, uncut
+from dcarray.comm.exchange.dist_array import Piece, balanced, uncut
 from dcarray.comm.layout.axes import BlockAxis
 from dcarray.comm.layout.grid import ProcessGrid
 from dcarray.comm.layout.layouts import Block, Layout

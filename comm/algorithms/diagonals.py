@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from dcarray.comm.exchange.piece import Piece
+from dcarray.comm.exchange.dist_array import Piece
 from dcarray.comm.layout.axes import Axis
 from dcarray.comm.layout.layouts import Layout, Spec, Whole
 from dcarray.comm.transport.protocol import Array

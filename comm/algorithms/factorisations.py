@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from dcarray.comm.exchange.piece import Piece
+from dcarray.comm.exchange.dist_array import Piece
 from dcarray.comm.layout.grid import ProcessGrid
 from dcarray.comm.layout.layouts import Cyclic, Layout, Whole
 from dcarray.comm.transport.protocol import Array

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from dcarray.comm.exchange.piece import Piece, in_blocks, rows
+from dcarray.comm.exchange.dist_array import Piece, in_blocks, rows
 from dcarray.comm.layout.grid import ProcessGrid
 from dcarray.comm.layout.layouts import Block, Cyclic, Layout, Spec, Whole
 from dcarray.comm.transport.protocol import Array, Communicator

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from dcarray.comm.exchange.piece import Piece, in_blocks, uncut
+from dcarray.comm.exchange.dist_array import Piece, in_blocks, uncut
 from dcarray.comm.exchange.window_copies import sliced
 from dcarray.comm.layout.layouts import Layout, Whole
 from dcarray.comm.transport.protocol import Array
@@ -36,7 +36,7 @@ def along(x: Piece, axis: int, function: Callable[[Array], Any]) -> Piece:
     Returns
     -------
     Piece
-        Whole along `axis`; see `dcarray.comm.exchange.piece.uncut`.
+        Whole along `axis`; see `dcarray.comm.exchange.dist_array.uncut`.
 
     Raises
     ------

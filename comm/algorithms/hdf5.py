@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from dcarray.comm.exchange.piece import Piece
+from dcarray.comm.exchange.dist_array import Piece
 from dcarray.comm.layout.layouts import Layout
 from dcarray.comm.transport.protocol import Communicator
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from dcarray.comm.exchange.piece import Piece, in_blocks
+from dcarray.comm.exchange.dist_array import Piece, in_blocks
 from dcarray.comm.exchange.window_copies import Window, copied, empty, everything
 from dcarray.comm.layout.layouts import Block, Layout, Spec, Whole
 

@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from dcarray.comm.exchange.piece import Piece, rows
+from dcarray.comm.exchange.dist_array import Piece, rows
 from dcarray.comm.layout.grid import ProcessGrid
 from dcarray.comm.layout.layouts import Block, Layout, Whole
 from dcarray.comm.transport.protocol import Array, Communicator

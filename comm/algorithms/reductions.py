@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from dcarray.comm.exchange.piece import Piece, in_blocks
+from dcarray.comm.exchange.dist_array import Piece, in_blocks
 from dcarray.comm.layout.layouts import Block, Layout, Spec, Whole
 from dcarray.comm.transport.protocol import Array
 from dcarray.comm.transport.sparse_alltoall import gathered

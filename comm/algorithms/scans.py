@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from dcarray.comm.exchange.piece import Piece, in_blocks
+from dcarray.comm.exchange.dist_array import Piece, in_blocks
 from dcarray.comm.layout.layouts import Whole
 from dcarray.comm.transport.protocol import Array
 

@@ -12,7 +12,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from dcarray.comm.exchange.piece import Piece, rows
+from dcarray.comm.exchange.dist_array import Piece, rows
 from dcarray.comm.layout.layouts import Block, Layout
 from dcarray.comm.transport.protocol import Array
 from dcarray.comm.transport.sparse_alltoall import gathered, swap

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from dcarray.comm.exchange.piece import Piece, balanced, uncut
+from dcarray.comm.exchange.dist_array import Piece, balanced, uncut
 from dcarray.comm.layout.layouts import Layout, Spec, Whole
 from dcarray.comm.transport.agreement import told
 from dcarray.comm.transport.protocol import Communicator

@@ -10,7 +10,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from dcarray.comm.exchange.piece import Piece, in_blocks
+from dcarray.comm.exchange.dist_array import Piece, in_blocks
 from dcarray.comm.layout.layouts import Block, Cyclic, Layout, Whole
 from dcarray.comm.transport.protocol import Array
 from dcarray.comm.transport.sparse_alltoall import deliver, gathered, in_order, swap, told_counts

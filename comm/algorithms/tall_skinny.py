@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from dcarray.comm.exchange.piece import Piece, rows
+from dcarray.comm.exchange.dist_array import Piece, rows
 from dcarray.comm.layout.layouts import Layout
 from dcarray.comm.transport.protocol import Array
 from dcarray.comm.transport.sparse_alltoall import gathered

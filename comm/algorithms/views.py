@@ -9,8 +9,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from dcarray.comm.exchange.dist_array import Piece, in_blocks, rows
 from dcarray.comm.exchange.exchange_plan import start
-from dcarray.comm.exchange.piece import Piece, in_blocks, rows
 from dcarray.comm.exchange.redistribute import Side, move
 from dcarray.comm.exchange.window_copies import empty
 from dcarray.comm.layout.layouts import Layout, Whole

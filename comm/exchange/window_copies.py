@@ -11,8 +11,8 @@ import numpy as np
 from dcarray.comm.layout.layouts import Block, Layout, Whole
 from dcarray.ir.nodes import Index
 
+from .dist_array import Piece, in_blocks
 from .exchange_plan import start
-from .piece import Piece, in_blocks
 from .redistribute import Side, move
 
 __all__ = ["Window", "copied", "empty", "everything", "sliced"]

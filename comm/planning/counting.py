@@ -7,14 +7,14 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 
 from dcarray.comm.layout.layouts import Layout
+from dcarray.comm.planning.placement.layout_preferences import multiplies, preferred
+from dcarray.comm.planning.placement.library_calls import planners
+from dcarray.comm.planning.program.steps import Local, Program, Reduce
 from dcarray.comm.transport.protocol import Counts
 from dcarray.ir.parse import parse
 
 from .cost_model import Collective, Phase
-from .layout_preferences import multiplies, preferred
-from .library_calls import planners
 from .planner import plan
-from .program import Local, Program, Reduce
 
 __all__ = ["Counted", "count", "suited"]
 

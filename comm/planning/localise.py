@@ -15,17 +15,16 @@ from dcarray.comm.exchange.redistribute import Side, move
 from dcarray.comm.layout.axes import BlockAxis, CyclicAxis
 from dcarray.comm.layout.layouts import Layout
 from dcarray.comm.layout.notation import Partial, read
+from dcarray.comm.planning.analysis.halo_state import Valid, around
+from dcarray.comm.planning.analysis.iteration_domain import domain_of
+from dcarray.comm.planning.analysis.normalise import begun, kept_axes, mapped
+from dcarray.comm.planning.passes.redundancy import Group
+from dcarray.comm.planning.placement.draft import Placed
+from dcarray.comm.planning.placement.ghost_zone_cost import Widths
+from dcarray.comm.planning.program.steps import Exchanges, Frame, Item, Local, Memory, Program, Reduce, Step
 from dcarray.ir.analysis.effects import touched, writes
 from dcarray.ir.nodes import Array, Call, Compute, Index, Load, Region, Stmt, Window
 from dcarray.ir.renaming import rewindow
-
-from .domain import domain_of
-from .draft import Placed
-from .ghost_zone_cost import Widths
-from .halo_state import Valid, around
-from .normalise import begun, kept_axes, mapped
-from .program import Exchanges, Frame, Item, Local, Memory, Program, Reduce, Step
-from .redundancy import Group
 
 __all__ = ["localise"]
 

@@ -7,14 +7,14 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+from dcarray.comm.planning.analysis.halo_state import Box, around, bounds
+from dcarray.comm.planning.analysis.normalise import kept_axes, mapped
+from dcarray.comm.planning.program.steps import Begin, Exchanges, Finish, Frame, Local, Program, Step
 from dcarray.ir.analysis.effects import reads, writes
 from dcarray.ir.nodes import Array, Compute, Gather, Index, Region, Stmt, Window
 from dcarray.ir.windows import loads
 
 from .cost_model import Link
-from .halo_state import Box, around, bounds
-from .normalise import kept_axes, mapped
-from .program import Begin, Exchanges, Finish, Frame, Local, Program, Step
 
 __all__ = ["overlapped"]
 

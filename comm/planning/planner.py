@@ -6,22 +6,22 @@ from collections.abc import Collection, Mapping
 from dataclasses import replace
 
 from dcarray.comm.layout.layouts import Layout
+from dcarray.comm.planning.analysis.halo_state import Valid
+from dcarray.comm.planning.passes.copy_on_write import unharmed as spared
+from dcarray.comm.planning.passes.reduction_merging import summed
+from dcarray.comm.planning.passes.redundancy import PASSES, still_valid, valid_after
+from dcarray.comm.planning.placement.draft import Placed
+from dcarray.comm.planning.placement.ghost_zone_cost import COSTS, Costs
+from dcarray.comm.planning.placement.insert import insert
+from dcarray.comm.planning.placement.library_calls import Planner, planners
+from dcarray.comm.planning.program.steps import Note, Program
 from dcarray.comm.transport.errors import PlanError
 from dcarray.ir.analysis.effects import families
 from dcarray.ir.nodes import Region
 from dcarray.ir.passes.base import Log
 
-from .copy_on_write import unharmed as spared
-from .draft import Placed
-from .ghost_zone_cost import COSTS, Costs
-from .halo_state import Valid
-from .insert import insert
-from .library_calls import Planner, planners
 from .localise import localise
 from .overlap import overlapped
-from .program import Note, Program
-from .reduction_merging import summed
-from .redundancy import PASSES, still_valid, valid_after
 
 __all__ = ["place", "plan", "whole_first"]
 
@@ -76,7 +76,7 @@ def plan(
     above : int
         New arrays of at most so many elements are whole on every rank.
     library : mapping, optional
-        The distributed forms of calls; by default those of `dcarray.comm.planning.library_calls.planners`.
+        The distributed forms of calls; by default `placement.library_calls.planners`.
     costs : Costs, optional
         What messages cost against points that are computed twice, and against statements cut in pieces so
         that work goes on meanwhile; None: neither is done.

@@ -24,7 +24,7 @@ from .store import FAMILIES, Store, owner
 
 if TYPE_CHECKING:
     from dcarray.comm.layout.layouts import Layout
-    from dcarray.comm.planning.halo_state import Valid
+    from dcarray.comm.planning.analysis.halo_state import Valid
     from dcarray.comm.transport.protocol import Communicator
 
 __all__ = ["Shard", "gather_store", "local_block", "set_shard"]

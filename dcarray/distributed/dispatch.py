@@ -17,7 +17,7 @@ from dcarray.core.shard import Shard, set_shard
 from dcarray.core.store import Store, compiles
 
 if TYPE_CHECKING:
-    from dcarray.comm.exchange.piece import Piece
+    from dcarray.comm.exchange.dist_array import Piece
 
 __all__ = [
     "FORMS",
@@ -170,7 +170,7 @@ def _reshapes(x: Any, head: Store) -> bool:
 
 def piece_of(x: Any) -> Piece | None:
     """An array as the forms take it; None for what they do not take."""
-    from dcarray.comm.exchange.piece import Piece
+    from dcarray.comm.exchange.dist_array import Piece
 
     from .layouts import blocks_of
 

@@ -33,8 +33,8 @@ from .reshape import apart, together
 
 if TYPE_CHECKING:
     from dcarray.comm.layout.layouts import Layout
-    from dcarray.comm.planning.halo_state import Valid
-    from dcarray.comm.planning.program import Program
+    from dcarray.comm.planning.analysis.halo_state import Valid
+    from dcarray.comm.planning.program.steps import Program
     from dcarray.comm.transport.protocol import Communicator
     from dcarray.execution.executor import Executor
     from dcarray.ir.nodes import Region
@@ -150,7 +150,7 @@ def _over_ranks(
     if placed is None:
         placed = known.keep(key, _planned(rec, live, held, finite, options, comm))
         if options.debug:
-            from dcarray.comm.planning.program_matching import check
+            from dcarray.comm.planning.program.matching import check
 
             with parted():
                 check(placed.program, comm)
@@ -175,7 +175,7 @@ def _over_ranks(
         nonlocal flags
         flags |= _compute(placed, options, region, arrays)
 
-    from dcarray.comm.planning.execution import execute
+    from dcarray.comm.planning.program.execution import execute
 
     with parted():
         with fp_state.collected() as seen:
@@ -219,7 +219,7 @@ def _plan(
     comm: Communicator,
 ) -> Placed:
     """Plan a recording for this rank."""
-    from dcarray.comm.planning.layout_preferences import multiplies, preferred
+    from dcarray.comm.planning.placement.layout_preferences import multiplies, preferred
     from dcarray.comm.planning.planner import plan
     from dcarray.ir.build import build
     from dcarray.ir.passes import pipeline
@@ -339,7 +339,7 @@ def _blame(
                 flags & sum(1 << k for k, one in enumerate(placed.culprits) if one == culprit),
             )
         ]
-    from dcarray.comm.planning.execution import execute
+    from dcarray.comm.planning.program.execution import execute
     from dcarray.comm.transport.agreement import told
     from dcarray.ir import interp
 

@@ -1,8 +1,8 @@
 """Recordings over ranks that may overwrite in place, since what they compute with is small.
 
 A run that may have to be made again, to find who raised a floating-point exception, leaves what it overwrites
-as it was (`dcarray.comm.planning.copy_on_write`): it writes to other memory, which takes up to three times
-as long as to write where one has just read.  Inputs that are small enough raise none (`ir.magnitudes`), and
+as it was (`comm.planning.passes.copy_on_write`): it writes to other memory, which takes up to three times as
+long as to write where one has just read.  Inputs that are small enough raise none (`ir.magnitudes`), and
 to look at them takes less, where most of them is what is overwritten.
 """
 

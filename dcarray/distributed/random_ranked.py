@@ -106,7 +106,7 @@ def _own(
     comm: Communicator,
 ) -> Any:
     """Draw this rank's block alone."""
-    from dcarray.comm.exchange.piece import Piece
+    from dcarray.comm.exchange.dist_array import Piece
 
     from .executor import default_layout
 
@@ -130,7 +130,7 @@ def _kept(
     comm: Communicator,
 ) -> Any:
     """Draw everything, some at a time, and keep this rank's block."""
-    from dcarray.comm.exchange.piece import Piece, rows
+    from dcarray.comm.exchange.dist_array import Piece, rows
 
     from .executor import default_layout
 

@@ -21,7 +21,7 @@ from dcarray.recording.log_format import reads, writes
 from dcarray.recording.replay import Replay
 
 if TYPE_CHECKING:
-    from dcarray.comm.exchange.piece import Piece
+    from dcarray.comm.exchange.dist_array import Piece
     from dcarray.comm.layout.layouts import Layout
     from dcarray.comm.transport.protocol import Communicator
     from dcarray.recording.log import Recording
@@ -169,7 +169,7 @@ def apart(rec: Recording, comm: Communicator, laid: Callable[[tuple[int, ...]], 
 
 def together(pairs: Pairs, urgent: bool) -> None:
     """What copies hold is what the views hold; if that is urgent, in memory that somebody looks at too."""
-    from dcarray.comm.exchange.piece import Piece
+    from dcarray.comm.exchange.dist_array import Piece
 
     for view, copy in pairs:
         head, new = view.family, copy.shard
@@ -197,7 +197,7 @@ def _told(store: Any) -> bool:
 
 
 def _blank(store: Store, comm: Communicator) -> Piece:
-    from dcarray.comm.exchange.piece import Piece, rows
+    from dcarray.comm.exchange.dist_array import Piece, rows
 
     layout = rows(store.shape, comm.size)
     return Piece(comm, layout, np.zeros(layout.local_shape(comm.rank), store.dtype))
@@ -206,7 +206,7 @@ def _blank(store: Store, comm: Communicator) -> Piece:
 def _piece(store: Store, comm: Communicator) -> Piece:
     """This rank's part of a view of blocks, as of an array of its own."""
     from dcarray.comm.algorithms.views import seen
-    from dcarray.comm.exchange.piece import Piece
+    from dcarray.comm.exchange.dist_array import Piece
 
     if store.origin is None:
         held = store.shard

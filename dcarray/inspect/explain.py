@@ -92,7 +92,7 @@ def _view(rec: Recording, result: Any = None) -> list[RegionView]:
     program = _program(rec)
     if program is None:
         return [view_region(prepared.region, lines, names)]
-    from dcarray.comm.planning.program import Local
+    from dcarray.comm.planning.program.steps import Local
 
     parts = [
         view_region(step.region, lines, step=number)

@@ -18,8 +18,8 @@ from .drawing import Panel, draw, panel, shape_text, size_text
 from .formula import domain_of, statement_lines
 
 if TYPE_CHECKING:
-    from dcarray.comm.planning.program import Note as Reason
-    from dcarray.comm.planning.program import Program
+    from dcarray.comm.planning.program.steps import Note as Reason
+    from dcarray.comm.planning.program.steps import Program
     from dcarray.ir.passes import Note
     from dcarray.lowering.kernel.nodes import Kernel
 
@@ -197,7 +197,7 @@ class Explanation:
             out += [f"{title}{view.summary()}", ""]
             out += _recorded_text(view) + _passes_text(view)
             if view.program is not None:
-                from dcarray.comm.planning.description import described
+                from dcarray.comm.planning.program.description import described
 
                 told = partial(_told, view)
                 lines = ["    " + line for line in described(view.program, told)]

@@ -13,13 +13,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dcarray.comm.algorithms.diagonals import diagonal, trace
-from dcarray.comm.exchange.piece import Piece
+from dcarray.comm.algorithms.products import contracted, multiplied, transposed
+from dcarray.comm.exchange.dist_array import Piece
 from dcarray.comm.layout.grid import ProcessGrid
 from dcarray.comm.layout.layouts import Layout
-from dcarray.comm.planning.distributed_products import contracted, letters, matmul, multiplied, transposed
-from dcarray.comm.planning.execution import interpreted
-from dcarray.comm.planning.library_calls import Form, Operand
-from dcarray.comm.planning.program import Memory, Reduce, Running
+from dcarray.comm.planning.placement.library_calls import Form, Operand
+from dcarray.comm.planning.placement.matmul_call import letters, matmul
+from dcarray.comm.planning.program.execution import interpreted
+from dcarray.comm.planning.program.steps import Memory, Reduce, Running
 from dcarray.comm.transport import threads
 from dcarray.comm.transport.errors import LayoutError
 from dcarray.comm.transport.protocol import Array

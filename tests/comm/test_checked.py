@@ -13,7 +13,7 @@ from launching import launch, needs_mpi
 from dcarray import comm
 from dcarray.comm.exchange.plan_matching import verify
 from dcarray.comm.planning.planner import plan, whole_first
-from dcarray.comm.planning.program_matching import described
+from dcarray.comm.planning.program.matching import described
 
 
 @settings(max_examples=60, derandomize=True, deadline=None)

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dcarray.comm.algorithms import factorisations
-from dcarray.comm.exchange.piece import Piece
+from dcarray.comm.exchange.dist_array import Piece
 from dcarray.comm.layout.layouts import Layout
 from dcarray.comm.transport import threads
 from dcarray.comm.transport.protocol import Array

@@ -17,7 +17,7 @@ from dcarray.comm.algorithms.product_layouts import Scheme, choose, sums
 from dcarray.comm.layout.axes import Axis, BlockAxis, WindowAxis
 from dcarray.comm.layout.axis_overlap import met, shared, spanned
 from dcarray.comm.layout.derived_layouts import bare, moved, some
-from dcarray.comm.planning.domain import _root, _width
+from dcarray.comm.planning.analysis.iteration_domain import _root, _width
 
 
 def by_layouts(scheme: Scheme, sizes: tuple[int, int, int]) -> float:

@@ -11,8 +11,8 @@ from dcarray.comm.layout.grid import ProcessGrid
 from dcarray.comm.layout.layouts import Layout
 from dcarray.comm.planning.overlap import overlapped
 from dcarray.comm.planning.planner import plan
-from dcarray.comm.planning.program import Begin, Finish, Local
-from dcarray.comm.planning.program_matching import described
+from dcarray.comm.planning.program.matching import described
+from dcarray.comm.planning.program.steps import Begin, Finish, Local
 from dcarray.ir.text import parse
 
 TEXT = """region() {

@@ -10,9 +10,9 @@ from dcarray.comm.algorithms.product_layouts import choose
 from dcarray.comm.layout.derived_layouts import bare
 from dcarray.comm.layout.grid import ProcessGrid
 from dcarray.comm.layout.layouts import Layout
-from dcarray.comm.planning.layout_preferences import destined, preferred
+from dcarray.comm.planning.placement.layout_preferences import destined, preferred
 from dcarray.comm.planning.planner import plan
-from dcarray.comm.planning.program import Exchanges
+from dcarray.comm.planning.program.steps import Exchanges
 from dcarray.comm.transport.protocol import Counts
 from dcarray.ir.parse import parse as region
 

@@ -12,11 +12,11 @@ from dcarray import comm
 from dcarray.comm.layout.grid import ProcessGrid
 from dcarray.comm.layout.layouts import Block, Layout
 from dcarray.comm.layout.notation import canonical, read, write
-from dcarray.comm.planning import redundancy
-from dcarray.comm.planning.execution import execute
-from dcarray.comm.planning.halo_state import Halo, Valid
+from dcarray.comm.planning.analysis.halo_state import Halo, Valid
+from dcarray.comm.planning.passes import redundancy
 from dcarray.comm.planning.planner import place, plan
-from dcarray.comm.planning.program import Exchanges, Local
+from dcarray.comm.planning.program.execution import execute
+from dcarray.comm.planning.program.steps import Exchanges, Local
 from dcarray.ir import interp
 from dcarray.ir.passes.base import Log
 from dcarray.ir.text import dump, parse

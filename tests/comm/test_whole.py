@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 import dcarray as dc
 from dcarray.comm import Layout, ProcessGrid
 from dcarray.comm.algorithms.reductions import fold
-from dcarray.comm.exchange.piece import Piece
+from dcarray.comm.exchange.dist_array import Piece
 from dcarray.comm.transport import threads
 
 

@@ -10,8 +10,8 @@ from ir_regions import make_case
 
 from dcarray import comm
 from dcarray.comm.planning.planner import plan
-from dcarray.comm.planning.program import Begin, Exchanges, Finish, Item, Program, Step
-from dcarray.comm.planning.program_matching import check
+from dcarray.comm.planning.program.matching import check
+from dcarray.comm.planning.program.steps import Begin, Exchanges, Finish, Item, Program, Step
 
 
 def moved() -> Program:

@@ -8,10 +8,10 @@ import numpy as np
 from comm_layouts import scatter
 
 from dcarray.comm import Layout, choose_grid, world
-from dcarray.comm.planning.execution import execute, interpreted
 from dcarray.comm.planning.overlap import overlapped
 from dcarray.comm.planning.planner import plan
-from dcarray.comm.planning.program import Begin
+from dcarray.comm.planning.program.execution import execute, interpreted
+from dcarray.comm.planning.program.steps import Begin
 from dcarray.ir import interp
 from dcarray.ir.text import parse
 

@@ -20,9 +20,9 @@ from comm_layouts import scatter
 
 import dcarray as dc
 from dcarray.comm import Block, Cyclic, Layout, ProcessGrid, Whole, choose_grid, world
+from dcarray.comm.exchange.dist_array import Piece
 from dcarray.comm.exchange.exchange_plan import start
 from dcarray.comm.exchange.halo import halo_exchange
-from dcarray.comm.exchange.piece import Piece
 from dcarray.comm.exchange.redistribute import redistribute
 from dcarray.comm.transport.protocol import Array
 

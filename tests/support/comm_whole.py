@@ -24,7 +24,7 @@ from dcarray.comm.algorithms.reductions import arg_extreme, fold, mean
 from dcarray.comm.algorithms.scans import scan
 from dcarray.comm.algorithms.sorting import sort_1d, sorted_values
 from dcarray.comm.algorithms.take import put, take
-from dcarray.comm.exchange.piece import Piece, balanced, in_blocks, uncut
+from dcarray.comm.exchange.dist_array import Piece, balanced, in_blocks, uncut
 from dcarray.comm.exchange.window_copies import Window, copied, sliced
 from dcarray.comm.layout.grid import ProcessGrid
 from dcarray.comm.layout.layouts import Block, Cyclic, Layout, Spec, Whole

@@ -8,7 +8,7 @@ import numpy as np
 
 from dcarray.comm import Layout, world
 from dcarray.comm.algorithms import factorisations, scalapack
-from dcarray.comm.exchange.piece import Piece
+from dcarray.comm.exchange.dist_array import Piece
 from dcarray.comm.transport.protocol import Array
 
 

@@ -17,7 +17,7 @@ from dcarray.distributed.dispatch import FORMS, array_of, piece_of
 from dcarray.recording.operands import settled
 
 if TYPE_CHECKING:
-    from dcarray.comm.exchange.piece import Piece
+    from dcarray.comm.exchange.dist_array import Piece
 
 __all__ = ["load", "tofile"]
 

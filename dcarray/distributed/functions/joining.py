@@ -59,7 +59,7 @@ def _delete(arr: Any, obj: Any, axis: Any = None) -> Any:
     from dcarray.comm.algorithms import take
     from dcarray.comm.algorithms.fancy_indexing import points, written
     from dcarray.comm.algorithms.masks import nonzero
-    from dcarray.comm.exchange.piece import Piece, rows
+    from dcarray.comm.exchange.dist_array import Piece, rows
 
     x, at = (
         piece_of(arr),

@@ -12,7 +12,7 @@ from dcarray.api.array import ndarray
 from dcarray.distributed.dispatch import piece_of
 
 if TYPE_CHECKING:
-    from dcarray.comm.exchange.piece import Piece
+    from dcarray.comm.exchange.dist_array import Piece
 
 __all__ = ["Key", "along_axis", "parsed"]
 
@@ -64,7 +64,7 @@ def parsed(shape: tuple[int, ...], key: Any) -> Key | None:
 
 def along_axis(shape: tuple[int, ...], index: Piece, axis: int) -> list[Item] | None:
     """The key of `numpy.take_along_axis`, if index and shape are such that NumPy has no complaint."""
-    from dcarray.comm.exchange.piece import Piece
+    from dcarray.comm.exchange.dist_array import Piece
 
     if index.dtype.kind not in "iu" or index.ndim != len(shape):
         return None

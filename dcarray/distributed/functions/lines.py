@@ -12,7 +12,7 @@ from dcarray.core.config import current
 from dcarray.distributed.dispatch import FORMS, piece_of, rounds
 
 if TYPE_CHECKING:
-    from dcarray.comm.exchange.piece import Piece
+    from dcarray.comm.exchange.dist_array import Piece
 
 _NUMBERS = "?bBhHiIlLqQefdgFD"
 _ASSOCIATIVE = frozenset(

@@ -14,7 +14,7 @@ from dcarray.core.backend import NO_FORM
 from dcarray.distributed.dispatch import FORMS, piece_of
 
 if TYPE_CHECKING:
-    from dcarray.comm.exchange.piece import Piece
+    from dcarray.comm.exchange.dist_array import Piece
     from dcarray.comm.transport.protocol import Communicator
 
 _SORTED = "?bBhHiIlLqQefdg"
@@ -79,7 +79,7 @@ def _isin(
 ) -> Any:
     from dcarray.comm.algorithms.fancy_indexing import found
     from dcarray.comm.algorithms.order_statistics import distinct, located, pointwise
-    from dcarray.comm.exchange.piece import Piece
+    from dcarray.comm.exchange.dist_array import Piece
     from dcarray.distributed.dispatch import is_distributed
 
     x = piece_of(element)
@@ -166,7 +166,7 @@ def _by_lines(x: Piece, axis: Any, function: Callable[[Any, int], Any], one: boo
 
 def _lines_first(x: Piece, axis: Any, function: Callable[[Any, int], Any]) -> Any:
     """Several numbers for each line, along a first axis."""
-    from dcarray.comm.exchange.piece import Piece
+    from dcarray.comm.exchange.dist_array import Piece
     from dcarray.comm.layout.layouts import Layout
 
     found = _by_lines(x, axis, lambda lines, at: np.moveaxis(function(lines, at), 0, at), False)
@@ -217,7 +217,7 @@ def _at(values: Piece, places: list[int]) -> Any:
 
 
 def _scalar(x: Piece, value: Any) -> Piece:
-    from dcarray.comm.exchange.piece import Piece
+    from dcarray.comm.exchange.dist_array import Piece
 
     return Piece.copied(np.asarray(value), x.comm)
 

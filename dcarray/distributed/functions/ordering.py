@@ -13,7 +13,7 @@ from dcarray.core.config import current
 from dcarray.distributed.dispatch import FORMS, piece_of, rounds
 
 if TYPE_CHECKING:
-    from dcarray.comm.exchange.piece import Piece
+    from dcarray.comm.exchange.dist_array import Piece
 
 _SORTED = "?bBhHiIlLqQefdgFD"
 _STABLE = ("stable", "mergesort")
@@ -171,7 +171,7 @@ def _transforms(
 def _running(ufunc: np.ufunc) -> Callable[..., Any]:
     def form(a: Any, axis: Any = None, dtype: Any = None, out: Any = None) -> Any:
         from dcarray.comm.algorithms import fourier, scans
-        from dcarray.comm.exchange.piece import Piece, in_blocks
+        from dcarray.comm.exchange.dist_array import Piece, in_blocks
         from dcarray.distributed.executor import FEW, default_layout
 
         x = piece_of(a)

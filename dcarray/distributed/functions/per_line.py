@@ -20,7 +20,7 @@ from .restated import restates
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from dcarray.comm.exchange.piece import Piece
+    from dcarray.comm.exchange.dist_array import Piece
 
 
 @restates(np.apply_along_axis)
@@ -49,7 +49,7 @@ def _apply_along_axis(func1d: Any, axis: Any, arr: Any, *args: Any, **kwargs: An
 
 
 def _called(x: Piece | None, axis: int, function: Callable[[Any], Any]) -> Any:
-    from dcarray.comm.exchange.piece import Piece, in_blocks, uncut
+    from dcarray.comm.exchange.dist_array import Piece, in_blocks, uncut
     from dcarray.comm.layout.layouts import Layout, Whole
     from dcarray.comm.transport.agreement import told
 

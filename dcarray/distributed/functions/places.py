@@ -13,7 +13,7 @@ from dcarray.distributed.dispatch import FORMS, piece_of
 from .keys import along_axis, parsed
 
 if TYPE_CHECKING:
-    from dcarray.comm.exchange.piece import Piece
+    from dcarray.comm.exchange.dist_array import Piece
 
 
 def _axis(axis: Any, ndim: int) -> int | None:
@@ -43,7 +43,7 @@ def _getitem(x: Any, key: Any) -> Any:
     from dcarray.comm.algorithms import masks
     from dcarray.comm.algorithms import take as by_place
     from dcarray.comm.algorithms.fancy_indexing import found, points
-    from dcarray.comm.exchange.piece import Piece
+    from dcarray.comm.exchange.dist_array import Piece
 
     whole = piece_of(x)
     wanted = None if whole is None else parsed(whole.shape, key)
@@ -77,7 +77,7 @@ def _flatnonzero(a: Any) -> Any:
 
 
 def _argwhere(a: Any) -> Any:
-    from dcarray.comm.exchange.piece import Piece
+    from dcarray.comm.exchange.dist_array import Piece
     from dcarray.comm.layout.layouts import Layout, Whole
 
     found = _nonzero(a)
@@ -115,7 +115,7 @@ def _extract(condition: Any, arr: Any) -> Any:
 
 def _take_along_axis(arr: Any, indices: Any, axis: Any = -1) -> Any:
     from dcarray.comm.algorithms.fancy_indexing import found, points
-    from dcarray.comm.exchange.piece import Piece
+    from dcarray.comm.exchange.dist_array import Piece
 
     x, index = piece_of(arr), piece_of(indices)
     at = None if x is None else _axis(axis, x.ndim)

@@ -52,7 +52,7 @@ def _solve(a: Any, b: Any) -> Any:
 # ---- one matrix --------------------------------------------------------------------------------------
 def _slogdet(a: Any) -> Any:
     from dcarray.comm.algorithms import factorisations
-    from dcarray.comm.exchange.piece import Piece
+    from dcarray.comm.exchange.dist_array import Piece
 
     matrix = piece_of(a)
     if matrix is None or matrix.ndim != 2 or not matrix.shape[0] or not factored(matrix):
@@ -62,7 +62,7 @@ def _slogdet(a: Any) -> Any:
 
 
 def _det(a: Any) -> Any:
-    from dcarray.comm.exchange.piece import Piece
+    from dcarray.comm.exchange.dist_array import Piece
 
     found = _slogdet(a)
     if found is NO_FORM:
@@ -93,7 +93,7 @@ def _lstsq(a: Any, b: Any, rcond: Any = None) -> Any:
 
 def _qr(a: Any, mode: Any = "reduced") -> Any:
     from dcarray.comm.algorithms import tall_skinny
-    from dcarray.comm.exchange.piece import Piece
+    from dcarray.comm.exchange.dist_array import Piece
 
     x = piece_of(a)
     if x is None or not tall_skinny.is_tall(x) or x.dtype.char not in _DTYPES or x.dtype.kind == "c":
@@ -122,7 +122,7 @@ def _pinv(a: Any, rcond: Any = None, hermitian: Any = False, *, rtol: Any = np._
 
 def _svd(a: Any, full_matrices: Any = True, compute_uv: Any = True, hermitian: Any = False) -> Any:
     from dcarray.comm.algorithms import tall_skinny
-    from dcarray.comm.exchange.piece import Piece
+    from dcarray.comm.exchange.dist_array import Piece
 
     x = piece_of(a)
     if x is None or compute_uv or hermitian or not tall_skinny.is_tall(x) or x.dtype.char not in _DTYPES:

@@ -13,7 +13,7 @@ from dcarray.core.strides import axes_of
 from dcarray.distributed.dispatch import FORMS, piece_of, rounds
 
 if TYPE_CHECKING:
-    from dcarray.comm.exchange.piece import Piece
+    from dcarray.comm.exchange.dist_array import Piece
     from dcarray.comm.layout.layouts import Layout
 
 _NUMBERS = "biufc"
@@ -52,7 +52,7 @@ def _called(ufunc: np.ufunc, *inputs: Any, **kwargs: Any) -> Any:
 
 def _layout(pieces: list[Piece], shape: tuple[int, ...]) -> Layout:
     """How the results are to lie: as a cut operand of their shape does, if there is one."""
-    from dcarray.comm.exchange.piece import in_blocks, rows
+    from dcarray.comm.exchange.dist_array import in_blocks, rows
 
     for x in pieces:
         if x.shape == shape and any(part.parts > 1 for part in x.layout.parts):
@@ -64,7 +64,7 @@ def _by_blocks(
     ufunc: np.ufunc, inputs: Any, arrays: list[Piece | None], layout: Layout, kwargs: dict[str, Any]
 ) -> Any:
     from dcarray.comm.algorithms.fancy_indexing import shared
-    from dcarray.comm.exchange.piece import Piece
+    from dcarray.comm.exchange.dist_array import Piece
 
     (comm,) = {x.comm for x in arrays if x is not None}
     given = [x if a is None else shared(a, layout) for x, a in zip(inputs, arrays, strict=True)]
@@ -91,8 +91,8 @@ def _kind(text: str) -> str:
 
 
 def _multiplied(a: Any, b: Any) -> Any:
-    from dcarray.comm.exchange.piece import Piece
-    from dcarray.comm.planning.distributed_products import multiplied
+    from dcarray.comm.algorithms.products import multiplied
+    from dcarray.comm.exchange.dist_array import Piece
 
     one, other = (piece_of(x) if isinstance(x, (Handle, np.ndarray)) else None for x in (a, b))
     if one is None or other is None or not one.ndim or not other.ndim:
@@ -114,7 +114,7 @@ def _reduced(
     initial: Any = np._NoValue, where: Any = True,
 ) -> Any:  # fmt: skip
     from dcarray.comm.algorithms.reductions import fold
-    from dcarray.comm.exchange.piece import Piece
+    from dcarray.comm.exchange.dist_array import Piece
     from dcarray.distributed.executor import FEW
 
     x = piece_of(array)

@@ -15,7 +15,7 @@ from dcarray.distributed.dispatch import WRITES, piece_of
 from .keys import Key, along_axis, parsed
 
 if TYPE_CHECKING:
-    from dcarray.comm.exchange.piece import Piece
+    from dcarray.comm.exchange.dist_array import Piece
 
 _NUMBERS = "biufc"
 

@@ -8,6 +8,7 @@ from typing import Any
 
 from dcarray.comm.layout.layouts import Layout
 from dcarray.comm.layout.notation import Partial, canonical, write
+from dcarray.comm.planning.program.steps import Note
 from dcarray.ir.analysis.effects import families, touched, writes
 from dcarray.ir.nodes import Array, Call, Region, Stmt, Window
 from dcarray.ir.renaming import numbered, rename
@@ -16,7 +17,6 @@ from dcarray.ir.windows import identity
 from .ghost_zone_cost import Costs
 from .ghost_zones import widen
 from .library_calls import Form
-from .program import Note
 
 __all__ = ["Draft", "Placed"]
 
@@ -96,6 +96,13 @@ class Draft:
         self.arrays[made.name] = made
         self.layouts[made.name] = layout
         return made
+
+    def copy_in(self, array: Array, layout: Layout | None, loc: Any, filled: bool = True) -> Array:
+        """A new temporary array of the dtype and shape of another, in a layout, and filled from that one."""
+        copy = self.new(array.name, array.dtype, array.shape, layout)
+        if filled:
+            self.move(identity(array), identity(copy), loc)
+        return copy
 
     def widen(self, name: str, room: tuple[tuple[int, int], ...], after: dict[str, str]) -> None:
         """Give an array room for its halo, if need be in new memory."""

@@ -1,4 +1,4 @@
-"""Products of distributed arrays in programs: ``blas.matmul`` as a step, and products of pieces."""
+"""The distributed form of ``blas.matmul``: the steps of a rank that multiply two distributed arrays."""
 
 from __future__ import annotations
 
@@ -9,23 +9,19 @@ from typing import Any
 import numpy as np
 
 from dcarray.comm.algorithms.contraction import Contraction
-from dcarray.comm.algorithms.product_axes import Product, parse, sum_dtype
-from dcarray.comm.algorithms.product_layouts import Scheme, choose
-from dcarray.comm.exchange.piece import Piece
-from dcarray.comm.exchange.redistribute import redistribute
-from dcarray.comm.layout.derived_layouts import permuted
+from dcarray.comm.algorithms.product_axes import parse, sum_dtype
+from dcarray.comm.algorithms.product_layouts import choose
 from dcarray.comm.layout.grid import ProcessGrid
 from dcarray.comm.layout.layouts import Layout, Whole
+from dcarray.comm.planning.program.steps import Exchanges, Item, Memory, Reduce, Running, Step
 from dcarray.comm.transport.protocol import Counts
 from dcarray.ir.nodes import Call, Window
 
 from .library_calls import Form, Operand
-from .program import Exchanges, Item, Memory, Reduce, Running, Step
 
-__all__ = ["Multiply", "contracted", "letters", "matmul", "multiplied", "transposed"]
+__all__ = ["Multiply", "letters", "matmul"]
 
 
-# ---- steps -------------------------------------------------------------------------------------------
 @dataclass(frozen=True)
 class Multiply:
     """A product of two arrays, a step of a program.
@@ -113,7 +109,7 @@ def letters(call: Call, shapes: Sequence[tuple[int, ...]]) -> str | None:
 
 
 def matmul(call: Call, reads: tuple[Operand, ...], writes: tuple[Operand, ...], ranks: int) -> Form | str:
-    """The form of a ``blas.matmul``, or why it has none; see `dcarray.comm.planning.library_calls`."""
+    """The distributed form of a ``blas.matmul``, or the reason why it has none; see `library_calls`."""
     (first, second), (result,) = reads, writes
     named = letters(call, [x.shape for x in (*reads, *writes)])
     if named is None:
@@ -175,96 +171,3 @@ def matmul(call: Call, reads: tuple[Operand, ...], writes: tuple[Operand, ...], 
     if scheme.over and scheme.summed is None and straight and vector:
         return Form(needed, (out,), parts, str(scheme), (scheme.made, scheme.over))
     return Form(needed, (out,), steps, str(scheme))
-
-
-# ---- pieces ------------------------------------------------------------------------------------------
-def contracted(subscripts: str, a: Piece, b: Piece, layout: Layout | None = None) -> Piece:
-    """The product of two arrays, summed over some axes, like ``numpy.einsum`` of two operands.
-
-    Parameters
-    ----------
-    subscripts : str
-        As ``"mk,kn->mn"``; each letter at most once in each array.
-    a, b : Piece
-        Arrays over the same ranks.
-    layout : Layout, optional
-        Where the result is wanted; by default where it is made with the least to send.
-
-    Returns
-    -------
-    Piece
-        Of the dtype that `numpy.matmul` gives.
-
-    Raises
-    ------
-    ValueError
-        When letters do not fit the shapes.
-    LayoutError
-        When the result has another shape than `layout`, or the arrays lie over other numbers of ranks.
-    TypeError
-        When the dtypes have no product.
-    """
-    return _product(parse(subscripts, a.shape, b.shape), a, b, layout)
-
-
-def multiplied(a: Piece, b: Piece, layout: Layout | None = None) -> Piece:
-    """``a @ b`` with the meaning that `numpy.matmul` gives it: vectors, matrices, stacks of matrices.
-
-    Parameters and errors are those of `contracted`.
-    """
-    if not a.ndim or not b.ndim:
-        raise ValueError("matmul of an array without axes")
-    stack = np.broadcast_shapes(a.shape[:-2], b.shape[:-2])
-    names = [chr(ord("A") + k) for k in range(len(stack))]
-    lone = iter("zyxwvutsrq")
-
-    def of(shape: tuple[int, ...], last: str) -> str:
-        own = shape[: len(shape) - len(last)]
-        skip = len(stack) - len(own)
-        pairs = enumerate(own)
-        return "".join(names[skip + k] if n == stack[skip + k] else next(lone) for k, n in pairs) + last
-
-    rows, columns = "m" * (a.ndim > 1), "n" * (b.ndim > 1)
-    if a.shape[-1] != b.shape[-2:][0]:
-        raise ValueError(f"arrays of shapes {a.shape} and {b.shape} cannot be multiplied")
-    text = f"{of(a.shape, rows + 'k')},{of(b.shape, 'k' + columns)}->{''.join(names)}{rows}{columns}"
-    return _product(parse(text, a.shape, b.shape), a, b, layout)
-
-
-def _product(of: Product, a: Piece, b: Piece, layout: Layout | None) -> Piece:
-    between = sum_dtype(a.dtype, b.dtype)
-    scheme: Scheme = choose(
-        of, a.layout, b.layout, layout, (a.dtype.itemsize, b.dtype.itemsize, between.itemsize)
-    )
-    target = layout or scheme.out
-    *_, dtype = np.matmul.resolve_dtypes((a.dtype, b.dtype, None))
-    found = Piece(a.comm, target, np.zeros(target.local_shape(a.comm.rank), dtype))
-    Contraction(scheme, a.comm.rank).run(a.comm, a.own, b.own, found.own)
-    return found
-
-
-def transposed(x: Piece, axes: Sequence[int] | None = None, layout: Layout | None = None) -> Piece:
-    """An array with its axes in another order.
-
-    Parameters
-    ----------
-    x : Piece
-    axes : sequence of int, optional
-        As for `numpy.transpose`; by default the reverse order.
-    layout : Layout, optional
-        Where the result is wanted: with the layout of `x` on a square grid, ranks exchange blocks in pairs.
-        By default nothing travels, and the result is cut over the grid as `x` is.
-
-    Returns
-    -------
-    Piece
-        A view where nothing travels.
-    """
-    order = tuple(reversed(range(x.ndim))) if axes is None else tuple(int(a) % max(x.ndim, 1) for a in axes)
-    source = permuted(x.layout, order)
-    here = x.block.transpose(order)
-    if layout is None or layout == source:
-        return Piece(x.comm, source, here)
-    block = np.zeros(layout.local_shape(x.comm.rank), x.dtype)
-    redistribute(source, layout, x.comm.rank).run(x.comm, here, block)
-    return Piece(x.comm, layout, block)

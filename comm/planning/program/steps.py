@@ -19,12 +19,11 @@ from dcarray.comm.exchange.exchange_plan import Exchange, Pending
 from dcarray.comm.exchange.persistent import Repeated
 from dcarray.comm.layout.grid import ProcessGrid
 from dcarray.comm.layout.layouts import Layout
+from dcarray.comm.planning.analysis.halo_state import Box, Valid
 from dcarray.comm.transport.errors import CommError
 from dcarray.comm.transport.protocol import OPERATORS, Array, Communicator, Counts
 from dcarray.ir.nodes import Region
 from dcarray.ir.ops import OPS
-
-from .halo_state import Box, Valid
 
 __all__ = [
     "Begin", "Exchanges", "Finish", "Frame", "Item", "Local", "Memory", "Note", "Program", "Reduce",

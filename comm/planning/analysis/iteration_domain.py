@@ -5,17 +5,19 @@ The points of a statement are laid out like an array: by a `Layout` of its itera
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import math
+from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 
 from dcarray.comm.layout.axes import Axis, BlockAxis, CyclicAxis, WindowAxis
 from dcarray.comm.layout.layouts import Block, Cut, Cyclic, Layout, Spec, Whole
 from dcarray.comm.layout.notation import Partial, canonical
-from dcarray.ir.nodes import Index, Window
+from dcarray.ir.nodes import Compute, Index, Load, Window
+from dcarray.ir.windows import loads
 
 __all__ = [
-    "bare", "domain_from", "domain_of", "in_blocks", "in_turn", "movable", "natural", "points", "reach",
-    "widest",
+    "bare", "domain_of", "in_blocks", "in_turn", "movable", "natural", "points",
+    "preferred_domain", "reach", "widest",
 ]  # fmt: skip
 
 # A halo that is wider than this is exchanged for up to so many times fewer elements that a rank reads: it may
@@ -171,7 +173,7 @@ def _largest(into: BlockAxis) -> int:
     return max(into.high(c) - into.low(c) for c in _telling(into, into.bends()))
 
 
-def domain_from(window: Window, layout: Layout) -> Layout | None:
+def _domain_from(window: Window, layout: Layout) -> Layout | None:
     """How points best lie that see a window of an array; None: no axis of theirs is dealt out."""
     specs: list[Spec] = [Whole()] * len(window.shape)
     for ix, spec, part in zip(window.index, layout.axes, layout.parts, strict=True):
@@ -181,6 +183,20 @@ def domain_from(window: Window, layout: Layout) -> Layout | None:
             specs[ix.axis] = seen(spec, part, ix, window.shape[ix.axis]) or Block(spec.grid_axis)
     found = Layout(window.shape, layout.grid, specs)
     return None if canonical(found) is None else found
+
+
+def preferred_domain(stmt: Compute, layouts: Mapping[str, Layout | None]) -> Layout | None:
+    """The layout of a statement's points that suits its reads: of several, the one over most ranks."""
+    found: list[tuple[int, int, Layout]] = []
+    for load in loads(stmt.body):
+        layout = layouts[load.window.array]
+        if layout is None or not isinstance(load, Load):
+            continue
+        domain = _domain_from(load.window, layout)
+        if domain is not None:
+            share = math.prod(part.parts for part in domain.parts)
+            found.append((share, math.prod(layout.shape), domain))
+    return max(found, key=lambda one: one[:2])[2] if found else None
 
 
 def natural(target: Window, domain: Layout, shape: Sequence[int]) -> Layout:

@@ -15,13 +15,13 @@ from typing import Any
 
 from dcarray.comm.layout.axes import BlockAxis
 from dcarray.comm.layout.layouts import Layout
+from dcarray.comm.planning.analysis.halo_state import Halo, Valid, margins, solid
+from dcarray.comm.planning.analysis.iteration_domain import points, reach
 from dcarray.ir.analysis.effects import writes
 from dcarray.ir.nodes import Call, Compute, Gather, Index, Load, Stmt, Window
 from dcarray.ir.windows import loads
 
-from .domain import points, reach
 from .ghost_zone_cost import COSTS, Costs, Group, Item, Read, Weights, Widths, wider
-from .halo_state import Halo, Valid, margins, solid
 
 __all__ = ["Wide", "widen"]
 

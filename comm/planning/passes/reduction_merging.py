@@ -9,14 +9,13 @@ import numpy as np
 
 from dcarray.comm.layout.layouts import Block
 from dcarray.comm.layout.notation import Partial, read, write
+from dcarray.comm.planning.analysis.iteration_domain import bare
 from dcarray.ir.analysis.effects import reads, writes
 from dcarray.ir.nodes import Apply, Array, Call, Compute, Const, Expr, Load, Region, Stmt
 from dcarray.ir.ops import const_value
 from dcarray.ir.passes.base import Log, Pass
 from dcarray.ir.renaming import numbered
 from dcarray.ir.windows import identity, loads, map_loads
-
-from .domain import bare
 
 __all__ = ["summed"]
 

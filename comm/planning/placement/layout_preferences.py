@@ -12,7 +12,7 @@ from dcarray.comm.layout.layouts import Layout
 from dcarray.ir.nodes import Array, Call, Compute, Load, Region
 from dcarray.ir.windows import identity, loads
 
-from .distributed_products import letters
+from .matmul_call import letters
 
 __all__ = ["destined", "multiplies", "preferred"]
 

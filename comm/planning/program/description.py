@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from dcarray.ir.nodes import Call
 from dcarray.ir.text import dump
 
-from .program import Exchanges, Frame, Local, Note, Program, Reduce, Step
+from .steps import Exchanges, Frame, Local, Note, Program, Reduce, Step
 
 __all__ = ["described"]
 

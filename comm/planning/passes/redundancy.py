@@ -10,13 +10,12 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+from dcarray.comm.planning.analysis.halo_state import Halo, Valid, margins
 from dcarray.ir.analysis.effects import families, reads, touched, writes
 from dcarray.ir.nodes import Array, Call, Compute, Region, Stmt, Window
 from dcarray.ir.passes.base import Log, Pass
 from dcarray.ir.renaming import rename
 from dcarray.ir.windows import identity
-
-from .halo_state import Halo, Valid, margins
 
 __all__ = [
     "AGAIN", "ASIDE", "PASSES", "THROUGH", "TOGETHER", "UNUSED", "WIDER", "Group", "still_valid",

@@ -12,9 +12,8 @@ from typing import Any
 import numpy as np
 
 from dcarray.comm.layout.layouts import Layout
+from dcarray.comm.planning.program.steps import Memory, Step
 from dcarray.ir.nodes import Call
-
-from .program import Memory, Step
 
 __all__ = ["Form", "Operand", "Planner", "planners"]
 
@@ -75,6 +74,6 @@ Planner = Callable[[Call, tuple[Operand, ...], tuple[Operand, ...], int], "Form 
 
 def planners() -> Mapping[str, Planner]:
     """The planner of each operation that has one, by the names of `dcarray.ir.ops.CALLS`."""
-    from .distributed_products import matmul  # which is about the classes above
+    from .matmul_call import matmul  # which is about the classes above
 
     return {"blas.matmul": matmul}

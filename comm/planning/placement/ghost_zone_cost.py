@@ -8,9 +8,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from dcarray.comm.layout.layouts import Layout
+from dcarray.comm.planning.cost_model import Line, Link
 from dcarray.ir.nodes import Compute
-
-from .cost_model import Line, Link
 
 __all__ = ["COSTS", "Costs", "Group", "Item", "Read", "Weights", "Widths", "wider"]
 

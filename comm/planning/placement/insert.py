@@ -14,17 +14,37 @@ from typing import Any
 from dcarray.comm.layout.axes import CyclicAxis
 from dcarray.comm.layout.layouts import Block, Cyclic, Layout, Whole
 from dcarray.comm.layout.notation import Partial, canonical
+from dcarray.comm.planning.analysis.iteration_domain import (
+    bare,
+    in_blocks,
+    in_turn,
+    movable,
+    natural,
+    points,
+    preferred_domain,
+    reach,
+    widest,
+)
+from dcarray.comm.planning.analysis.normalise import (
+    begun,
+    beside,
+    combined,
+    flat,
+    forward,
+    is_zero,
+    kept_axes,
+    start,
+    unfixed,
+)
 from dcarray.ir.analysis.effects import touched, writes
 from dcarray.ir.nodes import Array, Call, Compute, Expr, Gather, Index, Iota, Load, Region, Stmt, Window
 from dcarray.ir.renaming import rename
-from dcarray.ir.windows import identity, loads, map_loads, walk
+from dcarray.ir.windows import identity, map_loads, walk
 
-from .domain import bare, domain_from, in_blocks, in_turn, movable, natural, points, reach, widest
 from .draft import Draft, Placed
 from .ghost_zone_cost import COSTS, Costs
 from .layout_preferences import destined
 from .library_calls import Form, Operand, Planner
-from .normalise import begun, beside, combined, flat, forward, is_zero, kept_axes, start, unfixed
 
 __all__ = ["insert"]
 
@@ -95,9 +115,7 @@ class _Insert(Draft):
             if self.layouts[name] is None:
                 continue
             array = self.arrays[name]
-            copy = self.new(name, array.dtype, array.shape, None)
-            if name in self.written:
-                self.move(identity(array), identity(copy), loc)
+            copy = self.copy_in(array, None, loc, name in self.written)
             stmt = rename(stmt, name, copy.name)
             if name in written:
                 back.append((copy, array))
@@ -140,9 +158,7 @@ class _Insert(Draft):
         self.note(form.reason, stmt.loc)
         for name, layout in ((w.array, lay) for w, lay in zip(stmt.reads, form.reads, strict=True)):
             if self.layouts[name] != canonical(layout):
-                array = self.arrays[name]
-                copy = self.new(name, array.dtype, array.shape, canonical(layout))
-                self.move(identity(array), identity(copy), stmt.loc)
+                copy = self.copy_in(self.arrays[name], canonical(layout), stmt.loc)
                 reads = tuple(replace(w, array=copy.name) if w.array == name else w for w in stmt.reads)
                 stmt = replace(stmt, reads=reads)
         back: list[tuple[Array, Array]] = []
@@ -234,9 +250,7 @@ class _Insert(Draft):
         if not any(isinstance(part, CyclicAxis) for part in layout.parts):
             raise Misplaced("what is written lies along two axes that are dealt out")
         array = self.arrays[stmt.target.array]
-        copy = self.new(array.name, array.dtype, array.shape, in_blocks(layout))
-        if array.name in self.written:
-            self.move(identity(array), identity(copy), stmt.loc)
+        copy = self.copy_in(array, in_blocks(layout), stmt.loc, array.name in self.written)
         self.compute(replace(stmt, target=replace(stmt.target, array=copy.name)))
         self.move(identity(copy), identity(array), stmt.loc)
 
@@ -258,30 +272,17 @@ class _Insert(Draft):
         shape = self.arrays[name].shape
         if math.prod(shape) <= self.above or not shape:
             return
-        domain = self.best(stmt)
+        domain = preferred_domain(stmt, self.layouts)
         if domain is not None:
             self.layouts[name] = canonical(natural(stmt.target, domain, shape))
         elif max(shape) > 1:
             self.layouts[name] = canonical(Layout.chosen(shape, self.ranks))
 
-    def best(self, stmt: Compute) -> Layout | None:
-        """How the points of a statement best lie, by what it reads: where most ranks have a share."""
-        found: list[tuple[int, int, Layout]] = []
-        for load in loads(stmt.body):
-            layout = self.layouts[load.window.array]
-            if layout is None or not isinstance(load, Load):
-                continue
-            domain = domain_from(load.window, layout)
-            if domain is not None:
-                share = math.prod(part.parts for part in domain.parts)
-                found.append((share, math.prod(layout.shape), domain))
-        return max(found, key=lambda one: one[:2])[2] if found else None
-
     # ---- folds -----------------------------------------------------------------------------------
     def fold(self, stmt: Compute) -> None:
         """A fold: of each rank's share of the points, and then of what the ranks have."""
         target, op = stmt.target, str(stmt.combine)
-        domain = self.best(stmt)
+        domain = preferred_domain(stmt, self.layouts)
         array = self.arrays[target.array]
         kept = kept_axes(stmt)
         zero = start(op, array.dtype)
@@ -391,7 +392,7 @@ class _Insert(Draft):
         array, layout = self.arrays[window.array], self.layouts[window.array]
         source = array
         if layout is not None and not movable(window, layout):
-            source = self.blocks(array, layout, loc)
+            source = self.copy_in(array, in_blocks(layout), loc)
         axes = [ix.axis for ix in window.index if ix.axis is not None]
         shape = tuple(window.shape[a] for a in axes)
         to: Layout | None = None
@@ -411,9 +412,3 @@ class _Insert(Draft):
         found = Window(made.name, window.shape, tuple(Index(0, 1, a) for a in axes))
         fetched[key] = found
         return found
-
-    def blocks(self, array: Array, layout: Layout, loc: Any) -> Array:
-        """An array in blocks instead of dealt out in turn."""
-        made = self.new(array.name, array.dtype, array.shape, in_blocks(layout))
-        self.move(identity(array), identity(made), loc)
-        return made

@@ -10,7 +10,7 @@ from dcarray.comm.transport.errors import PlanError
 from dcarray.comm.transport.objects import collect, pack
 from dcarray.comm.transport.protocol import INTERNAL_TAG, Communicator
 
-from .program import Begin, Exchanges, Finish, Local, Program, Reduce, Step
+from .steps import Begin, Exchanges, Finish, Local, Program, Reduce, Step
 
 __all__ = ["check", "described"]
 

@@ -10,14 +10,13 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from dataclasses import replace
 
+from dcarray.comm.planning.analysis.halo_state import Box, bounds, solid
+from dcarray.comm.planning.placement.draft import Placed
 from dcarray.comm.transport.errors import PlanError
 from dcarray.ir.analysis.effects import families, writes
 from dcarray.ir.nodes import Call, Compute, Stmt
 from dcarray.ir.renaming import numbered, rename
 from dcarray.ir.windows import identity
-
-from .draft import Placed
-from .halo_state import Box, bounds, solid
 
 __all__ = ["unharmed"]
 

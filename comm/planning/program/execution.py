@@ -12,7 +12,7 @@ from dcarray.comm.transport.protocol import Array, Communicator
 from dcarray.ir import interp
 from dcarray.ir.nodes import Region
 
-from .program import Program, Running, unwatched
+from .steps import Program, Running, unwatched
 
 __all__ = ["execute", "interpreted"]
 

@@ -1,0 +1,110 @@
+"""Products and transposes of distributed arrays, as NumPy's ``einsum``, ``matmul`` and ``transpose``."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from dcarray.comm.exchange.dist_array import Piece
+from dcarray.comm.exchange.redistribute import redistribute
+from dcarray.comm.layout.derived_layouts import permuted
+from dcarray.comm.layout.layouts import Layout
+
+from .contraction import Contraction
+from .product_axes import Product, parse, sum_dtype
+from .product_layouts import Scheme, choose
+
+__all__ = ["contracted", "multiplied", "transposed"]
+
+
+def contracted(subscripts: str, a: Piece, b: Piece, layout: Layout | None = None) -> Piece:
+    """The product of two arrays, summed over some axes, like ``numpy.einsum`` of two operands.
+
+    Parameters
+    ----------
+    subscripts : str
+        As ``"mk,kn->mn"``; each letter at most once in each array.
+    a, b : Piece
+        Arrays over the same ranks.
+    layout : Layout, optional
+        Where the result is wanted; by default where it is made with the least to send.
+
+    Returns
+    -------
+    Piece
+        Of the dtype that `numpy.matmul` gives.
+
+    Raises
+    ------
+    ValueError
+        When letters do not fit the shapes.
+    LayoutError
+        When the result has another shape than `layout`, or the arrays lie over other numbers of ranks.
+    TypeError
+        When the dtypes have no product.
+    """
+    return _product(parse(subscripts, a.shape, b.shape), a, b, layout)
+
+
+def multiplied(a: Piece, b: Piece, layout: Layout | None = None) -> Piece:
+    """``a @ b`` with the meaning that `numpy.matmul` gives it: vectors, matrices, stacks of matrices.
+
+    Parameters and errors are those of `contracted`.
+    """
+    if not a.ndim or not b.ndim:
+        raise ValueError("matmul of an array without axes")
+    stack = np.broadcast_shapes(a.shape[:-2], b.shape[:-2])
+    names = [chr(ord("A") + k) for k in range(len(stack))]
+    lone = iter("zyxwvutsrq")
+
+    def of(shape: tuple[int, ...], last: str) -> str:
+        own = shape[: len(shape) - len(last)]
+        skip = len(stack) - len(own)
+        pairs = enumerate(own)
+        return "".join(names[skip + k] if n == stack[skip + k] else next(lone) for k, n in pairs) + last
+
+    rows, columns = "m" * (a.ndim > 1), "n" * (b.ndim > 1)
+    if a.shape[-1] != b.shape[-2:][0]:
+        raise ValueError(f"arrays of shapes {a.shape} and {b.shape} cannot be multiplied")
+    text = f"{of(a.shape, rows + 'k')},{of(b.shape, 'k' + columns)}->{''.join(names)}{rows}{columns}"
+    return _product(parse(text, a.shape, b.shape), a, b, layout)
+
+
+def _product(of: Product, a: Piece, b: Piece, layout: Layout | None) -> Piece:
+    between = sum_dtype(a.dtype, b.dtype)
+    scheme: Scheme = choose(
+        of, a.layout, b.layout, layout, (a.dtype.itemsize, b.dtype.itemsize, between.itemsize)
+    )
+    target = layout or scheme.out
+    *_, dtype = np.matmul.resolve_dtypes((a.dtype, b.dtype, None))
+    found = Piece(a.comm, target, np.zeros(target.local_shape(a.comm.rank), dtype))
+    Contraction(scheme, a.comm.rank).run(a.comm, a.own, b.own, found.own)
+    return found
+
+
+def transposed(x: Piece, axes: Sequence[int] | None = None, layout: Layout | None = None) -> Piece:
+    """An array with its axes in another order.
+
+    Parameters
+    ----------
+    x : Piece
+    axes : sequence of int, optional
+        As for `numpy.transpose`; by default the reverse order.
+    layout : Layout, optional
+        Where the result is wanted: with the layout of `x` on a square grid, ranks exchange blocks in pairs.
+        By default nothing travels, and the result is cut over the grid as `x` is.
+
+    Returns
+    -------
+    Piece
+        A view where nothing travels.
+    """
+    order = tuple(reversed(range(x.ndim))) if axes is None else tuple(int(a) % max(x.ndim, 1) for a in axes)
+    source = permuted(x.layout, order)
+    here = x.block.transpose(order)
+    if layout is None or layout == source:
+        return Piece(x.comm, source, here)
+    block = np.zeros(layout.local_shape(x.comm.rank), x.dtype)
+    redistribute(source, layout, x.comm.rank).run(x.comm, here, block)
+    return Piece(x.comm, layout, block)

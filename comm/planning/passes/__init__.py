@@ -1,0 +1,1 @@
+"""Passes over placed regions that remove or merge communication."""
