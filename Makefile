@@ -1,4 +1,4 @@
-# make demo | test | lint | bench: each makes its own .venv from $(PYTHON) when it is missing or stale.
+# make demo | test | lint | bench | docs: each makes its own .venv from $(PYTHON) when it is missing or stale.
 PYTHON ?= python3
 VENV := .venv
 PY := $(VENV)/bin/python
@@ -10,7 +10,7 @@ OWN := programs blocks block_rows chains threads
 # The C target and its tests need a compiler; a wheel brings one where the system has none.
 CC_WHEEL := $(if $(shell command -v cc || command -v gcc || command -v clang),,,c)
 
-.PHONY: demo test lint bench clean
+.PHONY: demo test lint bench docs clean
 
 demo: $(VENV)/.has-demo
 	@$(PY) -m dcarray demo --out out
@@ -32,8 +32,12 @@ lint: $(VENV)/.has-test
 bench: $(VENV)/.has-bench
 	@$(PY) -m benchmarks
 
+docs: $(VENV)/.has-docs
+	@$(PY) -m sphinx -W --keep-going -q -b html docs out/docs
+	@echo "== out/docs/index.html"
+
 clean:
-	rm -rf out build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf out docs/api build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis
 
 $(PY):
 	@echo "== making $(VENV) with $$($(PYTHON) --version)"
