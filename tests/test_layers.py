@@ -94,6 +94,11 @@ PACKAGES = {
     "dcarray.lowering": (
         "errors", "kernel", "target", "nest", "runtime", "c_family", "cpu", "libraries", "program",
     ),
+    "dcarray.lowering.cpu": ("caches", "kernel_passes", "schedules", "c", "llvm", "host"),
+    "dcarray.lowering.cpu.llvm": (
+        "types", "passes", "object_code", "text", "math", "ops", "thread_pool", "emitter", "routines",
+        "runtime",
+    ),
     "dcarray.comm": (
         "transport", "layout", "exchange", "algorithms", "planning",
         "cart", "messages", "scatter_gather", "matmul", "pmap",

@@ -1,5 +1,4 @@
-"""Routines of `dcarray.lowering.cpu.llvm` that are no kernels: compiled when first asked for, as ``jit``
-says."""
+"""Routines of `dcarray.lowering.cpu.llvm.routines`, compiled when first asked for, as ``jit`` says."""
 
 from __future__ import annotations
 

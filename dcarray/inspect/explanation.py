@@ -79,7 +79,7 @@ class KernelView:
     def _compiled(self, form: str) -> str:
         if self.kernel is None:
             return self.listing
-        from dcarray.lowering.cpu.llvm import engine
+        from dcarray.lowering.cpu.llvm.object_code import engine
         from dcarray.lowering.errors import Unsupported
         from dcarray.lowering.target import get
 
@@ -364,7 +364,7 @@ def _kernel(
     number: int, stmt: Stmt, region: Region, lines: Mapping[Any, str], names: Mapping[str, str]
 ) -> KernelView:
     from dcarray.lowering.c_family.emit import emit
-    from dcarray.lowering.cpu.schedule import schedule
+    from dcarray.lowering.cpu.schedules.scheduler import schedule
     from dcarray.lowering.errors import Unsupported
     from dcarray.lowering.libraries import dispatch
 

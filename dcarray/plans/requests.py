@@ -149,7 +149,7 @@ class Compilation(NamedTuple):
     Attributes
     ----------
     module, name : str
-        The function that makes it, of a module of `dcarray.lowering.cpu.llvm`: it may have to ask LLVM.
+        The function that makes it, of a module of `dcarray.lowering.cpu.llvm.routines`: it may ask LLVM.
     argument : object
         What that is given, a plain value.
     cache_dir : str or None
@@ -168,10 +168,10 @@ class Compilation(NamedTuple):
         ------
         Unsupported, MemoryError
         """
-        from dcarray.lowering.cpu.llvm.routine import NO_KERNEL
+        from dcarray.lowering.cpu.llvm.routines.routine import NO_KERNEL
         from dcarray.lowering.program import code_cache
 
-        make = getattr(import_module(f"dcarray.lowering.cpu.llvm.{self.module}"), self.name)
+        make = getattr(import_module(f"dcarray.lowering.cpu.llvm.routines.{self.module}"), self.name)
         launch: Any = code_cache.of(self.cache_dir).launch(make(self.argument), NO_KERNEL)
         return tuple(launch.parts)
 

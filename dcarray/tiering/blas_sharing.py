@@ -64,7 +64,7 @@ class Company:
         elif self._left:
             self._left -= 1
         if self._left:
-            from dcarray.lowering.cpu.llvm import threads
+            from dcarray.lowering.cpu.llvm.thread_pool import threads
             from dcarray.lowering.runtime import openblas
 
             if threads.begun() and openblas.usable():

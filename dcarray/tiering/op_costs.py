@@ -43,7 +43,7 @@ _WITHOUT = {
     "arctanh": (20.0, 20.0), "logaddexp": (18.0, 18.0), "logaddexp2": (18.0, 18.0), "power": (13.0, 5.5),
     "array_power": (13.0, 5.5), "float_power": (13.0, 13.0), "arctan2": (18.0, 20.0),
 }  # fmt: skip
-# What a kernel with loops of its own takes of that: `dcarray.lowering.cpu.llvm.exact_functions`.
+# What a kernel with loops of its own takes of that: `dcarray.lowering.cpu.llvm.math.exact_functions`.
 _OURS = {"exp": 0.45, "sin": 0.65, "cos": 0.65, "power": 0.2}
 
 

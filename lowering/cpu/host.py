@@ -36,7 +36,7 @@ def _processor() -> str:
         about = []
     if about:
         return "".join(about)
-    from .llvm import engine
+    from dcarray.lowering.cpu.llvm.object_code import engine
 
     return engine.fingerprint()
 

@@ -20,7 +20,7 @@ from dcarray.lowering.runtime import matmul_tiles, openblas, skinny_products
 from dcarray.lowering.runtime.library_calls import BLAS, CallStep, Number, View
 
 if TYPE_CHECKING:
-    from dcarray.lowering.cpu.llvm.routine import Routine
+    from dcarray.lowering.cpu.llvm.routines.routine import Routine
     from dcarray.lowering.target import Launch
 
 
@@ -76,7 +76,7 @@ def _at_most(extent: Dim, most: int, guess: Guess) -> bool:
 
 def _read_once(call: Call, region: Region, cores: int) -> Routine:
     """The code that reads the large matrix of a product once."""
-    from dcarray.lowering.cpu.llvm.skinny_products import skinny as routine
+    from dcarray.lowering.cpu.llvm.routines.skinny_products import skinny as routine
 
     return routine(_dtypes(call, region)[0].char)
 
@@ -89,7 +89,7 @@ def _tiled(call: Call, region: Region, cores: int) -> Routine | None:
         return None
     if guess.product((*a.shape, b.shape[-1])) < matmul_tiles.LEAST:
         return None
-    from dcarray.lowering.cpu.llvm.gemm import gemm
+    from dcarray.lowering.cpu.llvm.routines.gemm import gemm
 
     return gemm(_dtypes(call, region)[0].char)
 

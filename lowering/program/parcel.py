@@ -18,7 +18,7 @@ import numpy as np
 from dcarray.lowering.runtime.driver_scope import function
 
 if TYPE_CHECKING:
-    from dcarray.lowering.cpu.llvm.threads import Launch
+    from dcarray.lowering.cpu.llvm.thread_pool.threads import Launch
 
     from .input_range_check import Look
 
@@ -133,7 +133,7 @@ def _made(kind: str, *parts: Any) -> Any:
 
 def linked(code: bytes, phases: int, arguments: int, mask: int) -> Launch:
     """Code that is linked once, however often it comes."""
-    from dcarray.lowering.cpu.llvm.threads import Launch
+    from dcarray.lowering.cpu.llvm.thread_pool.threads import Launch
     from dcarray.lowering.runtime.disk import sha256
 
     key = (sha256(code).digest(), phases, arguments, mask)

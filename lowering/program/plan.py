@@ -33,8 +33,8 @@ from dcarray.ir.nodes import (
     While,
     Window,
 )
-from dcarray.lowering.cpu import ufunc_blocks
-from dcarray.lowering.cpu.schedule import schedule
+from dcarray.lowering.cpu.kernel_passes import ufunc_blocks
+from dcarray.lowering.cpu.schedules.scheduler import schedule
 from dcarray.lowering.errors import Unsupported
 from dcarray.lowering.kernel.nodes import Pointer
 from dcarray.lowering.kernel.specialise import FEW, fixed
@@ -289,7 +289,7 @@ class _Compiler:
         found: Any = library.routine(stmt, self.region, self.cores)
         if found is None:
             return None
-        from dcarray.lowering.cpu.llvm.routine import NO_KERNEL
+        from dcarray.lowering.cpu.llvm.routines.routine import NO_KERNEL
 
         try:
             return self.code.launch(found, NO_KERNEL)

@@ -102,7 +102,7 @@ def multiply(out: NDArray, a: NDArray, b: NDArray, launch: Launch, threads: int)
     out, a, b : ndarray
         Of one dtype that BLAS knows.  The product may lie where the first factor does, in just its place.
     launch : Launch
-        Of `dcarray.lowering.cpu.llvm.gemm`, for that dtype.
+        Of `dcarray.lowering.cpu.llvm.routines.gemm`, for that dtype.
     threads : int
         On how many threads.  The tiles are those for as many as OpenBLAS has.
 

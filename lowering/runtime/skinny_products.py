@@ -1,5 +1,5 @@
 """Products of a large matrix with one of few rows or columns, by code of our own that reads the large one
-once (`dcarray.lowering.cpu.llvm.skinny_products`)."""
+once (`dcarray.lowering.cpu.llvm.routines.skinny_products`)."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def multiply(out: NDArray, a: NDArray, b: NDArray, launch: Launch, threads: int)
     out, a, b : ndarray
         Of one dtype, float32 or float64.
     launch : Launch
-        Of `dcarray.lowering.cpu.llvm.skinny_products`, for that dtype.
+        Of `dcarray.lowering.cpu.llvm.routines.skinny_products`, for that dtype.
     threads : int
         On how many threads; nothing else depends on it.
 

@@ -11,7 +11,7 @@ import dcarray as dc
 from dcarray.execution import compress
 from dcarray.execution.compress import BLOCK, gathered
 from dcarray.execution.routines import Compiled
-from dcarray.lowering.cpu.llvm import engine
+from dcarray.lowering.cpu.llvm.object_code import engine
 
 SIZES = (1, 7, 8, 9, 63, 64, 65, 1000, BLOCK - 1, BLOCK, BLOCK + 1, 4 * BLOCK + 77)
 

@@ -9,7 +9,7 @@ import pytest
 
 import dcarray as dc
 from dcarray.core.counters import counters
-from dcarray.lowering.cpu.llvm import threads
+from dcarray.lowering.cpu.llvm.thread_pool import threads
 from dcarray.lowering.runtime import openblas
 from dcarray.recording import recorder
 from dcarray.tiering import blas_sharing

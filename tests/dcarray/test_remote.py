@@ -217,7 +217,8 @@ CHILD = """
             np.asarray(np.sqrt(x[:, k:] * 2 + 1).sum(axis=1) + x[:, 0])
             EXECUTOR.background.wait()
     r = dc.report()
-    makers = {"sympy", "dcarray.ir.nodes", "dcarray.lowering.cpu.llvm.pool", "dcarray.lowering.program.plan"}
+    low = "dcarray.lowering"
+    makers = {"sympy", "dcarray.ir.nodes", f"{low}.cpu.llvm.thread_pool.pool", f"{low}.program.plan"}
     loaded = not makers.isdisjoint(sys.modules), "llvmlite.binding" in sys.modules
     print(r.kernels > 0, r.compiles > 0, *loaded)
     print(r.disk_hits > 0, remote.REMOTE._process is not None, r.kernels)

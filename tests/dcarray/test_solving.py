@@ -13,8 +13,7 @@ from hypothesis import strategies as st
 import dcarray as dc
 from dcarray.api.functions import solving
 from dcarray.execution.routines import Compiled
-from dcarray.lowering.cpu import elimination
-from dcarray.lowering.runtime import openblas
+from dcarray.lowering.runtime import elimination, openblas
 
 RNG = np.random.default_rng(8)
 EAGER: dict[str, Any] = {"jit": "eager", "eager_below": 0, "threads": 2}

@@ -9,10 +9,11 @@ import pytest
 
 import dcarray as dc
 from dcarray.ir.text import parse
-from dcarray.lowering.cpu import prefetch, schedule, unroll_and_jam
-from dcarray.lowering.cpu.llvm import engine
-from dcarray.lowering.cpu.llvm.emit import emit
-from dcarray.lowering.cpu.llvm.prefetch import prefetched
+from dcarray.lowering.cpu.kernel_passes import prefetch, unroll_and_jam
+from dcarray.lowering.cpu.llvm.emitter.emit import emit
+from dcarray.lowering.cpu.llvm.object_code import engine
+from dcarray.lowering.cpu.llvm.passes.prefetch import prefetched
+from dcarray.lowering.cpu.schedules import scheduler
 from dcarray.lowering.kernel.nodes import Elem, Kernel, affine, text
 
 PRODUCT = """region() {
@@ -25,7 +26,7 @@ ROWS = f"rows 1 {{ {ONE}; z[i] = multiply(y[i], r[i]) for i<N }}"
 
 def kernel(body: str, rows: int = 2000) -> Kernel:
     region = parse(PRODUCT.replace("BODY", body).replace("N", str(rows)))
-    return schedule.schedule(region.body[0], region)[0]
+    return scheduler.schedule(region.body[0], region)[0]
 
 
 def test_one_loop_asks_along_its_row() -> None:
@@ -128,7 +129,7 @@ SLOW = "multiply(r[i], multiply(add(A[i,j], x[j]), add(VALUE, x[j])))"
 def test_rows_wait_together_where_one_array_comes_from_memory(value: str, rows: int, ways: int) -> None:
     body = FOLDED.replace("BODY", SLOW.replace("VALUE", value)).replace("N", str(rows))
     region = parse(body)
-    found = text(schedule.schedule(region.body[0], region)[0])
+    found = text(scheduler.schedule(region.body[0], region)[0])
     assert f" step {ways} " in found and (" ahead " in found) == (rows == 2000)
 
 

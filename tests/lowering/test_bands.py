@@ -20,8 +20,8 @@ from dcarray.ir.passes import Log
 from dcarray.ir.passes.cpu.time_tiling import Limits, bands
 from dcarray.ir.text import parse
 from dcarray.lowering.c_family.emit import emit
-from dcarray.lowering.cpu import time_tiles as lowered
-from dcarray.lowering.cpu.schedule import schedule
+from dcarray.lowering.cpu.schedules import time_tiles as lowered
+from dcarray.lowering.cpu.schedules.scheduler import schedule
 from dcarray.lowering.kernel.check import check
 from dcarray.lowering.program.plan import compile_region
 

@@ -11,7 +11,7 @@ from kernel_machine import Machine, loop_of
 
 from dcarray.ir.ops import LOOPS_OF, OPS, power
 from dcarray.ir.text import parse
-from dcarray.lowering.cpu import ufunc_blocks
+from dcarray.lowering.cpu.kernel_passes import ufunc_blocks
 from dcarray.lowering.kernel import nodes as K
 from dcarray.lowering.kernel.check import check
 from dcarray.lowering.program.plan import compile_region

@@ -7,8 +7,8 @@ import pytest
 from kernel_machine import Machine
 
 from dcarray.ir import dims, text
-from dcarray.lowering.cpu import reduce as reduce_module
-from dcarray.lowering.cpu.schedule import schedule
+from dcarray.lowering.cpu.schedules import reductions as reduce_module
+from dcarray.lowering.cpu.schedules.scheduler import schedule
 from dcarray.lowering.kernel import nodes as K
 from dcarray.lowering.kernel.check import check
 

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from dcarray.ir.text import parse
-from dcarray.lowering.cpu.llvm import engine
+from dcarray.lowering.cpu.llvm.object_code import engine
 from dcarray.lowering.program.plan import compile_region
 from dcarray.lowering.runtime import libm, memory
 

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from dcarray.ir.text import parse
 from dcarray.lowering import target
-from dcarray.lowering.cpu.llvm import engine
-from dcarray.lowering.cpu.llvm.emit import emit
+from dcarray.lowering.cpu.llvm.emitter.emit import emit
+from dcarray.lowering.cpu.llvm.object_code import engine
 from dcarray.lowering.program.plan import compile_region
 from dcarray.lowering.runtime import memory
 

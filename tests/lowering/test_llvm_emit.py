@@ -13,8 +13,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dcarray.lowering import target
-from dcarray.lowering.cpu.llvm import engine
-from dcarray.lowering.cpu.llvm.emit import emit
+from dcarray.lowering.cpu.llvm.emitter.emit import emit
+from dcarray.lowering.cpu.llvm.object_code import engine
 from dcarray.lowering.kernel import flags
 from dcarray.lowering.kernel import nodes as k
 

@@ -11,10 +11,10 @@ import pytest
 
 from dcarray.ir.ops import C_LIBRARY, FITS, LOOPS_OF, OPS
 from dcarray.lowering import target
-from dcarray.lowering.cpu.llvm import vecmath
-from dcarray.lowering.cpu.llvm.builder import Builder
-from dcarray.lowering.cpu.llvm.engine import machine
-from dcarray.lowering.cpu.llvm.scalar_ops import apply
+from dcarray.lowering.cpu.llvm.math import vecmath
+from dcarray.lowering.cpu.llvm.object_code.engine import machine
+from dcarray.lowering.cpu.llvm.ops.scalar_ops import apply
+from dcarray.lowering.cpu.llvm.text.builder import Builder
 from dcarray.lowering.kernel import nodes as k
 
 Array = np.ndarray[Any, Any]

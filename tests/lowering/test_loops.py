@@ -19,9 +19,9 @@ from dcarray.ir.analysis.independence import every
 from dcarray.ir.ops import const
 from dcarray.ir.text import parse
 from dcarray.lowering.c_family.emit import emit
-from dcarray.lowering.cpu import column_reductions as columns_module
-from dcarray.lowering.cpu import loop_kernels as loops_module
-from dcarray.lowering.cpu.schedule import schedule
+from dcarray.lowering.cpu.schedules import column_reductions as columns_module
+from dcarray.lowering.cpu.schedules import loop_kernels as loops_module
+from dcarray.lowering.cpu.schedules.scheduler import schedule
 from dcarray.lowering.errors import Unsupported
 from dcarray.lowering.kernel import nodes as K
 from dcarray.lowering.kernel.check import check

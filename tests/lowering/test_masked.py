@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 import dcarray as dc
-from dcarray.lowering.cpu.llvm import engine
-from dcarray.lowering.cpu.llvm.masked import apart
+from dcarray.lowering.cpu.llvm.object_code import engine
+from dcarray.lowering.cpu.llvm.passes.masked_loads import apart
 
 TEXT = """define void @f(ptr %p, ptr %q, <8 x i1> %m, <8 x double> %z) {
 entry:

@@ -14,10 +14,11 @@ from hypothesis import strategies as st
 import dcarray as dc
 from dcarray.ir import dims
 from dcarray.ir.text import parse
-from dcarray.lowering.cpu import caches, schedule
-from dcarray.lowering.cpu.llvm import engine
-from dcarray.lowering.cpu.llvm.emit import emit
-from dcarray.lowering.cpu.llvm.streaming_stores import streamed
+from dcarray.lowering.cpu import caches
+from dcarray.lowering.cpu.llvm.emitter.emit import emit
+from dcarray.lowering.cpu.llvm.object_code import engine
+from dcarray.lowering.cpu.llvm.passes.streaming_stores import streamed
+from dcarray.lowering.cpu.schedules import scheduler
 from dcarray.lowering.kernel.nodes import text
 
 MARK = " nontemporal"
@@ -33,7 +34,7 @@ def always(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 def kernel(body: str, rows: int = 4000, columns: int = 4000) -> Any:
     region = parse(f"region() {{ in x: f64[{rows},{columns}];  out y: f64[{rows},{columns}]\n{body}\n}}")
-    return schedule.schedule(region.body[0], region)[0]
+    return scheduler.schedule(region.body[0], region)[0]
 
 
 POINT = f"y[i,j] = add(x[i,j], 1.0) for i<{4000}, j<{4000}"
@@ -63,7 +64,7 @@ def test_sizes_that_vary() -> None:
     for size, found in ((20_000_000, 1), (2_000_000, 0)):
         with dims.Guards({"N": size}) as guards:
             hinted = replace(region, symbols=(replace(region.symbols[0], hint=size),))
-            assert text(schedule.schedule(region.body[0], hinted)[0]).count(MARK) == found
+            assert text(scheduler.schedule(region.body[0], hinted)[0]).count(MARK) == found
         assert guards.holds({"N": size}) and guards.holds({"N": 1000}) == (not found)
 
 

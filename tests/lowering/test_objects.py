@@ -11,7 +11,8 @@ import sys
 import pytest
 
 from dcarray.lowering.cpu import host
-from dcarray.lowering.cpu.llvm import engine, objects, threads
+from dcarray.lowering.cpu.llvm.object_code import elf_linker, engine
+from dcarray.lowering.cpu.llvm.thread_pool import threads
 
 pytestmark = pytest.mark.skipif(
     sys.platform != "linux" or platform.machine() != "x86_64", reason="LLVM links there"
@@ -36,7 +37,7 @@ define double @other(double %x) noinline {
 
 
 def linked(code: bytes, *names: str) -> tuple[tuple[int, ...], object]:
-    return objects.link(code, names, LIBRARIES)
+    return elf_linker.link(code, names, LIBRARIES)
 
 
 def test_constants_calls_and_functions_of_libraries() -> None:
@@ -65,7 +66,7 @@ def test_the_thread_pool_needs_nothing_else() -> None:
 def test_what_is_left_to_llvm(text: str) -> None:
     module = engine._optimised(text)
     code = bytes(engine._target_machine().emit_object(module))
-    with pytest.raises(objects.Unlinkable):
+    with pytest.raises(elf_linker.Unlinkable):
         linked(code, "both")
 
 
@@ -95,30 +96,30 @@ define i64 @next() {
 
 
 def test_names_that_are_not_there() -> None:
-    with pytest.raises(objects.Unlinkable, match="nothing_like_it"):
+    with pytest.raises(elf_linker.Unlinkable, match="nothing_like_it"):
         linked(engine.compile_object(TEXT), "nothing_like_it")
 
 
 def test_code_that_is_cut_short_or_changed_is_refused_or_linked() -> None:
     code = engine.compile_object(TEXT)
     for length in range(0, len(code), 7):
-        with pytest.raises(objects.Unlinkable):
+        with pytest.raises(elf_linker.Unlinkable):
             linked(code[:length], "both")
     for at in range(0, len(code) - 8, 5):  # it does not run: only that nothing else is raised
         changed = code[:at] + b"\xff" * 8 + code[at + 8 :]
         try:
             linked(changed, "both")
-        except objects.Unlinkable:
+        except elf_linker.Unlinkable:
             continue
 
 
 def test_unknown_relocations_are_refused() -> None:
     code = engine.compile_object(TEXT)
-    wanted = next(s for s in objects._sections(code) if s.type == objects._RELA and s.size)
+    wanted = next(s for s in elf_linker._sections(code) if s.type == elf_linker._RELA and s.size)
     at = wanted.offset + 8
     (info,) = struct.unpack_from("<Q", code, at)
     changed = code[:at] + struct.pack("<Q", info & ~0xFFFFFFFF | 9) + code[at + 8 :]  # GOTPCREL
-    with pytest.raises(objects.Unlinkable, match="type 9"):
+    with pytest.raises(elf_linker.Unlinkable, match="type 9"):
         linked(changed, "both")
 
 

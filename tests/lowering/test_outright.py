@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 import dcarray as dc
-from dcarray.lowering.cpu.llvm import engine
-from dcarray.lowering.cpu.llvm.select_operands import outright
+from dcarray.lowering.cpu.llvm.object_code import engine
+from dcarray.lowering.cpu.llvm.passes.select_operands import outright
 
 TEXT = """define void @f(<8 x i1> %m, <8 x double> %x, <8 x double> %z) {
 entry:

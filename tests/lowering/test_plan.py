@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from dcarray.ir import dims, interp, text, verify
 from dcarray.lowering import target as targets
-from dcarray.lowering.cpu.llvm import engine
+from dcarray.lowering.cpu.llvm.object_code import engine
 from dcarray.lowering.libraries import dispatch
 from dcarray.lowering.program import buffers, code_cache, plan
 from dcarray.lowering.program.plan import compile_region

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 import dcarray as dc
-from dcarray.lowering.cpu.llvm import engine
-from dcarray.lowering.cpu.llvm.quiet_compare import MARK, quieted
+from dcarray.lowering.cpu.llvm.object_code import engine
+from dcarray.lowering.cpu.llvm.passes.quiet_compare import MARK, quieted
 
 TEXT = f"""define <N x i1> @f(TYPE %a, TYPE %b) #1 {{{{
   %m = fcmp HOW TYPE %a, %b

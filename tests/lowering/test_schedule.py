@@ -29,16 +29,16 @@ from dcarray.ir.nodes import (
     Symbol,
     Window,
 )
-from dcarray.lowering.cpu import column_reductions as columns_module
-from dcarray.lowering.cpu import cross_row as across_module
-from dcarray.lowering.cpu import elementwise as elementwise_module
-from dcarray.lowering.cpu import reduce as reduce_module
-from dcarray.lowering.cpu import schedule as schedule_module
-from dcarray.lowering.cpu import transpose as transpose_module
-from dcarray.lowering.cpu import ufunc_blocks as blocks_module
-from dcarray.lowering.cpu import unroll_and_jam as jam_module
-from dcarray.lowering.cpu.schedule import schedule
-from dcarray.lowering.cpu.ufunc_blocks import natively
+from dcarray.lowering.cpu.kernel_passes import ufunc_blocks as blocks_module
+from dcarray.lowering.cpu.kernel_passes import unroll_and_jam as jam_module
+from dcarray.lowering.cpu.kernel_passes.ufunc_blocks import natively
+from dcarray.lowering.cpu.schedules import column_reductions as columns_module
+from dcarray.lowering.cpu.schedules import cross_row_reductions as across_module
+from dcarray.lowering.cpu.schedules import elementwise as elementwise_module
+from dcarray.lowering.cpu.schedules import reductions as reduce_module
+from dcarray.lowering.cpu.schedules import scheduler as schedule_module
+from dcarray.lowering.cpu.schedules import transpose as transpose_module
+from dcarray.lowering.cpu.schedules.scheduler import schedule
 from dcarray.lowering.errors import Unsupported
 from dcarray.lowering.kernel import nodes as K
 from dcarray.lowering.kernel.check import check

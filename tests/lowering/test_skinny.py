@@ -13,9 +13,9 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 import dcarray as dc
-from dcarray.lowering.cpu.llvm import engine
-from dcarray.lowering.cpu.llvm.routine import NO_KERNEL
-from dcarray.lowering.cpu.llvm.skinny_products import skinny as routine
+from dcarray.lowering.cpu.llvm.object_code import engine
+from dcarray.lowering.cpu.llvm.routines.routine import NO_KERNEL
+from dcarray.lowering.cpu.llvm.routines.skinny_products import skinny as routine
 from dcarray.lowering.libraries import dispatch
 from dcarray.lowering.runtime import skinny_products
 

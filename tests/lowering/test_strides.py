@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 
 import dcarray as dc
 from dcarray.ir.text import parse
-from dcarray.lowering.cpu import schedule
-from dcarray.lowering.cpu.llvm import engine
-from dcarray.lowering.cpu.llvm.emit import emit
+from dcarray.lowering.cpu.llvm.emitter.emit import emit
+from dcarray.lowering.cpu.llvm.object_code import engine
+from dcarray.lowering.cpu.schedules import scheduler
 from dcarray.lowering.kernel.nodes import text
 from dcarray.lowering.kernel.specialise import fixed
 from dcarray.lowering.nest import access
@@ -24,7 +24,7 @@ def optimised(step: int, dtype: str = "f64", value: str = "sqrt(x[{step}*i])", k
     region = parse(
         f"region() {{ in x: {dtype}[{4000 * step}];  out y: {dtype}[4000]\ny[i] = {value} for i<4000\n}}"
     )
-    kernel, binding = schedule.schedule(region.body[0], region)
+    kernel, binding = scheduler.schedule(region.body[0], region)
     if known:  # as of what a loop launches in each turn
         kernel, _ = fixed(kernel, binding)
         assert str(step) in text(kernel)

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 from dcarray.lowering import target
-from dcarray.lowering.cpu.llvm.emit import emit
-from dcarray.lowering.cpu.llvm.engine import Machine, assembly, machine
-from dcarray.lowering.cpu.llvm.masked_tails import lanes
+from dcarray.lowering.cpu.llvm.emitter.emit import emit
+from dcarray.lowering.cpu.llvm.emitter.masked_tails import lanes
+from dcarray.lowering.cpu.llvm.object_code.engine import Machine, assembly, machine
 from dcarray.lowering.kernel import nodes as k
 
 CPU = target.get("cpu")

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from dcarray.ir.text import parse
-from dcarray.lowering.cpu import column_reductions
-from dcarray.lowering.cpu.schedule import schedule
+from dcarray.lowering.cpu.schedules import column_reductions
+from dcarray.lowering.cpu.schedules.scheduler import schedule
 from dcarray.lowering.kernel.check import check
 from dcarray.lowering.kernel.nodes import text
 from dcarray.lowering.program.plan import compile_region

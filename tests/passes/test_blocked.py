@@ -10,7 +10,7 @@ from dcarray.ir.passes.cpu import batched_matvec
 from dcarray.ir.passes.cpu.batched_matvec import BLOCKED
 from dcarray.ir.text import dump, parse
 from dcarray.ir.verify import verify
-from dcarray.lowering.cpu import loop_kernels
+from dcarray.lowering.cpu.schedules import loop_kernels
 from dcarray.lowering.program.plan import compile_region
 from dcarray.lowering.runtime import memory
 

@@ -92,7 +92,7 @@ def _regular(edges: Any) -> bool:
 
 def _counted(launch: Any, values: Any, weights: Any, edges: Any) -> Any:
     """The counts, or sums of weights, of the bins between the edges."""
-    from dcarray.lowering.cpu.llvm.histogram import BLOCK
+    from dcarray.lowering.cpu.llvm.routines.histogram import BLOCK
 
     bins = len(edges) - 1
     blocks = -(-values.size // BLOCK)

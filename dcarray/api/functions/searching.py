@@ -117,7 +117,7 @@ def _ascending(a: Any, numbers: int) -> bool:
 
 def _parted(known: Any) -> tuple[Any, Any, int]:
     """A table in parts, as the routines take it, the last elements of these, and their length."""
-    from dcarray.lowering.cpu.llvm.searching import PARTS
+    from dcarray.lowering.cpu.llvm.routines.searching import PARTS
 
     length = len(known) // PARTS + 1
     greatest = np.inf if known.dtype.kind == "f" else np.iinfo(known.dtype).max
@@ -127,7 +127,7 @@ def _parted(known: Any) -> tuple[Any, Any, int]:
 
 
 def _run(launch: Any, size: int, *arguments: int) -> None:
-    from dcarray.lowering.cpu.llvm.searching import BLOCK
+    from dcarray.lowering.cpu.llvm.routines.searching import BLOCK
 
     launch(launch.pack(-(-size // BLOCK), _WORK * BLOCK, *arguments), config.current().threads)
 

@@ -75,7 +75,7 @@ def _slid(x: Any, v: Any, mode: Any, turned: bool) -> Any:
 
 
 def _run(launch: Any, elements: Any, weights: Any, result: Any, whole: int) -> None:
-    from dcarray.lowering.cpu.llvm.convolution import BLOCK
+    from dcarray.lowering.cpu.llvm.routines.convolution import BLOCK
 
     terms = len(weights)
     addresses = [address_of(a) for a in (elements, weights, result)]

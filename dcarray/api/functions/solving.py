@@ -108,7 +108,7 @@ def _solved(a: Any, b: Any, columns: int) -> Any:
     launch = _ROUTINES[char].launch(_RATE * operations)
     if launch is None:
         raise Pending
-    from dcarray.lowering.cpu.elimination import PHASES, plan
+    from dcarray.lowering.runtime.elimination import PHASES, plan
     from dcarray.lowering.runtime.openblas import Alone, factors
 
     routines = factors(char)

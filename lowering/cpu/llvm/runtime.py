@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dcarray.lowering.cpu.llvm.emitter.emit import emit
 from dcarray.lowering.errors import Unsupported
 from dcarray.lowering.kernel import flags
 from dcarray.lowering.kernel.nodes import Kernel, Op
 
-from . import engine, powers, threads
-from .emit import emit
+from .math import powers
+from .object_code import engine
+from .thread_pool import threads
 
 
 class CpuTarget:

@@ -1,0 +1,1 @@
+"""The emitter: LLVM text from kernels."""

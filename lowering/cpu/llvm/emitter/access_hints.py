@@ -1,0 +1,63 @@
+"""Marks of loads that ask for what comes later, and of stores past the caches: `ahead`, `nontemporal`."""
+
+from __future__ import annotations
+
+from dcarray.lowering.cpu.llvm.passes.prefetch import NAME
+from dcarray.lowering.cpu.llvm.passes.streaming_stores import GROUP
+from dcarray.lowering.cpu.llvm.text.builder import Builder
+from dcarray.lowering.kernel.nodes import Affine
+
+__all__ = ["Marks"]
+
+SHORT = 512  # bytes: what is further on in the same row is asked for into the second cache
+
+
+class Marks:
+    """The marks of a module's loads and stores; ``lines`` is the metadata that says what they mean."""
+
+    def __init__(self) -> None:
+        self.lines: list[str] = []
+        self._entries: list[str] = []
+        self._marks: dict[tuple[int, tuple[Affine, ...]], str] = {}
+        self._both: dict[tuple[str, str], str] = {}
+        self._past: str | None = None
+
+    def group(self, b: Builder, group: str, itemsize: int, ahead: tuple[Affine, ...]) -> str:
+        """What is attached to a load that is in an access group already, and asks for elements ahead."""
+        mark = self._marks.get((itemsize, ahead))
+        if mark is None:
+            mark = self._marks[itemsize, ahead] = self._node(b, "distinct !{}")
+            for one in ahead:
+                self._ask(b, mark, itemsize, one)
+        return f", !llvm.access.group {self._together(b, group, mark)}"
+
+    def past(self, b: Builder, group: str) -> str:
+        """What is attached to a store that is in an access group already, and goes past the caches."""
+        if self._past is None:
+            self._past = self._node(b, "distinct !{}")
+            self.lines.append(f"!{GROUP} = !{{{self._past}}}")
+        return f", !llvm.access.group {self._together(b, group, self._past)}"
+
+    def _together(self, b: Builder, group: str, mark: str) -> str:
+        both = self._both.get((group, mark))
+        if both is None:
+            both = self._both[group, mark] = self._node(b, f"!{{{group}, {mark}}}")
+        return both
+
+    def _ask(self, b: Builder, mark: str, itemsize: int, ahead: Affine) -> None:
+        if len(ahead.terms) > 1 or (ahead.terms and ahead.const):
+            return  # not so many whole rows
+        arg, size = "", ahead.const * itemsize
+        if ahead.terms:
+            arg, size = ahead.terms[0].arg or "", ahead.terms[0].coef * itemsize
+        near = bool(arg) or size <= SHORT
+        self._entries.append(self._node(b, f'!{{{mark}, !"{arg}", i64 {size}, i64 {3 if near else 2}}}'))
+        named = f"!{NAME} = !{{{', '.join(self._entries)}}}"
+        if len(self._entries) == 1:
+            self.lines.insert(0, named)
+        self.lines[0] = named
+
+    def _node(self, b: Builder, text: str) -> str:
+        name = f"!{b.label('')}"
+        self.lines.append(f"{name} = {text}")
+        return name

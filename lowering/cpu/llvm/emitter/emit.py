@@ -1,0 +1,374 @@
+"""Kernel -> LLVM text: a pure function of the kernel and the machine.
+
+Each phase becomes an exported function ``phaseK(args, lo, hi)`` that unpacks the arguments and calls an
+internal one, whose pointer parameters can say what they do not alias.  Every operation is a few plain
+instructions on scalars; vectors are made by LLVM's loop vectoriser from the loops marked "vector".
+"""
+
+from __future__ import annotations
+
+from dcarray.lowering.cpu.llvm.math import exact_functions
+from dcarray.lowering.cpu.llvm.object_code.engine import Machine
+from dcarray.lowering.cpu.llvm.ops.scalar_ops import apply
+from dcarray.lowering.cpu.llvm.passes.prefetch import PREFETCH
+from dcarray.lowering.cpu.llvm.passes.quiet_compare import MARK
+from dcarray.lowering.cpu.llvm.passes.streaming_stores import FENCE, LINE
+from dcarray.lowering.cpu.llvm.text.builder import BITS, Builder, ty
+from dcarray.lowering.kernel.flags import INVALID, possible
+from dcarray.lowering.kernel.nodes import (
+    Assign,
+    Call,
+    Declare,
+    For,
+    If,
+    Kernel,
+    Let,
+    Repeat,
+    Stack,
+    Stmt,
+    Store,
+    Turn,
+    Update,
+)
+from dcarray.lowering.kernel.walk import along
+
+from .access_hints import Marks
+from .masked_tails import lanes
+from .transpose_tiles import transposer
+from .values import Values
+
+# A loop of a known length is unrolled only when vectors have been made of it: the loop over these.
+EARLY = '!{!"llvm.loop.unroll.disable"}'
+LATER = '!{!"llvm.loop.vectorize.followup_vectorized", !{!"llvm.loop.isvectorized", i32 1}}'
+
+# A copy row by row would become calls that do not know how much is copied in all.
+OWN_LOOPS = '"no-builtin-memcpy" "no-builtin-memset"'
+
+
+def _known(low: str, high: str) -> bool:
+    """Are the bounds of a loop numbers?"""
+    return "%" not in low + high
+
+
+class _Phase(Values):
+    """Emits one phase."""
+
+    # ---- steps --------------------------------------------------------------------------------------
+    def store(self, stmt: Store) -> None:
+        b, group = self.b, self.b.group
+        value, at = self.expr(stmt.value), self.index(self.buffers[stmt.buffer], stmt.at)
+        if stmt.nontemporal and group and b.machine.nontemporal:
+            b.group = self.marks.past(b, group.rpartition(" ")[2])
+            b.declare("sfence", FENCE)
+        self.put(self.buffers[stmt.buffer], at, value)
+        b.group = group
+
+    def call(self, stmt: Call) -> None:
+        count = self.least(stmt.count)
+        rows = []
+        for row in (*stmt.reads, stmt.write):
+            address = self.address(self.buffers[row.buffer], self.affine(row.at))[0]
+            rows.append((address, row.step * row.dtype.itemsize))
+        code = exact_functions.loop(self.b, stmt, rows, f"%{stmt.loop.code}")
+        self.native(stmt.loop, rows, count, code)
+
+    def turn(self, stmt: Turn) -> None:
+        """Call the function that transposes tiles of this dtype."""
+        b = self.b
+        name, text = transposer(stmt.dtype.itemsize, b.machine.vector_bits)
+        b.declare(name, text)
+        b.declare("llvm.prefetch", PREFETCH)
+        there = self.address(self.buffers[stmt.write], self.affine(stmt.to))[0]
+        here = self.address(self.buffers[stmt.read], self.affine(stmt.at))[0]
+        numbers = [self.affine(stmt.across), self.affine(stmt.along)]
+        numbers += [self.least(stmt.rows), self.least(stmt.cols)]
+        b.line(f"call void @{name}(ptr {there}, ptr {here}, {', '.join(f'i64 {n}' for n in numbers)})")
+
+    def update(self, stmt: Update) -> None:
+        b = self.b
+        dtype, _, reassoc = self.variables[stmt.name]
+        if stmt.name in self.unordered:
+            return self.extreme(stmt)
+        value, old = self.expr(stmt.value), self.read(stmt.name)
+        kind = self.types(dtype)[0]
+        if reassoc and dtype.kind in "fc" and kind != "half":
+            if stmt.op == "add":
+                pairs = zip(old, value, strict=True) if dtype.kind == "c" else ((old, value),)
+                sums = tuple(b.op(f"fadd reassoc {kind} {o}, {v}") for o, v in pairs)
+                self.write(stmt.name, sums if dtype.kind == "c" else sums[0])
+                return
+            if stmt.op == "multiply" and dtype.kind == "f":
+                self.write(stmt.name, b.op(f"fmul reassoc {kind} {old}, {value}"))
+                return
+        self.write(stmt.name, apply(b, stmt.op, (old, value), (dtype, dtype), dtype))
+
+    def extreme(self, stmt: Update) -> None:
+        """Keep the extreme of what is ordered, and whether there was a NaN, which is cheaper than to have
+        it win each time.  Which zero wins is left open, as by NumPy's own lanes."""
+        b, (dtype, (slot,), _) = self.b, self.variables[stmt.name]
+        t, name = ty(dtype), stmt.op.replace("imum", "num")
+        value, old = self.expr(stmt.value), b.op(f"load {ty(dtype)}, ptr {slot}")
+        # With a NaN the result is undefined ("nnan"), and not used.
+        b.declare(f"llvm.{name}.{t}", f"declare {t} @llvm.{name}.f{BITS[t]}({t}, {t})")
+        made = b.op(f"call nnan nsz {t} @llvm.{name}.f{BITS[t]}({t} {old}, {t} {value})")
+        b.line(f"store {t} {made}, ptr {slot}")
+        before = b.op(f"load i1, ptr {self.unordered[stmt.name]}")
+        b.line(f"store i1 {b.either(before, b.isnan(t, value))}, ptr {self.unordered[stmt.name]}")
+
+    # ---- statements ---------------------------------------------------------------------------------
+    def block(self, body: tuple[Stmt, ...]) -> None:
+        for stmt in body:
+            match stmt:
+                case Let(name, value):
+                    self.locals[name] = self.expr(value)
+                case Declare():
+                    self.declare(stmt)
+                case Update():
+                    self.update(stmt)
+                case Assign(name, value):
+                    self.write(name, self.expr(value))
+                case Store():
+                    self.store(stmt)
+                case For(var, lower, upper, step, kind, inner, unroll, floors):
+                    low, high = self.greatest((lower, *floors)), self.least(upper)
+                    low = self.aligned(var, low, high, inner)
+                    if size := lanes(stmt, self.b.machine):
+                        self.vectors(var, low, high, size, inner)
+                    else:
+                        self.loop(var, low, high, step, kind == "vector", inner, unroll)
+                case Repeat():
+                    self.repeat(stmt)
+                case If():
+                    self.branch(stmt)
+                case Stack(name, dtype, size):
+                    self.stack(name, dtype, size)
+                case Call():
+                    self.call(stmt)
+                case Turn():
+                    self.turn(stmt)
+
+    def aligned(self, var: str, low: str, high: str, body: tuple[Stmt, ...]) -> str:
+        """Where a loop is to begin, after some iterations one by one, for whole lines to be stored in it."""
+        b = self.b
+        first = next((stmt for stmt in body if isinstance(stmt, Store) and stmt.nontemporal), None)
+        if first is None or not b.machine.nontemporal:
+            return low
+        outer, self.vars = self.vars, {**self.vars, var: low}
+        buffer = self.buffers[first.buffer]
+        address = self.address(buffer, self.affine(first.at))[0]
+        self.vars = outer
+        before = b.op(f"sub i64 0, {b.op(f'ptrtoint ptr {address} to i64')}")
+        count = b.op(f"udiv i64 {b.op(f'and i64 {before}, {LINE - 1}')}, {buffer.dtype.itemsize}")
+        begin = b.intrinsic("smin", "i64", b.op(f"add nsw i64 {low}, {count}"), high)
+        if buffer.dtype.kind == "c":  # both of whose parts may lie across the ends of lines, all along
+            rest = b.op(f"and i64 {before}, {buffer.dtype.itemsize - 1}")
+            begin = b.select(b.icmp("eq", "i64", rest, "0"), "i64", begin, high)
+        self.loop(var, low, begin, 1, False, body)
+        return begin
+
+    def loop(
+        self, var: str, low: str, high: str, step: int, vector: bool, body: tuple[Stmt, ...], unroll: int = 0
+    ) -> None:
+        b = self.b
+        start, head, inside, latch, end = (
+            b.label(hint) for hint in ("start", "head", "body", "latch", "end")
+        )
+        b.line(f"br label %{start}")
+        b.lines.append(f"{start}:")
+        b.line(f"br label %{head}")
+        b.lines.append(f"{head}:")
+        i, following = b.name(), b.name()
+        b.line(f"{i} = phi i64 [ {low}, %{start} ], [ {following}, %{latch} ]")
+        b.line(f"br i1 {b.icmp('slt', 'i64', i, high)}, label %{inside}, label %{end}")
+        b.lines.append(f"{inside}:")
+        outer_group, outer_locals, outer_vars = b.group, self.locals, self.vars
+        self.locals, self.vars = dict(self.locals), {**self.vars, var: i}
+        group, calls = f"!{b.label('')}", b.calls
+        if vector:
+            b.group = f", !llvm.access.group {group}"
+        outer_along, self.along = self.along, along(body, var)
+        self.block(body)
+        self.along = outer_along
+        b.group, self.locals, self.vars = outer_group, outer_locals, outer_vars
+        b.line(f"br label %{latch}")
+        b.lines.append(f"{latch}:")
+        b.line(f"{following} = add nsw i64 {i}, {step}")
+        # Interleaved iterations around a call would all spill what they hold.
+        known = (EARLY, LATER) if _known(low, high) else ()
+        note = self.note(group, 1 if b.calls > calls else unroll, known) if vector else ""
+        b.line(f"br label %{head}{note}")
+        b.lines.append(f"{end}:")
+
+    def vectors(self, var: str, low: str, high: str, size: int, body: tuple[Stmt, ...]) -> None:
+        """A loop as one over whole vectors, and the last vector, which is whole or not, under a mask."""
+        b = self.b
+        wide = f'!{{!"llvm.loop.vectorize.width", i32 {size}}}'
+        masked = '!{!"llvm.loop.vectorize.predicate.enable", i1 true}'
+        if _known(low, high):
+            count = max(0, int(high) - int(low))
+            full = count // size * size
+            # What is left over comes first: behind the vectors it might be given what they have loaded last,
+            # and LLVM makes no vectors in a loop of which something is used later.  Nor of two elements.
+            left = count - full
+            places = [(full, left)] if left > 2 else [(full + k, 1) for k in range(left)]
+            pieces = [*((first, many, (wide, masked)) for first, many in places), (0, full, (wide,))]
+            for first, many, notes in pieces:
+                if many:
+                    self.counted(var, str(int(low) + first), str(many), body, *notes, EARLY, LATER)
+            return
+        some, more, last, end = (b.label(hint) for hint in ("some", "more", "last", "end"))
+        b.line(f"br i1 {b.icmp('slt', 'i64', low, high)}, label %{some}, label %{end}")
+        b.lines.append(f"{some}:")
+        before = b.op(f"add nsw i64 {b.op(f'sub nuw nsw i64 {high}, {low}')}, -1")
+        whole = b.op(f"and i64 {before}, {-size}")
+        b.line(f"br i1 {b.icmp('ult', 'i64', whole, str(size))}, label %{last}, label %{more}")
+        b.lines.append(f"{more}:")
+        self.counted(var, low, whole, body, wide)
+        b.line(f"br label %{last}")
+        b.lines.append(f"{last}:")
+        rest = b.op(f"add nuw nsw i64 {b.op(f'and i64 {before}, {size - 1}')}, 1")
+        self.counted(var, b.op(f"add nsw i64 {low}, {whole}"), rest, body, wide, masked)
+        b.line(f"br label %{end}")
+        b.lines.append(f"{end}:")
+
+    def counted(self, var: str, low: str, count: str, body: tuple[Stmt, ...], *notes: str) -> None:
+        """So many iterations from ``low`` on, one at least; ``notes`` are for the vectoriser."""
+        b = self.b
+        start, inside, latch, end = (b.label(hint) for hint in ("start", "body", "latch", "end"))
+        b.line(f"br label %{start}")
+        b.lines.append(f"{start}:")
+        b.line(f"br label %{inside}")
+        b.lines.append(f"{inside}:")
+        k, following = b.name(), b.name()
+        b.line(f"{k} = phi i64 [ 0, %{start} ], [ {following}, %{latch} ]")
+        outer_group, outer_locals, outer_vars = b.group, self.locals, self.vars
+        self.locals, self.vars = dict(self.locals), {**self.vars, var: b.op(f"add nsw i64 {low}, {k}")}
+        group = f"!{b.label('')}"
+        b.group = f", !llvm.access.group {group}"
+        self.block(body)
+        b.group, self.locals, self.vars = outer_group, outer_locals, outer_vars
+        b.line(f"br label %{latch}")
+        b.lines.append(f"{latch}:")
+        b.line(f"{following} = add nuw nsw i64 {k}, 1")
+        again = b.icmp("ult", "i64", following, count)
+        b.line(f"br i1 {again}, label %{inside}, label %{end}{self.note(group, 1, notes)}")
+        b.lines.append(f"{end}:")
+
+    def note(self, group: str, unroll: int, more: tuple[str, ...] = ()) -> str:
+        """What the vectoriser is told of a loop: that its iterations are independent."""
+        self.metadata.append(f"{group} = distinct !{{}}")
+        parts = [f'!{{!"llvm.loop.parallel_accesses", {group}}}', *more]
+        if unroll:
+            parts.append(f'!{{!"llvm.loop.interleave.count", i32 {unroll}}}')
+        names = []
+        for text in parts:
+            names.append(f"!{self.b.label('')}")
+            self.metadata.append(f"{names[-1]} = {text}")
+        own = f"!{self.b.label('')}"
+        self.metadata.append(f"{own} = distinct !{{{', '.join([own, *names])}}}")
+        return f", !llvm.loop {own}"
+
+    def repeat(self, stmt: Repeat) -> None:
+        b = self.b
+        head, inside, end = (b.label(hint) for hint in ("repeat", "body", "end"))
+        b.line(f"br label %{head}")
+        b.lines.append(f"{head}:")
+        outer = self.locals
+        self.locals = dict(outer)
+        self.block(stmt.head)
+        b.line(f"br i1 {self.expr(stmt.cond)}, label %{inside}, label %{end}")
+        b.lines.append(f"{inside}:")
+        self.block(stmt.body)
+        self.locals = outer
+        b.line(f"br label %{head}")
+        b.lines.append(f"{end}:")
+
+    def branch(self, stmt: If) -> None:
+        b = self.b
+        then, orelse, end = (b.label(hint) for hint in ("then", "else", "join"))
+        b.line(f"br i1 {self.expr(stmt.cond)}, label %{then}, label %{orelse}")
+        for label, body in ((then, stmt.then), (orelse, stmt.orelse)):
+            b.lines.append(f"{label}:")
+            outer = self.locals
+            self.locals = dict(outer)
+            self.block(body)
+            self.locals = outer
+            b.line(f"br label %{end}")
+        b.lines.append(f"{end}:")
+
+    def run(self) -> list[str]:
+        """The body of the function."""
+        self.block(self.phase.pre)
+        vector, low = self.phase.kind == "vector", "%lo"
+        if vector:
+            low = self.aligned(self.phase.var, low, "%hi", self.phase.body)
+        self.loop(self.phase.var, low, "%hi", 1, vector, self.phase.body)
+        if "sfence" in self.b.declarations:
+            self.b.line("call void @llvm.x86.sse.sfence()")
+        if self.b.soft_used:
+            self.allocas.append("  %soft = alloca i32")
+            self.b.line(f"ret i32 {self.b.op('load i32, ptr %soft')}")
+            return [*self.allocas, "  store i32 0, ptr %soft", *self.b.lines]
+        self.b.line("ret i32 0")
+        return [*self.allocas, *self.b.lines]
+
+
+def _unpack(kernel: Kernel, number: int) -> list[str]:
+    lines = [f"define i32 @phase{number}(ptr %args, i64 %lo, i64 %hi) #0 {{"]
+    values = []
+    for i, name in enumerate([buffer.name for buffer in kernel.buffers] + list(kernel.ints)):
+        t = "ptr" if i < len(kernel.buffers) else "i64"
+        lines.append(f"  %a{i} = getelementptr i64, ptr %args, i64 {i}")
+        lines.append(f"  %{name} = load {t}, ptr %a{i}")
+        values.append(f"{t} %{name}")
+    arguments = ", ".join([*values, "i64 %lo", "i64 %hi"])
+    return [*lines, f"  %r = call i32 @body{number}({arguments})", "  ret i32 %r", "}"]
+
+
+def emit(kernel: Kernel, machine: Machine) -> str:
+    """The LLVM text of a kernel.
+
+    Raises
+    ------
+    Unsupported
+        If an operation cannot be done exactly as NumPy does it.
+    """
+    declarations: dict[str, str] = {}
+    lines: list[str] = []
+    metadata: list[str] = []
+    marks = Marks()
+    quiet = bool(possible(kernel) & INVALID)
+    parameters = [f"ptr{' noalias' if buffer.noalias else ''} %{buffer.name}" for buffer in kernel.buffers]
+    parameters += [f"i64 %{name}" for name in kernel.ints]
+    count = 0
+    for number, phase in enumerate(kernel.phases):
+        b = Builder(machine, quiet and not machine.quiet, count)
+        writer = _Phase(kernel, phase, b, marks)
+        body = writer.run()
+        head = ", ".join([*parameters, "i64 %lo", "i64 %hi"])
+        own = "#4" if "sfence" in b.declarations else "#1"
+        lines += [f"define internal i32 @body{number}({head}) {own} {{", "entry:", *body, "}", ""]
+        lines += [*_unpack(kernel, number), ""]
+        declarations.update(b.declarations)
+        metadata += writer.metadata
+        count = b.count
+    used = sorted(name.removeprefix("used:") for name in declarations if name.startswith("used:"))
+    if used:
+        listed = ", ".join(f"ptr @{name}" for name in used)
+        kept = f"[{len(used)} x ptr] [{listed}]"
+        lines.append(f'@llvm.compiler.used = appending global {kept}, section "llvm.metadata"')
+    lines += [text for _, text in sorted(declarations.items()) if text]
+    width = f'"prefer-vector-width"="{machine.vector_bits}"'
+    mark = f" {MARK}" if quiet and machine.quiet else ""
+    pure = "memory(none) nounwind willreturn"
+    # Vectors that are spilled around calls would cross cache lines on a stack aligned to 16 bytes.
+    stacked = f"nounwind noinline alignstack=64 {width}{mark}"
+    attributes = [
+        f"attributes #0 = {{ nounwind {width} }}",
+        f"attributes #1 = {{ {stacked} }}",
+        f"attributes #2 = {{ {pure} }}",
+        f"attributes #3 = {{ noinline {pure} {width} }}",
+        f"attributes #4 = {{ {stacked} {OWN_LOOPS} }}",
+    ]
+    text = "\n".join([*lines, *attributes, "!0 = !{}", *metadata, *marks.lines])
+    return text.replace("#pure", "#2").replace("#lane", "#3") + "\n"

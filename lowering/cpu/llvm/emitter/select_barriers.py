@@ -1,0 +1,57 @@
+"""Choices that stand before an operation so that it raises nothing: LLVM must not see through them.
+
+``where(c, x / where(c, y, 1), z)`` divides by one where ``c`` does not hold.  LLVM, for which operations
+raise nothing, takes ``y`` for what the inner choice gives, since the outer one wants no other quotient.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator
+
+from dcarray.lowering.cpu.llvm.text.builder import Builder, DType, Value, part, ty
+from dcarray.lowering.kernel.flags import of
+from dcarray.lowering.kernel.nodes import Expr, Let, Local, Op, Phase, Stmt
+from dcarray.lowering.kernel.walk import every, values, walk
+
+__all__ = ["Choices", "kept"]
+
+
+class Choices:
+    """The choices of a phase by a condition that others are made by, too."""
+
+    def __init__(self, phase: Phase) -> None:
+        found = list(_choices((*phase.pre, *phase.body)))
+        times = Counter(op.args[0] for _, op in found)
+        self._several = {condition for condition, n in times.items() if n > 1}
+        self._names = {name for name, op in found if name and op.args[0] in self._several}
+
+    def guards(self, arg: Expr, name: str, types: tuple[DType, ...], out: DType) -> bool:
+        """Is an argument of an operation chosen so that it does not raise what it otherwise might?"""
+        if not self._several or arg.dtype.kind not in "fc":
+            return False
+        chosen = isinstance(arg, Op) and arg.name == "where" and arg.args[0] in self._several
+        return (chosen or (isinstance(arg, Local) and arg.name in self._names)) and of(name, types, out) != 0
+
+
+def kept(b: Builder, value: Value, dtype: DType) -> Value:
+    """The value, as one that LLVM knows nothing of; multiplied by one, which changes no number."""
+    if dtype.kind == "c":
+        return tuple(_kept(b, ty(part(dtype)), str(one)) for one in value)
+    return _kept(b, ty(dtype), str(value))
+
+
+def _kept(b: Builder, t: str, value: str) -> str:
+    if t != "half":
+        return b.intrinsic("canonicalize", t, value)
+    wide = b.intrinsic("canonicalize", "float", b.op(f"fpext half {value} to float"))
+    return b.op(f"fptrunc float {wide} to half")
+
+
+def _choices(body: Iterable[Stmt]) -> Iterator[tuple[str, Op]]:
+    """The choices in statements and all that is in them, with the name of those that have one."""
+    for stmt in every(body):
+        for root in values(stmt):
+            for node in walk(root):
+                if isinstance(node, Op) and node.name == "where":
+                    yield stmt.name if isinstance(stmt, Let) and node is root else "", node

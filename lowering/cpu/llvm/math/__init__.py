@@ -1,0 +1,1 @@
+"""Mathematical functions as LLVM text: vector libraries, and functions with NumPy's bits."""

@@ -1,0 +1,65 @@
+"""Loops of ours for functions of doubles where NumPy calls the GNU C library, with its bits.
+
+Of one double the C library is asked itself, without NumPy's loop around it.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from dcarray.lowering.cpu.llvm.text.builder import Builder
+from dcarray.lowering.kernel.nodes import Call, Expr
+
+from . import exponential, powers, sincos
+
+__all__ = ["loop", "single"]
+
+
+def _serves(b: Builder, name: str) -> bool:
+    """Is a function ours on this machine, for some arguments at least?"""
+    match name:
+        case "exp":
+            return b.machine.exponential
+        case "sin" | "cos":
+            return b.machine.circular
+        case "power":
+            return b.machine.powers
+    return False
+
+
+def loop(b: Builder, call: Call, rows: list[tuple[str, int]], code: str) -> str:
+    """The address of the loop for a call: ours, or NumPy's.
+
+    Parameters
+    ----------
+    b : Builder
+    call : Call
+    rows : list of (str, int)
+        The addresses and the strides in bytes of what it reads and writes.
+    code : str
+        The address of NumPy's loop.
+    """
+    steps = [0 if row.step == 0 else 8 for row in call.reads]
+    if call.write.dtype != np.float64 or [step for _, step in rows] != [*steps, 8] or steps[0] == 0:
+        return code
+    if not _serves(b, call.name):
+        return code
+    match call.name, steps:
+        case "exp", [8]:
+            return exponential.loop(b)
+        case "sin" | "cos", [8]:
+            return sincos.loop(b, call.name)
+        case "power", [8, 0]:
+            return powers.loop(b, rows[1][0], call.reads[1].value, code)
+    return code
+
+
+def single(b: Builder, name: str, args: tuple[Expr, ...], values: list[str]) -> str | None:
+    """The result for single doubles, if the C library has NumPy's."""
+    if not _serves(b, name) or any(arg.dtype != np.float64 for arg in args):
+        return None
+    if name == "power" and not powers.served(args[1]):  # NumPy does not ask the library about all exponents
+        return None
+    symbol, types = ("pow" if name == "power" else name), ", ".join(["double"] * len(args))
+    b.declare(symbol, f"declare double @{symbol}({types}) #pure")
+    return b.call("double", symbol, *(("double", value) for value in values))

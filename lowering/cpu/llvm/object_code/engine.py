@@ -1,0 +1,259 @@
+"""LLVM itself: this machine's description, text to object code, object code to addresses.
+
+Everything that touches llvmlite is here, behind one lock.  The lock is held across ``fork``, so that a
+child never inherits LLVM in the middle of a compilation.  llvmlite is imported when first needed.
+"""
+
+from __future__ import annotations
+
+import platform
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+from dcarray.lowering.cpu.llvm.passes.masked_loads import apart
+from dcarray.lowering.cpu.llvm.passes.prefetch import prefetched
+from dcarray.lowering.cpu.llvm.passes.quiet_compare import quieted
+from dcarray.lowering.cpu.llvm.passes.select_operands import outright
+from dcarray.lowering.cpu.llvm.passes.streaming_stores import streamed
+from dcarray.lowering.runtime import libm
+from dcarray.lowering.runtime.disk import sha256
+
+from .linking import LOCK, MATHEMATICS, keep
+
+_count = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Machine:
+    """What the emitter may know of the processor that its code will run on.
+
+    Parameters
+    ----------
+    vector_bits
+        The preferred width of vector registers.
+    vector_math
+        ABI letter and register bits of the vector math library's widest variants that the processor
+        can run, such as ``("e", 512)``; None without the library.
+    half
+        Whether the processor converts float16 itself.
+    fused_complex
+        Whether NumPy multiplies complex numbers with fused multiply-adds here.
+    lengths
+        Whether NumPy's absolute value of a complex128 is the larger part times ``sqrt(1 + ratio**2)`` here.
+    circular
+        Whether sin and cos of doubles are ours, with NumPy's bits.
+    quiet
+        Whether comparisons that raise no flag for a NaN are put in when all else is done
+        (`dcarray.lowering.cpu.llvm.passes.quiet_compare`).
+    masks
+        Whether vector instructions take masks at no cost.
+    nontemporal
+        Whether there are stores past the caches that wait for no other.
+    permutes
+        Whether an instruction permutes a vector's eight words of 32 bits as another vector says (AVX2).
+    powers
+        Whether powers of doubles with whole and half exponents are ours, with NumPy's bits.
+    exponential
+        Whether exp of doubles is ours, with NumPy's bits.
+    """
+
+    vector_bits: int = 128
+    vector_math: tuple[str, int] | None = None
+    half: bool = False
+    fused_complex: bool = False
+    circular: bool = False
+    quiet: bool = False
+    masks: bool = False
+    lengths: bool = False
+    nontemporal: bool = False
+    permutes: bool = False
+    powers: bool = False
+    exponential: bool = False
+
+
+@cache
+def _llvm() -> Any:
+    """The llvmlite binding, initialised."""
+    import llvmlite.binding as llvm
+
+    llvm.initialize_native_target()
+    llvm.initialize_native_asmprinter()
+    return llvm
+
+
+@cache
+def _load_libraries() -> frozenset[str]:
+    """Make the mathematical libraries' symbols visible to generated code; the names that were found."""
+    found = set()
+    for name in MATHEMATICS:
+        try:
+            _llvm().load_library_permanently(name)
+            found.add(name)
+        except RuntimeError:
+            continue
+    return frozenset(found)
+
+
+@cache
+def _host() -> tuple[str, str, frozenset[str]]:
+    with LOCK:
+        llvm = _llvm()
+        features = llvm.get_host_cpu_features()
+        return llvm.get_host_cpu_name(), features.flatten(), frozenset(k for k, on in features.items() if on)
+
+
+def _x86() -> bool:
+    return platform.machine() in ("x86_64", "AMD64")
+
+
+def _fused_complex() -> bool:
+    """Ask NumPy: the rounding error of 0.1 * 0.1 shows only when its product is not rounded first."""
+    import numpy as np
+
+    x = np.array([complex(0.1, 0.1)] * 8)
+    return bool((np.multiply(x, x).real != 0.0).all())
+
+
+def _lengths() -> bool:
+    """Ask NumPy, with what the formula gives: it is a fused multiply-add that rounds once."""
+    from fractions import Fraction
+    from math import sqrt
+    from random import Random
+
+    import numpy as np
+
+    rng = Random(0)
+    parts = np.array([[rng.gauss() * 2.0 ** rng.randrange(-30, 30) for _ in range(2)] for _ in range(499)])
+
+    def length(low: float, high: float) -> float:
+        return sqrt(float(Fraction(low / high) ** 2 + 1)) * high
+
+    formula = [length(*sorted(map(abs, pair))) for pair in parts.tolist()]
+    return bool(formula == np.absolute(parts.view(complex)[:, 0]).tolist())
+
+
+@cache
+def machine() -> Machine:
+    """The processor that this process runs on."""
+
+    with LOCK:
+        name, _, features = _host()
+        x86 = _x86()
+        wide = {"avx512f", "avx512vl", "avx512dq", "avx512bw"} <= features
+        # The first AVX-512 servers lower their clock for 512-bit code.
+        bits = (
+            512
+            if wide and name not in ("skylake-avx512", "cascadelake")
+            else 256
+            if "avx" in features
+            else 128
+        )
+        math = ("e", 512) if bits == 512 else ("d", 256) if {"avx2", "fma"} <= features else None
+        if not x86 or "libmvec.so.1" not in _load_libraries():
+            math = None
+        half = "f16c" in features or not x86
+        fast = {"avx2", "fma"} <= features
+        own = fast and libm.serves("sin")
+        fused = _fused_complex()
+        lengths, masks, permutes = fused and _lengths(), "avx512vl" in features, "avx2" in features
+        power = fast and libm.serves("power")
+        exps = fast and libm.serves("exp")
+        return Machine(bits, math, half, fused, own, wide, masks, lengths, x86, permutes, power, exps)
+
+
+@cache
+def fingerprint() -> str:
+    """What object code depends on besides its text: the compiler, the processor, the libraries."""
+    llvm = _llvm()
+    parts = (llvm.llvm_version_info, llvm.get_default_triple(), _host()[:2], machine())
+    return sha256(repr(parts).encode()).hexdigest()[:16]
+
+
+@cache
+def _target_machine(opt: int = 3) -> Any:
+    llvm = _llvm()
+    name, features, _ = _host()
+    target = llvm.Target.from_default_triple()
+    return keep(target.create_target_machine(cpu=name, features=features, opt=opt, jit=True))
+
+
+def _parsed(text: str) -> Any:
+    llvm = _llvm()
+    module = llvm.parse_assembly(text)
+    module.verify()
+    module.triple = llvm.get_default_triple()
+    module.data_layout = str(_target_machine().target_data)
+    return module
+
+
+def _optimised(text: str) -> Any:
+    llvm, tm, module = _llvm(), _target_machine(), _parsed(text)
+    tuning = llvm.create_pipeline_tuning_options(speed_level=3)
+    builder = llvm.create_pass_builder(tm, tuning)
+    builder.getModulePassManager().run(module, builder)
+    made = str(module)
+    changed = streamed(prefetched(made))
+    if _x86():
+        masks = "avx512vl" in _host()[2]
+        changed = outright(changed, masks)
+        if masks:
+            changed = quieted(apart(changed))
+    if changed == made:
+        return module
+    module = llvm.parse_assembly(changed)
+    module.verify()
+    return module
+
+
+def compile_object(text: str, optimised: bool = True) -> bytes:
+    """Object code of a module given as LLVM text, for this processor; ``optimised``, or as it is written."""
+    with LOCK:
+        module = _optimised(text) if optimised else _parsed(text)
+        _load_libraries()
+        for name in (function.name for function in module.functions if function.is_declaration):
+            if not name.startswith("llvm.") and not _llvm().address_of_symbol(name):
+                # Loading code with an unresolved symbol would end the process.
+                raise RuntimeError(f"there is no function {name} here")
+        machine = _target_machine() if optimised else _target_machine(0)
+        return bytes(machine.emit_object(module))
+
+
+def assembly(text: str) -> str:
+    """The assembly of what ``compile_object`` makes, to look at."""
+    with LOCK:
+        return str(_target_machine().emit_assembly(_optimised(text)))
+
+
+def optimised(text: str) -> str:
+    """The optimised LLVM text of what ``compile_object`` makes, to look at."""
+    with LOCK:
+        return str(_optimised(text))
+
+
+@cache
+def _jit() -> Any:
+    _load_libraries()
+    return keep(_llvm().create_lljit_compiler(_target_machine()))
+
+
+def link(code: bytes, names: Sequence[str]) -> tuple[int, ...]:
+    """Link object code into this process for good, by LLVM; the addresses of the functions ``names``.
+
+    Raises
+    ------
+    RuntimeError
+        If the code cannot be linked.
+    """
+    global _count
+    with LOCK:
+        _count += 1
+        builder = _llvm().JITLibraryBuilder().add_object_img(code).add_current_process()
+        for name in names:
+            builder.export_symbol(name)
+        tracker = keep(builder.link(_jit(), f"kernels{_count}"))
+        addresses = tuple(int(tracker[name]) for name in names)
+    if not all(addresses):
+        raise RuntimeError(f"object code lacks one of {', '.join(names)}")
+    return addresses

@@ -1,0 +1,1 @@
+"""Passes over optimised LLVM text, for what LLVM has no instruction or would undo."""

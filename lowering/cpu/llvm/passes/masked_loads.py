@@ -1,0 +1,74 @@
+"""Loads under masks: kept apart from the instructions that use what they load where a mask says so.
+
+With AVX-512 LLVM makes one instruction of ``select(mask, load, other)``.  Its load waits for the mask, so a
+kernel whose mask comes from memory waits for one array before it asks for the next, and takes twice as long.
+A statement that does nothing, put behind the load, keeps it an instruction of its own.
+"""
+
+from __future__ import annotations
+
+import re
+
+from dcarray.lowering.cpu.llvm.types import BITS
+
+__all__ = ["apart"]
+
+_FUNCTION = re.compile(r"^define .*?^}$", re.M | re.S)
+_NAME = re.compile(r"%[\w.]+")
+_LINE = re.compile(r"^  (%[\w.]+) = (?:tail call fast |tail call )?(\w+) (.*)$")
+_VECTOR = re.compile(r"<(\d+) x (i8|i16|i32|i64|float|double)>,")
+_REGISTERS = (128, 256, 512)
+# what AVX-512 does under a mask, and what makes a mask of another one
+_MASKED = frozenset(
+    {"add", "sub", "mul", "and", "or", "xor", "fadd", "fsub", "fmul", "fdiv", "fcmp", "icmp", "fneg"}
+)
+
+
+def apart(text: str) -> str:
+    """The optimised LLVM text with such loads kept apart; the same object where there are none."""
+    if " select <" not in text and " and <" not in text:
+        return text
+    return _FUNCTION.sub(lambda found: _function(found[0]), text)
+
+
+def _function(text: str) -> str:
+    lines = text.split("\n")
+    made: dict[str, tuple[str, str]] = {}  # what a name is: instruction and operands
+    users: dict[str, list[str]] = {}  # and who uses it; a phi's own, or a store, has no name
+    loads: list[tuple[int, str, str]] = []
+    for number, line in enumerate(lines):
+        found = _LINE.match(line)
+        name = found[1] if found else ""
+        for operand in _NAME.findall(found[3] if found else line):
+            users.setdefault(operand, []).append(name)
+        if found is None:
+            continue
+        made[name] = found[2], found[3]
+        kind = _VECTOR.match(found[3]) if found[2] == "load" else None
+        if kind is not None and int(kind[1]) * BITS[kind[2]] in _REGISTERS:
+            loads.append((number, name, kind[0][:-1]))
+    for number, name, vector in loads:
+        if _under_mask(name, made, users):
+            raw = f"%raw.{name[1:]}"  # a name that is a number takes nothing after it
+            lines[number] = (
+                f"{lines[number].replace(name, raw, 1)}\n"
+                f'  {name} = tail call {vector} asm "", "=v,0"({vector} {raw})'
+            )
+    return "\n".join(lines)
+
+
+def _under_mask(name: str, made: dict[str, tuple[str, str]], users: dict[str, list[str]]) -> bool:
+    """Would what is loaded, or what one operation makes of it, be part of an instruction with a mask?"""
+    for operations in range(2):
+        used = users.get(name, [])
+        if len(used) != 1 or used[0] not in made:
+            return False
+        kind, operands = made[used[0]]
+        if kind == "select" and operands.startswith("<"):
+            return True
+        if operations and kind == "and" and " x i1>" in operands:
+            return True
+        if kind not in _MASKED:
+            return False
+        name = used[0]
+    return False

@@ -1,0 +1,89 @@
+"""Operations whose results are chosen from, kept apart from the choice.
+
+Of ``select(mask, x / y, other)`` LLVM makes one instruction with AVX-512, and of a choice of single numbers a
+branch around the division; neither raises a floating-point exception where the mask does not hold.  NumPy's
+``where(c, x / y, z)`` has divided everywhere before it chooses, and warns.  A statement that does nothing,
+put behind the division, keeps the choice apart.
+"""
+
+from __future__ import annotations
+
+import re
+
+from dcarray.lowering.cpu.llvm.types import BITS
+
+__all__ = ["outright"]
+
+_FUNCTION = re.compile(r"^define .*?^}$", re.M | re.S)
+_CHOICE = re.compile(r"^  %[\w.]+ = select (?:<\d+ x i1>|i1) (.*)$", re.M)
+_NAME = re.compile(r"%[\w.]+")
+_TYPE = r"(<\d+ x \w+>|\w+)"
+# What may raise something else than that a result is not exact; the last group is its dtype.
+_OPERATION = re.compile(
+    r"^  (%[\w.]+) = (?:"
+    rf"(?:fadd|fsub|fmul|fdiv|frem) (?:(?!half|float|double)[a-z]+ )*{_TYPE} .*"
+    rf"|(?:tail )?call (?:(?!half|float|double)[a-z]+ )*{_TYPE} @llvm\.(?:sqrt|fma|fmuladd)\..*"
+    rf"|(?:fptosi|fptoui|fptrunc) .* to {_TYPE}.*)$",
+    re.M,
+)
+_VECTOR = re.compile(r"<(\d+) x (\w+)>")
+_REGISTERS = (128, 256, 512)
+_SINGLE = {"float": "v", "double": "v", "half": "r", "i8": "r", "i16": "r", "i32": "r", "i64": "r"}
+
+
+def outright(text: str, masks: bool) -> str:
+    """The optimised LLVM text with such operations kept apart; the same object where there are none.
+
+    Parameters
+    ----------
+    text : str
+        A module.
+    masks : bool
+        Whether instructions take masks, so that vectors are kept apart, too.
+    """
+    if " select " not in text:
+        return text
+    return _FUNCTION.sub(lambda found: _function(found[0], masks), text)
+
+
+def _function(text: str, masks: bool) -> str:
+    chosen = {name for operands in _CHOICE.findall(text) for name in _NAME.findall(operands)}
+    if not chosen:
+        return text
+
+    def apart(found: re.Match[str]) -> str:
+        name = found[1]
+        kind = found[2] or found[3] or found[4]
+        register = _register(kind, masks)
+        if name not in chosen or register is None:
+            return found[0]
+        # a name that is a number takes nothing after it
+        made, bits, held = (f"%{what}.{name[1:]}" for what in ("everywhere", "bits", "held"))
+        line = found[0].replace(name, made, 1)
+        if "half" not in kind:
+            return f"{line}\n  {name} = {_kept(kind, register, made)}"
+        words = kind.replace("half", "i16")  # few processors have registers of halves
+        return "\n".join(
+            [
+                line,
+                f"  {bits} = bitcast {kind} {made} to {words}",
+                f"  {held} = {_kept(words, register, bits)}",
+                f"  {name} = bitcast {words} {held} to {kind}",
+            ]
+        )
+
+    return _OPERATION.sub(apart, text)
+
+
+def _kept(kind: str, register: str, value: str) -> str:
+    """The statement that does nothing."""
+    return f'tail call {kind} asm "", "={register},0"({kind} {value})'
+
+
+def _register(kind: str, masks: bool) -> str | None:
+    """The constraint of the registers that hold a value; None if it need not be kept apart, or cannot be."""
+    vector = _VECTOR.fullmatch(kind)
+    if vector is None:
+        return _SINGLE.get(kind)
+    held = masks and int(vector[1]) * BITS.get(vector[2], 0) in _REGISTERS
+    return "v" if held else None

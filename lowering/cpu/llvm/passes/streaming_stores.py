@@ -1,0 +1,48 @@
+"""Nontemporal stores, which are put in when all else is done.
+
+LLVM makes no vectors of a loop with nontemporal stores of single elements, since these are not aligned to
+vectors.  So a store only has a mark, an access group of its own, which stays with it when it becomes a store
+of vectors; the loop begins where these are aligned.
+"""
+
+from __future__ import annotations
+
+import re
+
+from dcarray.lowering.cpu.llvm.types import BITS
+
+from .metadata import REFERENCE, nodes
+
+__all__ = ["FENCE", "GROUP", "LINE", "streamed"]
+
+#: The named metadata that lists the marks.
+GROUP = "dcarray.nontemporal"
+#: Makes others see such stores in their order.
+FENCE = "declare void @llvm.x86.sse.sfence()"
+LINE = 64  # bytes that are stored at once
+
+_LABEL = re.compile(r"^([\w.]+):")
+_STORE = re.compile(r"^(  store <(\d+) x (\w+)> .*, align )\d+(,.*!llvm\.access\.group !(\d+).*)$")
+
+
+def streamed(text: str) -> str:
+    """The optimised LLVM text in which marked stores of vectors go past the caches; the same object without
+    them."""
+    listed = nodes(text, GROUP)
+    if listed is None:
+        return text
+    marks = set(listed[0])
+    marked = marks | {n for n, inside in listed[1].items() if marks.intersection(REFERENCE.findall(inside))}
+    past = max(map(int, re.findall(r"^!(\d+) = ", text, re.M))) + 1
+    lines, vectors, made = [], False, False
+    for line in text.split("\n"):
+        if label := _LABEL.match(line):
+            # The loop over vectors begins at an aligned element; what is made of the rest of it may not.
+            vectors = label[1].startswith("vector.body")
+        found = _STORE.match(line) if vectors else None
+        if found is not None and found[5] in marked and found[3] in BITS:
+            size = int(found[2]) * BITS[found[3]] // 8
+            if size >= 16 and size & (size - 1) == 0:
+                line, made = f"{found[1]}{min(size, LINE)}{found[4]}, !nontemporal !{past}", True
+        lines.append(line)
+    return "\n".join([*lines, f"!{past} = !{{i32 1}}", ""]) if made else text

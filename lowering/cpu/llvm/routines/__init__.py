@@ -1,0 +1,1 @@
+"""Routines: LLVM text that is written by hand, for what kernels cannot express."""

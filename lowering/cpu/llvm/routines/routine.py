@@ -1,0 +1,97 @@
+"""What kernels cannot say, written as LLVM text: called, cached and run on threads as they are."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+import numpy as np
+
+from dcarray.lowering.cpu.llvm.object_code import engine
+from dcarray.lowering.cpu.llvm.thread_pool import threads
+from dcarray.lowering.errors import Unsupported
+from dcarray.lowering.kernel.nodes import Kernel
+from dcarray.lowering.target import Launch
+
+__all__ = ["NO_KERNEL", "Routine", "filled", "scalar", "words_of"]
+
+NO_KERNEL = Kernel((), (), ())
+
+
+@dataclass(frozen=True, slots=True)
+class Routine:
+    """A target that knows one kernel, whatever it is asked for; see ``lowering.target.Target``.
+
+    Attributes
+    ----------
+    name : str
+        Different for each text.
+    text : str
+        It defines ``phase0``, ``phase1``, ...
+    phases, arguments : int
+        Their numbers.
+    mask : int
+        The floating-point flags that are reported.
+    """
+
+    name: str
+    text: str
+    phases: int
+    arguments: int
+    mask: int = 0
+
+    def fingerprint(self) -> str:
+        """What object code depends on besides its text."""
+        return engine.fingerprint()
+
+    def own(self) -> frozenset[tuple[str, str]]:
+        """No function of its own."""
+        return frozenset()
+
+    def emit(self, kernel: Kernel) -> str:
+        """The LLVM text."""
+        return self.text
+
+    def compile(self, source: str) -> bytes:
+        """Object code of LLVM text, with that of the thread pool before it."""
+        try:
+            return threads.kept(engine.compile_object(source))
+        except (RuntimeError, OSError, ImportError) as error:
+            raise Unsupported(f"LLVM: {error}") from error
+
+    def load(self, kernel: Kernel, code: bytes) -> Launch:
+        """Link object code and make it callable."""
+        try:
+            return threads.Launch.of(code, self.phases, self.arguments, self.mask)
+        except (RuntimeError, OSError, ImportError) as error:
+            raise Unsupported(f"LLVM: {error}") from error
+
+
+_TYPES = {"f": "i32", "d": "i64", "F": "i64", "D": "<2 x i64>"}
+
+
+def words_of(char: str) -> dict[str, object]:
+    """What is to be written for elements of a dtype (``f``, ``d``, ``F`` or ``D``) in routines that hand them
+    on: ``E`` moves one, of ``SIZE`` bytes, at addresses that are multiples of ``ALIGN``."""
+    size = np.dtype(char).itemsize
+    return {"E": _TYPES[char], "SIZE": size, "ALIGN": min(size, 8)}
+
+
+def scalar(char: str, name: str) -> tuple[str, str]:
+    """How the value at the address ``%name`` is given to BLAS, and what has to come before: complex numbers
+    by their address, real ones themselves."""
+    real = {"f": "float", "d": "double"}.get(char)
+    if real is None:
+        return f"ptr %{name}", ""
+    return f"{real} %{name}.v", f"%{name}.v = load {real}, ptr %{name}"
+
+
+def filled(text: str, **words: object) -> str:
+    """The text with values for its words in capitals, each after a dollar sign, and with what loads the
+    arguments: ``%n = argument i64 4`` is the fifth of them."""
+    for word, meaning in words.items():
+        text = text.replace(f"${word}", str(meaning))
+    return _ARGUMENT.sub(r"%\1.at = getelementptr i64, ptr %args, i64 \3\n  %\1 = load \2, ptr %\1.at", text)
+
+
+_ARGUMENT = re.compile(r"%(\w+) = argument (\w+) (\d+)")

@@ -1,0 +1,1 @@
+"""Writing LLVM text: a builder of instructions, and literals."""

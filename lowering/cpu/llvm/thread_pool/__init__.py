@@ -1,0 +1,1 @@
+"""The thread pool, as LLVM text, and the launches of kernels on it."""

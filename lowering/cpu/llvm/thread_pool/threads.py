@@ -1,0 +1,188 @@
+"""A small thread pool of our own.
+
+Workers are Python daemon threads that sit in one native call, without the GIL: they spin for a moment
+after a job (a spinning worker takes a core from the BLAS library's threads, so it must be short) and
+then sleep on a condition variable.  A job is one phase of a kernel, cut into chunks, or all turns of a loop
+of launches (`turns`).  Each worker owns some chunks and takes those of others when its own are done; workers
+that wake too late find the job closed and stay out, so a launch never waits for a thread that has no work in
+hand.  A launch that finds the pool busy with another thread's job runs alone.
+"""
+
+from __future__ import annotations
+
+import atexit
+import ctypes
+import os
+import struct
+import threading
+from collections.abc import Callable, Sequence
+from functools import cache, partial
+from typing import Any
+
+import numpy as np
+
+from dcarray.lowering.cpu.llvm.object_code import linking
+
+from .layout import pool_bytes
+
+MOST_THREADS = 256
+_NONE_YET = 1  # what stands for the address of a pool that is still to be made
+_pools = {1: 0}
+_lock = threading.Lock()
+_stopped = False
+
+
+_code: bytes | None = None
+_SIZE = struct.Struct("<I")
+
+
+def kept(code: bytes) -> bytes:
+    """Object code of a kernel as it is kept and travels."""
+    own = object_code()
+    return _SIZE.pack(len(own)) + own + code
+
+
+def object_code(known: bytes | None = None) -> bytes:
+    """The object code of the pool: ``known``, if none is there yet, or else compiled now.  It travels with
+    the code of kernels, so that a process which finds those in a cache need not compile anything."""
+    global _code
+    if _code is None:
+        _code = known or _compiled()
+    return _code
+
+
+def _compiled() -> bytes:
+    from dcarray.lowering.cpu.llvm.object_code import engine
+
+    from . import pool
+
+    # as it is written it is as fast, and there in a fifth of the time, for which a first plan waits
+    return engine.compile_object(pool.source(), optimised=False)
+
+
+@cache
+def _native() -> tuple[Any, ...]:
+    """init(pool, threads), work(pool, index), stop(pool), launch(pool, packed) and repeat(pool, turns,
+    launches, table)."""
+    names = ("dc_pool_init", "dc_pool_work", "dc_pool_stop", "dc_launch", "dc_repeat")
+    addresses = linking.load(object_code(), names)
+    kinds = (
+        ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int64),
+        ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int64),
+        ctypes.CFUNCTYPE(None, ctypes.c_void_p),
+        ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p, ctypes.c_char_p),
+        ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64, ctypes.c_void_p),
+    )
+    return tuple(kind(address) for kind, address in zip(kinds, addresses, strict=True))
+
+
+def _pool(threads: int) -> int:
+    """The address of the running pool of so many threads, or 0 when no pool can be had any more."""
+    with _lock:
+        address = _pools.get(threads)
+        if address is None and not _stopped:
+            init, work, *_ = _native()
+            # Never freed: workers touch it as long as the process lives.
+            memory = ctypes.create_string_buffer(pool_bytes(threads) + 64)
+            ctypes.pythonapi.Py_IncRef(ctypes.py_object(memory))
+            address = ctypes.addressof(memory) + 63 & -64
+            init(address, threads)
+            try:
+                for index in range(1, threads):
+                    name = f"dcarray-worker-{index}"
+                    threading.Thread(target=work, args=(address, index), name=name, daemon=True).start()
+            except RuntimeError:  # no more threads are to be had; those that run suffice
+                pass
+            _pools[threads] = address
+        return address or 0
+
+
+def begun() -> bool:
+    """Are there threads of ours?"""
+    return any(_pools.values())
+
+
+def _after_fork() -> None:
+    """Threads do not survive a fork: the child makes its own pools."""
+    global _lock
+    _lock = threading.Lock()
+    _forget()
+
+
+def _forget() -> None:
+    _pools.clear()
+    _pools[1] = 0
+
+
+def _stop() -> None:
+    """Let the workers leave before the interpreter goes."""
+    global _stopped
+    with _lock:
+        _stopped = True
+        running = tuple(_pools.values())
+        _forget()
+    for address in running:
+        if address:
+            _native()[2](address)
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork)
+atexit.register(_stop)
+
+
+class Launch:
+    """A kernel of which the phases are native functions at ``addresses``; see ``lowering.target``.
+
+    ``arguments`` is their number; flags outside ``mask`` are not reported.  ``parts`` is what another process
+    needs to have it too (see `lowering.parcel`), if that can be.
+    """
+
+    __slots__ = ("_call", "_mask", "_table", "pack", "parts")
+
+    def __init__(self, addresses: Sequence[int], arguments: int, mask: int = 15) -> None:
+        phases = len(addresses)
+        self._mask = mask
+        self.parts: tuple[Any, ...] | None = None
+        self._table = (ctypes.c_void_p * phases)(*addresses)
+        pack = struct.Struct(f"{2 + 2 * phases + arguments}q").pack
+        self.pack: Callable[..., bytes] = partial(pack, ctypes.addressof(self._table), phases)
+        self._call = _native()[3]
+
+    @classmethod
+    def of(cls, code: bytes, phases: int, arguments: int, mask: int) -> Launch:
+        """The launch of code as it is kept: object code with that of the thread pool before it.
+
+        Raises
+        ------
+        RuntimeError
+            If the code cannot be linked.
+        """
+        head = _SIZE.size
+        size = _SIZE.unpack_from(code)[0] if len(code) > head else 0
+        addresses = linking.load(code[head + size :], [f"phase{number}" for number in range(phases)])
+        object_code(code[head : head + size])
+        made = cls(addresses, arguments, mask)
+        made.parts = (code, phases, arguments, mask)
+        return made
+
+    def __call__(self, arguments: bytes, threads: int) -> int:
+        flags: int = self._call(_pools.get(threads, _NONE_YET), arguments)
+        if flags < 0:
+            flags = self._call(_pool(min(threads, MOST_THREADS)), arguments)
+        return flags & self._mask
+
+    @staticmethod
+    def repeat(turns: range, threads: int, launches: Sequence[tuple[Launch, Callable[[int], bytes]]]) -> int:
+        """Run launches one after the other in each turn of a loop, and give the flags that they raised.  The
+        arguments of each are packed for a turn by a function, and linear in it."""
+        blocks, rows = [], []
+        for launch, arguments in launches:
+            block = np.frombuffer(arguments(turns[0]), np.int64).copy()
+            steps = np.frombuffer(arguments(turns[0] + turns.step), np.int64) - block
+            blocks += [block, steps]
+            rows.append((block.ctypes.data, steps.ctypes.data, block.size, launch._mask))
+        table = np.array(rows, np.int64)
+        pool = _pools.get(threads) or _pool(min(threads, MOST_THREADS))
+        flags: int = _native()[4](pool, len(turns), len(rows), table.ctypes.data)
+        return flags

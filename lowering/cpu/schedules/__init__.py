@@ -1,0 +1,1 @@
+"""Schedules: templates that turn statements into kernels, and the scheduler that chooses one."""

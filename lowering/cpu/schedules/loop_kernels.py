@@ -1,0 +1,331 @@
+"""Loops, conditions and branches of statements as one kernel: what Python would do around many small kernels.
+
+A statement is the loop nest that it is on its own, with the variables of the loops around it in its offsets
+and extents.  All of a loop is done by one thread, in order, so nothing has to be proved but what vector loops
+need, and that for every value of the variables (`ir.dims.ranging`).  Only the turns of the outermost loop are
+shared out to threads, where they need nothing of one another (`ir.independent`).
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from dcarray.ir import dims, nodes, windows
+from dcarray.ir.analysis.data_dependent import place_of
+from dcarray.ir.analysis.effects import Reason, touched
+from dcarray.ir.analysis.independence import independent, own, private
+from dcarray.ir.analysis.size_hints import UNKNOWN, Guess
+from dcarray.ir.analysis.traffic import fused
+from dcarray.ir.nodes import Array, Bands, Branch, Call, Compute, Dim, Nest, Region, Rows, While
+from dcarray.lowering.errors import Unsupported
+from dcarray.lowering.kernel.nodes import (
+    Affine,
+    Binding,
+    Expr,
+    For,
+    If,
+    Index,
+    Kernel,
+    Let,
+    Local,
+    Op,
+    Phase,
+    Repeat,
+    Stack,
+    Stmt,
+    affine,
+)
+from dcarray.lowering.nest import expansion
+from dcarray.lowering.nest.access import Arguments, Memory, product, total
+from dcarray.lowering.nest.body import Names, Scope
+from dcarray.lowering.nest.legality import check_types
+from dcarray.lowering.nest.loop_nest import Inside, Job, by_row, variable
+
+from .cross_row_reductions import folds_rows
+from .elementwise import elementwise_inside, row, row_jobs
+from .reductions import reduction
+
+_BOOL = np.dtype(np.bool_)
+WORTH = 1 << 18  # units of work from which on two threads are of use
+LAUNCH = 1 << 15  # what a launch costs, in these units
+PIECES = 64  # into which the turns of a parallel loop are cut, at most
+STACK = 1 << 15  # bytes of arrays that a thread has on its stack
+ROOM = 1 << 26  # bytes of memory for what pieces have of their own
+SMALL = 16  # rows and columns of a matrix product from which on a library is better at it
+
+
+def by_loops(stmt: nodes.Loop | While | Branch, region: Region, cores: int = 2) -> tuple[Kernel, Binding]:
+    """The kernel of a loop or branch and all that is in it; see ``schedule``."""
+    maker = _Maker(region, cores)
+    phase, extent = maker.phase(stmt)
+    buffers, pointers = maker.arguments.buffers()
+    names = tuple(f"n{k}" for k in range(len(maker.arguments.ints)))
+    # variables of loops around the kernel have no known value
+    sizes = defaultdict(lambda: UNKNOWN, {s.name: maker.guess(dims.symbol(s.name)) for s in region.symbols})
+    moved = fused(stmt, region, sizes)
+    share = maker.work
+    if phase.var != "one":  # there may be no pieces at all
+        share = maker.guess(maker.work) // max(1, maker.guess(extent))
+    ints = tuple(maker.arguments.ints)
+    binding = Binding(pointers, ints, (extent,), (share,), moved.bytes, moved.operations)
+    return Kernel(buffers, names, (phase,)), binding
+
+
+@dataclass(slots=True)
+class _Maker:
+    """Statements of a region on their way into one kernel."""
+
+    region: Region
+    cores: int
+    names: Names = field(default_factory=Names)
+    arguments: Arguments = field(init=False)
+    inside: Inside = field(default_factory=Inside)
+    times: Dim = 1  # how often the present statement runs
+    middle: Mapping[str, Dim] = field(default_factory=dict)  # of the loops around, the middle turn
+    work: Dim = 0  # of all statements
+
+    def __post_init__(self) -> None:
+        self.arguments = Arguments(Memory(self.region), 0, (), (), {})
+
+    @property
+    def guess(self) -> Guess:
+        """Plausible sizes here."""
+        return Guess(self.region, self.inside.typical)
+
+    # ---- the whole ----------------------------------------------------------------------------------
+    def phase(self, stmt: nodes.Loop | While | Branch) -> tuple[Phase, Dim]:
+        """The phase of a statement of the region, and its extent."""
+        if isinstance(stmt, nodes.Loop) and self.cores > 1 and place_of(stmt) is None:
+            found = self.shared(stmt)
+            if found is not None:
+                return found
+        stacks = self.stacks(self.locals(stmt))
+        return Phase("one", affine(1), "serial", (*stacks, *self.statement(stmt))), 1
+
+    def locals(self, stmt: nodes.Stmt) -> list[Array]:
+        """The small temporaries that only this statement uses."""
+        mine, others = touched(stmt), [other for other in self.region.body if other is not stmt]
+        if len(others) == len(self.region.body):
+            return []  # it is in a loop, from one turn of which to the next they may matter
+        used = frozenset[str]().union(*map(touched, others))
+        based = {array.base for array in self.region.arrays if array.base is not None}
+        return [
+            array
+            for array in self.region.arrays
+            if array.role == "temp" and array.name in mine - used and array.name not in based
+            if array.base is None and _bytes(array) <= STACK // 64
+        ]
+
+    def stacks(self, arrays: Sequence[Array]) -> tuple[Stmt, ...]:
+        """Put arrays on the stack."""
+        made = [Stack(self.names("q"), array.dtype, max(1, total(array.shape))) for array in arrays]
+        for array, stack in zip(arrays, made, strict=True):
+            self.arguments.private[array.name] = stack.name, affine()
+        return tuple(made)
+
+    def shared(self, stmt: nodes.Loop) -> tuple[Phase, Dim] | None:
+        """The phase of a loop whose turns are shared out, in pieces, if they can be and it is of use."""
+        turns, step = _turns(stmt), stmt.bounds[2]
+        if type(step) is not int or len(dims.least_of(dims.simplify(-step * stmt.bounds[0]))) > 1:
+            return None
+        trial = _Maker(self.region, 1)
+        trial.statement(stmt)
+        if trial.guess(trial.work) < WORTH or trial.guess(turns) < 2:
+            return None
+        if not stmt.parallel and independent(stmt, self.region) is not None:
+            return None
+        with dims.ranging(stmt.var, stmt.bounds):
+            names = own(stmt.body, self.region)
+        arrays = sorted((a for a in self.region.arrays if a.name in names), key=_bytes)
+        small = [a for k, a in enumerate(arrays) if sum(map(_bytes, arrays[: k + 1])) <= STACK]
+        large = arrays[len(small) :]
+        if large and not isinstance(meeting := private(stmt, self.region), Reason):
+            large = [a for a in large if a.name in meeting]  # of others each turn has a part of its own
+        each = sum(self.guess(total(array.shape)) * array.dtype.itemsize for array in large)
+        pieces = min(PIECES, ROOM // max(each, 1))
+        if pieces < min(2 * self.cores, trial.guess(turns)):
+            return None
+        size = dims.simplify(turns // pieces + 1)
+        count = dims.simplify((turns + size - 1) // size)
+        self.arguments.pieces = "g0", count
+        width = self.arguments.integer(dims.simplify(size * abs(step)))
+        for array in large:
+            self.arguments.private[array.name] = self.arguments.piece(array.dtype, total(array.shape))
+        stacks = self.stacks(small)
+        self.cores = 1  # the turns are for all of them
+        loop = self.loop(stmt)
+        begin = affine(0, loop.lower, product(width, variable("g0")))
+        piece = For(loop.var, begin, (affine(0, begin, width), *loop.upper), loop.step, "serial", loop.body)
+        return Phase("g0", self.arguments.integer(count), "serial", (*stacks, piece)), count
+
+    # ---- statements ---------------------------------------------------------------------------------
+    def block(self, body: Iterable[nodes.Stmt]) -> tuple[Stmt, ...]:
+        """Statements, one after the other."""
+        return tuple(made for stmt in body for made in self.statement(stmt))
+
+    def statement(self, stmt: nodes.Stmt) -> tuple[Stmt, ...]:
+        """One statement."""
+        match stmt:
+            case Compute() | Nest():
+                return self.nest(Job(stmt, self.region, 0, self, self.inside))
+            case Rows(body, axes):
+                return self.rows(body, axes)
+            case Bands(body):
+                return self.block(body)
+            case Call():
+                return self.statement(self.call(stmt))
+            case nodes.Loop():
+                place = place_of(stmt)
+                return (self.loop(stmt),) if place is None else self.turn(stmt, place)
+            case While(cond, body):
+                head, value = self.condition(cond)
+                return (Repeat(head, value, self.block(body)),)
+            case Branch(cond, then, orelse):
+                head, value = self.condition(cond)
+                return (*head, If(value, self.block(then), self.block(orelse)))
+        raise TypeError(f"not a statement: {stmt!r}")
+
+    def call(self, stmt: Call) -> Compute:
+        """What a kernel can do of a library's work."""
+        plain = expansion.expand(stmt, self.region)
+        if plain is None:
+            raise Unsupported(f"a kernel cannot call {stmt.op}")
+        if min(self.guess(extent) for extent in plain.target.shape[-3:]) >= SMALL:
+            raise Unsupported(f"{stmt.op} of matrices is better left to a library")
+        return plain
+
+    def turn(self, stmt: nodes.Loop, place: nodes.Expr) -> tuple[Stmt, ...]:
+        """The one turn of a loop in which its variable equals a value."""
+        start, stop, step = stmt.bounds
+        if step != 1:
+            return (self.loop(stmt),)
+        (branch,) = stmt.body
+        assert isinstance(branch, Branch)
+        head, value = self.condition(place)
+        var = self.names("at")
+        here = self.arguments.kin(0, (), (), self.inside.variables)
+        low, high = (Index(here.number(dims.simplify(n))) for n in (start, stop))
+        local = Local(var, value.dtype)
+        within = [Op("less_equal", (low, local), _BOOL), Op("less", (local, high), _BOOL)]
+        outside = self.inside, self.middle
+        self.enter(stmt, variable(var))
+        with dims.ranging(stmt.var, stmt.bounds):
+            body = self.block(branch.then)
+        self.inside, self.middle = outside
+        return (*head, Let(var, value), If(Op("logical_and", tuple(within), _BOOL), body))
+
+    def loop(self, stmt: nodes.Loop) -> For:
+        """A loop; one that counts down counts up in negative numbers."""
+        start, stop, step = stmt.bounds
+        if type(step) is not int:
+            raise Unsupported("the step of a loop is not known")
+        sign = 1 if step > 0 else -1
+        here = self.arguments.kin(0, (), (), self.inside.variables)
+        # the greatest of some is the least of their negatives
+        lower = [here.number(dims.simplify(-n)) for n in dims.least_of(dims.simplify(-sign * start))]
+        upper = tuple(here.number(n) for n in dims.least_of(dims.simplify(sign * stop)))
+        var = f"u{len(self.inside.variables)}"
+        outside = self.inside, self.times, self.middle
+        self.times = self.times * dims.substitute(_turns(stmt), self.middle)
+        self.enter(stmt, variable(var, sign))
+        with dims.ranging(stmt.var, stmt.bounds):
+            body = self.block(stmt.body) if outside[0].variables else self.outermost(stmt)
+        self.inside, self.times, self.middle = outside
+        return For(var, lower[0], upper, abs(step), "serial", body, 0, tuple(lower[1:]))
+
+    def enter(self, stmt: nodes.Loop, value: Affine) -> None:
+        """What follows is in the loop, whose variable has a value."""
+        start, stop, _ = stmt.bounds
+        typical = (self.guess(start) + self.guess(stop)) // 2
+        middle = dims.substitute(dims.simplify((start + stop) // 2), self.middle)
+        self.inside = Inside(
+            {**self.inside.variables, stmt.var: value}, {**self.inside.typical, stmt.var: typical}
+        )
+        self.middle = {**self.middle, stmt.var: middle}
+
+    def outermost(self, stmt: nodes.Loop) -> tuple[Stmt, ...]:
+        """The body of the outermost loop.
+
+        Raises
+        ------
+        Unsupported
+            If its statements had better be launched one by one, since they can use all cores.
+        """
+        made: list[Stmt] = []
+        alone, launched = 0, 0
+        for inner in stmt.body:
+            before = self.work
+            made += self.statement(inner)
+            work = self.guess(dims.simplify(self.work - before)) // max(1, self.guess(self.times))
+            alone += work
+            several = self.cores > 1 and work >= WORTH and self.several(inner)
+            launched += LAUNCH + (work // 2 if several else work)
+        if launched < alone:
+            raise Unsupported("its statements are large enough for all cores")
+        return tuple(made)
+
+    def several(self, stmt: nodes.Stmt) -> bool:
+        """Can several threads do a statement?"""
+        if isinstance(stmt, nodes.Loop):
+            return stmt.parallel or independent(stmt, self.region) is None
+        return not isinstance(stmt, While | Branch)
+
+    def condition(self, cond: nodes.Expr) -> tuple[tuple[Stmt, ...], Expr]:
+        """What has to be done for the value of a condition, and the value."""
+        check_types(cond)
+        arguments = self.arguments.kin(0, (), (), self.inside.variables)
+        for load in windows.loads(cond):
+            arguments.note(arguments.reach(load), "r")
+        scope = Scope(arguments, self.names, [], [], 1, True)
+        scope.announce([cond], [])
+        value = scope.evaluate(cond)
+        return (*scope.take(0), *scope.take(1)), value
+
+    # ---- plain statements ---------------------------------------------------------------------------
+    def weigh(self, job: Job) -> None:
+        """Count the work of a statement."""
+        self.work = self.work + self.times * job.cost() * dims.substitute(total(job.shape), self.middle)
+
+    def nest(self, job: Job) -> tuple[Stmt, ...]:
+        """The loops of a statement."""
+        self.weigh(job)
+        if not any(job.folds):
+            return elementwise_inside(job)
+        reduction(job)
+        (phase,) = job.phases
+        return (*phase.pre, *phase.body)
+
+    def rows(self, body: Sequence[Compute | Nest], axes: int) -> tuple[Stmt, ...]:
+        """Statements row by row."""
+        jobs = row_jobs(body, self.region, axes, self, self.inside)
+        if any(map(folds_rows, jobs)):
+            return self.block(body)
+        for job in jobs:
+            self.weigh(job)
+            if any(job.folds):
+                reduction(job)
+            else:
+                row(job)
+        phase = by_row(jobs)
+        return (*phase.pre, For("i0", affine(), jobs[0].arguments.bounds(0), 1, "serial", phase.body))
+
+
+def _turns(stmt: nodes.Loop) -> Dim:
+    """How many turns a loop has."""
+    start, stop, step = stmt.bounds
+    if all(type(bound) is int for bound in stmt.bounds):
+        return len(range(start, stop, step))
+    import sympy
+
+    sign = 1 if dims.prove_nonneg(step) is not False else -1
+    return dims.simplify(sympy.Max(0, (stop - start + step - sign) // step))
+
+
+def _bytes(array: Array) -> int:
+    """The size of an array; very large if it is not known."""
+    elements = total(array.shape)
+    return max(1, elements) * array.dtype.itemsize if type(elements) is int else 1 << 62

@@ -1,0 +1,292 @@
+"""Reductions: rows, and partial results of blocks.
+
+Rows: the innermost loop is folded into variables.  When it is kept instead, see ``columns``.  Partial
+results: where the kept loops are too few to keep the cores busy, blocks of fixed size are folded on their
+own, and then the results of the blocks in their order, so that a result never depends on the number of
+threads.  So it goes, too, where all rows fold the same elements, ``y[i] = sum(f(i, x[j]))``, and these are
+more than a cache holds: a block is taken through all rows before the next one is read.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import reduce
+
+from dcarray.ir import dims, ops, windows
+from dcarray.ir.nodes import Apply, Dim, Gather, Iota, Load
+from dcarray.lowering.cpu.kernel_passes.unroll_and_jam import WAYS, in_groups
+from dcarray.lowering.kernel import flags
+from dcarray.lowering.kernel.nodes import Affine, Elem, Expr, For, Let, Phase, Store, affine
+from dcarray.lowering.nest.access import product, same, total
+from dcarray.lowering.nest.body import Scope
+from dcarray.lowering.nest.fold import Fold, Folding, foldings_of, op, starts_of
+from dcarray.lowering.nest.loop_nest import FEW, Block, Job, Kind, Open, around, nest, statements, variable
+
+from .column_reductions import COLUMNS, column_partials, columns, ways
+
+BLOCK = 512  # elements whose sum a target may regroup
+PIECE = 64 * BLOCK  # elements of one partial result
+LONG = 256  # rows, and elements of each, from which on several rows are folded at a time
+STOP = 4096  # elements after which a fold of bool looks whether it is decided
+DECIDED = (1, 8, 64)  # blocks after which the others are told what is known
+CACHE = 1 << 20  # bytes that all rows fold from which on they are taken through the rows in blocks
+NEAR, FAR = 16, 64  # these hold so many blocks of a sum, at least and at most
+PARTS = 128  # and so many of them are made, about
+AHEAD = 4  # so many times the elements that it gives
+EACH = 16  # the work for an element up to which several rows fold it at a time
+
+
+def reduction(job: Job) -> None:
+    """Make the phases of a nest with reductions."""
+    foldings = foldings_of(job)
+    rank = len(job.loops.axes)
+    kept = [loop for loop in range(rank) if loop not in job.loops.folded]
+    folded = [loop for loop in range(rank) if loop in job.loops.folded]
+    sizes = [job.guess(extent) for extent in job.loops.extents]
+    many = total(sizes) > 2 * PIECE
+    ordered = any(f.fold.mode == "ordered" for f in foldings)
+    if job.alone:
+        many = False
+    if folded[-1] != rank - 1 and many and len(kept) == 1 and sizes[-1] < FEW * COLUMNS and not ordered:
+        column_partials(job, foldings, folded)
+    elif folded[-1] != rank - 1:
+        columns(job, foldings, kept, folded)
+    elif ordered or not many:
+        _rows(job, foldings, kept, folded, "serial" if ordered else "vector")
+    else:
+        common = _in_common(job, kept, folded)
+        if common or total(sizes[loop] for loop in kept) < FEW:
+            _partials(job, foldings, kept, folded, common)
+        else:
+            _rows(job, foldings, kept, folded, "vector")
+
+
+def _inner(job: Job, loop: int, foldings: list[Folding], nested: bool) -> tuple[list[Open], bool]:
+    """The innermost loop, whole or in blocks, and whether the blocks' sums are to be carried.
+    ``nested``: other folded loops are around it."""
+    extent = job.loops.extents[loop]
+    if _decidable(job, foldings):
+        if not dims.prove_lt(STOP, extent):  # short rows would be slower
+            return [job.whole(loop)], False
+        return [job.strips(loop, "b1", STOP), job.piece(loop, variable("b1"), affine(STOP))], True
+    short = dims.prove_le(extent, BLOCK) is True
+    if short or not any(f.fold.mode == "sum" for f in foldings):
+        return [job.whole(loop)], nested and short
+    return [job.strips(loop, "b1", BLOCK), job.piece(loop, variable("b1"), affine(BLOCK))], True
+
+
+def _decidable(job: Job, foldings: list[Folding]) -> bool:
+    """May the rest be skipped once the results are known?  Not where it does something else besides: store
+    what others need, or raise floating-point flags."""
+    if not all(job.folds) or any(f.fold.dtype.kind != "b" or not f.fold.idempotent for f in foldings):
+        return False
+    every = [node for node in windows.walk(*job.values) if isinstance(node, Apply)]
+    return not any(flags.of(n.op, tuple(a.dtype for a in n.args), n.dtype) for n in every)
+
+
+def _until_decided(job: Job, foldings: list[Folding], opens: list[Open]) -> None:
+    """Skip the innermost loop where it cannot change the results any more."""
+    if len(opens) < 2 or not _decidable(job, foldings):
+        return
+    ends = [found for f in foldings if (found := f.fold.open_ended()) is not None]
+    opens[-1] = replace(opens[-1], cond=reduce(lambda a, b: op("logical_or", a, b), ends))
+
+
+def _accumulate(job: Job, foldings: list[Folding], scope: Scope, opens: list[Open], carried: bool) -> None:
+    """Evaluate the statements in the innermost loop, folding."""
+    scope.announce(job.values, [compute.target for compute in job.computes])
+    folds = {folding.number: folding.fold for folding in foldings}
+
+    def fold(number: int, value: Expr) -> None:
+        for stmt in folds[number].update(value):
+            scope.add(stmt)
+
+    if carried:
+        begin = tuple(stmt for fold_ in folds.values() for stmt in fold_.open_block())
+        statements(job, scope, fold)
+        _until_decided(job, foldings, opens)
+        around(opens, -1, begin, tuple(stmt for fold_ in folds.values() for stmt in fold_.close_block()))
+    else:
+        statements(job, scope, fold)
+        _until_decided(job, foldings, opens)
+
+
+def _rows(job: Job, foldings: list[Folding], kept: list[int], folded: list[int], kind: Kind) -> None:
+    phase, extent, launch, points, opens = job.head(kept)
+    inner, carried = _inner(job, folded[-1], foldings, len(folded) > 1)
+    base, first = 1 + len(opens), len(opens)
+    opens += [*map(job.whole, folded[:-1]), *inner]
+    main = job.place(phase, opens, 1 + len(opens), job.nonempty)
+    ends = job.place(phase, opens, base, False)
+    starts = starts_of(ends, job, foldings)
+    declared = tuple(s for f, v in zip(foldings, starts, strict=True) for s in f.fold.open(v, carried))
+    before = (*ends.take(base), *declared)
+    _accumulate(job, foldings, main, opens, carried)
+    for folding, start in zip(foldings, starts, strict=True):
+        ends.store(folding.compute.target, folding.fold.combined(start, folding.fold.result()), False)
+    around(opens, first, before, ends.take(base))
+    body = nest(main, 1, opens, kind)
+    pre = (*main.preamble(), *ends.preamble())
+    several = _at_a_time(job, foldings, kept, folded, kind)
+    if several == 1:
+        job.add(Phase(phase, extent, "serial", body, pre), launch, points * job.cost())
+        return
+    count, row = job.blocks(launch, several), variable("b0", several)
+    body = in_groups(job, body, row, affine(several, row), several)
+    blocks = job.arguments.integer(count, "blocks")
+    job.add(Phase("b0", blocks, "serial", body, pre), count, several * points * job.cost())
+
+
+def _at_a_time(job: Job, foldings: list[Folding], kept: list[int], folded: list[int], kind: Kind) -> int:
+    """How many rows are folded at a time."""
+    if job.alone or len(kept) != 1 or len(folded) != 1 or kind == "serial" or _decidable(job, foldings):
+        return 1
+    rows, points = map(job.guess, job.loops.extents)
+    return min(WAYS, ways(job)) if rows >= LONG and points >= LONG else 1
+
+
+def _partials(job: Job, foldings: list[Folding], kept: list[int], folded: list[int], common: bool) -> None:
+    """``common``: all rows fold the same elements."""
+    extents, arguments = job.loops.extents, job.arguments
+    size, rows = affine(PIECE), _height(job, folded, common)
+    if common or len(folded) > 1:
+        size = arguments.integer(rows, "rows")
+    several = WAYS if common and _work(job, folded) <= EACH and not _decidable(job, foldings) else 1
+    count = job.blocks(extents[folded[0]], rows)
+    points = rows * total(n for loop, n in enumerate(extents) if loop != folded[0])
+    # one partial result for each block and each point of the kept loops
+    places = [arguments.scratch(f.fold.wide, count * total(extents[k] for k in kept)) for f in foldings]
+    steps = [dims.simplify(count * total(extents[k] for k in kept[n + 1 :])) for n in range(len(kept))]
+    at = affine(0, *(product(arguments.integer(step, "partial"), job.variables[k])
+                     for step, k in zip(steps, kept, strict=True)))  # fmt: skip
+    bounds = (0, *DECIDED) if _decidable(job, foldings) else (0,)
+    for lower, upper in zip(bounds, (*bounds[1:], None), strict=True):
+        reached = count if upper is None else job.at_most(count, upper)
+        launch = dims.simplify(job.largest(reached - lower, 0)) if lower else reached
+        own = [replace(f, fold=Fold(f.fold.name, f.fold.dtype, job.names)) for f in foldings]
+        block = affine(lower, variable("b0"))
+        at_all = [(place, at) for place in places]
+        body, pre = _pieces(job, own, kept, folded, block, size, at_all, lower, several)
+        extent = arguments.integer(launch, "blocks", *([lower] if lower else []))
+        job.add(Phase("b0", extent, "serial", body, pre), launch, points * job.cost())
+    _combine(job, foldings, kept, places, at, count)
+
+
+def _pieces(
+    job: Job,
+    foldings: list[Folding],
+    kept: list[int],
+    folded: list[int],
+    block: Affine,
+    size: Affine,
+    places: list[tuple[str, Affine]],
+    known: int,
+    several: int,
+) -> tuple[Block, tuple[Let, ...]]:
+    """The body of a phase that folds one block; it goes on from what so many blocks before have given.
+    So many rows, if there are any, fold at a time."""
+    start = product(size, block)
+    inner, carried = _inner(job, folded[-1], foldings, len(folded) > 1)
+    opens = [job.whole(loop) for loop in kept]
+    base, first = 1 + len(opens), len(opens)
+    if len(folded) > 1:
+        opens += [job.piece(folded[0], start, size), *map(job.whole, folded[1:-1]), *inner]
+    elif carried:
+        stop = (affine(0, start, size), job.arguments.extent(folded[0]))
+        opens += [replace(inner[0], lower=start, upper=stop), inner[1]]
+    else:
+        opens += [job.piece(folded[0], start, size)]
+    main = job.place("b0", opens, 1 + len(opens), job.nonempty)
+    ends = job.place("b0", opens, base, False)
+    idempotent = [folding for folding in foldings if folding.fold.idempotent]
+    begins = dict(zip((f.number for f in idempotent), starts_of(ends, job, idempotent), strict=True))
+    before = [*ends.take(base)]
+    for folding, (place, at) in zip(foldings, places, strict=True):
+        before += folding.fold.open(begins.get(folding.number), carried)
+        if known:
+            old = Elem(place, affine(0, at, variable("k0")), folding.fold.wide)
+            before.append(For("k0", affine(), (affine(known),), 1, "vector", folding.fold.update(old)))
+    _accumulate(job, foldings, main, opens, carried)
+    for folding, (place, at) in zip(foldings, places, strict=True):
+        ends.add(Store(place, affine(0, at, block), folding.fold.result()))
+    around(opens, first, tuple(before), ends.take(base))
+    if several == 1:
+        body = nest(main, 1, opens, "vector")
+    else:
+        row, *inside = opens
+        body = in_groups(job, nest(main, 2, inside, "vector", 1), row.lower, row.upper[0], several)
+        body = (*main.take(1), *row.before, *body, *row.after)
+    return body, (*main.preamble(), *ends.preamble())
+
+
+def _in_common(job: Job, kept: list[int], folded: list[int]) -> bool:
+    """Do all rows fold the same elements, more than stay in a cache?"""
+    arguments, bytes_ = job.arguments, 0
+    if len(kept) != 1 or any(isinstance(node, Gather) for node in windows.walk(*job.values)):
+        return False
+    every = [arguments.reach(load) for value in job.values for load in windows.loads(value)]
+    for access in dict.fromkeys(every):
+        steps = arguments.steps(access)
+        moving = [loop for loop in folded if not same(steps[loop], 0)]
+        if moving and not same(steps[kept[0]], 0):
+            return False
+        if moving:
+            bytes_ += access.array.dtype.itemsize * job.guess(total(job.loops.extents[k] for k in moving))
+    height, extents = job.guess(_height(job, folded, True)), job.loops.extents
+    few = job.guess(extents[folded[0]]) < FEW * height  # blocks, for many cores
+    return bytes_ >= CACHE and not few and job.guess(extents[kept[0]]) * AHEAD <= FAR * BLOCK
+
+
+def _height(job: Job, folded: list[int], common: bool) -> Dim:
+    """How many turns of the first folded loop a block has."""
+    extents = job.loops.extents
+    inner = max(1, job.guess(total(extents[loop] for loop in folded[1:])))
+    if not common:
+        return max(1, PIECE // inner)
+    rows = total(n for loop, n in enumerate(extents) if loop not in job.loops.folded)
+    blocks = job.blocks(total(extents[loop] for loop in folded), BLOCK * PARTS)
+    size = job.at_most(job.largest(blocks, job.blocks(rows * AHEAD, BLOCK), NEAR), FAR) * BLOCK
+    return size if len(folded) == 1 else job.blocks(size, inner)
+
+
+def _work(job: Job, folded: list[int]) -> float:
+    """The work for an element that is done again for each row."""
+    moving: set[object] = set()
+    work = float(sum(job.folds))
+    axes = {axis for loop in folded for axis in job.loops.axes[loop]}
+    for node in windows.walk(*job.values):
+        if isinstance(node, Load):
+            steps = job.arguments.steps(job.arguments.reach(node))
+            moves = any(not same(steps[loop], 0) for loop in folded)
+        else:
+            moves = (isinstance(node, Iota) and node.axis in axes) or any(
+                child in moving for child in windows.children(node)
+            )
+        if moves:
+            moving.add(node)
+            work += ops.OPS[node.op].cost if isinstance(node, Apply) else 0
+    return work
+
+
+def _combine(
+    job: Job, foldings: list[Folding], kept: list[int], places: list[str], at: Affine, count: Dim
+) -> None:
+    """The phase that folds the partial results of all blocks, in their order."""
+    phase, extent, launch, _, opens = job.head(kept)
+    base, first = 1 + len(opens), len(opens)
+    opens.append(Open("b0", affine(), (job.arguments.integer(count, "blocks"),)))
+    main = job.place(phase, opens, base + 1, False)
+    ends = job.place(phase, opens, base, False)
+    starts = starts_of(ends, job, foldings)
+    folds = [Fold(f.fold.name, f.fold.dtype, job.names) for f in foldings]
+    declared = tuple(s for fold, v in zip(folds, starts, strict=True) for s in fold.open(v, True))
+    before = (*ends.take(base), *declared)
+    for fold, place in zip(folds, places, strict=True):
+        for stmt in fold.add_partial(Elem(place, affine(0, at, variable("b0")), fold.wide)):
+            main.add(stmt)
+    for folding, fold, start in zip(foldings, folds, starts, strict=True):
+        ends.store(folding.compute.target, fold.combined(start, fold.result()), False)
+    around(opens, first, before, ends.take(base))
+    others = total(job.loops.extents[loop] for loop in kept[1:])
+    body = nest(main, 1, opens, "serial")
+    job.add(Phase(phase, extent, "serial", body, ends.preamble()), launch, count * others * 8 * len(folds))
