@@ -13,7 +13,8 @@ from dcarray.lowering.runtime import memory
 CHILD = """
     import sys
     import numpy as np, dcarray as dc
-    from dcarray import gathering, remote
+    from dcarray.execution import compress
+    from dcarray.plans import client
     from dcarray.execution.executor import EXECUTOR
     from dcarray.api.functions import solving
     a = np.random.default_rng(1).random(300_000)
@@ -24,8 +25,8 @@ CHILD = """
             np.testing.assert_array_equal(np.asarray(x[x < 0.25]), a[a < 0.25])
             np.testing.assert_allclose(np.asarray(np.linalg.solve(dc.asarray(m), b)), np.linalg.solve(m, b))
             EXECUTOR.background.wait()
-    launches = gathering._ROUTINES[8]._launch, solving._ROUTINES["d"]._launch
-    print(None not in launches, remote.REMOTE._process is not None, "llvmlite.binding" in sys.modules)
+    launches = compress._ROUTINES[8]._launch, solving._ROUTINES["d"]._launch
+    print(None not in launches, client.REMOTE._process is not None, "llvmlite.binding" in sys.modules)
 """
 
 
