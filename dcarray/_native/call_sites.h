@@ -293,7 +293,7 @@ view_of(PyObject *x)
         return view;
     }
     PyErr_Clear();
-    made = PyObject_CallMethod(x, "_look", NULL);
+    made = PyObject_CallMethod(x, "_plain_view", NULL);
     PyErr_Clear(); /* the slow way says it again */
     Py_XDECREF(made);
     view = AT(x, View);

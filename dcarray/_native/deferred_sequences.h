@@ -299,7 +299,7 @@ sketched_array(Sketch *s, PyObject *dtype)
     AT(x, Index) = Py_NewRef(Py_None);
     AT(x, Readonly) = Py_NewRef(Py_False);
     AT(x, View) = Py_NewRef(Py_None);
-    AT(x, Little) = Py_NewRef(Py_None);
+    AT(x, SmallView) = Py_NewRef(Py_None);
     return x;
 }
 

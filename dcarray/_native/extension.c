@@ -18,7 +18,7 @@
 static PyTypeObject *Ours;  /* dcarray.ndarray; NULL as long as nothing is installed */
 static PyTypeObject *Plain; /* numpy.ndarray */
 static Py_ssize_t Small;    /* where a handle keeps its plain array: None for a large one */
-static Py_ssize_t Store, Shape, Index, Readonly, View, Little; /* what else it keeps; see handle.py */
+static Py_ssize_t Store, Shape, Index, Readonly, View, SmallView; /* what else it keeps; see handle.py */
 static Py_ssize_t Origin;
 static Py_ssize_t Exports, Shard;
 static Py_ssize_t Head, Used, Dirty, Char, Mem, Address, Dtype, Geometry, Size, Turned; /* in a store; see store.py */
@@ -107,7 +107,7 @@ quiet(PyObject *x)
 {
     PyObject *a = plain(x);
     if (a == NULL && Py_TYPE(x) == Ours) {
-        a = AT(x, Little);
+        a = AT(x, SmallView);
         if (a == NULL || Py_TYPE(a) != Plain)
             return alone(x);
         if (!clean(x))
@@ -362,7 +362,7 @@ install(PyObject *module, PyObject *args)
     if (find_slot(cls, "_small", &Small) || find_slot(cls, "_store", &Store) ||
         find_slot(cls, "_shape", &Shape) || find_slot(cls, "_index", &Index) ||
         find_slot(cls, "_readonly", &Readonly) || find_slot(cls, "_ndarray", &View) ||
-        find_slot(cls, "_little", &Little) || find_slot(cls, "_origin", &Origin) ||
+        find_slot(cls, "_small_view", &SmallView) || find_slot(cls, "_origin", &Origin) ||
         find_slot(store, "_head", &Head) || find_slot(store, "used", &Used) ||
         find_slot(store, "dirty", &Dirty) || find_slot(store, "char", &Char) ||
         find_slot(store, "mem", &Mem) || find_slot(store, "address", &Address) ||

@@ -30,7 +30,7 @@ of_numbers(PyObject *x)
     PyObject *a = AT(x, Small);
     return a != NULL && Py_TYPE(a) == Plain && is_known(((Array *)a)->dtype) && AT(x, Store) == NULL &&
            AT(x, Shape) == NULL && AT(x, Index) == NULL && AT(x, Readonly) == NULL && AT(x, View) == NULL &&
-           AT(x, Little) == NULL && AT(x, Origin) == NULL && AT(x, Ours->tp_weaklistoffset) == NULL;
+           AT(x, SmallView) == NULL && AT(x, Origin) == NULL && AT(x, Ours->tp_weaklistoffset) == NULL;
 }
 
 /* As Python's own for classes that are written in it, of which this is one; subclasses come here from theirs. */
@@ -38,7 +38,7 @@ static void
 drop_handle(PyObject *x)
 {
     PyTypeObject *type = Py_TYPE(x);
-    const Py_ssize_t places[] = {Small, Store, Shape, Index, Readonly, View, Little, Origin};
+    const Py_ssize_t places[] = {Small, Store, Shape, Index, Readonly, View, SmallView, Origin};
     PyObject_GC_UnTrack(x);
     if (type == Ours && Unused < KEPT && of_numbers(x)) {
         PyObject *a = AT(x, Small);

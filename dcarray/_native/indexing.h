@@ -18,7 +18,7 @@ sharing(PyObject *x, PyObject *shape, PyObject *view, PyObject *small)
     AT(y, Shape) = shape;
     AT(y, Readonly) = Py_NewRef(AT(x, Readonly));
     AT(y, View) = Py_NewRef(view);
-    AT(y, Little) = Py_NewRef(small);
+    AT(y, SmallView) = Py_NewRef(small);
     return y;
 }
 
@@ -107,7 +107,7 @@ viewed(PyObject *x, PyObject *view)
     AT(y, Shape) = shape;
     AT(y, Readonly) = Py_NewRef((flags & WRITEABLE) && !(flags & WARNS) ? Py_False : Py_True);
     AT(y, View) = Py_NewRef(view);
-    AT(y, Little) = Py_NewRef(small ? view : Py_None);
+    AT(y, SmallView) = Py_NewRef(small ? view : Py_None);
     AT(y, Origin) = Py_NewRef(store);
     return y;
 }

@@ -98,7 +98,7 @@ unfilled(PyObject *shape, PyObject *dtype, Py_ssize_t elements)
         AT(x, Index) = Py_NewRef(Py_None);
         AT(x, Readonly) = Py_NewRef(Py_False);
         AT(x, View) = Py_NewRef(Py_None);
-        AT(x, Little) = Py_NewRef(Py_None);
+        AT(x, SmallView) = Py_NewRef(Py_None);
     }
     Py_DECREF(shape);
     Py_XDECREF(store);

@@ -299,7 +299,7 @@ sketch_settle(Sketch *s, int writing)
     return failed;
 }
 
-/* run, settle(head, writing=False) of `Pending` */
+/* run, materialise(head, writing=False) of `Pending` */
 static PyObject *
 pending_run(PyObject *self, PyObject *args, PyObject *named)
 {
@@ -334,7 +334,7 @@ pending_done(PyObject *self, void *closure)
 
 static PyMethodDef pending_methods[] = {
     {"run", (PyCFunction)(void (*)(void))pending_run, METH_VARARGS | METH_KEYWORDS, NULL},
-    {"settle", (PyCFunction)(void (*)(void))pending_run, METH_VARARGS | METH_KEYWORDS, NULL},
+    {"materialise", (PyCFunction)(void (*)(void))pending_run, METH_VARARGS | METH_KEYWORDS, NULL},
     {"check", pending_check, METH_NOARGS, NULL},
     {NULL}};
 static PyGetSetDef pending_attributes[] = {{"done", pending_done, NULL, NULL, NULL}, {NULL}};

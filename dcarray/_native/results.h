@@ -95,7 +95,7 @@ large(PyObject *r)
     AT(x, Index) = Py_NewRef(Py_None);
     AT(x, Readonly) = Py_NewRef(Py_False);
     AT(x, View) = r;
-    AT(x, Little) = Py_NewRef(Py_None);
+    AT(x, SmallView) = Py_NewRef(Py_None);
     return x;
 }
 

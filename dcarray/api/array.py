@@ -43,7 +43,7 @@ def _at_hand(x: Any) -> Any:
     t = type(x)
     if t is ndarray:
         a = x._small
-        return x._quiet() if a is None else a
+        return x._eager_view() if a is None else a
     return x if t in _PLAIN else None
 
 
@@ -66,14 +66,14 @@ def _binary(name: str, op: Callable[[Any, Any], Any]) -> Callable[[Any, Any], An
 
     def method(self: ndarray, other: Any) -> Any:
         a = self._small
-        if a is None and self._little is not None:
-            a = self._quiet()
+        if a is None and self._small_view is not None:
+            a = self._eager_view()
         if a is not None:
             t = type(other)
             if t is ndarray:
                 b = other._small
                 if b is None:
-                    b = other._quiet()
+                    b = other._eager_view()
             else:
                 b = other if t in _PLAIN else None
             if b is not None and not _grows(a, b, product):
@@ -98,7 +98,7 @@ def _reflected(name: str, op: Callable[[Any, Any], Any]) -> Callable[[Any, Any],
     def method(self: ndarray, other: Any) -> Any:
         a = self._small
         if a is None:
-            a = self._quiet()
+            a = self._eager_view()
         if a is not None and type(other) in _PLAIN:
             return protocols.rewrap(ndarray, op(other, a))
         return protocols.reflected(name, op, other, self)
@@ -109,8 +109,8 @@ def _reflected(name: str, op: Callable[[Any, Any], Any]) -> Callable[[Any, Any],
 def _inplace(name: str, op: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
     def method(self: ndarray, other: Any) -> Any:
         a = self._small
-        if a is None and self._little is not None:
-            a = self._quiet()
+        if a is None and self._small_view is not None:
+            a = self._eager_view()
         if a is not None:
             b = _at_hand(other)
             if b is not None:
@@ -125,7 +125,7 @@ def _unary(name: str, op: Callable[[Any], Any]) -> Callable[[Any], Any]:
     def method(self: ndarray) -> Any:
         a = self._small
         if a is None:
-            a = self._quiet()
+            a = self._eager_view()
             if a is None:
                 r = fast_path.unary(name, self)
                 return recorder.elementwise(name, (self,)) if r is None else r
@@ -164,7 +164,7 @@ class ndarray(Methods):
                 (p,) = inputs
                 a = p._small
                 if a is None:
-                    a = p._quiet()
+                    a = p._eager_view()
                 if a is not None:
                     r = ufunc(a)
                 elif p._small is None and type(p) is type(self):
@@ -207,7 +207,7 @@ class ndarray(Methods):
             a = self._small
             if a is not None and type(self) is ndarray:
                 return wrap(func(a))
-            a = self._ndarray if a is None and self._clean() else None
+            a = self._ndarray if a is None and self._idle() else None
             if a is not None and 0 < a.size < 8 * config.current().eager_below and self._store.char:
                 learn((self,))
                 return func(a)  # one pass with a result at once: nothing is won by recording it
@@ -215,7 +215,7 @@ class ndarray(Methods):
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray:
         self._tell()
-        a = self._settled() if copy else export(self)
+        a = self._evaluated() if copy else export(self)
         if dtype is None and not copy:
             return a
         if copy is False and np.dtype(dtype) != a.dtype:
@@ -243,7 +243,7 @@ class ndarray(Methods):
         if a is not None:
             t = type(key)  # an empty mask of ours is no mask to NumPy
             if t in _OURS or (t is tuple and not _OURS.isdisjoint(map(type, key))):
-                key = indexing.settled_key(key)
+                key = indexing.evaluated_key(key)
             try:
                 r = a[key]
             except IndexError:

@@ -87,7 +87,7 @@ class Attributes(Handle):
             if wanted is not None and reshaped(self.shape, strides_of(self), wanted) is not None:
                 self._become(self.reshape(wanted))
                 return
-        other = self._settled().view()
+        other = self._evaluated().view()
         other.shape = value
         self._become(self._derive(other))
 
@@ -109,13 +109,13 @@ class Attributes(Handle):
 
     @property
     def strides(self) -> tuple[int, ...]:
-        return self._settled().strides
+        return self._evaluated().strides
 
     @property
     def flags(self) -> Any:
         if self._small is None and self._store.char:
             return Flags(self)
-        return self._settled().flags  # nothing is recorded on such memory
+        return self._evaluated().flags  # nothing is recorded on such memory
 
     @property
     def base(self) -> Any:
@@ -188,7 +188,7 @@ class Attributes(Handle):
     @flat.setter
     def flat(self, value: Any) -> None:
         a: Any = self._writable()
-        a.flat = operands.settled(value)
+        a.flat = operands.evaluated(value)
 
     @property
     def T(self) -> Any:
@@ -205,7 +205,7 @@ class Attributes(Handle):
         if not self._complex():
             return self
         found = self._part(0)
-        return self._derive(self._settled().real) if found is None else found
+        return self._derive(self._evaluated().real) if found is None else found
 
     @real.setter
     def real(self, value: Any) -> None:
@@ -217,14 +217,14 @@ class Attributes(Handle):
     @property
     def imag(self) -> Any:
         found = self._part(1)
-        return self._derive(self._settled().imag) if found is None else found
+        return self._derive(self._evaluated().imag) if found is None else found
 
     @imag.setter
     def imag(self, value: Any) -> None:
         if self._complex():
             self.imag[...] = value if isinstance(value, Handle) else np.asarray(value)
         else:
-            self._writable().imag = operands.settled(value)
+            self._writable().imag = operands.evaluated(value)
 
     def _part(self, which: int) -> Any:
         """The real (0) or imaginary (1) part of an array that may lie in blocks, or None."""
@@ -242,7 +242,7 @@ class Attributes(Handle):
         return self.dtype.kind == "c"
 
     def _become(self, other: Handle) -> None:
-        for name in ("_small", "_store", "_shape", "_index", "_readonly", "_ndarray", "_little"):
+        for name in ("_small", "_store", "_shape", "_index", "_readonly", "_ndarray", "_small_view"):
             if hasattr(other, name):
                 setattr(self, name, getattr(other, name))
 
@@ -272,14 +272,14 @@ class Attributes(Handle):
             yield seen[k]
 
     def __contains__(self, value: Any) -> bool:
-        return operands.settled(value) in self._seen()
+        return operands.evaluated(value) in self._seen()
 
     # ---- values ------------------------------------------------------------------------------------
     def _seen(self) -> np.ndarray[Any, Any]:
         """The elements, to be looked at only: of a view of an array in blocks no others are gathered."""
         if self._small is None and several() is not None:
             return backend().seen(self)
-        return self._settled()
+        return self._evaluated()
 
     def __bool__(self) -> bool:
         return bool(self._seen())
@@ -369,7 +369,7 @@ class Attributes(Handle):
         if self.dtype.hasobject:
             import copy
 
-            return self._adopt(copy.deepcopy(self._settled(), memo))
+            return self._adopt(copy.deepcopy(self._evaluated(), memo))
         return self.copy("K")
 
     def __reduce__(self) -> Any:

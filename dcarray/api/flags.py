@@ -27,14 +27,14 @@ def let_write(x: Handle, value: bool) -> None:
     """
     if value == (not x._readonly):
         return
-    x._settled()
+    x._evaluated()
     if value:
         mem = memory(x._store)
         a = window.view(mem, x._shape, x._window())
         if not writeable(mem) or any(n > 1 and s == 0 for n, s in zip(a.shape, a.strides, strict=True)):
             raise ValueError("cannot set WRITEABLE flag to True of this array")
     x._readonly = not value
-    x._ndarray = x._little = None  # made anew when it is asked for
+    x._ndarray = x._small_view = None  # made anew when it is asked for
 
 
 class Flags:
@@ -54,26 +54,26 @@ class Flags:
         x = self._array
         if name in _ORDERS and several() is not None and x._store.family.mem is None:
             return getattr(as_strided(np.empty(1), x._shape, [8 * n for n in strides_of(x)]).flags, name)
-        return getattr(self._array._settled().flags, name)
+        return getattr(self._array._evaluated().flags, name)
 
     def __setattr__(self, name: str, value: Any) -> None:
         if name in _WRITEABLE:
             let_write(self._array, bool(value))
         else:
-            setattr(self._array._settled().flags, name, value)
+            setattr(self._array._evaluated().flags, name, value)
 
     def __getitem__(self, name: str) -> Any:
-        return self._array._settled().flags[name]
+        return self._array._evaluated().flags[name]
 
     def __setitem__(self, name: str, value: Any) -> None:
         if name in _WRITEABLE:
             let_write(self._array, bool(value))
         else:
-            self._array._settled().flags[name] = value
+            self._array._evaluated().flags[name] = value
 
     def __eq__(self, other: object) -> bool:
-        theirs = other._array._settled().flags if type(other) is Flags else other
-        return bool(self._array._settled().flags == theirs)
+        theirs = other._array._evaluated().flags if type(other) is Flags else other
+        return bool(self._array._evaluated().flags == theirs)
 
     def __repr__(self) -> str:
-        return repr(self._array._settled().flags)
+        return repr(self._array._evaluated().flags)

@@ -25,7 +25,7 @@ def plain_key(key: Any) -> Any:
     if type(key) is tuple:
         return tuple(plain_key(k) for k in key)
     if isinstance(key, Handle):
-        key = key._settled()
+        key = key._evaluated()
     if isinstance(key, np.ndarray) and key.ndim == 0 and key.dtype.kind in "iu":
         return int(key)
     if isinstance(key, np.integer):
@@ -37,11 +37,11 @@ def plain_key(key: Any) -> Any:
     return key
 
 
-def settled_key(key: Any) -> Any:
+def evaluated_key(key: Any) -> Any:
     """The key with our arrays made plain."""
     if type(key) is tuple:
-        return tuple([operands.settled(k) for k in key])
-    return operands.settled(key)
+        return tuple([operands.evaluated(k) for k in key])
+    return operands.evaluated(key)
 
 
 def get(x: Handle, key: Any) -> Any:
@@ -63,7 +63,7 @@ def get(x: Handle, key: Any) -> Any:
         if selected is not None:
             return selected
         if isinstance(key, Handle) and masked_assignment.is_mask(x, key) and several() is None:
-            return gather(x, x._settled(), key._settled())
+            return gather(x, x._evaluated(), key._evaluated())
         if several() is not None:
             found = _over_ranks(operator.getitem, x, key)
             if found is not NotImplemented:
@@ -75,7 +75,7 @@ def get(x: Handle, key: Any) -> Any:
         # an array without axes is an integer whose result is a copy
         return found.copy() if isinstance(found, Handle) and _has_array(key) else found
     if x._ndarray is not None or x._store.mem is not None:
-        view = x._look()[key]
+        view = x._plain_view()[key]
         if type(view) is np.ndarray:
             return part(x, key, view)
         rec = x._store.family.dirty
@@ -120,7 +120,7 @@ def element(x: Handle, index: window.Index) -> Any:
             return shard.element(head, place)
         if store.origin is not None:
             return strided_views.element(store, place)
-        head.shard.settle(head)
+        head.shard.materialise(head)
     return memory(store)[place]
 
 
@@ -134,7 +134,7 @@ def _has_array(key: Any) -> bool:
 
 def _take(x: Handle, key: Any) -> Any:
     """Advanced indexing and fields: through NumPy."""
-    a = x._settled()
+    a = x._evaluated()
     if masked_assignment.is_mask(x, key):
         return gather(x, a, key)
     operands.learn((x,))
@@ -157,15 +157,15 @@ def gather(x: Handle, a: NDArray, mask: NDArray) -> Any:
 def put(x: Handle, key: Any, value: Any) -> None:
     """``x[key] = value``."""
     if x._small is not None:
-        x._small[plain_key(key)] = operands.settled(value)
+        x._small[plain_key(key)] = operands.evaluated(value)
         return
     if not x._store.char:  # an array of objects takes ours as they are
         if not window.is_basic(key):
             operands.missing("setitem", (x,))
-        x._writable()[plain_key(key)] = value if x.dtype.kind == "O" else operands.settled(value)
+        x._writable()[plain_key(key)] = value if x.dtype.kind == "O" else operands.evaluated(value)
         return
     if x._readonly:  # NumPy says so
-        x._settled()[settled_key(key)] = operands.settled(value)
+        x._evaluated()[evaluated_key(key)] = operands.evaluated(value)
     if not window.is_basic(key):
         if masked_assignment.assign(x, key, value):
             return
@@ -175,22 +175,22 @@ def put(x: Handle, key: Any, value: Any) -> None:
         if not window.is_basic(key):
             operands.missing("setitem", (x,))
             operands.learn((x, value))
-            value = operands.settled(value)
+            value = operands.evaluated(value)
             x._writable()[key] = value
             return
     target: Any = None
     if not _is_element(x, key):
         target = get(x, key)
-    elif not x._clean() and operands.shape_of(value) == () and several() is not None:  # for its owner
+    elif not x._idle() and operands.shape_of(value) == () and several() is not None:  # for its owner
         target = large(type(x), x._store, *window.getitem(x._shape, x._window(), key))
     if not isinstance(target, Handle):  # one element
-        value = operands.settled(value)
+        value = operands.evaluated(value)
         x._writable()[key] = value
         return
-    plain = target._quiet()
+    plain = target._eager_view()
     if plain is not None:
         at_hand = (
-            (value._small if value._small is not None else value._quiet())
+            (value._small if value._small is not None else value._eager_view())
             if isinstance(value, Handle)
             else value
         )

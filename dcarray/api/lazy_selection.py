@@ -114,7 +114,7 @@ def _elements(x: Any, mask: Any) -> Any:
         found = try_call(operator.getitem, (x, mask), {})
         if found is not NO_FORM:
             return found
-    return adopt(ndarray, gathered(x._settled(), mask._settled()), config.current().eager_below)
+    return adopt(ndarray, gathered(x._evaluated(), mask._evaluated()), config.current().eager_below)
 
 
 class Selected(ndarray):
@@ -150,7 +150,7 @@ class Selected(ndarray):
         self.__class__ = ndarray  # type: ignore[assignment]
         self._become(result)
 
-    def _parting(self, rec: Recording) -> Callable[[], None]:
+    def _finish_selection(self, rec: Recording) -> Callable[[], None]:
         """What to do when the recording that this selection is made in has run."""
         choice = self._choice
         if choice.full is None:  # somebody is at it
@@ -163,7 +163,7 @@ class Selected(ndarray):
         def gather() -> None:
             if type(self) is not Selected:
                 return
-            if choice.full is None and (x._waits() or mask._waits()) and self._choose_again():
+            if choice.full is None and (x._has_pending() or mask._has_pending()) and self._choose_again():
                 return  # it did not run
             masked_assignment.gathering(choice)
             self._become_plain(_elements(x, mask))
@@ -247,10 +247,10 @@ class Selected(ndarray):
 
 def _read(selection: Any, x: Any) -> Any:
     """The value of an array of one element, without storing the elements of the selection for it."""
-    if x._waits() and (choice := selection._choice).as_it_was(session().rec):
+    if x._has_pending() and (choice := selection._choice).as_it_was(session().rec):
         choice.full = choice.mask = None
         try:
-            x._settled()
+            x._evaluated()
         finally:
             if selection._choose_again():
                 rec = session().rec
@@ -260,7 +260,7 @@ def _read(selection: Any, x: Any) -> Any:
                 rec.guard = ref(mask, lambda _: rec.session.forget(rec, length))
             else:
                 selection._become_plain(_elements(*choice.source))
-    return x._settled().reshape(())[()]
+    return x._evaluated().reshape(())[()]
 
 
 def _fold(name: str) -> Callable[..., Any]:

@@ -28,10 +28,10 @@ def _method(name: str, fresh: bool = True, function: Callable[..., Any] | None =
         a = self._small
         if a is None:
             if fresh:
-                a = self._quiet()
+                a = self._eager_view()
             if a is None and not self._store.char:  # the methods of such arrays take more than the functions
                 operands.missing(name, (self,))
-                a = self._settled()
+                a = self._evaluated()
         if a is not None:
             plain = [v._writable() if isinstance(v, Handle) else v for v in args]
             named = {k: v._writable() if isinstance(v, Handle) else v for k, v in kwargs.items()}
@@ -64,8 +64,8 @@ def _settling(name: str) -> Callable[..., Any]:
 
     def method(self: Methods, *args: Any, **kwargs: Any) -> Any:
         a = self._writable()
-        result = self._adopt(getattr(a, name)(*map(operands.settled, args), **kwargs))
-        if self._small is None and self._little is None:
+        result = self._adopt(getattr(a, name)(*map(operands.evaluated, args), **kwargs))
+        if self._small is None and self._small_view is None:
             counters.note(f"numpy.ndarray.{name}", a.nbytes, "numpy")
         return result
 
@@ -100,7 +100,7 @@ class Methods(Attributes):
             wanted = window.filled(tuple(operator.index(n) for n in shape), self.size)
             if wanted is not None:
                 return self.T.reshape(wanted[::-1]).T
-        a = np.reshape(self._settled(), shape, order=order, copy=copy)
+        a = np.reshape(self._evaluated(), shape, order=order, copy=copy)
         if order not in ("C", None):
             operands.missing("reshape", (self,))
         return self._derive(a)
@@ -164,7 +164,7 @@ class Methods(Attributes):
         straight = in_c_order(self)
         if order in ("C", None) or (order in ("A", "K") and straight):
             return (self if straight else self.copy()).reshape(-1)
-        return self.T.ravel() if order == "F" else self._derive(self._settled().ravel(order))
+        return self.T.ravel() if order == "F" else self._derive(self._evaluated().ravel(order))
 
     def flatten(self, order: Any = "C") -> Any:
         """See `numpy.ndarray.flatten`."""
@@ -172,7 +172,7 @@ class Methods(Attributes):
             return self.copy().reshape(-1)
         if order == "F" and self._small is None:
             return self.T.copy().reshape(-1)
-        return self._adopt(self._settled().flatten(order))
+        return self._adopt(self._evaluated().flatten(order))
 
     def squeeze(self, axis: Any = None) -> Any:
         """See `numpy.squeeze`; always a view."""
@@ -189,7 +189,7 @@ class Methods(Attributes):
             found = self._as_dtype(args[0])
             if found is not None:
                 return found
-        return self._derive(self._settled().view(*args, **kwargs))
+        return self._derive(self._evaluated().view(*args, **kwargs))
 
     def _as_dtype(self, given: Any) -> Any:
         """A large array's bytes as elements of another dtype, without looking at its memory, or None."""
@@ -215,13 +215,13 @@ class Methods(Attributes):
         if not self._store.char:
             operands.missing("astype", (self,))
             operands.learn((self,), always=True)
-            return self._derive(self._settled().astype(dtype, order, casting, subok, copy))
+            return self._derive(self._evaluated().astype(dtype, order, casting, subok, copy))
         dtype = np.dtype(dtype)
         rule = casting in ("no", "equiv", "safe", "same_kind", "unsafe")  # of others the values decide
         if rule and not np.can_cast(self.dtype, dtype, casting):
             np.empty(0, self.dtype).astype(dtype, casting=casting)
         if not rule or order == "A" or (order == "F" and not copy) or not isinstance(dtype.type, type):
-            a = self._settled().astype(dtype, order=order, casting=casting, copy=copy)
+            a = self._evaluated().astype(dtype, order=order, casting=casting, copy=copy)
             return self._derive(a)
         return recorder.cast(self, dtype, copy=copy, order=order if order in ("C", "F") else "K")
 
@@ -230,7 +230,7 @@ class Methods(Attributes):
         if self._small is not None:
             return self._derive(self._small.copy(order))
         if order in ("C", None):
-            a = self._quiet()
+            a = self._eager_view()
             if a is not None:
                 return self._adopt(a.copy())
             return recorder.cast(self, self.dtype, order="C")
@@ -239,7 +239,7 @@ class Methods(Attributes):
     def fill(self, value: Any) -> None:
         """See `numpy.ndarray.fill`."""
         if np.ndim(value):
-            self._writable().fill(operands.settled(value))
+            self._writable().fill(operands.evaluated(value))
         else:
             self.__setitem__(Ellipsis, value)
 
@@ -290,9 +290,9 @@ class Methods(Attributes):
     def setflags(self, write: Any = None, align: Any = None, uic: Any = None) -> None:
         """See `numpy.ndarray.setflags`."""
         if self._small is not None or not self._store.char:
-            self._settled().setflags(write=write, align=align, uic=uic)
+            self._evaluated().setflags(write=write, align=align, uic=uic)
             return
-        self._settled().setflags(align=align, uic=uic)
+        self._evaluated().setflags(align=align, uic=uic)
         if write is not None:
             let_write(self, bool(write))
 

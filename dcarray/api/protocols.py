@@ -14,7 +14,7 @@ from dcarray.core.processes import several
 from dcarray.core.store import COMPILED
 from dcarray.core.ufunc_loops import ALIASES, UFUNCS, short_power
 from dcarray.recording import fast_path, masked_ufuncs, multi_output, products, recorder, reductions, scans
-from dcarray.recording.operands import SCALARS, learn, missing, settled, shape_of, wrap_result
+from dcarray.recording.operands import SCALARS, learn, missing, evaluated, shape_of, wrap_result
 
 from .indexing import plain_key
 
@@ -45,7 +45,7 @@ def _deferred(op: Callable[[Any, Any], Any], x: Any, other: Any) -> Any:
     name = op.__name__.strip("_")
     method = getattr(type(other), _SWAPPED.get(name, f"__r{name}__"), None)
     result = NotImplemented if method is None else method(other, x)
-    return rewrap(type(x), op(settled(x), other)) if result is NotImplemented else result
+    return rewrap(type(x), op(evaluated(x), other)) if result is NotImplemented else result
 
 
 def binary(name: str, op: Callable[[Any, Any], Any], x: Any, other: Any) -> Any:
@@ -57,7 +57,7 @@ def binary(name: str, op: Callable[[Any, Any], Any], x: Any, other: Any) -> Any:
             return _deferred(op, x, other)
         if name in ("equal", "not_equal") or name not in UFUNCS:
             # NumPy answers comparisons with just anything
-            return wrap_result(type(x), op(settled(x), other))
+            return wrap_result(type(x), op(evaluated(x), other))
         return _named(name)(x, other)
     if name == "power":
         fast = _fast_power(x, other)
@@ -66,7 +66,7 @@ def binary(name: str, op: Callable[[Any, Any], Any], x: Any, other: Any) -> Any:
     if _opaque(x) or _opaque(other):  # NumPy's operators do more for such dtypes than its ufuncs
         missing(name, (x, other))
         learn((x, other), always=True)
-        return rewrap(type(x), op(settled(x), settled(other)))
+        return rewrap(type(x), op(evaluated(x), evaluated(other)))
     if name == "matmul":
         return np.matmul(x, other)
     if name not in UFUNCS:
@@ -83,7 +83,7 @@ def reflected(name: str, op: Callable[[Any, Any], Any], other: Any, x: Any) -> A
     if not _known(other):
         if isinstance(other, np.ndarray) or _defers(other):
             # what others do for arrays only, like `*`, the product of `np.matrix`
-            return rewrap(type(x), op(other, settled(x)))
+            return rewrap(type(x), op(other, evaluated(x)))
         return _named(name)(other, x)
     if name == "matmul" or name not in UFUNCS:
         return _named(name)(other, x)
@@ -101,7 +101,7 @@ def inplace(name: str, op: Callable[[Any, Any], Any], x: Any, other: Any) -> Any
     if not _known(other) and not hasattr(type(other), "__array_ufunc__") and _defers(other):
         return NotImplemented
     if name == "matmul" and (x.ndim == 0 or np.ndim(other) < 2):
-        return op(settled(x), settled(other))  # NumPy's error: the result would be spread over `x`
+        return op(evaluated(x), evaluated(other))  # NumPy's error: the result would be spread over `x`
     if name == "matmul" or not _known(other):
         return _named(name)(x, other, out=(x,))
     return recorder.elementwise(name, (x, other), out=x)
@@ -315,14 +315,14 @@ def _at_once(
     missing(label, inputs)
     if method == "reduceat":
         learn(inputs, always=True)
-    options = {k: settled(v) for k, v in kwargs.items() if k != "out"}
+    options = {k: evaluated(v) for k, v in kwargs.items() if k != "out"}
     outs = kwargs.get("out")
     if outs:
         options["out"] = tuple(x._writable() if isinstance(x, Handle) else x for x in outs)
     if method == "at":
         plain = [inputs[0]._writable() if isinstance(inputs[0], Handle) else inputs[0]]
-        plain += [plain_key(inputs[1]), *map(settled, inputs[2:])]
+        plain += [plain_key(inputs[1]), *map(evaluated, inputs[2:])]
     else:
-        plain = [settled(x) for x in inputs]
+        plain = [evaluated(x) for x in inputs]
     result = getattr(function, method)(*plain, **options)
     return _given_back(cls, result, outs, options["out"]) if outs else rewrap(cls, result)

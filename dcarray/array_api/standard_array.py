@@ -32,7 +32,7 @@ def _as(cls: type[ndarray], x: Any) -> Any:
     y._small = x._small
     if x._small is None:
         y._store, y._shape, y._readonly = x._store, x._shape, x._readonly
-        y._ndarray, y._little = x._ndarray, x._little
+        y._ndarray, y._small_view = x._ndarray, x._small_view
         try:
             y._index = _composed.__get__(x)
         except AttributeError:  # a view whose window is still to be composed

@@ -28,7 +28,7 @@ AXES: Any = object()  # stands for a key where a view has all axes turned
 class Handle:
     """A window on a store, or a small plain ndarray."""
 
-    __slots__ = ("__weakref__", "_index", "_little", "_ndarray", "_origin", "_readonly", "_shape", "_small",
+    __slots__ = ("__weakref__", "_index", "_small_view", "_ndarray", "_origin", "_readonly", "_shape", "_small",
                  "_store")  # fmt: skip
 
     _small: NDArray | None
@@ -37,7 +37,7 @@ class Handle:
     _index: window.Index | None
     _readonly: bool
     _ndarray: NDArray | None  # the view on the memory, once somebody asked for it
-    _little: (
+    _small_view: (
         NDArray | None
     )  # that view, if it is so small that NumPy is to work on it when nothing is pending
     # What a window that is still to be composed follows from: shape and index of the array that this is a
@@ -72,11 +72,11 @@ class Handle:
         `dcarray.api.lazy_selection`."""
         return None
 
-    def _parting(self, rec: Any) -> Callable[[], None]:
+    def _finish_selection(self, rec: Any) -> Callable[[], None]:
         """What is to be done for this array when a recording has run: nothing, if it is no selection."""
         return _nothing
 
-    def _settled(self) -> NDArray:
+    def _evaluated(self) -> NDArray:
         """The plain view of this array's memory when all writes to it that are pending have run."""
         if self._small is not None:
             return self._small
@@ -85,11 +85,11 @@ class Handle:
         rec = head.dirty
         if rec is not None and not rec.done:
             if 0 in self._shape and several() is not None:  # for which nothing is to be gathered
-                return self._void()
-            rec.settle(head)
-        return self._ndarray if self._ndarray is not None else self._look()
+                return self._empty()
+            rec.materialise(head)
+        return self._ndarray if self._ndarray is not None else self._plain_view()
 
-    def _void(self) -> NDArray:
+    def _empty(self) -> NDArray:
         """A plain array for one without elements."""
         a = np.empty(self._shape, self._store.dtype)
         a.flags.writeable = not self._readonly
@@ -103,9 +103,9 @@ class Handle:
         if rec is not None and not rec.done:
             rec.run(head)
         if head.shard is None or head.known():
-            self._settled()
+            self._evaluated()
 
-    def _look(self) -> NDArray:
+    def _plain_view(self) -> NDArray:
         """The plain view of this array's memory, which must exist."""
         if self._ndarray is None:
             mem = self._store.mem
@@ -123,23 +123,23 @@ class Handle:
         register(self._store)
 
     def _writable(self) -> NDArray:
-        """As ``_settled``, when pending reads have run too: the caller may write."""
+        """The plain view as ``_evaluated`` gives it, when pending reads have run too: the caller may write."""
         if self._small is not None:
             return self._small
         head = self._store.family
         rec = head.used
         if rec is not None:
             if 0 in self._shape and several() is not None:
-                return self._void()
-            rec.settle(head, writing=True)
-        return self._settled()
+                return self._empty()
+            rec.materialise(head, writing=True)
+        return self._evaluated()
 
-    def _quiet(self) -> NDArray | None:
+    def _eager_view(self) -> NDArray | None:
         """The plain view, if NumPy may work on it at once: it is little, and nothing is pending on it.
         What NumPy makes of it must not be a view of it."""
-        return self._little if self._little is not None and self._clean() else None
+        return self._small_view if self._small_view is not None and self._idle() else None
 
-    def _clean(self) -> bool:
+    def _idle(self) -> bool:
         """Is nothing pending on this memory?"""
         if self._small is not None:
             return True
@@ -147,8 +147,8 @@ class Handle:
         used, dirty = head.used, head.dirty
         return (used is None or used.done) and (dirty is None or dirty.done)
 
-    def _waits(self) -> bool:
-        """Has a recording that works on this memory still to run?  (Memory in blocks is not `_clean`.)"""
+    def _has_pending(self) -> bool:
+        """Has a recording that works on this memory still to run?  (Memory in blocks is not `_idle`.)"""
         if self._small is not None:
             return False
         head = self._store.family
@@ -188,7 +188,7 @@ def large(cls: type[Handle], store: Store, shape: tuple[int, ...], index: window
     x._shape = shape
     x._index = index
     x._readonly = False
-    x._ndarray = x._little = None
+    x._ndarray = x._small_view = None
     return x
 
 
@@ -201,7 +201,7 @@ def part(whole: Handle, key: Any, view: NDArray) -> Any:
     x._origin = (whole._shape, whole._index, key)
     x._readonly = whole._readonly
     x._ndarray = view
-    x._little = view if view.size < config.current().eager_below else None
+    x._small_view = view if view.size < config.current().eager_below else None
     return x
 
 

@@ -62,7 +62,7 @@ class Shard:
     def run(self, head: Store, writing: bool = False) -> None:
         """Nothing has to run."""
 
-    def settle(self, head: Store, writing: bool = False) -> None:
+    def materialise(self, head: Store, writing: bool = False) -> None:
         """Gather the elements in the memory of ``head``; for a function without a distributed form with a
         line in the report.
 

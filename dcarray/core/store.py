@@ -29,7 +29,7 @@ class Pending(Protocol):
         """Run it, if it has not run, so that the elements of ``head`` are what they are to be, in memory or
         in blocks."""
 
-    def settle(self, head: Store, writing: bool = False) -> None:
+    def materialise(self, head: Store, writing: bool = False) -> None:
         """Run it, if it has not run, so that the memory of ``head`` may be read (or written)."""
 
     def check(self) -> None:

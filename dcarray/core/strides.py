@@ -45,7 +45,7 @@ def strides_of(x: Any) -> tuple[int, ...]:
         return tuple(s // plain.itemsize for s in plain.strides)
     store = x._store
     if not store.char:
-        return strides_of(x._settled())
+        return strides_of(x._evaluated())
     steps = c_strides(store.shape) if store.strides is None else store.strides
     if x._index is None:
         return steps

@@ -83,7 +83,7 @@ def distribute(
         with parted():
             redistribute(held.layout, layout, comm.rank).run(comm, held.block, block)
     else:
-        whole = source._settled() if isinstance(source, Handle) else source
+        whole = source._evaluated() if isinstance(source, Handle) else source
         block = local_block(whole, layout, comm)
     store = Store(source.shape, source.dtype)
     if comm.size == 1:
@@ -194,7 +194,7 @@ def seen(x: Handle) -> NDArray:
     head = x._store.family
     if head.shard is not None and x.size < head.size:
         x = x.copy()
-    return x._settled()
+    return x._evaluated()
 
 
 def gather(x: Handle, root: int | None = None) -> NDArray | None:

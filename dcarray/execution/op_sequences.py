@@ -209,7 +209,7 @@ def _recorder(rec: Recording, found: list[Operation], positions: Sequence[int]) 
                 _extobj_contextvar.reset(token)
             head = made[-1]
             made.clear()  # a temporary that nobody has is not stored
-            recording.settle(head, writing=True)
+            recording.materialise(head, writing=True)
 
     return record
 

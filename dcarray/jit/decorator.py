@@ -192,11 +192,11 @@ def _leave(given: np.ndarray[Any, Any], now: np.ndarray[Any, Any]) -> None:
 def _settle(value: Any) -> None:
     """Run what is pending on an array, or on those in a tuple."""
     if type(value) is ndarray:
-        value._settled()
+        value._evaluated()
     elif type(value) is tuple:
         for one in value:
             if type(one) is ndarray:
-                one._settled()
+                one._evaluated()
 
 
 def _function(function: Any) -> Any:

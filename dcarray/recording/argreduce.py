@@ -63,7 +63,7 @@ def place(name: str, x: Any, axis: int | None, keepdims: bool) -> Any:
             return result
         if not rec.done:
             rec.session.flush_sparing(rec, x._store)
-        return result._settled()[()]
+        return result._evaluated()[()]
 
 
 _INDEX = np.dtype(np.intp).char
@@ -80,7 +80,7 @@ def _faster_at_once(x: Any, shape: tuple[int, ...], axis: int | None) -> bool:
     if not below:
         return False
     size = math.prod(shape)
-    if not x._clean():
+    if not x._idle():
         return size < (_FLAT if axis is None else _ALONG) * below
     if axis is None or size < _ACROSS * below:
         return True

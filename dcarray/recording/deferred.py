@@ -9,10 +9,10 @@ from typing import Any
 
 from dcarray.core.native import BUILT
 
-__all__ = ["records", "settle"]
+__all__ = ["records", "flush_deferred"]
 
 
-def settle() -> None:
+def flush_deferred() -> None:
     """Have everything run that this thread has pending in sketches."""
 
 
@@ -23,4 +23,4 @@ def records(lock: Any) -> None:
 
 if BUILT:
     from dcarray._native.extension import records
-    from dcarray._native.extension import settle_sketches as settle
+    from dcarray._native.extension import settle_sketches as flush_deferred

@@ -75,7 +75,7 @@ def binary(name: str, a: Any, b: Any) -> Any:
         if rec.urgent:
             at_last(rec)
     result = _new(cls)  # as `large` does; its call would be a twentieth of the whole
-    result._small = result._index = result._ndarray = result._little = None
+    result._small = result._index = result._ndarray = result._small_view = None
     result._store = store
     result._shape = shape
     result._readonly = False
@@ -216,7 +216,7 @@ def assign(target: Any, value: Any) -> bool:
 
 def _waits(*operands: Any) -> bool:
     """Is something pending on the memory of an array?  Then even little work on it is recorded."""
-    return any([isinstance(x, Handle) and not x._clean() for x in operands])
+    return any([isinstance(x, Handle) and not x._idle() for x in operands])
 
 
 def known(

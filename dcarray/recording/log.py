@@ -150,11 +150,11 @@ class Recording:
             self.due = True
         return k
 
-    def settle(self, head: Store, writing: bool = False) -> None:
+    def materialise(self, head: Store, writing: bool = False) -> None:
         """As `run`, so that the memory of ``head`` may be read (or written)."""
         self.run(head, writing)
         if head.shard is not None:
-            head.shard.settle(head)
+            head.shard.materialise(head)
 
     def run(self, head: Store, writing: bool = False) -> None:
         """Run what is recorded here, if it has not run, so that the elements of ``head`` may be read (or

@@ -177,7 +177,7 @@ def choose(x: Any, key: Any, again: Choice | None = None) -> Choice | None:
     store = x._store
     size = fast_path.SIZES.get(x._shape) or math.prod(x._shape)
     few = size <= call_sites.FACTOR * below
-    if few and again is None and size and several() is None and x._clean() and key._clean():
+    if few and again is None and size and several() is None and x._idle() and key._idle():
         frame = user_frame()  # with nothing to be fused with, they are gathered before a fold is recorded
         call_sites.learn([(frame.f_code, frame.f_lasti, None)], size, sure=True)
         return None
@@ -186,7 +186,7 @@ def choose(x: Any, key: Any, again: Choice | None = None) -> Choice | None:
         return None
     if not store.char or not size or store.exported() or key._store.exported():
         return None
-    if size < below and x._clean() and key._clean():
+    if size < below and x._idle() and key._idle():
         return None
     with LOCK:
         mask = mask_of(key)

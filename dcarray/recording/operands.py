@@ -40,9 +40,9 @@ def wrap_result(cls: type[Handle], value: Any) -> Any:
     return adopt(cls, value, config.current().eager_below) if type(value) is np.ndarray else value
 
 
-def settled(x: Any) -> Any:
+def evaluated(x: Any) -> Any:
     """The plain array of a handle; anything else as it is."""
-    return x._settled() if isinstance(x, Handle) else x
+    return x._evaluated() if isinstance(x, Handle) else x
 
 
 def at_once(
@@ -71,7 +71,7 @@ def at_once(
         learn(inputs, always)
     if out is not None:
         kwargs["out"] = out._writable() if isinstance(out, Handle) else out
-    result = function(*(settled(x) for x in inputs), **kwargs)
+    result = function(*(evaluated(x) for x in inputs), **kwargs)
     return out if out is not None else wrap_result(cls, result)
 
 
@@ -121,7 +121,7 @@ def learn(inputs: Iterable[Any], always: bool = False) -> None:
     plain = [x.size for x in values if type(x) is np.ndarray]
     size = max([*(math.prod(x._shape) for x in large), *plain], default=0)
     few = always or size <= call_sites.FACTOR * config.current().eager_below
-    if size > 0 and few and all([x._clean() for x in large]):
+    if size > 0 and few and all([x._idle() for x in large]):
         frame = user_frame()
         call_sites.learn([(frame.f_code, frame.f_lasti, None)], size, sure=True)
 
@@ -204,7 +204,7 @@ def enter(rec: Recording, store: Store) -> int:
         rec.urgent = True
     for other in (head.dirty, head.used):
         if other is not None and other is not rec and not other.done and other is not head.shard:
-            other.settle(head, writing=True)
+            other.materialise(head, writing=True)
     return store.slot if store.rec is rec else rec.declare(store)
 
 

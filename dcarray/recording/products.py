@@ -40,7 +40,7 @@ def matmul(a: Any, b: Any, out: Any = None, called: Any = np.matmul) -> Any:
         else:
             result, slot, _ = result_of(cls, rec, shape, kinds[0])
             commit(rec, ("call", "blas.matmul", (slot,), args, ()), called.__name__)
-            return result if shape else result._settled()[()]
+            return result if shape else result._evaluated()[()]
     with COMPANY.of(sa, sb) as here:
         return at_once(lacking, cls, called, (a, b), out, forget=here is not None, always=len(shape) < 2)
 

@@ -36,7 +36,7 @@ from .operands import (
     learn,
     missing,
     operand,
-    settled,
+    evaluated,
     shape_of,
     slight,
     target_of,
@@ -97,7 +97,7 @@ def elementwise(
             commit(rec, ("map", op, loop, shape, slot, index, *args), warned_as or LOOPS_OF.get(op))
             if whole:
                 fast_path.learn(name, inputs, loop, shape)
-            return out if out is not None else result if shape else result._settled()[()]
+            return out if out is not None else result if shape else result._evaluated()[()]
     # NumPy does it, or says in its own words what is wrong.
     if name == "where":
         return at_once(lacking, cls, np.where, inputs)
@@ -169,7 +169,7 @@ def leave_small(shape: tuple[int, ...], inputs: tuple[Any, ...], out: Any, facto
     if size == 0:
         raise Eager
     little = size < factor * config.current().eager_below or call_sites.outright()
-    if little and all(x._clean() for x in (*inputs, out) if isinstance(x, Handle)):
+    if little and all(x._idle() for x in (*inputs, out) if isinstance(x, Handle)):
         raise Eager
 
 
@@ -253,10 +253,10 @@ def reduce(
                 return result
             if not rec.done:
                 rec.session.flush_sparing(rec, x._store)
-            return result._settled()[()]
+            return result._evaluated()[()]
     kwargs: dict[str, Any] = {} if initial is np._NoValue else {"initial": initial}
     if where is not True:
-        kwargs["where"] = settled(where)
+        kwargs["where"] = evaluated(where)
     fold = UFUNCS[name].reduce
     return at_once(lacking, cls, fold, (x,), out, axis=axis, dtype=dtype, keepdims=keepdims, **kwargs)
 
@@ -314,7 +314,7 @@ def assign(target: Any, value: Any) -> None:
             slot, index = target_of(rec, target)
             commit(rec, ("map", "cast", f"{kind}->{char}", shape, slot, index, arg))
             return
-    a = settled(value)
+    a = evaluated(value)
     target._writable()[...] = a
 
 

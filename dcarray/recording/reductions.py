@@ -18,7 +18,7 @@ from dcarray.core.ufunc_loops import UFUNCS, resolve_fold
 from dcarray.ir.ops import OPS
 
 from . import recorder
-from .operands import settled, shape_of
+from .operands import evaluated, shape_of
 
 __all__ = ["reduce"]
 
@@ -48,7 +48,7 @@ def reduce(
         return NotImplemented
     factor = 8 if where is True and axis is None else 1  # as without an initial value
     below = factor * config.current().eager_below
-    if size < below and all(v._clean() for v in (x, where) if isinstance(v, Handle)):
+    if size < below and all(v._idle() for v in (x, where) if isinstance(v, Handle)):
         return NotImplemented
     try:
         loop = resolve_fold(name, x._store.char, dtype)
@@ -72,7 +72,7 @@ def reduce(
     if begin is not _NOTHING and not _changes_nothing(name, begin):
         result = UFUNCS[name](result, begin)
     if out is not None:
-        out[...] = result if isinstance(out, Handle) else settled(result)
+        out[...] = result if isinstance(out, Handle) else evaluated(result)
         return out
     return result
 

@@ -14,7 +14,7 @@ from dcarray.core.ufunc_loops import resolve_fold
 from dcarray.recording.session import LOCK, session
 
 from . import recorder
-from .operands import Eager, Missing, commit, kind_of, operand, settled, shape_of
+from .operands import Eager, Missing, commit, kind_of, operand, evaluated, shape_of
 
 __all__ = ["accumulate"]
 
@@ -45,7 +45,7 @@ def accumulate(name: str, x: Any, axis: int, dtype: Any = None, out: Any = None)
     shape = shape_of(x)
     if x._small is not None or name not in _FOLDS or not math.prod(shape):
         return NotImplemented
-    if x._clean() and math.prod(shape) < _worth(x, axis) * config.current().eager_below:
+    if x._idle() and math.prod(shape) < _worth(x, axis) * config.current().eager_below:
         return NotImplemented
     with LOCK:
         rec = session().ready()
@@ -67,7 +67,7 @@ def accumulate(name: str, x: Any, axis: int, dtype: Any = None, out: Any = None)
             return NotImplemented
     if out is None:
         return result
-    out[...] = result if isinstance(out, Handle) else settled(result)
+    out[...] = result if isinstance(out, Handle) else evaluated(result)
     return out
 
 

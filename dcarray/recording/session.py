@@ -25,7 +25,7 @@ from dcarray.lowering.runtime.memory import MAPPED
 from dcarray.tiering import call_sites
 
 from . import iterations
-from .deferred import records, settle
+from .deferred import flush_deferred, records
 from .log import CHARS, ENTRIES, ENTRIES_TOGETHER, HELD_ELEMENTS, Recording
 from .rematerialise import spare
 
@@ -154,13 +154,13 @@ class Session:
             As `numpy.errstate` asked when the calls were recorded.
         """
         if rec is None:
-            settle()
+            flush_deferred()
         records(LOCK)  # who asks for what another thread has recorded may have no session
         with LOCK:
             current = self.rec
             if (rec is not None and rec is not current) or not current.log:
                 return
-            gather = [x._parting(current) for s in current.selections if (x := s()) is not None]
+            gather = [x._finish_selection(current) for s in current.selections if (x := s()) is not None]
             try:
                 if current.writes:
                     with Uninterrupted():

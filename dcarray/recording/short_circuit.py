@@ -30,9 +30,9 @@ def decided(name: str, x: Handle) -> Any:
     -------
     numpy.bool or None
     """
-    if x._store.char != "?" or name not in _OR | _AND or not config.current().eager_below or not x._clean():
+    if x._store.char != "?" or name not in _OR | _AND or not config.current().eager_below or not x._idle():
         return None
-    a = x._settled()
+    a = x._evaluated()
     part = a
     if a.size > WHOLE:
         part = a[: max(1, FIRST * len(a) // a.size)]

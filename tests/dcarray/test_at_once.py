@@ -156,9 +156,9 @@ def test_what_is_up_to_date_is_given_back() -> None:
     nested = (x, (x * 2.0,))
     for given in (a, small, x, (x, a), [x, small], np.linalg.qr(small[:, None]), (), [], nested, {"x": x}):
         assert dc.evaluate(given) is given
-    assert nested[1][0]._clean()
+    assert nested[1][0]._idle()
     y, z = x * 2.0, x + 1.0
     given = [small, y, (z, 3)]
     assert dc.evaluate(given) is given
-    assert y._clean() and z._clean()
+    assert y._idle() and z._idle()
     np.testing.assert_array_equal(np.asarray(z), a + 1.0)

@@ -78,7 +78,7 @@ def test_rows_are_not_recorded() -> None:
     flushes = counters.flushes
     a, b = arrays()
     assert same(np.sum(f(x, y)), np.sum(f(a, b)))
-    assert counters.flushes == flushes and x._clean() and y._clean()
+    assert counters.flushes == flushes and x._idle() and y._idle()
 
 
 @pytest.mark.parametrize("order", range(6))

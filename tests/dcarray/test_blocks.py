@@ -69,7 +69,7 @@ def test_a_sum_of_a_chain_is_not_recorded() -> None:
     flushes = counters.flushes
     assert same(np.sum(f(x, y)), np.sum(f(*arrays())))
     assert counters.flushes == flushes
-    assert x._clean()
+    assert x._idle()
 
 
 def test_other_arrays_shapes_and_numbers_at_the_same_places() -> None:
@@ -192,7 +192,7 @@ def test_memory_is_dropped_with_what_was_to_be_computed() -> None:
     del x
     assert gone() is not None
     del r
-    assert gone() is None and y._clean()
+    assert gone() is None and y._idle()
 
 
 def test_several_threads() -> None:

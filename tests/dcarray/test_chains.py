@@ -261,7 +261,7 @@ def test_memory_is_dropped_with_what_was_to_be_computed() -> None:
     dc.evaluate(result)
     del x
     assert gone() is None
-    assert y._clean()
+    assert y._idle()
 
 
 def test_half_a_chain_and_two_at_once() -> None:

@@ -213,7 +213,7 @@ def test_equal_masks_are_known_as_long_as_nothing_changes() -> None:
     with dc.options(**RECORDED):
         x = dc.asarray(A.copy())
         x[x > 0] = np.sqrt(x[x > 0])
-        assert not x._clean()
+        assert not x._idle()
         v = x[(x > 0) & (x < 8)]
         assert type(v + x[(x > 0) & (x < 8)]) is Selected
         assert type(v + x[(x > 0) & (x < 9)]) is dc.ndarray
@@ -407,7 +407,7 @@ def test_a_division_where_it_can_be_done_is_recorded() -> None:
     with dc.options(**RECORDED, strict=True):
         x, y = dc.asarray(A), dc.asarray(np.maximum(B, 0.0))
         z = np.divide(x, y, out=np.zeros_like(x), where=y != 0)
-        assert not z._clean()
+        assert not z._idle()
 
 
 @pytest.mark.one_process("one thread of a rank works on arrays in blocks")

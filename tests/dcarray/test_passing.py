@@ -63,7 +63,7 @@ for _ in range(3 * store._MANY):
 gc.collect()
 assert len(store.FAMILIES.families) <= 2 * store._MANY, len(store.FAMILIES.families)
 assert store.FAMILIES.forget() == store._MANY
-assert all(store.FAMILIES.find(store.owner(x._settled())) is not None for x in kept)
+assert all(store.FAMILIES.find(store.owner(x._evaluated())) is not None for x in kept)
 """
     subprocess.run(
         [sys.executable, "-c", code], check=True

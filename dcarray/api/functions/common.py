@@ -110,7 +110,7 @@ def fresh(shape: tuple[int, ...], dtype: Any, order: str = "C") -> Any:
 
 def at_hand(*arrays: Any) -> list[Any] | None:
     """The plain arrays, if nothing is pending on any and NumPy may work on them at once."""
-    if not current().eager_below or not all(x._clean() for x in arrays if type(x) is ndarray):
+    if not current().eager_below or not all(x._idle() for x in arrays if type(x) is ndarray):
         return None
     learn(arrays, always=True)
     return [plain(x) for x in arrays]
@@ -118,7 +118,7 @@ def at_hand(*arrays: Any) -> list[Any] | None:
 
 def plain(x: Any) -> Any:
     """The plain array of a wrapped one, once it is computed; anything else as it is."""
-    return x._settled() if type(x) is ndarray else x
+    return x._evaluated() if type(x) is ndarray else x
 
 
 def lying(x: Any) -> Any:

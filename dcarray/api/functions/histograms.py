@@ -32,7 +32,7 @@ def _edges(a: Any, bins: int, limits: Any) -> Any:
     """The edges of the bins, by NumPy's own rules and with its errors."""
     if limits is None:
         low, high = (recorder.reduce(name, a, None, keepdims=True) for name in ("minimum", "maximum"))
-        ends = np.concatenate([low._settled().reshape(-1), high._settled().reshape(-1)])
+        ends = np.concatenate([low._evaluated().reshape(-1), high._evaluated().reshape(-1)])
         return np.histogram_bin_edges(ends, bins)
     if len(limits) != 2 or not all(type(v) in (int, float) and abs(v) < 1 << 53 for v in limits):
         raise Unserved

@@ -164,7 +164,7 @@ def tile(A: Any, reps: Any) -> Any:
     if any(r < 0 for r in reps) or A.dtype.kind not in _COMPUTED or A.size == 0 or is_distributed(A):
         raise Unserved
     if _stays_small(A, prod(reps)):
-        return A._adopt(np.tile(A._settled(), reps))
+        return A._adopt(np.tile(A._evaluated(), reps))
     d = max(len(reps), A.ndim)
     counts = (1,) * (d - len(reps)) + tuple(reps)
     lengths = (1,) * (d - A.ndim) + A.shape
@@ -183,7 +183,7 @@ def repeat(a: Any, repeats: Any, axis: Any = None) -> Any:
     if not 0 <= repeats < 2**63 or is_distributed(a):
         raise Unserved
     if _stays_small(a, repeats):
-        return a._adopt(np.repeat(a._settled(), repeats, axis))
+        return a._adopt(np.repeat(a._evaluated(), repeats, axis))
     if axis is None:
         a, axis = a.reshape(-1), 0
     axis = axis_of(axis, a.ndim)
@@ -212,7 +212,7 @@ def roll(a: Any, shift: Any, axis: Any = None) -> Any:
     for k, s in zip((axis_of(k, a.ndim) for k in axes), given, strict=True):
         moves[k] = moves.get(k, 0) + int(s)
     shifts = tuple([moves.get(k, 0) % n if n else 0 for k, n in enumerate(a.shape)])
-    if (a.size < current().eager_below or outright()) and a._clean():
+    if (a.size < current().eager_below or outright()) and a._idle():
         raise Pending
     result = fresh_like(a)
     parts = _turned_round(a.shape, shifts)

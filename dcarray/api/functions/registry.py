@@ -56,7 +56,7 @@ def _little(args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[Any] | None:
     """The large arrays among arguments if NumPy is done with them before several statements are recorded."""
     large = [x for x in (*args, *kwargs.values()) if type(x) is ndarray and x._small is None]
     most = FACTOR * current().eager_below
-    done = large and all([x._clean() and math.prod(x._shape) <= most for x in large])
+    done = large and all([x._idle() and math.prod(x._shape) <= most for x in large])
     return large if done else None
 
 
@@ -74,7 +74,7 @@ def leave(arrays: Sequence[ndarray]) -> None:
     Sooner
     """
     most = _SOONER * current().eager_below
-    if several() is None and arrays and all([x._clean() and math.prod(x._shape) <= most for x in arrays]):
+    if several() is None and arrays and all([x._idle() and math.prod(x._shape) <= most for x in arrays]):
         learn(arrays, always=True)
         raise Sooner
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from dcarray.recording.operands import settled
+from dcarray.recording.operands import evaluated
 
 from .common import is_wrapped
 from .registry import implements
@@ -37,10 +37,10 @@ def common_type(*arrays: Any) -> Any:
 @implements(np.may_share_memory, views=True)
 def may_share_memory(a: Any, b: Any, /, max_work: Any = 0) -> bool:
     """May two arrays share memory, as far as their bounds tell?"""
-    return np.may_share_memory(settled(a), settled(b), max_work)
+    return np.may_share_memory(evaluated(a), evaluated(b), max_work)
 
 
 @implements(np.shares_memory, views=True)
 def shares_memory(a: Any, b: Any, /, max_work: Any = -1) -> bool:
     """Do two arrays share memory?"""
-    return np.shares_memory(settled(a), settled(b), max_work)
+    return np.shares_memory(evaluated(a), evaluated(b), max_work)

@@ -14,7 +14,7 @@ from dcarray.core.handle import Handle
 from dcarray.core.processes import parted, several
 from dcarray.core.store import compiles
 from dcarray.distributed.dispatch import FORMS, array_of, piece_of
-from dcarray.recording.operands import settled
+from dcarray.recording.operands import evaluated
 
 if TYPE_CHECKING:
     from dcarray.comm.exchange.dist_array import Piece
@@ -61,7 +61,7 @@ def _on_first(value: Any) -> Any:
 
     x = piece_of(value) if isinstance(value, (Handle, np.ndarray)) else None
     if x is None:
-        return settled(value)  # on all ranks, what is pending runs on all of them
+        return evaluated(value)  # on all ranks, what is pending runs on all of them
     if not x.ndim:
         return x.block
     return x.moved(Layout.on_one(x.shape, x.comm.size, 0)).block

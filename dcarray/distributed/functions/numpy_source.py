@@ -18,7 +18,7 @@ from dcarray.core.backend import NO_FORM
 from dcarray.core.errors import StrictError
 from dcarray.core.processes import several
 from dcarray.distributed.dispatch import complete, is_distributed
-from dcarray.recording.operands import settled
+from dcarray.recording.operands import evaluated
 
 __all__ = ["DEFINED", "by_definition", "definition", "indexed"]
 
@@ -125,7 +125,7 @@ def _apart(numpys: Callable[..., Any], ours: Callable[..., Any]) -> Callable[...
     def apart(high: Any, low: Any) -> Any:
         if np.ndim(high) or np.ndim(low):
             return ours(high, low)
-        return numpys(settled(high), settled(low))[()]
+        return numpys(evaluated(high), evaluated(low))[()]
 
     return apart
 

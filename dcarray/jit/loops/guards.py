@@ -62,7 +62,7 @@ def _wrapped(x: Handle) -> Hashable | None:
             return None
         if x._ndarray is None and store.mem is None:
             return store.dtype, x._shape, _strides(x), not x._readonly, False
-        a = x._look()
+        a = x._plain_view()
     elif not compilable(a):
         return None
     return a.dtype, a.shape, a.strides, writeable(a), False

@@ -148,7 +148,7 @@ class Serving:
             elif type(fetch) is int and (address := places[fetch]):
                 a = values[fetch]
                 if type(a) is ndarray:
-                    a = a._settled()
+                    a = a._evaluated()
             else:
                 found = _number(values[fetch] if type(fetch) is int else fetch(values), dtype)
                 if found is None:
@@ -170,7 +170,7 @@ class Serving:
             else:
                 value = values[fetch] if type(fetch) is int else fetch(values)
                 if type(value) is ndarray:
-                    a = _settled(value, role == "inout")
+                    a = _evaluated(value, role == "inout")
                 elif type(value) is np.ndarray:
                     a = value
                     _settle_plain(a, role == "inout")
@@ -276,14 +276,14 @@ def _number(value: Any, dtype: np.dtype[Any]) -> NDArray | None:
     return np.array(value, dtype)
 
 
-def _settled(x: Handle, writing: bool) -> NDArray:
+def _evaluated(x: Handle, writing: bool) -> NDArray:
     """The memory of an array; of one in blocks, gathered from them."""
     if x._small is None and several() is not None:
         x._run()
         head = x._store.family
         if head.shard is not None:
             note("a compiled loop (gathered)", head.size * head.dtype.itemsize)
-    return x._writable() if writing else x._settled()
+    return x._writable() if writing else x._evaluated()
 
 
 def _settle_plain(a: NDArray, writing: bool) -> None:
@@ -292,7 +292,7 @@ def _settle_plain(a: NDArray, writing: bool) -> None:
     if head is not None:
         for rec in (head.dirty, head.used) if writing else (head.dirty,):
             if rec is not None and not rec.done:
-                rec.settle(head, writing=writing)
+                rec.materialise(head, writing=writing)
 
 
 def _alike(a: NDArray, strides: tuple[int, ...]) -> bool:
