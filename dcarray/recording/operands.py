@@ -45,7 +45,7 @@ def evaluated(x: Any) -> Any:
     return x._evaluated() if isinstance(x, Handle) else x
 
 
-def at_once(
+def run_eagerly(
     lacking: bool,
     cls: type[Handle],
     function: Any,

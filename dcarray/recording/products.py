@@ -8,7 +8,7 @@ import numpy as np
 
 from dcarray.tiering.blas_sharing import COMPANY, read_once, shared
 
-from .operands import Eager, Missing, at_once, commit, kind_of, operand, shape_of
+from .operands import Eager, Missing, run_eagerly, commit, kind_of, operand, shape_of
 from .recorder import NOT_RECORDED, class_of, leave_small, result_of
 from .session import LOCK, session
 
@@ -42,7 +42,7 @@ def matmul(a: Any, b: Any, out: Any = None, called: Any = np.matmul) -> Any:
             commit(rec, ("call", "blas.matmul", (slot,), args, ()), called.__name__)
             return result if shape else result._evaluated()[()]
     with COMPANY.of(sa, sb) as here:
-        return at_once(lacking, cls, called, (a, b), out, forget=here is not None, always=len(shape) < 2)
+        return run_eagerly(lacking, cls, called, (a, b), out, forget=here is not None, always=len(shape) < 2)
 
 
 def _matmul_shape(a: tuple[int, ...], b: tuple[int, ...]) -> tuple[int, ...]:

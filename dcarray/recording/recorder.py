@@ -29,7 +29,7 @@ from .operands import (
     SCALARS,
     Eager,
     Missing,
-    at_once,
+    run_eagerly,
     broadcast,
     commit,
     kind_of,
@@ -100,11 +100,11 @@ def elementwise(
             return out if out is not None else result if shape else result._evaluated()[()]
     # NumPy does it, or says in its own words what is wrong.
     if name == "where":
-        return at_once(lacking, cls, np.where, inputs)
+        return run_eagerly(lacking, cls, np.where, inputs)
     kwargs: dict[str, Any] = {} if casting == "same_kind" else {"casting": casting}
     if dtype is not None:
         kwargs["dtype"] = dtype
-    return at_once(lacking, cls, UFUNCS[name], inputs, out, **kwargs)
+    return run_eagerly(lacking, cls, UFUNCS[name], inputs, out, **kwargs)
 
 
 # NumPy is asked to do the call, and says what is wrong.  A RuntimeError: of more axes than it broadcasts.
@@ -258,7 +258,7 @@ def reduce(
     if where is not True:
         kwargs["where"] = evaluated(where)
     fold = UFUNCS[name].reduce
-    return at_once(lacking, cls, fold, (x,), out, axis=axis, dtype=dtype, keepdims=keepdims, **kwargs)
+    return run_eagerly(lacking, cls, fold, (x,), out, axis=axis, dtype=dtype, keepdims=keepdims, **kwargs)
 
 
 def _reduce_turned(
@@ -294,7 +294,7 @@ def cast(x: Any, dtype: Any, *, copy: bool = True, order: str = "K") -> Any:
             result, slot, index = result_of(cls, rec, shape, dtype.char, None, axes)
             commit(rec, ("map", "cast", f"{kind}->{dtype.char}", shape, slot, index, arg))
             return result
-    return at_once(lacking, cls, np.ndarray.astype, (x, dtype, order))
+    return run_eagerly(lacking, cls, np.ndarray.astype, (x, dtype, order))
 
 
 def assign(target: Any, value: Any) -> None:
