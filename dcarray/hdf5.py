@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from dcarray.api.array import ndarray, wrap
-from dcarray.core.processes import parted, several
+from dcarray.core.processes import communicating, several
 from dcarray.core.store import compiles
 from dcarray.distributed.dispatch import alone, array_of, piece_of
 
@@ -57,7 +57,7 @@ def save(file: File, name: str, x: Any, mode: str = "a", **options: Any) -> None
         raise ValueError(f"mode is 'a', 'w' or 'r+', not {mode!r}")
     given = x if isinstance(x, (ndarray, np.ndarray)) else np.asarray(x)
     piece = None if several() is None else piece_of(alone(given))
-    with parted():
+    with communicating():
         hdf5.save(file, name, piece or Piece.copied(np.asarray(given), world()), mode, options)
 
 
@@ -93,7 +93,7 @@ def load(file: File, name: str, window: slice | Iterable[slice] = ()) -> Any:
     from dcarray.distributed.executor import default_layout
 
     comm, options = world(), config.current()
-    with parted():
+    with communicating():
         shape, dtype = hdf5.shape_in(file, name, comm)
     keys = (window,) if isinstance(window, slice) else tuple(window)
     places = _places(shape, keys)

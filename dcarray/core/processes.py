@@ -16,7 +16,7 @@ from .counters import counters
 if TYPE_CHECKING:
     from dcarray.comm.transport.protocol import Communicator
 
-__all__ = ["LOCK", "launched", "parted", "several", "simulated", "strange"]
+__all__ = ["LOCK", "launched", "communicating", "several", "simulated", "foreign_thread"]
 
 # One lock for all threads: whoever records or runs holds it.  The calls under it are short, or kernels
 # that use every core anyway, and an array may pass from thread to thread.
@@ -42,7 +42,7 @@ def simulated() -> Communicator | None:
     return None if local is None else local.current.get()
 
 
-def strange() -> Exception:
+def foreign_thread() -> Exception:
     """What is wrong when a thread that is no simulated rank works on what belongs to one."""
     from dcarray.comm.transport.errors import CommError
 
@@ -66,7 +66,7 @@ def _job() -> Communicator | None:
     return world()
 
 
-class parted:
+class communicating:
     """Communication, which is counted.
 
     A simulated rank that waits must not keep the others, which are threads, from the lock.  The threads of

@@ -19,7 +19,7 @@ from dcarray.lowering.runtime.memory import allocate
 from .config import current
 from .counters import is_inside, note, user_line
 from .errors import StrictError
-from .processes import parted
+from .processes import communicating
 from .store import FAMILIES, Store, owner
 
 if TYPE_CHECKING:
@@ -157,7 +157,7 @@ def gather_store(head: Store) -> None:
     if mem is None:
         mem, address = allocate(head.shape, head.dtype, head.size)
     copies = Layout.copies(held.layout.shape, held.layout.grid)
-    with parted():
+    with communicating():
         held.comm.step(("gather", held.layout.shape))
         redistribute(held.layout, copies, held.comm.rank).run(held.comm, held.block, mem)
     if head.mem is None:
@@ -190,7 +190,7 @@ def element(head: Store, place: tuple[int, ...]) -> Any:
     found: NDArray = np.empty((), head.dtype)
     if comm.rank == owner:
         found[...] = held.block[layout.to_local(place)]
-    with parted():
+    with communicating():
         comm.bcast(found, owner)
     return found[()]
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from dcarray.core.processes import parted
+from dcarray.core.processes import communicating
 from dcarray.execution.run_plan import line_of
 
 if TYPE_CHECKING:
@@ -55,7 +55,7 @@ def agreed(
             _digests.clear()
         own = _digests[live] = digest(live)
     # Two digests that differ have a bit that one has, and that the complement of the other has.
-    with parted():
+    with communicating():
         every = comm.share(what, own | (~own & _MASK) << _BITS, lambda: line_of(site))
     return live if not every & every >> _BITS else _held_by_some(rec, live, comm)
 
@@ -67,7 +67,7 @@ def _held_by_some(rec: Recording, live: tuple[int, ...], comm: Communicator) -> 
         if slot < _BITS * _WORDS:
             own[slot // _BITS] |= 1 << slot % _BITS
     every = np.empty_like(own)
-    with parted():
+    with communicating():
         comm.allreduce(own, every, "bor")
     return tuple([k for k in rec.news if k >= _BITS * _WORDS or every[k // _BITS] >> (k % _BITS) & 1])
 

@@ -12,7 +12,7 @@ import numpy as np
 from dcarray.api.array import ndarray, wrap
 from dcarray.core.backend import NO_FORM
 from dcarray.core.handle import Handle, large
-from dcarray.core.processes import parted, several
+from dcarray.core.processes import communicating, several
 from dcarray.core.shard import Shard, set_shard
 from dcarray.core.store import Store, compiles
 
@@ -80,7 +80,7 @@ def formed(
     if any(map(_of_objects, (*args, *kwargs.values()))):
         return NO_FORM
     args, kwargs = tuple(map(alone, args)), {name: alone(a) for name, a in kwargs.items()}
-    with parted():
+    with communicating():
         _tell(name, args, kwargs)
         found = form(*args, **kwargs)
     if isinstance(found, tuple):
@@ -126,7 +126,7 @@ def _written(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[s
 
     given = [a if k == at else alone(a) for k, a in enumerate(args)]
     named = {name: alone(a) for name, a in kwargs.items()}
-    with parted():
+    with communicating():
         _tell(args[0].__name__ if at else function.__name__, tuple(given[at:]), named)
         write = WRITES[function](*given, **named)
     if write is NO_FORM:
@@ -134,7 +134,7 @@ def _written(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[s
     target = distribute(x) if whole else alone(x)
     head = x._store.family
     reshaped = target is x and x._store is not head  # what lies in blocks has another shape
-    with parted():
+    with communicating():
         piece = piece_of(target)
         assert piece is not None
         found = write(piece)

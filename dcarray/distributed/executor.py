@@ -19,7 +19,7 @@ from dcarray.core import fp_attribution, fp_state
 from dcarray.core.config import Options
 from dcarray.core.counters import counters, note
 from dcarray.core.errors import StrictError
-from dcarray.core.processes import parted
+from dcarray.core.processes import communicating
 from dcarray.core.shard import NDArray, Shard, discard_shard, gather_store, local_block, set_shard
 from dcarray.core.store import Store, memory
 from dcarray.execution import run_plan
@@ -152,7 +152,7 @@ def _over_ranks(
         if options.debug:
             from dcarray.comm.planning.program.matching import check
 
-            with parted():
+            with communicating():
                 check(placed.program, comm)
     else:
         counters.plan_hits += 1
@@ -177,7 +177,7 @@ def _over_ranks(
 
     from dcarray.comm.planning.program.execution import execute
 
-    with parted():
+    with communicating():
         with fp_state.collected() as seen:
             after = execute(placed.program, comm, given, local, empty)
         flags = united(comm, flags | seen.flags) & mask if mask else 0
@@ -203,7 +203,7 @@ def _planned(rec: Recording, *given: Any) -> Placed:
             raise
         complain("a region is not shared out", caught, run_plan.line_of(rec.sites[0]))
         error = caught
-    with parted():
+    with communicating():
         failed = comm.share(("planned",), int(error is not None))
     if failed:
         raise _Unplanned("another rank has no plan for it" if error is None else str(error)) from error
@@ -351,7 +351,7 @@ def _blame(
     def local(region: Region, arrays: Mapping[str, Any]) -> None:
         interp.run(region, arrays, around=witness.around)
 
-    with parted():
+    with communicating():
         with np.errstate(all="ignore"):  # what is of no statement
             before = {name: a.copy() for name, a in given.items()}
             execute(placed.op_by_op, comm, before, local, around=witness.around)

@@ -21,7 +21,7 @@ from dcarray.comm.transport.protocol import check_rank
 from dcarray.comm.transport.world import world
 from dcarray.core import config
 from dcarray.core.handle import Handle, large
-from dcarray.core.processes import parted
+from dcarray.core.processes import communicating
 from dcarray.core.shard import Shard, local_block, set_shard
 from dcarray.core.store import Store, compiles
 from dcarray.lowering.runtime.memory import empty
@@ -68,7 +68,7 @@ def distribute(
     comm = world()
     source = x if isinstance(x, Handle) else np.asarray(x)
     over = _grid(grid, source.shape, comm.size)
-    with parted():
+    with communicating():
         agree(comm, (source.shape, source.dtype.str, over, axes, halo), "what is to be distributed")
     over.check(comm.size)
     layout = (
@@ -80,7 +80,7 @@ def distribute(
     if head is not None and window is None:
         held = head.shard
         block = empty(layout.local_shape(comm.rank), source.dtype)
-        with parted():
+        with communicating():
             redistribute(held.layout, layout, comm.rank).run(comm, held.block, block)
     else:
         whole = source._evaluated() if isinstance(source, Handle) else source
@@ -209,6 +209,6 @@ def gather(x: Handle, root: int | None = None) -> NDArray | None:
     held = head.shard
     target = Layout.on_one(x.shape, comm.size, root)
     found: NDArray = np.empty(target.local_shape(comm.rank), x.dtype)
-    with parted():
+    with communicating():
         redistribute(held.layout, target, comm.rank).run(comm, held.block, found)
     return found if comm.rank == root else None

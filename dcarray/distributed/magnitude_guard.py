@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from dcarray.core.fp_attribution import MINDFUL
-from dcarray.core.processes import parted
+from dcarray.core.processes import communicating
 from dcarray.core.shard import NDArray
 from dcarray.ir.analysis import value_ranges
 from dcarray.ir.analysis.effects import writes
@@ -87,7 +87,7 @@ def within(
     region = _largest(tuple([(a.dtype, a.shape) for a in arrays.values()]))
     compute(region, {**arrays, **{f"most{k}": found[k : k + 1].reshape(()) for k in range(len(seen))}})
     fits = input_range_check.within(found.tolist(), [not a.ndim for a in seen], *limits)
-    with parted():
+    with communicating():
         return not united(comm, 0 if fits else 1)
 
 

@@ -11,7 +11,7 @@ import numpy as np
 
 from dcarray.core.backend import NO_FORM
 from dcarray.core.config import current
-from dcarray.core.processes import parted, several
+from dcarray.core.processes import communicating, several
 
 from .dispatch import array_of
 from .random_blocks import block
@@ -149,6 +149,6 @@ def _kept(
         if first < last:
             mine[first - low : last - low] = some[first - begin : last - begin]
     piece = Piece(comm, cut, mine.reshape(cut.local_shape(comm.rank)))
-    with parted():
+    with communicating():
         piece = piece.moved(default_layout(shape, current(), comm))
     return array_of(piece)

@@ -14,7 +14,7 @@ from weakref import ref
 
 import numpy as np
 
-from dcarray.core.processes import parted
+from dcarray.core.processes import communicating
 from dcarray.core.shard import Shard, gather_store, local_block, set_shard
 from dcarray.core.store import Store, memory
 from dcarray.recording.log_format import reads, writes
@@ -139,7 +139,7 @@ def apart(rec: Recording, comm: Communicator, laid: Callable[[tuple[int, ...]], 
         head, writer = rec.slots[first], uses.writer.get(first)
         layout = None if head.shard is not None or writer in (None, first) else laid(head.shape)
         if layout is not None:
-            with parted():
+            with communicating():
                 block = local_block(memory(head), layout, comm)
             set_shard(head, Shard(layout, block, comm))
         alone = writer is None or uses.used.isdisjoint(set(members[first]) - {writer})
@@ -156,7 +156,7 @@ def apart(rec: Recording, comm: Communicator, laid: Callable[[tuple[int, ...]], 
                 copy.bind(memory(view).copy())
                 continue
             if slot in uses.used:
-                with parted():
+                with communicating():
                     piece = _piece(view, comm)
             else:  # it was declared for a call that was not recorded
                 piece = _blank(view, comm)
@@ -175,7 +175,7 @@ def together(pairs: Pairs, urgent: bool) -> None:
         head, new = view.family, copy.shard
         held = head.shard
         assert held is not None and new is not None
-        with parted():
+        with communicating():
             piece = _whole_of(view, Piece(held.comm, new.layout, new.block))
         if held.exposed:
             held.block[...] = piece.block

@@ -10,7 +10,7 @@ from weakref import ref
 import numpy as np
 
 from dcarray.core.fp_state import captured, watched
-from dcarray.core.processes import several, strange
+from dcarray.core.processes import several, foreign_thread
 from dcarray.core.store import Store, memory
 from dcarray.tiering import call_sites
 
@@ -195,7 +195,7 @@ class Recording:
             self.log.append(("old", store.char, store.shape, store.strides, first))
         elif store.family.shard is not None:
             if several() is None:
-                raise strange()
+                raise foreign_thread()
             self.log.append(("old", store.char, store.shape, None, first))
         elif head is None or head.mem is None:
             self.log.append(("new", store.char, store.shape, first))

@@ -15,7 +15,7 @@ from dcarray.core import config, counters, fp_state, window
 from dcarray.core.backend import NO_FORM, backend, try_call
 from dcarray.core.errors import StrictError
 from dcarray.core.handle import Handle, NDArray, adopt, large
-from dcarray.core.processes import parted, several
+from dcarray.core.processes import communicating, several
 from dcarray.core.store import COMPILED, FAMILIES, Store, compilable, owner, store_of
 from dcarray.tiering import call_sites
 
@@ -104,7 +104,7 @@ def _product_in_blocks(name: str, inputs: tuple[Any, ...], kwargs: dict[str, Any
         return NotImplemented
     comm = several()
     if comm is not None and usual and fp_state.watched(state):
-        with parted():
+        with communicating():
             flags = backend().united(comm, seen.flags)
         fp_state.tell(fp_state.blame(None, state, flags), lambda _: name, lambda _: counters.user_line())
     return found

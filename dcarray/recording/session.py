@@ -19,7 +19,7 @@ import numpy as np
 from dcarray.core import config
 from dcarray.core.backend import backend
 from dcarray.core.processes import LOCK as LOCK
-from dcarray.core.processes import several, simulated, strange
+from dcarray.core.processes import several, simulated, foreign_thread
 from dcarray.core.store import Store
 from dcarray.lowering.runtime.memory import MAPPED
 from dcarray.tiering import call_sites
@@ -227,7 +227,7 @@ class Session:
         if simulated() is not self._rank and any(
             type(s) is Store and s.family.shard is not None for s in rec.slots
         ):
-            raise strange()
+            raise foreign_thread()
         options = config.current()
         rest = None if several() is None else backend().divided(rec, options.distribute_above)
         try:

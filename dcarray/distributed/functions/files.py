@@ -11,7 +11,7 @@ import numpy as np
 from dcarray.core.backend import NO_FORM
 from dcarray.core.config import current
 from dcarray.core.handle import Handle
-from dcarray.core.processes import parted, several
+from dcarray.core.processes import communicating, several
 from dcarray.core.store import compiles
 from dcarray.distributed.dispatch import FORMS, array_of, piece_of
 from dcarray.recording.operands import evaluated
@@ -72,7 +72,7 @@ _to_file = _by_first(lambda name, x, *args, **kwargs: np.asarray(x).tofile(name,
 
 def tofile(x: Any, file: Any, *args: Any, **kwargs: Any) -> bool:
     """Write a file as `numpy.ndarray.tofile`, if that is for one rank to do for all; whether it was."""
-    with parted():
+    with communicating():
         return _to_file(file, x, *args, **kwargs) is not NO_FORM
 
 
@@ -91,7 +91,7 @@ def load(*args: Any, **kwargs: Any) -> Any:
     """
     if several() is None or len(args) != 1 or kwargs:
         return NO_FORM
-    with parted():
+    with communicating():
         found = _loaded(args[0])
     return NO_FORM if found is None else array_of(found)
 
