@@ -14,7 +14,7 @@ from dcarray.core.processes import several
 from dcarray.core.store import COMPILED
 from dcarray.core.ufunc_loops import ALIASES, UFUNCS, short_power
 from dcarray.recording import fast_path, masked_ufuncs, multi_output, products, recorder, reductions, scans
-from dcarray.recording.operands import SCALARS, learn, missing, evaluated, shape_of, wrap_result
+from dcarray.recording.operands import SCALARS, evaluated, learn, missing, shape_of, wrap_result
 
 from .indexing import plain_key
 

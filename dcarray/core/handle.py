@@ -28,8 +28,17 @@ AXES: Any = object()  # stands for a key where a view has all axes turned
 class Handle:
     """A window on a store, or a small plain ndarray."""
 
-    __slots__ = ("__weakref__", "_index", "_small_view", "_ndarray", "_origin", "_readonly", "_shape", "_small",
-                 "_store")  # fmt: skip
+    __slots__ = (
+        "__weakref__",
+        "_index",
+        "_ndarray",
+        "_origin",
+        "_readonly",
+        "_shape",
+        "_small",
+        "_small_view",
+        "_store",
+    )  # fmt: skip
 
     _small: NDArray | None
     _store: Store
@@ -123,7 +132,7 @@ class Handle:
         register(self._store)
 
     def _writable(self) -> NDArray:
-        """The plain view as ``_evaluated`` gives it, when pending reads have run too: the caller may write."""
+        """As ``_evaluated``, when pending reads have run too, so that the caller may write."""
         if self._small is not None:
             return self._small
         head = self._store.family

@@ -16,7 +16,7 @@ from .counters import counters
 if TYPE_CHECKING:
     from dcarray.comm.transport.protocol import Communicator
 
-__all__ = ["LOCK", "launched", "communicating", "several", "simulated", "foreign_thread"]
+__all__ = ["LOCK", "communicating", "foreign_thread", "launched", "several", "simulated"]
 
 # One lock for all threads: whoever records or runs holds it.  The calls under it are short, or kernels
 # that use every core anyway, and an array may pass from thread to thread.

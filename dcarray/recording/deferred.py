@@ -9,7 +9,7 @@ from typing import Any
 
 from dcarray.core.native import BUILT
 
-__all__ = ["records", "flush_deferred"]
+__all__ = ["flush_deferred", "records"]
 
 
 def flush_deferred() -> None:

@@ -10,7 +10,7 @@ from weakref import ref
 import numpy as np
 
 from dcarray.core.fp_state import captured, watched
-from dcarray.core.processes import several, foreign_thread
+from dcarray.core.processes import foreign_thread, several
 from dcarray.core.store import Store, memory
 from dcarray.tiering import call_sites
 

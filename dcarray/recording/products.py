@@ -8,7 +8,7 @@ import numpy as np
 
 from dcarray.tiering.blas_sharing import COMPANY, read_once, shared
 
-from .operands import Eager, Missing, run_eagerly, commit, kind_of, operand, shape_of
+from .operands import Eager, Missing, commit, kind_of, operand, run_eagerly, shape_of
 from .recorder import NOT_RECORDED, class_of, leave_small, result_of
 from .session import LOCK, session
 

@@ -14,7 +14,7 @@ from dcarray.core.ufunc_loops import resolve_fold
 from dcarray.recording.session import LOCK, session
 
 from . import recorder
-from .operands import Eager, Missing, commit, kind_of, operand, evaluated, shape_of
+from .operands import Eager, Missing, commit, evaluated, kind_of, operand, shape_of
 
 __all__ = ["accumulate"]
 

@@ -19,7 +19,7 @@ import numpy as np
 from dcarray.core import config
 from dcarray.core.backend import backend
 from dcarray.core.processes import LOCK as LOCK
-from dcarray.core.processes import several, simulated, foreign_thread
+from dcarray.core.processes import foreign_thread, several, simulated
 from dcarray.core.store import Store
 from dcarray.lowering.runtime.memory import MAPPED
 from dcarray.tiering import call_sites

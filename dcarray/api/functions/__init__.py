@@ -16,7 +16,6 @@ from . import (
     joining,
     linalg,
     manipulation,
-    native_routes,
     per_axis,
     reductions,
     scans,
@@ -26,6 +25,8 @@ from . import (
     types,
 )
 from .registry import IMPLEMENTATIONS, implements
+
+from . import native_routes  # isort: skip - last, since it asks which functions are implemented
 
 __all__ = [
     "IMPLEMENTATIONS",
