@@ -28,7 +28,7 @@ from dcarray.lowering.runtime.memory import address_of, empty
 
 from . import magnitude_guard
 from .consistency import agreed, united
-from .plan_cache import Known, Placed, known_of, obtained, slot_of
+from .plan_cache import LayoutPlan, LogFacts, compiled_region, facts_of, slot_of
 from .reshape import apart, together
 
 if TYPE_CHECKING:
@@ -51,11 +51,11 @@ Local = Callable[["Region", Mapping[str, Any]], None]
 def run(executor: Executor, rec: Recording, options: Options, comm: Communicator) -> Callable[[], None]:
     """Run a recording; as `dcarray.execution.executor.Executor.run`."""
     options = _together(options)
-    known = known_of(rec)
+    known = facts_of(rec)
     copies: list[tuple[Store, Store]] = []
     if not known.plain:
         copies = apart(rec, comm, partial(_if_large, options, comm))
-        known = known_of(rec)
+        known = facts_of(rec)
     held = _held(rec)
     what = "reshape"
     try:
@@ -87,7 +87,7 @@ def programmed(rec: Recording, options: Options, comm: Communicator) -> Program 
     """The program that this rank is going to run of a pending recording, if several run it together; as far
     as this rank knows which results are still held."""
     held = _held(rec)
-    if rec.done or not (known := known_of(rec)).concerns(held, options):
+    if rec.done or not (known := facts_of(rec)).concerns(held, options):
         return None
     live = tuple([k for k in rec.news if rec.slots[k]() is not None])
     return _plan(rec, live, held, known.finite(rec), options, comm).program
@@ -132,7 +132,7 @@ def _blocks(shape: tuple[int, ...], grid: tuple[int, ...] | None, ranks: int, ro
 
 # ---- what is planned ---------------------------------------------------------------------------------
 def _over_ranks(
-    rec: Recording, known: Known, held: dict[int, Shard], options: Options, comm: Communicator
+    rec: Recording, known: LogFacts, held: dict[int, Shard], options: Options, comm: Communicator
 ) -> list[Any]:
     """Run a recording in blocks; gives the notes of floating-point exceptions."""
     if not rec.sites:  # the call that was to be recorded has raised
@@ -146,26 +146,24 @@ def _over_ranks(
     how = tuple([(k, s.layout, None if s.exposed else s.filled) for k, s in held.items()])
     finite = known.finite(rec) if known.factors else ()
     key = (live, how, finite, rec.watched, comm.size, comm.rank, options)
-    placed = known.placed(key)
-    if placed is None:
-        placed = known.keep(key, _planned(rec, live, held, finite, options, comm))
+    plan = known.plan(key)
+    if plan is None:
+        plan = known.keep(key, _planned(rec, live, held, finite, options, comm))
         if options.debug:
             from dcarray.comm.planning.program.matching import check
 
             with communicating():
-                check(placed.program, comm)
+                check(plan.program, comm)
     else:
         counters.plan_hits += 1
-    given = _given(rec, placed, held, comm)
+    given = _given(rec, plan, held, comm)
     mask = rec.watched
-    if placed.limits and magnitude_guard.within(
-        given, placed.limits, comm, partial(_compute, placed, options)
-    ):
-        placed, mask = placed.direct, 0
-    rec.program = placed.program
+    if plan.limits and magnitude_guard.within(given, plan.limits, comm, partial(_compute, plan, options)):
+        plan, mask = plan.overwriting, 0
+    rec.program = plan.program
     counters.flushes += 1
     counters.statements += len(rec.log) - len(slots)
-    for told in placed.told:
+    for told in plan.gathering_notes:
         _say(rec, told, options)
     for one in held.values():
         one.filled = None  # should something fail on the way
@@ -173,16 +171,16 @@ def _over_ranks(
 
     def local(region: Region, arrays: Mapping[str, Any]) -> None:
         nonlocal flags
-        flags |= _compute(placed, options, region, arrays)
+        flags |= _compute(plan, options, region, arrays)
 
     from dcarray.comm.planning.program.execution import execute
 
     with communicating():
         with fp_state.collected() as seen:
-            after = execute(placed.program, comm, given, local, empty)
+            after = execute(plan.program, comm, given, local, empty)
         flags = united(comm, flags | seen.flags) & mask if mask else 0
-    notes = _blame(rec, placed, given, flags, comm) if flags else []
-    _keep(rec, placed, after, given, written, comm)
+    notes = _blame(rec, plan, given, flags, comm) if flags else []
+    _keep(rec, plan, after, given, written, comm)
     return notes
 
 
@@ -190,7 +188,7 @@ class _Unplanned(RuntimeError):
     """A recording that some rank has no plan for; raised on all of them, before anything has been sent."""
 
 
-def _planned(rec: Recording, *given: Any) -> Placed:
+def _planned(rec: Recording, *given: Any) -> LayoutPlan:
     """`_plan`, if all ranks have one."""
     from dcarray.comm.transport.errors import GridError
 
@@ -217,7 +215,7 @@ def _plan(
     finite: tuple[str, ...],
     options: Options,
     comm: Communicator,
-) -> Placed:
+) -> LayoutPlan:
     """Plan a recording for this rank."""
     from dcarray.comm.planning.placement.layout_preferences import multiplies, preferred
     from dcarray.comm.planning.planner import plan
@@ -252,14 +250,14 @@ def _plan(
     doubt = rec.watched & sum(1 << k for k, one in enumerate(culprits) if one == fp_attribution.DOUBT)
     again = _lost(exact, region) if doubt else ()
     program = plan(region, layouts, comm.size, comm.rank, valid=valid, finite=finite, few=FEW, unharmed=again)
-    placed = Placed(program, layouts, doubt=doubt, culprits=culprits)
+    found = LayoutPlan(program, layouts, doubt=doubt, culprits=culprits)
     if doubt:
-        placed.exact = partial(plan, exact, layouts, comm.size, comm.rank, few=FEW)
-        placed.limits = magnitude_guard.limit(region, again, comm.size, rec.watched)
-        placed.in_place = partial(
+        found.plan_per_statement = partial(plan, exact, layouts, comm.size, comm.rank, few=FEW)
+        found.limits = magnitude_guard.limit(region, again, comm.size, rec.watched)
+        found.plan_overwriting = partial(
             plan, region, layouts, comm.size, comm.rank, valid=valid, finite=finite, few=FEW
         )
-    return placed
+    return found
 
 
 def _lost(exact: Region, region: Region) -> list[str]:
@@ -278,15 +276,15 @@ def _plain(layout: Layout | None) -> Layout | None:
 
 
 # ---- what is run -------------------------------------------------------------------------------------
-def _given(rec: Recording, placed: Placed, held: dict[int, Any], comm: Communicator) -> dict[str, NDArray]:
+def _given(rec: Recording, plan: LayoutPlan, held: dict[int, Any], comm: Communicator) -> dict[str, NDArray]:
     """This rank's memory of what exists."""
-    given = dict(placed.scalars(rec))
-    for name, slot in placed.given:
+    given = dict(plan.scalars(rec))
+    for name, slot in plan.inputs:
         if slot in held:
             given[name] = held[slot].block
         else:
             mem = memory(rec.slots[slot])
-            layout = placed.layouts.get(name)
+            layout = plan.layouts.get(name)
             given[name] = _contiguous(mem) if layout is None else local_block(mem, layout, comm)
     return given
 
@@ -295,16 +293,16 @@ def _contiguous(a: NDArray) -> NDArray:
     return a if a.flags.c_contiguous else a.copy()
 
 
-def _compute(placed: Placed, options: Options, region: Region, arrays: Mapping[str, Any]) -> int:
+def _compute(plan: LayoutPlan, options: Options, region: Region, arrays: Mapping[str, Any]) -> int:
     """Run local statements; gives the floating-point exceptions."""
     if options.jit == "off":
         return _interpreted(region, arrays)
-    if id(region) not in placed.ready:
-        placed.ready[id(region)] = obtained(region, options)
-    known = placed.ready[id(region)]
-    if known is None:
+    if id(region) not in plan.compiled:
+        plan.compiled[id(region)] = compiled_region(region, options)
+    code = plan.compiled[id(region)]
+    if code is None:
         return _interpreted(region, arrays)
-    ready, moved = known
+    ready, moved = code
     given = [*arrays.values()]  # in the region's order
     counters.kernels += ready.kernels
     counters.interpreted += ready.interpreted
@@ -324,19 +322,19 @@ def _interpreted(region: Region, arrays: Mapping[str, Any]) -> int:
 
 
 def _blame(
-    rec: Recording, placed: Placed, given: dict[str, NDArray], flags: int, comm: Communicator
+    rec: Recording, plan: LayoutPlan, given: dict[str, NDArray], flags: int, comm: Communicator
 ) -> list[Any]:
     """The notes on who raised floating-point exceptions that are not ignored, the same on all ranks."""
     if not flags:
         return []
-    if not flags & placed.doubt:
+    if not flags & plan.doubt:
         return [
             found
-            for culprit in sorted({one for one in placed.culprits if one >= 0})
+            for culprit in sorted({one for one in plan.culprits if one >= 0})
             for found in fp_state.blame(
                 culprit,
                 rec.sites[culprit][2],
-                flags & sum(1 << k for k, one in enumerate(placed.culprits) if one == culprit),
+                flags & sum(1 << k for k, one in enumerate(plan.culprits) if one == culprit),
             )
         ]
     from dcarray.comm.planning.program.execution import execute
@@ -354,14 +352,14 @@ def _blame(
     with communicating():
         with np.errstate(all="ignore"):  # what is of no statement
             before = {name: a.copy() for name, a in given.items()}
-            execute(placed.op_by_op, comm, before, local, around=witness.around)
+            execute(plan.per_statement, comm, before, local, around=witness.around)
         notes = fp_state.joined(told(comm, witness.notes, rank) for rank in range(comm.size))
     return fp_state.called(notes, state)
 
 
 def _keep(
     rec: Recording,
-    placed: Placed,
+    plan: LayoutPlan,
     after: Mapping[str, Any],
     given: Mapping[str, NDArray],
     written: frozenset[int],
@@ -369,7 +367,7 @@ def _keep(
 ) -> None:
     """Give the stores what has been computed."""
     slots = rec.slots
-    for slot, name, layout, filled in placed.made:
+    for slot, name, layout, filled in plan.outputs:
         entry = slots[slot]
         store = entry if type(entry) is Store else entry()
         if store is None:

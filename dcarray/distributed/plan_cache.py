@@ -27,53 +27,53 @@ if TYPE_CHECKING:
     from dcarray.ir.nodes import Region
     from dcarray.recording.log import Recording
 
-__all__ = ["Known", "Placed", "known_of", "obtained", "slot_of"]
+__all__ = ["LayoutPlan", "LogFacts", "compiled_region", "facts_of", "slot_of"]
 
 MAX_LOGS = 1024
 MAX_PLANS = 64  # of one log
 
 
 @dataclass
-class Placed:
+class LayoutPlan:
     """What is known of a log over arrays that lie so and so."""
 
     program: Program
     layouts: dict[str, Layout]  # of what exists or is made
     # by the identity of local regions
-    ready: dict[int, tuple[Ready, int] | None] = field(default_factory=dict)
-    exact: Callable[[], Program] | None = None  # plans each statement for itself
+    compiled: dict[int, tuple[Ready, int] | None] = field(default_factory=dict)
+    plan_per_statement: Callable[[], Program] | None = None  # plans each statement for itself
     doubt: int = 0
     culprits: tuple[int, ...] = ()
-    limits: Limits | None = None  # of the inputs within which `direct` may run instead
-    in_place: Callable[[], Program] | None = None  # plans what overwrites at once what it may
+    limits: Limits | None = None  # of the inputs within which `overwriting` may run instead
+    plan_overwriting: Callable[[], Program] | None = None  # plans what overwrites at once what it may
     _scalars: dict[int, dict[str, NDArray]] = field(default_factory=dict)
 
     @cached_property
-    def op_by_op(self) -> Program:
+    def per_statement(self) -> Program:
         """The program of each statement for itself, which is planned when something has to be found."""
-        assert self.exact is not None
-        return self.exact()
+        assert self.plan_per_statement is not None
+        return self.plan_per_statement()
 
     @cached_property
-    def direct(self) -> Placed:
+    def overwriting(self) -> LayoutPlan:
         """The same in place, which raises nothing of small inputs."""
-        assert self.in_place is not None
-        return Placed(self.in_place(), self.layouts)
+        assert self.plan_overwriting is not None
+        return LayoutPlan(self.plan_overwriting(), self.layouts)
 
     @cached_property
-    def given(self) -> tuple[tuple[str, int], ...]:
+    def inputs(self) -> tuple[tuple[str, int], ...]:
         """The arrays that exist before, with their slots."""
         return tuple((name, slot) for name in self.program.given if (slot := slot_of(name)) >= 0)
 
     @cached_property
-    def made(self) -> tuple[tuple[int, str, Layout | None, Valid | None], ...]:
+    def outputs(self) -> tuple[tuple[int, str, Layout | None, Valid | None], ...]:
         """Of the slots that exist afterwards the array, how it lies and what is valid of its halo."""
         program = self.program
         slots = sorted((slot, name) for name in program.after if (slot := slot_of(name)) >= 0)
         return tuple((slot, name, program.layout(name), program.valid.get(name)) for slot, name in slots)
 
     @cached_property
-    def told(self) -> tuple[Note, ...]:
+    def gathering_notes(self) -> tuple[Note, ...]:
         """What is computed from whole arrays."""
         return tuple(note for note in self.program.notes if note.whole)
 
@@ -89,7 +89,7 @@ class Placed:
         return found
 
 
-class Known:
+class LogFacts:
     """What is known of a log, however its arrays lie.
 
     Attributes
@@ -108,7 +108,7 @@ class Known:
         Where there are sums, the scalars that something is multiplied with.
     """
 
-    __slots__ = ("_placed", "changes", "factors", "largest", "plain", "what", "written")
+    __slots__ = ("_plans", "changes", "factors", "largest", "plain", "what", "written")
 
     def __init__(self, rec: Recording, log: tuple[Any, ...]) -> None:
         declared = rec.declarations()
@@ -121,7 +121,7 @@ class Known:
         sums = any(entry[0] != "map" for entry in statements)
         products = [entry for entry in statements if entry[:2] == ("map", "multiply")] if sums else []
         self.factors = tuple(sorted({arg for entry in products for arg in entry[6:] if type(arg) is int}))
-        self._placed: dict[Any, Placed] = {}
+        self._plans: dict[Any, LayoutPlan] = {}
 
     def finite(self, rec: Recording) -> tuple[str, ...]:
         """The names of those that are finite."""
@@ -132,29 +132,29 @@ class Known:
         """Is there something in blocks, or that is to be?  Not where one memory has several geometries."""
         return self.plain and (bool(held) or self.largest > options.distribute_above)
 
-    def placed(self, key: Any) -> Placed | None:
+    def plan(self, key: Any) -> LayoutPlan | None:
         """What was planned for arrays that lie so."""
-        return self._placed.get(key)
+        return self._plans.get(key)
 
-    def keep(self, key: Any, placed: Placed) -> Placed:
+    def keep(self, key: Any, plan: LayoutPlan) -> LayoutPlan:
         """Keep what was planned."""
-        if len(self._placed) >= MAX_PLANS:
-            self._placed.clear()
-        self._placed[key] = placed
-        return placed
+        if len(self._plans) >= MAX_PLANS:
+            self._plans.clear()
+        self._plans[key] = plan
+        return plan
 
 
-_logs: dict[Any, Known] = {}
+_logs: dict[Any, LogFacts] = {}
 
 
-def known_of(rec: Recording) -> Known:
+def facts_of(rec: Recording) -> LogFacts:
     """What is known of a log; it is long, and looked up once for each run."""
     key = tuple(rec.log), rec.kinds
     found = _logs.get(key)
     if found is None:
         if len(_logs) >= MAX_LOGS:
             _logs.clear()
-        found = _logs[key] = Known(rec, key[0])
+        found = _logs[key] = LogFacts(rec, key[0])
     return found
 
 
@@ -163,7 +163,7 @@ def slot_of(name: str) -> int:
     return int(name[1:]) if name[0] == "a" else -1
 
 
-def obtained(region: Region, options: Options) -> tuple[Ready, int] | None:
+def compiled_region(region: Region, options: Options) -> tuple[Ready, int] | None:
     """Compiled code of local statements, and the bytes that it moves; None if none can be made."""
     from dcarray.execution.executor import EXECUTOR
     from dcarray.plans import provider

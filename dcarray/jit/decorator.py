@@ -31,7 +31,7 @@ from dcarray.tiering.blas_sharing import WIDE
 
 from .numpy_proxy import counterpart
 from .patching import DRAWING, over, scope_of
-from .variants import Ways, work
+from .variants import Variants, work
 
 __all__ = ["Accelerated", "accelerate"]
 
@@ -115,7 +115,7 @@ if BUILT:  # else all is looked at
 
 
 class _Call:
-    """The arguments of one call on their way in, and what comes back on its way out."""
+    """Conversion between the plain and the wrapped arrays of one call: arguments in, results out."""
 
     __slots__ = ("came", "drawing", "given", "lengths", "seen", "wrapped")
 
@@ -206,25 +206,25 @@ def _function(function: Any) -> Any:
     if inspect.isgeneratorfunction(inner) or inspect.iscoroutinefunction(inner):
         raise TypeError(f"{inner.__qualname__}() does not run when it is called: accelerate what it calls")
     scope = scope_of(inner.__globals__)
-    ways = Ways(inner)
+    variants = Variants(inner)
 
     @wraps(function)
     def accelerated(*args: Any, **kwargs: Any) -> Any:
-        way = None if scope.users or _inside.get() else ways.kind(args, kwargs)
-        if way is not None:
-            looked = way.left <= 0
+        variant = None if scope.users or _inside.get() else variants.kind(args, kwargs)
+        if variant is not None:
+            looked = variant.left <= 0
             if looked:
-                plain, before, start = way.tries(), work(), perf_counter()
+                plain, before, start = variant.tries(), work(), perf_counter()
             else:
-                plain, way.left = way.plain, way.left - 1
+                plain, variant.left = variant.plain, variant.left - 1
             if plain:
                 counters.plain += 1
                 value = function(*args, **kwargs)
                 value = value if theirs(value) else _Call().back(value)
                 if looked:
-                    way.took(perf_counter() - start, before, plain=True)
+                    variant.took(perf_counter() - start, before, plain=True)
                 return value
-            way = way if looked else None
+            variant = variant if looked else None
         simple = None if kwargs else received(args, WIDE)
         if simple is not None:
             call, (args, given) = None, simple
@@ -259,8 +259,8 @@ def _function(function: Any) -> Any:
         value = released(box)
         if not theirs(value):
             value = (call or _Call(given)).back(value)
-        if way is not None and not scope.users:
-            way.took(perf_counter() - start, before, may=ways.may())
+        if variant is not None and not scope.users:
+            variant.took(perf_counter() - start, before, may=variants.may())
         return value
 
     return accelerated

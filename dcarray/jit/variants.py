@@ -25,7 +25,7 @@ from dcarray.core.processes import several
 from dcarray.jit.loops.globals import original
 from dcarray.tiering.call_sites import tally
 
-__all__ = ["Way", "Ways", "work"]
+__all__ = ["Variant", "Variants", "work"]
 
 CALM = 5  # calls in a row of which little is to be had
 ROUNDS = 7  # in which both ways are tried, at most
@@ -54,7 +54,7 @@ def work() -> tuple[tuple[int, int, int, int], float]:
     return (counters.loops, counters.waiting, tally.rounded, tally.unplanned), tally.theirs
 
 
-class Way:
+class Variant:
     """A kind of call, and which way it goes.
 
     Attributes
@@ -111,16 +111,16 @@ class Way:
                 self._won = self._lost = 0
 
 
-class Ways:
+class Variants:
     """The kinds of calls of a function."""
 
     def __init__(self, function: FunctionType) -> None:
         self._function = function
-        self._known: dict[int, Way] = {}
+        self._known: dict[int, Variant] = {}
         self._code: CodeType | None = None
         self._may = False
 
-    def kind(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Way | None:
+    def kind(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Variant | None:
         """What is known of such calls; None if they may not go NumPy's way."""
         mark = marked(args, kwargs)
         if mark is None:
@@ -129,7 +129,7 @@ class Ways:
         if way is None:
             if len(self._known) >= MOST:
                 self._known.clear()
-            way = self._known[mark] = Way()
+            way = self._known[mark] = Variant()
         return way
 
     def may(self) -> bool:

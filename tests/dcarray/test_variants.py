@@ -55,15 +55,15 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
 def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """All calls of a kind after its first go the way of NumPy."""
 
-    def took(way: variants.Way, *args: Any, **kwargs: Any) -> None:
+    def took(way: variants.Variant, *args: Any, **kwargs: Any) -> None:
         way.plain, way.left = True, LONG
 
-    monkeypatch.setattr(variants.Way, "took", took)
+    monkeypatch.setattr(variants.Variant, "took", took)
 
 
-def kinds(function: Callable[..., Any]) -> variants.Ways:
+def kinds(function: Callable[..., Any]) -> variants.Variants:
     cells = dict(zip(function.__code__.co_freevars, function.__closure__ or (), strict=True))
-    found: variants.Ways = cells["ways"].cell_contents
+    found: variants.Variants = cells["variants"].cell_contents
     return found
 
 
@@ -73,7 +73,7 @@ def ours() -> bool:
 
 
 # ---- which way ---------------------------------------------------------------------------------------
-def through(took: Callable[[bool], float], calls: int, way: variants.Way) -> list[bool]:
+def through(took: Callable[[bool], float], calls: int, way: variants.Variant) -> list[bool]:
     """Calls that take so long each way; which of them went NumPy's."""
     went = []
     for _ in range(calls):
@@ -88,26 +88,26 @@ def through(took: Callable[[bool], float], calls: int, way: variants.Way) -> lis
 
 
 def test_the_shorter_way_is_gone_after_both_were_tried() -> None:
-    went = through(lambda plain: 1.0 if plain else 2.0, 300, variants.Way())
+    went = through(lambda plain: 1.0 if plain else 2.0, 300, variants.Variant())
     assert not any(went[: variants.CALM + 1]) and went[variants.CALM + 1]
     assert sum(went[:40]) >= 40 - 2 * variants.ROUNDS and sum(went) > 280
-    went = through(lambda plain: 2.0 if plain else 1.0, 300, variants.Way())
+    went = through(lambda plain: 2.0 if plain else 1.0, 300, variants.Variant())
     assert 0 < sum(went) <= 2 * variants.ROUNDS and not any(went[40:60])
 
 
 def test_what_is_as_long_stays_ours() -> None:
-    assert sum(through(lambda plain: 1.0, 100, variants.Way())) <= 2 * variants.ROUNDS
+    assert sum(through(lambda plain: 1.0, 100, variants.Variant())) <= 2 * variants.ROUNDS
 
 
 def test_a_way_that_has_become_the_longer_one_is_left() -> None:
-    way = variants.Way()
+    way = variants.Variant()
     assert through(lambda plain: 1.0 if plain else 2.0, 100, way)[-1]
     went = through(lambda plain: 3.0 if plain else 2.0, 2 * variants.SPAN, way)
     assert went[0] and not went[-1]
 
 
 def test_what_records_is_ours_and_hardly_looked_at() -> None:
-    way, looks = variants.Way(), 0
+    way, looks = variants.Variant(), 0
     for _ in range(10_000):
         if way.left > 0:
             way.left -= 1
@@ -119,12 +119,12 @@ def test_what_records_is_ours_and_hardly_looked_at() -> None:
 
 
 def test_what_takes_far_longer_is_tried_less_often() -> None:
-    went = through(lambda plain: 9.0 if plain else 1.0, 60, variants.Way())
+    went = through(lambda plain: 9.0 if plain else 1.0, 60, variants.Variant())
     assert sum(went) == 2
 
 
 def test_regions_that_save_much_are_ours() -> None:
-    way = variants.Way()
+    way = variants.Variant()
     done, theirs = variants.work()
     for saved in (2e9, 0.5e9):
         for _ in range(100):
@@ -136,7 +136,7 @@ def test_regions_that_save_much_are_ours() -> None:
 
 
 def test_a_call_of_another_thread_between_two_is_no_comparison() -> None:
-    way = variants.Way()
+    way = variants.Variant()
     through(lambda plain: 1.0, variants.CALM, way)
     way.took(1.0, variants.work())
     assert way.tries()
@@ -540,7 +540,7 @@ def test_each_way_gives_what_the_function_gives(steps: list[int], shape: tuple[i
     f = dc.accelerate(_program)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(
-            variants.Way,
+            variants.Variant,
             "took",
             lambda way, *_, **__: (setattr(way, "plain", True), setattr(way, "left", LONG)),
         )

@@ -25,8 +25,8 @@ from dcarray.jit.loops.rewrite import Rewrites, rewritten
 from dcarray.jit.loops.source import source_of
 
 
-def sites_of(code: Any) -> list[loop_sites.Site]:
-    return [c for c in code.co_consts if isinstance(c, loop_sites.Site)]
+def sites_of(code: Any) -> list[loop_sites.LoopSite]:
+    return [c for c in code.co_consts if isinstance(c, loop_sites.LoopSite)]
 
 
 class Oracle:
@@ -36,12 +36,12 @@ class Oracle:
         self.served = 0
         oracle = self
 
-        def enter(self: loop_sites.Site, *values: Any) -> Any:
+        def enter(self: loop_sites.LoopSite, *values: Any) -> Any:
             return oracle.run(self, values)
 
-        monkeypatch.setattr(loop_sites.Site, "enter", enter)
+        monkeypatch.setattr(loop_sites.LoopSite, "enter", enter)
 
-    def run(self, site: loop_sites.Site, values: tuple[Any, ...]) -> Any:
+    def run(self, site: loop_sites.LoopSite, values: tuple[Any, ...]) -> Any:
         place = site.place
         given = dict(zip(place.needed, values, strict=True))
         names = {n: site._names[n] for n in place.others if n in site._names}

@@ -63,7 +63,7 @@ def test_a_loop_that_comes_again_is_planned() -> None:
 
 def test_nothing_is_planned_in_the_first_tenth_of_a_second(monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[Any] = []
-    monkeypatch.setattr(loop_sites.obtaining, "obtained", lambda *args: asked.append(args))
+    monkeypatch.setattr(loop_sites.provider, "obtained", lambda *args: asked.append(args))
     background = session.EXECUTOR.background
     monkeypatch.setattr(background, "submit", lambda job: job())
     monkeypatch.setattr(loop_sites, "LONG", 0.0)
@@ -75,7 +75,7 @@ def test_nothing_is_planned_in_the_first_tenth_of_a_second(monkeypatch: pytest.M
 
 
 def test_short_loops_are_not_planned(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(loop_sites.obtaining, "obtained", None)
+    monkeypatch.setattr(loop_sites.provider, "obtained", None)
     monkeypatch.setattr(loop_sites, "SHORT", 3600.0)
     f = written(LONG)
     for _ in range(5):
@@ -171,9 +171,9 @@ CHILD = """
     import sys, numpy as np
     sys.path.insert(0, sys.argv[2])
     import dcarray as dc, loops_of_a_file
-    from dcarray import spawned
+    from dcarray.plans import worker_process
     from dcarray.execution.executor import EXECUTOR
-    spawned.HUNGER = 1e9  # a starved planner would leave kernels for the one that takes its place
+    worker_process.HUNGER = 1e9  # a starved planner would leave kernels for the one that takes its place
     f = dc.accelerate(loops_of_a_file.f)
     with dc.options(jit="background", cache_dir=sys.argv[1], debug=False):
         for k in range(12):
@@ -208,9 +208,9 @@ def test_short_loops_are_not_asked_about_for_a_while(monkeypatch):
     )
     monkeypatch.setattr(variants, "CALM", sys.maxsize)
     asked = []
-    enter = loop_sites.Site.enter
+    enter = loop_sites.LoopSite.enter
     monkeypatch.setattr(
-        loop_sites.Site, "enter", lambda self, *values: asked.append(self) or enter(self, *values)
+        loop_sites.LoopSite, "enter", lambda self, *values: asked.append(self) or enter(self, *values)
     )
     f = dc.accelerate(written("def f(x, n):\n    for i in range(n):\n        x[i] += 1\n    return x\n"))
     x = np.zeros(8)

@@ -342,7 +342,7 @@ def test_a_run_that_fails_half_way(monkeypatch: pytest.MonkeyPatch) -> None:
     f = written(SCAN)
     x = np.linspace(0, 1, 200)
     agree(f, x, 200, served=1)
-    go = run_loop.Serving._go
+    go = run_loop.LoopPlan._go
 
     def fails(self: Any, made: Any, addresses: Any, options: Any) -> bool:
         run = self._parcel.run
@@ -360,7 +360,7 @@ def test_a_run_that_fails_half_way(monkeypatch: pytest.MonkeyPatch) -> None:
         finally:
             self._parcel = kept
 
-    monkeypatch.setattr(run_loop.Serving, "_go", fails)
+    monkeypatch.setattr(run_loop.LoopPlan, "_go", fails)
     with dc.options(debug=False):
         agree(f, x, 200, served=0)
 
@@ -382,7 +382,7 @@ def test_an_interrupt_finds_a_loop_done_or_not_begun(monkeypatch: pytest.MonkeyP
     x = np.linspace(0, 1, 200)
     before, want = x.copy(), f(x.copy(), 200)[0]
     dc.accelerate(f)(x.copy(), 200)
-    go = run_loop.Serving._go
+    go = run_loop.LoopPlan._go
 
     def interrupted(self: Any, *args: Any) -> bool:
         class Parcel:
@@ -396,7 +396,7 @@ def test_an_interrupt_finds_a_loop_done_or_not_begun(monkeypatch: pytest.MonkeyP
         parcel, self._parcel = self._parcel, Parcel()
         return go(self, *args)
 
-    monkeypatch.setattr(run_loop.Serving, "_go", interrupted)
+    monkeypatch.setattr(run_loop.LoopPlan, "_go", interrupted)
     old = signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
         with pytest.raises(KeyboardInterrupt):

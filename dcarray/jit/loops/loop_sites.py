@@ -35,7 +35,7 @@ from . import backoff
 from .entry_values import Request
 from .guards import ARRAYS, known_of, mark_of
 from .requests import LoopRequest
-from .run_loop import Serving, Unusable
+from .run_loop import LoopPlan, PlanMismatch
 
 SHORT = 50e-6  # seconds of the loop as written that its plan would hardly save
 MANY = 32  # runs after which a place whose loop is short is not asked for a while
@@ -50,7 +50,7 @@ watchers: list[Callable[[LoopRequest], None]] = []
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class LoopSource:
     """A loop in the source.
 
     Attributes
@@ -84,7 +84,7 @@ class _Entry:
         self.sights = 0
         self.spent = 0.0
         self.asked = self.refused = False
-        self.plan: Serving | None = None
+        self.plan: LoopPlan | None = None
 
 
 def _watched() -> int:
@@ -92,27 +92,27 @@ def _watched() -> int:
     return fp_state.watched(fp_state.captured()) & RAISING
 
 
-class Closed:
+class DisabledSite:
     """A place before a loop where nobody answers."""
 
     open = False
 
 
-class Site:
+class LoopSite:
     """The place before a loop.
 
     Attributes
     ----------
-    place : Place
+    place : LoopSource
     open : bool
         Is it to be asked?  Not as long as the loop around it may be served as a whole.
     """
 
-    def __init__(self, place: Place, names: dict[str, Any], outer: Site | None) -> None:
+    def __init__(self, place: LoopSource, names: dict[str, Any], outer: LoopSite | None) -> None:
         self.place = place
         self.open = outer is None
         self._names = names
-        self._inner: list[Site] = []
+        self._inner: list[LoopSite] = []
         self._entries: dict[Any, _Entry] = {}
         # by thread: when the loop began, what the program had worked without plans by then, the key, and
         # whether NumPy does everything at once
@@ -125,7 +125,7 @@ class Site:
 
     def __reduce__(self) -> tuple[type, tuple[()]]:
         """In another process, where the code of the function may be sent, the loop runs as it is written."""
-        return Closed, ()
+        return DisabledSite, ()
 
     # ---- from the function ------------------------------------------------------------------------------
     def enter(self, *values: Any) -> tuple[tuple[Any, ...], ...]:
@@ -188,7 +188,7 @@ class Site:
         return self._served(entry, plan, found)
 
     def _served(
-        self, entry: _Entry, plan: Serving, found: tuple[Any, ...] | None
+        self, entry: _Entry, plan: LoopPlan, found: tuple[Any, ...] | None
     ) -> tuple[tuple[Any, ...], ...]:
         """What `enter` gives when a plan has run, or has come to nothing."""
         if found is not None:
@@ -259,7 +259,7 @@ class Site:
             start_new_thread(look, ())  # without waiting until it runs
 
     # ---- keys ---------------------------------------------------------------------------------------------
-    def _ready(self, entry: _Entry, options: config.Options) -> Serving | None:
+    def _ready(self, entry: _Entry, options: config.Options) -> LoopPlan | None:
         """The plan of a key, if it has one."""
         entry.sights += 1
         if entry.plan is None and options.jit == "eager" and not entry.refused:
@@ -352,7 +352,7 @@ class Site:
             entry.plan = self._serving(parcel, entry)
         except MemoryError:  # later there may be more
             entry.asked = False
-        except (Untraceable, Unusable) as reason:
+        except (Untraceable, PlanMismatch) as reason:
             line = reason.line if isinstance(reason, Untraceable) else self.place.line
             self._refuse(entry, str(reason), line)
         except Exception as error:
@@ -360,9 +360,9 @@ class Site:
                 raise
             self._refuse(entry, f"{type(error).__name__}: {error}", self.place.line)
 
-    def _serving(self, parcel: Any, entry: _Entry) -> Serving:
+    def _serving(self, parcel: Any, entry: _Entry) -> LoopPlan:
         place = self.place
-        return Serving(parcel, (*place.needed, *place.others), entry.plain, place.live)
+        return LoopPlan(parcel, (*place.needed, *place.others), entry.plain, place.live)
 
     def _refuse(self, entry: _Entry, reason: str, line: int) -> None:
         """There will be no plan for a key."""

@@ -34,7 +34,7 @@ if BUILT:
 from .eligibility import eligible
 from .globals import original, originals
 from .liveness import Flow, LoopNode
-from .loop_sites import Place, Site
+from .loop_sites import LoopSite, LoopSource
 from .source import Source, source_of
 from .syntax_facts import loads, stores
 
@@ -79,9 +79,9 @@ class _Rewriter:
         self._flow = Flow(source.tree, frozenset(code.co_cellvars))
         self._locals = frozenset((*code.co_varnames, *code.co_cellvars, *code.co_freevars))
         self._own = frozenset(code.co_varnames) - frozenset(code.co_cellvars)
-        self.sites: dict[str, Site] = {}
+        self.sites: dict[str, LoopSite] = {}
 
-    def block(self, body: list[ast.stmt], outer: Site | None) -> None:
+    def block(self, body: list[ast.stmt], outer: LoopSite | None) -> None:
         """Put sites before the loops of a block."""
         for k, stmt in enumerate(body):
             inside = outer
@@ -92,7 +92,7 @@ class _Rewriter:
             for inner in _blocks(stmt):
                 self.block(inner, inside)
 
-    def _site(self, loop: LoopNode, outer: Site | None) -> Site | None:
+    def _site(self, loop: LoopNode, outer: LoopSite | None) -> LoopSite | None:
         if not eligible(loop):
             return None
         live = self._flow.live(loop)
@@ -100,7 +100,7 @@ class _Rewriter:
         bound = names <= self._flow.bound(loop) | frozenset(self._source.code.co_freevars)
         if not (bound and stores(loop) <= self._own and self._source.faithful(loop)):
             return None
-        place = Place(
+        place = LoopSource(
             self._source.text(loop),
             self._source.code.co_filename,
             loop.lineno,
@@ -108,11 +108,11 @@ class _Rewriter:
             tuple(sorted(loads(loop) - self._locals)),
             tuple(sorted(live)),
         )
-        site = Site(place, self._names, outer)
+        site = LoopSite(place, self._names, outer)
         self.sites[f"dcarray's site {len(self.sites)}"] = site
         return site
 
-    def _asking(self, loop: LoopNode, site: Site) -> ast.For:
+    def _asking(self, loop: LoopNode, site: LoopSite) -> ast.For:
         """The loop with its question before it."""
         mark = list(self.sites)[-1]
         place = site.place

@@ -33,11 +33,11 @@ _FEW = 1024  # elements of memory that is not worth keeping
 PATIENCE = 3  # runs that come to nothing, one after the other, before a plan is given up
 
 
-class Unusable(Exception):
+class PlanMismatch(Exception):
     """A plan that does not fit the place that it was made for: why."""
 
 
-class Serving:
+class LoopPlan:
     """A plan and the place it serves.
 
     Parameters
@@ -52,7 +52,7 @@ class Serving:
 
     Raises
     ------
-    Unusable
+    PlanMismatch
     """
 
     def __init__(self, parcel: Parcel, names: Sequence[str], plain: bool, live: Sequence[str]) -> None:
@@ -254,7 +254,7 @@ def _fetch(text: str, place: dict[str, int]) -> int | Callable[[Sequence[Any]], 
         return place[text]
     names = [node.id for node in ast.walk(ast.parse(text, mode="eval")) if isinstance(node, ast.Name)]
     if not all(name in place for name in names):
-        raise Unusable(f"{text} is not known when the loop begins")
+        raise PlanMismatch(f"{text} is not known when the loop begins")
     inner = ", ".join(dict.fromkeys(names))
     function = eval(f"lambda {inner}: {text}", {"__builtins__": {}})  # what the tracer wrote
     at = [place[name] for name in dict.fromkeys(names)]
@@ -330,7 +330,7 @@ def _binding(
     """How the value of a name is had after a run."""
     if result is None:  # which the loop does not bind after all
         if name not in place:
-            raise Unusable(f"{name} is not bound")
+            raise PlanMismatch(f"{name} is not bound")
         result = Result("alias", name)
     if result.kind == "value":
         value = result.value
@@ -344,7 +344,7 @@ def _binding(
             return lambda values, made, addresses, below: made[k].item()
         return lambda values, made, addresses, below: made[k][()]
     if plain:
-        raise Unusable("among its arrays are plain ones, so the result might be plain")
+        raise PlanMismatch("among its arrays are plain ones, so the result might be plain")
     return lambda values, made, addresses, below: _wrapped(made[k], addresses[k], below)
 
 
