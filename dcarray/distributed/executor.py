@@ -250,14 +250,14 @@ def _plan(
     doubt = rec.watched & sum(1 << k for k, one in enumerate(culprits) if one == fp_attribution.DOUBT)
     again = _lost(exact, region) if doubt else ()
     program = plan(region, layouts, comm.size, comm.rank, valid=valid, finite=finite, few=FEW, unharmed=again)
-    found = LayoutPlan(program, layouts, doubt=doubt, culprits=culprits)
+    made = LayoutPlan(program, layouts, doubt=doubt, culprits=culprits)
     if doubt:
-        found.plan_per_statement = partial(plan, exact, layouts, comm.size, comm.rank, few=FEW)
-        found.limits = magnitude_guard.limit(region, again, comm.size, rec.watched)
-        found.plan_overwriting = partial(
+        made.plan_per_statement = partial(plan, exact, layouts, comm.size, comm.rank, few=FEW)
+        made.limits = magnitude_guard.limit(region, again, comm.size, rec.watched)
+        made.plan_overwriting = partial(
             plan, region, layouts, comm.size, comm.rank, valid=valid, finite=finite, few=FEW
         )
-    return found
+    return made
 
 
 def _lost(exact: Region, region: Region) -> list[str]:
