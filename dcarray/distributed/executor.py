@@ -220,12 +220,12 @@ def _plan(
     from dcarray.comm.planning.placement.layout_preferences import multiplies, preferred
     from dcarray.comm.planning.planner import plan
     from dcarray.ir.build import build
-    from dcarray.ir.passes import pipeline
+    from dcarray.ir.passes.cpu.pipeline import DISTRIBUTED
 
     # blocks are contiguous, whatever the strides of whole memory
     log = [(*entry[:3], None, *entry[4:]) if entry[0] == "old" else entry for entry in rec.log]
     exact = build(log, live, rec.kinds)
-    region = pipeline.run(exact, debug=options.debug, passes=pipeline.GLOBAL, final=())
+    region = DISTRIBUTED.run(exact, debug=options.debug)
     layouts: dict[str, Layout] = {}
     for array in exact.arrays:
         slot = slot_of(array.name)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, partial
 from html import escape
@@ -322,27 +322,19 @@ def view_region(
     -------
     RegionView
     """
-    from dcarray.ir.passes import Log, Pass, pipeline
+    from dcarray.ir.passes import Log
+    from dcarray.ir.passes.cpu.pipeline import cpu_pipeline
     from dcarray.lowering.cpu import caches
 
     lines, names = lines or {}, names or {}
     stages: list[Stage] = []
 
-    def seen(one: Pass) -> Pass:
-        def fn(before: Region, log: Log) -> Region:
-            said = len(log.notes)
-            after = one.fn(before, log)
-            if after is not before:
-                done = tuple(note for note in log.notes[said:] if note.kind == "done")
-                stages.append(Stage(one.name, after, done))
-            return after
-
-        return Pass(one.name, fn)
+    def on_change(name: str, after: Region, done: Sequence[Note]) -> None:
+        stages.append(Stage(name, after, tuple(done)))
 
     log = Log()
-    last = pipeline.final(caches.limits(current().threads))
-    passes, last = (tuple(seen(one) for one in some) for some in (pipeline.PASSES, last))
-    final = pipeline.run(region, log, passes=passes, final=last)
+    pipeline = cpu_pipeline(caches.limits(current().threads))
+    final = pipeline.run(region, log, on_change=on_change)
     refused = tuple(note for note in log.notes if note.kind == "refused")
     # what was added to see memory in another shape is called like it
     names = {

@@ -210,7 +210,7 @@ def make(request: Request, fallback: Callable[[str, Any], None], debug: bool = F
     """
     from dcarray.ir import dims
     from dcarray.ir.analysis import effects, undo_copies, value_ranges
-    from dcarray.ir.passes import pipeline
+    from dcarray.ir.passes.cpu.pipeline import cpu_pipeline
     from dcarray.lowering.cpu import caches
     from dcarray.lowering.program import code_cache
     from dcarray.lowering.program import input_range_check as looks
@@ -227,7 +227,7 @@ def make(request: Request, fallback: Callable[[str, Any], None], debug: bool = F
     code = code_cache.of(request.cache_dir)
     before = code.stats()
     with guards if hints else nullcontext():
-        final = pipeline.run(region, debug=debug, final=pipeline.final(caches.limits(request.threads)))
+        final = cpu_pipeline(caches.limits(request.threads)).run(region, debug=debug)
         final, kept, aside = undo_copies.called(final, kept)
         stop, look, spared = None, None, (*several, *aside)
         if vain:
@@ -263,7 +263,7 @@ def make(request: Request, fallback: Callable[[str, Any], None], debug: bool = F
 def _look(region: Region, final: Region, request: Request) -> Look | None:
     """What finds whether what a region is given is too small to raise anything; None if it might even so."""
     from dcarray.ir.analysis import value_ranges
-    from dcarray.ir.passes import pipeline
+    from dcarray.ir.passes.cpu.pipeline import CPU
     from dcarray.lowering.program import input_range_check
     from dcarray.lowering.program.plan import compile_region
 
@@ -272,9 +272,7 @@ def _look(region: Region, final: Region, request: Request) -> Look | None:
         return None
     names = value_ranges.seen(region)
     arrays = [array for array in region.arrays if array.name in names]
-    plan = compile_region(
-        pipeline.run(value_ranges.largest(arrays, region.symbols)), "cpu", request.cache_dir
-    )
+    plan = compile_region(CPU.run(value_ranges.largest(arrays, region.symbols)), "cpu", request.cache_dir)
     if len(plan.kernels) < len(plan.steps):
         return None
     given = [array.name for array in region.arrays if array.role != "temp"]

@@ -1,137 +1,163 @@
-"""The order of the passes, and how they are run: again and again until none finds anything to do."""
+"""Pipelines: the passes that run on a region and their order, as immutable values."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import nullcontext
+from dataclasses import dataclass, replace
 
 from dcarray.ir import dims
 from dcarray.ir.nodes import Branch, Loop, Region, While
-from dcarray.ir.passes.cpu.aligned_copies import aligned
-from dcarray.ir.passes.cpu.batched_matvec import BLOCKED
-from dcarray.ir.passes.cpu.blocked_recurrences import PANELS
-from dcarray.ir.passes.cpu.right_looking import PUSHED
-from dcarray.ir.passes.cpu.shared_matvec import PRODUCTS
-from dcarray.ir.passes.cpu.shared_partial_sums import BEGUN
-from dcarray.ir.passes.cpu.storage_coalescing import REUSE
-from dcarray.ir.passes.cpu.strip_mining import stripped
-from dcarray.ir.passes.cpu.time_tiling import Limits, bands
-from dcarray.ir.passes.cpu.unroll import unrolled
-from dcarray.ir.passes.cpu.unroll_and_jam import JAM
-from dcarray.ir.passes.cpu.wavefront import WAVEFRONT
-from dcarray.ir.passes.portable.collapse import COLLAPSE
-from dcarray.ir.passes.portable.contract import CONTRACT
-from dcarray.ir.passes.portable.copies import COPIES, PLACES
-from dcarray.ir.passes.portable.copy_in import SNAPSHOTS
-from dcarray.ir.passes.portable.dead import DEAD
-from dcarray.ir.passes.portable.fuse import FUSE
-from dcarray.ir.passes.portable.index_set_splitting import SPLIT
-from dcarray.ir.passes.portable.locals import LOCALS
-from dcarray.ir.passes.portable.loop_distribution import ABSORB
-from dcarray.ir.passes.portable.nested import inside
-from dcarray.ir.passes.portable.partial_dead_stores import BORDERS
-from dcarray.ir.passes.portable.reshapes import RESHAPES
-from dcarray.ir.passes.portable.row_fusion import ROWS
-from dcarray.ir.passes.portable.scalar_replacement import SCALARS
-from dcarray.ir.passes.portable.siblings import SIBLINGS
-from dcarray.ir.passes.portable.simplify import SIMPLIFY
+from dcarray.ir.passes.nested import NESTED, in_bodies
 
-from .base import Log, Pass
-
-#: These come first where there are loops: whether a loop is an axis is seen when its body is as short as it
-#: gets, and before what would be part of a larger matrix product has become a small one.
-EARLY: tuple[Pass, ...] = (
-    SIMPLIFY, COLLAPSE, COPIES, DEAD, FUSE,
-    inside(lambda region, log: _rounds(region, log, False, EARLY)), ABSORB,
-)  # fmt: skip
-
-#: Early passes shrink the region.  Fusion makes contractions, and spares those that it meets.  Siblings
-#: come late, since a nest is not taken apart again; snapshots and borders last, when what can be fused is.
-PASSES: tuple[Pass, ...] = (
-    SIMPLIFY, COLLAPSE, RESHAPES, COPIES, PLACES, DEAD, PRODUCTS, FUSE, CONTRACT, SPLIT, REUSE, SIBLINGS,
-    LOCALS, SNAPSHOTS, BORDERS, inside(lambda region, log: _rounds(region, log, False, PASSES)), ABSORB,
-)  # fmt: skip
-
-
-def final(limits: Limits) -> tuple[Pass, ...]:
-    """What runs once, when the others find nothing more to do: they do not look inside of what these make."""
-    loops = BLOCKED, PANELS, PUSHED, stripped(limits), unrolled(limits)
-    return *loops, bands(limits), ROWS, BEGUN, JAM, WAVEFRONT, SCALARS, aligned(limits)
-
-
-#: What a region is made smaller by before it is known which rank computes what of it: passes that leave one
-#: statement for one array.
-GLOBAL: tuple[Pass, ...] = (SIMPLIFY, COLLAPSE, COPIES, DEAD, PRODUCTS, FUSE)
-
-#: For a machine of which nothing is known.
-FINAL: tuple[Pass, ...] = final(Limits())
+from .base import Log, Note, Pass
 
 #: Every pass shrinks something, so this is never reached; a third party's pass might not.
 MAX_ROUNDS = 12
 
+#: Called after each pass that changed the whole region, with its name, the region and what it did.
+Observer = Callable[[str, Region, Sequence[Note]], None]
 
-def run(
-    region: Region,
-    log: Log | None = None,
-    debug: bool = False,
-    passes: Sequence[Pass] = PASSES,
-    final: Sequence[Pass] = FINAL,
-    early: Sequence[Pass] = EARLY,
-) -> Region:
-    """Run the passes on a region until nothing changes, and then the final ones.
 
-    Parameters
+@dataclass(frozen=True, slots=True)
+class Pipeline:
+    """Three sequences of passes; ``NESTED`` in one stands for that sequence, run in loops and branches.
+
+    Attributes
     ----------
-    region : Region
-    log : Log, optional
-        Receives what was done and what was refused.
-    debug : bool
-        Verify the region before the first and after every pass that changed it.
-    passes : sequence of Pass
-        In the order in which they run.
-    final : sequence of Pass
-        Run once at the end.
-    early : sequence of Pass
-        Run before ``passes``, as these are, if there are loops.
-
-    Returns
-    -------
-    Region
-        The same object if nothing changed.
+    early : tuple of Pass
+        Run to a fixpoint before all others, where there is control flow.
+    passes : tuple of Pass
+        Run to a fixpoint.
+    final : tuple of Pass
+        Run once, when the others find nothing more to do: they need not understand what these make.
     """
-    log = log if log is not None else Log()
-    with dims.assuming(region.guards) if region.guards else nullcontext():
-        if any(isinstance(stmt, Loop | While | Branch) for stmt in region.body):
-            region = _rounds(region, log, debug, early)
-        return _once(_rounds(region, log, debug, passes), log, debug, final)
+
+    early: tuple[Pass, ...] = ()
+    passes: tuple[Pass, ...] = ()
+    final: tuple[Pass, ...] = ()
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names of the passes, each once."""
+        return tuple(dict.fromkeys(one.name for one in (*self.early, *self.passes, *self.final)))
+
+    def with_pass(self, new: Pass, *, after: str | None = None, before: str | None = None) -> Pipeline:
+        """Return a pipeline with one pass more.
+
+        Parameters
+        ----------
+        new : Pass
+        after, before : str, optional
+            The pass of ``passes``, or else of ``final``, beside which it runs; at the end of ``passes`` if
+            neither is given.
+
+        Raises
+        ------
+        ValueError
+            If there is no pass of that name there, or both are given.
+        """
+        if after is not None and before is not None:
+            raise ValueError("a pass runs after one or before one, not both")
+        name = before if after is None else after
+        if name is None:
+            return replace(self, passes=(*self.passes, new))
+        for field in ("passes", "final"):
+            sequence: tuple[Pass, ...] = getattr(self, field)
+            found = [one.name for one in sequence]
+            if name in found:
+                k = found.index(name) + (after is not None)
+                return replace(self, **{field: (*sequence[:k], new, *sequence[k:])})
+        raise self._unknown(name, replace(self, early=()))
+
+    def without(self, name: str) -> Pipeline:
+        """Return a pipeline in which no sequence has the pass of this name.
+
+        Raises
+        ------
+        ValueError
+            If none has.
+        """
+        if name not in self.names:
+            raise self._unknown(name, self)
+        early, passes, final = (
+            tuple(one for one in sequence if one.name != name)
+            for sequence in (self.early, self.passes, self.final)
+        )
+        return Pipeline(early, passes, final)
+
+    @staticmethod
+    def _unknown(name: str, there: Pipeline) -> ValueError:
+        return ValueError(f"no pass is called {name!r}: there are {', '.join(there.names)}")
+
+    def run(
+        self,
+        region: Region,
+        log: Log | None = None,
+        debug: bool = False,
+        on_change: Observer | None = None,
+    ) -> Region:
+        """Run the passes on a region.
+
+        Parameters
+        ----------
+        region : Region
+        log : Log, optional
+            Receives what was done and what was refused.
+        debug : bool
+            Verify the region before the first and after every pass that changed it.
+        on_change : callable, optional
+            See `Observer`.
+
+        Returns
+        -------
+        Region
+            The same object if nothing changed.
+        """
+        log = log if log is not None else Log()
+
+        def changed(name: str, after: Region, notes: Sequence[Note]) -> None:
+            if debug:
+                _verify(after, name)
+            if on_change is not None:
+                on_change(name, after, notes)
+
+        if debug:
+            _verify(region, "the recorder")
+        with dims.assuming(region.guards) if region.guards else nullcontext():
+            if any(isinstance(stmt, Loop | While | Branch) for stmt in region.body):
+                region = _fixpoint(self.early, region, log, changed)
+            region = _fixpoint(self.passes, region, log, changed)
+            for one in self.final:
+                region = _apply(one, self.final, region, log, changed)
+            return region
 
 
-def _once(region: Region, log: Log, debug: bool, passes: Sequence[Pass]) -> Region:
-    for one in passes:
-        new = one.fn(region, log)
-        if debug and new is not region:
-            _verify(new, one.name)
-        region = new
-    return region
+def _apply(
+    one: Pass, sequence: tuple[Pass, ...], region: Region, log: Log, changed: Observer | None
+) -> Region:
+    """Run one pass of a sequence."""
+    said = len(log.notes)
+    if one is NESTED:
+        after = in_bodies(region, log, lambda body, inner: _fixpoint(sequence, body, inner))
+    else:
+        after = one.fn(region, log)
+    if changed is not None and after is not region:
+        changed(one.name, after, [note for note in log.notes[said:] if note.kind == "done"])
+    return after
 
 
-def _rounds(region: Region, log: Log, debug: bool, passes: Sequence[Pass]) -> Region:
-    if debug:
-        _verify(region, "the recorder")
+def _fixpoint(passes: tuple[Pass, ...], region: Region, log: Log, changed: Observer | None = None) -> Region:
+    """Run the passes in turn until none of them finds anything to do."""
     idle = 0  # how many passes in a row had nothing to do
     for _ in range(MAX_ROUNDS):
         for one in passes:
             log.forget(one.name)
-            new = one.fn(region, log)
-            if new is region:
-                idle += 1
-                if idle >= len(passes):
-                    return region
-                continue
-            idle = 0
-            region = new
-            if debug:
-                _verify(region, one.name)
+            after = _apply(one, passes, region, log, changed)
+            idle = idle + 1 if after is region else 0
+            region = after
+            if idle >= len(passes):
+                return region
     return region
 
 

@@ -6,7 +6,7 @@ import contextlib
 from functools import lru_cache
 from pathlib import Path
 
-from dcarray.ir.passes.cpu.time_tiling import Limits
+from dcarray.ir.passes.cpu.time_tiling import CacheLimits
 
 _LINUX = Path("/sys/devices/system/cpu/cpu0/cache")
 _USUAL = {1: 32 << 10, 2: 1 << 20, 3: 32 << 20}  # where the system does not say
@@ -36,16 +36,16 @@ def _bytes(text: str) -> int:
     return int(text[:-1] if unit else text) << unit
 
 
-def limits(threads: int) -> Limits:
+def limits(threads: int) -> CacheLimits:
     """When bands pay on this machine, with so many threads."""
     first, near, last = sizes()  # half of the first one: the rest is for what passes through
     threads = max(1, threads)
     far = 7 * last // 8 // threads  # it is shared
     if last > _DISTANT:
         # Also where all arrays fit into the second caches of all cores: bands are in turns in the first one.
-        return Limits(last=near, near=near, far=far, threads=threads, first=first // 2)
+        return CacheLimits(last=near, near=near, far=far, threads=threads, first=first // 2)
     # what is streamed through a core's cache need not all fit
-    return Limits(last=last, near=2 * near, far=far, threads=threads, first=first // 2)
+    return CacheLimits(last=last, near=2 * near, far=far, threads=threads, first=first // 2)
 
 
 def passing() -> int:

@@ -224,12 +224,12 @@ def test_a_broken_compiler_is_said_once_and_served(monkeypatch):
 
 
 def test_a_bug_in_a_pass_is_said_once_and_served(monkeypatch):
-    from dcarray.ir.passes import pipeline
+    from dcarray.ir.passes.pipeline import Pipeline
 
     def fail(*args, **kwargs):
         raise AssertionError("a pass went wrong")
 
-    monkeypatch.setattr(pipeline, "run", fail)
+    monkeypatch.setattr(Pipeline, "run", fail)
     x = dc.asarray(np.arange(79.0))
     with dc.options(debug=False), pytest.warns(RuntimeWarning, match="a pass went wrong") as caught:
         for n in (79, 78, 77):

@@ -11,7 +11,7 @@ from resident import resident
 import dcarray as dc
 from dcarray.execution import executor, interpreter, run_plan
 from dcarray.ir import build, interp
-from dcarray.ir.passes import pipeline
+from dcarray.ir.passes.pipeline import Pipeline
 from dcarray.lowering.libraries import dispatch
 from dcarray.lowering.program import plan
 from dcarray.lowering.runtime import library_calls, memory
@@ -76,7 +76,7 @@ def broken(*args, **kwargs):
 
 
 PLACES = [
-    (pipeline, "run"), (build, "build"), (plan, "compile_region"), (plan, "schedule"), (interp, "run"),
+    (Pipeline, "run"), (build, "build"), (plan, "compile_region"), (plan, "schedule"), (interp, "run"),
     (log_format, "split"), (templates.Form, "__init__"), (templates.General, "__init__"),
     (templates, "_matcher"),
     (templates.Ready, "bytes"), (executor.Executor, "prepare"), (templates.Prepared, "serve"),
@@ -112,7 +112,7 @@ def test_it_is_said_once_and_reported(monkeypatch, options):
 
 
 def test_debugging_raises(monkeypatch):
-    monkeypatch.setattr(pipeline, "run", broken)
+    monkeypatch.setattr(Pipeline, "run", broken)
     with dc.options(eager_below=0, jit="eager", debug=True):
         x = dc.asarray(np.arange(9.0)) * 2
         with pytest.raises(ZeroDivisionError):

@@ -17,7 +17,7 @@ from kernel_machine import Machine
 from dcarray.ir import dims, interp, verify
 from dcarray.ir.nodes import Bands
 from dcarray.ir.passes import Log
-from dcarray.ir.passes.cpu.time_tiling import Limits, bands
+from dcarray.ir.passes.cpu.time_tiling import CacheLimits, bands
 from dcarray.ir.text import parse
 from dcarray.lowering.c_family.emit import emit
 from dcarray.lowering.cpu.schedules import time_tiles as lowered
@@ -25,7 +25,7 @@ from dcarray.lowering.cpu.schedules.scheduler import schedule
 from dcarray.lowering.kernel.check import check
 from dcarray.lowering.program.plan import compile_region
 
-SMALL = Limits(last=0, near=1 << 20, again=0, points=0, tiles=2, sides=1, height=2)
+SMALL = CacheLimits(last=0, near=1 << 20, again=0, points=0, tiles=2, sides=1, height=2)
 
 
 def memory(region, values, seed):

@@ -7,8 +7,9 @@ import pytest
 from sweep_regions import sweeps
 
 from dcarray.ir import interp
-from dcarray.ir.passes import Log, pipeline
+from dcarray.ir.passes import Log
 from dcarray.ir.passes.cpu import strip_mining as module
+from dcarray.ir.passes.cpu.pipeline import CPU
 from dcarray.ir.passes.cpu.strip_mining import STRIPS
 from dcarray.ir.text import parse
 from dcarray.lowering.program.plan import compile_region
@@ -51,7 +52,7 @@ def test_random_sweeps(seed, monkeypatch):
         monkeypatch.setattr(module, name, value)
     before = sweeps(random.Random(seed))
     agree(before, STRIPS.fn(before, Log()), seed)
-    agree(before, pipeline.run(before), seed, "c" if seed % 4 == 0 else "cpu")
+    agree(before, CPU.run(before), seed, "c" if seed % 4 == 0 else "cpu")
 
 
 def test_strips_are_one_kernel_on_many_threads():
@@ -63,6 +64,6 @@ def test_strips_are_one_kernel_on_many_threads():
           }
         }"""
     )
-    plan = agree(region, pipeline.run(region), threads=2)
+    plan = agree(region, CPU.run(region), threads=2)
     (step,) = plan.kernels
     assert step.binding.extents == (8,)

@@ -7,7 +7,8 @@ import pytest
 
 from dcarray.ir import interp
 from dcarray.ir.nodes import Loop
-from dcarray.ir.passes import Log, pipeline
+from dcarray.ir.passes import Log
+from dcarray.ir.passes.cpu.pipeline import CPU
 from dcarray.ir.passes.portable.loop_distribution import ABSORB
 from dcarray.ir.text import dump, parse
 from dcarray.ir.verify import verify
@@ -163,7 +164,7 @@ def test_loops_around_a_convolution(same_meaning):
           }
         }"""
     )
-    after = pipeline.run(region, debug=True)
+    after = CPU.run(region, debug=True)
     assert not any(isinstance(stmt, Loop) for stmt in after.body), dump(after)
     same_meaning(region, after)
 
@@ -210,7 +211,7 @@ def test_random_loops(seed, same_meaning):
     except ValueError:
         return  # reads what it writes at other points
     log = Log()
-    after = pipeline.run(region, log, debug=True)
+    after = CPU.run(region, log, debug=True)
     same_meaning(region, after)
 
 

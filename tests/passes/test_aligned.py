@@ -12,7 +12,7 @@ from dcarray.ir import interp
 from dcarray.ir.nodes import Array, Compute, Index, Loop, Nest, Window
 from dcarray.ir.passes import Log
 from dcarray.ir.passes.cpu import aligned_copies
-from dcarray.ir.passes.cpu.time_tiling import Limits
+from dcarray.ir.passes.cpu.time_tiling import CacheLimits
 from dcarray.ir.text import dump, parse
 from dcarray.ir.verify import VerifyError, verify
 from dcarray.lowering.program.plan import compile_region
@@ -39,10 +39,10 @@ def region(body=STEP, arrays="inout a: f64[6, 39];  inout b: f64[6, 39]", bounds
 
 def changed(before, limits=None):
     log = Log()
-    after = aligned_copies.aligned(limits or Limits()).fn(before, log)
+    after = aligned_copies.aligned(limits or CacheLimits()).fn(before, log)
     verify(after)
     assert parse(dump(after)) == after
-    again = aligned_copies.aligned(limits or Limits()).fn(after, Log())
+    again = aligned_copies.aligned(limits or CacheLimits()).fn(after, Log())
     assert again is after, dump(again)
     return after
 
@@ -167,7 +167,7 @@ def test_arrays_in_two_shapes_stay(any_size):
 
 def test_few_turns_and_large_arrays_stay(any_size, monkeypatch):
     before = region()
-    assert changed(before, Limits(near=1000)) is before
+    assert changed(before, CacheLimits(near=1000)) is before
     monkeypatch.setattr(aligned_copies, "MIN_TURNS", 6)
     assert changed(before) is before
 

@@ -13,12 +13,13 @@ from dcarray.ir import interp
 from dcarray.ir.analysis.effects import Reason
 from dcarray.ir.analysis.skew import bands_conflict, slants
 from dcarray.ir.nodes import Bands, Region
-from dcarray.ir.passes import Log, pipeline
-from dcarray.ir.passes.cpu.time_tiling import Limits, bands
+from dcarray.ir.passes import Log
+from dcarray.ir.passes.cpu.pipeline import CPU
+from dcarray.ir.passes.cpu.time_tiling import CacheLimits, bands
 from dcarray.ir.text import dump, parse
 from dcarray.ir.verify import VerifyError, verify
 
-SMALL = Limits(last=0, near=1 << 20, again=0, points=0, tiles=2, sides=1, height=2)
+SMALL = CacheLimits(last=0, near=1 << 20, again=0, points=0, tiles=2, sides=1, height=2)
 
 STEP = "{1}[i+1,j] = add(add({0}[i,j], {0}[i+1,j]), {0}[i+2,j]) for i<38, j<90\n"
 BORDER = "{0}[0,j] = {0}[1,j] for j<90\n"
@@ -71,10 +72,10 @@ def test_reasons(check):
     there, back = STEP.format("a", "b"), STEP.format("b", "a")
     chain = [there, back] * 4
     for limits, made, reason in (
-        (Limits(), chain, "0.1 MB stay in the cache anyhow"),
-        (Limits(last=0), [there, back], "they use each array too few times"),
-        (Limits(last=0, points=100), chain, "rows of 90 points are too short"),
-        (Limits(last=0), chain, "38 rows are too few"),
+        (CacheLimits(), chain, "0.1 MB stay in the cache anyhow"),
+        (CacheLimits(last=0), [there, back], "they use each array too few times"),
+        (CacheLimits(last=0, points=100), chain, "rows of 90 points are too short"),
+        (CacheLimits(last=0), chain, "38 rows are too few"),
     ):
         log = check(bands(limits), steps(*made), None)
         assert reason in str(log)
@@ -126,10 +127,10 @@ def test_large_grids_in_the_pipeline():
     text = steps(*[STEP.format("a", "b"), STEP.format("b", "a")] * 6).replace("40", "4000")
     text = text.replace("38", "3998").replace("90", "1000")
     log = Log()
-    made = pipeline.run(parse(text), log, debug=True)
+    made = CPU.run(parse(text), log, debug=True)
     assert [type(stmt) for stmt in made.body] == [Bands]
-    assert pipeline.run(made) is made
-    small = pipeline.run(parse(text.replace("1000", "100")), Log(), debug=True)
+    assert CPU.run(made) is made
+    small = CPU.run(parse(text.replace("1000", "100")), Log(), debug=True)
     assert not any(isinstance(stmt, Bands) for stmt in small.body)
 
 
@@ -176,7 +177,7 @@ def high(*made: str) -> Region:
 
 @pytest.mark.parametrize(("first", "height"), [(10_000, 4), (5_000, 2), (3_000, 32), (0, 32)])
 def test_bands_are_low_where_statements_use_different_arrays(first, height):
-    limits = Limits(last=0, near=1 << 18, again=0, points=0, sides=1, first=first)
+    limits = CacheLimits(last=0, near=1 << 18, again=0, points=0, sides=1, first=first)
     steps_in_turns = [STEP.format("a", "b"), STEP.format("b", "c"), STEP.format("c", "a")]
     ((made),) = bands(limits).fn(high(*steps_in_turns), Log()).body
     assert made.height == height
@@ -188,7 +189,7 @@ def test_bands_are_low_where_statements_use_different_arrays(first, height):
 @pytest.mark.parametrize("threads", [1, 2, 3, 5, 40])
 @pytest.mark.parametrize("parts", [1, 3, 7])
 def test_threads_get_equally_many_tiles(threads, parts):
-    limits = Limits(last=0, near=1 << 16, again=0, points=0, threads=threads)
+    limits = CacheLimits(last=0, near=1 << 16, again=0, points=0, threads=threads)
     region = high(*[STEP.format("a", "b"), STEP.format("b", "a")] * parts)
     (made,) = bands(limits).fn(region, Log()).body
     found = slants(made.body, region)

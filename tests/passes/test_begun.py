@@ -8,9 +8,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dcarray.ir import interp
-from dcarray.ir.passes import Log, pipeline
+from dcarray.ir.passes import Log
+from dcarray.ir.passes.cpu.pipeline import cpu_pipeline
 from dcarray.ir.passes.cpu.shared_partial_sums import BEGUN
-from dcarray.ir.passes.cpu.time_tiling import Limits
+from dcarray.ir.passes.cpu.time_tiling import CacheLimits
 from dcarray.ir.text import dump, parse
 from dcarray.ir.verify import verify
 from dcarray.lowering.program.plan import compile_region
@@ -75,7 +76,7 @@ MOVED = {
 def test_begun(parts, threads):
     before = region(*parts)
     assert changed(before) is not before
-    final = pipeline.run(before, debug=True, final=pipeline.final(Limits(threads=threads)))
+    final = cpu_pipeline(CacheLimits(threads=threads)).run(before, debug=True)
     plan, memory = compile_region(final, threads=threads), given_to(before)
     arrays = tuple(memory[name] for name in plan.arrays)
     plan.run(arrays, tuple(x.ctypes.data for x in arrays), (), threads)

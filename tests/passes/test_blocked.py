@@ -5,9 +5,10 @@ import pytest
 
 from dcarray.ir import interp
 from dcarray.ir.nodes import Call, Loop
-from dcarray.ir.passes import Log, pipeline
+from dcarray.ir.passes import Log
 from dcarray.ir.passes.cpu import batched_matvec
 from dcarray.ir.passes.cpu.batched_matvec import BLOCKED
+from dcarray.ir.passes.cpu.pipeline import CPU
 from dcarray.ir.text import dump, parse
 from dcarray.ir.verify import verify
 from dcarray.lowering.cpu.schedules import loop_kernels
@@ -90,7 +91,7 @@ def test_blocks(name):
     memories = [given(region) for _ in range(3)]
     want = interp.run(region, memories[0])
     got = interp.run(made, memories[1])
-    plan = compile_region(pipeline.run(region, debug=True))
+    plan = compile_region(CPU.run(region, debug=True))
     arrays = [memories[2][n] for n in plan.arrays]
     plan.run(arrays, [memory.address_of(a) for a in arrays])
     assert not plan.stats["interpreted"]

@@ -7,7 +7,8 @@ from collections.abc import Callable
 import pytest
 
 from dcarray.ir.nodes import Region
-from dcarray.ir.passes import Log, pipeline
+from dcarray.ir.passes import Log
+from dcarray.ir.passes.cpu.pipeline import CPU
 from dcarray.ir.passes.portable import partial_dead_stores
 from dcarray.ir.passes.portable.partial_dead_stores import BORDERS
 from dcarray.ir.text import parse
@@ -179,7 +180,7 @@ def test_boxes_in_boxes(same_meaning: Callable[[Region, Region], None], first, s
     after = BORDERS.fn(before, Log())
     verify(after)
     same_meaning(before, after)
-    same_meaning(before, pipeline.run(before, debug=True))
+    same_meaning(before, CPU.run(before, debug=True))
 
 
 def test_pictures_have_thin_borders(same_meaning):
@@ -191,7 +192,7 @@ def test_pictures_have_thin_borders(same_meaning):
         }
         """
     before = parse(text)
-    after = pipeline.run(before, debug=True)
+    after = CPU.run(before, debug=True)
     same_meaning(before, after)
     written = sum(_points(stmt) for stmt in after.body)
     assert written < 20 * 20 * 4 + 100

@@ -8,7 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dcarray.ir import interp
-from dcarray.ir.passes import Log, pipeline
+from dcarray.ir.passes import Log
+from dcarray.ir.passes.cpu.pipeline import CPU
 from dcarray.ir.passes.cpu.unroll_and_jam import JAM
 from dcarray.ir.text import dump, parse
 from dcarray.ir.verify import verify
@@ -79,7 +80,7 @@ def test_rows_at_once(parts):
     before = region(*parts)
     after = changed(before)
     assert after is not before
-    final = pipeline.run(before)
+    final = CPU.run(before)
     verify(final)
     plan, memory = compile_region(final), given_to(before)
     arrays = tuple(memory[name] for name in plan.arrays)

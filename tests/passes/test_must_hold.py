@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from dcarray.ir.nodes import Nest, Region, Stmt
-from dcarray.ir.passes import Log, pipeline
+from dcarray.ir.passes import Log
+from dcarray.ir.passes.cpu.pipeline import CPU
 from dcarray.ir.text import dump, parse
 
 Same = Callable[[Region, Region], None]
@@ -17,7 +18,7 @@ Same = Callable[[Region, Region], None]
 
 def run(text: str, same_meaning: Same) -> tuple[Region, Log]:
     before, log = parse(text), Log()
-    after = pipeline.run(before, log, debug=True)
+    after = CPU.run(before, log, debug=True)
     same_meaning(before, after)
     return after, log
 
@@ -32,7 +33,7 @@ def statements(stmt: Stmt) -> int:
 
 def test_five_point_stencil(check: Callable[..., Log]) -> None:
     check(
-        lambda region, log: pipeline.run(region, log, debug=True),
+        lambda region, log: CPU.run(region, log, debug=True),
         """region(N: int>=3, M: int>=3) {
           in A: f64[N, M];  inout B: f64[N, M];  in c: f64[]
           temp t1: f64[N-2, M-2];  temp t2: f64[N-2, M-2];  temp t3: f64[N-2, M-2];  temp t4: f64[N-2, M-2]
@@ -123,7 +124,7 @@ def test_horizontal_diffusion(same_meaning: Same) -> None:
 
 def test_row_softmax(check: Callable[..., Log]) -> None:
     check(
-        lambda region, log: pipeline.run(region, log, debug=True),
+        lambda region, log: CPU.run(region, log, debug=True),
         """region() {
           in x: f64[9, 7];  out y: f64[9, 7]
           temp m: f64[9, 1];  temp d: f64[9, 7];  temp e: f64[9, 7];  temp s: f64[9, 1]

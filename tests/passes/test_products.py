@@ -5,7 +5,8 @@ import pytest
 
 from dcarray.ir import interp
 from dcarray.ir.nodes import Call, Compute, Rows
-from dcarray.ir.passes import Log, pipeline
+from dcarray.ir.passes import Log
+from dcarray.ir.passes.cpu.pipeline import CPU
 from dcarray.ir.passes.cpu.shared_matvec import PRODUCTS
 from dcarray.ir.text import dump, parse
 from dcarray.ir.verify import verify
@@ -106,7 +107,7 @@ def test_both_products_in_one_pass():
       call blas.matmul(A, x) -> t
       call blas.matmul(t, A) -> y
     }"""
-    made = pipeline.run(parse(text))
+    made = CPU.run(parse(text))
     assert len(made.body) == 1 and isinstance(made.body[0], Rows)
 
 
@@ -116,7 +117,7 @@ def test_what_makes_the_matrix_is_computed_in_the_sum():
       T[i,j] = multiply(s[], A[i,j]) for i<900, j<500
       call blas.matmul(T, x) -> y
     }"""
-    made = pipeline.run(parse(text))
+    made = CPU.run(parse(text))
     (only,) = made.body
     assert isinstance(only, Compute) and "multiply(multiply(s[], A[i,j]), x[j])" in dump(made)
 

@@ -30,7 +30,10 @@ from dcarray.ir.nodes import (
     Window,
 )
 from dcarray.ir.ops import const
-from dcarray.ir.passes import Log, pipeline
+from dcarray.ir.passes import Log, Pass
+from dcarray.ir.passes.cpu.pipeline import CPU
+from dcarray.ir.passes.nested import in_bodies
+from dcarray.ir.passes.pipeline import Pipeline
 from dcarray.ir.passes.portable.siblings import SIBLINGS
 from dcarray.ir.text import dump, parse
 from dcarray.ir.verify import verify
@@ -245,11 +248,11 @@ def make(rng: random.Random, loops: float = 0.08, depth: int = 1) -> Region:
 def test_pipeline(same_meaning: Callable[[Region, Region], None], rng: random.Random) -> None:
     before = make(rng)
     log = Log()
-    after = pipeline.run(before, log, debug=True)
+    after = CPU.run(before, log, debug=True)
     same_meaning(before, after)
-    assert pipeline.run(after) is after
+    assert CPU.run(after) is after
     again = Log()
-    assert dump(pipeline.run(before, again)) == dump(after)
+    assert dump(CPU.run(before, again)) == dump(after)
     assert str(again) == str(log)
 
 
@@ -257,16 +260,19 @@ def test_pipeline(same_meaning: Callable[[Region, Region], None], rng: random.Ra
 @given(st.randoms(use_true_random=False))
 def test_loops_in_loops(same_meaning: Callable[[Region, Region], None], rng: random.Random) -> None:
     before = make(rng, 0.4, 3)
-    after = pipeline.run(before, debug=True)
+    after = CPU.run(before, debug=True)
     same_meaning(before, after)
-    assert pipeline.run(after) is after
+    assert CPU.run(after) is after
 
 
-@pytest.mark.parametrize("one", pipeline.PASSES, ids=lambda one: one.name)
-def test_each_pass(same_meaning: Callable[[Region, Region], None], one: object) -> None:
+BODIES = Pass("nested", lambda region, log: in_bodies(region, log, Pipeline(passes=CPU.passes).run))
+
+
+@pytest.mark.parametrize("one", (BODIES, *CPU.passes, *CPU.final), ids=lambda one: one.name)
+def test_each_pass(same_meaning: Callable[[Region, Region], None], one: Pass) -> None:
     for seed in range(40):
         before = make(random.Random(seed), 0.3, 2)
-        after = one.fn(before, Log())  # type: ignore[attr-defined]
+        after = one.fn(before, Log())
         verify(after)
         same_meaning(before, after)
 
@@ -278,7 +284,7 @@ def test_nests_are_kept_by_all_passes(same_meaning: Callable[[Region, Region], N
         before = make(random.Random(1000 + seed))
         nested = SIBLINGS.fn(before, Log())
         found += any(isinstance(stmt, Nest) for stmt in nested.body)
-        after = pipeline.run(nested, debug=True)
+        after = CPU.run(nested, debug=True)
         same_meaning(before, after)
         assert parse(dump(after)) == after
     assert found > 10

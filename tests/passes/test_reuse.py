@@ -3,7 +3,8 @@
 from itertools import pairwise
 
 from dcarray.ir.nodes import Bands
-from dcarray.ir.passes import Log, pipeline
+from dcarray.ir.passes import Log
+from dcarray.ir.passes.cpu.pipeline import CPU
 from dcarray.ir.passes.cpu.storage_coalescing import REUSE
 from dcarray.ir.text import parse
 
@@ -45,7 +46,7 @@ def test_steps_that_make_new_arrays_run_in_bands():
     temps = "".join(f" temp {name}: f64[3000,2000]\n" for name in names)
     text = f"region() {{\n in x: f64[3000,2000]\n{temps} out y: f64[3000,2000]\n{body}}}"
     log = Log()
-    made = pipeline.run(parse(text), log, debug=True)
+    made = CPU.run(parse(text), log, debug=True)
     assert any(isinstance(stmt, Bands) for stmt in made.body), str(log)
     assert len(made.arrays) == 4
-    assert pipeline.run(made) is made
+    assert CPU.run(made) is made

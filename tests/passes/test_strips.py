@@ -1,15 +1,17 @@
 """Loops in strips, and loops whose turns run at the same time."""
 
 import random
+from dataclasses import replace
 
 import pytest
 from sweep_regions import LINES, sweeps
 
 from dcarray.ir.nodes import Loop
-from dcarray.ir.passes import Log, pipeline
+from dcarray.ir.passes import Log
 from dcarray.ir.passes.cpu import strip_mining as module
+from dcarray.ir.passes.cpu.pipeline import CPU
 from dcarray.ir.passes.cpu.strip_mining import STRIPS, stripped
-from dcarray.ir.passes.cpu.time_tiling import Limits
+from dcarray.ir.passes.cpu.time_tiling import CacheLimits
 from dcarray.ir.text import dump, parse
 from dcarray.ir.verify import verify
 
@@ -154,7 +156,7 @@ FOLDS = """region() {{
 
 def test_rows_that_are_folded_again_and_again_are_for_several_threads(check):
     check(
-        stripped(Limits(threads=2)),
+        stripped(CacheLimits(threads=2)),
         FOLDS.format(250),
         """region() {
           in a: f64[80, 80];  inout b: f64[80, 250];  temp t: f64[250]
@@ -173,7 +175,7 @@ def test_rows_that_are_folded_again_and_again_are_for_several_threads(check):
 def test_where_rows_are_folded_again_and_again(columns, threads, strips):
     """One thread goes along all of them, and if strips are not equally wide, the last one comes after the
     others."""
-    after = stripped(Limits(threads=threads)).fn(parse(FOLDS.format(columns)), Log())
+    after = stripped(CacheLimits(threads=threads)).fn(parse(FOLDS.format(columns)), Log())
     assert dump(after).count("range(0, 80, 1)") == strips
 
 
@@ -199,8 +201,8 @@ def test_why_a_loop_stays_whole(body, text):
 def test_random_sweeps(seed, small, same_meaning):
     region = sweeps(random.Random(seed))
     verify(region)
-    for before in (region, pipeline.run(region, final=())):
-        for one in (STRIPS, stripped(Limits(threads=2))):
+    for before in (region, replace(CPU, final=()).run(region)):
+        for one in (STRIPS, stripped(CacheLimits(threads=2))):
             after = one.fn(before, Log())
             verify(after)
             same_meaning(before, after)

@@ -3,14 +3,15 @@
 import pytest
 
 from dcarray.ir.nodes import Bands, Loop
-from dcarray.ir.passes import Log, pipeline
-from dcarray.ir.passes.cpu.time_tiling import Limits
+from dcarray.ir.passes import Log
+from dcarray.ir.passes.cpu.pipeline import CPU
+from dcarray.ir.passes.cpu.time_tiling import CacheLimits
 from dcarray.ir.passes.cpu.unroll import unrolled
 from dcarray.ir.text import dump, parse
 from dcarray.ir.verify import verify
 
 #: As if caches were tiny and rows short.
-SMALL = Limits(last=0, near=1 << 12, far=1 << 12, points=2, tiles=2, sides=1, height=2)
+SMALL = CacheLimits(last=0, near=1 << 12, far=1 << 12, points=2, tiles=2, sides=1, height=2)
 
 STEP = """
     b[i+1,j] = add(a[i,j], a[i+2,j]) for i<58, j<9
@@ -60,5 +61,5 @@ def test_what_stays(body, bounds):
 
 def test_small_arrays_stay():
     before = region(STEP)
-    after = pipeline.run(before)
+    after = CPU.run(before)
     assert not any(isinstance(stmt, Bands) for loop in after.body for stmt in loop.body)

@@ -8,7 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dcarray.ir import interp
-from dcarray.ir.passes import Log, pipeline
+from dcarray.ir.passes import Log
+from dcarray.ir.passes.cpu.pipeline import CPU
 from dcarray.ir.passes.cpu.wavefront import WAVEFRONT
 from dcarray.ir.text import dump, parse
 from dcarray.ir.verify import verify
@@ -38,7 +39,7 @@ def changed(before: Any) -> Any:
     verify(after)
     assert parse(dump(after)) == after
     assert bits(after) == bits(before), dump(after)
-    final = pipeline.run(before)
+    final = CPU.run(before)
     verify(final)
     assert bits(final) == bits(before), dump(final)
     return after

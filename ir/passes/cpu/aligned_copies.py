@@ -43,7 +43,7 @@ from dcarray.ir.passes.portable.siblings import MAX_PARTS
 from dcarray.ir.renaming import rewindow
 from dcarray.ir.windows import identity, walk
 
-from .time_tiling import Limits
+from .time_tiling import CacheLimits
 
 #: Vectors and lines of caches have so many bytes.
 LINE = 64
@@ -136,7 +136,7 @@ def _operations(body: tuple[Stmt, ...]) -> frozenset[str]:
     return frozenset(found)
 
 
-def worth_aligning(loop: Loop, region: Region, limits: Limits) -> Reason | None:
+def worth_aligning(loop: Loop, region: Region, limits: CacheLimits) -> Reason | None:
     """Why copies for a loop are of no use."""
     _, turns = Guess(region).within(loop.var, loop.bounds)
     used = [array for array in region.arrays if array.name in touched(loop)]
@@ -293,7 +293,7 @@ def _together(copies: list[Compute]) -> list[Stmt]:
     return found
 
 
-def aligned(limits: Limits) -> Pass:
+def aligned(limits: CacheLimits) -> Pass:
     """The pass for caches with these limits."""
 
     def run(region: Region, log: Log) -> Region:

@@ -30,7 +30,7 @@ from dcarray.ir.nodes import (
 )
 from dcarray.ir.passes.base import Log, Pass
 from dcarray.ir.passes.exprs import dtype_of
-from dcarray.ir.passes.portable.nested import inside
+from dcarray.ir.passes.nested import in_bodies
 from dcarray.ir.renaming import placed_at
 
 #: Turns of which the sums are begun at once.
@@ -163,7 +163,7 @@ def begun(loop: Loop, found: _Sum, position: int, name: str) -> tuple[Loop, ...]
 
 # ---- the pass -----------------------------------------------------------------------------------------
 def _begun(region: Region, log: Log) -> Region:
-    region = _INSIDE.fn(region, log)
+    region = in_bodies(region, log, _begun)
     made: list[Stmt] = []
     arrays = [*region.arrays]
     for stmt in region.body:
@@ -198,5 +198,4 @@ def _one(loop: Loop, region: Region, log: Log) -> tuple[int, _Sum] | None:
     return None
 
 
-_INSIDE = inside(_begun)
 BEGUN = Pass("begun", _begun)

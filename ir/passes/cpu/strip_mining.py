@@ -21,7 +21,7 @@ from dcarray.ir.passes.base import Log, Pass
 from dcarray.ir.passes.flow import bodies
 from dcarray.ir.passes.portable.collapse import can_collapse, collapse
 
-from .time_tiling import Limits
+from .time_tiling import CacheLimits
 
 #: Bytes that a turn of one strip may touch, to stay in the first cache.
 NEAR = 16 << 10
@@ -347,9 +347,9 @@ def _variables(body: tuple[Stmt, ...]) -> set[str]:
     return found
 
 
-def stripped(limits: Limits) -> Pass:
+def stripped(limits: CacheLimits) -> Pass:
     """The pass for a machine."""
     return Pass("strips", lambda region, log: _strips(region, log, limits.threads))
 
 
-STRIPS = stripped(Limits())
+STRIPS = stripped(CacheLimits())

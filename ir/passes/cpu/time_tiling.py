@@ -20,7 +20,7 @@ from dcarray.ir.passes.flow import Block, each_block, reads_of, writes_of
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class CacheLimits:
     """When bands pay, and how large they are.
 
     Attributes
@@ -156,7 +156,7 @@ class _Chain:
         return f"{len(self.parts)} statements on {', '.join(names)}"
 
 
-def worth_bands(chain: _Chain, limits: Limits) -> Reason | None:
+def worth_bands(chain: _Chain, limits: CacheLimits) -> Reason | None:
     """Why bands are of no use."""
     once, total = chain.bytes()
     if total < limits.again * once:
@@ -170,7 +170,7 @@ def worth_bands(chain: _Chain, limits: Limits) -> Reason | None:
 
 
 # ---- action -------------------------------------------------------------------------------------------
-def _sweep(block: Block, log: Log, guess: Guess, limits: Limits) -> bool:
+def _sweep(block: Block, log: Log, guess: Guess, limits: CacheLimits) -> bool:
     changed = False
     for start, stmts in _runs(block):
         whole = _Chain(stmts, block, guess)
@@ -207,7 +207,7 @@ def _runs(block: Block) -> list[tuple[int, list[tuple[Part, ...]]]]:
 
 
 def _divide(
-    chain: _Chain, sides: Sequence[int], at: int, log: Log, limits: Limits, ended: Reason | None
+    chain: _Chain, sides: Sequence[int], at: int, log: Log, limits: CacheLimits, ended: Reason | None
 ) -> bool:
     """Cut a chain into pieces that fit into the cache, and make bands of each that is worth it."""
     size, room = _pieces(chain, sides, limits)
@@ -228,7 +228,7 @@ def _divide(
     return changed
 
 
-def _pieces(chain: _Chain, sides: Sequence[int], limits: Limits) -> tuple[int, int]:
+def _pieces(chain: _Chain, sides: Sequence[int], limits: CacheLimits) -> tuple[int, int]:
     """How many statements of a chain to take together, and how many rows of theirs the cache holds."""
     row = max(1, chain.bytes()[0] // max(1, chain.rows()))
     for room in (limits.near // row, limits.far // row):
@@ -240,7 +240,7 @@ def _pieces(chain: _Chain, sides: Sequence[int], limits: Limits) -> tuple[int, i
     return -(-len(sides) // count), room
 
 
-def _banded(chain: _Chain, room: int, limits: Limits) -> Bands | Reason:
+def _banded(chain: _Chain, room: int, limits: CacheLimits) -> Bands | Reason:
     """The statements in bands; the cache has room for so many rows."""
     sides, rows = max(chain.sides()[0]), chain.rows()
     height = limits.height or _height(chain, room - sides, limits)
@@ -263,7 +263,7 @@ def _whole(rows: int, count: int, height: int) -> int:
     return -(-rows // (count * height)) * height
 
 
-def _height(chain: _Chain, room: int, limits: Limits) -> int:
+def _height(chain: _Chain, room: int, limits: CacheLimits) -> int:
     """The rows of a band, where there is room for so many: as many as can be, but where statements use some
     of the arrays each, as many as are in the first cache when a later one comes to the same array."""
     row = max(1, chain.bytes()[0] // max(1, chain.rows()))
@@ -280,7 +280,7 @@ def _is_part(stmt: Stmt) -> bool:
     return isinstance(stmt, Compute | Nest)
 
 
-def bands(limits: Limits) -> Pass:
+def bands(limits: CacheLimits) -> Pass:
     """The pass with other limits than the usual ones."""
 
     def run(region: Region, log: Log) -> Region:

@@ -14,7 +14,7 @@ from dcarray.ir.nodes import Bands, Compute, Loop, Nest, Region, Size, Stmt, Win
 from dcarray.ir.passes.base import Log, Pass
 from dcarray.ir.renaming import rewindow
 
-from .time_tiling import Limits, bands
+from .time_tiling import CacheLimits, bands
 
 
 # ---- legality -----------------------------------------------------------------------------------------
@@ -67,7 +67,7 @@ def _later(stmt: Stmt, var: str, ahead: int) -> Stmt:
     return rewindow(stmt, moved) if ahead else stmt
 
 
-def unrolled(limits: Limits) -> Pass:
+def unrolled(limits: CacheLimits) -> Pass:
     """The pass for bands with these limits, which it makes."""
     chains = bands(limits)
 

@@ -17,7 +17,7 @@ from dcarray.ir.analysis.independence import accesses, later, meeting, own, plai
 from dcarray.ir.analysis.size_hints import Guess
 from dcarray.ir.nodes import Array, Compute, Dim, Load, Loop, Nest, Region, Stmt, Window
 from dcarray.ir.passes.base import Log, Pass
-from dcarray.ir.passes.portable.nested import inside
+from dcarray.ir.passes.nested import in_bodies
 from dcarray.ir.renaming import numbered, placed_at, rename
 
 #: Rows that are computed at once.
@@ -166,7 +166,7 @@ def jammed(found: _Rows, region: Region) -> tuple[tuple[Loop, ...], list[Array]]
 
 # ---- the pass -----------------------------------------------------------------------------------------
 def _jam(region: Region, log: Log) -> Region:
-    region = _INSIDE.fn(region, log)
+    region = in_bodies(region, log, _jam)
     made: list[Stmt] = []
     arrays = [*region.arrays]
     changed = False
@@ -192,5 +192,4 @@ def _jam(region: Region, log: Log) -> Region:
     return replace(region, arrays=tuple(kept), body=tuple(made))
 
 
-_INSIDE = inside(_jam)
 JAM = Pass("jam", _jam)

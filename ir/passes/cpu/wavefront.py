@@ -17,9 +17,9 @@ from dcarray.ir.analysis.effects import Reason, families, reads, writes
 from dcarray.ir.analysis.independence import independent, placed
 from dcarray.ir.nodes import Compute, Dim, Index, Loop, Region, Stmt
 from dcarray.ir.passes.base import Log, Pass
+from dcarray.ir.passes.nested import as_region, in_bodies
 from dcarray.ir.passes.portable.copies import COPIES
 from dcarray.ir.passes.portable.fuse import FUSE
-from dcarray.ir.passes.portable.nested import as_region, inside
 from dcarray.ir.renaming import placed_at
 
 #: Rows that are computed at once: as many divisions as a processor has under way.
@@ -204,7 +204,7 @@ def _rows(loop: Loop, region: Region, position: int) -> tuple[Loop, ...] | Reaso
 
 
 def _wavefront(region: Region, log: Log) -> Region:
-    region = _INSIDE.fn(region, log)
+    region = in_bodies(region, log, _wavefront)
     made: list[Stmt] = []
     changed = False
     for position, stmt in enumerate(region.body):
@@ -220,5 +220,4 @@ def _wavefront(region: Region, log: Log) -> Region:
     return replace(region, body=tuple(made)) if changed else region
 
 
-_INSIDE = inside(_wavefront)
 WAVEFRONT = Pass("wavefront", _wavefront)

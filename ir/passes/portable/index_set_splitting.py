@@ -20,9 +20,9 @@ from dcarray.ir.passes.base import Log, Pass
 from dcarray.ir.passes.exprs import loads_of, size_bound
 from dcarray.ir.passes.flow import Block, Facts, reads_of
 from dcarray.ir.passes.match import serve
+from dcarray.ir.passes.nested import in_bodies
 
 from .fuse import MAX_LOADS, MAX_NODES
-from .nested import inside
 
 #: With fewer points it is not worth more kernels.
 MIN_POINTS = 1 << 13
@@ -282,7 +282,7 @@ class _Sweep:
 def _split(region: Region, log: Log) -> Region:
     if len(region.body) > 2:
         region = _Sweep(region, log).region_after()
-    return inside(_split).fn(region, log)
+    return in_bodies(region, log, _split)
 
 
 SPLIT = Pass("split", _split)

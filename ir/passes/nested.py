@@ -18,10 +18,8 @@ from dcarray.ir.passes.base import Log, Pass
 
 Run = Callable[[Region, Log], Region]
 
-
-def inside(run: Run) -> Pass:
-    """The pass that gives every body to ``run`` as a region."""
-    return Pass("inside", lambda region, log: _inside(region, log, run))
+#: In a sequence of a `Pipeline`: where that sequence runs in all bodies.  It does nothing by itself.
+NESTED = Pass("nested", lambda region, log: region)
 
 
 def as_region(body: tuple[Stmt, ...], region: Region, loop: Loop | None = None) -> Region:
@@ -38,7 +36,8 @@ def as_region(body: tuple[Stmt, ...], region: Region, loop: Loop | None = None) 
     return Region(symbols, arrays, body, region.guards)
 
 
-def _inside(region: Region, log: Log, run: Run) -> Region:
+def in_bodies(region: Region, log: Log, run: Run) -> Region:
+    """The region with what ``run`` makes of every body, given to it as a region."""
     for position, stmt in enumerate(region.body):
         new, region = _statement(stmt, region, log, run)
         if new is not stmt:
