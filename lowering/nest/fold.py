@@ -19,7 +19,7 @@ from dcarray.ir.nodes import Compute
 from dcarray.lowering.kernel.nodes import Assign, Declare, DType, Expr, If, Let, Local, Op, Stmt, Update
 
 from .body import Names, Scope, literal
-from .loop_nest import Block, Job
+from .loop_nest import Block, LoopNest
 
 _IDEMPOTENT = frozenset(
     ["maximum", "minimum", "fmax", "fmin", "logical_and", "logical_or", "bitwise_and", "bitwise_or"]
@@ -36,9 +36,9 @@ class Folding:
     fold: Fold
 
 
-def starts_of(scope: Scope, job: Job, foldings: Sequence[Folding]) -> list[Expr]:
+def starts_of(scope: Scope, nest: LoopNest, foldings: Sequence[Folding]) -> list[Expr]:
     """The values that the reductions begin with."""
-    roots = [job.start(folding.compute) for folding in foldings]
+    roots = [nest.start(folding.compute) for folding in foldings]
     scope.announce(roots, [])
     return [scope.evaluate(root) for root in roots]
 
@@ -197,12 +197,12 @@ class Fold:
         return converted(op(self.name, converted(start, self.wide), total), self.dtype)
 
 
-def foldings_of(job: Job) -> list[Folding]:
-    """The statements of a job that reduce."""
+def foldings_of(nest: LoopNest) -> list[Folding]:
+    """The statements of a nest that reduce."""
     found = []
-    for number, compute in enumerate(job.computes):
-        if job.folds[number]:
-            dtype = job.memory.arrays[compute.target.array].dtype
+    for number, compute in enumerate(nest.computes):
+        if nest.folds[number]:
+            dtype = nest.memory.arrays[compute.target.array].dtype
             assert compute.combine is not None
-            found.append(Folding(number, compute, Fold(compute.combine, dtype, job.names)))
+            found.append(Folding(number, compute, Fold(compute.combine, dtype, nest.names)))
     return found

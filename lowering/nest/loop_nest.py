@@ -66,7 +66,7 @@ class Inside:
 LEAST = 3
 
 
-class Job:
+class LoopNest:
     """One statement on its way to a kernel: what the templates share.
 
     Parameters
@@ -77,7 +77,7 @@ class Job:
         So many of the first axes are the first loop, which is the phase: the statement is one of several
         that run row by row.
     before
-        The job of a statement before it in the same kernel, or what has the same to share.
+        The nest of a statement before it in the same kernel, or what has the same to share.
     inside
         The statement is one of several in loops: what it needs is done by one thread, where it stands.
     """
@@ -250,38 +250,38 @@ class Job:
         return (len(every) + sum(self.folds)) * total(self.shape)
 
 
-def by_row(jobs: Sequence[Job]) -> Phase:
+def by_row(nests: Sequence[LoopNest]) -> Phase:
     """One phase, over rows, of several statements."""
-    rows = [phase for job in jobs for phase in job.phases]
+    rows = [phase for nest in nests for phase in nest.phases]
     assert all(phase.var == "i0" and phase.kind == "serial" for phase in rows)
     body = tuple(stmt for phase in rows for stmt in phase.body)
     pre = tuple(let for phase in rows for let in phase.pre)
-    return Phase("i0", jobs[0].arguments.bounds(0)[0], "serial", body, pre)
+    return Phase("i0", nests[0].arguments.bounds(0)[0], "serial", body, pre)
 
 
-def finish(jobs: Sequence[Job]) -> tuple[Kernel, Binding]:
+def finish(nests: Sequence[LoopNest]) -> tuple[Kernel, Binding]:
     """The kernel of one statement, or of several that run row by row, and how it is called."""
-    first = jobs[0]
+    first = nests[0]
     phases, launches = first.phases, first.launches
-    if len(jobs) > 1:
-        phases = [by_row(jobs)]
+    if len(nests) > 1:
+        phases = [by_row(nests)]
         work: Dim = 0
-        for job in jobs:
-            work = work + job.launches[0][1]
+        for nest in nests:
+            work = work + nest.launches[0][1]
         launches = [(first.loops.extents[0], dims.simplify(work))]
-    return assembled(jobs, phases, launches)
+    return assembled(nests, phases, launches)
 
 
 def assembled(
-    jobs: Sequence[Job], phases: Sequence[Phase], launches: Sequence[tuple[Dim, Dim]]
+    nests: Sequence[LoopNest], phases: Sequence[Phase], launches: Sequence[tuple[Dim, Dim]]
 ) -> tuple[Kernel, Binding]:
     """The kernel of statements with the same arguments, in the given phases."""
-    first = jobs[0]
+    first = nests[0]
     buffers, pointers = first.arguments.buffers()
     ints = tuple(f"n{k}" for k in range(len(first.arguments.ints)))
     done: Dim = 0
-    for job in jobs:
-        done = done + job.operations()
+    for nest in nests:
+        done = done + nest.operations()
     binding = Binding(
         pointers,
         tuple(first.arguments.ints),
@@ -299,7 +299,7 @@ def around(opens: list[Open], at: int, before: Block, after: Block) -> None:
     opens[at] = replace(head, before=(*before, *head.before), after=(*head.after, *after))
 
 
-def nest(scope: Scope, level: int, opens: Sequence[Open], kind: Kind, unroll: int = 0) -> Block:
+def build_loops(scope: Scope, level: int, opens: Sequence[Open], kind: Kind, unroll: int = 0) -> Block:
     """The body of a level: the loops inside it, one in the other, with all that the scope collected.
     ``kind`` and ``unroll`` are the innermost loop's."""
     body = scope.take(level + len(opens))
@@ -312,26 +312,26 @@ def nest(scope: Scope, level: int, opens: Sequence[Open], kind: Kind, unroll: in
     return body
 
 
-def statements(job: Job, scope: Scope, fold: Callable[[int, Expr], None] | None) -> None:
+def statements(nest: LoopNest, scope: Scope, fold: Callable[[int, Expr], None] | None) -> None:
     """Evaluate all statements at the scope; ``fold(number, value)`` takes what a reduction folds."""
-    for number, compute in enumerate(job.computes):
-        value = scope.evaluate(job.values[number])
-        if fold is not None and job.folds[number]:
+    for number, compute in enumerate(nest.computes):
+        value = scope.evaluate(nest.values[number])
+        if fold is not None and nest.folds[number]:
             fold(number, value)
             continue
-        family = job.memory.family(compute.target.array)
-        later = (load for rest in job.values[number + 1 :] for load in windows.loads(rest))
-        scope.store(compute.target, value, any(job.memory.family(x.window.array) == family for x in later))
+        family = nest.memory.family(compute.target.array)
+        later = (load for rest in nest.values[number + 1 :] for load in windows.loads(rest))
+        scope.store(compute.target, value, any(nest.memory.family(x.window.array) == family for x in later))
 
 
-def evaluated(job: Job, phase: str, opens: Sequence[Open], tiles: Mapping[Spot, Spot]) -> Scope:
+def evaluated(nest: LoopNest, phase: str, opens: Sequence[Open], tiles: Mapping[Spot, Spot]) -> Scope:
     """A scope inside of the phase and the loops, in which all statements are evaluated."""
     level = {phase: 1, **{head.var: 2 + k for k, head in enumerate(opens)}}
     # Without points nothing is launched: values may be computed before the loops that use them.  A row may
     # have none, though.
-    hoist = not job.rows or job.nonempty
-    scope = job.scope([level[f"i{k}"] for k in range(len(job.loops.axes))], 1 + len(opens), hoist)
+    hoist = not nest.rows or nest.nonempty
+    scope = nest.scope([level[f"i{k}"] for k in range(len(nest.loops.axes))], 1 + len(opens), hoist)
     scope.tiles = tiles
-    scope.announce(job.values, [compute.target for compute in job.computes])
-    statements(job, scope, None)
+    scope.announce(nest.values, [compute.target for compute in nest.computes])
+    statements(nest, scope, None)
     return scope

@@ -29,7 +29,7 @@ from dcarray.lowering.kernel.nodes import (
 )
 from dcarray.lowering.kernel.walk import changed, values, walk
 from dcarray.lowering.nest.access import total
-from dcarray.lowering.nest.loop_nest import Job
+from dcarray.lowering.nest.loop_nest import LoopNest
 
 from .prefetch import BEYOND, asked
 
@@ -37,15 +37,17 @@ WAYS = 4  # rows at a time: more are too many streams, fewer too few
 SHARED = 0.9  # of what two rows load one by one, what they load together, at most
 
 
-def in_groups(job: Job, body: tuple[Stmt, ...], start: Affine, stop: Affine, ways: int) -> tuple[Stmt, ...]:
-    """The first loop of a job from ``start``, a multiple of ``ways``, to ``stop``: so many turns at a time,
+def in_groups(
+    nest: LoopNest, body: tuple[Stmt, ...], start: Affine, stop: Affine, ways: int
+) -> tuple[Stmt, ...]:
+    """The first loop of a nest from ``start``, a multiple of ``ways``, to ``stop``: so many turns at a time,
     and then those that are left."""
-    extent = job.arguments.extent(0)
+    extent = nest.arguments.extent(0)
     if ways == 1:
         return (For("i0", start, (stop, extent), 1, "serial", body),)
-    whole = job.arguments.integer(dims.simplify(job.loops.extents[0] // ways * ways), "whole", "i0")
+    whole = nest.arguments.integer(dims.simplify(nest.loops.extents[0] // ways * ways), "whole", "i0")
     several = jammed(body, "i0", ways)
-    if job.guess(total(job.loops.extents)) >= BEYOND:
+    if nest.guess(total(nest.loops.extents)) >= BEYOND:
         several = asked(several, "i0", ways)
     return (
         For("i0", start, (stop, whole), ways, "serial", several),
@@ -53,14 +55,14 @@ def in_groups(job: Job, body: tuple[Stmt, ...], start: Affine, stop: Affine, way
     )
 
 
-def in_pairs(job: Job, body: tuple[Stmt, ...], loop: int) -> tuple[Stmt, ...]:
-    """Two turns at a time of one of a job's loops, if they load much in common.
+def in_pairs(nest: LoopNest, body: tuple[Stmt, ...], loop: int) -> tuple[Stmt, ...]:
+    """Two turns at a time of one of a nest's loops, if they load much in common.
 
     Parameters
     ----------
-    job : Job
+    nest : LoopNest
     body : tuple of Stmt
-        Loops of the job, of which the turns of ``loop`` are independent.
+        Loops of the nest, of which the turns of ``loop`` are independent.
     loop : int
 
     Returns
@@ -72,13 +74,13 @@ def in_pairs(job: Job, body: tuple[Stmt, ...], loop: int) -> tuple[Stmt, ...]:
     if not isinstance(last, For):
         return body
     if last.var != f"i{loop}":
-        return (*before, replace(last, body=in_pairs(job, last.body, loop)))
+        return (*before, replace(last, body=in_pairs(nest, last.body, loop)))
     if not all(isinstance(stmt, For) for stmt in last.body):
         return body  # what stands there is kept in registers, which are not enough for two
     both = jammed(last.body, last.var, 2)
     if len(_loads(both)) > SHARED * 2 * len(_loads(last.body)):
         return body
-    whole = job.arguments.integer(dims.simplify(job.loops.extents[loop] // 2 * 2), "whole", last.var)
+    whole = nest.arguments.integer(dims.simplify(nest.loops.extents[loop] // 2 * 2), "whole", last.var)
     return (*before, replace(last, upper=(whole,), step=2, body=both), replace(last, lower=whole))
 
 

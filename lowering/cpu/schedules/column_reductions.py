@@ -33,7 +33,16 @@ from dcarray.lowering.kernel.nodes import (
 from dcarray.lowering.nest.access import product, same, total
 from dcarray.lowering.nest.body import Scope
 from dcarray.lowering.nest.fold import Folding, converted, op, starts_of
-from dcarray.lowering.nest.loop_nest import FEW, Block, Job, Open, around, nest, statements, variable
+from dcarray.lowering.nest.loop_nest import (
+    FEW,
+    Block,
+    LoopNest,
+    Open,
+    around,
+    build_loops,
+    statements,
+    variable,
+)
 
 COLUMNS = 4096  # elements of a strip of the result
 WIDE = 1 << 14  # and of one that is for rows from memory: it stays in the second cache, and rows are long
@@ -51,34 +60,34 @@ FEWER, LARGER = 4, 64  # rows, and that cost, at most, where one array comes fro
 Add = Callable[[Scope, Folding, list[Expr]], None]
 
 
-def columns(job: Job, foldings: list[Folding], kept: list[int], folded: list[int]) -> None:
+def columns(nest: LoopNest, foldings: list[Folding], kept: list[int], folded: list[int]) -> None:
     """One phase: every strip is folded from its first row to its last.
 
     Where the rows of the result are few and all take from the same operand, as those of a matrix product do,
     the loop over them is inside of that over the rows that are added up, so that each of these is read from
     memory once."""
-    extents, arguments = job.loops.extents, job.arguments
+    extents, arguments = nest.loops.extents, nest.arguments
     *outer, last = kept
-    shared = _shares(job, outer, last, folded)
-    strips = not job.alone and _stripped(job, outer, last, NARROW if shared else COLUMNS)
+    shared = _shares(nest, outer, last, folded)
+    strips = not nest.alone and _stripped(nest, outer, last, NARROW if shared else COLUMNS)
     shared = shared and strips
     width = NARROW if shared else COLUMNS
-    if not job.alone and not strips:
-        outer.insert(0, outer.pop(_longest(job, outer)))
+    if not nest.alone and not strips:
+        outer.insert(0, outer.pop(_longest(nest, outer)))
     if strips:
-        launch = job.blocks(extents[last], width)
+        launch = nest.blocks(extents[last], width)
         phase, extent = "b0", arguments.integer(launch, "blocks")
-        opens = [] if shared else [job.whole(loop) for loop in outer]
+        opens = [] if shared else [nest.whole(loop) for loop in outer]
         start = variable("b0", width)
         points = width * total(n for loop, n in enumerate(extents) if loop != last)
     else:
-        phase, extent, launch, points, opens = job.head(outer)
-        strip = "b2" if job.alone else "b0"  # blocks of the rows that it is a part of are b0
-        opens.append(job.strips(last, strip, COLUMNS))
+        phase, extent, launch, points, opens = nest.head(outer)
+        strip = "b2" if nest.alone else "b0"  # blocks of the rows that it is a part of are b0
+        opens.append(nest.strips(last, strip, COLUMNS))
         start = variable(strip)
     base = 1 + len(opens)
-    across = job.piece(last, start, affine(width))
-    within = [*map(job.whole, outer), across] if shared else [across]
+    across = nest.piece(last, start, affine(width))
+    within = [*map(nest.whole, outer), across] if shared else [across]
     rows = total(extents[loop] for loop in folded)
     few = dims.prove_le(rows, ROWS) is True
 
@@ -86,29 +95,29 @@ def columns(job: Job, foldings: list[Folding], kept: list[int], folded: list[int
     for folding in foldings:
         arguments.note(arguments.access(folding.compute.target), "r")
         if folding.fold.mode == "sum" and not few:
-            size, at = extents[last], job.variables[last]
+            size, at = extents[last], nest.variables[last]
             if shared:
-                row = product(arguments.extent(last), job.variables[outer[0]])
+                row = product(arguments.extent(last), nest.variables[outer[0]])
                 size, at = size * extents[outer[0]], affine(0, row, at)
             elif not strips:
-                most = job.at_most(job.most(extents[last]), COLUMNS)
+                most = nest.at_most(nest.most(extents[last]), COLUMNS)
                 size, at = most, affine(0, at, variable(strip, -1))
-                if outer and not job.inside:
+                if outer and not nest.inside:
                     size = most * extents[outer[0]]
-                    row = product(arguments.integer(most, "width"), job.variables[outer[0]])
+                    row = product(arguments.integer(most, "width"), nest.variables[outer[0]])
                     at = affine(0, row, at)
             buffer, own = arguments.piece(folding.fold.wide, size)
             places[folding.number] = buffer, affine(0, own, at)
 
     def sweep(fill: Callable[[Scope, Folding], None], which: list[Folding]) -> tuple[Block, Scope]:
         """A loop across the strip that does something for some of the reductions."""
-        scope = job.place(phase, [*opens, *within], base + len(within), False)
+        scope = nest.place(phase, [*opens, *within], base + len(within), False)
         for folding in which:
             fill(scope, folding)
-        return (nest(scope, base, within, "vector") if which else ()), scope
+        return (build_loops(scope, base, within, "vector") if which else ()), scope
 
     def begin(scope: Scope, folding: Folding) -> None:
-        (value,) = starts_of(scope, job, [folding])
+        (value,) = starts_of(scope, nest, [folding])
         scope.store(folding.compute.target, value, False)
 
     def clear(scope: Scope, folding: Folding) -> None:
@@ -131,126 +140,128 @@ def columns(job: Job, foldings: list[Folding], kept: list[int], folded: list[int
 
     begun, begins = sweep(begin, [f for f in foldings if f.compute.init is not None])
     summed = [f for f in foldings if f.number in places]
-    inside = [*map(job.whole, folded)]
+    inside = [*map(nest.whole, folded)]
     if summed:
         inside[-1:] = [
-            job.strips(folded[-1], "b1", ROWS),
-            job.piece(folded[-1], variable("b1"), affine(ROWS)),
+            nest.strips(folded[-1], "b1", ROWS),
+            nest.piece(folded[-1], variable("b1"), affine(ROWS)),
         ]
         around(inside, -1, sweep(clear, summed)[0], sweep(flush, summed)[0])
     around(inside, 0, begun, ())
-    body, main = _swept(job, phase, [*opens, *inside], within, foldings, add)
+    body, main = _swept(nest, phase, [*opens, *inside], within, foldings, add)
     pre = (*main.preamble(), *begins.preamble())
-    if not job.alone and not strips and not places and len(outer) > 1:
-        body = in_pairs(job, body, outer[-1])
-    job.add(Phase(phase, extent, "serial", body, pre), launch, points * job.cost())
+    if not nest.alone and not strips and not places and len(outer) > 1:
+        body = in_pairs(nest, body, outer[-1])
+    nest.add(Phase(phase, extent, "serial", body, pre), launch, points * nest.cost())
 
 
-def _longest(job: Job, outer: Sequence[int]) -> int:
+def _longest(nest: LoopNest, outer: Sequence[int]) -> int:
     """Which of the loops is to be shared out to threads: the first that is long enough, or the longest."""
-    sizes = [min(job.guess(job.loops.extents[loop]), FEW) for loop in outer]
+    sizes = [min(nest.guess(nest.loops.extents[loop]), FEW) for loop in outer]
     return sizes.index(max(sizes))
 
 
-def _stripped(job: Job, outer: Sequence[int], last: int, width: int) -> bool:
+def _stripped(nest: LoopNest, outer: Sequence[int], last: int, width: int) -> bool:
     """Are strips shared out to threads, instead of the rows of the result?"""
-    sizes = [job.guess(extent) for extent in job.loops.extents]
+    sizes = [nest.guess(extent) for extent in nest.loops.extents]
     return not outer or (sizes[last] > width and all(sizes[loop] < FEW for loop in outer))
 
 
-def _shares(job: Job, outer: Sequence[int], last: int, folded: list[int]) -> bool:
+def _shares(nest: LoopNest, outer: Sequence[int], last: int, folded: list[int]) -> bool:
     """Is what is read along the rows that are added up the same for all rows of the result?"""
     if len(outer) != 1:
         return False
 
-    every = [job.arguments.reach(load).coefs for value in job.values for load in windows.loads(value)]
-    along = [c for c in every if _moves(job, c, last) and any(_moves(job, c, loop) for loop in folded)]
-    gathers = any(isinstance(node, Gather) for value in job.values for node in windows.walk(value))
-    return bool(along) and not gathers and not any(_moves(job, coefs, outer[0]) for coefs in along)
+    every = [nest.arguments.reach(load).coefs for value in nest.values for load in windows.loads(value)]
+    along = [c for c in every if _moves(nest, c, last) and any(_moves(nest, c, loop) for loop in folded)]
+    gathers = any(isinstance(node, Gather) for value in nest.values for node in windows.walk(value))
+    return bool(along) and not gathers and not any(_moves(nest, coefs, outer[0]) for coefs in along)
 
 
-def _moves(job: Job, coefs: Sequence[Dim], loop: int) -> bool:
+def _moves(nest: LoopNest, coefs: Sequence[Dim], loop: int) -> bool:
     """Do the places with these coefficients of the domain's axes change from turn to turn of a loop?"""
-    return any(not same(coefs[axis], 0) for axis in job.loops.axes[loop])
+    return any(not same(coefs[axis], 0) for axis in nest.loops.axes[loop])
 
 
-def column_partials(job: Job, foldings: list[Folding], folded: list[int]) -> None:
+def column_partials(nest: LoopNest, foldings: list[Folding], folded: list[int]) -> None:
     """Two phases: blocks of rows give partial rows of results; these are folded."""
-    arguments, (first, *others), last = job.arguments, folded, len(job.loops.axes) - 1
-    extent, rows = job.loops.extents[last], job.loops.extents[first]
-    size = rows_of_a_part(job, first)
-    count = job.blocks(rows, size)
+    arguments, (first, *others), last = nest.arguments, folded, len(nest.loops.axes) - 1
+    extent, rows = nest.loops.extents[last], nest.loops.extents[first]
+    size = rows_of_a_part(nest, first)
+    count = nest.blocks(rows, size)
     row = product(arguments.extent(last), variable("b0"))
     places = {f.number: arguments.scratch(f.fold.wide, count * extent) for f in foldings}
-    at = affine(0, row, job.variables[last])
-    across = job.piece(last, variable("b1"), affine(WIDE))
+    at = affine(0, row, nest.variables[last])
+    across = nest.piece(last, variable("b1"), affine(WIDE))
 
-    fills = job.place("b0", [job.strips(last, "b1", WIDE), across], 3, False)
+    fills = nest.place("b0", [nest.strips(last, "b1", WIDE), across], 3, False)
     for folding in foldings:
         value = folding.fold.identity() if not folding.fold.idempotent else None
-        start = value or converted(starts_of(fills, job, [folding])[0], folding.fold.wide)
+        start = value or converted(starts_of(fills, nest, [folding])[0], folding.fold.wide)
         fills.add(Store(places[folding.number], at, start))
-    before = nest(fills, 2, [across], "vector")
+    before = build_loops(fills, 2, [across], "vector")
     height = arguments.integer(size, "height")
-    group = job.piece(first, product(height, variable("b0")), height)
-    opens = [job.strips(last, "b1", WIDE), group, *map(job.whole, others)]
+    group = nest.piece(first, product(height, variable("b0")), height)
+    opens = [nest.strips(last, "b1", WIDE), group, *map(nest.whole, others)]
     around(opens, 1, before, ())
 
     def add(scope: Scope, folding: Folding, values: list[Expr]) -> None:
         place, fold = places[folding.number], folding.fold
         scope.add(Store(place, at, _folded(fold.name, Elem(place, at, fold.wide), values)))
 
-    body, main = _swept(job, "b0", opens, [across], foldings, add)
+    body, main = _swept(nest, "b0", opens, [across], foldings, add)
     pre = (*main.preamble(), *fills.preamble())
-    points = size * total(n for loop, n in enumerate(job.loops.extents) if loop != first)
+    points = size * total(n for loop, n in enumerate(nest.loops.extents) if loop != first)
     blocks = arguments.integer(count, "blocks")
-    job.add(Phase("b0", blocks, "serial", body, pre), count, points * job.cost())
-    fold_parts(job, foldings, places, count, blocks)
+    nest.add(Phase("b0", blocks, "serial", body, pre), count, points * nest.cost())
+    fold_parts(nest, foldings, places, count, blocks)
 
 
-def rows_of_a_part(job: Job, first: int) -> Dim:
+def rows_of_a_part(nest: LoopNest, first: int) -> Dim:
     """The rows of a partial result: a multiple of ``GROUP``, so many that it is worth it, and that the
     partial results are few."""
-    extents = job.loops.extents
+    extents = nest.loops.extents
     points = total(n for loop, n in enumerate(extents) if loop != first)
-    worth = job.blocks(job.blocks(PART, job.largest(points, 1)), GROUP)
+    worth = nest.blocks(nest.blocks(PART, nest.largest(points, 1)), GROUP)
     count = min(GROUPS, max(SEVERAL, ROOM // points)) if type(points) is int and points > 0 else GROUPS
-    return dims.simplify(GROUP * job.largest(worth, job.blocks(extents[first], GROUP * count), 1))
+    return dims.simplify(GROUP * nest.largest(worth, nest.blocks(extents[first], GROUP * count), 1))
 
 
-def fold_parts(job: Job, foldings: list[Folding], places: dict[int, str], count: Dim, extent: Affine) -> None:
+def fold_parts(
+    nest: LoopNest, foldings: list[Folding], places: dict[int, str], count: Dim, extent: Affine
+) -> None:
     """The phase that folds partial rows of results in their order."""
-    arguments, last = job.arguments, len(job.loops.axes) - 1
-    at = affine(0, product(arguments.extent(last), variable("b0")), job.variables[last])
-    strips = job.blocks(job.loops.extents[last], COLUMNS)
-    strip = job.piece(last, variable("b1", COLUMNS), affine(COLUMNS))
-    begins = job.place("b1", [strip], 2, False)
-    adds = job.place("b1", [Open("b0", affine(), (extent,)), strip], 3, False)
+    arguments, last = nest.arguments, len(nest.loops.axes) - 1
+    at = affine(0, product(arguments.extent(last), variable("b0")), nest.variables[last])
+    strips = nest.blocks(nest.loops.extents[last], COLUMNS)
+    strip = nest.piece(last, variable("b1", COLUMNS), affine(COLUMNS))
+    begins = nest.place("b1", [strip], 2, False)
+    adds = nest.place("b1", [Open("b0", affine(), (extent,)), strip], 3, False)
     for folding in foldings:
         arguments.note(arguments.access(folding.compute.target), "r")
         if folding.compute.init is not None:
-            begins.store(folding.compute.target, starts_of(begins, job, [folding])[0], False)
+            begins.store(folding.compute.target, starts_of(begins, nest, [folding])[0], False)
         fold, old = folding.fold, _element(adds, folding)
         value = op(fold.name, converted(old, fold.wide), Elem(places[folding.number], at, fold.wide))
         adds.store(folding.compute.target, converted(value, fold.dtype), False)
-    body = nest(adds, 1, [Open("b0", affine(), (extent,)), strip], "vector")
+    body = build_loops(adds, 1, [Open("b0", affine(), (extent,)), strip], "vector")
     if any(folding.compute.init is not None for folding in foldings):
-        body = (*nest(begins, 1, [strip], "vector"), *body)
+        body = (*build_loops(begins, 1, [strip], "vector"), *body)
     phase = Phase("b1", arguments.integer(strips, "strips"), "serial", body, begins.preamble())
-    job.add(phase, strips, COLUMNS * count * 4)
+    nest.add(phase, strips, COLUMNS * count * 4)
 
 
 def _swept(
-    job: Job, phase: str, opens: list[Open], within: list[Open], foldings: list[Folding], add: Add
+    nest: LoopNest, phase: str, opens: list[Open], within: list[Open], foldings: list[Folding], add: Add
 ) -> tuple[Block, Scope]:
     """The loops, of which the last is over rows, and in it those ``within``, the last of which is across the
     strip: for several rows at a time and then for those that are left.  ``add`` takes what they give."""
     *others, rows = opens
-    several, level = ways(job), 1 + len(others)
-    large = not job.alone and job.guess(total(job.loops.extents)) >= BEYOND
+    several, level = ways(nest), 1 + len(others)
+    large = not nest.alone and nest.guess(total(nest.loops.extents)) >= BEYOND
     heads = [(1, rows)]
-    extent = job.loops.extents[int(rows.var[1:])]
-    if several > 1 and job.inside is not None and job.inside.moves(extent):
+    extent = nest.loops.extents[int(rows.var[1:])]
+    if several > 1 and nest.inside is not None and nest.inside.moves(extent):
         # how many rows are left over could not be counted beforehand
         first, full = variable("b3"), _whole_group(rows, several)
         others.append(replace(rows, var="b3", step=several))
@@ -259,14 +270,14 @@ def _swept(
         heads = [(several, replace(rows, upper=(affine(1, first),), step=several, cond=full))]
         heads += [(1, replace(rows, cond=Op("logical_not", (full,), full.dtype)))]
     elif several > 1:
-        whole = job.arguments.integer(dims.simplify(extent // several * several), "whole", rows.var)
+        whole = nest.arguments.integer(dims.simplify(extent // several * several), "whole", rows.var)
         heads = [(several, replace(rows, upper=(*rows.upper[:-1], whole), step=several, after=()))]
         heads += [(1, replace(rows, lower=whole, before=()))]
     main: Scope | None = None
     body: list[Stmt] = []
     for count, head in heads:
-        scope = _row(job, phase, [*others, head, *within], rows.var, foldings, count, add)
-        made = nest(scope, level, [head, *within], "vector", UNROLL if count > 1 else 0)
+        scope = _row(nest, phase, [*others, head, *within], rows.var, foldings, count, add)
+        made = build_loops(scope, level, [head, *within], "vector", UNROLL if count > 1 else 0)
         body += asked(made, rows.var, count) if count > 1 and large else made
         if main is None:
             main = scope
@@ -274,7 +285,7 @@ def _swept(
             main.absorb(scope)
     assert main is not None
     main.put(level, body)
-    return nest(main, 1, others, "serial"), main
+    return build_loops(main, 1, others, "serial"), main
 
 
 def _whole_group(rows: Open, several: int) -> Op:
@@ -285,14 +296,14 @@ def _whole_group(rows: Open, several: int) -> Op:
 
 
 def _row(
-    job: Job, phase: str, opens: list[Open], var: str, foldings: list[Folding], count: int, add: Add
+    nest: LoopNest, phase: str, opens: list[Open], var: str, foldings: list[Folding], count: int, add: Add
 ) -> Scope:
     """The statements at one column of so many rows, over which ``var`` runs."""
     found: dict[int, list[Expr]] = {folding.number: [] for folding in foldings}
     by_number = {folding.number: folding for folding in foldings}
-    places = [job.place(phase, opens, 1 + len(opens), job.nonempty, ahead, var) for ahead in range(count)]
+    places = [nest.place(phase, opens, 1 + len(opens), nest.nonempty, ahead, var) for ahead in range(count)]
     for scope in places:
-        scope.announce(job.values, [compute.target for compute in job.computes])
+        scope.announce(nest.values, [compute.target for compute in nest.computes])
 
         def fold(number: int, value: Expr, scope: Scope = scope) -> None:
             wide = converted(value, by_number[number].fold.wide)
@@ -301,7 +312,7 @@ def _row(
             if count == 1:
                 add(scope, by_number[number], [wide])
 
-        statements(job, scope, fold)
+        statements(nest, scope, fold)
     main, *more = places
     for scope in more:
         main.absorb(scope)
@@ -311,30 +322,30 @@ def _row(
     return main
 
 
-def ways(job: Job) -> int:
+def ways(nest: LoopNest) -> int:
     """How many rows are taken at a time: fewer when there is much to do for each, unless that has to wait
     for memory anyway."""
-    count, waits = WAYS, _from_memory(job) == 1
-    body = BODY * max(2, sum(job.folds)) // 2  # sums that are made together share what they load
-    while count > 1 and count * job.cost() > (LARGER if waits and count <= FEWER else body):
+    count, waits = WAYS, _from_memory(nest) == 1
+    body = BODY * max(2, sum(nest.folds)) // 2  # sums that are made together share what they load
+    while count > 1 and count * nest.cost() > (LARGER if waits and count <= FEWER else body):
         count //= 2
     return count
 
 
-def _from_memory(job: Job) -> int:
+def _from_memory(nest: LoopNest) -> int:
     """How many streams of what no near cache holds are read by a loop along rows."""
-    if job.alone or job.guess(total(job.loops.extents)) < BEYOND:
+    if nest.alone or nest.guess(total(nest.loops.extents)) < BEYOND:
         return 0
-    own = {compute.target.array for compute in job.computes}
-    *others, last = range(len(job.loops.axes))
+    own = {compute.target.array for compute in nest.computes}
+    *others, last = range(len(nest.loops.axes))
     reached = {
-        job.arguments.reach(load)
-        for value in job.values
+        nest.arguments.reach(load)
+        for value in nest.values
         for load in windows.loads(value)
         if isinstance(load, Gather) or load.window.array not in own
     }
-    along = [at.coefs for at in reached if _moves(job, at.coefs, last)]
-    return sum(any(_moves(job, coefs, k) for k in others) for coefs in along)
+    along = [at.coefs for at in reached if _moves(nest, at.coefs, last)]
+    return sum(any(_moves(nest, coefs, k) for k in others) for coefs in along)
 
 
 def _folded(name: str, old: Expr, values: list[Expr]) -> Expr:

@@ -15,12 +15,12 @@ from dcarray.lowering.nest.loop_nest import (
     FEW,
     Block,
     Inside,
-    Job,
     Kind,
+    LoopNest,
     Open,
     Shared,
+    build_loops,
     evaluated,
-    nest,
     variable,
 )
 
@@ -29,42 +29,44 @@ from .transpose import found, transposing
 STRIP = 4096  # elements of one parallel piece when the innermost loop itself is cut
 
 
-def row_jobs(
+def row_nests(
     body: Sequence[Compute | Nest],
     region: Region,
     axes: int,
     before: Shared | None = None,
     inside: Inside | None = None,
-) -> list[Job]:
-    """The jobs of statements that run row by row."""
+) -> list[LoopNest]:
+    """The nests of statements that run row by row."""
 
-    def jobs(axes: int) -> list[Job]:
-        made: list[Job] = []
+    def nests(axes: int) -> list[LoopNest]:
+        made: list[LoopNest] = []
         for part in body:
-            made.append(Job(part, region, axes, made[0] if made else before, inside))
+            made.append(LoopNest(part, region, axes, made[0] if made else before, inside))
         return made
 
-    found = jobs(axes)
+    found = nests(axes)
     # if the axes cannot be one loop, a row is all that has the same first coordinate
-    return found if all(job.joined for job in found) else jobs(1)
+    return found if all(nest.joined for nest in found) else nests(1)
 
 
-def row(job: Job) -> None:
+def row(nest: LoopNest) -> None:
     """Element-wise statements of one row."""
-    opens = [job.whole(loop) for loop in range(1, len(job.loops.axes))]
-    scope = evaluated(job, "i0", opens, {})
-    phase = Phase("i0", job.arguments.extent(0), "serial", nest(scope, 1, opens, "vector"), scope.preamble())
-    job.add(phase, job.loops.extents[0], job.cost() * total(job.loops.extents[1:]))
+    opens = [nest.whole(loop) for loop in range(1, len(nest.loops.axes))]
+    scope = evaluated(nest, "i0", opens, {})
+    phase = Phase(
+        "i0", nest.arguments.extent(0), "serial", build_loops(scope, 1, opens, "vector"), scope.preamble()
+    )
+    nest.add(phase, nest.loops.extents[0], nest.cost() * total(nest.loops.extents[1:]))
 
 
-def elementwise(job: Job) -> None:
+def elementwise(nest: LoopNest) -> None:
     """Make the phase of element-wise statements."""
-    loops, guess, arguments = job.loops, job.guess, job.arguments
+    loops, guess, arguments = nest.loops, nest.guess, nest.arguments
     rank = len(loops.axes)
     sizes = [guess(extent) for extent in loops.extents]
-    tiling = found(job)
+    tiling = found(nest)
     if tiling is not None:
-        return transposing(job, tiling)
+        return transposing(nest, tiling)
     order = list(range(rank))
     inner = rank - 1
     opens: list[Open] = []
@@ -79,26 +81,28 @@ def elementwise(job: Job) -> None:
             order.remove(longest)
             order.insert(0, longest)
         if sizes[order[0]] < FEW and sizes[inner] >= 2 * STRIP:
-            launch = job.blocks(loops.extents[inner], STRIP)
+            launch = nest.blocks(loops.extents[inner], STRIP)
             phase, extent = "b0", arguments.integer(launch, "blocks", inner)
-            opens = [*map(job.whole, order[:-1]), job.piece(inner, variable("b0", STRIP), affine(STRIP))]
+            opens = [*map(nest.whole, order[:-1]), nest.piece(inner, variable("b0", STRIP), affine(STRIP))]
             share = STRIP * total(loops.extents[loop] for loop in order[:-1])
         else:
             phase, extent, launch = f"i{order[0]}", arguments.extent(order[0]), loops.extents[order[0]]
-            opens = [job.whole(loop) for loop in order[1:]]
+            opens = [nest.whole(loop) for loop in order[1:]]
             share = total(loops.extents[loop] for loop in order[1:])
-    scope = evaluated(job, phase, opens, {})
-    body = nest(scope, 1, opens, "vector")
+    scope = evaluated(nest, phase, opens, {})
+    body = build_loops(scope, 1, opens, "vector")
     kind: Kind = "vector" if rank == 1 else "serial"
-    job.add(Phase(phase, extent, kind, body, scope.preamble()), job.unless_empty(launch), share * job.cost())
+    nest.add(
+        Phase(phase, extent, kind, body, scope.preamble()), nest.unless_empty(launch), share * nest.cost()
+    )
 
 
-def elementwise_inside(job: Job) -> Block:
+def elementwise_inside(nest: LoopNest) -> Block:
     """The loops of element-wise statements inside of others."""
-    opens = [job.whole(loop) for loop in range(len(job.loops.axes))]
-    scope = evaluated(job, "one", opens, {})
-    body = (*scope.preamble(), *nest(scope, 1, opens, "vector"))
-    sure = all(map(positive, job.loops.extents))
+    opens = [nest.whole(loop) for loop in range(len(nest.loops.axes))]
+    scope = evaluated(nest, "one", opens, {})
+    body = (*scope.preamble(), *build_loops(scope, 1, opens, "vector"))
+    sure = all(map(positive, nest.loops.extents))
     if sure or (len(opens) == 1 and len(body) == 1):
         return body
     unsure = [bound for head in opens for bound in head.upper]

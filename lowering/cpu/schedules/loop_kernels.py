@@ -43,10 +43,10 @@ from dcarray.lowering.nest import expansion
 from dcarray.lowering.nest.access import Arguments, Memory, product, total
 from dcarray.lowering.nest.body import Names, Scope
 from dcarray.lowering.nest.legality import check_types
-from dcarray.lowering.nest.loop_nest import Inside, Job, by_row, variable
+from dcarray.lowering.nest.loop_nest import Inside, LoopNest, by_row, variable
 
 from .cross_row_reductions import folds_rows
-from .elementwise import elementwise_inside, row, row_jobs
+from .elementwise import elementwise_inside, row, row_nests
 from .reductions import reduction
 
 _BOOL = np.dtype(np.bool_)
@@ -171,7 +171,7 @@ class _Maker:
         """One statement."""
         match stmt:
             case Compute() | Nest():
-                return self.nest(Job(stmt, self.region, 0, self, self.inside))
+                return self.loop_nest(LoopNest(stmt, self.region, 0, self, self.inside))
             case Rows(body, axes):
                 return self.rows(body, axes)
             case Bands(body):
@@ -286,32 +286,32 @@ class _Maker:
         return (*scope.take(0), *scope.take(1)), value
 
     # ---- plain statements ---------------------------------------------------------------------------
-    def weigh(self, job: Job) -> None:
+    def weigh(self, nest: LoopNest) -> None:
         """Count the work of a statement."""
-        self.work = self.work + self.times * job.cost() * dims.substitute(total(job.shape), self.middle)
+        self.work = self.work + self.times * nest.cost() * dims.substitute(total(nest.shape), self.middle)
 
-    def nest(self, job: Job) -> tuple[Stmt, ...]:
+    def loop_nest(self, nest: LoopNest) -> tuple[Stmt, ...]:
         """The loops of a statement."""
-        self.weigh(job)
-        if not any(job.folds):
-            return elementwise_inside(job)
-        reduction(job)
-        (phase,) = job.phases
+        self.weigh(nest)
+        if not any(nest.folds):
+            return elementwise_inside(nest)
+        reduction(nest)
+        (phase,) = nest.phases
         return (*phase.pre, *phase.body)
 
     def rows(self, body: Sequence[Compute | Nest], axes: int) -> tuple[Stmt, ...]:
         """Statements row by row."""
-        jobs = row_jobs(body, self.region, axes, self, self.inside)
-        if any(map(folds_rows, jobs)):
+        nests = row_nests(body, self.region, axes, self, self.inside)
+        if any(map(folds_rows, nests)):
             return self.block(body)
-        for job in jobs:
-            self.weigh(job)
-            if any(job.folds):
-                reduction(job)
+        for nest in nests:
+            self.weigh(nest)
+            if any(nest.folds):
+                reduction(nest)
             else:
-                row(job)
-        phase = by_row(jobs)
-        return (*phase.pre, For("i0", affine(), jobs[0].arguments.bounds(0), 1, "serial", phase.body))
+                row(nest)
+        phase = by_row(nests)
+        return (*phase.pre, For("i0", affine(), nests[0].arguments.bounds(0), 1, "serial", phase.body))
 
 
 def _turns(stmt: nodes.Loop) -> Dim:

@@ -20,7 +20,17 @@ from dcarray.lowering.kernel.nodes import Affine, Elem, Expr, For, Let, Phase, S
 from dcarray.lowering.nest.access import product, same, total
 from dcarray.lowering.nest.body import Scope
 from dcarray.lowering.nest.fold import Fold, Folding, foldings_of, op, starts_of
-from dcarray.lowering.nest.loop_nest import FEW, Block, Job, Kind, Open, around, nest, statements, variable
+from dcarray.lowering.nest.loop_nest import (
+    FEW,
+    Block,
+    Kind,
+    LoopNest,
+    Open,
+    around,
+    build_loops,
+    statements,
+    variable,
+)
 
 from .column_reductions import COLUMNS, column_partials, columns, ways
 
@@ -36,65 +46,67 @@ AHEAD = 4  # so many times the elements that it gives
 EACH = 16  # the work for an element up to which several rows fold it at a time
 
 
-def reduction(job: Job) -> None:
+def reduction(nest: LoopNest) -> None:
     """Make the phases of a nest with reductions."""
-    foldings = foldings_of(job)
-    rank = len(job.loops.axes)
-    kept = [loop for loop in range(rank) if loop not in job.loops.folded]
-    folded = [loop for loop in range(rank) if loop in job.loops.folded]
-    sizes = [job.guess(extent) for extent in job.loops.extents]
+    foldings = foldings_of(nest)
+    rank = len(nest.loops.axes)
+    kept = [loop for loop in range(rank) if loop not in nest.loops.folded]
+    folded = [loop for loop in range(rank) if loop in nest.loops.folded]
+    sizes = [nest.guess(extent) for extent in nest.loops.extents]
     many = total(sizes) > 2 * PIECE
     ordered = any(f.fold.mode == "ordered" for f in foldings)
-    if job.alone:
+    if nest.alone:
         many = False
     if folded[-1] != rank - 1 and many and len(kept) == 1 and sizes[-1] < FEW * COLUMNS and not ordered:
-        column_partials(job, foldings, folded)
+        column_partials(nest, foldings, folded)
     elif folded[-1] != rank - 1:
-        columns(job, foldings, kept, folded)
+        columns(nest, foldings, kept, folded)
     elif ordered or not many:
-        _rows(job, foldings, kept, folded, "serial" if ordered else "vector")
+        _rows(nest, foldings, kept, folded, "serial" if ordered else "vector")
     else:
-        common = _in_common(job, kept, folded)
+        common = _in_common(nest, kept, folded)
         if common or total(sizes[loop] for loop in kept) < FEW:
-            _partials(job, foldings, kept, folded, common)
+            _partials(nest, foldings, kept, folded, common)
         else:
-            _rows(job, foldings, kept, folded, "vector")
+            _rows(nest, foldings, kept, folded, "vector")
 
 
-def _inner(job: Job, loop: int, foldings: list[Folding], nested: bool) -> tuple[list[Open], bool]:
+def _inner(nest: LoopNest, loop: int, foldings: list[Folding], nested: bool) -> tuple[list[Open], bool]:
     """The innermost loop, whole or in blocks, and whether the blocks' sums are to be carried.
     ``nested``: other folded loops are around it."""
-    extent = job.loops.extents[loop]
-    if _decidable(job, foldings):
+    extent = nest.loops.extents[loop]
+    if _decidable(nest, foldings):
         if not dims.prove_lt(STOP, extent):  # short rows would be slower
-            return [job.whole(loop)], False
-        return [job.strips(loop, "b1", STOP), job.piece(loop, variable("b1"), affine(STOP))], True
+            return [nest.whole(loop)], False
+        return [nest.strips(loop, "b1", STOP), nest.piece(loop, variable("b1"), affine(STOP))], True
     short = dims.prove_le(extent, BLOCK) is True
     if short or not any(f.fold.mode == "sum" for f in foldings):
-        return [job.whole(loop)], nested and short
-    return [job.strips(loop, "b1", BLOCK), job.piece(loop, variable("b1"), affine(BLOCK))], True
+        return [nest.whole(loop)], nested and short
+    return [nest.strips(loop, "b1", BLOCK), nest.piece(loop, variable("b1"), affine(BLOCK))], True
 
 
-def _decidable(job: Job, foldings: list[Folding]) -> bool:
+def _decidable(nest: LoopNest, foldings: list[Folding]) -> bool:
     """May the rest be skipped once the results are known?  Not where it does something else besides: store
     what others need, or raise floating-point flags."""
-    if not all(job.folds) or any(f.fold.dtype.kind != "b" or not f.fold.idempotent for f in foldings):
+    if not all(nest.folds) or any(f.fold.dtype.kind != "b" or not f.fold.idempotent for f in foldings):
         return False
-    every = [node for node in windows.walk(*job.values) if isinstance(node, Apply)]
+    every = [node for node in windows.walk(*nest.values) if isinstance(node, Apply)]
     return not any(flags.of(n.op, tuple(a.dtype for a in n.args), n.dtype) for n in every)
 
 
-def _until_decided(job: Job, foldings: list[Folding], opens: list[Open]) -> None:
+def _until_decided(nest: LoopNest, foldings: list[Folding], opens: list[Open]) -> None:
     """Skip the innermost loop where it cannot change the results any more."""
-    if len(opens) < 2 or not _decidable(job, foldings):
+    if len(opens) < 2 or not _decidable(nest, foldings):
         return
     ends = [found for f in foldings if (found := f.fold.open_ended()) is not None]
     opens[-1] = replace(opens[-1], cond=reduce(lambda a, b: op("logical_or", a, b), ends))
 
 
-def _accumulate(job: Job, foldings: list[Folding], scope: Scope, opens: list[Open], carried: bool) -> None:
+def _accumulate(
+    nest: LoopNest, foldings: list[Folding], scope: Scope, opens: list[Open], carried: bool
+) -> None:
     """Evaluate the statements in the innermost loop, folding."""
-    scope.announce(job.values, [compute.target for compute in job.computes])
+    scope.announce(nest.values, [compute.target for compute in nest.computes])
     folds = {folding.number: folding.fold for folding in foldings}
 
     def fold(number: int, value: Expr) -> None:
@@ -103,77 +115,81 @@ def _accumulate(job: Job, foldings: list[Folding], scope: Scope, opens: list[Ope
 
     if carried:
         begin = tuple(stmt for fold_ in folds.values() for stmt in fold_.open_block())
-        statements(job, scope, fold)
-        _until_decided(job, foldings, opens)
+        statements(nest, scope, fold)
+        _until_decided(nest, foldings, opens)
         around(opens, -1, begin, tuple(stmt for fold_ in folds.values() for stmt in fold_.close_block()))
     else:
-        statements(job, scope, fold)
-        _until_decided(job, foldings, opens)
+        statements(nest, scope, fold)
+        _until_decided(nest, foldings, opens)
 
 
-def _rows(job: Job, foldings: list[Folding], kept: list[int], folded: list[int], kind: Kind) -> None:
-    phase, extent, launch, points, opens = job.head(kept)
-    inner, carried = _inner(job, folded[-1], foldings, len(folded) > 1)
+def _rows(nest: LoopNest, foldings: list[Folding], kept: list[int], folded: list[int], kind: Kind) -> None:
+    phase, extent, launch, points, opens = nest.head(kept)
+    inner, carried = _inner(nest, folded[-1], foldings, len(folded) > 1)
     base, first = 1 + len(opens), len(opens)
-    opens += [*map(job.whole, folded[:-1]), *inner]
-    main = job.place(phase, opens, 1 + len(opens), job.nonempty)
-    ends = job.place(phase, opens, base, False)
-    starts = starts_of(ends, job, foldings)
+    opens += [*map(nest.whole, folded[:-1]), *inner]
+    main = nest.place(phase, opens, 1 + len(opens), nest.nonempty)
+    ends = nest.place(phase, opens, base, False)
+    starts = starts_of(ends, nest, foldings)
     declared = tuple(s for f, v in zip(foldings, starts, strict=True) for s in f.fold.open(v, carried))
     before = (*ends.take(base), *declared)
-    _accumulate(job, foldings, main, opens, carried)
+    _accumulate(nest, foldings, main, opens, carried)
     for folding, start in zip(foldings, starts, strict=True):
         ends.store(folding.compute.target, folding.fold.combined(start, folding.fold.result()), False)
     around(opens, first, before, ends.take(base))
-    body = nest(main, 1, opens, kind)
+    body = build_loops(main, 1, opens, kind)
     pre = (*main.preamble(), *ends.preamble())
-    several = _at_a_time(job, foldings, kept, folded, kind)
+    several = _at_a_time(nest, foldings, kept, folded, kind)
     if several == 1:
-        job.add(Phase(phase, extent, "serial", body, pre), launch, points * job.cost())
+        nest.add(Phase(phase, extent, "serial", body, pre), launch, points * nest.cost())
         return
-    count, row = job.blocks(launch, several), variable("b0", several)
-    body = in_groups(job, body, row, affine(several, row), several)
-    blocks = job.arguments.integer(count, "blocks")
-    job.add(Phase("b0", blocks, "serial", body, pre), count, several * points * job.cost())
+    count, row = nest.blocks(launch, several), variable("b0", several)
+    body = in_groups(nest, body, row, affine(several, row), several)
+    blocks = nest.arguments.integer(count, "blocks")
+    nest.add(Phase("b0", blocks, "serial", body, pre), count, several * points * nest.cost())
 
 
-def _at_a_time(job: Job, foldings: list[Folding], kept: list[int], folded: list[int], kind: Kind) -> int:
+def _at_a_time(
+    nest: LoopNest, foldings: list[Folding], kept: list[int], folded: list[int], kind: Kind
+) -> int:
     """How many rows are folded at a time."""
-    if job.alone or len(kept) != 1 or len(folded) != 1 or kind == "serial" or _decidable(job, foldings):
+    if nest.alone or len(kept) != 1 or len(folded) != 1 or kind == "serial" or _decidable(nest, foldings):
         return 1
-    rows, points = map(job.guess, job.loops.extents)
-    return min(WAYS, ways(job)) if rows >= LONG and points >= LONG else 1
+    rows, points = map(nest.guess, nest.loops.extents)
+    return min(WAYS, ways(nest)) if rows >= LONG and points >= LONG else 1
 
 
-def _partials(job: Job, foldings: list[Folding], kept: list[int], folded: list[int], common: bool) -> None:
+def _partials(
+    nest: LoopNest, foldings: list[Folding], kept: list[int], folded: list[int], common: bool
+) -> None:
     """``common``: all rows fold the same elements."""
-    extents, arguments = job.loops.extents, job.arguments
-    size, rows = affine(PIECE), _height(job, folded, common)
+    extents, arguments = nest.loops.extents, nest.arguments
+    size, rows = affine(PIECE), _height(nest, folded, common)
     if common or len(folded) > 1:
         size = arguments.integer(rows, "rows")
-    several = WAYS if common and _work(job, folded) <= EACH and not _decidable(job, foldings) else 1
-    count = job.blocks(extents[folded[0]], rows)
+    several = WAYS if common and _work(nest, folded) <= EACH and not _decidable(nest, foldings) else 1
+    count = nest.blocks(extents[folded[0]], rows)
     points = rows * total(n for loop, n in enumerate(extents) if loop != folded[0])
     # one partial result for each block and each point of the kept loops
     places = [arguments.scratch(f.fold.wide, count * total(extents[k] for k in kept)) for f in foldings]
     steps = [dims.simplify(count * total(extents[k] for k in kept[n + 1 :])) for n in range(len(kept))]
-    at = affine(0, *(product(arguments.integer(step, "partial"), job.variables[k])
+    at = affine(0, *(product(arguments.integer(step, "partial"), nest.variables[k])
                      for step, k in zip(steps, kept, strict=True)))  # fmt: skip
-    bounds = (0, *DECIDED) if _decidable(job, foldings) else (0,)
+    bounds = (0, *DECIDED) if _decidable(nest, foldings) else (0,)
     for lower, upper in zip(bounds, (*bounds[1:], None), strict=True):
-        reached = count if upper is None else job.at_most(count, upper)
-        launch = dims.simplify(job.largest(reached - lower, 0)) if lower else reached
-        own = [replace(f, fold=Fold(f.fold.name, f.fold.dtype, job.names)) for f in foldings]
+        reached = count if upper is None else nest.at_most(count, upper)
+        launch = dims.simplify(nest.largest(reached - lower, 0)) if lower else reached
+        own = [replace(f, fold=Fold(f.fold.name, f.fold.dtype, nest.names)) for f in foldings]
         block = affine(lower, variable("b0"))
         at_all = [(place, at) for place in places]
-        body, pre = _pieces(job, own, kept, folded, block, size, at_all, lower, several)
+        body, pre = _pieces(nest, own, kept, folded, block, size, at_all, lower, several)
         extent = arguments.integer(launch, "blocks", *([lower] if lower else []))
-        job.add(Phase("b0", extent, "serial", body, pre), launch, points * job.cost())
-    _combine(job, foldings, kept, places, at, count)
+        nest.add(Phase("b0", extent, "serial", body, pre), launch, points * nest.cost())
+    _combine(nest, foldings, kept, places, at, count)
 
 
 def _pieces(
-    job: Job,
+    nest: LoopNest,
     foldings: list[Folding],
     kept: list[int],
     folded: list[int],
@@ -186,77 +202,77 @@ def _pieces(
     """The body of a phase that folds one block; it goes on from what so many blocks before have given.
     So many rows, if there are any, fold at a time."""
     start = product(size, block)
-    inner, carried = _inner(job, folded[-1], foldings, len(folded) > 1)
-    opens = [job.whole(loop) for loop in kept]
+    inner, carried = _inner(nest, folded[-1], foldings, len(folded) > 1)
+    opens = [nest.whole(loop) for loop in kept]
     base, first = 1 + len(opens), len(opens)
     if len(folded) > 1:
-        opens += [job.piece(folded[0], start, size), *map(job.whole, folded[1:-1]), *inner]
+        opens += [nest.piece(folded[0], start, size), *map(nest.whole, folded[1:-1]), *inner]
     elif carried:
-        stop = (affine(0, start, size), job.arguments.extent(folded[0]))
+        stop = (affine(0, start, size), nest.arguments.extent(folded[0]))
         opens += [replace(inner[0], lower=start, upper=stop), inner[1]]
     else:
-        opens += [job.piece(folded[0], start, size)]
-    main = job.place("b0", opens, 1 + len(opens), job.nonempty)
-    ends = job.place("b0", opens, base, False)
+        opens += [nest.piece(folded[0], start, size)]
+    main = nest.place("b0", opens, 1 + len(opens), nest.nonempty)
+    ends = nest.place("b0", opens, base, False)
     idempotent = [folding for folding in foldings if folding.fold.idempotent]
-    begins = dict(zip((f.number for f in idempotent), starts_of(ends, job, idempotent), strict=True))
+    begins = dict(zip((f.number for f in idempotent), starts_of(ends, nest, idempotent), strict=True))
     before = [*ends.take(base)]
     for folding, (place, at) in zip(foldings, places, strict=True):
         before += folding.fold.open(begins.get(folding.number), carried)
         if known:
             old = Elem(place, affine(0, at, variable("k0")), folding.fold.wide)
             before.append(For("k0", affine(), (affine(known),), 1, "vector", folding.fold.update(old)))
-    _accumulate(job, foldings, main, opens, carried)
+    _accumulate(nest, foldings, main, opens, carried)
     for folding, (place, at) in zip(foldings, places, strict=True):
         ends.add(Store(place, affine(0, at, block), folding.fold.result()))
     around(opens, first, tuple(before), ends.take(base))
     if several == 1:
-        body = nest(main, 1, opens, "vector")
+        body = build_loops(main, 1, opens, "vector")
     else:
         row, *inside = opens
-        body = in_groups(job, nest(main, 2, inside, "vector", 1), row.lower, row.upper[0], several)
+        body = in_groups(nest, build_loops(main, 2, inside, "vector", 1), row.lower, row.upper[0], several)
         body = (*main.take(1), *row.before, *body, *row.after)
     return body, (*main.preamble(), *ends.preamble())
 
 
-def _in_common(job: Job, kept: list[int], folded: list[int]) -> bool:
+def _in_common(nest: LoopNest, kept: list[int], folded: list[int]) -> bool:
     """Do all rows fold the same elements, more than stay in a cache?"""
-    arguments, bytes_ = job.arguments, 0
-    if len(kept) != 1 or any(isinstance(node, Gather) for node in windows.walk(*job.values)):
+    arguments, bytes_ = nest.arguments, 0
+    if len(kept) != 1 or any(isinstance(node, Gather) for node in windows.walk(*nest.values)):
         return False
-    every = [arguments.reach(load) for value in job.values for load in windows.loads(value)]
+    every = [arguments.reach(load) for value in nest.values for load in windows.loads(value)]
     for access in dict.fromkeys(every):
         steps = arguments.steps(access)
         moving = [loop for loop in folded if not same(steps[loop], 0)]
         if moving and not same(steps[kept[0]], 0):
             return False
         if moving:
-            bytes_ += access.array.dtype.itemsize * job.guess(total(job.loops.extents[k] for k in moving))
-    height, extents = job.guess(_height(job, folded, True)), job.loops.extents
-    few = job.guess(extents[folded[0]]) < FEW * height  # blocks, for many cores
-    return bytes_ >= CACHE and not few and job.guess(extents[kept[0]]) * AHEAD <= FAR * BLOCK
+            bytes_ += access.array.dtype.itemsize * nest.guess(total(nest.loops.extents[k] for k in moving))
+    height, extents = nest.guess(_height(nest, folded, True)), nest.loops.extents
+    few = nest.guess(extents[folded[0]]) < FEW * height  # blocks, for many cores
+    return bytes_ >= CACHE and not few and nest.guess(extents[kept[0]]) * AHEAD <= FAR * BLOCK
 
 
-def _height(job: Job, folded: list[int], common: bool) -> Dim:
+def _height(nest: LoopNest, folded: list[int], common: bool) -> Dim:
     """How many turns of the first folded loop a block has."""
-    extents = job.loops.extents
-    inner = max(1, job.guess(total(extents[loop] for loop in folded[1:])))
+    extents = nest.loops.extents
+    inner = max(1, nest.guess(total(extents[loop] for loop in folded[1:])))
     if not common:
         return max(1, PIECE // inner)
-    rows = total(n for loop, n in enumerate(extents) if loop not in job.loops.folded)
-    blocks = job.blocks(total(extents[loop] for loop in folded), BLOCK * PARTS)
-    size = job.at_most(job.largest(blocks, job.blocks(rows * AHEAD, BLOCK), NEAR), FAR) * BLOCK
-    return size if len(folded) == 1 else job.blocks(size, inner)
+    rows = total(n for loop, n in enumerate(extents) if loop not in nest.loops.folded)
+    blocks = nest.blocks(total(extents[loop] for loop in folded), BLOCK * PARTS)
+    size = nest.at_most(nest.largest(blocks, nest.blocks(rows * AHEAD, BLOCK), NEAR), FAR) * BLOCK
+    return size if len(folded) == 1 else nest.blocks(size, inner)
 
 
-def _work(job: Job, folded: list[int]) -> float:
+def _work(nest: LoopNest, folded: list[int]) -> float:
     """The work for an element that is done again for each row."""
     moving: set[object] = set()
-    work = float(sum(job.folds))
-    axes = {axis for loop in folded for axis in job.loops.axes[loop]}
-    for node in windows.walk(*job.values):
+    work = float(sum(nest.folds))
+    axes = {axis for loop in folded for axis in nest.loops.axes[loop]}
+    for node in windows.walk(*nest.values):
         if isinstance(node, Load):
-            steps = job.arguments.steps(job.arguments.reach(node))
+            steps = nest.arguments.steps(nest.arguments.reach(node))
             moves = any(not same(steps[loop], 0) for loop in folded)
         else:
             moves = (isinstance(node, Iota) and node.axis in axes) or any(
@@ -269,16 +285,16 @@ def _work(job: Job, folded: list[int]) -> float:
 
 
 def _combine(
-    job: Job, foldings: list[Folding], kept: list[int], places: list[str], at: Affine, count: Dim
+    nest: LoopNest, foldings: list[Folding], kept: list[int], places: list[str], at: Affine, count: Dim
 ) -> None:
     """The phase that folds the partial results of all blocks, in their order."""
-    phase, extent, launch, _, opens = job.head(kept)
+    phase, extent, launch, _, opens = nest.head(kept)
     base, first = 1 + len(opens), len(opens)
-    opens.append(Open("b0", affine(), (job.arguments.integer(count, "blocks"),)))
-    main = job.place(phase, opens, base + 1, False)
-    ends = job.place(phase, opens, base, False)
-    starts = starts_of(ends, job, foldings)
-    folds = [Fold(f.fold.name, f.fold.dtype, job.names) for f in foldings]
+    opens.append(Open("b0", affine(), (nest.arguments.integer(count, "blocks"),)))
+    main = nest.place(phase, opens, base + 1, False)
+    ends = nest.place(phase, opens, base, False)
+    starts = starts_of(ends, nest, foldings)
+    folds = [Fold(f.fold.name, f.fold.dtype, nest.names) for f in foldings]
     declared = tuple(s for fold, v in zip(folds, starts, strict=True) for s in fold.open(v, True))
     before = (*ends.take(base), *declared)
     for fold, place in zip(folds, places, strict=True):
@@ -287,6 +303,6 @@ def _combine(
     for folding, fold, start in zip(foldings, folds, starts, strict=True):
         ends.store(folding.compute.target, fold.combined(start, fold.result()), False)
     around(opens, first, before, ends.take(base))
-    others = total(job.loops.extents[loop] for loop in kept[1:])
-    body = nest(main, 1, opens, "serial")
-    job.add(Phase(phase, extent, "serial", body, ends.preamble()), launch, count * others * 8 * len(folds))
+    others = total(nest.loops.extents[loop] for loop in kept[1:])
+    body = build_loops(main, 1, opens, "serial")
+    nest.add(Phase(phase, extent, "serial", body, ends.preamble()), launch, count * others * 8 * len(folds))

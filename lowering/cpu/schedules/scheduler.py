@@ -10,10 +10,10 @@ from dcarray.ir.nodes import Bands, Branch, Compute, Loop, Nest, Region, Rows, W
 from dcarray.lowering.cpu.kernel_passes.streaming_stores import past_caches
 from dcarray.lowering.errors import Unsupported
 from dcarray.lowering.kernel.nodes import Binding, Kernel
-from dcarray.lowering.nest.loop_nest import FEW, Job, finish
+from dcarray.lowering.nest.loop_nest import FEW, LoopNest, finish
 
 from .cross_row_reductions import by_blocks, by_groups, folds_rows
-from .elementwise import elementwise, row, row_jobs
+from .elementwise import elementwise, row, row_nests
 from .loop_kernels import by_loops
 from .reductions import reduction
 from .scans import scanning
@@ -52,16 +52,16 @@ def schedule(
         return by_bands(stmt, region)
     if isinstance(stmt, Loop | While | Branch):
         return by_loops(stmt, region, cores)
-    job = Job(stmt, region)
-    if job.scan is not None:
-        scanning(job)
-    elif any(job.folds):
-        reduction(job)
+    nest = LoopNest(stmt, region)
+    if nest.scan is not None:
+        scanning(nest)
+    elif any(nest.folds):
+        reduction(nest)
     else:
-        elementwise(job)
-        kernel, binding = finish([job])
+        elementwise(nest)
+        kernel, binding = finish([nest])
         return past_caches(kernel, binding, region), binding
-    return finish([job])
+    return finish([nest])
 
 
 def _by_rows(stmt: Rows, region: Region) -> tuple[Kernel, Binding]:
@@ -69,14 +69,14 @@ def _by_rows(stmt: Rows, region: Region) -> tuple[Kernel, Binding]:
     reason = rows_conflict(stmt.body, stmt.axes, region)
     if reason is not None:
         raise Unsupported(reason.text)
-    jobs = row_jobs(stmt.body, region, stmt.axes)
-    if jobs[0].guess(jobs[0].loops.extents[0]) < FEW:
+    nests = row_nests(stmt.body, region, stmt.axes)
+    if nests[0].guess(nests[0].loops.extents[0]) < FEW:
         raise Unsupported("the rows are too few")
-    late = [job for job in jobs if folds_rows(job)]
-    for job in jobs:
-        if any(job.folds) and job not in late:
-            reduction(job)
-        elif not any(job.folds):
-            row(job)
-    kernel, binding = by_blocks(jobs) if late else by_groups(jobs) or finish(jobs)
+    late = [nest for nest in nests if folds_rows(nest)]
+    for nest in nests:
+        if any(nest.folds) and nest not in late:
+            reduction(nest)
+        elif not any(nest.folds):
+            row(nest)
+    kernel, binding = by_blocks(nests) if late else by_groups(nests) or finish(nests)
     return past_caches(kernel, binding, region), binding

@@ -18,7 +18,7 @@ from dcarray.ir.nodes import Bands, Dim, Region
 from dcarray.lowering.errors import Unsupported
 from dcarray.lowering.kernel.nodes import Affine, Binding, For, Kernel, Let, Phase, Stmt, Term, affine
 from dcarray.lowering.nest.access import total
-from dcarray.lowering.nest.loop_nest import Job, Open, assembled, evaluated, nest, variable
+from dcarray.lowering.nest.loop_nest import LoopNest, Open, assembled, build_loops, evaluated, variable
 
 _FAR = 1 << 40  # rows to where no array reaches
 NEAREST = 24 << 10  # bytes that a statement finds again in the first cache
@@ -31,10 +31,10 @@ def by_bands(stmt: Bands, region: Region) -> tuple[Kernel, Binding]:
     reason = found if isinstance(found, Reason) else bands_conflict(stmt, region)
     if isinstance(found, Reason) or reason is not None:
         raise Unsupported(str(reason))
-    jobs: list[Job] = []
+    nests: list[LoopNest] = []
     for part in stmt.body:
-        jobs.append(Job(part, region, 1, jobs[0] if jobs else None))
-    first, ahead = jobs[0], max(slant.ahead for slant in found)
+        nests.append(LoopNest(part, region, 1, nests[0] if nests else None))
+    first, ahead = nests[0], max(slant.ahead for slant in found)
     sides = max(slant.ahead + slant.behind for slant in found)
     ends = first.largest(*(dims.simplify(s.first + s.count + s.behind) for s in found))
     tiles = first.blocks(ends + ahead, stmt.tile)
@@ -53,26 +53,26 @@ def by_bands(stmt: Bands, region: Region) -> tuple[Kernel, Binding]:
     start = affine(0, begin, *(Term(1, term.arg, "c0") for term in tile.terms))
     pre: list[Let] = []
     body: list[Stmt] = []
-    for job, slant in zip(jobs, found, strict=True):
-        own = affine(0, start, _minus(job.arguments.number(slant.first)))  # the row of the statement there
+    for nest, slant in zip(nests, found, strict=True):
+        own = affine(0, start, _minus(nest.arguments.number(slant.first)))  # the row of the statement there
         band, side = affine(-slant.behind, own, variable("b0")), affine(slant.ahead, own)
-        upper = (job.arguments.extent(0), affine(stmt.height, band), affine(0, side, high))
+        upper = (nest.arguments.extent(0), affine(stmt.height, band), affine(0, side, high))
         opens = [
             Open("i0", affine(), upper, floors=(band, affine(0, side, low))),
-            *(job.whole(loop) for loop in range(1, len(job.loops.axes))),
+            *(nest.whole(loop) for loop in range(1, len(nest.loops.axes))),
         ]
-        if width := _strip(job):
-            opens[1] = job.piece(1, variable("b1"), affine(width))
-            opens.insert(0, job.strips(1, "b1", width))
-        scope = evaluated(job, "c0", opens, {})
-        body += nest(scope, 1, opens, "vector")
+        if width := _strip(nest):
+            opens[1] = nest.piece(1, variable("b1"), affine(width))
+            opens.insert(0, nest.strips(1, "b1", width))
+        scope = evaluated(nest, "c0", opens, {})
+        body += build_loops(scope, 1, opens, "vector")
         pre += scope.preamble()
     bands = For("b0", affine(), (rows,), stmt.height, "serial", tuple(body))
     row: Dim = 0
-    for job in jobs:
-        row = row + job.cost() * total(job.loops.extents[1:])
+    for nest in nests:
+        row = row + nest.cost() * total(nest.loops.extents[1:])
     phase = Phase("c0", count, "serial", (bands,), tuple(pre))
-    kernel, binding = assembled(jobs, (phase,), ((tiles, dims.simplify(row * stmt.tile)),))
+    kernel, binding = assembled(nests, (phase,), ((tiles, dims.simplify(row * stmt.tile)),))
     if not sides:
         return kernel, binding
     ints = tuple(between.get(number, value) for number, value in enumerate(binding.ints))
@@ -82,20 +82,20 @@ def by_bands(stmt: Bands, region: Region) -> tuple[Kernel, Binding]:
     return kernel, replace(binding, then=then)
 
 
-def _strip(job: Job) -> int:
+def _strip(nest: LoopNest) -> int:
     """How many turns of the first loop within rows are taken through all rows of a band before the next ones,
     so that what several of these rows read is still in the first cache; 0: all of them."""
-    if len(job.loops.axes) < 2:
+    if len(nest.loops.axes) < 2:
         return 0
     lines = {
-        (window.array, window.index[0].offset): job.memory.arrays[window.array].dtype.itemsize
-        for compute in job.computes
+        (window.array, window.index[0].offset): nest.memory.arrays[window.array].dtype.itemsize
+        for compute in nest.computes
         for window in (*reads(compute), compute.target)
         if window.index
     }
-    width = NEAREST // max(1, sum(lines.values()) * job.guess.product(job.loops.extents[2:]))
+    width = NEAREST // max(1, sum(lines.values()) * nest.guess.product(nest.loops.extents[2:]))
     width -= width % _VECTORS if width > _VECTORS else 0
-    return width if 2 * job.guess(job.loops.extents[1]) > 3 * width else 0
+    return width if 2 * nest.guess(nest.loops.extents[1]) > 3 * width else 0
 
 
 def _minus(value: Affine) -> Affine:

@@ -12,7 +12,7 @@ from dcarray.ir import windows
 from dcarray.ir.nodes import Dim, Load, Window
 from dcarray.lowering.kernel.nodes import Affine, DType, For, Let, Phase, Stack, Stmt, Turn, affine
 from dcarray.lowering.nest.access import Access, Spot, same, scale, total
-from dcarray.lowering.nest.loop_nest import FEW, Block, Job, Open, evaluated, nest, variable
+from dcarray.lowering.nest.loop_nest import FEW, Block, LoopNest, Open, build_loops, evaluated, variable
 
 # A tile: its iterations along the innermost loop, and its bytes along the other one.  Cache lines that follow
 # each other come together; one line from each of many rows comes late, and where rows are a power of two
@@ -32,45 +32,45 @@ class Tiling:
     writes: tuple[Access, ...]
 
 
-def found(job: Job) -> Tiling | None:
+def found(nest: LoopNest) -> Tiling | None:
     """How to tile, if it is of use."""
-    extents, family = job.loops.extents, job.memory.family
-    if len(extents) < 2 or job.guess(extents[-1]) < NARROW:
+    extents, family = nest.loops.extents, nest.memory.family
+    if len(extents) < 2 or nest.guess(extents[-1]) < NARROW:
         return None
-    every = [load for value in job.values for load in windows.loads(value)]
+    every = [load for value in nest.values for load in windows.loads(value)]
     loads = dict.fromkeys(load.window for load in every if isinstance(load, Load))
-    targets = [compute.target for compute in job.computes]
+    targets = [compute.target for compute in nest.computes]
     read = {family(load.window.array) for load in every}
     written = [family(target.array) for target in targets]
     reads = [w for w in loads if family(w.array) not in written]
     writes = [t for t, f in zip(targets, written, strict=True) if f not in read and written.count(f) == 1]
 
     def turned(window: Window, loop: int) -> bool:
-        steps = job.arguments.steps(job.arguments.access(window))
-        return same(steps[loop], 1) and abs(job.guess(steps[-1])) > 1
+        steps = nest.arguments.steps(nest.arguments.access(window))
+        return same(steps[loop], 1) and abs(nest.guess(steps[-1])) > 1
 
     for loop in range(len(extents) - 1):
         some, others = ([w for w in ws if turned(w, loop)] for ws in (reads, writes))
-        if 0 < len(some) + len(others) <= TILES and job.guess(extents[loop]) >= NARROW:
+        if 0 < len(some) + len(others) <= TILES and nest.guess(extents[loop]) >= NARROW:
             return Tiling(
-                loop, tuple(map(job.arguments.access, some)), tuple(map(job.arguments.access, others))
+                loop, tuple(map(nest.arguments.access, some)), tuple(map(nest.arguments.access, others))
             )
     return None
 
 
-def transposing(job: Job, tiling: Tiling) -> None:
+def transposing(nest: LoopNest, tiling: Tiling) -> None:
     """Make the phase of element-wise statements that are tiled."""
-    tiles = _Tiles(job, tiling)
+    tiles = _Tiles(nest, tiling)
     body = tiles.copy()
     pre: tuple[Let, ...] = ()
     if body is None:
         before, spots, after = tiles.buffers()
         first, second = tiles.pieces()
         opens = [*tiles.opens, replace(first, before=before, after=after), second]
-        scope = evaluated(job, tiles.phase, opens, spots)
-        body, pre = nest(scope, 1, opens, "vector"), scope.preamble()
+        scope = evaluated(nest, tiles.phase, opens, spots)
+        body, pre = build_loops(scope, 1, opens, "vector"), scope.preamble()
     phase = Phase(tiles.phase, tiles.extent, "serial", body, pre)
-    job.add(phase, job.unless_empty(tiles.launch), tiles.share * job.cost())
+    nest.add(phase, nest.unless_empty(tiles.launch), tiles.share * nest.cost())
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,19 +85,19 @@ class _Place:
 class _Tiles:
     """The loops around a tile, and the copies that a tile needs."""
 
-    def __init__(self, job: Job, tiling: Tiling) -> None:
-        self.job, self.tiling = job, tiling
-        extents, arguments = job.loops.extents, job.arguments
+    def __init__(self, nest: LoopNest, tiling: Tiling) -> None:
+        self.nest, self.tiling = nest, tiling
+        extents, arguments = nest.loops.extents, nest.arguments
         self.across, self.inner = tiling.across, len(extents) - 1
         large = max(access.array.dtype.itemsize for access in (*tiling.reads, *tiling.writes))
         self.size = {self.across: max(2, TALL // large), self.inner: WIDE}
-        count = {loop: job.blocks(extents[loop], size) for loop, size in self.size.items()}
-        first, second = sorted(self.size, key=lambda loop: -job.guess(count[loop]))
+        count = {loop: nest.blocks(extents[loop], size) for loop, size in self.size.items()}
+        first, second = sorted(self.size, key=lambda loop: -nest.guess(count[loop]))
         others = [loop for loop in range(self.inner) if loop != self.across]
-        longest = max(others, key=lambda loop: job.guess(extents[loop]), default=None)
+        longest = max(others, key=lambda loop: nest.guess(extents[loop]), default=None)
         self.begin = {second: variable("b1")}
-        strips = [job.strips(second, "b1", self.size[second])]
-        if longest is None or job.guess(count[first]) >= min(FEW, job.guess(extents[longest])):
+        strips = [nest.strips(second, "b1", self.size[second])]
+        if longest is None or nest.guess(count[first]) >= min(FEW, nest.guess(extents[longest])):
             self.phase, self.launch = "b0", count[first]
             self.extent = arguments.integer(self.launch, "blocks", first)
             self.begin[first] = variable("b0", self.size[first])
@@ -107,26 +107,28 @@ class _Tiles:
             self.phase, self.launch = f"i{longest}", extents[longest]
             self.extent = arguments.extent(longest)
             self.begin[first] = variable("b0")
-            strips.insert(0, job.strips(first, "b0", self.size[first]))
+            strips.insert(0, nest.strips(first, "b0", self.size[first]))
             self.share = total(n for k, n in enumerate(extents) if k != longest)
-        self.opens = [*map(job.whole, others), *strips]
+        self.opens = [*map(nest.whole, others), *strips]
 
     def pieces(self) -> tuple[Open, Open]:
         """The loops of a tile."""
-        one, two = (self.job.piece(k, self.begin[k], affine(self.size[k])) for k in (self.across, self.inner))
+        one, two = (
+            self.nest.piece(k, self.begin[k], affine(self.size[k])) for k in (self.across, self.inner)
+        )
         return one, two
 
     def place(self, access: Access) -> _Place:
         """The tile of a window."""
-        corner = [self.begin.get(loop, var) for loop, var in enumerate(self.job.variables)]
-        steps = {loop: self.job.arguments.slope(access, loop) for loop in self.size}
-        return _Place(*self.job.arguments.address(access, corner), steps)
+        corner = [self.begin.get(loop, var) for loop, var in enumerate(self.nest.variables)]
+        steps = {loop: self.nest.arguments.slope(access, loop) for loop in self.size}
+        return _Place(*self.nest.arguments.address(access, corner), steps)
 
     def turn(self, to: _Place, source: _Place, rows: int, dtype: DType) -> Turn:
         """Copy a tile that is contiguous along the other loop than ``rows`` to one that is along that."""
         (cols,) = (loop for loop in self.size if loop != rows)
         left = {
-            loop: (affine(size), affine(0, self.job.arguments.extent(loop), scale(-1, self.begin[loop])))
+            loop: (affine(size), affine(0, self.nest.arguments.extent(loop), scale(-1, self.begin[loop])))
             for loop, size in self.size.items()
         }
         across, along = to.steps[cols], source.steps[rows]
@@ -134,15 +136,15 @@ class _Tiles:
 
     def buffers(self) -> tuple[Block, dict[Spot, Spot], Block]:
         """What is done before a tile, where things are in it, and what is done after it."""
-        job, before, after = self.job, list[Stmt](), list[Stmt]()
+        nest, before, after = self.nest, list[Stmt](), list[Stmt]()
         down, right = (
-            affine(0, job.variables[loop], scale(-1, self.begin[loop])) for loop in (self.across, self.inner)
+            affine(0, nest.variables[loop], scale(-1, self.begin[loop])) for loop in (self.across, self.inner)
         )
         at = affine(0, scale(WIDE, down), right)
         spots: dict[Spot, Spot] = {}
         for number, access in enumerate((*self.tiling.reads, *self.tiling.writes)):
             name, dtype = f"x{number}", access.array.dtype
-            spots[job.arguments.address(access, job.variables)] = name, at
+            spots[nest.arguments.address(access, nest.variables)] = name, at
             tile = _Place(name, affine(), {self.across: affine(WIDE), self.inner: affine(1)})
             before.append(Stack(name, dtype, self.size[self.across] * WIDE))
             if number < len(self.tiling.reads):
@@ -153,12 +155,12 @@ class _Tiles:
 
     def copy(self) -> Block | None:
         """The whole body, when it only moves elements."""
-        job, value, target = self.job, self.job.values[0], self.job.computes[0].target
-        if len(job.computes) > 1 or not isinstance(value, Load):
+        nest, value, target = self.nest, self.nest.values[0], self.nest.computes[0].target
+        if len(nest.computes) > 1 or not isinstance(value, Load):
             return None
-        source, to = (job.arguments.access(window) for window in (value.window, target))
+        source, to = (nest.arguments.access(window) for window in (value.window, target))
         plain, rows = (to, self.inner) if self.tiling.reads else (source, self.across)
-        if (self.tiling.reads and self.tiling.writes) or not same(job.arguments.steps(plain)[-1], 1):
+        if (self.tiling.reads and self.tiling.writes) or not same(nest.arguments.steps(plain)[-1], 1):
             return None
         body: Block = (self.turn(self.place(to), self.place(source), rows, value.dtype),)
         for head in reversed(self.opens):
