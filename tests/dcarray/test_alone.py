@@ -103,7 +103,7 @@ def test_what_kernels_never_have_sooner_is_numpys_at_once_on_large_arrays_too(
 
     def watch(frame: Any, event: str, _: Any) -> None:
         if event == "call" and frame.f_code.co_filename.endswith(
-            ("functions/registry.py", "dcarray/tracing.py")
+            ("functions/registry.py", "recording/recorder.py")
         ):
             asked[-1] += 1
 
