@@ -129,7 +129,7 @@ turned(PyObject *x, void *closure)
         return NULL;
     y = AT(x, Index) == NULL && clean(x) && compiles(x) ? viewed(x, view) : part_of(x, Axes, view);
     if (y != NULL && AT(y, Store) != NULL && ((Array *)view)->ndim > 1)
-        Py_XSETREF(AT(AT(x, Store), Turned), Py_NewRef(Py_True));
+        Py_XSETREF(AT(AT(x, Store), Permuted), Py_NewRef(Py_True));
     Py_DECREF(view);
     return y;
 }

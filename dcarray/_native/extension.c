@@ -21,7 +21,7 @@ static Py_ssize_t Small;    /* where a handle keeps its plain array: None for a 
 static Py_ssize_t Store, Shape, Index, Readonly, View, SmallView; /* what else it keeps; see handle.py */
 static Py_ssize_t Origin;
 static Py_ssize_t Exports, Shard;
-static Py_ssize_t Head, Used, Dirty, Char, Mem, Address, Dtype, Geometry, Size, Turned; /* in a store; see store.py */
+static Py_ssize_t Head, Used, Dirty, Char, Mem, Address, Dtype, Geometry, Size, Permuted; /* in a store; see store.py */
 static Py_ssize_t Done;                    /* in a recording */
 static PyTypeObject *Recordings;           /* the class of these */
 static PyObject *Current;                  /* a function: the options in force */
@@ -368,7 +368,7 @@ install(PyObject *module, PyObject *args)
         find_slot(store, "mem", &Mem) || find_slot(store, "address", &Address) ||
         find_slot(store, "dtype", &Dtype) ||
         find_slot(store, "shape", &Geometry) || find_slot(store, "size", &Size) ||
-        find_slot(store, "turned", &Turned) ||
+        find_slot(store, "permuted", &Permuted) ||
         find_slot(store, "place", &Alone) || find_slot(store, "exports", &Exports) ||
         find_slot(store, "shard", &Shard) || find_slot(store, "strides", &Strides) ||
         find_slot(store, "rec", &Recorded) ||

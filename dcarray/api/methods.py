@@ -139,7 +139,7 @@ class Methods(Attributes):
             axes = () if axes[0] is None else tuple(axes[0])
         n = len(self._shape)
         order = normalize_axis_tuple(axes, n) if axes else tuple(range(n))[::-1]
-        self._store.turned |= n > 1
+        self._store.permuted |= n > 1
         return self._view(*window.transpose(self._shape, self._window(), order))
 
     def swapaxes(self, axis1: int, axis2: int) -> Any:

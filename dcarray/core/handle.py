@@ -224,7 +224,7 @@ def locate(x: Handle) -> None:
         store = store_of(a)
     else:
         axes = [axis for _, _, axis in index if axis is not None]
-        store.turned |= axes != sorted(axes)
+        store.permuted |= axes != sorted(axes)
     x._index = index
     x._store = store
 

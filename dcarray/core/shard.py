@@ -110,7 +110,7 @@ def set_shard(head: Store, held: Shard) -> None:
     mem = head.mem
     if mem is not None and _unshared(mem):
         head.mem = None
-        head.strides, head.turned = None, False
+        head.strides, head.permuted = None, False
     head.shard = head.dirty = held
     if head.known():
         _shared()[id(head)] = head

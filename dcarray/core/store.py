@@ -49,7 +49,7 @@ class Store:
         The geometry that windows refer to.
     strides
         In elements; None for C order.
-    turned
+    permuted
         May the axes of a view lie in memory in another order than C's?
     char
         The dtype's character code; empty if kernels cannot work on this memory.
@@ -76,25 +76,8 @@ class Store:
     """
 
     __slots__ = (
-        "__weakref__",
-        "_head",
-        "address",
-        "char",
-        "dirty",
-        "dtype",
-        "exports",
-        "mem",
-        "origin",
-        "place",
-        "rec",
-        "shape",
-        "shard",
-        "size",
-        "slot",
-        "strides",
-        "turned",
-        "used",
-        "views",
+        "__weakref__", "_head", "address", "char", "dirty", "dtype", "exports", "mem", "origin",
+        "permuted", "place", "rec", "shape", "shard", "size", "slot", "strides", "used", "views",
     )  # fmt: skip
 
     address: int
@@ -118,7 +101,7 @@ class Store:
         self.slot = -1
         self.size = math.prod(shape) if size < 0 else size
         self.strides: tuple[int, ...] | None = None
-        self.turned = False
+        self.permuted = False
         self.mem = None
         self.rec = self.used = self.dirty = self.exports = self.place = self.shard = None
         self.origin = self.views = None
@@ -145,7 +128,7 @@ class Store:
             item = mem.itemsize
             self.strides = tuple(s // item for s in mem.strides)
             steps = [abs(s) for s, n in zip(self.strides, mem.shape, strict=True) if s and n > 1]
-            self.turned = steps != sorted(steps, reverse=True)
+            self.permuted = steps != sorted(steps, reverse=True)
 
     def known(self) -> bool:
         """(Family head.)  Is there whole memory of which somebody else may know?  The same on all ranks."""

@@ -62,7 +62,7 @@ def seen_as(x: Handle, shape: tuple[int, ...], dtype: np.dtype[Any] | None = Non
         if not contiguous(shape, found):
             other.strides = found
             steps = [abs(s) for s, n in zip(found, shape, strict=True) if s and n > 1]
-            other.turned = steps != sorted(steps, reverse=True)
+            other.permuted = steps != sorted(steps, reverse=True)
         head.views[into.char, shape, found, offset] = other
     pending = head.dirty
     if head.mem is None and pending is not None and not pending.done:

@@ -127,7 +127,7 @@ def order_of(operands: tuple[Any, ...], shape: tuple[int, ...]) -> tuple[int, ..
     tuple of int or None
         None for C order.
     """
-    if len(shape) < 2 or not any(map(_turned, operands)):
+    if len(shape) < 2 or not any(map(_may_be_permuted, operands)):
         return None
     strides = [_steps(x, len(shape)) for x in operands if isinstance(x, (Handle, np.ndarray))]
     inner: list[int] = []  # the axes so far, the innermost first, kept sorted
@@ -179,10 +179,10 @@ def order_of_copy(x: Handle) -> tuple[int, ...] | None:
     return None if order == tuple(range(len(order))) else order
 
 
-def _turned(x: Any) -> bool:
+def _may_be_permuted(x: Any) -> bool:
     """May the axes lie in memory in another order than C's?"""
     if isinstance(x, Handle) and x._small is None:
-        return x._store.turned
+        return x._store.permuted
     a = x._small if isinstance(x, Handle) else x
     return isinstance(a, np.ndarray) and not a.flags.c_contiguous
 

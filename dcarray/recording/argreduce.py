@@ -50,9 +50,9 @@ def place(name: str, x: Any, axis: int | None, keepdims: bool) -> Any:
                 raise Missing
             order = None if axis is None else order_of((x,), shape)
             if order is not None:
-                turned = place(name, x.transpose(order), order.index(axis), keepdims)
+                permuted = place(name, x.transpose(order), order.index(axis), keepdims)
                 kept = [k for k in order if keepdims or k != axis]
-                return turned.transpose([kept.index(k) for k in sorted(kept)])
+                return permuted.transpose([kept.index(k) for k in sorted(kept)])
             arg = operand(rec, x, shape, kind)
         except Eager:
             return None

@@ -39,20 +39,20 @@ def binary(name: str, a: Any, b: Any) -> Any:
             return None
         shape, other = a._shape, b._shape
         one, two = a._store, b._store
-        cls, left, right, turned = ta, one.char, two.char, one.turned or two.turned
+        cls, left, right, permuted = ta, one.char, two.char, one.permuted or two.permuted
     elif tb is float or tb is int:
         one = a._store
-        cls, shape, left, right, turned = ta, a._shape, one.char, tb, one.turned
+        cls, shape, left, right, permuted = ta, a._shape, one.char, tb, one.permuted
     elif ta is float or ta is int:
         two = b._store
-        cls, shape, left, right, turned = tb, b._shape, ta, two.char, two.turned
+        cls, shape, left, right, permuted = tb, b._shape, ta, two.char, two.permuted
     else:
         return None
     spread = ta is tb and shape != other
     known = USUAL.get((name, left, right, shape, other) if spread else (name, left, right, shape))
     if known is None and not spread:
         known = _of_shape(shape, name, left, right)
-    if known is None or turned:
+    if known is None or permuted:
         return None
     loop, dtype, size, shape = known
     if size < current().eager_below and not _waits(a, b):
@@ -86,7 +86,7 @@ def unary(name: str, a: Any) -> Any:
     """An operation of one large array, the short way; None if `elementwise` has to find out about it."""
     store = a._store
     found = USUAL.get((name, store.char, a._shape)) or _of_shape(a._shape, name, store.char)
-    if found is None or store.turned:
+    if found is None or store.permuted:
         return None
     return known(name, found[0], a._shape, (a,), waits=_waits(a))
 
@@ -101,7 +101,7 @@ def again(name: str, inputs: tuple[Any, ...], out: Any = None) -> Any:
     kinds: list[Any] = []
     for x in inputs:
         if isinstance(x, Handle):
-            if x._small is not None or x._shape != shape or x._store.turned:
+            if x._small is not None or x._shape != shape or x._store.permuted:
                 return None
             kinds.append(x._store.char)
         else:
@@ -130,7 +130,7 @@ def outer(name: str, a: Any, b: Any) -> Any:
     loop = LOOPS.get((name, one.char, two.char))
     size = math.prod(first) * math.prod(second)
     shape = first + second
-    if loop is None or not shape or size < max(current().eager_below, 1) or one.turned or two.turned:
+    if loop is None or not shape or size < max(current().eager_below, 1) or one.permuted or two.permuted:
         return None
     spread = first + (1,) * len(second)  # as NumPy broadcasts
     with LOCK:
@@ -236,7 +236,7 @@ def known(
     cls: Any = None
     for x in inputs:
         if isinstance(x, Handle):
-            if x._small is not None or x._shape != shape or x._store.turned:
+            if x._small is not None or x._shape != shape or x._store.permuted:
                 return None
             cls = cls or type(x)
     return _logged(name, loop, shape, DTYPES[loop[-1]], size, inputs, target, cls)

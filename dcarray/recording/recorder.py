@@ -145,7 +145,7 @@ def result_of(
         store = Store(shape, DTYPES[char])
         return large(cls, store, shape, None), rec.fresh(store), None
     store = Store(tuple([shape[k] for k in order]), DTYPES[char])
-    store.turned = True
+    store.permuted = True
     index = tuple([(0, 1, k) for k in order])
     return large(cls, store, shape, index), rec.fresh(store), index
 
@@ -241,7 +241,7 @@ def reduce(
                 raise Missing
             order = None if every else order_of((x,), shape)
             if order is not None:
-                return _reduce_turned(name, x, axes, order, keepdims, dtype=dtype, warned_as=warned_as)
+                return _reduce_permuted(name, x, axes, order, keepdims, dtype=dtype, warned_as=warned_as)
             arg = operand(rec, x, shape, loop[0])
         except NOT_RECORDED as error:
             lacking = isinstance(error, Missing)
@@ -261,7 +261,7 @@ def reduce(
     return run_eagerly(lacking, cls, fold, (x,), out, axis=axis, dtype=dtype, keepdims=keepdims, **kwargs)
 
 
-def _reduce_turned(
+def _reduce_permuted(
     name: str, x: Any, axes: tuple[int, ...], order: tuple[int, ...], keepdims: bool, **how: Any
 ) -> Any:
     """A fold of an array whose axes lie in memory in another order than C's: so do those of the result."""

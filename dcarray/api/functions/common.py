@@ -187,7 +187,7 @@ def diagonal_view(a: Any, offset: int, first: int, second: int, writeable: bool 
         return found if type(a) is np.ndarray else wrap(found)
     down, right = max(-offset, 0), max(offset, 0)
     n = max(min(a.shape[first] - down, a.shape[second] - right), 0)
-    a._store.turned = True
+    a._store.permuted = True
     rest = [k for k in range(a.ndim) if k not in (first, second)]
     maps: list[tuple[int, int, int | None]] = []
     for k in range(a.ndim):
