@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from dcarray.api.array import ndarray, wrap
-from dcarray.core.processes import communicating, several
+from dcarray.core.processes import communicating, communicator
 from dcarray.core.store import compiles
 from dcarray.distributed.dispatch import alone, array_of, piece_of
 
@@ -56,7 +56,7 @@ def save(file: File, name: str, x: Any, mode: str = "a", **options: Any) -> None
     if mode not in ("a", "w", "r+"):
         raise ValueError(f"mode is 'a', 'w' or 'r+', not {mode!r}")
     given = x if isinstance(x, (ndarray, np.ndarray)) else np.asarray(x)
-    piece = None if several() is None else piece_of(alone(given))
+    piece = None if communicator() is None else piece_of(alone(given))
     with communicating():
         hdf5.save(file, name, piece or Piece.copied(np.asarray(given), world()), mode, options)
 

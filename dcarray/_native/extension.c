@@ -522,7 +522,7 @@ PyInit_extension(void)
         PlainName == NULL)
         return NULL;
     module = PyModule_Create(&definition);
-    if (module != NULL && PyModule_AddIntConstant(module, "REVISION", 37) < 0)
+    if (module != NULL && PyModule_AddIntConstant(module, "REVISION", 39) < 0)
         Py_CLEAR(module);
     return module;
 }

@@ -14,7 +14,7 @@ import numpy as np
 from dcarray.core import config, strided_views, window
 from dcarray.core.backend import backend
 from dcarray.core.handle import Handle, NDArray, adopt, derive, export, large, small
-from dcarray.core.processes import several
+from dcarray.core.processes import communicator
 from dcarray.core.store import Store
 from dcarray.core.strides import reshaped, strides_of
 from dcarray.recording import operands
@@ -80,7 +80,7 @@ class Attributes(Handle):
 
     @shape.setter
     def shape(self, value: Any) -> None:
-        if self._small is None and several() is not None and self.size:
+        if self._small is None and communicator() is not None and self.size:
             wanted = window.filled(
                 value if isinstance(value, tuple) else tuple(np.atleast_1d(value)), self.size
             )
@@ -228,7 +228,7 @@ class Attributes(Handle):
 
     def _part(self, which: int) -> Any:
         """The real (0) or imaginary (1) part of an array that may lie in blocks, or None."""
-        if self._small is not None or several() is None:
+        if self._small is not None or communicator() is None:
             return None
         if self._complex():
             return strided_views.part_of_complex(self, which)
@@ -277,7 +277,7 @@ class Attributes(Handle):
     # ---- values ------------------------------------------------------------------------------------
     def _seen(self) -> np.ndarray[Any, Any]:
         """The elements, to be looked at only: of a view of an array in blocks no others are gathered."""
-        if self._small is None and several() is not None:
+        if self._small is None and communicator() is not None:
             return backend().seen(self)
         return self._evaluated()
 
@@ -344,7 +344,7 @@ class Attributes(Handle):
         return self._seen().tobytes(order)
 
     def tofile(self, fid: Any, *args: Any, **kwargs: Any) -> None:
-        if several() is not None and backend().tofile(self, fid, *args, **kwargs):
+        if communicator() is not None and backend().tofile(self, fid, *args, **kwargs):
             return
         self._seen().tofile(fid, *args, **kwargs)
 

@@ -9,7 +9,7 @@ from numpy.lib.stride_tricks import as_strided
 
 from dcarray.core import window
 from dcarray.core.handle import Handle
-from dcarray.core.processes import several
+from dcarray.core.processes import communicator
 from dcarray.core.store import memory, writeable
 from dcarray.core.strides import strides_of
 
@@ -52,7 +52,7 @@ class Flags:
 
     def __getattr__(self, name: str) -> Any:
         x = self._array
-        if name in _ORDERS and several() is not None and x._store.family.mem is None:
+        if name in _ORDERS and communicator() is not None and x._store.family.mem is None:
             return getattr(as_strided(np.empty(1), x._shape, [8 * n for n in strides_of(x)]).flags, name)
         return getattr(self._array._evaluated().flags, name)
 

@@ -12,7 +12,7 @@ import numpy as np
 from dcarray.core import config, shard, strided_views, window
 from dcarray.core.backend import NO_FORM, try_call
 from dcarray.core.handle import Handle, NDArray, derive, large, made, part
-from dcarray.core.processes import several
+from dcarray.core.processes import communicator
 from dcarray.core.store import memory
 from dcarray.execution.compress import gathered
 from dcarray.recording import masked_assignment, operands, recorder
@@ -62,9 +62,9 @@ def get(x: Handle, key: Any) -> Any:
         selected = x._select(key)
         if selected is not None:
             return selected
-        if isinstance(key, Handle) and masked_assignment.is_mask(x, key) and several() is None:
+        if isinstance(key, Handle) and masked_assignment.is_mask(x, key) and communicator() is None:
             return gather(x, x._evaluated(), key._evaluated())
-        if several() is not None:
+        if communicator() is not None:
             found = _over_ranks(operator.getitem, x, key)
             if found is not NotImplemented:
                 return found
@@ -169,7 +169,7 @@ def put(x: Handle, key: Any, value: Any) -> None:
     if not window.is_basic(key):
         if masked_assignment.assign(x, key, value):
             return
-        if several() is not None and _over_ranks(operator.setitem, x, key, value) is not NotImplemented:
+        if communicator() is not None and _over_ranks(operator.setitem, x, key, value) is not NotImplemented:
             return
         key = plain_key(key)
         if not window.is_basic(key):
@@ -181,7 +181,7 @@ def put(x: Handle, key: Any, value: Any) -> None:
     target: Any = None
     if not _is_element(x, key):
         target = get(x, key)
-    elif not x._idle() and operands.shape_of(value) == () and several() is not None:  # for its owner
+    elif not x._idle() and operands.shape_of(value) == () and communicator() is not None:  # for its owner
         target = large(type(x), x._store, *window.getitem(x._shape, x._window(), key))
     if not isinstance(target, Handle):  # one element
         value = operands.evaluated(value)

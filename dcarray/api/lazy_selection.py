@@ -19,7 +19,7 @@ import numpy as np
 from dcarray.core import config
 from dcarray.core.backend import NO_FORM, try_call
 from dcarray.core.handle import Handle, adopt
-from dcarray.core.processes import several
+from dcarray.core.processes import communicator
 from dcarray.core.store import COMPILED
 from dcarray.core.ufunc_loops import UFUNCS
 from dcarray.execution.compress import gathered
@@ -110,7 +110,7 @@ def _apply(function: Callable[..., Any], inputs: tuple[Any, ...]) -> Any:
 
 def _elements(x: Any, mask: Any) -> Any:
     """The elements that a mask chooses, as an array; in blocks where they lie in blocks."""
-    if several() is not None:
+    if communicator() is not None:
         found = try_call(operator.getitem, (x, mask), {})
         if found is not NO_FORM:
             return found

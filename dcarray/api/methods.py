@@ -11,7 +11,7 @@ from numpy.lib.array_utils import normalize_axis_index, normalize_axis_tuple
 
 from dcarray.core import counters, strided_views, window
 from dcarray.core.handle import Handle, large, small
-from dcarray.core.processes import several
+from dcarray.core.processes import communicator
 from dcarray.core.store import Store
 from dcarray.core.strides import in_c_order, reshaped, strides_of
 from dcarray.recording import operands, recorder
@@ -96,7 +96,7 @@ class Methods(Attributes):
             view = None if wanted is None else self._reshaped(wanted)
             if view is not None:
                 return view
-        if self._small is None and order == "F" and not copy and several() is not None:
+        if self._small is None and order == "F" and not copy and communicator() is not None:
             wanted = window.filled(tuple(operator.index(n) for n in shape), self.size)
             if wanted is not None:
                 return self.T.reshape(wanted[::-1]).T
@@ -118,7 +118,7 @@ class Methods(Attributes):
             return None
         if not fresh and reshaped(self._shape, strides_of(self), shape) is None:
             return self.copy().reshape(shape)
-        if several() is not None:
+        if communicator() is not None:
             return strided_views.seen_as(self, shape)
         if self._index is not None or (store.dtype != head.dtype if fresh else store.strides is not None):
             return None
@@ -185,7 +185,7 @@ class Methods(Attributes):
         # libraries write a.view(type(b)) to keep subclasses
         if (not args and not kwargs) or (args == (type(self),) and not kwargs):
             return self._view(self.shape, self._window() if self._small is None else ())
-        if self._small is None and several() is not None and len(args) == 1 and not kwargs:
+        if self._small is None and communicator() is not None and len(args) == 1 and not kwargs:
             found = self._as_dtype(args[0])
             if found is not None:
                 return found
@@ -256,7 +256,7 @@ class Methods(Attributes):
         operator.index(refcheck)  # other references to the memory do no harm here
         if shape in ((), (None,)):
             return
-        if self._small is None and several() is not None and in_c_order(self) and self.base is None:
+        if self._small is None and communicator() is not None and in_c_order(self) and self.base is None:
             wanted = shape[0] if len(shape) == 1 else shape
             if np.prod(wanted) == self.size and np.min(wanted) >= 0:
                 self.shape = wanted  # the same memory: views of it stay views
@@ -303,21 +303,21 @@ class Methods(Attributes):
 
     def sort(self, axis: Any = -1, kind: Any = None, order: Any = None, *, stable: Any = None) -> None:
         """See `numpy.ndarray.sort`."""
-        if self._small is None and several() is not None and axis is not None and not self._readonly:
+        if self._small is None and communicator() is not None and axis is not None and not self._readonly:
             self[...] = np.sort(self, axis, kind, order, stable=stable)
         else:
             self._sort(axis, kind, order, stable=stable)
 
     def partition(self, kth: Any, axis: Any = -1, kind: Any = "introselect", order: Any = None) -> None:
         """See `numpy.ndarray.partition`."""
-        if self._small is None and several() is not None and axis is not None and not self._readonly:
+        if self._small is None and communicator() is not None and axis is not None and not self._readonly:
             self[...] = np.partition(self, kth, axis, kind, order)
         else:
             self._partition(kth, axis, kind, order)
 
     def put(self, indices: Any, values: Any, mode: Any = "raise") -> None:
         """See `numpy.ndarray.put`."""
-        if self._small is None and several() is not None and not self._readonly:
+        if self._small is None and communicator() is not None and not self._readonly:
             write: Any = np.put
             write(self, indices, values, mode)
         else:

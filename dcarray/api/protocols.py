@@ -10,7 +10,7 @@ import numpy as np
 from dcarray.core.backend import NO_FORM, backend, try_call
 from dcarray.core.config import current
 from dcarray.core.handle import Handle, export
-from dcarray.core.processes import several
+from dcarray.core.processes import communicator
 from dcarray.core.store import COMPILED
 from dcarray.core.ufunc_loops import ALIASES, UFUNCS, short_power
 from dcarray.recording import fast_path, masked_ufuncs, multi_output, products, recorder, reductions, scans
@@ -161,7 +161,7 @@ def ufunc(
         return _reduce(name, *inputs, **kwargs)
     if method == "accumulate" and known and isinstance(inputs[0], Handle):
         result = _in_parts(function, method, inputs, kwargs)
-        if result is NotImplemented and several() is not None and len(kwargs.get("out", ())) == 1:
+        if result is NotImplemented and communicator() is not None and len(kwargs.get("out", ())) == 1:
             result = _put_there(kwargs["out"][0], function, inputs, kwargs)
         if result is not NotImplemented:
             return result
@@ -274,7 +274,7 @@ def _accumulate(name: str, x: Any, axis: Any = 0, dtype: Any = None, out: Any = 
 
 def _in_parts(function: np.ufunc, method: str, inputs: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """The ufunc on blocks of many ranks; NotImplemented where this is not the way."""
-    if several() is None:
+    if communicator() is None:
         return NotImplemented
     if method == "__call__":
         found = backend().by_definition(function, inputs, kwargs)

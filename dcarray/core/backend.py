@@ -11,7 +11,7 @@ from functools import cache
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Protocol, cast
 
-from .processes import several
+from .processes import communicator
 
 if TYPE_CHECKING:
     import numpy as np
@@ -93,9 +93,9 @@ def backend() -> Backend:
 
 def try_call(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """A NumPy function on arrays in blocks; `NO_FORM` if none is, or if this call has no distributed form."""
-    return NO_FORM if several() is None else backend().try_call(function, args, kwargs)
+    return NO_FORM if communicator() is None else backend().try_call(function, args, kwargs)
 
 
 def is_distributed(x: Any) -> bool:
     """Do the elements of an array lie in blocks?  What is pending on it is run."""
-    return several() is not None and backend().is_distributed(x)
+    return communicator() is not None and backend().is_distributed(x)

@@ -16,7 +16,7 @@ import numpy as np
 from dcarray.lowering.runtime.memory import address_of
 
 from . import config, window
-from .processes import several
+from .processes import communicator
 from .store import FAMILIES, Store, compilable, memory, owner, store_of, writeable
 
 NDArray = np.ndarray[Any, Any]
@@ -93,7 +93,7 @@ class Handle:
         head = store._head or store
         rec = head.dirty
         if rec is not None and not rec.done:
-            if 0 in self._shape and several() is not None:  # for which nothing is to be gathered
+            if 0 in self._shape and communicator() is not None:  # for which nothing is to be gathered
                 return self._empty()
             rec.materialise(head)
         return self._ndarray if self._ndarray is not None else self._plain_view()
@@ -138,7 +138,7 @@ class Handle:
         head = self._store.family
         rec = head.used
         if rec is not None:
-            if 0 in self._shape and several() is not None:
+            if 0 in self._shape and communicator() is not None:
                 return self._empty()
             rec.materialise(head, writing=True)
         return self._evaluated()

@@ -16,7 +16,7 @@ from .counters import counters
 if TYPE_CHECKING:
     from dcarray.comm.transport.protocol import Communicator
 
-__all__ = ["LOCK", "communicating", "foreign_thread", "launched", "several", "simulated"]
+__all__ = ["LOCK", "communicating", "communicator", "foreign_thread", "launched", "simulated"]
 
 # One lock for all threads: whoever records or runs holds it.  The calls under it are short, or kernels
 # that use every core anyway, and an array may pass from thread to thread.
@@ -30,7 +30,7 @@ _turn: threading.Thread = threading.main_thread()
 _LAUNCHED = ("PMI_SIZE", "OMPI_COMM_WORLD_SIZE", "PMIX_RANK")
 
 
-def several() -> Communicator | None:
+def communicator() -> Communicator | None:
     """All ranks, if there are more than one."""
     comm = simulated() or _job()
     return comm if comm is not None and comm.size > 1 else None
@@ -84,7 +84,7 @@ class communicating:
 
     def __enter__(self) -> None:
         lock: Any = LOCK
-        self._comm = comm = several()
+        self._comm = comm = communicator()
         self._before = (0, 0, 0) if comm is None else _sent(comm)
         self._state, self._held = None, False
         if simulated() is not None:

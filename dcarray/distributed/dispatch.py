@@ -12,7 +12,7 @@ import numpy as np
 from dcarray.api.array import ndarray, wrap
 from dcarray.core.backend import NO_FORM
 from dcarray.core.handle import Handle, large
-from dcarray.core.processes import communicating, several
+from dcarray.core.processes import communicating, communicator
 from dcarray.core.shard import Shard, set_shard
 from dcarray.core.store import Store, compiles
 
@@ -40,7 +40,7 @@ _PLAIN = (bool, int, str, type(None), type(...))  # values that they do
 
 def is_distributed(x: Any) -> bool:
     """Do the elements of an array lie in blocks?  What is pending on it is run."""
-    if type(x) is not ndarray or several() is None:
+    if type(x) is not ndarray or communicator() is None:
         return False
     from .layouts import blocks_of
 
@@ -49,7 +49,7 @@ def is_distributed(x: Any) -> bool:
 
 def try_call(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """The result of a NumPy function over all ranks, or `NO_FORM` if this call has none."""
-    if several() is None:
+    if communicator() is None:
         return NO_FORM
     complete()
     if function in WRITES:
@@ -91,7 +91,7 @@ def formed(
 
 def _tell(name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
     """Have ranks compare what they call: a message of another call would be taken for one of this."""
-    comm = several()
+    comm = communicator()
     assert comm is not None
     comm.step((name, *map(_described, args), *((k, _described(kwargs[k])) for k in sorted(kwargs))))
 
@@ -174,7 +174,7 @@ def piece_of(x: Any) -> Piece | None:
 
     from .layouts import blocks_of
 
-    comm = several()
+    comm = communicator()
     assert comm is not None
     if type(x) is ndarray:
         head, window = blocks_of(x)

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from dcarray.core.counters import counters
-from dcarray.core.processes import several
+from dcarray.core.processes import communicator
 
 if TYPE_CHECKING:
     from dcarray.comm.transport.protocol import Communicator
@@ -24,7 +24,7 @@ __all__ = ["begin", "entropy", "leads", "table"]
 
 def begin() -> None:
     """Make this process one of many, if it is."""
-    comm = several()
+    comm = communicator()
     if comm is None:
         return
     if comm.rank:
@@ -34,7 +34,7 @@ def begin() -> None:
 
 def leads() -> bool:
     """Is this the process that says what is to be said once?"""
-    comm = several()
+    comm = communicator()
     return comm is None or comm.rank == 0
 
 
@@ -49,7 +49,7 @@ def table() -> str:
     """What each rank has sent for arrays in blocks, as text; empty where there are no ranks.
 
     All ranks ask for it."""
-    comm = several()
+    comm = communicator()
     if comm is None:
         return ""
     own = np.array([counters.messages, counters.sent, counters.collectives])

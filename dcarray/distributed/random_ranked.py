@@ -11,7 +11,7 @@ import numpy as np
 
 from dcarray.core.backend import NO_FORM
 from dcarray.core.config import current
-from dcarray.core.processes import communicating, several
+from dcarray.core.processes import communicating, communicator
 
 from .dispatch import array_of
 from .random_blocks import block
@@ -51,7 +51,7 @@ def drawn(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str,
     args, kwargs
         Its arguments.
     """
-    comm = several()
+    comm = communicator()
     asked = None if comm is None else _asked(function.__name__, args, kwargs)
     if comm is None or asked is None:
         return NO_FORM

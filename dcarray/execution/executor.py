@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from dcarray.core import config, fp_state
 from dcarray.core.backend import backend
 from dcarray.core.counters import counters, note, user_line
-from dcarray.core.processes import several
+from dcarray.core.processes import communicator
 from dcarray.ir.ops import SCANS
 from dcarray.plans import templates
 from dcarray.plans.background import PATIENCE, Background
@@ -69,7 +69,7 @@ class Executor:
 
     def run(self, rec: Recording, options: config.Options) -> Callable[[], None]:
         """Run a recording; gives back what is left to say to the user once everything is in its place."""
-        comm = several()
+        comm = communicator()
         if comm is None:
             return self.alone(rec, options)
         return backend().run(self, rec, options, comm)

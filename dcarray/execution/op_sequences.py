@@ -33,7 +33,7 @@ from numpy._core.umath import _extobj_contextvar
 from dcarray.core.counters import counters
 from dcarray.core.fp_state import ODD
 from dcarray.core.native import BUILT
-from dcarray.core.processes import LOCK, several, simulated
+from dcarray.core.processes import LOCK, communicator, simulated
 from dcarray.core.store import Store
 from dcarray.core.ufunc_loops import UFUNCS
 from dcarray.core.window import Index, identity
@@ -261,7 +261,7 @@ if BUILT:  # else there are none
         rec: Recording, live: tuple[int, ...], options: Options
     ) -> Iterator[tuple[list[int], int | None]]:
         """The statements that may be chains, by position, and the fold of what each gives."""
-        if several() is not None or simulated() is not None or rec.watched & ODD or options.debug:
+        if communicator() is not None or simulated() is not None or rec.watched & ODD or options.debug:
             return
         statements = rec.statements()
         totals = {
@@ -326,7 +326,7 @@ if BUILT:  # else there are none
         if kind != "map" or len(statements) > MOST_STEPS or options.debug or not options.eager_below:
             return
         shape, slot = last[3], last[4]
-        if live != (slot,) or several() is not None or simulated() is not None or rec.watched & ODD:
+        if live != (slot,) or communicator() is not None or simulated() is not None or rec.watched & ODD:
             return
         places = tuple([mark[:2] for mark in rec.sites])
         if len(set(places)) < len(places) or any(mark[2] is not state for mark in rec.sites):

@@ -13,7 +13,7 @@ from dcarray.api.lazy_selection import Selected
 from dcarray.core.config import current
 from dcarray.core.counters import counters
 from dcarray.core.handle import Handle
-from dcarray.core.processes import several
+from dcarray.core.processes import communicator
 from dcarray.execution.run_plan import line_of
 from dcarray.ir.nodes import Branch, Loop, Stmt, While
 from dcarray.jit.loops.loop_sites import watchers
@@ -104,7 +104,7 @@ def _view(rec: Recording, result: Any = None) -> list[RegionView]:
 
 def _program(rec: Recording) -> Any:
     """What this rank runs of a recording, if several ranks run it together."""
-    comm = several()
+    comm = communicator()
     if comm is None or rec.program is not None:
         return rec.program
     from dcarray.distributed.executor import programmed

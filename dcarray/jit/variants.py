@@ -21,7 +21,7 @@ from typing import Any
 
 from dcarray.core.counters import counters
 from dcarray.core.native import BUILT
-from dcarray.core.processes import several
+from dcarray.core.processes import communicator
 from dcarray.jit.loops.globals import original
 from dcarray.tiering.call_sites import tally
 
@@ -136,7 +136,7 @@ class Variants:
         """Does the function, as far as names tell, ask for nothing that arrays of NumPy's do not have?"""
         code = original(self._function)
         if code is not self._code:
-            self._may = several() is None and not _asks(self._function, set())
+            self._may = communicator() is None and not _asks(self._function, set())
             self._code = code
         return self._may
 

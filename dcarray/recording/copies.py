@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from dcarray.core import window
-from dcarray.core.processes import several
+from dcarray.core.processes import communicator
 from dcarray.recording.session import LOCK, session
 
 from .operands import at_last, enter, user_frame
@@ -38,7 +38,7 @@ def copied(target: Any, source: Any, parts: Sequence[Part]) -> bool:
     bool
         False if that is not for the recorder: nothing has changed.
     """
-    if several() is not None:
+    if communicator() is not None:
         return False
     store = target._store
     char = store.char

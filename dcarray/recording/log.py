@@ -10,7 +10,7 @@ from weakref import ref
 import numpy as np
 
 from dcarray.core.fp_state import captured, watched
-from dcarray.core.processes import foreign_thread, several
+from dcarray.core.processes import communicator, foreign_thread
 from dcarray.core.store import Store, memory
 from dcarray.tiering import call_sites
 
@@ -194,12 +194,12 @@ class Recording:
         if store.mem is not None:
             self.log.append(("old", store.char, store.shape, store.strides, first))
         elif store.family.shard is not None:
-            if several() is None:
+            if communicator() is None:
                 raise foreign_thread()
             self.log.append(("old", store.char, store.shape, None, first))
         elif head is None or head.mem is None:
             self.log.append(("new", store.char, store.shape, first))
-            if several() is None:  # who holds it must not keep its head alive, and so unfused
+            if communicator() is None:  # who holds it must not keep its head alive, and so unfused
                 slots.append(ref(store))
                 return slot
         else:

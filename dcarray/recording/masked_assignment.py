@@ -16,7 +16,7 @@ import numpy as np
 
 from dcarray.core import config
 from dcarray.core.handle import Handle
-from dcarray.core.processes import several, simulated
+from dcarray.core.processes import communicator, simulated
 from dcarray.core.store import COMPILED
 from dcarray.recording.session import LOCK, session
 from dcarray.tiering import call_sites
@@ -177,7 +177,7 @@ def choose(x: Any, key: Any, again: Choice | None = None) -> Choice | None:
     store = x._store
     size = fast_path.SIZES.get(x._shape) or math.prod(x._shape)
     few = size <= call_sites.FACTOR * below
-    if few and again is None and size and several() is None and x._idle() and key._idle():
+    if few and again is None and size and communicator() is None and x._idle() and key._idle():
         frame = user_frame()  # with nothing to be fused with, they are gathered before a fold is recorded
         call_sites.learn([(frame.f_code, frame.f_lasti, None)], size, sure=True)
         return None
@@ -202,7 +202,7 @@ def _site(size: int) -> Any:
     frame = user_frame(3)
     code, rank = frame.f_code, simulated()  # ranks that are threads learn each for itself, and so alike
     # where several ranks are to learn alike, nothing may depend on where code lies in memory
-    place = id(code) if several() is None else (code.co_filename, code.co_name, code.co_firstlineno)
+    place = id(code) if communicator() is None else (code.co_filename, code.co_name, code.co_firstlineno)
     site = place, frame.f_lasti, None if rank is None else (rank.rank, rank.size)
     if _WASTED.get(site, 0) <= _PATIENCE:
         return site

@@ -15,7 +15,7 @@ from dcarray.core import config, counters, fp_state, window
 from dcarray.core.backend import NO_FORM, backend, try_call
 from dcarray.core.errors import StrictError
 from dcarray.core.handle import Handle, NDArray, adopt, large
-from dcarray.core.processes import communicating, several
+from dcarray.core.processes import communicating, communicator
 from dcarray.core.store import COMPILED, FAMILIES, Store, compilable, owner, store_of
 from dcarray.tiering import call_sites
 
@@ -61,7 +61,7 @@ def run_eagerly(
     It is not told which exception kept the call from the log: to keep one is to keep its frames, and in them
     itself and the operands, until the garbage collector comes.
     """
-    if out is None and several() is not None:
+    if out is None and communicator() is not None:
         found = _in_blocks(function, inputs, kwargs)
         if found is not NotImplemented:
             return found
@@ -102,7 +102,7 @@ def _product_in_blocks(name: str, inputs: tuple[Any, ...], kwargs: dict[str, Any
         return NotImplemented
     if found is NO_FORM:
         return NotImplemented
-    comm = several()
+    comm = communicator()
     if comm is not None and usual and fp_state.watched(state):
         with communicating():
             flags = backend().united(comm, seen.flags)

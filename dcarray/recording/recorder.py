@@ -13,7 +13,7 @@ import numpy as np
 from dcarray.core import config, window
 from dcarray.core.backend import backend
 from dcarray.core.handle import Handle, adopt, large
-from dcarray.core.processes import several
+from dcarray.core.processes import communicator
 from dcarray.core.shard import empty_sharded
 from dcarray.core.store import Store, compilable, compiles, store_of
 from dcarray.core.strides import axes_of, order_of, order_of_copy
@@ -370,7 +370,7 @@ def empty(cls: type[Handle], shape: Any, dtype: Any = np.float64) -> Any:
     a = np.empty(shape, dtype)
     if a.size < below or not compiles(dtype):
         return adopt(cls, a, below)
-    ranks = several()
+    ranks = communicator()
     if ranks is not None and a.shape and a.size > config.current().distribute_above:
         layout = backend().default_layout(a.shape, config.current(), ranks)
         return large(cls, empty_sharded(a.shape, dtype, layout, ranks), a.shape, None)

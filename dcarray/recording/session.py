@@ -19,7 +19,7 @@ import numpy as np
 from dcarray.core import config
 from dcarray.core.backend import backend
 from dcarray.core.processes import LOCK as LOCK
-from dcarray.core.processes import foreign_thread, several, simulated
+from dcarray.core.processes import communicator, foreign_thread, simulated
 from dcarray.core.store import Store
 from dcarray.lowering.runtime.memory import MAPPED
 from dcarray.tiering import call_sites
@@ -101,7 +101,7 @@ class Session:
             return True
         if len(rec.log) <= ENTRIES:
             return False
-        alone = several() is None
+        alone = communicator() is None
         if not alone and len(rec.log) <= ENTRIES_TOGETHER:
             rec.entry_limit, rec.due = ENTRIES_TOGETHER, False
             return False
@@ -136,7 +136,7 @@ class Session:
                     together += size
                     number += 1
         many = number > arrays and together > most
-        if kept > HELD_BYTES or (many and several() is None):  # ranks may differ in what is still held
+        if kept > HELD_BYTES or (many and communicator() is None):  # ranks may differ in what is still held
             self.flush(rec)
         rec.held_elements = 0
 
@@ -179,7 +179,7 @@ class Session:
         """Run a recording for a result taken from ``store``, which is not stored if that saves work."""
         with LOCK:
             # several ranks need not find out at the same time that nobody wants it any more
-            spared = spare(rec, store) if rec is self.rec and several() is None else None
+            spared = spare(rec, store) if rec is self.rec and communicator() is None else None
             if spared is not None:
                 rec.unstored = store.slot
             try:
@@ -195,7 +195,7 @@ class Session:
 
         Not where several ranks record the same: one may have found out sooner than another.
         """
-        if several() is not None:
+        if communicator() is not None:
             return
         if LOCK.acquire(blocking=False):
             try:
@@ -229,7 +229,7 @@ class Session:
         ):
             raise foreign_thread()
         options = config.current()
-        rest = None if several() is None else backend().divided(rec, options.distribute_above)
+        rest = None if communicator() is None else backend().divided(rec, options.distribute_above)
         try:
             after = EXECUTOR.run(rec, options)
         except BaseException:

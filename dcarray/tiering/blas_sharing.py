@@ -16,7 +16,7 @@ from contextlib import AbstractContextManager, nullcontext
 import numpy as np
 
 from dcarray.core.counters import counters
-from dcarray.core.processes import several
+from dcarray.core.processes import communicator
 from dcarray.lowering.runtime import skinny_products
 
 __all__ = ["COMPANY", "WIDE", "Company", "read_once", "shared"]
@@ -57,7 +57,11 @@ class Company:
         which is not None inside, or nothing."""
         size = math.prod(a)
         multiplications = size * b[-1] if len(b) > 1 else size
-        if not _SHARED < multiplications <= _SLIGHT or size + math.prod(b) > _NEAR or several() is not None:
+        if (
+            not _SHARED < multiplications <= _SLIGHT
+            or size + math.prod(b) > _NEAR
+            or communicator() is not None
+        ):
             return nullcontext()
         if counters.kernels != self._kernels:
             self._kernels, self._left = counters.kernels, _FEW

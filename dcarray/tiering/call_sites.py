@@ -36,7 +36,7 @@ import numpy as np
 
 from dcarray.core import config
 from dcarray.core.native import BUILT
-from dcarray.core.processes import several, simulated
+from dcarray.core.processes import communicator, simulated
 from dcarray.core.ufunc_loops import UFUNCS
 from dcarray.ir.ops import BOUNDED
 from dcarray.lowering.program.input_range_check import FEWEST
@@ -347,7 +347,7 @@ if BUILT:  # else nothing is ever learned
     from dcarray._native.extension import suspend as _suspend
 
     def learn(marks: Sequence[tuple[Any, ...]], elements: int, sure: bool = False) -> None:
-        if several() is not None:
+        if communicator() is not None:
             return
         for code, instruction, *_ in marks:
             _learn(code, instruction, elements, sure)
@@ -361,7 +361,12 @@ if BUILT:  # else nothing is ever learned
     def begin(seconds: float, loop: bool = False, new: bool = False) -> bool:
         if loop and get_ident() in _loops:
             return False
-        if not allowed() or several() is not None or config.current().strict or not begin_outright(seconds):
+        if (
+            not allowed()
+            or communicator() is not None
+            or config.current().strict
+            or not begin_outright(seconds)
+        ):
             return False
         if loop:
             _loops[get_ident()] = [False, new]

@@ -12,7 +12,7 @@ import pytest
 
 import dcarray as dc
 from dcarray.comm.transport.errors import PerformanceWarning
-from dcarray.core.processes import several
+from dcarray.core.processes import communicator
 
 RECORDED: dict[str, Any] = {"eager_below": 0, "jit": "off"}
 
@@ -125,7 +125,7 @@ def same() -> Callable[..., None]:
     def judge(function: Callable[..., Any], *args: Any, views: bool = True, **kwargs: Any) -> None:
         plain, named = _copied(args, _plain), _copied(kwargs, _plain)
         want, warned, error = _run(function, plain, named)
-        least = _coarsest([*plain, *named.values()]) if several() is not None else 0.0
+        least = _coarsest([*plain, *named.values()]) if communicator() is not None else 0.0
         done = set()
         for mode, copy in (({}, _wrapped), (RECORDED, _wrapped), (RECORDED, _scattered)):
             what = _What(function, mode, copy, args, kwargs)

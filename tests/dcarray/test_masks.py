@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 import dcarray as dc
 from dcarray.api.lazy_selection import Selected
-from dcarray.core.processes import several
+from dcarray.core.processes import communicator
 from dcarray.recording import masked_assignment
 
 MODES: tuple[dict[str, Any], ...] = (
@@ -52,7 +52,7 @@ def check(program: Callable[..., Any], *arrays: np.ndarray, exact: bool = True) 
         assert warned_too == warned, (mode, warned_too, warned)
         for a, b in zip(want, got, strict=True):
             assert a.dtype == b.dtype and a.shape == b.shape, (mode, a, b)
-            if exact and a.dtype != object and (several() is None or a.dtype.kind not in "fc"):
+            if exact and a.dtype != object and (communicator() is None or a.dtype.kind not in "fc"):
                 np.testing.assert_array_equal(
                     np.ascontiguousarray(a).view(np.uint8), np.ascontiguousarray(b).view(np.uint8), str(mode)
                 )

@@ -15,14 +15,14 @@ from launching import ROOT, launch, needs_mpi
 import dcarray as dc
 from dcarray.comm import MismatchError, run, world
 from dcarray.comm.planning.program.steps import matching as checking
-from dcarray.core.processes import several
+from dcarray.core.processes import communicator
 from dcarray.distributed.layouts import distribute
 
 
 def test_no_ranks_are_asked_for() -> None:
-    assert several() is None
-    assert run(1, several) == [None]
-    assert [comm.size for comm in run(3, several)] == [3] * 3
+    assert communicator() is None
+    assert run(1, communicator) == [None]
+    assert [comm.size for comm in run(3, communicator)] == [3] * 3
 
 
 @pytest.mark.parametrize("ranks", [2, 3, 5])

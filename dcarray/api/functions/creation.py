@@ -11,7 +11,7 @@ import numpy as np
 from dcarray.api.array import evaluate, ndarray, unwrap, wrap
 from dcarray.core.backend import is_distributed
 from dcarray.core.config import current
-from dcarray.core.processes import several
+from dcarray.core.processes import communicator
 from dcarray.lowering.runtime import memory
 
 from . import fallback
@@ -111,7 +111,7 @@ def empty(shape: Any, dtype: Any = None, order: Any = "C", *, device: Any = None
 def zeros(shape: Any, dtype: Any = None, order: Any = "C", *, device: Any = None, like: Any = None) -> Any:
     """An array of zeros; see `numpy.zeros`."""
     check_device(device)
-    if _size(shape) * np.dtype(dtype).itemsize >= _UNTOUCHED and several() is None:
+    if _size(shape) * np.dtype(dtype).itemsize >= _UNTOUCHED and communicator() is None:
         return _numpy(np.zeros, shape, dtype, order)
     return _made(np.zeros, 0, shape, dtype, order)
 
@@ -145,7 +145,7 @@ def eye(
     """An array of zeros with ones on a diagonal; see `numpy.eye`."""
     check_device(device)
     shape = (N, N if M is None else M)
-    if _size(shape) >= _MUCH and several() is None and type(k) is int and order == "C":
+    if _size(shape) >= _MUCH and communicator() is None and type(k) is int and order == "C":
         kind = np.dtype(dtype)
         if kind.kind in _FILLED:
             evaluate()  # which may leave memory that serves for this

@@ -14,7 +14,7 @@ from dcarray.core.backend import NO_FORM, backend, try_call
 from dcarray.core.config import current
 from dcarray.core.counters import note, user_line
 from dcarray.core.errors import StrictError
-from dcarray.core.processes import several
+from dcarray.core.processes import communicator
 from dcarray.core.store import COMPILED, owner
 from dcarray.lowering.runtime.memory import POOLED
 from dcarray.recording.operands import learn
@@ -294,7 +294,7 @@ def call(function: Function, args: tuple[Any, ...], kwargs: dict[str, Any], trie
     StrictError
         If ``strict`` is on and a lowering is missing.
     """
-    if several() is not None:
+    if communicator() is not None:
         result = try_call(function, args, kwargs)
         if result is NO_FORM:
             result = backend().by_definition(function, args, kwargs)

@@ -9,7 +9,7 @@ import numpy as np
 from dcarray.api.array import ndarray, wrap
 from dcarray.core.backend import is_distributed
 from dcarray.core.config import current
-from dcarray.core.processes import several
+from dcarray.core.processes import communicator
 from dcarray.recording.recorder import elementwise
 from dcarray.tiering.call_sites import FACTOR
 
@@ -66,7 +66,7 @@ def diagflat(v: Any, k: Any = 0) -> Any:
 
 def _triangle(m: Any, k: Any, lower: bool) -> Any:
     few = type(m) is ndarray and type(k) is int and m.size <= FACTOR * current().eager_below
-    if few and several() is None:
+    if few and communicator() is None:
         plain = at_hand(m)  # rows are copied and cleared: nothing is won by recording that
         if plain is not None:
             return wrap(TRIL(plain[0], k) if lower else TRIU(plain[0], k + 1))

@@ -9,7 +9,7 @@ import numpy as np
 from dcarray.core.backend import is_distributed
 from dcarray.core.config import current
 from dcarray.core.fp_state import silent
-from dcarray.core.processes import several
+from dcarray.core.processes import communicator
 from dcarray.recording.products import matmul as product
 from dcarray.recording.recorder import elementwise, reduce
 
@@ -185,7 +185,7 @@ def _einsum(text: str, *operands: Any, optimize: bool) -> Any:
     arrays = [operand(a) for a in operands]
     if len(arrays) not in (1, 2) or any(a.dtype.kind not in "iufc" for a in arrays):
         raise Unserved
-    if several() is not None:  # NumPy would take the elements one by one, too
+    if communicator() is not None:  # NumPy would take the elements one by one, too
         common = np.result_type(*(a.dtype for a in arrays))
         arrays = [a.astype(common, copy=False) for a in arrays]
     if len({a.dtype for a in arrays}) != 1 or arrays[0].dtype == np.float16:
@@ -199,7 +199,7 @@ def _einsum(text: str, *operands: Any, optimize: bool) -> Any:
     if len(labels) == 2 and labels[0] == labels[1] and len(result) < len(labels[0]):  # a sum, in one pass
         leave([x for x in arrays if x._small is None])
     # ranks keep what they have in blocks, in whose order it is
-    wanted = layout(text, arrays, optimize, result) if several() is None else result
+    wanted = layout(text, arrays, optimize, result) if communicator() is None else result
     if len(arrays) == 1:
         return single(arrays[0], labels[0], result, wanted)
     if optimize and not result:

@@ -20,7 +20,7 @@ import numpy as np
 
 from dcarray.api.array import ndarray
 from dcarray.core.backend import NO_FORM, backend
-from dcarray.core.processes import several
+from dcarray.core.processes import communicator
 
 from . import creation, fallback
 from .array_api import STANDARD
@@ -161,7 +161,7 @@ class _Indexer:
         self.__doc__ = original.__doc__
 
     def __getitem__(self, key: Any) -> Any:
-        if several() is not None:
+        if communicator() is not None:
             found = backend().indexed(self._original, key)
             if found is not NO_FORM:
                 return found
@@ -209,7 +209,7 @@ def _undispatched(function: Callable[..., Any], place: str = "") -> Callable[...
             kwargs["device"] = None
         if "like" in kwargs and (kwargs["like"] is None or type(kwargs["like"]) is ndarray):
             del kwargs["like"]
-        if function is np.load and several() is not None:
+        if function is np.load and communicator() is not None:
             found = backend().load(*args, **kwargs)
             if found is not NO_FORM:
                 return found
@@ -304,7 +304,7 @@ def _spaced(name: str, plain: Callable[..., Any]) -> Callable[..., Any]:
 
     @wraps(plain)
     def call(*args: Any, **kwargs: Any) -> Any:
-        found = None if kwargs or several() is None else backend().spaced(name, args)
+        found = None if kwargs or communicator() is None else backend().spaced(name, args)
         return plain(*args, **kwargs) if found is None else found
 
     call.__module__ = "dcarray"  # where it is pickled by its name

@@ -16,7 +16,7 @@ import numpy as np
 
 from dcarray.api.array import ndarray
 from dcarray.core.backend import NO_FORM, backend
-from dcarray.core.processes import several
+from dcarray.core.processes import communicator
 
 from . import fallback
 from .native_routes import made_by_generator
@@ -26,7 +26,7 @@ __all__ = ["Generator", "RandomState", "default_rng", "function", "over"]
 
 def _drawn(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """What is drawn over many ranks, if there are several; else `NO_FORM`."""
-    if several() is None:
+    if communicator() is None:
         return NO_FORM
     return backend().drawn(function, args, kwargs)
 
@@ -189,7 +189,7 @@ def default_rng(seed: Any = None) -> Generator:
     """
     if isinstance(seed, Generator):
         return seed
-    if seed is None and (comm := several()) is not None:
+    if seed is None and (comm := communicator()) is not None:
         seed = backend().entropy(comm)
     return Generator(fallback.direct(np.random.default_rng, (seed,), {}).bit_generator)
 

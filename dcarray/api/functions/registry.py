@@ -11,7 +11,7 @@ import numpy as np
 from dcarray.api.array import ndarray
 from dcarray.api.dispatch import DISPATCH
 from dcarray.core.config import current
-from dcarray.core.processes import several
+from dcarray.core.processes import communicator
 from dcarray.recording.fast_path import again as short
 from dcarray.recording.operands import learn
 from dcarray.tiering.call_sites import FACTOR
@@ -74,7 +74,7 @@ def leave(arrays: Sequence[ndarray]) -> None:
     Sooner
     """
     most = _SOONER * current().eager_below
-    if several() is None and arrays and all([x._idle() and math.prod(x._shape) <= most for x in arrays]):
+    if communicator() is None and arrays and all([x._idle() and math.prod(x._shape) <= most for x in arrays]):
         learn(arrays, always=True)
         raise Sooner
 

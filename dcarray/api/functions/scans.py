@@ -9,7 +9,7 @@ import numpy as np
 
 from dcarray.core.backend import NO_FORM, backend
 from dcarray.core.config import current
-from dcarray.core.processes import several
+from dcarray.core.processes import communicator
 from dcarray.recording.scans import accumulate
 
 from .common import axis_of, fresh, is_wrapped, plain_key
@@ -25,7 +25,12 @@ def _cumulated(name: str, a: Any, axis: Any, dtype: Any, out: Any) -> Any:
     if axis is None:
         a = a if a.ndim == 1 else a.ravel()
         axis = 0
-    if out is None and several() is not None and a._small is None and a.size > current().distribute_above:
+    if (
+        out is None
+        and communicator() is not None
+        and a._small is None
+        and a.size > current().distribute_above
+    ):
         found = backend().try_whole(_RUNNING[name], (a, axis_of(axis, a.ndim), dtype), {})
         if found is not NO_FORM:
             return found

@@ -11,7 +11,7 @@ import numpy as np
 from dcarray.core.backend import NO_FORM
 from dcarray.core.config import current
 from dcarray.core.handle import Handle
-from dcarray.core.processes import communicating, several
+from dcarray.core.processes import communicating, communicator
 from dcarray.core.store import compiles
 from dcarray.distributed.dispatch import FORMS, array_of, piece_of
 from dcarray.recording.operands import evaluated
@@ -44,7 +44,7 @@ def _by_first(function: Any) -> Any:
     def form(file: Any, *args: Any, **kwargs: Any) -> Any:
         from dcarray.comm.algorithms import npy_files
 
-        comm, name = several(), _name(file)
+        comm, name = communicator(), _name(file)
         if comm is None or name is None:
             return NO_FORM
         given = [_on_first(a) for a in args]
@@ -89,7 +89,7 @@ def load(*args: Any, **kwargs: Any) -> Any:
     OSError
         As NumPy's, on all ranks.
     """
-    if several() is None or len(args) != 1 or kwargs:
+    if communicator() is None or len(args) != 1 or kwargs:
         return NO_FORM
     with communicating():
         found = _loaded(args[0])
@@ -100,7 +100,7 @@ def _loaded(file: Any) -> Piece | None:
     from dcarray.comm.algorithms import npy_files
     from dcarray.distributed.executor import default_layout
 
-    name, comm, options = _name(file), several(), current()
+    name, comm, options = _name(file), communicator(), current()
     if name is None or not name.endswith(".npy") or comm is None:
         return None
     try:

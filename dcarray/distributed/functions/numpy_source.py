@@ -16,7 +16,7 @@ import numpy as np
 
 from dcarray.core.backend import NO_FORM
 from dcarray.core.errors import StrictError
-from dcarray.core.processes import several
+from dcarray.core.processes import communicator
 from dcarray.distributed.dispatch import complete, is_distributed
 from dcarray.recording.operands import evaluated
 
@@ -26,7 +26,7 @@ __all__ = ["DEFINED", "by_definition", "definition", "indexed"]
 def by_definition(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """The result of a NumPy function by its own definition; `NO_FORM` if it is not to be had so, if nothing
     lies in blocks, or if the definition fails, which NumPy is to explain."""
-    if several() is None:
+    if communicator() is None:
         return NO_FORM
     complete()
     if function not in DEFINED or not any(map(_anywhere, (*args, *kwargs.values()))):
@@ -36,7 +36,7 @@ def by_definition(function: Callable[..., Any], args: tuple[Any, ...], kwargs: d
 
 def indexed(original: Any, key: Any) -> Any:
     """What `numpy.r_` or `numpy.c_` makes of arrays in blocks; `NO_FORM` as `by_definition`."""
-    if several() is None or original not in (np.r_, np.c_) or not _anywhere(key):
+    if communicator() is None or original not in (np.r_, np.c_) or not _anywhere(key):
         return NO_FORM
     return _tried(lambda: _of(original).__getitem__(key))
 

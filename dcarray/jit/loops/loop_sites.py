@@ -23,7 +23,7 @@ from dcarray.core import config, fp_state
 from dcarray.core.counters import counters, note
 from dcarray.core.errors import Untraceable
 from dcarray.core.fp_attribution import RAISING
-from dcarray.core.processes import several
+from dcarray.core.processes import communicator
 from dcarray.execution.executor import EXECUTOR
 from dcarray.lowering.runtime.memory import trim
 from dcarray.plans import provider
@@ -131,7 +131,7 @@ class LoopSite:
     def enter(self, *values: Any) -> tuple[tuple[Any, ...], ...]:
         """The loop begins: the values of ``place.live`` after it, or nothing if it has to run."""
         options = config.current()
-        ranks = several() is not None
+        ranks = communicator() is not None
         if options.jit == "off" or (ranks and options.strict):  # it would have arrays gathered
             return ()
         if watchers or (ranks and options.jit == "background"):  # when a plan is ready differs between ranks
@@ -310,7 +310,7 @@ class LoopSite:
             same = first.setdefault(id(value), name) if type(value) in ARRAYS else name
             names.append((name, known_of(value, mark, None if same == name else same)))
         loop = Request(place.source, place.file, place.line, tuple(names), frozenset(place.live), watched)
-        most = None if several() is None else max(1, options.distribute_above)
+        most = None if communicator() is None else max(1, options.distribute_above)
         return LoopRequest(loop, options.fastmath, options.threads, options.cache_dir, most)
 
     def _odd(self, name: str, value: Any) -> None:

@@ -15,7 +15,7 @@ from dcarray.core import config, fp_state
 from dcarray.core.counters import counters, note
 from dcarray.core.fp_attribution import INVALID, MINDFUL, RAISING
 from dcarray.core.handle import Handle, large, small
-from dcarray.core.processes import several
+from dcarray.core.processes import communicator
 from dcarray.core.store import FAMILIES, Store, owner
 from dcarray.lowering.runtime.memory import MAPPED, address_of, allocate
 from dcarray.recording.session import LOCK, Uninterrupted
@@ -278,7 +278,7 @@ def _number(value: Any, dtype: np.dtype[Any]) -> NDArray | None:
 
 def _evaluated(x: Handle, writing: bool) -> NDArray:
     """The memory of an array; of one in blocks, gathered from them."""
-    if x._small is None and several() is not None:
+    if x._small is None and communicator() is not None:
         x._run()
         head = x._store.family
         if head.shard is not None:
