@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from dcarray.comm.layout.grid import ProcessGrid
-from dcarray.comm.transport.agreement import agree
+from dcarray.comm.transport.agreement import check_equal
 from dcarray.comm.transport.errors import GridError
 from dcarray.comm.transport.protocol import Communicator
 from dcarray.comm.transport.world import world
@@ -82,7 +82,7 @@ def Cart_create(shape: Sequence[int], periodic: bool | Sequence[bool] = False, c
     round_ = (bool(periodic),) * grid.ndim if isinstance(periodic, int) else tuple(map(bool, periodic))
     if len(round_) != grid.ndim:
         raise GridError(f"{len(round_)} axes are said to be periodic or not, of {grid.ndim}")
-    agree(group, (grid.shape, round_), "the grid")
+    check_equal(group, (grid.shape, round_), "the grid")
     return Cart(grid, round_, group)
 
 

@@ -7,8 +7,8 @@ from typing import Any
 from dcarray.comm.algorithms.products import contracted, multiplied
 from dcarray.comm.exchange.dist_array import Piece
 from dcarray.comm.layout.layouts import Layout
-from dcarray.comm.transport.agreement import agree
-from dcarray.comm.transport.operands import like, memory, place_for
+from dcarray.comm.transport.agreement import check_equal
+from dcarray.comm.transport.operands import as_memory, new_like, writable_memory
 
 from .cart import Ranks, ranks_of
 
@@ -88,9 +88,9 @@ def _pieces(
     what: str, a: Any, of_a: Layout, b: Any, of_b: Layout, layout: Layout | None, comm: Ranks
 ) -> tuple[Piece, Piece]:
     group, found = ranks_of(comm), []
-    here = [memory(a), memory(b)]
+    here = [as_memory(a), as_memory(b)]
     said = (what, of_a, of_b, layout, here[0].dtype.str, here[1].dtype.str)
-    agree(group, said, "layouts or dtypes of a product")
+    check_equal(group, said, "layouts or dtypes of a product")
     for block, its in zip(here, (of_a, of_b), strict=True):
         its.grid.check(group.size)
         its.check(group.rank, block.shape)
@@ -102,10 +102,10 @@ def _pieces(
 
 def _put(found: Piece, kind: Any, layout: Layout | None, out: Any) -> tuple[Any, Layout]:
     if out is None:
-        out = like(kind, found.block.shape, found.dtype)
-        place_for(out)[...] = found.block
+        out = new_like(kind, found.block.shape, found.dtype)
+        writable_memory(out)[...] = found.block
         return out, found.layout
-    into = place_for(out)
+    into = writable_memory(out)
     if layout is None or into.shape != found.block.shape or into.dtype != found.dtype:
         its = "a layout" if layout is None else f"{found.dtype}{found.block.shape}"
         raise ValueError(f"out is {into.dtype}{into.shape}, the result needs {its}")

@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from dcarray.comm.transport.agreement import agree
+from dcarray.comm.transport.agreement import check_equal
 from dcarray.comm.transport.errors import LayoutError
-from dcarray.comm.transport.operands import like, memory, place_for
+from dcarray.comm.transport.operands import as_memory, new_like, writable_memory
 from dcarray.comm.transport.protocol import INTERNAL_TAG, Communicator, check_tag
 from dcarray.comm.transport.protocol import Request as _Request
 
@@ -63,7 +63,7 @@ def Isend(x: Any, dest: int | None, tag: int = 0, comm: Ranks = None) -> Request
     Request
     """
     group, tag = ranks_of(comm), _user_tag(tag)
-    return Request(group, None if dest is None else group.isend([memory(x)], dest, tag))
+    return Request(group, None if dest is None else group.isend([as_memory(x)], dest, tag))
 
 
 def Irecv(x: Any, source: int | None, tag: int = 0, comm: Ranks = None) -> Request:
@@ -90,7 +90,7 @@ def Irecv(x: Any, source: int | None, tag: int = 0, comm: Ranks = None) -> Reque
         When `x` is no array.
     """
     group, tag = ranks_of(comm), _user_tag(tag)
-    return Request(group, None if source is None else group.irecv([place_for(x)], source, tag))
+    return Request(group, None if source is None else group.irecv([writable_memory(x)], source, tag))
 
 
 def Wait(request: Request) -> None:
@@ -127,7 +127,7 @@ def Bcast(x: Any, root: int = 0, comm: Ranks = None) -> Any:
         `x`.
     """
     group = ranks_of(comm)
-    group.bcast(memory(x) if group.rank == root else place_for(x), root)
+    group.bcast(as_memory(x) if group.rank == root else writable_memory(x), root)
     return x
 
 
@@ -150,8 +150,8 @@ def Allreduce(x: Any, op: str = "sum", out: Any = None, comm: Ranks = None) -> A
     ndarray
         `out`, or a new array like `x`.
     """
-    here = memory(x)
-    result = like(x, here.shape) if out is None else out
+    here = as_memory(x)
+    result = new_like(x, here.shape) if out is None else out
     ranks_of(comm).allreduce(here, _fitting(result, here), op)
     return result
 
@@ -161,17 +161,17 @@ def Reduce(x: Any, op: str = "sum", root: int = 0, out: Any = None, comm: Ranks 
 
     Parameters are those of `Allreduce`, and `root`, which gets the result; the others get None.
     """
-    group, here = ranks_of(comm), memory(x)
+    group, here = ranks_of(comm), as_memory(x)
     if group.rank != root:
         group.reduce(here, None, op, root)
         return None
-    result = like(x, here.shape) if out is None else out
+    result = new_like(x, here.shape) if out is None else out
     group.reduce(here, _fitting(result, here), op, root)
     return result
 
 
 def _fitting(out: Any, here: Any) -> Any:
-    into = place_for(out)
+    into = writable_memory(out)
     if into.shape != here.shape or into.dtype != here.dtype:
         raise ValueError(f"out is {into.dtype}{into.shape}, the result {here.dtype}{here.shape}")
     return into
@@ -201,11 +201,11 @@ def Alltoall(x: Any, out: Any = None, comm: Ranks = None) -> Any:
     MismatchError
         When ranks disagree on shape or dtype.
     """
-    group, here = ranks_of(comm), memory(x)
-    agree(group, (here.shape, here.dtype.str), "what is sent to all")
+    group, here = ranks_of(comm), as_memory(x)
+    check_equal(group, (here.shape, here.dtype.str), "what is sent to all")
     if not here.ndim or here.shape[0] % group.size:
         raise LayoutError(f"an array of shape {here.shape} cannot be cut into {group.size} equal parts")
-    result = like(x, here.shape) if out is None else out
+    result = new_like(x, here.shape) if out is None else out
     into, n = _fitting(result, here), here.shape[0] // group.size
     parts = [slice(k * n, (k + 1) * n) for k in range(group.size)]
     group.alltoallw([[here[part]] for part in parts], [[into[part]] for part in parts])

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from dcarray.comm.transport.errors import LostRankError, TileError
-from dcarray.comm.transport.objects import collect, pack, receive, send
+from dcarray.comm.transport.objects import gather_objects, pack, receive_object, send_object
 from dcarray.comm.transport.protocol import INTERNAL_TAG, Array, Communicator, Request
 
 from .cart import Ranks, ranks_of
@@ -216,11 +216,11 @@ def _ask(work: _Work) -> list[int]:
     while True:
         length = np.array(0)
         answer = comm.irecv([length], 0, INTERNAL_TAG)
-        comm.waitall(send(comm, 0, (done, bool(work.failures))))
+        comm.waitall(send_object(comm, 0, (done, bool(work.failures))))
         comm.waitall([answer])
         tiles: list[int]
         alive: list[int]
-        tiles, alive = receive(comm, 0, length)
+        tiles, alive = receive_object(comm, 0, length)
         if alive:
             return alive
         known = set(work.results)
@@ -288,7 +288,7 @@ class _Desk:
         request = self._asked.pop(rank)
         try:
             self._comm.waitall([*self._told[rank], request])
-            done, failed = receive(self._comm, rank, self._lengths[rank])
+            done, failed = receive_object(self._comm, rank, self._lengths[rank])
         except LostRankError:
             self._lose(rank)
             return
@@ -304,7 +304,7 @@ class _Desk:
         self._alive.remove(rank)
 
     def _tell(self, rank: int, tiles: list[int], alive: list[int]) -> None:
-        self._told[rank] = send(self._comm, rank, (tiles, alive))
+        self._told[rank] = send_object(self._comm, rank, (tiles, alive))
 
 
 # ---- what comes of it --------------------------------------------------------------------------------
@@ -317,10 +317,10 @@ def _together(work: _Work, alive: list[int], root: int | None) -> list[Any] | No
     failures = np.array(len(work.failures))
     group.allreduce(failures, failures, "sum")
     if failures:
-        known = collect(group, work.failures, pack(work.failures), None)
+        known = gather_objects(group, work.failures, pack(work.failures), None)
         assert known is not None
         raise work.raised(min((one for some in known for one in some), key=lambda one: one.tile))
-    found = collect(group, work.results, packed, None if root is None else alive.index(root))
+    found = gather_objects(group, work.results, packed, None if root is None else alive.index(root))
     if found is None:
         return None
     results = {tile: result for some in found for tile, result in some.items()}

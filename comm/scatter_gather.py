@@ -12,9 +12,9 @@ from dcarray.comm.exchange.halo import halo_exchange
 from dcarray.comm.exchange.redistribute import redistribute
 from dcarray.comm.layout.grid import ProcessGrid, choose_grid
 from dcarray.comm.layout.layouts import Block, Layout
-from dcarray.comm.transport.agreement import agree, told
+from dcarray.comm.transport.agreement import broadcast_object, check_equal
 from dcarray.comm.transport.errors import LayoutError
-from dcarray.comm.transport.operands import like, memory, place_for
+from dcarray.comm.transport.operands import as_memory, new_like, writable_memory
 from dcarray.comm.transport.protocol import Array, Communicator, sendable
 
 from .cart import Cart, Ranks, ranks_of
@@ -68,8 +68,8 @@ def BlockScatter(x: Any, over: Over = None, root: int = 0, comm: Ranks = None) -
         On every rank, when grid or layout do not fit the array or the ranks.
     """
     group = _group(over, comm)
-    here = memory(x) if group.rank == root else np.empty(0)
-    shape, dtype = told(group, (here.shape, here.dtype), root)
+    here = as_memory(x) if group.rank == root else np.empty(0)
+    shape, dtype = broadcast_object(group, (here.shape, here.dtype), root)
     sendable([np.empty(0, dtype)])
     if isinstance(over, Layout):
         layout = over
@@ -110,8 +110,8 @@ def BlockGather(x: Any, over: Over = None, root: int | None = None, comm: Ranks 
     MismatchError
         When ranks disagree on dtype or number of axes.
     """
-    group, here = _group(over, comm), memory(x)
-    agree(group, (here.dtype.str, here.ndim), "dtype and number of axes")
+    group, here = _group(over, comm), as_memory(x)
+    check_equal(group, (here.dtype.str, here.ndim), "dtype and number of axes")
     if isinstance(over, Layout):
         layout = over
     else:
@@ -177,8 +177,8 @@ def Redistribute(x: Any, source: Layout, target: Layout, out: Any = None, comm: 
     MismatchError
         When ranks disagree on layouts or dtype.
     """
-    group, here = ranks_of(comm), memory(x)
-    agree(group, (source, target, here.dtype.str), "layouts or dtype")
+    group, here = ranks_of(comm), as_memory(x)
+    check_equal(group, (source, target, here.dtype.str), "layouts or dtype")
     source.grid.check(group.size)
     source.check(group.rank, here.shape)
     if out is not None:
@@ -192,10 +192,10 @@ def _move(
     plan = redistribute(source, target, group.rank)
     if out is None:
         wrapped = kind if kind is not None and here.dtype == getattr(kind, "dtype", None) else here
-        out = like(wrapped, target.local_shape(group.rank), here.dtype)
+        out = new_like(wrapped, target.local_shape(group.rank), here.dtype)
         if any(map(any, target.halo)):
-            place_for(out)[...] = 0
-    plan.run(group, here, place_for(out))
+            writable_memory(out)[...] = 0
+    plan.run(group, here, writable_memory(out))
     return out
 
 
@@ -235,7 +235,7 @@ class HaloExchange:
 
         Until its ``finish()``, the halos must not be read, nor the elements next to them written.
         """
-        held = [place_for(array) for array in arrays]
+        held = [writable_memory(array) for array in arrays]
         for array in held:
             self.layout.check(self._comm.rank, array.shape)
         return start(self._comm, [(self.plan, array, array) for array in held])

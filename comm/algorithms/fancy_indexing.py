@@ -19,7 +19,13 @@ from dcarray.comm.exchange.dist_array import Piece, in_blocks, rows
 from dcarray.comm.layout.grid import ProcessGrid
 from dcarray.comm.layout.layouts import Block, Cyclic, Layout, Spec, Whole
 from dcarray.comm.transport.protocol import Array, Communicator
-from dcarray.comm.transport.sparse_alltoall import deliver, gathered, in_order, swap, told_counts
+from dcarray.comm.transport.sparse_alltoall import (
+    allgather,
+    exchange_counts,
+    order_by_owner,
+    sparse_alltoall,
+    sparse_alltoallv,
+)
 
 __all__ = ["Points", "check_values", "found", "places_of", "points", "shared", "signed", "written"]
 
@@ -159,7 +165,7 @@ def _inside(
         if wrong.size:
             row[:] = 1, wrong[0]
         given.append(np.where(low, values + n, values))
-    every = gathered(comm, told)
+    every = allgather(comm, told)
     for k, (axis, _, _) in enumerate(indices):
         if every[:, k, 0].any():
             bad = every[np.argmax(every[:, k, 0]), k, 1]
@@ -188,8 +194,8 @@ def found(x: Piece, places: Array) -> Array:
     """The elements at this rank's places, in their shape."""
     held = _settled(x)
     order, wanted, counts = _by_owner(held, places.reshape(-1), here=True)
-    asked = swap(x.comm, [[w] for w in wanted])
-    replies = deliver(x.comm, [[_chosen(held.own, at)] for (at,) in asked], counts)
+    asked = sparse_alltoall(x.comm, [[w] for w in wanted])
+    replies = sparse_alltoallv(x.comm, [[_chosen(held.own, at)] for (at,) in asked], counts)
     result = np.empty(places.size, x.dtype)
     result[order] = np.concatenate([values for (values,) in replies])
     return result.reshape(places.shape)
@@ -221,7 +227,7 @@ def written(x: Piece, places: Array, values: Array, store: Store | None = None) 
     sends = [[w, given[a:b]] for w, (a, b) in zip(wanted, pairwise(ends), strict=True)]
     for rank, like in enumerate(_copies(held.layout)):
         sends[rank] = sends[like]
-    came = deliver(x.comm, sends, told_counts(x.comm, [len(places) for places, _ in sends]))
+    came = sparse_alltoallv(x.comm, sends, exchange_counts(x.comm, [len(places) for places, _ in sends]))
     for at, some in came:
         own, there = _flat(held.own, at)
         if store is None:
@@ -279,7 +285,7 @@ def _by_owner(x: Piece, places: Array, here: bool) -> tuple[Array, list[Array], 
         which = np.searchsorted(starts[1:], at, "right")  # past the empty ones
         local = local * np.diff(starts)[which] + at - starts[which]
         owners += which * steps[spec.grid_axis]
-    order = in_order(owners, grid.size)
+    order = order_by_owner(owners, grid.size)
     counts = np.bincount(owners, minlength=grid.size)
     local = local[order]
     ends = np.cumsum([0, *counts])

@@ -10,7 +10,7 @@ from dcarray.comm.exchange.dist_array import Piece, rows
 from dcarray.comm.layout.grid import ProcessGrid
 from dcarray.comm.layout.layouts import Block, Layout, Whole
 from dcarray.comm.transport.protocol import Array, Communicator
-from dcarray.comm.transport.sparse_alltoall import gathered
+from dcarray.comm.transport.sparse_alltoall import allgather
 
 from .fancy_indexing import check_values, places_of, shared, written
 
@@ -69,7 +69,7 @@ def put_where(x: Piece, mask: Piece, values: Piece) -> Piece:
     inner = x.shape[mask.ndim :]
     places = places_of(mask, math.prod(inner))
     count = places.size // max(math.prod(inner), 1)
-    counts = tuple(int(n) for n in gathered(x.comm, np.int64(count)))
+    counts = tuple(int(n) for n in allgather(x.comm, np.int64(count)))
     shape = (sum(counts), *inner)
     if values.ndim == 1 and not inner and values.shape[0] not in (1, shape[0]):
         raise ValueError(
@@ -88,7 +88,7 @@ def _beside(x: Piece, mask: Piece) -> tuple[Piece, Piece]:
 
 def evenly(comm: Communicator, some: Array) -> Piece:
     """Rows of which each rank has some, in the order of ranks, in even blocks."""
-    sizes = tuple(int(n) for n in gathered(comm, np.int64(len(some))))
+    sizes = tuple(int(n) for n in allgather(comm, np.int64(len(some))))
     goal = rows((sum(sizes), *some.shape[1:]), comm.size)
     found = Layout(goal.shape, goal.grid, [Block(0, sizes), *goal.axes[1:]])
     if not math.prod(goal.shape):

@@ -14,7 +14,7 @@ import numpy as np
 
 from dcarray.comm.exchange.dist_array import Piece
 from dcarray.comm.layout.layouts import Layout
-from dcarray.comm.transport.agreement import told
+from dcarray.comm.transport.agreement import broadcast_object
 from dcarray.comm.transport.protocol import Communicator
 
 __all__ = ["File", "boxes", "first", "load", "save", "shape_in"]
@@ -63,7 +63,7 @@ def first(comm: Communicator, action: Any) -> Any:
             found = action()
         except Exception as error:
             found = error
-    found = told(comm, found, 0)
+    found = broadcast_object(comm, found, 0)
     if isinstance(found, Exception):
         raise found
     return found

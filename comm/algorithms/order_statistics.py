@@ -13,7 +13,12 @@ from dcarray.comm.exchange.dist_array import Piece, rows
 from dcarray.comm.layout.grid import ProcessGrid
 from dcarray.comm.layout.layouts import Block, Layout, Whole
 from dcarray.comm.transport.protocol import Array
-from dcarray.comm.transport.sparse_alltoall import deliver, gathered, in_order, swap
+from dcarray.comm.transport.sparse_alltoall import (
+    allgather,
+    order_by_owner,
+    sparse_alltoall,
+    sparse_alltoallv,
+)
 
 from .fancy_indexing import found, written
 from .masks import evenly
@@ -52,7 +57,7 @@ def unique(x: Piece, equal_nan: bool = True) -> tuple[Piece, Piece, Piece, Piece
     values, places = sort_1d(flat)
     first = _first(values, equal_nan)
     begin = values.layout.parts[0].to_global(comm.rank, 0)
-    before = int(gathered(comm, np.count_nonzero(first))[: comm.rank].sum())
+    before = int(allgather(comm, np.count_nonzero(first))[: comm.rank].sum())
     number = before + np.cumsum(first) - 1  # equal elements that begin on another rank have its number
     inverse = Piece(comm, flat.layout, np.zeros(flat.own.shape, np.intp))
     written(inverse, places.own, number.astype(np.intp))
@@ -72,7 +77,7 @@ def unique(x: Piece, equal_nan: bool = True) -> tuple[Piece, Piece, Piece, Piece
 def distinct(x: Piece, equal_nan: bool = True) -> Piece:
     """The elements that differ alone: of each rank only those travel that differ there."""
     some = np.unique(x.own, equal_nan=equal_nan)
-    sizes = tuple(int(n) for n in gathered(x.comm, np.int64(some.size)))
+    sizes = tuple(int(n) for n in allgather(x.comm, np.int64(some.size)))
     layout = Layout((sum(sizes),), ProcessGrid((x.comm.size,)), [Block(0, sizes)])
     if not sum(sizes):
         return evenly(x.comm, some)
@@ -83,7 +88,7 @@ def distinct(x: Piece, equal_nan: bool = True) -> Piece:
 def all_differ(values: Piece) -> bool:
     """Are there no two equal ones among sorted elements, nor two NaNs?"""
     first = _first(values, True)
-    return not gathered(values.comm, np.bool_(not first.all())).any()
+    return not allgather(values.comm, np.bool_(not first.all())).any()
 
 
 def unique_rows(x: Piece) -> tuple[Piece, Piece, Piece, Piece]:
@@ -103,8 +108,8 @@ def unique_rows(x: Piece) -> tuple[Piece, Piece, Piece, Piece]:
 def _first(x: Piece, equal_nan: bool) -> Array:
     """Which sorted elements of this rank are not what comes before them."""
     own = x.own
-    ends = gathered(x.comm, own[-1] if own.size else np.zeros((), x.dtype))
-    some = gathered(x.comm, np.bool_(own.size > 0))[: x.comm.rank]
+    ends = allgather(x.comm, own[-1] if own.size else np.zeros((), x.dtype))
+    some = allgather(x.comm, np.bool_(own.size > 0))[: x.comm.rank]
     first: Array = np.ones(own.shape, np.bool_)
     first[1:] = _differ(own[:-1], own[1:], equal_nan)
     if own.size and some.any():
@@ -139,17 +144,17 @@ def located(a: Piece, v: Piece, side: Any) -> Piece:
     held = a.moved(rows(a.shape, comm.size))
     own, part = held.own, held.layout.parts[0]
     begin = part.to_global(comm.rank, 0)
-    heads = gathered(comm, own[0] if own.size else np.zeros((), a.dtype))
+    heads = allgather(comm, own[0] if own.size else np.zeros((), a.dtype))
     there = np.flatnonzero([part.size(k) > 0 for k in range(comm.size)])
     flat = v.own.reshape(-1)
     # the last rank that begins before the place
     owners = there[np.maximum(np.searchsorted(heads[there], flat, side) - 1, 0)]
-    order = in_order(owners, comm.size)
+    order = order_by_owner(owners, comm.size)
     counts = np.bincount(owners, minlength=comm.size)
     ends = np.cumsum([0, *counts])
-    asked = swap(comm, [[flat[order[i:j]]] for i, j in pairwise(ends)])
+    asked = sparse_alltoall(comm, [[flat[order[i:j]]] for i, j in pairwise(ends)])
     answers = [[np.searchsorted(own, some, side) + begin] for (some,) in asked]
-    came = deliver(comm, answers, [int(m) for m in counts])
+    came = sparse_alltoallv(comm, answers, [int(m) for m in counts])
     result = np.empty(flat.size, np.intp)
     result[order] = np.concatenate([some for (some,) in came])
     return Piece(comm, v.layout.bare(), result.reshape(v.own.shape))
@@ -164,7 +169,7 @@ def ranked(x: Piece, without_nan: bool) -> tuple[Piece, int]:
     values = sorted_values(x.ravelled())
     count = math.prod(x.shape)
     if without_nan and x.dtype.kind == "f":
-        count -= int(gathered(x.comm, np.count_nonzero(np.isnan(values.own))).sum())
+        count -= int(allgather(x.comm, np.count_nonzero(np.isnan(values.own))).sum())
     return values, count
 
 

@@ -16,7 +16,7 @@ import numpy as np
 from dcarray.comm.exchange.dist_array import Piece, in_blocks
 from dcarray.comm.layout.layouts import Block, Layout, Spec, Whole
 from dcarray.comm.transport.protocol import Array
-from dcarray.comm.transport.sparse_alltoall import gathered
+from dcarray.comm.transport.sparse_alltoall import allgather
 
 from .axis_reductions import combined, line
 
@@ -161,7 +161,7 @@ def _place_of_all(x: Piece, find: Callable[..., Any]) -> Piece:
         value = np.asarray(own[where])
         inside = [int(i) + before for i, (before, _) in zip(where, x.layout.halo, strict=True)]
         index = int(np.ravel_multi_index(x.layout.to_global(x.comm.rank, inside), x.shape)) if x.ndim else 0
-    values, places = gathered(x.comm, value), gathered(x.comm, np.int64(index))
+    values, places = allgather(x.comm, value), allgather(x.comm, np.int64(index))
     order = np.argsort(places, kind="stable")
     order = order[places[order] >= 0]
     best = np.intp(places[order[find(values[order])]])

@@ -19,7 +19,7 @@ from dcarray.comm.exchange.dist_array import Piece
 from dcarray.comm.layout.grid import choose_grid
 from dcarray.comm.layout.layouts import Cyclic, Layout
 from dcarray.comm.transport.protocol import Array, Communicator
-from dcarray.comm.transport.threads import LocalCommunicator
+from dcarray.comm.transport.threads import ThreadCommunicator
 from dcarray.comm.transport.world import world
 
 __all__ = ["cholesky", "multiply", "serves", "solve"]
@@ -59,7 +59,7 @@ def _library() -> ctypes.CDLL | None:
 
 def serves(comm: Communicator) -> bool:
     """Can ScaLAPACK be used for arrays over these ranks?  Only over all processes of an MPI job."""
-    if comm.size == 1 or isinstance(comm, LocalCommunicator) or comm is not world():
+    if comm.size == 1 or isinstance(comm, ThreadCommunicator) or comm is not world():
         return False
     there = np.array([_library() is not None], np.int64)
     comm.allreduce(there, there, "min")

@@ -15,7 +15,7 @@ import numpy as np
 from dcarray.comm.exchange.dist_array import Piece, rows
 from dcarray.comm.layout.layouts import Block, Layout
 from dcarray.comm.transport.protocol import Array
-from dcarray.comm.transport.sparse_alltoall import gathered, swap
+from dcarray.comm.transport.sparse_alltoall import allgather, sparse_alltoall
 
 __all__ = ["sort_1d", "sorted_values"]
 
@@ -39,12 +39,12 @@ def sort_1d(x: Piece) -> tuple[Piece, Piece]:
     order = np.argsort(held.own, kind="stable")
     values, places = held.own[order], order + begin
     cuts = _cuts(values, places, x)
-    got = swap(comm, [[values[a:b], places[a:b]] for a, b in pairwise(cuts)])
+    got = sparse_alltoall(comm, [[values[a:b], places[a:b]] for a, b in pairwise(cuts)])
     values = np.concatenate([parts[0] for parts in got])
     places = np.concatenate([parts[1] for parts in got])
     # what comes from lower ranks lay before: a stable sort keeps equal elements in their order
     order = np.argsort(values, kind="stable")
-    sizes = tuple(int(n) for n in gathered(comm, np.int64(values.size)))
+    sizes = tuple(int(n) for n in allgather(comm, np.int64(values.size)))
     merged = Layout(x.shape, even.grid, [Block(0, sizes)])
     return (
         Piece(comm, merged, values[order]).moved(even),
@@ -70,9 +70,9 @@ def sorted_values(x: Piece) -> Piece:
     values = np.sort(held.own)
     # equal elements are told apart by where they are among those of their rank
     places = np.arange(values.size) + even.parts[0].to_global(comm.rank, 0)
-    got = swap(comm, [[values[a:b]] for a, b in pairwise(_cuts(values, places, x))])
+    got = sparse_alltoall(comm, [[values[a:b]] for a, b in pairwise(_cuts(values, places, x))])
     values = np.sort(np.concatenate([part for (part,) in got]))
-    sizes = tuple(int(n) for n in gathered(comm, np.int64(values.size)))
+    sizes = tuple(int(n) for n in allgather(comm, np.int64(values.size)))
     return Piece(comm, Layout(x.shape, even.grid, [Block(0, sizes)]), values).moved(even)
 
 
@@ -90,7 +90,7 @@ def _splitters(values: Array, places: Array, ranks: int, x: Piece) -> tuple[Arra
     where = np.full(ranks, -1)
     if values.size:
         sample, where = values[at], places[at]
-    every, whence = gathered(x.comm, sample).reshape(-1), gathered(x.comm, where).reshape(-1)
+    every, whence = allgather(x.comm, sample).reshape(-1), allgather(x.comm, where).reshape(-1)
     every, whence = every[whence >= 0], whence[whence >= 0]
     if not every.size:
         return every, whence

@@ -9,9 +9,9 @@ import numpy as np
 
 from dcarray.comm.exchange.dist_array import Piece, balanced, uncut
 from dcarray.comm.layout.layouts import Layout, Spec, Whole
-from dcarray.comm.transport.agreement import told
+from dcarray.comm.transport.agreement import broadcast_object
 from dcarray.comm.transport.protocol import Communicator
-from dcarray.comm.transport.sparse_alltoall import gathered
+from dcarray.comm.transport.sparse_alltoall import allgather
 
 from .fancy_indexing import shared
 
@@ -58,7 +58,7 @@ def stacked(parts: Sequence[Piece], inner: Sequence[int], function: Callable[...
 
     def piece(some: Any) -> Piece:
         values = np.asarray(some)
-        kinds = np.frombuffer(gathered(comm, np.frombuffer(values.dtype.char.encode(), np.uint8)), "S1")
+        kinds = np.frombuffer(allgather(comm, np.frombuffer(values.dtype.char.encode(), np.uint8)), "S1")
         values = values.astype(np.result_type(*(np.dtype(kind.decode()) for kind in kinds)), copy=False)
         behind = values.shape[depth:]
         return Piece(comm, Layout((*outer, *behind), laid.grid, [*specs, *[Whole()] * len(behind)]), values)
@@ -76,7 +76,7 @@ def alike(comm: Communicator, call: Callable[[], Any]) -> Any:
         found = call()
     except Exception as caught:
         error = caught
-    failed = gathered(comm, np.bool_(error is not None))
+    failed = allgather(comm, np.bool_(error is not None))
     if failed.any():
-        raise told(comm, error, int(np.argmax(failed)))
+        raise broadcast_object(comm, error, int(np.argmax(failed)))
     return found

@@ -13,7 +13,13 @@ import numpy as np
 from dcarray.comm.exchange.dist_array import Piece, in_blocks
 from dcarray.comm.layout.layouts import Block, Cyclic, Layout, Whole
 from dcarray.comm.transport.protocol import Array
-from dcarray.comm.transport.sparse_alltoall import deliver, gathered, in_order, swap, told_counts
+from dcarray.comm.transport.sparse_alltoall import (
+    allgather,
+    exchange_counts,
+    order_by_owner,
+    sparse_alltoall,
+    sparse_alltoallv,
+)
 
 from .axis_reductions import line
 from .fancy_indexing import shared, signed
@@ -52,8 +58,8 @@ def take(x: Piece, index: Piece, axis: int) -> Piece:
     else:
         ranks = line(x.comm, held.layout.grid, spec.grid_axis)
         order, wanted, counts = _by_owner(places, held, axis)
-        asked = swap(ranks, [[w] for w in wanted])
-        replies = deliver(ranks, [[own[at]] for (at,) in asked], counts)
+        asked = sparse_alltoall(ranks, [[w] for w in wanted])
+        replies = sparse_alltoallv(ranks, [[own[at]] for (at,) in asked], counts)
         found = np.empty((places.size, *own.shape[1:]), x.dtype)
         found[order] = np.concatenate([values for (values,) in replies])
     values = found.reshape(*places.shape, *own.shape[1:])
@@ -94,7 +100,9 @@ def put(x: Piece, index: Piece, axis: int, values: Piece) -> Piece:
     order, wanted, counts = _by_owner(places, held, axis)
     ends = np.cumsum([0, *counts])
     sends = [[w, given[order[a:b]]] for w, (a, b) in zip(wanted, pairwise(ends), strict=True)]
-    for at, some in deliver(ranks, sends, told_counts(ranks, counts)):  # in the order of the index
+    for at, some in sparse_alltoallv(
+        ranks, sends, exchange_counts(ranks, counts)
+    ):  # in the order of the index
         own[at] = some
     return held
 
@@ -115,7 +123,7 @@ def _checked(own: Array, x: Piece, axis: int, index: Piece) -> Array:
     """The places, not negative; an error on all ranks where one lies outside."""
     n, own = x.shape[axis], signed(own)
     wrong = own[(own < -n) | (own >= n)].reshape(-1)
-    first = gathered(x.comm, np.array([wrong.size > 0, wrong[0] if wrong.size else 0], np.int64))
+    first = allgather(x.comm, np.array([wrong.size > 0, wrong[0] if wrong.size else 0], np.int64))
     if first[:, 0].any():
         bad = first[np.argmax(first[:, 0]), 1]
         raise IndexError(f"index {bad} is out of bounds for axis {axis} with size {n}")
@@ -128,7 +136,7 @@ def _by_owner(places: Array, x: Piece, axis: int) -> tuple[Array, list[Array], l
     starts = np.array([part.to_global(k, 0) for k in range(part.parts)] + [part.extent])
     flat = places.reshape(-1)
     owners = np.searchsorted(starts[1:], flat, "right")  # past the empty ones
-    order = in_order(owners, part.parts)
+    order = order_by_owner(owners, part.parts)
     counts = np.bincount(owners, minlength=part.parts)
     local = flat[order] - starts[owners[order]]
     ends = np.cumsum([0, *counts])

@@ -14,7 +14,7 @@ import numpy as np
 from dcarray.comm.exchange.dist_array import Piece, rows
 from dcarray.comm.layout.layouts import Layout
 from dcarray.comm.transport.protocol import Array
-from dcarray.comm.transport.sparse_alltoall import gathered
+from dcarray.comm.transport.sparse_alltoall import allgather
 
 __all__ = ["is_tall", "least_squares", "pseudo_inverse", "qr", "singular_values"]
 
@@ -50,7 +50,7 @@ def _stacked(x: Piece, some: Array) -> Array:
     """Some rows of each rank, no more than there are columns, one below the other."""
     padded: Array = np.zeros((x.shape[1], *some.shape[1:]), some.dtype)
     padded[: len(some)] = some
-    return gathered(x.comm, padded).reshape(-1, *some.shape[1:])
+    return allgather(x.comm, padded).reshape(-1, *some.shape[1:])
 
 
 def _dtype(*of: Piece) -> np.dtype[Any]:
@@ -129,7 +129,7 @@ def least_squares(a: Piece, b: Piece, rcond: float | None) -> tuple[Piece, ...]:
     x, _, rank, values = np.linalg.lstsq(found.left, _stacked(a, found.own.conj().T @ sides), given)
     rest = sides - found.held.own.astype(dtype) @ x
     squares = np.atleast_1d((rest.real**2 + rest.imag**2 if dtype.kind == "c" else rest**2).sum(axis=0))
-    errors = gathered(a.comm, squares).sum(axis=0)
+    errors = allgather(a.comm, squares).sum(axis=0)
     if rank != n:
         errors = errors[:0]
     return tuple(Piece.copied(one, a.comm) for one in (x, errors, rank, values))

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from dcarray.comm.transport.protocol import Array, Communicator, Starter
+from dcarray.comm.transport.protocol import Array, Communicator, PersistentMessages
 
 from .exchange_plan import Box, Exchange, Pending, room_for, scattered, start, window
 
@@ -24,7 +24,7 @@ class _Prepared:
     """What one combination of places takes."""
 
     comm: Communicator
-    starter: Starter
+    persistent_messages: PersistentMessages
     going: tuple[_Packed, ...]
     coming: tuple[_Packed, ...]
 
@@ -52,7 +52,7 @@ class Repeated:
                 return start(comm, held)
         for k, box, packed in found.going:
             packed[...] = window(held[k][1], box)
-        request = found.starter.begin((held, found))
+        request = found.persistent_messages.begin((held, found))
         for plan, source, target in held:
             for here, there in plan.kept:
                 window(target, there)[...] = window(source, here)
@@ -70,7 +70,7 @@ class Repeated:
             return None
         sends, going = _ends(held, True)
         receives, coming = _ends(held, False)
-        starter = comm.starter(sends, receives)
+        starter = comm.persistent_messages(sends, receives)
         if starter is None:
             self._pays = False
             return None

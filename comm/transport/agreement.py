@@ -11,10 +11,10 @@ import numpy as np
 from .errors import MismatchError
 from .protocol import Communicator
 
-__all__ = ["agree", "told"]
+__all__ = ["broadcast_object", "check_equal"]
 
 
-def agree(comm: Communicator, value: Any, what: str) -> None:
+def check_equal(comm: Communicator, value: Any, what: str) -> None:
     """Raise `MismatchError` on all ranks unless they have the same value, by a hash of its ``repr``."""
     if comm.size == 1:
         return
@@ -25,7 +25,7 @@ def agree(comm: Communicator, value: Any, what: str) -> None:
         raise MismatchError(f"ranks disagree on {what}: rank {comm.rank} of {comm.size} has {value}")
 
 
-def told(comm: Communicator, value: Any, root: int) -> Any:
+def broadcast_object(comm: Communicator, value: Any, root: int) -> Any:
     """A small value of the root's, on all ranks."""
     data = np.frombuffer(pickle.dumps(value) if comm.rank == root else b"", np.uint8)
     size = np.array(data.size)

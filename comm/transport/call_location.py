@@ -9,9 +9,9 @@ from types import TracebackType
 
 import numpy as np
 
-__all__ = ["Where", "here", "place", "place_of", "said"]
+__all__ = ["Location", "caller", "caller_text", "location_text", "traceback_text"]
 
-Where = tuple[str, int] | Callable[[], tuple[str, int]]  # a file and a line, or what finds them out
+Location = tuple[str, int] | Callable[[], tuple[str, int]]  # a file and a line, or what finds them out
 
 # All of dcarray, of which this package is a folder, and NumPy, which passes calls on.
 _INSIDE = tuple(
@@ -19,7 +19,7 @@ _INSIDE = tuple(
 )
 
 
-def here() -> tuple[str, int]:
+def caller() -> tuple[str, int]:
     """File and line of the nearest caller outside dcarray and NumPy."""
     frame = sys._getframe(1)
     while frame.f_code.co_filename.startswith(_INSIDE) and frame.f_back is not None:
@@ -27,22 +27,22 @@ def here() -> tuple[str, int]:
     return frame.f_code.co_filename, frame.f_lineno
 
 
-def said(where: Where) -> str:
+def location_text(where: Location) -> str:
     """A file and a line in words."""
     file, line = where() if callable(where) else where
     return f"{file}:{line}"
 
 
-def place() -> str:
+def caller_text() -> str:
     """File and line of the nearest caller outside dcarray and NumPy, in words."""
-    return said(here())
+    return location_text(caller())
 
 
-def place_of(trace: TracebackType | None) -> str:
+def traceback_text(trace: TracebackType | None) -> str:
     """The line at which a traceback leaves the code outside dcarray and NumPy, in words."""
     found = ""
     while trace is not None:
         if not trace.tb_frame.f_code.co_filename.startswith(_INSIDE):
-            found = said((trace.tb_frame.f_code.co_filename, trace.tb_lineno))
+            found = location_text((trace.tb_frame.f_code.co_filename, trace.tb_lineno))
         trace = trace.tb_next
     return found

@@ -10,13 +10,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-__all__ = ["AnyOf", "Channel", "End", "Meeting", "Need", "State", "standstill"]
+__all__ = ["AnyOf", "Channel", "CollectiveCall", "MessageEnd", "Need", "RankState", "find_deadlock"]
 
 Channel = tuple[object, int, int, int]  # a group's name, from and to which rank of the world, tag
 
 
 @dataclass(frozen=True)
-class End:
+class MessageEnd:
     """One end of a message that is not through: the how-manieth on its channel."""
 
     channel: Channel
@@ -24,7 +24,7 @@ class End:
     sent: bool
     what: str
 
-    def met(self, states: Sequence[State]) -> bool:
+    def is_ready(self, states: Sequence[RankState]) -> bool:
         """Has the other end been begun?"""
         _, sender, receiver, _ = self.channel
         there = states[receiver].received if self.sent else states[sender].sent
@@ -37,7 +37,7 @@ class End:
 
 
 @dataclass(frozen=True)
-class Meeting:
+class CollectiveCall:
     """A collective operation that not all ranks of a group have come to: the how-manieth of the group."""
 
     group: object
@@ -45,9 +45,9 @@ class Meeting:
     number: int
     what: str
 
-    def met(self, states: Sequence[State]) -> bool:
+    def is_ready(self, states: Sequence[RankState]) -> bool:
         """Have all come?"""
-        return all(states[rank].met.get(self.group, 0) >= self.number for rank in self.ranks)
+        return all(states[rank].collectives.get(self.group, 0) >= self.number for rank in self.ranks)
 
     def __str__(self) -> str:
         return f"the other ranks to call {self.what}"
@@ -57,26 +57,26 @@ class Meeting:
 class AnyOf:
     """One of some messages, whichever."""
 
-    ends: Sequence[End]
+    ends: Sequence[MessageEnd]
 
-    def met(self, states: Sequence[State]) -> bool:
+    def is_ready(self, states: Sequence[RankState]) -> bool:
         """Has the other end of one been begun?"""
-        return any(end.met(states) for end in self.ends)
+        return any(end.is_ready(states) for end in self.ends)
 
     def __str__(self) -> str:
         return " or ".join(map(str, self.ends))
 
 
-Need = End | Meeting | AnyOf
+Need = MessageEnd | CollectiveCall | AnyOf
 
 
 @dataclass(frozen=True)
-class State:
+class RankState:
     """A rank that waits, or has ended.
 
     Parameters
     ----------
-    moves : int
+    waits_ended : int
         How often it has waited and gone on: the same number twice means that it has not moved.
     ended : bool
         Is it past its last line?
@@ -86,24 +86,24 @@ class State:
         What it waits for, all of it.
     sent, received : mapping
         Messages begun on each channel.
-    met : mapping
+    collectives : mapping
         Collective operations begun in each group.
     """
 
-    moves: int
+    waits_ended: int
     ended: bool
     where: str
     needs: Sequence[Need]
     sent: Mapping[Channel, int]
     received: Mapping[Channel, int]
-    met: Mapping[object, int]
+    collectives: Mapping[object, int]
 
 
-def standstill(states: Sequence[State]) -> str:
+def find_deadlock(states: Sequence[RankState]) -> str:
     """What every rank waits for, when none can go on; empty when one can, or all have done the same."""
     lines, waiting, missed = [], False, False
     for rank, state in enumerate(states):
-        missing = [need for need in state.needs if not need.met(states)]
+        missing = [need for need in state.needs if not need.is_ready(states)]
         missed = missed or bool(missing)
         waiting = waiting or not state.ended
         if not state.ended and not missing:

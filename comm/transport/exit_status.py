@@ -6,25 +6,25 @@ import sys
 import weakref
 from typing import Any, NoReturn
 
-from .call_location import place
+from .call_location import caller_text
 
-__all__ = ["Leaving"]
+__all__ = ["ExitWatcher"]
 
 
-class _Rider:
+class _ExitMarker:
     """Rides on a `SystemExit`; goes with it."""
 
-    def __init__(self, leaving: Leaving, status: int) -> None:
-        self.leaving, self.status = leaving, status
+    def __init__(self, leaving: ExitWatcher, status: int) -> None:
+        self.exit_watcher, self.status = leaving, status
 
     def __del__(self) -> None:
         try:
             sys._getframe(1)
         except ValueError:  # no code runs below: it was not caught, the interpreter has dropped it
-            self.leaving._uncaught = self.status
+            self.exit_watcher._uncaught = self.status
 
 
-class Leaving:
+class ExitWatcher:
     """Watches ``sys.exit``.
 
     Python calls no hook for `SystemExit`, and tells nobody the status before the process is over.  But it
@@ -33,7 +33,7 @@ class Leaving:
 
     def __init__(self) -> None:
         self._uncaught = 0
-        self._last: weakref.ref[_Rider] | None = None
+        self._last: weakref.ref[_ExitMarker] | None = None
         self.where = ""
 
     def install(self) -> None:
@@ -44,8 +44,8 @@ class Leaving:
             try:
                 plain(status)
             except SystemExit as error:
-                rider = _Rider(self, code(status))
-                self._last, self.where = weakref.ref(rider), place()
+                rider = _ExitMarker(self, code(status))
+                self._last, self.where = weakref.ref(rider), caller_text()
                 vars(error)["_dcarray_rider"] = rider
                 raise
 

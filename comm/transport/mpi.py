@@ -17,29 +17,29 @@ from typing import Any
 import numpy as np
 from mpi4py import MPI
 
-from .call_location import Where, here, place_of, said
-from .deadlock import AnyOf, End
+from .call_location import Location, caller, location_text, traceback_text
+from .deadlock import AnyOf, MessageEnd
 from .errors import CommError, MismatchError, RankError
-from .mpi_orphans import left, sweep
-from .mpi_persistent import MpiStarter, Together
+from .mpi_persistent import MessageGroup, MpiPersistentMessages
+from .mpi_requests import keep_until_done, wait_all
 from .mpi_service import Job, abort
-from .mpi_step_check import Watch, hashed, joined, words_of
-from .mpi_types import buffer_of, placed
+from .mpi_step_check import StepCheck, decode_words, encode_words, step_hash
+from .mpi_types import absolute_type, buffer_of
 from .protocol import (
     INTERNAL_TAG,
-    SHARED,
+    SHARED_BITS,
     Array,
     Communicator,
     Counts,
+    PersistentMessages,
     Request,
-    Starter,
-    called,
     check_rank,
     check_tag,
-    describe,
+    message_text,
     nbytes,
-    operator,
+    reduction_ufunc,
     sendable,
+    step_text,
     writable,
 )
 
@@ -81,39 +81,30 @@ class _Message:
             self.number = begun[self.channel]
 
     def wait(self) -> None:
-        _wait([self])
+        _wait_all([self])
 
-    def need(self) -> End:
-        return End(self.channel, self.number, self.sent, describe(self.parts))
+    @property
+    def nbytes(self) -> int:
+        return nbytes(self.parts)
 
-    def __del__(self, keep: Callable[..., None] = left) -> None:
+    @property
+    def what(self) -> str:
+        return message_text(self.parts)
+
+    def need(self) -> MessageEnd:
+        return MessageEnd(self.channel, self.number, self.sent, self.what)
+
+    def __del__(self, keep: Callable[..., None] = keep_until_done) -> None:
         keep([self.request], self.parts)
 
 
-def _wait(messages: Sequence[_Message]) -> None:
-    statuses = [MPI.Status() for _ in messages]
-    # A request that has been waited for before is MPI's null request: it ends at once, without a count.
-    fresh = [message.request != MPI.REQUEST_NULL for message in messages]
-    requests = [message.request for message in messages]
-    job = messages[0].job if messages else None
-    sweep()
-    try:
-        if job is None:
-            MPI.Request.Waitall(requests, statuses)
-        else:
-            job.wait(
-                lambda: MPI.Request.Testall(requests, statuses),
-                lambda: [m.need() for m in messages if m.request != MPI.REQUEST_NULL],
-            )
-    except MPI.Exception as error:
-        ends = "; ".join(f"{describe(m.parts)} from rank {m.peer}" for m in messages if not m.sent)
-        raise MismatchError(f"{error}: a message is longer than what is to receive it ({ends})") from error
-    for message, status, new in zip(messages, statuses, fresh, strict=True):
-        if new and not message.sent and status.Get_count(MPI.BYTE) != nbytes(message.parts):
-            raise MismatchError(
-                f"rank {message.peer} sends {status.Get_count(MPI.BYTE):,} bytes where "
-                f"{describe(message.parts)} are received"
-            )
+def _wait_all(messages: Sequence[_Message]) -> None:
+    wait_all(
+        messages[0].job if messages else None,
+        messages,
+        [message.request for message in messages],
+        lambda: [m.need() for m in messages if m.request != MPI.REQUEST_NULL],
+    )
 
 
 class MpiCommunicator:
@@ -133,7 +124,7 @@ class MpiCommunicator:
     """
 
     def __init__(
-        self, comm: MPI.Intracomm, counts: Counts, name: Any, ranks: Sequence[int], watch: Watch | None
+        self, comm: MPI.Intracomm, counts: Counts, name: Any, ranks: Sequence[int], watch: StepCheck | None
     ) -> None:
         self.counts = counts
         self.name, self.ranks = name, ranks
@@ -155,31 +146,31 @@ class MpiCommunicator:
             self.counts.message(False, nbytes(parts))
         return self._irecv(parts, source, check_tag(tag))
 
-    def may_begin(self) -> None:
+    def check_order(self) -> None:
         """Raise it if ranks do different things: then no message is to begin."""
         if self.job is not None:
             self.job.check_order()
 
     def _isend(self, parts: Sequence[Array], dest: int, tag: int) -> _Message:
-        self.may_begin()
+        self.check_order()
         return _Message(self, self._comm.Isend(buffer_of(parts), dest, tag), parts, dest, tag, True)
 
     def _irecv(self, parts: Sequence[Array], source: int, tag: int) -> _Message:
-        self.may_begin()
+        self.check_order()
         return _Message(self, self._comm.Irecv(buffer_of(parts), source, tag), parts, source, tag, False)
 
-    def starter(
+    def persistent_messages(
         self,
         sends: Sequence[tuple[int, Sequence[Array]]],
         receives: Sequence[tuple[int, Sequence[Array]]],
-    ) -> Starter | None:
-        return MpiStarter(self, self._comm, sends, receives)
+    ) -> PersistentMessages | None:
+        return MpiPersistentMessages(self, self._comm, sends, receives)
 
     def waitall(self, requests: Iterable[Request]) -> None:
         held = list(requests)
-        _wait([request for request in held if isinstance(request, _Message)])
+        _wait_all([request for request in held if isinstance(request, _Message)])
         for request in held:
-            if isinstance(request, Together):
+            if isinstance(request, MessageGroup):
                 request.wait()
 
     def ready(self, requests: Sequence[Request], wait: bool) -> list[int]:
@@ -199,40 +190,40 @@ class MpiCommunicator:
                 pass
         return found
 
-    def step(self, what: tuple[Any, ...], where: Where | None = None) -> None:
+    def step(self, what: tuple[Any, ...], where: Location | None = None) -> None:
         if self._watch is not None:
             self._watch.step(what, where)
 
-    def share(self, what: tuple[Any, ...], bits: int, where: Where | None = None) -> int:
-        self.counts.collective(-(-SHARED // 8))
+    def share(self, what: tuple[Any, ...], bits: int, where: Location | None = None) -> int:
+        self.counts.collective(-(-SHARED_BITS // 8))
         if self._watch is not None:
-            return self._watch.together(what, bits, where)
-        words = words_of(hashed(what), bits)
+            return self._watch.step_and_wait(what, bits, where)
+        words = encode_words(step_hash(what), bits)
         self._comm.Allreduce(MPI.IN_PLACE, [words, 4, MPI.INT64_T], MPI.BOR)
-        found = joined(words)
+        found = decode_words(words)
         if found is None:
-            at = said(where or here())
-            raise MismatchError(f"rank {self.rank} calls {called(what)} ({at}) where another one does not")
+            at = location_text(where or caller())
+            raise MismatchError(f"rank {self.rank} calls {step_text(what)} ({at}) where another one does not")
         return found
 
-    def _meet(self, what: tuple[Any, ...]) -> None:
+    def _synchronise(self, what: tuple[Any, ...]) -> None:
         """Return when all ranks have come to the same operation; inside MPI, nobody waits for long then."""
         if self._watch is not None:
-            self._watch.together(what)
+            self._watch.step_and_wait(what)
 
     # ---- collective operations -------------------------------------------------------------------
     def bcast(self, array: Array, root: int) -> None:
         sendable([array]) if self.rank == root else writable([array])
         check_rank(root, self.size)
         self.counts.collective(array.nbytes)
-        self._meet(("bcast", root, array.nbytes, array.dtype))
+        self._synchronise(("bcast", root, array.nbytes, array.dtype))
         self._comm.Bcast(buffer_of([array]), root)
 
     def reduce(self, array: Array, out: Array | None, op: str, root: int) -> None:
-        operation, kind = _operation(op, array.dtype)
+        operation, kind = _reduction_operation(op, array.dtype)
         check_rank(root, self.size)
         self.counts.collective(array.nbytes)
-        self._meet(("reduce", root, op, array.shape, array.dtype))
+        self._synchronise(("reduce", root, op, array.shape, array.dtype))
         if self.rank != root:
             here = np.ascontiguousarray(array)
             self._comm.Reduce([here, here.size, kind], None, operation, root)
@@ -243,9 +234,9 @@ class MpiCommunicator:
             out[...] = total
 
     def allreduce(self, array: Array, out: Array, op: str) -> None:
-        operation, kind = _operation(op, array.dtype)
+        operation, kind = _reduction_operation(op, array.dtype)
         self.counts.collective(array.nbytes)
-        self._meet(("allreduce", op, array.shape, array.dtype))
+        self._synchronise(("allreduce", op, array.shape, array.dtype))
         total = (
             out if out.flags.c_contiguous and out.dtype == array.dtype else np.empty_like(array, order="C")
         )
@@ -261,7 +252,7 @@ class MpiCommunicator:
         here = np.ascontiguousarray(array).reshape(-1)
         total = out if out.flags.c_contiguous else np.empty_like(out, order="C")
         into = total.reshape(-1)
-        self._meet(("allgather", array.shape, array.dtype))
+        self._synchronise(("allgather", array.shape, array.dtype))
         if here.nbytes:
             self._comm.Allgather(here.view(np.uint8), into.view(np.uint8))
         if total is not out:
@@ -275,8 +266,11 @@ class MpiCommunicator:
                 for sent, parts in ((True, sends[rank]), (False, receives[rank])):
                     if nbytes(parts):
                         self.counts.message(sent, nbytes(parts))
-        self._meet(("alltoallw",))
-        going, coming = [placed(parts) for parts in sends], [placed(parts) for parts in receives]
+        self._synchronise(("alltoallw",))
+        going, coming = (
+            [absolute_type(parts) for parts in sends],
+            [absolute_type(parts) for parts in receives],
+        )
         counts, places = [1] * self.size, [0] * self.size
         self._comm.Alltoallw([MPI.BOTTOM, counts, places, going], [MPI.BOTTOM, counts, places, coming])
         for kind in going + coming:
@@ -286,7 +280,7 @@ class MpiCommunicator:
         if self._watch is None:
             self._comm.Barrier()
         else:
-            self._meet(("barrier",))
+            self._synchronise(("barrier",))
 
     # ---- groups ----------------------------------------------------------------------------------
     def sub(self, ranks: Sequence[int]) -> Communicator:
@@ -295,40 +289,40 @@ class MpiCommunicator:
             raise CommError(f"rank {self.rank} asks for a communicator of the ranks {group}")
         if group not in self._subs:
             if self._watch is not None:
-                self._find(group)
+                self._meet_group(group)
             made = self._comm.Create_group(self._comm.Get_group().Incl(list(group)))
             name, ranks = (self.name, group), tuple(self.ranks[rank] for rank in group)
-            watch = None if self.job is None else Watch(self.job, name, ranks, made.Idup())
+            watch = None if self.job is None else StepCheck(self.job, name, ranks, made.Idup())
             self._subs[group] = MpiCommunicator(made, self.counts, name, ranks, watch)
         return self._subs[group]
 
-    def _find(self, group: Sequence[int]) -> None:
+    def _meet_group(self, group: Sequence[int]) -> None:
         """Return when all ranks of a group are about to make it, by messages to its first rank and back."""
         nothing: list[Array] = []
         first, others = group[0], group[1:]
         if self.rank == first:
-            _wait([self._irecv(nothing, rank, INTERNAL_TAG) for rank in others])
-            _wait([self._isend(nothing, rank, INTERNAL_TAG) for rank in others])
+            _wait_all([self._irecv(nothing, rank, INTERNAL_TAG) for rank in others])
+            _wait_all([self._isend(nothing, rank, INTERNAL_TAG) for rank in others])
         else:
-            _wait([self._isend(nothing, first, INTERNAL_TAG), self._irecv(nothing, first, INTERNAL_TAG)])
+            _wait_all([self._isend(nothing, first, INTERNAL_TAG), self._irecv(nothing, first, INTERNAL_TAG)])
 
     def abort(self, code: int) -> None:
         abort(code)
 
 
 # ---- reductions --------------------------------------------------------------------------------------
-def _operation(name: str, dtype: np.dtype[Any]) -> tuple[MPI.Op, MPI.Datatype]:
+def _reduction_operation(name: str, dtype: np.dtype[Any]) -> tuple[MPI.Op, MPI.Datatype]:
     """The operation and the type of elements of a reduction."""
-    ufunc = operator(name, dtype)
+    ufunc = reduction_ufunc(name, dtype)
     predefined = _PREDEFINED.get((name, dtype.kind))
     # MPI has no float16 everywhere, and knows the machine's byte order only.
     if predefined is not None and dtype.isnative and dtype.char != "e":
         return predefined, MPI.Datatype.fromcode(dtype.char)
-    return _own_operation(ufunc), _elements(dtype)
+    return _ufunc_operation(ufunc), _element_type(dtype)
 
 
 @cache
-def _elements(dtype: np.dtype[Any]) -> MPI.Datatype:
+def _element_type(dtype: np.dtype[Any]) -> MPI.Datatype:
     """A type of MPI's whose name is the dtype."""
     made = MPI.BYTE.Create_contiguous(dtype.itemsize).Commit()
     made.Set_name(dtype.str)
@@ -336,7 +330,7 @@ def _elements(dtype: np.dtype[Any]) -> MPI.Datatype:
 
 
 @cache
-def _own_operation(ufunc: np.ufunc) -> MPI.Op:
+def _ufunc_operation(ufunc: np.ufunc) -> MPI.Op:
     """A ufunc as an operation on such types.
 
     Of two zeros, or two NaNs, the greater is the first, so ranks have to combine theirs in one order, or the
@@ -381,8 +375,8 @@ def _world(watched: bool) -> MpiCommunicator:
     job, watch, size = None, None, MPI.COMM_WORLD.size
     if size > 1 and watched:
         job = Job()
-        watch = Watch(job, (), range(size), MPI.COMM_WORLD.Idup())
-        job.leaving.install()
+        watch = StepCheck(job, (), range(size), MPI.COMM_WORLD.Idup())
+        job.exit_watcher.install()
         atexit.register(job.end)
     if size > 1:
         _end_on_exceptions(job)
@@ -398,11 +392,11 @@ def _end_on_exceptions(job: Job | None) -> None:
         text = "".join(traceback.format_exception(kind, error, trace))
         if isinstance(error, RankError) and job is not None:  # that rank shows its traceback
             why = str(error).splitlines()[0].rstrip(":")
-            _say(f"{who} ended at {place_of(trace)}: {why}\n")
+            _write_stderr(f"{who} ended at {traceback_text(trace)}: {why}\n")
         elif previous is sys.__excepthook__:
-            _say(f"{who} failed:\n{text}")
+            _write_stderr(f"{who} failed:\n{text}")
         else:
-            _say(f"{who} failed:\n")
+            _write_stderr(f"{who} failed:\n")
             previous(kind, error, trace)
         status = 130 if isinstance(error, KeyboardInterrupt) else 1
         if job is None or MPI.Is_finalized():
@@ -413,7 +407,7 @@ def _end_on_exceptions(job: Job | None) -> None:
     sys.excepthook = hook
 
 
-def _say(text: str) -> None:
+def _write_stderr(text: str) -> None:
     """Write to standard error at once: what several ranks write must not mix."""
     if sys.stderr is not None:
         sys.stderr.write(text)

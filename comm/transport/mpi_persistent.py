@@ -8,16 +8,15 @@ from typing import TYPE_CHECKING, Any
 
 from mpi4py import MPI
 
-from .deadlock import Channel, End
-from .errors import MismatchError
-from .mpi_orphans import left, sweep
+from .deadlock import Channel, MessageEnd
+from .mpi_requests import keep_until_done, wait_all
 from .mpi_types import buffer_of
-from .protocol import INTERNAL_TAG, Array, describe, nbytes, sendable, writable
+from .protocol import INTERNAL_TAG, Array, message_text, nbytes, sendable, writable
 
 if TYPE_CHECKING:
     from .mpi import MpiCommunicator
 
-__all__ = ["MpiStarter", "Together"]
+__all__ = ["MessageGroup", "MpiPersistentMessages"]
 
 Ends = Sequence[tuple[int, Sequence[Array]]]
 
@@ -27,7 +26,7 @@ class _Message:
 
     def __init__(self, group: MpiCommunicator, peer: int, parts: Sequence[Array], sent: bool) -> None:
         self.peer, self.sent = peer, sent
-        self.nbytes, self.what = nbytes(parts), describe(parts)
+        self.nbytes, self.what = nbytes(parts), message_text(parts)
         start, count, kind = buffer_of(parts)
         self.kind = None if kind == MPI.BYTE else kind.Dup()  # those that are kept for all may go
         self.buffer = (start, count, self.kind or kind)
@@ -41,8 +40,8 @@ class _Message:
             self.kind = None
 
 
-class MpiStarter:
-    """See `dcarray.comm.transport.protocol.Starter`."""
+class MpiPersistentMessages:
+    """See `dcarray.comm.transport.protocol.PersistentMessages`."""
 
     def __init__(self, group: MpiCommunicator, comm: MPI.Intracomm, sends: Ends, receives: Ends) -> None:
         self.group, self.comm = group, comm
@@ -53,8 +52,8 @@ class MpiStarter:
         ]
         self._inside = [message for message in self.messages if message.peer != group.rank]
 
-    def begin(self, memory: object) -> Together:
-        self.group.may_begin()
+    def begin(self, memory: object) -> MessageGroup:
+        self.group.check_order()
         comm, counts = self.comm, self.group.counts
         for message in self._inside:
             counts.message(message.sent, message.nbytes)
@@ -62,7 +61,7 @@ class MpiStarter:
             (comm.Isend if one.sent else comm.Irecv)(one.buffer, one.peer, INTERNAL_TAG)
             for one in self.messages
         ]
-        return Together(self, requests, memory)
+        return MessageGroup(self, requests, memory)
 
     def __del__(self, finalized: Callable[[], bool] = MPI.Is_finalized) -> None:
         if not finalized():  # at the end of the program the module's names may be gone already
@@ -70,11 +69,11 @@ class MpiStarter:
                 message.free()
 
 
-class Together:
+class MessageGroup:
     """Messages under way that end together."""
 
-    def __init__(self, starter: MpiStarter, requests: list[MPI.Request], memory: object) -> None:
-        self.starter, self.requests, self.memory = starter, requests, memory
+    def __init__(self, starter: MpiPersistentMessages, requests: list[MPI.Request], memory: object) -> None:
+        self.persistent_messages, self.requests, self.memory = starter, requests, memory
         self.job: Any = starter.group.job
         self.numbers: list[int] = []
         if self.job is not None:
@@ -86,35 +85,17 @@ class Together:
     def wait(self) -> None:
         if not self.requests:
             return
-        messages, requests = self.starter.messages, self.requests
-        statuses = [MPI.Status() for _ in requests]
-        sweep()
-        try:
-            if self.job is None:
-                MPI.Request.Waitall(requests, statuses)
-            else:
-                self.job.wait(lambda: MPI.Request.Testall(requests, statuses), self.needs)
-        except MPI.Exception as error:
-            ends = "; ".join(f"{m.what} from rank {m.peer}" for m in messages if not m.sent)
-            raise MismatchError(
-                f"{error}: a message is longer than what is to receive it ({ends})"
-            ) from error
+        wait_all(self.job, self.persistent_messages.messages, self.requests, self.needs)
         self.requests = []
-        for message, status in zip(messages, statuses, strict=True):
-            if not message.sent and status.Get_count(MPI.BYTE) != message.nbytes:
-                raise MismatchError(
-                    f"rank {message.peer} sends {status.Get_count(MPI.BYTE):,} bytes where "
-                    f"{message.what} are received"
-                )
 
-    def __del__(self, keep: Callable[..., None] = left) -> None:
-        keep(self.requests, (self.starter, self.memory))
+    def __del__(self, keep: Callable[..., None] = keep_until_done) -> None:
+        keep(self.requests, (self.persistent_messages, self.memory))
 
-    def needs(self) -> list[End]:
+    def needs(self) -> list[MessageEnd]:
         """The messages that are not through."""
-        every = zip(self.starter.messages, self.numbers, self.requests, strict=True)
+        every = zip(self.persistent_messages.messages, self.numbers, self.requests, strict=True)
         return [
-            End(one.channel, number, one.sent, one.what)
+            MessageEnd(one.channel, number, one.sent, one.what)
             for one, number, request in every
             if request != MPI.REQUEST_NULL
         ]

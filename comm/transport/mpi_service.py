@@ -18,31 +18,31 @@ from typing import Any
 
 from mpi4py import MPI
 
-from .call_location import Where, place, said
-from .deadlock import Channel, Need, State, standstill
+from .call_location import Location, caller_text, location_text
+from .deadlock import Channel, Need, RankState, find_deadlock
 from .errors import CommError, DeadlockError, RankError
-from .exit_status import Leaving
-from .pending_output import drain
+from .exit_status import ExitWatcher
+from .pending_output import wait_until_read
 
-__all__ = ["Job", "Looked"]
+__all__ = ["Job", "Polled"]
 
-_PATIENCE = 1.0  # seconds of waiting after which a rank tells rank 0
-_EAGER = 0.005  # seconds of waiting after which it sleeps now and then
+_REPORT_AFTER = 1.0  # seconds of waiting after which a rank tells rank 0
+_SPIN = 0.005  # seconds of waiting after which it sleeps now and then
 # While it waits a rank moves the parts of large messages, so it must be awake for as long as it sleeps.
-_NAP = 0.0001
+_SLEEP = 0.0001
 _TESTS = 16  # questions whether a message is through between two looks at anything else
 _TO_HEAR, _TO_END = 10.0, 60.0  # seconds that the others have to hear of a failure, and then to end
-_TO_COME = 0.25  # seconds in which something is through of which all ranks have done their part
+_TO_COMPLETE = 0.25  # seconds in which something is through of which all ranks have done their part
 _TO_READ = 5.0  # seconds that the end of the job waits for this rank's output to be read
-_LONGEST = 50_000  # characters of a traceback that travel
+_LONGEST_TEXT = 50_000  # characters of a traceback that travel
 
 _let_others_run: Callable[[], None] = getattr(os, "sched_yield", lambda: time.sleep(0))
 
 
-class Looked:
+class Polled:
     """Something that is looked at whenever this rank waits."""
 
-    def look(self) -> None:
+    def poll(self) -> None:
         """See whether anything has arrived; raises what is wrong."""
         raise NotImplementedError
 
@@ -50,7 +50,7 @@ class Looked:
         """What this rank has done and cannot know yet whether the others do."""
         raise NotImplementedError
 
-    def heard(self, sender: int, *what: Any) -> None:
+    def receive(self, sender: int, *what: Any) -> None:
         """Take what another rank's counterpart has told."""
         raise NotImplementedError
 
@@ -62,35 +62,35 @@ class Job:
         self.rank: int = MPI.COMM_WORLD.rank
         self.size: int = MPI.COMM_WORLD.size
         # Without waiting: a program need not ask for its ranks on all of them at once, or at all.
-        self._line, self._opening = MPI.COMM_WORLD.Idup()
+        self._control, self._opening = MPI.COMM_WORLD.Idup()
         self._is_open = False
-        self._going: list[MPI.Request] = []
-        self.looked: dict[Any, Looked] = {}
-        # What this rank has begun, for `standstill`.
+        self._control_sends: list[MPI.Request] = []
+        self.polled: dict[Any, Polled] = {}
+        # What this rank has begun, for `find_deadlock`.
         self.sent: Counter[Channel] = Counter()
         self.received: Counter[Channel] = Counter()
-        self.met: Counter[object] = Counter()
-        self.last: Where | None = None  # where it has last taken part in anything
-        self._moves = 0
+        self.collectives: Counter[object] = Counter()
+        self.last: Location | None = None  # where it has last taken part in anything
+        self._waits_ended = 0
         self._needs: Callable[[], Sequence[Need]] | None = None
         # What has gone wrong, on whatever rank: raised wherever this one waits from then on.
-        self._wrong: tuple[type[CommError], str] | None = None
-        self._wrong_since = 0.0
+        self._failure: tuple[type[CommError], str] | None = None
+        self._failed_since = 0.0
         self._status = 0
         self._shown = False  # has a rank shown what went wrong?
         # The end.
         self._is_ended = False
         self._failed = False  # has this rank told the others that it has?
-        self._told: set[int] = set()  # who has heard of that
-        self._said = False  # has it told rank 0 that it has nothing left to do?
+        self._acknowledged: set[int] = set()  # who has heard of that
+        self._settled_reported = False  # has it told rank 0 that it has nothing left to do?
         self._settled: set[int] = set()  # on rank 0: who has
         self._over = False
-        self.leaving = Leaving()
+        self.exit_watcher = ExitWatcher()
         # Rank 0's view of a standstill.
-        self._states: dict[int, State] = {}
-        self._answers: dict[int, State] = {}
+        self._states: dict[int, RankState] = {}
+        self._answers: dict[int, RankState] = {}
         self._round, self._asking = 0, False
-        self._next_judgement = 0.0
+        self._next_detection = 0.0
 
     # ---- waiting ---------------------------------------------------------------------------------
     def wait(self, through: Callable[[], Any], needs: Callable[[], Sequence[Need]]) -> None:
@@ -111,7 +111,7 @@ class Job:
         if through():
             return
         begin = time.monotonic()
-        nap, report, tests = begin + _EAGER, begin + _PATIENCE, 0
+        nap, report, tests = begin + _SPIN, begin + _REPORT_AFTER, 0
         self._needs = needs
         try:
             while not through():
@@ -120,40 +120,40 @@ class Job:
                 if tests % _TESTS:
                     continue
                 try:
-                    self.look()
+                    self.poll()
                 except RankError:
-                    if _comes(through):  # then others rely on this rank to go on
+                    if _completes_soon(through):  # then others rely on this rank to go on
                         return
                     raise
                 now = time.monotonic()
                 if now > report:
                     self._report()
                     report = float("inf")
-                if now > begin + _PATIENCE and self.rank == 0:
-                    self._judge(now)
+                if now > begin + _REPORT_AFTER and self.rank == 0:
+                    self._detect_deadlock(now)
                 if now > nap:
-                    time.sleep(_NAP)
-                    nap = time.monotonic() + _NAP
+                    time.sleep(_SLEEP)
+                    nap = time.monotonic() + _SLEEP
         finally:
             self._needs = None
-            self._moves += 1
+            self._waits_ended += 1
 
-    def look(self) -> None:
+    def poll(self) -> None:
         """Take what others have told, and raise what is wrong."""
         if self._is_open or self._opening.Test():
             self._is_open = True
-            while self._line.Iprobe(MPI.ANY_SOURCE, 0):
-                message = self._line.improbe(MPI.ANY_SOURCE, 0)
+            while self._control.Iprobe(MPI.ANY_SOURCE, 0):
+                message = self._control.improbe(MPI.ANY_SOURCE, 0)
                 if message is not None:
                     self._take(*message.recv())
-        for one in tuple(self.looked.values()):
-            one.look()
+        for one in tuple(self.polled.values()):
+            one.poll()
         self.check()
 
     def check(self) -> None:
         """Raise what is known to be wrong."""
-        if self._wrong is not None:
-            kind, text = self._wrong
+        if self._failure is not None:
+            kind, text = self._failure
             raise kind(text)
 
     def check_order(self) -> None:
@@ -161,46 +161,46 @@ class Job:
 
         Where a rank has failed, the others may go on as far as they do not need it.
         """
-        if self._wrong is not None and self._wrong[0] is not RankError:
+        if self._failure is not None and self._failure[0] is not RankError:
             self.check()
 
-    def wrong(self, kind: type[CommError], text: str) -> None:
+    def set_failure(self, kind: type[CommError], text: str) -> None:
         """From now on, raise this wherever this rank waits; what was wrong first stays."""
-        if self._wrong is None:
-            self._wrong, self._wrong_since = (kind, text), time.monotonic()
+        if self._failure is None:
+            self._failure, self._failed_since = (kind, text), time.monotonic()
 
     # ---- telling ---------------------------------------------------------------------------------
-    def tell(self, rank: int, kind: str, *what: Any) -> None:
+    def send_control(self, rank: int, kind: str, *what: Any) -> None:
         """Tell a rank something, itself too; it hears when it waits or has ended."""
         if rank == self.rank:
             self._take(kind, rank, *what)
-        elif self._can_tell():
-            self._going = [request for request in self._going if not request.Test()]
-            self._going.append(self._line.isend((kind, self.rank, *what), rank, 0))
+        elif self._control_is_open():
+            self._control_sends = [request for request in self._control_sends if not request.Test()]
+            self._control_sends.append(self._control.isend((kind, self.rank, *what), rank, 0))
 
-    def _tell_others(self, kind: str, *what: Any) -> None:
+    def _send_control_to_others(self, kind: str, *what: Any) -> None:
         for rank in range(self.size):
             if rank != self.rank:
-                self.tell(rank, kind, *what)
+                self.send_control(rank, kind, *what)
 
-    def _can_tell(self) -> bool:
+    def _control_is_open(self) -> bool:
         until = time.monotonic() + _TO_HEAR
         while not self._is_open and time.monotonic() < until:
             self._is_open = self._opening.Test()
-            time.sleep(_NAP)
+            time.sleep(_SLEEP)
         return self._is_open
 
     def _take(self, kind: str, sender: int, *what: Any) -> None:
-        getattr(self, f"_hear_{kind}")(sender, *what)
+        getattr(self, f"_on_{kind}")(sender, *what)
 
-    def _hear_part(self, sender: int, which: Any, *what: Any) -> None:
-        if which in self.looked:
-            self.looked[which].heard(sender, *what)
+    def _on_part(self, sender: int, which: Any, *what: Any) -> None:
+        if which in self.polled:
+            self.polled[which].receive(sender, *what)
 
     # ---- failures --------------------------------------------------------------------------------
     def fail(self, error: BaseException, text: str, status: int) -> None:
         """Tell the others that this rank has failed, unless it has for the reason that another one did."""
-        known = self._wrong
+        known = self._failure
         if isinstance(error, RankError) and known is not None and known[0] is RankError:
             return
         # What all ranks have found together is the same for those who have not heard of it yet.
@@ -208,74 +208,74 @@ class Job:
             kind, text = known
         else:
             kind, text = RankError, _shortened(text)
-        self.wrong(kind, text)
+        self.set_failure(kind, text)
         self._status, self._shown, self._failed = self._status or status, True, True
-        self._tell_others("failed", kind, text, status)
+        self._send_control_to_others("failed", kind, text, status)
 
-    def _hear_failed(self, sender: int, kind: type[CommError], text: str, status: int) -> None:
-        self.wrong(kind, text)
+    def _on_failed(self, sender: int, kind: type[CommError], text: str, status: int) -> None:
+        self.set_failure(kind, text)
         self._status, self._shown = self._status or status, True
-        self.tell(sender, "told")
+        self.send_control(sender, "acknowledged")
 
-    def _hear_told(self, sender: int) -> None:
-        self._told.add(sender)
+    def _on_acknowledged(self, sender: int) -> None:
+        self._acknowledged.add(sender)
 
     # ---- standstill ------------------------------------------------------------------------------
-    def _state(self) -> State:
+    def _state(self) -> RankState:
         ended = self._is_ended
-        where = place() if not ended else "" if self.last is None else said(self.last)
+        where = caller_text() if not ended else "" if self.last is None else location_text(self.last)
         if self._needs is not None:
             needs = list(self._needs())
         else:
-            needs = [need for one in self.looked.values() for need in one.needs()]
-        counts = (dict(self.sent), dict(self.received), dict(self.met))
-        return State(self._moves, ended, where, needs, *counts)
+            needs = [need for one in self.polled.values() for need in one.needs()]
+        counts = (dict(self.sent), dict(self.received), dict(self.collectives))
+        return RankState(self._waits_ended, ended, where, needs, *counts)
 
     def _report(self) -> None:
-        self.tell(0, "state", self._state(), 0)
+        self.send_control(0, "state", self._state(), 0)
 
-    def _hear_state(self, sender: int, state: State, round: int) -> None:
+    def _on_state(self, sender: int, state: RankState, round: int) -> None:
         if round == 0:
             self._states[sender] = state
         elif round == self._round:
             self._answers[sender] = state
 
-    def _hear_ask(self, sender: int, round: int) -> None:
-        self.tell(sender, "state", self._state(), round)
+    def _on_ask(self, sender: int, round: int) -> None:
+        self.send_control(sender, "state", self._state(), round)
 
-    def _hear_standstill(self, _: int, text: str) -> None:
-        self.wrong(DeadlockError, text)
+    def _on_deadlock(self, _: int, text: str) -> None:
+        self.set_failure(DeadlockError, text)
         self._status = self._status or 1
 
-    def _judge(self, now: float) -> None:
+    def _detect_deadlock(self, now: float) -> None:
         """On rank 0, which waits or has ended: can anybody go on?
 
         What the ranks have told is from different times.  If all of them, asked again, have not moved, then
         there was a time, that of the question, at which it held of all.
         """
-        if now < self._next_judgement or len(self._states.keys() - {0}) < self.size - 1:
+        if now < self._next_detection or len(self._states.keys() - {0}) < self.size - 1:
             return
-        self._next_judgement = now + 0.05
+        self._next_detection = now + 0.05
         self._states[0] = self._state()
         if not self._asking:
-            if standstill(self._in_order(self._states)):
+            if find_deadlock(self._in_order(self._states)):
                 self._round, self._asking, self._answers = self._round + 1, True, {0: self._states[0]}
-                self._tell_others("ask", self._round)
+                self._send_control_to_others("ask", self._round)
         elif len(self._answers) == self.size:
-            self._asking, self._next_judgement = False, now + _PATIENCE
-            self._answers[0] = (
-                self._answers[0] if self._states[0].moves == self._answers[0].moves else (self._states[0])
-            )
+            self._asking, self._next_detection = False, now + _REPORT_AFTER
+            if self._states[0].waits_ended != self._answers[0].waits_ended:
+                self._answers[0] = self._states[0]
             still = all(
-                self._answers[rank].moves == state.moves and self._answers[rank].ended == state.ended
+                self._answers[rank].waits_ended == state.waits_ended
+                and self._answers[rank].ended == state.ended
                 for rank, state in self._states.items()
             )
             self._states = dict(self._answers)
-            if still and (text := standstill(self._in_order(self._answers))):
-                self._tell_others("standstill", text)
-                self._hear_standstill(0, text)
+            if still and (text := find_deadlock(self._in_order(self._answers))):
+                self._send_control_to_others("deadlock", text)
+                self._on_deadlock(0, text)
 
-    def _in_order(self, states: dict[int, State]) -> list[State]:
+    def _in_order(self, states: dict[int, RankState]) -> list[RankState]:
         return [states[rank] for rank in range(self.size)]
 
     # ---- the end ---------------------------------------------------------------------------------
@@ -283,72 +283,72 @@ class Job:
         """Let this rank's process end when all have: called when Python ends."""
         if MPI.Is_finalized():
             return
-        status = self.leaving.status()
+        status = self.exit_watcher.status()
         if status:
-            text = f"rank {self.rank} has ended all with status {status} ({self.leaving.where})"
+            text = f"rank {self.rank} has ended all with status {status} ({self.exit_watcher.where})"
             self.fail(SystemExit(status), text, status)
-        drain(_TO_READ)
+        wait_until_read(_TO_READ)
         self._is_ended = True
         self._report()
         while not self._is_over():
-            time.sleep(10 * _NAP)
-        if self._wrong is not None and not self._over:
+            time.sleep(10 * _SLEEP)
+        if self._failure is not None and not self._over:
             if not self._shown and sys.stderr is not None:
-                kind, text = self._wrong
+                kind, text = self._failure
                 # in one piece: what several ranks write must not mix
                 sys.stderr.write(f"rank {self.rank} of {self.size}: {kind.__name__}: {text}\n")
             abort(self._status or 1)
         if self.rank == 0:
-            self._tell_others("over")
-            MPI.Request.Waitall(self._going)
+            self._send_control_to_others("over")
+            MPI.Request.Waitall(self._control_sends)
 
     def _is_over(self) -> bool:
         """Have all ranks ended, or had time enough?"""
         with suppress(CommError):
-            self.look()
-        settled = self._wrong is not None or not any(one.needs() for one in self.looked.values())
-        if settled and not self._said:
-            self._said = True
-            self.tell(0, "settled", self._wrong)
+            self.poll()
+        settled = self._failure is not None or not any(one.needs() for one in self.polled.values())
+        if settled and not self._settled_reported:
+            self._settled_reported = True
+            self.send_control(0, "settled", self._failure)
         if self.rank == 0:
-            self._judge(time.monotonic())
+            self._detect_deadlock(time.monotonic())
             if len(self._settled) == self.size:
                 return True
-        return self._over or (self._wrong is not None and self._is_late())
+        return self._over or (self._failure is not None and self._is_late())
 
     def _is_late(self) -> bool:
-        longest = _TO_HEAR if self._failed and len(self._told) < self.size - 1 else _TO_END
-        return time.monotonic() > self._wrong_since + longest
+        longest = _TO_HEAR if self._failed and len(self._acknowledged) < self.size - 1 else _TO_END
+        return time.monotonic() > self._failed_since + longest
 
-    def _hear_settled(self, sender: int, wrong: tuple[type[CommError], str] | None) -> None:
+    def _on_settled(self, sender: int, wrong: tuple[type[CommError], str] | None) -> None:
         self._settled.add(sender)
         if wrong is not None:
-            self.wrong(*wrong)
+            self.set_failure(*wrong)
 
-    def _hear_over(self, _: int) -> None:
+    def _on_over(self, _: int) -> None:
         self._over = True
 
 
-def _comes(through: Callable[[], Any]) -> bool:
+def _completes_soon(through: Callable[[], Any]) -> bool:
     """Is something through, or will it be in a moment?  It may be on other ranks already."""
-    until = time.monotonic() + _TO_COME
+    until = time.monotonic() + _TO_COMPLETE
     while not through():
         if time.monotonic() > until:
             return False
-        time.sleep(_NAP)
+        time.sleep(_SLEEP)
     return True
 
 
 def _shortened(text: str) -> str:
     """A traceback without its middle if it is long."""
-    if len(text) <= _LONGEST:
+    if len(text) <= _LONGEST_TEXT:
         return text
-    return f"{text[: _LONGEST // 2]}\n...\n{text[-_LONGEST // 2 :]}"
+    return f"{text[: _LONGEST_TEXT // 2]}\n...\n{text[-_LONGEST_TEXT // 2 :]}"
 
 
 def abort(code: int) -> None:
     """End all ranks, when what this one has written has been read."""
-    drain(_TO_READ)
+    wait_until_read(_TO_READ)
     if not MPI.Is_finalized():
         MPI.COMM_WORLD.Abort(code)
     os._exit(code)  # MPICH tells its launcher and comes back, and this rank could still do things

@@ -15,17 +15,17 @@ from typing import Any
 import numpy as np
 from mpi4py import MPI
 
-from .call_location import Where, here, said
-from .deadlock import Meeting
+from .call_location import Location, caller, location_text
+from .deadlock import CollectiveCall
 from .errors import MismatchError
-from .mpi_service import Job, Looked
-from .protocol import SHARED, Array, called
+from .mpi_service import Job, Polled
+from .protocol import SHARED_BITS, Array, step_text
 
-__all__ = ["Watch", "hashed", "joined", "words_of"]
+__all__ = ["StepCheck", "decode_words", "encode_words", "step_hash"]
 
-_OPEN = 64  # steps of which it is not known yet whether all have taken them
-_KEPT = 4096  # hashes
-_WORD = SHARED // 2  # bits that a word brings
+_MAX_OPEN = 64  # steps of which it is not known yet whether all have taken them
+_MAX_HASHES = 4096  # hashes
+_WORD = SHARED_BITS // 2  # bits that a word brings
 _MASK = (1 << _WORD) - 1
 
 
@@ -33,32 +33,32 @@ _MASK = (1 << _WORD) - 1
 class _Step:
     number: int
     what: tuple[Any, ...]
-    where: Where
-    words: Array  # see `words_of`
+    where: Location
+    words: Array  # see `encode_words`
     request: MPI.Request
 
     def __str__(self) -> str:
-        return f"{called(self.what)} ({said(self.where)})"
+        return f"{step_text(self.what)} ({location_text(self.where)})"
 
 
-def words_of(what: int, bits: int) -> Array:
+def encode_words(what: int, bits: int) -> Array:
     """What is reduced by "or": a hash and its complement, which then have a bit in common if hashes differ,
     and the bits that a step brings."""
     return np.array((what, ~what, bits & _MASK, bits >> _WORD))
 
 
-def joined(words: Array) -> int | None:
+def decode_words(words: Array) -> int | None:
     """The bits that some rank has brought; None if hashes differ."""
     what, complement, low, high = words.tolist()
     return None if what & complement else low | high << _WORD
 
 
-def hashed(what: tuple[Any, ...]) -> int:
+def step_hash(what: tuple[Any, ...]) -> int:
     """A step as a number of 62 bits."""
     return int.from_bytes(blake2b(repr(what).encode(), digest_size=8).digest()) >> 2
 
 
-class Watch(Looked):
+class StepCheck(Polled):
     """The steps of one group.
 
     Parameters
@@ -85,9 +85,9 @@ class Watch(Looked):
         self._open: deque[_Step] = deque()
         self._differing: _Step | None = None
         self._calls: dict[int, str] = {}  # on the first rank: what each has called where they differ
-        job.looked[group] = self
+        job.polled[group] = self
 
-    def step(self, what: tuple[Any, ...], where: Where | None = None, bits: int = 0) -> Array:
+    def step(self, what: tuple[Any, ...], where: Location | None = None, bits: int = 0) -> Array:
         """Take a step; whether the others take the same is seen later.  Gives the words that come of it.
 
         Raises
@@ -97,62 +97,66 @@ class Watch(Looked):
         """
         self.job.check()
         if not self._is_open:
-            self.job.wait(self._opening.Test, lambda: [Meeting(self._group, self._ranks, 1, called(what))])
+            self.job.wait(
+                self._opening.Test, lambda: [CollectiveCall(self._group, self._ranks, 1, step_text(what))]
+            )
             self._is_open = True
         number = self._hashes.get(what)
         if number is None:
-            if len(self._hashes) > _KEPT:
+            if len(self._hashes) > _MAX_HASHES:
                 self._hashes.clear()
-            number = self._hashes[what] = hashed(what)
-        words = words_of(number, bits)
+            number = self._hashes[what] = step_hash(what)
+        words = encode_words(number, bits)
         self._taken += 1
-        self.job.met[self._group] = self._taken
-        self.job.last = where = where or here()
+        self.job.collectives[self._group] = self._taken
+        self.job.last = where = where or caller()
         request = self._comm.Iallreduce(MPI.IN_PLACE, [words, 4, MPI.INT64_T], MPI.BOR)
         self._open.append(_Step(self._taken, what, where, words, request))
-        self.look()
-        if len(self._open) > _OPEN:
+        self.poll()
+        if len(self._open) > _MAX_OPEN:
             self.job.wait(self._has_room, self.needs)
         return words
 
-    def together(self, what: tuple[Any, ...], bits: int = 0, where: Where | None = None) -> int:
+    def step_and_wait(self, what: tuple[Any, ...], bits: int = 0, where: Location | None = None) -> int:
         """Take a step, and return when all have taken it: the bits that some of them have brought."""
         words = self.step(what, where, bits)
-        self.job.wait(self._is_settled, self.needs)
-        found = joined(words)
+        self.job.wait(self._all_taken, self.needs)
+        found = decode_words(words)
         assert found is not None
         return found
 
-    def _is_settled(self) -> bool:
-        self.look()
+    def _all_taken(self) -> bool:
+        self.poll()
         return not self._open
 
     def _has_room(self) -> bool:
-        self.look()
-        return len(self._open) <= _OPEN
+        self.poll()
+        return len(self._open) <= _MAX_OPEN
 
-    def needs(self) -> list[Meeting]:
-        return [Meeting(self._group, self._ranks, step.number, called(step.what)) for step in self._open]
+    def needs(self) -> list[CollectiveCall]:
+        return [
+            CollectiveCall(self._group, self._ranks, step.number, step_text(step.what)) for step in self._open
+        ]
 
-    def look(self) -> None:
+    def poll(self) -> None:
         while self._open and self._differing is None and self._open[0].request.Test():
             step = self._open[0]
-            if joined(step.words) is None:
+            if decode_words(step.words) is None:
                 self._differing = step
-                self.job.tell(self._ranks[0], "part", self._group, "call", str(step))
+                self.job.send_control(self._ranks[0], "part", self._group, "call", str(step))
             else:
                 self._open.popleft()
 
-    def heard(self, sender: int, *what: Any) -> None:
+    def receive(self, sender: int, *what: Any) -> None:
         kind, text = what
         if kind == "call":
             self._calls[sender] = text
             if len(self._calls) == len(self._ranks):
                 found = self._sentence()
                 for rank in self._ranks:
-                    self.job.tell(rank, "part", self._group, "differ", found)
+                    self.job.send_control(rank, "part", self._group, "differ", found)
         else:
-            self.job.wrong(MismatchError, text)
+            self.job.set_failure(MismatchError, text)
 
     def _sentence(self) -> str:
         by_call: dict[str, list[int]] = {}

@@ -9,30 +9,30 @@ from warnings import warn
 
 from mpi4py import MPI
 
-from .call_location import place
+from .call_location import caller_text
 from .errors import PerformanceWarning
 from .protocol import Array
 
-__all__ = ["TYPES", "buffer_of", "placed"]
+__all__ = ["TYPES", "absolute_type", "buffer_of"]
 
 
 class _Types:
     """MPI types of windows by their shapes and strides, the least recently used of which go."""
 
-    KEPT = 512
+    CAPACITY = 512
     # A line that walks over all neighbours in three dimensions needs 52 types; one of changing sizes, more.
-    MANY = 64
+    WARN_AT = 64
 
     def __init__(self) -> None:
-        self.kept: OrderedDict[Any, MPI.Datatype] = OrderedDict()
+        self.cached: OrderedDict[Any, MPI.Datatype] = OrderedDict()
         self.made = 0
         self._by_place: Counter[str] = Counter()
 
     def of(self, key: Any) -> MPI.Datatype:
         """The type of a message: for each window its place behind the first, shape, strides and item size."""
-        found = self.kept.get(key)
+        found = self.cached.get(key)
         if found is not None:
-            self.kept.move_to_end(key)
+            self.cached.move_to_end(key)
             return found
         if len(key) == 1:
             made = self._window(*key[0][1:])
@@ -41,16 +41,16 @@ class _Types:
             made = MPI.Datatype.Create_struct([1] * len(key), [part[0] for part in key], parts)
             for part in parts:
                 part.Free()
-        self.kept[key] = made.Commit()
-        if len(self.kept) > self.KEPT:
-            self.kept.popitem(last=False)[1].Free()
-        where = place()
+        self.cached[key] = made.Commit()
+        if len(self.cached) > self.CAPACITY:
+            self.cached.popitem(last=False)[1].Free()
+        where = caller_text()
         self.made += 1
         self._by_place[where] += 1
-        if self._by_place[where] == self.MANY:
+        if self._by_place[where] == self.WARN_AT:
             warn(
-                f"{where} has sent or received {self.MANY} windows of different sizes or strides, and an MPI "
-                "type was made for each",
+                f"{where} has sent or received {self.WARN_AT} windows of different sizes or strides, and an "
+                "MPI type was made for each",
                 PerformanceWarning,
                 stacklevel=2,
             )
@@ -93,7 +93,7 @@ def buffer_of(parts: Sequence[Array]) -> list[Any]:
     return [MPI.buffer.fromaddress(start, 1), 1, TYPES.of(key)]
 
 
-def placed(parts: Sequence[Array]) -> MPI.Datatype:
+def absolute_type(parts: Sequence[Array]) -> MPI.Datatype:
     """The type of a message with the place of its windows in it, to be freed."""
     buffer, count, inner = buffer_of(parts)
     at = buffer.address if count else 0

@@ -11,7 +11,7 @@ import numpy as np
 
 from .protocol import INTERNAL_TAG, Array, Communicator, Request
 
-__all__ = ["collect", "pack", "receive", "send", "unpack"]
+__all__ = ["gather_objects", "pack", "receive_object", "send_object", "unpack"]
 
 # Shape, dtype, and whether the elements go in Fortran's order, of an array that travels beside.
 _Spec = tuple[tuple[int, ...], Any, bool]
@@ -69,20 +69,20 @@ def unpack(data: bytes) -> tuple[list[Array], Callable[[], Any]]:
     return windows, lambda: _Unpickler(body, arrays).load()
 
 
-def send(comm: Communicator, dest: int, value: Any) -> list[Request]:
+def send_object(comm: Communicator, dest: int, value: Any) -> list[Request]:
     """Begin to send a small value, to a rank that has begun to receive its length."""
     data = np.frombuffer(pickle.dumps(value), np.uint8)
     return [comm.isend([part], dest, INTERNAL_TAG) for part in (np.array(data.size), data)]
 
 
-def receive(comm: Communicator, source: int, length: Array) -> Any:
+def receive_object(comm: Communicator, source: int, length: Array) -> Any:
     """A small value, whose length has been received."""
     data = np.empty(int(length), np.uint8)
     comm.waitall([comm.irecv([data], source, INTERNAL_TAG)])
     return pickle.loads(data.tobytes())
 
 
-def collect(
+def gather_objects(
     comm: Communicator, value: Any, packed: tuple[bytes, list[Array]], root: int | None
 ) -> list[Any] | None:
     """The values of all ranks in order, on all of them or on the root; None on the others.

@@ -9,15 +9,15 @@ import numpy as np
 
 from .protocol import Array
 
-__all__ = ["like", "memory", "place_for"]
+__all__ = ["as_memory", "new_like", "writable_memory"]
 
 
-def memory(x: Any) -> Array:
+def as_memory(x: Any) -> Array:
     """The elements of an array or of something that makes one, to be read."""
     return np.asarray(x)
 
 
-def place_for(x: Any) -> Array:
+def writable_memory(x: Any) -> Array:
     """The memory of an array, to be written; `TypeError` where there is none to share."""
     if isinstance(x, np.ndarray):
         return x
@@ -28,7 +28,7 @@ def place_for(x: Any) -> Array:
     raise TypeError(f"elements are received into an array, which a {type(x).__name__} is not")
 
 
-def like(x: Any, shape: Sequence[int], dtype: Any = None) -> Any:
+def new_like(x: Any, shape: Sequence[int], dtype: Any = None) -> Any:
     """A new array of the kind of another: wrapped for a wrapped one, by NumPy's own dispatch."""
     if isinstance(x, np.ndarray) or not hasattr(x, "__array_function__"):
         return np.empty(shape, np.asarray(x).dtype if dtype is None else dtype)

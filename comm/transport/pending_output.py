@@ -12,12 +12,12 @@ import sys
 import time
 from contextlib import suppress
 
-__all__ = ["drain"]
+__all__ = ["wait_until_read"]
 
 _PAUSE = 0.001  # seconds between two looks
 
 
-def drain(seconds: float) -> bool:
+def wait_until_read(seconds: float) -> bool:
     """Write out standard output and error, and wait until whoever is to read them has.
 
     Pipes and sockets are waited for; terminals and files hold what has been written to them.
@@ -36,14 +36,14 @@ def drain(seconds: float) -> bool:
         with suppress(OSError, ValueError, AttributeError):  # closed, or none at all
             stream.flush()
     until = time.monotonic() + seconds
-    while any(_unread(descriptor) for descriptor in (1, 2)):
+    while any(_unread_bytes(descriptor) for descriptor in (1, 2)):
         if time.monotonic() > until:
             return False
         time.sleep(_PAUSE)
     return True
 
 
-def _unread(descriptor: int) -> int:
+def _unread_bytes(descriptor: int) -> int:
     """The bytes of a pipe or a socket that its other end has not read; 0 where that cannot be known."""
     try:
         import fcntl

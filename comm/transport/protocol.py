@@ -12,12 +12,26 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from .call_location import Where
+from .call_location import Location
 from .errors import CommError
 
 __all__ = [
-    "INTERNAL_TAG", "OPERATORS", "SHARED", "Array", "Communicator", "Counts", "Request", "Starter", "called",
-    "check_rank", "check_tag", "describe", "nbytes", "operator", "sendable", "writable",
+    "INTERNAL_TAG",
+    "OPERATORS",
+    "SHARED_BITS",
+    "Array",
+    "Communicator",
+    "Counts",
+    "PersistentMessages",
+    "Request",
+    "check_rank",
+    "check_tag",
+    "message_text",
+    "nbytes",
+    "reduction_ufunc",
+    "sendable",
+    "step_text",
+    "writable",
 ]  # fmt: skip
 
 Array = NDArray[Any]
@@ -26,7 +40,7 @@ Array = NDArray[Any]
 # one tag arrive in the order in which they are sent, so one serves all.
 INTERNAL_TAG = 32767
 
-SHARED = 124
+SHARED_BITS = 124
 """How many bits `Communicator.share` takes."""
 
 OPERATORS: dict[str, np.ufunc] = {
@@ -82,7 +96,7 @@ class Request(Protocol):
         """Return when the message has arrived, or its memory may be overwritten; may be called again."""
 
 
-class Starter(Protocol):
+class PersistentMessages(Protocol):
     """Messages that come again, from and to the same places in memory."""
 
     def begin(self, memory: object) -> Request:
@@ -102,11 +116,11 @@ class Communicator(Protocol):
     def irecv(self, parts: Sequence[Array], source: int, tag: int) -> Request:
         """Begin to receive a message, of exactly so many bytes, into windows."""
 
-    def starter(
+    def persistent_messages(
         self,
         sends: Sequence[tuple[int, Sequence[Array]]],
         receives: Sequence[tuple[int, Sequence[Array]]],
-    ) -> Starter | None:
+    ) -> PersistentMessages | None:
         """What begins messages that plans make, given by the ranks at their other ends and their windows, as
         often as it is asked.  Who asks sees to it that the memory of the windows exists then.  None where
         that is no faster than to begin each message anew."""
@@ -120,7 +134,7 @@ class Communicator(Protocol):
         If asked to it waits until one is.  Messages with a rank that is lost count as through; waiting for
         one raises `LostRankError`."""
 
-    def step(self, what: tuple[Any, ...], where: Where | None = None) -> None:
+    def step(self, what: tuple[Any, ...], where: Location | None = None) -> None:
         """Say that this rank does something that all ranks of the group do, in the same order.
 
         Nobody waits.  Where ranks say different things, `MismatchError` is raised on all of them, at this
@@ -128,7 +142,7 @@ class Communicator(Protocol):
         `where` is the user's line, if that is not the nearest caller outside dcarray.
         """
 
-    def share(self, what: tuple[Any, ...], bits: int, where: Where | None = None) -> int:
+    def share(self, what: tuple[Any, ...], bits: int, where: Location | None = None) -> int:
         """Take a step as `step` does, wait for all ranks, and give the bits that some of them bring.
 
         Parameters
@@ -168,7 +182,7 @@ class Communicator(Protocol):
         """End all ranks."""
 
 
-def operator(name: str, dtype: np.dtype[Any]) -> np.ufunc:
+def reduction_ufunc(name: str, dtype: np.dtype[Any]) -> np.ufunc:
     """The ufunc of an operation's name, if it takes and gives a dtype."""
     if name not in OPERATORS:
         raise CommError(f"{name!r} is no reduction; there are {', '.join(OPERATORS)}")
@@ -179,7 +193,7 @@ def operator(name: str, dtype: np.dtype[Any]) -> np.ufunc:
     return ufunc
 
 
-def called(what: tuple[Any, ...]) -> str:
+def step_text(what: tuple[Any, ...]) -> str:
     """A step of all ranks in words: its name, and what has to be the same."""
     if what[0] == "thread":
         return (
@@ -224,7 +238,7 @@ def nbytes(parts: Sequence[Array]) -> int:
     return sum(part.nbytes for part in parts)
 
 
-def describe(parts: Sequence[Array]) -> str:
+def message_text(parts: Sequence[Array]) -> str:
     """A message in words."""
     dtypes = ", ".join(sorted({str(part.dtype) for part in parts}))
     return f"{nbytes(parts):,} bytes of {dtypes}" if dtypes else "nothing"

@@ -59,7 +59,7 @@ class Scheduler:
         for rank, function in enumerate(functions):
             inherited = copy_context().run  # options and NumPy's error state
             thread = threading.Thread(
-                target=inherited, args=(self._live, rank, function), name=f"rank {rank}", daemon=True
+                target=inherited, args=(self._run_rank, rank, function), name=f"rank {rank}", daemon=True
             )
             self._ranks[rank].thread = thread
             thread.start()
@@ -100,14 +100,14 @@ class Scheduler:
         """
         self.check_thread(rank)
         if self._failure is None and not ready():
-            self._hand_over(rank, ready, what)
+            self._yield_turn(rank, ready, what)
         self._check()
 
     def pause(self, rank: int) -> None:
         """Let others go on until each of them waits; called by a rank's thread, and raises as `wait`."""
         self.check_thread(rank)
         if self._failure is None:
-            self._hand_over(rank, lambda: True, lambda: "its turn")
+            self._yield_turn(rank, lambda: True, lambda: "its turn")
         self._check()
 
     def lost(self, rank: int) -> bool:
@@ -123,11 +123,11 @@ class Scheduler:
                 "dcarray.comm.run has made a simulated rank may communicate or work on arrays in blocks"
             )
 
-    def _hand_over(self, rank: int, ready: Callable[[], bool], what: Callable[[], str]) -> None:
+    def _yield_turn(self, rank: int, ready: Callable[[], bool], what: Callable[[], str]) -> None:
         me = self._ranks[rank]
         me.ready, me.waits_for = ready, what
         if (following := self._next(rank)) is None:
-            raise DeadlockError(self._situation())
+            raise DeadlockError(self._deadlock_text())
         if following != rank:
             self._ranks[following].turn.release()
             me.turn.acquire()
@@ -138,7 +138,7 @@ class Scheduler:
             failed, _, trace = self._failure
             raise RankError(f"rank {failed} failed:\n{trace}")
 
-    def _live(self, rank: int, function: Callable[[], Any]) -> None:
+    def _run_rank(self, rank: int, function: Callable[[], Any]) -> None:
         me = self._ranks[rank]
         me.turn.acquire()
         try:
@@ -153,7 +153,7 @@ class Scheduler:
         following = self._next(rank)
         if following is None and not all(r.ended for r in self._ranks):
             try:
-                raise DeadlockError(self._situation())
+                raise DeadlockError(self._deadlock_text())
             except DeadlockError as error:
                 self._fail(rank, error)
             following = self._next(rank)
@@ -175,7 +175,7 @@ class Scheduler:
                 return other
         return None
 
-    def _situation(self) -> str:
+    def _deadlock_text(self) -> str:
         lines = []
         for i, rank in enumerate(self._ranks):
             ended = "is lost" if rank.lost else "has ended"

@@ -9,10 +9,10 @@ import numpy as np
 
 from .protocol import INTERNAL_TAG, Array, Communicator, nbytes
 
-__all__ = ["deliver", "gathered", "in_order", "swap", "told_counts"]
+__all__ = ["allgather", "exchange_counts", "order_by_owner", "sparse_alltoall", "sparse_alltoallv"]
 
 
-def told_counts(comm: Communicator, counts: Sequence[int]) -> list[int]:
+def exchange_counts(comm: Communicator, counts: Sequence[int]) -> list[int]:
     """How many elements each rank sends to this one, from how many this one sends to each."""
     going, coming = np.array(counts, np.int64), np.zeros(comm.size, np.int64)
     places = [slice(k, k + 1) for k in range(comm.size)]
@@ -20,7 +20,9 @@ def told_counts(comm: Communicator, counts: Sequence[int]) -> list[int]:
     return [int(n) for n in coming]
 
 
-def deliver(comm: Communicator, sends: Sequence[Sequence[Array]], counts: Sequence[int]) -> list[list[Array]]:
+def sparse_alltoallv(
+    comm: Communicator, sends: Sequence[Sequence[Array]], counts: Sequence[int]
+) -> list[list[Array]]:
     """Send some arrays to each rank, all in one message, where the sizes are known at both ends.
 
     Parameters
@@ -55,18 +57,18 @@ def deliver(comm: Communicator, sends: Sequence[Sequence[Array]], counts: Sequen
     return got
 
 
-def swap(comm: Communicator, sends: Sequence[Sequence[Array]]) -> list[list[Array]]:
-    """Send some arrays to each rank, as `deliver` does, of sizes that the others do not know."""
-    return deliver(comm, sends, told_counts(comm, [len(parts[0]) for parts in sends]))
+def sparse_alltoall(comm: Communicator, sends: Sequence[Sequence[Array]]) -> list[list[Array]]:
+    """Send some arrays to each rank, as `sparse_alltoallv` does, of sizes that the others do not know."""
+    return sparse_alltoallv(comm, sends, exchange_counts(comm, [len(parts[0]) for parts in sends]))
 
 
-def in_order(owners: Array, ranks: int) -> Array:
+def order_by_owner(owners: Array, ranks: int) -> Array:
     """The order in which elements are in that of the ranks that own them, and else in their own."""
     # NumPy sorts integers of 16 bits by their digits
     return np.argsort(owners.astype(np.uint16) if ranks < 1 << 16 else owners, kind="stable")
 
 
-def gathered(comm: Communicator, value: Any) -> Array:
+def allgather(comm: Communicator, value: Any) -> Array:
     """A value of every rank, in the order of ranks; arrays are of one shape and dtype everywhere."""
     here = np.asarray(value)
     table = np.empty((comm.size, *here.shape), here.dtype)

@@ -14,27 +14,27 @@ from typing import Any
 
 import numpy as np
 
-from .call_location import Where, here, place, said
+from .call_location import Location, caller, caller_text, location_text
 from .errors import CommError, LostRankError, MismatchError
 from .protocol import (
-    SHARED,
+    SHARED_BITS,
     Array,
     Communicator,
     Counts,
+    PersistentMessages,
     Request,
-    Starter,
-    called,
     check_rank,
     check_tag,
-    describe,
+    message_text,
     nbytes,
-    operator,
+    reduction_ufunc,
     sendable,
+    step_text,
     writable,
 )
 from .scheduler import Scheduler
 
-__all__ = ["LocalCommunicator", "alone", "current", "rank_of_thread", "run"]
+__all__ = ["ThreadCommunicator", "current", "rank_of_thread", "run", "single_rank"]
 
 _Key = tuple[Any, int, int, int]
 
@@ -72,10 +72,10 @@ def run(size: int, function: Callable[..., Any], *args: Any) -> list[Any]:
     if size < 1:
         raise CommError(f"{size} ranks cannot run")
     scheduler = Scheduler(size)
-    post = _Post(scheduler)
+    post = _Mailbox(scheduler)
 
     def live(rank: int) -> Any:
-        current.set(LocalCommunicator(post, (), tuple(range(size)), rank))
+        current.set(ThreadCommunicator(post, (), tuple(range(size)), rank))
         return function(*args)
 
     results = scheduler.run([lambda rank=rank: live(rank) for rank in range(size)])  # type: ignore[misc]
@@ -91,19 +91,19 @@ def rank_of_thread() -> Communicator:
     return comm
 
 
-def alone() -> LocalCommunicator:
+def single_rank() -> ThreadCommunicator:
     """A communicator of a single rank."""
-    return LocalCommunicator(_Post(Scheduler(1)), (), (0,), 0)
+    return ThreadCommunicator(_Mailbox(Scheduler(1)), (), (0,), 0)
 
 
 class _Message:
     """One end of a message."""
 
     def __init__(
-        self, comm: LocalCommunicator, kind: str, parts: Sequence[Array], peer: int, tag: int
+        self, comm: ThreadCommunicator, kind: str, parts: Sequence[Array], peer: int, tag: int
     ) -> None:
         self.comm, self.kind, self.parts, self.peer, self.tag = comm, kind, parts, peer, tag
-        self.where = place()
+        self.where = caller_text()
         self.data = _bytes(parts) if kind == "send" else b""
         self.other: _Message | None = None
         self.waited = False
@@ -111,7 +111,7 @@ class _Message:
     def wait(self) -> None:
         if self.waited:
             return
-        self.comm._post.scheduler.wait(self.comm.world_rank, self.through, self.__str__)
+        self.comm._post.scheduler.wait(self.comm.world_rank, self.is_done, self.__str__)
         self.waited = True
         self.comm._post.open.discard(self)
         if self.other is None:
@@ -122,33 +122,33 @@ class _Message:
         else:
             _fill(self.parts, self.other.data)
 
-    def through(self) -> bool:
+    def is_done(self) -> bool:
         """Is there another end, or will there never be?"""
         return self.other is not None or self.comm._post.scheduler.lost(self.comm._ranks[self.peer])
 
     def __str__(self) -> str:
         way = "to" if self.kind == "send" else "from"
-        what, peer = describe(self.parts), self.comm._ranks[self.peer]
+        what, peer = message_text(self.parts), self.comm._ranks[self.peer]
         return f"the {self.kind} {way} rank {peer} of {what} with tag {self.tag} ({self.where})"
 
 
-class _Meeting:
+class _Collective:
     """A collective operation that not all ranks have come to."""
 
     def __init__(self, what: tuple[Any, ...], rank: int, where: str) -> None:
         self.what, self.rank, self.where = what, rank, where
-        self.brought: dict[int, Any] = {}
+        self.values: dict[int, Any] = {}
         self.left = 0
 
 
-class _Post:
+class _Mailbox:
     """What the ranks of a run share."""
 
     def __init__(self, scheduler: Scheduler) -> None:
         self.scheduler = scheduler
         self.sends: defaultdict[_Key, deque[_Message]] = defaultdict(deque)
         self.receives: defaultdict[_Key, deque[_Message]] = defaultdict(deque)
-        self.meetings: dict[tuple[Any, int], _Meeting] = {}
+        self.meetings: dict[tuple[Any, int], _Collective] = {}
         self.broken: dict[Any, str] = {}  # groups whose ranks have parted, and how
         self.open: set[_Message] = set()
 
@@ -166,13 +166,13 @@ class _Post:
         sent, received = (message, other) if message.kind == "send" else (other, message)
         if nbytes(sent.parts) != nbytes(received.parts) or _dtypes(sent.parts) != _dtypes(received.parts):
             raise MismatchError(
-                f"rank {sent.comm.world_rank} sends {describe(sent.parts)} ({sent.where}) where rank "
-                f"{received.comm.world_rank} receives {describe(received.parts)} ({received.where}), "
+                f"rank {sent.comm.world_rank} sends {message_text(sent.parts)} ({sent.where}) where rank "
+                f"{received.comm.world_rank} receives {message_text(received.parts)} ({received.where}), "
                 f"tag {message.tag}"
             )
         message.other, other.other = other, message
 
-    def forget(self, key: Any, meeting: _Meeting, size: int) -> None:
+    def forget(self, key: Any, meeting: _Collective, size: int) -> None:
         """Keep an operation only until all ranks have gone on."""
         if meeting.left == size:
             del self.meetings[key]
@@ -186,15 +186,15 @@ class _Post:
             raise MismatchError(f"rank {message.comm.world_rank}: {message} {lacks}")
 
 
-class LocalCommunicator:
+class ThreadCommunicator:
     """A group of simulated ranks; see `dcarray.comm.transport.protocol.Communicator`."""
 
-    def __init__(self, post: _Post, context: tuple[Any, ...], ranks: tuple[int, ...], rank: int) -> None:
+    def __init__(self, post: _Mailbox, context: tuple[Any, ...], ranks: tuple[int, ...], rank: int) -> None:
         self.counts = Counts()  # of this rank in all groups
         self.rank, self.size, self.world_rank = rank, len(ranks), ranks[rank]
         self._post, self._context, self._ranks = post, context, ranks
         self._met = 0
-        self._subs: dict[tuple[int, ...], LocalCommunicator] = {}
+        self._subs: dict[tuple[int, ...], ThreadCommunicator] = {}
 
     # ---- messages --------------------------------------------------------------------------------
     def isend(self, parts: Sequence[Array], dest: int, tag: int) -> Request:
@@ -211,11 +211,11 @@ class LocalCommunicator:
         self._post.match((self._context, source, self.rank, tag), message)
         return message
 
-    def starter(
+    def persistent_messages(
         self,
         sends: Sequence[tuple[int, Sequence[Array]]],
         receives: Sequence[tuple[int, Sequence[Array]]],
-    ) -> Starter | None:
+    ) -> PersistentMessages | None:
         return None
 
     def waitall(self, requests: Iterable[Request]) -> None:
@@ -227,19 +227,19 @@ class LocalCommunicator:
         if wait:
             self._post.scheduler.wait(
                 self.world_rank,
-                lambda: any(message.through() for message in held),
+                lambda: any(message.is_done() for message in held),
                 lambda: " or ".join(map(str, held)),
             )
         else:
             self._post.scheduler.pause(self.world_rank)
-        return [k for k, message in enumerate(held) if message.through()]
+        return [k for k, message in enumerate(held) if message.is_done()]
 
     # ---- collective operations -------------------------------------------------------------------
     def bcast(self, array: Array, root: int) -> None:
         sendable([array]) if self.rank == root else writable([array])
         check_rank(root, self.size)
         self.counts.collective(array.nbytes)
-        data = self._meet(("bcast", root, array.nbytes, array.dtype), _bytes([array]))[root]
+        data = self._synchronise(("bcast", root, array.nbytes, array.dtype), _bytes([array]))[root]
         if self.rank != root:
             _fill([array], data)
 
@@ -255,9 +255,9 @@ class LocalCommunicator:
 
     def _reduction(self, what: tuple[Any, ...], array: Array, op: str) -> Callable[[], Array]:
         """The ranks' elements combined in the order of ranks, when asked for."""
-        ufunc = operator(op, array.dtype)
+        ufunc = reduction_ufunc(op, array.dtype)
         self.counts.collective(array.nbytes)
-        brought = self._meet(what, array.copy())
+        brought = self._synchronise(what, array.copy())
 
         def combine() -> Array:
             total: Array = brought[0].copy()
@@ -270,7 +270,7 @@ class LocalCommunicator:
     def allgather(self, array: Array, out: Array) -> None:
         sendable([array])
         self.counts.collective(array.nbytes)
-        brought = self._meet(("allgather", array.shape, array.dtype), array.copy())
+        brought = self._synchronise(("allgather", array.shape, array.dtype), array.copy())
         for rank in range(self.size):
             out[rank] = brought[rank]
 
@@ -279,32 +279,32 @@ class LocalCommunicator:
             for sent, parts in ((True, sends[rank]), (False, receives[rank])):
                 if nbytes(parts) and rank != self.rank:
                     self.counts.message(sent, nbytes(parts))
-        brought = self._meet(("alltoallw",), [_bytes(sendable(parts)) for parts in sends])
+        brought = self._synchronise(("alltoallw",), [_bytes(sendable(parts)) for parts in sends])
         for rank, parts in enumerate(receives):
             data = brought[rank][self.rank]
             if len(data) != nbytes(writable(parts)):
                 raise MismatchError(
                     f"rank {self._ranks[rank]} sends {len(data):,} bytes where rank {self.world_rank} "
-                    f"receives {describe(parts)}"
+                    f"receives {message_text(parts)}"
                 )
             _fill(parts, data)
 
     def barrier(self) -> None:
-        self._meet(("barrier",), None)
+        self._synchronise(("barrier",), None)
 
-    def step(self, what: tuple[Any, ...], where: Where | None = None) -> None:
-        key, meeting = self._come(what, said(where or here()))
+    def step(self, what: tuple[Any, ...], where: Location | None = None) -> None:
+        key, meeting = self._enter(what, location_text(where or caller()))
         meeting.left += 1
         self._post.forget(key, meeting, self.size)
 
-    def share(self, what: tuple[Any, ...], bits: int, where: Where | None = None) -> int:
-        self.counts.collective(-(-SHARED // 8))
+    def share(self, what: tuple[Any, ...], bits: int, where: Location | None = None) -> int:
+        self.counts.collective(-(-SHARED_BITS // 8))
         found = 0
-        for brought in self._meet(what, bits, where).values():
+        for brought in self._synchronise(what, bits, where).values():
             found |= brought
         return found
 
-    def _come(self, what: tuple[Any, ...], where: str) -> tuple[Any, _Meeting]:
+    def _enter(self, what: tuple[Any, ...], where: str) -> tuple[Any, _Collective]:
         """Take part in the next operation of all ranks."""
         self._post.scheduler.check_thread(self.world_rank)
         self._check()
@@ -312,11 +312,11 @@ class LocalCommunicator:
         self._met += 1
         meeting = self._post.meetings.get(key)
         if meeting is None:
-            meeting = self._post.meetings[key] = _Meeting(what, self.world_rank, where)
+            meeting = self._post.meetings[key] = _Collective(what, self.world_rank, where)
         if meeting.what != what:
             self._post.broken[self._context] = (
-                f"rank {self.world_rank} calls {called(what)} ({where}) where rank {meeting.rank} calls "
-                f"{called(meeting.what)} ({meeting.where})"
+                f"rank {self.world_rank} calls {step_text(what)} ({where}) where rank {meeting.rank} calls "
+                f"{step_text(meeting.what)} ({meeting.where})"
             )
             self._check()
         return key, meeting
@@ -326,26 +326,26 @@ class LocalCommunicator:
         if (text := self._post.broken.get(self._context)) is not None:
             raise MismatchError(text)
 
-    def _meet(self, what: tuple[Any, ...], value: Any, at: Where | None = None) -> dict[int, Any]:
+    def _synchronise(self, what: tuple[Any, ...], value: Any, at: Location | None = None) -> dict[int, Any]:
         """What each rank brings, when all have come."""
-        where = place() if at is None else said(at)
-        key, meeting = self._come(what, where)
-        meeting.brought[self.rank] = value
+        where = caller_text() if at is None else location_text(at)
+        key, meeting = self._enter(what, where)
+        meeting.values[self.rank] = value
 
         def missing() -> str:
-            late = [str(self._ranks[r]) for r in range(self.size) if r not in meeting.brought]
-            return f"rank {', '.join(late)} to call {called(what)} ({where})"
+            late = [str(self._ranks[r]) for r in range(self.size) if r not in meeting.values]
+            return f"rank {', '.join(late)} to call {step_text(what)} ({where})"
 
         self._post.scheduler.wait(
             self.world_rank,
-            lambda: len(meeting.brought) == self.size or self._context in self._post.broken,
+            lambda: len(meeting.values) == self.size or self._context in self._post.broken,
             missing,
         )
-        if len(meeting.brought) < self.size:
+        if len(meeting.values) < self.size:
             self._check()
         meeting.left += 1
         self._post.forget(key, meeting, self.size)
-        return meeting.brought
+        return meeting.values
 
     # ---- groups ----------------------------------------------------------------------------------
     def sub(self, ranks: Sequence[int]) -> Communicator:
@@ -354,7 +354,7 @@ class LocalCommunicator:
             raise CommError(f"rank {self.rank} asks for a communicator of the ranks {group}")
         if group not in self._subs:
             within = tuple(self._ranks[r] for r in group)
-            comm = LocalCommunicator(self._post, (self._context, group), within, group.index(self.rank))
+            comm = ThreadCommunicator(self._post, (self._context, group), within, group.index(self.rank))
             comm.counts = self.counts
             self._subs[group] = comm
         return self._subs[group]

@@ -60,4 +60,4 @@ def _mpi_world() -> Callable[[bool], Communicator] | None:
 
 @cache
 def _alone() -> Communicator:
-    return threads.alone()
+    return threads.single_rank()

@@ -338,7 +338,7 @@ def _blame(
             )
         ]
     from dcarray.comm.planning.program.execution import execute
-    from dcarray.comm.transport.agreement import told
+    from dcarray.comm.transport.agreement import broadcast_object
     from dcarray.ir import interp
 
     def state(loc: Any) -> Any:
@@ -353,7 +353,7 @@ def _blame(
         with np.errstate(all="ignore"):  # what is of no statement
             before = {name: a.copy() for name, a in given.items()}
             execute(plan.per_statement, comm, before, local, around=witness.around)
-        notes = fp_state.joined(told(comm, witness.notes, rank) for rank in range(comm.size))
+        notes = fp_state.joined(broadcast_object(comm, witness.notes, rank) for rank in range(comm.size))
     return fp_state.called(notes, state)
 
 

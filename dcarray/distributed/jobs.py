@@ -40,9 +40,9 @@ def leads() -> bool:
 
 def entropy(comm: Communicator) -> int:
     """A number that nobody knows before, the same on all ranks."""
-    from dcarray.comm.transport.agreement import told
+    from dcarray.comm.transport.agreement import broadcast_object
 
-    return int(told(comm, secrets.randbits(128), 0))
+    return int(broadcast_object(comm, secrets.randbits(128), 0))
 
 
 def table() -> str:

@@ -15,7 +15,7 @@ from dcarray.comm.cart import Cart
 from dcarray.comm.exchange.redistribute import redistribute
 from dcarray.comm.layout.grid import ProcessGrid, choose_grid
 from dcarray.comm.layout.layouts import Layout, Spec, Widths
-from dcarray.comm.transport.agreement import agree
+from dcarray.comm.transport.agreement import check_equal
 from dcarray.comm.transport.errors import LayoutError
 from dcarray.comm.transport.protocol import check_rank
 from dcarray.comm.transport.world import world
@@ -69,7 +69,7 @@ def distribute(
     source = x if isinstance(x, Handle) else np.asarray(x)
     over = _grid(grid, source.shape, comm.size)
     with communicating():
-        agree(comm, (source.shape, source.dtype.str, over, axes, halo), "what is to be distributed")
+        check_equal(comm, (source.shape, source.dtype.str, over, axes, halo), "what is to be distributed")
     over.check(comm.size)
     layout = (
         Layout.blocks(source.shape, over, halo) if axes is None else Layout(source.shape, over, axes, halo)

@@ -254,9 +254,9 @@ def test_diagonals_and_traces(data: st.DataObject) -> None:
 
 
 def test_diagonals_that_are_none() -> None:
-    one = Piece.copied(np.ones((2, 2)), threads.alone())
+    one = Piece.copied(np.ones((2, 2)), threads.single_rank())
     with pytest.raises(ValueError, match="at least two"):
-        diagonal(Piece.copied(np.ones(2), threads.alone()))
+        diagonal(Piece.copied(np.ones(2), threads.single_rank()))
     with pytest.raises(ValueError, match="the same"):
         trace(one, 0, 1, -1)
     with pytest.raises(np.exceptions.AxisError):

@@ -156,7 +156,7 @@ def test_ranks_run_in_the_same_order_each_time() -> None:
 
 
 def test_alone() -> None:
-    comm = threads.alone()
+    comm = threads.single_rank()
     comm.barrier()
     comm.bcast(np.zeros(1), 0)
     with pytest.raises(DeadlockError):

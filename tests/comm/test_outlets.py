@@ -11,9 +11,9 @@ import pytest
 ROOT = Path(__file__).resolve().parents[2]
 WRITES = """
 import os, sys
-from dcarray.comm.transport.pending_output import drain
+from dcarray.comm.transport.pending_output import wait_until_read
 sys.stderr.write("x" * 3000)
-print("read" if drain({patience}) else "left", file=open({answer!r}, "w"))
+print("read" if wait_until_read({patience}) else "left", file=open({answer!r}, "w"))
 """
 
 

@@ -28,7 +28,7 @@ from dcarray.comm.exchange.dist_array import Piece, balanced, in_blocks, uncut
 from dcarray.comm.exchange.window_copies import Window, copied, sliced
 from dcarray.comm.layout.grid import ProcessGrid
 from dcarray.comm.layout.layouts import Block, Cyclic, Layout, Spec, Whole
-from dcarray.comm.transport.agreement import told
+from dcarray.comm.transport.agreement import broadcast_object
 from dcarray.comm.transport.protocol import Array
 
 CHECKS: list[Callable[[random.Random], None]] = []
@@ -297,7 +297,7 @@ def fourier_transforms(rng: random.Random) -> None:
 def filed(rng: random.Random) -> None:
     whole = values(rng, any_shape(rng))
     x, comm = piece(rng, whole), world()
-    folder = told(comm, tempfile.mkdtemp() if comm.rank == 0 else None, 0)
+    folder = broadcast_object(comm, tempfile.mkdtemp() if comm.rank == 0 else None, 0)
     name = f"{folder}/x.npy"
     npy_files.save(name, x)
     assert np.array_equal(np.load(name), whole, equal_nan=whole.dtype.kind in "fc")

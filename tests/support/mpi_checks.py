@@ -47,7 +47,7 @@ def changing() -> None:
                 comm.Waitall([comm.Isend(a[:n, 1], right), request])
                 assert b.sum() == n
                 b[:] = 0
-            assert len(TYPES.kept) <= TYPES.KEPT, turn
+            assert len(TYPES.cached) <= TYPES.CAPACITY, turn
     told = [w for w in caught if w.category is comm.PerformanceWarning]
     assert 1 <= len(told) <= 2, caught
     assert "mpi_checks.py" in str(told[0].message)

@@ -23,7 +23,7 @@ import numpy as np
 import pytest
 
 from dcarray import comm
-from dcarray.comm.transport.agreement import agree, told
+from dcarray.comm.transport.agreement import broadcast_object, check_equal
 
 EXAMPLES = 10  # of each property: the same properties are tried for longer in one process
 
@@ -52,7 +52,7 @@ class Together:
         items[:] = chosen
         for item in chosen:
             _try_fewer(getattr(item, "obj", None))
-        agree(self._ranks, [item.nodeid for item in items], "the tests to run")
+        check_equal(self._ranks, [item.nodeid for item in items], "the tests to run")
 
     @pytest.hookimpl(trylast=True)
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
@@ -86,7 +86,7 @@ class Together:
     @pytest.fixture
     def tmp_path(self) -> Iterator[Path]:
         """One folder for all ranks, as files that they write together need it."""
-        path = Path(told(self._ranks, tempfile.mkdtemp() if not self._ranks.rank else None, 0))
+        path = Path(broadcast_object(self._ranks, tempfile.mkdtemp() if not self._ranks.rank else None, 0))
         yield path
         self._ranks.barrier()
         if not self._ranks.rank:

@@ -7,7 +7,7 @@ from functools import singledispatch
 from dcarray.comm.exchange import plan_matching
 from dcarray.comm.exchange.exchange_plan import Transfer
 from dcarray.comm.transport.errors import PlanError
-from dcarray.comm.transport.objects import collect, pack
+from dcarray.comm.transport.objects import gather_objects, pack
 from dcarray.comm.transport.protocol import INTERNAL_TAG, Communicator
 
 from .steps import Begin, Exchanges, Finish, Local, Program, Reduce, Step
@@ -31,7 +31,7 @@ def check(program: Program, comm: Communicator) -> None:
         collective steps, or when ranks would wait for each other; the text lists what was found.
     """
     mine = described(program)
-    programs = collect(comm, mine, pack(mine), None)
+    programs = gather_objects(comm, mine, pack(mine), None)
     assert programs is not None
     try:
         plan_matching.verify(programs)

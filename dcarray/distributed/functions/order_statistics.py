@@ -48,10 +48,10 @@ def _unique(
 def _compares(x: Piece) -> bool:
     """Have elements an order in which those that are equal come together?  Of complex ones those that are no
     numbers are all one to `numpy.unique`, which then gives any of them."""
-    from dcarray.comm.transport.sparse_alltoall import gathered
+    from dcarray.comm.transport.sparse_alltoall import allgather
 
     if x.dtype.char in _COMPLEX:
-        return not gathered(x.comm, np.bool_(np.isnan(x.own).any())).any()
+        return not allgather(x.comm, np.bool_(np.isnan(x.own).any())).any()
     return x.dtype.char in _SORTED
 
 
@@ -189,14 +189,14 @@ def _heard(call: Callable[[], Any], caught: list[tuple[str, type[Warning]]]) -> 
 
 def _warn_alike(comm: Communicator, caught: list[tuple[str, type[Warning]]]) -> None:
     """All ranks warn of what NumPy warns of on one, which has the lines that it is about."""
-    from dcarray.comm.transport.agreement import told
-    from dcarray.comm.transport.call_location import here
+    from dcarray.comm.transport.agreement import broadcast_object
+    from dcarray.comm.transport.call_location import caller
 
     loudest = np.array(comm.rank + 1 if caught else 0)
     comm.allreduce(loudest, loudest, "max")
     if loudest:
-        for text, category in dict.fromkeys(told(comm, caught, int(loudest) - 1)):
-            warnings.warn_explicit(text, category, *here())
+        for text, category in dict.fromkeys(broadcast_object(comm, caught, int(loudest) - 1)):
+            warnings.warn_explicit(text, category, *caller())
 
 
 def _in_order(x: Piece, skips: bool) -> tuple[Piece, int]:

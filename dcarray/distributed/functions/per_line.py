@@ -51,7 +51,7 @@ def _apply_along_axis(func1d: Any, axis: Any, arr: Any, *args: Any, **kwargs: An
 def _called(x: Piece | None, axis: int, function: Callable[[Any], Any]) -> Any:
     from dcarray.comm.exchange.dist_array import Piece, in_blocks, uncut
     from dcarray.comm.layout.layouts import Layout, Whole
-    from dcarray.comm.transport.agreement import told
+    from dcarray.comm.transport.agreement import broadcast_object
 
     if x is None:
         return NO_FORM
@@ -63,7 +63,7 @@ def _called(x: Piece | None, axis: int, function: Callable[[Any], Any]) -> Any:
     like: Any = None
     if x.comm.rank == first:
         like = _like(function, lines[(0,) * (x.ndim - 1)])
-    like = told(x.comm, like, first)
+    like = broadcast_object(x.comm, like, first)
     made = None
     if like is not None:
         made = _results(function, lines, *like)

@@ -122,12 +122,12 @@ def _masked(cycle_by_place: bool) -> Callable[..., Write | Any]:
 
         def write(x: Piece) -> Piece:
             from dcarray.comm.algorithms.fancy_indexing import places_of, written
-            from dcarray.comm.transport.sparse_alltoall import gathered
+            from dcarray.comm.transport.sparse_alltoall import allgather
 
             places = places_of(where)
             numbers = places
             if not cycle_by_place:
-                counts = gathered(x.comm, np.int64(places.size))
+                counts = allgather(x.comm, np.int64(places.size))
                 numbers = np.arange(places.size) + counts[: x.comm.rank].sum()
             return written(x, places, _cycled(values, numbers, x.dtype))
 

@@ -1,0 +1,98 @@
+"""MPI requests: waiting for them with checks of sizes, and memory held while MPI may still write to it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, Protocol
+
+from mpi4py import MPI
+
+from .deadlock import MessageEnd
+from .errors import MismatchError
+from .mpi_service import Job
+
+__all__ = ["keep_until_done", "release_done", "wait_all"]
+
+_orphans: list[tuple[list[MPI.Request], Any]] = []
+
+
+class Message(Protocol):
+    """One end of a message, as `wait_all` checks it."""
+
+    peer: int
+    sent: bool
+
+    @property
+    def nbytes(self) -> int: ...
+
+    @property
+    def what(self) -> str: ...
+
+
+def wait_all(
+    job: Job | None,
+    messages: Sequence[Message],
+    requests: list[MPI.Request],
+    needs: Callable[[], Sequence[MessageEnd]],
+) -> None:
+    """Wait for the requests of messages.
+
+    Parameters
+    ----------
+    job : Job or None
+        The job whose control messages are read meanwhile; None waits inside MPI.
+    messages, requests : sequence
+        One request for each message.
+    needs : callable
+        The ends that are not done, for the detection of deadlocks.
+
+    Raises
+    ------
+    MismatchError
+        When a message is longer or shorter than what is to receive it.
+    """
+    statuses = [MPI.Status() for _ in requests]
+    # A request that has been waited for before is MPI's null request: it ends at once, without a count.
+    fresh = [request != MPI.REQUEST_NULL for request in requests]
+    release_done()
+    try:
+        if job is None:
+            MPI.Request.Waitall(requests, statuses)
+        else:
+            job.wait(lambda: MPI.Request.Testall(requests, statuses), needs)
+    except MPI.Exception as error:
+        ends = "; ".join(f"{m.what} from rank {m.peer}" for m in messages if not m.sent)
+        raise MismatchError(f"{error}: a message is longer than what is to receive it ({ends})") from error
+    for message, status, new in zip(messages, statuses, fresh, strict=True):
+        if new and not message.sent and status.Get_count(MPI.BYTE) != message.nbytes:
+            raise MismatchError(
+                f"rank {message.peer} sends {status.Get_count(MPI.BYTE):,} bytes where "
+                f"{message.what} are received"
+            )
+
+
+def keep_until_done(
+    requests: Sequence[MPI.Request],
+    memory: Any,
+    orphans: list[tuple[list[MPI.Request], Any]] = _orphans,
+    null: MPI.Request = MPI.REQUEST_NULL,
+) -> None:
+    """Hold the memory of messages that nobody waits for any more until MPI is done with it.
+
+    Parameters
+    ----------
+    requests : sequence of MPI.Request
+        The requests of the messages; null requests are done.
+    memory : object
+        An object that holds the windows of the messages.
+    orphans, null
+        Not to be given: at the end of the program the module's names may be gone already.
+    """
+    if open_requests := [request for request in requests if request != null]:
+        orphans.append((open_requests, memory))
+
+
+def release_done() -> None:
+    """Let go of memory whose messages are done."""
+    if _orphans:
+        _orphans[:] = [one for one in _orphans if not MPI.Request.Testall(one[0])]
