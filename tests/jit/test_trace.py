@@ -76,7 +76,7 @@ for k in range(1, r.shape[0]):
 def test_the_first_turn_may_not_differ() -> None:
     names: dict[str, Any] = dict(x=data(9, dtype="f4"), s=0.5, t=np.float64(0.1))
     loop = "for k in range(9):\n    x[k] = x[k] * s\n    s = t * 1.1"
-    assert "first turn" in refused(loop, **names)
+    assert "first iteration" in refused(loop, **names)
     check(loop.replace("9", "5"), names)  # few turns, traced one by one
 
 

@@ -39,7 +39,7 @@ def needed(stmts: Sequence[ast.stmt], after: Names, end: Names | None = None) ->
     return live
 
 
-def in_turns(body: Sequence[ast.stmt], after: Names) -> Names:
+def needed_in_loop(body: Sequence[ast.stmt], after: Names) -> Names:
     """As `needed`, for the body of a loop that is followed by what reads ``after``."""
     return needed(body, after, after | read(*body))
 
@@ -54,10 +54,10 @@ def _needed(stmt: ast.stmt, after: Names, end: Names) -> Names:
             return after | read(value, target) | _bound(target)
         case ast.For(target, source, body, orelse):
             done = needed(orelse, after, end)
-            return done | read(source) | (in_turns(body, done) - _bound(target))
+            return done | read(source) | (needed_in_loop(body, done) - _bound(target))
         case ast.While(test, body, orelse):
             done = needed(orelse, after, end) | read(test)
-            return done | in_turns(body, done)
+            return done | needed_in_loop(body, done)
         case ast.If(test, body, orelse):
             return read(test) | needed(body, after, end) | needed(orelse, after, end)
         case ast.Return(value):

@@ -181,16 +181,16 @@ class Expressions:
         open_: Value = None
         kinds: set[Any] = set()
         for k, node in enumerate(nodes):
-            mark, names = self.memory.mark(), dict(frame.names)
+            checkpoint, names = self.memory.checkpoint(), dict(frame.names)
             try:
                 value = self.condition(node, frame) if loose else self.evaluate(node, frame)
-                free = len(self.memory.block) == len(mark.block)
+                free = len(self.memory.block) == len(checkpoint.block)
             except Untraceable:  # where the others hold, it may be more
                 if open_ is None:
                     raise
                 free = False
             if open_ is not None and not free:
-                self.memory.back(mark)
+                self.memory.restore(checkpoint)
                 frame.names = names
                 rest = nodes[k] if k == len(nodes) - 1 else ast.BoolOp(sign, nodes[k:])
                 value = self.asked(open_, is_and, rest, frame, loose)

@@ -1,26 +1,27 @@
-"""Names whose values pass from one turn of a loop to the next.
+"""Loop-carried variables: names whose values pass from one iteration of a traced loop to the next.
 
-Each has a *home*: memory that holds its value where a turn begins.  What kind of value that is, is guessed
-from the value before the loop, and where a turn leaves another kind, the body is traced again with that.
+Each has memory in the region that holds its value at the start of an iteration.  The type of that value is
+assumed from the value before the loop; where an iteration ends with another type, the body is traced again.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from math import lcm
 from typing import Any
 
 import numpy as np
 
+from dcarray.core.errors import Untraceable
 from dcarray.ir.analysis.effects import writes
-from dcarray.ir.nodes import Apply, Dim, Load
+from dcarray.ir.nodes import Apply, Dim, Load, Stmt, Window
 from dcarray.ir.ops import const
 
 from .bindings import Names
-from .carried import COPIED, KEPT, TURNED, Carrying, Guess, Home, Permuted, Turn
 from .entry_values import DType
 from .expressions import Frame
-from .memory import Mark
+from .memory import Checkpoint
 from .numbers import COUNT
 from .statements import Statements, alike
 from .substitute import with_constants
@@ -40,15 +41,66 @@ from .values import (
 )
 
 _U8, _BOOL = np.dtype(np.uint64), np.dtype(np.bool_)
-FEW = 8  # turns that may be traced one by one
-_ROUNDS = 8
-_STEP = 16  # by which a counter may go on
+MAX_UNROLLED = 8  # iterations of a loop that is unrolled
+_MAX_RETRACES = 8
+_MAX_STEP = 16  # of a counter that needs no check of its range
 
 
-class Homes(Statements):
-    """Traces the bodies of loops; `Turns` adds the loops."""
+class PermutedNames(Exception):
+    """A loop body permutes the names of arrays, with this period in iterations."""
 
-    def carry(
+    def __init__(self, period: int, reason: Untraceable) -> None:
+        self.period, self.reason = period, reason
+
+
+class Assumption:
+    """What is assumed of a name's array at the start of an iteration; of a scalar, its `kind_of`."""
+
+
+INVARIANT = Assumption()  # the object that it was before the loop
+COPY = Assumption()  # a copy of the array that the last iteration left
+REORDERED_COPY = Assumption()  # the same, where NumPy's array may have another memory order than the copy
+
+
+@dataclass
+class CarriedVariable:
+    """The memory that holds the value of a loop-carried name at the start of an iteration."""
+
+    window: Window
+    dtype: DType
+    kind: Any  # a `kind_of`, or an `Assumption`
+    natural: bool = False  # an int that is never below 0
+
+
+@dataclass
+class Iteration:
+    """A traced loop body: its statements, and the values of names at its end."""
+
+    block: list[Stmt]
+    names: dict[str, Value]
+    carried: dict[str, CarriedVariable]
+    outer: frozenset[str]  # arrays that exist before the iteration
+
+
+@dataclass
+class LoopBody:
+    """A loop that is being traced."""
+
+    body: Callable[[], None]
+    frame: Frame
+    before: dict[str, Value]
+    names: list[str]  # loop-carried
+    later: Names  # read in the next iteration, or after the loop
+    after: Names  # read after the loop
+    runs: bool | None
+    count: int  # of iterations, or 0 where it is not known
+    natural: frozenset[str] = frozenset()  # ints that begin at 0 or above, and may stay there
+
+
+class LoopBodies(Statements):
+    """Traces the bodies of loops; the subclass `LoopStatements` adds the loops themselves."""
+
+    def trace_body(
         self,
         bound: Names,
         head: Names,
@@ -57,50 +109,52 @@ class Homes(Statements):
         after: Names,
         runs: bool | None,
         count: int = 0,
-    ) -> tuple[Turn, Carrying]:
-        """Trace a body so that it stands for every turn.
+    ) -> tuple[Iteration, LoopBody]:
+        """Trace a loop body once, so that its statements hold for every iteration.
 
         Parameters
         ----------
         bound, head : set of str
-            The names that the body binds, and those that are read in a turn before it binds them.
+            The names that the body binds, and those that an iteration reads before it binds them.
         """
         if runs is not True:
             head |= bound & after
         self.memory.settle()
         before = dict(frame.names)
         carried = sorted(n for n in bound & head if n in before)
-        loop = Carrying(body, frame, before, carried, head | after, after, runs, count)
-        guesses = {n: self._first_guess(before[n]) for n in loop.carried}
-        ints = [n for n in loop.carried if guesses[n] is int]
+        loop = LoopBody(body, frame, before, carried, head | after, after, runs, count)
+        assumed = {n: self._first_assumption(before[n]) for n in loop.names}
+        ints = [n for n in loop.names if assumed[n] is int]
         loop.natural = frozenset(n for n in ints if self.math.limits(before[n])[0] >= 0)
-        mark = self.memory.mark()
-        for _ in range(_ROUNDS):
-            turn = self._trace(loop, guesses)
-            self._permuted(loop, guesses, turn)
-            better = {n: self._better(n, guesses[n], loop, turn) for n in loop.carried}
-            below = {n for n in loop.natural if better[n] is int and self.math.limits(turn.names[n])[0] < 0}
+        checkpoint = self.memory.checkpoint()
+        for _ in range(_MAX_RETRACES):
+            iteration = self._trace(loop, assumed)
+            self._check_permuted(loop, assumed, iteration)
+            refined = {n: self._refined(n, assumed[n], loop, iteration) for n in loop.names}
+            below = {
+                n for n in loop.natural if refined[n] is int and self.math.limits(iteration.names[n])[0] < 0
+            }
             loop.natural -= below
-            if better == guesses and not below:
-                self._check_first(loop, guesses, turn, mark)
-                self._go_home(turn)
-                return turn, loop
-            guesses = better
-            self.memory.back(mark)
-        raise self.scope.fail("the types of names change from turn to turn")
+            if refined == assumed and not below:
+                self._check_first_iteration(loop, assumed, iteration, checkpoint)
+                self._write_back(iteration)
+                return iteration, loop
+            assumed = refined
+            self.memory.restore(checkpoint)
+        raise self.scope.fail("the types of names change from one iteration to the next")
 
-    def _permuted(self, loop: Carrying, guesses: dict[str, Any], turn: Turn) -> None:
-        """Find out whether a turn leaves arrays under one another's names.
+    def _check_permuted(self, loop: LoopBody, assumed: dict[str, Any], iteration: Iteration) -> None:
+        """Check that an iteration does not exchange the names of arrays, as in ``a, b = b, a``.
 
         Raises
         ------
-        Permuted
-            With the number of turns after which all names are back.
+        PermutedNames
+            If it does, with the period after which all names are back.
         """
-        kept = [n for n in loop.carried if guesses[n] is KEPT and is_array(loop.before[n])]
+        kept = [n for n in loop.names if assumed[n] is INVARIANT and is_array(loop.before[n])]
         to: dict[str, str] = {}
         for name in kept:
-            end = turn.names.get(name)
+            end = iteration.names.get(name)
             found = [n for n in kept if alike(loop.before[n], end)]
             to[name] = name if name in found or not found else found[0]
         if set(to) != set(to.values()):
@@ -111,170 +165,193 @@ class Homes(Statements):
             while at != name:
                 length, at = length + 1, to[at]
             period = lcm(period, length)
-        if 1 < period <= FEW:
-            raise Permuted(period, self.scope.fail("arrays change their names from turn to turn"))
+        if 1 < period <= MAX_UNROLLED:
+            raise PermutedNames(
+                period, self.scope.fail("arrays change their names from one iteration to the next")
+            )
 
-    def _first_guess(self, value: Value) -> Any:
-        return kind_of(value) if is_number(value) and not is_array(value) else KEPT
+    def _first_assumption(self, value: Value) -> Any:
+        return kind_of(value) if is_number(value) and not is_array(value) else INVARIANT
 
-    def _trace(self, loop: Carrying, guesses: dict[str, Any], first: bool = False) -> Turn:
-        """Trace a body once; ``first`` says that it is the first turn, with the values before the loop."""
-        homes: dict[str, Home] = {}
+    def _trace(self, loop: LoopBody, assumed: dict[str, Any], first: bool = False) -> Iteration:
+        """Trace a body under assumptions; with ``first`` names have their types from before the loop."""
+        carried: dict[str, CarriedVariable] = {}
         names = loop.frame.names = dict(loop.before)
-        for name in loop.carried:
-            guess, value = guesses[name], loop.before[name]
-            if guess is KEPT:
+        for name in loop.names:
+            assumption, value = assumed[name], loop.before[name]
+            if assumption is INVARIANT:
                 continue
-            homes[name] = home = self._home(name, guess, value)
-            home.natural = guess is int and name in loop.natural
-            if not first or isinstance(guess, Guess) or guess == kind_of(value):
-                names[name] = self._at_home(home)
+            carried[name] = variable = self._allocate(name, assumption, value)
+            variable.natural = assumption is int and name in loop.natural
+            if not first or isinstance(assumption, Assumption) or assumption == kind_of(value):
+                names[name] = self._value_of(variable)
             elif isinstance(value, Data):
-                names[name] = self._at_home(Home(home.window, home.dtype, value.kind))
+                names[name] = self._value_of(CarriedVariable(variable.window, variable.dtype, value.kind))
         outer = frozenset(self.memory.arrays)
         with self.memory.inner() as block:
             loop.body()
-        return Turn(block, loop.frame.names, homes, outer)
+        return Iteration(block, loop.frame.names, carried, outer)
 
-    def _home(self, name: str, kind: Any, value: Value) -> Home:
-        if isinstance(kind, Guess):
+    def _allocate(self, name: str, kind: Any, value: Value) -> CarriedVariable:
+        if isinstance(kind, Assumption):
             window = self.memory.new(value.shape, value.dtype, name)
             self.memory.write(window, value.expr)
             self.memory.frozen.add(window.array)
-            if kind is TURNED:
-                self.memory.turned.add(window.array)
-            return Home(window, value.dtype, kind)
+            if kind is REORDERED_COPY:
+                self.memory.reordered.add(window.array)
+            return CarriedVariable(window, value.dtype, kind)
         dtype = _dtype(kind)
         if kind is int and kind_of(value) is int and max(map(abs, self.math.limits(value))) > COUNT:
             raise self.scope.fail(f"{name} is large from the start")
         window = self.memory.new((), dtype, name)
         self.memory.write(window, self.math.expr(value, dtype))
-        return Home(window, dtype, kind)
+        return CarriedVariable(window, dtype, kind)
 
-    def _at_home(self, home: Home) -> Data:
-        if isinstance(home.kind, Guess):
-            return self.memory.view(home.window, home.dtype)
-        weak = home.kind if home.kind in PYTHON else None
-        limits = (0 if home.natural else -COUNT, COUNT - 1) if home.kind is int else None
-        return self.memory.value(Load(home.window, home.dtype), scalar=True, weak=weak, limits=limits)
+    def _value_of(self, variable: CarriedVariable) -> Data:
+        if isinstance(variable.kind, Assumption):
+            return self.memory.view(variable.window, variable.dtype)
+        weak = variable.kind if variable.kind in PYTHON else None
+        limits = (0 if variable.natural else -COUNT, COUNT - 1) if variable.kind is int else None
+        return self.memory.value(Load(variable.window, variable.dtype), scalar=True, weak=weak, limits=limits)
 
-    def _better(self, name: str, guess: Any, loop: Carrying, turn: Turn) -> Any:
-        """The guess, or another one where a turn does not leave what it began with."""
+    def _refined(self, name: str, assumption: Any, loop: LoopBody, iteration: Iteration) -> Any:
+        """The assumption about a name, or another one where the iteration's end contradicts it."""
         value = loop.before[name]
-        end = turn.names.get(name, Missing(f"{name} may not be bound"))
+        end = iteration.names.get(name, Missing(f"{name} may not be bound"))
         if isinstance(end, Missing):
             raise self.scope.fail(end.reason)
-        if guess is KEPT and alike(value, end):
-            return guess
-        changed = self.scope.fail(f"{name} changes from turn to turn")
-        if isinstance(guess, Guess):
+        if assumption is INVARIANT and alike(value, end):
+            return assumption
+        changed = self.scope.fail(f"{name} changes from one iteration to the next")
+        if isinstance(assumption, Assumption):
             if (
                 not (is_array(value) and is_array(end))
                 or value.dtype != end.dtype
                 or value.shape != end.shape
             ):
                 raise changed
-            if guess is not KEPT:
-                self._apart(name, value, end, loop, turn)
-            ends = (end,) if len(end.shape) == 1 else (value, end)  # those of one axis come in order again
-            return COPIED if guess is not TURNED and all(map(self.memory.contiguous, ends)) else TURNED
+            if assumption is not INVARIANT:
+                self._check_unaliased(name, value, end, loop, iteration)
+            ends = (end,) if len(end.shape) == 1 else (value, end)  # a copy of one axis is contiguous
+            return (
+                COPY
+                if assumption is not REORDERED_COPY and all(map(self.memory.contiguous, ends))
+                else REORDERED_COPY
+            )
         if not is_number(end) or is_array(end):
             raise changed
         kind = kind_of(end)
-        if kind != guess and kind in PYTHON and (guess, kind) != (int, float):
+        if kind != assumption and kind in PYTHON and (assumption, kind) != (int, float):
             raise changed
         return kind
 
-    def _apart(self, name: str, value: Data, end: Data, loop: Carrying, turn: Turn) -> None:
-        """Check that a copy of an array serves for the array from one turn to the next."""
-        # what the turns before have made is nobody else's, unless it is from before the first turn
+    def _check_unaliased(
+        self, name: str, value: Data, end: Data, loop: LoopBody, iteration: Iteration
+    ) -> None:
+        """Check that no alias tells a copy of a loop-carried array from the array itself."""
+        # arrays made by earlier iterations have no other names, unless they are from before the first one
         fresh: set[str] = set()
-        for _ in range(min(loop.count, len(turn.homes) + 1) - 1):  # names may pass it on, turn by turn
-            theirs = turn.outer - fresh
-            fresh = {h.window.array for n, h in turn.homes.items() if not lies_in(turn.names.get(n), theirs)}
-        if name in loop.after and lies_in(end, turn.outer - fresh):
-            raise self.scope.fail(f"{name} is a view of an array that is older than the turn")
-        written = {w.array for stmt in turn.block for w in writes(stmt)}
-        names = [n for n in turn.names if n != name and n in loop.later]
-        others = {v.window.array for n in names if is_array(v := turn.names[n]) and v.window}
+        for _ in range(
+            min(loop.count, len(iteration.carried) + 1) - 1
+        ):  # names may pass it on, one per iteration
+            older = iteration.outer - fresh
+            fresh = {
+                h.window.array
+                for n, h in iteration.carried.items()
+                if not lies_in(iteration.names.get(n), older)
+            }
+        if name in loop.after and lies_in(end, iteration.outer - fresh):
+            raise self.scope.fail(f"{name} is a view of an array that is older than the iteration")
+        written = {w.array for stmt in iteration.block for w in writes(stmt)}
+        names = [n for n in iteration.names if n != name and n in loop.later]
+        others = {v.window.array for n in names if is_array(v := iteration.names[n]) and v.window}
         for x, old in ((value, True), (end, False)):
             root = x.window.array if x.window is not None else ""
-            if root in written and (old or root in turn.outer):
+            if root in written and (old or root in iteration.outer):
                 raise self.scope.fail(f"{name} is another name of an array that changes")
             if not old and root in others:
                 raise self.scope.fail(f"{name} is one of two names of an array")
 
-    def _check_first(self, loop: Carrying, guesses: dict[str, Any], turn: Turn, mark: Mark) -> None:
-        """Check that the first turn, which begins with values of other kinds, does the same."""
-        kinds = {n: kind_of(loop.before[n]) for n in loop.carried if not isinstance(guesses[n], Guess)}
-        others = [n for n, kind in kinds.items() if kind != guesses[n]]
+    def _check_first_iteration(
+        self, loop: LoopBody, assumed: dict[str, Any], iteration: Iteration, checkpoint: Checkpoint
+    ) -> None:
+        """Check that the first iteration, where values have other types, has the same statements."""
+        kinds = {n: kind_of(loop.before[n]) for n in loop.names if not isinstance(assumed[n], Assumption)}
+        others = [n for n, kind in kinds.items() if kind != assumed[n]]
         if not others:
             return
-        different = self.scope.fail(f"the first turn of the loop may differ: {others[0]} has another type")
+        different = self.scope.fail(
+            f"the first iteration of the loop may differ: {others[0]} has another type"
+        )
         values = {}
         for name in others:
-            value, home = loop.before[name], turn.homes[name]
+            value, variable = loop.before[name], iteration.carried[name]
             if not isinstance(value, Data):
-                values[home.window.array] = self.math.expr(value, home.dtype)
-            elif value.dtype != home.dtype:
+                values[variable.window.array] = self.math.expr(value, variable.dtype)
+            elif value.dtype != variable.dtype:
                 raise different
-        after = self.memory.mark()
-        self.memory.back(mark)
-        first = self._trace(loop, guesses, first=True)
-        same = all(self._better(n, guesses[n], loop, first) == guesses[n] for n in loop.carried)
-        if not same or first.block != [with_constants(stmt, values) for stmt in turn.block]:
+        after = self.memory.checkpoint()
+        self.memory.restore(checkpoint)
+        first = self._trace(loop, assumed, first=True)
+        same = all(self._refined(n, assumed[n], loop, first) == assumed[n] for n in loop.names)
+        if not same or first.block != [with_constants(stmt, values) for stmt in iteration.block]:
             raise different
-        self.memory.back(after)
+        self.memory.restore(after)
 
-    def _go_home(self, turn: Turn) -> None:
-        """Write what a turn leaves to where the next one begins."""
+    def _write_back(self, iteration: Iteration) -> None:
+        """Append to the iteration the stores of its final values into the loop-carried variables."""
         with self.memory.inner() as block:
             ends = {
-                name: self.memory.value(self.math.expr(self._end(turn, name), home.dtype), home.window.shape)
-                for name, home in turn.homes.items()
+                name: self.memory.value(
+                    self.math.expr(self._final_value(iteration, name), variable.dtype), variable.window.shape
+                )
+                for name, variable in iteration.carried.items()
             }
-            for name, home in turn.homes.items():
+            for name, variable in iteration.carried.items():
                 value = ends.pop(name)
-                if value.expr is not Load(home.window, home.dtype):
-                    self.memory.write(home.window, value.expr, value)
-        turn.block += block
+                if value.expr is not Load(variable.window, variable.dtype):
+                    self.memory.write(variable.window, value.expr, value)
+        iteration.block += block
 
-    def _end(self, turn: Turn, name: str) -> Value:
-        """What a turn leaves of a name, which the run checks where it may become too large."""
-        value, home = turn.names[name], turn.homes[name]
-        if home.kind is not int or max(map(abs, self.math.limits(value))) <= COUNT + _STEP:
+    def _final_value(self, iteration: Iteration, name: str) -> Value:
+        """The value of a name at the iteration's end; an int that may grow too large has a run-time check."""
+        value, variable = iteration.names[name], iteration.carried[name]
+        if variable.kind is not int or max(map(abs, self.math.limits(value))) <= COUNT + _MAX_STEP:
             return value
         made = self.math.counted(value)
-        if home.natural:  # places that it tells are not checked for being below 0, so that it must not wrap
+        if variable.natural:  # indices made from it have no check for being negative, so it must not wrap
             fits = Apply("less", (cast(value.expr, _U8), const(COUNT, _U8)), _BOOL)
             made.expr = Apply("where", (fits, made.expr, const(0, made.dtype)), made.dtype)
         return made
 
     def leave(
-        self, turn: Turn, loop: Carrying, bound: Names, after: Names, last: dict[str, Dim] | None
+        self, iteration: Iteration, loop: LoopBody, bound: Names, after: Names, last: dict[str, Dim] | None
     ) -> None:
-        """Bind names as the loop leaves them."""
+        """Bind names to their values after the loop."""
         names = loop.frame.names = dict(loop.before)
         for name in bound:
             if name not in after:
                 names.pop(name, None)
                 continue
-            home = turn.homes.get(name)
-            if home is not None:
-                names[name] = self._left(name, home, loop)
-            elif name not in loop.carried:
+            variable = iteration.carried.get(name)
+            if variable is not None:
+                names[name] = self._value_after(name, variable, loop)
+            elif name not in loop.names:
                 names[name] = Missing(f"{name} may not be bound")
-                if lies_in(turn.names.get(name), {home.window.array for home in turn.homes.values()}):
-                    names[name] = Missing(f"{name} is what another name was in the turn before")
+                if lies_in(
+                    iteration.names.get(name),
+                    {variable.window.array for variable in iteration.carried.values()},
+                ):
+                    names[name] = Missing(f"{name} is what another name was in the iteration before")
                 elif loop.runs is True and last is not None:
-                    names[name] = settle(turn.names.get(name, names[name]), last)
+                    names[name] = settle(iteration.names.get(name, names[name]), last)
 
-    def _left(self, name: str, home: Home, loop: Carrying) -> Value:
-        """The value of a name that passes from turn to turn, after the loop."""
-        value, before = self._at_home(home), self._first_guess(loop.before[name])
-        if loop.runs is True or home.kind == before:
+    def _value_after(self, name: str, variable: CarriedVariable, loop: LoopBody) -> Value:
+        """The value of a loop-carried variable after the loop."""
+        value, before = self._value_of(variable), self._first_assumption(loop.before[name])
+        if loop.runs is True or variable.kind == before:
             return value
-        if (before, home.kind) not in ((int, "l"), (int, "d"), (float, "d")):
+        if (before, variable.kind) not in ((int, "l"), (int, "d"), (float, "d")):
             return Missing(f"the loop may not run for {name}")
         expr, limits = cast(value.expr, weak_dtype(before)), (-COUNT, COUNT - 1) if before is int else None
         return Either(self.memory.value(expr, scalar=True, weak=before, limits=limits), value)

@@ -1,4 +1,4 @@
-"""Loops of the program: what is traced once stands for all turns; `homes` has what passes between these."""
+"""Traces ``for`` and ``while`` statements: the body once for all iterations (`loop_carried`), or unrolled."""
 
 from __future__ import annotations
 
@@ -11,22 +11,21 @@ from dcarray.core.errors import Untraceable
 from dcarray.ir import dims
 from dcarray.ir.nodes import Dim, Load, Loop, While
 
-from .bindings import Names, assigned, breaks, in_turns, read
-from .carried import Permuted
+from .bindings import Names, assigned, breaks, needed_in_loop, read
 from .expressions import Frame
-from .loop_carried import FEW, Homes
+from .loop_carried import MAX_UNROLLED, LoopBodies, PermutedNames
 from .statements import GOING
 from .values import Data, Missing, Span, Steps, Value
 
 _UNROLLED = 64
-_ATTEMPTS = 16  # how often it is tried to trace turns one by one
+_ATTEMPTS = 16  # how often a loop is unrolled because its body cannot be traced once
 _BOOL = np.dtype(np.bool_)
 
 
-class Turns(Homes):
-    """Executes loops."""
+class LoopStatements(LoopBodies):
+    """Traces loops."""
 
-    outermost: ast.stmt | None = None  # who asks has seen that it runs
+    outermost: ast.stmt | None = None  # the loop of the site, of which it is known that it runs at least once
     _attempts = 0
 
     def loop(self, stmt: ast.For | ast.While, frame: Frame, after: Names) -> None:
@@ -66,7 +65,7 @@ class Turns(Homes):
         self, stmt: ast.For, items: list[Value], frame: Frame, after: Names,
         item: Callable[[Value], Value] = lambda value: value,
     ) -> None:  # fmt: skip
-        again = after | in_turns(stmt.body, after)
+        again = after | needed_in_loop(stmt.body, after)
         for k, value in enumerate(items):
             self.put(stmt.target, item(value), frame)
             self._body(stmt, frame, again if k < len(items) - 1 else after)
@@ -75,9 +74,9 @@ class Turns(Homes):
         if self.block(stmt.body, frame, after) is not GOING:
             raise self.scope.fail("a return inside of a loop")
 
-    def _one_turn(self, stmt: ast.For | ast.While, frame: Frame, after: Names) -> bool | Data:
-        """Execute the body of a loop; has a break ended it?"""
-        flag, outer = f"{stmt.lineno}:{stmt.col_offset} broken", frame.broken  # a name that programs have not
+    def _one_iteration(self, stmt: ast.For | ast.While, frame: Frame, after: Names) -> bool | Data:
+        """Trace the body of a loop once; returns whether a ``break`` has ended it."""
+        flag, outer = f"{stmt.lineno}:{stmt.col_offset} broken", frame.broken  # no name of the program
         frame.names[flag], frame.broken = False, flag
         self._body(stmt, frame, after | {flag})
         frame.broken = outer
@@ -90,33 +89,35 @@ class Turns(Homes):
     def _for(
         self, stmt: ast.For, steps: Steps, last: Dim | None, runs: bool | None, frame: Frame, after: Names
     ) -> None:
-        """A loop whose turns are all alike, or take turns in being so, or are few."""
-        turns = None
+        """Trace a loop over a range whose iterations are alike, alike with some period, or few."""
+        iterations = None
         if type(steps.start) is type(steps.stop) is int:
-            turns = range(steps.start, steps.stop, steps.step)
-        mark, before, line = self.memory.mark(), dict(frame.names), self.scope.line
+            iterations = range(steps.start, steps.stop, steps.step)
+        checkpoint, before, line = self.memory.checkpoint(), dict(frame.names), self.scope.line
         try:
             self._symbolic(stmt, steps, last, runs, frame, after)
             return
-        except Permuted as found:
+        except PermutedNames as found:
             period, reason = found.period, found.reason
         except Untraceable as found:
             period, reason = 0, found
-        if turns is None or (not period and (len(turns) > FEW or self._attempts >= _ATTEMPTS)):
+        if iterations is None or (
+            not period and (len(iterations) > MAX_UNROLLED or self._attempts >= _ATTEMPTS)
+        ):
             raise reason
-        self.memory.back(mark)
+        self.memory.restore(checkpoint)
         frame.names, self.scope.line, self.memory.file = before, line, frame.file
-        whole = len(turns) // period if period else 0
+        whole = len(iterations) // period if period else 0
         if whole:
             count = whole * period
-            part = Steps(turns[0], turns[0] + count * steps.step, steps.step * period, steps.item)
-            later = after | in_turns(stmt.body, after)
-            end = turns[(whole - 1) * period]
+            part = Steps(iterations[0], iterations[0] + count * steps.step, steps.step * period, steps.item)
+            later = after | needed_in_loop(stmt.body, after)
+            end = iterations[(whole - 1) * period]
             self._symbolic(stmt, part, end, True, frame, later, [steps.step * k for k in range(period)])
-            turns = turns[count:]
+            iterations = iterations[count:]
         self._attempts += not period
         try:
-            self._unrolled(stmt, list(turns), frame, after, steps.item)
+            self._unrolled(stmt, list(iterations), frame, after, steps.item)
         except Untraceable:
             raise reason from None
 
@@ -124,10 +125,10 @@ class Turns(Homes):
         self, stmt: ast.For, steps: Steps, last: Dim | None, runs: bool | None, frame: Frame, after: Names,
         offsets: Sequence[int] = (0,),
     ) -> None:  # fmt: skip
-        """A loop over a range, with one turn of the program's for each of the offsets."""
+        """Trace a loop over a range, whose body is one iteration of the program for each of the offsets."""
         target, loc = stmt.target, self.memory.loc
         bound = assigned([target])
-        head = in_turns(stmt.body, after) - bound
+        head = needed_in_loop(stmt.body, after) - bound
         bounds = (steps.start, steps.stop, steps.step)
         with self.memory.variable(target.id if isinstance(target, ast.Name) else "turn") as var:
             symbol = dims.symbol(var, None)
@@ -140,25 +141,25 @@ class Turns(Homes):
             known = type(steps.start) is type(steps.stop) is int
             count = len(range(steps.start, steps.stop, steps.step)) if known else 0
             with self.scope.loop(var, *dims.loop_range(*bounds)):
-                turn, loop = self.carry(assigned(stmt.body), head, body, frame, after, runs, count)
-        if turn.block:
-            self.memory.emit(Loop(var, bounds, tuple(turn.block), loc=loc))
+                iteration, loop = self.trace_body(assigned(stmt.body), head, body, frame, after, runs, count)
+        if iteration.block:
+            self.memory.emit(Loop(var, bounds, tuple(iteration.block), loc=loc))
         ends = None if last is None else {var: last}
-        self.leave(turn, loop, assigned(stmt.body) | bound, after, ends)
+        self.leave(iteration, loop, assigned(stmt.body) | bound, after, ends)
 
     def _while(self, stmt: ast.While, frame: Frame, after: Names) -> None:
         first = self.condition(stmt.test, frame)
         if first is False:
             return
         line, test = self.scope.line, read(stmt.test)
-        head = in_turns(stmt.body, after | test)
+        head = needed_in_loop(stmt.body, after | test)
 
         def body() -> Value:
-            broken = self._one_turn(stmt, frame, after | test | head)
+            broken = self._one_iteration(stmt, frame, after | test | head)
             self.scope.line = line
             if broken is True:
                 return False
-            if isinstance(broken, Data):  # Python asks no more
+            if isinstance(broken, Data):  # after a break Python does not evaluate the test
                 unbroken = self.math.negation(broken)
                 assert isinstance(unbroken, Data)
                 return self.asked(unbroken, True, stmt.test, frame, True)
@@ -171,11 +172,11 @@ class Turns(Homes):
         self._going(first, assigned(stmt.body), head, body, frame, after, runs)
 
     def _counting(self, stmt: ast.For, span: Span, frame: Frame, after: Names) -> None:
-        """A loop over a range of which only a run can tell the ends."""
-        counter = f"{stmt.lineno}:{stmt.col_offset}"  # a name that the program has not
+        """Trace a loop over a range whose ends are known at run time only."""
+        counter = f"{stmt.lineno}:{stmt.col_offset}"  # no name of the program
         stop, up = span.stop, span.step > 0
         bound = assigned([*stmt.body, stmt.target]) | {counter}
-        head = (in_turns(stmt.body, after) - assigned([stmt.target])) | {counter}
+        head = (needed_in_loop(stmt.body, after) - assigned([stmt.target])) | {counter}
         ends = [*self.math.limits(span.start), *self.math.limits(stop)]
         limits = (ends[0], ends[3] - 1) if up else (ends[2] + 1, ends[1])
 
@@ -186,7 +187,7 @@ class Turns(Homes):
             at = frame.names[counter]
             here = self.memory.value(at.expr, scalar=True, weak=int, limits=limits)
             self.put(stmt.target, span.item(here), frame)
-            broken = self._one_turn(stmt, frame, after | head)
+            broken = self._one_iteration(stmt, frame, after | head)
             frame.names[counter] = self._named(self.math.binary("+", here, span.step), counter)
             if broken is True:
                 return False
@@ -203,12 +204,12 @@ class Turns(Homes):
         self, first: Value, bound: Names, head: Names, body: Callable[[], Value], frame: Frame, after: Names,
         runs: bool | None,
     ) -> None:  # fmt: skip
-        """A loop that goes on as long as its body says so; ``first`` is whether it begins."""
+        """Emit a loop that runs as long as its body returns true; ``first`` is the condition before it."""
         loc = self.memory.loc
         going = self.memory.new((), _BOOL, "going")
         self.memory.write(going, self.math.expr(first, _BOOL))
 
-        def turn_() -> None:
+        def iterate() -> None:
             again = body()
             if self.memory.sound is not None:
                 sound = Load(self.memory.sound, _BOOL)
@@ -218,8 +219,8 @@ class Turns(Homes):
             )
 
         try:
-            turn, loop = self.carry(bound, head, turn_, frame, after, runs)
-        except Permuted as found:
+            iteration, loop = self.trace_body(bound, head, iterate, frame, after, runs)
+        except PermutedNames as found:
             raise found.reason from None
-        self.memory.emit(While(Load(going, _BOOL), tuple(turn.block), loc=loc))
-        self.leave(turn, loop, bound, after, {})
+        self.memory.emit(While(Load(going, _BOOL), tuple(iteration.block), loc=loc))
+        self.leave(iteration, loop, bound, after, {})

@@ -25,7 +25,7 @@ _BOOL = np.dtype(np.bool_)
 
 
 @dataclass
-class Mark:
+class Checkpoint:
     """What there was at a moment."""
 
     arrays: dict[str, Array]
@@ -44,7 +44,7 @@ class Memory:
         self.fixed: set[str] = set()  # arrays that are not written any more
         self.frozen: set[str] = set()  # arrays that the program may not write
         self.unwritten: set[str] = set()  # arrays that stay as they are, which is checked in the end
-        self.turned: set[str] = set()  # arrays that NumPy may lay out in another order than C
+        self.reordered: set[str] = set()  # arrays that NumPy may lay out in another order than C
         self.loud = False  # may it raise another exception than NumPy's floating-point ones?
         self.block: list[Stmt] = []
         self.sound: Window | None = None  # has every check so far held?  Where a loop may not end
@@ -85,20 +85,20 @@ class Memory:
         self.declare(Array(name, dtype, room, role))
         return whole(name, shape)
 
-    def mark(self) -> Mark:
+    def checkpoint(self) -> Checkpoint:
         """What there is now."""
         values = {key: (value, value.expr) for key, value in self._values.items()}
-        return Mark(dict(self.arrays), list(self.block), set(self.fixed), set(self.frozen), values)
+        return Checkpoint(dict(self.arrays), list(self.block), set(self.fixed), set(self.frozen), values)
 
-    def back(self, mark: Mark) -> None:
+    def restore(self, checkpoint: Checkpoint) -> None:
         """Have what there was, but for scalars of the beginning."""
         kept = [*self.inputs, *([self.sound.array] if self.sound is not None else [])]
-        self.arrays = {**mark.arrays, **{name: self.arrays[name] for name in kept}}
-        self.block[:] = mark.block
-        self.fixed = mark.fixed | self._scalars
-        self.frozen = set(mark.frozen)
+        self.arrays = {**checkpoint.arrays, **{name: self.arrays[name] for name in kept}}
+        self.block[:] = checkpoint.block
+        self.fixed = checkpoint.fixed | self._scalars
+        self.frozen = set(checkpoint.frozen)
         self._values = WeakValueDictionary()
-        for key, (value, expr) in mark.values.items():
+        for key, (value, expr) in checkpoint.values.items():
             value.expr = expr  # what has been stored since is stored no more
             self._values[key] = value
 
@@ -185,7 +185,7 @@ class Memory:
     def laid_out(self, made: Data, *sources: Data) -> Data:
         """A fresh array that NumPy lays out like these."""
         if len(made.shape) > 1 and made.window is not None and not all(map(self._in_order, sources)):
-            self.turned.add(made.window.array)
+            self.reordered.add(made.window.array)
         return made
 
     def contiguous(self, x: Data) -> bool | None:
@@ -193,7 +193,7 @@ class Memory:
         window = x.window
         assert window is not None
         array = self.arrays[window.array]
-        if array.name in self.turned:
+        if array.name in self.reordered:
             return None
         steps = array.strides or tuple(prod(array.shape[k + 1 :]) for k in range(len(array.shape)))
         strides: list[Dim] = [0] * len(window.shape)
@@ -213,7 +213,7 @@ class Memory:
         """Are the elements of what is read known to lie in C order?"""
         for node in loads(x.expr):
             array = self.arrays[node.window.array]
-            if array.name in self.turned:
+            if array.name in self.reordered:
                 return False
             steps = array.strides or tuple(prod(array.shape[k + 1 :]) for k in range(len(array.shape)))
             strides: dict[int, Dim] = {}

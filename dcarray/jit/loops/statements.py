@@ -46,7 +46,7 @@ GOING = _Going()
 
 
 class Statements(Expressions):
-    """Executes statements; `Turns` adds loops."""
+    """Executes statements; `LoopStatements` adds loops."""
 
     request: Request
     _unread: frozenset[ast.expr] = frozenset()

@@ -21,7 +21,7 @@ from .calls import Calls
 from .dead_values import unread
 from .entry_values import ArrayOf, Function, Known, Request, Result, ScalarOf, Thing, Traced, Value
 from .expressions import Frame
-from .loop_statements import Turns
+from .loop_statements import LoopStatements
 from .memory import Memory
 from .reductions import Folds
 from .scope import Scope
@@ -43,7 +43,7 @@ def trace(request: Request) -> Traced:
     return _Tracer(request, memory).traced()
 
 
-class _Tracer(Turns):
+class _Tracer(LoopStatements):
     def __init__(self, request: Request, memory: Memory) -> None:
         super().__init__(Calls(Folds(Arrays(Arithmetic(memory)))))
         self.request = request
@@ -162,7 +162,7 @@ class _Tracer(Turns):
         array = self.memory.arrays[window.array]
         if array.role in ("in", "inout") or window != whole(array.name, array.shape):
             raise self.scope.fail(f"{name} is a view")
-        if array.name in self.memory.turned:
+        if array.name in self.memory.reordered:
             raise self.scope.fail(f"{name} may lie in another order than C")
         self.memory.arrays[array.name] = replace(array, role="out")
         return array.name
