@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from dcarray.comm.algorithms.products import contracted, multiplied
-from dcarray.comm.exchange.dist_array import Piece
+from dcarray.comm.exchange.dist_array import DistArray
 from dcarray.comm.layout.layouts import Layout
 from dcarray.comm.transport.agreement import check_equal
 from dcarray.comm.transport.operands import as_memory, new_like, writable_memory
@@ -86,7 +86,7 @@ def Einsum(
 
 def _pieces(
     what: str, a: Any, of_a: Layout, b: Any, of_b: Layout, layout: Layout | None, comm: Ranks
-) -> tuple[Piece, Piece]:
+) -> tuple[DistArray, DistArray]:
     group, found = ranks_of(comm), []
     here = [as_memory(a), as_memory(b)]
     said = (what, of_a, of_b, layout, here[0].dtype.str, here[1].dtype.str)
@@ -94,13 +94,13 @@ def _pieces(
     for block, its in zip(here, (of_a, of_b), strict=True):
         its.grid.check(group.size)
         its.check(group.rank, block.shape)
-        found.append(Piece(group, its, block))
+        found.append(DistArray(group, its, block))
     if layout is not None:
         layout.grid.check(group.size)
     return found[0], found[1]
 
 
-def _put(found: Piece, kind: Any, layout: Layout | None, out: Any) -> tuple[Any, Layout]:
+def _put(found: DistArray, kind: Any, layout: Layout | None, out: Any) -> tuple[Any, Layout]:
     if out is None:
         out = new_like(kind, found.block.shape, found.dtype)
         writable_memory(out)[...] = found.block
@@ -109,5 +109,5 @@ def _put(found: Piece, kind: Any, layout: Layout | None, out: Any) -> tuple[Any,
     if layout is None or into.shape != found.block.shape or into.dtype != found.dtype:
         its = "a layout" if layout is None else f"{found.dtype}{found.block.shape}"
         raise ValueError(f"out is {into.dtype}{into.shape}, the result needs {its}")
-    into[layout.owned(found.comm.rank)] = found.own
+    into[layout.owned(found.comm.rank)] = found.local
     return out, layout

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from dcarray.comm.exchange.exchange_plan import Pending, start
+from dcarray.comm.exchange.exchange_plan import PendingExchange, start_exchanges
 from dcarray.comm.exchange.halo import halo_exchange
 from dcarray.comm.exchange.redistribute import redistribute
 from dcarray.comm.layout.grid import ProcessGrid, choose_grid
@@ -230,7 +230,7 @@ class HaloExchange:
         self.layout = layout
         self.plan = halo_exchange(layout, self._comm.rank, widths, periodic=periodic, corners=corners)
 
-    def start(self, *arrays: Any) -> Pending:
+    def start(self, *arrays: Any) -> PendingExchange:
         """Begin to exchange the halos of some arrays, in one message for each neighbour.
 
         Until its ``finish()``, the halos must not be read, nor the elements next to them written.
@@ -238,7 +238,7 @@ class HaloExchange:
         held = [writable_memory(array) for array in arrays]
         for array in held:
             self.layout.check(self._comm.rank, array.shape)
-        return start(self._comm, [(self.plan, array, array) for array in held])
+        return start_exchanges(self._comm, [(self.plan, array, array) for array in held])
 
     def run(self, *arrays: Any) -> None:
         """Exchange the halos of some arrays."""

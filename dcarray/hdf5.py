@@ -50,7 +50,7 @@ def save(file: File, name: str, x: Any, mode: str = "a", **options: Any) -> None
     >>> dc.hdf5.save("run.h5", "field/u", u, chunks=True)  # doctest: +SKIP
     """
     from dcarray.comm.algorithms import hdf5
-    from dcarray.comm.exchange.dist_array import Piece
+    from dcarray.comm.exchange.dist_array import DistArray
     from dcarray.comm.transport.world import world
 
     if mode not in ("a", "w", "r+"):
@@ -58,7 +58,7 @@ def save(file: File, name: str, x: Any, mode: str = "a", **options: Any) -> None
     given = x if isinstance(x, (ndarray, np.ndarray)) else np.asarray(x)
     piece = None if communicator() is None else piece_of(alone(given))
     with communicating():
-        hdf5.save(file, name, piece or Piece.copied(np.asarray(given), world()), mode, options)
+        hdf5.save(file, name, piece or DistArray.replicated(np.asarray(given), world()), mode, options)
 
 
 def load(file: File, name: str, window: slice | Iterable[slice] = ()) -> Any:

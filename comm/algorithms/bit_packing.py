@@ -8,35 +8,36 @@ from typing import Any
 
 import numpy as np
 
-from dcarray.comm.exchange.dist_array import Piece, balanced, uncut
+from dcarray.comm.exchange.dist_array import DistArray
 from dcarray.comm.layout.axes import BlockAxis
+from dcarray.comm.layout.derived_layouts import even_blocks, with_whole_axes
 from dcarray.comm.layout.grid import ProcessGrid
 from dcarray.comm.layout.layouts import Block, Layout
 
 __all__ = ["packed", "unpacked"]
 
 
-def packed(x: Piece, axis: int, bitorder: Any) -> Piece:
+def packed(x: DistArray, axis: int, bitorder: Any) -> DistArray:
     """Eight elements along an axis in a byte, like ``numpy.packbits``; a single line is cut between bytes."""
     return _along(x, axis, 8, lambda own: np.packbits(own, axis, bitorder))
 
 
-def unpacked(x: Piece, axis: int, count: int | None, bitorder: Any) -> Piece:
+def unpacked(x: DistArray, axis: int, count: int | None, bitorder: Any) -> DistArray:
     """The bits of bytes along an axis, like ``numpy.unpackbits``; `count` is None if the axis is cut."""
     return _along(x, axis, 1, lambda own: np.unpackbits(own, axis, count, bitorder))
 
 
-def _along(x: Piece, axis: int, unit: int, function: Callable[[Any], Any]) -> Piece:
+def _along(x: DistArray, axis: int, unit: int, function: Callable[[Any], Any]) -> DistArray:
     """A function of lines, which of an array of one axis takes parts of so many elements."""
     if x.ndim > 1:
-        laid = x.moved(balanced(uncut(x.layout, {axis})))
-        made = function(np.ascontiguousarray(laid.own))
+        laid = x.redistributed(even_blocks(with_whole_axes(x.layout, {axis})))
+        made = function(np.ascontiguousarray(laid.local))
         shape = [*x.shape[:axis], made.shape[axis], *x.shape[axis + 1 :]]
-        return Piece(x.comm, Layout(shape, laid.layout.grid, laid.layout.axes), made)
+        return DistArray(x.comm, Layout(shape, laid.layout.grid, laid.layout.axes), made)
     ranks = x.comm.size
     units = BlockAxis(-(-x.shape[0] // unit), ranks)
     ends = [min(unit * units.start(part), x.shape[0]) for part in range(ranks + 1)]
     sizes = tuple(high - low for low, high in pairwise(ends))
-    made = function(x.moved(Layout(x.shape, ProcessGrid((ranks,)), [Block(0, sizes)])).own)
+    made = function(x.redistributed(Layout(x.shape, ProcessGrid((ranks,)), [Block(0, sizes)])).local)
     after = tuple(-(-n // 8) if unit == 8 else 8 * n for n in sizes)
-    return Piece(x.comm, Layout((sum(after),), ProcessGrid((ranks,)), [Block(0, after)]), made)
+    return DistArray(x.comm, Layout((sum(after),), ProcessGrid((ranks,)), [Block(0, after)]), made)

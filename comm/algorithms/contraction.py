@@ -16,10 +16,17 @@ from typing import Any
 
 import numpy as np
 
-from dcarray.comm.exchange.exchange_plan import Box, Exchange, Pending, Transfer, start, window
+from dcarray.comm.exchange.exchange_plan import (
+    Box,
+    Exchange,
+    PendingExchange,
+    Transfer,
+    box_view,
+    start_exchanges,
+)
 from dcarray.comm.exchange.redistribute import redistribute
 from dcarray.comm.layout.axes import Axis, BlockAxis, CyclicAxis, Run
-from dcarray.comm.layout.derived_layouts import alike, portion
+from dcarray.comm.layout.derived_layouts import axis_interval, nothing_moves
 from dcarray.comm.layout.layouts import Layout
 from dcarray.comm.transport.protocol import Array, Communicator, Counts
 
@@ -59,13 +66,13 @@ class Fetch:
         """Does it lie in this rank's memory as it is needed?"""
         return (
             not self.plan.receives
-            and len(self.plan.kept) == 1
-            and all(run.turns == 1 for box in self.plan.kept[0] for run in box)
-            and tuple(run.size for run in self.plan.kept[0][1]) == self.shape
+            and len(self.plan.local_copies) == 1
+            and all(run.repeats == 1 for box in self.plan.local_copies[0] for run in box)
+            and tuple(run.size for run in self.plan.local_copies[0][1]) == self.shape
         )
 
     def items(self, memory: Array, buffer: Array | None) -> list[tuple[Exchange, Array, Array]]:
-        """Its messages, as `dcarray.comm.exchange.exchange_plan.start` takes them."""
+        """Its messages, as `dcarray.comm.exchange.exchange_plan.start_exchanges` takes them."""
         found = [(plan, memory[at], memory[at]) for at, plan in self.sends]
         return found if buffer is None else [*found, (self.plan, memory[self.at], buffer)]
 
@@ -141,7 +148,9 @@ class Contraction:
         found, begin = [], self._first(self.rank, number)
         for turn, sends in enumerate(going):
             at, plan, shape = listed[(begin + turn) % number]
-            found.append(Fetch(at, Exchange(self.rank, (), plan.receives, plan.kept), shape, tuple(sends)))
+            found.append(
+                Fetch(at, Exchange(self.rank, (), plan.receives, plan.local_copies), shape, tuple(sends))
+            )
         return found
 
     def _first(self, rank: int, number: int) -> int:
@@ -249,16 +258,16 @@ class Contraction:
 
     def _begin(
         self, comm: Communicator, turn: int, a: Array, b: Array, empty: Empty
-    ) -> tuple[Pending, Array, Array]:
+    ) -> tuple[PendingExchange, Array, Array]:
         items, factors = [], []
         for fetch, memory in ((self.rounds[turn].a, a), (self.rounds[turn].b, b)):
             if fetch.here:
                 items += fetch.items(memory, None)
-                factors.append(window(memory[fetch.at], fetch.plan.kept[0][0]))
+                factors.append(box_view(memory[fetch.at], fetch.plan.local_copies[0][0]))
             else:
                 factors.append(empty(fetch.shape, memory.dtype))
                 items += fetch.items(memory, factors[-1])
-        return start(comm, items), factors[0], factors[1]
+        return start_exchanges(comm, items), factors[0], factors[1]
 
 
 # A panel of a factor: where in this rank's memory its own part of it lies, and the messages with their places
@@ -268,8 +277,8 @@ _Panel = tuple[tuple[slice, ...], Exchange, tuple[int, ...]]
 
 def _panel(source: Layout, target: Layout, axis: int, low: int, high: int, rank: int) -> _Panel:
     """The indices ``[low, high)`` of an axis."""
-    of, here = portion(source, axis, low, high, rank)
-    to, _ = portion(target, axis, low, high, rank)
+    of, here = axis_interval(source, axis, low, high, rank)
+    to, _ = axis_interval(target, axis, low, high, rank)
     at = (*(slice(None),) * axis, here, *(slice(None),) * (source.ndim - axis - 1))
     return at, redistribute(of, to, rank), to.local_shape(rank)
 
@@ -282,7 +291,7 @@ def _panels(
 
     Each rank's part of the axis is one interval, so that each box of a message is cut alike at both its ends.
     """
-    whole, part, own = redistribute(source, target, rank), source.parts[axis], source.place(rank)[axis]
+    whole, part, own = redistribute(source, target, rank), source.parts[axis], source.part_indices(rank)[axis]
     assert isinstance(part, BlockAxis)
     begin, end = part.low(own), part.high(own)
     lows = [low for low, _ in cuts]
@@ -304,7 +313,9 @@ def _panels(
         if size:
             mine, there = Run(0, size), Run(max(begin - low, 0), size)
             sends = tuple([_along(transfer, axis, mine) for transfer in whole.sends])
-            kept = tuple([(_placed(here, axis, mine), _placed(to, axis, there)) for here, to in whole.kept])
+            kept = tuple(
+                [(_placed(here, axis, mine), _placed(to, axis, there)) for here, to in whole.local_copies]
+            )
         plan = Exchange(rank, sends, tuple(receives[k]), kept)
         its = (*shape[:axis], high - low, *shape[axis + 1 :])
         found.append(((*before, slice(skip, skip + size), *after), plan, its))
@@ -329,7 +340,7 @@ def panels(scheme: Scheme) -> tuple[str, list[tuple[int, int]]]:
     """
     of, extent, cut = scheme.product, scheme.product.extent, scheme.arrangement.cut
     factors = ((of.a, scheme.a, scheme.need_a), (of.b, scheme.b, scheme.need_b))
-    travel = [(letters, have) for letters, have, need in factors if not alike(have, need)]
+    travel = [(letters, have) for letters, have, need in factors if not nothing_moves(have, need)]
     free = [x for x in of.inner if x not in cut]
     if len(travel) == 1:
         ((letters, have),) = travel

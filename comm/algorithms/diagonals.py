@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from dcarray.comm.exchange.dist_array import Piece
+from dcarray.comm.exchange.dist_array import DistArray
 from dcarray.comm.layout.axes import Axis
 from dcarray.comm.layout.layouts import Layout, Spec, Whole
 from dcarray.comm.transport.protocol import Array
@@ -14,12 +14,12 @@ from dcarray.comm.transport.protocol import Array
 __all__ = ["diagonal", "trace"]
 
 
-def diagonal(x: Piece, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Piece:
+def diagonal(x: DistArray, offset: int = 0, axis1: int = 0, axis2: int = 1) -> DistArray:
     """A diagonal of a matrix, or of each of a stack, like `numpy.diagonal`.
 
     Parameters
     ----------
-    x : Piece
+    x : DistArray
         Of at least two axes.
     offset : int
         How far to the right of the main diagonal it begins.
@@ -28,7 +28,7 @@ def diagonal(x: Piece, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Piece
 
     Returns
     -------
-    Piece
+    DistArray
         Whole along the diagonal, which is its last axis, and otherwise cut as `x` is.
 
     Raises
@@ -46,9 +46,9 @@ def diagonal(x: Piece, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Piece
     length = max(0, min(x.shape[one] - first, x.shape[two] - first - offset))
     axes: list[Spec] = [*(x.layout.axes[a] for a in others), Whole()]
     layout = Layout([*(x.shape[a] for a in others), length], x.layout.grid, axes)
-    here = x.own.transpose([*others, one, two])
+    here = x.local.transpose([*others, one, two])
     found = np.zeros(layout.local_shape(x.comm.rank), x.dtype)
-    place = x.layout.place(x.comm.rank)
+    place = x.layout.part_indices(x.comm.rank)
     rows, columns = (_indices(x.layout.parts[a], place[a]) for a in (one, two))
     _, r, c = np.intersect1d(rows + offset, columns, assume_unique=True, return_indices=True)
     found[..., rows[r] - first] = here[..., r, c]
@@ -59,28 +59,29 @@ def diagonal(x: Piece, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Piece
         # Each element comes from one rank and has no bit set on the others.
         bits = found.reshape(-1).view(np.uint8)
         x.comm.sub(group).allreduce(bits, bits, "bor")
-    return Piece(x.comm, layout, found)
+    return DistArray(x.comm, layout, found)
 
 
-def trace(x: Piece, offset: int = 0, axis1: int = 0, axis2: int = 1, dtype: Any = None) -> Piece:
+def trace(x: DistArray, offset: int = 0, axis1: int = 0, axis2: int = 1, dtype: Any = None) -> DistArray:
     """The sum of a diagonal of a matrix, or of each of a stack, like `numpy.trace`.
 
     Parameters and errors are those of `diagonal`, and `dtype` as for `numpy.sum`.
 
     Returns
     -------
-    Piece
+    DistArray
         Cut as `x` is along the other axes.
     """
     found = diagonal(x, offset, axis1, axis2)
     layout = Layout(found.shape[:-1], found.layout.grid, found.layout.axes[:-1])
-    return Piece(x.comm, layout, np.asarray(found.block.sum(axis=-1, dtype=dtype)))
+    return DistArray(x.comm, layout, np.asarray(found.block.sum(axis=-1, dtype=dtype)))
 
 
 def _indices(axis: Axis, part: int) -> Array:
     """The indices that a part has, in the order in which they lie in its memory."""
     runs = axis.runs(part)
     parts = [
-        (run.start + run.step * np.arange(run.turns)[:, None] + np.arange(run.length)).ravel() for run in runs
+        (run.start + run.step * np.arange(run.repeats)[:, None] + np.arange(run.length)).ravel()
+        for run in runs
     ]
     return np.sort(np.concatenate([*parts, np.empty(0, np.int64)]))

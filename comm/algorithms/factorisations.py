@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from dcarray.comm.exchange.dist_array import Piece
+from dcarray.comm.exchange.dist_array import DistArray
 from dcarray.comm.layout.grid import ProcessGrid
 from dcarray.comm.layout.layouts import Cyclic, Layout, Whole
 from dcarray.comm.transport.protocol import Array
@@ -23,19 +23,19 @@ __all__ = ["cholesky", "slogdet", "solve"]
 WIDE = 64
 
 
-def solve(a: Piece, b: Piece) -> Piece:
+def solve(a: DistArray, b: DistArray) -> DistArray:
     """Solve ``a @ x = b`` like `numpy.linalg.solve`, for one matrix.
 
     Parameters
     ----------
-    a : Piece
+    a : DistArray
         Of shape (n, n).
-    b : Piece
+    b : DistArray
         Of shape (n,) or (n, m), over the same ranks.
 
     Returns
     -------
-    Piece
+    DistArray
         Of the shape and layout of `b`, without halo.
 
     Raises
@@ -57,21 +57,21 @@ def solve(a: Piece, b: Piece) -> Piece:
         found = scalapack.solve(a, sides, dtype)
     else:
         found = _solve(a, sides, dtype)
-    found = found.moved(Layout(sides.shape, end.grid, [end.axes[0], *(end.axes[1:] or [Whole()])]))
-    return Piece(a.comm, end, found.block.reshape(end.local_shape(a.comm.rank)))
+    found = found.redistributed(Layout(sides.shape, end.grid, [end.axes[0], *(end.axes[1:] or [Whole()])]))
+    return DistArray(a.comm, end, found.block.reshape(end.local_shape(a.comm.rank)))
 
 
-def cholesky(a: Piece) -> Piece:
+def cholesky(a: DistArray) -> DistArray:
     """The lower triangular factor of a Hermitian positive definite matrix, like `numpy.linalg.cholesky`.
 
     Parameters
     ----------
-    a : Piece
+    a : DistArray
         Of shape (n, n); only the lower triangle is read.
 
     Returns
     -------
-    Piece
+    DistArray
         In the layout of `a`, without halo.
 
     Raises
@@ -83,15 +83,15 @@ def cholesky(a: Piece) -> Piece:
     """
     _square(a)
     found = (scalapack.cholesky if scalapack.serves(a.comm) else _cholesky)(a, _dtype(a))
-    return found.moved(Layout(a.shape, a.layout.grid, a.layout.axes))
+    return found.redistributed(Layout(a.shape, a.layout.grid, a.layout.axes))
 
 
-def slogdet(a: Piece) -> tuple[Array, Array]:
+def slogdet(a: DistArray) -> tuple[Array, Array]:
     """Sign and logarithm of the determinant of one matrix, like `numpy.linalg.slogdet`, on every rank.
 
     Parameters
     ----------
-    a : Piece
+    a : DistArray
         Of shape (n, n), with at least one row.
 
     Raises
@@ -109,12 +109,12 @@ def slogdet(a: Piece) -> tuple[Array, Array]:
     return np.asarray(-sign if odd else sign, dtype), np.asarray(np.log(real).sum(), real.dtype)
 
 
-def _square(a: Piece) -> None:
+def _square(a: DistArray) -> None:
     if a.ndim != 2 or a.shape[0] != a.shape[1]:
         raise np.linalg.LinAlgError(f"a matrix of shape {a.shape} is not square")
 
 
-def _dtype(*of: Piece) -> np.dtype[Any]:
+def _dtype(*of: DistArray) -> np.dtype[Any]:
     dtype = np.result_type(*(x.dtype for x in of))
     if dtype.kind in "biu":
         dtype = np.dtype(np.float64)
@@ -123,22 +123,22 @@ def _dtype(*of: Piece) -> np.dtype[Any]:
     return dtype
 
 
-def _column(x: Piece) -> Piece:
+def _column(x: DistArray) -> DistArray:
     """A vector as a matrix of one column."""
     mine = Layout(x.shape, x.layout.grid, x.layout.axes)
-    return Piece(x.comm, Layout((*x.shape, 1), mine.grid, [*mine.axes, Whole()]), x.own.reshape(-1, 1))
+    return DistArray(x.comm, Layout((*x.shape, 1), mine.grid, [*mine.axes, Whole()]), x.local.reshape(-1, 1))
 
 
 # ---- blocks of columns -------------------------------------------------------------------------------
 class _Columns:
     """A matrix of which each rank has some blocks of columns, from top to bottom."""
 
-    def __init__(self, x: Piece, dtype: np.dtype[Any]) -> None:
+    def __init__(self, x: DistArray, dtype: np.dtype[Any]) -> None:
         self.comm, (self.rows, self.extent) = x.comm, x.shape
         self.width = max(1, min(WIDE, -(-self.extent // x.comm.size)))
         axes = Whole(), Cyclic(0, self.width)
         self.layout = Layout(x.shape, ProcessGrid((x.comm.size,)), axes)
-        self.block = np.array(x.moved(self.layout).own, dtype, order="F")
+        self.block = np.array(x.redistributed(self.layout).local, dtype, order="F")
 
     def blocks(self) -> range:
         return range(-(-self.extent // self.width))
@@ -147,7 +147,7 @@ class _Columns:
         """The columns of a block."""
         return k * self.width, min(self.extent, (k + 1) * self.width)
 
-    def own(self, k: int) -> bool:
+    def is_local(self, k: int) -> bool:
         return k % self.comm.size == self.comm.rank
 
     def here(self, k: int) -> int:
@@ -159,13 +159,13 @@ class _Columns:
         low, high = self.interval(k)
         height = len(range(*rows.indices(self.rows)))
         panel = np.empty((height, high - low), self.block.dtype)
-        if self.own(k):
+        if self.is_local(k):
             panel[...] = self.block[rows, self.here(k) : self.here(k) + high - low]
         self.comm.bcast(panel, k % self.comm.size)
         return panel
 
-    def piece(self) -> Piece:
-        return Piece(self.comm, self.layout, np.ascontiguousarray(self.block))
+    def piece(self) -> DistArray:
+        return DistArray(self.comm, self.layout, np.ascontiguousarray(self.block))
 
 
 def _eliminated(matrix: _Columns, sides: _Columns | None = None) -> tuple[bool, Array]:
@@ -181,7 +181,7 @@ def _eliminated(matrix: _Columns, sides: _Columns | None = None) -> tuple[bool, 
     for k in matrix.blocks():
         low, high = matrix.interval(k)
         pivots = np.empty(high - low, np.int64)
-        if matrix.own(k):
+        if matrix.is_local(k):
             pivots[...] = _pivoted(matrix.block[low:, matrix.here(k) : matrix.here(k) + high - low])
         matrix.comm.bcast(pivots, k % matrix.comm.size)
         if pivots[-1] < 0:
@@ -202,7 +202,7 @@ def _eliminated(matrix: _Columns, sides: _Columns | None = None) -> tuple[bool, 
     return odd, np.concatenate(found) if found else np.ones(1, matrix.block.dtype)
 
 
-def _solve(a: Piece, b: Piece, dtype: np.dtype[Any]) -> Piece:
+def _solve(a: DistArray, b: DistArray, dtype: np.dtype[Any]) -> DistArray:
     matrix, sides = _Columns(a, dtype), _Columns(b, dtype)
     if not _eliminated(matrix, sides)[1][-1]:
         raise np.linalg.LinAlgError("Singular matrix")
@@ -231,12 +231,12 @@ def _pivoted(panel: Array) -> Array:
     return pivots
 
 
-def _cholesky(a: Piece, dtype: np.dtype[Any]) -> Piece:
+def _cholesky(a: DistArray, dtype: np.dtype[Any]) -> DistArray:
     matrix = _Columns(a, dtype)
     for k in matrix.blocks():
         low, high = matrix.interval(k)
         right = np.ones(1, np.int64)
-        if matrix.own(k):
+        if matrix.is_local(k):
             mine = matrix.block[:, matrix.here(k) : matrix.here(k) + high - low]
             mine[:low] = 0
             try:
@@ -249,7 +249,7 @@ def _cholesky(a: Piece, dtype: np.dtype[Any]) -> Piece:
             raise np.linalg.LinAlgError("Matrix is not positive definite")
         panel = matrix.told(k, slice(low, None))
         for later in range(k + 1, len(matrix.blocks())):
-            if matrix.own(later):
+            if matrix.is_local(later):
                 begin, end = matrix.interval(later)
                 at = matrix.here(later)
                 top = panel[begin - low : end - low].conj().T

@@ -15,7 +15,8 @@ from typing import Any
 
 import numpy as np
 
-from dcarray.comm.exchange.dist_array import Piece, in_blocks, rows
+from dcarray.comm.exchange.dist_array import DistArray
+from dcarray.comm.layout.derived_layouts import row_layout, without_cyclic
 from dcarray.comm.layout.grid import ProcessGrid
 from dcarray.comm.layout.layouts import Block, Cyclic, Layout, Spec, Whole
 from dcarray.comm.transport.protocol import Array, Communicator
@@ -48,12 +49,12 @@ class Points:
     places: Array
 
 
-def shared(x: Piece, layout: Layout) -> Array:
+def shared(x: DistArray, layout: Layout) -> Array:
     """This rank's elements of an array broadcast to a layout's shape, as that deals them out.
 
     Parameters
     ----------
-    x : Piece
+    x : DistArray
         Of a shape that can be broadcast.
     layout : Layout
         Over all ranks of `x`.
@@ -61,7 +62,7 @@ def shared(x: Piece, layout: Layout) -> Array:
     behind = layout.ndim - x.ndim
     pairs = zip(x.shape, layout.shape[behind:], layout.axes[behind:], strict=True)
     specs: list[Spec] = [spec if n == m else Whole() for n, m, spec in pairs]
-    own = x.moved(Layout(x.shape, layout.grid, specs)).own
+    own = x.redistributed(Layout(x.shape, layout.grid, specs)).local
     return np.broadcast_to(own, layout.owned_shape(x.comm.rank))
 
 
@@ -87,14 +88,14 @@ def _text(shape: tuple[int, ...]) -> str:
 
 
 # ---- keys --------------------------------------------------------------------------------------------
-def points(shape: Sequence[int], key: Sequence[slice | int | Piece | None], comm: Communicator) -> Points:
+def points(shape: Sequence[int], key: Sequence[slice | int | DistArray | None], comm: Communicator) -> Points:
     """The places that a key of NumPy's chooses.
 
     Parameters
     ----------
     shape : sequence of int
         The array's.
-    key : sequence of slice, int, Piece or None
+    key : sequence of slice, int, DistArray or None
         For each axis a slice, an integer or integers, with None for new axes in between; integers on one axis
         or more at least once, and of shapes that can be broadcast together.
     comm : Communicator
@@ -104,8 +105,8 @@ def points(shape: Sequence[int], key: Sequence[slice | int | Piece | None], comm
     IndexError
         As NumPy's, on all ranks.
     """
-    fancy = [k for k, item in enumerate(key) if isinstance(item, (int, Piece))]
-    common = np.broadcast_shapes(*(item.shape for item in key if isinstance(item, Piece)))
+    fancy = [k for k, item in enumerate(key) if isinstance(item, (int, DistArray))]
+    common = np.broadcast_shapes(*(item.shape for item in key if isinstance(item, DistArray)))
     ndim = len(common)
     together = fancy[-1] - fancy[0] + 1 == len(fancy)
     first = fancy[0] if together else 0  # of the axes of the indices among those of the result
@@ -173,40 +174,40 @@ def _inside(
     return given
 
 
-def places_of(mask: Piece, inner: int = 1) -> Array:
+def places_of(mask: DistArray, inner: int = 1) -> Array:
     """The places that this rank has of those which a mask chooses, in the order of ranks.
 
     Parameters
     ----------
-    mask : Piece
+    mask : DistArray
         Of dtype bool, on one axis at least.
     inner : int
         How many elements each element of the mask stands for, one after the other.
     """
-    held = mask.moved(rows(mask.shape, mask.comm.size))
+    held = mask.redistributed(row_layout(mask.shape, mask.comm.size))
     begin = held.layout.parts[0].to_global(mask.comm.rank, 0) * math.prod(mask.shape[1:])
-    at = np.flatnonzero(held.own) + begin
+    at = np.flatnonzero(held.local) + begin
     return at if inner == 1 else (at[:, None] * inner + np.arange(inner)).reshape(-1)
 
 
 # ---- reading and writing -----------------------------------------------------------------------------
-def found(x: Piece, places: Array) -> Array:
+def found(x: DistArray, places: Array) -> Array:
     """The elements at this rank's places, in their shape."""
     held = _settled(x)
     order, wanted, counts = _by_owner(held, places.reshape(-1), here=True)
     asked = sparse_alltoall(x.comm, [[w] for w in wanted])
-    replies = sparse_alltoallv(x.comm, [[_chosen(held.own, at)] for (at,) in asked], counts)
+    replies = sparse_alltoallv(x.comm, [[_chosen(held.local, at)] for (at,) in asked], counts)
     result = np.empty(places.size, x.dtype)
     result[order] = np.concatenate([values for (values,) in replies])
     return result.reshape(places.shape)
 
 
-def written(x: Piece, places: Array, values: Array, store: Store | None = None) -> Piece:
+def written(x: DistArray, places: Array, values: Array, store: Store | None = None) -> DistArray:
     """Write elements: where a place comes several times, in the order of ranks and of their places.
 
     Parameters
     ----------
-    x : Piece
+    x : DistArray
         Written in place, unless it is dealt out in turn.
     places : ndarray
         This rank's, within the array.
@@ -217,7 +218,7 @@ def written(x: Piece, places: Array, values: Array, store: Store | None = None) 
 
     Returns
     -------
-    Piece
+    DistArray
         `x`, or what it has become.
     """
     held = _settled(x)
@@ -229,7 +230,7 @@ def written(x: Piece, places: Array, values: Array, store: Store | None = None) 
         sends[rank] = sends[like]
     came = sparse_alltoallv(x.comm, sends, exchange_counts(x.comm, [len(places) for places, _ in sends]))
     for at, some in came:
-        own, there = _flat(held.own, at)
+        own, there = _flat(held.local, at)
         if store is None:
             own[there] = some
         else:
@@ -237,10 +238,10 @@ def written(x: Piece, places: Array, values: Array, store: Store | None = None) 
     return held
 
 
-def _settled(x: Piece) -> Piece:
+def _settled(x: DistArray) -> DistArray:
     """In blocks: the piece itself, unless it is dealt out in turn."""
     dealt = any(isinstance(spec, Cyclic) for spec in x.layout.axes)
-    return x.moved(in_blocks(x.layout)) if dealt else x
+    return x.redistributed(without_cyclic(x.layout)) if dealt else x
 
 
 def _flat(own: Array, at: Array) -> tuple[Array, Any]:
@@ -259,12 +260,12 @@ def _copies(layout: Layout) -> list[int]:
     ranks = [0] * layout.grid.size
     shape = layout.grid.shape
     for coords in product(*map(range, shape)):
-        first = [0 if axis in layout.spare else c for axis, c in enumerate(coords)]
+        first = [0 if axis in layout.copy_axes else c for axis, c in enumerate(coords)]
         ranks[layout.grid.rank(coords)] = layout.grid.rank(first)
     return ranks
 
 
-def _by_owner(x: Piece, places: Array, here: bool) -> tuple[Array, list[Array], list[int]]:
+def _by_owner(x: DistArray, places: Array, here: bool) -> tuple[Array, list[Array], list[int]]:
     """Places in the order of the ranks that have them, what is each one's in its own elements, and how many.
 
     Of ranks with the same elements it is the one nearest to this rank (`here`), or the first.
@@ -272,7 +273,7 @@ def _by_owner(x: Piece, places: Array, here: bool) -> tuple[Array, list[Array], 
     grid = x.layout.grid
     coords = grid.coords(x.comm.rank)
     steps = [math.prod(grid.shape[axis + 1 :]) for axis in range(grid.ndim)]
-    owners = np.full(places.shape, sum(coords[a] * steps[a] for a in x.layout.spare) if here else 0)
+    owners = np.full(places.shape, sum(coords[a] * steps[a] for a in x.layout.copy_axes) if here else 0)
     local: Array = np.zeros(places.shape, np.int64)
     left = places
     for axis in range(x.ndim):

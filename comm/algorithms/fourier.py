@@ -10,8 +10,9 @@ from typing import Any
 
 import numpy as np
 
-from dcarray.comm.exchange.dist_array import Piece, in_blocks, uncut
+from dcarray.comm.exchange.dist_array import DistArray
 from dcarray.comm.exchange.window_copies import sliced
+from dcarray.comm.layout.derived_layouts import with_whole_axes, without_cyclic
 from dcarray.comm.layout.layouts import Layout, Whole
 from dcarray.comm.transport.protocol import Array
 
@@ -20,12 +21,12 @@ from .joining import concatenate, framed
 __all__ = ["along", "line", "transformed"]
 
 
-def along(x: Piece, axis: int, function: Callable[[Array], Any]) -> Piece:
+def along(x: DistArray, axis: int, function: Callable[[Array], Any]) -> DistArray:
     """A function of whole lines along one axis, which may make them longer or shorter.
 
     Parameters
     ----------
-    x : Piece
+    x : DistArray
         Of two axes at least, unless its axis is whole on every rank.
     axis : int
         The axis, not negative.
@@ -35,8 +36,8 @@ def along(x: Piece, axis: int, function: Callable[[Array], Any]) -> Piece:
 
     Returns
     -------
-    Piece
-        Whole along `axis`; see `dcarray.comm.exchange.dist_array.uncut`.
+    DistArray
+        Whole along `axis`; see `dcarray.comm.exchange.dist_array.with_whole_axes`.
 
     Raises
     ------
@@ -45,27 +46,27 @@ def along(x: Piece, axis: int, function: Callable[[Array], Any]) -> Piece:
     """
     spec, part = x.layout.axes[axis], x.layout.parts[axis]
     whole = isinstance(spec, Whole) or part.parts == 1
-    held = x.moved(in_blocks(x.layout) if whole else uncut(x.layout, [axis]))
-    values = function(held.own)
+    held = x.redistributed(without_cyclic(x.layout) if whole else with_whole_axes(x.layout, [axis]))
+    values = function(held.local)
     shape, axes = list(x.shape), list(held.layout.axes)
     shape[axis] = values.shape[axis]
     axes[axis] = Whole()
-    return Piece(x.comm, Layout(shape, held.layout.grid, axes), values)
+    return DistArray(x.comm, Layout(shape, held.layout.grid, axes), values)
 
 
-def transformed(x: Piece, steps: Sequence[tuple[int, Callable[[Array], Any]]]) -> Piece:
+def transformed(x: DistArray, steps: Sequence[tuple[int, Callable[[Array], Any]]]) -> DistArray:
     """Functions of lines along several axes, one after the other.
 
     Parameters
     ----------
-    x : Piece
+    x : DistArray
         The array.
     steps : sequence of (int, callable)
         For each its axis and what `along` takes.
 
     Returns
     -------
-    Piece
+    DistArray
         As the last one leaves it: what was transposed for it is not brought back.
     """
     for axis, function in steps:
@@ -74,12 +75,12 @@ def transformed(x: Piece, steps: Sequence[tuple[int, Callable[[Array], Any]]]) -
 
 
 # ---- one line ----------------------------------------------------------------------------------------
-def line(x: Piece, kind: str, n: int | None = None, norm: str | None = None) -> Piece | None:
+def line(x: DistArray, kind: str, n: int | None = None, norm: str | None = None) -> DistArray | None:
     """The transform of an array of one axis that is cut.
 
     Parameters
     ----------
-    x : Piece
+    x : DistArray
         Of one axis.
     kind : {"fft", "ifft", "rfft", "irfft"}
         Which of NumPy's.
@@ -88,7 +89,7 @@ def line(x: Piece, kind: str, n: int | None = None, norm: str | None = None) -> 
 
     Returns
     -------
-    Piece or None
+    DistArray or None
         None where the length is a prime, and where NumPy has to say what is wrong.
     """
     there = x.shape[0]
@@ -102,13 +103,14 @@ def line(x: Piece, kind: str, n: int | None = None, norm: str | None = None) -> 
         return None
     made = np.fft.fft(np.zeros(1, x.dtype)).dtype
     x = _sized(
-        Piece(x.comm, x.layout.bare(), x.own.astype(made)), length // 2 + 1 if kind == "irfft" else length
+        DistArray(x.comm, x.layout.without_halo(), x.local.astype(made)),
+        length // 2 + 1 if kind == "irfft" else length,
     )
     if kind == "irfft":
         # NumPy leaves the imaginary parts alone that must be zero
         middle = sliced(x, [slice(1, (length + 1) // 2)])
         mirrored = sliced(middle, [slice(None, None, -1)])
-        mirrored = Piece(x.comm, mirrored.layout, mirrored.block.conj())
+        mirrored = DistArray(x.comm, mirrored.layout, mirrored.block.conj())
         x = concatenate([x, mirrored], 0)
     inverse = kind[0] == "i"
     found = _line(x, factor, inverse)
@@ -119,28 +121,28 @@ def line(x: Piece, kind: str, n: int | None = None, norm: str | None = None) -> 
         np.multiply(found.block, made.type(scale), out=found.block)
     if kind == "rfft":
         return sliced(found, [slice(0, length // 2 + 1)])
-    return Piece(found.comm, found.layout, found.block.real.copy()) if kind == "irfft" else found
+    return DistArray(found.comm, found.layout, found.block.real.copy()) if kind == "irfft" else found
 
 
-def _sized(x: Piece, n: int) -> Piece:
+def _sized(x: DistArray, n: int) -> DistArray:
     """So many elements, those that are missing zero."""
     return framed(x, [(0, n - x.shape[0])]) if n > x.shape[0] else sliced(x, [slice(0, n)])
 
 
-def _line(x: Piece, rows: int, inverse: bool) -> Piece:
+def _line(x: DistArray, rows: int, inverse: bool) -> DistArray:
     """The transform of a line, not scaled, by those of a matrix with so many rows."""
     n = x.shape[0]
     function, sign = (np.fft.ifft, 2j) if inverse else (np.fft.fft, -2j)
     table = along(x.reshaped((rows, n // rows)), 0, lambda v: function(v, axis=0, norm=_NONE[inverse]))
     first, second = (
         np.arange(part.extent)[_interval(part, place)]
-        for part, place in zip(table.layout.parts, table.layout.place(x.comm.rank), strict=True)
+        for part, place in zip(table.layout.parts, table.layout.part_indices(x.comm.rank), strict=True)
     )
     turned = np.exp(sign * np.pi / n * (first[:, None] * second % n)).astype(x.dtype)
-    table = Piece(x.comm, table.layout.bare(), table.own * turned)
+    table = DistArray(x.comm, table.layout.without_halo(), table.local * turned)
     table = along(table, 1, lambda v: function(v, axis=1, norm=_NONE[inverse]))
-    flipped = Layout(table.shape[::-1], table.layout.grid, table.layout.bare().axes[::-1])
-    return Piece(x.comm, flipped, np.ascontiguousarray(table.own.T)).ravelled()
+    flipped = Layout(table.shape[::-1], table.layout.grid, table.layout.without_halo().axes[::-1])
+    return DistArray(x.comm, flipped, np.ascontiguousarray(table.local.T)).ravelled()
 
 
 _NONE: dict[bool, Any] = {False: "backward", True: "forward"}  # the norms that leave sums as they are

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from dcarray.comm.exchange.dist_array import Piece
+from dcarray.comm.exchange.dist_array import DistArray
 from dcarray.comm.layout.layouts import Layout
 from dcarray.comm.transport.protocol import Communicator
 
@@ -20,7 +20,7 @@ from .npy_files import File, boxes, first
 __all__ = ["load", "save", "shape_in"]
 
 
-def save(file: File, name: str, x: Piece, mode: str, options: Mapping[str, Any]) -> None:
+def save(file: File, name: str, x: DistArray, mode: str, options: Mapping[str, Any]) -> None:
     """Write an array as a dataset.
 
     Parameters
@@ -28,7 +28,7 @@ def save(file: File, name: str, x: Piece, mode: str, options: Mapping[str, Any])
     file : path
     name : str
         Of the dataset, which takes the place of one of this name.
-    x : Piece
+    x : DistArray
         The array; of several ranks with copies of an element one writes it.
     mode : {"w", "a", "r+"}
         How the first rank opens the file.
@@ -50,13 +50,13 @@ def save(file: File, name: str, x: Piece, mode: str, options: Mapping[str, Any])
 
     first(x.comm, create)
     coords = x.layout.grid.coords(x.comm.rank)
-    writes = not any(coords[axis] for axis in x.layout.spare) and x.layout.elements(x.comm.rank)
+    writes = not any(coords[axis] for axis in x.layout.copy_axes) and x.layout.elements(x.comm.rank)
     for rank in range(x.comm.size):
         if rank == x.comm.rank and writes:
             with h5py.File(file, "r+") as opened:
                 dataset = opened[name]
                 for there, here in boxes(x.layout, rank):
-                    dataset[there] = x.own[here]
+                    dataset[there] = x.local[here]
         x.comm.barrier()
 
 
@@ -81,7 +81,7 @@ def shape_in(file: File, name: str, comm: Communicator) -> tuple[tuple[int, ...]
 
 def load(
     file: File, name: str, window: Sequence[range], layout: Layout, dtype: np.dtype[Any], comm: Communicator
-) -> Piece:
+) -> DistArray:
     """Read part of a dataset: each rank what it is to have.
 
     Parameters
@@ -98,11 +98,11 @@ def load(
     """
     import h5py
 
-    piece = Piece(comm, layout, np.zeros(layout.local_shape(comm.rank), dtype))
+    piece = DistArray(comm, layout, np.zeros(layout.local_shape(comm.rank), dtype))
     if layout.elements(comm.rank):
         with h5py.File(file, "r") as opened:
             dataset = opened[name]
             for there, here in boxes(layout, comm.rank):
                 places = [r[s] for r, s in zip(window, there, strict=True)]
-                piece.own[here] = dataset[tuple(slice(r.start, r.stop, r.step) for r in places)]
+                piece.local[here] = dataset[tuple(slice(r.start, r.stop, r.step) for r in places)]
     return piece

@@ -9,9 +9,10 @@ from typing import Any
 
 import numpy as np
 
-from dcarray.comm.exchange.dist_array import Piece, in_blocks
-from dcarray.comm.exchange.window_copies import Window, copied, empty, everything
-from dcarray.comm.layout.layouts import Block, Layout, Spec, Whole
+from dcarray.comm.exchange.dist_array import DistArray
+from dcarray.comm.exchange.window_copies import ArrayWindow, copy_windows, empty_like, whole_window
+from dcarray.comm.layout.derived_layouts import even_blocks, without_cyclic
+from dcarray.comm.layout.layouts import Block, Layout, Whole
 
 from .reductions import normalised
 
@@ -19,13 +20,13 @@ __all__ = ["concatenate", "flip", "framed", "repeat", "roll", "stack", "tile"]
 
 
 def concatenate(
-    parts: Sequence[Piece], axis: int = 0, dtype: Any = None, casting: Any = "same_kind"
-) -> Piece:
+    parts: Sequence[DistArray], axis: int = 0, dtype: Any = None, casting: Any = "same_kind"
+) -> DistArray:
     """Arrays one after the other along an axis, like ``numpy.concatenate``.
 
     Parameters
     ----------
-    parts : sequence of Piece
+    parts : sequence of DistArray
         At least one, all on the same ranks.
     axis : int
         Along which axis.
@@ -34,7 +35,7 @@ def concatenate(
 
     Returns
     -------
-    Piece
+    DistArray
         In even blocks over the grid axes that cut the largest part.
 
     Raises
@@ -49,18 +50,20 @@ def concatenate(
     shape = list(parts[0].shape)
     shape[a] = sum(x.shape[a] for x in parts)
     lead = max(parts, key=lambda x: (_cuts(x.layout), math.prod(x.shape)))
-    result = empty(lead, _even(shape, lead.layout), trial.dtype)
+    result = empty_like(lead, even_blocks(lead.layout, shape), trial.dtype)
     pairs, at = [], 0
     for x in parts:
         places = [range(n) for n in x.shape]
         places[a] = range(at, at + x.shape[a])
         at += x.shape[a]
-        pairs.append((everything(_in(x, trial.dtype)), Window(result, tuple(places))))
-    copied(pairs)
+        pairs.append((whole_window(_in(x, trial.dtype)), ArrayWindow(result, tuple(places))))
+    copy_windows(pairs)
     return result
 
 
-def stack(parts: Sequence[Piece], axis: int = 0, dtype: Any = None, casting: Any = "same_kind") -> Piece:
+def stack(
+    parts: Sequence[DistArray], axis: int = 0, dtype: Any = None, casting: Any = "same_kind"
+) -> DistArray:
     """Arrays of one shape along a new axis, like ``numpy.stack``; parameters as for `concatenate`."""
     if any(x.shape != parts[0].shape for x in parts):
         raise ValueError("all input arrays must have the same shape")
@@ -68,12 +71,12 @@ def stack(parts: Sequence[Piece], axis: int = 0, dtype: Any = None, casting: Any
     return concatenate([_expanded(x, a) for x in parts], a, dtype, casting)
 
 
-def roll(x: Piece, shift: int | Sequence[int], axis: int | Sequence[int] | None = None) -> Piece:
+def roll(x: DistArray, shift: int | Sequence[int], axis: int | Sequence[int] | None = None) -> DistArray:
     """The elements shifted round along some axes, like ``numpy.roll``.
 
     Parameters
     ----------
-    x : Piece
+    x : DistArray
         The array.
     shift : int or sequence of int
         By how much, for all axes or each; what is given several times for one axis adds up.
@@ -82,91 +85,94 @@ def roll(x: Piece, shift: int | Sequence[int], axis: int | Sequence[int] | None 
 
     Returns
     -------
-    Piece
+    DistArray
         Cut as `x`, in even blocks where it is dealt out in turn.
     """
     if axis is None:
         flat = roll(x.ravelled(), shift, 0)
-        return flat.reshaped(x.shape).moved(in_blocks(x.layout))
+        return flat.reshaped(x.shape).redistributed(without_cyclic(x.layout))
     axes = np.lib.array_utils.normalize_axis_tuple(axis, x.ndim, allow_duplicate=True)
     shifts = [0] * x.ndim
     for by, a in np.broadcast(shift, axes):
         shifts[a] += int(by)
-    held = x.moved(in_blocks(x.layout))
-    result = empty(x, held.layout)
+    held = x.redistributed(without_cyclic(x.layout))
+    result = empty_like(x, held.layout)
     ways = []
     for by, n in zip(shifts, x.shape, strict=True):
         turn = by % n if n else 0
         both = [(range(n - turn), range(turn, n)), (range(n - turn, n), range(turn))]
         ways.append(both if turn else both[:1])
-    copied(
-        (Window(held, tuple(source for source, _ in way)), Window(result, tuple(target for _, target in way)))
+    copy_windows(
+        (
+            ArrayWindow(held, tuple(source for source, _ in way)),
+            ArrayWindow(result, tuple(target for _, target in way)),
+        )
         for way in product(*ways)
     )
     return result
 
 
-def flip(x: Piece, axis: int | Sequence[int] | None = None) -> Piece:
+def flip(x: DistArray, axis: int | Sequence[int] | None = None) -> DistArray:
     """The elements in reverse order along some axes or all, like ``numpy.flip``; cut as `x`."""
     axes = normalised(axis, x.ndim)
-    held = x.moved(in_blocks(x.layout))
-    result = empty(x, held.layout)
+    held = x.redistributed(without_cyclic(x.layout))
+    result = empty_like(x, held.layout)
     places = tuple(range(n)[::-1] if a in axes else range(n) for a, n in enumerate(x.shape))
-    copied([(Window(held, places), everything(result))])
+    copy_windows([(ArrayWindow(held, places), whole_window(result))])
     return result
 
 
-def framed(x: Piece, widths: Sequence[tuple[int, int]]) -> Piece:
+def framed(x: DistArray, widths: Sequence[tuple[int, int]]) -> DistArray:
     """The array with room around it, filled with zeros.
 
     Parameters
     ----------
-    x : Piece
+    x : DistArray
         The array.
     widths : sequence of (int, int)
         Elements before and after, for each axis.
 
     Returns
     -------
-    Piece
+    DistArray
         In even blocks over the grid axes that cut `x`.
     """
     shape = [n + before + after for n, (before, after) in zip(x.shape, widths, strict=True)]
-    result = empty(x, _even(shape, x.layout))
+    result = empty_like(x, even_blocks(x.layout, shape))
     result.block[...] = np.zeros((), x.dtype)
-    held = x.moved(in_blocks(x.layout))
+    held = x.redistributed(without_cyclic(x.layout))
     places = [range(before, before + n) for n, (before, _) in zip(x.shape, widths, strict=True)]
-    copied([(everything(held), Window(result, tuple(places)))])
+    copy_windows([(whole_window(held), ArrayWindow(result, tuple(places)))])
     return result
 
 
-def repeat(x: Piece, times: int, axis: int) -> Piece:
+def repeat(x: DistArray, times: int, axis: int) -> DistArray:
     """Each element so many times after itself along an axis, like ``numpy.repeat``; nothing travels."""
     if times < 0:
         raise ValueError("repeats may not contain negative values.")
     (a,) = normalised(axis, x.ndim)
-    held = x.moved(in_blocks(x.layout))
+    held = x.redistributed(without_cyclic(x.layout))
     shape, specs = list(x.shape), list(held.layout.axes)
     shape[a] *= times
     spec, part = specs[a], held.layout.parts[a]
     if isinstance(spec, Block):
         specs[a] = Block(spec.grid_axis, tuple(part.size(k) * times for k in range(part.parts)))
-    return Piece(x.comm, Layout(shape, x.layout.grid, specs), np.repeat(held.own, times, a))
+    return DistArray(x.comm, Layout(shape, x.layout.grid, specs), np.repeat(held.local, times, a))
 
 
-def tile(x: Piece, times: Sequence[int]) -> Piece:
+def tile(x: DistArray, times: Sequence[int]) -> DistArray:
     """The array so many times beside itself along each axis, like ``numpy.tile``.
 
     Parameters
     ----------
-    x : Piece
+    x : DistArray
         The array.
     times : sequence of int
         For the last axes; missing ones are taken as one, and more than there are axes make new ones.
 
     Returns
     -------
-    Piece
+    DistArray
         In even blocks over the grid axes that cut `x`.
     """
     reps = [int(n) for n in times]
@@ -175,43 +181,37 @@ def tile(x: Piece, times: Sequence[int]) -> Piece:
         x = _expanded(x, 0)
     shape = [n * m for n, m in zip(x.shape, reps, strict=True)]
     np.empty(0).reshape([0, *(n for n in shape if n < 0)])  # NumPy's error for a negative number
-    result, held = empty(x, _even(shape, x.layout)), x.moved(in_blocks(x.layout))
+    result, held = empty_like(x, even_blocks(x.layout, shape)), x.redistributed(without_cyclic(x.layout))
     pairs = []
     for way in product(*map(range, reps)):
         places = [range(k * n, (k + 1) * n) for k, n in zip(way, x.shape, strict=True)]
-        pairs.append((everything(held), Window(result, tuple(places))))
+        pairs.append((whole_window(held), ArrayWindow(result, tuple(places))))
     if pairs:
-        copied(pairs)
+        copy_windows(pairs)
     return result
 
 
 # ---- layouts of results ------------------------------------------------------------------------------
-def _even(shape: Sequence[int], like: Layout) -> Layout:
-    """Even blocks over the grid axes that another layout uses."""
-    axes: list[Spec] = [spec if isinstance(spec, Whole) else Block(spec.grid_axis) for spec in like.axes]
-    return Layout(shape, like.grid, axes)
-
-
 def _cuts(layout: Layout) -> int:
     return sum(not isinstance(spec, Whole) for spec in layout.axes)
 
 
-def _in(x: Piece, dtype: np.dtype[Any]) -> Piece:
+def _in(x: DistArray, dtype: np.dtype[Any]) -> DistArray:
     """The array in a dtype, in blocks."""
-    held = x.moved(in_blocks(x.layout))
+    held = x.redistributed(without_cyclic(x.layout))
     if held.dtype == dtype:
         return held
-    bare = in_blocks(held.layout)
-    return Piece(x.comm, bare, held.own.astype(dtype))
+    bare = without_cyclic(held.layout)
+    return DistArray(x.comm, bare, held.local.astype(dtype))
 
 
-def _expanded(x: Piece, axis: int) -> Piece:
+def _expanded(x: DistArray, axis: int) -> DistArray:
     """The array with a new axis of length one."""
     shape, specs, halo = list(x.shape), list(x.layout.axes), list(x.layout.halo)
     shape.insert(axis, 1)
     specs.insert(axis, Whole())
     halo.insert(axis, (0, 0))
-    return Piece(x.comm, Layout(shape, x.layout.grid, specs, halo), np.expand_dims(x.block, axis))
+    return DistArray(x.comm, Layout(shape, x.layout.grid, specs, halo), np.expand_dims(x.block, axis))
 
 
 def _nothing(ndim: int, dtype: Any) -> np.ndarray[Any, Any]:

@@ -6,7 +6,8 @@ import math
 
 import numpy as np
 
-from dcarray.comm.exchange.dist_array import Piece, rows
+from dcarray.comm.exchange.dist_array import DistArray
+from dcarray.comm.layout.derived_layouts import row_layout
 from dcarray.comm.layout.grid import ProcessGrid
 from dcarray.comm.layout.layouts import Block, Layout, Whole
 from dcarray.comm.transport.protocol import Array, Communicator
@@ -17,48 +18,48 @@ from .fancy_indexing import check_values, places_of, shared, written
 __all__ = ["chosen", "evenly", "nonzero", "put_where"]
 
 
-def chosen(x: Piece, mask: Piece) -> Piece:
+def chosen(x: DistArray, mask: DistArray) -> DistArray:
     """``x[mask]``.
 
     Parameters
     ----------
-    x : Piece
+    x : DistArray
         The array.
-    mask : Piece
+    mask : DistArray
         Of dtype bool, and of the shape of the array's first axes, at least one.
 
     Returns
     -------
-    Piece
+    DistArray
         In even blocks over all ranks along its first axis.
     """
     held, where = _beside(x, mask)
-    return evenly(x.comm, held.own[where.own])
+    return evenly(x.comm, held.local[where.local])
 
 
-def nonzero(x: Piece) -> tuple[Piece, ...]:
+def nonzero(x: DistArray) -> tuple[DistArray, ...]:
     """Where the elements of an array of one axis or more are not zero, like ``numpy.nonzero``."""
-    held = x.moved(rows(x.shape, x.comm.size))
+    held = x.redistributed(row_layout(x.shape, x.comm.size))
     begin = held.layout.parts[0].to_global(x.comm.rank, 0)
-    places = np.nonzero(held.own)
+    places = np.nonzero(held.local)
     return tuple(evenly(x.comm, at + begin if not axis else at) for axis, at in enumerate(places))
 
 
-def put_where(x: Piece, mask: Piece, values: Piece) -> Piece:
+def put_where(x: DistArray, mask: DistArray, values: DistArray) -> DistArray:
     """Write ``x[mask] = values``.
 
     Parameters
     ----------
-    x : Piece
+    x : DistArray
         Written in place, unless it is dealt out in turn.
-    mask : Piece
+    mask : DistArray
         As for `chosen`.
-    values : Piece
+    values : DistArray
         Of a shape that can be broadcast to that of ``x[mask]``.
 
     Returns
     -------
-    Piece
+    DistArray
         `x`, or what it has become.
 
     Raises
@@ -81,16 +82,18 @@ def put_where(x: Piece, mask: Piece, values: Piece) -> Piece:
     return written(x, places, shared(values, layout).astype(x.dtype, copy=False))
 
 
-def _beside(x: Piece, mask: Piece) -> tuple[Piece, Piece]:
+def _beside(x: DistArray, mask: DistArray) -> tuple[DistArray, DistArray]:
     """Both cut along the first axis only, so that what is chosen lies in order."""
-    return x.moved(rows(x.shape, x.comm.size)), mask.moved(rows(mask.shape, x.comm.size))
+    return x.redistributed(row_layout(x.shape, x.comm.size)), mask.redistributed(
+        row_layout(mask.shape, x.comm.size)
+    )
 
 
-def evenly(comm: Communicator, some: Array) -> Piece:
+def evenly(comm: Communicator, some: Array) -> DistArray:
     """Rows of which each rank has some, in the order of ranks, in even blocks."""
     sizes = tuple(int(n) for n in allgather(comm, np.int64(len(some))))
-    goal = rows((sum(sizes), *some.shape[1:]), comm.size)
+    goal = row_layout((sum(sizes), *some.shape[1:]), comm.size)
     found = Layout(goal.shape, goal.grid, [Block(0, sizes), *goal.axes[1:]])
     if not math.prod(goal.shape):
-        return Piece(comm, goal, some[:0].reshape(goal.local_shape(comm.rank)))
-    return Piece(comm, found, some).moved(goal)
+        return DistArray(comm, goal, some[:0].reshape(goal.local_shape(comm.rank)))
+    return DistArray(comm, found, some).redistributed(goal)

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from dcarray.comm.exchange.dist_array import Piece
+from dcarray.comm.exchange.dist_array import DistArray
 from dcarray.comm.layout.layouts import Layout
 from dcarray.comm.transport.agreement import broadcast_object
 from dcarray.comm.transport.protocol import Communicator
@@ -22,14 +22,14 @@ __all__ = ["File", "boxes", "first", "load", "save", "shape_in"]
 File = str | os.PathLike[str]
 
 
-def save(file: File, x: Piece) -> None:
+def save(file: File, x: DistArray) -> None:
     """Write an array as ``numpy.save`` does.
 
     Parameters
     ----------
     file : path
         With its extension; overwritten if it exists.
-    x : Piece
+    x : DistArray
         The array; of several ranks with copies of an element one writes it.
 
     Raises
@@ -39,10 +39,10 @@ def save(file: File, x: Piece) -> None:
     """
     first(x.comm, lambda: _created(file, x.shape, x.dtype))
     coords = x.layout.grid.coords(x.comm.rank)
-    if not any(coords[axis] for axis in x.layout.spare) and x.layout.elements(x.comm.rank):
+    if not any(coords[axis] for axis in x.layout.copy_axes) and x.layout.elements(x.comm.rank):
         out: Any = np.lib.format.open_memmap(file, mode="r+")
         for there, here in boxes(x.layout, x.comm.rank):
-            out[there] = x.own[here]
+            out[there] = x.local[here]
         out.flush()
         del out
     x.comm.barrier()
@@ -86,7 +86,7 @@ def shape_in(file: File, comm: Communicator) -> tuple[tuple[int, ...], np.dtype[
     return found
 
 
-def load(file: File, layout: Layout, comm: Communicator) -> Piece:
+def load(file: File, layout: Layout, comm: Communicator) -> DistArray:
     """Read an array that ``numpy.save`` has written: each rank what it is to have.
 
     Parameters
@@ -98,9 +98,9 @@ def load(file: File, layout: Layout, comm: Communicator) -> Piece:
     """
     a = np.load(file, mmap_mode="r")
     block = np.zeros(layout.local_shape(comm.rank), a.dtype)
-    piece = Piece(comm, layout, block)
+    piece = DistArray(comm, layout, block)
     for there, here in boxes(layout, comm.rank):
-        piece.own[here] = a[there]
+        piece.local[here] = a[there]
     return piece
 
 
@@ -110,7 +110,7 @@ def boxes(layout: Layout, rank: int) -> list[tuple[tuple[slice, ...], tuple[slic
     for runs in layout.runs(rank):
         pairs, at = [], 0
         for run in runs:
-            for turn in range(run.turns):
+            for turn in range(run.repeats):
                 begin = run.start + turn * run.step
                 pairs.append((slice(begin, begin + run.length), slice(at, at + run.length)))
                 at += run.length

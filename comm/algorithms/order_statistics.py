@@ -9,7 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from dcarray.comm.exchange.dist_array import Piece, rows
+from dcarray.comm.exchange.dist_array import DistArray
+from dcarray.comm.layout.derived_layouts import row_layout
 from dcarray.comm.layout.grid import ProcessGrid
 from dcarray.comm.layout.layouts import Block, Layout, Whole
 from dcarray.comm.transport.protocol import Array
@@ -30,25 +31,25 @@ __all__ = [
 ]  # fmt: skip
 
 
-def pointwise(x: Piece, function: Callable[[Array], Any]) -> Piece:
+def pointwise(x: DistArray, function: Callable[[Array], Any]) -> DistArray:
     """A function of one element at a time; nothing travels."""
-    return Piece(x.comm, x.layout.bare(), np.asarray(function(x.own)))
+    return DistArray(x.comm, x.layout.without_halo(), np.asarray(function(x.local)))
 
 
 # ---- elements that differ ----------------------------------------------------------------------------
-def unique(x: Piece, equal_nan: bool = True) -> tuple[Piece, Piece, Piece, Piece]:
+def unique(x: DistArray, equal_nan: bool = True) -> tuple[DistArray, DistArray, DistArray, DistArray]:
     """The elements that differ, in ascending order, like ``numpy.unique``.
 
     Parameters
     ----------
-    x : Piece
+    x : DistArray
         Of any shape, and of a dtype that NumPy compares, but not complex.
     equal_nan : bool
         Whether all NaNs are one element.
 
     Returns
     -------
-    Piece, Piece, Piece, Piece
+    DistArray, DistArray, DistArray, DistArray
         The elements, where in C order each comes first, which of them each element of `x` is, in the shape of
         `x`, and how often each is there.
     """
@@ -59,55 +60,55 @@ def unique(x: Piece, equal_nan: bool = True) -> tuple[Piece, Piece, Piece, Piece
     begin = values.layout.parts[0].to_global(comm.rank, 0)
     before = int(allgather(comm, np.count_nonzero(first))[: comm.rank].sum())
     number = before + np.cumsum(first) - 1  # equal elements that begin on another rank have its number
-    inverse = Piece(comm, flat.layout, np.zeros(flat.own.shape, np.intp))
-    written(inverse, places.own, number.astype(np.intp))
+    inverse = DistArray(comm, flat.layout, np.zeros(flat.local.shape, np.intp))
+    written(inverse, places.local, number.astype(np.intp))
     starts = evenly(comm, np.flatnonzero(first) + begin)
-    here, at = starts.own, starts.layout.parts[0].to_global(comm.rank, 0)
+    here, at = starts.local, starts.layout.parts[0].to_global(comm.rank, 0)
     after = np.arange(at, at + here.size) + 1
     last = after == starts.shape[0]
     ends = np.where(last, n, found(starts, np.where(last, 0, after)))
     return (
-        evenly(comm, values.own[first]),
-        evenly(comm, places.own[first].astype(np.intp)),
+        evenly(comm, values.local[first]),
+        evenly(comm, places.local[first].astype(np.intp)),
         inverse.reshaped(x.shape),
-        Piece(comm, starts.layout, (ends - here).astype(np.intp)),
+        DistArray(comm, starts.layout, (ends - here).astype(np.intp)),
     )
 
 
-def distinct(x: Piece, equal_nan: bool = True) -> Piece:
+def distinct(x: DistArray, equal_nan: bool = True) -> DistArray:
     """The elements that differ alone: of each rank only those travel that differ there."""
-    some = np.unique(x.own, equal_nan=equal_nan)
+    some = np.unique(x.local, equal_nan=equal_nan)
     sizes = tuple(int(n) for n in allgather(x.comm, np.int64(some.size)))
     layout = Layout((sum(sizes),), ProcessGrid((x.comm.size,)), [Block(0, sizes)])
     if not sum(sizes):
         return evenly(x.comm, some)
-    values = sorted_values(Piece(x.comm, layout, some))
-    return evenly(x.comm, values.own[_first(values, equal_nan)])
+    values = sorted_values(DistArray(x.comm, layout, some))
+    return evenly(x.comm, values.local[_first(values, equal_nan)])
 
 
-def all_differ(values: Piece) -> bool:
+def all_differ(values: DistArray) -> bool:
     """Are there no two equal ones among sorted elements, nor two NaNs?"""
     first = _first(values, True)
     return not allgather(values.comm, np.bool_(not first.all())).any()
 
 
-def unique_rows(x: Piece) -> tuple[Piece, Piece, Piece, Piece]:
+def unique_rows(x: DistArray) -> tuple[DistArray, DistArray, DistArray, DistArray]:
     """The rows of a table that differ, as `unique`, in the order of their first elements that do."""
     comm, columns = x.comm, x.shape[1]
-    held = x.moved(rows(x.shape, comm.size))
+    held = x.redistributed(row_layout(x.shape, comm.size))
     flat = Layout(x.shape[:1], held.layout.grid, held.layout.axes[:1])
     kind = np.dtype([(f"f{k}", x.dtype) for k in range(columns)])
-    own = np.ascontiguousarray(held.own)
-    found, *others = unique(Piece(comm, flat, own.view(kind)[:, 0]), False)
+    own = np.ascontiguousarray(held.local)
+    found, *others = unique(DistArray(comm, flat, own.view(kind)[:, 0]), False)
     table = Layout((*found.shape, columns), found.layout.grid, [*found.layout.axes, Whole()])
-    values = found.own.view(x.dtype).reshape(-1, columns)
+    values = found.local.view(x.dtype).reshape(-1, columns)
     first, inverse, counts = others
-    return Piece(comm, table, values), first, inverse, counts
+    return DistArray(comm, table, values), first, inverse, counts
 
 
-def _first(x: Piece, equal_nan: bool) -> Array:
+def _first(x: DistArray, equal_nan: bool) -> Array:
     """Which sorted elements of this rank are not what comes before them."""
-    own = x.own
+    own = x.local
     ends = allgather(x.comm, own[-1] if own.size else np.zeros((), x.dtype))
     some = allgather(x.comm, np.bool_(own.size > 0))[: x.comm.rank]
     first: Array = np.ones(own.shape, np.bool_)
@@ -123,30 +124,30 @@ def _differ(a: Array, b: Array, equal_nan: bool) -> Any:
 
 
 # ---- places in sorted arrays -------------------------------------------------------------------------
-def located(a: Piece, v: Piece, side: Any) -> Piece:
+def located(a: DistArray, v: DistArray, side: Any) -> DistArray:
     """Where elements would be put into a sorted array, like ``numpy.searchsorted``.
 
     Each goes to the rank that has the elements around its place.
 
     Parameters
     ----------
-    a : Piece
+    a : DistArray
         Of one axis, in ascending order.
-    v : Piece
+    v : DistArray
         The elements, laid out as the result is to be.
     side : {"left", "right"}
     """
     comm = a.comm
     if all(isinstance(spec, Whole) or part.parts == 1 for spec, part in _axes(a)):
-        return pointwise(v, lambda some: np.searchsorted(a.own, some, side))
+        return pointwise(v, lambda some: np.searchsorted(a.local, some, side))
     if not a.shape[0]:
         return pointwise(v, lambda some: np.zeros(some.shape, np.intp))
-    held = a.moved(rows(a.shape, comm.size))
-    own, part = held.own, held.layout.parts[0]
+    held = a.redistributed(row_layout(a.shape, comm.size))
+    own, part = held.local, held.layout.parts[0]
     begin = part.to_global(comm.rank, 0)
     heads = allgather(comm, own[0] if own.size else np.zeros((), a.dtype))
     there = np.flatnonzero([part.size(k) > 0 for k in range(comm.size)])
-    flat = v.own.reshape(-1)
+    flat = v.local.reshape(-1)
     # the last rank that begins before the place
     owners = there[np.maximum(np.searchsorted(heads[there], flat, side) - 1, 0)]
     order = order_by_owner(owners, comm.size)
@@ -157,27 +158,27 @@ def located(a: Piece, v: Piece, side: Any) -> Piece:
     came = sparse_alltoallv(comm, answers, [int(m) for m in counts])
     result = np.empty(flat.size, np.intp)
     result[order] = np.concatenate([some for (some,) in came])
-    return Piece(comm, v.layout.bare(), result.reshape(v.own.shape))
+    return DistArray(comm, v.layout.without_halo(), result.reshape(v.local.shape))
 
 
-def _axes(x: Piece) -> Any:
+def _axes(x: DistArray) -> Any:
     return zip(x.layout.axes, x.layout.parts, strict=True)
 
 
-def ranked(x: Piece, without_nan: bool) -> tuple[Piece, int]:
+def ranked(x: DistArray, without_nan: bool) -> tuple[DistArray, int]:
     """The elements in ascending order on one axis, and how many they are, those that are no NaN if asked."""
     values = sorted_values(x.ravelled())
     count = math.prod(x.shape)
     if without_nan and x.dtype.kind == "f":
-        count -= int(allgather(x.comm, np.count_nonzero(np.isnan(values.own))).sum())
+        count -= int(allgather(x.comm, np.count_nonzero(np.isnan(values.local))).sum())
     return values, count
 
 
 # ---- counts ------------------------------------------------------------------------------------------
-def totalled(x: Piece, counts: Array) -> Piece:
+def totalled(x: DistArray, counts: Array) -> DistArray:
     """The sum of arrays of one shape and dtype, of which each rank of `x` has one."""
     comm = x.comm
     layout = Layout(
         (comm.size, *counts.shape), ProcessGrid((comm.size,)), [Block(0), *[Whole()] * counts.ndim]
     )
-    return fold(Piece(comm, layout, counts[None]), np.add, 0, counts.dtype)
+    return fold(DistArray(comm, layout, counts[None]), np.add, 0, counts.dtype)

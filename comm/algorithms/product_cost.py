@@ -12,10 +12,10 @@ from functools import cached_property
 from typing import Any, NamedTuple
 
 from dcarray.comm.layout.axes import Axis, BlockAxis, CyclicAxis
-from dcarray.comm.layout.axis_overlap import met
-from dcarray.comm.layout.derived_layouts import some
+from dcarray.comm.layout.axis_overlap import overlap_size
+from dcarray.comm.layout.derived_layouts import sample_ranks
 from dcarray.comm.layout.grid import ProcessGrid
-from dcarray.comm.layout.layouts import Block, Layout, Spec, Whole, part_of
+from dcarray.comm.layout.layouts import Block, Layout, Spec, Whole, axis_of
 
 from .product_axes import Product
 
@@ -59,7 +59,7 @@ class Judges:
         self._known: dict[ProcessGrid, list[_Judge]] = {}
         # Ranks in the middle mostly receive most: the others are asked only about what is cheap for these.
         size = a.grid.size
-        self._ranks = sorted(some(size), key=lambda rank: abs(2 * rank - size))
+        self._ranks = sorted(sample_ranks(size), key=lambda rank: abs(2 * rank - size))
 
     @cached_property
     def first(self) -> _First:
@@ -122,7 +122,7 @@ class Judges:
             a, b, out = (
                 {}
                 if layout is None
-                else dict(zip(letters, map(_part, layout.parts, layout.place(rank)), strict=True))
+                else dict(zip(letters, map(_part, layout.parts, layout.part_indices(rank)), strict=True))
                 for letters, layout in self._arrays
             )
             wanted = None if self._arrays[2][1] is None else math.prod(part.size for part in out.values())
@@ -147,7 +147,7 @@ class _Part(NamedTuple):
             return 1
         if self.turn is None and other.turn is None:
             return max(0, min(self.high, other.high) - max(self.low, other.low))
-        return met(*self.axis, *other.axis)
+        return overlap_size(*self.axis, *other.axis)
 
     @property
     def axis(self) -> tuple[Axis, int]:
@@ -220,7 +220,7 @@ class Bounds:
                     needs = -(-n // parts)
                     least = min(least, needs / n)
                     if not isinstance(spec, Block) or spec.sizes is not None:
-                        needs = part_of(n, spec, grid).size(0)
+                        needs = axis_of(n, spec, grid).size(0)
                         least = min(least, needs / n)
                     self._needs[x, g] = needs
             self._least.append(least)
@@ -319,7 +319,7 @@ class _Judge:
             if isinstance(spec, Whole):
                 part = _Part(0, n)
             elif key is spec:
-                part = _part(part_of(n, spec, self.grid), self.coords[spec.grid_axis])
+                part = _part(axis_of(n, spec, self.grid), self.coords[spec.grid_axis])
             else:
                 part = _even(n, self.grid.shape[key], self.coords[key])
             found = known[key] = _Share(

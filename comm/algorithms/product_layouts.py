@@ -16,7 +16,7 @@ from functools import cached_property, lru_cache
 from heapq import heapify, heappop, heappush
 from itertools import product
 
-from dcarray.comm.layout.derived_layouts import alike, bare, summands
+from dcarray.comm.layout.derived_layouts import nothing_moves, simplified, with_summand_axes
 from dcarray.comm.layout.grid import ProcessGrid, choose_grid
 from dcarray.comm.layout.layouts import Block, Layout, Spec, Whole
 from dcarray.comm.transport.errors import LayoutError
@@ -94,7 +94,7 @@ class Scheme:
     def __str__(self) -> str:
         """What stays and what travels."""
         both = ((self.a, self.need_a), (self.b, self.need_b))
-        first, second = ("stays" if alike(have, need) else "travels" for have, need in both)
+        first, second = ("stays" if nothing_moves(have, need) else "travels" for have, need in both)
         of = (
             f"{self.product.a},{self.product.b}->{self.product.out} over a grid {self.arrangement.grid.shape}"
         )
@@ -157,8 +157,8 @@ def _best(
             raise LayoutError(f"an array of shape {layout.shape} where the product has one of {shape}")
         if layout.grid.size != a.grid.size:
             raise LayoutError(f"arrays over {a.grid.size} and {layout.grid.size} ranks are multiplied")
-    a, b = bare(a), bare(b)
-    wanted = None if out is None else bare(out)
+    a, b = simplified(a), simplified(b)
+    wanted = None if out is None else simplified(out)
     judges = Judges(product, a, b, wanted, itemsizes)
     # The first of the cheapest is found by looking at those first that cost little at least.
     least, best, first = math.inf, None, (-1, 0)
@@ -289,7 +289,7 @@ def _sums(of: Product, grid: ProcessGrid, cut: Mapping[str, Spec], wanted: Layou
     over = [spec.grid_axis for x, spec in cut.items() if x in of.inner and not isinstance(spec, Whole)]
     if not over:
         return
-    if wanted is not None and not any(wanted.grid.shape[g] > 1 for g in wanted.spare):
+    if wanted is not None and not any(wanted.grid.shape[g] > 1 for g in wanted.copy_axes):
         yield wanted
     # The parts' copies are cut along axes of the result that nothing is dealt out over.
     further: dict[str, Spec] = {}
@@ -306,7 +306,7 @@ def _sums(of: Product, grid: ProcessGrid, cut: Mapping[str, Spec], wanted: Layou
 
 def sums(scheme: Scheme) -> tuple[Layout, Layout]:
     """Parts that are to be added up as one array with axes for the parts: as made, and all together."""
-    summed, parts = scheme.summed, summands(scheme.made, scheme.over)
+    summed, parts = scheme.summed, with_summand_axes(scheme.made, scheme.over)
     assert summed is not None
     rest = parts.shape[: len(scheme.over)]
     return parts, Layout(parts.shape, summed.grid, [*[Whole()] * len(rest), *summed.axes])

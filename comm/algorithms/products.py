@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from dcarray.comm.exchange.dist_array import Piece
+from dcarray.comm.exchange.dist_array import DistArray
 from dcarray.comm.exchange.redistribute import redistribute
 from dcarray.comm.layout.derived_layouts import permuted
 from dcarray.comm.layout.layouts import Layout
@@ -18,21 +18,21 @@ from .product_layouts import Scheme, choose
 __all__ = ["contracted", "multiplied", "transposed"]
 
 
-def contracted(subscripts: str, a: Piece, b: Piece, layout: Layout | None = None) -> Piece:
+def contracted(subscripts: str, a: DistArray, b: DistArray, layout: Layout | None = None) -> DistArray:
     """The product of two arrays, summed over some axes, like ``numpy.einsum`` of two operands.
 
     Parameters
     ----------
     subscripts : str
         As ``"mk,kn->mn"``; each letter at most once in each array.
-    a, b : Piece
+    a, b : DistArray
         Arrays over the same ranks.
     layout : Layout, optional
         Where the result is wanted; by default where it is made with the least to send.
 
     Returns
     -------
-    Piece
+    DistArray
         Of the dtype that `numpy.matmul` gives.
 
     Raises
@@ -47,7 +47,7 @@ def contracted(subscripts: str, a: Piece, b: Piece, layout: Layout | None = None
     return _product(parse(subscripts, a.shape, b.shape), a, b, layout)
 
 
-def multiplied(a: Piece, b: Piece, layout: Layout | None = None) -> Piece:
+def multiplied(a: DistArray, b: DistArray, layout: Layout | None = None) -> DistArray:
     """``a @ b`` with the meaning that `numpy.matmul` gives it: vectors, matrices, stacks of matrices.
 
     Parameters and errors are those of `contracted`.
@@ -71,24 +71,24 @@ def multiplied(a: Piece, b: Piece, layout: Layout | None = None) -> Piece:
     return _product(parse(text, a.shape, b.shape), a, b, layout)
 
 
-def _product(of: Product, a: Piece, b: Piece, layout: Layout | None) -> Piece:
+def _product(of: Product, a: DistArray, b: DistArray, layout: Layout | None) -> DistArray:
     between = sum_dtype(a.dtype, b.dtype)
     scheme: Scheme = choose(
         of, a.layout, b.layout, layout, (a.dtype.itemsize, b.dtype.itemsize, between.itemsize)
     )
     target = layout or scheme.out
     *_, dtype = np.matmul.resolve_dtypes((a.dtype, b.dtype, None))
-    found = Piece(a.comm, target, np.zeros(target.local_shape(a.comm.rank), dtype))
-    Contraction(scheme, a.comm.rank).run(a.comm, a.own, b.own, found.own)
+    found = DistArray(a.comm, target, np.zeros(target.local_shape(a.comm.rank), dtype))
+    Contraction(scheme, a.comm.rank).run(a.comm, a.local, b.local, found.local)
     return found
 
 
-def transposed(x: Piece, axes: Sequence[int] | None = None, layout: Layout | None = None) -> Piece:
+def transposed(x: DistArray, axes: Sequence[int] | None = None, layout: Layout | None = None) -> DistArray:
     """An array with its axes in another order.
 
     Parameters
     ----------
-    x : Piece
+    x : DistArray
     axes : sequence of int, optional
         As for `numpy.transpose`; by default the reverse order.
     layout : Layout, optional
@@ -97,14 +97,14 @@ def transposed(x: Piece, axes: Sequence[int] | None = None, layout: Layout | Non
 
     Returns
     -------
-    Piece
+    DistArray
         A view where nothing travels.
     """
     order = tuple(reversed(range(x.ndim))) if axes is None else tuple(int(a) % max(x.ndim, 1) for a in axes)
     source = permuted(x.layout, order)
     here = x.block.transpose(order)
     if layout is None or layout == source:
-        return Piece(x.comm, source, here)
+        return DistArray(x.comm, source, here)
     block = np.zeros(layout.local_shape(x.comm.rank), x.dtype)
     redistribute(source, layout, x.comm.rank).run(x.comm, here, block)
-    return Piece(x.comm, layout, block)
+    return DistArray(x.comm, layout, block)

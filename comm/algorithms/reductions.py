@@ -13,7 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from dcarray.comm.exchange.dist_array import Piece, in_blocks
+from dcarray.comm.exchange.dist_array import DistArray
+from dcarray.comm.layout.derived_layouts import without_cyclic
 from dcarray.comm.layout.layouts import Block, Layout, Spec, Whole
 from dcarray.comm.transport.protocol import Array
 from dcarray.comm.transport.sparse_alltoall import allgather
@@ -34,17 +35,17 @@ def normalised(axis: int | Sequence[int] | None, ndim: int) -> tuple[int, ...]:
 
 
 def fold(
-    x: Piece,
+    x: DistArray,
     ufunc: np.ufunc,
     axis: int | Sequence[int] | None = None,
     dtype: Any = None,
     keepdims: bool = False,
-) -> Piece:
+) -> DistArray:
     """A ufunc's reduction, like ``ufunc.reduce``.
 
     Parameters
     ----------
-    x : Piece
+    x : DistArray
         The array.
     ufunc : numpy.ufunc
         Associative and commutative: ``numpy.add``, ``maximum``, ``logical_and``, ...
@@ -57,7 +58,7 @@ def fold(
 
     Returns
     -------
-    Piece
+    DistArray
         Cut as `x` along the axes that are left.  Where the folded axis was cut, a large result is dealt out
         over the same ranks along another axis, and a small one is the same on all of them.
 
@@ -82,12 +83,12 @@ def fold(
         return [np.asarray(ufunc.reduce(own, axis=axes, dtype=wide, keepdims=True))]
 
     layout, (values,) = _along(x, axes, partial, lambda stacks: [_tree(ufunc, stacks[0])])
-    return shaped(Piece(x.comm, layout, values.astype(kind, copy=False)), axes, keepdims)
+    return shaped(DistArray(x.comm, layout, values.astype(kind, copy=False)), axes, keepdims)
 
 
 def mean(
-    x: Piece, axis: int | Sequence[int] | None = None, dtype: Any = None, keepdims: bool = False
-) -> Piece:
+    x: DistArray, axis: int | Sequence[int] | None = None, dtype: Any = None, keepdims: bool = False
+) -> DistArray:
     """The mean, like ``numpy.mean``; parameters and result are those of `fold`."""
     axes = normalised(axis, x.ndim)
     count = math.prod(x.shape[a] for a in axes)
@@ -96,17 +97,17 @@ def mean(
     total = fold(x, np.add, axes, wide, keepdims)
     with np.errstate(divide="ignore", invalid="ignore"):
         values = np.true_divide(total.block, count)
-    return Piece(x.comm, total.layout, np.asarray(values).astype(kind, copy=False))
+    return DistArray(x.comm, total.layout, np.asarray(values).astype(kind, copy=False))
 
 
-def arg_extreme(x: Piece, largest: bool, axis: int | None = None, keepdims: bool = False) -> Piece:
+def arg_extreme(x: DistArray, largest: bool, axis: int | None = None, keepdims: bool = False) -> DistArray:
     """Where the largest or smallest element is, like ``numpy.argmax`` and ``argmin``.
 
     Of equal ones the first, and the first NaN or NaT before all else.
 
     Parameters
     ----------
-    x : Piece
+    x : DistArray
         The array.
     largest : bool
         The largest rather than the smallest.
@@ -117,7 +118,7 @@ def arg_extreme(x: Piece, largest: bool, axis: int | None = None, keepdims: bool
 
     Returns
     -------
-    Piece
+    DistArray
         Of dtype intp, cut as `fold`'s.
 
     Raises
@@ -131,9 +132,11 @@ def arg_extreme(x: Piece, largest: bool, axis: int | None = None, keepdims: bool
     (a,) = normalised(axis, x.ndim)
     if not x.shape[a]:
         find(np.empty(x.shape, x.dtype), axis=a)  # NumPy's error
-    held = x.moved(in_blocks(x.layout))  # ascending along the line, so that the first rank's is the first
+    held = x.redistributed(
+        without_cyclic(x.layout)
+    )  # ascending along the line, so that the first rank's is the first
     part = held.layout.parts[a]
-    start = part.to_global(held.layout.place(x.comm.rank)[a], 0)
+    start = part.to_global(held.layout.part_indices(x.comm.rank)[a], 0)
 
     def partial(own: Array) -> list[Array]:
         if not own.shape[a]:
@@ -148,14 +151,14 @@ def arg_extreme(x: Piece, largest: bool, axis: int | None = None, keepdims: bool
         return [np.take_along_axis(values, best, 0)[0], np.take_along_axis(places, best, 0)[0]]
 
     layout, (_, places) = _along(held, (a,), partial, combine)
-    return shaped(Piece(x.comm, layout, places), (a,), keepdims)
+    return shaped(DistArray(x.comm, layout, places), (a,), keepdims)
 
 
-def _place_of_all(x: Piece, find: Callable[..., Any]) -> Piece:
+def _place_of_all(x: DistArray, find: Callable[..., Any]) -> DistArray:
     size = math.prod(x.shape)
     if not size:
         find(np.empty(0, x.dtype))  # NumPy's error
-    own, index, value = x.own, -1, np.zeros((), x.dtype)
+    own, index, value = x.local, -1, np.zeros((), x.dtype)
     if own.size:
         where = np.unravel_index(int(find(own)), own.shape)
         value = np.asarray(own[where])
@@ -166,18 +169,18 @@ def _place_of_all(x: Piece, find: Callable[..., Any]) -> Piece:
     order = order[places[order] >= 0]
     best = np.intp(places[order[find(values[order])]])
     layout = Layout.copies((1,) * x.ndim, x.layout.grid)
-    return Piece(x.comm, layout, np.full((1,) * x.ndim, best))
+    return DistArray(x.comm, layout, np.full((1,) * x.ndim, best))
 
 
 # ---- along the axes of the grid ----------------------------------------------------------------------
 def _along(
-    x: Piece,
+    x: DistArray,
     axes: tuple[int, ...],
     partial: Callable[[Array], list[Array]],
     combine: Callable[[list[Array]], list[Array]],
 ) -> tuple[Layout, list[Array]]:
     """This rank's fold, combined with those along each grid axis that cuts a folded axis."""
-    held = partial(x.own)
+    held = partial(x.local)
     specs: list[Spec] = [Whole() if a in axes else spec for a, spec in enumerate(x.layout.axes)]
     shape = [1 if a in axes else n for a, n in enumerate(x.shape)]
     for a in axes:
@@ -193,7 +196,7 @@ def _along(
     return Layout(shape, x.layout.grid, specs), held
 
 
-def _large(held: Sequence[Array], shape: Sequence[int], x: Piece) -> bool:
+def _large(held: Sequence[Array], shape: Sequence[int], x: DistArray) -> bool:
     """Is a result worth sharing out?  The same answer on all ranks."""
     return math.prod(shape) // x.layout.grid.size * held[0].itemsize > SMALL
 
@@ -215,10 +218,10 @@ def _tree(ufunc: np.ufunc, stack: Array) -> Array:
     return found
 
 
-def shaped(x: Piece, axes: tuple[int, ...], keepdims: bool) -> Piece:
+def shaped(x: DistArray, axes: tuple[int, ...], keepdims: bool) -> DistArray:
     """With or without the axes of length one that were folded."""
     if keepdims:
         return x
     left = [a for a in range(x.ndim) if a not in axes]
     layout = Layout([x.shape[a] for a in left], x.layout.grid, [x.layout.axes[a] for a in left])
-    return Piece(x.comm, layout, x.block.reshape(layout.local_shape(x.comm.rank)))
+    return DistArray(x.comm, layout, x.block.reshape(layout.local_shape(x.comm.rank)))

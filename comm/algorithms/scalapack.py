@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from dcarray.comm.exchange.dist_array import Piece
+from dcarray.comm.exchange.dist_array import DistArray
 from dcarray.comm.layout.grid import choose_grid
 from dcarray.comm.layout.layouts import Cyclic, Layout
 from dcarray.comm.transport.protocol import Array, Communicator
@@ -84,10 +84,10 @@ def _int(value: int) -> Any:
 class _Matrix:
     """A matrix in blocks dealt out over a grid."""
 
-    def __init__(self, x: Piece, grid: Any, dtype: np.dtype[Any], block: int) -> None:
+    def __init__(self, x: DistArray, grid: Any, dtype: np.dtype[Any], block: int) -> None:
         self.comm = x.comm
         self.layout = Layout(x.shape, grid, [Cyclic(0, block), Cyclic(1, block)])
-        self.memory = np.array(x.moved(self.layout).own, dtype, order="F")
+        self.memory = np.array(x.redistributed(self.layout).local, dtype, order="F")
         rows = max(1, self.memory.shape[0])
         given = [1, _context(grid.shape), *x.shape, block, block, 0, 0, rows]
         self._described = (ctypes.c_int * 9)(*given)
@@ -99,7 +99,7 @@ class _Matrix:
 
     def indices(self) -> tuple[Array, Array]:
         """The rows and the columns that this rank has."""
-        parts = zip(self.layout.parts, self.layout.place(self.comm.rank), strict=True)
+        parts = zip(self.layout.parts, self.layout.part_indices(self.comm.rank), strict=True)
         rows, columns = (
             np.array([part.to_global(c, place) for place in range(part.size(c))], np.int64)
             for part, c in parts
@@ -112,8 +112,8 @@ class _Matrix:
         found: Array = self.memory[rows[:, None] == columns]
         return found
 
-    def piece(self) -> Piece:
-        return Piece(self.comm, self.layout, np.ascontiguousarray(self.memory))
+    def piece(self) -> DistArray:
+        return DistArray(self.comm, self.layout, np.ascontiguousarray(self.memory))
 
 
 def _call(name: str, dtype: np.dtype[Any], *arguments: Any) -> None:
@@ -124,7 +124,7 @@ def _block(extent: int, shape: tuple[int, ...]) -> int:
     return max(1, min(_BLOCK, extent // max(shape)))
 
 
-def solve(a: Piece, b: Piece, dtype: np.dtype[Any]) -> Piece:
+def solve(a: DistArray, b: DistArray, dtype: np.dtype[Any]) -> DistArray:
     """The solution of ``a @ x = b`` for a matrix and a matrix of right-hand sides, by ``gesv``.
 
     Raises
@@ -145,7 +145,7 @@ def solve(a: Piece, b: Piece, dtype: np.dtype[Any]) -> Piece:
     return right.piece()
 
 
-def cholesky(a: Piece, dtype: np.dtype[Any]) -> Piece:
+def cholesky(a: DistArray, dtype: np.dtype[Any]) -> DistArray:
     """The lower triangular factor of a Hermitian matrix, by ``potrf``.
 
     Raises
@@ -165,14 +165,14 @@ def cholesky(a: Piece, dtype: np.dtype[Any]) -> Piece:
     return matrix.piece()
 
 
-def multiply(a: Piece, b: Piece) -> Piece:
+def multiply(a: DistArray, b: DistArray) -> DistArray:
     """``a @ b`` of two matrices, by ``gemm``, in blocks that are dealt out over the squarest grid."""
     dtype = np.result_type(a.dtype, b.dtype)
     (m, k), n = a.shape, b.shape[1]
     grid = choose_grid((m, n), a.comm.size)
     block = _block(min(m, n, k), grid.shape)
     zeros = Layout((m, n), grid, [Cyclic(0, block), Cyclic(1, block)])
-    empty = Piece(a.comm, zeros, np.zeros(zeros.local_shape(a.comm.rank), dtype))
+    empty = DistArray(a.comm, zeros, np.zeros(zeros.local_shape(a.comm.rank), dtype))
     left, right, result = (_Matrix(x, grid, dtype, block) for x in (a, b, empty))
     one, zero = np.ones((), dtype), np.zeros((), dtype)
     factors = [ctypes.c_void_p(x.ctypes.data) for x in (one, zero)]

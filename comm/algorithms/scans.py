@@ -6,7 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from dcarray.comm.exchange.dist_array import Piece, in_blocks
+from dcarray.comm.exchange.dist_array import DistArray
+from dcarray.comm.layout.derived_layouts import without_cyclic
 from dcarray.comm.layout.layouts import Whole
 from dcarray.comm.transport.protocol import Array
 
@@ -16,7 +17,7 @@ from .reductions import normalised
 __all__ = ["scan"]
 
 
-def scan(x: Piece, ufunc: np.ufunc, axis: int, dtype: Any = None) -> Piece:
+def scan(x: DistArray, ufunc: np.ufunc, axis: int, dtype: Any = None) -> DistArray:
     """A ufunc's running fold, like ``ufunc.accumulate``.
 
     Each rank scans its own part; what the ranks before it have in all is combined with that.  Floating-point
@@ -24,7 +25,7 @@ def scan(x: Piece, ufunc: np.ufunc, axis: int, dtype: Any = None) -> Piece:
 
     Parameters
     ----------
-    x : Piece
+    x : DistArray
         The array.
     ufunc : numpy.ufunc
         Associative: ``numpy.add``, ``multiply``, ``maximum``, ...
@@ -35,7 +36,7 @@ def scan(x: Piece, ufunc: np.ufunc, axis: int, dtype: Any = None) -> Piece:
 
     Returns
     -------
-    Piece
+    DistArray
         Cut as `x`, in even blocks where `x` is dealt out in turn.
 
     Raises
@@ -44,9 +45,9 @@ def scan(x: Piece, ufunc: np.ufunc, axis: int, dtype: Any = None) -> Piece:
         As NumPy's, on all ranks.
     """
     (a,) = normalised(axis, x.ndim)
-    held = x.moved(in_blocks(x.layout))
+    held = x.redistributed(without_cyclic(x.layout))
     spec, part = held.layout.axes[a], held.layout.parts[a]
-    found: Array = np.asarray(ufunc.accumulate(held.own, axis=a, dtype=dtype), order="C")
+    found: Array = np.asarray(ufunc.accumulate(held.local, axis=a, dtype=dtype), order="C")
     if not isinstance(spec, Whole) and part.parts > 1 and x.shape[a]:
         last = (slice(None),) * a + (slice(-1, None),)
         total = found[last]
@@ -56,4 +57,4 @@ def scan(x: Piece, ufunc: np.ufunc, axis: int, dtype: Any = None) -> Piece:
         carried = before(line(x.comm, held.layout.grid, spec.grid_axis), total, ufunc, takes_part)
         if carried is not None:
             found = np.asarray(ufunc(carried, found)).astype(found.dtype, copy=False)
-    return Piece(x.comm, held.layout, found)
+    return DistArray(x.comm, held.layout, found)

@@ -8,7 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from dcarray.comm.exchange.dist_array import Piece, rows
+from dcarray.comm.exchange.dist_array import DistArray
+from dcarray.comm.layout.derived_layouts import row_layout
 from dcarray.comm.layout.grid import ProcessGrid
 from dcarray.comm.layout.layouts import Block, Layout
 from dcarray.comm.transport.protocol import Array
@@ -18,12 +19,12 @@ from .fancy_indexing import found
 __all__ = ["by_segments", "slid"]
 
 
-def slid(x: Piece, v: Array, mode: str, function: Callable[[Array, Array, str], Any]) -> Piece:
+def slid(x: DistArray, v: Array, mode: str, function: Callable[[Array, Array, str], Any]) -> DistArray:
     """``numpy.convolve`` or ``correlate`` with a shorter line; each rank asks for what lies before its part.
 
     Parameters
     ----------
-    x : Piece
+    x : DistArray
         Of one axis.
     v : ndarray
         The same on all ranks, not empty and not longer.
@@ -34,11 +35,11 @@ def slid(x: Piece, v: Array, mode: str, function: Callable[[Array, Array, str], 
 
     Returns
     -------
-    Piece
+    DistArray
         In blocks, nearly as `x` in even ones.
     """
     comm, n, m = x.comm, x.shape[0], v.size
-    held = x.moved(rows(x.shape, comm.size))
+    held = x.redistributed(row_layout(x.shape, comm.size))
     part = held.layout.parts[0]
     first = {"full": 0, "same": (m - 1) // 2, "valid": m - 1}[mode]
     length = {"full": n + m - 1, "same": n, "valid": n - m + 1}[mode]
@@ -47,20 +48,20 @@ def slid(x: Piece, v: Array, mode: str, function: Callable[[Array, Array, str], 
     begin = part.to_global(comm.rank, 0)
     low, high = ends[comm.rank] + first, ends[comm.rank + 1] + first  # in the full result
     there = max(0, min(low, begin) - m + 1)
-    own = np.concatenate([found(held, np.arange(there, begin)), held.own])
+    own = np.concatenate([found(held, np.arange(there, begin)), held.local])
     if not own.size:
         own = np.zeros(1, x.dtype)
     values = np.asarray(function(own, v, "full"))[low - there : high - there]
     sizes = tuple(b - a for a, b in pairwise(ends))
-    return Piece(comm, Layout((length,), ProcessGrid((comm.size,)), [Block(0, sizes)]), values)
+    return DistArray(comm, Layout((length,), ProcessGrid((comm.size,)), [Block(0, sizes)]), values)
 
 
-def by_segments(x: Piece, ufunc: np.ufunc, starts: Array, dtype: Any = None) -> Piece:
+def by_segments(x: DistArray, ufunc: np.ufunc, starts: Array, dtype: Any = None) -> DistArray:
     """Folds of segments of a line, like ``ufunc.reduceat``; each is folded by the rank where it begins.
 
     Parameters
     ----------
-    x : Piece
+    x : DistArray
         Of one axis.
     ufunc : numpy.ufunc
         Of two operands.
@@ -71,19 +72,19 @@ def by_segments(x: Piece, ufunc: np.ufunc, starts: Array, dtype: Any = None) -> 
 
     Returns
     -------
-    Piece
+    DistArray
         In blocks.
     """
     comm, n = x.comm, x.shape[0]
-    part = rows(x.shape, comm.size).parts[0]
+    part = row_layout(x.shape, comm.size).parts[0]
     mine = np.searchsorted(starts, [part.to_global(k, 0) for k in range(1, comm.size)])
     cuts = [0, *mine.tolist(), starts.size]
     bounds = [0, *(int(starts[k]) if k < starts.size else n for k in cuts[1:-1]), n]
     grid = ProcessGrid((comm.size,))
-    held = x.moved(Layout(x.shape, grid, [Block(0, tuple(b - a for a, b in pairwise(bounds)))]))
+    held = x.redistributed(Layout(x.shape, grid, [Block(0, tuple(b - a for a, b in pairwise(bounds)))]))
     here = starts[cuts[comm.rank] : cuts[comm.rank + 1]] - bounds[comm.rank]
     values = ufunc.reduceat(
-        held.own if here.size else np.zeros(1, x.dtype), here if here.size else [0], 0, dtype
+        held.local if here.size else np.zeros(1, x.dtype), here if here.size else [0], 0, dtype
     )
     sizes = tuple(b - a for a, b in pairwise(cuts))
-    return Piece(comm, Layout((starts.size,), grid, [Block(0, sizes)]), values[: here.size])
+    return DistArray(comm, Layout((starts.size,), grid, [Block(0, sizes)]), values[: here.size])

@@ -12,7 +12,8 @@ from itertools import pairwise
 
 import numpy as np
 
-from dcarray.comm.exchange.dist_array import Piece, rows
+from dcarray.comm.exchange.dist_array import DistArray
+from dcarray.comm.layout.derived_layouts import row_layout
 from dcarray.comm.layout.layouts import Block, Layout
 from dcarray.comm.transport.protocol import Array
 from dcarray.comm.transport.sparse_alltoall import allgather, sparse_alltoall
@@ -20,24 +21,24 @@ from dcarray.comm.transport.sparse_alltoall import allgather, sparse_alltoall
 __all__ = ["sort_1d", "sorted_values"]
 
 
-def sort_1d(x: Piece) -> tuple[Piece, Piece]:
+def sort_1d(x: DistArray) -> tuple[DistArray, DistArray]:
     """The elements of an array of one axis in ascending order, NaNs last, and the places that they had.
 
     Parameters
     ----------
-    x : Piece
+    x : DistArray
         Of one axis, and of a dtype that NumPy compares.
 
     Returns
     -------
-    Piece, Piece
+    DistArray, DistArray
         The elements, and the indices that a stable ``argsort`` gives, both in even blocks over all ranks.
     """
-    comm, even = x.comm, rows(x.shape, x.comm.size)
-    held = x.moved(even)
+    comm, even = x.comm, row_layout(x.shape, x.comm.size)
+    held = x.redistributed(even)
     begin = even.parts[0].to_global(comm.rank, 0)
-    order = np.argsort(held.own, kind="stable")
-    values, places = held.own[order], order + begin
+    order = np.argsort(held.local, kind="stable")
+    values, places = held.local[order], order + begin
     cuts = _cuts(values, places, x)
     got = sparse_alltoall(comm, [[values[a:b], places[a:b]] for a, b in pairwise(cuts)])
     values = np.concatenate([parts[0] for parts in got])
@@ -47,43 +48,43 @@ def sort_1d(x: Piece) -> tuple[Piece, Piece]:
     sizes = tuple(int(n) for n in allgather(comm, np.int64(values.size)))
     merged = Layout(x.shape, even.grid, [Block(0, sizes)])
     return (
-        Piece(comm, merged, values[order]).moved(even),
-        Piece(comm, merged, places[order]).moved(even),
+        DistArray(comm, merged, values[order]).redistributed(even),
+        DistArray(comm, merged, places[order]).redistributed(even),
     )
 
 
-def sorted_values(x: Piece) -> Piece:
+def sorted_values(x: DistArray) -> DistArray:
     """The elements of an array of one axis in ascending order, NaNs last, without where they were.
 
     Parameters
     ----------
-    x : Piece
+    x : DistArray
         Of one axis, and of a dtype that NumPy compares.
 
     Returns
     -------
-    Piece
+    DistArray
         In even blocks over all ranks.
     """
-    comm, even = x.comm, rows(x.shape, x.comm.size)
-    held = x.moved(even)
-    values = np.sort(held.own)
+    comm, even = x.comm, row_layout(x.shape, x.comm.size)
+    held = x.redistributed(even)
+    values = np.sort(held.local)
     # equal elements are told apart by where they are among those of their rank
     places = np.arange(values.size) + even.parts[0].to_global(comm.rank, 0)
     got = sparse_alltoall(comm, [[values[a:b]] for a, b in pairwise(_cuts(values, places, x))])
     values = np.sort(np.concatenate([part for (part,) in got]))
     sizes = tuple(int(n) for n in allgather(comm, np.int64(values.size)))
-    return Piece(comm, Layout(x.shape, even.grid, [Block(0, sizes)]), values).moved(even)
+    return DistArray(comm, Layout(x.shape, even.grid, [Block(0, sizes)]), values).redistributed(even)
 
 
-def _cuts(values: Array, places: Array, x: Piece) -> list[int]:
+def _cuts(values: Array, places: Array, x: DistArray) -> list[int]:
     """Where sorted elements are cut for the ranks."""
     splitters = _splitters(values, places, x.comm.size, x)
     cuts = [0, *(_below(values, places, v, p) for v, p in zip(*splitters, strict=True)), values.size]
     return cuts + [values.size] * (x.comm.size + 1 - len(cuts))
 
 
-def _splitters(values: Array, places: Array, ranks: int, x: Piece) -> tuple[Array, Array]:
+def _splitters(values: Array, places: Array, ranks: int, x: DistArray) -> tuple[Array, Array]:
     """The first element of each rank but the first, with its place, from regular samples of all ranks."""
     at = (np.arange(ranks) * values.size) // ranks if values.size else np.zeros(ranks, int)
     sample: Array = np.zeros(ranks, values.dtype)

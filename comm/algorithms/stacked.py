@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from dcarray.comm.exchange.dist_array import Piece, balanced, uncut
+from dcarray.comm.exchange.dist_array import DistArray
+from dcarray.comm.layout.derived_layouts import even_blocks, with_whole_axes
 from dcarray.comm.layout.layouts import Layout, Spec, Whole
 from dcarray.comm.transport.agreement import broadcast_object
 from dcarray.comm.transport.protocol import Communicator
@@ -18,12 +19,12 @@ from .fancy_indexing import shared
 __all__ = ["alike", "stacked"]
 
 
-def stacked(parts: Sequence[Piece], inner: Sequence[int], function: Callable[..., Any]) -> Any:
+def stacked(parts: Sequence[DistArray], inner: Sequence[int], function: Callable[..., Any]) -> Any:
     """A function of matrices or the like, on stacks of them that are broadcast together.
 
     Parameters
     ----------
-    parts : sequence of Piece
+    parts : sequence of DistArray
         The stacks, on the same ranks.
     inner : sequence of int
         For each, how many of its axes, the last ones, the function is about.  One of them has others too.
@@ -33,7 +34,7 @@ def stacked(parts: Sequence[Piece], inner: Sequence[int], function: Callable[...
 
     Returns
     -------
-    Piece or tuple of Piece
+    DistArray or tuple of DistArray
         As the function gives them; cut along the axes of the stack.
 
     Raises
@@ -44,7 +45,7 @@ def stacked(parts: Sequence[Piece], inner: Sequence[int], function: Callable[...
     depths = [x.ndim - n for x, n in zip(parts, inner, strict=True)]
     lead, depth = max(zip(parts, depths, strict=True), key=lambda one: (one[1], one[0].layout.grid.ndim))
     outer = np.broadcast_shapes(*(x.shape[:n] for x, n in zip(parts, depths, strict=True)))
-    laid = balanced(uncut(lead.layout, range(depth, lead.ndim)))
+    laid = even_blocks(with_whole_axes(lead.layout, range(depth, lead.ndim)))
     specs: list[Spec] = list(laid.axes[:depth])
     given = []
     for x, n in zip(parts, depths, strict=True):
@@ -56,12 +57,14 @@ def stacked(parts: Sequence[Piece], inner: Sequence[int], function: Callable[...
     comm = lead.comm
     found = alike(comm, lambda: function(*given))
 
-    def piece(some: Any) -> Piece:
+    def piece(some: Any) -> DistArray:
         values = np.asarray(some)
         kinds = np.frombuffer(allgather(comm, np.frombuffer(values.dtype.char.encode(), np.uint8)), "S1")
         values = values.astype(np.result_type(*(np.dtype(kind.decode()) for kind in kinds)), copy=False)
         behind = values.shape[depth:]
-        return Piece(comm, Layout((*outer, *behind), laid.grid, [*specs, *[Whole()] * len(behind)]), values)
+        return DistArray(
+            comm, Layout((*outer, *behind), laid.grid, [*specs, *[Whole()] * len(behind)]), values
+        )
 
     if not isinstance(found, tuple):
         return piece(found)

@@ -10,7 +10,8 @@ from itertools import pairwise
 
 import numpy as np
 
-from dcarray.comm.exchange.dist_array import Piece, in_blocks
+from dcarray.comm.exchange.dist_array import DistArray
+from dcarray.comm.layout.derived_layouts import without_cyclic
 from dcarray.comm.layout.layouts import Block, Cyclic, Layout, Whole
 from dcarray.comm.transport.protocol import Array
 from dcarray.comm.transport.sparse_alltoall import (
@@ -27,21 +28,21 @@ from .fancy_indexing import shared, signed
 __all__ = ["put", "take"]
 
 
-def take(x: Piece, index: Piece, axis: int) -> Piece:
+def take(x: DistArray, index: DistArray, axis: int) -> DistArray:
     """The elements at some places along an axis, like ``x[..., index, ...]``.
 
     Parameters
     ----------
-    x : Piece
+    x : DistArray
         The array.
-    index : Piece
+    index : DistArray
         Integers, on one axis at least; negative ones count from the end.
     axis : int
         The axis, not negative.
 
     Returns
     -------
-    Piece
+    DistArray
         The index's axes in the place of `axis`, the first of them in even blocks if that was cut.
 
     Raises
@@ -50,8 +51,8 @@ def take(x: Piece, index: Piece, axis: int) -> Piece:
         As NumPy's, on all ranks.
     """
     held, here, layout = _beside(x, index, axis)
-    places = _checked(here.own, x, axis, here)
-    own = np.moveaxis(held.own, axis, 0)
+    places = _checked(here.local, x, axis, here)
+    own = np.moveaxis(held.local, axis, 0)
     spec = held.layout.axes[axis]
     if isinstance(spec, Whole):
         found = own[places.reshape(-1)]
@@ -65,29 +66,29 @@ def take(x: Piece, index: Piece, axis: int) -> Piece:
     values = found.reshape(*places.shape, *own.shape[1:])
     inside = range(places.ndim)
     values = np.moveaxis(values, tuple(inside), tuple(axis + k for k in inside))
-    return Piece(x.comm, layout, values)
+    return DistArray(x.comm, layout, values)
 
 
-def put(x: Piece, index: Piece, axis: int, values: Piece) -> Piece:
+def put(x: DistArray, index: DistArray, axis: int, values: DistArray) -> DistArray:
     """Write ``x[..., index, ...] = values``: of several values for a place the last one.
 
     Parameters
     ----------
-    x : Piece
+    x : DistArray
         Written in place, unless it is dealt out in turn.
     index, axis
         As for `take`.
-    values : Piece
+    values : DistArray
         Of a shape that can be broadcast to that of what `take` gives.
 
     Returns
     -------
-    Piece
+    DistArray
         `x`, or what it has become.
     """
     held, here, layout = _beside(x, index, axis)
-    places = _checked(here.own, x, axis, here)
-    own = np.moveaxis(held.own, axis, 0)
+    places = _checked(here.local, x, axis, here)
+    own = np.moveaxis(held.local, axis, 0)
     given: Array = shared(values, layout)
     inside = range(places.ndim)
     given = np.moveaxis(given, tuple(axis + k for k in inside), tuple(inside))
@@ -107,19 +108,19 @@ def put(x: Piece, index: Piece, axis: int, values: Piece) -> Piece:
     return held
 
 
-def _beside(x: Piece, index: Piece, axis: int) -> tuple[Piece, Piece, Layout]:
+def _beside(x: DistArray, index: DistArray, axis: int) -> tuple[DistArray, DistArray, Layout]:
     """The array in blocks, this rank's share of the index, and the layout of what it chooses."""
     dealt = any(isinstance(spec, Cyclic) for spec in x.layout.axes)
-    held = x.moved(in_blocks(x.layout)) if dealt else x
+    held = x.redistributed(without_cyclic(x.layout)) if dealt else x
     spec, grid = held.layout.axes[axis], x.layout.grid
     first = Whole() if isinstance(spec, Whole) else Block(spec.grid_axis)
     axes = [first, *[Whole()] * (index.ndim - 1)]
-    here = index.moved(Layout(index.shape, grid, axes))
+    here = index.redistributed(Layout(index.shape, grid, axes))
     shape = (*x.shape[:axis], *index.shape, *x.shape[axis + 1 :])
     return held, here, Layout(shape, grid, [*held.layout.axes[:axis], *axes, *held.layout.axes[axis + 1 :]])
 
 
-def _checked(own: Array, x: Piece, axis: int, index: Piece) -> Array:
+def _checked(own: Array, x: DistArray, axis: int, index: DistArray) -> Array:
     """The places, not negative; an error on all ranks where one lies outside."""
     n, own = x.shape[axis], signed(own)
     wrong = own[(own < -n) | (own >= n)].reshape(-1)
@@ -130,7 +131,7 @@ def _checked(own: Array, x: Piece, axis: int, index: Piece) -> Array:
     return np.where(own < 0, own + n, own).astype(np.intp, copy=False)
 
 
-def _by_owner(places: Array, x: Piece, axis: int) -> tuple[Array, list[Array], list[int]]:
+def _by_owner(places: Array, x: DistArray, axis: int) -> tuple[Array, list[Array], list[int]]:
     """Places in the order of the ranks that have them, what is each one's in its own memory, and how many."""
     part = x.layout.parts[axis]
     starts = np.array([part.to_global(k, 0) for k in range(part.parts)] + [part.extent])

@@ -11,7 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from dcarray.comm.exchange.dist_array import Piece, rows
+from dcarray.comm.exchange.dist_array import DistArray
+from dcarray.comm.layout.derived_layouts import row_layout
 from dcarray.comm.layout.layouts import Layout
 from dcarray.comm.transport.protocol import Array
 from dcarray.comm.transport.sparse_alltoall import allgather
@@ -21,7 +22,7 @@ __all__ = ["is_tall", "least_squares", "pseudo_inverse", "qr", "singular_values"
 _ROWS = 2  # times the columns on every rank: else what is left is as large as the matrix
 
 
-def is_tall(x: Piece) -> bool:
+def is_tall(x: DistArray) -> bool:
     """Is a matrix so tall that this is worth while?"""
     return x.ndim == 2 and bool(x.shape[1]) and x.shape[0] >= _ROWS * x.comm.size * x.shape[1]
 
@@ -30,40 +31,40 @@ def is_tall(x: Piece) -> bool:
 class _Factored:
     """A matrix by rows, the orthogonal factor of this rank's, and what is left of all, below each other."""
 
-    held: Piece
-    own: Array
+    held: DistArray
+    orthogonal: Array
     left: Array
 
     def among(self, values: Array) -> Array:
         """This rank's of rows beside what is left."""
         n = self.held.shape[1]
-        return values[self.held.comm.rank * n :][: self.own.shape[1]]
+        return values[self.held.comm.rank * n :][: self.orthogonal.shape[1]]
 
 
-def _factored(x: Piece, dtype: np.dtype[Any]) -> _Factored:
-    held = x.moved(rows(x.shape, x.comm.size))
-    own, upper = np.linalg.qr(held.own.astype(dtype))
+def _factored(x: DistArray, dtype: np.dtype[Any]) -> _Factored:
+    held = x.redistributed(row_layout(x.shape, x.comm.size))
+    own, upper = np.linalg.qr(held.local.astype(dtype))
     return _Factored(held, own, _stacked(x, upper))
 
 
-def _stacked(x: Piece, some: Array) -> Array:
+def _stacked(x: DistArray, some: Array) -> Array:
     """Some rows of each rank, no more than there are columns, one below the other."""
     padded: Array = np.zeros((x.shape[1], *some.shape[1:]), some.dtype)
     padded[: len(some)] = some
     return allgather(x.comm, padded).reshape(-1, *some.shape[1:])
 
 
-def _dtype(*of: Piece) -> np.dtype[Any]:
+def _dtype(*of: DistArray) -> np.dtype[Any]:
     dtype = np.result_type(*(x.dtype for x in of))
     return np.dtype(np.float64) if dtype.kind in "biu" else dtype
 
 
-def singular_values(x: Piece) -> Array:
+def singular_values(x: DistArray) -> Array:
     """The singular values of a tall matrix, in descending order, on every rank."""
     return np.asarray(np.linalg.svd(_factored(x, _dtype(x)).left, compute_uv=False))
 
 
-def pseudo_inverse(x: Piece, rcond: float) -> Piece:
+def pseudo_inverse(x: DistArray, rcond: float) -> DistArray:
     """The pseudo-inverse of a tall matrix, by columns.
 
     Singular values of at most the part `rcond` of the largest count as none.
@@ -71,15 +72,15 @@ def pseudo_inverse(x: Piece, rcond: float) -> Piece:
     found = _factored(x, _dtype(x))
     inner = found.among(np.linalg.pinv(found.left, rcond).T).T
     layout = Layout(x.shape[::-1], found.held.layout.grid, found.held.layout.axes[::-1])
-    return Piece(x.comm, layout, inner @ found.own.conj().T)
+    return DistArray(x.comm, layout, inner @ found.orthogonal.conj().T)
 
 
-def qr(x: Piece) -> tuple[Piece, Array] | None:
+def qr(x: DistArray) -> tuple[DistArray, Array] | None:
     """The reduced factors of a tall real matrix, with the signs that reflections give, as LAPACK's do.
 
     Returns
     -------
-    (Piece, ndarray) or None
+    (DistArray, ndarray) or None
         The orthogonal one by rows, the triangular one on every rank; None where columns depend on each other,
         so that no factors are better than others.
     """
@@ -88,7 +89,7 @@ def qr(x: Piece) -> tuple[Piece, Array] | None:
     sizes = np.abs(upper.diagonal())
     if not sizes.min() > np.sqrt(np.finfo(upper.dtype).eps) * sizes.max():
         return None
-    own = found.own @ found.among(inner)
+    own = found.orthogonal @ found.among(inner)
     top = _top(x, own, found)
     signs = np.ones(len(upper), upper.dtype)
     for j in range(len(upper)):  # Ballard and others, "Reconstructing Householder vectors from TSQR" (2014)
@@ -96,40 +97,40 @@ def qr(x: Piece) -> tuple[Piece, Array] | None:
         top[j, j] -= signs[j]
         top[j + 1 :, j] /= top[j, j]
         top[j + 1 :, j + 1 :] -= np.outer(top[j + 1 :, j], top[j, j + 1 :])
-    return Piece(x.comm, found.held.layout, own * signs), upper * signs[:, None]
+    return DistArray(x.comm, found.held.layout, own * signs), upper * signs[:, None]
 
 
-def _top(x: Piece, own: Array, found: _Factored) -> Array:
+def _top(x: DistArray, own: Array, found: _Factored) -> Array:
     """The first rows of a matrix by rows, as many as it has columns, on every rank."""
     first = found.held.layout.parts[0].to_global(x.comm.rank, 0)
     return _stacked(x, own[: max(0, min(len(own), x.shape[1] - first))])[: x.shape[1]]
 
 
-def least_squares(a: Piece, b: Piece, rcond: float | None) -> tuple[Piece, ...]:
+def least_squares(a: DistArray, b: DistArray, rcond: float | None) -> tuple[DistArray, ...]:
     """Solve ``a @ x = b`` for a tall matrix as nearly as may be, like `numpy.linalg.lstsq`.
 
     Parameters
     ----------
-    a : Piece
+    a : DistArray
         The matrix.
-    b : Piece
+    b : DistArray
         Of one or two axes, with as many rows.
     rcond : float or None
         As for NumPy.
 
     Returns
     -------
-    Piece, Piece, Piece, Piece
+    DistArray, DistArray, DistArray, DistArray
         As NumPy's, on every rank.
     """
     dtype, (m, n) = _dtype(a, b), a.shape
     found = _factored(a, dtype)
-    sides = b.moved(rows(b.shape, a.comm.size)).own.astype(dtype)
+    sides = b.redistributed(row_layout(b.shape, a.comm.size)).local.astype(dtype)
     given = np.finfo(dtype).eps * max(m, n) if rcond is None else rcond
-    x, _, rank, values = np.linalg.lstsq(found.left, _stacked(a, found.own.conj().T @ sides), given)
-    rest = sides - found.held.own.astype(dtype) @ x
+    x, _, rank, values = np.linalg.lstsq(found.left, _stacked(a, found.orthogonal.conj().T @ sides), given)
+    rest = sides - found.held.local.astype(dtype) @ x
     squares = np.atleast_1d((rest.real**2 + rest.imag**2 if dtype.kind == "c" else rest**2).sum(axis=0))
     errors = allgather(a.comm, squares).sum(axis=0)
     if rank != n:
         errors = errors[:0]
-    return tuple(Piece.copied(one, a.comm) for one in (x, errors, rank, values))
+    return tuple(DistArray.replicated(one, a.comm) for one in (x, errors, rank, values))

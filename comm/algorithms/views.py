@@ -9,10 +9,11 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from dcarray.comm.exchange.dist_array import Piece, in_blocks, rows
-from dcarray.comm.exchange.exchange_plan import start
+from dcarray.comm.exchange.dist_array import DistArray
+from dcarray.comm.exchange.exchange_plan import start_exchanges
 from dcarray.comm.exchange.redistribute import Side, move
-from dcarray.comm.exchange.window_copies import empty
+from dcarray.comm.exchange.window_copies import empty_like
+from dcarray.comm.layout.derived_layouts import row_layout, without_cyclic
 from dcarray.comm.layout.layouts import Layout, Whole
 from dcarray.comm.transport.protocol import Array, Communicator
 from dcarray.ir.nodes import Index
@@ -23,13 +24,17 @@ Windowed = Sequence[tuple[int, int, int | None]]
 
 
 def seen(
-    x: Piece, shape: Sequence[int], index: Windowed | None, dtype: np.dtype[np.generic], wanted: Sequence[int]
-) -> Piece:
+    x: DistArray,
+    shape: Sequence[int],
+    index: Windowed | None,
+    dtype: np.dtype[np.generic],
+    wanted: Sequence[int],
+) -> DistArray:
     """The elements of a window in C order, as an array of its own.
 
     Parameters
     ----------
-    x : Piece
+    x : DistArray
         The array.
     shape : sequence of int
         Of the window, no axis of which is empty.
@@ -42,65 +47,65 @@ def seen(
 
     Returns
     -------
-    Piece
+    DistArray
         It may share the memory of `x`.
     """
     if index is not None:
-        held = x.moved(in_blocks(x.layout))
-        found = empty(x, rows(_points(shape, index), x.comm.size))
+        held = x.redistributed(without_cyclic(x.layout))
+        found = empty_like(x, row_layout(_points(shape, index), x.comm.size))
         _copy(x.comm, (held, _side(held, shape, index)), (found, _all(found)))
         x = found
     return _in_shape(_taken_as(x, dtype), wanted)
 
 
-def restored(x: Piece, shape: Sequence[int], index: Windowed | None, values: Piece) -> Piece:
+def restored(x: DistArray, shape: Sequence[int], index: Windowed | None, values: DistArray) -> DistArray:
     """An array with other elements in a window: those that `seen` gives are to be `values`.
 
     Parameters
     ----------
-    x : Piece
+    x : DistArray
         It is changed, unless it is replaced.
     shape, index
         As for `seen`.
-    values : Piece
+    values : DistArray
         As `seen` gives them.
 
     Returns
     -------
-    Piece
+    DistArray
         The array, in its layout.
     """
     points = tuple(x.shape if index is None else _points(shape, index))
     several = x.dtype.itemsize // values.dtype.itemsize
     given = _in_shape(values, points if several == 1 else (*points, several))
     if several > 1:  # no element is to be torn
-        axes = [*in_blocks(given.layout).axes[:-1], Whole()]
-        given = given.moved(Layout(given.shape, given.layout.grid, axes))
+        axes = [*without_cyclic(given.layout).axes[:-1], Whole()]
+        given = given.redistributed(Layout(given.shape, given.layout.grid, axes))
         layout = Layout(points, given.layout.grid, axes[:-1])
         block = given.block.reshape(-1).view(x.dtype).reshape(layout.local_shape(x.comm.rank))
-        given = Piece(x.comm, layout, block)
+        given = DistArray(x.comm, layout, block)
     else:
-        given = Piece(x.comm, given.layout, given.block.view(x.dtype))
+        given = DistArray(x.comm, given.layout, given.block.view(x.dtype))
     if index is None:
-        return given.moved(x.layout)
-    held = x.moved(in_blocks(x.layout))
+        return given.redistributed(x.layout)
+    held = x.redistributed(without_cyclic(x.layout))
     _copy(x.comm, (given, _all(given)), (held, _side(held, shape, index)))
-    return held.moved(x.layout)
+    return held.redistributed(x.layout)
 
 
-def _in_shape(x: Piece, shape: Sequence[int]) -> Piece:
+def _in_shape(x: DistArray, shape: Sequence[int]) -> DistArray:
     return x if x.shape == tuple(shape) else x.reshaped(shape)
 
 
-def _taken_as(x: Piece, dtype: np.dtype[np.generic]) -> Piece:
+def _taken_as(x: DistArray, dtype: np.dtype[np.generic]) -> DistArray:
     """The same bytes as elements of another dtype: along an axis more, if these are smaller."""
     several = x.dtype.itemsize // dtype.itemsize
     block = np.ascontiguousarray(x.block)
     if several == 1:
-        return Piece(x.comm, x.layout, block.view(dtype).reshape(x.block.shape))
+        return DistArray(x.comm, x.layout, block.view(dtype).reshape(x.block.shape))
     at = x.layout
     layout = Layout((*at.shape, several), at.grid, [*at.axes, Whole()], [*at.halo, (0, 0)])
-    return Piece(x.comm, layout, block.reshape(-1).view(dtype).reshape(*x.block.shape, several))
+    return DistArray(x.comm, layout, block.reshape(-1).view(dtype).reshape(*x.block.shape, several))
 
 
 def _points(shape: Sequence[int], index: Windowed) -> tuple[int, ...]:
@@ -108,7 +113,7 @@ def _points(shape: Sequence[int], index: Windowed) -> tuple[int, ...]:
     return (*shape, *(1 for _, _, axis in index if axis is None))
 
 
-def _side(x: Piece, shape: Sequence[int], index: Windowed) -> Side:
+def _side(x: DistArray, shape: Sequence[int], index: Windowed) -> Side:
     """A window as one end of a move."""
     points, more, places = _points(shape, index), len(shape), []
     for offset, stride, axis in index:
@@ -120,17 +125,17 @@ def _side(x: Piece, shape: Sequence[int], index: Windowed) -> Side:
     return Side(x.layout, places, points)
 
 
-def _all(x: Piece) -> Side:
+def _all(x: DistArray) -> Side:
     return Side(x.layout, [Index(0, 1, k) for k in range(x.ndim)], x.shape)
 
 
-def _copy(comm: Communicator, source: tuple[Piece, Side], target: tuple[Piece, Side]) -> None:
+def _copy(comm: Communicator, source: tuple[DistArray, Side], target: tuple[DistArray, Side]) -> None:
     """Copy one window to another."""
     (a, one), (b, other) = source, target
-    start(comm, [(move(one, other, comm.rank), _turned(a, one), _turned(b, other))]).finish()
+    start_exchanges(comm, [(move(one, other, comm.rank), _turned(a, one), _turned(b, other))]).finish()
 
 
-def _turned(x: Piece, side: Side) -> Array:
+def _turned(x: DistArray, side: Side) -> Array:
     """This rank's memory with the axes of what is moved."""
     turned = x.block.transpose([k for k in side.view if k is not None])
     return turned[tuple(None if k is None else slice(None) for k in side.view)]

@@ -16,7 +16,16 @@ import numpy as np
 from dcarray.comm.layout.axes import Run
 from dcarray.comm.transport.protocol import INTERNAL_TAG, Array, Communicator, Counts, Request
 
-__all__ = ["Box", "Exchange", "Pending", "Transfer", "room_for", "scattered", "start", "window"]
+__all__ = [
+    "Box",
+    "Exchange",
+    "PendingExchange",
+    "Transfer",
+    "box_view",
+    "contiguous_buffers",
+    "is_fragmented",
+    "start_exchanges",
+]
 
 Box = tuple[Run, ...]
 
@@ -43,14 +52,14 @@ class Exchange:
         Whose plan this is.
     sends, receives : tuple of Transfer
         The messages, none of them empty.
-    kept : tuple of (Box, Box)
+    local_copies : tuple of (Box, Box)
         What stays on the rank: where it is read and where it is written.
     """
 
     rank: int
     sends: tuple[Transfer, ...]
     receives: tuple[Transfer, ...]
-    kept: tuple[tuple[Box, Box], ...] = ()
+    local_copies: tuple[tuple[Box, Box], ...] = ()
 
     def counts(self, itemsize: int) -> Counts:
         """Messages and bytes of running this plan for one array."""
@@ -63,11 +72,11 @@ class Exchange:
 
     def run(self, comm: Communicator, source: Array, target: Array) -> None:
         """Read from one array and write to another, or to the same."""
-        start(comm, [(self, source, target)]).finish()
+        start_exchanges(comm, [(self, source, target)]).finish()
 
 
 @dataclass(frozen=True)
-class Pending:
+class PendingExchange:
     """An exchange under way; `packed` has the windows whose elements arrive in other memory, and that."""
 
     comm: Communicator
@@ -81,9 +90,9 @@ class Pending:
             part[...] = arrived
 
 
-def window(array: Array, box: Box) -> Array:
+def box_view(array: Array, box: Box) -> Array:
     """A view of a box of an array; an axis on which a run has several intervals becomes two."""
-    if all(run.turns == 1 for run in box):
+    if all(run.repeats == 1 for run in box):
         places: tuple[Any, ...] = tuple(slice(run.start, run.start + run.length) for run in box)
         return array[(*places, ...)]
     begin: tuple[Any, ...] = tuple(slice(run.start, None) for run in box)
@@ -91,17 +100,17 @@ def window(array: Array, box: Box) -> Array:
     shape: list[int] = []
     strides: list[int] = []
     for run, stride in zip(box, array.strides, strict=True):
-        if run.turns > 1:
-            shape.append(run.turns)
+        if run.repeats > 1:
+            shape.append(run.repeats)
             strides.append(run.step * stride)
-        if run.turns == 1 or run.length > 1:
+        if run.repeats == 1 or run.length > 1:
             shape.append(run.length)
             strides.append(stride)
     view: Any = np.lib.stride_tricks.as_strided(corner, shape, strides)
     return view  # type: ignore[no-any-return]
 
 
-def start(comm: Communicator, items: Iterable[tuple[Exchange, Array, Array]]) -> Pending:
+def start_exchanges(comm: Communicator, items: Iterable[tuple[Exchange, Array, Array]]) -> PendingExchange:
     """Begin exchanges of several arrays together: what goes from one rank to another is one message.
 
     Parameters
@@ -120,27 +129,27 @@ def start(comm: Communicator, items: Iterable[tuple[Exchange, Array, Array]]) ->
     sends: dict[int, list[Array]] = {}
     receives: dict[int, list[Array]] = {}
     for plan, source, target in held:
-        _collect(sends, plan.sends, source)
-        _collect(receives, plan.receives, target)
+        _add_windows(sends, plan.sends, source)
+        _add_windows(receives, plan.receives, target)
     packed: list[tuple[Array, Array]] = []
     for parts in receives.values():
-        if any(map(scattered, parts)):
-            windows, parts[:] = parts[:], room_for(parts)
+        if any(map(is_fragmented, parts)):
+            windows, parts[:] = parts[:], contiguous_buffers(parts)
             packed += zip(windows, parts, strict=True)
     for parts in sends.values():
-        if any(map(scattered, parts)):
-            windows, parts[:] = parts[:], room_for(parts)
+        if any(map(is_fragmented, parts)):
+            windows, parts[:] = parts[:], contiguous_buffers(parts)
             for part, copy in zip(windows, parts, strict=True):
                 copy[...] = part
     requests = [comm.irecv(parts, peer, INTERNAL_TAG) for peer, parts in receives.items()]
     requests += [comm.isend(parts, peer, INTERNAL_TAG) for peer, parts in sends.items()]
     for plan, source, target in held:
-        for here, there in plan.kept:
-            window(target, there)[...] = window(source, here)
-    return Pending(comm, tuple(requests), tuple(packed))
+        for here, there in plan.local_copies:
+            box_view(target, there)[...] = box_view(source, here)
+    return PendingExchange(comm, tuple(requests), tuple(packed))
 
 
-def scattered(part: Array) -> bool:
+def is_fragmented(part: Array) -> bool:
     """Is a window made of many pieces of less than a cache line?
 
     NumPy copies these several times faster than MPI libraries go through a derived type.
@@ -151,7 +160,7 @@ def scattered(part: Array) -> bool:
     return bool(inner * part.itemsize < 64 and part.size > inner)
 
 
-def room_for(parts: Sequence[Array]) -> list[Array]:
+def contiguous_buffers(parts: Sequence[Array]) -> list[Array]:
     """Contiguous memory for the elements of a message, in one block, so that one type of MPI's serves all
     messages of such windows."""
     places, size = [], 0
@@ -165,6 +174,6 @@ def room_for(parts: Sequence[Array]) -> list[Array]:
     ]
 
 
-def _collect(into: dict[int, list[Array]], transfers: Sequence[Transfer], array: Array) -> None:
+def _add_windows(into: dict[int, list[Array]], transfers: Sequence[Transfer], array: Array) -> None:
     for transfer in transfers:
-        into.setdefault(transfer.peer, []).extend(window(array, box) for box in transfer.boxes)
+        into.setdefault(transfer.peer, []).extend(box_view(array, box) for box in transfer.boxes)

@@ -76,13 +76,13 @@ def halo_exchange(
     if any(isinstance(part, CyclicAxis) for part in layout.parts):
         rim = math.inf  # places in memory do not say how far it is to the ends
     own = [Run(s.start, s.stop - s.start) for s in layout.owned(rank)]
-    ends = _ends(layout, rank, own)
+    ends = _array_ends(layout, rank, own)
     sends: dict[int, list[Box]] = {}
     receives: dict[int, list[Box]] = {}
     kept: list[tuple[Box, Box]] = []
     for direction in _directions(wide, corners):
         back: Direction = tuple(-d for d in direction)
-        mine, theirs = _inner(own, wide, direction), _outer(own, wide, back)
+        mine, theirs = _sent_box(own, wide, direction), _halo_box(own, wide, back)
         to, origin = (_neighbour(layout, rank, d, round_) for d in (direction, back))
         if not all(run.size for run in mine):
             continue  # without elements here, and so at the neighbours along this direction
@@ -91,9 +91,9 @@ def halo_exchange(
             continue
         # What comes is listed by the way it goes, as its sender lists it.
         if to is not None:
-            sends.setdefault(to, []).extend(_near(mine, ends, rim))
+            sends.setdefault(to, []).extend(_near_ends(mine, ends, rim))
         if origin is not None:
-            receives.setdefault(origin, []).extend(_near(theirs, ends, rim))
+            receives.setdefault(origin, []).extend(_near_ends(theirs, ends, rim))
     return Exchange(rank, _transfers(sends), _transfers(receives), tuple(kept))
 
 
@@ -117,7 +117,7 @@ def _neighbour(layout: Layout, rank: int, direction: Direction, periodic: Sequen
     return layout.grid.neighbour(rank, steps, round_)
 
 
-def _inner(own: Sequence[Run], widths: Sequence[tuple[int, int]], direction: Direction) -> Box:
+def _sent_box(own: Sequence[Run], widths: Sequence[tuple[int, int]], direction: Direction) -> Box:
     """The own elements that the neighbour in a direction has a copy of."""
     box = []
     for run, (before, after), step in zip(own, widths, direction, strict=True):
@@ -129,7 +129,7 @@ def _inner(own: Sequence[Run], widths: Sequence[tuple[int, int]], direction: Dir
     return tuple(box)
 
 
-def _outer(own: Sequence[Run], widths: Sequence[tuple[int, int]], direction: Direction) -> Box:
+def _halo_box(own: Sequence[Run], widths: Sequence[tuple[int, int]], direction: Direction) -> Box:
     """The place of the copy of what the neighbour in a direction has."""
     box = []
     for run, (before, after), step in zip(own, widths, direction, strict=True):
@@ -141,14 +141,14 @@ def _outer(own: Sequence[Run], widths: Sequence[tuple[int, int]], direction: Dir
     return tuple(box)
 
 
-def _ends(layout: Layout, rank: int, own: Sequence[Run]) -> list[tuple[int, int]]:
+def _array_ends(layout: Layout, rank: int, own: Sequence[Run]) -> list[tuple[int, int]]:
     """Where along each axis the array begins and ends, counted as this rank's memory."""
     first = [runs[0].start if runs else 0 for runs in layout.runs(rank)]
     begin = [run.start - low for run, low in zip(own, first, strict=True)]
     return [(low, low + extent) for low, extent in zip(begin, layout.shape, strict=True)]
 
 
-def _near(box: Box, ends: Sequence[tuple[int, int]], rim: float) -> Iterator[Box]:
+def _near_ends(box: Box, ends: Sequence[tuple[int, int]], rim: float) -> Iterator[Box]:
     """The parts of a box that are so near to the array's ends; both sides of a message have the same."""
     if rim == math.inf:
         yield box

@@ -15,7 +15,7 @@ from dcarray.comm.transport.protocol import INTERNAL_TAG
 
 from .exchange_plan import Box, Exchange, Transfer
 
-__all__ = ["Receive", "Send", "Step", "Together", "Wait", "steps", "verify"]
+__all__ = ["CollectiveStep", "Receive", "Send", "Step", "Wait", "steps", "verify"]
 
 
 @dataclass(frozen=True)
@@ -46,7 +46,7 @@ class Wait:
 
 
 @dataclass(frozen=True)
-class Together:
+class CollectiveStep:
     """A collective operation of some ranks, by name; all of them name the same bytes."""
 
     name: str
@@ -54,7 +54,7 @@ class Together:
     nbytes: int = 0
 
 
-Step = Send | Receive | Wait | Together
+Step = Send | Receive | Wait | CollectiveStep
 
 
 def steps(plan: Exchange, itemsize: int) -> list[Step]:
@@ -70,7 +70,9 @@ def steps(plan: Exchange, itemsize: int) -> list[Step]:
 
 
 def _shape(box: Box) -> str:
-    return " x ".join(f"{r.turns}*{r.length}" if r.turns > 1 and r.length > 1 else str(r.size) for r in box)
+    return " x ".join(
+        f"{r.repeats}*{r.length}" if r.repeats > 1 and r.length > 1 else str(r.size) for r in box
+    )
 
 
 def verify(programs: Sequence[Sequence[Step]]) -> None:
@@ -139,7 +141,7 @@ class _Check:
         turns: Counter[Step] = Counter()
         for number, step in enumerate(self.programs[rank]):
             self._at[rank] = number, step
-            if isinstance(step, Together):
+            if isinstance(step, CollectiveStep):
                 turn = step, turns[step]
                 turns[step] += 1
                 self._met[turn] += 1
@@ -171,7 +173,7 @@ class _Check:
         differ = step.what and other.step.what and step.what != other.step.what
         if differ or step.nbytes != other.step.nbytes:
             sent, received = (end, other) if isinstance(step, Send) else (other, end)
-            self.problems.append(f"{_way(key)}: {sent} are sent and {received} received")
+            self.problems.append(f"{_channel_text(key)}: {sent} are sent and {received} received")
         return end
 
     def _leftovers(self) -> None:
@@ -183,8 +185,10 @@ class _Check:
             for key, queue in ends.items():
                 tags = sorted(t for (*pair, t), q in others.items() if q and tuple(pair) == key[:2])
                 hint = f" (but with tag {', '.join(map(str, tags))})" if tags else ""
-                self.problems += [f"{_way(key)}: {end} are {verb} and not {lack}{hint}" for end in queue]
+                self.problems += [
+                    f"{_channel_text(key)}: {end} are {verb} and not {lack}{hint}" for end in queue
+                ]
 
 
-def _way(key: tuple[int, int, int]) -> str:
+def _channel_text(key: tuple[int, int, int]) -> str:
     return f"from rank {key[0]} to rank {key[1]}, tag {key[2]}"

@@ -13,7 +13,7 @@ from functools import lru_cache
 from itertools import product
 
 from dcarray.comm.layout.axes import Axis, BlockAxis, CyclicAxis, Run, WindowAxis, clip
-from dcarray.comm.layout.axis_overlap import peers, shared, spanned
+from dcarray.comm.layout.axis_overlap import overlap, overlapping_range, peers
 from dcarray.comm.layout.layouts import Layout, Whole
 from dcarray.comm.transport.errors import LayoutError
 from dcarray.ir.nodes import Index
@@ -23,11 +23,11 @@ from .exchange_plan import Box, Exchange, Transfer
 __all__ = ["Side", "move", "redistribute"]
 
 # The parts of one axis at the other side that meet this rank's, with the points shared.
-_Meeting = list[tuple[int, tuple[Run, ...]]]
+_Overlaps = list[tuple[int, tuple[Run, ...]]]
 
 
 @dataclass(frozen=True)
-class Along:
+class AxisWindow:
     """How one array lies along one axis of what is moved.
 
     `axis` says which part has which points; the point `t` is the array's index ``offset + stride * t`` along
@@ -61,7 +61,7 @@ class Side:
 
     def __init__(self, layout: Layout, index: Sequence[Index], shape: Sequence[int]) -> None:
         self.layout = layout
-        along = [Along(BlockAxis(n, 1)) for n in shape]
+        along = [AxisWindow(BlockAxis(n, 1)) for n in shape]
         for k, (ix, spec, part) in enumerate(zip(index, layout.axes, layout.parts, strict=True)):
             assert ix.axis is not None
             n = shape[ix.axis]
@@ -77,12 +77,12 @@ class Side:
                 axis = part
             else:
                 axis = WindowAxis(n, part, ix.offset, ix.stride)
-            along[ix.axis] = Along(axis, k, grid, ix.offset, ix.stride)
+            along[ix.axis] = AxisWindow(axis, k, grid, ix.offset, ix.stride)
         self.along = tuple(along)
         self.view = tuple(a.of for a in along)
         self._known: tuple[int, tuple[int, ...], list[int]] | None = None
 
-    def part(self, along: Along, rank: int) -> int:
+    def part(self, along: AxisWindow, rank: int) -> int:
         """The part of an axis that a rank has."""
         return 0 if along.of is None else self._of(rank)[0][along.of]
 
@@ -101,10 +101,10 @@ class Side:
             if along.of is None:
                 local.append([Run(0, 1)])
             elif isinstance(along.axis, CyclicAxis):
-                places = (along.axis.local(self.part(along, rank), run) for run in wanted)
+                places = (along.axis.local_run(self.part(along, rank), run) for run in wanted)
                 local.append([run._replace(start=run.start + begin) for run in places])
             else:
-                local.append([_placed(run, begin, along.stride) for run in wanted])
+                local.append([_run_in_memory(run, begin, along.stride) for run in wanted])
         return tuple(product(*local))
 
     def _of(self, rank: int) -> tuple[tuple[int, ...], list[int]]:
@@ -114,7 +114,7 @@ class Side:
         One rank is asked about again and again.
         """
         if self._known is None or self._known[0] != rank:
-            place, begins = self.layout.place(rank), []
+            place, begins = self.layout.part_indices(rank), []
             for along in self.along:
                 begin = 0
                 if along.of is not None:
@@ -129,12 +129,12 @@ class Side:
         return self._known[1:]
 
 
-def _placed(run: Run, begin: int, stride: int) -> Run:
+def _run_in_memory(run: Run, begin: int, stride: int) -> Run:
     """Where points lie of which the first is at `begin` and the next ones each `stride` further."""
     start = begin + stride * run.start
     if stride == 1 or run.size == 1:
-        return Run(start, run.length, run.step, run.turns)
-    if run.turns == 1:
+        return Run(start, run.length, run.step, run.repeats)
+    if run.repeats == 1:
         return Run(start, 1, stride, run.length)
     raise LayoutError("points that are dealt out in turn are moved to places that lie apart")
 
@@ -200,21 +200,21 @@ def move(source: Side, target: Side, rank: int) -> Exchange:
 
 def _receivers(source: Side, target: Side, rank: int) -> Iterator[tuple[int, list[tuple[Run, ...]]]]:
     """The ranks that receive something from `rank`, and for each axis the points that they do."""
-    grid, spare = source.layout.grid, source.layout.spare
-    to, open_ = target.layout.grid, target.layout.spare
+    grid, spare = source.layout.grid, source.layout.copy_axes
+    to, open_ = target.layout.grid, target.layout.copy_axes
     same = grid == to
     if not same and any(grid.shape[g] > 1 for g in spare):
-        yield from _takers(source, target, rank)
+        yield from _receivers_from_copies(source, target, rank)
         return
     coords = grid.coords(rank)
-    meetings: list[_Meeting] = []
+    meetings: list[_Overlaps] = []
     for a, b in zip(source.along, target.along, strict=True):
         part = source.part(a, rank)
         if same and b.grid is not None and b.grid in spare:
             # Who stands elsewhere along this grid axis takes it from a copy that stands there.
-            meetings.append(_meeting(a.axis, part, b.axis, [coords[b.grid]]))
+            meetings.append(_overlaps(a.axis, part, b.axis, [coords[b.grid]]))
         else:
-            meetings.append(_meeting(a.axis, part, b.axis, peers(a.axis, part, b.axis)))
+            meetings.append(_overlaps(a.axis, part, b.axis, peers(a.axis, part, b.axis)))
     copies = [(coords[g],) if same and g in spare else range(to.shape[g]) for g in open_]
     for met in product(*meetings):
         for where in product(*copies):
@@ -222,48 +222,50 @@ def _receivers(source: Side, target: Side, rank: int) -> Iterator[tuple[int, lis
             yield peer, [runs for _, runs in met]
 
 
-def _takers(source: Side, target: Side, rank: int) -> Iterator[tuple[int, list[tuple[Run, ...]]]]:
+def _receivers_from_copies(
+    source: Side, target: Side, rank: int
+) -> Iterator[tuple[int, list[tuple[Run, ...]]]]:
     """The same where there are copies and the grids differ: of the ranks that are to have what this one has,
     those that stand beside it where the copies are.
 
     Along the grid axis of the target on which ranks are next to each other only such ranks are looked at.
     """
-    to, open_ = target.layout.grid, target.layout.spare
+    to, open_ = target.layout.grid, target.layout.copy_axes
     line = max(g for g, n in enumerate(to.shape) if n > 1)
     span, along = range(to.shape[line]), None
-    meetings: list[_Meeting] = []
+    meetings: list[_Overlaps] = []
     for k, (a, b) in enumerate(zip(source.along, target.along, strict=True)):
         part = source.part(a, rank)
         if b.grid == line:
-            span, along = spanned(a.axis, part, b.axis), k
+            span, along = overlapping_range(a.axis, part, b.axis), k
             meetings.append([(0, ())])
         else:
-            meetings.append(_meeting(a.axis, part, b.axis, peers(a.axis, part, b.axis)))
+            meetings.append(_overlaps(a.axis, part, b.axis, peers(a.axis, part, b.axis)))
     copies = [(0,) if g == line else range(to.shape[g]) for g in open_]
     for met in product(*meetings):
         for where in product(*copies):
             first = target.at((part for part, _ in met), dict(zip(open_, where, strict=True)))
             points = [runs for _, runs in met]
-            for place in _beside(source.layout, rank, first, span):
+            for place in _offsets_beside(source.layout, rank, first, span):
                 if along is not None:
                     a, b = source.along[along], target.along[along]
-                    points[along] = shared(a.axis, source.part(a, rank), b.axis, place)
+                    points[along] = overlap(a.axis, source.part(a, rank), b.axis, place)
                 if all(points):
                     yield first + place, list(points)
 
 
-def _beside(layout: Layout, rank: int, first: int, span: range) -> Iterator[int]:
+def _offsets_beside(layout: Layout, rank: int, first: int, span: range) -> Iterator[int]:
     """The numbers for which the rank so many after the first stands where `rank` does along the grid axes on
     which there are copies."""
     grid, coords = layout.grid, layout.grid.coords(rank)
-    g = max(layout.spare, key=grid.shape.__getitem__)
+    g = max(layout.copy_axes, key=grid.shape.__getitem__)
     length = math.prod(grid.shape[g + 1 :])
     runs = clip(coords[g] * length - first, length, length * grid.shape[g], span.start, span.stop)
     for run in runs:
-        for turn in range(run.turns):
+        for turn in range(run.repeats):
             for place in range(run.start + turn * run.step, run.start + turn * run.step + run.length):
                 there = grid.coords(first + place)
-                if all(there[other] == coords[other] for other in layout.spare):
+                if all(there[other] == coords[other] for other in layout.copy_axes):
                     yield place
 
 
@@ -273,12 +275,12 @@ def _senders(source: Side, target: Side, rank: int) -> Iterator[tuple[int, list[
     meetings = []
     for a, b in zip(source.along, target.along, strict=True):
         part = target.part(b, rank)
-        meetings.append(_meeting(b.axis, part, a.axis, peers(b.axis, part, a.axis)))
+        meetings.append(_overlaps(b.axis, part, a.axis, peers(b.axis, part, a.axis)))
     for met in product(*meetings):
-        peer = source.at((part for part, _ in met), {g: coords[g] for g in source.layout.spare})
+        peer = source.at((part for part, _ in met), {g: coords[g] for g in source.layout.copy_axes})
         yield peer, [runs for _, runs in met]
 
 
-def _meeting(a: Axis, part: int, b: Axis, others: Iterator[int] | Sequence[int]) -> _Meeting:
-    found = ((other, shared(a, part, b, other)) for other in others)
+def _overlaps(a: Axis, part: int, b: Axis, others: Iterator[int] | Sequence[int]) -> _Overlaps:
+    found = ((other, overlap(a, part, b, other)) for other in others)
     return [(other, runs) for other, runs in found if runs]

@@ -8,29 +8,30 @@ from typing import Any
 
 import numpy as np
 
-from dcarray.comm.layout.layouts import Block, Layout, Whole
+from dcarray.comm.layout.derived_layouts import even_blocks, without_cyclic
+from dcarray.comm.layout.layouts import Layout
 from dcarray.ir.nodes import Index
 
-from .dist_array import Piece, in_blocks
-from .exchange_plan import start
+from .dist_array import DistArray
+from .exchange_plan import start_exchanges
 from .redistribute import Side, move
 
-__all__ = ["Window", "copied", "empty", "everything", "sliced"]
+__all__ = ["ArrayWindow", "copy_windows", "empty_like", "sliced", "whole_window"]
 
 
 @dataclass(frozen=True)
-class Window:
+class ArrayWindow:
     """Some elements of an array: along each axis those at the places of a range.
 
     Parameters
     ----------
-    piece : Piece
+    piece : DistArray
         The array, no axis of which that is not taken whole is dealt out in turn.
     places : tuple of range
         One for each axis, within it, of any step but zero.
     """
 
-    piece: Piece
+    piece: DistArray
     places: tuple[range, ...]
 
     @property
@@ -45,12 +46,12 @@ class Window:
         return Side(self.piece.layout, index, self.shape)
 
 
-def everything(x: Piece) -> Window:
+def whole_window(x: DistArray) -> ArrayWindow:
     """All of an array."""
-    return Window(x, tuple(range(n) for n in x.shape))
+    return ArrayWindow(x, tuple(range(n) for n in x.shape))
 
 
-def copied(pairs: Iterable[tuple[Window, Window]]) -> None:
+def copy_windows(pairs: Iterable[tuple[ArrayWindow, ArrayWindow]]) -> None:
     """Copy windows into windows of the same shapes, all together: one message between any two ranks.
 
     Parameters
@@ -62,15 +63,15 @@ def copied(pairs: Iterable[tuple[Window, Window]]) -> None:
     held = list(pairs)
     comm = held[0][0].piece.comm
     moves = [(move(a.side(), b.side(), comm.rank), a.piece.block, b.piece.block) for a, b in held]
-    start(comm, moves).finish()
+    start_exchanges(comm, moves).finish()
 
 
-def sliced(x: Piece, key: Sequence[slice], layout: Layout | None = None) -> Piece:
+def sliced(x: DistArray, key: Sequence[slice], layout: Layout | None = None) -> DistArray:
     """Slices of any step along all axes, as an array of its own.
 
     Parameters
     ----------
-    x : Piece
+    x : DistArray
         The array.
     key : sequence of slice
         One for each axis.
@@ -79,17 +80,16 @@ def sliced(x: Piece, key: Sequence[slice], layout: Layout | None = None) -> Piec
 
     Returns
     -------
-    Piece
+    DistArray
     """
-    held = x.moved(in_blocks(x.layout))
-    window = Window(held, tuple(range(*s.indices(n)) for s, n in zip(key, x.shape, strict=True)))
-    specs = [spec if isinstance(spec, Whole) else Block(spec.grid_axis) for spec in held.layout.axes]
-    found = empty(x, layout or Layout(window.shape, x.layout.grid, specs))
-    copied([(window, everything(found))])
+    held = x.redistributed(without_cyclic(x.layout))
+    window = ArrayWindow(held, tuple(range(*s.indices(n)) for s, n in zip(key, x.shape, strict=True)))
+    found = empty_like(x, layout or even_blocks(held.layout, window.shape))
+    copy_windows([(window, whole_window(found))])
     return found
 
 
-def empty(like: Piece, layout: Layout, dtype: Any = None) -> Piece:
+def empty_like(like: DistArray, layout: Layout, dtype: Any = None) -> DistArray:
     """A new array on the same ranks, by default of the same dtype."""
     shape = layout.local_shape(like.comm.rank)
-    return Piece(like.comm, layout, np.empty(shape, like.dtype if dtype is None else dtype))
+    return DistArray(like.comm, layout, np.empty(shape, like.dtype if dtype is None else dtype))

@@ -22,11 +22,11 @@ class Run(NamedTuple):
     start: int
     length: int
     step: int = 1
-    turns: int = 1
+    repeats: int = 1
 
     @property
     def size(self) -> int:
-        return self.length * self.turns
+        return self.length * self.repeats
 
 
 def clip(start: int, length: int, step: int, low: int, high: int) -> tuple[Run, ...]:
@@ -114,7 +114,7 @@ class BlockAxis:
         front = larger * (small + 1)
         return index // (small + 1) if index < front else larger + (index - front) // small
 
-    def bends(self) -> set[int]:
+    def size_changes(self) -> set[int]:
         """Parts between which all sizes are equal: formulas of starts are linear there."""
         return set(range(self.parts)) if self.sizes is not None else {self.extent % self.parts}
 
@@ -131,7 +131,7 @@ class BlockAxis:
         size = self.size(part)
         return (Run(self.low(part), size),) if size else ()
 
-    def local(self, part: int, run: Run) -> Run:
+    def local_run(self, part: int, run: Run) -> Run:
         """Where a run of indices lies in a part."""
         return run._replace(start=run.start - self.low(part))
 
@@ -197,10 +197,10 @@ class WindowAxis(BlockAxis):
             return 0 if place < 0 else self.parts - 1
         return self.base.owner(place)
 
-    def bends(self) -> set[int]:
+    def size_changes(self) -> set[int]:
         if abs(self.stride) > 1 or not self.extent:  # sizes differ by one here and there
             return set(range(self.parts))
-        return self.base.bends() | {self.owner(0), self.owner(self.extent - 1)}
+        return self.base.size_changes() | {self.owner(0), self.owner(self.extent - 1)}
 
 
 @dataclass(frozen=True)
@@ -255,10 +255,10 @@ class CyclicAxis:
         """What a part has, in ascending order."""
         return clip(part * self.block, self.block, self.period, 0, self.extent)
 
-    def local(self, part: int, run: Run) -> Run:
+    def local_run(self, part: int, run: Run) -> Run:
         """Where a run of indices lies in a part; steps of several intervals are multiples of the period."""
-        step = run.step // self.parts if run.turns > 1 else run.step
-        return Run(self.to_local(run.start), run.length, step, run.turns)
+        step = run.step // self.parts if run.repeats > 1 else run.step
+        return Run(self.to_local(run.start), run.length, step, run.repeats)
 
 
 Axis = BlockAxis | CyclicAxis

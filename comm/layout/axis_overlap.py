@@ -11,10 +11,10 @@ from collections.abc import Iterator
 
 from .axes import Axis, BlockAxis, CyclicAxis, Run, clip
 
-__all__ = ["met", "peers", "shared", "spanned"]
+__all__ = ["overlap", "overlap_size", "overlapping_range", "peers"]
 
 
-def shared(a: Axis, part_a: int, b: Axis, part_b: int) -> tuple[Run, ...]:
+def overlap(a: Axis, part_a: int, b: Axis, part_b: int) -> tuple[Run, ...]:
     """The indices that a part of `a` and a part of `b` have in common.
 
     Two intervals share at most one run, an interval and a part dealt out in turn three.  Of two parts dealt
@@ -29,19 +29,19 @@ def shared(a: Axis, part_a: int, b: Axis, part_b: int) -> tuple[Run, ...]:
         return (Run(low, high - low),) if low < high else ()
     if isinstance(b, BlockAxis):
         return clip(part_a * a.block, a.block, a.period, b.low(part_b), b.high(part_b))
-    return _shared_in_turn(a, part_a * a.block, b, part_b * b.block)
+    return _cyclic_overlap(a, part_a * a.block, b, part_b * b.block)
 
 
-def met(a: Axis, part_a: int, b: Axis, part_b: int) -> int:
+def overlap_size(a: Axis, part_a: int, b: Axis, part_b: int) -> int:
     """How many indices a part of `a` and a part of `b` have in common."""
     if isinstance(a, BlockAxis) and isinstance(b, BlockAxis):
         return max(0, min(a.high(part_a), b.high(part_b)) - max(a.low(part_a), b.low(part_b)))
     if a == b:  # dealt out in turn: no two parts have anything in common
         return a.size(part_a) if part_a == part_b else 0
-    return sum(run.size for run in shared(a, part_a, b, part_b))
+    return sum(run.size for run in overlap(a, part_a, b, part_b))
 
 
-def _shared_in_turn(a: CyclicAxis, first_a: int, b: CyclicAxis, first_b: int) -> tuple[Run, ...]:
+def _cyclic_overlap(a: CyclicAxis, first_a: int, b: CyclicAxis, first_b: int) -> tuple[Run, ...]:
     divisor = math.gcd(a.period, b.period)
     again = a.period // divisor * b.period
     inverse = pow(a.period // divisor, -1, b.period // divisor)
@@ -64,12 +64,12 @@ def peers(a: Axis, part: int, b: Axis) -> Iterator[int]:
     meet beyond the end.
     """
     if isinstance(a, CyclicAxis) and isinstance(b, CyclicAxis):
-        for other in _peers_in_turn(a, part, b):
-            if shared(a, part, b, other):
+        for other in _cyclic_peers(a, part, b):
+            if overlap(a, part, b, other):
                 yield other
     elif isinstance(a, BlockAxis):
         if size := a.size(part):
-            yield from _of_interval(a.low(part), a.low(part) + size, b)
+            yield from _interval_peers(a.low(part), a.low(part) + size, b)
     elif isinstance(b, BlockAxis):
         index = part * a.block
         while index < a.extent:
@@ -81,7 +81,7 @@ def peers(a: Axis, part: int, b: Axis) -> Iterator[int]:
                 index = (rounds + 1) * a.period + part * a.block
 
 
-def spanned(a: Axis, part: int, b: Axis) -> range:
+def overlapping_range(a: Axis, part: int, b: Axis) -> range:
     """Parts of `b` of which all others share nothing with a part of `a`."""
     if not isinstance(a, BlockAxis) or not isinstance(b, BlockAxis):
         return range(b.parts)
@@ -91,7 +91,7 @@ def spanned(a: Axis, part: int, b: Axis) -> range:
     return range(min(ends), max(ends) + 1)
 
 
-def _of_interval(low: int, high: int, b: Axis) -> Iterator[int]:
+def _interval_peers(low: int, high: int, b: Axis) -> Iterator[int]:
     """The parts of `b` that have indices in ``[low, high)``."""
     if isinstance(b, CyclicAxis):
         first, last = low // b.block, (high - 1) // b.block
@@ -103,7 +103,7 @@ def _of_interval(low: int, high: int, b: Axis) -> Iterator[int]:
         low = b.high(part)
 
 
-def _peers_in_turn(a: CyclicAxis, part: int, b: CyclicAxis) -> Iterator[int]:
+def _cyclic_peers(a: CyclicAxis, part: int, b: CyclicAxis) -> Iterator[int]:
     """The parts of `b` whose intervals meet the part's somewhere, the axis taken for endless."""
     divisor = math.gcd(a.period, b.period)
     if a.block + b.block > divisor:

@@ -2,19 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 
 from dcarray.comm.transport.errors import LayoutError
 
 from .axes import CyclicAxis
-from .axis_overlap import met
-from .layouts import Block, Cut, Layout, Spec, Whole
+from .axis_overlap import overlap_size
+from .grid import ProcessGrid, choose_grid
+from .layouts import Block, Cut, Cyclic, Layout, Spec, Whole
 
-__all__ = ["alike", "bare", "moved", "permuted", "portion", "some", "summands"]
+__all__ = [
+    "axis_interval",
+    "even_blocks",
+    "nothing_moves",
+    "permuted",
+    "received_elements",
+    "row_layout",
+    "sample_ranks",
+    "simplified",
+    "with_summand_axes",
+    "with_whole_axes",
+    "without_cyclic",
+]
 
 
-def bare(layout: Layout) -> Layout:
+def simplified(layout: Layout) -> Layout:
     """A layout without halo; axes that one rank has all of, because the grid is one rank wide, are whole."""
     axes = [
         spec if isinstance(spec, Whole) or layout.grid.shape[spec.grid_axis] > 1 else Whole()
@@ -35,12 +48,12 @@ def permuted(layout: Layout, axes: Sequence[int]) -> Layout:
     )
 
 
-def portion(layout: Layout, axis: int, low: int, high: int, rank: int) -> tuple[Layout, slice]:
+def axis_interval(layout: Layout, axis: int, low: int, high: int, rank: int) -> tuple[Layout, slice]:
     """The indices ``[low, high)`` of an axis: their layout, and where along it a rank's memory has them.
 
     The layout has no halo.  An axis that is dealt out in turn can be cut only where a round of turns begins.
     """
-    spec, part, c = layout.axes[axis], layout.parts[axis], layout.place(rank)[axis]
+    spec, part, c = layout.axes[axis], layout.parts[axis], layout.part_indices(rank)[axis]
     cut: Spec
     if isinstance(part, CyclicAxis):
         if low % part.period:
@@ -59,7 +72,7 @@ def portion(layout: Layout, axis: int, low: int, high: int, rank: int) -> tuple[
     return found, slice(begin, begin + size) if size else slice(0, 0)
 
 
-def summands(layout: Layout, over: Sequence[int]) -> Layout:
+def with_summand_axes(layout: Layout, over: Sequence[int]) -> Layout:
     """The layout of what ranks have along some spare axes of the grid, taken for parts instead of copies.
 
     The array gets an axis before its own for each of these grid axes.
@@ -68,21 +81,76 @@ def summands(layout: Layout, over: Sequence[int]) -> Layout:
     return Layout([*shape, *layout.shape], layout.grid, [*map(Block, over), *layout.axes])
 
 
-def moved(source: Layout, target: Layout, rank: int) -> int:
+def received_elements(source: Layout, target: Layout, rank: int) -> int:
     """The elements that a rank receives when an array goes from one layout to another."""
     stay = 1
-    for a, c, b, d in zip(source.parts, source.place(rank), target.parts, target.place(rank), strict=True):
-        stay *= met(a, c, b, d)
+    for a, c, b, d in zip(
+        source.parts, source.part_indices(rank), target.parts, target.part_indices(rank), strict=True
+    ):
+        stay *= overlap_size(a, c, b, d)
     return target.elements(rank) - stay
 
 
-def some(ranks: int) -> list[int]:
+def sample_ranks(ranks: int) -> list[int]:
     """A few ranks by whom layouts are judged instead of by all: both ends, and some not on one line."""
     return sorted({0, ranks * 5 // 13, ranks // 2, ranks * 8 // 13, ranks - 1})
 
 
-def alike(source: Layout, target: Layout) -> bool:
+def nothing_moves(source: Layout, target: Layout) -> bool:
     """Do some ranks have all in `source` that they are to have in `target`?"""
     if source == target:
         return True
-    return not any(moved(source, target, rank) for rank in some(source.grid.size))
+    return not any(received_elements(source, target, rank) for rank in sample_ranks(source.grid.size))
+
+
+def even_blocks(layout: Layout, shape: Sequence[int] | None = None) -> Layout:
+    """Even blocks, without halo, over the grid axes that a layout uses; of its shape or of another one."""
+    axes = [spec if isinstance(spec, Whole) else Block(spec.grid_axis) for spec in layout.axes]
+    return Layout(layout.shape if shape is None else shape, layout.grid, axes)
+
+
+def without_cyclic(layout: Layout) -> Layout:
+    """The layout without halo, with even blocks for what is dealt out in turn."""
+    axes = [Block(spec.grid_axis) if isinstance(spec, Cyclic) else spec for spec in layout.axes]
+    return Layout(layout.shape, layout.grid, axes)
+
+
+def row_layout(shape: Sequence[int], ranks: int) -> Layout:
+    """The first axis in even blocks over all ranks: each has an interval of the elements in C order."""
+    specs: list[Spec] = [Block(0), *[Whole()] * (len(shape) - 1)]
+    return Layout(shape, ProcessGrid((ranks,)), specs[: len(shape)])
+
+
+def with_whole_axes(layout: Layout, axes: Collection[int]) -> Layout:
+    """A layout in which some axes are whole, for algorithms that need them so.
+
+    Grid axes that cut them cut other axes instead, so that what travels stays within lines of the grid; where
+    there are not enough that are long enough, all ranks are dealt out anew over the other axes.
+
+    Raises
+    ------
+    LayoutError
+        When there is no other axis.
+    """
+    specs: list[Spec] = [Whole() if a in axes else spec for a, spec in enumerate(without_cyclic(layout).axes)]
+    lost = [spec.grid_axis for a, spec in enumerate(layout.axes) if a in axes and not isinstance(spec, Whole)]
+    lost = [g for g in lost if layout.grid.shape[g] > 1]
+    if not lost:
+        return Layout(layout.shape, layout.grid, specs)
+    others = [a for a in range(layout.ndim) if a not in axes]
+    if not others:
+        raise LayoutError(f"all axes of an array of shape {layout.shape} are to be whole")
+    free = sorted((a for a in others if isinstance(specs[a], Whole)), key=lambda a: -layout.shape[a])
+    lost.sort(key=lambda g: -layout.grid.shape[g])
+    if len(free) >= len(lost) and all(
+        layout.shape[a] >= layout.grid.shape[g] for a, g in zip(free, lost, strict=False)
+    ):
+        for a, g in zip(free, lost, strict=False):
+            specs[a] = Block(g)
+        return Layout(layout.shape, layout.grid, specs)
+    grid = choose_grid([layout.shape[a] for a in others], layout.grid.size)
+    return Layout(
+        layout.shape,
+        grid,
+        [Block(others.index(a)) if a in others else Whole() for a in range(layout.ndim)],
+    )

@@ -13,7 +13,7 @@ from dcarray.comm.transport.errors import GridError
 
 __all__ = ["ProcessGrid", "choose_grid"]
 
-_ROWS = 13, 10  # how much more surface whole rows are worth: the first to the second
+_ROW_TOLERANCE = 13, 10  # how much more surface whole rows are worth: the first to the second
 
 
 @dataclass(frozen=True)
@@ -147,7 +147,7 @@ def choose_grid(shape: Sequence[int], ranks: int, rows: bool = False) -> Process
         raise GridError(f"{ranks} ranks make no grid")
     if not extents and ranks > 1:
         raise GridError(f"an array without axes cannot be cut for {ranks} ranks")
-    return _chosen(extents, ranks, rows)
+    return _choose(extents, ranks, rows)
 
 
 @lru_cache(maxsize=256)
@@ -157,7 +157,7 @@ def _divisors(n: int) -> tuple[int, ...]:
     return tuple(sorted({*low, *(n // d for d in low)}))
 
 
-def _near(first: int, second: int, ranks: int, divisors: Sequence[int]) -> Sequence[int]:
+def _best_candidates(first: int, second: int, ranks: int, divisors: Sequence[int]) -> Sequence[int]:
     """Of the numbers of parts along the first of two axes those among which the best is.
 
     Where no rank stays without elements the surface is least where `first / parts` is `second / others`, and
@@ -175,7 +175,7 @@ def _near(first: int, second: int, ranks: int, divisors: Sequence[int]) -> Seque
 
 
 @lru_cache(maxsize=4096)
-def _chosen(extents: tuple[int, ...], ranks: int, rows: bool) -> ProcessGrid:
+def _choose(extents: tuple[int, ...], ranks: int, rows: bool) -> ProcessGrid:
     divisors = _divisors(ranks)
     whole = math.prod(extents)  # surfaces are counted in elements: whole numbers
 
@@ -186,7 +186,9 @@ def _chosen(extents: tuple[int, ...], ranks: int, rows: bool) -> ProcessGrid:
         if axis >= len(extents) - 1:
             return -min(left, n), (left - 1) * whole // n, (-left,) * bool(extents)
         choices = []
-        for parts in divisors if axis < len(extents) - 2 else _near(n, extents[-1], left, divisors):
+        for parts in (
+            divisors if axis < len(extents) - 2 else _best_candidates(n, extents[-1], left, divisors)
+        ):
             if left % parts == 0:
                 busy, surface, rest = best(axis + 1, left // parts)
                 choices.append((busy * min(parts, n), surface + (parts - 1) * whole // n, (-parts, *rest)))
@@ -194,7 +196,7 @@ def _chosen(extents: tuple[int, ...], ranks: int, rows: bool) -> ProcessGrid:
 
     found = [-parts for parts in best(0, ranks)[2]]
     cut = [axis for axis, parts in enumerate(found) if parts > 1]
-    more, less = _ROWS
+    more, less = _ROW_TOLERANCE
     if rows and len(cut) == 1 and ranks <= extents[0] and less * extents[cut[0]] <= more * extents[0]:
         found = [ranks, *[1] * (len(extents) - 1)]
     return ProcessGrid(found)

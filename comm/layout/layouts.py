@@ -13,7 +13,7 @@ from dcarray.comm.transport.errors import LayoutError
 from .axes import Axis, BlockAxis, CyclicAxis, Run, WindowAxis
 from .grid import ProcessGrid, choose_grid
 
-__all__ = ["Block", "Cut", "Cyclic", "Layout", "Spec", "Whole", "Widths", "part_of", "widths_of"]
+__all__ = ["Block", "Cut", "Cyclic", "Layout", "Spec", "Whole", "Widths", "axis_of", "widths_of"]
 
 
 @dataclass(frozen=True)
@@ -152,26 +152,26 @@ class Layout:
     @cached_property
     def parts(self) -> tuple[Axis, ...]:
         """How each array axis is dealt out; a whole one has a single part."""
-        return tuple(part_of(n, spec, self.grid) for n, spec in zip(self.shape, self.axes, strict=True))
+        return tuple(axis_of(n, spec, self.grid) for n, spec in zip(self.shape, self.axes, strict=True))
 
     @cached_property
-    def spare(self) -> tuple[int, ...]:
+    def copy_axes(self) -> tuple[int, ...]:
         """The grid axes along which ranks have copies."""
         used = {spec.grid_axis for spec in self.axes if not isinstance(spec, Whole)}
         return tuple(a for a in range(self.grid.ndim) if a not in used)
 
-    def bare(self) -> Layout:
+    def without_halo(self) -> Layout:
         """The same without halo."""
         return Layout(self.shape, self.grid, self.axes) if any(map(any, self.halo)) else self
 
-    def place(self, rank: int) -> tuple[int, ...]:
+    def part_indices(self, rank: int) -> tuple[int, ...]:
         """For each array axis, the part that a rank has."""
         coords = self.grid.coords(rank)
         return tuple(0 if isinstance(spec, Whole) else coords[spec.grid_axis] for spec in self.axes)
 
     def owned_shape(self, rank: int) -> tuple[int, ...]:
         """The shape of what a rank has, halo apart."""
-        return tuple(part.size(c) for part, c in zip(self.parts, self.place(rank), strict=True))
+        return tuple(part.size(c) for part, c in zip(self.parts, self.part_indices(rank), strict=True))
 
     def local_shape(self, rank: int) -> tuple[int, ...]:
         """The shape of a rank's memory, halo included."""
@@ -184,7 +184,7 @@ class Layout:
 
     def runs(self, rank: int) -> tuple[tuple[Run, ...], ...]:
         """For each array axis, the intervals of indices that a rank has."""
-        return tuple(part.runs(c) for part, c in zip(self.parts, self.place(rank), strict=True))
+        return tuple(part.runs(c) for part, c in zip(self.parts, self.part_indices(rank), strict=True))
 
     def owners(self, index: Sequence[int]) -> tuple[int, ...]:
         """The ranks that have an element, in ascending order: several where there are copies."""
@@ -192,7 +192,7 @@ class Layout:
         for spec, part, i in zip(self.axes, self.parts, self._inside(index), strict=True):
             if not isinstance(spec, Whole):
                 coords[spec.grid_axis] = part.owner(i)
-        return self.grid.sub(self.grid.rank(coords), [a in self.spare for a in range(self.grid.ndim)])[1]
+        return self.grid.sub(self.grid.rank(coords), [a in self.copy_axes for a in range(self.grid.ndim)])[1]
 
     def owner(self, index: Sequence[int]) -> int:
         """The lowest rank that has an element."""
@@ -206,7 +206,9 @@ class Layout:
     def to_global(self, rank: int, place: Sequence[int]) -> tuple[int, ...]:
         """The element at a place of a rank's memory, which must be its own and not in the halo."""
         found = []
-        for part, c, p, (before, _) in zip(self.parts, self.place(rank), place, self.halo, strict=True):
+        for part, c, p, (before, _) in zip(
+            self.parts, self.part_indices(rank), place, self.halo, strict=True
+        ):
             if not 0 <= p - before < part.size(c):
                 raise LayoutError(f"place {tuple(place)} is not among the elements of rank {rank}")
             found.append(part.to_global(c, p - before))
@@ -230,7 +232,7 @@ class Layout:
         return tuple(index)
 
 
-def part_of(extent: int, spec: Spec, grid: ProcessGrid) -> Axis:
+def axis_of(extent: int, spec: Spec, grid: ProcessGrid) -> Axis:
     """How an axis of so many elements is dealt out over a grid; a whole one has a single part."""
     if isinstance(spec, Whole):
         return BlockAxis(extent, 1)

@@ -166,7 +166,7 @@ class _Localiser:
         if layout is not None and any(isinstance(part, CyclicAxis) for part in layout.parts):
             hole = None
         if hole is not None and layout is not None:
-            places = zip(hole, layout.parts, layout.place(self.rank), layout.halo, strict=True)
+            places = zip(hole, layout.parts, layout.part_indices(self.rank), layout.halo, strict=True)
             firsts = [
                 (low, high, before - (part.low(c) if isinstance(part, BlockAxis) else 0))
                 for (low, high), part, c, (before, _) in places
@@ -233,12 +233,14 @@ class _Localiser:
         if domain is None:
             return stmt
         begin, shape = [], []
-        for part, c in zip(domain.parts, domain.place(self.rank), strict=True):
+        for part, c in zip(domain.parts, domain.part_indices(self.rank), strict=True):
             begin.append(part.low(c) if isinstance(part, BlockAxis) else 0)
             shape.append(part.size(c))
         if self.beyond is not None:
             assert layout is not None
-            places = zip(stmt.target.index, layout.parts, layout.place(self.rank), self.beyond, strict=True)
+            places = zip(
+                stmt.target.index, layout.parts, layout.part_indices(self.rank), self.beyond, strict=True
+            )
             for ix, part, c, (before, after) in places:
                 if ix.axis is not None and isinstance(part, BlockAxis) and part.parts > 1:
                     low, high = part.low(c) - before - ix.offset, part.high(c) + after - ix.offset
@@ -263,7 +265,7 @@ class _Localiser:
         if layout is None or not window.index:
             return window
         index = []
-        places = zip(window.index, layout.parts, layout.place(self.rank), layout.halo, strict=True)
+        places = zip(window.index, layout.parts, layout.part_indices(self.rank), layout.halo, strict=True)
         for ix, part, c, (before, _) in places:
             first = part.low(c) if isinstance(part, BlockAxis) else 0
             index.append(replace(ix, offset=ix.offset - first + before))

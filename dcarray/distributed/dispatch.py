@@ -17,7 +17,7 @@ from dcarray.core.shard import Shard, set_shard
 from dcarray.core.store import Store, compiles
 
 if TYPE_CHECKING:
-    from dcarray.comm.exchange.dist_array import Piece
+    from dcarray.comm.exchange.dist_array import DistArray
 
 __all__ = [
     "FORMS",
@@ -168,9 +168,9 @@ def _reshapes(x: Any, head: Store) -> bool:
     )
 
 
-def piece_of(x: Any) -> Piece | None:
+def piece_of(x: Any) -> DistArray | None:
     """An array as the forms take it; None for what they do not take."""
-    from dcarray.comm.exchange.dist_array import Piece
+    from dcarray.comm.exchange.dist_array import DistArray
 
     from .layouts import blocks_of
 
@@ -179,16 +179,16 @@ def piece_of(x: Any) -> Piece | None:
     if type(x) is ndarray:
         head, window = blocks_of(x)
         if head is not None:
-            held = Piece(comm, head.shard.layout, head.shard.block)
+            held = DistArray(comm, head.shard.layout, head.shard.block)
             if window is None:
                 return held
             return held.reshaped(x.shape) if _reshapes(x, head) else None
     elif type(x) is not np.ndarray:
         return None
-    return Piece.copied(np.asarray(x), comm)
+    return DistArray.replicated(np.asarray(x), comm)
 
 
-def array_of(piece: Piece) -> Any:
+def array_of(piece: DistArray) -> Any:
     """What a form has made, as an array of the user's."""
     from dcarray.comm.layout.layouts import Whole
 
@@ -196,7 +196,7 @@ def array_of(piece: Piece) -> Any:
         return piece.block[()]
     whole = all(isinstance(spec, Whole) for spec in piece.layout.axes)
     if whole or not compiles(piece.dtype):
-        return wrap(piece.whole())
+        return wrap(piece.gathered())
     store = Store(piece.shape, piece.dtype)
     set_shard(store, Shard(piece.layout, np.ascontiguousarray(piece.block), piece.comm))
     return large(ndarray, store, piece.shape, None)
@@ -221,7 +221,7 @@ def _cholesky(a: Any, *, upper: bool = False) -> Any:
     return factorisations.cholesky(matrix)
 
 
-def factored(*pieces: Piece) -> bool:
+def factored(*pieces: DistArray) -> bool:
     """Whether dtypes and shapes are such that NumPy has no complaint."""
     n = pieces[0].shape[0]
     dtypes = all(x.dtype.char in "fdFDbBhHiIlLqQ?" and x.dtype.isnative for x in pieces)

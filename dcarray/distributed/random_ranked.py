@@ -106,19 +106,19 @@ def _own(
     comm: Communicator,
 ) -> Any:
     """Draw this rank's block alone."""
-    from dcarray.comm.exchange.dist_array import Piece
+    from dcarray.comm.exchange.dist_array import DistArray
 
     from .executor import default_layout
 
     layout = default_layout(shape, current(), comm)
     window = tuple(slice(begin, begin + n) for begin, n in _intervals(layout, comm.rank))
     mine = np.asarray(block(generator, name, shape, window, *args, **kwargs))
-    return array_of(Piece(comm, layout, mine))
+    return array_of(DistArray(comm, layout, mine))
 
 
 def _intervals(layout: Layout, rank: int) -> Iterator[tuple[int, int]]:
     """For each axis where the rank's block begins, and how long it is."""
-    for part, place, n in zip(layout.parts, layout.place(rank), layout.owned_shape(rank), strict=True):
+    for part, place, n in zip(layout.parts, layout.part_indices(rank), layout.owned_shape(rank), strict=True):
         yield part.to_global(place, 0), n
 
 
@@ -130,12 +130,13 @@ def _kept(
     comm: Communicator,
 ) -> Any:
     """Draw everything, some at a time, and keep this rank's block."""
-    from dcarray.comm.exchange.dist_array import Piece, rows
+    from dcarray.comm.exchange.dist_array import DistArray
+    from dcarray.comm.layout.derived_layouts import row_layout
 
     from .executor import default_layout
 
     total, each = math.prod(shape), math.prod(shape[1:])
-    cut = rows(shape, comm.size)
+    cut = row_layout(shape, comm.size)
     first_row, count = next(_intervals(cut, comm.rank))
     low, high = first_row * each, (first_row + count) * each
     mine: Any = None
@@ -148,7 +149,7 @@ def _kept(
         first, last = max(low, begin), min(high, begin + some.size)
         if first < last:
             mine[first - low : last - low] = some[first - begin : last - begin]
-    piece = Piece(comm, cut, mine.reshape(cut.local_shape(comm.rank)))
+    piece = DistArray(comm, cut, mine.reshape(cut.local_shape(comm.rank)))
     with communicating():
-        piece = piece.moved(default_layout(shape, current(), comm))
+        piece = piece.redistributed(default_layout(shape, current(), comm))
     return array_of(piece)

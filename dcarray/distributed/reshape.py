@@ -21,7 +21,7 @@ from dcarray.recording.log_format import reads, writes
 from dcarray.recording.replay import Replay
 
 if TYPE_CHECKING:
-    from dcarray.comm.exchange.dist_array import Piece
+    from dcarray.comm.exchange.dist_array import DistArray
     from dcarray.comm.layout.layouts import Layout
     from dcarray.comm.transport.protocol import Communicator
     from dcarray.recording.log import Recording
@@ -169,14 +169,14 @@ def apart(rec: Recording, comm: Communicator, laid: Callable[[tuple[int, ...]], 
 
 def together(pairs: Pairs, urgent: bool) -> None:
     """What copies hold is what the views hold; if that is urgent, in memory that somebody looks at too."""
-    from dcarray.comm.exchange.dist_array import Piece
+    from dcarray.comm.exchange.dist_array import DistArray
 
     for view, copy in pairs:
         head, new = view.family, copy.shard
         held = head.shard
         assert held is not None and new is not None
         with communicating():
-            piece = _whole_of(view, Piece(held.comm, new.layout, new.block))
+            piece = _whole_of(view, DistArray(held.comm, new.layout, new.block))
         if held.exposed:
             held.block[...] = piece.block
         else:
@@ -196,26 +196,27 @@ def _told(store: Any) -> bool:
     return type(store) is Store
 
 
-def _blank(store: Store, comm: Communicator) -> Piece:
-    from dcarray.comm.exchange.dist_array import Piece, rows
+def _blank(store: Store, comm: Communicator) -> DistArray:
+    from dcarray.comm.exchange.dist_array import DistArray
+    from dcarray.comm.layout.derived_layouts import row_layout
 
-    layout = rows(store.shape, comm.size)
-    return Piece(comm, layout, np.zeros(layout.local_shape(comm.rank), store.dtype))
+    layout = row_layout(store.shape, comm.size)
+    return DistArray(comm, layout, np.zeros(layout.local_shape(comm.rank), store.dtype))
 
 
-def _piece(store: Store, comm: Communicator) -> Piece:
+def _piece(store: Store, comm: Communicator) -> DistArray:
     """This rank's part of a view of blocks, as of an array of its own."""
     from dcarray.comm.algorithms.views import seen
-    from dcarray.comm.exchange.dist_array import Piece
+    from dcarray.comm.exchange.dist_array import DistArray
 
     if store.origin is None:
         held = store.shard
-        return Piece(comm, held.layout, held.block)
+        return DistArray(comm, held.layout, held.block)
     parent, shape, index = store.origin
     return seen(_piece(parent, comm), shape, index, store.dtype, store.shape)
 
 
-def _whole_of(store: Store, piece: Piece) -> Piece:
+def _whole_of(store: Store, piece: DistArray) -> DistArray:
     """The part of the family's head, when a view has these elements."""
     from dcarray.comm.algorithms.views import restored
 

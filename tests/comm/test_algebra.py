@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from dcarray.comm.algorithms.diagonals import diagonal, trace
 from dcarray.comm.algorithms.products import contracted, multiplied, transposed
-from dcarray.comm.exchange.dist_array import Piece
+from dcarray.comm.exchange.dist_array import DistArray
 from dcarray.comm.layout.grid import ProcessGrid
 from dcarray.comm.layout.layouts import Layout
 from dcarray.comm.planning.placement.library_calls import Form, Operand
@@ -160,12 +160,12 @@ def test_pieces_multiply_as_arrays_do(data: st.DataObject) -> None:
 
     def live() -> None:
         comm = threads.rank_of_thread()
-        pieces = (Piece(comm, x, scatter(y, x, comm.rank)) for x, y in ((first, a), (second, b)))
+        pieces = (DistArray(comm, x, scatter(y, x, comm.rank)) for x, y in ((first, a), (second, b)))
         got = multiplied(*pieces, target)
         assert target is None or got.layout == target
         assert got.dtype == want.dtype
         np.testing.assert_array_equal(
-            got.own, scatter(want, got.layout, comm.rank)[got.layout.owned(comm.rank)]
+            got.local, scatter(want, got.layout, comm.rank)[got.layout.owned(comm.rank)]
         )
 
     threads.run(ranks, live)
@@ -183,9 +183,9 @@ def test_transposed(data: st.DataObject) -> None:
 
     def live() -> None:
         comm = threads.rank_of_thread()
-        got = transposed(Piece(comm, source, scatter(x, source, comm.rank)), axes, target)
+        got = transposed(DistArray(comm, source, scatter(x, source, comm.rank)), axes, target)
         np.testing.assert_array_equal(
-            got.own, scatter(want, got.layout, comm.rank)[got.layout.owned(comm.rank)]
+            got.local, scatter(want, got.layout, comm.rank)[got.layout.owned(comm.rank)]
         )
         if target is None:
             assert comm.counts.messages_sent == 0
@@ -198,7 +198,7 @@ def test_transposes_are_exchanged_in_pairs() -> None:
 
     def live() -> tuple[int, int]:
         comm = threads.rank_of_thread()
-        transposed(Piece(comm, layout, np.zeros((10, 10))), layout=layout)
+        transposed(DistArray(comm, layout, np.zeros((10, 10))), layout=layout)
         return comm.counts.messages_sent, comm.counts.bytes_sent
 
     found = threads.run(16, live)
@@ -210,8 +210,8 @@ def test_bad_products_of_pieces() -> None:
     def live() -> None:
         comm = threads.rank_of_thread()
 
-        def zeros(*shape: int, dtype: str = "f8") -> Piece:
-            return Piece.copied(np.zeros(shape, dtype), comm)
+        def zeros(*shape: int, dtype: str = "f8") -> DistArray:
+            return DistArray.replicated(np.zeros(shape, dtype), comm)
 
         with pytest.raises(ValueError, match="cannot be multiplied"):
             multiplied(zeros(4, 5), zeros(4, 5))
@@ -245,18 +245,18 @@ def test_diagonals_and_traces(data: st.DataObject) -> None:
 
     def live() -> None:
         comm = threads.rank_of_thread()
-        piece = Piece(comm, source, scatter(x, source, comm.rank, 0))
+        piece = DistArray(comm, source, scatter(x, source, comm.rank, 0))
         for got, wanted in ((diagonal(piece, offset, *axes), want), (trace(piece, offset, *axes), total)):
             assert got.dtype == wanted.dtype and got.shape == wanted.shape
-            assert got.whole().tobytes() == wanted.tobytes()
+            assert got.gathered().tobytes() == wanted.tobytes()
 
     threads.run(ranks, live)
 
 
 def test_diagonals_that_are_none() -> None:
-    one = Piece.copied(np.ones((2, 2)), threads.single_rank())
+    one = DistArray.replicated(np.ones((2, 2)), threads.single_rank())
     with pytest.raises(ValueError, match="at least two"):
-        diagonal(Piece.copied(np.ones(2), threads.single_rank()))
+        diagonal(DistArray.replicated(np.ones(2), threads.single_rank()))
     with pytest.raises(ValueError, match="the same"):
         trace(one, 0, 1, -1)
     with pytest.raises(np.exceptions.AxisError):

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dcarray.comm.algorithms import factorisations
-from dcarray.comm.exchange.dist_array import Piece
+from dcarray.comm.exchange.dist_array import DistArray
 from dcarray.comm.layout.layouts import Layout
 from dcarray.comm.transport import threads
 from dcarray.comm.transport.protocol import Array
@@ -35,15 +35,17 @@ def test_against_numpy(data: st.DataObject) -> None:
 
     def live() -> None:
         comm = threads.rank_of_thread()
-        piece = Piece(comm, of_a, scatter(a, of_a, comm.rank))
-        got = factorisations.solve(piece, Piece(comm, of_b, scatter(b, of_b, comm.rank)))
+        piece = DistArray(comm, of_a, scatter(a, of_a, comm.rank))
+        got = factorisations.solve(piece, DistArray(comm, of_b, scatter(b, of_b, comm.rank)))
         assert got.dtype == x.dtype and (got.layout.grid, got.layout.axes) == (of_b.grid, of_b.axes)
         tolerance = 2e-3 if x.dtype.char in "fF" else 1e-9
-        np.testing.assert_allclose(got.whole(), x, rtol=tolerance, atol=tolerance)
+        np.testing.assert_allclose(got.gathered(), x, rtol=tolerance, atol=tolerance)
         upper = np.triu(np.full((n, n), 7), 1).astype(dtype)  # is not read
-        found = factorisations.cholesky(Piece(comm, of_a, scatter(np.tril(well) + upper, of_a, comm.rank)))
+        found = factorisations.cholesky(
+            DistArray(comm, of_a, scatter(np.tril(well) + upper, of_a, comm.rank))
+        )
         assert found.dtype == low.dtype and found.layout.axes == of_a.axes
-        np.testing.assert_allclose(found.whole(), low, rtol=tolerance, atol=tolerance * max(n, 1))
+        np.testing.assert_allclose(found.gathered(), low, rtol=tolerance, atol=tolerance * max(n, 1))
 
     threads.run(ranks, live)
 
@@ -58,9 +60,11 @@ def test_several_blocks_of_columns(ranks: int) -> None:
     def live() -> None:
         comm = threads.rank_of_thread()
         of_a, of_b = Layout.chosen((n, n), ranks), Layout.chosen((n, 70), ranks)
-        x = factorisations.solve(Piece.of(a, of_a, comm), Piece.of(b, of_b, comm)).whole()
+        x = factorisations.solve(
+            DistArray.from_whole(a, of_a, comm), DistArray.from_whole(b, of_b, comm)
+        ).gathered()
         np.testing.assert_allclose(a @ x, b, atol=1e-9)
-        low = factorisations.cholesky(Piece.of(well, of_a, comm)).whole()
+        low = factorisations.cholesky(DistArray.from_whole(well, of_a, comm)).gathered()
         np.testing.assert_allclose(low, np.linalg.cholesky(well), atol=1e-9)
 
     threads.run(ranks, live)
@@ -70,8 +74,8 @@ def test_what_cannot_be_solved() -> None:
     def live() -> None:
         comm = threads.rank_of_thread()
 
-        def piece(x: Array) -> Piece:
-            return Piece.of(x, Layout.chosen(x.shape, comm.size), comm)
+        def piece(x: Array) -> DistArray:
+            return DistArray.from_whole(x, Layout.chosen(x.shape, comm.size), comm)
 
         for n in (4, 9):
             flat = np.ones((n, n))

@@ -12,7 +12,7 @@ from comm_layouts import layouts, scatter
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dcarray.comm.exchange.exchange_plan import start
+from dcarray.comm.exchange.exchange_plan import start_exchanges
 from dcarray.comm.exchange.halo import halo_exchange
 from dcarray.comm.exchange.plan_matching import steps, verify
 from dcarray.comm.layout.grid import ProcessGrid
@@ -109,7 +109,7 @@ def test_several_arrays_travel_in_one_message() -> None:
             whole = np.arange(72.0).reshape(9, 8) + 100 * k
             items.append((its, whole, scatter(whole, its, comm.rank)))
         plans = [(halo_exchange(its, comm.rank), a, a) for its, _, a in items]
-        start(comm, plans).finish()
+        start_exchanges(comm, plans).finish()
         for its, whole, a in items:
             wanted = expected(whole, its, comm.rank, its.halo, (False, False), True)
             assert np.array_equal(a, wanted)

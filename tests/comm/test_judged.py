@@ -15,25 +15,26 @@ from dcarray.comm.algorithms.product_axes import parse
 from dcarray.comm.algorithms.product_cost import FLOPS_PER_BYTE, Bounds, Judges
 from dcarray.comm.algorithms.product_layouts import Scheme, choose, sums
 from dcarray.comm.layout.axes import Axis, BlockAxis, WindowAxis
-from dcarray.comm.layout.axis_overlap import met, shared, spanned
-from dcarray.comm.layout.derived_layouts import bare, moved, some
+from dcarray.comm.layout.axis_overlap import overlap, overlap_size, overlapping_range
+from dcarray.comm.layout.derived_layouts import received_elements, sample_ranks, simplified
 from dcarray.comm.planning.analysis.iteration_domain import _root, _width
 
 
 def by_layouts(scheme: Scheme, sizes: tuple[int, int, int]) -> float:
     """The cost of a scheme for the rank that has most of it, from its layouts."""
     found = 0.0
-    for rank in some(scheme.a.grid.size):
+    for rank in sample_ranks(scheme.a.grid.size):
         come = (
-            moved(scheme.a, scheme.need_a, rank) * sizes[0] + moved(scheme.b, scheme.need_b, rank) * sizes[1]
+            received_elements(scheme.a, scheme.need_a, rank) * sizes[0]
+            + received_elements(scheme.b, scheme.need_b, rank) * sizes[1]
         )
         extra = 0.0
         if scheme.summed is not None:
-            extra = float(moved(*sums(scheme), rank))
+            extra = float(received_elements(*sums(scheme), rank))
         elif scheme.over:
             parts = math.prod(scheme.arrangement.grid.shape[g] for g in scheme.over)
             extra = 2 * (parts - 1) / parts * scheme.made.elements(rank)
-        last = moved(scheme.summed or scheme.made, scheme.out, rank)
+        last = received_elements(scheme.summed or scheme.made, scheme.out, rank)
         of = scheme.product
         points = scheme.arrangement.layout(of.out + of.inner, of.extent).elements(rank)
         found = max(found, come + (extra + last) * sizes[2] + 2 * points / FLOPS_PER_BYTE)
@@ -45,7 +46,7 @@ def by_layouts(scheme: Scheme, sizes: tuple[int, int, int]) -> float:
 def test_ways_cost_what_their_layouts_say(case: tuple[Any, ...], sizes: tuple[int, int, int]) -> None:
     subscripts, first, second, wanted, *_ = case
     of = parse(subscripts, first.shape, second.shape)
-    a, b, out = bare(first), bare(second), None if wanted is None else bare(wanted)
+    a, b, out = simplified(first), simplified(second), None if wanted is None else simplified(wanted)
     judges, costs = Judges(of, a, b, out, sizes), []
     ways = [
         (grid, cut, Bounds(judges, grid, ways.choices))
@@ -80,10 +81,10 @@ def test_what_parts_of_axes_have_in_common(data: st.DataObject) -> None:
     a: Axis = data.draw(axes())
     b: Axis = data.draw(axes(a.extent))
     for one in range(a.parts):
-        span = spanned(a, one, b)
+        span = overlapping_range(a, one, b)
         for other in range(b.parts):
-            assert met(a, one, b, other) == sum(run.size for run in shared(a, one, b, other))
-            assert other in span or not met(a, one, b, other)
+            assert overlap_size(a, one, b, other) == sum(run.size for run in overlap(a, one, b, other))
+            assert other in span or not overlap_size(a, one, b, other)
 
 
 @settings(max_examples=300, deadline=None, derandomize=True)

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dcarray.comm.layout.axes import Axis, BlockAxis, CyclicAxis, Run, clip
-from dcarray.comm.layout.axis_overlap import peers, shared
+from dcarray.comm.layout.axis_overlap import overlap, peers
 from dcarray.comm.layout.grid import ProcessGrid
 from dcarray.comm.layout.layouts import Block, Cyclic, Layout, Whole
 from dcarray.comm.transport.errors import LayoutError
@@ -58,17 +58,17 @@ def test_parts_that_meet(a: Axis, b: Axis) -> None:
         assert len(set(met)) == len(met)
         assert set(met) == {b.owner(i) for i in mine}
         for other in range(b.parts):
-            runs = shared(a, part, b, other)
-            assert runs == shared(b, other, a, part)  # both ends of a message list the same
+            runs = overlap(a, part, b, other)
+            assert runs == overlap(b, other, a, part)  # both ends of a message list the same
             assert sorted(elements(runs)) == [i for i in mine if b.owner(i) == other]
-            assert elements(a.local(part, run) for run in runs) == [a.to_local(i) for i in elements(runs)]
+            assert elements(a.local_run(part, run) for run in runs) == [a.to_local(i) for i in elements(runs)]
 
 
 def test_cyclic_parts_meet_in_few_runs_however_long_the_axis() -> None:
     a, b = CyclicAxis(10**9, 36, 3), CyclicAxis(10**9, 36, 5)
     met = list(peers(a, 1, b))
     assert len(met) <= 7
-    assert sum(len(shared(a, 1, b, other)) for other in met) <= 14
+    assert sum(len(overlap(a, 1, b, other)) for other in met) <= 14
 
 
 # ---- whole layouts -----------------------------------------------------------------------------------
@@ -97,7 +97,7 @@ def test_ways_to_make_a_layout() -> None:
     grid = ProcessGrid((2, 3))
     assert Layout.blocks((5, 7, 4), grid, halo=(1, (0, 2), 0)).local_shape(0) == (5, 5, 4)
     assert Layout.chosen((100, 100), 4).grid.shape == (2, 2)
-    assert Layout.copies((3, 3), grid).spare == (0, 1)
+    assert Layout.copies((3, 3), grid).copy_axes == (0, 1)
     only = Layout.on_one((5, 7), 6, 4)
     assert [only.owned_shape(rank) == (5, 7) for rank in range(6)] == [r == 4 for r in range(6)]
     assert sum(map(only.elements, range(6))) == 35

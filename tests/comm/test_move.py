@@ -7,7 +7,7 @@ from comm_layouts import layouts, scatter
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dcarray.comm.exchange.exchange_plan import start
+from dcarray.comm.exchange.exchange_plan import start_exchanges
 from dcarray.comm.exchange.plan_matching import steps, verify
 from dcarray.comm.exchange.redistribute import Side, move
 from dcarray.comm.layout.axes import BlockAxis, CyclicAxis, WindowAxis
@@ -68,7 +68,7 @@ def test_moves(drawn) -> None:
             scatter(whole, source, comm.rank),
             scatter(np.full(target.shape, -2.0), target, comm.rank),
         )
-        start(
+        start_exchanges(
             comm, [(plans[comm.rank], here.transpose(sides[0].view), there.transpose(sides[1].view))]
         ).finish()
         return there

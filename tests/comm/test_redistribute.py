@@ -50,7 +50,7 @@ def test_every_element_arrives_once_and_all_plans_fit(pair: tuple[Layout, Layout
     threads.run(source.grid.size, move)
     for rank, plan in enumerate(plans):
         came = sum(t.elements for t in plan.receives)
-        stayed = sum(math.prod(run.size for run in box) for box, _ in plan.kept)
+        stayed = sum(math.prod(run.size for run in box) for box, _ in plan.local_copies)
         assert came + stayed == target.elements(rank)
         assert all(t.elements and t.peer != rank for t in plan.sends + plan.receives)
 

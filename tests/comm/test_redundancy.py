@@ -226,7 +226,7 @@ def test_stencils_send_the_least_there_can_be(shape: tuple[int, int]) -> None:
 
 
 def _own(layout: Layout, rank: int) -> list[slice]:
-    parts = zip(layout.parts, layout.place(rank), strict=True)
+    parts = zip(layout.parts, layout.part_indices(rank), strict=True)
     return [slice(part.start(c), part.start(c + 1)) for part, c in parts]
 
 

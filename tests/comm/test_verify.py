@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from dcarray.comm.exchange.plan_matching import Receive, Send, Step, Together, Wait, verify
+from dcarray.comm.exchange.plan_matching import CollectiveStep, Receive, Send, Step, Wait, verify
 from dcarray.comm.transport.errors import PlanError
 
 
@@ -26,7 +26,7 @@ def test_plans_that_fit() -> None:
             [Receive(1, 0, 8, blocking=True), Send(0, 0, 8, blocking=True)],
         ]
     )
-    both = Together("bcast", (0, 1), 8)
+    both = CollectiveStep("bcast", (0, 1), 8)
     verify([[both, both], [both, both]])
 
 
@@ -61,7 +61,7 @@ def test_ranks_that_wait_for_each_other() -> None:
 
 
 def test_other_collective_operations() -> None:
-    text = problems([Together("bcast", (0, 1), 8)], [Together("reduce", (0, 1), 8)])
-    assert "rank 0 at step 0: Together(name='bcast'" in text
-    assert "rank 1 at step 0: Together(name='reduce'" in text
-    assert "cannot go on" in problems([Together("bcast", (0, 1), 8)], [])
+    text = problems([CollectiveStep("bcast", (0, 1), 8)], [CollectiveStep("reduce", (0, 1), 8)])
+    assert "rank 0 at step 0: CollectiveStep(name='bcast'" in text
+    assert "rank 1 at step 0: CollectiveStep(name='reduce'" in text
+    assert "cannot go on" in problems([CollectiveStep("bcast", (0, 1), 8)], [])

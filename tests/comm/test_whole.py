@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 import dcarray as dc
 from dcarray.comm import Layout, ProcessGrid
 from dcarray.comm.algorithms.reductions import fold
-from dcarray.comm.exchange.dist_array import Piece
+from dcarray.comm.exchange.dist_array import DistArray
 from dcarray.comm.transport import threads
 
 
@@ -31,10 +31,10 @@ def test_a_large_fold_is_shared_out_and_sends_each_part_once() -> None:
 
     def program() -> int:
         comm = threads.rank_of_thread()
-        x = Piece.of(whole, layout, comm)
+        x = DistArray.from_whole(whole, layout, comm)
         total = fold(x, np.add, 0)
         assert total.block.shape == (10_000,)
-        assert np.allclose(total.whole(), whole.sum(0), rtol=1e-15)
+        assert np.allclose(total.gathered(), whole.sum(0), rtol=1e-15)
         return comm.counts.bytes_sent
 
     sent = dc.comm.run(4, program)
@@ -47,7 +47,9 @@ def test_sums_are_the_same_every_time_and_as_exact_as_pairwise_ones() -> None:
     exact = whole.astype("f8").sum()
 
     def program() -> float:
-        x = Piece.of(whole, Layout.blocks(whole.shape, ProcessGrid((7,))), threads.rank_of_thread())
+        x = DistArray.from_whole(
+            whole, Layout.blocks(whole.shape, ProcessGrid((7,))), threads.rank_of_thread()
+        )
         return float(fold(x, np.add).block)
 
     sums = {total for _ in range(2) for total in dc.comm.run(7, program)}

@@ -15,7 +15,7 @@ from dcarray.comm.transport.protocol import Array
 
 def elements(runs: Iterable[Run]) -> list[int]:
     """The indices of runs, in their order."""
-    return [r.start + k * r.step + j for r in runs for k in range(r.turns) for j in range(r.length)]
+    return [r.start + k * r.step + j for r in runs for k in range(r.repeats) for j in range(r.length)]
 
 
 @st.composite

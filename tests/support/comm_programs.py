@@ -20,8 +20,8 @@ from comm_layouts import scatter
 
 import dcarray as dc
 from dcarray.comm import Block, Cyclic, Layout, ProcessGrid, Whole, choose_grid, world
-from dcarray.comm.exchange.dist_array import Piece
-from dcarray.comm.exchange.exchange_plan import start
+from dcarray.comm.exchange.dist_array import DistArray
+from dcarray.comm.exchange.exchange_plan import start_exchanges
 from dcarray.comm.exchange.halo import halo_exchange
 from dcarray.comm.exchange.redistribute import redistribute
 from dcarray.comm.transport.protocol import Array
@@ -334,12 +334,12 @@ def multiplied() -> None:
         wholes = [values.integers(0, 5, shape).astype(d) for shape, d in zip(shapes, dtypes, strict=True)]
         want = np.matmul(*wholes)
         of = [_layout(shape, group.size, rng) for shape in shapes]
-        a, b = (Piece.of(x, its, group).block for x, its in zip(wholes, of, strict=True))
+        a, b = (DistArray.from_whole(x, its, group).block for x, its in zip(wholes, of, strict=True))
         target = _layout(want.shape, group.size, rng) if turn % 2 else None
         wrap = plain_or_wrapped[turn // 6 % 2]
         got, its = comm.Matmul(wrap(a), of[0], b, of[1], target)
         assert type(got) is type(wrap(a)) and (target is None or its == target)
-        assert np.array_equal(got, Piece.of(want, its, group).block), (subscripts, dtypes)
+        assert np.array_equal(got, DistArray.from_whole(want, its, group).block), (subscripts, dtypes)
         out = np.full(its.local_shape(group.rank), 77, want.dtype)
         if "?" not in dtypes:
             assert comm.Einsum(subscripts, a, of[0], b, of[1], its, out=out)[0] is out
@@ -383,7 +383,7 @@ def halos() -> None:
         inside = padded[place] != -1
         assert np.array_equal(np.asarray(wrapped)[inside], -a[inside])
     faces = halo_exchange(layout, group.rank, corners=False)
-    pending = start(group, [(faces, a, a)])
+    pending = start_exchanges(group, [(faces, a, a)])
     pending.finish()
     raises(comm.LayoutError, "needs", lambda: halo.run(a[1:]))
 

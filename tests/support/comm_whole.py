@@ -24,8 +24,9 @@ from dcarray.comm.algorithms.reductions import arg_extreme, fold, mean
 from dcarray.comm.algorithms.scans import scan
 from dcarray.comm.algorithms.sorting import sort_1d, sorted_values
 from dcarray.comm.algorithms.take import put, take
-from dcarray.comm.exchange.dist_array import Piece, balanced, in_blocks, uncut
-from dcarray.comm.exchange.window_copies import Window, copied, sliced
+from dcarray.comm.exchange.dist_array import DistArray
+from dcarray.comm.exchange.window_copies import ArrayWindow, copy_windows, sliced
+from dcarray.comm.layout.derived_layouts import even_blocks, with_whole_axes, without_cyclic
 from dcarray.comm.layout.grid import ProcessGrid
 from dcarray.comm.layout.layouts import Block, Cyclic, Layout, Spec, Whole
 from dcarray.comm.transport.agreement import broadcast_object
@@ -87,10 +88,10 @@ def values(rng: random.Random, shape: tuple[int, ...], dtypes: list[str] = DTYPE
     return found
 
 
-def piece(rng: random.Random, whole: Array) -> Piece:
+def piece(rng: random.Random, whole: Array) -> DistArray:
     group = world()
     layout = any_layout(rng, whole.shape, group.size)
-    return Piece(group, layout, scatter(whole, layout, group.rank, empty=1))
+    return DistArray(group, layout, scatter(whole, layout, group.rank, empty=1))
 
 
 def same(ours: Callable[[], Any], theirs: Callable[[], Any], close: float = 0) -> None:
@@ -106,7 +107,7 @@ def same(ours: Callable[[], Any], theirs: Callable[[], Any], close: float = 0) -
         raise AssertionError(f"no {error!r}") from error
     got = ours()
     got.layout.check(got.comm.rank, got.block.shape)
-    whole = got.whole()
+    whole = got.gathered()
     assert (whole.dtype, whole.shape) == (want.dtype, want.shape)
     if close:
         np.testing.assert_allclose(whole, want, rtol=1e-2 if want.dtype.char == "e" else close, atol=close)
@@ -139,12 +140,12 @@ def shapes(rng: random.Random) -> None:
     whole = values(rng, any_shape(rng))
     x = piece(rng, whole)
     same(lambda: x, lambda: whole)
-    same(lambda: x.moved(balanced(x.layout)), lambda: whole)
+    same(lambda: x.redistributed(even_blocks(x.layout)), lambda: whole)
     same(x.ravelled, whole.ravel)
     same(lambda: x.reshaped(whole.shape[::-1]), lambda: whole.reshape(whole.shape[::-1]))
     axes = rng.sample(range(whole.ndim), rng.randint(0, max(0, whole.ndim - 1)))
-    same(lambda: x.moved(uncut(x.layout, axes)), lambda: whole)
-    assert all(isinstance(uncut(x.layout, axes).axes[a], Whole) for a in axes)
+    same(lambda: x.redistributed(with_whole_axes(x.layout, axes)), lambda: whole)
+    assert all(isinstance(with_whole_axes(x.layout, axes).axes[a], Whole) for a in axes)
 
 
 # ---- windows -----------------------------------------------------------------------------------------
@@ -179,7 +180,7 @@ def windows_into_windows(rng: random.Random) -> None:
     shape = any_shape(rng)
     whole, other = values(rng, shape, ["f8"]), values(rng, tuple(rng.randint(1, 9) for _ in shape), ["f8"])
     x, y = piece(rng, whole), piece(rng, other)
-    x, y = x.moved(in_blocks(x.layout)), y.moved(in_blocks(y.layout))
+    x, y = x.redistributed(without_cyclic(x.layout)), y.redistributed(without_cyclic(y.layout))
     pairs, wanted, at = [], other.copy(), 0
     common = [rng.randint(0, min(n, m)) for n, m in zip(shape, other.shape, strict=True)]
     for _ in range(rng.randint(1, 2)):  # neither writes what the other does: they share out the first axis
@@ -193,12 +194,12 @@ def windows_into_windows(rng: random.Random) -> None:
         pairs.append((_window(x, source), _window(y, tuple(target))))
         if not shape:
             break
-    copied(pairs)
+    copy_windows(pairs)
     same(lambda: y, lambda: wanted)
 
 
-def _window(x: Piece, key: tuple[slice, ...]) -> Window:
-    return Window(x, tuple(range(*s.indices(n)) for s, n in zip(key, x.shape, strict=True)))
+def _window(x: DistArray, key: tuple[slice, ...]) -> ArrayWindow:
+    return ArrayWindow(x, tuple(range(*s.indices(n)) for s, n in zip(key, x.shape, strict=True)))
 
 
 @check

@@ -14,7 +14,7 @@ from mpi4py import MPI
 
 import dcarray as dc
 from dcarray.comm.exchange.halo import halo_exchange
-from dcarray.comm.exchange.persistent import Repeated
+from dcarray.comm.exchange.persistent import PersistentExchanges
 from dcarray.comm.transport.mpi_types import TYPES, buffer_of
 
 comm = dc.comm
@@ -74,7 +74,10 @@ def repeated() -> None:
     for grid in ((ranks.size, 1), (1, ranks.size)):
         layout = comm.Layout.blocks((12, 16), comm.ProcessGrid(grid), halo=1)
         plan = halo_exchange(layout, ranks.rank, ((1, 1), (1, 1)))
-        again, memory = Repeated(), [np.zeros((2, *layout.local_shape(ranks.rank))) for _ in range(2)]
+        again, memory = (
+            PersistentExchanges(),
+            [np.zeros((2, *layout.local_shape(ranks.rank))) for _ in range(2)],
+        )
         for turn in range(12):
             pair = memory[turn // 2 % 2]
             whole = np.arange(192.0).reshape(12, 16) + 1000 * turn

@@ -8,11 +8,11 @@ import numpy as np
 
 from dcarray.comm import Layout, world
 from dcarray.comm.algorithms import factorisations, scalapack
-from dcarray.comm.exchange.dist_array import Piece
+from dcarray.comm.exchange.dist_array import DistArray
 from dcarray.comm.transport.protocol import Array
 
 
-def refused(why: str, function: Callable[..., Piece], *arguments: Piece) -> None:
+def refused(why: str, function: Callable[..., DistArray], *arguments: DistArray) -> None:
     try:
         function(*arguments)
     except np.linalg.LinAlgError as error:
@@ -25,8 +25,8 @@ def main() -> None:
     comm = world()
     assert scalapack.serves(comm)
 
-    def piece(x: Array) -> Piece:
-        return Piece.of(x, Layout.chosen(x.shape, comm.size), comm)
+    def piece(x: Array) -> DistArray:
+        return DistArray.from_whole(x, Layout.chosen(x.shape, comm.size), comm)
 
     rng = np.random.default_rng(0)
     for dtype in "fdFD":
@@ -43,7 +43,7 @@ def main() -> None:
                 (scalapack.multiply(piece(a), piece(b)), a @ b),
                 (factorisations.cholesky(piece(well)), np.linalg.cholesky(well)),
             ):
-                np.testing.assert_allclose(found.whole(), want, rtol=near, atol=near)
+                np.testing.assert_allclose(found.gathered(), want, rtol=near, atol=near)
     for n in (4, 9, 70):
         refused("Singular", factorisations.solve, piece(np.ones((n, n))), piece(np.ones(n)))
         refused("Singular", factorisations.solve, piece(np.diag(np.arange(float(n)))), piece(np.ones(n)))

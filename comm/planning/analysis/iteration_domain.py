@@ -16,7 +16,7 @@ from dcarray.ir.nodes import Compute, Index, Load, Window
 from dcarray.ir.windows import loads
 
 __all__ = [
-    "bare", "domain_of", "in_blocks", "in_turn", "movable", "natural", "points",
+    "canonical_without_halo", "domain_of",  "in_turn", "movable", "natural", "points",
     "preferred_domain", "reach", "widest",
 ]  # fmt: skip
 
@@ -152,7 +152,7 @@ def _width(into: BlockAxis, part: BlockAxis, offset: int, stride: int) -> tuple[
         shift = begin + step * offset - first
         return -(min(0, shift) // step), -(-max(0, shift) // step)
     before = after = 0
-    for c in _telling(into, into.bends() | part.bends()):
+    for c in _telling(into, into.size_changes() | part.size_changes()):
         if into.low(c) >= into.high(c):
             continue
         ends = offset + stride * into.low(c), offset + stride * (into.high(c) - 1)
@@ -170,7 +170,7 @@ def _telling(into: BlockAxis, bends: Iterable[int]) -> list[int]:
 @lru_cache(maxsize=4096)
 def _largest(into: BlockAxis) -> int:
     """The points of the rank that has most of an axis."""
-    return max(into.high(c) - into.low(c) for c in _telling(into, into.bends()))
+    return max(into.high(c) - into.low(c) for c in _telling(into, into.size_changes()))
 
 
 def _domain_from(window: Window, layout: Layout) -> Layout | None:
@@ -212,15 +212,8 @@ def natural(target: Window, domain: Layout, shape: Sequence[int]) -> Layout:
     return Layout(shape, domain.grid, specs)
 
 
-def bare(layout: Layout | None) -> Layout | None:
+def canonical_without_halo(layout: Layout | None) -> Layout | None:
     return None if layout is None else canonical(Layout(layout.shape, layout.grid, layout.axes))
-
-
-def in_blocks(layout: Layout) -> Layout:
-    """A layout over the same grid without axes that are dealt out in turn."""
-    return Layout(
-        layout.shape, layout.grid, [Block(s.grid_axis) if isinstance(s, Cyclic) else s for s in layout.axes]
-    )
 
 
 def movable(window: Window, layout: Layout) -> bool:

@@ -9,7 +9,7 @@ import numpy as np
 
 from dcarray.comm.layout.layouts import Block
 from dcarray.comm.layout.notation import Partial, read, write
-from dcarray.comm.planning.analysis.iteration_domain import bare
+from dcarray.comm.planning.analysis.iteration_domain import canonical_without_halo
 from dcarray.ir.analysis.effects import reads, writes
 from dcarray.ir.nodes import Apply, Array, Call, Compute, Const, Expr, Load, Region, Stmt
 from dcarray.ir.ops import const_value
@@ -147,4 +147,4 @@ def _factor(expr: Expr, arrays: Mapping[str, Array], finite: Collection[str]) ->
 
 
 def _place(array: Array) -> object:
-    return bare(read(array.layout, array.shape)[0])
+    return canonical_without_halo(read(array.layout, array.shape)[0])

@@ -12,11 +12,11 @@ from dataclasses import replace
 from typing import Any
 
 from dcarray.comm.layout.axes import CyclicAxis
+from dcarray.comm.layout.derived_layouts import without_cyclic
 from dcarray.comm.layout.layouts import Block, Cyclic, Layout, Whole
 from dcarray.comm.layout.notation import Partial, canonical
 from dcarray.comm.planning.analysis.iteration_domain import (
-    bare,
-    in_blocks,
+    canonical_without_halo,
     in_turn,
     movable,
     natural,
@@ -62,8 +62,7 @@ def insert(
     costs: Costs | None = COSTS,
     few: int = 0,
 ) -> Placed:
-    """Place the statements of a region and insert what they communicate; see
-    `dcarray.comm.planning.planner.plan`."""
+    """Place the statements of a region and insert their communication; see `planner.plan`."""
     draft = _Insert(region, layouts, ranks, above, library, few)
     for stmt in flat(region.body):
         draft.stmt(stmt)
@@ -141,7 +140,7 @@ class _Insert(Draft):
             if len(new.shape) < 2 or end is None or end in self.free or new.array not in self.free:
                 continue  # parts of vectors are better added up by one reduction than by many messages
             self.free.discard(new.array)
-            self.layouts[new.array] = bare(self.layouts[end])
+            self.layouts[new.array] = canonical_without_halo(self.layouts[end])
         placed = replace(stmt, reads=reads, writes=results)
         given, made = (tuple(self.operand(w) for w in windows) for windows in (reads, results))
         form = planner(placed, given, made, self.ranks)
@@ -205,7 +204,12 @@ class _Insert(Draft):
 
     def operand(self, window: Window) -> Operand:
         array = self.arrays[window.array]
-        return Operand(array.shape, array.dtype, bare(self.layouts[array.name]), array.name in self.free)
+        return Operand(
+            array.shape,
+            array.dtype,
+            canonical_without_halo(self.layouts[array.name]),
+            array.name in self.free,
+        )
 
     def copied(self, window: Window, loc: Any) -> Window:
         """A window as an array of its own, which lies where it does."""
@@ -250,7 +254,7 @@ class _Insert(Draft):
         if not any(isinstance(part, CyclicAxis) for part in layout.parts):
             raise Misplaced("what is written lies along two axes that are dealt out")
         array = self.arrays[stmt.target.array]
-        copy = self.copy_in(array, in_blocks(layout), stmt.loc, array.name in self.written)
+        copy = self.copy_in(array, without_cyclic(layout), stmt.loc, array.name in self.written)
         self.compute(replace(stmt, target=replace(stmt.target, array=copy.name)))
         self.move(identity(copy), identity(array), stmt.loc)
 
@@ -316,7 +320,9 @@ class _Insert(Draft):
         if neutral and all_of_it and array.name in self.free:
             self.free.discard(array.name)
             self.layouts[array.name] = canonical(layout)
-        straight = neutral and all_of_it and bare(self.layouts[array.name]) == canonical(layout)
+        straight = (
+            neutral and all_of_it and canonical_without_halo(self.layouts[array.name]) == canonical(layout)
+        )
         result = array if straight else self.new(array.name, array.dtype, shape, canonical(layout))
         self.emit(Call("comm.reduce", (identity(part),), (identity(result),), (("op", op),), stmt.loc))
         if not straight:
@@ -392,7 +398,7 @@ class _Insert(Draft):
         array, layout = self.arrays[window.array], self.layouts[window.array]
         source = array
         if layout is not None and not movable(window, layout):
-            source = self.copy_in(array, in_blocks(layout), loc)
+            source = self.copy_in(array, without_cyclic(layout), loc)
         axes = [ix.axis for ix in window.index if ix.axis is not None]
         shape = tuple(window.shape[a] for a in axes)
         to: Layout | None = None
@@ -405,7 +411,7 @@ class _Insert(Draft):
         made = self.new(array.name, array.dtype, shape, to)
         apart = any(ix.axis is not None and ix.stride != 1 for ix in index)
         if apart and to is not None and any(isinstance(spec, Cyclic) for spec in to.axes):
-            between = self.new(array.name, array.dtype, shape, in_blocks(to))
+            between = self.new(array.name, array.dtype, shape, without_cyclic(to))
             self.move(read, identity(between), loc)
             read = identity(between)
         self.move(read, identity(made), loc)

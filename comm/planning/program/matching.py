@@ -47,7 +47,7 @@ def described(program: Program) -> list[plan_matching.Step]:
 @singledispatch
 def _steps(step: Step, program: Program) -> list[plan_matching.Step]:
     # A library's step: all ranks come to it, what is sent within is its own affair.
-    return [plan_matching.Together(type(step).__name__, tuple(range(program.size)))]
+    return [plan_matching.CollectiveStep(type(step).__name__, tuple(range(program.size)))]
 
 
 @_steps.register
@@ -57,7 +57,7 @@ def _(step: Local, program: Program) -> list[plan_matching.Step]:
 
 @_steps.register
 def _(step: Reduce, program: Program) -> list[plan_matching.Step]:
-    return [plan_matching.Together(f"reduce {step.op}", step.ranks, step.counts().collective_bytes)]
+    return [plan_matching.CollectiveStep(f"reduce {step.op}", step.ranks, step.counts().collective_bytes)]
 
 
 @_steps.register
@@ -87,8 +87,7 @@ def _(step: Finish, program: Program) -> list[plan_matching.Step]:
 
 
 def _begun(step: Exchanges) -> list[plan_matching.Step]:
-    """What `dcarray.comm.exchange.exchange_plan.start` makes of it: one message for each peer, of all
-    arrays."""
+    """The messages that `start_exchanges` makes of a step: one for each peer, for all arrays."""
     receives: dict[int, list[tuple[Transfer, int]]] = {}
     sends: dict[int, list[tuple[Transfer, int]]] = {}
     for item in step.items:

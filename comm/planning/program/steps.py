@@ -15,8 +15,8 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from dcarray.comm.exchange.exchange_plan import Exchange, Pending
-from dcarray.comm.exchange.persistent import Repeated
+from dcarray.comm.exchange.exchange_plan import Exchange, PendingExchange
+from dcarray.comm.exchange.persistent import PersistentExchanges
 from dcarray.comm.layout.grid import ProcessGrid
 from dcarray.comm.layout.layouts import Layout
 from dcarray.comm.planning.analysis.halo_state import Box, Valid
@@ -94,7 +94,7 @@ class Running:
     local: Callable[[Region, Mapping[str, Array]], None]
     empty: Callable[[tuple[int, ...], np.dtype[Any]], Array] = np.empty
     around: Callable[[Any], AbstractContextManager[object]] = unwatched
-    pending: dict[int, Pending] = field(default_factory=dict)
+    pending: dict[int, PendingExchange] = field(default_factory=dict)
 
     def leave(self) -> None:
         """Wait for the exchanges under way: what they bring would be written to dropped memory, or be taken
@@ -151,7 +151,7 @@ class Exchanges:
     """Exchanges of several arrays together: what goes from one rank to another is one message."""
 
     items: tuple[Item, ...]
-    repeated: Repeated = field(default_factory=Repeated, compare=False, repr=False)
+    repeated: PersistentExchanges = field(default_factory=PersistentExchanges, compare=False, repr=False)
 
     @property
     def reads(self) -> tuple[str, ...]:
@@ -173,7 +173,7 @@ class Exchanges:
     def run(self, at: Running) -> None:
         self.start(at).finish()
 
-    def start(self, at: Running) -> Pending:
+    def start(self, at: Running) -> PendingExchange:
         """Begin them."""
         memory = at.memory
         arrays = [

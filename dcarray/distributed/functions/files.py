@@ -17,7 +17,7 @@ from dcarray.distributed.dispatch import FORMS, array_of, piece_of
 from dcarray.recording.operands import evaluated
 
 if TYPE_CHECKING:
-    from dcarray.comm.exchange.dist_array import Piece
+    from dcarray.comm.exchange.dist_array import DistArray
 
 __all__ = ["load", "tofile"]
 
@@ -64,7 +64,7 @@ def _on_first(value: Any) -> Any:
         return evaluated(value)  # on all ranks, what is pending runs on all of them
     if not x.ndim:
         return x.block
-    return x.moved(Layout.on_one(x.shape, x.comm.size, 0)).block
+    return x.redistributed(Layout.on_one(x.shape, x.comm.size, 0)).block
 
 
 _to_file = _by_first(lambda name, x, *args, **kwargs: np.asarray(x).tofile(name, *args, **kwargs))
@@ -96,7 +96,7 @@ def load(*args: Any, **kwargs: Any) -> Any:
     return NO_FORM if found is None else array_of(found)
 
 
-def _loaded(file: Any) -> Piece | None:
+def _loaded(file: Any) -> DistArray | None:
     from dcarray.comm.algorithms import npy_files
     from dcarray.distributed.executor import default_layout
 

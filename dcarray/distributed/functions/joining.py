@@ -59,7 +59,8 @@ def _delete(arr: Any, obj: Any, axis: Any = None) -> Any:
     from dcarray.comm.algorithms import take
     from dcarray.comm.algorithms.fancy_indexing import points, written
     from dcarray.comm.algorithms.masks import nonzero
-    from dcarray.comm.exchange.dist_array import Piece, rows
+    from dcarray.comm.exchange.dist_array import DistArray
+    from dcarray.comm.layout.derived_layouts import row_layout
 
     x, at = (
         piece_of(arr),
@@ -74,8 +75,8 @@ def _delete(arr: Any, obj: Any, axis: Any = None) -> Any:
     n = x.shape[axis]
     if isinstance(obj, (int, np.integer)) and not -n <= obj < n:
         raise IndexError(f"index {obj} is out of bounds for axis {axis % x.ndim} with size {n}")
-    layout = rows((n,), x.comm.size)
-    kept = Piece(x.comm, layout, np.ones(layout.local_shape(x.comm.rank), np.bool_))
+    layout = row_layout((n,), x.comm.size)
+    kept = DistArray(x.comm, layout, np.ones(layout.local_shape(x.comm.rank), np.bool_))
     places = points((n,), [at if at.ndim else at.reshaped((1,))], x.comm).places
     written(kept, places, np.zeros(places.shape, np.bool_))
     return take.take(x, nonzero(kept)[0], axis % x.ndim)

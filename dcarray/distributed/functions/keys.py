@@ -12,11 +12,11 @@ from dcarray.api.array import ndarray
 from dcarray.distributed.dispatch import piece_of
 
 if TYPE_CHECKING:
-    from dcarray.comm.exchange.dist_array import Piece
+    from dcarray.comm.exchange.dist_array import DistArray
 
 __all__ = ["Key", "along_axis", "parsed"]
 
-Item = Any  # slice | int | Piece | None
+Item = Any  # slice | int | DistArray | None
 
 
 @dataclass(frozen=True)
@@ -25,16 +25,16 @@ class Key:
 
     Attributes
     ----------
-    mask : Piece or None
+    mask : DistArray or None
         A mask of the array's first axes, alone.
-    rows : (Piece, int) or None
+    rows : (DistArray, int) or None
         Integers along one axis, and all of the other axes.
-    items : list of slice, int, Piece or None; or None
+    items : list of slice, int, DistArray or None; or None
         As `dcarray.comm.algorithms.fancy_indexing.points` takes them.
     """
 
-    mask: Piece | None = None
-    rows: tuple[Piece, int] | None = None
+    mask: DistArray | None = None
+    rows: tuple[DistArray, int] | None = None
     items: list[Item] | None = None
 
 
@@ -62,9 +62,9 @@ def parsed(shape: tuple[int, ...], key: Any) -> Key | None:
     return Key(items=found)
 
 
-def along_axis(shape: tuple[int, ...], index: Piece, axis: int) -> list[Item] | None:
+def along_axis(shape: tuple[int, ...], index: DistArray, axis: int) -> list[Item] | None:
     """The key of `numpy.take_along_axis`, if index and shape are such that NumPy has no complaint."""
-    from dcarray.comm.exchange.dist_array import Piece
+    from dcarray.comm.exchange.dist_array import DistArray
 
     if index.dtype.kind not in "iu" or index.ndim != len(shape):
         return None
@@ -73,7 +73,7 @@ def along_axis(shape: tuple[int, ...], index: Piece, axis: int) -> list[Item] | 
     places = [
         np.arange(n).reshape([-1 if k == j else 1 for j in range(len(shape))]) for k, n in enumerate(shape)
     ]
-    return [index if k == axis else Piece.copied(at, index.comm) for k, at in enumerate(places)]
+    return [index if k == axis else DistArray.replicated(at, index.comm) for k, at in enumerate(places)]
 
 
 _OTHER: Any = object()

@@ -12,7 +12,7 @@ from dcarray.core.config import current
 from dcarray.distributed.dispatch import FORMS, piece_of, rounds
 
 if TYPE_CHECKING:
-    from dcarray.comm.exchange.dist_array import Piece
+    from dcarray.comm.exchange.dist_array import DistArray
 
 _NUMBERS = "?bBhHiIlLqQefdgFD"
 _ASSOCIATIVE = frozenset(
@@ -23,7 +23,7 @@ _ASSOCIATIVE = frozenset(
 )  # fmt: skip
 
 
-def _line(value: Any) -> Piece | None:
+def _line(value: Any) -> DistArray | None:
     x = piece_of(np.asarray(value) if isinstance(value, (list, tuple)) else value)
     return x if x is not None and x.ndim == 1 and x.shape[0] and x.dtype.char in _NUMBERS else None
 
@@ -44,10 +44,10 @@ def _correlate(a: Any, v: Any, mode: Any = "valid") -> Any:
     return NO_FORM if other.shape[0] > one.shape[0] else _slid(one, other, mode, np.correlate)
 
 
-def _slid(x: Piece, v: Piece, mode: str, function: Callable[..., Any]) -> Piece:
+def _slid(x: DistArray, v: DistArray, mode: str, function: Callable[..., Any]) -> DistArray:
     from dcarray.comm.algorithms.sliding import slid
 
-    return slid(x, v.whole(), mode, function)
+    return slid(x, v.gathered(), mode, function)
 
 
 def _reduceat(
@@ -65,7 +65,7 @@ def _reduceat(
     if type(axis) is not int or not -x.ndim <= axis < x.ndim:
         return NO_FORM
     axis %= x.ndim
-    starts = given.whole().astype(np.intp)
+    starts = given.gathered().astype(np.intp)
     if starts.min() < 0 or starts.max() >= x.shape[axis]:
         return NO_FORM
     if x.ndim > 1 or x.layout.parts[0].parts == 1:
@@ -86,7 +86,7 @@ def _accumulate(ufunc: np.ufunc, array: Any, axis: Any = 0, dtype: Any = None, o
     rounded = rounds(ufunc, dtype or x.dtype)
     exact = ufunc in _ASSOCIATIVE and not rounded  # to the bit as NumPy rounds, other than `cumsum`
     if exact and not any(part.parts > 1 for part in x.layout.parts):  # all have it whole
-        x = x.moved(default_layout(x.shape, current(), x.comm))
+        x = x.redistributed(default_layout(x.shape, current(), x.comm))
     cut = x.layout.parts[axis].parts > 1
     if exact or (rounded and not cut):
         return scans.scan(x, ufunc, axis, dtype) if cut else NO_FORM  # whole lines the recorder has

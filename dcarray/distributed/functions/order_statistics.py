@@ -14,7 +14,7 @@ from dcarray.core.backend import NO_FORM
 from dcarray.distributed.dispatch import FORMS, piece_of
 
 if TYPE_CHECKING:
-    from dcarray.comm.exchange.dist_array import Piece
+    from dcarray.comm.exchange.dist_array import DistArray
     from dcarray.comm.transport.protocol import Communicator
 
 _SORTED = "?bBhHiIlLqQefdg"
@@ -45,13 +45,13 @@ def _unique(
     return tuple(one for one, asked in zip(found, wanted, strict=True) if asked)
 
 
-def _compares(x: Piece) -> bool:
+def _compares(x: DistArray) -> bool:
     """Have elements an order in which those that are equal come together?  Of complex ones those that are no
     numbers are all one to `numpy.unique`, which then gives any of them."""
     from dcarray.comm.transport.sparse_alltoall import allgather
 
     if x.dtype.char in _COMPLEX:
-        return not allgather(x.comm, np.bool_(np.isnan(x.own).any())).any()
+        return not allgather(x.comm, np.bool_(np.isnan(x.local).any())).any()
     return x.dtype.char in _SORTED
 
 
@@ -79,7 +79,7 @@ def _isin(
 ) -> Any:
     from dcarray.comm.algorithms.fancy_indexing import found
     from dcarray.comm.algorithms.order_statistics import distinct, located, pointwise
-    from dcarray.comm.exchange.dist_array import Piece
+    from dcarray.comm.exchange.dist_array import DistArray
     from dcarray.distributed.dispatch import is_distributed
 
     x = piece_of(element)
@@ -92,8 +92,8 @@ def _isin(
         return NO_FORM
     kinds = distinct(some)
     places = located(kinds, x, "left")
-    like = found(kinds, np.minimum(places.own, kinds.shape[0] - 1))
-    there = Piece(x.comm, places.layout, like == x.own)
+    like = found(kinds, np.minimum(places.local, kinds.shape[0] - 1))
+    there = DistArray(x.comm, places.layout, like == x.local)
     return pointwise(there, np.logical_not) if invert else there
 
 
@@ -150,7 +150,7 @@ def _median(skips: bool) -> Callable[..., Any]:
     return form
 
 
-def _by_lines(x: Piece, axis: Any, function: Callable[[Any, int], Any], one: bool = True) -> Any:
+def _by_lines(x: DistArray, axis: Any, function: Callable[[Any, int], Any], one: bool = True) -> Any:
     """Something of each line, which stays as an axis; if it is `one` number, without that."""
     from dcarray.comm.algorithms import fourier
     from dcarray.comm.algorithms.reductions import normalised, shaped
@@ -164,9 +164,9 @@ def _by_lines(x: Piece, axis: Any, function: Callable[[Any, int], Any], one: boo
     return shaped(found, normalised(at, x.ndim), not one)
 
 
-def _lines_first(x: Piece, axis: Any, function: Callable[[Any, int], Any]) -> Any:
+def _lines_first(x: DistArray, axis: Any, function: Callable[[Any, int], Any]) -> Any:
     """Several numbers for each line, along a first axis."""
-    from dcarray.comm.exchange.dist_array import Piece
+    from dcarray.comm.exchange.dist_array import DistArray
     from dcarray.comm.layout.layouts import Layout
 
     found = _by_lines(x, axis, lambda lines, at: np.moveaxis(function(lines, at), 0, at), False)
@@ -175,7 +175,7 @@ def _lines_first(x: Piece, axis: Any, function: Callable[[Any, int], Any]) -> An
     at = axis % x.ndim
     order = [at, *(a for a in range(x.ndim) if a != at)]
     layout = Layout([found.shape[a] for a in order], found.layout.grid, [found.layout.axes[a] for a in order])
-    return Piece(x.comm, layout, found.block.transpose(order))
+    return DistArray(x.comm, layout, found.block.transpose(order))
 
 
 def _heard(call: Callable[[], Any], caught: list[tuple[str, type[Warning]]]) -> Any:
@@ -199,7 +199,7 @@ def _warn_alike(comm: Communicator, caught: list[tuple[str, type[Warning]]]) -> 
             warnings.warn_explicit(text, category, *caller())
 
 
-def _in_order(x: Piece, skips: bool) -> tuple[Piece, int]:
+def _in_order(x: DistArray, skips: bool) -> tuple[DistArray, int]:
     """The elements in order, and how many count; none if one is NaN and none are to be skipped."""
     from dcarray.comm.algorithms.order_statistics import ranked
 
@@ -207,7 +207,7 @@ def _in_order(x: Piece, skips: bool) -> tuple[Piece, int]:
     return values, n if skips or n == math.prod(x.shape) else 0
 
 
-def _at(values: Piece, places: list[int]) -> Any:
+def _at(values: DistArray, places: list[int]) -> Any:
     """Some elements on every rank; a NaN for none."""
     from dcarray.comm.algorithms.fancy_indexing import found
 
@@ -216,10 +216,10 @@ def _at(values: Piece, places: list[int]) -> Any:
     return found(values, np.array(places, np.int64))
 
 
-def _scalar(x: Piece, value: Any) -> Piece:
-    from dcarray.comm.exchange.dist_array import Piece
+def _scalar(x: DistArray, value: Any) -> DistArray:
+    from dcarray.comm.exchange.dist_array import DistArray
 
-    return Piece.copied(np.asarray(value), x.comm)
+    return DistArray.replicated(np.asarray(value), x.comm)
 
 
 def _quantile(per: int, skips: bool) -> Callable[..., Any]:
@@ -282,18 +282,18 @@ def _bincount(x: Any, /, weights: Any = None, minlength: Any = 0) -> Any:
     if fold(given, np.minimum).block < 0:
         return NO_FORM
     length = max(int(fold(given, np.maximum).block) + 1, minlength)
-    mine = given.own if _counts(given) else given.own[:0]
+    mine = given.local if _counts(given) else given.local[:0]
     if heavy is None:
         return totalled(given, np.bincount(mine, None, length))
-    there = heavy.moved(given.layout.bare()).own
+    there = heavy.redistributed(given.layout.without_halo()).local
     counts = np.bincount(mine, there if _counts(given) else there[:0], length)
     return totalled(given, counts.astype(np.float64, copy=False))  # NumPy forgets the weights of nothing
 
 
-def _counts(x: Piece) -> bool:
+def _counts(x: DistArray) -> bool:
     """Does this rank count its elements, of which others may have copies?"""
     coords = x.layout.grid.coords(x.comm.rank)
-    return not any(coords[axis] for axis in x.layout.spare)
+    return not any(coords[axis] for axis in x.layout.copy_axes)
 
 
 def _histogram(a: Any, bins: Any = 10, range: Any = None, density: Any = None, weights: Any = None) -> Any:
@@ -309,12 +309,14 @@ def _histogram(a: Any, bins: Any = 10, range: Any = None, density: Any = None, w
         return NO_FORM
     if range is None and np.ndim(bins) == 0:
         range = fold(x, np.minimum).block[()], fold(x, np.maximum).block[()]
-    own = x.own.reshape(-1) if _counts(x) else x.own.reshape(-1)[:0]
-    mine = None if heavy is None else heavy.moved(x.layout.bare()).own.reshape(-1)[: own.size]
+    own = x.local.reshape(-1) if _counts(x) else x.local.reshape(-1)[:0]
+    mine = (
+        None if heavy is None else heavy.redistributed(x.layout.without_halo()).local.reshape(-1)[: own.size]
+    )
     counts, edges = np.histogram(own, bins, range, weights=mine)
     total = totalled(x, counts)
     if density:
-        whole = total.whole()
+        whole = total.gathered()
         total = _scalar(x, whole / np.array(np.diff(edges), float) / whole.sum())
     return total, _scalar(x, edges)
 

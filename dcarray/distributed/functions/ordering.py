@@ -13,7 +13,7 @@ from dcarray.core.config import current
 from dcarray.distributed.dispatch import FORMS, piece_of, rounds
 
 if TYPE_CHECKING:
-    from dcarray.comm.exchange.dist_array import Piece
+    from dcarray.comm.exchange.dist_array import DistArray
 
 _SORTED = "?bBhHiIlLqQefdgFD"
 _STABLE = ("stable", "mergesort")
@@ -27,7 +27,7 @@ def _axis(axis: Any, ndim: int) -> int | None:
     return axis % ndim
 
 
-def _cut(x: Piece, axis: int) -> bool:
+def _cut(x: DistArray, axis: int) -> bool:
     return x.layout.parts[axis].parts > 1
 
 
@@ -93,7 +93,7 @@ def _to_part(a: Any, kth: Any, axis: Any, order: Any) -> tuple[Any, int, Any]:
     if x is not None and axis is None:
         x, axis = x.ravelled(), 0
     at = None if x is None else _axis(axis, x.ndim)
-    places = None if given is None else given.whole()
+    places = None if given is None else given.gathered()
     if x is None or at is None or order is not None or x.dtype.char not in _SORTED:
         return None, 0, None
     if places is None or places.dtype.kind not in "iu" or places.ndim > 1:
@@ -171,7 +171,8 @@ def _transforms(
 def _running(ufunc: np.ufunc) -> Callable[..., Any]:
     def form(a: Any, axis: Any = None, dtype: Any = None, out: Any = None) -> Any:
         from dcarray.comm.algorithms import fourier, scans
-        from dcarray.comm.exchange.dist_array import Piece, in_blocks
+        from dcarray.comm.exchange.dist_array import DistArray
+        from dcarray.comm.layout.derived_layouts import without_cyclic
         from dcarray.distributed.executor import FEW, default_layout
 
         x = piece_of(a)
@@ -179,11 +180,13 @@ def _running(ufunc: np.ufunc) -> Callable[..., Any]:
         if x is None or at is None or out is not None:
             return NO_FORM
         if not any(_cut(x, k) for k in range(x.ndim)):  # it was never laid out
-            x = x.moved(default_layout(x.shape, current(), x.comm))
+            x = x.redistributed(default_layout(x.shape, current(), x.comm))
         if _cut(x, at):
             if math.prod(x.shape) > FEW or not rounds(ufunc, dtype or x.dtype):
                 return scans.scan(x, ufunc, at, dtype)
-            return Piece.of(ufunc.accumulate(x.whole(), at, dtype), in_blocks(x.layout), x.comm)
+            return DistArray.from_whole(
+                ufunc.accumulate(x.gathered(), at, dtype), without_cyclic(x.layout), x.comm
+            )
         if x.dtype.char in _RECORDED:  # whole lines the recorder has
             return NO_FORM
         return fourier.along(x, at, lambda lines: ufunc.accumulate(lines, at, dtype))

@@ -20,7 +20,7 @@ from .restated import restates
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from dcarray.comm.exchange.dist_array import Piece
+    from dcarray.comm.exchange.dist_array import DistArray
 
 
 @restates(np.apply_along_axis)
@@ -48,16 +48,17 @@ def _apply_along_axis(func1d: Any, axis: Any, arr: Any, *args: Any, **kwargs: An
     return found
 
 
-def _called(x: Piece | None, axis: int, function: Callable[[Any], Any]) -> Any:
-    from dcarray.comm.exchange.dist_array import Piece, in_blocks, uncut
+def _called(x: DistArray | None, axis: int, function: Callable[[Any], Any]) -> Any:
+    from dcarray.comm.exchange.dist_array import DistArray
+    from dcarray.comm.layout.derived_layouts import with_whole_axes, without_cyclic
     from dcarray.comm.layout.layouts import Layout, Whole
     from dcarray.comm.transport.agreement import broadcast_object
 
     if x is None:
         return NO_FORM
     cut = x.layout.parts[axis].parts > 1
-    held = x.moved(uncut(x.layout, [axis]) if cut else in_blocks(x.layout))
-    lines = np.moveaxis(held.own, axis, -1).view()
+    held = x.redistributed(with_whole_axes(x.layout, [axis]) if cut else without_cyclic(x.layout))
+    lines = np.moveaxis(held.local, axis, -1).view()
     lines.flags.writeable = False  # what changes them raises, and NumPy calls it then
     first = held.layout.owner((0,) * x.ndim)
     like: Any = None
@@ -78,7 +79,7 @@ def _called(x: Piece | None, axis: int, function: Callable[[Any], Any]) -> Any:
     specs[axis : axis + 1] = [Whole()] * more
     shape = list(x.shape)
     shape[axis : axis + 1] = like[0]
-    return Piece(x.comm, Layout(shape, held.layout.grid, specs), values)
+    return DistArray(x.comm, Layout(shape, held.layout.grid, specs), values)
 
 
 def _like(function: Callable[[Any], Any], line: Any) -> Any:

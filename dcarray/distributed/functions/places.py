@@ -13,7 +13,7 @@ from dcarray.distributed.dispatch import FORMS, piece_of
 from .keys import along_axis, parsed
 
 if TYPE_CHECKING:
-    from dcarray.comm.exchange.dist_array import Piece
+    from dcarray.comm.exchange.dist_array import DistArray
 
 
 def _axis(axis: Any, ndim: int) -> int | None:
@@ -21,7 +21,7 @@ def _axis(axis: Any, ndim: int) -> int | None:
     return axis % ndim if type(axis) is int and -ndim <= axis < ndim else None
 
 
-def _index(indices: Any) -> Piece | None:
+def _index(indices: Any) -> DistArray | None:
     """Integers on one axis at least, as the algorithms take them."""
     if type(indices) is list:
         indices = np.asarray(indices)
@@ -43,7 +43,7 @@ def _getitem(x: Any, key: Any) -> Any:
     from dcarray.comm.algorithms import masks
     from dcarray.comm.algorithms import take as by_place
     from dcarray.comm.algorithms.fancy_indexing import found, points
-    from dcarray.comm.exchange.dist_array import Piece
+    from dcarray.comm.exchange.dist_array import DistArray
 
     whole = piece_of(x)
     wanted = None if whole is None else parsed(whole.shape, key)
@@ -55,7 +55,7 @@ def _getitem(x: Any, key: Any) -> Any:
         return by_place.take(whole, *wanted.rows)
     assert wanted.items is not None
     where = points(whole.shape, wanted.items, whole.comm)
-    return Piece(whole.comm, where.layout, found(whole, where.places))
+    return DistArray(whole.comm, where.layout, found(whole, where.places))
 
 
 def _nonzero(a: Any) -> Any:
@@ -77,7 +77,7 @@ def _flatnonzero(a: Any) -> Any:
 
 
 def _argwhere(a: Any) -> Any:
-    from dcarray.comm.exchange.dist_array import Piece
+    from dcarray.comm.exchange.dist_array import DistArray
     from dcarray.comm.layout.layouts import Layout, Whole
 
     found = _nonzero(a)
@@ -85,7 +85,7 @@ def _argwhere(a: Any) -> Any:
         return NO_FORM
     first = found[0].layout
     layout = Layout((*first.shape, len(found)), first.grid, [*first.axes, Whole()])
-    return Piece(found[0].comm, layout, np.stack([at.own for at in found], axis=-1))
+    return DistArray(found[0].comm, layout, np.stack([at.local for at in found], axis=-1))
 
 
 def _compress(condition: Any, a: Any, axis: Any = None, out: Any = None) -> Any:
@@ -115,7 +115,7 @@ def _extract(condition: Any, arr: Any) -> Any:
 
 def _take_along_axis(arr: Any, indices: Any, axis: Any = -1) -> Any:
     from dcarray.comm.algorithms.fancy_indexing import found, points
-    from dcarray.comm.exchange.dist_array import Piece
+    from dcarray.comm.exchange.dist_array import DistArray
 
     x, index = piece_of(arr), piece_of(indices)
     at = None if x is None else _axis(axis, x.ndim)
@@ -123,7 +123,7 @@ def _take_along_axis(arr: Any, indices: Any, axis: Any = -1) -> Any:
     if x is None or key is None:
         return NO_FORM
     where = points(x.shape, key, x.comm)
-    return Piece(x.comm, where.layout, found(x, where.places))
+    return DistArray(x.comm, where.layout, found(x, where.places))
 
 
 FORMS.update(

@@ -52,24 +52,24 @@ def _solve(a: Any, b: Any) -> Any:
 # ---- one matrix --------------------------------------------------------------------------------------
 def _slogdet(a: Any) -> Any:
     from dcarray.comm.algorithms import factorisations
-    from dcarray.comm.exchange.dist_array import Piece
+    from dcarray.comm.exchange.dist_array import DistArray
 
     matrix = piece_of(a)
     if matrix is None or matrix.ndim != 2 or not matrix.shape[0] or not factored(matrix):
         return NO_FORM
-    sign, logarithm = (Piece.copied(value, matrix.comm) for value in factorisations.slogdet(matrix))
+    sign, logarithm = (DistArray.replicated(value, matrix.comm) for value in factorisations.slogdet(matrix))
     return type(np.linalg.slogdet(np.ones((1, 1))))(sign, logarithm)
 
 
 def _det(a: Any) -> Any:
-    from dcarray.comm.exchange.dist_array import Piece
+    from dcarray.comm.exchange.dist_array import DistArray
 
     found = _slogdet(a)
     if found is NO_FORM:
         return found
     sign, logarithm = found
     with np.errstate(over="ignore"):
-        return Piece.copied(sign.block * np.exp(logarithm.block).astype(sign.dtype), sign.comm)
+        return DistArray.replicated(sign.block * np.exp(logarithm.block).astype(sign.dtype), sign.comm)
 
 
 def _lstsq(a: Any, b: Any, rcond: Any = None) -> Any:
@@ -93,7 +93,7 @@ def _lstsq(a: Any, b: Any, rcond: Any = None) -> Any:
 
 def _qr(a: Any, mode: Any = "reduced") -> Any:
     from dcarray.comm.algorithms import tall_skinny
-    from dcarray.comm.exchange.dist_array import Piece
+    from dcarray.comm.exchange.dist_array import DistArray
 
     x = piece_of(a)
     if x is None or not tall_skinny.is_tall(x) or x.dtype.char not in _DTYPES or x.dtype.kind == "c":
@@ -101,7 +101,7 @@ def _qr(a: Any, mode: Any = "reduced") -> Any:
     found = tall_skinny.qr(x) if mode in ("reduced", "r") else None
     if found is None:
         return NO_FORM
-    upper: Any = Piece.copied(found[1], x.comm)
+    upper: Any = DistArray.replicated(found[1], x.comm)
     first: Any = found[0]
     return upper if mode == "r" else type(np.linalg.qr(np.ones((1, 1))))(first, upper)
 
@@ -122,12 +122,12 @@ def _pinv(a: Any, rcond: Any = None, hermitian: Any = False, *, rtol: Any = np._
 
 def _svd(a: Any, full_matrices: Any = True, compute_uv: Any = True, hermitian: Any = False) -> Any:
     from dcarray.comm.algorithms import tall_skinny
-    from dcarray.comm.exchange.dist_array import Piece
+    from dcarray.comm.exchange.dist_array import DistArray
 
     x = piece_of(a)
     if x is None or compute_uv or hermitian or not tall_skinny.is_tall(x) or x.dtype.char not in _DTYPES:
         return NO_FORM
-    return Piece.copied(tall_skinny.singular_values(x), x.comm)
+    return DistArray.replicated(tall_skinny.singular_values(x), x.comm)
 
 
 def _either(first: Callable[..., Any], then: Callable[..., Any]) -> Callable[..., Any]:

@@ -13,7 +13,7 @@ from dcarray.core.strides import axes_of
 from dcarray.distributed.dispatch import FORMS, piece_of, rounds
 
 if TYPE_CHECKING:
-    from dcarray.comm.exchange.dist_array import Piece
+    from dcarray.comm.exchange.dist_array import DistArray
     from dcarray.comm.layout.layouts import Layout
 
 _NUMBERS = "biufc"
@@ -50,21 +50,21 @@ def _called(ufunc: np.ufunc, *inputs: Any, **kwargs: Any) -> Any:
     return _by_blocks(ufunc, inputs, arrays, _layout(pieces, shape), kwargs)
 
 
-def _layout(pieces: list[Piece], shape: tuple[int, ...]) -> Layout:
+def _layout(pieces: list[DistArray], shape: tuple[int, ...]) -> Layout:
     """How the results are to lie: as a cut operand of their shape does, if there is one."""
-    from dcarray.comm.exchange.dist_array import in_blocks, rows
+    from dcarray.comm.layout.derived_layouts import row_layout, without_cyclic
 
     for x in pieces:
         if x.shape == shape and any(part.parts > 1 for part in x.layout.parts):
-            return in_blocks(x.layout)
-    return rows(shape, pieces[0].comm.size)
+            return without_cyclic(x.layout)
+    return row_layout(shape, pieces[0].comm.size)
 
 
 def _by_blocks(
-    ufunc: np.ufunc, inputs: Any, arrays: list[Piece | None], layout: Layout, kwargs: dict[str, Any]
+    ufunc: np.ufunc, inputs: Any, arrays: list[DistArray | None], layout: Layout, kwargs: dict[str, Any]
 ) -> Any:
     from dcarray.comm.algorithms.fancy_indexing import shared
-    from dcarray.comm.exchange.dist_array import Piece
+    from dcarray.comm.exchange.dist_array import DistArray
 
     (comm,) = {x.comm for x in arrays if x is not None}
     given = [x if a is None else shared(a, layout) for x, a in zip(inputs, arrays, strict=True)]
@@ -81,8 +81,8 @@ def _by_blocks(
     if wrong:  # NumPy says what, on all ranks alike
         return NO_FORM
     if isinstance(found, tuple):
-        return tuple(Piece(comm, layout, np.asarray(one)) for one in found)
-    return Piece(comm, layout, np.asarray(found))
+        return tuple(DistArray(comm, layout, np.asarray(one)) for one in found)
+    return DistArray(comm, layout, np.asarray(found))
 
 
 def _kind(text: str) -> str:
@@ -92,7 +92,7 @@ def _kind(text: str) -> str:
 
 def _multiplied(a: Any, b: Any) -> Any:
     from dcarray.comm.algorithms.products import multiplied
-    from dcarray.comm.exchange.dist_array import Piece
+    from dcarray.comm.exchange.dist_array import DistArray
 
     one, other = (piece_of(x) if isinstance(x, (Handle, np.ndarray)) else None for x in (a, b))
     if one is None or other is None or not one.ndim or not other.ndim:
@@ -101,10 +101,10 @@ def _multiplied(a: Any, b: Any) -> Any:
         return NO_FORM
     if 0 not in one.shape + other.shape:
         return multiplied(one, other)
-    return Piece.copied(np.matmul(_like(one), _like(other)), one.comm)
+    return DistArray.replicated(np.matmul(_like(one), _like(other)), one.comm)
 
 
-def _like(x: Piece) -> Any:
+def _like(x: DistArray) -> Any:
     """An array of that shape and dtype that takes no memory."""
     return np.broadcast_to(x.dtype.type(), x.shape)
 
@@ -114,7 +114,7 @@ def _reduced(
     initial: Any = np._NoValue, where: Any = True,
 ) -> Any:  # fmt: skip
     from dcarray.comm.algorithms.reductions import fold
-    from dcarray.comm.exchange.dist_array import Piece
+    from dcarray.comm.exchange.dist_array import DistArray
     from dcarray.distributed.executor import FEW
 
     x = piece_of(array)
@@ -123,8 +123,8 @@ def _reduced(
     if x.dtype.kind not in _NUMBERS or not x.ndim or 0 in x.shape or axis == ():
         return NO_FORM
     if rounds(ufunc, dtype or x.dtype) and math.prod(x.shape) <= FEW:  # in the order of one process
-        found = ufunc.reduce(x.whole(), axis, dtype, keepdims=bool(keepdims))  # type: ignore[call-overload]
-        return Piece.copied(found, x.comm)
+        found = ufunc.reduce(x.gathered(), axis, dtype, keepdims=bool(keepdims))  # type: ignore[call-overload]
+        return DistArray.replicated(found, x.comm)
     try:
         axes = axes_of(axis, x.ndim)
     except TypeError:

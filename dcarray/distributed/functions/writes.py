@@ -15,14 +15,14 @@ from dcarray.distributed.dispatch import WRITES, piece_of
 from .keys import Key, along_axis, parsed
 
 if TYPE_CHECKING:
-    from dcarray.comm.exchange.dist_array import Piece
+    from dcarray.comm.exchange.dist_array import DistArray
 
 _NUMBERS = "biufc"
 
-Write = Callable[["Piece"], "Piece"]
+Write = Callable[["DistArray"], "DistArray"]
 
 
-def _values(value: Any, dtype: np.dtype[Any]) -> Piece | None:
+def _values(value: Any, dtype: np.dtype[Any]) -> DistArray | None:
     """What is to be written, as a piece."""
     if type(value) not in (ndarray, np.ndarray):
         if not isinstance(value, (bool, int, float, complex, np.generic, list, tuple)):
@@ -41,8 +41,8 @@ def _setitem(x: Any, key: Any, value: Any) -> Write | Any:
     return _at(found, given)
 
 
-def _at(key: Key, values: Piece) -> Write:
-    def write(x: Piece) -> Piece:
+def _at(key: Key, values: DistArray) -> Write:
+    def write(x: DistArray) -> DistArray:
         from dcarray.comm.algorithms import masks, take
         from dcarray.comm.algorithms.fancy_indexing import check_values, points, shared, written
 
@@ -62,14 +62,14 @@ def _at(key: Key, values: Piece) -> Write:
     return write
 
 
-def _fitting(values: Piece, ndim: int) -> Piece:
+def _fitting(values: DistArray, ndim: int) -> DistArray:
     """Values without the axes of length one that they have more than what is written."""
     more = max(0, values.ndim - ndim)
     return values.reshaped(values.shape[more:]) if more else values
 
 
 # ---- functions ---------------------------------------------------------------------------------------
-def _cycled(values: Piece, at: Any, dtype: np.dtype[Any]) -> Any:
+def _cycled(values: DistArray, at: Any, dtype: np.dtype[Any]) -> Any:
     """Values one after the other, again and again: those with some numbers."""
     from dcarray.comm.algorithms.fancy_indexing import found
 
@@ -90,14 +90,14 @@ def _put(a: Any, ind: Any, v: Any, mode: Any = "raise") -> Write | Any:
     if not size or 0 in values.shape or not np.can_cast(values.dtype, a.dtype, "safe"):
         return NO_FORM
 
-    def write(x: Piece) -> Piece:
+    def write(x: DistArray) -> DistArray:
         from dcarray.comm.algorithms.fancy_indexing import points, written
 
         flat = place.ravelled() if place.ndim else place.reshaped((1,))
         if mode != "raise":
-            given = flat.own.astype(np.int64, copy=False)
+            given = flat.local.astype(np.int64, copy=False)
             limited = given % size if mode == "wrap" else np.clip(given, 0, size - 1)
-            flat = type(flat)(flat.comm, flat.layout.bare(), limited)
+            flat = type(flat)(flat.comm, flat.layout.without_halo(), limited)
         where = points((size,), [flat], x.comm)
         begin = where.layout.parts[0].to_global(x.comm.rank, 0)
         numbers = np.arange(begin, begin + where.places.size)
@@ -120,7 +120,7 @@ def _masked(cycle_by_place: bool) -> Callable[..., Write | Any]:
         ):
             return NO_FORM
 
-        def write(x: Piece) -> Piece:
+        def write(x: DistArray) -> DistArray:
             from dcarray.comm.algorithms.fancy_indexing import places_of, written
             from dcarray.comm.transport.sparse_alltoall import allgather
 
@@ -149,11 +149,11 @@ def _copyto(dst: Any, src: Any, casting: Any = "same_kind", where: Any = True) -
     if not fits:  # the parts of some ranks may fit
         return NO_FORM
 
-    def write(x: Piece) -> Piece:
+    def write(x: DistArray) -> DistArray:
         from dcarray.comm.algorithms.fancy_indexing import shared
 
-        bare = x.layout.bare()
-        np.copyto(x.own, shared(values, bare), casting=casting, where=shared(mask, bare))
+        bare = x.layout.without_halo()
+        np.copyto(x.local, shared(values, bare), casting=casting, where=shared(mask, bare))
         return x
 
     return write
@@ -175,7 +175,7 @@ def _fill_diagonal(a: Any, val: Any, wrap: Any = False) -> Write | Any:
     end = a.size if wrap or a.ndim > 2 else min(a.size, a.shape[1] ** 2)
     places = np.arange(0, end, step)
 
-    def write(x: Piece) -> Piece:
+    def write(x: DistArray) -> DistArray:
         from dcarray.comm.algorithms.fancy_indexing import written
 
         begin, stop = (places.size * (x.comm.rank + k) // x.comm.size for k in (0, 1))
@@ -193,7 +193,7 @@ def _accumulated(ufunc: np.ufunc, a: Any, key: Any, values: Any = None) -> Write
     if kinds[0] != a.dtype or kinds[2] != a.dtype:
         return NO_FORM
 
-    def write(x: Piece) -> Piece:
+    def write(x: DistArray) -> DistArray:
         from dcarray.comm.algorithms.fancy_indexing import check_values, points, shared, written
         from dcarray.comm.algorithms.masks import nonzero
 
