@@ -9,9 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dcarray.ir.text import parse
-from dcarray.lowering import target
 from dcarray.lowering.cpu.llvm.emitter.emit import emit
 from dcarray.lowering.cpu.llvm.object_code import engine
+from dcarray.lowering.kernel.flags import DIVIDE, INVALID, OVERFLOW, UNDERFLOW
 from dcarray.lowering.program.plan import compile_region
 from dcarray.lowering.runtime import memory
 
@@ -87,8 +87,8 @@ def raised(z):
     found = set()
     with np.errstate(all="call", call=lambda what, flag: found.add(what)):
         np.absolute(z)
-    names = {"divide by zero": target.DIVIDE, "overflow": target.OVERFLOW, "underflow": target.UNDERFLOW}
-    return sum(names.get(what, target.INVALID) for what in found)
+    names = {"divide by zero": DIVIDE, "overflow": OVERFLOW, "underflow": UNDERFLOW}
+    return sum(names.get(what, INVALID) for what in found)
 
 
 def agree(z, h):

@@ -15,8 +15,10 @@ from hypothesis import strategies as st
 from dcarray.lowering import target
 from dcarray.lowering.cpu.llvm.emitter.emit import emit
 from dcarray.lowering.cpu.llvm.object_code import engine
+from dcarray.lowering.errors import Unsupported
 from dcarray.lowering.kernel import flags
 from dcarray.lowering.kernel import nodes as k
+from dcarray.lowering.kernel.flags import DIVIDE, OVERFLOW
 
 CPU = target.get("cpu")
 F8, F4, I8, B1 = np.dtype("d"), np.dtype("f"), np.dtype("q"), np.dtype("?")
@@ -245,7 +247,7 @@ def test_flags_come_from_every_thread(threads: int) -> None:
     for position in (3, size - 3):
         x[:] = 1
         x[position] = 0
-        assert run(kernel, [size], [x, out], [size], threads, 1000) == target.DIVIDE
+        assert run(kernel, [size], [x, out], [size], threads, 1000) == DIVIDE
         assert out[position] == np.inf
 
 
@@ -255,10 +257,10 @@ def test_integer_division_flags_and_the_mask() -> None:
     x, y, out = np.full(100, 7), np.full(100, 2), np.empty(100, I8)
     assert run(kernel, [100], [x, y, out], [100]) == 0
     y[50] = 0
-    assert run(kernel, [100], [x, y, out], [100]) == target.DIVIDE
+    assert run(kernel, [100], [x, y, out], [100]) == DIVIDE
     y[50], x[50] = -1, np.iinfo(I8).min
-    assert run(kernel, [100], [x, y, out], [100]) == target.OVERFLOW
-    assert flags.possible(kernel) == target.DIVIDE | target.OVERFLOW
+    assert run(kernel, [100], [x, y, out], [100]) == OVERFLOW
+    assert flags.possible(kernel) == DIVIDE | OVERFLOW
 
 
 @settings(derandomize=True, deadline=None, max_examples=20)
@@ -285,7 +287,7 @@ def test_both_arms_of_where_are_computed() -> None:
     for size in (1, 3, 8, 33):
         x, out = np.ones(size), np.empty(size)
         x[-1] = 0
-        assert run(kernel, [size], [x, out], [size]) == target.DIVIDE
+        assert run(kernel, [size], [x, out], [size]) == DIVIDE
         assert out[-1] == 5
 
 
@@ -340,15 +342,15 @@ def test_other_machines() -> None:
     half = flat(
         (k.Store("p1", at(var("i")), op("sqrt", elem("p0", var("i"), dtype="e"))),), ("e", "r"), ("e", "w")
     )
-    with pytest.raises(target.Unsupported, match="float16"):
+    with pytest.raises(Unsupported, match="float16"):
         emit(half, engine.Machine())
 
 
 def test_what_llvm_refuses_is_unsupported() -> None:
-    with pytest.raises(target.Unsupported):
+    with pytest.raises(Unsupported):
         CPU.compile("not LLVM text")
     kernel = flat((k.Store("p0", at(var("i")), lit(1.0)),), (F8, "w"))
-    with pytest.raises(target.Unsupported):
+    with pytest.raises(Unsupported):
         CPU.load(kernel, b"not object code")
 
 
@@ -381,7 +383,7 @@ else:
 
 def test_an_unknown_function_is_unsupported() -> None:
     body = "define void @phase0() { call void @no_such_function() ret void }"
-    with pytest.raises(target.Unsupported, match="no_such_function"):
+    with pytest.raises(Unsupported, match="no_such_function"):
         CPU.compile("declare void @no_such_function()\n" + body)
 
 

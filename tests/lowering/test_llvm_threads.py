@@ -16,6 +16,7 @@ import pytest
 
 from dcarray.lowering import target
 from dcarray.lowering.kernel import nodes as k
+from dcarray.lowering.kernel.flags import INVALID
 
 WORTH = 1 << 20  # work of one iteration that makes any launch parallel
 
@@ -191,7 +192,7 @@ def test_flags_of_each_launch_are_its_own(threads: int) -> None:
     def packed(x: np.ndarray[Any, Any]) -> Callable[[int], bytes]:
         return lambda t: launch.pack(1000, WORTH, x.ctypes.data, 1000)
 
-    raised = target.INVALID
+    raised = INVALID
     assert launch.repeat(range(9), threads, [(launch, packed(silent.copy()))]) & raised
     assert not launch.repeat(range(9), threads, [(deaf, packed(silent.copy())), (launch, packed(fine))])
     assert launch.repeat(range(9), threads, [(deaf, packed(fine)), (launch, packed(silent.copy()))]) & raised

@@ -15,6 +15,8 @@ from hypothesis import strategies as st
 from dcarray.ir import dims, interp, text, verify
 from dcarray.lowering import target as targets
 from dcarray.lowering.cpu.llvm.object_code import engine
+from dcarray.lowering.errors import Unsupported
+from dcarray.lowering.kernel.flags import DIVIDE, INVALID
 from dcarray.lowering.libraries import dispatch
 from dcarray.lowering.program import buffers, code_cache, plan
 from dcarray.lowering.program.plan import compile_region
@@ -291,7 +293,7 @@ class Broken:
         return ""
 
     def compile(self, source):
-        raise targets.Unsupported("no compiler here")
+        raise Unsupported("no compiler here")
 
 
 @pytest.mark.parametrize("where, reason", [("emit", "KeyError: 'surprise'"), ("compile", "no compiler here")])
@@ -336,15 +338,15 @@ def test_flags_of_all_kinds_of_steps_are_reported(monkeypatch):
     one, zero = np.ones(3), np.zeros(3)
     plan_ = compiled(source)
     assert execute(plan_, {"a": one, "b": one})[1] == 0
-    assert execute(plan_, {"a": one, "b": zero})[1] == targets.DIVIDE
-    assert execute(plan_, {"a": zero, "b": zero})[1] == targets.INVALID
+    assert execute(plan_, {"a": one, "b": zero})[1] == DIVIDE
+    assert execute(plan_, {"a": zero, "b": zero})[1] == INVALID
     monkeypatch.setitem(targets._loaded, "broken", Broken("compile"))
     monkeypatch.setattr(plan, "_warned", {"no compiler here"})
     plan_ = compiled(source, target="broken")
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        assert execute(plan_, {"a": one, "b": zero})[1] == targets.DIVIDE
-        assert execute(plan_, {"a": zero, "b": zero})[1] == targets.INVALID
+        assert execute(plan_, {"a": one, "b": zero})[1] == DIVIDE
+        assert execute(plan_, {"a": zero, "b": zero})[1] == INVALID
 
 
 def test_one_compiled_kernel_serves_all_sizes():
@@ -466,7 +468,7 @@ def test_flags_of_any_turn_are_reported():
     b[:] = 1.0
     for n, raised in ((12, False), (30, True)):
         _, flags = execute(plan_, {"a": a.copy(), "b": b.copy(), "c": c}, {"n": n})
-        assert bool(flags & targets.INVALID) == raised
+        assert bool(flags & INVALID) == raised
 
 
 @pytest.mark.parametrize(
