@@ -17,7 +17,7 @@ from kernel_machine import Machine
 from dcarray.ir import dims, interp, verify
 from dcarray.ir.nodes import Bands
 from dcarray.ir.passes import Log
-from dcarray.ir.passes.cpu.time_tiling import CacheLimits, bands
+from dcarray.ir.passes.cpu.time_tiling import CacheLimits, time_tiling
 from dcarray.ir.text import parse
 from dcarray.lowering.c_family.emit import emit
 from dcarray.lowering.cpu.schedules import time_tiles as lowered
@@ -64,7 +64,7 @@ def without_races(seed, height, symbolic):
     chains = Chains(random.Random(seed), symbolic=symbolic)
     region, values = chains.region(), chains.values
     with dims.Guards(values):
-        made = bands(replace(SMALL, height=height)).fn(region, Log())
+        made = time_tiling(replace(SMALL, height=height)).fn(region, Log())
         verify.verify(made)
         want, found = wanted(region, values, seed), memory(region, values, seed)
         for stmt in made.body:
@@ -83,7 +83,7 @@ def without_races(seed, height, symbolic):
 )
 def test_compiled(seed, height, dtype, cache):
     region = Chains(random.Random(seed), dtype).region()
-    made = bands(replace(SMALL, height=height)).fn(region, Log())
+    made = time_tiling(replace(SMALL, height=height)).fn(region, Log())
     with nearest(cache):
         plan = compile_region(made, fallback=lambda reason, loc: pytest.fail(reason))
     assert plan.stats["kernels"] == len(made.body)
@@ -109,7 +109,7 @@ def jacobi(rows, columns, steps):
 def test_enough_work_for_threads(threads):
     """Large enough that the pool does take its threads."""
     region = jacobi(800, 300, 9)
-    made = bands(replace(SMALL, tiles=8, parts=5, height=4)).fn(region, Log())
+    made = time_tiling(replace(SMALL, tiles=8, parts=5, height=4)).fn(region, Log())
     assert [len(stmt.body) for stmt in made.body] == [5, 4]
     plan = compile_region(made)
     for seed in range(5):
@@ -121,11 +121,11 @@ def test_enough_work_for_threads(threads):
 def test_long_rows_are_cut_into_strips():
     long, short = jacobi(60, 2001, 4), jacobi(60, 301, 4)
     for region, strips in ((long, True), (short, False)):
-        made = bands(SMALL).fn(region, Log())
+        made = time_tiling(SMALL).fn(region, Log())
         (stmt,) = made.body
         kernel, _ = schedule(stmt, made)
         assert ("b1" in repr(kernel)) is strips
-    plan = compile_region(bands(SMALL).fn(long, Log()))
+    plan = compile_region(time_tiling(SMALL).fn(long, Log()))
     found = memory(long, {}, 1)
     plan.run(tuple(found.values()), tuple(a.ctypes.data for a in found.values()), (), 1)
     assert {name: array.tobytes() for name, array in found.items()} == wanted(long, {}, 1)
@@ -134,7 +134,7 @@ def test_long_rows_are_cut_into_strips():
 def test_one_text_for_all_sizes_and_tiles():
     texts = set()
     for rows, tiles in ((800, 8), (801, 4)):
-        made = bands(replace(SMALL, tiles=tiles)).fn(jacobi(rows, 300, 4), Log())
+        made = time_tiling(replace(SMALL, tiles=tiles)).fn(jacobi(rows, 300, 4), Log())
         (stmt,) = made.body
         texts.add(repr(schedule(stmt, made)[0]))
     assert len(texts) == 1
@@ -143,7 +143,7 @@ def test_one_text_for_all_sizes_and_tiles():
 @pytest.mark.skipif(shutil.which("cc") is None, reason="no C compiler")
 def test_as_c(tmp_path):
     region = jacobi(60, 40, 6)
-    made = bands(replace(SMALL, tiles=3)).fn(region, Log())
+    made = time_tiling(replace(SMALL, tiles=3)).fn(region, Log())
     (stmt,) = made.body
     assert isinstance(stmt, Bands)
     kernel, binding = schedule(stmt, made)

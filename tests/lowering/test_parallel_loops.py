@@ -10,7 +10,7 @@ from dcarray.ir import interp
 from dcarray.ir.passes import Log
 from dcarray.ir.passes.cpu import strip_mining as module
 from dcarray.ir.passes.cpu.pipeline import CPU
-from dcarray.ir.passes.cpu.strip_mining import STRIPS
+from dcarray.ir.passes.cpu.strip_mining import STRIP_MINING
 from dcarray.ir.text import parse
 from dcarray.lowering.program.plan import compile_region
 
@@ -51,7 +51,7 @@ def test_random_sweeps(seed, monkeypatch):
     ):
         monkeypatch.setattr(module, name, value)
     before = sweeps(random.Random(seed))
-    agree(before, STRIPS.fn(before, Log()), seed)
+    agree(before, STRIP_MINING.fn(before, Log()), seed)
     agree(before, CPU.run(before), seed, "c" if seed % 4 == 0 else "cpu")
 
 

@@ -2,7 +2,8 @@
 
 import pytest
 
-from dcarray.ir.passes.portable.copies import COPIES, PLACES
+from dcarray.ir.passes.cpu.in_place_results import IN_PLACE_RESULTS
+from dcarray.ir.passes.portable.copies import COPIES
 
 
 def test_chain_of_slices_is_no_copy(check):
@@ -174,7 +175,7 @@ def test_place_that_changes_before_the_last_read(check):
 
 def test_product_over_its_first_factor(check):
     log = check(
-        PLACES,
+        IN_PLACE_RESULTS,
         """region() {
           inout a: f64[5, 6, 8];  in b: f64[8, 8];  temp t: f64[5, 6, 1, 8]
           call blas.matmul(a[i,j,l for i<5, j<6, k<1, l<8], b) -> t
@@ -202,7 +203,7 @@ def test_product_over_its_first_factor(check):
 )
 def test_products_that_are_not_made_over_their_factor(check, statements):
     check(
-        PLACES,
+        IN_PLACE_RESULTS,
         f"region() {{\n  inout a: f64[6, 6];  in b: f64[6, 6];  temp t: f64[6, 6]\n{statements}\n}}\n",
         None,
     )

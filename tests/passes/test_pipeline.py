@@ -106,11 +106,11 @@ def test_passes_have_their_place() -> None:
     mine = Pass("mine", lambda region, log: region)
     names = [one.name for one in CPU.with_pass(mine, before="fuse").passes]
     assert names.index("mine") == names.index("fuse") - 1
-    names = [one.name for one in CPU.with_pass(mine, after="rows").final]
-    assert names.index("mine") == names.index("rows") + 1
+    names = [one.name for one in CPU.with_pass(mine, after="row_fusion").final]
+    assert names.index("mine") == names.index("row_fusion") + 1
     assert CPU.with_pass(mine).passes == (*CPU.passes, mine)
     assert CPU.with_pass(mine, after="fuse").without("mine") == CPU
-    with pytest.raises(ValueError, match=r"no pass is called 'fusion': there are simplify, .*, fuse, .*rows"):
+    with pytest.raises(ValueError, match=r"no pass is called 'fusion': there are simplify, .* row_fusion"):
         CPU.with_pass(mine, after="fusion")
     with pytest.raises(ValueError, match="no pass is called 'fusion': there are simplify"):
         CPU.without("fusion")

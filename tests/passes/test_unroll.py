@@ -6,7 +6,7 @@ from dcarray.ir.nodes import Bands, Loop
 from dcarray.ir.passes import Log
 from dcarray.ir.passes.cpu.pipeline import CPU
 from dcarray.ir.passes.cpu.time_tiling import CacheLimits
-from dcarray.ir.passes.cpu.unroll import unrolled
+from dcarray.ir.passes.cpu.unroll import unroll
 from dcarray.ir.text import dump, parse
 from dcarray.ir.verify import verify
 
@@ -37,12 +37,12 @@ FORCED = "\na[0,j] = c[t] for j<9" + STEP.replace("add(a[i,j], ", "add(c[39-t], 
 def test_turns_in_bands(bounds, step, same_meaning):
     before = region(step, bounds)
     log = Log()
-    after = unrolled(SMALL).fn(before, log)
+    after = unroll(SMALL).fn(before, log)
     verify(after)
     assert isinstance(after.body[0], Loop) and isinstance(after.body[0].body[0], Bands), f"{dump(after)}{log}"
     assert parse(dump(after)) == after
     same_meaning(before, after)
-    assert unrolled(SMALL).fn(after, Log()) is after
+    assert unroll(SMALL).fn(after, Log()) is after
 
 
 @pytest.mark.parametrize(
@@ -56,7 +56,7 @@ def test_turns_in_bands(bounds, step, same_meaning):
 )
 def test_what_stays(body, bounds):
     before = region(body, bounds)
-    assert unrolled(SMALL).fn(before, Log()) is before
+    assert unroll(SMALL).fn(before, Log()) is before
 
 
 def test_small_arrays_stay():

@@ -293,7 +293,7 @@ def _together(copies: list[Compute]) -> list[Stmt]:
     return found
 
 
-def aligned(limits: CacheLimits) -> Pass:
+def aligned_copies(limits: CacheLimits) -> Pass:
     """The pass for caches with these limits."""
 
     def run(region: Region, log: Log) -> Region:
@@ -308,7 +308,7 @@ def aligned(limits: CacheLimits) -> Pass:
                 changed = True
                 what = ", ".join(array.name for array, _ in found)
                 log.done(
-                    "align",
+                    "aligned_copies",
                     f"the loop over {stmt.var} works on a copy of {what}, row by row aligned",
                     stmt.loc,
                 )
@@ -331,7 +331,7 @@ def aligned(limits: CacheLimits) -> Pass:
                     continue  # it is so already
                 found.append((array, begin))
             else:
-                log.refused("align", f"no copy for the loop over {loop.var}: {reason}", loop.loc)
+                log.refused("aligned_copies", f"no copy for the loop over {loop.var}: {reason}", loop.loc)
         return found
 
-    return Pass("align", run)
+    return Pass("aligned_copies", run)

@@ -230,7 +230,7 @@ def _block(
     return (*made, Loop(loop.var, (at, dims.simplify(at + turns), 1), tuple(rest), loc=loop.loc))
 
 
-def _blocked(region: Region, log: Log) -> Region:
+def _run(region: Region, log: Log) -> Region:
     body: list[Stmt] = []
     for stmt in region.body:
         if not isinstance(stmt, Loop):
@@ -238,11 +238,13 @@ def _blocked(region: Region, log: Log) -> Region:
             continue
         found = products(stmt, region)
         if isinstance(found, Reason):
-            log.refused("blocked", f"the loop over {stmt.var} has no matrix products: {found.text}", stmt.loc)
+            log.refused(
+                "batched_matvec", f"the loop over {stmt.var} has no matrix products: {found.text}", stmt.loc
+            )
             body.append(stmt)
             continue
         made, arrays = blocked(stmt, found, region)
-        log.done("blocked", f"{BLOCK} turns of the loop over {stmt.var} are matrix products", stmt.loc)
+        log.done("batched_matvec", f"{BLOCK} turns of the loop over {stmt.var} are matrix products", stmt.loc)
         region = replace(region, arrays=(*region.arrays, *arrays))
         body += made
     if len(body) == len(region.body) and all(a is b for a, b in zip(body, region.body, strict=True)):
@@ -252,4 +254,4 @@ def _blocked(region: Region, log: Log) -> Region:
     return replace(region, arrays=kept, body=tuple(body))
 
 
-BLOCKED = Pass("blocked", _blocked)
+BATCHED_MATVEC = Pass("batched_matvec", _run)

@@ -127,7 +127,7 @@ def _second(ix: Index) -> int | None:
     return None if ix.axis is None else 1
 
 
-def _panels(region: Region, log: Log) -> Region:
+def _run(region: Region, log: Log) -> Region:
     body: list[Stmt] = []
     arrays = list(region.arrays)
     for loop in region.body:
@@ -140,7 +140,9 @@ def _panels(region: Region, log: Log) -> Region:
             if isinstance(found, Reason):
                 if isinstance(stmt, Compute) and stmt.combine == "add":
                     name = stmt.target.array
-                    log.refused("panels", f"the sum {name} is taken turn by turn: {found.text}", stmt.loc)
+                    log.refused(
+                        "blocked_recurrences", f"the sum {name} is taken turn by turn: {found.text}", stmt.loc
+                    )
             elif _worth(found, loop, region):
                 taken = {array.name for array in arrays}
                 name = found.stmt.target.array
@@ -158,10 +160,12 @@ def _panels(region: Region, log: Log) -> Region:
         if whole < stop:
             body += begun(loop, sums, whole, stop - whole)
         names = ", ".join(found.stmt.target.array for found, _ in sums.values())
-        log.done("panels", f"{names}: a part for {BLOCK} turns over {loop.var} at once", loop.loc)
+        log.done(
+            "blocked_recurrences", f"{names}: a part for {BLOCK} turns over {loop.var} at once", loop.loc
+        )
     if len(arrays) == len(region.arrays):
         return region
     return replace(region, arrays=tuple(arrays), body=tuple(body))
 
 
-PANELS = Pass("panels", _panels)
+BLOCKED_RECURRENCES = Pass("blocked_recurrences", _run)

@@ -2,35 +2,38 @@
 
 from dcarray.ir.passes.pipeline import Pipeline
 from dcarray.ir.passes.portable.collapse import COLLAPSE
-from dcarray.ir.passes.portable.copies import COPIES, PLACES
+from dcarray.ir.passes.portable.copies import COPIES
 from dcarray.ir.passes.portable.dead import DEAD
 from dcarray.ir.passes.portable.fuse import FUSE
 from dcarray.ir.passes.portable.pipeline import PORTABLE
 from dcarray.ir.passes.portable.simplify import SIMPLIFY
 
-from .aligned_copies import aligned
-from .batched_matvec import BLOCKED
-from .blocked_recurrences import PANELS
-from .right_looking import PUSHED
-from .shared_matvec import PRODUCTS
-from .shared_partial_sums import BEGUN
-from .storage_coalescing import REUSE
-from .strip_mining import stripped
-from .time_tiling import CacheLimits, bands
-from .unroll import unrolled
-from .unroll_and_jam import JAM
+from .aligned_copies import aligned_copies
+from .batched_matvec import BATCHED_MATVEC
+from .blocked_recurrences import BLOCKED_RECURRENCES
+from .in_place_results import IN_PLACE_RESULTS
+from .right_looking import RIGHT_LOOKING
+from .shared_matvec import SHARED_MATVEC
+from .shared_partial_sums import SHARED_PARTIAL_SUMS
+from .storage_coalescing import STORAGE_COALESCING
+from .strip_mining import strip_mining
+from .time_tiling import CacheLimits, time_tiling
+from .unroll import unroll
+from .unroll_and_jam import UNROLL_AND_JAM
 from .wavefront import WAVEFRONT
 
 
 def cpu_pipeline(limits: CacheLimits) -> Pipeline:
     """Return the pipeline for a machine with these caches and threads."""
-    made = PORTABLE.with_pass(PLACES, after="copies").with_pass(PRODUCTS, after="dead")
-    made = made.with_pass(REUSE, after="split")
-    for one in (BLOCKED, PANELS, PUSHED, stripped(limits), unrolled(limits), bands(limits)):
-        made = made.with_pass(one, before="rows")
-    for one in (BEGUN, JAM, WAVEFRONT):
-        made = made.with_pass(one, before="scalars")
-    return made.with_pass(aligned(limits), after="scalars")
+    made = PORTABLE.with_pass(IN_PLACE_RESULTS, after="copies").with_pass(SHARED_MATVEC, after="dead")
+    made = made.with_pass(STORAGE_COALESCING, after="index_set_splitting")
+    for one in (BATCHED_MATVEC, BLOCKED_RECURRENCES, RIGHT_LOOKING):
+        made = made.with_pass(one, before="row_fusion")
+    for one in (strip_mining(limits), unroll(limits), time_tiling(limits)):
+        made = made.with_pass(one, before="row_fusion")
+    for one in (SHARED_PARTIAL_SUMS, UNROLL_AND_JAM, WAVEFRONT):
+        made = made.with_pass(one, before="scalar_replacement")
+    return made.with_pass(aligned_copies(limits), after="scalar_replacement")
 
 
 #: For a machine of which nothing is known.
@@ -38,4 +41,4 @@ CPU = cpu_pipeline(CacheLimits())
 
 #: What makes a region smaller before it is known which rank computes what of it: passes that leave one
 #: statement for one array.
-DISTRIBUTED = Pipeline(PORTABLE.early, (SIMPLIFY, COLLAPSE, COPIES, DEAD, PRODUCTS, FUSE))
+DISTRIBUTED = Pipeline(PORTABLE.early, (SIMPLIFY, COLLAPSE, COPIES, DEAD, SHARED_MATVEC, FUSE))

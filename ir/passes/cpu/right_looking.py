@@ -242,7 +242,7 @@ def _second(ix: Index) -> int | None:
 
 
 # ---- the pass -----------------------------------------------------------------------------------------
-def _pushed(region: Region, log: Log) -> Region:
+def _run(region: Region, log: Log) -> Region:
     while (found := _one(region.body, region, Guess(region), log)) is not None:
         body, arrays = found
         region = replace(region, arrays=(*region.arrays, *arrays), body=body)
@@ -299,14 +299,16 @@ def _here(stmt: Loop, region: Region, guess: Guess, log: Log) -> _Made | None:
         found = can_push(position, loop, whole, made)
         name = inner.target.array
         if isinstance(found, Reason):
-            log.refused("pushed", f"the sum {name} is taken turn by turn: {found.text}", inner.loc)
+            log.refused("right_looking", f"the sum {name} is taken turn by turn: {found.text}", inner.loc)
         elif _worth(found, loop, whole, guess):
             names = [n for k in range(len(taken) + 3) if (n := f"{name}_{k}") not in taken][: 1 + found.parts]
             arrays = tuple(Array(n, dtype_of(inner.body), (found.room,)) for n in names)
-            log.done("pushed", f"each turn of {stmt.var} adds its terms to the later sums {name}", inner.loc)
+            log.done(
+                "right_looking", f"each turn of {stmt.var} adds its terms to the later sums {name}", inner.loc
+            )
             own_arrays = whole.arrays[len(region.arrays) :]
             return pushed(loop, found, names[0], names[-1]), (*own_arrays, *arrays)
     return None
 
 
-PUSHED = Pass("pushed", _pushed)
+RIGHT_LOOKING = Pass("right_looking", _run)

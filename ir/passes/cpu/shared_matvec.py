@@ -114,7 +114,7 @@ def _visit(block: Block, log: Log, guess: Guess) -> bool:
         if depth and isinstance(stmt, Call):
             name = stmt.writes[0].array
             block.replace(pos, as_terms(stmt, block.facts.arrays[name].dtype, depth))
-            log.done("products", f"{name} is written out, term by term", stmt.loc)
+            log.done("shared_matvec", f"{name} is written out, term by term", stmt.loc)
             changed = True
             continue
         matrix = matrix_of(stmt)
@@ -128,7 +128,7 @@ def _visit(block: Block, log: Log, guess: Guess) -> bool:
         name = stmt.writes[0].array
         reason = can_take_apart(stmt, matrix, block.facts, guess)
         if reason is not None:
-            log.refused("products", f"{name} is left to the library: {reason.text}", stmt.loc)
+            log.refused("shared_matvec", f"{name} is left to the library: {reason.text}", stmt.loc)
             continue
         turned = _turned(matrix, matrix is stmt.reads[0], block.facts, guess)
         block.replace(pos, as_sum(stmt, block.facts.arrays[name].dtype, turned))
@@ -137,14 +137,14 @@ def _visit(block: Block, log: Log, guess: Guess) -> bool:
             if several
             else f"where others go over {matrix.array}"
         )
-        log.done("products", f"{name} is summed {where}", stmt.loc)
+        log.done("shared_matvec", f"{name} is summed {where}", stmt.loc)
         changed = True
     return changed
 
 
-def _products(region: Region, log: Log) -> Region:
+def _run(region: Region, log: Log) -> Region:
     guess = Guess(region)
     return each_block(region, lambda block: _visit(block, log, guess), lambda s: isinstance(s, Call))
 
 
-PRODUCTS = Pass("products", _products)
+SHARED_MATVEC = Pass("shared_matvec", _run)

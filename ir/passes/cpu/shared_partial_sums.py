@@ -162,8 +162,8 @@ def begun(loop: Loop, found: _Sum, position: int, name: str) -> tuple[Loop, ...]
 
 
 # ---- the pass -----------------------------------------------------------------------------------------
-def _begun(region: Region, log: Log) -> Region:
-    region = in_bodies(region, log, _begun)
+def _run(region: Region, log: Log) -> Region:
+    region = in_bodies(region, log, _run)
     made: list[Stmt] = []
     arrays = [*region.arrays]
     for stmt in region.body:
@@ -177,7 +177,11 @@ def _begun(region: Region, log: Log) -> Region:
         name = next(n for k in range(len(taken) + 1) if (n := f"{like}_{k}") not in taken)
         arrays.append(Array(name, dtype_of(sums.stmt.body), (TURNS, *sums.room)))
         made += begun(stmt, sums, position, name)
-        log.done("begun", f"the sums {like} of {TURNS} turns of {stmt.var} begin at once", sums.stmt.loc)
+        log.done(
+            "shared_partial_sums",
+            f"the sums {like} of {TURNS} turns of {stmt.var} begin at once",
+            sums.stmt.loc,
+        )
     if len(arrays) == len(region.arrays):
         return region
     return replace(region, arrays=tuple(arrays), body=tuple(made))
@@ -192,10 +196,14 @@ def _one(loop: Loop, region: Region, log: Log) -> tuple[int, _Sum] | None:
             continue
         found = can_begin(stmt, loop, region)
         if isinstance(found, Reason):
-            log.refused("begun", f"the sum {stmt.target.array} is taken turn by turn: {found.text}", stmt.loc)
+            log.refused(
+                "shared_partial_sums",
+                f"the sum {stmt.target.array} is taken turn by turn: {found.text}",
+                stmt.loc,
+            )
         elif _worth(found, loop, Guess(region)):
             return position, found
     return None
 
 
-BEGUN = Pass("begun", _begun)
+SHARED_PARTIAL_SUMS = Pass("shared_partial_sums", _run)

@@ -47,7 +47,7 @@ def _places(group: Sequence[Array], lives: dict[str, tuple[int, int]]) -> dict[s
     return found
 
 
-def _reuse(region: Region, log: Log) -> Region:
+def _run(region: Region, log: Log) -> Region:
     groups = _candidates(region)
     if not groups or any(isinstance(stmt, Loop | While | Branch) for stmt in region.body):
         return region
@@ -68,9 +68,9 @@ def _reuse(region: Region, log: Log) -> Region:
         first, last = lives[old]
         for position in range(first, last + 1):
             body[position] = rename(body[position], old, new)
-        log.done("reuse", f"{old} lies where {new} was", body[first].loc)
+        log.done("storage_coalescing", f"{old} lies where {new} was", body[first].loc)
     arrays = tuple(array for array in region.arrays if array.name not in found)
     return replace(region, arrays=arrays, body=tuple(body))
 
 
-REUSE = Pass("reuse", _reuse)
+STORAGE_COALESCING = Pass("storage_coalescing", _run)

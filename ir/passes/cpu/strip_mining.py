@@ -279,11 +279,11 @@ class _Sweep:
         region = put((loop,))
         name = f"the loop over {loop.var}"
         if points((loop,), guess) < least:
-            self.log.refused("strips", f"{name} stays whole: there is too little to do", loop.loc)
+            self.log.refused("strip_mining", f"{name} stays whole: there is too little to do", loop.loc)
             return None
         reason = independent(loop, region)
         if reason is None:
-            self.log.done("strips", f"the turns of {name} may run at the same time", loop.loc)
+            self.log.done("strip_mining", f"the turns of {name} may run at the same time", loop.loc)
             return (replace(loop, parallel=True),)
         for cut in cuts(loop, guess):
             high = height(loop, cut, region, guess, self.threads)
@@ -295,12 +295,12 @@ class _Sweep:
             reason = independent(whole, put((whole,)))
             if reason is not None:
                 continue
-            self.log.done("strips", f"{name} runs in strips of {high}", loop.loc)
+            self.log.done("strip_mining", f"{name} runs in strips of {high}", loop.loc)
             if high == 1:
                 return (self.again(whole, put, guess),)
             return pieces(loop, cut, high, var) if _folds(loop.body) else (whole,)
         if reason is not None:
-            self.log.refused("strips", f"{name} stays whole: {reason.text}", loop.loc)
+            self.log.refused("strip_mining", f"{name} stays whole: {reason.text}", loop.loc)
         return None
 
     def again(self, whole: Loop, put: Put, guess: Guess) -> Loop:
@@ -347,9 +347,9 @@ def _variables(body: tuple[Stmt, ...]) -> set[str]:
     return found
 
 
-def stripped(limits: CacheLimits) -> Pass:
+def strip_mining(limits: CacheLimits) -> Pass:
     """The pass for a machine."""
-    return Pass("strips", lambda region, log: _strips(region, log, limits.threads))
+    return Pass("strip_mining", lambda region, log: _strips(region, log, limits.threads))
 
 
-STRIPS = stripped(CacheLimits())
+STRIP_MINING = strip_mining(CacheLimits())

@@ -1,7 +1,7 @@
 """Blocking over time: a chain of statements over the same large arrays runs band by band.
 
 Steps of a stencil, one after the other, each move whole arrays through memory.  In bands of a few rows, every
-step a little behind the one before it, an array comes from memory once for all of them.  See ``ir.slants``.
+step a little behind the one before it, an array comes from memory once for all of them.  See ``ir.analysis.skew``.
 """
 
 from __future__ import annotations
@@ -177,7 +177,9 @@ def _sweep(block: Block, log: Log, guess: Guess, limits: CacheLimits) -> bool:
         once, total = whole.bytes()
         if once <= limits.last:  # then this holds for each part of it
             if len(stmts) > 1 and total >= limits.again * once:
-                log.refused("bands", f"{whole}: {once / 1e6:.1f} MB stay in the cache anyhow", whole.loc)
+                log.refused(
+                    "time_tiling", f"{whole}: {once / 1e6:.1f} MB stay in the cache anyhow", whole.loc
+                )
             continue
         at = 0
         while at < len(stmts):
@@ -218,12 +220,14 @@ def _divide(
         made: Bands | Reason = reason if reason is not None else _banded(piece, room, limits)
         if isinstance(made, Reason):
             why = f"{made.text}; {ended.text}" if ended is not None else made.text
-            log.refused("bands", f"{piece} do not run in bands: {why}", piece.loc)
+            log.refused("time_tiling", f"{piece} do not run in bands: {why}", piece.loc)
             continue
         for position in range(at + start, at + start + len(piece.stmts)):
             chain.block.replace(position, None)
         chain.block.replace(at + start, made)
-        log.done("bands", f"{piece} run in bands of {made.height} rows, {made.tile} rows a tile", piece.loc)
+        log.done(
+            "time_tiling", f"{piece} run in bands of {made.height} rows, {made.tile} rows a tile", piece.loc
+        )
         changed = True
     return changed
 
@@ -280,11 +284,11 @@ def _is_part(stmt: Stmt) -> bool:
     return isinstance(stmt, Compute | Nest)
 
 
-def bands(limits: CacheLimits) -> Pass:
+def time_tiling(limits: CacheLimits) -> Pass:
     """The pass with other limits than the usual ones."""
 
     def run(region: Region, log: Log) -> Region:
         guess = Guess(region)
         return each_block(region, lambda block: _sweep(block, log, guess, limits), _is_part)
 
-    return Pass("bands", run)
+    return Pass("time_tiling", run)

@@ -14,7 +14,7 @@ from dcarray.ir.nodes import Bands, Compute, Loop, Nest, Region, Size, Stmt, Win
 from dcarray.ir.passes.base import Log, Pass
 from dcarray.ir.renaming import rewindow
 
-from .time_tiling import CacheLimits, bands
+from .time_tiling import CacheLimits, time_tiling
 
 
 # ---- legality -----------------------------------------------------------------------------------------
@@ -43,7 +43,7 @@ def can_unroll(loop: Loop, many: int, region: Region) -> Reason | None:
 
 
 # ---- action -------------------------------------------------------------------------------------------
-def unroll(loop: Loop, many: int) -> tuple[Loop, ...]:
+def unrolled(loop: Loop, many: int) -> tuple[Loop, ...]:
     """The loop with as many turns in one as give at most ``many`` statements, and what is left over."""
     start, stop, step = loop.bounds
     turns = range(start, stop, step)
@@ -67,9 +67,9 @@ def _later(stmt: Stmt, var: str, ahead: int) -> Stmt:
     return rewindow(stmt, moved) if ahead else stmt
 
 
-def unrolled(limits: CacheLimits) -> Pass:
+def unroll(limits: CacheLimits) -> Pass:
     """The pass for bands with these limits, which it makes."""
-    chains = bands(limits)
+    chains = time_tiling(limits)
 
     def run(region: Region, log: Log) -> Region:
         made: list[Stmt] = []
@@ -85,7 +85,7 @@ def unrolled(limits: CacheLimits) -> Pass:
     def banded(loop: Loop, region: Region, position: int) -> tuple[Stmt, ...] | None:
         if can_unroll(loop, limits.parts, region) is not None:
             return None
-        large, *rest = unroll(loop, limits.parts)
+        large, *rest = unrolled(loop, limits.parts)
         body = (*region.body[:position], large, *region.body[position + 1 :])
         new = chains.fn(replace(region, body=body), Log()).body[position]
         assert isinstance(new, Loop)

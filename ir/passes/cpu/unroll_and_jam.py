@@ -165,8 +165,8 @@ def jammed(found: _Rows, region: Region) -> tuple[tuple[Loop, ...], list[Array]]
 
 
 # ---- the pass -----------------------------------------------------------------------------------------
-def _jam(region: Region, log: Log) -> Region:
-    region = in_bodies(region, log, _jam)
+def _run(region: Region, log: Log) -> Region:
+    region = in_bodies(region, log, _run)
     made: list[Stmt] = []
     arrays = [*region.arrays]
     changed = False
@@ -177,11 +177,17 @@ def _jam(region: Region, log: Log) -> Region:
             continue
         found = can_jam(stmt, inner, region)
         if isinstance(found, Reason):
-            log.refused("jam", f"the loop over {stmt.var} stays row by row: {found.text}", stmt.loc)
+            log.refused(
+                "unroll_and_jam", f"the loop over {stmt.var} stays row by row: {found.text}", stmt.loc
+            )
             made.append(stmt)
             continue
         loops, new = jammed(found, replace(region, arrays=tuple(arrays)))
-        log.done("jam", f"{ROWS} rows of the loop over {stmt.var} go through their columns at once", stmt.loc)
+        log.done(
+            "unroll_and_jam",
+            f"{ROWS} rows of the loop over {stmt.var} go through their columns at once",
+            stmt.loc,
+        )
         made += loops
         arrays += new
         changed = True
@@ -192,4 +198,4 @@ def _jam(region: Region, log: Log) -> Region:
     return replace(region, arrays=tuple(kept), body=tuple(made))
 
 
-JAM = Pass("jam", _jam)
+UNROLL_AND_JAM = Pass("unroll_and_jam", _run)

@@ -203,8 +203,8 @@ def _rows(loop: Loop, region: Region, position: int) -> tuple[Loop, ...] | Reaso
     return jammed(outer, inner, skew, rows)
 
 
-def _wavefront(region: Region, log: Log) -> Region:
-    region = in_bodies(region, log, _wavefront)
+def _run(region: Region, log: Log) -> Region:
+    region = in_bodies(region, log, _run)
     made: list[Stmt] = []
     changed = False
     for position, stmt in enumerate(region.body):
@@ -220,4 +220,4 @@ def _wavefront(region: Region, log: Log) -> Region:
     return replace(region, body=tuple(made)) if changed else region
 
 
-WAVEFRONT = Pass("wavefront", _wavefront)
+WAVEFRONT = Pass("wavefront", _run)

@@ -82,8 +82,8 @@ def _visit(block: Block, log: Log) -> bool:
     return changed
 
 
-def _collapse(region: Region, log: Log) -> Region:
+def _run(region: Region, log: Log) -> Region:
     return each_block(region, lambda block: _visit(block, log), lambda stmt: can_collapse(stmt) is None)
 
 
-COLLAPSE = Pass("collapse", _collapse)
+COLLAPSE = Pass("collapse", _run)

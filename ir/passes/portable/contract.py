@@ -152,8 +152,8 @@ def _visit(block: Block, log: Log) -> bool:
     return changed
 
 
-def _contract(region: Region, log: Log) -> Region:
+def _run(region: Region, log: Log) -> Region:
     return each_block(region, lambda block: _visit(block, log), _may_contract)
 
 
-CONTRACT = Pass("contract", _contract)
+CONTRACT = Pass("contract", _run)

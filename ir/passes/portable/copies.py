@@ -177,7 +177,9 @@ def _may_reread(block: Block, q: int, window: Window, temp: Window, final: Windo
     return None
 
 
-def _try_place(block: Block, at: int, copy: Compute, log: Log, over: bool = False) -> bool:
+def place_result(block: Block, at: int, copy: Compute, log: Log, over: bool = False) -> bool:
+    """Make the temporary that is copied at ``at`` in its final place, if it may be; ``over``: also where a
+    library call then writes over an operand."""
     temp, final = _source(copy), copy.target
     if block.facts.roots[temp.array] in block.facts.kept:
         return False
@@ -224,24 +226,12 @@ def _sweep(block: Block, log: Log) -> bool:
             changed |= _try_forward(block, pos, stmt, log)
     for pos, stmt in enumerate(block.stmts):
         if isinstance(stmt, Compute) and is_copy(stmt):
-            changed |= _try_place(block, pos, stmt, log)
+            changed |= place_result(block, pos, stmt, log)
     return changed
 
 
-def _copies(region: Region, log: Log) -> Region:
+def _run(region: Region, log: Log) -> Region:
     return each_block(region, lambda block: _sweep(block, log), is_copy)
 
 
-COPIES = Pass("copies", _copies)
-
-
-def _places(region: Region, log: Log) -> Region:
-    def sweep(block: Block) -> bool:
-        copies = [(pos, stmt) for pos, stmt in enumerate(block.stmts) if is_copy(stmt)]
-        return any([_try_place(block, pos, s, log, True) for pos, s in copies if isinstance(s, Compute)])
-
-    return each_block(region, sweep, lambda stmt: isinstance(stmt, Call))
-
-
-#: What a library makes may also be written over what it reads, where all of a region is in one memory.
-PLACES = Pass("places", _places)
+COPIES = Pass("copies", _run)

@@ -139,11 +139,11 @@ def _attempt(region: Region, block: Block, pos: int, guess: Guess, log: Log) -> 
                 moved.replace(q, stmt)
             moved.replace(fusion.pos, None)
             held = ", ".join(dict.fromkeys(node.window.array for node in copied))
-            log.done("snapshots", f"what is read of {held} elsewhere is copied first", producer.loc)
+            log.done("copy_in", f"what is read of {held} elsewhere is copied first", producer.loc)
             return replace(new, body=moved.body())
         reason = fusion
     if reason is not None:
-        log.refused("snapshots", f"{producer.target.array} is stored: {reason.text}", producer.loc)
+        log.refused("copy_in", f"{producer.target.array} is stored: {reason.text}", producer.loc)
     return None
 
 
@@ -158,7 +158,7 @@ def _unused(region: Region, count: int) -> list[str]:
     return names
 
 
-def _snapshots(region: Region, log: Log) -> Region:
+def _run(region: Region, log: Log) -> Region:
     if len(region.body) < 2:
         return region
     guess = Guess(region)
@@ -173,4 +173,4 @@ def _snapshots(region: Region, log: Log) -> Region:
     return region
 
 
-SNAPSHOTS = Pass("snapshots", _snapshots)
+COPY_IN = Pass("copy_in", _run)

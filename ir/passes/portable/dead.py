@@ -83,7 +83,7 @@ def _unused(region: Region) -> set[str]:
     return {array.name for array in region.arrays if array.role == "temp" and array.name not in found}
 
 
-def _dead(region: Region, log: Log) -> Region:
+def _run(region: Region, log: Log) -> Region:
     region = each_block(region, lambda block: _sweep(block, log))
     gone = _unused(region)
     if not gone:
@@ -91,4 +91,4 @@ def _dead(region: Region, log: Log) -> Region:
     return replace(region, arrays=tuple(array for array in region.arrays if array.name not in gone))
 
 
-DEAD = Pass("dead", _dead)
+DEAD = Pass("dead", _run)

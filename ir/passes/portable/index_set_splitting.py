@@ -256,7 +256,9 @@ class _Sweep:
         self.changed = True
         name, through = stmt.target.array, ", ".join(sorted(names))
         self.log.done(
-            "split", f"{name} is made in {len(pieces)} pieces, which read through {through}", stmt.loc
+            "index_set_splitting",
+            f"{name} is made in {len(pieces)} pieces, which read through {through}",
+            stmt.loc,
         )
         return pieces if reason is None else self.aside(stmt, pieces, places)
 
@@ -276,13 +278,15 @@ class _Sweep:
     def refuse(self, stmt: Compute, reason: Reason | None) -> None:
         """Say why a statement stays as it is."""
         if reason is not None:
-            self.log.refused("split", f"{stmt.target.array} is not cut: {reason.text}", stmt.loc)
+            self.log.refused(
+                "index_set_splitting", f"{stmt.target.array} is not cut: {reason.text}", stmt.loc
+            )
 
 
-def _split(region: Region, log: Log) -> Region:
+def _run(region: Region, log: Log) -> Region:
     if len(region.body) > 2:
         region = _Sweep(region, log).region_after()
-    return in_bodies(region, log, _split)
+    return in_bodies(region, log, _run)
 
 
-SPLIT = Pass("split", _split)
+INDEX_SET_SPLITTING = Pass("index_set_splitting", _run)

@@ -79,8 +79,8 @@ def _is_nest(stmt: Stmt) -> bool:
     return isinstance(stmt, Nest)
 
 
-def _locals(region: Region, log: Log) -> Region:
+def _run(region: Region, log: Log) -> Region:
     return each_block(region, lambda block: _sweep(block, log), _is_nest)
 
 
-LOCALS = Pass("locals", _locals)
+LOCALS = Pass("locals", _run)

@@ -282,7 +282,7 @@ def _at(body: Expr, at: dict[int, int], kept: list[int], shape: tuple[Dim, ...])
 
 
 # ---- the pass ---------------------------------------------------------------------------------------
-def _absorb(region: Region, log: Log) -> Region:
+def _run(region: Region, log: Log) -> Region:
     position = 0
     while position < len(region.body):
         stmt = region.body[position]
@@ -291,7 +291,7 @@ def _absorb(region: Region, log: Log) -> Region:
             continue
         found: Any = absorb(stmt, region)
         if isinstance(found, Reason):
-            log.refused("absorb", f"the loop over {stmt.var} stays: {found.text}", stmt.loc)
+            log.refused("loop_distribution", f"the loop over {stmt.var} stays: {found.text}", stmt.loc)
             continue
         made, arrays = found
         wide = {array.name: array for array in arrays}
@@ -301,8 +301,8 @@ def _absorb(region: Region, log: Log) -> Region:
             body=(*region.body[: position - 1], *made, *region.body[position:]),
         )
         position += len(made) - 1
-        log.done("absorb", f"the loop over {stmt.var} is an axis", stmt.loc)
+        log.done("loop_distribution", f"the loop over {stmt.var} is an axis", stmt.loc)
     return region
 
 
-ABSORB = Pass("absorb", _absorb)
+LOOP_DISTRIBUTION = Pass("loop_distribution", _run)

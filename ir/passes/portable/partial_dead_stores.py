@@ -103,13 +103,15 @@ def _overwritten(block: Block, pos: int, fill: Compute, guess: Guess, log: Log) 
                 continue
             reason = can_shrink(block, pos, at, target)
             if reason is not None:
-                log.refused("borders", f"{target.array} is written in full: {reason.text}", fill.loc)
+                log.refused(
+                    "partial_dead_stores", f"{target.array} is written in full: {reason.text}", fill.loc
+                )
             elif found is None or _points(target, guess) > _points(found, guess):
                 found = target
     return found
 
 
-def _borders(region: Region, log: Log) -> Region:
+def _run(region: Region, log: Log) -> Region:
     if not any(map(is_fill, region.body)):
         return region
     guess = Guess(region)
@@ -125,8 +127,8 @@ def _borders(region: Region, log: Log) -> Region:
             continue
         changed = True
         body += shrink(stmt, found)
-        log.done("borders", f"of {found.array} only the border is written", stmt.loc)
+        log.done("partial_dead_stores", f"of {found.array} only the border is written", stmt.loc)
     return replace(region, body=tuple(body)) if changed else region
 
 
-BORDERS = Pass("borders", _borders)
+PARTIAL_DEAD_STORES = Pass("partial_dead_stores", _run)

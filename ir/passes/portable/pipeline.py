@@ -6,16 +6,16 @@ from dcarray.ir.passes.pipeline import Pipeline
 from .collapse import COLLAPSE
 from .contract import CONTRACT
 from .copies import COPIES
-from .copy_in import SNAPSHOTS
+from .copy_in import COPY_IN
 from .dead import DEAD
 from .fuse import FUSE
-from .index_set_splitting import SPLIT
+from .index_set_splitting import INDEX_SET_SPLITTING
 from .locals import LOCALS
-from .loop_distribution import ABSORB
-from .partial_dead_stores import BORDERS
+from .loop_distribution import LOOP_DISTRIBUTION
+from .partial_dead_stores import PARTIAL_DEAD_STORES
 from .reshapes import RESHAPES
-from .row_fusion import ROWS
-from .scalar_replacement import SCALARS
+from .row_fusion import ROW_FUSION
+from .scalar_replacement import SCALAR_REPLACEMENT
 from .siblings import SIBLINGS
 from .simplify import SIMPLIFY
 
@@ -24,10 +24,10 @@ from .simplify import SIMPLIFY
 #: contractions, and spares those that it meets.  Siblings come late, since a nest is not taken apart again;
 #: copies in and partial dead stores last, when what can be fused is.
 PORTABLE = Pipeline(
-    early=(SIMPLIFY, COLLAPSE, COPIES, DEAD, FUSE, NESTED, ABSORB),
+    early=(SIMPLIFY, COLLAPSE, COPIES, DEAD, FUSE, NESTED, LOOP_DISTRIBUTION),
     passes=(
-        SIMPLIFY, COLLAPSE, RESHAPES, COPIES, DEAD, FUSE, CONTRACT, SPLIT, SIBLINGS, LOCALS, SNAPSHOTS,
-        BORDERS, NESTED, ABSORB,
+        SIMPLIFY, COLLAPSE, RESHAPES, COPIES, DEAD, FUSE, CONTRACT, INDEX_SET_SPLITTING, SIBLINGS, LOCALS,
+        COPY_IN, PARTIAL_DEAD_STORES, NESTED, LOOP_DISTRIBUTION,
     ),
-    final=(ROWS, SCALARS),
+    final=(ROW_FUSION, SCALAR_REPLACEMENT),
 )  # fmt: skip

@@ -248,7 +248,7 @@ def _alone(region: Region) -> Region:
     return replace(region, arrays=tuple(arrays)) if gone else region
 
 
-def _reshapes(region: Region, log: Log) -> Region:
+def _run(region: Region, log: Log) -> Region:
     if not any(array.base is not None for array in region.arrays):
         return region
     geometries = _Geometries()
@@ -258,4 +258,4 @@ def _reshapes(region: Region, log: Log) -> Region:
     return _alone(new)
 
 
-RESHAPES = Pass("reshapes", _reshapes)
+RESHAPES = Pass("reshapes", _run)

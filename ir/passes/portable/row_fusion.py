@@ -185,10 +185,10 @@ def _join(
             home, reason = meeting(block, head, pos)
         names = f"{_names(earlier)} and {_names(parts)}"
         if reason is not None:
-            log.refused("rows", f"{names} do not run row by row: {reason.text}", parts[-1].loc)
+            log.refused("row_fusion", f"{names} do not run row by row: {reason.text}", parts[-1].loc)
             continue
         put_together(block, heads, (head, pos), home, Rows(earlier + parts, axes, parts[-1].loc))
-        log.done("rows", f"{names} run row by row", parts[-1].loc)
+        log.done("row_fusion", f"{names} run row by row", parts[-1].loc)
         return home
     return None
 
@@ -218,9 +218,9 @@ def _is_part(stmt: Stmt) -> bool:
     return isinstance(stmt, Compute | Nest)
 
 
-def _rows(region: Region, log: Log) -> Region:
+def _run(region: Region, log: Log) -> Region:
     guess = Guess(region)
     return each_block(region, lambda block: _sweep(block, log, guess), _is_part)
 
 
-ROWS = Pass("rows", _rows)
+ROW_FUSION = Pass("row_fusion", _run)

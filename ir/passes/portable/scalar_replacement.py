@@ -179,11 +179,13 @@ class _Sweep:
         if inside and not stmt.parallel:
             target = element(stmt, self.region)
             if target is not None:
-                self.log.done("scalars", f"{target.array} has a scalar in the loop over {stmt.var}", stmt.loc)
+                self.log.done(
+                    "scalar_replacement", f"{target.array} has a scalar in the loop over {stmt.var}", stmt.loc
+                )
                 return in_scalar(stmt, target, self.scalar(target))
             which = carried(stmt, self.region)
             if which:
-                self.log.done("scalars", f"the loop over {stmt.var} carries scalars", stmt.loc)
+                self.log.done("scalar_replacement", f"the loop over {stmt.var} carries scalars", stmt.loc)
                 targets = [part.target for part in stmt.body if isinstance(part, Compute)]
                 return in_scalars(stmt, which, [self.scalar(targets[k]) for k in which])
         with dims.ranging(stmt.var, stmt.bounds):
@@ -191,7 +193,7 @@ class _Sweep:
         return stmt if body is stmt.body else replace(stmt, body=body)
 
 
-def _scalars(region: Region, log: Log) -> Region:
+def _run(region: Region, log: Log) -> Region:
     taken = {array.name for array in region.arrays} | {symbol.name for symbol in region.symbols}
     taken |= {stmt.var for stmt in _every(region.body) if isinstance(stmt, Loop)}
     sweep = _Sweep(region, log, taken)
@@ -199,4 +201,4 @@ def _scalars(region: Region, log: Log) -> Region:
     return region if body is region.body else replace(sweep.region, body=body)
 
 
-SCALARS = Pass("scalars", _scalars)
+SCALAR_REPLACEMENT = Pass("scalar_replacement", _run)

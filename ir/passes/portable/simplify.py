@@ -191,9 +191,9 @@ def _each(body: tuple[Any, ...], fn: Callable[[Any], tuple[Any, ...]]) -> tuple[
     return tuple(stmt for new in made for stmt in new)
 
 
-def _simplify(region: Region, log: Log) -> Region:
+def _run(region: Region, log: Log) -> Region:
     body = _each(region.body, lambda stmt: _statement(stmt, log))
     return region if body is region.body else replace(region, body=body)
 
 
-SIMPLIFY = Pass("simplify", _simplify)
+SIMPLIFY = Pass("simplify", _run)

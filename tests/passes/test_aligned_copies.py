@@ -39,10 +39,10 @@ def region(body=STEP, arrays="inout a: f64[6, 39];  inout b: f64[6, 39]", bounds
 
 def changed(before, limits=None):
     log = Log()
-    after = aligned_copies.aligned(limits or CacheLimits()).fn(before, log)
+    after = aligned_copies.aligned_copies(limits or CacheLimits()).fn(before, log)
     verify(after)
     assert parse(dump(after)) == after
-    again = aligned_copies.aligned(limits or CacheLimits()).fn(after, Log())
+    again = aligned_copies.aligned_copies(limits or CacheLimits()).fn(after, Log())
     assert again is after, dump(again)
     return after
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from dcarray.ir import interp
 from dcarray.ir.passes import Log
 from dcarray.ir.passes.cpu.pipeline import cpu_pipeline
-from dcarray.ir.passes.cpu.shared_partial_sums import BEGUN
+from dcarray.ir.passes.cpu.shared_partial_sums import SHARED_PARTIAL_SUMS
 from dcarray.ir.passes.cpu.time_tiling import CacheLimits
 from dcarray.ir.text import dump, parse
 from dcarray.ir.verify import verify
@@ -43,7 +43,7 @@ def results(region: Any) -> dict[str, Any]:
 
 
 def changed(before: Any) -> Any:
-    after = BEGUN.fn(before, Log())
+    after = SHARED_PARTIAL_SUMS.fn(before, Log())
     verify(after)
     assert parse(dump(after)) == after
     want, got = results(before), results(after)

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from dcarray.ir.passes import Log
 from dcarray.ir.passes.portable import copy_in
-from dcarray.ir.passes.portable.copy_in import SNAPSHOTS
+from dcarray.ir.passes.portable.copy_in import COPY_IN
 from dcarray.ir.text import parse
 from dcarray.ir.verify import verify
 
@@ -23,7 +23,7 @@ def small(monkeypatch):
 
 def test_a_row_and_a_column(check):
     log = check(
-        SNAPSHOTS,
+        COPY_IN,
         """region() {
           inout p: i32[6, 6];  temp t: i32[6, 6]
           t[i,j] = minimum(p[i,j], add(p[i,3], p[3,j])) for i<6, j<6
@@ -44,7 +44,7 @@ def test_a_row_and_a_column(check):
 def test_elimination_below_a_pivot(check):
     """The sizes may be unknown; a scalar of the array is copied too."""
     check(
-        SNAPSHOTS,
+        COPY_IN,
         """region(N: int>=3) {
           inout a: f64[N, N];  temp t: f64[N-1, N-1]
           t[i,j] = multiply(divide(a[i+1,0], a[0,0]), a[0,j+1]) for i<N-1, j<N-1
@@ -54,7 +54,7 @@ def test_elimination_below_a_pivot(check):
         None,
     )
     check(
-        SNAPSHOTS,
+        COPY_IN,
         """region(N: int>=3) {
           inout a: f64[N, N];  temp t: f64[N, N]
           t[i,j] = multiply(divide(a[i,0], a[0,0]), a[0,j]) for i<N, j<N
@@ -88,7 +88,7 @@ def test_elimination_below_a_pivot(check):
 def test_left_alone(check, body):
     statements = body.replace("  ", "\n          ")
     check(
-        SNAPSHOTS,
+        COPY_IN,
         f"""region() {{
           inout p: i32[6, 6];  inout q: i32[6];  temp t: i32[6, 6]
           {statements}
@@ -101,7 +101,7 @@ def test_left_alone(check, body):
 def test_few_points_are_not_worth_it(check, monkeypatch):
     monkeypatch.setattr(copy_in, "MIN_POINTS", 100)
     log = check(
-        SNAPSHOTS,
+        COPY_IN,
         """region() {
           inout p: i32[6, 6];  temp t: i32[6, 6]
           t[i,j] = minimum(p[i,j], p[3,j]) for i<6, j<6
@@ -136,7 +136,7 @@ def test_random_updates(same_meaning, data):
         """
     )
     verify(before)
-    after = SNAPSHOTS.fn(before, Log())
+    after = COPY_IN.fn(before, Log())
     verify(after)
     same_meaning(before, after)
     event("left" if after is before else "copied")

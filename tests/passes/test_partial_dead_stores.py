@@ -10,7 +10,7 @@ from dcarray.ir.nodes import Region
 from dcarray.ir.passes import Log
 from dcarray.ir.passes.cpu.pipeline import CPU
 from dcarray.ir.passes.portable import partial_dead_stores
-from dcarray.ir.passes.portable.partial_dead_stores import BORDERS
+from dcarray.ir.passes.portable.partial_dead_stores import PARTIAL_DEAD_STORES
 from dcarray.ir.text import parse
 from dcarray.ir.verify import verify
 
@@ -23,7 +23,7 @@ def small(monkeypatch):
 
 def test_the_border_of_a_copy(check):
     log = check(
-        BORDERS,
+        PARTIAL_DEAD_STORES,
         """region() {
           in z: f64[8, 9];  out y: f64[8, 9]
           y[i,j] = z[i,j] for i<8, j<9
@@ -44,7 +44,7 @@ def test_the_border_of_a_copy(check):
 
 def test_sizes_may_be_unknown(check):
     check(
-        BORDERS,
+        PARTIAL_DEAD_STORES,
         """region(N: int>=3, M: int>=4) {
           in z: f64[M, N];  inout y: f64[N, M]
           y[i,j] = z[j,i] for i<N, j<M
@@ -67,7 +67,7 @@ def test_sizes_may_be_unknown(check):
 
 def test_a_fill_before_a_product(check):
     check(
-        BORDERS,
+        PARTIAL_DEAD_STORES,
         """region() {
           in a: f64[4, 3];  in b: f64[3, 5];  out y: f64[5, 5]
           y[i,j] = 0.0 for i<5, j<5
@@ -117,13 +117,17 @@ REFUSED = {
 @pytest.mark.parametrize("reason", REFUSED)
 def test_what_stays(check, reason):
     body = REFUSED[reason]
-    log = check(BORDERS, f"region() {{\n in z: f64[16];  inout y: f64[16];  inout w: f64[16]\n{body}}}", None)
+    log = check(
+        PARTIAL_DEAD_STORES,
+        f"region() {{\n in z: f64[16];  inout y: f64[16];  inout w: f64[16]\n{body}}}",
+        None,
+    )
     assert reason in str(log) or reason == "may not be overwritten"
 
 
 def test_other_views_of_the_memory_count(check):
     check(
-        BORDERS,
+        PARTIAL_DEAD_STORES,
         """region() {
           in z: f64[16];  inout y: f64[16];  inout v: f64[4, 4] base y;  inout w: f64[16]
           y[i] = z[i] for i<16
@@ -137,7 +141,7 @@ def test_other_views_of_the_memory_count(check):
 
 def test_what_computes_is_not_cut(check):
     check(
-        BORDERS,
+        PARTIAL_DEAD_STORES,
         """region() {
           in z: f64[16];  out y: f64[16]
           y[i] = sqrt(z[i]) for i<16
@@ -156,9 +160,9 @@ def test_little_is_not_worth_it(check, monkeypatch):
         }
         """
     monkeypatch.setattr(partial_dead_stores, "PART", 4)
-    check(BORDERS, text.replace("COUNT", "20"), None)
+    check(PARTIAL_DEAD_STORES, text.replace("COUNT", "20"), None)
     monkeypatch.setattr(partial_dead_stores, "MIN_POINTS", 41)
-    check(BORDERS, text.replace("COUNT", "38"), None)
+    check(PARTIAL_DEAD_STORES, text.replace("COUNT", "38"), None)
 
 
 BOXES = ("0,0,9,9", "1,1,7,7", "1,0,8,9", "0,2,9,6", "2,3,5,5", "1,2,8,7")
@@ -177,7 +181,7 @@ def test_boxes_in_boxes(same_meaning: Callable[[Region, Region], None], first, s
       {box("1,1,6,6", "5.0")}
       {box(second, "add(z[i,j], c[])")}
     }}""")
-    after = BORDERS.fn(before, Log())
+    after = PARTIAL_DEAD_STORES.fn(before, Log())
     verify(after)
     same_meaning(before, after)
     same_meaning(before, CPU.run(before, debug=True))

@@ -10,7 +10,7 @@ from dcarray.ir.nodes import Loop
 from dcarray.ir.passes import Log
 from dcarray.ir.passes.cpu import strip_mining as module
 from dcarray.ir.passes.cpu.pipeline import CPU
-from dcarray.ir.passes.cpu.strip_mining import STRIPS, stripped
+from dcarray.ir.passes.cpu.strip_mining import STRIP_MINING, strip_mining
 from dcarray.ir.passes.cpu.time_tiling import CacheLimits
 from dcarray.ir.text import dump, parse
 from dcarray.ir.verify import verify
@@ -33,7 +33,7 @@ def small(monkeypatch):
 
 def test_a_sweep_over_columns_runs_in_strips_of_rows(check):
     check(
-        STRIPS,
+        STRIP_MINING,
         """region() {
           in a: f64[300, 300];  inout p: f64[300, 300]
           for k in range(1, 300, 1) {
@@ -64,7 +64,7 @@ def test_a_sweep_over_columns_runs_in_strips_of_rows(check):
 def test_two_axes(check):
     """Where one position of the first axis is too much for the cache."""
     check(
-        STRIPS,
+        STRIP_MINING,
         """region() {
           in a: f64[40, 300, 64];  inout p: f64[40, 300, 64]
           for k in range(1, 64, 1) {
@@ -90,7 +90,7 @@ def test_sweeps_in_different_directions(check):
     """The loop around them stays: what a turn needs is in other strips.  What runs along memory
     is not cut into short pieces."""
     check(
-        STRIPS,
+        STRIP_MINING,
         """region() {
           inout p: f64[300, 300]
           for t in range(0, 5, 1) {
@@ -122,7 +122,7 @@ def test_sweeps_in_different_directions(check):
 
 def test_turns_that_keep_something_for_themselves(check):
     check(
-        STRIPS,
+        STRIP_MINING,
         """region() {
           in a: f64[60, 50];  inout c: f64[50, 50];  temp t: f64[50]
           for k in range(0, 50, 1) {
@@ -156,7 +156,7 @@ FOLDS = """region() {{
 
 def test_rows_that_are_folded_again_and_again_are_for_several_threads(check):
     check(
-        stripped(CacheLimits(threads=2)),
+        strip_mining(CacheLimits(threads=2)),
         FOLDS.format(250),
         """region() {
           in a: f64[80, 80];  inout b: f64[80, 250];  temp t: f64[250]
@@ -175,7 +175,7 @@ def test_rows_that_are_folded_again_and_again_are_for_several_threads(check):
 def test_where_rows_are_folded_again_and_again(columns, threads, strips):
     """One thread goes along all of them, and if strips are not equally wide, the last one comes after the
     others."""
-    after = stripped(CacheLimits(threads=threads)).fn(parse(FOLDS.format(columns)), Log())
+    after = strip_mining(CacheLimits(threads=threads)).fn(parse(FOLDS.format(columns)), Log())
     assert dump(after).count("range(0, 80, 1)") == strips
 
 
@@ -193,7 +193,7 @@ def test_why_a_loop_stays_whole(body, text):
         f"region() {{\ninout p: f64[300, 301];  inout s: f64[]\nfor k in range(1, 299, 1) {{\n{body}\n}}\n}}"
     )
     log = Log()
-    assert STRIPS.fn(region, log) is region
+    assert STRIP_MINING.fn(region, log) is region
     assert text in str(log), str(log)
 
 
@@ -202,7 +202,7 @@ def test_random_sweeps(seed, small, same_meaning):
     region = sweeps(random.Random(seed))
     verify(region)
     for before in (region, replace(CPU, final=()).run(region)):
-        for one in (STRIPS, stripped(CacheLimits(threads=2))):
+        for one in (STRIP_MINING, strip_mining(CacheLimits(threads=2))):
             after = one.fn(before, Log())
             verify(after)
             same_meaning(before, after)
@@ -216,5 +216,5 @@ def test_most_of_them_are_cut(small):
         + LINES[0].format(n=12)
         + "\n}\n}"
     )
-    after = STRIPS.fn(region, Log())
+    after = STRIP_MINING.fn(region, Log())
     assert isinstance(after.body[0], Loop) and after.body[0].parallel

@@ -15,7 +15,7 @@ from dcarray.ir.analysis.skew import bands_conflict, slants
 from dcarray.ir.nodes import Bands, Region
 from dcarray.ir.passes import Log
 from dcarray.ir.passes.cpu.pipeline import CPU
-from dcarray.ir.passes.cpu.time_tiling import CacheLimits, bands
+from dcarray.ir.passes.cpu.time_tiling import CacheLimits, time_tiling
 from dcarray.ir.text import dump, parse
 from dcarray.ir.verify import VerifyError, verify
 
@@ -34,7 +34,7 @@ def steps(*made):
 def test_steps_of_a_stencil(check):
     there, back = STEP.format("a", "b"), STEP.format("b", "a")
     log = check(
-        bands(SMALL),
+        time_tiling(SMALL),
         steps(there, back, there),
         steps("bands 2 of 22 {\n", there, back, there, "}\n"),
     )
@@ -44,7 +44,7 @@ def test_steps_of_a_stencil(check):
 def test_a_single_row_is_one_of_the_statements(check):
     there, back = STEP.format("a", "b"), STEP.format("b", "a")
     check(
-        bands(SMALL),
+        time_tiling(SMALL),
         steps(there, BORDER.format("b"), back, BORDER.format("a")),
         steps("bands 2 of 22 {\n", there, LIFTED.format("b"), back, LIFTED.format("a"), "}\n"),
     )
@@ -53,7 +53,7 @@ def test_a_single_row_is_one_of_the_statements(check):
 def test_a_long_chain_is_cut_evenly(check):
     there, back = STEP.format("a", "b"), STEP.format("b", "a")
     check(
-        bands(replace(SMALL, parts=4)),
+        time_tiling(replace(SMALL, parts=4)),
         steps(*[there, back] * 3),
         steps(
             *["bands 2 of 22 {\n", there, back, there, "}\n", "bands 2 of 22 {\n", back, there, back, "}\n"]
@@ -64,7 +64,7 @@ def test_a_long_chain_is_cut_evenly(check):
 def test_how_far_statements_stand_apart():
     there, back = STEP.format("a", "b"), STEP.format("b", "a")
     region = parse(steps(there, BORDER.format("b"), back, there))
-    found = slants(bands(SMALL).fn(region, Log()).body[0].body, region)
+    found = slants(time_tiling(SMALL).fn(region, Log()).body[0].body, region)
     assert [(s.ahead, s.behind) for s in found] == [(0, 0), (0, 1), (1, 1), (2, 2)]
 
 
@@ -77,7 +77,7 @@ def test_reasons(check):
         (CacheLimits(last=0, points=100), chain, "rows of 90 points are too short"),
         (CacheLimits(last=0), chain, "38 rows are too few"),
     ):
-        log = check(bands(limits), steps(*made), None)
+        log = check(time_tiling(limits), steps(*made), None)
         assert reason in str(log)
 
 
@@ -93,7 +93,7 @@ def test_reasons(check):
 )
 def test_what_cannot_be(second, reason):
     region = parse(steps(STEP.format("a", "b"), second))
-    assert bands(SMALL).fn(region, Log()) is region
+    assert time_tiling(SMALL).fn(region, Log()) is region
     found = slants(region.body, region)
     assert isinstance(found, Reason) and reason in found.text
     forced = replace(region, body=(Bands(region.body, 2, 20),))
@@ -152,7 +152,7 @@ def test_bands_taken_row_by_row(seed, height, tiles):
     rng = random.Random(seed)
     region = Chains(rng).region()
     verify(region)
-    made = bands(replace(SMALL, height=height, tiles=tiles)).fn(region, Log())
+    made = time_tiling(replace(SMALL, height=height, tiles=tiles)).fn(region, Log())
     verify(made)
     assert parse(dump(made)) == made
     want = bits(region, {}, seed)
@@ -163,7 +163,8 @@ def test_bands_taken_row_by_row(seed, height, tiles):
 def test_most_random_chains_make_bands():
     count = sum(
         any(
-            isinstance(stmt, Bands) for stmt in bands(SMALL).fn(Chains(random.Random(k)).region(), Log()).body
+            isinstance(stmt, Bands)
+            for stmt in time_tiling(SMALL).fn(Chains(random.Random(k)).region(), Log()).body
         )
         for k in range(100)
     )
@@ -179,10 +180,10 @@ def high(*made: str) -> Region:
 def test_bands_are_low_where_statements_use_different_arrays(first, height):
     limits = CacheLimits(last=0, near=1 << 18, again=0, points=0, sides=1, first=first)
     steps_in_turns = [STEP.format("a", "b"), STEP.format("b", "c"), STEP.format("c", "a")]
-    ((made),) = bands(limits).fn(high(*steps_in_turns), Log()).body
+    ((made),) = time_tiling(limits).fn(high(*steps_in_turns), Log()).body
     assert made.height == height
     back_and_forth = [STEP.format("a", "b"), STEP.format("b", "a")] * 2
-    ((made),) = bands(limits).fn(high(*back_and_forth), Log()).body
+    ((made),) = time_tiling(limits).fn(high(*back_and_forth), Log()).body
     assert made.height == 32
 
 
@@ -191,7 +192,7 @@ def test_bands_are_low_where_statements_use_different_arrays(first, height):
 def test_threads_get_equally_many_tiles(threads, parts):
     limits = CacheLimits(last=0, near=1 << 16, again=0, points=0, threads=threads)
     region = high(*[STEP.format("a", "b"), STEP.format("b", "a")] * parts)
-    (made,) = bands(limits).fn(region, Log()).body
+    (made,) = time_tiling(limits).fn(region, Log()).body
     found = slants(made.body, region)
     rows = max(s.first + s.count + s.behind for s in found) + max(s.ahead for s in found)
     tiles = -(-rows // made.tile)

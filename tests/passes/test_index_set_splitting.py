@@ -10,7 +10,7 @@ from dcarray.ir.nodes import Compute
 from dcarray.ir.passes import Log
 from dcarray.ir.passes.cpu.pipeline import CPU
 from dcarray.ir.passes.portable import index_set_splitting
-from dcarray.ir.passes.portable.index_set_splitting import SPLIT
+from dcarray.ir.passes.portable.index_set_splitting import INDEX_SET_SPLITTING
 from dcarray.ir.text import parse
 from dcarray.ir.verify import verify
 
@@ -22,7 +22,7 @@ def small(monkeypatch):
 
 def test_a_periodic_difference(check):
     log = check(
-        SPLIT,
+        INDEX_SET_SPLITTING,
         """region() {
           in x: f64[8];  out y: f64[8];  temp r: f64[8]
           r[i+1] = x[i] for i<7
@@ -42,7 +42,7 @@ def test_a_periodic_difference(check):
 
 def test_along_two_axes_and_through_a_shift_of_a_shift(check):
     check(
-        SPLIT,
+        INDEX_SET_SPLITTING,
         """region() {
           in x: f64[6, 7];  out y: f64[6, 7];  temp r: f64[6, 7];  temp q: f64[6, 7]
           r[i+1,j] = x[i,j] for i<5, j<7
@@ -65,7 +65,7 @@ def test_along_two_axes_and_through_a_shift_of_a_shift(check):
 
 def test_sizes_may_be_unknown(check):
     check(
-        SPLIT,
+        INDEX_SET_SPLITTING,
         """region(N: int>=3, M: int>=4) {
           in x: f64[N, M];  out y: f64[N, M];  temp r: f64[N, M]
           r[i,j] = x[i,j+1] for i<N, j<M-1
@@ -84,7 +84,7 @@ def test_sizes_may_be_unknown(check):
 
 def test_in_place_by_way_of_a_copy(check):
     check(
-        SPLIT,
+        INDEX_SET_SPLITTING,
         """region() {
           inout x: f64[8];  temp r: f64[8];  temp q: f64[8]
           r[i+1] = x[i] for i<7
@@ -108,7 +108,7 @@ def test_in_place_by_way_of_a_copy(check):
 def test_inside_of_a_loop(check):
     """What a turn makes in parts is its own."""
     check(
-        SPLIT,
+        INDEX_SET_SPLITTING,
         """region() {
           inout x: f64[8];  out y: f64[8];  temp r: f64[8]
           for k in range(0, 3, 1) {
@@ -133,7 +133,7 @@ def test_inside_of_a_loop(check):
 
 def test_the_parts_may_be_computed_and_read_elsewhere(check):
     check(
-        SPLIT,
+        INDEX_SET_SPLITTING,
         """region() {
           in x: f64[8];  out y: f64[6];  temp r: f64[10]
           r[i+1] = multiply(x[i], x[i]) for i<8
@@ -207,7 +207,7 @@ STAYS = {
 def test_what_stays(check, reason):
     body = STAYS[reason]
     check(
-        SPLIT,
+        INDEX_SET_SPLITTING,
         f"region() {{\n inout x: f64[16];  inout y: f64[16];  temp r: f64[16]\n{body}}}",
         None,
     )
@@ -216,7 +216,7 @@ def test_what_stays(check, reason):
 def test_too_many_pieces(check, monkeypatch):
     monkeypatch.setattr(index_set_splitting, "MAX_PIECES", 1)
     log = check(
-        SPLIT,
+        INDEX_SET_SPLITTING,
         f"region() {{\n in x: f64[16];  out y: f64[16];  temp r: f64[16]\n{SHIFT}\n"
         "y[i] = add(x[i], r[i]) for i<16\n}",
         None,
@@ -283,7 +283,7 @@ def test_any_shifts_keep_their_meaning(same_meaning, text):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(index_set_splitting, "MIN_POINTS", 4)
         patch.setattr(index_set_splitting, "PART", 64)
-        after = SPLIT.fn(before, Log())
+        after = INDEX_SET_SPLITTING.fn(before, Log())
         verify(after)
         same_meaning(before, after)
         same_meaning(before, CPU.run(before, debug=True))
@@ -299,7 +299,7 @@ def test_a_stencil_is_one_pass(monkeypatch):
     temps = ";  ".join(f"temp r{k}: f64[{N}, {M}]" for k in range(4))
     text = f"region() {{ in x: f64[{N}, {M}];  out y: f64[{N}, {M}];  {temps}\n" + "\n".join(lines) + "\n}"
     monkeypatch.setattr(index_set_splitting, "PART", 4)
-    after = SPLIT.fn(parse(text), Log())
+    after = INDEX_SET_SPLITTING.fn(parse(text), Log())
     assert [stmt.target.array for stmt in after.body if isinstance(stmt, Compute)] == ["y"] * 9
     assert (4, 5) in [stmt.target.shape for stmt in after.body if isinstance(stmt, Compute)]
     assert {array.name for array in CPU.run(parse(text)).arrays} == {"x", "y"}

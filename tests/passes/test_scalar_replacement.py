@@ -4,7 +4,7 @@ import pytest
 
 from dcarray.ir.nodes import Loop
 from dcarray.ir.passes import Log
-from dcarray.ir.passes.portable.scalar_replacement import SCALARS
+from dcarray.ir.passes.portable.scalar_replacement import SCALAR_REPLACEMENT
 from dcarray.ir.text import dump, parse
 from dcarray.ir.verify import verify
 
@@ -47,12 +47,12 @@ BACK = SLOPE.replace("range(2, 9, 1)", "range(7, 0, -1)").replace("j-2", "j").re
 def test_scalars(body, same_meaning):
     before = region(body)
     log = Log()
-    after = SCALARS.fn(before, log)
+    after = SCALAR_REPLACEMENT.fn(before, log)
     verify(after)
     assert after is not before and str(log), dump(after)
     assert parse(dump(after)) == after
     same_meaning(before, after)
-    assert SCALARS.fn(after, Log()) is after
+    assert SCALAR_REPLACEMENT.fn(after, Log()) is after
 
 
 @pytest.mark.parametrize(
@@ -69,14 +69,14 @@ def test_scalars(body, same_meaning):
 )
 def test_what_stays(body):
     before = region(body)
-    after = SCALARS.fn(before, Log())
+    after = SCALAR_REPLACEMENT.fn(before, Log())
     assert after is before, dump(after)
 
 
 def test_a_loop_without_turns_writes_nothing(same_meaning):
     """Its element need not even be there."""
     before = region(FOLD.replace("c[i,j]", "c[i,j+0]").replace("range(i+1, j, 1)", "range(j, j-1, 1)"))
-    after = SCALARS.fn(before, Log())
+    after = SCALAR_REPLACEMENT.fn(before, Log())
     same_meaning(before, after)
     loop = after.body[0]
     assert isinstance(loop, Loop)

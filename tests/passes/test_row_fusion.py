@@ -13,14 +13,14 @@ from dcarray.ir.analysis.effects import rows_conflict
 from dcarray.ir.nodes import Region, Rows
 from dcarray.ir.passes import Log
 from dcarray.ir.passes.portable import row_fusion
-from dcarray.ir.passes.portable.row_fusion import ROWS
+from dcarray.ir.passes.portable.row_fusion import ROW_FUSION
 from dcarray.ir.text import dump, parse
 from dcarray.ir.verify import VerifyError, verify
 
 
 def test_a_softmax(check):
     log = check(
-        ROWS,
+        ROW_FUSION,
         """region() {
           in x: f64[20, 90];  temp m: f64[20, 1];  temp s: f64[20, 1];  out e: f64[20, 90]
           m[i,0] maximum= x[i,j] init -inf for i<20, j<90
@@ -49,7 +49,7 @@ def test_a_softmax(check):
 
 def test_rows_are_points_of_all_the_axes_they_can_be(check):
     check(
-        ROWS,
+        ROW_FUSION,
         """region(N: int>=1) {
           in x: f64[N, 8, 90];  temp m: f64[N, 8];  out r: f64[N, 8];  out y: f64[N, 8, 90]
           m[i,j] add= x[i,j,k] init 0.0 for i<N, j<8, k<90
@@ -71,7 +71,7 @@ def test_rows_are_points_of_all_the_axes_they_can_be(check):
 
 def test_moved_over_others(check):
     check(
-        ROWS,
+        ROW_FUSION,
         """region() {
           in x: f64[20, 90];  in k: f64[5];  out s: f64[20];  out w: f64[5];  out y: f64[20, 90]
           s[i] add= x[i,j] init 0.0 for i<20, j<90
@@ -126,13 +126,13 @@ REFUSED = {
 @pytest.mark.parametrize("reason", REFUSED)
 def test_reasons(check, reason):
     arrays = "in x: f64[20, 90];  inout y: f64[20, 90];  inout s: f64[20];  inout v: f64[90]"
-    log = check(ROWS, f"region() {{\n {arrays}\n {REFUSED[reason]} }}", None)
+    log = check(ROW_FUSION, f"region() {{\n {arrays}\n {REFUSED[reason]} }}", None)
     assert reason in str(log)
 
 
 def test_views_of_one_memory_stay_apart(check):
     log = check(
-        ROWS,
+        ROW_FUSION,
         """region() {
           inout x: f64[20, 90];  inout z: f64[1800] base x;  out s: f64[20]
           s[i] add= x[i,j] init 0.0 for i<20, j<90
@@ -180,7 +180,7 @@ def test_rows_taken_one_by_one_in_any_order(seed):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(row_fusion, "MIN_ROWS", 1)
         patch.setattr(row_fusion, "MIN_POINTS", 1)
-        made = ROWS.fn(region, Log())
+        made = ROW_FUSION.fn(region, Log())
     verify(made)
     assert parse(dump(made)) == made
     want = bits(region, seed)
@@ -215,7 +215,7 @@ FOLDED = {
 def test_rows_are_folded_on_the_way(name):
     region = parse(f"region() {{\n {BIG};  out x2: f64[9000]\n {FOLDED[name]} }}")
     verify(region)
-    made = ROWS.fn(region, Log())
+    made = ROW_FUSION.fn(region, Log())
     assert len(made.body) == 1 and isinstance(made.body[0], Rows)
     verify(made)
     assert parse(dump(made)) == made
@@ -246,7 +246,7 @@ def test_why_rows_are_not_folded_on_the_way(reason):
     arrays = f"{BIG};  in B: f64[9000, 500];  out s: f64[]"
     region = parse(f"region() {{\n {arrays}\n {NOT_FOLDED[reason]} }}")
     log = Log()
-    assert ROWS.fn(region, log) is region
+    assert ROW_FUSION.fn(region, log) is region
     assert reason in str(log)
 
 
@@ -258,5 +258,5 @@ def test_no_rows_of_columns(check):
           w[i] = subtract(w[i], t[i]) for i<20
         }
         """
-    log = check(ROWS, text, text)
+    log = check(ROW_FUSION, text, text)
     assert "rows of x lie across what is folded" in str(log)

@@ -9,14 +9,14 @@ from dcarray.ir import interp
 from dcarray.ir.nodes import Loop
 from dcarray.ir.passes import Log
 from dcarray.ir.passes.cpu.pipeline import CPU
-from dcarray.ir.passes.portable.loop_distribution import ABSORB
+from dcarray.ir.passes.portable.loop_distribution import LOOP_DISTRIBUTION
 from dcarray.ir.text import dump, parse
 from dcarray.ir.verify import verify
 
 
 def test_a_loop_is_an_axis(check):
     check(
-        ABSORB,
+        LOOP_DISTRIBUTION,
         """region() {
           in a: f64[9, 8];  inout b: f64[4, 8]
           for k in range(1, 9, 2) {
@@ -40,7 +40,7 @@ def test_a_loop_is_an_axis(check):
 
 def test_axes_stand_in_the_order_of_the_target(check):
     check(
-        ABSORB,
+        LOOP_DISTRIBUTION,
         """region() {
           in a: f64[5, 6, 7];  out b: f64[7, 5]
           for k in range(0, 5, 1) {
@@ -58,7 +58,7 @@ def test_axes_stand_in_the_order_of_the_target(check):
 
 def test_what_a_turn_keeps_for_itself_gets_an_axis(check):
     check(
-        ABSORB,
+        LOOP_DISTRIBUTION,
         """region() {
           in a: f64[5, 6];  out b: f64[5, 6];  temp m: f64[];  temp t: f64[6]
           for k in range(0, 5, 1) {
@@ -82,7 +82,7 @@ def test_what_a_turn_keeps_for_itself_gets_an_axis(check):
 
 def test_a_fold_over_what_slides_is_written_out(check):
     check(
-        ABSORB,
+        LOOP_DISTRIBUTION,
         """region() {
           in a: f64[9];  in w: f64[3];  out b: f64[7];  out c: f64[7, 2];  in z: f64[9, 2];  inout m: f64[4]
           for k in range(0, 7, 1) {
@@ -104,7 +104,7 @@ def test_a_fold_over_what_slides_is_written_out(check):
 
 def test_a_convolution_of_many_channels_stays_a_sum(check):
     check(
-        ABSORB,
+        LOOP_DISTRIBUTION,
         """region() {
           in a: f64[9, 50];  in w: f64[3, 50, 4];  out b: f64[7, 4]
           for k in range(0, 7, 1) {
@@ -139,7 +139,7 @@ def test_why_a_loop_stays(body, text):
     )
     verify(region)
     log = Log()
-    assert ABSORB.fn(region, log) is region
+    assert LOOP_DISTRIBUTION.fn(region, log) is region
     assert text in str(log), str(log)
 
 
@@ -224,7 +224,7 @@ def test_without_turns():
           }
         }"""
     )
-    after = ABSORB.fn(region, Log())
+    after = LOOP_DISTRIBUTION.fn(region, Log())
     verify(after)
     memory = {"a": np.ones(4), "b": np.zeros(4)}
     assert interp.run(after, memory)["a"].sum() == 4

@@ -7,7 +7,7 @@ from dcarray.ir import interp
 from dcarray.ir.nodes import Call, Compute, Rows
 from dcarray.ir.passes import Log
 from dcarray.ir.passes.cpu.pipeline import CPU
-from dcarray.ir.passes.cpu.shared_matvec import PRODUCTS
+from dcarray.ir.passes.cpu.shared_matvec import SHARED_MATVEC
 from dcarray.ir.text import dump, parse
 from dcarray.ir.verify import verify
 
@@ -22,7 +22,7 @@ def products(text):
     region = parse(f"region() {{\n {ARRAYS}\n {text} }}")
     verify(region)
     log = Log()
-    made = PRODUCTS.fn(region, log)
+    made = SHARED_MATVEC.fn(region, log)
     verify(made)
     rng = np.random.default_rng(0)
     given = {}
@@ -73,7 +73,7 @@ def test_large_matrices_are_read_side_by_side():
       call blas.matmul(S, v) -> s
       call blas.matmul(T, v) -> t
     }"""
-    made = PRODUCTS.fn(parse(text.replace("OTHER", "B, x")), Log())
+    made = SHARED_MATVEC.fn(parse(text.replace("OTHER", "B, x")), Log())
     verify(made)
     lines = [line.strip() for line in dump(made).splitlines()]
     for start in "a[i] add= multiply(A[i,j], x[j])", "b[i] add= multiply(B[i,j], x[j])":
@@ -82,7 +82,7 @@ def test_large_matrices_are_read_side_by_side():
         assert f"call blas.matmul({left}" in lines
     for alone in "B, w", "F, x":  # another vector; rows that lie the other way round
         region = parse(text.replace("OTHER", alone))
-        assert PRODUCTS.fn(region, Log()) is region
+        assert SHARED_MATVEC.fn(region, Log()) is region
 
 
 LEFT = {
@@ -138,7 +138,7 @@ WRITTEN = {
 @pytest.mark.parametrize("text", WRITTEN)
 def test_written_out(text: str) -> None:
     region = parse(f"region() {{\n {MATRICES}\n {text} }}")
-    made = PRODUCTS.fn(region, Log())
+    made = SHARED_MATVEC.fn(region, Log())
     verify(made)
     assert WRITTEN[text] in dump(made)
     rng = np.random.default_rng(0)
@@ -157,4 +157,4 @@ def test_written_out(text: str) -> None:
 )
 def test_not_written_out(text: str) -> None:
     region = parse(f"region() {{\n {MATRICES}\n {text} }}")
-    assert PRODUCTS.fn(region, Log()) is region
+    assert SHARED_MATVEC.fn(region, Log()) is region

@@ -7,7 +7,7 @@ from dcarray.ir import interp
 from dcarray.ir.nodes import Loop
 from dcarray.ir.passes import Log
 from dcarray.ir.passes.cpu import blocked_recurrences
-from dcarray.ir.passes.cpu.blocked_recurrences import PANELS
+from dcarray.ir.passes.cpu.blocked_recurrences import BLOCKED_RECURRENCES
 from dcarray.ir.text import dump, parse
 from dcarray.ir.verify import verify
 from dcarray.lowering.cpu.schedules import loop_kernels
@@ -37,7 +37,7 @@ def given(region):
     return {a.name: rng.integers(-1, 2, a.shape).astype(a.dtype) for a in region.arrays if a.role != "temp"}
 
 
-BEGUN = {
+CASES = {
     "triangle": """for i in range(0, 20, 1) {
     t[] add= multiply(A[i,j], x[j]) init 0.0 for j<i
     x[i] = subtract(b[i], t[])
@@ -74,16 +74,16 @@ BEGUN = {
 }
 
 
-@pytest.mark.parametrize("name", BEGUN)
+@pytest.mark.parametrize("name", CASES)
 @pytest.mark.parametrize("driven", [False, True])
 def test_begun(monkeypatch, name, driven):
-    region = region_of(BEGUN[name])
+    region = region_of(CASES[name])
     log = Log()
-    made = PANELS.fn(region, log)
+    made = BLOCKED_RECURRENCES.fn(region, log)
     assert made is not region and str(log).count("at once") == 1
     verify(made)
     assert parse(dump(made)) == made
-    assert PANELS.fn(made, Log()) is made
+    assert BLOCKED_RECURRENCES.fn(made, Log()) is made
     outer = [stmt for stmt in made.body if isinstance(stmt, Loop)]
     assert outer[0].var == "i_block" and len(outer) == 1 + (region.body[0].bounds[0] != 2)
     arrays = given(region)
@@ -144,13 +144,13 @@ LEFT = {
 @pytest.mark.parametrize("name", LEFT)
 def test_left(name):
     region = region_of(LEFT[name])
-    assert PANELS.fn(region, Log()) is region
+    assert BLOCKED_RECURRENCES.fn(region, Log()) is region
 
 
 def test_short_loops_are_left(monkeypatch):
     monkeypatch.setattr(blocked_recurrences, "BLOCK", 11)
-    region = region_of(BEGUN["triangle"])
-    assert PANELS.fn(region, Log()) is region
+    region = region_of(CASES["triangle"])
+    assert BLOCKED_RECURRENCES.fn(region, Log()) is region
     monkeypatch.setattr(blocked_recurrences, "BLOCK", 5)
     monkeypatch.setattr(blocked_recurrences, "MIN_WORK", 1000)
-    assert PANELS.fn(region, Log()) is region
+    assert BLOCKED_RECURRENCES.fn(region, Log()) is region

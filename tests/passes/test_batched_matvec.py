@@ -7,7 +7,7 @@ from dcarray.ir import interp
 from dcarray.ir.nodes import Call, Loop
 from dcarray.ir.passes import Log
 from dcarray.ir.passes.cpu import batched_matvec
-from dcarray.ir.passes.cpu.batched_matvec import BLOCKED
+from dcarray.ir.passes.cpu.batched_matvec import BATCHED_MATVEC
 from dcarray.ir.passes.cpu.pipeline import CPU
 from dcarray.ir.text import dump, parse
 from dcarray.ir.verify import verify
@@ -83,7 +83,7 @@ DONE = {
 def test_blocks(name):
     region = region_of(DONE[name])
     log = Log()
-    made = BLOCKED.fn(region, log)
+    made = BATCHED_MATVEC.fn(region, log)
     verify(made)
     assert parse(dump(made)) == made
     assert "turns of the loop over i are matrix products" in str(log)
@@ -134,7 +134,7 @@ def test_left_as_they_are(name):
     reason, body = LEFT[name]
     region = region_of(f"for i in range(0, 20, 1) {{ {body} }}")
     log = Log()
-    assert BLOCKED.fn(region, log) is region
+    assert BATCHED_MATVEC.fn(region, log) is region
     assert reason in str(log)
 
 
@@ -148,17 +148,17 @@ BOUNDS = {
 def test_turns(reason):
     log = Log()
     region = region_of(TRIANGLE.replace("0, 20, 1", BOUNDS[reason]))
-    assert BLOCKED.fn(region, log) is region
+    assert BATCHED_MATVEC.fn(region, log) is region
     assert reason in str(log)
 
 
 def test_what_is_used_later_is_no_turns_own():
     region = region_of(TRIANGLE + "\n u[k] = t[k] for k<20")
-    assert BLOCKED.fn(region, Log()) is region
+    assert BATCHED_MATVEC.fn(region, Log()) is region
 
 
 def test_work_too_small_for_a_library(monkeypatch):
     monkeypatch.setattr(batched_matvec, "MIN_WORK", 1 << 22)
     region = region_of(TRIANGLE)
-    assert not any(isinstance(stmt, Call) for stmt in BLOCKED.fn(region, Log()).body)
+    assert not any(isinstance(stmt, Call) for stmt in BATCHED_MATVEC.fn(region, Log()).body)
     assert isinstance(region.body[0], Loop)

@@ -5,7 +5,7 @@ from itertools import pairwise
 from dcarray.ir.nodes import Bands
 from dcarray.ir.passes import Log
 from dcarray.ir.passes.cpu.pipeline import CPU
-from dcarray.ir.passes.cpu.storage_coalescing import REUSE
+from dcarray.ir.passes.cpu.storage_coalescing import STORAGE_COALESCING
 from dcarray.ir.text import parse
 
 STEP = "{1}[i,j] = add({0}[i,j], {0}[i,j]) for i<N, j<1000\n"
@@ -18,19 +18,19 @@ def chain(*names):
 
 
 def test_a_chain_goes_back_and_forth(check):
-    log = check(REUSE, chain(*"xabcdey"), chain(*"xababay"))
+    log = check(STORAGE_COALESCING, chain(*"xabcdey"), chain(*"xababay"))
     assert "c lies where a was" in str(log)
 
 
 def test_few_or_small_ones_stay(check):
-    check(REUSE, chain(*"xabcy"), None)
-    check(REUSE, chain(*"xabcdey").replace("1000", "100").replace("2000", "9"), None)
+    check(STORAGE_COALESCING, chain(*"xabcy"), None)
+    check(STORAGE_COALESCING, chain(*"xabcdey").replace("1000", "100").replace("2000", "9"), None)
 
 
 def test_what_is_needed_later_keeps_its_place(check):
     more = "y[i,j] = add(b[i,j], e[i,j]) for i<N, j<1000\n}"
     check(
-        REUSE,
+        STORAGE_COALESCING,
         chain(*"xabcdey")[:-1] + more,
         chain(*"xabaday")[:-1] + more.replace("e[", "a["),
     )

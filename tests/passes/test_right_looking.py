@@ -8,14 +8,14 @@ from dcarray.ir.analysis.effects import Reason
 from dcarray.ir.nodes import Loop
 from dcarray.ir.passes.base import Log
 from dcarray.ir.passes.cpu import right_looking
-from dcarray.ir.passes.cpu.right_looking import PUSHED, can_push
+from dcarray.ir.passes.cpu.right_looking import RIGHT_LOOKING, can_push
 from dcarray.ir.text import dump, parse
 from dcarray.lowering.program.plan import compile_region
 
 
 def test_a_row_of_a_triangle(check):
     check(
-        PUSHED,
+        RIGHT_LOOKING,
         """region() {
           inout a: f64[40, 40];  temp t: f64[]
           for i in range(0, 40, 1) {
@@ -43,7 +43,7 @@ def test_a_row_of_a_triangle(check):
 
 def test_terms_that_are_there_before_the_loop_are_added_at_once(check):
     check(
-        PUSHED,
+        RIGHT_LOOKING,
         """region() {
           inout x: f64[40];  in a: f64[40, 40];  temp t: f64[]
           for j in range(3, 40, 1) {
@@ -120,7 +120,7 @@ def test_what_stays(why):
     position = next(k for k, stmt in enumerate(loop.body) if stmt.combine is not None)
     found = can_push(position, loop, region)
     assert isinstance(found, Reason) and found.text == why
-    assert dump(PUSHED.fn(region, Log())) == dump(region)
+    assert dump(RIGHT_LOOKING.fn(region, Log())) == dump(region)
 
 
 @pytest.mark.parametrize("terms", ["multiply(x[k], a[j,k])", "multiply(x[k], x[k])"])
@@ -134,13 +134,13 @@ def test_rows_are_added_up_as_they_lie(terms):
       }}
     }}"""
     region = parse(text)
-    assert PUSHED.fn(region, Log()) is region
+    assert RIGHT_LOOKING.fn(region, Log()) is region
 
 
 def test_long_sums_are_added_up_in_parts(check, monkeypatch):
     monkeypatch.setattr(right_looking, "PART", 8)
     check(
-        PUSHED,
+        RIGHT_LOOKING,
         """region() {
           inout x: f64[40];  in a: f64[40, 40];  temp t: f64[]
           for j in range(0, 40, 1) {
@@ -190,8 +190,8 @@ def test_what_is_compiled(part, threads, monkeypatch):
         """
     )
     log = Log()
-    PUSHED.fn(region, log)
-    assert sum(note.kind == "done" for note in log.notes if note.pass_name == "pushed") == 2
+    RIGHT_LOOKING.fn(region, log)
+    assert sum(note.kind == "done" for note in log.notes if note.pass_name == "right_looking") == 2
     plan = compile_region(region)
     rng = np.random.default_rng(0)
     given = {n: (rng.integers(-1, 2, m) * (rng.random(m) < 0.1)).astype(float)
@@ -233,7 +233,7 @@ EXTREMA = {
 
 def test_an_extremum_of_integers_is_had_like_a_sum(check):
     check(
-        PUSHED,
+        RIGHT_LOOKING,
         _extremum(EXTREMA["greater"]),
         """region() {
           inout c: i32[60, 60];  in s: i32[60];  temp k_0: i32[];  temp k_0_0: i32[59]
@@ -258,8 +258,8 @@ def test_an_extremum_of_integers_is_had_like_a_sum(check):
 def test_extrema_that_are_compiled(name, dtype):
     region = parse(_extremum(EXTREMA[name], dtype))
     log = Log()
-    after = PUSHED.fn(region, log)
-    assert [note.kind for note in log.notes if note.pass_name == "pushed"] == ["done"]
+    after = RIGHT_LOOKING.fn(region, log)
+    assert [note.kind for note in log.notes if note.pass_name == "right_looking"] == ["done"]
     rng = np.random.default_rng(0)
     kind = {"i32": np.int32, "u8": np.uint8, "i64": np.int64}[dtype]
     for most in (3, 100):  # sums of the latter wrap in bytes
@@ -291,4 +291,4 @@ STAYING = {
 @pytest.mark.parametrize("why", STAYING)
 def test_extrema_that_stay(why):
     region = parse(_extremum(*STAYING[why]))
-    assert PUSHED.fn(region, Log()) is region
+    assert RIGHT_LOOKING.fn(region, Log()) is region
