@@ -169,7 +169,7 @@ class Nest:
 class Rows:
     """Statements whose domains begin with the same ``axes`` axes, run row by row: all of them, in order, for
     each point of those axes.  The result is the same as running them one after the other, because each row
-    only needs itself, and what all rows are folded into nobody else touches; ``passes.portable.row_fusion`` decides when
+    only needs itself, and what all rows are folded into nobody else touches; ``row_fusion`` decides when
     that is so."""
 
     body: tuple[Compute | Nest, ...]
@@ -185,7 +185,7 @@ class Bands:
     Rows are cut into tiles of ``tile`` rows, each of them into bands of ``height``.  In every band all
     statements run, each some rows behind those before it; first in all tiles at once, without the rows at
     the sides that need another tile's, and then in what remains between the tiles.  The result is the same
-    as running them one after the other; ``ir.analysis.skew`` says how far behind, ``passes.cpu.time_tiling`` when it pays."""
+    as running them one after the other; `analysis.skew` says how far behind, `time_tiling` when it pays."""
 
     body: tuple[Compute | Nest, ...]
     height: int

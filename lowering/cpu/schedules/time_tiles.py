@@ -1,6 +1,6 @@
 """Statements that run band by band: one kernel, launched for the tiles and then for what is between them.
 
-See ``ir.slants`` for why that is right.  An iteration of its phase is a tile: a loop over its bands, and in
+See `skew` for why that is right.  An iteration of its phase is a tile: a loop over its bands, and in
 a band the loops of one statement after the other, each over those of its rows that are in the band and the
 tile.  The points of a statement need nothing of one another: long rows are cut into strips, and all these
 rows are done strip by strip.
