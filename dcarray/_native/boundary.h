@@ -44,14 +44,14 @@ sole_array(PyObject *x)
     return Py_NewRef(mem);
 }
 
-/* released(box): what the list holds, which alone holds it, with plain arrays for those of ours that nobody else has;
+/* unwrap_result(box): what the list holds, which alone holds it, with plain arrays for those of ours that nobody else has;
  * also in a tuple. */
 static PyObject *
-released(PyObject *module, PyObject *box)
+unwrap_result(PyObject *module, PyObject *box)
 {
     PyObject *x, *made, *plain;
     if (!PyList_CheckExact(box) || PyList_GET_SIZE(box) != 1) {
-        PyErr_SetString(PyExc_TypeError, "released() wants a list of one");
+        PyErr_SetString(PyExc_TypeError, "unwrap_result() wants a list of one");
         return NULL;
     }
     x = PyList_GET_ITEM(box, 0);
@@ -67,15 +67,15 @@ released(PyObject *module, PyObject *box)
     return made;
 }
 
-/* imprint(names): a number that differs, but for one chance in 2**64, where the objects of a dictionary are others. */
+/* dict_fingerprint(names): a number that differs, but for one chance in 2**64, where the objects of a dictionary are others. */
 static PyObject *
-imprint(PyObject *module, PyObject *names)
+dict_fingerprint(PyObject *module, PyObject *names)
 {
     PyObject *key, *value;
     Py_ssize_t at = 0;
     uint64_t mixed = 0;
     if (!PyDict_Check(names)) {
-        PyErr_SetString(PyExc_TypeError, "imprint() wants a dictionary");
+        PyErr_SetString(PyExc_TypeError, "dict_fingerprint() wants a dictionary");
         return NULL;
     }
     while (PyDict_Next(names, &at, &key, &value)) {

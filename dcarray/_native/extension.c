@@ -447,22 +447,22 @@ static PyMethodDef methods[] = {
      "all else."},
     {"call_loops", call_loops, METH_VARARGS,
      "call_loops(api, ufuncs): call the loops of these ufuncs, by name, at once on small arrays."},
-    {"released", released, METH_O,
-     "released(box): what a list alone holds, with plain arrays for those that nobody else has; as in `dcarray.jit.decorator`."},
+    {"unwrap_result", unwrap_result, METH_O,
+     "unwrap_result(box): what a list alone holds, with plain arrays for those that nobody else has; as in `dcarray.jit.decorator`."},
     {"wrap", wrapped, METH_O, "wrap(value): as in `dcarray.api.array`."},
     {"passing", learn_passing, METH_VARARGS,
      "passing(families, forget, adopt): where stores are known by the owners of their memory, what forgets those that\n"
      "have gone, and how any array becomes ours."},
-    {"exchange", exchange_names, METH_VARARGS,
-     "exchange(names, swapped, back): put ours for NumPy's objects into a dictionary, by tuples of name, NumPy's and\n"
+    {"swap_names", swap_names, METH_VARARGS,
+     "swap_names(names, swapped, back): put ours for NumPy's objects into a dictionary, by tuples of name, NumPy's and\n"
      "ours; or put those back."},
-    {"imprint", imprint, METH_O, "imprint(names): a number that tells whether the objects of a dictionary are others."},
-    {"marked", (PyCFunction)(void (*)(void))marked, METH_FASTCALL, "marked(args, kwargs): as in `dcarray.jit.variants`."},
-    {"received", (PyCFunction)(void (*)(void))received, METH_FASTCALL,
-     "received(args, wide): arguments of an accelerated function as it gets them, with pairs of arrays; as in\n"
+    {"dict_fingerprint", dict_fingerprint, METH_O, "dict_fingerprint(names): a number that tells whether the objects of a dictionary are others."},
+    {"call_signature", (PyCFunction)(void (*)(void))call_signature, METH_FASTCALL, "call_signature(args, kwargs): as in `dcarray.jit.variants`."},
+    {"wrap_arguments", (PyCFunction)(void (*)(void))wrap_arguments, METH_FASTCALL,
+     "wrap_arguments(args, wide): arguments of an accelerated function as it gets them, with pairs of arrays; as in\n"
      "`dcarray.jit.decorator`."},
-    {"met", (PyCFunction)(void (*)(void))met, METH_FASTCALL, "met(checks, values): as in `dcarray.jit.loops.guard_checks`."},
-    {"theirs", theirs, METH_O, "theirs(value): is nothing of ours in it, as far as that is soon found out?"},
+    {"checks_hold", (PyCFunction)(void (*)(void))checks_hold, METH_FASTCALL, "checks_hold(checks, values): as in `dcarray.jit.loops.guard_checks`."},
+    {"holds_no_wrapped", holds_no_wrapped, METH_O, "holds_no_wrapped(value): is nothing of ours in it, as far as that is soon found out?"},
     {"short_call", short_call, METH_VARARGS,
      "short_call(cls, name, method): likewise for calls of instances, which hold NumPy's function in the slot `name`,\n"
      "or of this method of theirs."},

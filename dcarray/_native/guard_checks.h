@@ -9,16 +9,16 @@ plain_value(PyObject *x)
            scalar(x);
 }
 
-/* received(args, wide): the arguments with plain arrays as ours, and pairs of ours and the plain ones; None if there is
+/* wrap_arguments(args, wide): the arguments with plain arrays as ours, and pairs of ours and the plain ones; None if there is
  * anything but arrays of fewer than so many elements, numbers and the like. */
 static PyObject *
-received(PyObject *module, PyObject *const *given, Py_ssize_t count)
+wrap_arguments(PyObject *module, PyObject *const *given, Py_ssize_t count)
 {
     PyObject *args, *made, *pairs, *found = NULL;
     Py_ssize_t wide = count == 2 ? PyLong_AsSsize_t(given[1]) : 0, arrays = 0, at = 0;
     if (count != 2 || !PyTuple_CheckExact(given[0]) || wide < 0) {
         if (!PyErr_Occurred())
-            PyErr_SetString(PyExc_TypeError, "received() wants arguments: a tuple, and a number");
+            PyErr_SetString(PyExc_TypeError, "wrap_arguments() wants arguments: a tuple, and a number");
         return NULL;
     }
     args = given[0];
@@ -159,16 +159,16 @@ apart(const Span *spans, int arrays)
     return 1;
 }
 
-/* met(checks, values): for each value the address of its first element, if it is an array, else 0; None if they are not
+/* checks_hold(checks, values): for each value the address of its first element, if it is an array, else 0; None if they are not
  * known to be what the checks say, with nothing pending on them, and apart where they are written. */
 static PyObject *
-met(PyObject *module, PyObject *const *given, Py_ssize_t count)
+checks_hold(PyObject *module, PyObject *const *given, Py_ssize_t count)
 {
     Span spans[MOST_ARRAYS];
     int arrays = 0, before, found = 1;
     PyObject *checks, *values, *addresses;
     if (count != 2 || !PyTuple_CheckExact(given[0]) || !PyTuple_CheckExact(given[1])) {
-        PyErr_SetString(PyExc_TypeError, "met() wants two tuples");
+        PyErr_SetString(PyExc_TypeError, "checks_hold() wants two tuples");
         return NULL;
     }
     checks = given[0];

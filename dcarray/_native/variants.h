@@ -116,17 +116,17 @@ mark_argument(uint64_t *mark, PyObject *x, int deep)
     return scalar(x);
 }
 
-/* marked(args, kwargs): a number that tells calls of an accelerated function apart by their arguments' types, dtypes and,
+/* call_signature(args, kwargs): a number that tells calls of an accelerated function apart by their arguments' types, dtypes and,
  * roughly, sizes; None if it may not be left to NumPy. */
 static PyObject *
-marked(PyObject *module, PyObject *const *given, Py_ssize_t count)
+call_signature(PyObject *module, PyObject *const *given, Py_ssize_t count)
 {
     uint64_t mark = 1;
     PyObject *name, *value;
     Py_ssize_t at = 0, below;
     int found = 1;
     if (count != 2 || !PyTuple_CheckExact(given[0]) || !PyDict_CheckExact(given[1])) {
-        PyErr_SetString(PyExc_TypeError, "marked() wants arguments: a tuple and a dictionary");
+        PyErr_SetString(PyExc_TypeError, "call_signature() wants arguments: a tuple and a dictionary");
         return NULL;
     }
     below = Ours == NULL || Suspended || !Viewing ? 0 : eager_below();
@@ -164,9 +164,9 @@ nothing_of_ours(PyObject *x, int deep)
     return scalar(x);
 }
 
-/* theirs(value): is nothing of ours in it, as far as that is soon found out? */
+/* holds_no_wrapped(value): is nothing of ours in it, as far as that is soon found out? */
 static PyObject *
-theirs(PyObject *module, PyObject *value)
+holds_no_wrapped(PyObject *module, PyObject *value)
 {
     return PyBool_FromLong(Ours != NULL && nothing_of_ours(value, 0));
 }

@@ -95,10 +95,10 @@ learn_passing(PyObject *module, PyObject *args)
 }
 
 /* ---- accelerated code -------------------------------------------------------------------------- */
-/* exchange(names, swapped, back): put what stands for NumPy's objects into a dictionary, for tuples of a name, the
+/* swap_names(names, swapped, back): put what stands for NumPy's objects into a dictionary, for tuples of a name, the
  * object, and ours; or, with `back`, the objects, where ours are. */
 static PyObject *
-exchange_names(PyObject *module, PyObject *args)
+swap_names(PyObject *module, PyObject *args)
 {
     PyObject *names, *swapped;
     int back;
@@ -107,7 +107,7 @@ exchange_names(PyObject *module, PyObject *args)
     for (Py_ssize_t k = 0; k < PyTuple_GET_SIZE(swapped); k++) {
         PyObject *one = PyTuple_GET_ITEM(swapped, k), *name, *there;
         if (!PyTuple_CheckExact(one) || PyTuple_GET_SIZE(one) != 3) {
-            PyErr_SetString(PyExc_TypeError, "exchange() wants tuples of three");
+            PyErr_SetString(PyExc_TypeError, "swap_names() wants tuples of three");
             return NULL;
         }
         name = PyTuple_GET_ITEM(one, 0);

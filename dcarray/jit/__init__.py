@@ -1,1 +1,2 @@
-"""Functions and loops compiled from their source: ``dcarray.accelerate``."""
+"""``dcarray.accelerate``: NumPy calls of functions and modules go to dcarray, loops are compiled from
+source."""

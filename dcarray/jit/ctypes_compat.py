@@ -1,4 +1,4 @@
-"""Types of pointers for functions of C libraries, which take wrapped arrays like plain ones."""
+"""`ctypes` pointer types that take wrapped arrays like plain ones."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def _taking(kind: Any) -> Any:
     class Pointer(kind):  # type: ignore[misc]
         @classmethod
         def from_param(cls, obj: Any) -> Any:
-            """What is handed over: memory that is up to date, which the function may write to."""
+            """The argument that `ctypes` passes: evaluated memory, which the C function may write to."""
             return super().from_param(export(obj) if type(obj) is ndarray else obj)
 
     Pointer.__name__ = Pointer.__qualname__ = kind.__name__

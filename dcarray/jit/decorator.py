@@ -91,47 +91,48 @@ def _module(target: ModuleType | str) -> ModuleType:
 _inside: ContextVar[bool] = ContextVar("dcarray_accelerated", default=False)
 
 
-def received(
+def wrap_arguments(
     args: tuple[Any, ...], wide: int, /
 ) -> tuple[tuple[Any, ...], tuple[tuple[Any, np.ndarray[Any, Any]], ...]] | None:
-    """Arguments with plain arrays as ours, and these pairs; None if they are to be looked at, since there is
-    anything but arrays of fewer than so many elements, numbers and the like."""
+    """Arguments with plain arrays wrapped, and the pairs of wrapped and plain ones; None if `_Conversion` has
+    to look at them: they hold more than numbers and the like, and arrays of fewer than ``wide`` elements."""
     return None
 
 
-def released(box: list[Any], /) -> Any:
-    """What a list holds, and nobody else; with plain arrays for those of ours that nobody else has, nor their
-    memory, also in a tuple."""
+def unwrap_result(box: list[Any], /) -> Any:
+    """The item of a list, which holds its only reference; a wrapped array to whose handle and memory there is
+    no other reference becomes a plain one, also in a tuple."""
     return box[0]
 
 
-def theirs(value: Any, /) -> bool:
-    """Is nothing of ours in it, as far as that is soon found out?"""
+def holds_no_wrapped(value: Any, /) -> bool:
+    """Whether a value is known to hold no wrapped array; False also where that takes a longer look."""
     return False
 
 
-if BUILT:  # else all is looked at
-    from dcarray._native.extension import received, released, theirs
+if BUILT:  # else `_Conversion` looks at everything
+    from dcarray._native.extension import holds_no_wrapped, unwrap_result, wrap_arguments
 
 
-class _Call:
+class _Conversion:
     """Conversion between the plain and the wrapped arrays of one call: arguments in, results out."""
 
     __slots__ = ("came", "drawing", "given", "lengths", "seen", "wrapped")
 
     def __init__(self, given: Collection[tuple[Any, Any]] = ()) -> None:
-        # ours and the plain array, also of those that went back
+        # wrapped and plain array, also of those that were converted back
         self.given: dict[int, tuple[Any, Any]] = {id(pair[0]): pair for pair in given}
-        self.came: dict[int, Any] = {}  # ours, by the plain array: one that is given twice is one inside too
-        self.drawing: dict[int, tuple[Any, Any]] = {}  # generators of NumPy's
+        self.came: dict[int, Any] = {}  # by the plain array: one that is given twice stays one
+        self.drawing: dict[int, tuple[Any, Any]] = {}  # dcarray's and NumPy's random generators
         self.wrapped = False
         self.seen: set[int] = set()
         self.lengths: frozenset[int] = frozenset()
 
     def look_at(self, values: Collection[Any]) -> None:
-        """Find the matrices that no cache holds.  Vectors as long as their rows or columns are recorded even
-        where they are small: what adds a product to one would otherwise run it before the next is known, with
-        which it could share the pass over the matrix.  Not where wrapped arrays may be of the same memory."""
+        """Find the matrices larger than the caches.  Vectors as long as their rows or columns are recorded
+        even where they are small: adding a product to an eager one would run the product before the next is
+        known, with which it could share the pass over the matrix.  Not where wrapped arrays may share the
+        memory."""
         wide = [v.shape for v in values if type(v) is np.ndarray and v.ndim == 2 and v.size >= WIDE]
         if wide and not any(isinstance(v, (ndarray, tuple)) for v in values):
             self.lengths = frozenset(n for shape in wide for n in shape)
@@ -156,12 +157,12 @@ class _Call:
         return value
 
     def back(self, value: Any) -> Any:
-        """Evaluated plain arrays for wrapped ones, also in tuples, and in place in lists and dictionaries."""
+        """A result with evaluated plain arrays for wrapped ones; lists and dictionaries change in place."""
         kind = type(value)
         if kind is ndarray or kind is Selected:
             known = self.given.get(id(value))
-            if known is None:  # one array stays one, wherever it stands
-                plain = value._small if kind is ndarray else None  # as `released` has it
+            if known is None:  # an array that occurs twice stays one
+                plain = value._small if kind is ndarray else None  # as `unwrap_result` has it
                 known = value, np.asarray(value) if type(plain) is not np.ndarray else plain
                 self.given[id(value)] = known
             return known[1]
@@ -182,7 +183,7 @@ class _Call:
 
 
 def _leave(given: np.ndarray[Any, Any], now: np.ndarray[Any, Any]) -> None:
-    """Give an argument the shape that a function has left it in, and let it be written or not."""
+    """Give a plain argument the shape and the writeable flag that the function has left its wrapped array."""
     if now.shape != given.shape and now.size == given.size and np.may_share_memory(now, given):
         given.shape = now.shape
     if now.flags.writeable != given.flags.writeable:
@@ -190,7 +191,7 @@ def _leave(given: np.ndarray[Any, Any], now: np.ndarray[Any, Any]) -> None:
 
 
 def _settle(value: Any) -> None:
-    """Run what is pending on an array, or on those in a tuple."""
+    """Run what is pending on an array, or on the arrays in a tuple."""
     if type(value) is ndarray:
         value._evaluated()
     elif type(value) is tuple:
@@ -220,17 +221,17 @@ def _function(function: Any) -> Any:
             if plain:
                 counters.plain += 1
                 value = function(*args, **kwargs)
-                value = value if theirs(value) else _Call().back(value)
+                value = value if holds_no_wrapped(value) else _Conversion().back(value)
                 if looked:
                     variant.took(perf_counter() - start, before, plain=True)
                 return value
             variant = variant if looked else None
-        simple = None if kwargs else received(args, WIDE)
+        simple = None if kwargs else wrap_arguments(args, WIDE)
         if simple is not None:
             call, (args, given) = None, simple
             keep = not given and _inside.get()
         else:
-            call = _Call()
+            call = _Conversion()
             call.look_at((*args, *kwargs.values()))
             args = tuple([call.into(a) for a in args])
             kwargs = {k: call.into(v) for k, v in kwargs.items()}
@@ -256,9 +257,9 @@ def _function(function: Any) -> Any:
                 if type(value) is list or type(value) is dict:
                     call.back(value)
         _settle(box[0])
-        value = released(box)
-        if not theirs(value):
-            value = (call or _Call(given)).back(value)
+        value = unwrap_result(box)
+        if not holds_no_wrapped(value):
+            value = (call or _Conversion(given)).back(value)
         if variant is not None and not scope.users:
             variant.took(perf_counter() - start, before, may=variants.may())
         return value

@@ -1,8 +1,7 @@
-"""NumPy as accelerated code sees it: the same modules and names, making wrapped arrays.
+"""Stand-ins for NumPy's modules in accelerated code: the same names, with functions that make wrapped arrays.
 
-What dcarray has under a name of NumPy's is dcarray's; everything else is NumPy's own object.  Code that asks
-``isinstance(x, np.ndarray)`` is answered for plain and for wrapped arrays, and a class that derives from
-``np.ndarray`` derives from the real one.
+A name that dcarray has too is dcarray's object; any other is NumPy's own.  ``isinstance(x, np.ndarray)`` is
+true of plain and of wrapped arrays, and a class that derives from ``np.ndarray`` derives from the real one.
 """
 
 from __future__ import annotations
@@ -29,9 +28,9 @@ from .ctypes_compat import ndpointer
 
 __all__ = ["answering", "counterpart", "namespace", "up_to_date"]
 
-# Modules of NumPy's that dcarray has too.
+# NumPy's modules that dcarray has too.
 _OURS = ("char", "emath", "fft", "linalg", "random", "strings")
-# Modules about other things than arrays, or about subclasses of ndarray, which stay what they are.
+# NumPy's modules that stay NumPy's: about other things than arrays, or about subclasses of ndarray.
 _ASIDE = (
     "dtypes", "exceptions", "f2py", "ma", "matlib", "polynomial", "typing", "version",
 )  # fmt: skip
@@ -40,7 +39,7 @@ _DISPATCHER = type(np.sum)
 
 # ---- the class ---------------------------------------------------------------------------------------
 def _method(name: str, theirs: Any) -> Any:
-    """A method of ``np.ndarray`` called through the class, for wrapped arrays too."""
+    """A method of ``np.ndarray`` that can be called through the class on wrapped arrays too."""
     ours = getattr(_Wrapped, name, None)
     if not callable(theirs) or not callable(ours):
         return theirs
@@ -62,7 +61,7 @@ def _taking(theirs: Any) -> Any:
     return call
 
 
-# What subclasses of ``ndarray`` derive from: NumPy's, with methods that take and give wrapped arrays too.
+# The base of subclasses of ``ndarray``: NumPy's class, with methods that take and give wrapped arrays too.
 _Base: Any = type(
     "ndarray",
     (np.ndarray,),
@@ -80,7 +79,7 @@ _Base: Any = type(
 
 
 class _Arrays(ABCMeta):
-    """The class of the name ``ndarray``."""
+    """The metaclass of the stand-in for ``numpy.ndarray``."""
 
     def __new__(meta, name: str, bases: tuple[type, ...], body: dict[str, Any], **kwargs: Any) -> Any:
         if not any(isinstance(base, meta) for base in bases):
@@ -133,7 +132,7 @@ def _array_ufunc(self: Any, ufunc: Any, method: str, *inputs: Any, **kwargs: Any
 
 
 # A real subclass, since NumPy's C code is asked for views of it: ``array_of_a_subclass.view(np.ndarray)``.
-# What it then makes is an array of NumPy's in all but its type, whose name nobody is to see.
+# Such a view is NumPy's array in all but its type, which must not show.
 _KEPT = ("__array_finalize__", "__array_ufunc__", "__class_getitem__", "__doc__", "__hash__", "__new__")
 _TOLD = ("__format__", "__reduce__", "__reduce_ex__", "__repr__", "__str__")
 ndarray: Any = _Arrays(
@@ -153,7 +152,7 @@ ndarray: Any = _Arrays(
 
 # ---- modules -----------------------------------------------------------------------------------------
 def _comparing(function: Callable[..., Any]) -> Callable[..., Any]:
-    """A function of `numpy.testing`, given plain arrays."""
+    """A function of `numpy.testing` that is given plain arrays."""
 
     @wraps(function)
     def call(*args: Any, **kwargs: Any) -> Any:
@@ -162,10 +161,10 @@ def _comparing(function: Callable[..., Any]) -> Callable[..., Any]:
     return call
 
 
-def _seen(original: ModuleType) -> ModuleType:
-    """A module of NumPy's; its names are looked up when first asked for.
+def _stand_in(original: ModuleType) -> ModuleType:
+    """The stand-in for one of NumPy's modules, which looks names up when they are first used.
 
-    It is of the very class of modules, of which the interpreter knows where to find a name.
+    Its type is `types.ModuleType` itself, whose attributes the interpreter caches.
     """
     module = ModuleType(original.__name__, original.__doc__)
     names = vars(module)
@@ -187,13 +186,13 @@ _modules: dict[str, ModuleType] = {}
 
 
 def namespace(module: ModuleType) -> ModuleType:
-    """A module of NumPy's as accelerated code sees it; any other module as it is."""
+    """The stand-in for one of NumPy's modules; any other module itself."""
     root, _, short = module.__name__.partition(".")
     if root != "numpy" or short.split(".")[0] in _ASIDE or ".tests" in short:
         return module
     if short in _OURS and short not in STANDARD:
         return import_module(f"dcarray.{short}")
-    return _modules.get(module.__name__) or _modules.setdefault(module.__name__, _seen(module))
+    return _modules.get(module.__name__) or _modules.setdefault(module.__name__, _stand_in(module))
 
 
 def _member(module: ModuleType, name: str) -> Any:
@@ -205,7 +204,7 @@ def _member(module: ModuleType, name: str) -> Any:
     if name.startswith("_") or (isinstance(value, type) and value is not np.vectorize):
         return value
     short = module.__name__.partition(".")[2]
-    if name in STANDARD.get(short or "numpy", ()):  # the standard's meaning is not NumPy's
+    if name in STANDARD.get(short or "numpy", ()):  # the array API standard's function differs from NumPy's
         return _dispatched(value)
     if short in _OURS:
         return getattr(import_module(f"dcarray.{short}"), name)
@@ -224,7 +223,7 @@ def _member(module: ModuleType, name: str) -> Any:
 
 
 def answering(kind: Any) -> Any:
-    """Have ``__array__`` of a class of accelerated code answer NumPy, which takes plain arrays only.
+    """Make ``__array__`` of a class in accelerated code give plain arrays, as NumPy requires.
 
     Parameters
     ----------
@@ -249,15 +248,15 @@ def answering(kind: Any) -> Any:
     return kind
 
 
-# ---- things that code has imported already -----------------------------------------------------------
-_known: dict[int, tuple[ModuleType, str]] = {}  # the identity of a member of NumPy's: where it is
+# ---- objects that code has imported already ----------------------------------------------------------
+_known: dict[int, tuple[ModuleType, str]] = {}  # by the identity of NumPy's object: its module and name
 _HOLDERS = [*(f"numpy.{name}" for name in _OURS if name != "emath"), "numpy.lib.scimath", "numpy"]
 _unread = set(_HOLDERS)
 
 
 def _read() -> None:
-    """Learn the members of those of NumPy's modules that are imported by now: nobody has those of others,
-    and to import them all takes its time."""
+    """Learn the members of NumPy's modules that have been imported since the last time; importing the others
+    would take time, and no code holds their members."""
     loaded = [name for name in _HOLDERS if name in sys.modules]
     if _unread.isdisjoint(loaded):
         return
@@ -269,12 +268,12 @@ def _read() -> None:
 
 
 def up_to_date() -> bool:
-    """Would `counterpart` find nothing that it did not find before?"""
+    """Whether no module of NumPy's has been imported since `counterpart` last looked."""
     return sys.modules.keys().isdisjoint(_unread)
 
 
 def counterpart(value: Any) -> Any:
-    """What stands for an object of NumPy's in accelerated code; the object itself where nothing does."""
+    """The object that stands for one of NumPy's in accelerated code; without one, the object itself."""
     if isinstance(value, ModuleType):
         return namespace(value)
     if _unread:

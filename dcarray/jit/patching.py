@@ -1,4 +1,4 @@
-"""The exchange of names: what a module's NumPy is while some of its code is accelerated."""
+"""Global names of a module that mean dcarray instead of NumPy while some of its code is accelerated."""
 
 from __future__ import annotations
 
@@ -15,38 +15,38 @@ from .numpy_proxy import answering, counterpart, up_to_date
 __all__ = ["DRAWING", "Scope", "over", "scope_of"]
 
 
-def imprint(names: dict[str, Any]) -> int:
-    """A number that tells whether the objects of a dictionary are others; -1 if that is to be found out."""
+def dict_fingerprint(names: dict[str, Any]) -> int:
+    """A number that changes with the objects that a dictionary holds; -1 where it is not computed."""
     return -1
 
 
-def exchange(names: dict[str, Any], swapped: tuple[tuple[str, Any, Any], ...], back: bool) -> None:
-    """Put what stands for NumPy's objects into a dictionary, or those objects back where that still is."""
+def swap_names(names: dict[str, Any], swapped: tuple[tuple[str, Any, Any], ...], back: bool) -> None:
+    """Replace NumPy's objects in a dictionary by dcarray's, or back where those are still there."""
     for name, value, ours in swapped:
         if not back or names.get(name) is ours:
             names[name] = value if back else ours
 
 
 if BUILT:
-    from dcarray._native.extension import exchange, imprint
+    from dcarray._native.extension import dict_fingerprint, swap_names
 
 
 class Scope:
-    """The global names of one module.  NumPy's come back when all who asked for ours have gone; so does the
-    code of functions that had sites for compiled loops meanwhile."""
+    """The global names of one module.  NumPy's objects come back when its last user has left, and so does the
+    code of functions that had loop sites meanwhile."""
 
     def __init__(self, names: dict[str, Any]) -> None:
         self.names = names
         self.users = 0
         self.swapped: tuple[tuple[str, Any, Any], ...] = ()
-        self.known: dict[str, int] = {}  # the identity of what a name was when it was read
-        self.imprint = -1  # of all names then
-        self.meant: dict[str, tuple[Any, Any]] = {}  # what is NumPy's, and what stands for it
+        self.known: dict[str, int] = {}  # the identity of each name's object when it was last read
+        self.fingerprint = -1  # of the dictionary then
+        self.meant: dict[str, tuple[Any, Any]] = {}  # names of NumPy's objects: the object and dcarray's
         self.classes: dict[str, type] = {}
         self.rewrites = Rewrites(names)
 
     def enter(self, *functions: FunctionType) -> None:
-        """Exchange the names, and give sites to functions and those that they call."""
+        """Swap the names for a first user, and give loop sites to functions and those that they call."""
         same = False
         with _lock:
             self.users += 1
@@ -58,20 +58,20 @@ class Scope:
                         for name, (value, ours) in self.meant.items()
                         if self.names.get(name) is value
                     ])  # fmt: skip
-                exchange(self.names, self.swapped, False)
+                swap_names(self.names, self.swapped, False)
             self._put(functions, same)
 
     def read(self) -> bool:
-        """Find what is NumPy's among the names, and the classes that NumPy asks for arrays; True if all is as
-        it was.
+        """Find the names of NumPy's objects, and the module's classes that NumPy asks for arrays; returns
+        whether nothing has changed.
 
-        Only what is new is looked at: neither objects of NumPy's nor those classes go away, so that at the
-        place of one is always the same one."""
+        Only new objects are looked at: NumPy's objects and those classes are never freed, so that an identity
+        stands for one object."""
         fresh = up_to_date()
-        mark = imprint(self.names)
-        if fresh and mark == self.imprint >= 0:
+        mark = dict_fingerprint(self.names)
+        if fresh and mark == self.fingerprint >= 0:
             return True
-        self.imprint = mark
+        self.fingerprint = mark
         known = self.known if fresh else {}
         for name, value in [(k, v) for k, v in self.names.items() if known.get(k) != id(v)]:
             self.known[name] = id(value)
@@ -84,23 +84,23 @@ class Scope:
         return False
 
     def put(self, *functions: FunctionType) -> None:
-        """Give sites to functions and to those that they call, if somebody is here."""
+        """Give loop sites to functions and to those that they call, if the module has users."""
         with _lock:
             if self.users:
                 self._put(functions, False)
 
     def _put(self, functions: tuple[FunctionType, ...], same: bool) -> None:
-        """That; ``same`` if the names are what they were when they were last read."""
+        """As `put`, under the lock; ``same`` if the names have not changed since they were last read."""
         if functions and config.current().jit != "off":
             for function in functions:
-                self.rewrites.put(function, self.imprint if same else -1)
+                self.rewrites.put(function, self.fingerprint if same else -1)
 
     def leave(self) -> None:
         with _lock:
             self.users -= 1
             if self.users == 0:
                 self.rewrites.take_back()
-                exchange(self.names, self.swapped, True)
+                swap_names(self.names, self.swapped, True)
 
 
 _lock = threading.RLock()
@@ -116,7 +116,7 @@ def scope_of(names: dict[str, Any]) -> Scope:
 
 
 def over(value: Any) -> Any:
-    """What draws from a generator of NumPy's, which was made elsewhere, as ours do; all else as it is."""
+    """A wrapper of one of NumPy's random generators that draws as dcarray's do; any other object itself."""
     if type(value).__name__ not in DRAWING:
         return value
     from dcarray.api.functions import random

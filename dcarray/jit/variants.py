@@ -38,14 +38,14 @@ MOST = 64  # kinds of calls of a function
 _OURS = frozenset(("dcarray", "gather", "layout", "local"))
 
 
-def marked(args: tuple[Any, ...], kwargs: dict[str, Any], /) -> int | None:
+def call_signature(args: tuple[Any, ...], kwargs: dict[str, Any], /) -> int | None:
     """A number that tells calls apart by what their arguments are; None if one is of another kind, or options
     say that all is to be recorded."""
     return None
 
 
 if BUILT:  # else all calls are ours
-    from dcarray._native.extension import marked
+    from dcarray._native.extension import call_signature
 
 
 def work() -> tuple[tuple[int, int, int, int], float]:
@@ -122,7 +122,7 @@ class Variants:
 
     def kind(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Variant | None:
         """What is known of such calls; None if they may not go NumPy's way."""
-        mark = marked(args, kwargs)
+        mark = call_signature(args, kwargs)
         if mark is None:
             return None
         way = self._known.get(mark)

@@ -148,7 +148,7 @@ def test_a_call_of_another_thread_between_two_is_no_comparison() -> None:
 
 # ---- what kind of call -------------------------------------------------------------------------------
 def mark(*args: Any, **kwargs: Any) -> int | None:
-    return variants.marked(args, kwargs)
+    return variants.call_signature(args, kwargs)
 
 
 def test_kinds_are_told_apart() -> None:

@@ -11,8 +11,8 @@ from written import written
 
 import dcarray as dc
 from dcarray.core.native import BUILT
-from dcarray.jit.decorator import received
-from dcarray.jit.loops.guard_checks import checks_of, met
+from dcarray.jit.decorator import wrap_arguments
+from dcarray.jit.loops.guard_checks import checks_hold, checks_of
 from dcarray.jit.loops.guards import mark_of
 
 pytestmark = pytest.mark.skipif(not BUILT, reason="without the C module there is no short way")
@@ -83,7 +83,7 @@ def test_only_values_of_the_same_mark_pass() -> None:
         checks = checks_of((value,), (mark,), ())
         assert checks is not None
         for other in (*values, *again):
-            if met(checks, (other,)) is not None:
+            if checks_hold(checks, (other,)) is not None:
                 assert mark_of(other) == mark and type(other) is type(value)
                 passed += 1
     assert passed > 100
@@ -95,8 +95,13 @@ def test_addresses_are_those_of_the_arrays() -> None:
     marks = [mark_of(v) for v in values]
     checks = checks_of(values, marks, (0,))
     assert checks is not None
-    assert met(checks, values) == (a.ctypes.data, 0, np.asarray(x).ctypes.data, np.asarray(big).ctypes.data)
-    assert met(checks, (a, 4, x, big)) is None and met(checks, values[:3]) is None
+    assert checks_hold(checks, values) == (
+        a.ctypes.data,
+        0,
+        np.asarray(x).ctypes.data,
+        np.asarray(big).ctypes.data,
+    )
+    assert checks_hold(checks, (a, 4, x, big)) is None and checks_hold(checks, values[:3]) is None
 
 
 def test_what_is_written_is_apart_from_the_rest() -> None:
@@ -105,10 +110,10 @@ def test_what_is_written_is_apart_from_the_rest() -> None:
     marks = [mark_of(a), mark_of(b)]
     reading, writing = checks_of((a, b), marks, ()), checks_of((a, b), marks, (1,))
     assert reading is not None and writing is not None
-    assert met(reading, (a, b)) and met(writing, (a, b)) and met(reading, (a, c))
-    assert met(writing, (a, c)) is None and met(writing, (c, a)) is None
-    assert met(reading, (a, a)) is None  # one array with two names is another mark
-    assert met(writing, (memory[8:16], memory[:8]))
+    assert checks_hold(reading, (a, b)) and checks_hold(writing, (a, b)) and checks_hold(reading, (a, c))
+    assert checks_hold(writing, (a, c)) is None and checks_hold(writing, (c, a)) is None
+    assert checks_hold(reading, (a, a)) is None  # one array with two names is another mark
+    assert checks_hold(writing, (memory[8:16], memory[:8]))
 
 
 def test_what_is_pending_does_not_pass() -> None:
@@ -116,32 +121,32 @@ def test_what_is_pending_does_not_pass() -> None:
     x = dc.asarray(a)
     checks = checks_of((x,), (mark_of(x),), ())
     plain = checks_of((a,), (mark_of(a),), ())
-    assert checks is not None and plain is not None and met(checks, (x,)) and met(plain, (a,))
+    assert checks is not None and plain is not None and checks_hold(checks, (x,)) and checks_hold(plain, (a,))
     with dc.options(eager_below=0):
         x += 1
-        assert met(checks, (x,)) is None and met(plain, (a,)) is None
+        assert checks_hold(checks, (x,)) is None and checks_hold(plain, (a,)) is None
         dc.evaluate(x)
-    assert met(checks, (x,)) and met(plain, (a,)) and a[0] == 1
+    assert checks_hold(checks, (x,)) and checks_hold(plain, (a,)) and a[0] == 1
 
 
 def test_a_function_that_is_another_one_does_not_pass() -> None:
     f = written("def g(x):\n    return x\n\ndef f(x):\n    return g(x) + 1\n")
     checks = checks_of((f,), (mark_of(f),), ())
-    assert checks is not None and met(checks, (f,))
+    assert checks is not None and checks_hold(checks, (f,))
     f.__globals__["g"] = max
-    assert met(checks, (f,)) is None
+    assert checks_hold(checks, (f,)) is None
 
 
 def test_arguments_are_received() -> None:
     a, b = np.zeros(4), np.zeros(3)[::-1]
-    got = received((a, 2, "x", b, a, None, 1.5), 100)
+    got = wrap_arguments((a, 2, "x", b, a, None, 1.5), 100)
     assert got is not None
     args, pairs = got
     assert [type(v) for v in args] == [dc.ndarray, int, str, dc.ndarray, dc.ndarray, type(None), float]
     assert args[0] is args[4] and len(pairs) == 2
     assert pairs[0][0] is args[0] and pairs[0][1] is a and pairs[1][0] is args[3] and pairs[1][1] is b
     for other in ([a], (a,), dc.asarray(a), {}, np.random.default_rng(0), np.zeros(100)):
-        assert received((a, other), 100) is None
+        assert wrap_arguments((a, other), 100) is None
 
 
 def _both(f: Any, args: tuple[Any, ...]) -> None:

@@ -1,6 +1,6 @@
-"""Loops of NumPy code compiled from their source: what the recorder would see call by call, seen at once.
+"""Loops of accelerated functions, compiled from their source instead of recorded call by call.
 
-`sites` finds the loops of an accelerated function and decides, each time one is entered, whether compiled
-code serves it; `trace` turns the source of a loop, and what is known of the names in it (`known`), into a
-region; the rest of the way is that of a recording.
+`rewrite` puts a loop site before each loop, which decides at each entry whether compiled code runs it
+(`loop_sites`); `trace` turns the loop's source and the entry values of its names (`entry_values`) into a
+region, which is planned as a recording's region is; `run_loop` runs the plan.
 """

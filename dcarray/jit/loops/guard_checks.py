@@ -20,21 +20,21 @@ from .entry_values import Function
 from .globals import Token
 from .guards import ARRAYS
 
-__all__ = ["Checks", "checks_of", "met", "span"]
+__all__ = ["Checks", "checks_hold", "checks_of", "span"]
 
 Checks = tuple[tuple[Any, ...], ...]
 # The kinds of checks, as in `guard_checks.h`.
 _PLAIN_ARRAY, _OUR_ARRAY, _VERY_OBJECT, _OF_TYPE, _EQUAL_INT, _HELD, _TUPLE = range(7)
 
 
-def met(checks: Checks, values: tuple[Any, ...], /) -> tuple[int, ...] | None:
+def checks_hold(checks: Checks, values: tuple[Any, ...], /) -> tuple[int, ...] | None:
     """For each value the address of its first element if it is an array, else 0; None if the values are not
     known to be what the checks say, with nothing pending on arrays, and apart where they are written."""
     return None
 
 
 if BUILT:  # else all goes the long way
-    from dcarray._native.extension import met
+    from dcarray._native.extension import checks_hold
 
 
 def checks_of(values: Sequence[Any], marks: Sequence[Any], written: Collection[int]) -> Checks | None:

@@ -218,7 +218,7 @@ class _Reach:
 
     def __init__(self, root: FunctionType, names: dict[str, Any], known: _Codes) -> None:
         self.code = original(root)
-        self.imprint = -1  # of the names when this was last found to hold
+        self.fingerprint = -1  # of the names when this was last found to hold
         self.changes: list[tuple[FunctionType | None, CodeType, CodeType]] = []  # None: of the root
         self._named: dict[str, Any] = {}
         found, todo = {root}, [root]
@@ -237,25 +237,25 @@ class _Reach:
                     todo.append(value)
         self._named = {n: v for n, v in self._named.items() if v is None or type(v) is FunctionType}
 
-    def ready(self, root: FunctionType, imprint: int) -> bool:
+    def ready(self, root: FunctionType, fingerprint: int) -> bool:
         """Is this found at once to hold for a function, where none of them has sites now?"""
-        if root.__code__ is not self.code or not 0 <= imprint == self.imprint:
+        if root.__code__ is not self.code or not 0 <= fingerprint == self.fingerprint:
             return False
         for function, theirs, _ in self.changes:
             if function is not None and function.__code__ is not theirs:
                 return False
         return True
 
-    def holds(self, root: FunctionType, names: dict[str, Any], imprint: int) -> bool:
-        """Are these still the functions?  The imprint of the names is -1 if they may be others.  The root may
-        be another one of the same code: each run of a `def` inside of a function makes one."""
+    def holds(self, root: FunctionType, names: dict[str, Any], fingerprint: int) -> bool:
+        """Are these still the functions?  The fingerprint of the names is -1 if they may be others.  The root
+        may be another one of the same code: each run of a `def` inside of a function makes one."""
         if original(root) is not self.code:
             return False
-        if imprint < 0 or imprint != self.imprint:
+        if fingerprint < 0 or fingerprint != self.fingerprint:
             for name, value in self._named.items():
                 if names.get(name) is not value:
                     return False
-            self.imprint = imprint
+            self.fingerprint = fingerprint
         return all([f is None or original(f) is theirs for f, theirs, _ in self.changes])
 
 
@@ -272,22 +272,22 @@ class Rewrites:
         self._last: _Reach | None = None
         self._changed: list[tuple[FunctionType, CodeType, CodeType]] = []
 
-    def put(self, root: FunctionType, imprint: int = -1) -> None:
-        """Give sites to a function, and to those of its module that it calls by name; with the imprint of the
-        module's names, if it is known."""
+    def put(self, root: FunctionType, fingerprint: int = -1) -> None:
+        """Give sites to a function, and to those of its module that it calls by name; with the fingerprint of
+        the module's names, if it is known."""
         reach = self._last
-        if reach is None or not reach.ready(root, imprint):
-            reach = self._last = self._reach(root, imprint)
+        if reach is None or not reach.ready(root, fingerprint):
+            reach = self._last = self._reach(root, fingerprint)
         for named, theirs, ours in reach.changes:
             function = root if named is None else named
             if function.__code__ is theirs:
                 function.__code__ = ours
                 self._changed.append((function, theirs, ours))
 
-    def _reach(self, root: FunctionType, imprint: int) -> _Reach:
+    def _reach(self, root: FunctionType, fingerprint: int) -> _Reach:
         code = original(root)
         reach = self._reaches.get(id(code))
-        if reach is None or not reach.holds(root, self._names, imprint):
+        if reach is None or not reach.holds(root, self._names, fingerprint):
             if len(self._known) >= MOST:
                 self._known.clear()
                 self._reaches.clear()

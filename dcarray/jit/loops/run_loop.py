@@ -21,7 +21,7 @@ from dcarray.lowering.runtime.memory import MAPPED, address_of, allocate
 from dcarray.recording.session import LOCK, Uninterrupted
 
 from .entry_values import Result
-from .guard_checks import Checks, checks_of, met, span
+from .guard_checks import Checks, checks_hold, checks_of, span
 from .requests import Told
 from .snapshots import Copy
 
@@ -94,7 +94,7 @@ class LoopPlan:
     def places(self, values: tuple[Any, ...]) -> tuple[int, ...] | None:
         """Where arrays are among values that are known to be those that it serves; None if it has to be found
         out whether they are, and where.  To be asked under the lock that the run has, too."""
-        return met(self._checks, values) if self._checks else None
+        return checks_hold(self._checks, values) if self._checks else None
 
     def run(
         self, values: Sequence[Any], options: config.Options, places: Sequence[int] | None = None
