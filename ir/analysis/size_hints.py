@@ -11,7 +11,7 @@ from dcarray.ir.nodes import Dim, Region
 UNKNOWN = 1000  # what a size is taken for when nothing is known of it
 
 
-class Guess:
+class SizeHints:
     """Plausible values of a region's dimensions, where loop variables have the given values."""
 
     def __init__(self, region: Region, variables: Mapping[str, int] | None = None) -> None:
@@ -25,7 +25,7 @@ class Guess:
             return dim
         return dims.evaluate(dim, {name: self._hints.get(name, UNKNOWN) for name in dims.free_symbols(dim)})
 
-    def within(self, var: str, bounds: tuple[Dim, Dim, Dim]) -> tuple[Guess, int]:
+    def within(self, var: str, bounds: tuple[Dim, Dim, Dim]) -> tuple[SizeHints, int]:
         """The values inside of a loop, with its variable half-way, and how many turns it takes."""
         start, stop, step = map(self, bounds)
         turns = range(start, stop, step or 1)

@@ -12,7 +12,7 @@ from dataclasses import replace
 
 from dcarray.ir import dims
 from dcarray.ir.analysis.independence import own
-from dcarray.ir.analysis.size_hints import Guess
+from dcarray.ir.analysis.size_hints import SizeHints
 from dcarray.ir.nodes import Branch, Loop, Region, Stmt, Symbol, While
 from dcarray.ir.passes.base import Log, Pass
 
@@ -31,7 +31,7 @@ def as_region(body: tuple[Stmt, ...], region: Region, loop: Loop | None = None) 
     )
     symbols = region.symbols
     if loop is not None:
-        middle = Guess(region)(loop.bounds[0]) + Guess(region)(loop.bounds[1])
+        middle = SizeHints(region)(loop.bounds[0]) + SizeHints(region)(loop.bounds[1])
         symbols = (*symbols, Symbol(loop.var, 0, middle // 2))
     return Region(symbols, arrays, body, region.guards)
 

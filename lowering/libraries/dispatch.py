@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from dcarray.ir import dims
-from dcarray.ir.analysis.size_hints import Guess
+from dcarray.ir.analysis.size_hints import SizeHints
 from dcarray.ir.nodes import Call, Dim, Region, Window
 from dcarray.lowering.runtime import matmul_tiles, openblas, skinny_products
 from dcarray.lowering.runtime.library_calls import BLAS, CallStep, Number, View
@@ -55,7 +55,7 @@ def _few_rows(call: Call, region: Region) -> bool:
     A plan relies on their being few, or not, since the code for the one does the other no sooner than NumPy;
     how large the matrix is, is guessed.
     """
-    dtype, (a, b), guess = _dtypes(call, region)[0], call.reads, Guess(region)
+    dtype, (a, b), hints = _dtypes(call, region)[0], call.reads, SizeHints(region)
     if (
         len(a.shape) < 2
         or len(b.shape) != 2
@@ -64,14 +64,14 @@ def _few_rows(call: Call, region: Region) -> bool:
     ):
         return False
     sides = math.prod(a.shape[:-1]), b.shape[1]
-    if not skinny_products.large(guess(sides[0]), guess(sides[1]), guess(b.shape[0]), dtype.itemsize):
+    if not skinny_products.large(hints(sides[0]), hints(sides[1]), hints(b.shape[0]), dtype.itemsize):
         return False
-    return _all_alike(call, region) and any(_at_most(side, skinny_products.MOST, guess) for side in sides)
+    return _all_alike(call, region) and any(_at_most(side, skinny_products.MOST, hints) for side in sides)
 
 
-def _at_most(extent: Dim, most: int, guess: Guess) -> bool:
+def _at_most(extent: Dim, most: int, hints: SizeHints) -> bool:
     known = dims.prove_le(extent, most)
-    return guess(extent) <= most if known is None else known
+    return hints(extent) <= most if known is None else known
 
 
 def _read_once(call: Call, region: Region, cores: int) -> Routine:
@@ -84,10 +84,10 @@ def _read_once(call: Call, region: Region, cores: int) -> Routine:
 def _tiled(call: Call, region: Region, cores: int) -> Routine | None:
     """The code that makes a product in tiles, if it is large enough for that."""
     a, b = call.reads
-    guess = Guess(region)
+    hints = SizeHints(region)
     if min(len(a.shape), len(b.shape)) < 2 or cores < 2 or not openblas.usable():
         return None
-    if guess.product((*a.shape, b.shape[-1])) < matmul_tiles.LEAST:
+    if hints.product((*a.shape, b.shape[-1])) < matmul_tiles.LEAST:
         return None
     from dcarray.lowering.cpu.llvm.routines.gemm import gemm
 

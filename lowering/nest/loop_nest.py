@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Literal, Protocol
 
 from dcarray.ir import dims, ops, windows
-from dcarray.ir.analysis.size_hints import Guess
+from dcarray.ir.analysis.size_hints import SizeHints
 from dcarray.ir.nodes import Apply, Compute, Dim, Gather, Iota, Load, Nest, Region
 from dcarray.ir.nodes import Expr as Value
 from dcarray.lowering.errors import Unsupported
@@ -92,7 +92,7 @@ class LoopNest:
     ) -> None:
         self.computes = (stmt,) if isinstance(stmt, Compute) else stmt.body
         self.memory = Memory(region)
-        self.guess = Guess(region, inside.typical if inside is not None else None)
+        self.hints = SizeHints(region, inside.typical if inside is not None else None)
         self.alone = rows > 0 or inside is not None  # by one thread
         self.inside = inside
         self.shape = self.computes[0].target.shape
@@ -112,7 +112,7 @@ class LoopNest:
         if inside is not None:  # products of variables are not affine
             fixed |= {axis for axis, extent in enumerate(self.shape) if inside.moves(extent)}
         self.joined = can_join(self.shape, accesses, fixed, rows)
-        self.loops = choose(self.shape, accesses, folded, fixed, self.guess, rows)
+        self.loops = choose(self.shape, accesses, folded, fixed, self.hints, rows)
         shared = before.arguments if before is not None else self.arguments
         variables = inside.variables if inside is not None else None
         self.arguments = shared.kin(len(self.shape), self.loops.axes, self.loops.extents, variables)

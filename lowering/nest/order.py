@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from dcarray.ir import dims
-from dcarray.ir.analysis.size_hints import Guess
+from dcarray.ir.analysis.size_hints import SizeHints
 from dcarray.ir.nodes import Dim
 
 from .access import Access, same, total
@@ -31,7 +31,7 @@ def choose(
     accesses: Sequence[tuple[Access, bool]],
     folded: Collection[int],
     fixed: Collection[int],
-    guess: Guess,
+    hints: SizeHints,
     first: int = 0,
 ) -> Loops:
     """The loops of a domain.
@@ -46,7 +46,7 @@ def choose(
         The axes that are reduced.
     fixed
         Axes whose coordinate is itself a value: they are not merged with others.
-    guess
+    hints
         Plausible sizes.
     first
         So many of the first axes are the first loop, whatever the others are.
@@ -67,8 +67,8 @@ def choose(
         axes = list(moving)[-1:]
     if not axes:
         return Loops((), (), frozenset())
-    sizes = [guess(extent) for extent in shape]
-    weights = [(tuple(abs(guess(c)) for c in access.coefs), 3 if write else 2) for access, write in accesses]
+    sizes = [hints(extent) for extent in shape]
+    weights = [(tuple(abs(hints(c)) for c in access.coefs), 3 if write else 2) for access, write in accesses]
 
     def cost(axis: int) -> float:
         """About the cache lines that one step along the axis touches, and the loop's overhead."""

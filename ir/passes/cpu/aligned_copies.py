@@ -17,7 +17,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from dcarray.ir.analysis.effects import Reason, anywhere, families, reads, touched, writes
-from dcarray.ir.analysis.size_hints import Guess
+from dcarray.ir.analysis.size_hints import SizeHints
 from dcarray.ir.dims import free_symbols
 from dcarray.ir.nodes import (
     Apply,
@@ -138,7 +138,7 @@ def _operations(body: tuple[Stmt, ...]) -> frozenset[str]:
 
 def worth_aligning(loop: Loop, region: Region, limits: CacheLimits) -> Reason | None:
     """Why copies for a loop are of no use."""
-    _, turns = Guess(region).within(loop.var, loop.bounds)
+    _, turns = SizeHints(region).within(loop.var, loop.bounds)
     used = [array for array in region.arrays if array.name in touched(loop)]
     if any(type(extent) is not int for array in used for extent in array.shape):
         return Reason("it is not known how large its arrays are")

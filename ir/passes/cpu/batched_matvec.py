@@ -14,7 +14,7 @@ from typing import Any
 from dcarray.ir import dims, windows
 from dcarray.ir.analysis.effects import Reason, families, touched, writes
 from dcarray.ir.analysis.independence import own
-from dcarray.ir.analysis.size_hints import Guess
+from dcarray.ir.analysis.size_hints import SizeHints
 from dcarray.ir.nodes import (
     Apply,
     Array,
@@ -141,10 +141,10 @@ def _paced(stmt: Compute, vector: Window, matrix: Window, kept: int, var: str) -
 
 def _enough(product: _Product, loop: Loop, region: Region) -> bool:
     """Is it worth a library's calls?"""
-    guess, shape = Guess(region), product.stmt.target.shape
+    hints, shape = SizeHints(region), product.stmt.target.shape
     turns = loop.bounds[1] - loop.bounds[0]
     middle = dims.substitute(shape[product.kept], {loop.var: loop.bounds[0] + turns // 2})
-    summed, kept = guess(shape[product.summed]), guess(middle)
+    summed, kept = hints(shape[product.summed]), hints(middle)
     return min(summed, kept) >= MIN_EXTENT and turns * summed * kept >= MIN_WORK
 
 

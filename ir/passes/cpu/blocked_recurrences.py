@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 
 from dcarray.ir import dims, windows
 from dcarray.ir.analysis.effects import Reason, clash, families, writes
-from dcarray.ir.analysis.size_hints import Guess
+from dcarray.ir.analysis.size_hints import SizeHints
 from dcarray.ir.nodes import Apply, Array, Compute, Const, Dim, Expr, Index, Load, Loop, Region, Stmt, Window
 from dcarray.ir.passes.base import Log, Pass
 from dcarray.ir.passes.exprs import dtype_of
@@ -80,7 +80,7 @@ def _worth(found: _Sum, loop: Loop, region: Region) -> bool:
     if not (type(start) is type(stop) is type(step) is int and step == 1 and stop - start >= 2 * BLOCK):
         return False
     middle = dims.substitute(found.extent, {loop.var: start + (stop - start) // 2})
-    return Guess(region)(middle) * (stop - start) >= MIN_WORK
+    return SizeHints(region)(middle) * (stop - start) >= MIN_WORK
 
 
 # ---- action -------------------------------------------------------------------------------------------

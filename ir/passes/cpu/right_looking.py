@@ -17,7 +17,7 @@ import numpy as np
 from dcarray.ir import dims, windows
 from dcarray.ir.analysis.effects import Reason, clash, families, writes
 from dcarray.ir.analysis.independence import own
-from dcarray.ir.analysis.size_hints import Guess
+from dcarray.ir.analysis.size_hints import SizeHints
 from dcarray.ir.nodes import (
     Apply,
     Array,
@@ -150,9 +150,9 @@ def _pace(ix: Index, var: str) -> int | None:
     return pace
 
 
-def _worth(found: _Sum, loop: Loop, region: Region, guess: Guess) -> bool:
+def _worth(found: _Sum, loop: Loop, region: Region, hints: SizeHints) -> bool:
     """Do terms lie next to each other for the turns, and not for a sum?"""
-    if guess(found.count) < TURNS:
+    if hints(found.count) < TURNS:
         return False
     arrays = {array.name: array for array in region.arrays}
     across = False
@@ -243,42 +243,42 @@ def _second(ix: Index) -> int | None:
 
 # ---- the pass -----------------------------------------------------------------------------------------
 def _run(region: Region, log: Log) -> Region:
-    while (found := _one(region.body, region, Guess(region), log)) is not None:
+    while (found := _one(region.body, region, SizeHints(region), log)) is not None:
         body, arrays = found
         region = replace(region, arrays=(*region.arrays, *arrays), body=body)
     return region
 
 
-def _one(body: tuple[Stmt, ...], region: Region, guess: Guess, log: Log) -> _Made | None:
+def _one(body: tuple[Stmt, ...], region: Region, hints: SizeHints, log: Log) -> _Made | None:
     """The body with one sum pushed, and the array of the sums; None if there is no such sum."""
     for k, stmt in enumerate(body):
         found = (
-            _here(stmt, region, guess, log) if isinstance(stmt, Loop) else _inside(stmt, region, guess, log)
+            _here(stmt, region, hints, log) if isinstance(stmt, Loop) else _inside(stmt, region, hints, log)
         )
         if found is None and isinstance(stmt, Loop):
             with dims.ranging(stmt.var, stmt.bounds):
-                found = _inside(stmt, region, guess.within(stmt.var, stmt.bounds)[0], log)
+                found = _inside(stmt, region, hints.within(stmt.var, stmt.bounds)[0], log)
         if found is not None:
             return (*body[:k], *found[0], *body[k + 1 :]), found[1]
     return None
 
 
-def _inside(stmt: Stmt, region: Region, guess: Guess, log: Log) -> _Made | None:
+def _inside(stmt: Stmt, region: Region, hints: SizeHints, log: Log) -> _Made | None:
     """The statement with one sum in a body of it pushed."""
     match stmt:
         case Loop() | While():
-            found = _one(stmt.body, region, guess, log)
+            found = _one(stmt.body, region, hints, log)
             return None if found is None else ((replace(stmt, body=found[0]),), found[1])
         case Branch():
-            found = _one(stmt.then, region, guess, log)
+            found = _one(stmt.then, region, hints, log)
             if found is not None:
                 return (replace(stmt, then=found[0]),), found[1]
-            found = _one(stmt.orelse, region, guess, log)
+            found = _one(stmt.orelse, region, hints, log)
             return None if found is None else ((replace(stmt, orelse=found[0]),), found[1])
     return None
 
 
-def _here(stmt: Loop, region: Region, guess: Guess, log: Log) -> _Made | None:
+def _here(stmt: Loop, region: Region, hints: SizeHints, log: Log) -> _Made | None:
     """A loop with one sum of its own pushed, and what comes before it."""
     if stmt.parallel:
         return None
@@ -300,7 +300,7 @@ def _here(stmt: Loop, region: Region, guess: Guess, log: Log) -> _Made | None:
         name = inner.target.array
         if isinstance(found, Reason):
             log.refused("right_looking", f"the sum {name} is taken turn by turn: {found.text}", inner.loc)
-        elif _worth(found, loop, whole, guess):
+        elif _worth(found, loop, whole, hints):
             names = [n for k in range(len(taken) + 3) if (n := f"{name}_{k}") not in taken][: 1 + found.parts]
             arrays = tuple(Array(n, dtype_of(inner.body), (found.room,)) for n in names)
             log.done(

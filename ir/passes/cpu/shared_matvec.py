@@ -11,7 +11,7 @@ from collections import Counter
 
 from dcarray.ir.analysis.effects import Reason
 from dcarray.ir.analysis.matrix_products import as_sum, as_terms
-from dcarray.ir.analysis.size_hints import Guess
+from dcarray.ir.analysis.size_hints import SizeHints
 from dcarray.ir.nodes import Call, Compute, Dim, Nest, Region, Stmt, Window
 from dcarray.ir.passes.base import Log, Pass
 from dcarray.ir.passes.flow import Block, Facts, each_block, reads_of, writes_of
@@ -38,18 +38,18 @@ def matrix_of(stmt: Stmt | None) -> Window | None:
 
 
 # ---- legality -----------------------------------------------------------------------------------------
-def can_take_apart(call: Call, matrix: Window, facts: Facts, guess: Guess) -> Reason | None:
+def can_take_apart(call: Call, matrix: Window, facts: Facts, hints: SizeHints) -> Reason | None:
     """Why the product of a matrix and a vector has to, or had better, stay with the library."""
     (target,) = call.writes
     dtypes = {facts.arrays[window.array].dtype for window in (target, *call.reads)}
     if len(dtypes) > 1 or any(dtype.char not in _DTYPES for dtype in dtypes):
         return Reason("kernels do not multiply its dtypes as the library does", (target,))
-    if guess.product(matrix.shape) < MIN_ELEMENTS or min(map(guess, matrix.shape)) < MIN_EXTENT:
+    if hints.product(matrix.shape) < MIN_ELEMENTS or min(map(hints, matrix.shape)) < MIN_EXTENT:
         return Reason(f"{matrix.array} is small", (matrix,))
     return None
 
 
-def terms_of(stmt: Stmt | None, facts: Facts, guess: Guess) -> int:
+def terms_of(stmt: Stmt | None, facts: Facts, hints: SizeHints) -> int:
     """Of how many terms a library's product is the sum, if it is to be written out; else 0."""
     if not isinstance(stmt, Call) or stmt.op != "blas.matmul" or stmt.attrs:
         return 0
@@ -60,7 +60,7 @@ def terms_of(stmt: Stmt | None, facts: Facts, guess: Guess) -> int:
     dtypes = {facts.arrays[window.array].dtype for window in (target, a, b)}
     if len(dtypes) > 1 or any(dtype.char not in "fdFD" for dtype in dtypes):
         return 0
-    large = guess.product(target.shape) >= MIN_RESULT and guess(target.shape[-1]) >= MIN_ROW
+    large = hints.product(target.shape) >= MIN_RESULT and hints(target.shape[-1]) >= MIN_ROW
     return depth if large else 0
 
 
@@ -79,38 +79,38 @@ def _walked(window: Window) -> list[int]:
     return [ix.axis for ix in window.index if ix.axis is not None and ix.stride != 0]
 
 
-def _turned(matrix: Window, first: bool, facts: Facts, guess: Guess) -> bool:
+def _turned(matrix: Window, first: bool, facts: Facts, hints: SizeHints) -> bool:
     """Is the axis that is added up the one along which the matrix's rows follow each other in memory?"""
     strides = facts.arrays[matrix.array].strides
     steps = [0] * 2
     for place, ix in enumerate(matrix.index):
         if ix.axis is not None:
-            own = len(matrix.index) - place if strides is None else abs(guess(strides[place]))
+            own = len(matrix.index) - place if strides is None else abs(hints(strides[place]))
             steps[ix.axis] += own
     rows = 0 if steps[0] >= steps[1] else 1
     return rows != (0 if first else 1)
 
 
 def _pass_of(
-    stmt: Stmt | None, facts: Facts, guess: Guess
+    stmt: Stmt | None, facts: Facts, hints: SizeHints
 ) -> tuple[Window, bool, bool, tuple[Dim, ...]] | None:
     """What products that are read side by side have in common; None of all that are not worth it."""
     matrix = matrix_of(stmt)
     if matrix is None or not isinstance(stmt, Call):
         return None
-    if guess.product(matrix.shape) < MIN_BESIDE or min(map(guess, matrix.shape)) < MIN_LONG:
+    if hints.product(matrix.shape) < MIN_BESIDE or min(map(hints, matrix.shape)) < MIN_LONG:
         return None
     first = matrix is stmt.reads[0]
-    return stmt.reads[first], first, _turned(matrix, first, facts, guess), matrix.shape
+    return stmt.reads[first], first, _turned(matrix, first, facts, hints), matrix.shape
 
 
 # ---- action -------------------------------------------------------------------------------------------
-def _visit(block: Block, log: Log, guess: Guess) -> bool:
+def _visit(block: Block, log: Log, hints: SizeHints) -> bool:
     changed = False
-    passes = [_pass_of(stmt, block.facts, guess) for stmt in block.stmts]
+    passes = [_pass_of(stmt, block.facts, hints) for stmt in block.stmts]
     beside = Counter(passes)
     for pos, stmt in enumerate(block.stmts):
-        depth = terms_of(stmt, block.facts, guess)
+        depth = terms_of(stmt, block.facts, hints)
         if depth and isinstance(stmt, Call):
             name = stmt.writes[0].array
             block.replace(pos, as_terms(stmt, block.facts.arrays[name].dtype, depth))
@@ -126,11 +126,11 @@ def _visit(block: Block, log: Log, guess: Guess) -> bool:
         if not several and not any(_goes_over(other, matrix) for other in others):
             continue
         name = stmt.writes[0].array
-        reason = can_take_apart(stmt, matrix, block.facts, guess)
+        reason = can_take_apart(stmt, matrix, block.facts, hints)
         if reason is not None:
             log.refused("shared_matvec", f"{name} is left to the library: {reason.text}", stmt.loc)
             continue
-        turned = _turned(matrix, matrix is stmt.reads[0], block.facts, guess)
+        turned = _turned(matrix, matrix is stmt.reads[0], block.facts, hints)
         block.replace(pos, as_sum(stmt, block.facts.arrays[name].dtype, turned))
         where = (
             f"beside others over as much as {matrix.array}"
@@ -143,8 +143,8 @@ def _visit(block: Block, log: Log, guess: Guess) -> bool:
 
 
 def _run(region: Region, log: Log) -> Region:
-    guess = Guess(region)
-    return each_block(region, lambda block: _visit(block, log, guess), lambda s: isinstance(s, Call))
+    hints = SizeHints(region)
+    return each_block(region, lambda block: _visit(block, log, hints), lambda s: isinstance(s, Call))
 
 
 SHARED_MATVEC = Pass("shared_matvec", _run)

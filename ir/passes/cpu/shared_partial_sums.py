@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 
 from dcarray.ir import dims, windows
 from dcarray.ir.analysis.effects import Reason, clash, families, writes
-from dcarray.ir.analysis.size_hints import Guess
+from dcarray.ir.analysis.size_hints import SizeHints
 from dcarray.ir.nodes import (
     Apply,
     Array,
@@ -127,8 +127,8 @@ def _complete(found: _Sum, loop: Loop, region: Region) -> Reason | None:
     return None
 
 
-def _worth(found: _Sum, loop: Loop, guess: Guess) -> bool:
-    inner, turns = guess.within(loop.var, loop.bounds)
+def _worth(found: _Sum, loop: Loop, hints: SizeHints) -> bool:
+    inner, turns = hints.within(loop.var, loop.bounds)
     return turns >= MIN_TURNS and all(
         inner(n) >= (MIN_TERMS if axis == found.axis else MIN_ROW)
         for axis, n in enumerate(found.stmt.target.shape)
@@ -201,7 +201,7 @@ def _one(loop: Loop, region: Region, log: Log) -> tuple[int, _Sum] | None:
                 f"the sum {stmt.target.array} is taken turn by turn: {found.text}",
                 stmt.loc,
             )
-        elif _worth(found, loop, Guess(region)):
+        elif _worth(found, loop, SizeHints(region)):
             return position, found
     return None
 

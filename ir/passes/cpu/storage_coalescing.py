@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from dcarray.ir.analysis.effects import touched
-from dcarray.ir.analysis.size_hints import Guess
+from dcarray.ir.analysis.size_hints import SizeHints
 from dcarray.ir.nodes import Array, Branch, Loop, Region, While
 from dcarray.ir.passes.base import Log, Pass
 from dcarray.ir.passes.flow import Facts
@@ -51,14 +51,14 @@ def _run(region: Region, log: Log) -> Region:
     groups = _candidates(region)
     if not groups or any(isinstance(stmt, Loop | While | Branch) for stmt in region.body):
         return region
-    guess = Guess(region)
+    hints = SizeHints(region)
     lives: dict[str, tuple[int, int]] = {}
     for position, stmt in enumerate(region.body):
         for name in touched(stmt):
             lives[name] = lives.get(name, (position, position))[0], position
     found: dict[str, str] = {}
     for group in groups:
-        size = len(group) * group[0].dtype.itemsize * guess.product(group[0].shape)
+        size = len(group) * group[0].dtype.itemsize * hints.product(group[0].shape)
         if size >= MIN_BYTES:
             found.update(_places(group, lives))
     if not found:

@@ -15,7 +15,7 @@ from functools import partial
 from dcarray.ir import dims, windows
 from dcarray.ir.analysis.effects import Reason, domain, reads, writes
 from dcarray.ir.analysis.independence import independent
-from dcarray.ir.analysis.size_hints import Guess
+from dcarray.ir.analysis.size_hints import SizeHints
 from dcarray.ir.nodes import Branch, Compute, Dim, Index, Loop, Nest, Region, Stmt, While, Window
 from dcarray.ir.passes.base import Log, Pass
 from dcarray.ir.passes.flow import bodies
@@ -65,24 +65,24 @@ def leaves(body: tuple[Stmt, ...]) -> Iterator[Part | None]:
             yield stmt if isinstance(stmt, Compute | Nest) else None
 
 
-def cuts(loop: Loop, guess: Guess) -> Iterator[Cut]:
+def cuts(loop: Loop, hints: SizeHints) -> Iterator[Cut]:
     """The ways to cut a loop that may be right, the first axis first."""
     found = list(leaves(loop.body))
     parts = [part for part in found if part is not None]
     if not parts or len(parts) < len(found):
         return
     seed = max(parts, key=lambda part: len(domain(part)))
-    guess, _ = guess.within(loop.var, loop.bounds)
+    hints, _ = hints.within(loop.var, loop.bounds)
     own = _variables((loop,))
     for axis, extent in enumerate(domain(seed)):
         if not own.isdisjoint(dims.free_symbols(extent)):
             continue  # a triangle
-        cut = _along(parts, seed, axis, extent, guess)
+        cut = _along(parts, seed, axis, extent, hints)
         if cut is not None:
             yield cut
 
 
-def _along(parts: list[Part], seed: Part, axis: int, extent: Dim, guess: Guess) -> Cut | None:
+def _along(parts: list[Part], seed: Part, axis: int, extent: Dim, hints: SizeHints) -> Cut | None:
     """The axes that go with one of a statement: over the same part of the same array."""
     if not all(_moves(target, axis) for target in writes(seed)):
         return None
@@ -92,7 +92,7 @@ def _along(parts: list[Part], seed: Part, axis: int, extent: Dim, guess: Guess) 
         alike = [k for k, n in enumerate(domain(part)) if n == extent]
         meeting = [k for k in alike if _places(part, k) & places]
         if not alike:
-            if guess.product(domain(part)) > AGAIN:
+            if hints.product(domain(part)) > AGAIN:
                 return None
             axes.append(None)
             continue
@@ -117,10 +117,10 @@ def _places(part: Part, axis: int) -> frozenset[tuple[str, int, Dim, Dim]]:
 
 
 # ---- how high ---------------------------------------------------------------------------------------
-def height(loop: Loop, cut: Cut, region: Region, guess: Guess, threads: int) -> int | Reason:
+def height(loop: Loop, cut: Cut, region: Region, hints: SizeHints, threads: int) -> int | Reason:
     """How high strips should be for so many threads, or why they are of no use."""
-    size = guess(cut.extent)
-    inside, _ = guess.within(loop.var, loop.bounds)
+    size = hints(cut.extent)
+    inside, _ = hints.within(loop.var, loop.bounds)
     parts = [part for part in leaves(loop.body) if part is not None]
     used: dict[tuple[object, ...], int] = {}
     inner, along, again = False, True, False
@@ -149,27 +149,27 @@ def height(loop: Loop, cut: Cut, region: Region, guess: Guess, threads: int) -> 
     return high if high < size else Reason("one strip is all of it")
 
 
-def points(body: tuple[Stmt, ...], guess: Guess) -> int:
+def points(body: tuple[Stmt, ...], hints: SizeHints) -> int:
     """How many points the statements have in all turns."""
     total = 0
     for stmt in body:
         if isinstance(stmt, Loop):
-            inside, turns = guess.within(stmt.var, stmt.bounds)
+            inside, turns = hints.within(stmt.var, stmt.bounds)
             total += turns * points(stmt.body, inside)
         elif isinstance(stmt, Compute | Nest):
-            total += guess.product(domain(stmt))
+            total += hints.product(domain(stmt))
         else:
-            total += sum(points(part, guess) for part in bodies(stmt))
+            total += sum(points(part, hints) for part in bodies(stmt))
     return total
 
 
-def _bytes(window: Window, axis: int, region: Region, guess: Guess) -> int:
+def _bytes(window: Window, axis: int, region: Region, hints: SizeHints) -> int:
     """What one turn touches of an array at one position of an axis, in whole lines of memory."""
     array = next(array for array in region.arrays if array.name == window.array)
     shape = [n for k, n in enumerate(window.shape) if k != axis and _moves(window, k)]
     last = window.index[-1] if window.index else Index(0)
     near = last.axis is not None and last.stride in (1, -1) and array.strides is None
-    return guess.product(shape) * (array.dtype.itemsize if near else LINE)
+    return hints.product(shape) * (array.dtype.itemsize if near else LINE)
 
 
 # ---- legality and action ----------------------------------------------------------------------------
@@ -240,53 +240,53 @@ class _Sweep:
     def __init__(self, log: Log, threads: int) -> None:
         self.log, self.threads = log, threads
 
-    def body(self, stmts: tuple[Stmt, ...], put: Put, guess: Guess) -> tuple[Stmt, ...]:
+    def body(self, stmts: tuple[Stmt, ...], put: Put, hints: SizeHints) -> tuple[Stmt, ...]:
         """The body with strips in place of loops; ``put`` makes a region that has another body there."""
         made: list[Stmt] = []
         for k, stmt in enumerate(stmts):
             around = tuple(made), stmts[k + 1 :]
-            made += self.one(stmt, partial(_between, put, around), guess)
+            made += self.one(stmt, partial(_between, put, around), hints)
         same = len(made) == len(stmts) and all(a is b for a, b in zip(made, stmts, strict=True))
         return stmts if same else tuple(made)
 
-    def one(self, stmt: Stmt, put: Put, guess: Guess) -> tuple[Stmt, ...]:
+    def one(self, stmt: Stmt, put: Put, hints: SizeHints) -> tuple[Stmt, ...]:
         """What takes the place of a statement."""
         if isinstance(stmt, Loop):
             if stmt.parallel:
                 return (stmt,)
-            found = self.cut(stmt, put, guess, MIN_POINTS)
+            found = self.cut(stmt, put, hints, MIN_POINTS)
             if found is not None:
                 return found
-            guess, _ = guess.within(stmt.var, stmt.bounds)
+            hints, _ = hints.within(stmt.var, stmt.bounds)
             with dims.ranging(stmt.var, stmt.bounds):
-                return (self.inner(stmt, put, guess),)
+                return (self.inner(stmt, put, hints),)
         if isinstance(stmt, While):
-            return (self.inner(stmt, put, guess),)
+            return (self.inner(stmt, put, hints),)
         if isinstance(stmt, Branch):
-            then = self.body(stmt.then, lambda new: put((replace(stmt, then=new),)), guess)
+            then = self.body(stmt.then, lambda new: put((replace(stmt, then=new),)), hints)
             half = stmt if then is stmt.then else replace(stmt, then=then)
-            orelse = self.body(half.orelse, lambda new: put((replace(half, orelse=new),)), guess)
+            orelse = self.body(half.orelse, lambda new: put((replace(half, orelse=new),)), hints)
             return (half if orelse is half.orelse else replace(half, orelse=orelse),)
         return (stmt,)
 
-    def inner(self, stmt: Loop | While, put: Put, guess: Guess) -> Loop | While:
+    def inner(self, stmt: Loop | While, put: Put, hints: SizeHints) -> Loop | While:
         """The statement with what takes the place of its body."""
-        body = self.body(stmt.body, lambda new: put((replace(stmt, body=new),)), guess)
+        body = self.body(stmt.body, lambda new: put((replace(stmt, body=new),)), hints)
         return stmt if body is stmt.body else replace(stmt, body=body)
 
-    def cut(self, loop: Loop, put: Put, guess: Guess, least: int) -> tuple[Stmt, ...] | None:
+    def cut(self, loop: Loop, put: Put, hints: SizeHints, least: int) -> tuple[Stmt, ...] | None:
         """The loop in strips, or as a parallel one, or None."""
         region = put((loop,))
         name = f"the loop over {loop.var}"
-        if points((loop,), guess) < least:
+        if points((loop,), hints) < least:
             self.log.refused("strip_mining", f"{name} stays whole: there is too little to do", loop.loc)
             return None
         reason = independent(loop, region)
         if reason is None:
             self.log.done("strip_mining", f"the turns of {name} may run at the same time", loop.loc)
             return (replace(loop, parallel=True),)
-        for cut in cuts(loop, guess):
-            high = height(loop, cut, region, guess, self.threads)
+        for cut in cuts(loop, hints):
+            high = height(loop, cut, region, hints, self.threads)
             if isinstance(high, Reason):
                 reason = high
                 continue
@@ -297,19 +297,19 @@ class _Sweep:
                 continue
             self.log.done("strip_mining", f"{name} runs in strips of {high}", loop.loc)
             if high == 1:
-                return (self.again(whole, put, guess),)
+                return (self.again(whole, put, hints),)
             return pieces(loop, cut, high, var) if _folds(loop.body) else (whole,)
         if reason is not None:
             self.log.refused("strip_mining", f"{name} stays whole: {reason.text}", loop.loc)
         return None
 
-    def again(self, whole: Loop, put: Put, guess: Guess) -> Loop:
+    def again(self, whole: Loop, put: Put, hints: SizeHints) -> Loop:
         """Strips of one position, in which the loop may run in strips of another axis."""
         (loop,) = whole.body
         assert isinstance(loop, Loop)
-        guess, _ = guess.within(whole.var, whole.bounds)
+        hints, _ = hints.within(whole.var, whole.bounds)
         with dims.ranging(whole.var, whole.bounds):
-            found = self.cut(loop, lambda new: put((replace(whole, body=new),)), guess, 0)
+            found = self.cut(loop, lambda new: put((replace(whole, body=new),)), hints, 0)
         return whole if found is None else replace(whole, body=found)
 
 
@@ -327,7 +327,9 @@ def _folds(body: tuple[Stmt, ...]) -> bool:
 def _strips(region: Region, log: Log, threads: int) -> Region:
     if not any(bodies(stmt) for stmt in region.body):
         return region
-    body = _Sweep(log, threads).body(region.body, lambda stmts: replace(region, body=stmts), Guess(region))
+    body = _Sweep(log, threads).body(
+        region.body, lambda stmts: replace(region, body=stmts), SizeHints(region)
+    )
     return region if body is region.body else replace(region, body=body)
 
 

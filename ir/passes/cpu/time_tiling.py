@@ -12,7 +12,7 @@ from itertools import takewhile
 
 from dcarray.ir import windows
 from dcarray.ir.analysis.effects import Reason, domain
-from dcarray.ir.analysis.size_hints import Guess
+from dcarray.ir.analysis.size_hints import SizeHints
 from dcarray.ir.analysis.skew import Part, Slants
 from dcarray.ir.nodes import Bands, Compute, Index, Load, Nest, Region, Stmt, Window
 from dcarray.ir.passes.base import Log, Pass
@@ -103,14 +103,14 @@ def _lifted(compute: Compute) -> Compute:
 class _Chain:
     """Statements that may run in bands; each is one or more parts."""
 
-    def __init__(self, stmts: Sequence[tuple[Part, ...]], block: Block, guess: Guess) -> None:
-        self.stmts, self.block, self.guess = stmts, block, guess
+    def __init__(self, stmts: Sequence[tuple[Part, ...]], block: Block, hints: SizeHints) -> None:
+        self.stmts, self.block, self.hints = stmts, block, hints
         self.parts = tuple(part for parts in stmts for part in parts)
         self.loc = self.parts[-1].loc
 
     def some(self, start: int, count: int) -> _Chain:
         """The chain of some of the statements."""
-        return _Chain(self.stmts[start : start + count], self.block, self.guess)
+        return _Chain(self.stmts[start : start + count], self.block, self.hints)
 
     def sides(self) -> tuple[list[int], Reason | None]:
         """For each statement, as long as that can be, the rows that a tile of all up to it has at its sides;
@@ -132,8 +132,8 @@ class _Chain:
         for window in (*writes_of(part), *(window for window, _ in reads_of(part))):
             array = self.block.facts.arrays[window.array]
             moved = {ix.axis for ix in window.index if ix.axis is not None}
-            points = self.guess.product(window.shape[axis] for axis in moved) if window.index else 1
-            size = array.dtype.itemsize * min(points, self.guess.product(array.shape))
+            points = self.hints.product(window.shape[axis] for axis in moved) if window.index else 1
+            size = array.dtype.itemsize * min(points, self.hints.product(array.shape))
             found[window.array] = max(size, found.get(window.array, 0))
         return found
 
@@ -149,7 +149,7 @@ class _Chain:
 
     def rows(self) -> int:
         """The most rows of a statement."""
-        return max(self.guess(domain(part)[0]) for part in self.parts)
+        return max(self.hints(domain(part)[0]) for part in self.parts)
 
     def __str__(self) -> str:
         names = dict.fromkeys(w.array for part in self.parts for w in writes_of(part))
@@ -163,17 +163,17 @@ def worth_bands(chain: _Chain, limits: CacheLimits) -> Reason | None:
         return Reason("they use each array too few times")
     if once <= limits.last:
         return Reason(f"their {once / 1e6:.1f} MB stay in the cache anyhow")
-    longest = max((domain(part) for part in chain.parts), key=chain.guess.product)
-    if len(longest) > 1 and chain.guess.product(longest[1:]) < limits.points:
-        return Reason(f"rows of {chain.guess.product(longest[1:])} points are too short")
+    longest = max((domain(part) for part in chain.parts), key=chain.hints.product)
+    if len(longest) > 1 and chain.hints.product(longest[1:]) < limits.points:
+        return Reason(f"rows of {chain.hints.product(longest[1:])} points are too short")
     return None
 
 
 # ---- action -------------------------------------------------------------------------------------------
-def _sweep(block: Block, log: Log, guess: Guess, limits: CacheLimits) -> bool:
+def _sweep(block: Block, log: Log, hints: SizeHints, limits: CacheLimits) -> bool:
     changed = False
     for start, stmts in _runs(block):
-        whole = _Chain(stmts, block, guess)
+        whole = _Chain(stmts, block, hints)
         once, total = whole.bytes()
         if once <= limits.last:  # then this holds for each part of it
             if len(stmts) > 1 and total >= limits.again * once:
@@ -288,7 +288,7 @@ def time_tiling(limits: CacheLimits) -> Pass:
     """The pass with other limits than the usual ones."""
 
     def run(region: Region, log: Log) -> Region:
-        guess = Guess(region)
-        return each_block(region, lambda block: _sweep(block, log, guess, limits), _is_part)
+        hints = SizeHints(region)
+        return each_block(region, lambda block: _sweep(block, log, hints, limits), _is_part)
 
     return Pass("time_tiling", run)

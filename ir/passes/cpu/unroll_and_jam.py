@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from dcarray.ir import dims, windows
 from dcarray.ir.analysis.effects import Reason, families, touched, writes
 from dcarray.ir.analysis.independence import accesses, later, meeting, own, plain
-from dcarray.ir.analysis.size_hints import Guess
+from dcarray.ir.analysis.size_hints import SizeHints
 from dcarray.ir.nodes import Array, Compute, Dim, Load, Loop, Nest, Region, Stmt, Window
 from dcarray.ir.passes.base import Log, Pass
 from dcarray.ir.passes.nested import in_bodies
@@ -107,8 +107,8 @@ def can_jam(loop: Loop, inner: Loop, region: Region) -> _Rows | Reason:
 
 
 def _worth(loop: Loop, inner: Loop, region: Region) -> bool:
-    guess, turns = Guess(region), len(range(*loop.bounds))
-    inside, _ = guess.within(loop.var, loop.bounds)
+    hints, turns = SizeHints(region), len(range(*loop.bounds))
+    inside, _ = hints.within(loop.var, loop.bounds)
     return turns >= MIN_ROWS and inside(inner.bounds[1]) - inside(inner.bounds[0]) >= MIN_COLUMNS
 
 

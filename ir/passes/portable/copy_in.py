@@ -11,7 +11,7 @@ from dataclasses import replace
 
 from dcarray.ir import windows
 from dcarray.ir.analysis.effects import Reason
-from dcarray.ir.analysis.size_hints import Guess
+from dcarray.ir.analysis.size_hints import SizeHints
 from dcarray.ir.nodes import Array, Compute, Dim, Expr, Gather, Index, Load, Region, Window
 from dcarray.ir.passes.base import Log, Pass
 from dcarray.ir.passes.exprs import loads_of
@@ -52,14 +52,14 @@ def in_the_way(block: Block, pos: int, consumer: Compute) -> tuple[Load, ...] | 
     return tuple(found)
 
 
-def worth_copies(producer: Compute, copied: tuple[Load, ...], guess: Guess) -> Reason | None:
+def worth_copies(producer: Compute, copied: tuple[Load, ...], hints: SizeHints) -> Reason | None:
     """Why it is better to keep the expression's values in memory."""
-    points = guess.product(producer.target.shape)
+    points = hints.product(producer.target.shape)
     if points < MIN_POINTS:
         return Reason(f"{points} points are too few for more kernels")
     if len(copied) > MAX_COPIES:
         return Reason(f"{len(copied)} copies are too many")
-    if sum(guess.product(_thin(node.window)) for node in copied) * PART > points:
+    if sum(hints.product(_thin(node.window)) for node in copied) * PART > points:
         return Reason("too much would be copied")
     return None
 
@@ -118,7 +118,7 @@ def _candidate(block: Block, pos: int) -> tuple[Compute, Compute] | None:
     return producer, consumer
 
 
-def _attempt(region: Region, block: Block, pos: int, guess: Guess, log: Log) -> Region | None:
+def _attempt(region: Region, block: Block, pos: int, hints: SizeHints, log: Log) -> Region | None:
     """The region with copies before the statement at ``pos``, which is then part of its consumer."""
     found = _candidate(block, pos)
     if found is None:
@@ -127,7 +127,7 @@ def _attempt(region: Region, block: Block, pos: int, guess: Guess, log: Log) -> 
     copied = in_the_way(block, pos, consumer)
     if not copied:
         return None
-    reason = copied if isinstance(copied, Reason) else worth_copies(producer, copied, guess)
+    reason = copied if isinstance(copied, Reason) else worth_copies(producer, copied, hints)
     if reason is None and not isinstance(copied, Reason):
         arrays, made, reader = with_copies(producer, copied, _unused(region, len(copied)))
         body = (*region.body[:pos], *made, reader, *region.body[pos + 1 :])
@@ -161,11 +161,11 @@ def _unused(region: Region, count: int) -> list[str]:
 def _run(region: Region, log: Log) -> Region:
     if len(region.body) < 2:
         return region
-    guess = Guess(region)
+    hints = SizeHints(region)
     pos = 0
     block = Block(region.body, Facts(region))
     while pos < len(region.body):
-        new = _attempt(region, block, pos, guess, log)
+        new = _attempt(region, block, pos, hints, log)
         if new is None:
             pos += 1
         else:

@@ -14,7 +14,7 @@ from itertools import count, pairwise, product
 
 from dcarray.ir import dims, windows
 from dcarray.ir.analysis.effects import Reason
-from dcarray.ir.analysis.size_hints import Guess
+from dcarray.ir.analysis.size_hints import SizeHints
 from dcarray.ir.nodes import Array, Compute, Const, Dim, Expr, Gather, Index, Load, Region, Stmt, Window
 from dcarray.ir.passes.base import Log, Pass
 from dcarray.ir.passes.exprs import loads_of, size_bound
@@ -139,15 +139,15 @@ def _insert(cuts: list[Dim], cut: Dim) -> bool:
     return True
 
 
-def worth_cutting(stmt: Compute, array: Array, cuts: _Cuts, guess: Guess) -> Reason | None:
+def worth_cutting(stmt: Compute, array: Array, cuts: _Cuts, hints: SizeHints) -> Reason | None:
     """Why it is of no use, or would be too much to compile; ``array`` is what the statement writes to, of
     which it may itself be a rim."""
-    points = guess.product(stmt.target.shape)
+    points = hints.product(stmt.target.shape)
     pieces = largest = 1
     for ends in cuts:
         pieces *= len(ends) - 1
-        largest *= max(guess(high) - guess(low) for low, high in pairwise(ends))
-    if (size := guess.product(array.shape)) < MIN_POINTS:
+        largest *= max(hints(high) - hints(low) for low, high in pairwise(ends))
+    if (size := hints.product(array.shape)) < MIN_POINTS:
         return Reason(f"{size} points are too few for more kernels")
     if pieces > MAX_PIECES or pieces * size_bound(stmt.body) > MAX_WRITTEN:
         return Reason(f"{pieces} pieces are too many")
@@ -187,7 +187,7 @@ class _Sweep:
     """One way through the statements of a region, in order."""
 
     def __init__(self, region: Region, log: Log) -> None:
-        self.region, self.log, self.guess = region, log, Guess(region)
+        self.region, self.log, self.hints = region, log, SizeHints(region)
         self.block = Block(region.body, Facts(region))
         names = dict.fromkeys(stmt.target.array for stmt in region.body if isinstance(stmt, Compute))
         #: the parts, as they are by now, of the arrays that are made so
@@ -228,7 +228,7 @@ class _Sweep:
         while names and stmt.combine is None:
             cuts = _cuts(stmt, self.made, names)
             array = self.block.facts.arrays[stmt.target.array]
-            reason = cuts if isinstance(cuts, Reason) else worth_cutting(stmt, array, cuts, self.guess)
+            reason = cuts if isinstance(cuts, Reason) else worth_cutting(stmt, array, cuts, self.hints)
             if reason is not None or isinstance(cuts, Reason):
                 self.refuse(stmt, reason)
                 break

@@ -18,7 +18,7 @@ import numpy as np
 from dcarray.ir import dims, windows
 from dcarray.ir.analysis.effects import Reason, clash
 from dcarray.ir.analysis.independence import private
-from dcarray.ir.analysis.size_hints import Guess
+from dcarray.ir.analysis.size_hints import SizeHints
 from dcarray.ir.nodes import (
     Apply,
     Array,
@@ -81,14 +81,14 @@ def absorb(loop: Loop, region: Region) -> tuple[tuple[Compute, ...], tuple[Array
     own = private(loop, region)
     if isinstance(own, Reason):
         return own
-    guess = Guess(region)
+    hints = SizeHints(region)
     room = dims.most(count)  # a temporary exists before the loops around begin
     if own and room is None:
         return Reason(f"it is not known how many turns {loop.var} takes at most")
     arrays = tuple(replace(a, shape=(room, *a.shape)) for a in region.arrays if a.name in own)
     if any(a.strides is not None or a.layout is not None for a in arrays):
         return Reason("a temporary has a layout of its own")
-    if sum(guess.product(a.shape) for a in arrays) > MAX_ELEMENTS:
+    if sum(hints.product(a.shape) for a in arrays) > MAX_ELEMENTS:
         return Reason("the temporaries of all turns would be too large")
     wide = {array.name: array for array in arrays}
     after = replace(region, arrays=tuple(wide.get(a.name, a) for a in region.arrays))

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from dcarray.ir import dims
 from dcarray.ir.analysis.effects import Reason
-from dcarray.ir.analysis.size_hints import Guess
+from dcarray.ir.analysis.size_hints import SizeHints
 from dcarray.ir.nodes import Bands, Call, Compute, Const, Index, Load, Nest, Region, Rows, Stmt, Window
 from dcarray.ir.passes.base import Log, Pass
 from dcarray.ir.passes.flow import Block, Facts
@@ -49,19 +49,19 @@ def can_shrink(block: Block, pos: int, at: int, target: Window) -> Reason | None
     return None
 
 
-def worth_shrinking(fill: Compute, target: Window, guess: Guess) -> Reason | None:
+def worth_shrinking(fill: Compute, target: Window, hints: SizeHints) -> Reason | None:
     """Why it is of no use."""
-    points = _points(fill.target, guess)
+    points = _points(fill.target, hints)
     if points < MIN_POINTS:
         return Reason(f"{points} points are too few for more kernels")
-    left = points - _points(target, guess)
+    left = points - _points(target, hints)
     return Reason("too little of it is overwritten") if left * PART > points else None
 
 
-def _points(window: Window, guess: Guess) -> int:
+def _points(window: Window, hints: SizeHints) -> int:
     count = 1
     for ix in window.index:
-        count *= 1 if ix.axis is None else guess(window.shape[ix.axis])
+        count *= 1 if ix.axis is None else hints(window.shape[ix.axis])
     return count
 
 
@@ -92,21 +92,21 @@ def _part(fill: Compute, outer: Box, part: Box) -> Compute:
     return replace(fill, target=compose(fill.target, onto, size), body=remap(fill.body, onto, size))
 
 
-def _overwritten(block: Block, pos: int, fill: Compute, guess: Guess, log: Log) -> Window | None:
+def _overwritten(block: Block, pos: int, fill: Compute, hints: SizeHints, log: Log) -> Window | None:
     """The largest window of which the statement need not write anything."""
     found: Window | None = None
     for seen, at in enumerate(block.touching(fill.target.array, pos)):
         if seen >= _LOOK_AHEAD:
             break
         for target in block.writes[at]:
-            if target.array != fill.target.array or worth_shrinking(fill, target, guess) is not None:
+            if target.array != fill.target.array or worth_shrinking(fill, target, hints) is not None:
                 continue
             reason = can_shrink(block, pos, at, target)
             if reason is not None:
                 log.refused(
                     "partial_dead_stores", f"{target.array} is written in full: {reason.text}", fill.loc
                 )
-            elif found is None or _points(target, guess) > _points(found, guess):
+            elif found is None or _points(target, hints) > _points(found, hints):
                 found = target
     return found
 
@@ -114,14 +114,14 @@ def _overwritten(block: Block, pos: int, fill: Compute, guess: Guess, log: Log) 
 def _run(region: Region, log: Log) -> Region:
     if not any(map(is_fill, region.body)):
         return region
-    guess = Guess(region)
+    hints = SizeHints(region)
     block = Block(region.body, Facts(region))
     body: list[Stmt] = []
     changed = False
     for pos, stmt in enumerate(region.body):
         found = None
         if isinstance(stmt, Compute) and is_fill(stmt):
-            found = _overwritten(block, pos, stmt, guess, log)
+            found = _overwritten(block, pos, stmt, hints, log)
         if found is None or not isinstance(stmt, Compute):
             body.append(stmt)
             continue

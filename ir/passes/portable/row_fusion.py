@@ -8,7 +8,7 @@ data through memory once.
 from __future__ import annotations
 
 from dcarray.ir.analysis.effects import Reason, computes_of, domain, folds_rows, own_targets
-from dcarray.ir.analysis.size_hints import Guess
+from dcarray.ir.analysis.size_hints import SizeHints
 from dcarray.ir.nodes import Compute, Nest, Region, Rows, Stmt, Window
 from dcarray.ir.passes.base import Log, Pass
 from dcarray.ir.passes.flow import Block, Facts, each_block, reads_of, writes_of
@@ -72,17 +72,19 @@ def can_row(first: tuple[Part, ...], second: tuple[Part, ...], axes: int, facts:
     return None
 
 
-def worth_rows(first: tuple[Part, ...], second: tuple[Part, ...], axes: int, guess: Guess) -> Reason | None:
+def worth_rows(
+    first: tuple[Part, ...], second: tuple[Part, ...], axes: int, hints: SizeHints
+) -> Reason | None:
     """Why it is of no use."""
     parts = first + second
     if len(parts) > MAX_PARTS:
         return Reason(f"there would be more than {MAX_PARTS} statements")
     if not any(len(domain(part)) > axes for part in parts):
         return Reason("their rows have one point")
-    rows = guess.product(domain(parts[0])[:axes])
+    rows = hints.product(domain(parts[0])[:axes])
     if rows < MIN_ROWS:
         return Reason(f"{rows} rows are too few for many cores")
-    points = [guess.product(domain(part)[axes:]) for part in parts]
+    points = [hints.product(domain(part)[axes:]) for part in parts]
     if max(points) < MIN_POINTS:
         return Reason(f"rows of {max(points)} points are too short")
     if max(points) > MAX_POINTS:
@@ -155,14 +157,14 @@ def _common(parts: tuple[Part, ...]) -> int:
 
 
 # ---- action -------------------------------------------------------------------------------------------
-def _sweep(block: Block, log: Log, guess: Guess) -> bool:
+def _sweep(block: Block, log: Log, hints: SizeHints) -> bool:
     changed = False
     heads: list[int] = []
     for pos in range(len(block.stmts)):
         parts = _parts(block.stmts[pos])
         if not parts:
             continue
-        home = _join(block, pos, parts, heads, log, guess)
+        home = _join(block, pos, parts, heads, log, hints)
         changed |= home is not None
         if home is None:
             heads.append(pos)
@@ -170,14 +172,14 @@ def _sweep(block: Block, log: Log, guess: Guess) -> bool:
 
 
 def _join(
-    block: Block, pos: int, parts: tuple[Part, ...], heads: list[int], log: Log, guess: Guess
+    block: Block, pos: int, parts: tuple[Part, ...], heads: list[int], log: Log, hints: SizeHints
 ) -> int | None:
     """Put the statement behind an earlier one, or that one before this: the position of both."""
     for k in range(len(heads) - 1, max(-1, len(heads) - 1 - _TRIES), -1):
         head = heads[k]
         earlier = _parts(block.stmts[head])
         most = min(_most(block.stmts[head]), _most(block.stmts[pos]), _common(earlier + parts))
-        axes, reason = _axes(earlier, parts, most, block.facts, guess)
+        axes, reason = _axes(earlier, parts, most, block.facts, hints)
         if not axes:
             continue
         home = head
@@ -199,12 +201,12 @@ def _most(stmt: Stmt | None) -> int:
 
 
 def _axes(
-    first: tuple[Part, ...], second: tuple[Part, ...], most: int, facts: Facts, guess: Guess
+    first: tuple[Part, ...], second: tuple[Part, ...], most: int, facts: Facts, hints: SizeHints
 ) -> tuple[int, Reason | None]:
     """The most axes that make rows, or else a reason; no axes: they have none in common."""
     reason: Reason | None = None
     for axes in range(most, 0, -1):
-        reason = can_row(first, second, axes, facts) or worth_rows(first, second, axes, guess)
+        reason = can_row(first, second, axes, facts) or worth_rows(first, second, axes, hints)
         if reason is None:
             return axes, None
     return most, reason
@@ -219,8 +221,8 @@ def _is_part(stmt: Stmt) -> bool:
 
 
 def _run(region: Region, log: Log) -> Region:
-    guess = Guess(region)
-    return each_block(region, lambda block: _sweep(block, log, guess), _is_part)
+    hints = SizeHints(region)
+    return each_block(region, lambda block: _sweep(block, log, hints), _is_part)
 
 
 ROW_FUSION = Pass("row_fusion", _run)

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from dcarray.ir import dims
-from dcarray.ir.analysis.size_hints import Guess
+from dcarray.ir.analysis.size_hints import SizeHints
 from dcarray.ir.nodes import Region
 from dcarray.lowering.cpu import caches
 from dcarray.lowering.kernel.nodes import Affine, Binding, For, If, Kernel, Pointer, Stmt, Store, Term
@@ -41,10 +41,10 @@ def past_caches(kernel: Kernel, binding: Binding, region: Region) -> Kernel:
     buffers = _written(kernel, binding, region)
     if not buffers:
         return kernel
-    guess, ints = Guess(region), dict(zip(kernel.ints, binding.ints, strict=True))
+    hints, ints = SizeHints(region), dict(zip(kernel.ints, binding.ints, strict=True))
 
     def number(name: str) -> int:
-        return guess(ints[name])
+        return hints(ints[name])
 
     def loop(body: tuple[Stmt, ...], var: str, length: int) -> tuple[Stmt, ...]:
         # One store of a loop, since the lines of another may begin in other turns.
@@ -69,7 +69,7 @@ def past_caches(kernel: Kernel, binding: Binding, region: Region) -> Kernel:
     phases = []
     for phase, extent in zip(kernel.phases, binding.extents, strict=True):
         if phase.kind == "vector":
-            body = loop(phase.body, phase.var, guess(extent))
+            body = loop(phase.body, phase.var, hints(extent))
         else:
             body = tuple(map(inside, phase.body))
         phases.append(replace(phase, body=body))
@@ -88,7 +88,7 @@ def _written(kernel: Kernel, binding: Binding, region: Region) -> set[str]:
     def large(name: str) -> bool:
         size = total((*arrays[name].shape, arrays[name].dtype.itemsize))
         # Asked only where it is likely: with sizes that vary, the answer is what the plan is bound to.
-        return Guess(region)(size) >= caches.passing() and dims.prove_le(caches.passing(), size) is True
+        return SizeHints(region)(size) >= caches.passing() and dims.prove_le(caches.passing(), size) is True
 
     return {
         buffer.name

@@ -47,7 +47,7 @@ def in_groups(
         return (For("i0", start, (stop, extent), 1, "serial", body),)
     whole = nest.arguments.integer(dims.simplify(nest.loops.extents[0] // ways * ways), "whole", "i0")
     several = jammed(body, "i0", ways)
-    if nest.guess(total(nest.loops.extents)) >= BEYOND:
+    if nest.hints(total(nest.loops.extents)) >= BEYOND:
         several = asked(several, "i0", ways)
     return (
         For("i0", start, (stop, whole), ways, "serial", several),

@@ -157,13 +157,13 @@ def columns(nest: LoopNest, foldings: list[Folding], kept: list[int], folded: li
 
 def _longest(nest: LoopNest, outer: Sequence[int]) -> int:
     """Which of the loops is to be shared out to threads: the first that is long enough, or the longest."""
-    sizes = [min(nest.guess(nest.loops.extents[loop]), FEW) for loop in outer]
+    sizes = [min(nest.hints(nest.loops.extents[loop]), FEW) for loop in outer]
     return sizes.index(max(sizes))
 
 
 def _stripped(nest: LoopNest, outer: Sequence[int], last: int, width: int) -> bool:
     """Are strips shared out to threads, instead of the rows of the result?"""
-    sizes = [nest.guess(extent) for extent in nest.loops.extents]
+    sizes = [nest.hints(extent) for extent in nest.loops.extents]
     return not outer or (sizes[last] > width and all(sizes[loop] < FEW for loop in outer))
 
 
@@ -258,7 +258,7 @@ def _swept(
     strip: for several rows at a time and then for those that are left.  ``add`` takes what they give."""
     *others, rows = opens
     several, level = ways(nest), 1 + len(others)
-    large = not nest.alone and nest.guess(total(nest.loops.extents)) >= BEYOND
+    large = not nest.alone and nest.hints(total(nest.loops.extents)) >= BEYOND
     heads = [(1, rows)]
     extent = nest.loops.extents[int(rows.var[1:])]
     if several > 1 and nest.inside is not None and nest.inside.moves(extent):
@@ -334,7 +334,7 @@ def ways(nest: LoopNest) -> int:
 
 def _from_memory(nest: LoopNest) -> int:
     """How many streams of what no near cache holds are read by a loop along rows."""
-    if nest.alone or nest.guess(total(nest.loops.extents)) < BEYOND:
+    if nest.alone or nest.hints(total(nest.loops.extents)) < BEYOND:
         return 0
     own = {compute.target.array for compute in nest.computes}
     *others, last = range(len(nest.loops.axes))

@@ -123,7 +123,7 @@ def _together(nests: Sequence[LoopNest]) -> int:
 
 
 def _rows_of(nest: LoopNest) -> int:
-    return nest.guess(nest.loops.extents[0])
+    return nest.hints(nest.loops.extents[0])
 
 
 def _apart(nest: LoopNest) -> bool:
@@ -134,7 +134,7 @@ def _apart(nest: LoopNest) -> bool:
 
 
 def _points(nest: LoopNest) -> int:
-    return nest.guess(total(nest.loops.extents))
+    return nest.hints(total(nest.loops.extents))
 
 
 def _places(nest: LoopNest, foldings: list[Folding], count: Dim) -> Places:

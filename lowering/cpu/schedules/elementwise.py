@@ -61,9 +61,9 @@ def row(nest: LoopNest) -> None:
 
 def elementwise(nest: LoopNest) -> None:
     """Make the phase of element-wise statements."""
-    loops, guess, arguments = nest.loops, nest.guess, nest.arguments
+    loops, hints, arguments = nest.loops, nest.hints, nest.arguments
     rank = len(loops.axes)
-    sizes = [guess(extent) for extent in loops.extents]
+    sizes = [hints(extent) for extent in loops.extents]
     tiling = found(nest)
     if tiling is not None:
         return transposing(nest, tiling)

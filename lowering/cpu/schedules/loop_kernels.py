@@ -18,7 +18,7 @@ from dcarray.ir import dims, nodes, windows
 from dcarray.ir.analysis.data_dependent import place_of
 from dcarray.ir.analysis.effects import Reason, touched
 from dcarray.ir.analysis.independence import independent, own, private
-from dcarray.ir.analysis.size_hints import UNKNOWN, Guess
+from dcarray.ir.analysis.size_hints import UNKNOWN, SizeHints
 from dcarray.ir.analysis.traffic import fused
 from dcarray.ir.nodes import Array, Bands, Branch, Call, Compute, Dim, Nest, Region, Rows, While
 from dcarray.lowering.errors import Unsupported
@@ -65,11 +65,11 @@ def by_loops(stmt: nodes.Loop | While | Branch, region: Region, cores: int = 2) 
     buffers, pointers = maker.arguments.buffers()
     names = tuple(f"n{k}" for k in range(len(maker.arguments.ints)))
     # variables of loops around the kernel have no known value
-    sizes = defaultdict(lambda: UNKNOWN, {s.name: maker.guess(dims.symbol(s.name)) for s in region.symbols})
+    sizes = defaultdict(lambda: UNKNOWN, {s.name: maker.hints(dims.symbol(s.name)) for s in region.symbols})
     moved = fused(stmt, region, sizes)
     share = maker.work
     if phase.var != "one":  # there may be no pieces at all
-        share = maker.guess(maker.work) // max(1, maker.guess(extent))
+        share = maker.hints(maker.work) // max(1, maker.hints(extent))
     ints = tuple(maker.arguments.ints)
     binding = Binding(pointers, ints, (extent,), (share,), moved.bytes, moved.operations)
     return Kernel(buffers, names, (phase,)), binding
@@ -92,9 +92,9 @@ class _Maker:
         self.arguments = Arguments(Memory(self.region), 0, (), (), {})
 
     @property
-    def guess(self) -> Guess:
+    def hints(self) -> SizeHints:
         """Plausible sizes here."""
-        return Guess(self.region, self.inside.typical)
+        return SizeHints(self.region, self.inside.typical)
 
     # ---- the whole ----------------------------------------------------------------------------------
     def phase(self, stmt: nodes.Loop | While | Branch) -> tuple[Phase, Dim]:
@@ -134,7 +134,7 @@ class _Maker:
             return None
         trial = _Maker(self.region, 1)
         trial.statement(stmt)
-        if trial.guess(trial.work) < WORTH or trial.guess(turns) < 2:
+        if trial.hints(trial.work) < WORTH or trial.hints(turns) < 2:
             return None
         if not stmt.parallel and independent(stmt, self.region) is not None:
             return None
@@ -145,9 +145,9 @@ class _Maker:
         large = arrays[len(small) :]
         if large and not isinstance(meeting := private(stmt, self.region), Reason):
             large = [a for a in large if a.name in meeting]  # of others each turn has a part of its own
-        each = sum(self.guess(total(array.shape)) * array.dtype.itemsize for array in large)
+        each = sum(self.hints(total(array.shape)) * array.dtype.itemsize for array in large)
         pieces = min(PIECES, ROOM // max(each, 1))
-        if pieces < min(2 * self.cores, trial.guess(turns)):
+        if pieces < min(2 * self.cores, trial.hints(turns)):
             return None
         size = dims.simplify(turns // pieces + 1)
         count = dims.simplify((turns + size - 1) // size)
@@ -194,7 +194,7 @@ class _Maker:
         plain = expansion.expand(stmt, self.region)
         if plain is None:
             raise Unsupported(f"a kernel cannot call {stmt.op}")
-        if min(self.guess(extent) for extent in plain.target.shape[-3:]) >= SMALL:
+        if min(self.hints(extent) for extent in plain.target.shape[-3:]) >= SMALL:
             raise Unsupported(f"{stmt.op} of matrices is better left to a library")
         return plain
 
@@ -240,7 +240,7 @@ class _Maker:
     def enter(self, stmt: nodes.Loop, value: Affine) -> None:
         """What follows is in the loop, whose variable has a value."""
         start, stop, _ = stmt.bounds
-        typical = (self.guess(start) + self.guess(stop)) // 2
+        typical = (self.hints(start) + self.hints(stop)) // 2
         middle = dims.substitute(dims.simplify((start + stop) // 2), self.middle)
         self.inside = Inside(
             {**self.inside.variables, stmt.var: value}, {**self.inside.typical, stmt.var: typical}
@@ -260,7 +260,7 @@ class _Maker:
         for inner in stmt.body:
             before = self.work
             made += self.statement(inner)
-            work = self.guess(dims.simplify(self.work - before)) // max(1, self.guess(self.times))
+            work = self.hints(dims.simplify(self.work - before)) // max(1, self.hints(self.times))
             alone += work
             several = self.cores > 1 and work >= WORTH and self.several(inner)
             launched += LAUNCH + (work // 2 if several else work)

@@ -52,7 +52,7 @@ def reduction(nest: LoopNest) -> None:
     rank = len(nest.loops.axes)
     kept = [loop for loop in range(rank) if loop not in nest.loops.folded]
     folded = [loop for loop in range(rank) if loop in nest.loops.folded]
-    sizes = [nest.guess(extent) for extent in nest.loops.extents]
+    sizes = [nest.hints(extent) for extent in nest.loops.extents]
     many = total(sizes) > 2 * PIECE
     ordered = any(f.fold.mode == "ordered" for f in foldings)
     if nest.alone:
@@ -155,7 +155,7 @@ def _at_a_time(
     """How many rows are folded at a time."""
     if nest.alone or len(kept) != 1 or len(folded) != 1 or kind == "serial" or _decidable(nest, foldings):
         return 1
-    rows, points = map(nest.guess, nest.loops.extents)
+    rows, points = map(nest.hints, nest.loops.extents)
     return min(WAYS, ways(nest)) if rows >= LONG and points >= LONG else 1
 
 
@@ -247,16 +247,16 @@ def _in_common(nest: LoopNest, kept: list[int], folded: list[int]) -> bool:
         if moving and not same(steps[kept[0]], 0):
             return False
         if moving:
-            bytes_ += access.array.dtype.itemsize * nest.guess(total(nest.loops.extents[k] for k in moving))
-    height, extents = nest.guess(_height(nest, folded, True)), nest.loops.extents
-    few = nest.guess(extents[folded[0]]) < FEW * height  # blocks, for many cores
-    return bytes_ >= CACHE and not few and nest.guess(extents[kept[0]]) * AHEAD <= FAR * BLOCK
+            bytes_ += access.array.dtype.itemsize * nest.hints(total(nest.loops.extents[k] for k in moving))
+    height, extents = nest.hints(_height(nest, folded, True)), nest.loops.extents
+    few = nest.hints(extents[folded[0]]) < FEW * height  # blocks, for many cores
+    return bytes_ >= CACHE and not few and nest.hints(extents[kept[0]]) * AHEAD <= FAR * BLOCK
 
 
 def _height(nest: LoopNest, folded: list[int], common: bool) -> Dim:
     """How many turns of the first folded loop a block has."""
     extents = nest.loops.extents
-    inner = max(1, nest.guess(total(extents[loop] for loop in folded[1:])))
+    inner = max(1, nest.hints(total(extents[loop] for loop in folded[1:])))
     if not common:
         return max(1, PIECE // inner)
     rows = total(n for loop, n in enumerate(extents) if loop not in nest.loops.folded)

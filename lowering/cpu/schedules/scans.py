@@ -96,7 +96,7 @@ def _columns(nest: LoopNest, compute: Compute, kept: list[int], scanned: int) ->
     extents, arguments = nest.loops.extents, nest.arguments
     arguments.note(arguments.access(compute.target), "r")
     *outer, last = kept
-    if not outer or nest.guess(extents[outer[0]]) < FEW:
+    if not outer or nest.hints(extents[outer[0]]) < FEW:
         launch = nest.blocks(extents[last], STRIP)
         phase, extent = "b0", arguments.integer(launch, "blocks")
         others, start = [nest.whole(loop) for loop in outer], variable("b0", STRIP)

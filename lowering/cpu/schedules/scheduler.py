@@ -70,7 +70,7 @@ def _by_rows(stmt: Rows, region: Region) -> tuple[Kernel, Binding]:
     if reason is not None:
         raise Unsupported(reason.text)
     nests = row_nests(stmt.body, region, stmt.axes)
-    if nests[0].guess(nests[0].loops.extents[0]) < FEW:
+    if nests[0].hints(nests[0].loops.extents[0]) < FEW:
         raise Unsupported("the rows are too few")
     late = [nest for nest in nests if folds_rows(nest)]
     for nest in nests:

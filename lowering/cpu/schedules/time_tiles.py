@@ -93,9 +93,9 @@ def _strip(nest: LoopNest) -> int:
         for window in (*reads(compute), compute.target)
         if window.index
     }
-    width = NEAREST // max(1, sum(lines.values()) * nest.guess.product(nest.loops.extents[2:]))
+    width = NEAREST // max(1, sum(lines.values()) * nest.hints.product(nest.loops.extents[2:]))
     width -= width % _VECTORS if width > _VECTORS else 0
-    return width if 2 * nest.guess(nest.loops.extents[1]) > 3 * width else 0
+    return width if 2 * nest.hints(nest.loops.extents[1]) > 3 * width else 0
 
 
 def _minus(value: Affine) -> Affine:

@@ -35,7 +35,7 @@ class Tiling:
 def found(nest: LoopNest) -> Tiling | None:
     """How to tile, if it is of use."""
     extents, family = nest.loops.extents, nest.memory.family
-    if len(extents) < 2 or nest.guess(extents[-1]) < NARROW:
+    if len(extents) < 2 or nest.hints(extents[-1]) < NARROW:
         return None
     every = [load for value in nest.values for load in windows.loads(value)]
     loads = dict.fromkeys(load.window for load in every if isinstance(load, Load))
@@ -47,11 +47,11 @@ def found(nest: LoopNest) -> Tiling | None:
 
     def turned(window: Window, loop: int) -> bool:
         steps = nest.arguments.steps(nest.arguments.access(window))
-        return same(steps[loop], 1) and abs(nest.guess(steps[-1])) > 1
+        return same(steps[loop], 1) and abs(nest.hints(steps[-1])) > 1
 
     for loop in range(len(extents) - 1):
         some, others = ([w for w in ws if turned(w, loop)] for ws in (reads, writes))
-        if 0 < len(some) + len(others) <= TILES and nest.guess(extents[loop]) >= NARROW:
+        if 0 < len(some) + len(others) <= TILES and nest.hints(extents[loop]) >= NARROW:
             return Tiling(
                 loop, tuple(map(nest.arguments.access, some)), tuple(map(nest.arguments.access, others))
             )
@@ -92,12 +92,12 @@ class _Tiles:
         large = max(access.array.dtype.itemsize for access in (*tiling.reads, *tiling.writes))
         self.size = {self.across: max(2, TALL // large), self.inner: WIDE}
         count = {loop: nest.blocks(extents[loop], size) for loop, size in self.size.items()}
-        first, second = sorted(self.size, key=lambda loop: -nest.guess(count[loop]))
+        first, second = sorted(self.size, key=lambda loop: -nest.hints(count[loop]))
         others = [loop for loop in range(self.inner) if loop != self.across]
-        longest = max(others, key=lambda loop: nest.guess(extents[loop]), default=None)
+        longest = max(others, key=lambda loop: nest.hints(extents[loop]), default=None)
         self.begin = {second: variable("b1")}
         strips = [nest.strips(second, "b1", self.size[second])]
-        if longest is None or nest.guess(count[first]) >= min(FEW, nest.guess(extents[longest])):
+        if longest is None or nest.hints(count[first]) >= min(FEW, nest.hints(extents[longest])):
             self.phase, self.launch = "b0", count[first]
             self.extent = arguments.integer(self.launch, "blocks", first)
             self.begin[first] = variable("b0", self.size[first])
