@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from dcarray.ir.nodes import Region
     from dcarray.recording.log import Recording
 
-__all__ = ["LayoutPlan", "LogFacts", "compiled_region", "facts_of", "slot_of"]
+__all__ = ["LayoutPlan", "LogFacts", "compiled_region", "facts_of", "region_request", "slot_of"]
 
 MAX_LOGS = 1024
 MAX_PLANS = 64  # of one log
@@ -163,14 +163,19 @@ def slot_of(name: str) -> int:
     return int(name[1:]) if name[0] == "a" else -1
 
 
+def region_request(region: Region, options: Options) -> requests.Located:
+    """The request for the plan of local statements."""
+    return requests.Located(region, options.fastmath, options.threads, options.cache_dir)
+
+
 def compiled_region(region: Region, options: Options) -> tuple[Ready, int] | None:
     """Compiled code of local statements, and the bytes that it moves; None if none can be made."""
     from dcarray.execution.executor import EXECUTOR
     from dcarray.plans import provider
 
-    request = requests.Located(region, options.fastmath, options.threads, options.cache_dir)
+    request = region_request(region, options)
     try:
-        plan = Ready(provider.obtained(request, options, EXECUTOR.background))
+        plan = Ready(provider.obtained(request, options, EXECUTOR.background), request)
     except Exception as error:  # a bug of ours; other ranks wait for what comes of this
         if options.debug:
             raise

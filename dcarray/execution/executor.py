@@ -22,7 +22,7 @@ from . import op_sequences, run_plan
 from .interpreter import OpByOp
 
 if TYPE_CHECKING:
-    from dcarray.plans.requests import Recorded
+    from dcarray.plans.requests import Recorded, Request
     from dcarray.recording.log import Recording
 
 MAX_PLANS = 4096
@@ -159,19 +159,10 @@ class Executor:
         if options.jit == "off":
             return None
         form = prepared.form
-        if form.exact is not None and prepared.values == form.sample:
-            return prepared.serve(form.exact, ())
-        for general in form.general:
-            symbols = general.fits(prepared.values)
-            if symbols is not None and general.serves(symbols):
-                assert general.plan is not None
-                return prepared.serve(general.plan, symbols)
-        from dcarray.plans.requests import Recorded
-
-        request = Recorded(
-            *prepared.key, form.sample, prepared.values, tuple(form.saved),
-            options.fastmath, options.threads, options.cache_dir,
-        )  # fmt: skip
+        known = prepared.found()
+        if known is not None:
+            return prepared.serve(*known)
+        request = _request(prepared, options)
         job = self._job(prepared, request, options)
         if options.jit == "background":
             # it is clear before it has run; a library takes less for them, and wants all cores
@@ -194,6 +185,30 @@ class Executor:
         elif not waited:
             self.background.wait()  # it may have been asked for before
         return None if waited else self._plan(prepared, options, True)
+
+    def requested(
+        self, prepared: templates.Prepared, options: config.Options
+    ) -> tuple[Request, tuple[int, ...]]:
+        """The request that the plan of a log was made for, or would be, and the values of its symbols where
+        there is a plan."""
+        known = prepared.found() if prepared.plan is None else (prepared.plan, prepared.symbols)
+        if known is not None:
+            return known[0].request, known[1]
+        request = _request(prepared, options)
+        related = templates.related(request.old, request.new)
+        return request if related else request._replace(old=request.new), ()
+
+    def unplanned(self, rec: Recording, prepared: templates.Prepared, options: config.Options) -> str:
+        """Why a log is run op by op though a plan can be made for it; empty if the plan runs it."""
+        if options.jit == "off":
+            return "NumPy runs these statements one by one, since the option jit is off"
+        if prepared.little is None:
+            prepared.little = _little(rec, prepared, options.threads)
+        if prepared.little and options.eager_below:
+            return "NumPy runs these statements one by one, since they are too little work for kernels"
+        if prepared.plan is None and not templates.related(prepared.form.sample, prepared.values):
+            return "NumPy runs these statements one by one, since a plan serves other sizes of the same calls"
+        return ""
 
     def _job(
         self, prepared: templates.Prepared, request: Recorded, options: config.Options
@@ -222,7 +237,7 @@ class Executor:
             from dcarray.plans import provider
 
             try:
-                plan = templates.Ready(provider.obtained(request, options, self.background))
+                plan = templates.Ready(provider.obtained(request, options, self.background), request)
             except MemoryError:  # later there may be more
                 if general is None:
                     form.queued = False
@@ -242,7 +257,18 @@ class Executor:
 
         plan = provider.found(request)
         if plan is not None and form.exact is None:
-            form.exact = templates.Ready(plan)
+            form.exact = templates.Ready(plan, request)
+
+
+def _request(prepared: templates.Prepared, options: config.Options) -> Recorded:
+    """The request for a plan of a log that has none."""
+    from dcarray.plans.requests import Recorded
+
+    form = prepared.form
+    return Recorded(
+        *prepared.key, form.sample, prepared.values, tuple(form.saved),
+        options.fastmath, options.threads, options.cache_dir,
+    )  # fmt: skip
 
 
 def _told_something() -> None:

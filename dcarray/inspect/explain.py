@@ -14,16 +14,17 @@ from dcarray.core.config import current
 from dcarray.core.counters import counters
 from dcarray.core.handle import Handle
 from dcarray.core.processes import communicator
+from dcarray.execution.executor import EXECUTOR
 from dcarray.execution.run_plan import line_of
 from dcarray.ir.nodes import Branch, Loop, Stmt, While
 from dcarray.jit.loops.loop_sites import watchers
 from dcarray.jit.loops.requests import LoopRequest
-from dcarray.recording import session as sessions
 from dcarray.recording.log import Recording
 from dcarray.recording.session import session
 from dcarray.tiering import call_sites
 
-from .explanation import Explanation, RegionView, view_program, view_region
+from .explanation import Explanation
+from .views import RegionView, view_program, view_request
 
 __all__ = ["Collection", "explain"]
 
@@ -69,6 +70,8 @@ def explain(what: Any, *args: Any, llvm: bool = False, asm: bool = False, **kwar
         with call_sites.suspended(), _watching(views):
             kept = what(*args, **kwargs)
         views += _view(session().rec, kept)  # alive: what a result holds is no temporary
+        del kept
+        session().flush()  # else statements that nobody needs would begin the next recording
     else:
         raise TypeError(f"explain() wants a dcarray.ndarray or a function, not {type(what).__name__}")
     remark = "" if views else "nothing is pending: no region has to run"
@@ -77,7 +80,8 @@ def explain(what: Any, *args: Any, llvm: bool = False, asm: bool = False, **kwar
 
 def _view(rec: Recording, result: Any = None) -> list[RegionView]:
     """The view of a recording; none where nothing of it would run."""
-    prepared = sessions.EXECUTOR.prepare(rec)
+    options = current()
+    prepared = EXECUTOR.prepare(rec, options.fastmath)
     if not prepared.useful:
         return []
     lines = {k: _where(*line_of(place)) for k, place in enumerate(rec.sites)}
@@ -91,11 +95,14 @@ def _view(rec: Recording, result: Any = None) -> list[RegionView]:
             names[f"a{slot}"] = name
     program = _program(rec)
     if program is None:
-        return [view_region(prepared.region, lines, names)]
+        request, symbols = EXECUTOR.requested(prepared, options)
+        remark = EXECUTOR.unplanned(rec, prepared, options)
+        return [view_request(request, lines, names, symbols, remark=remark)]
     from dcarray.comm.planning.program.steps import Local
+    from dcarray.distributed.plan_cache import region_request
 
     parts = [
-        view_region(step.region, lines, step=number)
+        view_request(region_request(step.region, options), lines, step=number)
         for number, step in enumerate(program.steps)
         if isinstance(step, Local)
     ]
@@ -158,17 +165,16 @@ def _watching(views: list[RegionView]) -> Iterator[None]:
         yield
     finally:
         watchers.remove(served)
-        vars(sessions.EXECUTOR).pop("run", None)
+        vars(EXECUTOR).pop("run", None)
 
 
 def _view_loop(request: LoopRequest) -> RegionView:
     """The view of a compiled loop."""
-    region = request.drawn().region
     lines = {}
-    for place in _places(region.body):
+    for place in _places(request.drawn().region.body):
         file, _, line = place.rpartition(":")
         lines[place] = _where(file, int(line))
-    return view_region(region, lines)
+    return view_request(request, lines)
 
 
 def _places(body: tuple[Stmt, ...]) -> Iterator[str]:
@@ -187,14 +193,14 @@ def _watch(seen: Callable[[Recording], None]) -> None:
     """Have every recording seen when it has run."""
 
     def run(rec: Recording, *rest: Any) -> Any:
-        after = type(sessions.EXECUTOR).run(sessions.EXECUTOR, rec, *rest)
+        after = type(EXECUTOR).run(EXECUTOR, rec, *rest)
         hits = counters.plan_hits
         seen(rec)
         counters.plan_hits = hits
         return after
 
     # Shadows the method on this one object, so that a flush costs nothing when nobody watches.
-    vars(sessions.EXECUTOR)["run"] = run
+    vars(EXECUTOR)["run"] = run
 
 
 class Collection:
@@ -208,7 +214,7 @@ class Collection:
         _watch(self._seen)
 
     def _seen(self, rec: Recording) -> None:
-        form = id(sessions.EXECUTOR.prepare(rec).form)
+        form = id(EXECUTOR.prepare(rec, current().fastmath).form)
         if form not in self._forms:
             self._forms.add(form)
             if len(self._forms) <= self.MOST:

@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from dcarray.ir.nodes import Region
+    from dcarray.ir.passes import Log as Notes
+    from dcarray.ir.passes.pipeline import Observer
     from dcarray.lowering.program.input_range_check import Planned as Look
     from dcarray.lowering.program.plan import Plan
 
@@ -192,7 +194,13 @@ class Planned(NamedTuple):
     disk_hits: int
 
 
-def make(request: Request, fallback: Callable[[str, Any], None], debug: bool = False) -> Planned:
+def make(
+    request: Request,
+    fallback: Callable[[str, Any], None],
+    debug: bool = False,
+    log: Notes | None = None,
+    on_change: Observer | None = None,
+) -> Planned:
     """Plan what is requested: passes, schedules, code.
 
     Parameters
@@ -202,6 +210,10 @@ def make(request: Request, fallback: Callable[[str, Any], None], debug: bool = F
         Called with the reason and the ``loc`` of each statement that is left to the interpreter.
     debug : bool
         Verify the region after every pass.
+    log : ir.passes.Log, optional
+        Receives the notes of the passes.
+    on_change : callable, optional
+        Receives the region as requested and after each step that changed it (`ir.passes.pipeline.Observer`).
 
     Raises
     ------
@@ -226,9 +238,13 @@ def make(request: Request, fallback: Callable[[str, Any], None], debug: bool = F
     guards = dims.Guards(hints)
     code = code_cache.of(request.cache_dir)
     before = code.stats()
+    if on_change is not None:
+        on_change("recorded", drawn, ())
+        if region is not drawn:
+            on_change("undo copies", region, ())
     with guards if hints else nullcontext():
-        final = cpu_pipeline(caches.limits(request.threads)).run(region, debug=debug)
-        final, kept, aside = undo_copies.called(final, kept)
+        optimised = cpu_pipeline(caches.limits(request.threads)).run(region, log, debug, on_change)
+        final, kept, aside = undo_copies.called(optimised, kept)
         stop, look, spared = None, None, (*several, *aside)
         if vain:
             final, kept, stop = undo_copies.spare(final, kept)
@@ -244,6 +260,8 @@ def make(request: Request, fallback: Callable[[str, Any], None], debug: bool = F
         ):
             spared = tuple([one.array for one in kept])
             final, kept = left, ()
+        if on_change is not None and final is not optimised:
+            on_change("undo copies", final, ())
         plan = compile_region(
             final,
             "cpu",

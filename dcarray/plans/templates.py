@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from dcarray.ir.nodes import Region
     from dcarray.lowering.program.parcel import Parcel
 
+    from .requests import Request
+
 MAX_GENERAL = 8
 MAX_SYMBOLS = 24
 
@@ -29,11 +31,12 @@ class Ready:
     """A plan, with what every run of it wants to know."""
 
     __slots__ = (
-        "_bytes", "aside", "guard", "interpreted", "keeps", "kept", "kernels", "look", "needs_arrays", "run",
-        "stops",
+        "_bytes", "aside", "guard", "interpreted", "keeps", "kept", "kernels", "look", "needs_arrays",
+        "request", "run", "stops",
     )  # fmt: skip
 
-    def __init__(self, plan: Parcel) -> None:
+    def __init__(self, plan: Parcel, request: Request) -> None:
+        self.request = request  # which it was made for
         self.run = plan.run
         self.kernels = plan.kernels
         self.interpreted = plan.interpreted
@@ -194,6 +197,17 @@ class Prepared:
         self.symbols: tuple[int, ...] = ()
         self.bytes = 0
         self._region: Region | None = None
+
+    def found(self) -> tuple[Ready, tuple[int, ...]] | None:
+        """A plan that serves the log, and the values of its symbols; None if the form has none yet."""
+        form = self.form
+        if form.exact is not None and self.values == form.sample:
+            return form.exact, ()
+        for general in form.general:
+            symbols = general.fits(self.values)
+            if general.plan is not None and symbols is not None and general.serves(symbols):
+                return general.plan, symbols
+        return None
 
     def serve(self, plan: Ready, symbols: tuple[int, ...]) -> Ready:
         """From now on this plan runs the log."""

@@ -53,6 +53,28 @@ Fallback = Callable[[str, Any], None]
 
 
 @dataclass(frozen=True, slots=True)
+class Part:
+    """A statement as a plan runs it.
+
+    Attributes
+    ----------
+    position : int
+        The position in the region of the statement that it is, or is part of.
+    stmt : Stmt
+    whole : Stmt
+        The statement inside of the loops and branches that the driver runs around it.
+    step : int or str
+        The position of the step that runs it; or, where the statements inside of it have parts of their own,
+        the reason why it is not one kernel.
+    """
+
+    position: int
+    stmt: Stmt
+    whole: Stmt
+    step: int | str
+
+
+@dataclass(frozen=True, slots=True)
 class Plan:
     """A region that is ready to run, from any thread and in several at once.
 
@@ -86,6 +108,8 @@ class Plan:
         Does a run end before it overwrites anything if it has raised flags that are minded?
     single : bool
         Is a run one native call, which no interrupt comes into?
+    parts : tuple of Part
+        The statements of the region, and of those that are no single kernel the statements inside.
     """
 
     region: Region
@@ -99,6 +123,7 @@ class Plan:
     spared: tuple[str, ...] = ()
     stops: bool = False
     single: bool = False
+    parts: tuple[Part, ...] = ()
 
     @property
     def kernels(self) -> tuple[KernelStep, ...]:
@@ -181,7 +206,8 @@ def compile_region(
     text, things = driver.finish(cores), driver.things
     run = function(text, things)
     given, steps = tuple(driver.given), tuple(compiler.steps)
-    return Plan(compiler.region, given, steps, text, things, run, single=driver.single)
+    parts = tuple(compiler.parts)
+    return Plan(compiler.region, given, steps, text, things, run, single=driver.single, parts=parts)
 
 
 def _cores() -> int:
@@ -218,6 +244,8 @@ class _Compiler:
         self.fastmath, self.cores = fastmath, cores
         self.driver = Driver(region, fresh)
         self.steps: list[Step] = []
+        self.parts: list[Part] = []
+        self.around: list[Callable[[Stmt], Stmt]] = []  # the loops and branches that the driver runs
 
     def statement(self, stmt: Stmt, depth: int, position: int) -> None:
         """Compile one statement; ``position`` is that of the top-level statement it belongs to."""
@@ -231,32 +259,45 @@ class _Compiler:
 
     def control(self, stmt: Loop | While | Branch, depth: int, position: int) -> None:
         """Compile a loop or branch, or have the driver do it, around kernels of its parts."""
-        if self.launched(stmt, depth, position) is None:
+        reason = self.launched(stmt, depth, position)
+        if reason is None:
             return
+        self.part(stmt, position, reason)
         driver = self.driver
         match stmt:
             case Loop(var, bounds, body):
                 before = len(self.steps)
                 with driver.loop(depth, var, bounds), dims.ranging(var, bounds):
-                    self.block(body, depth + 1, position)
+                    self.block(body, depth + 1, position, lambda one: replace(stmt, body=(one,)))
                 self.steps[before:] = [_over(step, var, bounds) for step in self.steps[before:]]
             case While(cond, body):
                 driver.line(depth, "while True:")
                 name = self.condition(cond, depth + 1, position, stmt.loc)
                 driver.line(depth + 1, f"if not {driver.truth(name)}: break")
-                self.block(body, depth + 1, position)
+                self.block(body, depth + 1, position, lambda one: replace(stmt, body=(one,)))
             case Branch(cond, then, orelse):
                 name = self.condition(cond, depth, position, stmt.loc)
                 driver.line(depth, f"if {driver.truth(name)}:")
-                self.block(then, depth + 1, position)
+                self.block(then, depth + 1, position, lambda one: replace(stmt, then=(one,), orelse=()))
                 driver.line(depth, "else:")
-                self.block(orelse, depth + 1, position)
+                self.block(orelse, depth + 1, position, lambda one: replace(stmt, then=(), orelse=(one,)))
 
-    def block(self, body: tuple[Stmt, ...], depth: int, position: int) -> None:
-        """Compile the statements of a loop or branch."""
+    def block(
+        self, body: tuple[Stmt, ...], depth: int, position: int, around: Callable[[Stmt], Stmt]
+    ) -> None:
+        """Compile the statements of a loop or branch; ``around`` is that with one of them alone."""
         self.driver.line(depth, "pass")
+        self.around.append(around)
         for stmt in body:
             self.statement(stmt, depth, position)
+        self.around.pop()
+
+    def part(self, stmt: Stmt, position: int, step: int | str) -> None:
+        """Note how a statement is run."""
+        whole = stmt
+        for around in reversed(self.around):
+            whole = around(whole)
+        self.parts.append(Part(position, stmt, whole, step))
 
     def condition(self, cond: Expr, depth: int, position: int, loc: Any) -> str:
         """Compile what decides a loop or branch: it is stored in an array of one element."""
@@ -273,6 +314,7 @@ class _Compiler:
         library = dispatch.find(stmt, self.region)
         if library is not None:
             step = dispatch.step(stmt, library, position, self.routine(stmt, library))
+            self.part(stmt, position, len(self.steps))
             self.steps.append(step)
             self.driver.call(depth, step, step.names)
             return
@@ -302,6 +344,7 @@ class _Compiler:
         if reason is None:
             return
         if isinstance(stmt, Nest | Rows | Bands):
+            self.part(stmt, position, reason)
             for inner in stmt.body:
                 self.compute(inner, depth, position)
         else:
@@ -331,6 +374,7 @@ class _Compiler:
             for buffer, pointer in zip(kernel.buffers, binding.pointers, strict=True)
             if isinstance(pointer, Pointer)
         }
+        self.part(stmt, position, len(self.steps))
         self.steps.append(KernelStep(kernel, binding, names, self.target.name, stmt.loc))
         self.driver.launch(depth, launch, binding, position)
         if binding.then is not None:
@@ -342,6 +386,7 @@ class _Compiler:
         if self.fallback is not None:
             self.fallback(reason, stmt.loc)
         step = InterpStep(stmt, self.region, reason, position)
+        self.part(stmt, position, len(self.steps))
         self.steps.append(step)
         self.driver.call(depth, step, step.names)
 

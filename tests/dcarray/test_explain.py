@@ -84,3 +84,70 @@ def test_nothing_pending_and_bad_arguments() -> None:
     assert "nothing is pending" in str(dc.explain(dc.asarray(np.ones(3))))
     with pytest.raises(TypeError, match="ndarray or a function"):
         dc.explain(3)
+
+
+def _chain(x: Any) -> Any:
+    return np.exp(-x) * 2 + np.sqrt(x * x + 1)
+
+
+def _small(x: Any) -> Any:
+    return x[:4, :4] * 2 + 1
+
+
+def _in_place(x: Any) -> Any:
+    with np.errstate(all="raise"):
+        x[1:-1, 1:-1] = np.sqrt(x[1:-1, 1:-1] + x[:-2, 1:-1]) + x[2:, 1:-1]
+        dc.evaluate(x)
+
+
+def _reduction(x: Any) -> Any:
+    return (x * x - x).sum(axis=0)
+
+
+def _product(x: Any) -> Any:
+    return (x + 1) @ x - 1
+
+
+@dc.accelerate
+def _loop(x: Any) -> None:
+    for k in range(1, x.shape[0]):
+        x[k] = x[k - 1] * 0.5 + x[k]
+
+
+@dc.accelerate
+def _search(x: Any) -> None:
+    n = 0
+    while x[n, 0] > 0 and n < 100:
+        x[n] = np.sqrt(x[n]) - 1
+        n += 1
+
+
+@pytest.mark.parametrize("fastmath", [False, True])
+@pytest.mark.parametrize("run", [_chain, _small, _in_place, _reduction, _product, _loop, _search])
+def test_kernels_are_those_of_the_plan_that_runs(run: Any, fastmath: bool) -> None:
+    """An array of another shape is explained, too: its plan is symbolic."""
+    from dcarray.lowering.program import plan as plans
+    from dcarray.lowering.target import get
+
+    made: list[list[str]] = []
+    compile_region = plans.compile_region
+
+    def compiled(*args: Any, **options: Any) -> Any:
+        plan = compile_region(*args, **options)
+        made.append([get("cpu").emit(step.kernel) for step in plan.kernels])
+        return plan
+
+    with (
+        pytest.MonkeyPatch.context() as patch,
+        dc.options(jit="eager", eager_below=0, fastmath=fastmath, threads=2),
+    ):
+        patch.setattr(plans, "compile_region", compiled)
+        dc.evaluate()
+        for rows in (200, 300):
+            x = np.random.default_rng(0).random((rows, rows)) + 1
+            made.clear()
+            dc.evaluate(run(dc.asarray(x.copy())))
+            ran = [text for texts in made for text in texts]
+            shown = dc.explain(run, dc.asarray(x.copy()))
+            got = [get("cpu").emit(view.kernel) for view in shown.kernels if view.kernel is not None]
+            assert got == ran != []
