@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -11,8 +10,9 @@ from contextvars import ContextVar
 from dataclasses import dataclass, fields, replace
 from typing import Any, Final
 
-__all__ = ["Options", "current", "options", "refresh"]
+__all__ = ["DEVICES", "Options", "current", "options", "refresh"]
 
+DEVICES: Final = ("cpu",)
 JIT_MODES: Final = ("background", "eager", "off")
 _TRUE: Final = ("1", "true", "yes", "on")
 _FALSE: Final = ("0", "false", "no", "off", "")
@@ -25,7 +25,7 @@ class Options:
     Attributes
     ----------
     device : str
-        Where regions run: ``cpu``, ``cuda:N``, ``opencl:N`` or ``auto``.
+        Where regions run, one of `DEVICES`.
     jit : str
         ``background`` compiles beside the interpreter, ``eager`` before the first run, ``off`` never.
     eager_below : int
@@ -60,9 +60,9 @@ class Options:
 
 
 def _device(value: Any) -> str:
-    if isinstance(value, str) and re.fullmatch(r"cpu|auto|(cuda|opencl):[0-9]+", value):
+    if isinstance(value, str) and value in DEVICES:
         return value
-    raise ValueError("cpu, cuda:N, opencl:N or auto")
+    raise ValueError(f"one of the devices there are: {', '.join(DEVICES)}")
 
 
 def _jit(value: Any) -> str:

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import threading
 
+import numpy as np
 import pytest
 
 import dcarray as dc
+import dcarray.array_api
 from dcarray.core import config
 
 
@@ -31,11 +33,9 @@ def test_environment(environment):
     environment.setenv("DCARRAY_EAGER_BELOW", "0")
     environment.setenv("DCARRAY_STRICT", "yes")
     environment.setenv("DCARRAY_CACHE_DIR", "")
-    environment.setenv("DCARRAY_DEVICE", "cuda:1")
     config.refresh()
     now = config.current()
     assert now.jit == "eager" and now.eager_below == 0 and now.strict and now.cache_dir is None
-    assert now.device == "cuda:1"
     with dc.options(jit="off") as inner:
         assert inner.jit == "off" and inner.strict
     assert config.current().jit == "eager"
@@ -45,7 +45,7 @@ def test_environment(environment):
     "variable, value, allowed",
     [
         ("JIT", "on", "background, eager or off"),
-        ("THREADS", "0", "integer >= 1"), ("DEVICE", "tpu", "cuda:N"),
+        ("THREADS", "0", "integer >= 1"), ("DEVICE", "cuda:0", "devices there are: cpu"),
         ("EAGER_BELOW", "-1", "integer >= 0"), ("STRICT", "maybe", "true"), ("EAGER_BELOW", "1e3", "integer"),
     ],
 )  # fmt: skip
@@ -65,6 +65,31 @@ def test_bad_options(values):
     with pytest.raises(ValueError), dc.options(**values):
         pass
     assert config.current() == before
+
+
+@pytest.mark.parametrize("device", ["cuda:0", "opencl:0", "auto", None])
+def test_a_device_that_is_not_there_is_refused(device):
+    with pytest.raises(ValueError, match=r"device=.*devices there are: cpu"), dc.options(device=device):
+        pass
+    with dc.options(device="cpu") as now:
+        assert now.device == "cpu"
+
+
+ONES = np.ones(3)
+DEVICE_ARGUMENTS = {
+    "arange": (3,), "asarray": ([1.0],), "empty": (3,), "zeros": (3,), "ones": (3,), "full": (3, 1.0),
+    "eye": (3,), "linspace": (0, 1, 3), "zeros_like": (ONES,), "ones_like": (ONES,), "empty_like": (ONES,),
+    "full_like": (ONES, 2.0), "astype": (ONES, np.float32), "from_dlpack": (ONES,),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("namespace", [dc, dc.array_api])
+@pytest.mark.parametrize("name", DEVICE_ARGUMENTS)
+def test_functions_refuse_a_device_that_is_not_there(namespace, name):
+    arguments = [namespace.asarray(a) if isinstance(a, np.ndarray) else a for a in DEVICE_ARGUMENTS[name]]
+    assert getattr(namespace, name)(*arguments, device="cpu") is not None
+    with pytest.raises(ValueError, match="cpu"):
+        getattr(namespace, name)(*arguments, device="cuda:0")
 
 
 def test_unknown_option_names_all():

@@ -10,7 +10,7 @@ import numpy as np
 
 from dcarray.api.array import evaluate, ndarray, unwrap, wrap
 from dcarray.core.backend import is_distributed
-from dcarray.core.config import current
+from dcarray.core.config import DEVICES, current
 from dcarray.core.processes import communicator
 from dcarray.lowering.runtime import memory
 
@@ -29,7 +29,7 @@ _ALIKE = "?bBhHiIlLqQefdFDO"  # dtypes for which NumPy looks at our arrays as at
 
 def check_device(device: Any) -> None:
     """Refuse a device that is not there, in NumPy's words."""
-    if device is not None and device not in ("cpu", current().device):
+    if device is not None and device not in DEVICES:
         raise ValueError(f'Device not understood. Only "cpu" is allowed, but received: {device}')
 
 
