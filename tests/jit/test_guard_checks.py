@@ -1,4 +1,4 @@
-"""What C looks at where the values of a loop come again: no others than those with their marks pass."""
+"""What C looks at where the values of a loop come again: no others than those with their guards pass."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import dcarray as dc
 from dcarray.core.native import BUILT
 from dcarray.jit.decorator import wrap_arguments
 from dcarray.jit.loops.guard_checks import checks_hold, checks_of
-from dcarray.jit.loops.guards import mark_of
+from dcarray.jit.loops.guards import guard_of
 
 pytestmark = pytest.mark.skipif(not BUILT, reason="without the C module there is no short way")
 
@@ -77,14 +77,14 @@ def test_only_values_of_the_same_mark_pass() -> None:
     values, again = _values(), _values()
     passed = 0
     for value in values:
-        mark = mark_of(value)
-        if mark is None:
+        guard = guard_of(value)
+        if guard is None:
             continue
-        checks = checks_of((value,), (mark,), ())
+        checks = checks_of((value,), (guard,), ())
         assert checks is not None
         for other in (*values, *again):
             if checks_hold(checks, (other,)) is not None:
-                assert mark_of(other) == mark and type(other) is type(value)
+                assert guard_of(other) == guard and type(other) is type(value)
                 passed += 1
     assert passed > 100
 
@@ -92,8 +92,8 @@ def test_only_values_of_the_same_mark_pass() -> None:
 def test_addresses_are_those_of_the_arrays() -> None:
     a, x, big = np.zeros(8), dc.asarray(np.zeros(16)[::2]), dc.asarray(np.zeros(20_000))
     values = (a, 3, x, big)
-    marks = [mark_of(v) for v in values]
-    checks = checks_of(values, marks, (0,))
+    guards = [guard_of(v) for v in values]
+    checks = checks_of(values, guards, (0,))
     assert checks is not None
     assert checks_hold(checks, values) == (
         a.ctypes.data,
@@ -107,20 +107,20 @@ def test_addresses_are_those_of_the_arrays() -> None:
 def test_what_is_written_is_apart_from_the_rest() -> None:
     memory = np.zeros(20)
     a, b, c = memory[:8], memory[8:16], memory[7:15]
-    marks = [mark_of(a), mark_of(b)]
-    reading, writing = checks_of((a, b), marks, ()), checks_of((a, b), marks, (1,))
+    guards = [guard_of(a), guard_of(b)]
+    reading, writing = checks_of((a, b), guards, ()), checks_of((a, b), guards, (1,))
     assert reading is not None and writing is not None
     assert checks_hold(reading, (a, b)) and checks_hold(writing, (a, b)) and checks_hold(reading, (a, c))
     assert checks_hold(writing, (a, c)) is None and checks_hold(writing, (c, a)) is None
-    assert checks_hold(reading, (a, a)) is None  # one array with two names is another mark
+    assert checks_hold(reading, (a, a)) is None  # one array with two names is another guard
     assert checks_hold(writing, (memory[8:16], memory[:8]))
 
 
 def test_what_is_pending_does_not_pass() -> None:
     a = np.zeros(20_000)
     x = dc.asarray(a)
-    checks = checks_of((x,), (mark_of(x),), ())
-    plain = checks_of((a,), (mark_of(a),), ())
+    checks = checks_of((x,), (guard_of(x),), ())
+    plain = checks_of((a,), (guard_of(a),), ())
     assert checks is not None and plain is not None and checks_hold(checks, (x,)) and checks_hold(plain, (a,))
     with dc.options(eager_below=0):
         x += 1
@@ -131,7 +131,7 @@ def test_what_is_pending_does_not_pass() -> None:
 
 def test_a_function_that_is_another_one_does_not_pass() -> None:
     f = written("def g(x):\n    return x\n\ndef f(x):\n    return g(x) + 1\n")
-    checks = checks_of((f,), (mark_of(f),), ())
+    checks = checks_of((f,), (guard_of(f),), ())
     assert checks is not None and checks_hold(checks, (f,))
     f.__globals__["g"] = max
     assert checks_hold(checks, (f,)) is None

@@ -15,35 +15,44 @@ from typing import Any
 import numpy as np
 
 from dcarray.ir import interp
-from dcarray.jit.loops.entry_values import ArrayOf, Function, Known, Request, ScalarOf, Thing, Traced, Value
+from dcarray.jit.loops.entry_values import (
+    ArrayType,
+    Constant,
+    EntryValue,
+    Function,
+    LoopDescription,
+    PublicObject,
+    ScalarType,
+    TracedLoop,
+)
 from dcarray.jit.loops.trace import trace
 
 Names = dict[str, Any]
 
 
-def known(value: Any, same: str | None = None, constant: bool = False) -> Known | None:
+def known(value: Any, same: str | None = None, constant: bool = False) -> EntryValue | None:
     """What a planner is told of a value; None if it has to be told nothing."""
     if isinstance(value, np.ndarray):
         strides = tuple(s // value.itemsize for s in value.strides)
-        return ArrayOf(value.dtype, value.shape, strides, value.flags.writeable, same)
+        return ArrayType(value.dtype, value.shape, strides, value.flags.writeable, same)
     if isinstance(value, np.generic):
-        return ScalarOf(value.dtype)
+        return ScalarType(value.dtype)
     if value is None or isinstance(value, bool | int | str | np.dtype):
-        return Value(value)
+        return Constant(value)
     if isinstance(value, float | complex) and constant:
-        return Value(value)
+        return Constant(value)
     if isinstance(value, float | complex):
-        return ScalarOf(np.dtype(type(value)), weak=True)
+        return ScalarType(np.dtype(type(value)), weak=True)
     if isinstance(value, tuple | list):
-        return Value(type(value)(known(v) for v in value))
+        return Constant(type(value)(known(v) for v in value))
     if isinstance(value, types.FunctionType):
         return function(value)
     if value is np or value is math:
-        return Thing(value.__name__)
+        return PublicObject(value.__name__)
     for module in (np, builtins, math):
         name = getattr(value, "__name__", "")
         if name and getattr(module, name, None) is value:
-            return Thing(f"{module.__name__}.{name}")
+            return PublicObject(f"{module.__name__}.{name}")
     return None
 
 
@@ -61,7 +70,7 @@ def function(value: types.FunctionType, source: str | None = None) -> Function:
 
 def namespace(
     reads: set[str], names: Mapping[str, Any], constant: bool = False
-) -> tuple[tuple[str, Known], ...]:
+) -> tuple[tuple[str, EntryValue], ...]:
     found = []
     seen: dict[int, str] = {}
     for name in sorted(reads):
@@ -76,16 +85,18 @@ def namespace(
     return tuple(found)
 
 
-def request(source: str, names: Mapping[str, Any], live: Any = None) -> Request:
+def request(source: str, names: Mapping[str, Any], live: Any = None) -> LoopDescription:
     """The request for a loop among these names."""
     source = textwrap.dedent(source).strip()
     tree = ast.parse(source)
     reads = {n.id for n in ast.walk(tree) if isinstance(n, ast.Name)}
     bound = {n.id for n in ast.walk(tree) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
-    return Request(source, "loop.py", 1, namespace(reads, names), frozenset(bound if live is None else live))
+    return LoopDescription(
+        source, "loop.py", 1, namespace(reads, names), frozenset(bound if live is None else live)
+    )
 
 
-def serve(traced: Traced, names: Names) -> Names:
+def serve(traced: TracedLoop, names: Names) -> Names:
     """The names after the loop, run by the interpreter."""
     memory = {}
     arrays = [a for a in traced.region.arrays if a.role in ("in", "inout")]
@@ -106,7 +117,7 @@ def serve(traced: Traced, names: Names) -> Names:
     return after
 
 
-def check(source: str, names: Names, live: Any = None, rtol: float = 0.0) -> Traced:
+def check(source: str, names: Names, live: Any = None, rtol: float = 0.0) -> TracedLoop:
     """Trace a loop, run it, and compare all that it leaves with what NumPy leaves."""
     asked = request(source, names, live)
     traced = trace(asked)

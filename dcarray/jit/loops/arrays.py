@@ -12,7 +12,7 @@ from dcarray.ir.windows import compose, remap
 
 from . import overflow
 from .arithmetic import Arithmetic
-from .entry_values import DType, Thing
+from .entry_values import DType, PublicObject
 from .gathers import Gathers
 from .indexing import Selection, flipped, is_basic, only_integers, resized, select, transposed
 from .masks import Masks
@@ -132,7 +132,7 @@ class Arrays:
     # ---- fresh arrays -------------------------------------------------------------------------------
     def dtype(self, given: Value) -> DType:
         """A dtype as the program gives it."""
-        if isinstance(given, Thing):
+        if isinstance(given, PublicObject):
             kind = {"builtins." + t.__name__: t for t in PYTHON}.get(given.name)
             name = given.name.removeprefix("numpy.")
             given = kind or (getattr(np, name, None) if name in np.sctypeDict else None)
@@ -207,7 +207,7 @@ class Arrays:
         """A scalar as another dtype, of which Python makes an int of its own for an array of integers."""
         if dtype.kind not in "iu":
             return cast(value.expr, dtype)
-        self.memory.loud = True
+        self.memory.may_raise = True
         return overflow.fitting(value.expr, dtype)
 
     def _truncated(self, value: float) -> int:

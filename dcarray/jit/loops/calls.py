@@ -9,7 +9,7 @@ from dcarray.ir.nodes import Apply, Dim
 from dcarray.ir.ops import C_LIBRARY
 
 from .arrays import size_of
-from .entry_values import DType, Thing
+from .entry_values import DType, PublicObject
 from .joining import Joining
 from .numpy_calls import FOLDS
 from .python_calls import Args, Named
@@ -28,7 +28,7 @@ class Calls(Joining):
     # ---- attributes ---------------------------------------------------------------------------------
     def attribute(self, value: Value, name: str) -> Value:
         """``value.name``."""
-        if isinstance(value, Thing):
+        if isinstance(value, PublicObject):
             return self._member(value, name)
         if isinstance(value, Data) and not value.weak:
             return self._attribute(value, name)
@@ -38,7 +38,7 @@ class Calls(Joining):
             return self.folds.number(value.mask)
         raise self.scope.fail(f"the attribute {name} of a value that is not understood")
 
-    def _member(self, thing: Thing, name: str) -> Value:
+    def _member(self, thing: PublicObject, name: str) -> Value:
         owner = public(thing.name)
         if isinstance(owner, np.ufunc) and owner.__name__ in UFUNCS and name in _UFUNC_METHODS:
             return Method(owner.__name__, name)
@@ -48,7 +48,7 @@ class Calls(Joining):
             return found
         if found is None and name != "newaxis":
             raise self.scope.fail(f"{full} is not known")
-        return None if name == "newaxis" else Thing(full)
+        return None if name == "newaxis" else PublicObject(full)
 
     def _attribute(self, x: Data, name: str) -> Value:
         if name == "shape":
@@ -83,7 +83,7 @@ class Calls(Joining):
             return self._method(function, args, named)
         if isinstance(function, np.dtype):
             raise self.scope.fail("a dtype is called")
-        if not isinstance(function, Thing):
+        if not isinstance(function, PublicObject):
             raise self.scope.fail("what is called is not understood")
         found = public(function.name)
         if isinstance(found, np.ufunc):

@@ -1,7 +1,7 @@
-"""What is known of the names in a loop when it is entered, as plain values that another process can read.
+"""Descriptions of a loop and of its names' values at entry, as plain data that another process can read.
 
-The planner sees nothing else of the program, so all that its answer depends on is here, and equal requests
-have equal answers: a request is the key of its plan.
+The planner sees nothing else of the program: equal descriptions have equal plans, so that a description is
+the key of its plan.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ DType = np.dtype[Any]
 
 
 @dataclass(frozen=True, slots=True)
-class ArrayOf:
-    """An array, wrapped or plain; ``strides`` in elements.  Arrays of different names share no memory, unless
-    ``same`` is the name of the other one, of which this is the very same object."""
+class ArrayType:
+    """Geometry and dtype of an array, wrapped or plain; ``strides`` in elements.  Arrays of different names
+    share no memory, but for ``same``: another name that is bound to the same object."""
 
     dtype: DType
     shape: tuple[int, ...]
@@ -29,32 +29,32 @@ class ArrayOf:
 
 
 @dataclass(frozen=True, slots=True)
-class ScalarOf:
-    """A scalar whose value comes at run time.  ``weak``: a Python float or complex, which takes the dtype
-    of what it meets; otherwise a NumPy scalar."""
+class ScalarType:
+    """A scalar that is an argument of the compiled loop.  ``weak``: a Python float or complex, which takes
+    the dtype of the other operand; otherwise a NumPy scalar."""
 
     dtype: DType
     weak: bool = False
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Value:
-    """A value that the plan is made for: an int, bool, str, None, a dtype, or a tuple or list of
-    `Known`.  Floats and complex numbers are `ScalarOf`, but for globals and defaults of functions, which are
-    values as well.  Equal values have the same type: 1, True and 1.0 differ, as do 0.0 and -0.0."""
+class Constant:
+    """A value that the plan is specialised for: an int, bool, str, None, a dtype, or a tuple or list of
+    `EntryValue`.  Floats and complex numbers are constants only as globals and defaults of functions.  Equal
+    constants have the same type: 1, True and 1.0 differ, as do 0.0 and -0.0."""
 
     value: Any
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Value) and repr(self.value) == repr(other.value)
+        return isinstance(other, Constant) and repr(self.value) == repr(other.value)
 
     def __hash__(self) -> int:
         return hash(repr(self.value))
 
 
 @dataclass(frozen=True, slots=True)
-class Thing:
-    """Something with a public name of its own: ``numpy``, ``numpy.add``, ``numpy.linalg``,
+class PublicObject:
+    """A module, function or class with a public name: ``numpy``, ``numpy.add``, ``numpy.linalg``,
     ``builtins.range``, ``math.sqrt``.  dcarray's counterparts have NumPy's names."""
 
     name: str
@@ -62,34 +62,34 @@ class Thing:
 
 @dataclass(frozen=True, slots=True)
 class Function:
-    """A Python function of the program, by its source (the ``def``, without indentation) and what is known
-    of its global names and defaults."""
+    """A Python function of the program: its source (the ``def``, without indentation) and the values of its
+    global names and defaults."""
 
     name: str
     source: str
     file: str
     line: int
-    names: tuple[tuple[str, Known], ...] = ()
-    defaults: tuple[tuple[str, Known], ...] = ()
+    names: tuple[tuple[str, EntryValue], ...] = ()
+    defaults: tuple[tuple[str, EntryValue], ...] = ()
 
 
-Known = ArrayOf | ScalarOf | Value | Thing | Function
+EntryValue = ArrayType | ScalarType | Constant | PublicObject | Function
 
 
 @dataclass(frozen=True, slots=True)
-class Request:
-    """A loop that is to be compiled.
+class LoopDescription:
+    """A loop to be compiled: its source, and the values of the names that it reads.
 
     Attributes
     ----------
     source : str
         The ``for`` or ``while`` statement, without indentation.
     file, line
-        Where it stands, for messages.
+        Its place in the program, for messages.
     names : tuple of pairs
-        What is known of the names that it reads.  A name that is not bound when the loop begins is not here.
+        The entry values of the names that it reads and that are bound when it begins.
     live : frozenset of str
-        The names it binds that may be read afterwards.
+        The names that it binds and that may be read afterwards.
     watched : int
         The floating-point exceptions that are not ignored, as bits (`dcarray.core.fp_attribution`).
     """
@@ -97,18 +97,18 @@ class Request:
     source: str
     file: str
     line: int
-    names: tuple[tuple[str, Known], ...]
+    names: tuple[tuple[str, EntryValue], ...]
     live: frozenset[str]
     watched: int = RAISING
 
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """What a name is bound to after the loop.
+    """The object that a name is bound to after the loop.
 
-    ``kind`` is "array" (``name`` is an "out" array of the region: new memory), "alias" (the very object that
-    the name ``name`` was bound to when the loop began), "scalar" (``name`` is an "out" array of the region
-    without axes; ``weak`` as in `ScalarOf`), or "value" (``value`` itself, an int say)."""
+    ``kind`` is "array" (``name`` is an "out" array of the region: new memory), "alias" (the object that the
+    name ``name`` was bound to when the loop began), "scalar" (``name`` is an "out" array of the region
+    without axes; ``weak`` as in `ScalarType`), or "value" (``value`` itself, an int say)."""
 
     kind: str
     name: str = ""
@@ -117,21 +117,21 @@ class Result:
 
 
 @dataclass(frozen=True, slots=True)
-class Traced:
-    """A loop as a region.
+class TracedLoop:
+    """A loop as a region, with its inputs and results.
 
-    ``inputs`` says, for each array of the region with role "in" or "inout", in order, whose value it is: an
-    array's name, or for an array without axes the name of a scalar or a Python expression of such names, like
-    ``"(2.0 * dx)"``, to be evaluated when the loop begins.  If that raises, the loop has to run as written.
-    ``results`` are the bindings after the loop: all of ``Request.live`` that the loop binds, when it runs at
-    least once: who uses the region has evaluated the condition of a ``while``, and found it true.
-    ``loud`` says whether the loop may raise an exception that is none of NumPy's floating-point ones.
+    ``inputs`` has for each array of the region with role "in" or "inout", in order, the name of its value, or
+    for an array without axes a Python expression of scalars' names, like ``"(2.0 * dx)"``, to be evaluated
+    when the loop begins.  If that raises, the loop has to run in Python.  ``results`` are the bindings after
+    the loop: all of ``LoopDescription.live`` that the loop binds, if it runs at least once (the loop site has
+    found the condition of a ``while`` true).  ``may_raise`` says whether the loop may raise an exception
+    other than NumPy's floating-point ones.
 
     Python's floats are computed as float64: where the region raises the floating-point flags of a division by
-    zero, an overflow or an invalid operation, Python may raise an exception, and the loop has to run as
-    written, from the values before it."""
+    zero, an overflow or an invalid operation, Python may raise an exception, and the loop has to run in
+    Python, from the values before it."""
 
     region: Any
     inputs: tuple[str, ...]
     results: tuple[tuple[str, Result], ...]
-    loud: bool
+    may_raise: bool

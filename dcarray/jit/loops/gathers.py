@@ -105,7 +105,7 @@ class Gathers:
         room = Apply("minimum", (value, Apply("subtract", (last, value), _I8)), _I8)
         checked = Apply("checked", (Apply("greater_equal", (room, zero), _BOOL), value), _I8)
         window = self.memory.new(domain, _I8, "at")
-        self.memory.loud = True
+        self.memory.may_raise = True
         self.memory.emit(Compute(window, checked, loc=self.memory.loc))
         self.memory.fixed.add(window.array)
         found = Load(window, _I8)

@@ -1,4 +1,4 @@
-"""Things that programs call by name: modules, functions of NumPy and Python, and functions of their own."""
+"""Guards of modules and functions: NumPy's, Python's, and the program's own, which are inlined into loops."""
 
 from __future__ import annotations
 
@@ -10,34 +10,30 @@ from typing import Any
 
 from dcarray.jit.numpy_proxy import counterpart
 
-from .entry_values import Function, Known, Thing, Value
+from .entry_values import Constant, EntryValue, Function, PublicObject
 from .source import source_of
 from .syntax_facts import loads
 
-MOST = 4096  # values that are remembered
+MAX_GUARDS = 4096
 _MISSING = object()
 _MODULES = ("numpy", "numpy.linalg", "numpy.fft", "numpy.random", "math", "builtins")
 
 
-class Token:
-    """What is known of a value that is no number: made once, and compared by identity.
+class ObjectGuard:
+    """The guard of a module, function or class: made once for each object, and compared by identity."""
 
-    Attributes
-    ----------
-    known : Known
-    """
+    __slots__ = ("_checks", "_code", "_defaults", "_value", "entry_value")
 
-    __slots__ = ("_checks", "_code", "_defaults", "_value", "known")
-
-    def __init__(self, value: Any, known: Known, checks: tuple[Any, ...] = ()) -> None:
-        self.known = known
-        self._value = value  # kept, so that its identity stays its own
+    def __init__(self, value: Any, entry_value: EntryValue, checks: tuple[Any, ...] = ()) -> None:
+        self.entry_value = entry_value
+        self._value = value  # held, so that no other object gets its identity
         self._checks = checks
-        self._code = original(value) if isinstance(known, Function) else None
-        self._defaults = value.__defaults__ if isinstance(known, Function) else None
+        self._code = original(value) if isinstance(entry_value, Function) else None
+        self._defaults = value.__defaults__ if isinstance(entry_value, Function) else None
 
     def holds(self) -> bool:
-        """Is a function what it was, and all that it calls by name?"""
+        """Whether a function's code and defaults are unchanged, and so are the functions that it calls by
+        name."""
         if self._code is not None:
             value = self._value
             if original(value) is not self._code or value.__defaults__ is not self._defaults:
@@ -46,38 +42,38 @@ class Token:
             now = names.get(name, _MISSING)
             if now is not value and not (now is _MISSING and getattr(builtins, name, _MISSING) is value):
                 return False
-            if type(value) is FunctionType and (found := _tokens.get(id(value))) and not found.holds():
+            if type(value) is FunctionType and (found := _guards.get(id(value))) and not found.holds():
                 return False
         return True
 
 
-_tokens: dict[int, Token] = {}
-_refused: dict[int, CodeType] = {}  # the codes of functions that are nothing we know
+_guards: dict[int, ObjectGuard] = {}
+_refused: dict[int, CodeType] = {}  # the codes of functions that are not supported
 originals: dict[int, tuple[CodeType, CodeType]] = {}
-"""For the identity of a rewritten code: that and what it was made of (see `dcarray.jit.loops.rewrite`)."""
+"""By the identity of a rewritten code object: that and the original (see `dcarray.jit.loops.rewrite`)."""
 
 
 def original(function: FunctionType) -> CodeType:
-    """The code that a function has in its source."""
+    """The code object of a function's source, also while it runs a rewritten one."""
     found = originals.get(id(function.__code__))
     return function.__code__ if found is None else found[1]
 
 
-def token(value: Any) -> Token | None:
-    """The token of a value; None if it is nothing that compiled code knows."""
-    found = _tokens.get(id(value))
+def object_guard(value: Any) -> ObjectGuard | None:
+    """The guard of an object; None if compiled code does not support it."""
+    found = _guards.get(id(value))
     if found is not None and found.holds():
         return found
     return _new(value, ())
 
 
-def _new(value: Any, inside: tuple[Any, ...]) -> Token | None:
-    if len(_tokens) + len(_refused) > MOST:
-        _tokens.clear()
+def _new(value: Any, inside: tuple[Any, ...]) -> ObjectGuard | None:
+    if len(_guards) + len(_refused) > MAX_GUARDS:
+        _guards.clear()
         _refused.clear()
-    known = _thing(value)
+    known = _public_object(value)
     if known is not None:
-        made: Token | None = Token(value, known)
+        made: ObjectGuard | None = ObjectGuard(value, known)
     elif type(value) is not FunctionType or id(original(value)) in _refused:
         return None
     else:
@@ -85,31 +81,31 @@ def _new(value: Any, inside: tuple[Any, ...]) -> Token | None:
         if made is None and not inside:
             _refused[id(original(value))] = original(value)
     if made is not None:
-        _tokens[id(value)] = made
+        _guards[id(value)] = made
     return made
 
 
-def _thing(value: Any) -> Thing | None:
-    """Something with a public name."""
+def _public_object(value: Any) -> PublicObject | None:
+    """The description of an object with a public name; None if it has none."""
     name = getattr(value, "__name__", None)
     if not isinstance(name, str) or not (callable(value) or isinstance(value, ModuleType)):
         return None
-    if counterpart(value) is not value:  # NumPy's own, whose arrays are plain ones
+    if counterpart(value) is not value:  # NumPy's own function, which makes plain arrays
         return None
     if isinstance(value, ModuleType):
         name = "numpy" + name.removeprefix("dcarray") if name.startswith("dcarray") else name
-        return Thing(name) if name in _MODULES else None
+        return PublicObject(name) if name in _MODULES else None
     for home in _MODULES:
         module = sys.modules.get(home)
         member = getattr(module, name, _MISSING)
         if member is not _MISSING and (member is value or counterpart(member) is value):
-            return Thing(f"{home}.{name}")
+            return PublicObject(f"{home}.{name}")
     return None
 
 
-def _function(function: FunctionType, inside: tuple[Any, ...]) -> Token | None:
-    """A function of the program, if its source is certain and all that it calls by name is known."""
-    from .guards import known_of, mark_of
+def _function(function: FunctionType, inside: tuple[Any, ...]) -> ObjectGuard | None:
+    """The guard of a Python function, if its source is known and all that it calls by name is supported."""
+    from .guards import entry_value, guard_of
 
     code = original(function)
     if function in inside or code.co_freevars or code.co_cellvars or function.__kwdefaults__:
@@ -119,19 +115,19 @@ def _function(function: FunctionType, inside: tuple[Any, ...]) -> Token | None:
         return None
     inside = (*inside, function)
 
-    def known(value: Any) -> Known | None:
+    def known(value: Any) -> EntryValue | None:
         if type(value) in (int, float, complex, bool, str, type(None)):
-            return Value(value)
+            return Constant(value)
         if type(value) is FunctionType:
-            found = _tokens.get(id(value))
+            found = _guards.get(id(value))
             made = found if found is not None and found.holds() else _new(value, inside)
-            return None if made is None else made.known
-        mark = mark_of(value)
-        found_here = None if mark is None else known_of(value, mark)
-        return found_here if isinstance(found_here, Value | Thing) else None
+            return None if made is None else made.entry_value
+        guard = guard_of(value)
+        found_here = None if guard is None else entry_value(value, guard)
+        return found_here if isinstance(found_here, Constant | PublicObject) else None
 
     checks: list[tuple[dict[str, Any], str, Any]] = []
-    names: list[tuple[str, Known]] = []
+    names: list[tuple[str, EntryValue]] = []
     for name in sorted(_globals(source.tree, code)):
         value = function.__globals__.get(name, getattr(builtins, name, _MISSING))
         if value is _MISSING:
@@ -141,7 +137,7 @@ def _function(function: FunctionType, inside: tuple[Any, ...]) -> Token | None:
             return None
         checks.append((function.__globals__, name, value))
         names.append((name, what))
-    defaults: list[tuple[str, Known]] = []
+    defaults: list[tuple[str, EntryValue]] = []
     for name, value in _given(function, code):
         what = known(value)
         if what is None:
@@ -149,7 +145,7 @@ def _function(function: FunctionType, inside: tuple[Any, ...]) -> Token | None:
         defaults.append((name, what))
     text, file = source.text(source.tree), code.co_filename
     made = Function(function.__name__, text, file, code.co_firstlineno, tuple(names), tuple(defaults))
-    return Token(function, made, tuple(checks))
+    return ObjectGuard(function, made, tuple(checks))
 
 
 def _globals(tree: ast.FunctionDef, code: CodeType) -> frozenset[str]:
@@ -157,7 +153,7 @@ def _globals(tree: ast.FunctionDef, code: CodeType) -> frozenset[str]:
 
 
 def _given(function: FunctionType, code: CodeType) -> list[tuple[str, Any]]:
-    """The defaults by the names of the parameters."""
+    """The parameters that have defaults, with these."""
     values = function.__defaults__ or ()
     last = code.co_varnames[code.co_argcount - len(values) : code.co_argcount]
     return [*zip(last, values, strict=True)]

@@ -1,9 +1,8 @@
-"""Values of a loop that come again: what C looks at, instead of the marks of all of them.
+"""Checks in C whether the values at a loop's entry have the guards that its last plan was made for.
 
-A loop that has a plan usually comes with what the plan was made for.  Whether it does is found by *checks*,
-one for each value, which hold for no other than those with its mark; and what a run has to know of arrays
-besides, where they lie and whether those that are written are apart from the others and nothing is pending on
-any, is found with them.  What does not pass goes the long way, which decides.
+A loop that has a plan is usually entered with such values again.  One *check* for each value passes only
+values with its guard; for arrays it also gives the address, and requires that nothing is pending on them and
+that written ones share no memory with others.  Where a check fails, Python computes the guards.
 """
 
 from __future__ import annotations
@@ -17,57 +16,58 @@ import numpy as np
 from dcarray.core.native import BUILT
 
 from .entry_values import Function
-from .globals import Token
+from .globals import ObjectGuard
 from .guards import ARRAYS
 
 __all__ = ["Checks", "checks_hold", "checks_of", "span"]
 
 Checks = tuple[tuple[Any, ...], ...]
 # The kinds of checks, as in `guard_checks.h`.
-_PLAIN_ARRAY, _OUR_ARRAY, _VERY_OBJECT, _OF_TYPE, _EQUAL_INT, _HELD, _TUPLE = range(7)
+_PLAIN_ARRAY, _WRAPPED_ARRAY, _IDENTITY, _TYPE, _EQUAL_INT, _FUNCTION, _TUPLE = range(7)
 
 
 def checks_hold(checks: Checks, values: tuple[Any, ...], /) -> tuple[int, ...] | None:
-    """For each value the address of its first element if it is an array, else 0; None if the values are not
-    known to be what the checks say, with nothing pending on arrays, and apart where they are written."""
+    """For each value the address of its first element if it is an array, else 0; None if a check fails, if
+    something is pending on an array, or if a written array may share memory with another."""
     return None
 
 
-if BUILT:  # else all goes the long way
+if BUILT:  # else Python computes the guards at each entry
     from dcarray._native.extension import checks_hold
 
 
-def checks_of(values: Sequence[Any], marks: Sequence[Any], written: Collection[int]) -> Checks | None:
-    """The checks of values with these marks, of which a run writes the arrays at these positions; None if
-    there is one that only its mark tells."""
+def checks_of(values: Sequence[Any], guards: Sequence[Any], written: Collection[int]) -> Checks | None:
+    """The checks of values with these guards, where a run writes the arrays at the positions ``written``;
+    None if a value has no check."""
     found = [
-        _check(value, mark, k in written) for k, (value, mark) in enumerate(zip(values, marks, strict=True))
+        _check(value, guard, k in written)
+        for k, (value, guard) in enumerate(zip(values, guards, strict=True))
     ]
     return None if None in found else tuple([check for check in found if check is not None])
 
 
-def _check(value: Any, mark: Any, written: bool) -> tuple[Any, ...] | None:
+def _check(value: Any, guard: Any, written: bool) -> tuple[Any, ...] | None:
     if type(value) in ARRAYS:
-        dtype, shape, strides, may_write, plain = mark
-        kind = _PLAIN_ARRAY if plain else _OUR_ARRAY
+        dtype, shape, strides, may_write, plain = guard
+        kind = _PLAIN_ARRAY if plain else _WRAPPED_ARRAY
         low, high = span(shape, strides, dtype.itemsize)
         geometry = struct.pack(f"{2 * len(shape)}n", *shape, *strides)
         return kind, dtype, may_write, geometry, low, high, written
     if type(value) is int:
         return _EQUAL_INT, value
     if type(value) in (float, complex) or isinstance(value, np.generic):
-        return _OF_TYPE, type(value)
+        return _TYPE, type(value)
     if type(value) is tuple:
-        inner = [_check(v, m, False) for v, m in zip(value, mark[1], strict=True)]
+        inner = [_check(v, m, False) for v, m in zip(value, guard[1], strict=True)]
         return None if None in inner else (_TUPLE, tuple(inner))
-    if isinstance(mark, Token) and isinstance(mark.known, Function):
-        return _HELD, mark.holds, value
-    return _VERY_OBJECT, value  # of a kind that does not change
+    if isinstance(guard, ObjectGuard) and isinstance(guard.entry_value, Function):
+        return _FUNCTION, guard.holds, value
+    return _IDENTITY, value  # of an immutable type
 
 
 def span(shape: Sequence[int], strides: Sequence[int], itemsize: int) -> tuple[int, int]:
-    """The first byte that an array may touch, from that of its first element on, and the one after the
-    last."""
+    """The range of bytes that an array occupies, relative to its first element: start, and end
+    (exclusive)."""
     low = high = 0
     for stride, n in zip(strides, shape, strict=True):
         if n == 0:

@@ -1,7 +1,8 @@
-"""Marks: what a plan depends on of the value of a name, as something to look a plan up by.
+"""Guards: hashable keys of the properties of a value that a loop's plan depends on, as a JIT's type
+signature.
 
-A mark is cheap, since each entry into a loop makes one for each name.  Values with equal marks are known by
-the same `Known`.  What has no mark is nothing that compiled code knows.
+Each entry into a loop computes the guard of each name's value, so it is cheap.  Values with equal guards have
+equal `EntryValue`s; a value without a guard is of a type that compiled code does not support.
 """
 
 from __future__ import annotations
@@ -17,23 +18,23 @@ from dcarray.api.array import ndarray
 from dcarray.core.handle import Handle
 from dcarray.core.store import compilable, compiles, writeable
 
-from .entry_values import ArrayOf, Known, ScalarOf, Value
-from .globals import Token, token
+from .entry_values import ArrayType, Constant, EntryValue, ScalarType
+from .globals import ObjectGuard, object_guard
 
 NDArray = np.ndarray[Any, Any]
 ARRAYS = (ndarray, np.ndarray)
 
 
-def mark_of(value: Any) -> Hashable | None:
-    """The mark of a value; None if it has none."""
-    found = _MARKS.get(type(value))
+def guard_of(value: Any) -> Hashable | None:
+    """The guard of a value; None for a type that compiled code does not support."""
+    found = _GUARDS.get(type(value))
     if found is not None:
         return found(value)
     if isinstance(value, np.generic):
         return value.dtype if compiles(value.dtype) else None
     if isinstance(value, np.dtype):
         return ("dtype", value) if compiles(value) else None
-    return None if isinstance(value, ARRAYS) else token(value)
+    return None if isinstance(value, ARRAYS) else object_guard(value)
 
 
 def _integer(value: int) -> Hashable:
@@ -41,10 +42,10 @@ def _integer(value: int) -> Hashable:
 
 
 def _tuple(value: tuple[Any, ...]) -> Hashable | None:
-    marks = tuple([mark_of(v) for v in value])
-    if None in marks or any(type(v) in ARRAYS for v in value):
+    guards = tuple([guard_of(v) for v in value])
+    if None in guards or any(type(v) in ARRAYS for v in value):
         return None
-    return ("tuple", marks)
+    return ("tuple", guards)
 
 
 def _plain(a: NDArray) -> Hashable | None:
@@ -54,7 +55,7 @@ def _plain(a: NDArray) -> Hashable | None:
 
 
 def _wrapped(x: Handle) -> Hashable | None:
-    """That of a wrapped array, without running what is pending."""
+    """The guard of a wrapped array; what is pending on it stays pending."""
     a = x._small
     if a is None:
         store = x._store
@@ -69,7 +70,7 @@ def _wrapped(x: Handle) -> Hashable | None:
 
 
 def _strides(x: Handle) -> tuple[int, ...]:
-    """The strides of an array whose memory is still to be computed: a window on new memory."""
+    """The strides of an array whose store is pending: a window on memory in C order."""
     item, shape = x._store.dtype.itemsize, x._store.shape
     base = [item * math.prod(shape[k + 1 :]) for k in range(len(shape))]
     found = [0] * len(x._shape)
@@ -79,7 +80,7 @@ def _strides(x: Handle) -> tuple[int, ...]:
     return tuple(found)
 
 
-_MARKS: dict[type, Callable[[Any], Hashable | None]] = {
+_GUARDS: dict[type, Callable[[Any], Hashable | None]] = {
     bool: lambda v: "true" if v else "false",
     int: _integer,
     float: lambda _: "float",
@@ -89,21 +90,22 @@ _MARKS: dict[type, Callable[[Any], Hashable | None]] = {
     tuple: _tuple,
     np.ndarray: _plain,
     ndarray: _wrapped,
-    **dict.fromkeys((FunctionType, BuiltinFunctionType, np.ufunc, type, ModuleType), token),
+    **dict.fromkeys((FunctionType, BuiltinFunctionType, np.ufunc, type, ModuleType), object_guard),
 }
 
 
-def known_of(value: Any, mark: Any, same: str | None = None) -> Known:
-    """What is known of a value with a mark; ``same`` is the name of another array that it is."""
-    if isinstance(mark, Token):
-        return mark.known
+def entry_value(value: Any, guard: Any, same: str | None = None) -> EntryValue:
+    """The description of a value with this guard; ``same`` is another name that is bound to the same
+    array."""
+    if isinstance(guard, ObjectGuard):
+        return guard.entry_value
     if type(value) in ARRAYS:
-        dtype, shape, strides, may_write, _ = mark
-        return ArrayOf(dtype, shape, tuple([s // dtype.itemsize for s in strides]), may_write, same)
+        dtype, shape, strides, may_write, _ = guard
+        return ArrayType(dtype, shape, tuple([s // dtype.itemsize for s in strides]), may_write, same)
     if type(value) is tuple:
-        return Value(tuple([known_of(v, m) for v, m in zip(value, mark[1], strict=True)]))
+        return Constant(tuple([entry_value(v, m) for v, m in zip(value, guard[1], strict=True)]))
     if type(value) in (float, complex):
-        return ScalarOf(np.dtype(type(value)), weak=True)
+        return ScalarType(np.dtype(type(value)), weak=True)
     if isinstance(value, np.generic):
-        return ScalarOf(value.dtype)
-    return Value(value)
+        return ScalarType(value.dtype)
+    return Constant(value)

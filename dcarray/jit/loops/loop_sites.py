@@ -1,6 +1,6 @@
 """Sites: the places before loops, where it is decided each time whether compiled code serves them.
 
-What a plan is made for is its *key*: the marks of the values that the loop reads.  A key that is worth its
+What a plan is made for is its *key*: the guards of the values that the loop reads.  A key that is worth its
 while is planned as recordings are; until its plan is there, and for every other key, the loop runs as it is
 written.
 """
@@ -32,8 +32,8 @@ from dcarray.recording.session import LOCK, session
 from dcarray.tiering import call_sites
 
 from . import backoff
-from .entry_values import Request
-from .guards import ARRAYS, known_of, mark_of
+from .entry_values import LoopDescription
+from .guards import ARRAYS, entry_value, guard_of
 from .requests import LoopRequest
 from .run_loop import LoopPlan, PlanMismatch
 
@@ -56,7 +56,7 @@ class LoopSource:
     Attributes
     ----------
     source, file, line
-        As in `Request`.
+        As in `LoopDescription`.
     needed, others : tuple of str
         The local names that are bound when it begins and whose values matter, and the names of the module
         that it reads.
@@ -78,7 +78,7 @@ class _Entry:
     __slots__ = ("asked", "key", "plain", "plan", "refused", "request", "sights", "spent")
 
     def __init__(self, key: tuple[Any, ...], request: LoopRequest, plain: bool) -> None:
-        self.key = key  # options and the exceptions that are watched, and marks
+        self.key = key  # options and the exceptions that are watched, and guards
         self.request = request
         self.plain = plain  # are any of its arrays plain ones?
         self.sights = 0
@@ -169,7 +169,7 @@ class LoopSite:
         assert entry is not None
         found = plan.run(values, options)
         if found is not None and len(entry.key) == 2 + len(values):  # else one array has several names
-            plan.know(values, entry.key[2:])
+            plan.remember(values, entry.key[2:])
             self._last = entry
         return self._served(entry, plan, found)
 
@@ -181,7 +181,7 @@ class LoopSite:
         if plan is None or entry.key[0] is not options.fastmath or entry.key[1] != _watched():
             return None
         with LOCK:
-            places = plan.places(values)
+            places = plan.addresses(values)
             if places is None:
                 return None
             found = plan.run(values, options, places)
@@ -273,19 +273,19 @@ class LoopSite:
     def _entry(self, values: tuple[Any, ...], options: config.Options) -> _Entry | None:
         """What is known of these values; None if they are strange."""
         watched = _watched()
-        marks: list[Any] = [options.fastmath, watched]
+        guards: list[Any] = [options.fastmath, watched]
         arrays = []
         for k, value in enumerate(values):
-            mark = mark_of(value)
-            if mark is None:
+            guard = guard_of(value)
+            if guard is None:
                 self._odd((*self.place.needed, *self.place.others)[k], value)
                 return None
-            marks.append(mark)
+            guards.append(guard)
             if type(value) in ARRAYS:
                 arrays.append(id(value))
         if len(set(arrays)) < len(arrays):
-            marks.append(tuple([arrays.index(a) for a in arrays]))
-        key = tuple(marks)
+            guards.append(tuple([arrays.index(a) for a in arrays]))
+        key = tuple(guards)
         entry = self._entries.get(key)
         if entry is None:
             if len(self._entries) >= KEYS:
@@ -295,21 +295,23 @@ class LoopSite:
                 return None
             entry = self._entries[key] = _Entry(
                 key,
-                self._request(values, marks[2:], watched, options),
+                self._request(values, guards[2:], watched, options),
                 any(type(v) is np.ndarray for v in values),
             )
         return entry
 
     def _request(
-        self, values: tuple[Any, ...], marks: list[Any], watched: int, options: config.Options
+        self, values: tuple[Any, ...], guards: list[Any], watched: int, options: config.Options
     ) -> LoopRequest:
         place = self.place
         first: dict[int, str] = {}
         names = []
-        for name, value, mark in zip((*place.needed, *place.others), values, marks, strict=False):
+        for name, value, guard in zip((*place.needed, *place.others), values, guards, strict=False):
             same = first.setdefault(id(value), name) if type(value) in ARRAYS else name
-            names.append((name, known_of(value, mark, None if same == name else same)))
-        loop = Request(place.source, place.file, place.line, tuple(names), frozenset(place.live), watched)
+            names.append((name, entry_value(value, guard, None if same == name else same)))
+        loop = LoopDescription(
+            place.source, place.file, place.line, tuple(names), frozenset(place.live), watched
+        )
         most = None if communicator() is None else max(1, options.distribute_above)
         return LoopRequest(loop, options.fastmath, options.threads, options.cache_dir, most)
 

@@ -45,7 +45,7 @@ class Memory:
         self.frozen: set[str] = set()  # arrays that the program may not write
         self.unwritten: set[str] = set()  # arrays that stay as they are, which is checked in the end
         self.reordered: set[str] = set()  # arrays that NumPy may lay out in another order than C
-        self.loud = False  # may it raise another exception than NumPy's floating-point ones?
+        self.may_raise = False  # may it raise another exception than NumPy's floating-point ones?
         self.block: list[Stmt] = []
         self.sound: Window | None = None  # has every check so far held?  Where a loop may not end
         self.inputs: dict[str, str] = {}  # of the arrays that exist, what their values are
@@ -131,7 +131,7 @@ class Memory:
     def value(self, expr: Expr, shape: Shape = (), **kind: Any) -> Data:
         """A value that keeps what it is now, whatever is written afterwards."""
         made = Data(expr, shape, **kind)
-        self.loud |= made.weak not in (None, bool) and isinstance(expr, Apply)
+        self.may_raise |= made.weak not in (None, bool) and isinstance(expr, Apply)
         if loads(expr):
             self._count += 1
             self._values[self._count] = made

@@ -119,7 +119,7 @@ class Numbers:
                 "logical_and", tuple([Apply(op, (made, const(end, _I8)), _BOOL) for op, end in ends]), _BOOL
             )
         if within is not None:
-            self.memory.loud = True
+            self.memory.may_raise = True
             made = Apply("checked", (within, made), _I8)
         return self.memory.value(made, scalar=True, weak=int, limits=(low, high))
 

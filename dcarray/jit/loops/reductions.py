@@ -132,7 +132,7 @@ class Folds:
     def _of_some(self, found: Data, count: Data) -> Data:
         """What was found of so many elements; of none it is an invalid operation."""
         less = self._less(count, 1)
-        self.memory.loud = True
+        self.memory.may_raise = True
         some = Apply("greater_equal", (less, const(0, count.dtype)), _BOOL)
         made = Apply("checked", (some, found.expr), found.dtype)
         return self.memory.value(made, found.shape, scalar=found.scalar)

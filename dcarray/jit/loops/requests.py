@@ -1,4 +1,4 @@
-"""Loops among the requests that are planned: see `dcarray.plans.requests`."""
+"""Planning requests of loops; see `dcarray.plans.requests`."""
 
 from __future__ import annotations
 
@@ -8,51 +8,52 @@ from typing import TYPE_CHECKING, NamedTuple
 from dcarray.core.errors import Untraceable
 from dcarray.plans.requests import Drawn
 
-from .entry_values import Request, Result
+from .entry_values import LoopDescription, Result
 
 if TYPE_CHECKING:
     from dcarray.ir.nodes import Array, Region
 
 
-class Told(NamedTuple):
-    """What who runs the plan of a loop is told.
+class LoopInterface(NamedTuple):
+    """The arguments and results of a loop's plan, for `run_loop`.
 
     Attributes
     ----------
     arrays : tuple
-        For each array that a run is given, in order, before the copies that it keeps: its name in the region,
-        its role, dtype, shape and strides (in bytes).
+        For each array argument, in order, before the undo copies: its name in the region, role, dtype, shape
+        and strides (in bytes).
     inputs : tuple of str
         For each of them that is not "out": the variable whose value it is.
     results : tuple of (str, Result)
-        What names are bound to afterwards.
+        The objects that names are bound to afterwards.
     rewritten : tuple of str
-        The arrays that are overwritten and not kept, since another run writes them anew (`ir.idempotent`), if
-        nothing ends it.
-    loud : bool
-        Whether floating-point flags are minded also where they are ignored: it may raise other exceptions.
+        The overwritten arrays without undo copies: a second run overwrites them again
+        (`ir.analysis.idempotence`), unless it is interrupted.
+    may_raise : bool
+        Whether floating-point flags count also where they are ignored, since they may stand for other
+        exceptions.
     checked : bool
-        Whether it checks values, and raises the flag of an invalid operation where they do not fit.
+        Whether the region checks values, and raises the flag of an invalid operation where a check fails.
     """
 
     arrays: tuple[tuple[str, str, str, tuple[int, ...], tuple[int, ...]], ...]
     inputs: tuple[str, ...]
     results: tuple[tuple[str, Result], ...]
     rewritten: tuple[str, ...]
-    loud: bool
+    may_raise: bool
     checked: bool
 
 
 class LoopRequest(NamedTuple):
-    """A loop that is to be planned, with the options that its plan depends on.
+    """A loop to be planned, with the options that its plan depends on.
 
     Attributes
     ----------
     most : int or None
-        Statements that go over more elements in a turn are better left to ranks that share them out.
+        The elements above which a statement is left to distributed execution.
     """
 
-    loop: Request
+    loop: LoopDescription
     fastmath: bool
     threads: int
     cache_dir: str | None
@@ -69,10 +70,12 @@ class LoopRequest(NamedTuple):
             raise Untraceable("its statements work on arrays in blocks", self.loop.line)
         given = [a for a in traced.region.arrays if a.role != "temp"]
         arrays = tuple([(a.name, a.role, a.dtype.str, a.shape, _strides(a)) for a in given])
-        anew = frozenset() if traced.loud else idempotent(traced.region)
+        anew = frozenset() if traced.may_raise else idempotent(traced.region)
         saved = frozenset(a.name for a in given if a.role == "inout") - anew
         checked = _checked(traced.region)
-        told = Told(arrays, traced.inputs, traced.results, tuple(sorted(anew)), traced.loud, checked)
+        told = LoopInterface(
+            arrays, traced.inputs, traced.results, tuple(sorted(anew)), traced.may_raise, checked
+        )
         return Drawn(traced.region, {}, saved, told, True, True)
 
     def text(self) -> str:
@@ -90,7 +93,7 @@ def _strides(array: Array) -> tuple[int, ...]:
 
 
 def _largest(region: Region) -> int:
-    """The most elements that a statement of a region goes over in one turn of the loops around it."""
+    """The largest number of elements that one execution of a statement of a region covers."""
     from dcarray.ir.analysis.effects import reads, writes
     from dcarray.ir.analysis.independence import every
     from dcarray.ir.nodes import Branch, Loop, While
@@ -106,7 +109,7 @@ def _largest(region: Region) -> int:
 
 
 def _checked(region: Region) -> bool:
-    """Does a statement of a region check values, and say so where they do not fit?"""
+    """Whether a statement of a region checks values at run time."""
     from dcarray.ir.analysis.independence import every
     from dcarray.ir.nodes import Apply, Branch, Compute, While
     from dcarray.ir.windows import walk

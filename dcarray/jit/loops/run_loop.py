@@ -22,7 +22,7 @@ from dcarray.recording.session import LOCK, Uninterrupted
 
 from .entry_values import Result
 from .guard_checks import Checks, checks_hold, checks_of, span
-from .requests import Told
+from .requests import LoopInterface
 from .snapshots import Copy
 
 if TYPE_CHECKING:
@@ -56,12 +56,12 @@ class LoopPlan:
     """
 
     def __init__(self, parcel: Parcel, names: Sequence[str], plain: bool, live: Sequence[str]) -> None:
-        told: Told = parcel.told
+        told: LoopInterface = parcel.told
         self._parcel = parcel
         self._bytes = int(parcel.bytes())
         self._arrays = parcel.kernels < parcel.steps  # does a run want them, besides their addresses?
         self._in_vain = 0
-        self._loud, self._checked = told.loud, told.checked
+        self._may_raise, self._checked = told.may_raise, told.checked
         place = {name: k for k, name in enumerate(names)}
         inputs = iter(told.inputs)
         self._parts: list[tuple[str, Any, Any, tuple[int, ...], tuple[int, ...], int]] = []
@@ -85,13 +85,13 @@ class LoopPlan:
         pairs = [(k, first.setdefault(name, k)) for k, name in arrays]
         self._same = [(k, other) for k, other in pairs if k != other]  # names of arrays that have another one
 
-    def know(self, values: Sequence[Any], marks: Sequence[Any]) -> None:
-        """These values, of these marks, have been served: values like them may come again."""
+    def remember(self, values: Sequence[Any], guards: Sequence[Any]) -> None:
+        """These values, of these guards, have been served: values like them may come again."""
         if self._checks is None:
             written = [fetch for role, fetch, *_ in self._parts if role == "inout"]
-            self._checks = checks_of(values, marks, written) or ()
+            self._checks = checks_of(values, guards, written) or ()
 
-    def places(self, values: tuple[Any, ...]) -> tuple[int, ...] | None:
+    def addresses(self, values: tuple[Any, ...]) -> tuple[int, ...] | None:
         """Where arrays are among values that are known to be those that it serves; None if it has to be found
         out whether they are, and where.  To be asked under the lock that the run has, too."""
         return checks_hold(self._checks, values) if self._checks else None
@@ -192,7 +192,7 @@ class LoopPlan:
         """Run the plan; False if it came to nothing, and all is as it was before or will be written anew."""
         state = fp_state.captured()
         minded = fp_state.watched(state)
-        if self._loud:
+        if self._may_raise:
             minded |= RAISING
         elif self._checked and minded & RAISING:
             minded |= INVALID

@@ -16,7 +16,7 @@ from dcarray.ir.windows import same
 
 from .bindings import Names, leaves, needed
 from .dead_values import looked_at, unread
-from .entry_values import Function, Request, Thing
+from .entry_values import Function, LoopDescription, PublicObject
 from .expressions import Expressions, Frame
 from .indexing import only_integers
 from .values import (
@@ -48,7 +48,7 @@ GOING = _Going()
 class Statements(Expressions):
     """Executes statements; `LoopStatements` adds loops."""
 
-    request: Request
+    request: LoopDescription
     _unread: frozenset[ast.expr] = frozenset()
 
     def block(self, stmts: Sequence[ast.stmt], frame: Frame, after: Names) -> Value:
@@ -370,7 +370,7 @@ def alike(a: Value, b: Value) -> bool:
         return bool(a == b)
     if type(a) is type(b) and type(a) in (bool, float, complex, str):
         return repr(a) == repr(b)
-    return type(a) is type(b) and isinstance(a, np.dtype | Thing | Function) and bool(a == b)
+    return type(a) is type(b) and isinstance(a, np.dtype | PublicObject | Function) and bool(a == b)
 
 
 @lru_cache(maxsize=256)

@@ -19,7 +19,17 @@ from .arrays import Arrays
 from .bindings import assigned
 from .calls import Calls
 from .dead_values import unread
-from .entry_values import ArrayOf, Function, Known, Request, Result, ScalarOf, Thing, Traced, Value
+from .entry_values import (
+    ArrayType,
+    Constant,
+    EntryValue,
+    Function,
+    LoopDescription,
+    PublicObject,
+    Result,
+    ScalarType,
+    TracedLoop,
+)
 from .expressions import Frame
 from .loop_statements import LoopStatements
 from .memory import Memory
@@ -30,7 +40,7 @@ from .values import Data, Missing, is_array, is_int, is_number, public, whole
 __all__ = ["trace"]
 
 
-def trace(request: Request) -> Traced:
+def trace(request: LoopDescription) -> TracedLoop:
     """The region that a loop is.
 
     Raises
@@ -44,14 +54,14 @@ def trace(request: Request) -> Traced:
 
 
 class _Tracer(LoopStatements):
-    def __init__(self, request: Request, memory: Memory) -> None:
+    def __init__(self, request: LoopDescription, memory: Memory) -> None:
         super().__init__(Calls(Folds(Arrays(Arithmetic(memory)))))
         self.request = request
         self._entries = dict(request.names)
         self._made: dict[str, Any] = {}
         self._names: dict[int, Any] = {}
 
-    def traced(self) -> Traced:
+    def traced(self) -> TracedLoop:
         request = self.request
         try:
             body = ast.parse(request.source).body
@@ -71,7 +81,7 @@ class _Tracer(LoopStatements):
             verify(region)
         except VerifyError as error:
             raise self.scope.fail(f"the region is not valid: {error}") from error
-        return Traced(region, inputs, tuple(results), self.memory.loud)
+        return TracedLoop(region, inputs, tuple(results), self.memory.may_raise)
 
     def statements(self, body: list[ast.stmt], frame: Frame) -> None:
         self.outermost = body[0]
@@ -83,7 +93,7 @@ class _Tracer(LoopStatements):
         """The value that a name has when the loop begins."""
         if name not in self._made:
             value = self._entries[name]
-            if isinstance(value, ArrayOf):
+            if isinstance(value, ArrayType):
                 if value.same is not None:
                     self._made[name] = self._entry(value.same)
                 else:
@@ -92,19 +102,19 @@ class _Tracer(LoopStatements):
                 self._made[name] = self._part(value, name)
         return self._made[name]
 
-    def _part(self, value: Known, text: str) -> Any:
+    def _part(self, value: EntryValue, text: str) -> Any:
         """A value that is no array, and Python for it."""
-        if isinstance(value, ScalarOf):
+        if isinstance(value, ScalarType):
             weak = {"f": float, "c": complex, "b": bool}.get(value.dtype.kind) if value.weak else None
             if value.dtype.char not in COMPILED or (value.weak and weak is None):
                 return Missing(f"{text} is a scalar that does not compile")
             return self.memory.entry(text, value.dtype, weak)
-        if isinstance(value, Value) and isinstance(value.value, tuple | list):
+        if isinstance(value, Constant) and isinstance(value.value, tuple | list):
             kind = type(value.value)
             return kind(self._part(v, f"{text}[{k}]") for k, v in enumerate(value.value))
         return self.known(value)
 
-    def _array(self, name: str, value: ArrayOf) -> Any:
+    def _array(self, name: str, value: ArrayType) -> Any:
         if value.dtype.char not in COMPILED or not value.dtype.isnative:
             return Missing(f"{name} has the dtype {value.dtype}")
         strides, step = [], 1
@@ -123,14 +133,14 @@ class _Tracer(LoopStatements):
             self.memory.frozen.add(own)
         return self.memory.view(whole(own, value.shape), value.dtype, name)
 
-    def known(self, value: Known) -> Any:
+    def known(self, value: EntryValue) -> Any:
         """What is known of a name of a function."""
-        if isinstance(value, Thing):
+        if isinstance(value, PublicObject):
             found = public(value.name)
             return found if isinstance(found, float) else value
         if isinstance(value, Function):
             return value
-        if isinstance(value, Value):
+        if isinstance(value, Constant):
             plain = value.value
             if isinstance(plain, tuple | list):
                 return type(plain)(self.known(v) for v in plain)
@@ -186,7 +196,7 @@ class _Tracer(LoopStatements):
         return Region((), tuple(arrays), body), tuple(inputs)
 
 
-def _may_not_end(source: str, names: tuple[tuple[str, Known], ...]) -> bool:
+def _may_not_end(source: str, names: tuple[tuple[str, EntryValue], ...]) -> bool:
     """Is there a loop without a known end, in the source or in functions that it calls?"""
     return "while" in source or any(
         isinstance(value, Function) and _may_not_end(value.source, value.names) for _, value in names

@@ -2,8 +2,8 @@
 
 Python's own values stand for themselves where they are known: None, bool, float, complex, str, tuples and
 lists, slices and dtypes.  A Python int is an int or a dimension (`ir.nodes.Dim`): an affine function of loop
-variables.  Arrays and the scalars that come at run time are `Data`; the rest are `Thing`, `Function` and
-`Method`.
+variables.  Arrays and the scalars that come at run time are `Data`; the rest are `PublicObject`, `Function`
+and `Method`.
 """
 
 from __future__ import annotations
