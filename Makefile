@@ -6,7 +6,7 @@ PY := $(VENV)/bin/python
 WORKERS ?= 2
 PYTEST := $(PY) -m pytest -n $(WORKERS) --dist worksteal
 # Tests with options of their own: nothing else would be run by giving others.
-OWN := programs blocks block_rows chains threads
+OWN := random_programs op_sequence_blocks op_sequence_rows op_sequences threads
 # The C target and its tests need a compiler; a wheel brings one where the system has none.
 CC_WHEEL := $(if $(shell command -v cc || command -v gcc || command -v clang),,,c)
 
@@ -20,7 +20,7 @@ test: lint $(VENV)/.has-mpi
 	@$(PYTEST)
 	@# but for what says itself how it is run (OWN), is run by processes of its own, or needs calls that are not compiled at once
 	@echo "== tests of the face again, with every small array through the compiler"
-	@DCARRAY_EAGER_BELOW=0 DCARRAY_JIT=eager $(PYTEST) tests/dcarray tests/distributed --ignore tests/distributed/functions $(OWN:%=--ignore tests/dcarray/test_%.py) -k "not under_mpi and not come_again and not remote and not without_the_module"
+	@DCARRAY_EAGER_BELOW=0 DCARRAY_JIT=eager $(PYTEST) tests/dcarray tests/distributed --ignore tests/distributed/functions $(OWN:%=--ignore tests/dcarray/test_%.py) -k "not under_mpi and not come_again and not plan_server and not without_the_module"
 
 lint: $(VENV)/.has-test
 	@echo "== ruff"
