@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from dcarray.comm.algorithms.products import contracted, multiplied
+from dcarray.comm.algorithms.products import einsum, matmul
 from dcarray.comm.exchange.dist_array import DistArray
 from dcarray.comm.layout.layouts import Layout
 from dcarray.comm.transport.agreement import check_equal
@@ -61,7 +61,7 @@ def Matmul(
         When ranks disagree on layouts or dtypes.
     """
     first, second = _pieces("@", a, of_a, b, of_b, layout, comm)
-    return _put(multiplied(first, second, layout), a, layout, out)
+    return _put(matmul(first, second, layout), a, layout, out)
 
 
 def Einsum(
@@ -81,7 +81,7 @@ def Einsum(
     for `Matmul`.
     """
     first, second = _pieces(subscripts, a, of_a, b, of_b, layout, comm)
-    return _put(contracted(subscripts, first, second, layout), a, layout, out)
+    return _put(einsum(subscripts, first, second, layout), a, layout, out)
 
 
 def _pieces(

@@ -94,7 +94,7 @@ def load(file: File, name: str, window: slice | Iterable[slice] = ()) -> Any:
 
     comm, options = world(), config.current()
     with communicating():
-        shape, dtype = hdf5.shape_in(file, name, comm)
+        shape, dtype = hdf5.stored_shape(file, name, comm)
     keys = (window,) if isinstance(window, slice) else tuple(window)
     places = _places(shape, keys)
     wanted = tuple(map(len, places))

@@ -10,15 +10,15 @@ from dcarray.comm.layout.axes import BlockAxis
 from dcarray.comm.layout.grid import ProcessGrid
 from dcarray.comm.transport.protocol import Array, Communicator
 
-__all__ = ["before", "combined", "line"]
+__all__ = ["combine_along_line", "exclusive_scan", "grid_line"]
 
 
-def line(comm: Communicator, grid: ProcessGrid, axis: int) -> Communicator:
+def grid_line(comm: Communicator, grid: ProcessGrid, axis: int) -> Communicator:
     """The ranks along one axis of the grid through this one."""
     return comm.sub(grid.sub(comm.rank, [a == axis for a in range(grid.ndim)])[1])
 
 
-def combined(
+def combine_along_line(
     ranks: Communicator,
     arrays: Sequence[Array],
     takes_part: Sequence[bool],
@@ -66,7 +66,9 @@ def combined(
     return combine(stacks)
 
 
-def before(ranks: Communicator, total: Array, ufunc: np.ufunc, takes_part: Sequence[bool]) -> Array | None:
+def exclusive_scan(
+    ranks: Communicator, total: Array, ufunc: np.ufunc, takes_part: Sequence[bool]
+) -> Array | None:
     """What the totals of the ranks before this one in a line make together: an exclusive scan.
 
     Each rank combines a share of the positions for all others, so that nothing grows with their number.

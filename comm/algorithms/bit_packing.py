@@ -14,20 +14,20 @@ from dcarray.comm.layout.derived_layouts import even_blocks, with_whole_axes
 from dcarray.comm.layout.grid import ProcessGrid
 from dcarray.comm.layout.layouts import Block, Layout
 
-__all__ = ["packed", "unpacked"]
+__all__ = ["packbits", "unpackbits"]
 
 
-def packed(x: DistArray, axis: int, bitorder: Any) -> DistArray:
+def packbits(x: DistArray, axis: int, bitorder: Any) -> DistArray:
     """Eight elements along an axis in a byte, like ``numpy.packbits``; a single line is cut between bytes."""
-    return _along(x, axis, 8, lambda own: np.packbits(own, axis, bitorder))
+    return _apply(x, axis, 8, lambda own: np.packbits(own, axis, bitorder))
 
 
-def unpacked(x: DistArray, axis: int, count: int | None, bitorder: Any) -> DistArray:
+def unpackbits(x: DistArray, axis: int, count: int | None, bitorder: Any) -> DistArray:
     """The bits of bytes along an axis, like ``numpy.unpackbits``; `count` is None if the axis is cut."""
-    return _along(x, axis, 1, lambda own: np.unpackbits(own, axis, count, bitorder))
+    return _apply(x, axis, 1, lambda own: np.unpackbits(own, axis, count, bitorder))
 
 
-def _along(x: DistArray, axis: int, unit: int, function: Callable[[Any], Any]) -> DistArray:
+def _apply(x: DistArray, axis: int, unit: int, function: Callable[[Any], Any]) -> DistArray:
     """A function of lines, which of an array of one axis takes parts of so many elements."""
     if x.ndim > 1:
         laid = x.redistributed(even_blocks(with_whole_axes(x.layout, {axis})))

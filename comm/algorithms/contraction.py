@@ -31,12 +31,12 @@ from dcarray.comm.layout.layouts import Layout
 from dcarray.comm.transport.protocol import Array, Communicator, Counts
 
 from .product_axes import multiply, sum_dtype
-from .product_layouts import Scheme, sums
+from .product_layouts import Scheme, summand_layouts
 
 __all__ = ["Contraction", "Fetch", "Round", "panels"]
 
 # A panel is at least so wide that its product is worth a call, and there are at most so many.
-NARROWEST, MOST = 64, 48
+MIN_PANEL, MAX_PANELS = 64, 48
 
 Empty = Callable[[tuple[int, ...], np.dtype[Any]], Array]
 
@@ -62,7 +62,7 @@ class Fetch:
     sends: tuple[tuple[tuple[slice, ...], Exchange], ...]
 
     @cached_property
-    def here(self) -> bool:
+    def is_local(self) -> bool:
         """Does it lie in this rank's memory as it is needed?"""
         return (
             not self.plan.receives
@@ -118,11 +118,11 @@ class Contraction:
         """The panels in this rank's order."""
         scheme = self.scheme
         letter, cuts = panels(scheme)
-        a = self._fetches(scheme.product.a, scheme.a, scheme.need_a, letter, cuts)
-        b = self._fetches(scheme.product.b, scheme.b, scheme.need_b, letter, cuts)
+        a = self._plan_fetches(scheme.product.a, scheme.a, scheme.need_a, letter, cuts)
+        b = self._plan_fetches(scheme.product.b, scheme.b, scheme.need_b, letter, cuts)
         return tuple(Round(*both) for both in zip(a, b, strict=True))
 
-    def _fetches(
+    def _plan_fetches(
         self, letters: str, source: Layout, target: Layout, letter: str, cuts: Sequence[tuple[int, int]]
     ) -> list[Fetch]:
         axis = letters.find(letter) if letter else -1
@@ -131,9 +131,9 @@ class Contraction:
             at, plan = (slice(None),) * source.ndim, redistribute(source, target, self.rank)
             listed = [(at, plan, target.local_shape(self.rank))] * number
         elif isinstance(source.parts[axis], BlockAxis):
-            listed = _panels(source, target, axis, cuts, self.rank)
+            listed = _plan_panels(source, target, axis, cuts, self.rank)
         else:
-            listed = [_panel(source, target, axis, low, high, self.rank) for low, high in cuts]
+            listed = [_plan_panel(source, target, axis, low, high, self.rank) for low, high in cuts]
         going: list[list[tuple[tuple[slice, ...], Exchange]]] = [[] for _ in cuts]
         firsts: dict[int, int] = {}
         for k, (at, plan, _) in enumerate(listed):
@@ -141,11 +141,11 @@ class Contraction:
             for transfer in plan.sends:
                 first = firsts.get(transfer.peer)
                 if first is None:
-                    first = firsts[transfer.peer] = self._first(transfer.peer, number)
+                    first = firsts[transfer.peer] = self._first_panel(transfer.peer, number)
                 by_turn.setdefault((k - first) % number, []).append(transfer)
             for turn, transfers in by_turn.items():
                 going[turn].append((at, Exchange(self.rank, tuple(transfers), ())))
-        found, begin = [], self._first(self.rank, number)
+        found, begin = [], self._first_panel(self.rank, number)
         for turn, sends in enumerate(going):
             at, plan, shape = listed[(begin + turn) % number]
             found.append(
@@ -153,32 +153,37 @@ class Contraction:
             )
         return found
 
-    def _first(self, rank: int, number: int) -> int:
+    def _first_panel(self, rank: int, number: int) -> int:
         """The panel that a rank begins with, the same for ranks that compute the same."""
-        grid, out = self.scheme.arrangement.grid, self.scheme.arrangement.over(self.scheme.product.out)
+        grid, out = (
+            self.scheme.arrangement.grid,
+            self.scheme.arrangement.grid_axes_of(self.scheme.product.out),
+        )
         coords = grid.coords(rank)
         return sum(coords[g] * number // grid.shape[g] for g in out) % number
 
     @cached_property
-    def adding(self) -> Exchange | None:
+    def sum_exchange(self) -> Exchange | None:
         """How parts come to where they are added up; None when there are none, or all get the sum."""
-        return None if self.scheme.summed is None else redistribute(*sums(self.scheme), self.rank)
+        return (
+            None if self.scheme.sum_layout is None else redistribute(*summand_layouts(self.scheme), self.rank)
+        )
 
     @property
-    def moves(self) -> bool:
+    def must_move(self) -> bool:
         """Has the result still to be brought where it is wanted?"""
-        return (self.scheme.summed or self.scheme.made) != self.scheme.out
+        return (self.scheme.sum_layout or self.scheme.out_parts) != self.scheme.out
 
     @cached_property
-    def last(self) -> Exchange:
+    def final_exchange(self) -> Exchange:
         """How it comes there."""
-        return redistribute(self.scheme.summed or self.scheme.made, self.scheme.out, self.rank)
+        return redistribute(self.scheme.sum_layout or self.scheme.out_parts, self.scheme.out, self.rank)
 
     @cached_property
     def group(self) -> tuple[int, ...]:
         """The ranks whose parts belong together."""
         grid = self.scheme.arrangement.grid
-        return grid.sub(self.rank, [g in self.scheme.over for g in range(grid.ndim)])[1]
+        return grid.sub(self.rank, [g in self.scheme.sum_axes for g in range(grid.ndim)])[1]
 
     def counts_of_parts(self, itemsizes: Sequence[int]) -> Counts:
         """Messages and bytes of `parts`: the first two of those of `counts`."""
@@ -198,11 +203,11 @@ class Contraction:
             Bytes of an element of both factors, of sums and of the result.
         """
         found = self.counts_of_parts(itemsizes)
-        if self.adding is not None:
-            found = found + self.adding.counts(itemsizes[2])
-        elif self.scheme.over:
-            found.collective(self.scheme.made.elements(self.rank) * itemsizes[2])
-        return found + self.last.counts(itemsizes[3]) if self.moves else found
+        if self.sum_exchange is not None:
+            found = found + self.sum_exchange.counts(itemsizes[2])
+        elif self.scheme.sum_axes:
+            found.collective(self.scheme.out_parts.elements(self.rank) * itemsizes[2])
+        return found + self.final_exchange.counts(itemsizes[3]) if self.must_move else found
 
     def run(self, comm: Communicator, a: Array, b: Array, out: Array, empty: Empty = np.empty) -> None:
         """Compute this rank's part of the result.
@@ -219,19 +224,19 @@ class Contraction:
             Makes memory of a shape and dtype.
         """
         dtype = sum_dtype(a.dtype, b.dtype)
-        alone = not self.scheme.over and not self.moves and out.dtype == dtype
+        alone = not self.scheme.sum_axes and not self.must_move and out.dtype == dtype
         apart = alone and not (np.may_share_memory(a, out) or np.may_share_memory(b, out))
-        total = out if apart else empty(self.scheme.made.local_shape(self.rank), dtype)
+        total = out if apart else empty(self.scheme.out_parts.local_shape(self.rank), dtype)
         self.parts(comm, a, b, total, empty)
-        if self.adding is not None:
-            parts, together = sums(self.scheme)
+        if self.sum_exchange is not None:
+            parts, together = summand_layouts(self.scheme)
             several = empty(together.local_shape(self.rank), dtype)
-            self.adding.run(comm, total.reshape(parts.local_shape(self.rank)), several)
-            total = np.add.reduce(several, axis=tuple(range(len(self.scheme.over))), dtype=dtype)
-        elif self.scheme.over:
+            self.sum_exchange.run(comm, total.reshape(parts.local_shape(self.rank)), several)
+            total = np.add.reduce(several, axis=tuple(range(len(self.scheme.sum_axes))), dtype=dtype)
+        elif self.scheme.sum_axes:
             comm.sub(self.group).allreduce(total, total, "sum")
-        if self.moves:
-            self.last.run(comm, np.asarray(total, out.dtype), out)
+        if self.must_move:
+            self.final_exchange.run(comm, np.asarray(total, out.dtype), out)
         elif total is not out:
             out[...] = total
 
@@ -242,12 +247,12 @@ class Contraction:
         """
         letter, cuts = panels(self.scheme)
         along = self.scheme.product.out.find(letter) if letter else -1
-        begin = self._first(self.rank, len(cuts))
-        under_way = self._begin(comm, 0, a, b, empty)
+        begin = self._first_panel(self.rank, len(cuts))
+        under_way = self._start_round(comm, 0, a, b, empty)
         for turn in range(len(self.rounds)):
             pending, left, right = under_way
             if turn + 1 < len(self.rounds):
-                under_way = self._begin(comm, turn + 1, a, b, empty)
+                under_way = self._start_round(comm, turn + 1, a, b, empty)
             pending.finish()
             if along < 0:
                 multiply(self.scheme.product, left, right, out, turn > 0)
@@ -256,12 +261,12 @@ class Contraction:
                 at = (*(slice(None),) * along, part)
                 multiply(self.scheme.product, left, right, out[at], False)
 
-    def _begin(
+    def _start_round(
         self, comm: Communicator, turn: int, a: Array, b: Array, empty: Empty
     ) -> tuple[PendingExchange, Array, Array]:
         items, factors = [], []
         for fetch, memory in ((self.rounds[turn].a, a), (self.rounds[turn].b, b)):
-            if fetch.here:
+            if fetch.is_local:
                 items += fetch.items(memory, None)
                 factors.append(box_view(memory[fetch.at], fetch.plan.local_copies[0][0]))
             else:
@@ -275,7 +280,7 @@ class Contraction:
 _Panel = tuple[tuple[slice, ...], Exchange, tuple[int, ...]]
 
 
-def _panel(source: Layout, target: Layout, axis: int, low: int, high: int, rank: int) -> _Panel:
+def _plan_panel(source: Layout, target: Layout, axis: int, low: int, high: int, rank: int) -> _Panel:
     """The indices ``[low, high)`` of an axis."""
     of, here = axis_interval(source, axis, low, high, rank)
     to, _ = axis_interval(target, axis, low, high, rank)
@@ -283,7 +288,7 @@ def _panel(source: Layout, target: Layout, axis: int, low: int, high: int, rank:
     return at, redistribute(of, to, rank), to.local_shape(rank)
 
 
-def _panels(
+def _plan_panels(
     source: Layout, target: Layout, axis: int, cuts: Sequence[tuple[int, int]], rank: int
 ) -> list[_Panel]:
     """All panels along an axis that is in blocks in the source and whole in the target: the messages for the
@@ -302,7 +307,7 @@ def _panels(
         for k in range(bisect_right(lows, run.start) - 1, bisect_left(lows, stop)):
             low = max(lows[k], run.start)
             there = Run(low - lows[k], min(cuts[k][1], stop) - low)
-            receives[k].append(_along(transfer, axis, there))
+            receives[k].append(_transfer_of_run(transfer, axis, there))
     shape, found = target.local_shape(rank), []
     before, after = (slice(None),) * axis, (slice(None),) * (source.ndim - axis - 1)
     for k, (low, high) in enumerate(cuts):
@@ -312,9 +317,9 @@ def _panels(
         kept: tuple[tuple[Box, Box], ...] = ()
         if size:
             mine, there = Run(0, size), Run(max(begin - low, 0), size)
-            sends = tuple([_along(transfer, axis, mine) for transfer in whole.sends])
+            sends = tuple([_transfer_of_run(transfer, axis, mine) for transfer in whole.sends])
             kept = tuple(
-                [(_placed(here, axis, mine), _placed(to, axis, there)) for here, to in whole.local_copies]
+                [(_with_run(here, axis, mine), _with_run(to, axis, there)) for here, to in whole.local_copies]
             )
         plan = Exchange(rank, sends, tuple(receives[k]), kept)
         its = (*shape[:axis], high - low, *shape[axis + 1 :])
@@ -322,12 +327,12 @@ def _panels(
     return found
 
 
-def _along(transfer: Transfer, axis: int, run: Run) -> Transfer:
+def _transfer_of_run(transfer: Transfer, axis: int, run: Run) -> Transfer:
     """A message of which only a part of an axis is sent."""
-    return Transfer(transfer.peer, tuple([_placed(box, axis, run) for box in transfer.boxes]))
+    return Transfer(transfer.peer, tuple([_with_run(box, axis, run) for box in transfer.boxes]))
 
 
-def _placed(box: Box, axis: int, run: Run) -> Box:
+def _with_run(box: Box, axis: int, run: Run) -> Box:
     return (*box[:axis], run, *box[axis + 1 :])
 
 
@@ -362,7 +367,7 @@ def panels(scheme: Scheme) -> tuple[str, list[tuple[int, int]]]:
             every = math.lcm(every, part.period)
     if every > 1 and axes:
         ends.update(k * n // 4 for k in range(4))
-    least, kept = max(NARROWEST, -(-n // MOST)), [0]
+    least, kept = max(MIN_PANEL, -(-n // MAX_PANELS)), [0]
     for end in sorted(end // every * every for end in ends if end < n):
         if end - kept[-1] >= least and n - end >= least:
             kept.append(end)

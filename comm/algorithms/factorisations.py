@@ -20,7 +20,7 @@ from . import scalapack
 
 __all__ = ["cholesky", "slogdet", "solve"]
 
-WIDE = 64
+BLOCK_WIDTH = 64
 
 
 def solve(a: DistArray, b: DistArray) -> DistArray:
@@ -47,13 +47,13 @@ def solve(a: DistArray, b: DistArray) -> DistArray:
     TypeError
         For dtypes that NumPy does not solve.
     """
-    _square(a)
+    _check_square(a)
     if b.ndim not in (1, 2) or b.shape[0] != a.shape[0]:
         raise ValueError(f"a system of shape {a.shape} with right-hand sides of shape {b.shape}")
-    dtype = _dtype(a, b)
+    dtype = _factor_dtype(a, b)
     end = Layout(b.shape, b.layout.grid, b.layout.axes)
     sides = b if b.ndim == 2 else _column(b)
-    if scalapack.serves(a.comm):
+    if scalapack.is_available(a.comm):
         found = scalapack.solve(a, sides, dtype)
     else:
         found = _solve(a, sides, dtype)
@@ -81,8 +81,8 @@ def cholesky(a: DistArray) -> DistArray:
     TypeError
         For dtypes that NumPy does not factor.
     """
-    _square(a)
-    found = (scalapack.cholesky if scalapack.serves(a.comm) else _cholesky)(a, _dtype(a))
+    _check_square(a)
+    found = (scalapack.cholesky if scalapack.is_available(a.comm) else _cholesky)(a, _factor_dtype(a))
     return found.redistributed(Layout(a.shape, a.layout.grid, a.layout.axes))
 
 
@@ -99,9 +99,9 @@ def slogdet(a: DistArray) -> tuple[Array, Array]:
     numpy.linalg.LinAlgError, TypeError
         As `solve`.
     """
-    _square(a)
-    dtype = _dtype(a)
-    odd, pivots = _eliminated(_Columns(a, dtype))
+    _check_square(a)
+    dtype = _factor_dtype(a)
+    odd, pivots = _eliminate(_ColumnBlocks(a, dtype))
     real = np.abs(pivots)
     if not real[-1]:
         return np.zeros((), dtype), np.array(-np.inf, real.dtype)
@@ -109,12 +109,12 @@ def slogdet(a: DistArray) -> tuple[Array, Array]:
     return np.asarray(-sign if odd else sign, dtype), np.asarray(np.log(real).sum(), real.dtype)
 
 
-def _square(a: DistArray) -> None:
+def _check_square(a: DistArray) -> None:
     if a.ndim != 2 or a.shape[0] != a.shape[1]:
         raise np.linalg.LinAlgError(f"a matrix of shape {a.shape} is not square")
 
 
-def _dtype(*of: DistArray) -> np.dtype[Any]:
+def _factor_dtype(*of: DistArray) -> np.dtype[Any]:
     dtype = np.result_type(*(x.dtype for x in of))
     if dtype.kind in "biu":
         dtype = np.dtype(np.float64)
@@ -130,12 +130,12 @@ def _column(x: DistArray) -> DistArray:
 
 
 # ---- blocks of columns -------------------------------------------------------------------------------
-class _Columns:
+class _ColumnBlocks:
     """A matrix of which each rank has some blocks of columns, from top to bottom."""
 
     def __init__(self, x: DistArray, dtype: np.dtype[Any]) -> None:
         self.comm, (self.rows, self.extent) = x.comm, x.shape
-        self.width = max(1, min(WIDE, -(-self.extent // x.comm.size)))
+        self.width = max(1, min(BLOCK_WIDTH, -(-self.extent // x.comm.size)))
         axes = Whole(), Cyclic(0, self.width)
         self.layout = Layout(x.shape, ProcessGrid((x.comm.size,)), axes)
         self.block = np.array(x.redistributed(self.layout).local, dtype, order="F")
@@ -143,32 +143,32 @@ class _Columns:
     def blocks(self) -> range:
         return range(-(-self.extent // self.width))
 
-    def interval(self, k: int) -> tuple[int, int]:
+    def columns(self, k: int) -> tuple[int, int]:
         """The columns of a block."""
         return k * self.width, min(self.extent, (k + 1) * self.width)
 
     def is_local(self, k: int) -> bool:
         return k % self.comm.size == self.comm.rank
 
-    def here(self, k: int) -> int:
+    def local_start(self, k: int) -> int:
         """Where the first block of this rank from the `k`-th on begins in its memory."""
         return max(0, -(-(k - self.comm.rank) // self.comm.size)) * self.width
 
-    def told(self, k: int, rows: slice) -> Array:
+    def broadcast_rows(self, k: int, rows: slice) -> Array:
         """Some rows of a block, on all ranks."""
-        low, high = self.interval(k)
+        low, high = self.columns(k)
         height = len(range(*rows.indices(self.rows)))
         panel = np.empty((height, high - low), self.block.dtype)
         if self.is_local(k):
-            panel[...] = self.block[rows, self.here(k) : self.here(k) + high - low]
+            panel[...] = self.block[rows, self.local_start(k) : self.local_start(k) + high - low]
         self.comm.bcast(panel, k % self.comm.size)
         return panel
 
-    def piece(self) -> DistArray:
+    def to_array(self) -> DistArray:
         return DistArray(self.comm, self.layout, np.ascontiguousarray(self.block))
 
 
-def _eliminated(matrix: _Columns, sides: _Columns | None = None) -> tuple[bool, Array]:
+def _eliminate(matrix: _ColumnBlocks, sides: _ColumnBlocks | None = None) -> tuple[bool, Array]:
     """Factor a matrix in place, doing to right-hand sides what is done to its rows.
 
     Returns
@@ -179,18 +179,20 @@ def _eliminated(matrix: _Columns, sides: _Columns | None = None) -> tuple[bool, 
     """
     odd, found = False, []
     for k in matrix.blocks():
-        low, high = matrix.interval(k)
+        low, high = matrix.columns(k)
         pivots = np.empty(high - low, np.int64)
         if matrix.is_local(k):
-            pivots[...] = _pivoted(matrix.block[low:, matrix.here(k) : matrix.here(k) + high - low])
+            pivots[...] = _factor_panel(
+                matrix.block[low:, matrix.local_start(k) : matrix.local_start(k) + high - low]
+            )
         matrix.comm.bcast(pivots, k % matrix.comm.size)
         if pivots[-1] < 0:
             return odd, np.zeros(1, matrix.block.dtype)
-        panel = matrix.told(k, slice(low, None))
+        panel = matrix.broadcast_rows(k, slice(low, None))
         found.append(panel.diagonal())
         lower = np.tril(panel[: high - low], -1) + np.eye(high - low, dtype=panel.dtype)
         for rest in (
-            matrix.block[low:, matrix.here(k + 1) :],
+            matrix.block[low:, matrix.local_start(k + 1) :],
             *([] if sides is None else [sides.block[low:]]),
         ):
             for row, other in enumerate(pivots.tolist()):
@@ -203,18 +205,18 @@ def _eliminated(matrix: _Columns, sides: _Columns | None = None) -> tuple[bool, 
 
 
 def _solve(a: DistArray, b: DistArray, dtype: np.dtype[Any]) -> DistArray:
-    matrix, sides = _Columns(a, dtype), _Columns(b, dtype)
-    if not _eliminated(matrix, sides)[1][-1]:
+    matrix, sides = _ColumnBlocks(a, dtype), _ColumnBlocks(b, dtype)
+    if not _eliminate(matrix, sides)[1][-1]:
         raise np.linalg.LinAlgError("Singular matrix")
     for k in reversed(matrix.blocks()):
-        low, high = matrix.interval(k)
-        panel = matrix.told(k, slice(0, high))
+        low, high = matrix.columns(k)
+        panel = matrix.broadcast_rows(k, slice(0, high))
         sides.block[low:high] = np.linalg.solve(np.triu(panel[low:]), sides.block[low:high])
         sides.block[:low] -= panel[:low] @ sides.block[low:high]
-    return sides.piece()
+    return sides.to_array()
 
 
-def _pivoted(panel: Array) -> Array:
+def _factor_panel(panel: Array) -> Array:
     """Factor a block of columns in place; the rows exchanged, with -1 at the end when there is no pivot."""
     width = panel.shape[1]
     pivots = np.empty(width, np.int64)
@@ -232,12 +234,12 @@ def _pivoted(panel: Array) -> Array:
 
 
 def _cholesky(a: DistArray, dtype: np.dtype[Any]) -> DistArray:
-    matrix = _Columns(a, dtype)
+    matrix = _ColumnBlocks(a, dtype)
     for k in matrix.blocks():
-        low, high = matrix.interval(k)
+        low, high = matrix.columns(k)
         right = np.ones(1, np.int64)
         if matrix.is_local(k):
-            mine = matrix.block[:, matrix.here(k) : matrix.here(k) + high - low]
+            mine = matrix.block[:, matrix.local_start(k) : matrix.local_start(k) + high - low]
             mine[:low] = 0
             try:
                 mine[low:high] = np.linalg.cholesky(mine[low:high])
@@ -247,11 +249,11 @@ def _cholesky(a: DistArray, dtype: np.dtype[Any]) -> DistArray:
         matrix.comm.bcast(right, k % matrix.comm.size)
         if not right[0]:
             raise np.linalg.LinAlgError("Matrix is not positive definite")
-        panel = matrix.told(k, slice(low, None))
+        panel = matrix.broadcast_rows(k, slice(low, None))
         for later in range(k + 1, len(matrix.blocks())):
             if matrix.is_local(later):
-                begin, end = matrix.interval(later)
-                at = matrix.here(later)
+                begin, end = matrix.columns(later)
+                at = matrix.local_start(later)
                 top = panel[begin - low : end - low].conj().T
                 matrix.block[begin:, at : at + end - begin] -= panel[begin - low :] @ top
-    return matrix.piece()
+    return matrix.to_array()

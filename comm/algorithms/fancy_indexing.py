@@ -28,28 +28,37 @@ from dcarray.comm.transport.sparse_alltoall import (
     sparse_alltoallv,
 )
 
-__all__ = ["Points", "check_values", "found", "places_of", "points", "shared", "signed", "written"]
+__all__ = [
+    "IndexResult",
+    "as_int64",
+    "broadcast_local",
+    "check_values",
+    "mask_positions",
+    "read_elements",
+    "resolve_key",
+    "write_elements",
+]
 
 Store = Callable[[Array, Any, Array], None]  # what is done with elements, by an index, and what comes there
 
 
 @dataclass(frozen=True)
-class Points:
+class IndexResult:
     """What a key chooses.
 
     Parameters
     ----------
     layout : Layout
         Of what is chosen, cut along one axis over all ranks.
-    places : ndarray
+    positions : ndarray
         This rank's part of it: each element's place in the array.
     """
 
     layout: Layout
-    places: Array
+    positions: Array
 
 
-def shared(x: DistArray, layout: Layout) -> Array:
+def broadcast_local(x: DistArray, layout: Layout) -> Array:
     """This rank's elements of an array broadcast to a layout's shape, as that deals them out.
 
     Parameters
@@ -78,17 +87,19 @@ def check_values(given: tuple[int, ...], shape: tuple[int, ...]) -> None:
     fits = all(n in (1, m) for n, m in zip(least[::-1], shape[::-1], strict=False))
     if not fits or any(n != 1 for n in given[: len(given) - len(least)]):
         raise ValueError(
-            f"shape mismatch: value array of shape {_text(given)} could not be broadcast to indexing result "
-            f"of shape {_text(shape)}"
+            f"shape mismatch: value array of shape {_shape_text(given)} could not be broadcast to indexing "
+            f"result of shape {_shape_text(shape)}"
         )
 
 
-def _text(shape: tuple[int, ...]) -> str:
+def _shape_text(shape: tuple[int, ...]) -> str:
     return "(" + ",".join(map(str, shape)) + ("," if len(shape) == 1 else "") + ")"
 
 
 # ---- keys --------------------------------------------------------------------------------------------
-def points(shape: Sequence[int], key: Sequence[slice | int | DistArray | None], comm: Communicator) -> Points:
+def resolve_key(
+    shape: Sequence[int], key: Sequence[slice | int | DistArray | None], comm: Communicator
+) -> IndexResult:
     """The places that a key of NumPy's chooses.
 
     Parameters
@@ -129,7 +140,7 @@ def points(shape: Sequence[int], key: Sequence[slice | int | DistArray | None], 
             lines.append((len(lengths), np.arange(at.start, at.stop, at.step, dtype=np.int64) * stride))
             lengths.append(len(at))
         else:
-            here = np.asarray(item) if isinstance(item, int) else shared(item, layout)
+            here = np.asarray(item) if isinstance(item, int) else broadcast_local(item, layout)
             indices.append((axis, stride, here))
         axis += 1
     result = Layout(
@@ -141,26 +152,26 @@ def points(shape: Sequence[int], key: Sequence[slice | int | DistArray | None], 
     for which, at_axis in lines:
         place = which if which < first else which + ndim
         total = total + at_axis.reshape([-1 if k == place else 1 for k in range(result.ndim)])
-    for (_, stride, _), here in zip(indices, _inside(indices, shape, comm), strict=True):
+    for (_, stride, _), here in zip(indices, _checked_indices(indices, shape, comm), strict=True):
         total = total + (here * stride).reshape(here.shape + (1,) * (len(lengths) - first) * (here.ndim > 0))
-    return Points(result, np.broadcast_to(total, result.owned_shape(comm.rank)))
+    return IndexResult(result, np.broadcast_to(total, result.owned_shape(comm.rank)))
 
 
-def signed(values: Array) -> Array:
+def as_int64(values: Array) -> Array:
     """Integers in 64 bits; what is beyond these as the largest one, which lies outside of all arrays."""
     if values.dtype == np.uint64:
         values = np.minimum(values, np.uint64(np.iinfo(np.int64).max))
     return values.astype(np.int64, copy=False)
 
 
-def _inside(
+def _checked_indices(
     indices: Sequence[tuple[int, int, Array]], shape: Sequence[int], comm: Communicator
 ) -> list[Array]:
     """The indices, not negative; an error on all ranks where one lies outside."""
     told = np.zeros((len(indices), 2), np.int64)
     given = []
     for row, (axis, _, values) in zip(told, indices, strict=True):
-        n, values = shape[axis], signed(values)
+        n, values = shape[axis], as_int64(values)
         low = values < 0
         wrong = values[(values >= n) | (low & (values < -n))].reshape(-1)
         if wrong.size:
@@ -174,7 +185,7 @@ def _inside(
     return given
 
 
-def places_of(mask: DistArray, inner: int = 1) -> Array:
+def mask_positions(mask: DistArray, inner: int = 1) -> Array:
     """The places that this rank has of those which a mask chooses, in the order of ranks.
 
     Parameters
@@ -191,25 +202,25 @@ def places_of(mask: DistArray, inner: int = 1) -> Array:
 
 
 # ---- reading and writing -----------------------------------------------------------------------------
-def found(x: DistArray, places: Array) -> Array:
+def read_elements(x: DistArray, places: Array) -> Array:
     """The elements at this rank's places, in their shape."""
-    held = _settled(x)
+    held = _blocked(x)
     order, wanted, counts = _by_owner(held, places.reshape(-1), here=True)
     asked = sparse_alltoall(x.comm, [[w] for w in wanted])
-    replies = sparse_alltoallv(x.comm, [[_chosen(held.local, at)] for (at,) in asked], counts)
+    replies = sparse_alltoallv(x.comm, [[_elements_at(held.local, at)] for (at,) in asked], counts)
     result = np.empty(places.size, x.dtype)
     result[order] = np.concatenate([values for (values,) in replies])
     return result.reshape(places.shape)
 
 
-def written(x: DistArray, places: Array, values: Array, store: Store | None = None) -> DistArray:
+def write_elements(x: DistArray, places: Array, values: Array, store: Store | None = None) -> DistArray:
     """Write elements: where a place comes several times, in the order of ranks and of their places.
 
     Parameters
     ----------
     x : DistArray
         Written in place, unless it is dealt out in turn.
-    places : ndarray
+    positions : ndarray
         This rank's, within the array.
     values : ndarray
         Of the same shape.
@@ -221,16 +232,16 @@ def written(x: DistArray, places: Array, values: Array, store: Store | None = No
     DistArray
         `x`, or what it has become.
     """
-    held = _settled(x)
+    held = _blocked(x)
     order, wanted, _ = _by_owner(held, places.reshape(-1), here=False)
     given = values.reshape(-1)[order]
     ends = np.cumsum([0, *(len(w) for w in wanted)])
     sends = [[w, given[a:b]] for w, (a, b) in zip(wanted, pairwise(ends), strict=True)]
-    for rank, like in enumerate(_copies(held.layout)):
+    for rank, like in enumerate(_first_copies(held.layout)):
         sends[rank] = sends[like]
     came = sparse_alltoallv(x.comm, sends, exchange_counts(x.comm, [len(places) for places, _ in sends]))
     for at, some in came:
-        own, there = _flat(held.local, at)
+        own, there = _flat_view(held.local, at)
         if store is None:
             own[there] = some
         else:
@@ -238,24 +249,24 @@ def written(x: DistArray, places: Array, values: Array, store: Store | None = No
     return held
 
 
-def _settled(x: DistArray) -> DistArray:
+def _blocked(x: DistArray) -> DistArray:
     """In blocks: the piece itself, unless it is dealt out in turn."""
     dealt = any(isinstance(spec, Cyclic) for spec in x.layout.axes)
     return x.redistributed(without_cyclic(x.layout)) if dealt else x
 
 
-def _flat(own: Array, at: Array) -> tuple[Array, Any]:
+def _flat_view(own: Array, at: Array) -> tuple[Array, Any]:
     """A view of elements, and an index of it, for their places in C order."""
     return (own.reshape(-1), at) if own.flags.c_contiguous else (own, np.unravel_index(at, own.shape))
 
 
-def _chosen(own: Array, at: Array) -> Array:
-    view, there = _flat(own, at)
+def _elements_at(own: Array, at: Array) -> Array:
+    view, there = _flat_view(own, at)
     chosen: Array = view[there]
     return chosen
 
 
-def _copies(layout: Layout) -> list[int]:
+def _first_copies(layout: Layout) -> list[int]:
     """For each rank the first one that has the same elements."""
     ranks = [0] * layout.grid.size
     shape = layout.grid.shape

@@ -16,12 +16,12 @@ from dcarray.comm.layout.derived_layouts import with_whole_axes, without_cyclic
 from dcarray.comm.layout.layouts import Layout, Whole
 from dcarray.comm.transport.protocol import Array
 
-from .joining import concatenate, framed
+from .joining import concatenate, pad_with_zeros
 
-__all__ = ["along", "line", "transformed"]
+__all__ = ["apply_along_axes", "apply_along_axis", "transform_line"]
 
 
-def along(x: DistArray, axis: int, function: Callable[[Array], Any]) -> DistArray:
+def apply_along_axis(x: DistArray, axis: int, function: Callable[[Array], Any]) -> DistArray:
     """A function of whole lines along one axis, which may make them longer or shorter.
 
     Parameters
@@ -54,7 +54,7 @@ def along(x: DistArray, axis: int, function: Callable[[Array], Any]) -> DistArra
     return DistArray(x.comm, Layout(shape, held.layout.grid, axes), values)
 
 
-def transformed(x: DistArray, steps: Sequence[tuple[int, Callable[[Array], Any]]]) -> DistArray:
+def apply_along_axes(x: DistArray, steps: Sequence[tuple[int, Callable[[Array], Any]]]) -> DistArray:
     """Functions of lines along several axes, one after the other.
 
     Parameters
@@ -62,7 +62,7 @@ def transformed(x: DistArray, steps: Sequence[tuple[int, Callable[[Array], Any]]
     x : DistArray
         The array.
     steps : sequence of (int, callable)
-        For each its axis and what `along` takes.
+        For each its axis and what `apply_along_axis` takes.
 
     Returns
     -------
@@ -70,12 +70,14 @@ def transformed(x: DistArray, steps: Sequence[tuple[int, Callable[[Array], Any]]
         As the last one leaves it: what was transposed for it is not brought back.
     """
     for axis, function in steps:
-        x = along(x, axis, function)
+        x = apply_along_axis(x, axis, function)
     return x
 
 
 # ---- one line ----------------------------------------------------------------------------------------
-def line(x: DistArray, kind: str, n: int | None = None, norm: str | None = None) -> DistArray | None:
+def transform_line(
+    x: DistArray, kind: str, n: int | None = None, norm: str | None = None
+) -> DistArray | None:
     """The transform of an array of one axis that is cut.
 
     Parameters
@@ -102,7 +104,7 @@ def line(x: DistArray, kind: str, n: int | None = None, norm: str | None = None)
     ):
         return None
     made = np.fft.fft(np.zeros(1, x.dtype)).dtype
-    x = _sized(
+    x = _resized(
         DistArray(x.comm, x.layout.without_halo(), x.local.astype(made)),
         length // 2 + 1 if kind == "irfft" else length,
     )
@@ -113,7 +115,7 @@ def line(x: DistArray, kind: str, n: int | None = None, norm: str | None = None)
         mirrored = DistArray(x.comm, mirrored.layout, mirrored.block.conj())
         x = concatenate([x, mirrored], 0)
     inverse = kind[0] == "i"
-    found = _line(x, factor, inverse)
+    found = _transform_as_matrix(x, factor, inverse)
     scale = {"ortho": length**-0.5, "forward": 1.0 if inverse else 1 / length}.get(
         norm or "backward", 1 / length if inverse else 1.0
     )
@@ -124,28 +126,30 @@ def line(x: DistArray, kind: str, n: int | None = None, norm: str | None = None)
     return DistArray(found.comm, found.layout, found.block.real.copy()) if kind == "irfft" else found
 
 
-def _sized(x: DistArray, n: int) -> DistArray:
+def _resized(x: DistArray, n: int) -> DistArray:
     """So many elements, those that are missing zero."""
-    return framed(x, [(0, n - x.shape[0])]) if n > x.shape[0] else sliced(x, [slice(0, n)])
+    return pad_with_zeros(x, [(0, n - x.shape[0])]) if n > x.shape[0] else sliced(x, [slice(0, n)])
 
 
-def _line(x: DistArray, rows: int, inverse: bool) -> DistArray:
+def _transform_as_matrix(x: DistArray, rows: int, inverse: bool) -> DistArray:
     """The transform of a line, not scaled, by those of a matrix with so many rows."""
     n = x.shape[0]
     function, sign = (np.fft.ifft, 2j) if inverse else (np.fft.fft, -2j)
-    table = along(x.reshaped((rows, n // rows)), 0, lambda v: function(v, axis=0, norm=_NONE[inverse]))
+    table = apply_along_axis(
+        x.reshaped((rows, n // rows)), 0, lambda v: function(v, axis=0, norm=_UNSCALED[inverse])
+    )
     first, second = (
         np.arange(part.extent)[_interval(part, place)]
         for part, place in zip(table.layout.parts, table.layout.part_indices(x.comm.rank), strict=True)
     )
     turned = np.exp(sign * np.pi / n * (first[:, None] * second % n)).astype(x.dtype)
     table = DistArray(x.comm, table.layout.without_halo(), table.local * turned)
-    table = along(table, 1, lambda v: function(v, axis=1, norm=_NONE[inverse]))
+    table = apply_along_axis(table, 1, lambda v: function(v, axis=1, norm=_UNSCALED[inverse]))
     flipped = Layout(table.shape[::-1], table.layout.grid, table.layout.without_halo().axes[::-1])
     return DistArray(x.comm, flipped, np.ascontiguousarray(table.local.T)).ravelled()
 
 
-_NONE: dict[bool, Any] = {False: "backward", True: "forward"}  # the norms that leave sums as they are
+_UNSCALED: dict[bool, Any] = {False: "backward", True: "forward"}  # the norms that leave sums as they are
 
 
 def _interval(part: Any, place: int) -> slice:

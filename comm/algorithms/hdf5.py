@@ -15,9 +15,9 @@ from dcarray.comm.exchange.dist_array import DistArray
 from dcarray.comm.layout.layouts import Layout
 from dcarray.comm.transport.protocol import Communicator
 
-from .npy_files import File, boxes, first
+from .npy_files import File, local_boxes, run_on_first_rank
 
-__all__ = ["load", "save", "shape_in"]
+__all__ = ["load", "save", "stored_shape"]
 
 
 def save(file: File, name: str, x: DistArray, mode: str, options: Mapping[str, Any]) -> None:
@@ -48,19 +48,19 @@ def save(file: File, name: str, x: DistArray, mode: str, options: Mapping[str, A
                 del opened[name]
             opened.create_dataset(name, x.shape, x.dtype, **options)
 
-    first(x.comm, create)
+    run_on_first_rank(x.comm, create)
     coords = x.layout.grid.coords(x.comm.rank)
     writes = not any(coords[axis] for axis in x.layout.copy_axes) and x.layout.elements(x.comm.rank)
     for rank in range(x.comm.size):
         if rank == x.comm.rank and writes:
             with h5py.File(file, "r+") as opened:
                 dataset = opened[name]
-                for there, here in boxes(x.layout, rank):
+                for there, here in local_boxes(x.layout, rank):
                     dataset[there] = x.local[here]
         x.comm.barrier()
 
 
-def shape_in(file: File, name: str, comm: Communicator) -> tuple[tuple[int, ...], np.dtype[Any]]:
+def stored_shape(file: File, name: str, comm: Communicator) -> tuple[tuple[int, ...], np.dtype[Any]]:
     """Shape and dtype of a dataset.
 
     Raises
@@ -75,7 +75,7 @@ def shape_in(file: File, name: str, comm: Communicator) -> tuple[tuple[int, ...]
             dataset = opened[name]
             return dataset.shape, dataset.dtype
 
-    found: tuple[tuple[int, ...], np.dtype[Any]] = first(comm, look)
+    found: tuple[tuple[int, ...], np.dtype[Any]] = run_on_first_rank(comm, look)
     return found
 
 
@@ -102,7 +102,7 @@ def load(
     if layout.elements(comm.rank):
         with h5py.File(file, "r") as opened:
             dataset = opened[name]
-            for there, here in boxes(layout, comm.rank):
+            for there, here in local_boxes(layout, comm.rank):
                 places = [r[s] for r, s in zip(window, there, strict=True)]
                 piece.local[here] = dataset[tuple(slice(r.start, r.stop, r.step) for r in places)]
     return piece

@@ -14,9 +14,9 @@ from dcarray.comm.exchange.window_copies import ArrayWindow, copy_windows, empty
 from dcarray.comm.layout.derived_layouts import even_blocks, without_cyclic
 from dcarray.comm.layout.layouts import Block, Layout, Whole
 
-from .reductions import normalised
+from .reductions import normalised_axes
 
-__all__ = ["concatenate", "flip", "framed", "repeat", "roll", "stack", "tile"]
+__all__ = ["concatenate", "flip", "pad_with_zeros", "repeat", "roll", "stack", "tile"]
 
 
 def concatenate(
@@ -43,20 +43,20 @@ def concatenate(
     ValueError, AxisError, TypeError
         As NumPy's, on all ranks.
     """
-    trial = np.concatenate([_nothing(x.ndim, x.dtype) for x in parts], axis, dtype=dtype, casting=casting)
-    (a,) = normalised(axis, parts[0].ndim)
+    trial = np.concatenate([_empty(x.ndim, x.dtype) for x in parts], axis, dtype=dtype, casting=casting)
+    (a,) = normalised_axes(axis, parts[0].ndim)
     if any(x.shape[:a] + x.shape[a + 1 :] != parts[0].shape[:a] + parts[0].shape[a + 1 :] for x in parts):
         np.concatenate([np.broadcast_to(np.empty((), bool), x.shape) for x in parts], axis)  # NumPy's error
     shape = list(parts[0].shape)
     shape[a] = sum(x.shape[a] for x in parts)
-    lead = max(parts, key=lambda x: (_cuts(x.layout), math.prod(x.shape)))
+    lead = max(parts, key=lambda x: (_cut_axes(x.layout), math.prod(x.shape)))
     result = empty_like(lead, even_blocks(lead.layout, shape), trial.dtype)
     pairs, at = [], 0
     for x in parts:
         places = [range(n) for n in x.shape]
         places[a] = range(at, at + x.shape[a])
         at += x.shape[a]
-        pairs.append((whole_window(_in(x, trial.dtype)), ArrayWindow(result, tuple(places))))
+        pairs.append((whole_window(_cast(x, trial.dtype)), ArrayWindow(result, tuple(places))))
     copy_windows(pairs)
     return result
 
@@ -67,8 +67,8 @@ def stack(
     """Arrays of one shape along a new axis, like ``numpy.stack``; parameters as for `concatenate`."""
     if any(x.shape != parts[0].shape for x in parts):
         raise ValueError("all input arrays must have the same shape")
-    (a,) = normalised(axis, parts[0].ndim + 1)
-    return concatenate([_expanded(x, a) for x in parts], a, dtype, casting)
+    (a,) = normalised_axes(axis, parts[0].ndim + 1)
+    return concatenate([_expand_dims(x, a) for x in parts], a, dtype, casting)
 
 
 def roll(x: DistArray, shift: int | Sequence[int], axis: int | Sequence[int] | None = None) -> DistArray:
@@ -114,7 +114,7 @@ def roll(x: DistArray, shift: int | Sequence[int], axis: int | Sequence[int] | N
 
 def flip(x: DistArray, axis: int | Sequence[int] | None = None) -> DistArray:
     """The elements in reverse order along some axes or all, like ``numpy.flip``; cut as `x`."""
-    axes = normalised(axis, x.ndim)
+    axes = normalised_axes(axis, x.ndim)
     held = x.redistributed(without_cyclic(x.layout))
     result = empty_like(x, held.layout)
     places = tuple(range(n)[::-1] if a in axes else range(n) for a, n in enumerate(x.shape))
@@ -122,7 +122,7 @@ def flip(x: DistArray, axis: int | Sequence[int] | None = None) -> DistArray:
     return result
 
 
-def framed(x: DistArray, widths: Sequence[tuple[int, int]]) -> DistArray:
+def pad_with_zeros(x: DistArray, widths: Sequence[tuple[int, int]]) -> DistArray:
     """The array with room around it, filled with zeros.
 
     Parameters
@@ -150,7 +150,7 @@ def repeat(x: DistArray, times: int, axis: int) -> DistArray:
     """Each element so many times after itself along an axis, like ``numpy.repeat``; nothing travels."""
     if times < 0:
         raise ValueError("repeats may not contain negative values.")
-    (a,) = normalised(axis, x.ndim)
+    (a,) = normalised_axes(axis, x.ndim)
     held = x.redistributed(without_cyclic(x.layout))
     shape, specs = list(x.shape), list(held.layout.axes)
     shape[a] *= times
@@ -178,7 +178,7 @@ def tile(x: DistArray, times: Sequence[int]) -> DistArray:
     reps = [int(n) for n in times]
     reps = [1] * (x.ndim - len(reps)) + reps
     while x.ndim < len(reps):
-        x = _expanded(x, 0)
+        x = _expand_dims(x, 0)
     shape = [n * m for n, m in zip(x.shape, reps, strict=True)]
     np.empty(0).reshape([0, *(n for n in shape if n < 0)])  # NumPy's error for a negative number
     result, held = empty_like(x, even_blocks(x.layout, shape)), x.redistributed(without_cyclic(x.layout))
@@ -192,11 +192,11 @@ def tile(x: DistArray, times: Sequence[int]) -> DistArray:
 
 
 # ---- layouts of results ------------------------------------------------------------------------------
-def _cuts(layout: Layout) -> int:
+def _cut_axes(layout: Layout) -> int:
     return sum(not isinstance(spec, Whole) for spec in layout.axes)
 
 
-def _in(x: DistArray, dtype: np.dtype[Any]) -> DistArray:
+def _cast(x: DistArray, dtype: np.dtype[Any]) -> DistArray:
     """The array in a dtype, in blocks."""
     held = x.redistributed(without_cyclic(x.layout))
     if held.dtype == dtype:
@@ -205,7 +205,7 @@ def _in(x: DistArray, dtype: np.dtype[Any]) -> DistArray:
     return DistArray(x.comm, bare, held.local.astype(dtype))
 
 
-def _expanded(x: DistArray, axis: int) -> DistArray:
+def _expand_dims(x: DistArray, axis: int) -> DistArray:
     """The array with a new axis of length one."""
     shape, specs, halo = list(x.shape), list(x.layout.axes), list(x.layout.halo)
     shape.insert(axis, 1)
@@ -214,5 +214,5 @@ def _expanded(x: DistArray, axis: int) -> DistArray:
     return DistArray(x.comm, Layout(shape, x.layout.grid, specs, halo), np.expand_dims(x.block, axis))
 
 
-def _nothing(ndim: int, dtype: Any) -> np.ndarray[Any, Any]:
+def _empty(ndim: int, dtype: Any) -> np.ndarray[Any, Any]:
     return np.empty((0,) * ndim, dtype)

@@ -13,12 +13,12 @@ from dcarray.comm.layout.layouts import Block, Layout, Whole
 from dcarray.comm.transport.protocol import Array, Communicator
 from dcarray.comm.transport.sparse_alltoall import allgather
 
-from .fancy_indexing import check_values, places_of, shared, written
+from .fancy_indexing import broadcast_local, check_values, mask_positions, write_elements
 
-__all__ = ["chosen", "evenly", "nonzero", "put_where"]
+__all__ = ["assign", "nonzero", "rebalanced", "select"]
 
 
-def chosen(x: DistArray, mask: DistArray) -> DistArray:
+def select(x: DistArray, mask: DistArray) -> DistArray:
     """``x[mask]``.
 
     Parameters
@@ -33,8 +33,8 @@ def chosen(x: DistArray, mask: DistArray) -> DistArray:
     DistArray
         In even blocks over all ranks along its first axis.
     """
-    held, where = _beside(x, mask)
-    return evenly(x.comm, held.local[where.local])
+    held, where = _both_by_rows(x, mask)
+    return rebalanced(x.comm, held.local[where.local])
 
 
 def nonzero(x: DistArray) -> tuple[DistArray, ...]:
@@ -42,10 +42,10 @@ def nonzero(x: DistArray) -> tuple[DistArray, ...]:
     held = x.redistributed(row_layout(x.shape, x.comm.size))
     begin = held.layout.parts[0].to_global(x.comm.rank, 0)
     places = np.nonzero(held.local)
-    return tuple(evenly(x.comm, at + begin if not axis else at) for axis, at in enumerate(places))
+    return tuple(rebalanced(x.comm, at + begin if not axis else at) for axis, at in enumerate(places))
 
 
-def put_where(x: DistArray, mask: DistArray, values: DistArray) -> DistArray:
+def assign(x: DistArray, mask: DistArray, values: DistArray) -> DistArray:
     """Write ``x[mask] = values``.
 
     Parameters
@@ -53,7 +53,7 @@ def put_where(x: DistArray, mask: DistArray, values: DistArray) -> DistArray:
     x : DistArray
         Written in place, unless it is dealt out in turn.
     mask : DistArray
-        As for `chosen`.
+        As for `select`.
     values : DistArray
         Of a shape that can be broadcast to that of ``x[mask]``.
 
@@ -68,7 +68,7 @@ def put_where(x: DistArray, mask: DistArray, values: DistArray) -> DistArray:
         As NumPy's, on all ranks.
     """
     inner = x.shape[mask.ndim :]
-    places = places_of(mask, math.prod(inner))
+    places = mask_positions(mask, math.prod(inner))
     count = places.size // max(math.prod(inner), 1)
     counts = tuple(int(n) for n in allgather(x.comm, np.int64(count)))
     shape = (sum(counts), *inner)
@@ -79,17 +79,17 @@ def put_where(x: DistArray, mask: DistArray, values: DistArray) -> DistArray:
         )
     check_values(values.shape, shape)
     layout = Layout(shape, ProcessGrid((x.comm.size,)), [Block(0, counts), *[Whole()] * len(inner)])
-    return written(x, places, shared(values, layout).astype(x.dtype, copy=False))
+    return write_elements(x, places, broadcast_local(values, layout).astype(x.dtype, copy=False))
 
 
-def _beside(x: DistArray, mask: DistArray) -> tuple[DistArray, DistArray]:
+def _both_by_rows(x: DistArray, mask: DistArray) -> tuple[DistArray, DistArray]:
     """Both cut along the first axis only, so that what is chosen lies in order."""
     return x.redistributed(row_layout(x.shape, x.comm.size)), mask.redistributed(
         row_layout(mask.shape, x.comm.size)
     )
 
 
-def evenly(comm: Communicator, some: Array) -> DistArray:
+def rebalanced(comm: Communicator, some: Array) -> DistArray:
     """Rows of which each rank has some, in the order of ranks, in even blocks."""
     sizes = tuple(int(n) for n in allgather(comm, np.int64(len(some))))
     goal = row_layout((sum(sizes), *some.shape[1:]), comm.size)

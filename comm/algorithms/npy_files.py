@@ -17,7 +17,7 @@ from dcarray.comm.layout.layouts import Layout
 from dcarray.comm.transport.agreement import broadcast_object
 from dcarray.comm.transport.protocol import Communicator
 
-__all__ = ["File", "boxes", "first", "load", "save", "shape_in"]
+__all__ = ["File", "load", "local_boxes", "run_on_first_rank", "save", "stored_shape"]
 
 File = str | os.PathLike[str]
 
@@ -37,25 +37,25 @@ def save(file: File, x: DistArray) -> None:
     OSError
         As when one process writes, on all ranks.
     """
-    first(x.comm, lambda: _created(file, x.shape, x.dtype))
+    run_on_first_rank(x.comm, lambda: _create(file, x.shape, x.dtype))
     coords = x.layout.grid.coords(x.comm.rank)
     if not any(coords[axis] for axis in x.layout.copy_axes) and x.layout.elements(x.comm.rank):
         out: Any = np.lib.format.open_memmap(file, mode="r+")
-        for there, here in boxes(x.layout, x.comm.rank):
+        for there, here in local_boxes(x.layout, x.comm.rank):
             out[there] = x.local[here]
         out.flush()
         del out
     x.comm.barrier()
 
 
-def _created(file: File, shape: tuple[int, ...], dtype: np.dtype[Any]) -> None:
+def _create(file: File, shape: tuple[int, ...], dtype: np.dtype[Any]) -> None:
     if not np.prod(shape):  # nothing to map
         np.save(file, np.empty(shape, dtype))
     else:
         np.lib.format.open_memmap(file, mode="w+", dtype=dtype, shape=shape).flush()
 
 
-def first(comm: Communicator, action: Any) -> Any:
+def run_on_first_rank(comm: Communicator, action: Any) -> Any:
     """Something that one rank does for all; what goes wrong goes wrong on all."""
     found: Any = None
     if comm.rank == 0:
@@ -69,7 +69,7 @@ def first(comm: Communicator, action: Any) -> Any:
     return found
 
 
-def shape_in(file: File, comm: Communicator) -> tuple[tuple[int, ...], np.dtype[Any]]:
+def stored_shape(file: File, comm: Communicator) -> tuple[tuple[int, ...], np.dtype[Any]]:
     """Shape and dtype of the array in a file.
 
     Raises
@@ -82,7 +82,7 @@ def shape_in(file: File, comm: Communicator) -> tuple[tuple[int, ...], np.dtype[
         a = np.load(file, mmap_mode="r")
         return a.shape, a.dtype
 
-    found: tuple[tuple[int, ...], np.dtype[Any]] = first(comm, look)
+    found: tuple[tuple[int, ...], np.dtype[Any]] = run_on_first_rank(comm, look)
     return found
 
 
@@ -99,12 +99,12 @@ def load(file: File, layout: Layout, comm: Communicator) -> DistArray:
     a = np.load(file, mmap_mode="r")
     block = np.zeros(layout.local_shape(comm.rank), a.dtype)
     piece = DistArray(comm, layout, block)
-    for there, here in boxes(layout, comm.rank):
+    for there, here in local_boxes(layout, comm.rank):
         piece.local[here] = a[there]
     return piece
 
 
-def boxes(layout: Layout, rank: int) -> list[tuple[tuple[slice, ...], tuple[slice, ...]]]:
+def local_boxes(layout: Layout, rank: int) -> list[tuple[tuple[slice, ...], tuple[slice, ...]]]:
     """What a rank has, in boxes: their places in the array and among its own elements."""
     axes: list[Sequence[tuple[slice, slice]]] = []
     for runs in layout.runs(rank):

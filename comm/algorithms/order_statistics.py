@@ -21,17 +21,24 @@ from dcarray.comm.transport.sparse_alltoall import (
     sparse_alltoallv,
 )
 
-from .fancy_indexing import found, written
-from .masks import evenly
-from .reductions import fold
+from .fancy_indexing import read_elements, write_elements
+from .masks import rebalanced
+from .reductions import reduction
 from .sorting import sort_1d, sorted_values
 
 __all__ = [
-    "all_differ", "distinct", "located", "pointwise", "ranked", "totalled", "unique", "unique_rows",
+    "all_differ",
+    "map_local",
+    "searchsorted",
+    "sorted_with_count",
+    "sum_over_ranks",
+    "unique",
+    "unique_rows",
+    "unique_values",
 ]  # fmt: skip
 
 
-def pointwise(x: DistArray, function: Callable[[Array], Any]) -> DistArray:
+def map_local(x: DistArray, function: Callable[[Array], Any]) -> DistArray:
     """A function of one element at a time; nothing travels."""
     return DistArray(x.comm, x.layout.without_halo(), np.asarray(function(x.local)))
 
@@ -56,39 +63,39 @@ def unique(x: DistArray, equal_nan: bool = True) -> tuple[DistArray, DistArray, 
     comm, n = x.comm, math.prod(x.shape)
     flat = x.ravelled()
     values, places = sort_1d(flat)
-    first = _first(values, equal_nan)
+    first = _is_first(values, equal_nan)
     begin = values.layout.parts[0].to_global(comm.rank, 0)
     before = int(allgather(comm, np.count_nonzero(first))[: comm.rank].sum())
     number = before + np.cumsum(first) - 1  # equal elements that begin on another rank have its number
     inverse = DistArray(comm, flat.layout, np.zeros(flat.local.shape, np.intp))
-    written(inverse, places.local, number.astype(np.intp))
-    starts = evenly(comm, np.flatnonzero(first) + begin)
+    write_elements(inverse, places.local, number.astype(np.intp))
+    starts = rebalanced(comm, np.flatnonzero(first) + begin)
     here, at = starts.local, starts.layout.parts[0].to_global(comm.rank, 0)
     after = np.arange(at, at + here.size) + 1
     last = after == starts.shape[0]
-    ends = np.where(last, n, found(starts, np.where(last, 0, after)))
+    ends = np.where(last, n, read_elements(starts, np.where(last, 0, after)))
     return (
-        evenly(comm, values.local[first]),
-        evenly(comm, places.local[first].astype(np.intp)),
+        rebalanced(comm, values.local[first]),
+        rebalanced(comm, places.local[first].astype(np.intp)),
         inverse.reshaped(x.shape),
         DistArray(comm, starts.layout, (ends - here).astype(np.intp)),
     )
 
 
-def distinct(x: DistArray, equal_nan: bool = True) -> DistArray:
+def unique_values(x: DistArray, equal_nan: bool = True) -> DistArray:
     """The elements that differ alone: of each rank only those travel that differ there."""
     some = np.unique(x.local, equal_nan=equal_nan)
     sizes = tuple(int(n) for n in allgather(x.comm, np.int64(some.size)))
     layout = Layout((sum(sizes),), ProcessGrid((x.comm.size,)), [Block(0, sizes)])
     if not sum(sizes):
-        return evenly(x.comm, some)
+        return rebalanced(x.comm, some)
     values = sorted_values(DistArray(x.comm, layout, some))
-    return evenly(x.comm, values.local[_first(values, equal_nan)])
+    return rebalanced(x.comm, values.local[_is_first(values, equal_nan)])
 
 
 def all_differ(values: DistArray) -> bool:
     """Are there no two equal ones among sorted elements, nor two NaNs?"""
-    first = _first(values, True)
+    first = _is_first(values, True)
     return not allgather(values.comm, np.bool_(not first.all())).any()
 
 
@@ -106,7 +113,7 @@ def unique_rows(x: DistArray) -> tuple[DistArray, DistArray, DistArray, DistArra
     return DistArray(comm, table, values), first, inverse, counts
 
 
-def _first(x: DistArray, equal_nan: bool) -> Array:
+def _is_first(x: DistArray, equal_nan: bool) -> Array:
     """Which sorted elements of this rank are not what comes before them."""
     own = x.local
     ends = allgather(x.comm, own[-1] if own.size else np.zeros((), x.dtype))
@@ -124,7 +131,7 @@ def _differ(a: Array, b: Array, equal_nan: bool) -> Any:
 
 
 # ---- places in sorted arrays -------------------------------------------------------------------------
-def located(a: DistArray, v: DistArray, side: Any) -> DistArray:
+def searchsorted(a: DistArray, v: DistArray, side: Any) -> DistArray:
     """Where elements would be put into a sorted array, like ``numpy.searchsorted``.
 
     Each goes to the rank that has the elements around its place.
@@ -139,9 +146,9 @@ def located(a: DistArray, v: DistArray, side: Any) -> DistArray:
     """
     comm = a.comm
     if all(isinstance(spec, Whole) or part.parts == 1 for spec, part in _axes(a)):
-        return pointwise(v, lambda some: np.searchsorted(a.local, some, side))
+        return map_local(v, lambda some: np.searchsorted(a.local, some, side))
     if not a.shape[0]:
-        return pointwise(v, lambda some: np.zeros(some.shape, np.intp))
+        return map_local(v, lambda some: np.zeros(some.shape, np.intp))
     held = a.redistributed(row_layout(a.shape, comm.size))
     own, part = held.local, held.layout.parts[0]
     begin = part.to_global(comm.rank, 0)
@@ -165,7 +172,7 @@ def _axes(x: DistArray) -> Any:
     return zip(x.layout.axes, x.layout.parts, strict=True)
 
 
-def ranked(x: DistArray, without_nan: bool) -> tuple[DistArray, int]:
+def sorted_with_count(x: DistArray, without_nan: bool) -> tuple[DistArray, int]:
     """The elements in ascending order on one axis, and how many they are, those that are no NaN if asked."""
     values = sorted_values(x.ravelled())
     count = math.prod(x.shape)
@@ -175,10 +182,10 @@ def ranked(x: DistArray, without_nan: bool) -> tuple[DistArray, int]:
 
 
 # ---- counts ------------------------------------------------------------------------------------------
-def totalled(x: DistArray, counts: Array) -> DistArray:
+def sum_over_ranks(x: DistArray, counts: Array) -> DistArray:
     """The sum of arrays of one shape and dtype, of which each rank of `x` has one."""
     comm = x.comm
     layout = Layout(
         (comm.size, *counts.shape), ProcessGrid((comm.size,)), [Block(0), *[Whole()] * counts.ndim]
     )
-    return fold(DistArray(comm, layout, counts[None]), np.add, 0, counts.dtype)
+    return reduction(DistArray(comm, layout, counts[None]), np.add, 0, counts.dtype)

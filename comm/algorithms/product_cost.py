@@ -19,7 +19,7 @@ from dcarray.comm.layout.layouts import Block, Layout, Spec, Whole, axis_of
 
 from .product_axes import Product
 
-__all__ = ["FLOPS_PER_BYTE", "Bounds", "Choices", "Judges", "Sum"]
+__all__ = ["FLOPS_PER_BYTE", "Choices", "LowerBounds", "ProductCosts", "Sum"]
 
 # What a rank computes while it would receive one byte.  It decides where fewer bytes would mean more work: a
 # product of copies made by every rank against one made in parts and sent round.
@@ -36,7 +36,7 @@ _WHOLE = Whole()
 _ROUNDED = 1 - 1e-9  # what is multiplied in another order may come out a little larger
 
 
-class Judges:
+class ProductCosts:
     """A few ranks that tell what a product costs them.
 
     Parameters
@@ -55,27 +55,27 @@ class Judges:
     ) -> None:
         self.product, self.sizes = product, itemsizes
         self._arrays = ((product.a, a), (product.b, b), (product.out, out))
-        self._had: dict[int, _Had] = {}
-        self._known: dict[ProcessGrid, list[_Judge]] = {}
+        self._had: dict[int, _Holdings] = {}
+        self._known: dict[ProcessGrid, list[_RankCosts]] = {}
         # Ranks in the middle mostly receive most: the others are asked only about what is cheap for these.
         size = a.grid.size
         self._ranks = sorted(sample_ranks(size), key=lambda rank: abs(2 * rank - size))
 
     @cached_property
-    def first(self) -> _First:
+    def first(self) -> _FirstRank:
         """What rank 0 has, and what there is in all."""
-        of, had = self.product, self.had(0)
+        of, had = self.product, self.holdings(0)
         held = [math.prod(part.size for part in parts.values()) for parts in (had.a, had.b)]
         extent = of.extent
         whole = [math.prod([extent[x] for x in letters]) for letters in (of.a, of.b, of.out)]
         work = 2 * whole[2] * math.prod([extent[x] for x in of.inner]) / FLOPS_PER_BYTE
-        return _First(held[0], held[1], had.wanted, whole[0], whole[1], whole[2], work)
+        return _FirstRank(held[0], held[1], had.wanted, whole[0], whole[1], whole[2], work)
 
-    def judge(self, grid: ProcessGrid, k: int) -> _Judge:
+    def rank_costs(self, grid: ProcessGrid, k: int) -> _RankCosts:
         """One of the ranks in the order in which they are asked."""
         judges = self._known.setdefault(grid, [])
         while k >= len(judges):
-            judges.append(_Judge(self, grid, self._ranks[len(judges)]))
+            judges.append(_RankCosts(self, grid, self._ranks[len(judges)]))
         return judges[k]
 
     def best(
@@ -99,15 +99,15 @@ class Judges:
         (float, Sum), or None
             The first of the cheapest, with its cost; None when all of them cost too much.
         """
-        ways, found = [self.judge(grid, 0).way(cut)], None
+        ways, found = [self.rank_costs(grid, 0).local_product(cut)], None
         if ways[0].least >= most:
             return None
         for summed in sums:
             taken = 0.0
             for k in range(len(self._ranks)):
-                judge = self.judge(grid, k)
+                judge = self.rank_costs(grid, k)
                 if k == len(ways):
-                    ways.append(judge.way(cut))
+                    ways.append(judge.local_product(cut))
                 taken = max(taken, judge.cost(ways[k], summed))
                 if taken >= most:
                     break
@@ -115,7 +115,7 @@ class Judges:
                 found, most = (taken, summed), taken
         return found
 
-    def had(self, rank: int) -> _Had:
+    def holdings(self, rank: int) -> _Holdings:
         """What a rank has before, and is to have in the end."""
         found = self._had.get(rank)
         if found is None:
@@ -126,7 +126,7 @@ class Judges:
                 for letters, layout in self._arrays
             )
             wanted = None if self._arrays[2][1] is None else math.prod(part.size for part in out.values())
-            found = self._had[rank] = _Had(a, b, out, wanted)
+            found = self._had[rank] = _Holdings(a, b, out, wanted)
         return found
 
 
@@ -141,7 +141,7 @@ class _Part(NamedTuple):
     def size(self) -> int:
         return self.high - self.low if self.turn is None else self.turn[0].size(self.turn[1])
 
-    def meets(self, other: _Part | None) -> int:
+    def overlap(self, other: _Part | None) -> int:
         """How many indices both have; one if there is no other."""
         if other is None:
             return 1
@@ -155,7 +155,7 @@ class _Part(NamedTuple):
         return self.turn or (BlockAxis(self.high, 2, (self.low, self.high - self.low)), 1)
 
 
-def _even(extent: int, parts: int, part: int) -> _Part:
+def _even_part(extent: int, parts: int, part: int) -> _Part:
     """One of as many parts of an axis, of sizes that differ by at most one, the larger ones first."""
     small, larger = divmod(extent, parts)
     low = part * small + min(part, larger)
@@ -168,7 +168,7 @@ def _part(axis: Axis, part: int) -> _Part:
     return _Part(axis.low(part), axis.high(part))
 
 
-class _Had(NamedTuple):
+class _Holdings(NamedTuple):
     """What a rank has of the factors, and is to have of the result: a part of each axis, and its elements."""
 
     a: dict[str, _Part]
@@ -177,7 +177,7 @@ class _Had(NamedTuple):
     wanted: int | None
 
 
-class _First(NamedTuple):
+class _FirstRank(NamedTuple):
     """What rank 0 has of the factors, and is to have of the result; the elements of these arrays; and all
     work, in bytes."""
 
@@ -190,7 +190,7 @@ class _First(NamedTuple):
     work: float
 
 
-class Bounds:
+class LowerBounds:
     """What rank 0 pays at least, by the sizes alone of what it needs, makes and has.
 
     Which elements these are is not looked at: of what it has, all may be what it needs.  So most ways to make
@@ -205,8 +205,8 @@ class Bounds:
         For each axis of the grid, the letters of the axes of the product that it may deal out, and how.
     """
 
-    def __init__(self, judges: Judges, grid: ProcessGrid, choices: Choices) -> None:
-        self.judges, self.grid = judges, grid
+    def __init__(self, judges: ProductCosts, grid: ProcessGrid, choices: Choices) -> None:
+        self.costs, self.grid = judges, grid
         extent = judges.product.extent
         self._needs: dict[tuple[str, int], int] = {}
         # Along each axis of the grid, the smallest part of any axis that this rank may need.
@@ -227,7 +227,7 @@ class Bounds:
 
     def least(self, cut: Mapping[str, Spec]) -> float:
         """What a way costs at least, wherever parts are added up."""
-        of, sizes, first = self.judges.product, self.judges.sizes, self.judges.first
+        of, sizes, first = self.costs.product, self.costs.sizes, self.costs.first
         extent, a, b, made, work = of.extent, first.a, first.b, first.out, first.work
         parts, smaller = 1, 1.0
         for x, spec in cut.items():
@@ -251,14 +251,14 @@ class Bounds:
             add = add if wanted is None else min(add, float((parts - 1) * wanted))
         return (come + add * sizes[2] + work) * _ROUNDED
 
-    def fewer(self) -> float:
+    def least_with_idle_axis(self) -> float:
         """What ways cost at least that leave out an axis of the grid of several ranks."""
         share = math.prod(self._least)
         several = [least for least, n in zip(self._least, self.grid.shape, strict=True) if n > 1]
-        return self.judges.first.work * share / max(several) * _ROUNDED if several and share else 0.0
+        return self.costs.first.work * share / max(several) * _ROUNDED if several and share else 0.0
 
 
-class _Share(NamedTuple):
+class _AxisShare(NamedTuple):
     """How much a rank needs of an axis, and of that has in the factors and is to have in the result."""
 
     needs: int
@@ -267,7 +267,7 @@ class _Share(NamedTuple):
     of_out: int
 
 
-class _Way(NamedTuple):
+class _LocalProduct(NamedTuple):
     """How a rank gets and makes its share of a product, before anything is added up.
 
     Attributes
@@ -296,43 +296,43 @@ class _Way(NamedTuple):
         return self.come + self.work
 
 
-class _Judge:
+class _RankCosts:
     """One rank on one grid."""
 
-    def __init__(self, judges: Judges, grid: ProcessGrid, rank: int) -> None:
-        self.judges, self.grid, self.rank = judges, grid, rank
-        self._shares: dict[str, dict[Any, _Share]] = {x: {} for x, _ in judges.product.extents}
+    def __init__(self, judges: ProductCosts, grid: ProcessGrid, rank: int) -> None:
+        self.costs, self.grid, self.rank = judges, grid, rank
+        self._shares: dict[str, dict[Any, _AxisShare]] = {x: {} for x, _ in judges.product.extents}
 
     @cached_property
     def coords(self) -> tuple[int, ...]:
         return self.grid.coords(self.rank)
 
-    def share(self, x: str, spec: Spec) -> _Share:
+    def share(self, x: str, spec: Spec) -> _AxisShare:
         """Its share of an axis that is dealt out so."""
         known = self._shares[x]
         # Hardly anything is dealt out but in even blocks: to find that takes no look at the sizes of blocks.
         key: Any = spec.grid_axis if isinstance(spec, Block) and spec.sizes is None else spec
         found = known.get(key)
         if found is None:
-            judges = self.judges
-            n, had = judges.product.extent[x], judges.had(self.rank)
+            judges = self.costs
+            n, had = judges.product.extent[x], judges.holdings(self.rank)
             if isinstance(spec, Whole):
                 part = _Part(0, n)
             elif key is spec:
                 part = _part(axis_of(n, spec, self.grid), self.coords[spec.grid_axis])
             else:
-                part = _even(n, self.grid.shape[key], self.coords[key])
-            found = known[key] = _Share(
+                part = _even_part(n, self.grid.shape[key], self.coords[key])
+            found = known[key] = _AxisShare(
                 part.size,
-                part.meets(had.a.get(x)),
-                part.meets(had.b.get(x)),
-                part.meets(had.out.get(x)),
+                part.overlap(had.a.get(x)),
+                part.overlap(had.b.get(x)),
+                part.overlap(had.out.get(x)),
             )
         return found
 
-    def way(self, cut: Mapping[str, Spec]) -> _Way:
+    def local_product(self, cut: Mapping[str, Spec]) -> _LocalProduct:
         """Its part when axes of the product are dealt out so."""
-        of, sizes = self.judges.product, self.judges.sizes
+        of, sizes = self.costs.product, self.costs.sizes
         of_a, of_b, of_out, inner = of.a, of.b, of.out, of.inner
         need_a = stay_a = need_b = stay_b = made = there = points = parts = 1
         for x in self._shares:
@@ -352,11 +352,11 @@ class _Judge:
                 if not isinstance(spec, Whole):
                     parts *= self.grid.shape[spec.grid_axis]
         come = (need_a - stay_a) * sizes[0] + (need_b - stay_b) * sizes[1]
-        return _Way(cut, come, 2 * made * points / FLOPS_PER_BYTE, made, there, parts)
+        return _LocalProduct(cut, come, 2 * made * points / FLOPS_PER_BYTE, made, there, parts)
 
-    def cost(self, way: _Way, summed: Sum) -> float:
+    def cost(self, way: _LocalProduct, summed: Sum) -> float:
         """What it costs to add up parts there, all in all."""
-        wanted = self.judges.had(self.rank).wanted
+        wanted = self.costs.holdings(self.rank).wanted
         if summed is None:
             more, there = 2 * (way.parts - 1) / way.parts * way.made, way.there
         elif isinstance(summed, Layout):
@@ -364,10 +364,10 @@ class _Judge:
             more, there = float(way.parts * wanted - way.there), wanted
         else:
             end = there = 1
-            for x in self.judges.product.out:
+            for x in self.costs.product.out:
                 share = self.share(x, summed.get(x) or way.cut.get(x, _WHOLE))
                 end *= share.needs
                 there *= share.of_out
             more = float(way.parts * end - end)
         last = 0 if wanted is None else wanted - there
-        return way.come + (more + last) * self.judges.sizes[2] + way.work
+        return way.come + (more + last) * self.costs.sizes[2] + way.work

@@ -22,9 +22,9 @@ from dcarray.comm.layout.layouts import Block, Layout, Spec, Whole
 from dcarray.comm.transport.errors import LayoutError
 
 from .product_axes import Product
-from .product_cost import Bounds, Choices, Judges, Sum
+from .product_cost import Choices, LowerBounds, ProductCosts, Sum
 
-__all__ = ["Arrangement", "Scheme", "choose", "cost", "sums"]
+__all__ = ["Arrangement", "Scheme", "choose", "cost", "summand_layouts"]
 
 
 @dataclass(frozen=True)
@@ -42,7 +42,7 @@ class Arrangement:
         """Where an array with some axes of the product is needed, or made."""
         return Layout([extent[x] for x in letters], self.grid, [self.cut.get(x, Whole()) for x in letters])
 
-    def over(self, letters: str) -> tuple[int, ...]:
+    def grid_axes_of(self, letters: str) -> tuple[int, ...]:
         """The axes of the grid that deal out some axes of the product."""
         return tuple(spec.grid_axis for x, spec in self.cuts if x in letters and not isinstance(spec, Whole))
 
@@ -57,7 +57,7 @@ class Scheme:
     a, b : Layout
         Of the factors as they are, bare.
     arrangement : Arrangement
-    summed : Layout or None
+    sum_layout : Layout or None
         Where parts of the result are added up, if there are any: each rank receives all parts of its own
         elements.  None: every rank of those that have parts gets the sum, by one `Allreduce`.
     out : Layout
@@ -68,7 +68,7 @@ class Scheme:
     a: Layout
     b: Layout
     arrangement: Arrangement
-    summed: Layout | None
+    sum_layout: Layout | None
     out: Layout
 
     @cached_property
@@ -82,14 +82,14 @@ class Scheme:
         return self.arrangement.layout(self.product.b, self.product.extent)
 
     @cached_property
-    def made(self) -> Layout:
+    def out_parts(self) -> Layout:
         """Where the result, or parts of it, is made."""
         return self.arrangement.layout(self.product.out, self.product.extent)
 
     @cached_property
-    def over(self) -> tuple[int, ...]:
+    def sum_axes(self) -> tuple[int, ...]:
         """The axes of the grid along which there are parts to be added up."""
-        return self.arrangement.over(self.product.inner)
+        return self.arrangement.grid_axes_of(self.product.inner)
 
     def __str__(self) -> str:
         """What stays and what travels."""
@@ -98,7 +98,7 @@ class Scheme:
         of = (
             f"{self.product.a},{self.product.b}->{self.product.out} over a grid {self.arrangement.grid.shape}"
         )
-        end = ", parts of the result are added up" if self.over else ""
+        end = ", parts of the result are added up" if self.sum_axes else ""
         return f"{of}: the first factor {first}, the second {second}{end}"
 
 
@@ -159,15 +159,15 @@ def _best(
             raise LayoutError(f"arrays over {a.grid.size} and {layout.grid.size} ranks are multiplied")
     a, b = simplified(a), simplified(b)
     wanted = None if out is None else simplified(out)
-    judges = Judges(product, a, b, wanted, itemsizes)
+    judges = ProductCosts(product, a, b, wanted, itemsizes)
     # The first of the cheapest is found by looking at those first that cost little at least.
     least, best, first = math.inf, None, (-1, 0)
-    heap: list[tuple[float, tuple[int, int], Bounds, Mapping[str, Spec] | None]] = []
+    heap: list[tuple[float, tuple[int, int], LowerBounds, Mapping[str, Spec] | None]] = []
     grids = list(_grids(product, a, b, wanted))
     for number, (grid, ways) in enumerate(grids):
-        bounds = Bounds(judges, grid, ways.choices)
+        bounds = LowerBounds(judges, grid, ways.choices)
         heap += [(bounds.least(cut), (number, k), bounds, cut) for k, cut in ways.full]
-        heap.append((bounds.fewer(), (number, -1), bounds, None))
+        heap.append((bounds.least_with_idle_axis(), (number, -1), bounds, None))
     heapify(heap)
     while heap and heap[0][0] <= least:
         _, place, bounds, taken = heappop(heap)
@@ -176,7 +176,7 @@ def _best(
                 heappush(heap, (bounds.least(cut), (place[0], k), bounds, cut))
             continue
         most = least if place > first else math.nextafter(least, math.inf)
-        found = judges.best(bounds.grid, taken, _sums(product, bounds.grid, taken, wanted), most)
+        found = judges.best(bounds.grid, taken, _sum_layouts(product, bounds.grid, taken, wanted), most)
         if found is not None:
             least, first = found[0], place
             best = (Arrangement(bounds.grid, tuple(taken.items())), found[1])
@@ -200,7 +200,7 @@ def _scheme(
 
 
 @dataclass(frozen=True)
-class _Ways:
+class _Assignments:
     """What the axes of a grid may deal out of a product.
 
     Attributes
@@ -237,7 +237,7 @@ class _Ways:
 
 def _grids(
     product_: Product, a: Layout, b: Layout, out: Layout | None
-) -> Iterator[tuple[ProcessGrid, _Ways]]:
+) -> Iterator[tuple[ProcessGrid, _Assignments]]:
     """The grids over which a product may be made, and the ways to do it."""
     terms = [(product_.a, a), (product_.b, b)]
     terms.sort(key=lambda term: -math.prod(term[1].shape))
@@ -253,12 +253,12 @@ def _grids(
         for _, layout in terms
         for spec in layout.axes
     )
-    known: dict[tuple[bool, ...], _Ways] = {}
+    known: dict[tuple[bool, ...], _Assignments] = {}
     for grid in grids:
         several = tuple([n > 1 for n in grid.shape])
         ways = known.get(several) if even else None
         if ways is None:
-            ways = known[several] = _Ways(
+            ways = known[several] = _Assignments(
                 [
                     [*((x, _spec(x, g, grid, terms)) for x in letters), None] if more else [None]
                     for g, more in enumerate(several)
@@ -283,7 +283,9 @@ def _spec(letter: str, g: int, grid: ProcessGrid, terms: Sequence[tuple[str, Lay
     return near or Block(g)
 
 
-def _sums(of: Product, grid: ProcessGrid, cut: Mapping[str, Spec], wanted: Layout | None) -> Iterator[Sum]:
+def _sum_layouts(
+    of: Product, grid: ProcessGrid, cut: Mapping[str, Spec], wanted: Layout | None
+) -> Iterator[Sum]:
     """Where parts of the result may be added up."""
     yield None
     over = [spec.grid_axis for x, spec in cut.items() if x in of.inner and not isinstance(spec, Whole)]
@@ -304,9 +306,9 @@ def _sums(of: Product, grid: ProcessGrid, cut: Mapping[str, Spec], wanted: Layou
         yield further
 
 
-def sums(scheme: Scheme) -> tuple[Layout, Layout]:
+def summand_layouts(scheme: Scheme) -> tuple[Layout, Layout]:
     """Parts that are to be added up as one array with axes for the parts: as made, and all together."""
-    summed, parts = scheme.summed, with_summand_axes(scheme.made, scheme.over)
+    summed, parts = scheme.sum_layout, with_summand_axes(scheme.out_parts, scheme.sum_axes)
     assert summed is not None
-    rest = parts.shape[: len(scheme.over)]
+    rest = parts.shape[: len(scheme.sum_axes)]
     return parts, Layout(parts.shape, summed.grid, [*[Whole()] * len(rest), *summed.axes])

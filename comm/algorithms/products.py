@@ -15,10 +15,10 @@ from .contraction import Contraction
 from .product_axes import Product, parse, sum_dtype
 from .product_layouts import Scheme, choose
 
-__all__ = ["contracted", "multiplied", "transposed"]
+__all__ = ["einsum", "matmul", "transpose"]
 
 
-def contracted(subscripts: str, a: DistArray, b: DistArray, layout: Layout | None = None) -> DistArray:
+def einsum(subscripts: str, a: DistArray, b: DistArray, layout: Layout | None = None) -> DistArray:
     """The product of two arrays, summed over some axes, like ``numpy.einsum`` of two operands.
 
     Parameters
@@ -47,10 +47,10 @@ def contracted(subscripts: str, a: DistArray, b: DistArray, layout: Layout | Non
     return _product(parse(subscripts, a.shape, b.shape), a, b, layout)
 
 
-def multiplied(a: DistArray, b: DistArray, layout: Layout | None = None) -> DistArray:
+def matmul(a: DistArray, b: DistArray, layout: Layout | None = None) -> DistArray:
     """``a @ b`` with the meaning that `numpy.matmul` gives it: vectors, matrices, stacks of matrices.
 
-    Parameters and errors are those of `contracted`.
+    Parameters and errors are those of `einsum`.
     """
     if not a.ndim or not b.ndim:
         raise ValueError("matmul of an array without axes")
@@ -83,7 +83,7 @@ def _product(of: Product, a: DistArray, b: DistArray, layout: Layout | None) -> 
     return found
 
 
-def transposed(x: DistArray, axes: Sequence[int] | None = None, layout: Layout | None = None) -> DistArray:
+def transpose(x: DistArray, axes: Sequence[int] | None = None, layout: Layout | None = None) -> DistArray:
     """An array with its axes in another order.
 
     Parameters

@@ -19,14 +19,14 @@ from dcarray.comm.layout.layouts import Block, Layout, Spec, Whole
 from dcarray.comm.transport.protocol import Array
 from dcarray.comm.transport.sparse_alltoall import allgather
 
-from .axis_reductions import combined, line
+from .axis_reductions import combine_along_line, grid_line
 
-__all__ = ["arg_extreme", "fold", "mean", "normalised", "shaped"]
+__all__ = ["arg_extreme", "mean", "normalised_axes", "reduction", "without_axes"]
 
-SMALL = 1 << 14  # bytes up to which every rank gets all parts, rather than a share of the positions
+REPLICATE_BELOW = 1 << 14  # bytes up to which every rank gets all parts, rather than a share of the positions
 
 
-def normalised(axis: int | Sequence[int] | None, ndim: int) -> tuple[int, ...]:
+def normalised_axes(axis: int | Sequence[int] | None, ndim: int) -> tuple[int, ...]:
     """Axes as non-negative numbers in ascending order; None means all."""
     if axis is None:
         return tuple(range(ndim))
@@ -34,7 +34,7 @@ def normalised(axis: int | Sequence[int] | None, ndim: int) -> tuple[int, ...]:
     return tuple(sorted(given))
 
 
-def fold(
+def reduction(
     x: DistArray,
     ufunc: np.ufunc,
     axis: int | Sequence[int] | None = None,
@@ -67,7 +67,7 @@ def fold(
     AxisError, ValueError, TypeError
         As NumPy's, on all ranks.
     """
-    axes = normalised(axis, x.ndim)
+    axes = normalised_axes(axis, x.ndim)
     none_of_it: Array = np.empty([0 if a in axes else 1 for a in range(x.ndim)], x.dtype)
     if any(x.shape[a] == 0 for a in axes):
         ufunc.reduce(none_of_it, axis=axes, dtype=dtype)  # NumPy's error where there is no identity
@@ -82,19 +82,19 @@ def fold(
             return [held.astype(kind if wide is dtype else wide)]
         return [np.asarray(ufunc.reduce(own, axis=axes, dtype=wide, keepdims=True))]
 
-    layout, (values,) = _along(x, axes, partial, lambda stacks: [_tree(ufunc, stacks[0])])
-    return shaped(DistArray(x.comm, layout, values.astype(kind, copy=False)), axes, keepdims)
+    layout, (values,) = _reduce_along(x, axes, partial, lambda stacks: [_pairwise(ufunc, stacks[0])])
+    return without_axes(DistArray(x.comm, layout, values.astype(kind, copy=False)), axes, keepdims)
 
 
 def mean(
     x: DistArray, axis: int | Sequence[int] | None = None, dtype: Any = None, keepdims: bool = False
 ) -> DistArray:
-    """The mean, like ``numpy.mean``; parameters and result are those of `fold`."""
-    axes = normalised(axis, x.ndim)
+    """The mean, like ``numpy.mean``; parameters and result are those of `reduction`."""
+    axes = normalised_axes(axis, x.ndim)
     count = math.prod(x.shape[a] for a in axes)
     kind = np.dtype(dtype) if dtype is not None else np.mean(np.ones(1, x.dtype)).dtype
     wide = np.dtype(np.float32) if kind == np.float16 else kind
-    total = fold(x, np.add, axes, wide, keepdims)
+    total = reduction(x, np.add, axes, wide, keepdims)
     with np.errstate(divide="ignore", invalid="ignore"):
         values = np.true_divide(total.block, count)
     return DistArray(x.comm, total.layout, np.asarray(values).astype(kind, copy=False))
@@ -119,7 +119,7 @@ def arg_extreme(x: DistArray, largest: bool, axis: int | None = None, keepdims: 
     Returns
     -------
     DistArray
-        Of dtype intp, cut as `fold`'s.
+        Of dtype intp, cut as `reduction`'s.
 
     Raises
     ------
@@ -128,8 +128,8 @@ def arg_extreme(x: DistArray, largest: bool, axis: int | None = None, keepdims: 
     """
     find: Callable[..., Any] = np.argmax if largest else np.argmin
     if axis is None:
-        return shaped(_place_of_all(x, find), tuple(range(x.ndim)), keepdims)
-    (a,) = normalised(axis, x.ndim)
+        return without_axes(_flat_arg_extreme(x, find), tuple(range(x.ndim)), keepdims)
+    (a,) = normalised_axes(axis, x.ndim)
     if not x.shape[a]:
         find(np.empty(x.shape, x.dtype), axis=a)  # NumPy's error
     held = x.redistributed(
@@ -150,11 +150,11 @@ def arg_extreme(x: DistArray, largest: bool, axis: int | None = None, keepdims: 
         best = find(values, axis=0)[None]
         return [np.take_along_axis(values, best, 0)[0], np.take_along_axis(places, best, 0)[0]]
 
-    layout, (_, places) = _along(held, (a,), partial, combine)
-    return shaped(DistArray(x.comm, layout, places), (a,), keepdims)
+    layout, (_, places) = _reduce_along(held, (a,), partial, combine)
+    return without_axes(DistArray(x.comm, layout, places), (a,), keepdims)
 
 
-def _place_of_all(x: DistArray, find: Callable[..., Any]) -> DistArray:
+def _flat_arg_extreme(x: DistArray, find: Callable[..., Any]) -> DistArray:
     size = math.prod(x.shape)
     if not size:
         find(np.empty(0, x.dtype))  # NumPy's error
@@ -173,7 +173,7 @@ def _place_of_all(x: DistArray, find: Callable[..., Any]) -> DistArray:
 
 
 # ---- along the axes of the grid ----------------------------------------------------------------------
-def _along(
+def _reduce_along(
     x: DistArray,
     axes: tuple[int, ...],
     partial: Callable[[Array], list[Array]],
@@ -188,27 +188,29 @@ def _along(
         if isinstance(spec, Whole) or part.parts == 1:
             continue
         takes_part = [part.size(k) > 0 or not x.shape[a] for k in range(part.parts)]
-        dealt = _dealt(shape, specs, axes, part.parts) if _large(held, shape, x) else None
-        ranks = line(x.comm, x.layout.grid, spec.grid_axis)
-        held = combined(ranks, held, takes_part, dealt, combine)
+        dealt = _distributed_axis(shape, specs, axes, part.parts) if _is_large(held, shape, x) else None
+        ranks = grid_line(x.comm, x.layout.grid, spec.grid_axis)
+        held = combine_along_line(ranks, held, takes_part, dealt, combine)
         if dealt is not None:
             specs[dealt] = Block(spec.grid_axis)
     return Layout(shape, x.layout.grid, specs), held
 
 
-def _large(held: Sequence[Array], shape: Sequence[int], x: DistArray) -> bool:
+def _is_large(held: Sequence[Array], shape: Sequence[int], x: DistArray) -> bool:
     """Is a result worth sharing out?  The same answer on all ranks."""
-    return math.prod(shape) // x.layout.grid.size * held[0].itemsize > SMALL
+    return math.prod(shape) // x.layout.grid.size * held[0].itemsize > REPLICATE_BELOW
 
 
-def _dealt(shape: Sequence[int], specs: Sequence[Spec], axes: tuple[int, ...], parts: int) -> int | None:
+def _distributed_axis(
+    shape: Sequence[int], specs: Sequence[Spec], axes: tuple[int, ...], parts: int
+) -> int | None:
     """The axis over which a result is dealt out: the longest whole one that is long enough."""
     free = [a for a, spec in enumerate(specs) if isinstance(spec, Whole) and a not in axes]
     found = max(free, key=lambda a: shape[a], default=None)
     return found if found is not None and shape[found] >= parts else None
 
 
-def _tree(ufunc: np.ufunc, stack: Array) -> Array:
+def _pairwise(ufunc: np.ufunc, stack: Array) -> Array:
     """The parts combined pairwise, in a fixed order."""
     while len(stack) > 1:
         even = len(stack) // 2 * 2
@@ -218,7 +220,7 @@ def _tree(ufunc: np.ufunc, stack: Array) -> Array:
     return found
 
 
-def shaped(x: DistArray, axes: tuple[int, ...], keepdims: bool) -> DistArray:
+def without_axes(x: DistArray, axes: tuple[int, ...], keepdims: bool) -> DistArray:
     """With or without the axes of length one that were folded."""
     if keepdims:
         return x

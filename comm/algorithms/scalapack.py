@@ -22,7 +22,7 @@ from dcarray.comm.transport.protocol import Array, Communicator
 from dcarray.comm.transport.threads import ThreadCommunicator
 from dcarray.comm.transport.world import world
 
-__all__ = ["cholesky", "multiply", "serves", "solve"]
+__all__ = ["cholesky", "is_available", "multiply", "solve"]
 
 # In the order in which they need each other; with Intel MPI's interface, which MPICH has as well.
 _NAMES = (
@@ -57,7 +57,7 @@ def _library() -> ctypes.CDLL | None:
     return None
 
 
-def serves(comm: Communicator) -> bool:
+def is_available(comm: Communicator) -> bool:
     """Can ScaLAPACK be used for arrays over these ranks?  Only over all processes of an MPI job."""
     if comm.size == 1 or isinstance(comm, ThreadCommunicator) or comm is not world():
         return False
@@ -112,7 +112,7 @@ class _Matrix:
         found: Array = self.memory[rows[:, None] == columns]
         return found
 
-    def piece(self) -> DistArray:
+    def to_array(self) -> DistArray:
         return DistArray(self.comm, self.layout, np.ascontiguousarray(self.memory))
 
 
@@ -141,8 +141,8 @@ def solve(a: DistArray, b: DistArray, dtype: np.dtype[Any]) -> DistArray:
     there = ctypes.c_void_p(pivots.ctypes.data)
     _call("gesv", dtype, _int(n), _int(sides), *matrix.arguments, there, *right.arguments, ctypes.byref(info))
     # The library does not always say so.
-    _check(a.comm, not matrix.diagonal().all(), "Singular matrix")
-    return right.piece()
+    _raise_on_all(a.comm, not matrix.diagonal().all(), "Singular matrix")
+    return right.to_array()
 
 
 def cholesky(a: DistArray, dtype: np.dtype[Any]) -> DistArray:
@@ -159,10 +159,10 @@ def cholesky(a: DistArray, dtype: np.dtype[Any]) -> DistArray:
     info = ctypes.c_int(0)
     _call("potrf", dtype, b"L", _int(n), *matrix.arguments, ctypes.byref(info))
     wrong = info.value != 0 or not (matrix.diagonal().real > 0).all()
-    _check(a.comm, wrong, "Matrix is not positive definite")
+    _raise_on_all(a.comm, wrong, "Matrix is not positive definite")
     rows, columns = matrix.indices()
     matrix.memory[rows[:, None] < columns] = 0
-    return matrix.piece()
+    return matrix.to_array()
 
 
 def multiply(a: DistArray, b: DistArray) -> DistArray:
@@ -181,10 +181,10 @@ def multiply(a: DistArray, b: DistArray) -> DistArray:
         "gemm", dtype, b"N", b"N", *sizes, factors[0], *left.arguments, *right.arguments, factors[1],
         *result.arguments,
     )  # fmt: skip
-    return result.piece()
+    return result.to_array()
 
 
-def _check(comm: Communicator, wrong: bool, what: str) -> None:
+def _raise_on_all(comm: Communicator, wrong: bool, what: str) -> None:
     """Raise on all ranks what is wrong on one."""
     found = np.array([wrong], np.int64)
     comm.allreduce(found, found, "max")

@@ -11,8 +11,8 @@ from dcarray.comm.layout.derived_layouts import without_cyclic
 from dcarray.comm.layout.layouts import Whole
 from dcarray.comm.transport.protocol import Array
 
-from .axis_reductions import before, line
-from .reductions import normalised
+from .axis_reductions import exclusive_scan, grid_line
+from .reductions import normalised_axes
 
 __all__ = ["scan"]
 
@@ -44,7 +44,7 @@ def scan(x: DistArray, ufunc: np.ufunc, axis: int, dtype: Any = None) -> DistArr
     AxisError, TypeError
         As NumPy's, on all ranks.
     """
-    (a,) = normalised(axis, x.ndim)
+    (a,) = normalised_axes(axis, x.ndim)
     held = x.redistributed(without_cyclic(x.layout))
     spec, part = held.layout.axes[a], held.layout.parts[a]
     found: Array = np.asarray(ufunc.accumulate(held.local, axis=a, dtype=dtype), order="C")
@@ -54,7 +54,9 @@ def scan(x: DistArray, ufunc: np.ufunc, axis: int, dtype: Any = None) -> DistArr
         if not found.shape[a]:
             total = np.zeros([1 if b == a else n for b, n in enumerate(found.shape)], found.dtype)
         takes_part = [part.size(k) > 0 for k in range(part.parts)]
-        carried = before(line(x.comm, held.layout.grid, spec.grid_axis), total, ufunc, takes_part)
+        carried = exclusive_scan(
+            grid_line(x.comm, held.layout.grid, spec.grid_axis), total, ufunc, takes_part
+        )
         if carried is not None:
             found = np.asarray(ufunc(carried, found)).astype(found.dtype, copy=False)
     return DistArray(x.comm, held.layout, found)

@@ -14,12 +14,12 @@ from dcarray.comm.layout.grid import ProcessGrid
 from dcarray.comm.layout.layouts import Block, Layout
 from dcarray.comm.transport.protocol import Array
 
-from .fancy_indexing import found
+from .fancy_indexing import read_elements
 
-__all__ = ["by_segments", "slid"]
+__all__ = ["convolve", "reduceat"]
 
 
-def slid(x: DistArray, v: Array, mode: str, function: Callable[[Array, Array, str], Any]) -> DistArray:
+def convolve(x: DistArray, v: Array, mode: str, function: Callable[[Array, Array, str], Any]) -> DistArray:
     """``numpy.convolve`` or ``correlate`` with a shorter line; each rank asks for what lies before its part.
 
     Parameters
@@ -48,7 +48,7 @@ def slid(x: DistArray, v: Array, mode: str, function: Callable[[Array, Array, st
     begin = part.to_global(comm.rank, 0)
     low, high = ends[comm.rank] + first, ends[comm.rank + 1] + first  # in the full result
     there = max(0, min(low, begin) - m + 1)
-    own = np.concatenate([found(held, np.arange(there, begin)), held.local])
+    own = np.concatenate([read_elements(held, np.arange(there, begin)), held.local])
     if not own.size:
         own = np.zeros(1, x.dtype)
     values = np.asarray(function(own, v, "full"))[low - there : high - there]
@@ -56,7 +56,7 @@ def slid(x: DistArray, v: Array, mode: str, function: Callable[[Array, Array, st
     return DistArray(comm, Layout((length,), ProcessGrid((comm.size,)), [Block(0, sizes)]), values)
 
 
-def by_segments(x: DistArray, ufunc: np.ufunc, starts: Array, dtype: Any = None) -> DistArray:
+def reduceat(x: DistArray, ufunc: np.ufunc, starts: Array, dtype: Any = None) -> DistArray:
     """Folds of segments of a line, like ``ufunc.reduceat``; each is folded by the rank where it begins.
 
     Parameters

@@ -39,7 +39,7 @@ def sort_1d(x: DistArray) -> tuple[DistArray, DistArray]:
     begin = even.parts[0].to_global(comm.rank, 0)
     order = np.argsort(held.local, kind="stable")
     values, places = held.local[order], order + begin
-    cuts = _cuts(values, places, x)
+    cuts = _cut_points(values, places, x)
     got = sparse_alltoall(comm, [[values[a:b], places[a:b]] for a, b in pairwise(cuts)])
     values = np.concatenate([parts[0] for parts in got])
     places = np.concatenate([parts[1] for parts in got])
@@ -71,16 +71,16 @@ def sorted_values(x: DistArray) -> DistArray:
     values = np.sort(held.local)
     # equal elements are told apart by where they are among those of their rank
     places = np.arange(values.size) + even.parts[0].to_global(comm.rank, 0)
-    got = sparse_alltoall(comm, [[values[a:b]] for a, b in pairwise(_cuts(values, places, x))])
+    got = sparse_alltoall(comm, [[values[a:b]] for a, b in pairwise(_cut_points(values, places, x))])
     values = np.sort(np.concatenate([part for (part,) in got]))
     sizes = tuple(int(n) for n in allgather(comm, np.int64(values.size)))
     return DistArray(comm, Layout(x.shape, even.grid, [Block(0, sizes)]), values).redistributed(even)
 
 
-def _cuts(values: Array, places: Array, x: DistArray) -> list[int]:
+def _cut_points(values: Array, places: Array, x: DistArray) -> list[int]:
     """Where sorted elements are cut for the ranks."""
     splitters = _splitters(values, places, x.comm.size, x)
-    cuts = [0, *(_below(values, places, v, p) for v, p in zip(*splitters, strict=True)), values.size]
+    cuts = [0, *(_count_before(values, places, v, p) for v, p in zip(*splitters, strict=True)), values.size]
     return cuts + [values.size] * (x.comm.size + 1 - len(cuts))
 
 
@@ -101,7 +101,7 @@ def _splitters(values: Array, places: Array, ranks: int, x: DistArray) -> tuple[
     return every[pick], whence[pick]
 
 
-def _below(values: Array, places: Array, value: Array, place: Array) -> int:
+def _count_before(values: Array, places: Array, value: Array, place: Array) -> int:
     """How many sorted elements come before one."""
     low, high = np.searchsorted(values, value, "left"), np.searchsorted(values, value, "right")
     return int(low + np.searchsorted(places[low:high], place, "left"))

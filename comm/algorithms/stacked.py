@@ -14,12 +14,12 @@ from dcarray.comm.transport.agreement import broadcast_object
 from dcarray.comm.transport.protocol import Communicator
 from dcarray.comm.transport.sparse_alltoall import allgather
 
-from .fancy_indexing import shared
+from .fancy_indexing import broadcast_local
 
-__all__ = ["alike", "stacked"]
+__all__ = ["apply_to_stacks", "call_on_all"]
 
 
-def stacked(parts: Sequence[DistArray], inner: Sequence[int], function: Callable[..., Any]) -> Any:
+def apply_to_stacks(parts: Sequence[DistArray], inner: Sequence[int], function: Callable[..., Any]) -> Any:
     """A function of matrices or the like, on stacks of them that are broadcast together.
 
     Parameters
@@ -53,9 +53,9 @@ def stacked(parts: Sequence[DistArray], inner: Sequence[int], function: Callable
         over = Layout(
             (*outer[behind:], *x.shape[n:]), laid.grid, [*specs[behind:], *[Whole()] * (x.ndim - n)]
         )
-        given.append(shared(x, over))
+        given.append(broadcast_local(x, over))
     comm = lead.comm
-    found = alike(comm, lambda: function(*given))
+    found = call_on_all(comm, lambda: function(*given))
 
     def piece(some: Any) -> DistArray:
         values = np.asarray(some)
@@ -72,7 +72,7 @@ def stacked(parts: Sequence[DistArray], inner: Sequence[int], function: Callable
     return type(found)(*made) if hasattr(found, "_fields") else tuple(made)
 
 
-def alike(comm: Communicator, call: Callable[[], Any]) -> Any:
+def call_on_all(comm: Communicator, call: Callable[[], Any]) -> Any:
     """What a call gives that waits for nobody; what it raises on one rank is raised on all."""
     error: Exception | None = None
     try:

@@ -22,8 +22,8 @@ from dcarray.comm.transport.sparse_alltoall import (
     sparse_alltoallv,
 )
 
-from .axis_reductions import line
-from .fancy_indexing import shared, signed
+from .axis_reductions import grid_line
+from .fancy_indexing import as_int64, broadcast_local
 
 __all__ = ["put", "take"]
 
@@ -50,14 +50,14 @@ def take(x: DistArray, index: DistArray, axis: int) -> DistArray:
     IndexError
         As NumPy's, on all ranks.
     """
-    held, here, layout = _beside(x, index, axis)
-    places = _checked(here.local, x, axis, here)
+    held, here, layout = _align(x, index, axis)
+    places = _checked_index(here.local, x, axis, here)
     own = np.moveaxis(held.local, axis, 0)
     spec = held.layout.axes[axis]
     if isinstance(spec, Whole):
         found = own[places.reshape(-1)]
     else:
-        ranks = line(x.comm, held.layout.grid, spec.grid_axis)
+        ranks = grid_line(x.comm, held.layout.grid, spec.grid_axis)
         order, wanted, counts = _by_owner(places, held, axis)
         asked = sparse_alltoall(ranks, [[w] for w in wanted])
         replies = sparse_alltoallv(ranks, [[own[at]] for (at,) in asked], counts)
@@ -86,10 +86,10 @@ def put(x: DistArray, index: DistArray, axis: int, values: DistArray) -> DistArr
     DistArray
         `x`, or what it has become.
     """
-    held, here, layout = _beside(x, index, axis)
-    places = _checked(here.local, x, axis, here)
+    held, here, layout = _align(x, index, axis)
+    places = _checked_index(here.local, x, axis, here)
     own = np.moveaxis(held.local, axis, 0)
-    given: Array = shared(values, layout)
+    given: Array = broadcast_local(values, layout)
     inside = range(places.ndim)
     given = np.moveaxis(given, tuple(axis + k for k in inside), tuple(inside))
     given = given.astype(x.dtype).reshape(places.size, *own.shape[1:])
@@ -97,7 +97,7 @@ def put(x: DistArray, index: DistArray, axis: int, values: DistArray) -> DistArr
     if isinstance(spec, Whole):
         own[places.reshape(-1)] = given
         return held
-    ranks = line(x.comm, held.layout.grid, spec.grid_axis)
+    ranks = grid_line(x.comm, held.layout.grid, spec.grid_axis)
     order, wanted, counts = _by_owner(places, held, axis)
     ends = np.cumsum([0, *counts])
     sends = [[w, given[order[a:b]]] for w, (a, b) in zip(wanted, pairwise(ends), strict=True)]
@@ -108,7 +108,7 @@ def put(x: DistArray, index: DistArray, axis: int, values: DistArray) -> DistArr
     return held
 
 
-def _beside(x: DistArray, index: DistArray, axis: int) -> tuple[DistArray, DistArray, Layout]:
+def _align(x: DistArray, index: DistArray, axis: int) -> tuple[DistArray, DistArray, Layout]:
     """The array in blocks, this rank's share of the index, and the layout of what it chooses."""
     dealt = any(isinstance(spec, Cyclic) for spec in x.layout.axes)
     held = x.redistributed(without_cyclic(x.layout)) if dealt else x
@@ -120,9 +120,9 @@ def _beside(x: DistArray, index: DistArray, axis: int) -> tuple[DistArray, DistA
     return held, here, Layout(shape, grid, [*held.layout.axes[:axis], *axes, *held.layout.axes[axis + 1 :]])
 
 
-def _checked(own: Array, x: DistArray, axis: int, index: DistArray) -> Array:
+def _checked_index(own: Array, x: DistArray, axis: int, index: DistArray) -> Array:
     """The places, not negative; an error on all ranks where one lies outside."""
-    n, own = x.shape[axis], signed(own)
+    n, own = x.shape[axis], as_int64(own)
     wrong = own[(own < -n) | (own >= n)].reshape(-1)
     first = allgather(x.comm, np.array([wrong.size > 0, wrong[0] if wrong.size else 0], np.int64))
     if first[:, 0].any():

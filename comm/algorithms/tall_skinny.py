@@ -17,37 +17,37 @@ from dcarray.comm.layout.layouts import Layout
 from dcarray.comm.transport.protocol import Array
 from dcarray.comm.transport.sparse_alltoall import allgather
 
-__all__ = ["is_tall", "least_squares", "pseudo_inverse", "qr", "singular_values"]
+__all__ = ["is_tall_skinny", "least_squares", "pseudo_inverse", "qr", "singular_values"]
 
 _ROWS = 2  # times the columns on every rank: else what is left is as large as the matrix
 
 
-def is_tall(x: DistArray) -> bool:
+def is_tall_skinny(x: DistArray) -> bool:
     """Is a matrix so tall that this is worth while?"""
     return x.ndim == 2 and bool(x.shape[1]) and x.shape[0] >= _ROWS * x.comm.size * x.shape[1]
 
 
 @dataclass(frozen=True)
-class _Factored:
+class _LocalFactors:
     """A matrix by rows, the orthogonal factor of this rank's, and what is left of all, below each other."""
 
     held: DistArray
     orthogonal: Array
-    left: Array
+    stacked_factors: Array
 
-    def among(self, values: Array) -> Array:
+    def own_rows(self, values: Array) -> Array:
         """This rank's of rows beside what is left."""
         n = self.held.shape[1]
         return values[self.held.comm.rank * n :][: self.orthogonal.shape[1]]
 
 
-def _factored(x: DistArray, dtype: np.dtype[Any]) -> _Factored:
+def _factor(x: DistArray, dtype: np.dtype[Any]) -> _LocalFactors:
     held = x.redistributed(row_layout(x.shape, x.comm.size))
     own, upper = np.linalg.qr(held.local.astype(dtype))
-    return _Factored(held, own, _stacked(x, upper))
+    return _LocalFactors(held, own, _gather_rows(x, upper))
 
 
-def _stacked(x: DistArray, some: Array) -> Array:
+def _gather_rows(x: DistArray, some: Array) -> Array:
     """Some rows of each rank, no more than there are columns, one below the other."""
     padded: Array = np.zeros((x.shape[1], *some.shape[1:]), some.dtype)
     padded[: len(some)] = some
@@ -61,7 +61,7 @@ def _dtype(*of: DistArray) -> np.dtype[Any]:
 
 def singular_values(x: DistArray) -> Array:
     """The singular values of a tall matrix, in descending order, on every rank."""
-    return np.asarray(np.linalg.svd(_factored(x, _dtype(x)).left, compute_uv=False))
+    return np.asarray(np.linalg.svd(_factor(x, _dtype(x)).stacked_factors, compute_uv=False))
 
 
 def pseudo_inverse(x: DistArray, rcond: float) -> DistArray:
@@ -69,8 +69,8 @@ def pseudo_inverse(x: DistArray, rcond: float) -> DistArray:
 
     Singular values of at most the part `rcond` of the largest count as none.
     """
-    found = _factored(x, _dtype(x))
-    inner = found.among(np.linalg.pinv(found.left, rcond).T).T
+    found = _factor(x, _dtype(x))
+    inner = found.own_rows(np.linalg.pinv(found.stacked_factors, rcond).T).T
     layout = Layout(x.shape[::-1], found.held.layout.grid, found.held.layout.axes[::-1])
     return DistArray(x.comm, layout, inner @ found.orthogonal.conj().T)
 
@@ -84,12 +84,12 @@ def qr(x: DistArray) -> tuple[DistArray, Array] | None:
         The orthogonal one by rows, the triangular one on every rank; None where columns depend on each other,
         so that no factors are better than others.
     """
-    found = _factored(x, _dtype(x))
-    inner, upper = np.linalg.qr(found.left)
+    found = _factor(x, _dtype(x))
+    inner, upper = np.linalg.qr(found.stacked_factors)
     sizes = np.abs(upper.diagonal())
     if not sizes.min() > np.sqrt(np.finfo(upper.dtype).eps) * sizes.max():
         return None
-    own = found.orthogonal @ found.among(inner)
+    own = found.orthogonal @ found.own_rows(inner)
     top = _top(x, own, found)
     signs = np.ones(len(upper), upper.dtype)
     for j in range(len(upper)):  # Ballard and others, "Reconstructing Householder vectors from TSQR" (2014)
@@ -100,10 +100,10 @@ def qr(x: DistArray) -> tuple[DistArray, Array] | None:
     return DistArray(x.comm, found.held.layout, own * signs), upper * signs[:, None]
 
 
-def _top(x: DistArray, own: Array, found: _Factored) -> Array:
+def _top(x: DistArray, own: Array, found: _LocalFactors) -> Array:
     """The first rows of a matrix by rows, as many as it has columns, on every rank."""
     first = found.held.layout.parts[0].to_global(x.comm.rank, 0)
-    return _stacked(x, own[: max(0, min(len(own), x.shape[1] - first))])[: x.shape[1]]
+    return _gather_rows(x, own[: max(0, min(len(own), x.shape[1] - first))])[: x.shape[1]]
 
 
 def least_squares(a: DistArray, b: DistArray, rcond: float | None) -> tuple[DistArray, ...]:
@@ -124,10 +124,12 @@ def least_squares(a: DistArray, b: DistArray, rcond: float | None) -> tuple[Dist
         As NumPy's, on every rank.
     """
     dtype, (m, n) = _dtype(a, b), a.shape
-    found = _factored(a, dtype)
+    found = _factor(a, dtype)
     sides = b.redistributed(row_layout(b.shape, a.comm.size)).local.astype(dtype)
     given = np.finfo(dtype).eps * max(m, n) if rcond is None else rcond
-    x, _, rank, values = np.linalg.lstsq(found.left, _stacked(a, found.orthogonal.conj().T @ sides), given)
+    x, _, rank, values = np.linalg.lstsq(
+        found.stacked_factors, _gather_rows(a, found.orthogonal.conj().T @ sides), given
+    )
     rest = sides - found.held.local.astype(dtype) @ x
     squares = np.atleast_1d((rest.real**2 + rest.imag**2 if dtype.kind == "c" else rest**2).sum(axis=0))
     errors = allgather(a.comm, squares).sum(axis=0)

@@ -18,12 +18,12 @@ from dcarray.comm.layout.layouts import Layout, Whole
 from dcarray.comm.transport.protocol import Array, Communicator
 from dcarray.ir.nodes import Index
 
-__all__ = ["restored", "seen"]
+__all__ = ["read_view", "write_view"]
 
 Windowed = Sequence[tuple[int, int, int | None]]
 
 
-def seen(
+def read_view(
     x: DistArray,
     shape: Sequence[int],
     index: Windowed | None,
@@ -53,22 +53,22 @@ def seen(
     if index is not None:
         held = x.redistributed(without_cyclic(x.layout))
         found = empty_like(x, row_layout(_points(shape, index), x.comm.size))
-        _copy(x.comm, (held, _side(held, shape, index)), (found, _all(found)))
+        _copy(x.comm, (held, _side(held, shape, index)), (found, _whole_side(found)))
         x = found
-    return _in_shape(_taken_as(x, dtype), wanted)
+    return _in_shape(_viewed_as(x, dtype), wanted)
 
 
-def restored(x: DistArray, shape: Sequence[int], index: Windowed | None, values: DistArray) -> DistArray:
-    """An array with other elements in a window: those that `seen` gives are to be `values`.
+def write_view(x: DistArray, shape: Sequence[int], index: Windowed | None, values: DistArray) -> DistArray:
+    """An array with other elements in a window: those that `read_view` gives are to be `values`.
 
     Parameters
     ----------
     x : DistArray
         It is changed, unless it is replaced.
     shape, index
-        As for `seen`.
+        As for `read_view`.
     values : DistArray
-        As `seen` gives them.
+        As `read_view` gives them.
 
     Returns
     -------
@@ -89,7 +89,7 @@ def restored(x: DistArray, shape: Sequence[int], index: Windowed | None, values:
     if index is None:
         return given.redistributed(x.layout)
     held = x.redistributed(without_cyclic(x.layout))
-    _copy(x.comm, (given, _all(given)), (held, _side(held, shape, index)))
+    _copy(x.comm, (given, _whole_side(given)), (held, _side(held, shape, index)))
     return held.redistributed(x.layout)
 
 
@@ -97,7 +97,7 @@ def _in_shape(x: DistArray, shape: Sequence[int]) -> DistArray:
     return x if x.shape == tuple(shape) else x.reshaped(shape)
 
 
-def _taken_as(x: DistArray, dtype: np.dtype[np.generic]) -> DistArray:
+def _viewed_as(x: DistArray, dtype: np.dtype[np.generic]) -> DistArray:
     """The same bytes as elements of another dtype: along an axis more, if these are smaller."""
     several = x.dtype.itemsize // dtype.itemsize
     block = np.ascontiguousarray(x.block)
@@ -125,17 +125,19 @@ def _side(x: DistArray, shape: Sequence[int], index: Windowed) -> Side:
     return Side(x.layout, places, points)
 
 
-def _all(x: DistArray) -> Side:
+def _whole_side(x: DistArray) -> Side:
     return Side(x.layout, [Index(0, 1, k) for k in range(x.ndim)], x.shape)
 
 
 def _copy(comm: Communicator, source: tuple[DistArray, Side], target: tuple[DistArray, Side]) -> None:
     """Copy one window to another."""
     (a, one), (b, other) = source, target
-    start_exchanges(comm, [(move(one, other, comm.rank), _turned(a, one), _turned(b, other))]).finish()
+    start_exchanges(
+        comm, [(move(one, other, comm.rank), _transposed_memory(a, one), _transposed_memory(b, other))]
+    ).finish()
 
 
-def _turned(x: DistArray, side: Side) -> Array:
+def _transposed_memory(x: DistArray, side: Side) -> Array:
     """This rank's memory with the axes of what is moved."""
     turned = x.block.transpose([k for k in side.view if k is not None])
     return turned[tuple(None if k is None else slice(None) for k in side.view)]

@@ -206,21 +206,21 @@ def _blank(store: Store, comm: Communicator) -> DistArray:
 
 def _piece(store: Store, comm: Communicator) -> DistArray:
     """This rank's part of a view of blocks, as of an array of its own."""
-    from dcarray.comm.algorithms.views import seen
+    from dcarray.comm.algorithms.views import read_view
     from dcarray.comm.exchange.dist_array import DistArray
 
     if store.origin is None:
         held = store.shard
         return DistArray(comm, held.layout, held.block)
     parent, shape, index = store.origin
-    return seen(_piece(parent, comm), shape, index, store.dtype, store.shape)
+    return read_view(_piece(parent, comm), shape, index, store.dtype, store.shape)
 
 
 def _whole_of(store: Store, piece: DistArray) -> DistArray:
     """The part of the family's head, when a view has these elements."""
-    from dcarray.comm.algorithms.views import restored
+    from dcarray.comm.algorithms.views import write_view
 
     if store.origin is None:
         return piece
     parent, shape, index = store.origin
-    return _whole_of(parent, restored(_piece(parent, piece.comm), shape, index, piece))
+    return _whole_of(parent, write_view(_piece(parent, piece.comm), shape, index, piece))

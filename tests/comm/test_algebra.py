@@ -13,12 +13,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dcarray.comm.algorithms.diagonals import diagonal, trace
-from dcarray.comm.algorithms.products import contracted, multiplied, transposed
+from dcarray.comm.algorithms.products import einsum, matmul, transpose
 from dcarray.comm.exchange.dist_array import DistArray
 from dcarray.comm.layout.grid import ProcessGrid
 from dcarray.comm.layout.layouts import Layout
 from dcarray.comm.planning.placement.library_calls import Form, Operand
-from dcarray.comm.planning.placement.matmul_call import letters, matmul
+from dcarray.comm.planning.placement.matmul_call import letters, plan_matmul
 from dcarray.comm.planning.program.execution import interpreted
 from dcarray.comm.planning.program.steps import Memory, Reduce, Running
 from dcarray.comm.transport import threads
@@ -69,7 +69,7 @@ def fill(rank: int, layout: Layout | None, whole: Array) -> Array:
 @given(calls())
 def test_calls_as_steps(case: tuple[Any, ...]) -> None:
     call, (first, second, result), ranks = case
-    form = matmul(call, (first, second), (result,), ranks)
+    form = plan_matmul(call, (first, second), (result,), ranks)
     assert isinstance(form, Form)
     rng = np.random.default_rng(0)
     a, b = (rng.integers(0, 9, x.shape).astype("f8") for x in (first, second))
@@ -138,13 +138,15 @@ def test_calls_without_a_form() -> None:
         return Operand(shape, dtype, None)
 
     call = Call("blas.matmul", (first, window), (out,))
-    made = matmul(call, (operand((4, 5)), operand((5,))), (operand((4, 6)),), 3)
+    made = plan_matmul(call, (operand((4, 5)), operand((5,))), (operand((4, 6)),), 3)
     assert made == "a product in a part of an array"
     second = Window("b", (5, 6), (Index(0, 1, 0), Index(0, 1, 1)))
     call = Call("blas.matmul", (first, second), (out,))
     parts = (operand((4, 5)), operand((5, 9))), (operand((4, 6)),), 3
-    assert matmul(call, *parts) == "a product of parts of arrays"
-    assert isinstance(matmul(call, (operand((4, 5), times), operand((5, 6))), (operand((4, 6)),), 3), str)
+    assert plan_matmul(call, *parts) == "a product of parts of arrays"
+    assert isinstance(
+        plan_matmul(call, (operand((4, 5), times), operand((5, 6))), (operand((4, 6)),), 3), str
+    )
 
 
 # ---- pieces ------------------------------------------------------------------------------------------
@@ -161,7 +163,7 @@ def test_pieces_multiply_as_arrays_do(data: st.DataObject) -> None:
     def live() -> None:
         comm = threads.rank_of_thread()
         pieces = (DistArray(comm, x, scatter(y, x, comm.rank)) for x, y in ((first, a), (second, b)))
-        got = multiplied(*pieces, target)
+        got = matmul(*pieces, target)
         assert target is None or got.layout == target
         assert got.dtype == want.dtype
         np.testing.assert_array_equal(
@@ -183,7 +185,7 @@ def test_transposed(data: st.DataObject) -> None:
 
     def live() -> None:
         comm = threads.rank_of_thread()
-        got = transposed(DistArray(comm, source, scatter(x, source, comm.rank)), axes, target)
+        got = transpose(DistArray(comm, source, scatter(x, source, comm.rank)), axes, target)
         np.testing.assert_array_equal(
             got.local, scatter(want, got.layout, comm.rank)[got.layout.owned(comm.rank)]
         )
@@ -198,7 +200,7 @@ def test_transposes_are_exchanged_in_pairs() -> None:
 
     def live() -> tuple[int, int]:
         comm = threads.rank_of_thread()
-        transposed(DistArray(comm, layout, np.zeros((10, 10))), layout=layout)
+        transpose(DistArray(comm, layout, np.zeros((10, 10))), layout=layout)
         return comm.counts.messages_sent, comm.counts.bytes_sent
 
     found = threads.run(16, live)
@@ -214,19 +216,19 @@ def test_bad_products_of_pieces() -> None:
             return DistArray.replicated(np.zeros(shape, dtype), comm)
 
         with pytest.raises(ValueError, match="cannot be multiplied"):
-            multiplied(zeros(4, 5), zeros(4, 5))
+            matmul(zeros(4, 5), zeros(4, 5))
         with pytest.raises(ValueError, match="without axes"):
-            multiplied(zeros(), zeros(4, 5))
+            matmul(zeros(), zeros(4, 5))
         with pytest.raises(ValueError, match="broadcast"):
-            multiplied(zeros(2, 4, 5), zeros(3, 5, 5))
+            matmul(zeros(2, 4, 5), zeros(3, 5, 5))
         with pytest.raises(ValueError, match="not of the form"):
-            contracted("mk,kn", zeros(4, 5), zeros(5, 6))
+            einsum("mk,kn", zeros(4, 5), zeros(5, 6))
         with pytest.raises(LayoutError, match="where the product has one"):
-            contracted("mk,kn->mn", zeros(4, 5), zeros(5, 6), Layout.chosen((4, 5), comm.size))
+            einsum("mk,kn->mn", zeros(4, 5), zeros(5, 6), Layout.chosen((4, 5), comm.size))
         with pytest.raises(LayoutError, match="no order of the axes"):
-            transposed(zeros(4, 5), (0, 0))
+            transpose(zeros(4, 5), (0, 0))
         with pytest.raises(TypeError):
-            multiplied(zeros(4, 5, dtype="M8[s]"), zeros(5, 6))
+            matmul(zeros(4, 5, dtype="M8[s]"), zeros(5, 6))
 
     threads.run(3, live)
 

@@ -13,7 +13,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from dcarray.comm import choose_grid
-from dcarray.comm.algorithms.contraction import Contraction, _panel, _panels, panels
+from dcarray.comm.algorithms.contraction import Contraction, _plan_panel, _plan_panels, panels
 from dcarray.comm.algorithms.product_axes import parse, sum_dtype
 from dcarray.comm.algorithms.product_layouts import choose
 from dcarray.comm.layout.axes import BlockAxis
@@ -86,8 +86,8 @@ def test_messages_of_all_panels_are_those_of_each(data: st.DataObject) -> None:
     ends = sorted({0, shape[axis], *inner})
     cuts = list(itertools.pairwise(ends))
     for rank in range(ranks):
-        each = [_panel(source, target, axis, low, high, rank) for low, high in cuts]
-        assert _panels(source, target, axis, cuts, rank) == each
+        each = [_plan_panel(source, target, axis, low, high, rank) for low, high in cuts]
+        assert _plan_panels(source, target, axis, cuts, rank) == each
 
 
 @settings(max_examples=15, deadline=None, derandomize=True)
@@ -171,11 +171,11 @@ def test_what_moves_fewer_bytes_is_done() -> None:
     grid = ProcessGrid((4, 4))
     square, thin = Layout.blocks((1600, 1600), grid), Layout.blocks((1600, 16), grid)
     scheme = choose(parse("mk,kn->mn", square.shape, thin.shape), square, thin, thin)
-    assert scheme.over and scheme.need_a == square  # the square matrix stays
+    assert scheme.sum_axes and scheme.need_a == square  # the square matrix stays
     found = counts("mk,kn->mn", square, thin, 5, thin)
     assert found.bytes_received < 8 * 3 * 1600 * 1600 // 16 / 10
     back = choose(parse("mk,kn->mn", thin.shape[::-1], square.shape), Layout.blocks((16, 1600), grid), square)
-    assert back.over and back.need_b == square
+    assert back.sum_axes and back.need_b == square
 
 
 @pytest.mark.parametrize(("p", "q"), [(1, 2), (2, 1), (2, 2), (3, 2), (5, 7), (36, 36)])

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from dcarray.comm.algorithms import product_layouts
 from dcarray.comm.algorithms.product_axes import parse
-from dcarray.comm.algorithms.product_cost import FLOPS_PER_BYTE, Bounds, Judges
-from dcarray.comm.algorithms.product_layouts import Scheme, choose, sums
+from dcarray.comm.algorithms.product_cost import FLOPS_PER_BYTE, LowerBounds, ProductCosts
+from dcarray.comm.algorithms.product_layouts import Scheme, choose, summand_layouts
 from dcarray.comm.layout.axes import Axis, BlockAxis, WindowAxis
 from dcarray.comm.layout.axis_overlap import overlap, overlap_size, overlapping_range
 from dcarray.comm.layout.derived_layouts import received_elements, sample_ranks, simplified
@@ -29,12 +29,12 @@ def by_layouts(scheme: Scheme, sizes: tuple[int, int, int]) -> float:
             + received_elements(scheme.b, scheme.need_b, rank) * sizes[1]
         )
         extra = 0.0
-        if scheme.summed is not None:
-            extra = float(received_elements(*sums(scheme), rank))
-        elif scheme.over:
-            parts = math.prod(scheme.arrangement.grid.shape[g] for g in scheme.over)
-            extra = 2 * (parts - 1) / parts * scheme.made.elements(rank)
-        last = received_elements(scheme.summed or scheme.made, scheme.out, rank)
+        if scheme.sum_layout is not None:
+            extra = float(received_elements(*summand_layouts(scheme), rank))
+        elif scheme.sum_axes:
+            parts = math.prod(scheme.arrangement.grid.shape[g] for g in scheme.sum_axes)
+            extra = 2 * (parts - 1) / parts * scheme.out_parts.elements(rank)
+        last = received_elements(scheme.sum_layout or scheme.out_parts, scheme.out, rank)
         of = scheme.product
         points = scheme.arrangement.layout(of.out + of.inner, of.extent).elements(rank)
         found = max(found, come + (extra + last) * sizes[2] + 2 * points / FLOPS_PER_BYTE)
@@ -47,15 +47,15 @@ def test_ways_cost_what_their_layouts_say(case: tuple[Any, ...], sizes: tuple[in
     subscripts, first, second, wanted, *_ = case
     of = parse(subscripts, first.shape, second.shape)
     a, b, out = simplified(first), simplified(second), None if wanted is None else simplified(wanted)
-    judges, costs = Judges(of, a, b, out, sizes), []
+    judges, costs = ProductCosts(of, a, b, out, sizes), []
     ways = [
-        (grid, cut, Bounds(judges, grid, ways.choices))
+        (grid, cut, LowerBounds(judges, grid, ways.choices))
         for grid, ways in product_layouts._grids(of, a, b, out)
         for _, cut in sorted([*ways.full, *ways.others])
     ]
     for grid, cut, bounds in ways:
         here = []
-        for summed in product_layouts._sums(of, grid, cut, out):
+        for summed in product_layouts._sum_layouts(of, grid, cut, out):
             found = judges.best(grid, cut, [summed])
             assert found is not None and found[1] is summed
             scheme = product_layouts._scheme(
@@ -66,8 +66,10 @@ def test_ways_cost_what_their_layouts_say(case: tuple[Any, ...], sizes: tuple[in
             here.append((found[0], scheme))
         least = min(cost for cost, _ in here)
         several = [n for n in grid.shape if n > 1]
-        assert bounds.least(cut) <= least and (len(cut) == len(several) or bounds.fewer() <= least)
-        together = judges.best(grid, cut, product_layouts._sums(of, grid, cut, out))
+        assert bounds.least(cut) <= least and (
+            len(cut) == len(several) or bounds.least_with_idle_axis() <= least
+        )
+        together = judges.best(grid, cut, product_layouts._sum_layouts(of, grid, cut, out))
         assert together is not None and together[0] == least
         costs += here
     least, scheme = min(costs, key=lambda one: one[0])

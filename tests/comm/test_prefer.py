@@ -40,7 +40,7 @@ def test_of_a_stack_of_vectors_nothing_travels(ranks: int) -> None:
     of = parse("rqp,pn->rqn", (60, 60, 128), (128, 128))
     c4 = found["C4"] or Layout.copies((128, 128), a.grid)
     scheme = choose(of, a, c4, a)
-    assert scheme.need_a == scheme.made == simplified(a)
+    assert scheme.need_a == scheme.out_parts == simplified(a)
     assert "t" not in found
     if 128 * 128 * ranks <= 60 * 60 * 128:
         assert found["C4"] is None

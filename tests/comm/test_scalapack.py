@@ -37,4 +37,4 @@ def test_against_numpy(ranks: int) -> None:
 
 
 def test_not_for_simulated_ranks() -> None:
-    assert threads.run(2, lambda: scalapack.serves(threads.rank_of_thread())) == [False, False]
+    assert threads.run(2, lambda: scalapack.is_available(threads.rank_of_thread())) == [False, False]

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 import dcarray as dc
 from dcarray.comm import Layout, ProcessGrid
-from dcarray.comm.algorithms.reductions import fold
+from dcarray.comm.algorithms.reductions import reduction
 from dcarray.comm.exchange.dist_array import DistArray
 from dcarray.comm.transport import threads
 
@@ -32,7 +32,7 @@ def test_a_large_fold_is_shared_out_and_sends_each_part_once() -> None:
     def program() -> int:
         comm = threads.rank_of_thread()
         x = DistArray.from_whole(whole, layout, comm)
-        total = fold(x, np.add, 0)
+        total = reduction(x, np.add, 0)
         assert total.block.shape == (10_000,)
         assert np.allclose(total.gathered(), whole.sum(0), rtol=1e-15)
         return comm.counts.bytes_sent
@@ -50,7 +50,7 @@ def test_sums_are_the_same_every_time_and_as_exact_as_pairwise_ones() -> None:
         x = DistArray.from_whole(
             whole, Layout.blocks(whole.shape, ProcessGrid((7,))), threads.rank_of_thread()
         )
-        return float(fold(x, np.add).block)
+        return float(reduction(x, np.add).block)
 
     sums = {total for _ in range(2) for total in dc.comm.run(7, program)}
     assert len(sums) == 1

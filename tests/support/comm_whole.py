@@ -17,10 +17,10 @@ from comm_layouts import scatter
 
 from dcarray.comm import world
 from dcarray.comm.algorithms import npy_files
-from dcarray.comm.algorithms.fourier import transformed
-from dcarray.comm.algorithms.joining import concatenate, flip, framed, repeat, roll, stack, tile
-from dcarray.comm.algorithms.masks import chosen, nonzero, put_where
-from dcarray.comm.algorithms.reductions import arg_extreme, fold, mean
+from dcarray.comm.algorithms.fourier import apply_along_axes
+from dcarray.comm.algorithms.joining import concatenate, flip, pad_with_zeros, repeat, roll, stack, tile
+from dcarray.comm.algorithms.masks import assign, nonzero, select
+from dcarray.comm.algorithms.reductions import arg_extreme, mean, reduction
 from dcarray.comm.algorithms.scans import scan
 from dcarray.comm.algorithms.sorting import sort_1d, sorted_values
 from dcarray.comm.algorithms.take import put, take
@@ -127,7 +127,11 @@ def folds(rng: random.Random) -> None:
     axis = rng.randrange(whole.ndim) if whole.ndim and rng.random() < 0.7 else None
     with np.errstate(all="ignore"), warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        same(lambda: fold(x, op, axes, None, keep), lambda: op.reduce(whole, axis=axes, keepdims=keep), 1e-5)
+        same(
+            lambda: reduction(x, op, axes, None, keep),
+            lambda: op.reduce(whole, axis=axes, keepdims=keep),
+            1e-5,
+        )
         same(lambda: mean(x, axes, None, keep), lambda: np.mean(whole, axis=axes, keepdims=keep), 1e-5)
         same(lambda: arg_extreme(x, True, axis, keep), lambda: np.argmax(whole, axis=axis, keepdims=keep))
         same(lambda: arg_extreme(x, False, axis, keep), lambda: np.argmin(whole, axis=axis, keepdims=keep))
@@ -233,7 +237,7 @@ def turned_and_repeated(rng: random.Random) -> None:
     times = [rng.randint(0, 3) for _ in range(rng.randint(0, nd + 1))]
     same(lambda: tile(x, times), lambda: np.tile(whole, times))
     widths = [(rng.randint(0, 3), rng.randint(0, 3)) for _ in whole.shape]
-    same(lambda: framed(x, widths), lambda: np.pad(whole, widths) if nd else whole)
+    same(lambda: pad_with_zeros(x, widths), lambda: np.pad(whole, widths) if nd else whole)
     if nd:
         axis, n = rng.randrange(nd), rng.randint(0, 3)
         same(lambda: repeat(x, n, axis), lambda: np.repeat(whole, n, axis))
@@ -245,14 +249,14 @@ def chosen_by_masks(rng: random.Random) -> None:
     whole = values(rng, any_shape(rng, 1))
     bits = values(rng, whole.shape[: rng.randint(1, whole.ndim)], ["f8"]) > rng.choice([-9, 0, 3, 9])
     x, mask = piece(rng, whole), piece(rng, bits)
-    same(lambda: chosen(x, mask), lambda: whole[bits])
+    same(lambda: select(x, mask), lambda: whole[bits])
     for axis in range(whole.ndim):
         same(lambda a=axis: nonzero(x)[a], lambda a=axis: np.nonzero(whole)[a])
     new = values(rng, whole[bits].shape, [whole.dtype.char])
     wanted = whole.copy()
     wanted[bits] = new
     y = piece(rng, new)
-    same(lambda: put_where(x, mask, y), lambda: wanted)
+    same(lambda: assign(x, mask, y), lambda: wanted)
 
 
 @check
@@ -290,7 +294,7 @@ def fourier_transforms(rng: random.Random) -> None:
     x = piece(rng, np.nan_to_num(whole))
     axes = rng.sample(range(whole.ndim), rng.randint(1, whole.ndim))
     steps = [(a, lambda v, a=a: np.fft.fft(v, axis=a)) for a in axes]
-    same(lambda: transformed(x, steps), lambda: np.fft.fftn(np.nan_to_num(whole), axes=axes[::-1]), 1e-4)
+    same(lambda: apply_along_axes(x, steps), lambda: np.fft.fftn(np.nan_to_num(whole), axes=axes[::-1]), 1e-4)
 
 
 # ---- files -------------------------------------------------------------------------------------------
@@ -302,7 +306,7 @@ def filed(rng: random.Random) -> None:
     name = f"{folder}/x.npy"
     npy_files.save(name, x)
     assert np.array_equal(np.load(name), whole, equal_nan=whole.dtype.kind in "fc")
-    assert npy_files.shape_in(name, comm) == (whole.shape, whole.dtype)
+    assert npy_files.stored_shape(name, comm) == (whole.shape, whole.dtype)
     same(lambda: npy_files.load(name, any_layout(rng, whole.shape, comm.size), comm), lambda: whole)
     comm.barrier()
     if comm.rank == 0:

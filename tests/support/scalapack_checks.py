@@ -23,7 +23,7 @@ def refused(why: str, function: Callable[..., DistArray], *arguments: DistArray)
 
 def main() -> None:
     comm = world()
-    assert scalapack.serves(comm)
+    assert scalapack.is_available(comm)
 
     def piece(x: Array) -> DistArray:
         return DistArray.from_whole(x, Layout.chosen(x.shape, comm.size), comm)

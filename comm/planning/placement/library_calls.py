@@ -74,6 +74,6 @@ Planner = Callable[[Call, tuple[Operand, ...], tuple[Operand, ...], int], "Form 
 
 def planners() -> Mapping[str, Planner]:
     """The planner of each operation that has one, by the names of `dcarray.ir.ops.CALLS`."""
-    from .matmul_call import matmul  # which is about the classes above
+    from .matmul_call import plan_matmul  # which is about the classes above
 
-    return {"blas.matmul": matmul}
+    return {"blas.matmul": plan_matmul}

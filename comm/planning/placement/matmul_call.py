@@ -19,7 +19,7 @@ from dcarray.ir.nodes import Call, Window
 
 from .library_calls import Form, Operand
 
-__all__ = ["Multiply", "letters", "matmul"]
+__all__ = ["Multiply", "letters", "plan_matmul"]
 
 
 @dataclass(frozen=True)
@@ -108,7 +108,9 @@ def letters(call: Call, shapes: Sequence[tuple[int, ...]]) -> str | None:
     return f"{found[0]},{found[1]}->{found[2]}"
 
 
-def matmul(call: Call, reads: tuple[Operand, ...], writes: tuple[Operand, ...], ranks: int) -> Form | str:
+def plan_matmul(
+    call: Call, reads: tuple[Operand, ...], writes: tuple[Operand, ...], ranks: int
+) -> Form | str:
     """The distributed form of a ``blas.matmul``, or the reason why it has none; see `library_calls`."""
     (first, second), (result,) = reads, writes
     named = letters(call, [x.shape for x in (*reads, *writes)])
@@ -143,18 +145,18 @@ def matmul(call: Call, reads: tuple[Operand, ...], writes: tuple[Operand, ...], 
         make: Callable[[np.dtype[Any], tuple[int, ...]], Memory],
     ) -> Sequence[Step]:
         mine, factors, end = Contraction(scheme, rank), (reads[0], reads[1]), writes[0]
-        if not scheme.over or scheme.summed is not None or end.dtype != between:
+        if not scheme.sum_axes or scheme.sum_layout is not None or end.dtype != between:
             return [Multiply(mine, *factors, end, loc=call.loc)]
-        made = make(between, scheme.made.local_shape(rank)) if mine.moves else end
+        made = make(between, scheme.out_parts.local_shape(rank)) if mine.must_move else end
         grid = scheme.arrangement.grid
-        along = tuple(g in scheme.over for g in range(grid.ndim))
+        along = tuple(g in scheme.sum_axes for g in range(grid.ndim))
         found: list[Step] = [
             Multiply(mine, *factors, made, True, call.loc),
             Reduce(made, made, "add", grid, along, rank),
         ]
-        if not mine.moves:
+        if not mine.must_move:
             return found
-        item = Item(lambda: mine.last, made.name, end.name, between.itemsize)
+        item = Item(lambda: mine.final_exchange, made.name, end.name, between.itemsize)
         return [*found, Exchanges((item,))]
 
     def parts(
@@ -166,8 +168,8 @@ def matmul(call: Call, reads: tuple[Operand, ...], writes: tuple[Operand, ...], 
         return [Multiply(Contraction(scheme, rank), reads[0], reads[1], writes[0], True, call.loc)]
 
     needed = tuple(None if x.layout is None else laid(x) for x in reads)
-    straight = result.free or laid(result) == scheme.made
+    straight = result.free or laid(result) == scheme.out_parts
     vector = len(result.shape) == 1 and result.dtype == between
-    if scheme.over and scheme.summed is None and straight and vector:
-        return Form(needed, (out,), parts, str(scheme), (scheme.made, scheme.over))
+    if scheme.sum_axes and scheme.sum_layout is None and straight and vector:
+        return Form(needed, (out,), parts, str(scheme), (scheme.out_parts, scheme.sum_axes))
     return Form(needed, (out,), steps, str(scheme))

@@ -49,7 +49,7 @@ def _by_first(function: Any) -> Any:
             return NO_FORM
         given = [_on_first(a) for a in args]
         named = {key: _on_first(a) for key, a in kwargs.items()}
-        npy_files.first(comm, lambda: function(name, *given, **named))
+        npy_files.run_on_first_rank(comm, lambda: function(name, *given, **named))
         return None
 
     return form
@@ -104,7 +104,7 @@ def _loaded(file: Any) -> DistArray | None:
     if name is None or not name.endswith(".npy") or comm is None:
         return None
     try:
-        shape, dtype = npy_files.shape_in(name, comm)
+        shape, dtype = npy_files.stored_shape(name, comm)
     except ValueError:  # what NumPy has words for
         return None
     if not compiles(dtype) or not shape or math.prod(shape) <= options.distribute_above:

@@ -57,7 +57,7 @@ def _shifted(inverse: bool) -> Callable[..., Any]:
 def _delete(arr: Any, obj: Any, axis: Any = None) -> Any:
     """`numpy.delete` at integers: what a mask leaves."""
     from dcarray.comm.algorithms import take
-    from dcarray.comm.algorithms.fancy_indexing import points, written
+    from dcarray.comm.algorithms.fancy_indexing import resolve_key, write_elements
     from dcarray.comm.algorithms.masks import nonzero
     from dcarray.comm.exchange.dist_array import DistArray
     from dcarray.comm.layout.derived_layouts import row_layout
@@ -77,8 +77,8 @@ def _delete(arr: Any, obj: Any, axis: Any = None) -> Any:
         raise IndexError(f"index {obj} is out of bounds for axis {axis % x.ndim} with size {n}")
     layout = row_layout((n,), x.comm.size)
     kept = DistArray(x.comm, layout, np.ones(layout.local_shape(x.comm.rank), np.bool_))
-    places = points((n,), [at if at.ndim else at.reshaped((1,))], x.comm).places
-    written(kept, places, np.zeros(places.shape, np.bool_))
+    places = resolve_key((n,), [at if at.ndim else at.reshaped((1,))], x.comm).positions
+    write_elements(kept, places, np.zeros(places.shape, np.bool_))
     return take.take(x, nonzero(kept)[0], axis % x.ndim)
 
 
@@ -89,9 +89,9 @@ def _packbits(a: Any, axis: Any = None, bitorder: Any = "big") -> Any:
     if x is None or not x.ndim or x.dtype.kind not in "biu" or not _line(axis, x.ndim, bitorder):
         return NO_FORM
     return (
-        bit_packing.packed(x.ravelled(), 0, bitorder)
+        bit_packing.packbits(x.ravelled(), 0, bitorder)
         if axis is None
-        else bit_packing.packed(x, axis % x.ndim, bitorder)
+        else bit_packing.packbits(x, axis % x.ndim, bitorder)
     )
 
 
@@ -105,7 +105,7 @@ def _unpackbits(a: Any, axis: Any = None, count: Any = None, bitorder: Any = "bi
         x, axis = x.ravelled(), 0
     if count is not None and (x.ndim == 1 or type(count) is not int):
         return NO_FORM
-    return bit_packing.unpacked(x, axis % x.ndim, count, bitorder)
+    return bit_packing.unpackbits(x, axis % x.ndim, count, bitorder)
 
 
 def _line(axis: Any, ndim: int, bitorder: Any) -> bool:

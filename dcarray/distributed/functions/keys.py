@@ -30,7 +30,7 @@ class Key:
     rows : (DistArray, int) or None
         Integers along one axis, and all of the other axes.
     items : list of slice, int, DistArray or None; or None
-        As `dcarray.comm.algorithms.fancy_indexing.points` takes them.
+        As `dcarray.comm.algorithms.fancy_indexing.resolve_key` takes them.
     """
 
     mask: DistArray | None = None

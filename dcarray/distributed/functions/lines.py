@@ -45,16 +45,16 @@ def _correlate(a: Any, v: Any, mode: Any = "valid") -> Any:
 
 
 def _slid(x: DistArray, v: DistArray, mode: str, function: Callable[..., Any]) -> DistArray:
-    from dcarray.comm.algorithms.sliding import slid
+    from dcarray.comm.algorithms.sliding import convolve
 
-    return slid(x, v.gathered(), mode, function)
+    return convolve(x, v.gathered(), mode, function)
 
 
 def _reduceat(
     ufunc: np.ufunc, array: Any, indices: Any, axis: Any = 0, dtype: Any = None, out: Any = None
 ) -> Any:
     from dcarray.comm.algorithms import fourier
-    from dcarray.comm.algorithms.sliding import by_segments
+    from dcarray.comm.algorithms.sliding import reduceat
 
     x = piece_of(array)
     given = piece_of(np.asarray(indices) if isinstance(indices, (list, tuple)) else indices)
@@ -69,8 +69,8 @@ def _reduceat(
     if starts.min() < 0 or starts.max() >= x.shape[axis]:
         return NO_FORM
     if x.ndim > 1 or x.layout.parts[0].parts == 1:
-        return fourier.along(x, axis, lambda lines: ufunc.reduceat(lines, starts, axis, dtype))
-    return by_segments(x, ufunc, starts, dtype) if (starts[1:] > starts[:-1]).all() else NO_FORM
+        return fourier.apply_along_axis(x, axis, lambda lines: ufunc.reduceat(lines, starts, axis, dtype))
+    return reduceat(x, ufunc, starts, dtype) if (starts[1:] > starts[:-1]).all() else NO_FORM
 
 
 def _accumulate(ufunc: np.ufunc, array: Any, axis: Any = 0, dtype: Any = None, out: Any = None) -> Any:
@@ -92,7 +92,7 @@ def _accumulate(ufunc: np.ufunc, array: Any, axis: Any = 0, dtype: Any = None, o
         return scans.scan(x, ufunc, axis, dtype) if cut else NO_FORM  # whole lines the recorder has
     if x.ndim == 1 and cut:
         return NO_FORM
-    return fourier.along(x, axis, lambda lines: ufunc.accumulate(lines, axis, dtype))
+    return fourier.apply_along_axis(x, axis, lambda lines: ufunc.accumulate(lines, axis, dtype))
 
 
 FORMS.update(

@@ -31,7 +31,7 @@ def _unique(
     ar: Any, return_index: Any = False, return_inverse: Any = False, return_counts: Any = False,
     axis: Any = None, *, equal_nan: Any = True, sorted: Any = True,
 ) -> Any:  # fmt: skip
-    from dcarray.comm.algorithms.order_statistics import distinct, unique
+    from dcarray.comm.algorithms.order_statistics import unique, unique_values
 
     x = piece_of(ar)
     if x is None or not x.ndim or not _compares(x) or (axis is not None and x.ndim > 1):
@@ -39,7 +39,7 @@ def _unique(
     if axis is not None and axis not in (0, -1):
         return NO_FORM
     if not (return_index or return_inverse or return_counts):
-        return distinct(x, bool(equal_nan))
+        return unique_values(x, bool(equal_nan))
     found = unique(x, bool(equal_nan))
     wanted = (True, return_index, return_inverse, return_counts)
     return tuple(one for one, asked in zip(found, wanted, strict=True) if asked)
@@ -56,7 +56,7 @@ def _compares(x: DistArray) -> bool:
 
 
 def _searchsorted(a: Any, v: Any, side: Any = "left", sorter: Any = None) -> Any:
-    from dcarray.comm.algorithms.order_statistics import located
+    from dcarray.comm.algorithms.order_statistics import searchsorted
 
     if not isinstance(v, (ndarray, np.ndarray)):
         v = np.asarray(v)
@@ -71,14 +71,14 @@ def _searchsorted(a: Any, v: Any, side: Any = "left", sorter: Any = None) -> Any
         return NO_FORM
     if any(x.dtype.char not in _SORTED + _COMPLEX for x in (line, values)):
         return NO_FORM
-    return located(line, values, side)
+    return searchsorted(line, values, side)
 
 
 def _isin(
     element: Any, test_elements: Any, assume_unique: Any = False, invert: Any = False, *, kind: Any = None
 ) -> Any:
-    from dcarray.comm.algorithms.fancy_indexing import found
-    from dcarray.comm.algorithms.order_statistics import distinct, located, pointwise
+    from dcarray.comm.algorithms.fancy_indexing import read_elements
+    from dcarray.comm.algorithms.order_statistics import map_local, searchsorted, unique_values
     from dcarray.comm.exchange.dist_array import DistArray
     from dcarray.distributed.dispatch import is_distributed
 
@@ -90,18 +90,18 @@ def _isin(
     some = piece_of(test_elements)
     if some is None or some.dtype != x.dtype or not math.prod(some.shape) or not _compares(some):
         return NO_FORM
-    kinds = distinct(some)
-    places = located(kinds, x, "left")
-    like = found(kinds, np.minimum(places.local, kinds.shape[0] - 1))
+    kinds = unique_values(some)
+    places = searchsorted(kinds, x, "left")
+    like = read_elements(kinds, np.minimum(places.local, kinds.shape[0] - 1))
     there = DistArray(x.comm, places.layout, like == x.local)
-    return pointwise(there, np.logical_not) if invert else there
+    return map_local(there, np.logical_not) if invert else there
 
 
 def _of_each(function: Callable[..., Any], which: int) -> Callable[..., Any]:
     """A function that works on the elements of one argument alone, if the others are whole on every rank."""
 
     def form(*args: Any, **kwargs: Any) -> Any:
-        from dcarray.comm.algorithms.order_statistics import pointwise
+        from dcarray.comm.algorithms.order_statistics import map_local
         from dcarray.distributed.dispatch import is_distributed
 
         x = piece_of(args[which]) if len(args) > which else None
@@ -110,19 +110,19 @@ def _of_each(function: Callable[..., Any], which: int) -> Callable[..., Any]:
             return NO_FORM
         plain = [np.asarray(a) if type(a) is ndarray else a for a in rest]
         named = {k: np.asarray(a) if type(a) is ndarray else a for k, a in kwargs.items()}
-        return pointwise(x, lambda own: function(*plain[:which], own, *plain[which:], **named))
+        return map_local(x, lambda own: function(*plain[:which], own, *plain[which:], **named))
 
     return form
 
 
 def _round(a: Any, decimals: Any = 0, out: Any = None) -> Any:
     """Of complex numbers, and of what no kernel rounds."""
-    from dcarray.comm.algorithms.order_statistics import pointwise
+    from dcarray.comm.algorithms.order_statistics import map_local
 
     x = piece_of(a)
     if x is None or out is not None or x.dtype.kind not in "biufc":
         return NO_FORM
-    return pointwise(x, lambda own: np.round(own, decimals))
+    return map_local(x, lambda own: np.round(own, decimals))
 
 
 # ---- medians and quantiles ---------------------------------------------------------------------------
@@ -153,15 +153,15 @@ def _median(skips: bool) -> Callable[..., Any]:
 def _by_lines(x: DistArray, axis: Any, function: Callable[[Any, int], Any], one: bool = True) -> Any:
     """Something of each line, which stays as an axis; if it is `one` number, without that."""
     from dcarray.comm.algorithms import fourier
-    from dcarray.comm.algorithms.reductions import normalised, shaped
+    from dcarray.comm.algorithms.reductions import normalised_axes, without_axes
 
     at = _axis(axis, x.ndim)
     if at is None or not x.shape[at]:
         return NO_FORM
     caught: list[tuple[str, type[Warning]]] = []
-    found = fourier.along(x, at, lambda lines: _heard(lambda: function(lines, at), caught))
+    found = fourier.apply_along_axis(x, at, lambda lines: _heard(lambda: function(lines, at), caught))
     _warn_alike(x.comm, caught)
-    return shaped(found, normalised(at, x.ndim), not one)
+    return without_axes(found, normalised_axes(at, x.ndim), not one)
 
 
 def _lines_first(x: DistArray, axis: Any, function: Callable[[Any, int], Any]) -> Any:
@@ -201,19 +201,19 @@ def _warn_alike(comm: Communicator, caught: list[tuple[str, type[Warning]]]) -> 
 
 def _in_order(x: DistArray, skips: bool) -> tuple[DistArray, int]:
     """The elements in order, and how many count; none if one is NaN and none are to be skipped."""
-    from dcarray.comm.algorithms.order_statistics import ranked
+    from dcarray.comm.algorithms.order_statistics import sorted_with_count
 
-    values, n = ranked(x, True)
+    values, n = sorted_with_count(x, True)
     return values, n if skips or n == math.prod(x.shape) else 0
 
 
 def _at(values: DistArray, places: list[int]) -> Any:
     """Some elements on every rank; a NaN for none."""
-    from dcarray.comm.algorithms.fancy_indexing import found
+    from dcarray.comm.algorithms.fancy_indexing import read_elements
 
     if not places:
         return np.full(1, np.nan, values.dtype)
-    return found(values, np.array(places, np.int64))
+    return read_elements(values, np.array(places, np.int64))
 
 
 def _scalar(x: DistArray, value: Any) -> DistArray:
@@ -264,8 +264,8 @@ _BETWEEN = ("linear", "lower", "higher", "midpoint")  # what lies between two el
 
 # ---- counts ------------------------------------------------------------------------------------------
 def _bincount(x: Any, /, weights: Any = None, minlength: Any = 0) -> Any:
-    from dcarray.comm.algorithms.order_statistics import totalled
-    from dcarray.comm.algorithms.reductions import fold
+    from dcarray.comm.algorithms.order_statistics import sum_over_ranks
+    from dcarray.comm.algorithms.reductions import reduction
 
     given, heavy = piece_of(x), None if weights is None else piece_of(weights)
     if (
@@ -279,15 +279,17 @@ def _bincount(x: Any, /, weights: Any = None, minlength: Any = 0) -> Any:
         return NO_FORM
     if not given.shape[0] or minlength < 0 or (heavy is not None and heavy.dtype.kind not in "biuf"):
         return NO_FORM
-    if fold(given, np.minimum).block < 0:
+    if reduction(given, np.minimum).block < 0:
         return NO_FORM
-    length = max(int(fold(given, np.maximum).block) + 1, minlength)
+    length = max(int(reduction(given, np.maximum).block) + 1, minlength)
     mine = given.local if _counts(given) else given.local[:0]
     if heavy is None:
-        return totalled(given, np.bincount(mine, None, length))
+        return sum_over_ranks(given, np.bincount(mine, None, length))
     there = heavy.redistributed(given.layout.without_halo()).local
     counts = np.bincount(mine, there if _counts(given) else there[:0], length)
-    return totalled(given, counts.astype(np.float64, copy=False))  # NumPy forgets the weights of nothing
+    return sum_over_ranks(
+        given, counts.astype(np.float64, copy=False)
+    )  # NumPy forgets the weights of nothing
 
 
 def _counts(x: DistArray) -> bool:
@@ -297,8 +299,8 @@ def _counts(x: DistArray) -> bool:
 
 
 def _histogram(a: Any, bins: Any = 10, range: Any = None, density: Any = None, weights: Any = None) -> Any:
-    from dcarray.comm.algorithms.order_statistics import totalled
-    from dcarray.comm.algorithms.reductions import fold
+    from dcarray.comm.algorithms.order_statistics import sum_over_ranks
+    from dcarray.comm.algorithms.reductions import reduction
 
     x, heavy = piece_of(a), None if weights is None else piece_of(weights)
     if x is None or x.dtype.kind not in "iuf" or isinstance(bins, str) or type(bins) is ndarray:
@@ -308,13 +310,13 @@ def _histogram(a: Any, bins: Any = 10, range: Any = None, density: Any = None, w
     if not math.prod(x.shape) or (np.ndim(bins) == 0 and type(bins) is not int):
         return NO_FORM
     if range is None and np.ndim(bins) == 0:
-        range = fold(x, np.minimum).block[()], fold(x, np.maximum).block[()]
+        range = reduction(x, np.minimum).block[()], reduction(x, np.maximum).block[()]
     own = x.local.reshape(-1) if _counts(x) else x.local.reshape(-1)[:0]
     mine = (
         None if heavy is None else heavy.redistributed(x.layout.without_halo()).local.reshape(-1)[: own.size]
     )
     counts, edges = np.histogram(own, bins, range, weights=mine)
-    total = totalled(x, counts)
+    total = sum_over_ranks(x, counts)
     if density:
         whole = total.gathered()
         total = _scalar(x, whole / np.array(np.diff(edges), float) / whole.sum())

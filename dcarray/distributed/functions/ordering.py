@@ -44,7 +44,7 @@ def _sort(a: Any, axis: Any = -1, kind: Any = None, order: Any = None, *, stable
     if x.ndim == 1 and _cut(x, 0):
         np.sort(np.empty(0, x.dtype), kind=kind, stable=stable)  # NumPy's error for a bad kind
         return sorting.sorted_values(x)
-    return fourier.along(x, at, lambda lines: np.sort(lines, axis=at, kind=kind, stable=stable))
+    return fourier.apply_along_axis(x, at, lambda lines: np.sort(lines, axis=at, kind=kind, stable=stable))
 
 
 def _argsort(a: Any, axis: Any = -1, kind: Any = None, order: Any = None, *, stable: Any = None) -> Any:
@@ -62,7 +62,7 @@ def _argsort(a: Any, axis: Any = -1, kind: Any = None, order: Any = None, *, sta
         values, places = sorting.sort_1d(x)
         # of equal elements only a stable sort says which comes first
         return places if kind in _STABLE or stable or all_differ(values) else NO_FORM
-    return fourier.along(x, at, lambda lines: np.argsort(lines, axis=at, kind=kind, stable=stable))
+    return fourier.apply_along_axis(x, at, lambda lines: np.argsort(lines, axis=at, kind=kind, stable=stable))
 
 
 def _partition(a: Any, kth: Any, axis: Any = -1, kind: Any = "introselect", order: Any = None) -> Any:
@@ -73,7 +73,7 @@ def _partition(a: Any, kth: Any, axis: Any = -1, kind: Any = "introselect", orde
         return NO_FORM
     if x.ndim == 1 and _cut(x, 0):
         return sorting.sorted_values(x)
-    return fourier.along(x, at, lambda lines: np.partition(lines, kth, axis=at, kind=kind))
+    return fourier.apply_along_axis(x, at, lambda lines: np.partition(lines, kth, axis=at, kind=kind))
 
 
 def _argpartition(a: Any, kth: Any, axis: Any = -1, kind: Any = "introselect", order: Any = None) -> Any:
@@ -84,7 +84,7 @@ def _argpartition(a: Any, kth: Any, axis: Any = -1, kind: Any = "introselect", o
         return NO_FORM
     if x.ndim == 1 and _cut(x, 0):
         return sorting.sort_1d(x)[1]
-    return fourier.along(x, at, lambda lines: np.argpartition(lines, kth, axis=at, kind=kind))
+    return fourier.apply_along_axis(x, at, lambda lines: np.argpartition(lines, kth, axis=at, kind=kind))
 
 
 def _to_part(a: Any, kth: Any, axis: Any, order: Any) -> tuple[Any, int, Any]:
@@ -117,7 +117,7 @@ def _lines(a: Any, steps: Sequence[tuple[Any, Callable[..., Any], dict[str, Any]
         if at is None:
             return NO_FORM
         made.append((at, lambda v, f=function, at=at, o=options: f(v, axis=at, **o)))
-    return fourier.transformed(x, made)
+    return fourier.apply_along_axes(x, made)
 
 
 def _transform(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -135,7 +135,7 @@ def _transform(function: Callable[..., Any]) -> Callable[..., Any]:
             return NO_FORM
         if kind not in ("fft", "ifft", "rfft", "irfft") or not (n is None or type(n) is int):
             return NO_FORM
-        found = fourier.line(x, kind, n, norm)
+        found = fourier.transform_line(x, kind, n, norm)
         return NO_FORM if found is None else found
 
     return form
@@ -189,7 +189,7 @@ def _running(ufunc: np.ufunc) -> Callable[..., Any]:
             )
         if x.dtype.char in _RECORDED:  # whole lines the recorder has
             return NO_FORM
-        return fourier.along(x, at, lambda lines: ufunc.accumulate(lines, at, dtype))
+        return fourier.apply_along_axis(x, at, lambda lines: ufunc.accumulate(lines, at, dtype))
 
     return form
 

@@ -42,7 +42,7 @@ def _take(a: Any, indices: Any, axis: Any = None, out: Any = None, mode: Any = "
 def _getitem(x: Any, key: Any) -> Any:
     from dcarray.comm.algorithms import masks
     from dcarray.comm.algorithms import take as by_place
-    from dcarray.comm.algorithms.fancy_indexing import found, points
+    from dcarray.comm.algorithms.fancy_indexing import read_elements, resolve_key
     from dcarray.comm.exchange.dist_array import DistArray
 
     whole = piece_of(x)
@@ -50,12 +50,12 @@ def _getitem(x: Any, key: Any) -> Any:
     if whole is None or wanted is None:
         return NO_FORM
     if wanted.mask is not None:
-        return masks.chosen(whole, wanted.mask)
+        return masks.select(whole, wanted.mask)
     if wanted.rows is not None:
         return by_place.take(whole, *wanted.rows)
     assert wanted.items is not None
-    where = points(whole.shape, wanted.items, whole.comm)
-    return DistArray(whole.comm, where.layout, found(whole, where.places))
+    where = resolve_key(whole.shape, wanted.items, whole.comm)
+    return DistArray(whole.comm, where.layout, read_elements(whole, where.positions))
 
 
 def _nonzero(a: Any) -> Any:
@@ -109,12 +109,12 @@ def _extract(condition: Any, arr: Any) -> Any:
     if mask is None or x is None or not mask.ndim or not x.ndim:
         return NO_FORM
     if mask.shape == x.shape and mask.dtype == np.bool_:
-        return masks.chosen(x, mask)
+        return masks.select(x, mask)
     return by_place.take(x.ravelled(), masks.nonzero(mask.ravelled())[0], 0)
 
 
 def _take_along_axis(arr: Any, indices: Any, axis: Any = -1) -> Any:
-    from dcarray.comm.algorithms.fancy_indexing import found, points
+    from dcarray.comm.algorithms.fancy_indexing import read_elements, resolve_key
     from dcarray.comm.exchange.dist_array import DistArray
 
     x, index = piece_of(arr), piece_of(indices)
@@ -122,8 +122,8 @@ def _take_along_axis(arr: Any, indices: Any, axis: Any = -1) -> Any:
     key = None if x is None or index is None or at is None else along_axis(x.shape, index, at)
     if x is None or key is None:
         return NO_FORM
-    where = points(x.shape, key, x.comm)
-    return DistArray(x.comm, where.layout, found(x, where.places))
+    where = resolve_key(x.shape, key, x.comm)
+    return DistArray(x.comm, where.layout, read_elements(x, where.positions))
 
 
 FORMS.update(

@@ -19,20 +19,20 @@ def _of_each(function: Callable[..., Any]) -> Callable[..., Any]:
     """A function of one matrix, with other arguments that are no arrays."""
 
     def form(a: Any, *rest: Any, **kwargs: Any) -> Any:
-        from dcarray.comm.algorithms.stacked import stacked
+        from dcarray.comm.algorithms.stacked import apply_to_stacks
 
         x = piece_of(a)
         if x is None or any(isinstance(value, _ARRAYS) for value in (*rest, *kwargs.values())):
             return NO_FORM
         if x.ndim < 3 or 0 in x.shape or x.dtype.char not in _DTYPES:
             return NO_FORM
-        return stacked([x], [2], lambda own: function(own, *rest, **kwargs))
+        return apply_to_stacks([x], [2], lambda own: function(own, *rest, **kwargs))
 
     return form
 
 
 def _solve(a: Any, b: Any) -> Any:
-    from dcarray.comm.algorithms.stacked import stacked
+    from dcarray.comm.algorithms.stacked import apply_to_stacks
 
     x, sides = piece_of(a), piece_of(b)
     if x is None or sides is None or x.ndim < 2 or not sides.ndim or 0 in (*x.shape, *sides.shape):
@@ -46,7 +46,7 @@ def _solve(a: Any, b: Any) -> Any:
         np.broadcast_shapes(x.shape[:-2], sides.shape[:-inner])
     except ValueError:
         return NO_FORM
-    return stacked([x, sides], [2, inner], np.linalg.solve)
+    return apply_to_stacks([x, sides], [2, inner], np.linalg.solve)
 
 
 # ---- one matrix --------------------------------------------------------------------------------------
@@ -79,7 +79,7 @@ def _lstsq(a: Any, b: Any, rcond: Any = None) -> Any:
     if (
         x is None
         or sides is None
-        or not tall_skinny.is_tall(x)
+        or not tall_skinny.is_tall_skinny(x)
         or sides.ndim not in (1, 2)
         or 0 in sides.shape
     ):
@@ -96,7 +96,7 @@ def _qr(a: Any, mode: Any = "reduced") -> Any:
     from dcarray.comm.exchange.dist_array import DistArray
 
     x = piece_of(a)
-    if x is None or not tall_skinny.is_tall(x) or x.dtype.char not in _DTYPES or x.dtype.kind == "c":
+    if x is None or not tall_skinny.is_tall_skinny(x) or x.dtype.char not in _DTYPES or x.dtype.kind == "c":
         return NO_FORM
     found = tall_skinny.qr(x) if mode in ("reduced", "r") else None
     if found is None:
@@ -110,7 +110,7 @@ def _pinv(a: Any, rcond: Any = None, hermitian: Any = False, *, rtol: Any = np._
     from dcarray.comm.algorithms import tall_skinny
 
     x = piece_of(a)
-    if x is None or hermitian or not tall_skinny.is_tall(x) or x.dtype.char not in _DTYPES:
+    if x is None or hermitian or not tall_skinny.is_tall_skinny(x) or x.dtype.char not in _DTYPES:
         return NO_FORM
     if rcond is None:
         eps = np.finfo(x.dtype if x.dtype.kind in "fc" else np.float64).eps
@@ -125,7 +125,13 @@ def _svd(a: Any, full_matrices: Any = True, compute_uv: Any = True, hermitian: A
     from dcarray.comm.exchange.dist_array import DistArray
 
     x = piece_of(a)
-    if x is None or compute_uv or hermitian or not tall_skinny.is_tall(x) or x.dtype.char not in _DTYPES:
+    if (
+        x is None
+        or compute_uv
+        or hermitian
+        or not tall_skinny.is_tall_skinny(x)
+        or x.dtype.char not in _DTYPES
+    ):
         return NO_FORM
     return DistArray.replicated(tall_skinny.singular_values(x), x.comm)
 

@@ -63,11 +63,11 @@ def _layout(pieces: list[DistArray], shape: tuple[int, ...]) -> Layout:
 def _by_blocks(
     ufunc: np.ufunc, inputs: Any, arrays: list[DistArray | None], layout: Layout, kwargs: dict[str, Any]
 ) -> Any:
-    from dcarray.comm.algorithms.fancy_indexing import shared
+    from dcarray.comm.algorithms.fancy_indexing import broadcast_local
     from dcarray.comm.exchange.dist_array import DistArray
 
     (comm,) = {x.comm for x in arrays if x is not None}
-    given = [x if a is None else shared(a, layout) for x, a in zip(inputs, arrays, strict=True)]
+    given = [x if a is None else broadcast_local(a, layout) for x, a in zip(inputs, arrays, strict=True)]
     seen: list[str] = []
     state: Any = np.geterr()
     with np.errstate(all="call", call=lambda kind, flag: seen.append(kind)):
@@ -91,7 +91,7 @@ def _kind(text: str) -> str:
 
 
 def _multiplied(a: Any, b: Any) -> Any:
-    from dcarray.comm.algorithms.products import multiplied
+    from dcarray.comm.algorithms.products import matmul
     from dcarray.comm.exchange.dist_array import DistArray
 
     one, other = (piece_of(x) if isinstance(x, (Handle, np.ndarray)) else None for x in (a, b))
@@ -100,7 +100,7 @@ def _multiplied(a: Any, b: Any) -> Any:
     if one.dtype.kind not in _NUMBERS or other.dtype.kind not in _NUMBERS:
         return NO_FORM
     if 0 not in one.shape + other.shape:
-        return multiplied(one, other)
+        return matmul(one, other)
     return DistArray.replicated(np.matmul(_like(one), _like(other)), one.comm)
 
 
@@ -113,7 +113,7 @@ def _reduced(
     ufunc: np.ufunc, array: Any, axis: Any = 0, dtype: Any = None, out: Any = None, keepdims: Any = False,
     initial: Any = np._NoValue, where: Any = True,
 ) -> Any:  # fmt: skip
-    from dcarray.comm.algorithms.reductions import fold
+    from dcarray.comm.algorithms.reductions import reduction
     from dcarray.comm.exchange.dist_array import DistArray
     from dcarray.distributed.executor import FEW
 
@@ -130,7 +130,7 @@ def _reduced(
     except TypeError:
         ufunc.reduce(_like(x), axis)  # NumPy says what is wrong
         raise
-    return fold(x, ufunc, axes, dtype, bool(keepdims))
+    return reduction(x, ufunc, axes, dtype, bool(keepdims))
 
 
 FORMS[np.ufunc.__call__] = _called

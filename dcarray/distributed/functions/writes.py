@@ -44,20 +44,25 @@ def _setitem(x: Any, key: Any, value: Any) -> Write | Any:
 def _at(key: Key, values: DistArray) -> Write:
     def write(x: DistArray) -> DistArray:
         from dcarray.comm.algorithms import masks, take
-        from dcarray.comm.algorithms.fancy_indexing import check_values, points, shared, written
+        from dcarray.comm.algorithms.fancy_indexing import (
+            broadcast_local,
+            check_values,
+            resolve_key,
+            write_elements,
+        )
 
         if key.mask is not None:
-            return masks.put_where(x, key.mask, _fitting(values, x.ndim - key.mask.ndim + 1))
+            return masks.assign(x, key.mask, _fitting(values, x.ndim - key.mask.ndim + 1))
         if key.rows is not None:
             index, axis = key.rows
             shape = (*x.shape[:axis], *index.shape, *x.shape[axis + 1 :])
             check_values(values.shape, shape)
             return take.put(x, index, axis, _fitting(values, len(shape)))
         assert key.items is not None
-        where = points(x.shape, key.items, x.comm)
+        where = resolve_key(x.shape, key.items, x.comm)
         check_values(values.shape, where.layout.shape)
-        given = shared(_fitting(values, where.layout.ndim), where.layout)
-        return written(x, where.places, given.astype(x.dtype, copy=False))
+        given = broadcast_local(_fitting(values, where.layout.ndim), where.layout)
+        return write_elements(x, where.positions, given.astype(x.dtype, copy=False))
 
     return write
 
@@ -71,9 +76,9 @@ def _fitting(values: DistArray, ndim: int) -> DistArray:
 # ---- functions ---------------------------------------------------------------------------------------
 def _cycled(values: DistArray, at: Any, dtype: np.dtype[Any]) -> Any:
     """Values one after the other, again and again: those with some numbers."""
-    from dcarray.comm.algorithms.fancy_indexing import found
+    from dcarray.comm.algorithms.fancy_indexing import read_elements
 
-    return found(values, at % int(np.prod(values.shape))).astype(dtype, copy=False)
+    return read_elements(values, at % int(np.prod(values.shape))).astype(dtype, copy=False)
 
 
 def _put(a: Any, ind: Any, v: Any, mode: Any = "raise") -> Write | Any:
@@ -91,17 +96,17 @@ def _put(a: Any, ind: Any, v: Any, mode: Any = "raise") -> Write | Any:
         return NO_FORM
 
     def write(x: DistArray) -> DistArray:
-        from dcarray.comm.algorithms.fancy_indexing import points, written
+        from dcarray.comm.algorithms.fancy_indexing import resolve_key, write_elements
 
         flat = place.ravelled() if place.ndim else place.reshaped((1,))
         if mode != "raise":
             given = flat.local.astype(np.int64, copy=False)
             limited = given % size if mode == "wrap" else np.clip(given, 0, size - 1)
             flat = type(flat)(flat.comm, flat.layout.without_halo(), limited)
-        where = points((size,), [flat], x.comm)
+        where = resolve_key((size,), [flat], x.comm)
         begin = where.layout.parts[0].to_global(x.comm.rank, 0)
-        numbers = np.arange(begin, begin + where.places.size)
-        return written(x, where.places, _cycled(values, numbers, x.dtype))
+        numbers = np.arange(begin, begin + where.positions.size)
+        return write_elements(x, where.positions, _cycled(values, numbers, x.dtype))
 
     return write
 
@@ -121,15 +126,15 @@ def _masked(cycle_by_place: bool) -> Callable[..., Write | Any]:
             return NO_FORM
 
         def write(x: DistArray) -> DistArray:
-            from dcarray.comm.algorithms.fancy_indexing import places_of, written
+            from dcarray.comm.algorithms.fancy_indexing import mask_positions, write_elements
             from dcarray.comm.transport.sparse_alltoall import allgather
 
-            places = places_of(where)
+            places = mask_positions(where)
             numbers = places
             if not cycle_by_place:
                 counts = allgather(x.comm, np.int64(places.size))
                 numbers = np.arange(places.size) + counts[: x.comm.rank].sum()
-            return written(x, places, _cycled(values, numbers, x.dtype))
+            return write_elements(x, places, _cycled(values, numbers, x.dtype))
 
         return write
 
@@ -150,10 +155,10 @@ def _copyto(dst: Any, src: Any, casting: Any = "same_kind", where: Any = True) -
         return NO_FORM
 
     def write(x: DistArray) -> DistArray:
-        from dcarray.comm.algorithms.fancy_indexing import shared
+        from dcarray.comm.algorithms.fancy_indexing import broadcast_local
 
         bare = x.layout.without_halo()
-        np.copyto(x.local, shared(values, bare), casting=casting, where=shared(mask, bare))
+        np.copyto(x.local, broadcast_local(values, bare), casting=casting, where=broadcast_local(mask, bare))
         return x
 
     return write
@@ -176,10 +181,10 @@ def _fill_diagonal(a: Any, val: Any, wrap: Any = False) -> Write | Any:
     places = np.arange(0, end, step)
 
     def write(x: DistArray) -> DistArray:
-        from dcarray.comm.algorithms.fancy_indexing import written
+        from dcarray.comm.algorithms.fancy_indexing import write_elements
 
         begin, stop = (places.size * (x.comm.rank + k) // x.comm.size for k in (0, 1))
-        return written(x, places[begin:stop], _cycled(values, np.arange(begin, stop), x.dtype))
+        return write_elements(x, places[begin:stop], _cycled(values, np.arange(begin, stop), x.dtype))
 
     return write
 
@@ -194,7 +199,12 @@ def _accumulated(ufunc: np.ufunc, a: Any, key: Any, values: Any = None) -> Write
         return NO_FORM
 
     def write(x: DistArray) -> DistArray:
-        from dcarray.comm.algorithms.fancy_indexing import check_values, points, shared, written
+        from dcarray.comm.algorithms.fancy_indexing import (
+            broadcast_local,
+            check_values,
+            resolve_key,
+            write_elements,
+        )
         from dcarray.comm.algorithms.masks import nonzero
 
         items: list[Any] = found.items or []
@@ -203,10 +213,10 @@ def _accumulated(ufunc: np.ufunc, a: Any, key: Any, values: Any = None) -> Write
             items[found.rows[1]] = found.rows[0]
         elif found.mask is not None:
             items = [*nonzero(found.mask), *[slice(None)] * (x.ndim - found.mask.ndim)]
-        where = points(x.shape, items, x.comm)
+        where = resolve_key(x.shape, items, x.comm)
         check_values(given.shape, where.layout.shape)
-        every = shared(_fitting(given, where.layout.ndim), where.layout)
-        return written(x, where.places, every.astype(kinds[1], copy=False), ufunc.at)
+        every = broadcast_local(_fitting(given, where.layout.ndim), where.layout)
+        return write_elements(x, where.positions, every.astype(kinds[1], copy=False), ufunc.at)
 
     return write
 
