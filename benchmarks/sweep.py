@@ -90,9 +90,15 @@ def wrapped(given: dict[str, Any]) -> dict[str, Any]:
     return {name: a if name.isupper() or isinstance(a, int) else dc.asarray(a) for name, a in given.items()}
 
 
+def _in_force() -> Any:
+    """The options in force."""
+    with dc.options() as now:
+        return now
+
+
 def _seconds(run: Callable[[int], None], count: int) -> float:
     # where one thread does it all, what others do meanwhile on this machine is of no concern
-    clock = time.thread_time if dc.config.current().threads == 1 else time.perf_counter
+    clock = time.thread_time if _in_force().threads == 1 else time.perf_counter
     start = clock()
     run(count)
     return (clock() - start) / count
@@ -102,7 +108,7 @@ def timed(group: str, call: str, n: int, rounds: int) -> Timed:
     """Time one call, NumPy and dcarray in turns."""
     plain = arrays(n)
     numpy = dc if group == ACCELERATED else np
-    ours = job(call, wrapped(plain), n >= dc.config.current().eager_below, numpy)
+    ours = job(call, wrapped(plain), n >= _in_force().eager_below, numpy)
     theirs = job(call, plain, False)
     with dc.options(jit="eager"):
         for _ in range(4):

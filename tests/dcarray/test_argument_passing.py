@@ -56,7 +56,7 @@ def test_read_only_and_strided_arrays() -> None:
 def test_names_of_memory_that_has_gone_are_forgotten() -> None:
     code = f"""
 import gc, numpy as np, dcarray as dc
-from dcarray import store
+from dcarray.core import store
 kept = [dc.asarray(np.zeros({N})) for _ in range(3)]
 for _ in range(3 * store._MANY):
     dc.asarray(np.zeros({N}, np.int8))

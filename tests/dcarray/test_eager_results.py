@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import dcarray as dc
+from dcarray.core.config import current
 from dcarray.core.native import BUILT
 from dcarray.recording.session import session
 
@@ -86,7 +87,7 @@ def test_products_are_as_large_as_their_rows_and_columns(
                 continue
             before = len(session().rec.log)
             found = call(p, q)
-            few = expected.size <= 2 * 16384 and a.ndim < 3 and dc.config.current().eager_below == 16384
+            few = expected.size <= 2 * 16384 and a.ndim < 3 and current().eager_below == 16384
             assert not few or len(session().rec.log) == before
             np.testing.assert_array_equal(np.asarray(found), expected)
 

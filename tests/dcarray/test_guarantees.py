@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import dcarray as dc
+from dcarray.core.config import current
 from dcarray.recording.session import session
 
 MODES = [
@@ -174,7 +175,7 @@ def test_exported_memory_is_written_at_once():
     check(y, a)
     del part
     x += 1
-    assert session().rec.log or x.size < dc.config.current().eager_below
+    assert session().rec.log or x.size < current().eager_below
 
 
 def test_asarray_shares_and_copies_do_not():

@@ -208,7 +208,7 @@ def test_a_region_that_cannot_be_planned_there():
 
 CHILD = """
     import os, sys, numpy as np, dcarray as dc
-    from dcarray import remote, spawned
+    from dcarray.plans import client as remote, worker_process as spawned
     from dcarray.execution.executor import EXECUTOR
     spawned.HUNGER = float("inf")  # a second server would find on the disk what the first one has left
     with dc.options(eager_below=0, jit="background", cache_dir=sys.argv[1]):

@@ -358,7 +358,8 @@ def test_code_outlives_the_process() -> None:
     """Object code made by one process is loaded by another."""
     program = """
 import sys, numpy as np
-from dcarray.lowering import kernel as k, target
+from dcarray.lowering import target
+from dcarray.lowering.kernel import nodes as k
 at = k.affine(0, k.Term(1, None, "i"))
 d = np.dtype("d")
 value = k.Op("sin", (k.Elem("p0", at, d),), d)
@@ -368,7 +369,7 @@ cpu = target.get("cpu")
 if sys.argv[1] == "make":
     sys.stdout.buffer.write(cpu.fingerprint().encode() + cpu.compile(cpu.emit(kernel)))
 else:
-    from dcarray.lowering.cpu.llvm import engine
+    from dcarray.lowering.cpu.llvm.object_code import engine
     engine.compile_object = None
     code = sys.stdin.buffer.read()
     assert code[:16] == cpu.fingerprint().encode()

@@ -187,7 +187,7 @@ class vectorize(np.vectorize):
         return fallback.direct(super().__call__, args, kwargs)
 
 
-def _dispatched(function: Callable[..., Any]) -> Callable[..., Any]:
+def _dispatched(function: Callable[..., Any], place: str = "") -> Callable[..., Any]:
     """A function that finds wrapped arrays by itself."""
 
     @wraps(function)
@@ -195,6 +195,7 @@ def _dispatched(function: Callable[..., Any]) -> Callable[..., Any]:
         result = function(*args, **kwargs)
         return result if type(result) is ndarray else fallback.wrapped(result, args, kwargs)
 
+    call.__module__ = place or function.__module__
     return shortened(function, call)
 
 
@@ -225,7 +226,7 @@ def _counterpart(value: Any, place: str) -> Any:
     if type(value) is np.ufunc:
         return Ufunc(value)
     if type(value) is _DISPATCHER:
-        return _dispatched(value)
+        return _dispatched(value, place)
     if isinstance(value, (FunctionType, BuiltinFunctionType)) and value not in (np.isscalar, np.iterable):
         return _undispatched(value, place)
     return value
