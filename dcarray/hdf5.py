@@ -12,7 +12,7 @@ import numpy as np
 from dcarray.api.array import ndarray, wrap
 from dcarray.core.processes import communicating, communicator
 from dcarray.core.store import compiles
-from dcarray.distributed.dispatch import alone, array_of, piece_of
+from dcarray.distributed.dispatch import detached, dist_array_of, ndarray_of
 
 from .core import config
 
@@ -56,7 +56,7 @@ def save(file: File, name: str, x: Any, mode: str = "a", **options: Any) -> None
     if mode not in ("a", "w", "r+"):
         raise ValueError(f"mode is 'a', 'w' or 'r+', not {mode!r}")
     given = x if isinstance(x, (ndarray, np.ndarray)) else np.asarray(x)
-    piece = None if communicator() is None else piece_of(alone(given))
+    piece = None if communicator() is None else dist_array_of(detached(given))
     with communicating():
         hdf5.save(file, name, piece or DistArray.replicated(np.asarray(given), world()), mode, options)
 
@@ -102,7 +102,7 @@ def load(file: File, name: str, window: slice | Iterable[slice] = ()) -> Any:
     over = default_layout(wanted, options, comm) if large and compiles(dtype) else None
     layout = over or Layout.copies(wanted, ProcessGrid((comm.size,)))
     piece = hdf5.load(file, name, places, layout, dtype, comm)
-    return array_of(piece) if over is not None else wrap(piece.block)
+    return ndarray_of(piece) if over is not None else wrap(piece.block)
 
 
 def _places(shape: tuple[int, ...], keys: tuple[Any, ...]) -> list[range]:

@@ -278,7 +278,7 @@ class Attributes(Handle):
     def _seen(self) -> np.ndarray[Any, Any]:
         """The elements, to be looked at only: of a view of an array in blocks no others are gathered."""
         if self._small is None and communicator() is not None:
-            return backend().seen(self)
+            return backend().elements_of(self)
         return self._evaluated()
 
     def __bool__(self) -> bool:

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from dcarray.core import config, shard, strided_views, window
-from dcarray.core.backend import NO_FORM, try_call
+from dcarray.core.backend import NOT_DISTRIBUTED, try_call
 from dcarray.core.handle import Handle, NDArray, derive, large, made, part
 from dcarray.core.processes import communicator
 from dcarray.core.store import memory
@@ -91,7 +91,7 @@ def _over_ranks(function: Callable[..., Any], *args: Any) -> Any:
     """Indexing of an array whose elements lie in blocks, without gathering them; NotImplemented if they do
     not, or there is no such way."""
     found = try_call(function, args, {})
-    return NotImplemented if found is NO_FORM else found
+    return NotImplemented if found is NOT_DISTRIBUTED else found
 
 
 def _is_element(x: Handle, key: Any) -> bool:

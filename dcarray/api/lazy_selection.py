@@ -17,7 +17,7 @@ from weakref import ref
 import numpy as np
 
 from dcarray.core import config
-from dcarray.core.backend import NO_FORM, try_call
+from dcarray.core.backend import NOT_DISTRIBUTED, try_call
 from dcarray.core.handle import Handle, adopt
 from dcarray.core.processes import communicator
 from dcarray.core.store import COMPILED
@@ -112,7 +112,7 @@ def _elements(x: Any, mask: Any) -> Any:
     """The elements that a mask chooses, as an array; in blocks where they lie in blocks."""
     if communicator() is not None:
         found = try_call(operator.getitem, (x, mask), {})
-        if found is not NO_FORM:
+        if found is not NOT_DISTRIBUTED:
             return found
     return adopt(ndarray, gathered(x._evaluated(), mask._evaluated()), config.current().eager_below)
 

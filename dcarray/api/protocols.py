@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from dcarray.core.backend import NO_FORM, backend, try_call
+from dcarray.core.backend import NOT_DISTRIBUTED, backend, try_call
 from dcarray.core.config import current
 from dcarray.core.handle import Handle, export
 from dcarray.core.processes import communicator
@@ -277,14 +277,14 @@ def _in_parts(function: np.ufunc, method: str, inputs: tuple[Any, ...], kwargs: 
     if communicator() is None:
         return NotImplemented
     if method == "__call__":
-        found = backend().by_definition(function, inputs, kwargs)
-        if found is NO_FORM and "out" not in kwargs:
+        found = backend().call_numpy_source(function, inputs, kwargs)
+        if found is NOT_DISTRIBUTED and "out" not in kwargs:
             found = try_call(np.ufunc.__call__, (function, *inputs), kwargs)
     else:
         found = try_call(getattr(np.ufunc, method), (function, *inputs), kwargs)
-        if found is NO_FORM and method == "accumulate" and _is_large(inputs[0]):  # whole on all ranks as yet
-            found = backend().try_whole(np.ufunc.accumulate, (function, *inputs), kwargs)
-    return NotImplemented if found is NO_FORM else found
+        if found is NOT_DISTRIBUTED and method == "accumulate" and _is_large(inputs[0]):
+            found = backend().try_call_replicated(np.ufunc.accumulate, (function, *inputs), kwargs)
+    return NotImplemented if found is NOT_DISTRIBUTED else found
 
 
 def _is_large(x: Any) -> bool:

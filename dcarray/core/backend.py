@@ -1,4 +1,4 @@
-"""The distributed backend, as the packages below `dcarray.distributed` call it.
+"""The interface through which lower packages call `dcarray.distributed`.
 
 Where several ranks run a program together, arrays may lie in blocks.  Whoever could meet such arrays asks
 here first; the module that answers is imported when there are ranks, and never in a program of one process.
@@ -21,10 +21,10 @@ if TYPE_CHECKING:
 
     from .config import Options
 
-__all__ = ["NO_FORM", "Backend", "backend", "is_distributed", "try_call"]
+__all__ = ["NOT_DISTRIBUTED", "Backend", "backend", "is_distributed", "try_call"]
 
-NO_FORM = object()
-"""The result of a distributed call that has no distributed form."""
+NOT_DISTRIBUTED = object()
+"""The result where a call has no distributed implementation."""
 
 
 class Backend(Protocol):
@@ -33,44 +33,44 @@ class Backend(Protocol):
     def run(self, executor: Any, rec: Any, options: Options, comm: Communicator) -> Callable[[], None]:
         """Run a recording on all ranks."""
 
-    def divided(self, rec: Any, large: int) -> Any:
+    def split_at_reshape(self, rec: Any, large: int) -> Any:
         """The part of a recording that has to run after the rest, or None."""
 
-    def united(self, comm: Communicator, flags: int) -> int:
-        """The bits that some rank has."""
+    def combine_flags(self, comm: Communicator, flags: int) -> int:
+        """The bitwise or of all ranks' flags."""
 
     def default_layout(self, shape: tuple[int, ...], options: Options, comm: Communicator) -> Layout:
         """The layout of a new array."""
 
     def is_distributed(self, x: Any) -> bool:
-        """Do the elements of an array lie in blocks?"""
+        """Whether an array is distributed."""
 
     def try_call(self, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        """A NumPy function on arrays in blocks, or `NO_FORM`."""
+        """A NumPy function on arrays in blocks, or `NOT_DISTRIBUTED`."""
 
-    def try_whole(self, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        """The same for arrays that are whole on every rank as yet."""
+    def try_call_replicated(self, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """The same for arrays that every rank has whole."""
 
-    def by_definition(self, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        """A NumPy function by NumPy's own Python source, or `NO_FORM`."""
+    def call_numpy_source(self, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """A NumPy function by NumPy's own Python source, or `NOT_DISTRIBUTED`."""
 
-    def indexed(self, original: Any, key: Any) -> Any:
-        """``np.r_[key]`` and the like, or `NO_FORM`."""
+    def index_trick(self, original: Any, key: Any) -> Any:
+        """``np.r_[key]`` and the like, or `NOT_DISTRIBUTED`."""
 
     def load(self, *args: Any, **kwargs: Any) -> Any:
-        """`numpy.load` into blocks, or `NO_FORM`."""
+        """`numpy.load` into blocks, or `NOT_DISTRIBUTED`."""
 
     def tofile(self, x: Any, fid: Any, *args: Any, **kwargs: Any) -> bool:
         """``x.tofile`` from blocks; False where that is not the way."""
 
-    def drawn(self, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        """Random numbers of NumPy's stream in blocks, or `NO_FORM`."""
+    def distributed_random(self, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """Random numbers of NumPy's stream in blocks, or `NOT_DISTRIBUTED`."""
 
-    def entropy(self, comm: Communicator) -> int:
+    def shared_seed(self, comm: Communicator) -> int:
         """A random seed, the same on all ranks."""
 
-    def spaced(self, name: str, args: tuple[Any, ...]) -> Any:
-        """Evenly spaced numbers in blocks, or None."""
+    def distributed_range(self, name: str, args: tuple[Any, ...]) -> Any:
+        """A distributed `numpy.arange` or `numpy.linspace`, or None."""
 
     def layout_of(self, x: Any) -> Layout:
         """The layout of an array."""
@@ -81,8 +81,8 @@ class Backend(Protocol):
     def gather(self, x: Any, root: int | None) -> np.ndarray[Any, Any] | None:
         """The whole array as a plain one."""
 
-    def seen(self, x: Any) -> np.ndarray[Any, Any]:
-        """The elements of an array, to be looked at only."""
+    def elements_of(self, x: Any) -> np.ndarray[Any, Any]:
+        """The elements of an array, perhaps of a copy: not to be written."""
 
 
 @cache
@@ -92,10 +92,11 @@ def backend() -> Backend:
 
 
 def try_call(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """A NumPy function on arrays in blocks; `NO_FORM` if none is, or if this call has no distributed form."""
-    return NO_FORM if communicator() is None else backend().try_call(function, args, kwargs)
+    """A NumPy function on arrays in blocks; `NOT_DISTRIBUTED` if none is, or the call has no distributed
+    implementation."""
+    return NOT_DISTRIBUTED if communicator() is None else backend().try_call(function, args, kwargs)
 
 
 def is_distributed(x: Any) -> bool:
-    """Do the elements of an array lie in blocks?  What is pending on it is run."""
+    """Whether an array is distributed, once what is pending on it has run."""
     return communicator() is not None and backend().is_distributed(x)

@@ -1,1 +1,2 @@
-"""One array over many processes, as users meet it; `dcarray.comm` moves the elements."""
+"""Distributed arrays: NumPy on arrays whose elements lie in blocks over MPI ranks; `dcarray.comm` moves
+them."""

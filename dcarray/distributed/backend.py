@@ -1,19 +1,35 @@
-"""The functions of this package that the packages below it call; see `dcarray.core.backend.Backend`."""
+"""The functions of this package that lower packages call; see `dcarray.core.backend.Backend`."""
 
 from __future__ import annotations
 
-from .consistency import united
-from .dispatch import is_distributed, try_call, try_whole
+from .consistency import combine_flags
+from .dispatch import is_distributed, try_call, try_call_replicated
 from .executor import default_layout, run
 from .functions.files import load, tofile
-from .functions.numpy_source import by_definition, indexed
-from .jobs import entropy
-from .layouts import gather, layout_of, local_of, seen
-from .linspace import spaced
-from .random_ranked import drawn
-from .reshape import divided
+from .functions.numpy_source import call_numpy_source, index_trick
+from .jobs import shared_seed
+from .layouts import elements_of, gather, layout_of, local_of
+from .linspace import distributed_range
+from .random_ranked import distributed_random
+from .reshape import split_at_reshape
 
 __all__ = [
-    "by_definition", "default_layout", "divided", "drawn", "entropy", "gather", "indexed", "is_distributed",
-    "layout_of", "load", "local_of", "run", "seen", "spaced", "tofile", "try_call", "try_whole", "united",
+    "call_numpy_source",
+    "combine_flags",
+    "default_layout",
+    "distributed_random",
+    "distributed_range",
+    "elements_of",
+    "gather",
+    "index_trick",
+    "is_distributed",
+    "layout_of",
+    "load",
+    "local_of",
+    "run",
+    "shared_seed",
+    "split_at_reshape",
+    "tofile",
+    "try_call",
+    "try_call_replicated",
 ]  # fmt: skip

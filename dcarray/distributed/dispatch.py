@@ -1,4 +1,4 @@
-"""NumPy's functions whose arguments lie in blocks over many ranks: forms that gather nothing."""
+"""Dispatch of NumPy's functions on distributed arrays to implementations that gather nothing."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from dcarray.api.array import ndarray, wrap
-from dcarray.core.backend import NO_FORM
+from dcarray.core.backend import NOT_DISTRIBUTED
 from dcarray.core.handle import Handle, large
 from dcarray.core.processes import communicating, communicator
 from dcarray.core.shard import Shard, set_shard
@@ -20,26 +20,26 @@ if TYPE_CHECKING:
     from dcarray.comm.exchange.dist_array import DistArray
 
 __all__ = [
-    "FORMS",
-    "WRITES",
-    "alone",
-    "array_of",
-    "complete",
-    "factored",
-    "formed",
+    "DISTRIBUTED",
+    "DISTRIBUTED_WRITES",
+    "detached",
+    "dist_array_of",
+    "factorisable",
     "is_distributed",
-    "piece_of",
-    "rounds",
+    "load_implementations",
+    "ndarray_of",
+    "order_dependent",
+    "run_distributed",
     "try_call",
-    "try_whole",
+    "try_call_replicated",
 ]  # fmt: skip
 
 _FEW = 16  # elements of a sequence that ranks compare
-_PLAIN = (bool, int, str, type(None), type(...))  # values that they do
+_PLAIN = (bool, int, str, type(None), type(...))  # types whose values ranks compare
 
 
 def is_distributed(x: Any) -> bool:
-    """Do the elements of an array lie in blocks?  What is pending on it is run."""
+    """Whether an array is distributed, once what is pending on it has run."""
     if type(x) is not ndarray or communicator() is None:
         return False
     from .layouts import blocks_of
@@ -48,94 +48,96 @@ def is_distributed(x: Any) -> bool:
 
 
 def try_call(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """The result of a NumPy function over all ranks, or `NO_FORM` if this call has none."""
+    """The result of a NumPy function on distributed arrays; `NOT_DISTRIBUTED` for a call without
+    implementation."""
     if communicator() is None:
-        return NO_FORM
-    complete()
-    if function in WRITES:
-        return _written(function, args, kwargs)
-    form = FORMS.get(function)
-    if form is None or not any(map(_anywhere, (*args, *kwargs.values()))):
-        return NO_FORM
+        return NOT_DISTRIBUTED
+    load_implementations()
+    if function in DISTRIBUTED_WRITES:
+        return _try_write(function, args, kwargs)
+    implementation = DISTRIBUTED.get(function)
+    if implementation is None or not any(map(_any_distributed, (*args, *kwargs.values()))):
+        return NOT_DISTRIBUTED
     asked = args[0] if args and isinstance(args[0], np.ufunc) else function
-    return formed(form, args, kwargs, asked.__name__)
+    return run_distributed(implementation, args, kwargs, asked.__name__)
 
 
-def try_whole(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """The same for arguments that are whole on every rank as yet."""
-    complete()
+def try_call_replicated(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """As `try_call`, for arguments that every rank has whole."""
+    load_implementations()
     asked = args[0] if args and isinstance(args[0], np.ufunc) else function
-    return formed(FORMS[function], args, kwargs, asked.__name__)
+    return run_distributed(DISTRIBUTED[function], args, kwargs, asked.__name__)
 
 
-def _anywhere(value: Any) -> bool:
-    """Is it an array in blocks, or a key with one?"""
+def _any_distributed(value: Any) -> bool:
+    """Whether a value is a distributed array, or an index with one."""
     return any(map(is_distributed, value)) if type(value) is tuple else is_distributed(value)
 
 
-def formed(
-    form: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], name: str = "function"
+def run_distributed(
+    implementation: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], name: str = "function"
 ) -> Any:
-    """What a form gives, as arrays of the user's; `NO_FORM` if it serves no such call."""
-    if any(map(_of_objects, (*args, *kwargs.values()))):
-        return NO_FORM
-    args, kwargs = tuple(map(alone, args)), {name: alone(a) for name, a in kwargs.items()}
+    """The result of a distributed implementation, as wrapped arrays; `NOT_DISTRIBUTED` if it declines the
+    call."""
+    if any(map(_is_object_dtype, (*args, *kwargs.values()))):
+        return NOT_DISTRIBUTED
+    args, kwargs = tuple(map(detached, args)), {name: detached(a) for name, a in kwargs.items()}
     with communicating():
-        _tell(name, args, kwargs)
-        found = form(*args, **kwargs)
+        _check_same_call(name, args, kwargs)
+        found = implementation(*args, **kwargs)
     if isinstance(found, tuple):
-        made = map(array_of, found)
+        made = map(ndarray_of, found)
         return type(found)(*made) if hasattr(found, "_fields") else tuple(made)
-    return found if found is NO_FORM or found is None else array_of(found)
+    return found if found is NOT_DISTRIBUTED or found is None else ndarray_of(found)
 
 
-def _tell(name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-    """Have ranks compare what they call: a message of another call would be taken for one of this."""
+def _check_same_call(name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+    """Compare the call on all ranks, before a message of one call can be taken for another's."""
     comm = communicator()
     assert comm is not None
-    comm.step((name, *map(_described, args), *((k, _described(kwargs[k])) for k in sorted(kwargs))))
+    comm.step((name, *map(_signature, args), *((k, _signature(kwargs[k])) for k in sorted(kwargs))))
 
 
-def _described(value: Any) -> Any:
-    """What has to be the same of an argument, as far as that is cheaply told."""
+def _signature(value: Any) -> Any:
+    """The properties of an argument that have to be the same on all ranks and are cheap to compare."""
     if isinstance(value, (Handle, np.ndarray)):
         return value.shape, value.dtype.str
     if isinstance(value, (list, tuple)):
-        return tuple(map(_described, value)) if len(value) <= _FEW else len(value)
+        return tuple(map(_signature, value)) if len(value) <= _FEW else len(value)
     if type(value) is slice:
-        return "slice", *map(_described, (value.start, value.stop, value.step))
+        return "slice", *map(_signature, (value.start, value.stop, value.step))
     return value if isinstance(value, _PLAIN) else type(value).__name__
 
 
-def _of_objects(value: Any) -> bool:
-    """Is it a dtype of objects, which do not travel?"""
+def _is_object_dtype(value: Any) -> bool:
+    """Whether a value is the dtype of objects, which are not sent."""
     return value is object or (isinstance(value, (str, np.dtype)) and value in ("O", "object"))
 
 
-def _written(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """Have a function write into an array that lies in blocks, or whose places or values do; `NO_FORM` if
-    this call has no such form."""
+def _try_write(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """Run a function that writes into an array, where that, its indices or its values are distributed;
+    `NOT_DISTRIBUTED` for a call without implementation."""
     at = 1 if function is np.ufunc.at else 0
     x: Any = args[at] if len(args) > at else None
     whole = not is_distributed(x)
-    if whole and not (type(x) is ndarray and any(map(_anywhere, (*args, *kwargs.values())))):
-        return NO_FORM
+    if whole and not (type(x) is ndarray and any(map(_any_distributed, (*args, *kwargs.values())))):
+        return NOT_DISTRIBUTED
     if x._readonly or not x.ndim or not compiles(x.dtype):
-        return NO_FORM
+        return NOT_DISTRIBUTED
     from .layouts import distribute
 
-    given = [a if k == at else alone(a) for k, a in enumerate(args)]
-    named = {name: alone(a) for name, a in kwargs.items()}
+    given = [a if k == at else detached(a) for k, a in enumerate(args)]
+    named = {name: detached(a) for name, a in kwargs.items()}
     with communicating():
-        _tell(args[0].__name__ if at else function.__name__, tuple(given[at:]), named)
-        write = WRITES[function](*given, **named)
-    if write is NO_FORM:
-        return NO_FORM
-    target = distribute(x) if whole else alone(x)
+        _check_same_call(args[0].__name__ if at else function.__name__, tuple(given[at:]), named)
+        write = DISTRIBUTED_WRITES[function](*given, **named)
+    if write is NOT_DISTRIBUTED:
+        return NOT_DISTRIBUTED
+    target = distribute(x) if whole else detached(x)
     head = x._store.family
-    reshaped = target is x and x._store is not head  # what lies in blocks has another shape
+    reshaped = target is x and x._store is not head  # the distributed store has another shape
     with communicating():
-        piece = piece_of(target)
+        piece = dist_array_of(target)
         assert piece is not None
         found = write(piece)
         if reshaped:
@@ -144,14 +146,14 @@ def _written(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[s
         head.shard.filled = None
     else:
         into = large(ndarray, head, head.shape, None) if reshaped else x
-        into[...] = array_of(found)
+        into[...] = ndarray_of(found)
     return None
 
 
-def alone(x: Any) -> Any:
-    """An array in blocks that is but part of one as an array of its own; all else as it is."""
+def detached(x: Any) -> Any:
+    """A view of a part of a distributed array as an array of its own; any other value itself."""
     if type(x) is tuple:
-        return tuple(map(alone, x))
+        return tuple(map(detached, x))
     if type(x) is not ndarray:
         return x
     from .layouts import blocks_of
@@ -161,15 +163,15 @@ def alone(x: Any) -> Any:
 
 
 def _reshapes(x: Any, head: Store) -> bool:
-    """Is an array all elements of the head of its family, in the order in which these lie?"""
+    """Whether an array is a reshape of the whole head of its storage family."""
     store = x._store
     return (
         x._index is None and store.strides is None and store.dtype == head.dtype and store.size == head.size
     )
 
 
-def piece_of(x: Any) -> DistArray | None:
-    """An array as the forms take it; None for what they do not take."""
+def dist_array_of(x: Any) -> DistArray | None:
+    """The argument of a distributed implementation for an array; None for other values."""
     from dcarray.comm.exchange.dist_array import DistArray
 
     from .layouts import blocks_of
@@ -188,8 +190,8 @@ def piece_of(x: Any) -> DistArray | None:
     return DistArray.replicated(np.asarray(x), comm)
 
 
-def array_of(piece: DistArray) -> Any:
-    """What a form has made, as an array of the user's."""
+def ndarray_of(piece: DistArray) -> Any:
+    """The wrapped array of a distributed implementation's result."""
     from dcarray.comm.layout.layouts import Whole
 
     if not piece.ndim:
@@ -202,27 +204,27 @@ def array_of(piece: DistArray) -> Any:
     return large(ndarray, store, piece.shape, None)
 
 
-# ---- forms -------------------------------------------------------------------------------------------
+# ---- implementations ---------------------------------------------------------------------------------
 def _solve(a: Any, b: Any) -> Any:
     from dcarray.comm.algorithms import factorisations
 
-    matrix, sides = piece_of(a), piece_of(b)
+    matrix, sides = dist_array_of(a), dist_array_of(b)
     if matrix is None or sides is None or matrix.ndim != 2 or sides.ndim > 2:
-        return NO_FORM
-    return factorisations.solve(matrix, sides) if factored(matrix, sides) else NO_FORM
+        return NOT_DISTRIBUTED
+    return factorisations.solve(matrix, sides) if factorisable(matrix, sides) else NOT_DISTRIBUTED
 
 
 def _cholesky(a: Any, *, upper: bool = False) -> Any:
     from dcarray.comm.algorithms import factorisations
 
-    matrix = piece_of(a)
-    if matrix is None or matrix.ndim != 2 or upper or not factored(matrix):
-        return NO_FORM
+    matrix = dist_array_of(a)
+    if matrix is None or matrix.ndim != 2 or upper or not factorisable(matrix):
+        return NOT_DISTRIBUTED
     return factorisations.cholesky(matrix)
 
 
-def factored(*pieces: DistArray) -> bool:
-    """Whether dtypes and shapes are such that NumPy has no complaint."""
+def factorisable(*pieces: DistArray) -> bool:
+    """Whether a square matrix and right-hand sides have shapes and dtypes that NumPy accepts."""
     n = pieces[0].shape[0]
     dtypes = all(x.dtype.char in "fdFDbBhHiIlLqQ?" and x.dtype.isnative for x in pieces)
     return dtypes and pieces[0].shape == (n, n) and all(x.ndim and x.shape[0] == n for x in pieces)
@@ -233,32 +235,32 @@ def _trace(
 ) -> Any:
     from dcarray.comm.algorithms import diagonals
 
-    matrix = piece_of(a)
+    matrix = dist_array_of(a)
     if matrix is None or matrix.ndim < 2 or out is not None or axis1 == axis2:
-        return NO_FORM
+        return NOT_DISTRIBUTED
     return diagonals.trace(matrix, offset, axis1, axis2, dtype)
 
 
-def rounds(ufunc: np.ufunc, dtype: Any) -> bool:
-    """Do the last bits of a fold depend on the order of what is folded?"""
+def order_dependent(ufunc: np.ufunc, dtype: Any) -> bool:
+    """Whether the last bits of a reduction depend on the order of its elements."""
     return ufunc in (np.add, np.multiply) and np.dtype(dtype).kind in "fc"
 
 
 @cache
-def complete() -> None:
-    """Have all forms in the tables: a single process needs none of them, and imports them not."""
+def load_implementations() -> None:
+    """Fill the tables: the modules of implementations are imported only where there are ranks."""
     for topic in _TOPICS:
         import_module(f"{__package__}.functions.{topic}")
 
 
-# In the order in which they enter their forms: some replace others, and ask those for what they leave.
+# In the order of import: an implementation may replace an earlier one, and fall back to it.
 _TOPICS = (
     "per_line", "ordering", "counting", "numpy_source", "files", "joining", "lines", "order_statistics",
     "places", "restated", "stacked", "ufuncs", "writes",
 )  # fmt: skip
-# From the arguments what writes into the piece of the first one, and gives it back or what it has become.
-WRITES: dict[Any, Callable[..., Any]] = {}
-FORMS: dict[Any, Callable[..., Any]] = {
+# Each gives a function that writes into the first argument's array, and returns it or what replaces it.
+DISTRIBUTED_WRITES: dict[Any, Callable[..., Any]] = {}
+DISTRIBUTED: dict[Any, Callable[..., Any]] = {
     np.linalg.solve: _solve,
     np.linalg.cholesky: _cholesky,
     np.trace: _trace,

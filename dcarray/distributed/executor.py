@@ -27,9 +27,9 @@ from dcarray.execution.executor import complain, told_of
 from dcarray.lowering.runtime.memory import address_of, empty
 
 from . import magnitude_guard
-from .consistency import agreed, united
+from .consistency import agree_on_live, combine_flags
 from .plan_cache import LayoutPlan, LogFacts, compiled_region, facts_of, slot_of
-from .reshape import apart, together
+from .reshape import copy_views, write_back_views
 
 if TYPE_CHECKING:
     from dcarray.comm.layout.layouts import Layout
@@ -50,11 +50,11 @@ Local = Callable[["Region", Mapping[str, Any]], None]
 
 def run(executor: Executor, rec: Recording, options: Options, comm: Communicator) -> Callable[[], None]:
     """Run a recording; as `dcarray.execution.executor.Executor.run`."""
-    options = _together(options)
+    options = _job_options(options)
     known = facts_of(rec)
     copies: list[tuple[Store, Store]] = []
     if not known.plain:
-        copies = apart(rec, comm, partial(_if_large, options, comm))
+        copies = copy_views(rec, comm, partial(_if_large, options, comm))
         known = facts_of(rec)
     held = _held(rec)
     what = "reshape"
@@ -65,7 +65,7 @@ def run(executor: Executor, rec: Recording, options: Options, comm: Communicator
             raise
         notes, what = None, "region that has no plan"
     if notes is not None:
-        together(copies, rec.urgent)
+        write_back_views(copies, rec.urgent)
         return told_of(rec, notes)
     spread_out = {
         store.family for store in rec.slots if type(store) is Store and store.family.shard is not None
@@ -84,8 +84,8 @@ def run(executor: Executor, rec: Recording, options: Options, comm: Communicator
 
 
 def programmed(rec: Recording, options: Options, comm: Communicator) -> Program | None:
-    """The program that this rank is going to run of a pending recording, if several run it together; as far
-    as this rank knows which results are still held."""
+    """The program that this rank is going to run of a pending recording, if several ranks run it together; as
+    far as this rank knows which results are still held."""
     held = _held(rec)
     if rec.done or not (known := facts_of(rec)).concerns(held, options):
         return None
@@ -94,7 +94,7 @@ def programmed(rec: Recording, options: Options, comm: Communicator) -> Program 
 
 
 @lru_cache(16)
-def _together(options: Options) -> Options:
+def _job_options(options: Options) -> Options:
     """The options of a job: when plans made beside the program are ready differs between ranks, and with it
     the last bits of sums."""
     return replace(options, jit="eager") if options.jit == "background" else options
@@ -139,7 +139,7 @@ def _over_ranks(
         return []
     slots = rec.slots
     live = tuple([k for k in rec.news if slots[k]() is not None])
-    live = agreed(rec, known.what, live, comm)
+    live = agree_on_live(rec, known.what, live, comm)
     if not live and not known.changes:
         return []
     written = known.written
@@ -178,7 +178,7 @@ def _over_ranks(
     with communicating():
         with fp_state.collected() as seen:
             after = execute(plan.program, comm, given, local, empty)
-        flags = united(comm, flags | seen.flags) & mask if mask else 0
+        flags = combine_flags(comm, flags | seen.flags) & mask if mask else 0
     notes = _blame(rec, plan, given, flags, comm) if flags else []
     _keep(rec, plan, after, given, written, comm)
     return notes

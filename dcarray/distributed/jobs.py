@@ -19,36 +19,34 @@ from dcarray.core.processes import communicator
 if TYPE_CHECKING:
     from dcarray.comm.transport.protocol import Communicator
 
-__all__ = ["begin", "entropy", "leads", "table"]
+__all__ = ["begin", "leads", "shared_seed", "table"]
 
 
 def begin() -> None:
-    """Make this process one of many, if it is."""
+    """Set a rank's output and NumPy's global seed, if this process is a rank."""
     comm = communicator()
     if comm is None:
         return
     if comm.rank:
         sys.stdout = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115 (until the process ends)
-    np.random.seed(entropy(comm) % 2**32)
+    np.random.seed(shared_seed(comm) % 2**32)
 
 
 def leads() -> bool:
-    """Is this the process that says what is to be said once?"""
+    """Whether this process prints for all: rank 0, or the only one."""
     comm = communicator()
     return comm is None or comm.rank == 0
 
 
-def entropy(comm: Communicator) -> int:
-    """A number that nobody knows before, the same on all ranks."""
+def shared_seed(comm: Communicator) -> int:
+    """A random seed, the same on all ranks."""
     from dcarray.comm.transport.agreement import broadcast_object
 
     return int(broadcast_object(comm, secrets.randbits(128), 0))
 
 
 def table() -> str:
-    """What each rank has sent for arrays in blocks, as text; empty where there are no ranks.
-
-    All ranks ask for it."""
+    """A table of each rank's messages as text; empty where there are no ranks.  Collective."""
     comm = communicator()
     if comm is None:
         return ""

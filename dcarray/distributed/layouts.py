@@ -188,7 +188,7 @@ def local_of(x: Handle, halo: bool = False) -> NDArray:
     return found  # type: ignore[no-any-return]
 
 
-def seen(x: Handle) -> NDArray:
+def elements_of(x: Handle) -> NDArray:
     """The elements of an array as plain memory that may be that of a copy."""
     x._run()
     head = x._store.family
@@ -204,7 +204,7 @@ def gather(x: Handle, root: int | None = None) -> NDArray | None:
         check_rank(root, comm.size)
     head, window = blocks_of(x)
     if head is None or window is not None or root is None or not x.shape:
-        whole = seen(x).copy()
+        whole = elements_of(x).copy()
         return whole if root in (None, comm.rank) else None
     held = head.shard
     target = Layout.on_one(x.shape, comm.size, root)

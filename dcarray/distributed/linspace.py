@@ -1,4 +1,4 @@
-"""Evenly spaced numbers over many ranks, of which nobody ever has all: what NumPy gives, to the last bit."""
+"""`numpy.arange` and `numpy.linspace` into distributed arrays, with NumPy's bits."""
 
 from __future__ import annotations
 
@@ -10,11 +10,12 @@ import numpy as np
 from dcarray.api.functions.common import fresh
 from dcarray.core.config import current
 
-__all__ = ["spaced"]
+__all__ = ["distributed_range"]
 
 
-def spaced(name: str, args: tuple[Any, ...]) -> Any:
-    """NumPy's ``arange`` or ``linspace`` in blocks; None if it is small, or not of plain numbers."""
+def distributed_range(name: str, args: tuple[Any, ...]) -> Any:
+    """The distributed array of `numpy.arange` or `numpy.linspace`; None if it is small, or not of plain
+    numbers."""
     return {"arange": _arange, "linspace": _linspace}[name](*args)
 
 
@@ -25,32 +26,32 @@ def _arange(*given: Any) -> Any:
         return None
     length = (stop - start) / step
     kind = np.dtype(float if float in kinds else int)
-    places = _places(math.ceil(length), kind) if 1 < length < 2**62 else None
+    places = _counted(math.ceil(length), kind) if 1 < length < 2**62 else None
     if places is None:
         return None
     if kind.kind == "i":
         return places * step + start
     second = start + step
-    found = places * (second - start) + start  # as NumPy goes on from the first two
+    found = places * (second - start) + start  # NumPy extrapolates the first two
     found[0], found[1] = start, second
     return found
 
 
 def _linspace(start: Any, stop: Any, num: Any = 50, endpoint: Any = True, *more: Any) -> Any:
     plain = {type(start), type(stop)} <= {int, float} and type(num) is int and type(endpoint) is bool
-    places = _places(num, np.dtype(float)) if plain and not more and num > 1 else None
+    places = _counted(num, np.dtype(float)) if plain and not more and num > 1 else None
     if places is None:
         return None
     parts, length = num - endpoint, float(stop) - float(start)
     step = length / parts
-    found = (places * step if step else places / parts * length) + float(start)  # as NumPy has it
+    found = (places * step if step else places / parts * length) + float(start)  # NumPy's order of operations
     if endpoint:
         found[-1] = float(stop)
     return found
 
 
-def _places(size: int, kind: np.dtype[Any]) -> Any:
-    """The numbers from 0 on, each rank's in its block; None if they are few."""
+def _counted(size: int, kind: np.dtype[Any]) -> Any:
+    """The distributed array of 0, 1, 2, ...; None if it is too small to be distributed."""
     if size <= current().distribute_above:
         return None
     found = fresh((size,), kind)

@@ -24,7 +24,7 @@ from dcarray.ir.nodes import Array, Compute, Load
 from dcarray.ir.windows import loads, same
 from dcarray.lowering.program import input_range_check
 
-from .consistency import united
+from .consistency import combine_flags
 
 if TYPE_CHECKING:
     from dcarray.comm.transport.protocol import Communicator
@@ -88,7 +88,7 @@ def within(
     compute(region, {**arrays, **{f"most{k}": found[k : k + 1].reshape(()) for k in range(len(seen))}})
     fits = input_range_check.within(found.tolist(), [not a.ndim for a in seen], *limits)
     with communicating():
-        return not united(comm, 0 if fits else 1)
+        return not combine_flags(comm, 0 if fits else 1)
 
 
 def _parts(array: NDArray) -> NDArray:

@@ -1,4 +1,4 @@
-"""`pmap`: a parallel loop over tiles, each of which one rank runs for itself."""
+"""`pmap`: a parallel loop over tiles, each run by one rank on arrays of its own."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ __all__ = ["pmap"]
 
 @wraps(over_ranks.pmap)
 def pmap(function: Callable[[Any], Any], *args: Any, **kwargs: Any) -> list[Any] | None:
-    evaluate()  # what has been recorded so far, all ranks run together
+    evaluate()  # all ranks together run what is pending
 
-    def alone(tile: Any) -> Any:
+    def run_tile(tile: Any) -> Any:
         with options(distribute_above=sys.maxsize):
             found = function(tile)
             evaluate()
         return found
 
-    return over_ranks.pmap(alone, *args, **kwargs)
+    return over_ranks.pmap(run_tile, *args, **kwargs)
 
 
-pmap.__module__ = __name__  # where it is pickled by its name
+pmap.__module__ = __name__  # so that it can be pickled by name

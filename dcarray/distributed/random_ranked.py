@@ -1,4 +1,5 @@
-"""Random arrays over many ranks: NumPy's single stream, of which every rank keeps its own block."""
+"""Distributed random arrays with the elements of NumPy's single stream, of which each rank keeps its
+block."""
 
 from __future__ import annotations
 
@@ -9,20 +10,20 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from dcarray.core.backend import NO_FORM
+from dcarray.core.backend import NOT_DISTRIBUTED
 from dcarray.core.config import current
 from dcarray.core.processes import communicating, communicator
 
-from .dispatch import array_of
+from .dispatch import ndarray_of
 from .random_blocks import block
 
 if TYPE_CHECKING:
     from dcarray.comm.layout.layouts import Layout
     from dcarray.comm.transport.protocol import Communicator
 
-__all__ = ["drawn"]
+__all__ = ["distributed_random"]
 
-# Methods that draw the elements one after the other, by how many arguments come before ``size``.
+# Methods that draw element by element, by the number of arguments before ``size``.
 _BEFORE_SIZE = {
     0: "random random_sample ranf sample standard_cauchy standard_exponential standard_normal",
     1: """chisquare exponential geometric logseries pareto poisson power rayleigh standard_gamma standard_t
@@ -33,16 +34,16 @@ _BEFORE_SIZE = {
 }
 _SIZE = {name: before for before, names in _BEFORE_SIZE.items() for name in names.split()}
 _BY_EXTENTS = ("rand", "randn")  # whose arguments are the extents
-_WHOLE_WORDS = 4  # bytes of the smallest integers of which a call leaves nothing in a word of the stream
+_WHOLE_WORDS = 4  # bytes of the smallest integers that use up whole words of the stream
 _SCALARS = (bool, int, float, str, np.generic)
-CHUNK = 1 << 18  # elements drawn at once by whoever keeps but some of them
+CHUNK = 1 << 18  # elements that a rank draws at once where it keeps only some of them
 
 
-def drawn(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """A large random array in blocks, or `NO_FORM`, with nothing drawn.
+def distributed_random(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """A large random array in blocks; `NOT_DISTRIBUTED`, with nothing drawn, for any other call.
 
-    Where the stream can be moved to any of its elements, a rank draws only its own; else all ranks draw all
-    of them, some at a time, and keep theirs.  The generators of all ranks are then where NumPy's would be.
+    Where the bit generator can be advanced to any element, a rank draws only its own block; else all ranks
+    draw all elements, a chunk at a time, and keep their own.  All ranks' generators end where NumPy's would.
 
     Parameters
     ----------
@@ -54,25 +55,25 @@ def drawn(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str,
     comm = communicator()
     asked = None if comm is None else _asked(function.__name__, args, kwargs)
     if comm is None or asked is None:
-        return NO_FORM
+        return NOT_DISTRIBUTED
     shape, args, kwargs = asked
     if not shape or min(shape) < 0 or math.prod(shape) <= current().distribute_above:
-        return NO_FORM
+        return NOT_DISTRIBUTED
     name, generator = function.__name__, getattr(function, "__self__", None)
     if isinstance(generator, np.random.Generator):
         try:
             return _own(generator, name, shape, args, kwargs, comm)
-        except (TypeError, ValueError):  # not to be moved, or a mistake that is made again
+        except (TypeError, ValueError):  # the generator cannot be advanced, or NumPy raises the error below
             pass
     if name in ("integers", "randint") and np.dtype(kwargs.get("dtype", np.int64)).itemsize < _WHOLE_WORDS:
-        return NO_FORM
+        return NOT_DISTRIBUTED
     return _kept(function, shape, args, kwargs, comm)
 
 
 def _asked(
     name: str, args: tuple[Any, ...], kwargs: dict[str, Any]
 ) -> tuple[tuple[int, ...], tuple[Any, ...], dict[str, Any]] | None:
-    """The shape that is asked for, and the other arguments, which are all scalars."""
+    """The requested shape, and the other arguments; None for other arguments than scalars."""
     rest = dict(kwargs)
     if name in _BY_EXTENTS and not kwargs:
         size: Any = args
@@ -105,7 +106,7 @@ def _own(
     kwargs: dict[str, Any],
     comm: Communicator,
 ) -> Any:
-    """Draw this rank's block alone."""
+    """Draw only this rank's block."""
     from dcarray.comm.exchange.dist_array import DistArray
 
     from .executor import default_layout
@@ -113,11 +114,11 @@ def _own(
     layout = default_layout(shape, current(), comm)
     window = tuple(slice(begin, begin + n) for begin, n in _intervals(layout, comm.rank))
     mine = np.asarray(block(generator, name, shape, window, *args, **kwargs))
-    return array_of(DistArray(comm, layout, mine))
+    return ndarray_of(DistArray(comm, layout, mine))
 
 
 def _intervals(layout: Layout, rank: int) -> Iterator[tuple[int, int]]:
-    """For each axis where the rank's block begins, and how long it is."""
+    """For each axis the start and the length of the rank's block."""
     for part, place, n in zip(layout.parts, layout.part_indices(rank), layout.owned_shape(rank), strict=True):
         yield part.to_global(place, 0), n
 
@@ -129,7 +130,7 @@ def _kept(
     kwargs: dict[str, Any],
     comm: Communicator,
 ) -> Any:
-    """Draw everything, some at a time, and keep this rank's block."""
+    """Draw all elements, a chunk at a time, and keep this rank's block."""
     from dcarray.comm.exchange.dist_array import DistArray
     from dcarray.comm.layout.derived_layouts import row_layout
 
@@ -152,4 +153,4 @@ def _kept(
     piece = DistArray(comm, cut, mine.reshape(cut.local_shape(comm.rank)))
     with communicating():
         piece = piece.redistributed(default_layout(shape, current(), comm))
-    return array_of(piece)
+    return ndarray_of(piece)

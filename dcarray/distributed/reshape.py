@@ -1,9 +1,9 @@
-"""Recordings that know the same blocks by several geometries.
+"""Recordings that use one distributed array in several geometries: reshapes, and views of other dtypes.
 
-Blocks have one geometry alone.  Views in other shapes, or of other dtypes (`dcarray.core.strided_views`),
-are copied before a recording runs, and what it writes of them is brought back afterwards.  That is right as
-long as the elements are not looked at by one geometry after they were written by another: there recordings
-are divided.
+A distributed array has one geometry.  Views in other shapes or dtypes (`dcarray.core.strided_views`) are
+copied into distributed arrays of their own before a recording runs, and written back afterwards.  That holds
+as long as no statement reads elements in one geometry after they were written in another: there a recording
+is split.
 """
 
 from __future__ import annotations
@@ -26,20 +26,22 @@ if TYPE_CHECKING:
     from dcarray.comm.transport.protocol import Communicator
     from dcarray.recording.log import Recording
 
-__all__ = ["apart", "divided", "together"]
+__all__ = ["copy_views", "split_at_reshape", "write_back_views"]
 
 Pairs = list[tuple[Store, Store]]
 
 
 class _Uses:
-    """How statements use the arrays of families that are known by several geometries.
+    """The statements' uses of storage families with several geometries.
 
     Attributes
     ----------
+    used : set of int
+        The slots that statements read or write.
     writer : dict of int to int
-        By the slot of a head the slot that is written.
+        By the slot of a head the slot through which the family is written.
     clash : int or None
-        The first statement that uses a family otherwise than it was written before.
+        The first statement that uses a family through another slot than it was written through before.
     """
 
     def __init__(self, declared: list[tuple[Any, ...]], statements: Iterable[tuple[Any, ...]]) -> None:
@@ -60,28 +62,30 @@ class _Uses:
                     self.clash = k if self.clash is None else self.clash
 
 
-# ---- dividing ----------------------------------------------------------------------------------------
-def divided(rec: Recording, large: int) -> tuple[Replay, Callable[[], None]] | None:
-    """Take out of a recording what looks at elements in blocks otherwise than it has written them.
+# ---- splitting ---------------------------------------------------------------------------------------
+def split_at_reshape(rec: Recording, large: int) -> tuple[Replay, Callable[[], None]] | None:
+    """Cut a recording before the first statement that uses a distributed array in another geometry than it
+    was written in.
 
     Parameters
     ----------
     rec : Recording
-        It is changed.
+        It loses its last statements.
     large : int
-        Arrays of more elements than these are to lie in blocks.
+        The elements above which arrays are distributed.
 
     Returns
     -------
     (Replay, callable) or None
-        What is to be recorded again, and what puts it back; None if there is no such thing.
+        The statements to be recorded again, and a function that restores the recording; None if there are
+        none.
     """
     declared = rec.declarations()
     if all(entry[-1] == slot for slot, entry in enumerate(declared)):
         return None
     statements = rec.statements()
     cut = _Uses(declared, statements).clash
-    if not cut:  # of one statement it cannot be had
+    if not cut:  # one statement cannot be split
         return None
     heads = {entry[-1] for slot, entry in enumerate(declared) if entry[-1] != slot}
     if not any(type(s := rec.slots[k]) is Store and (s.shard is not None or s.size > large) for k in heads):
@@ -91,7 +95,7 @@ def divided(rec: Recording, large: int) -> tuple[Replay, Callable[[], None]] | N
     end = [k for k, entry in enumerate(rec.log) if entry[0] not in ("old", "new")][cut - 1] + 1
     log = rec.log[:end]
     slots = list(rec.slots[: len(log) - cut])
-    for k, entry in enumerate(slots):  # what only the rest uses any more is to be kept for it
+    for k, entry in enumerate(slots):  # stores that only the rest still uses stay alive for it
         store = rest.held(k)
         if type(entry) is not Store and store is not None:
             slots[k] = ref(store)
@@ -105,24 +109,26 @@ def divided(rec: Recording, large: int) -> tuple[Replay, Callable[[], None]] | N
 
 
 # ---- copies ------------------------------------------------------------------------------------------
-def apart(rec: Recording, comm: Communicator, laid: Callable[[tuple[int, ...]], Layout | None]) -> Pairs:
-    """Have a recording work on copies in blocks where it works on views that no window says.
+def copy_views(
+    rec: Recording, comm: Communicator, layout_for: Callable[[tuple[int, ...]], Layout | None]
+) -> Pairs:
+    """Make a recording use distributed copies instead of views that no window describes.
 
-    Where that is not known to be right, nothing is changed.
+    Where that might not be right, nothing is changed.
 
     Parameters
     ----------
     rec : Recording
-        It is changed.
+        Its log and slots are changed.
     comm : Communicator
         The ranks.
-    laid : callable
-        How an array of a shape is to lie, if it lies in blocks.
+    layout_for : callable
+        Gives the layout of an array of a shape; None if it is not distributed.
 
     Returns
     -------
     list of (Store, Store)
-        Views and the copies of them that are written; `together` is to be called for them after the run.
+        The views that are written, and their copies, for `write_back_views` after the run.
     """
     declared = rec.declarations()
     uses = _Uses(declared, rec.statements())
@@ -137,7 +143,7 @@ def apart(rec: Recording, comm: Communicator, laid: Callable[[tuple[int, ...]], 
     places = [k for k, entry in enumerate(rec.log) if entry[0] in ("old", "new")]
     for first in heads:
         head, writer = rec.slots[first], uses.writer.get(first)
-        layout = None if head.shard is not None or writer in (None, first) else laid(head.shape)
+        layout = None if head.shard is not None or writer in (None, first) else layout_for(head.shape)
         if layout is not None:
             with communicating():
                 block = local_block(memory(head), layout, comm)
@@ -149,7 +155,7 @@ def apart(rec: Recording, comm: Communicator, laid: Callable[[tuple[int, ...]], 
                 continue
             view = rec.slots[slot]
             if head.shard is None and (alone or slot == writer):
-                continue  # its memory is whole, and nobody else's here
+                continue  # its memory is whole on this rank, and no other slot uses it
             copy = rec.slots[slot] = Store(view.shape, view.dtype)
             copy.rec, copy.slot = rec, slot
             if head.shard is None:
@@ -158,7 +164,7 @@ def apart(rec: Recording, comm: Communicator, laid: Callable[[tuple[int, ...]], 
             if slot in uses.used:
                 with communicating():
                     piece = _piece(view, comm)
-            else:  # it was declared for a call that was not recorded
+            else:  # declared for a call that was not recorded
                 piece = _blank(view, comm)
             block = piece.block if alone else piece.block.copy()
             set_shard(copy, Shard(piece.layout, block, comm))
@@ -167,8 +173,8 @@ def apart(rec: Recording, comm: Communicator, laid: Callable[[tuple[int, ...]], 
     return pairs
 
 
-def together(pairs: Pairs, urgent: bool) -> None:
-    """What copies hold is what the views hold; if that is urgent, in memory that somebody looks at too."""
+def write_back_views(pairs: Pairs, urgent: bool) -> None:
+    """Write copies back to the views; if ``urgent``, also to whole memory that the program can see."""
     from dcarray.comm.exchange.dist_array import DistArray
 
     for view, copy in pairs:
@@ -188,7 +194,7 @@ def together(pairs: Pairs, urgent: bool) -> None:
 
 
 def _told(store: Any) -> bool:
-    """Does a store say which elements of its family it has?"""
+    """Whether it is known which elements of its family a store has."""
     while type(store) is Store and store is not store.family:
         if store.origin is None:
             return False
@@ -205,7 +211,7 @@ def _blank(store: Store, comm: Communicator) -> DistArray:
 
 
 def _piece(store: Store, comm: Communicator) -> DistArray:
-    """This rank's part of a view of blocks, as of an array of its own."""
+    """A view of a distributed array as a distributed array of its own."""
     from dcarray.comm.algorithms.views import read_view
     from dcarray.comm.exchange.dist_array import DistArray
 
@@ -217,7 +223,7 @@ def _piece(store: Store, comm: Communicator) -> DistArray:
 
 
 def _whole_of(store: Store, piece: DistArray) -> DistArray:
-    """The part of the family's head, when a view has these elements."""
+    """The distributed array of the family's head, with these elements in place of a view's."""
     from dcarray.comm.algorithms.views import write_view
 
     if store.origin is None:

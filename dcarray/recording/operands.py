@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from dcarray.core import config, counters, fp_state, window
-from dcarray.core.backend import NO_FORM, backend, try_call
+from dcarray.core.backend import NOT_DISTRIBUTED, backend, try_call
 from dcarray.core.errors import StrictError
 from dcarray.core.handle import Handle, NDArray, adopt, large
 from dcarray.core.processes import communicating, communicator
@@ -87,7 +87,7 @@ def _in_blocks(function: Any, inputs: tuple[Any, ...], kwargs: dict[str, Any]) -
         found = try_call(getattr(np.ufunc, method), (ufunc, *inputs), kwargs)
     except (TypeError, ValueError):  # which NumPy says in its words
         return NotImplemented
-    return NotImplemented if found is NO_FORM else found
+    return NotImplemented if found is NOT_DISTRIBUTED else found
 
 
 def _product_in_blocks(name: str, inputs: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -100,12 +100,12 @@ def _product_in_blocks(name: str, inputs: tuple[Any, ...], kwargs: dict[str, Any
             found = try_call(np.ufunc.__call__, (np.matmul, *inputs), kwargs)
     except (TypeError, ValueError):
         return NotImplemented
-    if found is NO_FORM:
+    if found is NOT_DISTRIBUTED:
         return NotImplemented
     comm = communicator()
     if comm is not None and usual and fp_state.watched(state):
         with communicating():
-            flags = backend().united(comm, seen.flags)
+            flags = backend().combine_flags(comm, seen.flags)
         fp_state.tell(fp_state.blame(None, state, flags), lambda _: name, lambda _: counters.user_line())
     return found
 

@@ -229,7 +229,7 @@ class Session:
         ):
             raise foreign_thread()
         options = config.current()
-        rest = None if communicator() is None else backend().divided(rec, options.distribute_above)
+        rest = None if communicator() is None else backend().split_at_reshape(rec, options.distribute_above)
         try:
             after = EXECUTOR.run(rec, options)
         except BaseException:

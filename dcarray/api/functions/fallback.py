@@ -10,7 +10,7 @@ import numpy as np
 
 from dcarray.api.array import ndarray, unwrap, wrap
 from dcarray.api.buffers import text_of
-from dcarray.core.backend import NO_FORM, backend, try_call
+from dcarray.core.backend import NOT_DISTRIBUTED, backend, try_call
 from dcarray.core.config import current
 from dcarray.core.counters import note, user_line
 from dcarray.core.errors import StrictError
@@ -296,9 +296,9 @@ def call(function: Function, args: tuple[Any, ...], kwargs: dict[str, Any], trie
     """
     if communicator() is not None:
         result = try_call(function, args, kwargs)
-        if result is NO_FORM:
-            result = backend().by_definition(function, args, kwargs)
-        if result is not NO_FORM:
+        if result is NOT_DISTRIBUTED:
+            result = backend().call_numpy_source(function, args, kwargs)
+        if result is not NOT_DISTRIBUTED:
             return result
     if served_by_numpy(function):
         result = quick(function, args, kwargs)

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from dcarray.api.array import ndarray
-from dcarray.core.backend import NO_FORM, backend
+from dcarray.core.backend import NOT_DISTRIBUTED, backend
 from dcarray.core.processes import communicator
 
 from . import creation, fallback
@@ -162,8 +162,8 @@ class _Indexer:
 
     def __getitem__(self, key: Any) -> Any:
         if communicator() is not None:
-            found = backend().indexed(self._original, key)
-            if found is not NO_FORM:
+            found = backend().index_trick(self._original, key)
+            if found is not NOT_DISTRIBUTED:
                 return found
         result = fallback.quick(self._get, (key,), {})
         if result is fallback.NOT_SMALL:
@@ -212,7 +212,7 @@ def _undispatched(function: Callable[..., Any], place: str = "") -> Callable[...
             del kwargs["like"]
         if function is np.load and communicator() is not None:
             found = backend().load(*args, **kwargs)
-            if found is not NO_FORM:
+            if found is not NOT_DISTRIBUTED:
                 return found
         return fallback.direct(function, args, kwargs)
 
@@ -305,7 +305,7 @@ def _spaced(name: str, plain: Callable[..., Any]) -> Callable[..., Any]:
 
     @wraps(plain)
     def call(*args: Any, **kwargs: Any) -> Any:
-        found = None if kwargs or communicator() is None else backend().spaced(name, args)
+        found = None if kwargs or communicator() is None else backend().distributed_range(name, args)
         return plain(*args, **kwargs) if found is None else found
 
     call.__module__ = "dcarray"  # where it is pickled by its name

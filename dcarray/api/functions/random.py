@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from dcarray.api.array import ndarray
-from dcarray.core.backend import NO_FORM, backend
+from dcarray.core.backend import NOT_DISTRIBUTED, backend
 from dcarray.core.processes import communicator
 
 from . import fallback
@@ -25,17 +25,17 @@ __all__ = ["Generator", "RandomState", "default_rng", "function", "over"]
 
 
 def _drawn(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """What is drawn over many ranks, if there are several; else `NO_FORM`."""
+    """What is drawn over many ranks, if there are several; else `NOT_DISTRIBUTED`."""
     if communicator() is None:
-        return NO_FORM
-    return backend().drawn(function, args, kwargs)
+        return NOT_DISTRIBUTED
+    return backend().distributed_random(function, args, kwargs)
 
 
 def _method(function: Callable[..., Any]) -> Callable[..., Any]:
     @wraps(function)
     def call(*args: Any, **kwargs: Any) -> Any:
         found = _drawn(function, args, kwargs)
-        return fallback.direct(function, args, kwargs) if found is NO_FORM else found
+        return fallback.direct(function, args, kwargs) if found is NOT_DISTRIBUTED else found
 
     return call
 
@@ -58,7 +58,7 @@ def _inside(function: Callable[..., Any]) -> Callable[..., Any]:
     @wraps(function)
     def call(self: Any, *args: Any, **kwargs: Any) -> Any:
         found = _drawn(getattr(self._plain, function.__name__), args, kwargs)
-        if found is not NO_FORM:
+        if found is not NOT_DISTRIBUTED:
             return found
         if fallback.bare(args, kwargs):
             return fallback.wrapped(function(self._plain, *args, **kwargs))
@@ -190,7 +190,7 @@ def default_rng(seed: Any = None) -> Generator:
     if isinstance(seed, Generator):
         return seed
     if seed is None and (comm := communicator()) is not None:
-        seed = backend().entropy(comm)
+        seed = backend().shared_seed(comm)
     return Generator(fallback.direct(np.random.default_rng, (seed,), {}).bit_generator)
 
 

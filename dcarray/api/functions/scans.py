@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from dcarray.core.backend import NO_FORM, backend
+from dcarray.core.backend import NOT_DISTRIBUTED, backend
 from dcarray.core.config import current
 from dcarray.core.processes import communicator
 from dcarray.recording.scans import accumulate
@@ -31,8 +31,8 @@ def _cumulated(name: str, a: Any, axis: Any, dtype: Any, out: Any) -> Any:
         and a._small is None
         and a.size > current().distribute_above
     ):
-        found = backend().try_whole(_RUNNING[name], (a, axis_of(axis, a.ndim), dtype), {})
-        if found is not NO_FORM:
+        found = backend().try_call_replicated(_RUNNING[name], (a, axis_of(axis, a.ndim), dtype), {})
+        if found is not NOT_DISTRIBUTED:
             return found
     result = accumulate(name, a, axis_of(axis, a.ndim), dtype, out)
     if result is NotImplemented:

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from dcarray.core.backend import NO_FORM
+from dcarray.core.backend import NOT_DISTRIBUTED
 from dcarray.core.config import current
 from dcarray.core.handle import Handle
 from dcarray.core.processes import communicating, communicator
 from dcarray.core.store import compiles
-from dcarray.distributed.dispatch import FORMS, array_of, piece_of
+from dcarray.distributed.dispatch import DISTRIBUTED, dist_array_of, ndarray_of
 from dcarray.recording.operands import evaluated
 
 if TYPE_CHECKING:
@@ -31,9 +31,9 @@ def _name(file: Any) -> str | None:
 def _save(file: Any, arr: Any, allow_pickle: bool = True) -> Any:
     from dcarray.comm.algorithms import npy_files
 
-    name, x = _name(file), piece_of(arr)
+    name, x = _name(file), dist_array_of(arr)
     if name is None or x is None:
-        return NO_FORM
+        return NOT_DISTRIBUTED
     npy_files.save(name if name.endswith(".npy") else name + ".npy", x)
     return None
 
@@ -41,25 +41,25 @@ def _save(file: Any, arr: Any, allow_pickle: bool = True) -> Any:
 def _by_first(function: Any) -> Any:
     """What one rank writes, the first, to which the arrays are sent; the others wait for it."""
 
-    def form(file: Any, *args: Any, **kwargs: Any) -> Any:
+    def implementation(file: Any, *args: Any, **kwargs: Any) -> Any:
         from dcarray.comm.algorithms import npy_files
 
         comm, name = communicator(), _name(file)
         if comm is None or name is None:
-            return NO_FORM
+            return NOT_DISTRIBUTED
         given = [_on_first(a) for a in args]
         named = {key: _on_first(a) for key, a in kwargs.items()}
         npy_files.run_on_first_rank(comm, lambda: function(name, *given, **named))
         return None
 
-    return form
+    return implementation
 
 
 def _on_first(value: Any) -> Any:
     """An array, of which the first rank has all."""
     from dcarray.comm.layout.layouts import Layout
 
-    x = piece_of(value) if isinstance(value, (Handle, np.ndarray)) else None
+    x = dist_array_of(value) if isinstance(value, (Handle, np.ndarray)) else None
     if x is None:
         return evaluated(value)  # on all ranks, what is pending runs on all of them
     if not x.ndim:
@@ -73,16 +73,17 @@ _to_file = _by_first(lambda name, x, *args, **kwargs: np.asarray(x).tofile(name,
 def tofile(x: Any, file: Any, *args: Any, **kwargs: Any) -> bool:
     """Write a file as `numpy.ndarray.tofile`, if that is for one rank to do for all; whether it was."""
     with communicating():
-        return _to_file(file, x, *args, **kwargs) is not NO_FORM
+        return _to_file(file, x, *args, **kwargs) is not NOT_DISTRIBUTED
 
 
-FORMS[np.save] = _save
+DISTRIBUTED[np.save] = _save
 for _function in (np.savez, np.savez_compressed, np.savetxt):
-    FORMS[_function] = _by_first(_function)
+    DISTRIBUTED[_function] = _by_first(_function)
 
 
 def load(*args: Any, **kwargs: Any) -> Any:
-    """`numpy.load` of an array that is to lie in blocks; `NO_FORM` for any other, and in a single process.
+    """`numpy.load` of an array that is to lie in blocks; `NOT_DISTRIBUTED` for any other, and in a single
+    process.
 
     Raises
     ------
@@ -90,10 +91,10 @@ def load(*args: Any, **kwargs: Any) -> Any:
         As NumPy's, on all ranks.
     """
     if communicator() is None or len(args) != 1 or kwargs:
-        return NO_FORM
+        return NOT_DISTRIBUTED
     with communicating():
         found = _loaded(args[0])
-    return NO_FORM if found is None else array_of(found)
+    return NOT_DISTRIBUTED if found is None else ndarray_of(found)
 
 
 def _loaded(file: Any) -> DistArray | None:

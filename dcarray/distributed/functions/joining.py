@@ -8,50 +8,54 @@ from typing import Any
 
 import numpy as np
 
-from dcarray.core.backend import NO_FORM
-from dcarray.distributed.dispatch import FORMS, piece_of
+from dcarray.core.backend import NOT_DISTRIBUTED
+from dcarray.distributed.dispatch import DISTRIBUTED, dist_array_of
 
 
 def _repeat(a: Any, repeats: Any, axis: Any = None) -> Any:
     from dcarray.comm.algorithms import joining
 
-    x = piece_of(a)
+    x = dist_array_of(a)
     if x is None or not x.ndim or not isinstance(repeats, (int, np.integer)) or repeats < 0:
-        return NO_FORM
+        return NOT_DISTRIBUTED
     repeats = int(repeats)
     if axis is None:
         return joining.repeat(x.ravelled(), repeats, 0)
-    return joining.repeat(x, repeats, axis) if _within(axis, x.ndim) else NO_FORM
+    return joining.repeat(x, repeats, axis) if _within(axis, x.ndim) else NOT_DISTRIBUTED
 
 
 def _tile(A: Any, reps: Any) -> Any:
     from dcarray.comm.algorithms import joining
 
-    x = piece_of(A)
+    x = dist_array_of(A)
     times = (reps,) if type(reps) is int else reps
     if x is None or not x.ndim or not isinstance(times, (tuple, list)):
-        return NO_FORM
+        return NOT_DISTRIBUTED
     if any(type(n) is not int or n < 0 for n in times):
-        return NO_FORM
+        return NOT_DISTRIBUTED
     return joining.tile(x, times)
 
 
 def _shifted(inverse: bool) -> Callable[..., Any]:
     """`numpy.fft.fftshift` and its inverse."""
 
-    def form(x: Any, axes: Any = None) -> Any:
+    def implementation(x: Any, axes: Any = None) -> Any:
         from dcarray.comm.algorithms import joining
 
-        given = piece_of(x)
+        given = dist_array_of(x)
         if given is None or not given.ndim:
-            return NO_FORM
+            return NOT_DISTRIBUTED
         along = range(given.ndim) if axes is None else (axes,) if type(axes) is int else axes
         if not isinstance(along, (range, tuple, list)) or not all(_within(a, given.ndim) for a in along):
-            return NO_FORM
+            return NOT_DISTRIBUTED
         half = [given.shape[a] // 2 for a in along]
-        return joining.roll(given, [-n for n in half] if inverse else half, list(along)) if half else NO_FORM
+        return (
+            joining.roll(given, [-n for n in half] if inverse else half, list(along))
+            if half
+            else NOT_DISTRIBUTED
+        )
 
-    return form
+    return implementation
 
 
 def _delete(arr: Any, obj: Any, axis: Any = None) -> Any:
@@ -63,15 +67,15 @@ def _delete(arr: Any, obj: Any, axis: Any = None) -> Any:
     from dcarray.comm.layout.derived_layouts import row_layout
 
     x, at = (
-        piece_of(arr),
-        piece_of(np.asarray(obj) if isinstance(obj, (int, list, tuple, np.integer)) else obj),
+        dist_array_of(arr),
+        dist_array_of(np.asarray(obj) if isinstance(obj, (int, list, tuple, np.integer)) else obj),
     )
     if x is None or at is None or not x.ndim or at.dtype.kind not in "iu" or at.ndim > 1:
-        return NO_FORM
+        return NOT_DISTRIBUTED
     if axis is None:
         x, axis = x.ravelled(), 0
     if not _within(axis, x.ndim):
-        return NO_FORM
+        return NOT_DISTRIBUTED
     n = x.shape[axis]
     if isinstance(obj, (int, np.integer)) and not -n <= obj < n:
         raise IndexError(f"index {obj} is out of bounds for axis {axis % x.ndim} with size {n}")
@@ -85,9 +89,9 @@ def _delete(arr: Any, obj: Any, axis: Any = None) -> Any:
 def _packbits(a: Any, axis: Any = None, bitorder: Any = "big") -> Any:
     from dcarray.comm.algorithms import bit_packing
 
-    x = piece_of(a)
+    x = dist_array_of(a)
     if x is None or not x.ndim or x.dtype.kind not in "biu" or not _line(axis, x.ndim, bitorder):
-        return NO_FORM
+        return NOT_DISTRIBUTED
     return (
         bit_packing.packbits(x.ravelled(), 0, bitorder)
         if axis is None
@@ -98,13 +102,13 @@ def _packbits(a: Any, axis: Any = None, bitorder: Any = "big") -> Any:
 def _unpackbits(a: Any, axis: Any = None, count: Any = None, bitorder: Any = "big") -> Any:
     from dcarray.comm.algorithms import bit_packing
 
-    x = piece_of(a)
+    x = dist_array_of(a)
     if x is None or not x.ndim or x.dtype != np.uint8 or not _line(axis, x.ndim, bitorder):
-        return NO_FORM
+        return NOT_DISTRIBUTED
     if axis is None:
         x, axis = x.ravelled(), 0
     if count is not None and (x.ndim == 1 or type(count) is not int):
-        return NO_FORM
+        return NOT_DISTRIBUTED
     return bit_packing.unpackbits(x, axis % x.ndim, count, bitorder)
 
 
@@ -116,7 +120,7 @@ def _within(axis: Any, ndim: int) -> bool:
     return isinstance(axis, (int, np.integer)) and -ndim <= operator.index(axis) < ndim
 
 
-FORMS.update(
+DISTRIBUTED.update(
     {
         np.repeat: _repeat,
         np.tile: _tile,

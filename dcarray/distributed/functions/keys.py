@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from dcarray.api.array import ndarray
-from dcarray.distributed.dispatch import piece_of
+from dcarray.distributed.dispatch import dist_array_of
 
 if TYPE_CHECKING:
     from dcarray.comm.exchange.dist_array import DistArray
@@ -100,7 +100,7 @@ def _item(item: Any) -> Item:
         return _OTHER
     if not item.ndim:
         return _OTHER if item.dtype.kind == "b" else int(item)
-    return piece_of(item) or _OTHER
+    return dist_array_of(item) or _OTHER
 
 
 def _is_mask(item: Any) -> bool:

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from dcarray.core.backend import NO_FORM
+from dcarray.core.backend import NOT_DISTRIBUTED
 from dcarray.core.config import current
-from dcarray.distributed.dispatch import FORMS, piece_of, rounds
+from dcarray.distributed.dispatch import DISTRIBUTED, dist_array_of, order_dependent
 
 if TYPE_CHECKING:
     from dcarray.comm.exchange.dist_array import DistArray
@@ -24,14 +24,14 @@ _ASSOCIATIVE = frozenset(
 
 
 def _line(value: Any) -> DistArray | None:
-    x = piece_of(np.asarray(value) if isinstance(value, (list, tuple)) else value)
+    x = dist_array_of(np.asarray(value) if isinstance(value, (list, tuple)) else value)
     return x if x is not None and x.ndim == 1 and x.shape[0] and x.dtype.char in _NUMBERS else None
 
 
 def _convolve(a: Any, v: Any, mode: Any = "full") -> Any:
     one, other = _line(a), _line(v)
     if one is None or other is None or mode not in ("full", "same", "valid"):
-        return NO_FORM
+        return NOT_DISTRIBUTED
     if other.shape[0] > one.shape[0]:
         one, other = other, one
     return _slid(one, other, mode, np.convolve)
@@ -40,8 +40,8 @@ def _convolve(a: Any, v: Any, mode: Any = "full") -> Any:
 def _correlate(a: Any, v: Any, mode: Any = "valid") -> Any:
     one, other = _line(a), _line(v)
     if one is None or other is None or mode not in ("full", "same", "valid"):
-        return NO_FORM
-    return NO_FORM if other.shape[0] > one.shape[0] else _slid(one, other, mode, np.correlate)
+        return NOT_DISTRIBUTED
+    return NOT_DISTRIBUTED if other.shape[0] > one.shape[0] else _slid(one, other, mode, np.correlate)
 
 
 def _slid(x: DistArray, v: DistArray, mode: str, function: Callable[..., Any]) -> DistArray:
@@ -56,46 +56,46 @@ def _reduceat(
     from dcarray.comm.algorithms import fourier
     from dcarray.comm.algorithms.sliding import reduceat
 
-    x = piece_of(array)
-    given = piece_of(np.asarray(indices) if isinstance(indices, (list, tuple)) else indices)
+    x = dist_array_of(array)
+    given = dist_array_of(np.asarray(indices) if isinstance(indices, (list, tuple)) else indices)
     if x is None or given is None or given.ndim != 1 or given.dtype.kind not in "iu" or not given.shape[0]:
-        return NO_FORM
+        return NOT_DISTRIBUTED
     if out is not None or ufunc.nin != 2 or ufunc.nout != 1 or x.dtype.char not in _NUMBERS:
-        return NO_FORM
+        return NOT_DISTRIBUTED
     if type(axis) is not int or not -x.ndim <= axis < x.ndim:
-        return NO_FORM
+        return NOT_DISTRIBUTED
     axis %= x.ndim
     starts = given.gathered().astype(np.intp)
     if starts.min() < 0 or starts.max() >= x.shape[axis]:
-        return NO_FORM
+        return NOT_DISTRIBUTED
     if x.ndim > 1 or x.layout.parts[0].parts == 1:
         return fourier.apply_along_axis(x, axis, lambda lines: ufunc.reduceat(lines, starts, axis, dtype))
-    return reduceat(x, ufunc, starts, dtype) if (starts[1:] > starts[:-1]).all() else NO_FORM
+    return reduceat(x, ufunc, starts, dtype) if (starts[1:] > starts[:-1]).all() else NOT_DISTRIBUTED
 
 
 def _accumulate(ufunc: np.ufunc, array: Any, axis: Any = 0, dtype: Any = None, out: Any = None) -> Any:
     from dcarray.comm.algorithms import fourier, scans
     from dcarray.distributed.executor import default_layout
 
-    x = piece_of(array)
+    x = dist_array_of(array)
     if x is None or out is not None or x.dtype.char not in _NUMBERS:
-        return NO_FORM
+        return NOT_DISTRIBUTED
     if type(axis) is not int or not -x.ndim <= axis < x.ndim:
-        return NO_FORM
+        return NOT_DISTRIBUTED
     axis %= x.ndim
-    rounded = rounds(ufunc, dtype or x.dtype)
+    rounded = order_dependent(ufunc, dtype or x.dtype)
     exact = ufunc in _ASSOCIATIVE and not rounded  # to the bit as NumPy rounds, other than `cumsum`
     if exact and not any(part.parts > 1 for part in x.layout.parts):  # all have it whole
         x = x.redistributed(default_layout(x.shape, current(), x.comm))
     cut = x.layout.parts[axis].parts > 1
     if exact or (rounded and not cut):
-        return scans.scan(x, ufunc, axis, dtype) if cut else NO_FORM  # whole lines the recorder has
+        return scans.scan(x, ufunc, axis, dtype) if cut else NOT_DISTRIBUTED  # whole lines the recorder has
     if x.ndim == 1 and cut:
-        return NO_FORM
+        return NOT_DISTRIBUTED
     return fourier.apply_along_axis(x, axis, lambda lines: ufunc.accumulate(lines, axis, dtype))
 
 
-FORMS.update(
+DISTRIBUTED.update(
     {
         np.convolve: _convolve,
         np.correlate: _correlate,

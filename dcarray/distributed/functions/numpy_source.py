@@ -14,30 +14,30 @@ from typing import Any
 
 import numpy as np
 
-from dcarray.core.backend import NO_FORM
+from dcarray.core.backend import NOT_DISTRIBUTED
 from dcarray.core.errors import StrictError
 from dcarray.core.processes import communicator
-from dcarray.distributed.dispatch import complete, is_distributed
+from dcarray.distributed.dispatch import is_distributed, load_implementations
 from dcarray.recording.operands import evaluated
 
-__all__ = ["DEFINED", "by_definition", "definition", "indexed"]
+__all__ = ["DEFINED", "call_numpy_source", "definition", "index_trick"]
 
 
-def by_definition(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """The result of a NumPy function by its own definition; `NO_FORM` if it is not to be had so, if nothing
-    lies in blocks, or if the definition fails, which NumPy is to explain."""
+def call_numpy_source(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """The result of a NumPy function by its own definition; `NOT_DISTRIBUTED` if it is not to be had so, if
+    nothing lies in blocks, or if the definition fails, which NumPy is to explain."""
     if communicator() is None:
-        return NO_FORM
-    complete()
+        return NOT_DISTRIBUTED
+    load_implementations()
     if function not in DEFINED or not any(map(_anywhere, (*args, *kwargs.values()))):
-        return NO_FORM
+        return NOT_DISTRIBUTED
     return _tried(lambda: (DEFINED[function] or definition(function))(*args, **kwargs))
 
 
-def indexed(original: Any, key: Any) -> Any:
-    """What `numpy.r_` or `numpy.c_` makes of arrays in blocks; `NO_FORM` as `by_definition`."""
+def index_trick(original: Any, key: Any) -> Any:
+    """What `numpy.r_` or `numpy.c_` makes of arrays in blocks; `NOT_DISTRIBUTED` as `call_numpy_source`."""
     if communicator() is None or original not in (np.r_, np.c_) or not _anywhere(key):
-        return NO_FORM
+        return NOT_DISTRIBUTED
     return _tried(lambda: _of(original).__getitem__(key))
 
 
@@ -50,7 +50,7 @@ def _tried(call: Callable[[], Any]) -> Any:
     except (CommError, StrictError):
         raise
     except Exception:  # on all ranks alike
-        return NO_FORM
+        return NOT_DISTRIBUTED
 
 
 def _anywhere(value: Any) -> bool:

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from dcarray.api.array import ndarray
-from dcarray.core.backend import NO_FORM
-from dcarray.distributed.dispatch import FORMS, piece_of
+from dcarray.core.backend import NOT_DISTRIBUTED
+from dcarray.distributed.dispatch import DISTRIBUTED, dist_array_of
 
 if TYPE_CHECKING:
     from dcarray.comm.exchange.dist_array import DistArray
@@ -33,11 +33,11 @@ def _unique(
 ) -> Any:  # fmt: skip
     from dcarray.comm.algorithms.order_statistics import unique, unique_values
 
-    x = piece_of(ar)
+    x = dist_array_of(ar)
     if x is None or not x.ndim or not _compares(x) or (axis is not None and x.ndim > 1):
-        return NO_FORM
+        return NOT_DISTRIBUTED
     if axis is not None and axis not in (0, -1):
-        return NO_FORM
+        return NOT_DISTRIBUTED
     if not (return_index or return_inverse or return_counts):
         return unique_values(x, bool(equal_nan))
     found = unique(x, bool(equal_nan))
@@ -60,7 +60,7 @@ def _searchsorted(a: Any, v: Any, side: Any = "left", sorter: Any = None) -> Any
 
     if not isinstance(v, (ndarray, np.ndarray)):
         v = np.asarray(v)
-    line, values = piece_of(a), piece_of(v)
+    line, values = dist_array_of(a), dist_array_of(v)
     if (
         line is None
         or values is None
@@ -68,9 +68,9 @@ def _searchsorted(a: Any, v: Any, side: Any = "left", sorter: Any = None) -> Any
         or sorter is not None
         or side not in ("left", "right")
     ):
-        return NO_FORM
+        return NOT_DISTRIBUTED
     if any(x.dtype.char not in _SORTED + _COMPLEX for x in (line, values)):
-        return NO_FORM
+        return NOT_DISTRIBUTED
     return searchsorted(line, values, side)
 
 
@@ -82,14 +82,14 @@ def _isin(
     from dcarray.comm.exchange.dist_array import DistArray
     from dcarray.distributed.dispatch import is_distributed
 
-    x = piece_of(element)
+    x = dist_array_of(element)
     if x is None or not is_distributed(test_elements):
         return _of_each(np.isin, 0)(
             element, test_elements, assume_unique=assume_unique, invert=invert, kind=kind
         )
-    some = piece_of(test_elements)
+    some = dist_array_of(test_elements)
     if some is None or some.dtype != x.dtype or not math.prod(some.shape) or not _compares(some):
-        return NO_FORM
+        return NOT_DISTRIBUTED
     kinds = unique_values(some)
     places = searchsorted(kinds, x, "left")
     like = read_elements(kinds, np.minimum(places.local, kinds.shape[0] - 1))
@@ -100,28 +100,28 @@ def _isin(
 def _of_each(function: Callable[..., Any], which: int) -> Callable[..., Any]:
     """A function that works on the elements of one argument alone, if the others are whole on every rank."""
 
-    def form(*args: Any, **kwargs: Any) -> Any:
+    def implementation(*args: Any, **kwargs: Any) -> Any:
         from dcarray.comm.algorithms.order_statistics import map_local
         from dcarray.distributed.dispatch import is_distributed
 
-        x = piece_of(args[which]) if len(args) > which else None
+        x = dist_array_of(args[which]) if len(args) > which else None
         rest = [a for k, a in enumerate(args) if k != which]
         if x is None or any(map(is_distributed, (*rest, *kwargs.values()))):
-            return NO_FORM
+            return NOT_DISTRIBUTED
         plain = [np.asarray(a) if type(a) is ndarray else a for a in rest]
         named = {k: np.asarray(a) if type(a) is ndarray else a for k, a in kwargs.items()}
         return map_local(x, lambda own: function(*plain[:which], own, *plain[which:], **named))
 
-    return form
+    return implementation
 
 
 def _round(a: Any, decimals: Any = 0, out: Any = None) -> Any:
     """Of complex numbers, and of what no kernel rounds."""
     from dcarray.comm.algorithms.order_statistics import map_local
 
-    x = piece_of(a)
+    x = dist_array_of(a)
     if x is None or out is not None or x.dtype.kind not in "biufc":
-        return NO_FORM
+        return NOT_DISTRIBUTED
     return map_local(x, lambda own: np.round(own, decimals))
 
 
@@ -129,25 +129,25 @@ def _round(a: Any, decimals: Any = 0, out: Any = None) -> Any:
 def _median(skips: bool) -> Callable[..., Any]:
     function: Any = np.nanmedian if skips else np.median
 
-    def form(
+    def implementation(
         a: Any, axis: Any = None, out: Any = None, overwrite_input: Any = False, keepdims: Any = False
     ) -> Any:
-        x = piece_of(a)
+        x = dist_array_of(a)
         if (
             x is None
             or out is not None
             or x.dtype.char not in _SORTED
             or keepdims not in (False, np._NoValue)
         ):
-            return NO_FORM
+            return NOT_DISTRIBUTED
         if axis is not None and x.ndim > 1:
             return _by_lines(x, axis, lambda lines, at: function(lines, axis=at, keepdims=True))
         if not math.prod(x.shape) or axis not in (None, 0, -1):
-            return NO_FORM
+            return NOT_DISTRIBUTED
         values, n = _in_order(x, skips)
         return _scalar(x, function(_at(values, [(n - 1) // 2, n // 2] if n else [])))
 
-    return form
+    return implementation
 
 
 def _by_lines(x: DistArray, axis: Any, function: Callable[[Any, int], Any], one: bool = True) -> Any:
@@ -157,7 +157,7 @@ def _by_lines(x: DistArray, axis: Any, function: Callable[[Any, int], Any], one:
 
     at = _axis(axis, x.ndim)
     if at is None or not x.shape[at]:
-        return NO_FORM
+        return NOT_DISTRIBUTED
     caught: list[tuple[str, type[Warning]]] = []
     found = fourier.apply_along_axis(x, at, lambda lines: _heard(lambda: function(lines, at), caught))
     _warn_alike(x.comm, caught)
@@ -170,7 +170,7 @@ def _lines_first(x: DistArray, axis: Any, function: Callable[[Any, int], Any]) -
     from dcarray.comm.layout.layouts import Layout
 
     found = _by_lines(x, axis, lambda lines, at: np.moveaxis(function(lines, at), 0, at), False)
-    if found is NO_FORM:
+    if found is NOT_DISTRIBUTED:
         return found
     at = axis % x.ndim
     order = [at, *(a for a in range(x.ndim) if a != at)]
@@ -226,14 +226,14 @@ def _quantile(per: int, skips: bool) -> Callable[..., Any]:
     names = {(1, False): np.quantile, (1, True): np.nanquantile, (100, False): np.percentile}
     function: Any = names.get((per, skips), np.nanpercentile)
 
-    def form(
+    def implementation(
         a: Any, q: Any, axis: Any = None, out: Any = None, overwrite_input: Any = False,
         method: Any = "linear", keepdims: Any = False, *, weights: Any = None, interpolation: Any = None,
     ) -> Any:  # fmt: skip
-        x = piece_of(a)
+        x = dist_array_of(a)
         odd = weights is not None or interpolation is not None or keepdims not in (False, np._NoValue)
         if x is None or out is not None or odd or x.dtype.char not in _REAL or type(q) is ndarray:
-            return NO_FORM
+            return NOT_DISTRIBUTED
         if axis is not None and x.ndim > 1 and np.ndim(q) == 0:
             return _by_lines(
                 x, axis, lambda lines, at: function(lines, q, axis=at, method=method, keepdims=True)
@@ -241,10 +241,10 @@ def _quantile(per: int, skips: bool) -> Callable[..., Any]:
         if axis is not None and x.ndim > 1 and np.ndim(q) == 1 and not isinstance(q, str):
             return _lines_first(x, axis, lambda lines, at: function(lines, q, axis=at, method=method))
         if not math.prod(x.shape) or axis not in (None, 0, -1) or (axis is not None and x.ndim > 1):
-            return NO_FORM
+            return NOT_DISTRIBUTED
         parts = np.asarray(np.true_divide(q, per), np.float64)
         if method not in _BETWEEN or x.dtype.kind == "b" or not np.all((parts >= 0) & (parts <= 1)):
-            return NO_FORM
+            return NOT_DISTRIBUTED
         values, n = _in_order(x, skips)
         if not n:
             return _scalar(x, function(np.full(1, np.nan), q))
@@ -256,7 +256,7 @@ def _quantile(per: int, skips: bool) -> Callable[..., Any]:
         ]
         return _scalar(x, np.asarray(found).reshape(parts.shape))
 
-    return form
+    return implementation
 
 
 _BETWEEN = ("linear", "lower", "higher", "midpoint")  # what lies between two elements follows from these
@@ -267,20 +267,20 @@ def _bincount(x: Any, /, weights: Any = None, minlength: Any = 0) -> Any:
     from dcarray.comm.algorithms.order_statistics import sum_over_ranks
     from dcarray.comm.algorithms.reductions import reduction
 
-    given, heavy = piece_of(x), None if weights is None else piece_of(weights)
+    given, heavy = dist_array_of(x), None if weights is None else dist_array_of(weights)
     if (
         given is None
         or given.ndim != 1
         or given.dtype.kind not in "iu"
         or not np.can_cast(given.dtype, np.intp)
     ):
-        return NO_FORM
+        return NOT_DISTRIBUTED
     if (weights is not None and (heavy is None or heavy.shape != given.shape)) or type(minlength) is not int:
-        return NO_FORM
+        return NOT_DISTRIBUTED
     if not given.shape[0] or minlength < 0 or (heavy is not None and heavy.dtype.kind not in "biuf"):
-        return NO_FORM
+        return NOT_DISTRIBUTED
     if reduction(given, np.minimum).block < 0:
-        return NO_FORM
+        return NOT_DISTRIBUTED
     length = max(int(reduction(given, np.maximum).block) + 1, minlength)
     mine = given.local if _counts(given) else given.local[:0]
     if heavy is None:
@@ -302,13 +302,13 @@ def _histogram(a: Any, bins: Any = 10, range: Any = None, density: Any = None, w
     from dcarray.comm.algorithms.order_statistics import sum_over_ranks
     from dcarray.comm.algorithms.reductions import reduction
 
-    x, heavy = piece_of(a), None if weights is None else piece_of(weights)
+    x, heavy = dist_array_of(a), None if weights is None else dist_array_of(weights)
     if x is None or x.dtype.kind not in "iuf" or isinstance(bins, str) or type(bins) is ndarray:
-        return NO_FORM
+        return NOT_DISTRIBUTED
     if weights is not None and (heavy is None or heavy.shape != x.shape or heavy.dtype.kind not in "iufc"):
-        return NO_FORM
+        return NOT_DISTRIBUTED
     if not math.prod(x.shape) or (np.ndim(bins) == 0 and type(bins) is not int):
-        return NO_FORM
+        return NOT_DISTRIBUTED
     if range is None and np.ndim(bins) == 0:
         range = reduction(x, np.minimum).block[()], reduction(x, np.maximum).block[()]
     own = x.local.reshape(-1) if _counts(x) else x.local.reshape(-1)[:0]
@@ -323,7 +323,7 @@ def _histogram(a: Any, bins: Any = 10, range: Any = None, density: Any = None, w
     return total, _scalar(x, edges)
 
 
-FORMS.update(
+DISTRIBUTED.update(
     {
         np.unique: _unique,
         np.searchsorted: _searchsorted,

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from dcarray.core.backend import NO_FORM
+from dcarray.core.backend import NOT_DISTRIBUTED
 from dcarray.core.config import current
-from dcarray.distributed.dispatch import FORMS, piece_of, rounds
+from dcarray.distributed.dispatch import DISTRIBUTED, dist_array_of, order_dependent
 
 if TYPE_CHECKING:
     from dcarray.comm.exchange.dist_array import DistArray
@@ -35,12 +35,12 @@ def _cut(x: DistArray, axis: int) -> bool:
 def _sort(a: Any, axis: Any = -1, kind: Any = None, order: Any = None, *, stable: Any = None) -> Any:
     from dcarray.comm.algorithms import fourier, sorting
 
-    x = piece_of(a)
+    x = dist_array_of(a)
     if x is not None and x.ndim > 1 and axis is None:
         x, axis = x.ravelled(), 0
     at = None if x is None else _axis(axis, x.ndim)
     if x is None or at is None or order is not None or x.dtype.char not in _SORTED:
-        return NO_FORM
+        return NOT_DISTRIBUTED
     if x.ndim == 1 and _cut(x, 0):
         np.sort(np.empty(0, x.dtype), kind=kind, stable=stable)  # NumPy's error for a bad kind
         return sorting.sorted_values(x)
@@ -51,17 +51,17 @@ def _argsort(a: Any, axis: Any = -1, kind: Any = None, order: Any = None, *, sta
     from dcarray.comm.algorithms import fourier, sorting
     from dcarray.comm.algorithms.order_statistics import all_differ
 
-    x = piece_of(a)
+    x = dist_array_of(a)
     if x is not None and x.ndim > 1 and axis is None:
         x, axis = x.ravelled(), 0
     at = None if x is None else _axis(axis, x.ndim)
     if x is None or at is None or order is not None or x.dtype.char not in _SORTED:
-        return NO_FORM
+        return NOT_DISTRIBUTED
     if x.ndim == 1 and _cut(x, 0):
         np.argsort(np.empty(0, x.dtype), kind=kind, stable=stable)  # NumPy's error for a bad kind
         values, places = sorting.sort_1d(x)
         # of equal elements only a stable sort says which comes first
-        return places if kind in _STABLE or stable or all_differ(values) else NO_FORM
+        return places if kind in _STABLE or stable or all_differ(values) else NOT_DISTRIBUTED
     return fourier.apply_along_axis(x, at, lambda lines: np.argsort(lines, axis=at, kind=kind, stable=stable))
 
 
@@ -70,7 +70,7 @@ def _partition(a: Any, kth: Any, axis: Any = -1, kind: Any = "introselect", orde
 
     x, at, kth = _to_part(a, kth, axis, order)
     if x is None:
-        return NO_FORM
+        return NOT_DISTRIBUTED
     if x.ndim == 1 and _cut(x, 0):
         return sorting.sorted_values(x)
     return fourier.apply_along_axis(x, at, lambda lines: np.partition(lines, kth, axis=at, kind=kind))
@@ -81,7 +81,7 @@ def _argpartition(a: Any, kth: Any, axis: Any = -1, kind: Any = "introselect", o
 
     x, at, kth = _to_part(a, kth, axis, order)
     if x is None:
-        return NO_FORM
+        return NOT_DISTRIBUTED
     if x.ndim == 1 and _cut(x, 0):
         return sorting.sort_1d(x)[1]
     return fourier.apply_along_axis(x, at, lambda lines: np.argpartition(lines, kth, axis=at, kind=kind))
@@ -89,7 +89,10 @@ def _argpartition(a: Any, kth: Any, axis: Any = -1, kind: Any = "introselect", o
 
 def _to_part(a: Any, kth: Any, axis: Any, order: Any) -> tuple[Any, int, Any]:
     """The array to be partitioned, along which axis and where; None where NumPy has a complaint."""
-    x, given = piece_of(a), piece_of(np.asarray(kth) if isinstance(kth, (int, list, tuple)) else kth)
+    x, given = (
+        dist_array_of(a),
+        dist_array_of(np.asarray(kth) if isinstance(kth, (int, list, tuple)) else kth),
+    )
     if x is not None and axis is None:
         x, axis = x.ravelled(), 0
     at = None if x is None else _axis(axis, x.ndim)
@@ -108,37 +111,37 @@ def _lines(a: Any, steps: Sequence[tuple[Any, Callable[..., Any], dict[str, Any]
     """Transforms along axes, one after the other: of which axis, by which function, with what arguments."""
     from dcarray.comm.algorithms import fourier
 
-    x = piece_of(a)
+    x = dist_array_of(a)
     if x is None or not x.ndim or (x.ndim == 1 and _cut(x, 0)):
-        return NO_FORM
+        return NOT_DISTRIBUTED
     made = []
     for axis, function, options in steps:
         at = _axis(axis, x.ndim)
         if at is None:
-            return NO_FORM
+            return NOT_DISTRIBUTED
         made.append((at, lambda v, f=function, at=at, o=options: f(v, axis=at, **o)))
     return fourier.apply_along_axes(x, made)
 
 
 def _transform(function: Callable[..., Any]) -> Callable[..., Any]:
-    def form(a: Any, n: Any = None, axis: Any = -1, norm: Any = None, out: Any = None) -> Any:
+    def implementation(a: Any, n: Any = None, axis: Any = -1, norm: Any = None, out: Any = None) -> Any:
         if out is not None:
-            return NO_FORM
+            return NOT_DISTRIBUTED
         found = _lines(a, [(axis, function, {"n": n, "norm": norm})])
-        return _line(a, n, axis, norm) if found is NO_FORM else found
+        return _line(a, n, axis, norm) if found is NOT_DISTRIBUTED else found
 
     def _line(a: Any, n: Any, axis: Any, norm: Any) -> Any:
         from dcarray.comm.algorithms import fourier
 
-        x, kind = piece_of(a), function.__name__
+        x, kind = dist_array_of(a), function.__name__
         if x is None or x.ndim != 1 or axis not in (0, -1) or x.dtype.char not in "?bBhHiIlLqQfdFD":
-            return NO_FORM
+            return NOT_DISTRIBUTED
         if kind not in ("fft", "ifft", "rfft", "irfft") or not (n is None or type(n) is int):
-            return NO_FORM
+            return NOT_DISTRIBUTED
         found = fourier.transform_line(x, kind, n, norm)
-        return NO_FORM if found is None else found
+        return NOT_DISTRIBUTED if found is None else found
 
-    return form
+    return implementation
 
 
 def _transforms(
@@ -147,15 +150,15 @@ def _transforms(
     """Along several axes in the order in which NumPy takes them: `first` along the last of them, then the
     `others` backwards; or the others forwards, and `last` along the last."""
 
-    def form(a: Any, s: Any = None, axes: Any = default, norm: Any = None, out: Any = None) -> Any:
+    def implementation(a: Any, s: Any = None, axes: Any = default, norm: Any = None, out: Any = None) -> Any:
         along = list(range(np.ndim(a))) if axes is None and s is None else axes
         if out is not None or not isinstance(along, (list, tuple)) or not along:
-            return NO_FORM
+            return NOT_DISTRIBUTED
         lengths = [None] * len(along) if s is None else s
         if not isinstance(lengths, (list, tuple)) or len(lengths) != len(along):
-            return NO_FORM
+            return NOT_DISTRIBUTED
         if any(n is not None and (type(n) is not int or n < 1) for n in lengths):
-            return NO_FORM
+            return NOT_DISTRIBUTED
         *rest, end = [(axis, {"n": n, "norm": norm}) for axis, n in zip(along, lengths, strict=True)]
         if last is not None:
             steps = [(axis, others, options) for axis, options in rest] + [(end[0], last, end[1])]
@@ -164,37 +167,37 @@ def _transforms(
             steps += [(axis, others, options) for axis, options in reversed(rest)]
         return _lines(a, steps)
 
-    return form
+    return implementation
 
 
 # ---- running sums ------------------------------------------------------------------------------------
 def _running(ufunc: np.ufunc) -> Callable[..., Any]:
-    def form(a: Any, axis: Any = None, dtype: Any = None, out: Any = None) -> Any:
+    def implementation(a: Any, axis: Any = None, dtype: Any = None, out: Any = None) -> Any:
         from dcarray.comm.algorithms import fourier, scans
         from dcarray.comm.exchange.dist_array import DistArray
         from dcarray.comm.layout.derived_layouts import without_cyclic
         from dcarray.distributed.executor import FEW, default_layout
 
-        x = piece_of(a)
+        x = dist_array_of(a)
         at = None if x is None else _axis(axis, x.ndim)
         if x is None or at is None or out is not None:
-            return NO_FORM
+            return NOT_DISTRIBUTED
         if not any(_cut(x, k) for k in range(x.ndim)):  # it was never laid out
             x = x.redistributed(default_layout(x.shape, current(), x.comm))
         if _cut(x, at):
-            if math.prod(x.shape) > FEW or not rounds(ufunc, dtype or x.dtype):
+            if math.prod(x.shape) > FEW or not order_dependent(ufunc, dtype or x.dtype):
                 return scans.scan(x, ufunc, at, dtype)
             return DistArray.from_whole(
                 ufunc.accumulate(x.gathered(), at, dtype), without_cyclic(x.layout), x.comm
             )
         if x.dtype.char in _RECORDED:  # whole lines the recorder has
-            return NO_FORM
+            return NOT_DISTRIBUTED
         return fourier.apply_along_axis(x, at, lambda lines: ufunc.accumulate(lines, at, dtype))
 
-    return form
+    return implementation
 
 
-FORMS.update(
+DISTRIBUTED.update(
     {
         np.sort: _sort,
         np.argsort: _argsort,
@@ -213,4 +216,4 @@ FORMS.update(
     }
 )
 for _function in (np.fft.fft, np.fft.ifft, np.fft.rfft, np.fft.irfft, np.fft.hfft, np.fft.ihfft):
-    FORMS[_function] = _transform(_function)
+    DISTRIBUTED[_function] = _transform(_function)

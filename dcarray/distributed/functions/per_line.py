@@ -10,10 +10,10 @@ import numpy as np
 from dcarray.api.array import evaluate
 from dcarray.api.functions.common import axis_of, operand
 from dcarray.api.functions.registry import Unserved
-from dcarray.core.backend import NO_FORM
+from dcarray.core.backend import NOT_DISTRIBUTED
 from dcarray.core.config import options
 from dcarray.core.handle import Handle
-from dcarray.distributed.dispatch import formed, piece_of
+from dcarray.distributed.dispatch import dist_array_of, run_distributed
 
 from .restated import restates
 
@@ -37,13 +37,15 @@ def _apply_along_axis(func1d: Any, axis: Any, arr: Any, *args: Any, **kwargs: An
         raise Unserved
     evaluate()  # what has been recorded so far, all ranks run together
 
-    def alone(line: Any) -> Any:
+    def call_locally(line: Any) -> Any:
         with options(distribute_above=sys.maxsize):
             found = func1d(line, *args, **kwargs)
             return np.asanyarray(found) if isinstance(found, Handle) else found
 
-    found = formed(lambda a: _called(piece_of(a), at, alone), (x,), {}, "apply_along_axis")
-    if found is NO_FORM:
+    found = run_distributed(
+        lambda a: _called(dist_array_of(a), at, call_locally), (x,), {}, "apply_along_axis"
+    )
+    if found is NOT_DISTRIBUTED:
         raise Unserved
     return found
 
@@ -55,7 +57,7 @@ def _called(x: DistArray | None, axis: int, function: Callable[[Any], Any]) -> A
     from dcarray.comm.transport.agreement import broadcast_object
 
     if x is None:
-        return NO_FORM
+        return NOT_DISTRIBUTED
     cut = x.layout.parts[axis].parts > 1
     held = x.redistributed(with_whole_axes(x.layout, [axis]) if cut else without_cyclic(x.layout))
     lines = np.moveaxis(held.local, axis, -1).view()
@@ -71,7 +73,7 @@ def _called(x: DistArray | None, axis: int, function: Callable[[Any], Any]) -> A
     failed = np.array(made is None)
     x.comm.allreduce(failed, failed, "lor")
     if failed or made is None:  # NumPy says why, on all ranks alike
-        return NO_FORM
+        return NOT_DISTRIBUTED
     more = made.ndim - lines.ndim + 1
     at = range(lines.ndim - 1, made.ndim)
     values = np.moveaxis(made, tuple(at), tuple(axis + k for k in range(more)))

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from dcarray.core.backend import NO_FORM
-from dcarray.distributed.dispatch import FORMS, piece_of
+from dcarray.core.backend import NOT_DISTRIBUTED
+from dcarray.distributed.dispatch import DISTRIBUTED, dist_array_of
 
 from .keys import along_axis, parsed
 
@@ -25,18 +25,18 @@ def _index(indices: Any) -> DistArray | None:
     """Integers on one axis at least, as the algorithms take them."""
     if type(indices) is list:
         indices = np.asarray(indices)
-    index = piece_of(indices)
+    index = dist_array_of(indices)
     return index if index is not None and index.ndim and index.dtype.kind in "iu" else None
 
 
 def _take(a: Any, indices: Any, axis: Any = None, out: Any = None, mode: Any = "raise") -> Any:
     from dcarray.comm.algorithms import take as by_place
 
-    x, index = piece_of(a), _index(indices)
+    x, index = dist_array_of(a), _index(indices)
     if x is None or index is None or out is not None or mode != "raise":
-        return NO_FORM
+        return NOT_DISTRIBUTED
     at = 0 if axis is None and x.ndim == 1 else _axis(axis, x.ndim)
-    return NO_FORM if at is None else by_place.take(x, index, at)
+    return NOT_DISTRIBUTED if at is None else by_place.take(x, index, at)
 
 
 def _getitem(x: Any, key: Any) -> Any:
@@ -45,10 +45,10 @@ def _getitem(x: Any, key: Any) -> Any:
     from dcarray.comm.algorithms.fancy_indexing import read_elements, resolve_key
     from dcarray.comm.exchange.dist_array import DistArray
 
-    whole = piece_of(x)
+    whole = dist_array_of(x)
     wanted = None if whole is None else parsed(whole.shape, key)
     if whole is None or wanted is None:
-        return NO_FORM
+        return NOT_DISTRIBUTED
     if wanted.mask is not None:
         return masks.select(whole, wanted.mask)
     if wanted.rows is not None:
@@ -61,19 +61,19 @@ def _getitem(x: Any, key: Any) -> Any:
 def _nonzero(a: Any) -> Any:
     from dcarray.comm.algorithms import masks
 
-    x = piece_of(a)
-    return NO_FORM if x is None or not x.ndim else masks.nonzero(x)
+    x = dist_array_of(a)
+    return NOT_DISTRIBUTED if x is None or not x.ndim else masks.nonzero(x)
 
 
 def _where(condition: Any, *rest: Any) -> Any:
-    return NO_FORM if rest else _nonzero(condition)
+    return NOT_DISTRIBUTED if rest else _nonzero(condition)
 
 
 def _flatnonzero(a: Any) -> Any:
     from dcarray.comm.algorithms import masks
 
-    x = piece_of(a)
-    return NO_FORM if x is None or not x.ndim else masks.nonzero(x.ravelled())[0]
+    x = dist_array_of(a)
+    return NOT_DISTRIBUTED if x is None or not x.ndim else masks.nonzero(x.ravelled())[0]
 
 
 def _argwhere(a: Any) -> Any:
@@ -81,8 +81,8 @@ def _argwhere(a: Any) -> Any:
     from dcarray.comm.layout.layouts import Layout, Whole
 
     found = _nonzero(a)
-    if found is NO_FORM:
-        return NO_FORM
+    if found is NOT_DISTRIBUTED:
+        return NOT_DISTRIBUTED
     first = found[0].layout
     layout = Layout((*first.shape, len(found)), first.grid, [*first.axes, Whole()])
     return DistArray(found[0].comm, layout, np.stack([at.local for at in found], axis=-1))
@@ -92,12 +92,12 @@ def _compress(condition: Any, a: Any, axis: Any = None, out: Any = None) -> Any:
     from dcarray.comm.algorithms import masks
     from dcarray.comm.algorithms import take as by_place
 
-    mask, x = piece_of(np.asarray(condition) if type(condition) is list else condition), piece_of(a)
+    mask, x = dist_array_of(np.asarray(condition) if type(condition) is list else condition), dist_array_of(a)
     if mask is None or x is None or mask.ndim != 1 or not x.ndim or out is not None:
-        return NO_FORM
+        return NOT_DISTRIBUTED
     at = 0 if axis is None else _axis(axis, x.ndim)
     if at is None:
-        return NO_FORM
+        return NOT_DISTRIBUTED
     return by_place.take(x if axis is not None else x.ravelled(), masks.nonzero(mask)[0], at)
 
 
@@ -105,9 +105,9 @@ def _extract(condition: Any, arr: Any) -> Any:
     from dcarray.comm.algorithms import masks
     from dcarray.comm.algorithms import take as by_place
 
-    mask, x = piece_of(condition), piece_of(arr)
+    mask, x = dist_array_of(condition), dist_array_of(arr)
     if mask is None or x is None or not mask.ndim or not x.ndim:
-        return NO_FORM
+        return NOT_DISTRIBUTED
     if mask.shape == x.shape and mask.dtype == np.bool_:
         return masks.select(x, mask)
     return by_place.take(x.ravelled(), masks.nonzero(mask.ravelled())[0], 0)
@@ -117,16 +117,16 @@ def _take_along_axis(arr: Any, indices: Any, axis: Any = -1) -> Any:
     from dcarray.comm.algorithms.fancy_indexing import read_elements, resolve_key
     from dcarray.comm.exchange.dist_array import DistArray
 
-    x, index = piece_of(arr), piece_of(indices)
+    x, index = dist_array_of(arr), dist_array_of(indices)
     at = None if x is None else _axis(axis, x.ndim)
     key = None if x is None or index is None or at is None else along_axis(x.shape, index, at)
     if x is None or key is None:
-        return NO_FORM
+        return NOT_DISTRIBUTED
     where = resolve_key(x.shape, key, x.comm)
     return DistArray(x.comm, where.layout, read_elements(x, where.positions))
 
 
-FORMS.update(
+DISTRIBUTED.update(
     {
         np.take: _take,
         np.take_along_axis: _take_along_axis,

@@ -12,9 +12,9 @@ import numpy as np
 from dcarray.api.array import ndarray
 from dcarray.api.functions.common import axis_of, is_array, operand, plain_key
 from dcarray.api.functions.registry import Unserved
-from dcarray.core.backend import NO_FORM
-from dcarray.distributed.dispatch import formed, piece_of
-from dcarray.distributed.linspace import spaced
+from dcarray.core.backend import NOT_DISTRIBUTED
+from dcarray.distributed.dispatch import dist_array_of, run_distributed
+from dcarray.distributed.linspace import distributed_range
 
 from .numpy_source import DEFINED
 
@@ -23,7 +23,7 @@ __all__ = ["restates"]
 
 def _arange(*args: Any) -> Any:
     """`numpy.arange`, in blocks where it is large."""
-    found = spaced("arange", args)
+    found = distributed_range("arange", args)
     return np.arange(*args) if found is None else found
 
 
@@ -81,8 +81,8 @@ def _unique(
     if ar.ndim < 2 or not ar.size or ar.dtype.char not in "?bBhHiIlLqQefdg":
         raise Unserved
     table = np.moveaxis(ar, at, 0).reshape(shape[0], ar.size // shape[0])
-    found = formed(_rows, (table,), {}, "unique")
-    if found is NO_FORM:
+    found = run_distributed(_rows, (table,), {}, "unique")
+    if found is NOT_DISTRIBUTED:
         raise Unserved
     values = np.moveaxis(found[0].reshape(len(found[0]), *shape[1:]), 0, at)
     asked = zip(found[1:], (return_index, return_inverse, return_counts), strict=True)
@@ -93,8 +93,8 @@ def _unique(
 def _rows(table: Any) -> Any:
     from dcarray.comm.algorithms.order_statistics import unique_rows
 
-    x = piece_of(table)
-    return NO_FORM if x is None else unique_rows(x)
+    x = dist_array_of(table)
+    return NOT_DISTRIBUTED if x is None else unique_rows(x)
 
 
 @restates(np.setdiff1d)

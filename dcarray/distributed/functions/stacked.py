@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from dcarray.api.array import ndarray
-from dcarray.core.backend import NO_FORM
-from dcarray.distributed.dispatch import FORMS, factored, piece_of
+from dcarray.core.backend import NOT_DISTRIBUTED
+from dcarray.distributed.dispatch import DISTRIBUTED, dist_array_of, factorisable
 
 _ARRAYS = (ndarray, np.ndarray, list, tuple)
 _DTYPES = "fdFDbBhHiIlLqQ?"
@@ -18,34 +18,34 @@ _DTYPES = "fdFDbBhHiIlLqQ?"
 def _of_each(function: Callable[..., Any]) -> Callable[..., Any]:
     """A function of one matrix, with other arguments that are no arrays."""
 
-    def form(a: Any, *rest: Any, **kwargs: Any) -> Any:
+    def implementation(a: Any, *rest: Any, **kwargs: Any) -> Any:
         from dcarray.comm.algorithms.stacked import apply_to_stacks
 
-        x = piece_of(a)
+        x = dist_array_of(a)
         if x is None or any(isinstance(value, _ARRAYS) for value in (*rest, *kwargs.values())):
-            return NO_FORM
+            return NOT_DISTRIBUTED
         if x.ndim < 3 or 0 in x.shape or x.dtype.char not in _DTYPES:
-            return NO_FORM
+            return NOT_DISTRIBUTED
         return apply_to_stacks([x], [2], lambda own: function(own, *rest, **kwargs))
 
-    return form
+    return implementation
 
 
 def _solve(a: Any, b: Any) -> Any:
     from dcarray.comm.algorithms.stacked import apply_to_stacks
 
-    x, sides = piece_of(a), piece_of(b)
+    x, sides = dist_array_of(a), dist_array_of(b)
     if x is None or sides is None or x.ndim < 2 or not sides.ndim or 0 in (*x.shape, *sides.shape):
-        return NO_FORM
+        return NOT_DISTRIBUTED
     inner = min(sides.ndim, 2)
     if x.ndim == sides.ndim - inner + 2 == 2 or x.shape[-1] != sides.shape[-inner]:
-        return NO_FORM
+        return NOT_DISTRIBUTED
     if any(p.dtype.char not in _DTYPES for p in (x, sides)):
-        return NO_FORM
+        return NOT_DISTRIBUTED
     try:
         np.broadcast_shapes(x.shape[:-2], sides.shape[:-inner])
     except ValueError:
-        return NO_FORM
+        return NOT_DISTRIBUTED
     return apply_to_stacks([x, sides], [2, inner], np.linalg.solve)
 
 
@@ -54,9 +54,9 @@ def _slogdet(a: Any) -> Any:
     from dcarray.comm.algorithms import factorisations
     from dcarray.comm.exchange.dist_array import DistArray
 
-    matrix = piece_of(a)
-    if matrix is None or matrix.ndim != 2 or not matrix.shape[0] or not factored(matrix):
-        return NO_FORM
+    matrix = dist_array_of(a)
+    if matrix is None or matrix.ndim != 2 or not matrix.shape[0] or not factorisable(matrix):
+        return NOT_DISTRIBUTED
     sign, logarithm = (DistArray.replicated(value, matrix.comm) for value in factorisations.slogdet(matrix))
     return type(np.linalg.slogdet(np.ones((1, 1))))(sign, logarithm)
 
@@ -65,7 +65,7 @@ def _det(a: Any) -> Any:
     from dcarray.comm.exchange.dist_array import DistArray
 
     found = _slogdet(a)
-    if found is NO_FORM:
+    if found is NOT_DISTRIBUTED:
         return found
     sign, logarithm = found
     with np.errstate(over="ignore"):
@@ -75,7 +75,7 @@ def _det(a: Any) -> Any:
 def _lstsq(a: Any, b: Any, rcond: Any = None) -> Any:
     from dcarray.comm.algorithms import tall_skinny
 
-    x, sides = piece_of(a), piece_of(b)
+    x, sides = dist_array_of(a), dist_array_of(b)
     if (
         x is None
         or sides is None
@@ -83,11 +83,11 @@ def _lstsq(a: Any, b: Any, rcond: Any = None) -> Any:
         or sides.ndim not in (1, 2)
         or 0 in sides.shape
     ):
-        return NO_FORM
+        return NOT_DISTRIBUTED
     if sides.shape[0] != x.shape[0] or not (rcond is None or isinstance(rcond, (int, float))):
-        return NO_FORM
+        return NOT_DISTRIBUTED
     if any(p.dtype.char not in _DTYPES for p in (x, sides)):
-        return NO_FORM
+        return NOT_DISTRIBUTED
     return tall_skinny.least_squares(x, sides, rcond)
 
 
@@ -95,12 +95,12 @@ def _qr(a: Any, mode: Any = "reduced") -> Any:
     from dcarray.comm.algorithms import tall_skinny
     from dcarray.comm.exchange.dist_array import DistArray
 
-    x = piece_of(a)
+    x = dist_array_of(a)
     if x is None or not tall_skinny.is_tall_skinny(x) or x.dtype.char not in _DTYPES or x.dtype.kind == "c":
-        return NO_FORM
+        return NOT_DISTRIBUTED
     found = tall_skinny.qr(x) if mode in ("reduced", "r") else None
     if found is None:
-        return NO_FORM
+        return NOT_DISTRIBUTED
     upper: Any = DistArray.replicated(found[1], x.comm)
     first: Any = found[0]
     return upper if mode == "r" else type(np.linalg.qr(np.ones((1, 1))))(first, upper)
@@ -109,22 +109,26 @@ def _qr(a: Any, mode: Any = "reduced") -> Any:
 def _pinv(a: Any, rcond: Any = None, hermitian: Any = False, *, rtol: Any = np._NoValue) -> Any:
     from dcarray.comm.algorithms import tall_skinny
 
-    x = piece_of(a)
+    x = dist_array_of(a)
     if x is None or hermitian or not tall_skinny.is_tall_skinny(x) or x.dtype.char not in _DTYPES:
-        return NO_FORM
+        return NOT_DISTRIBUTED
     if rcond is None:
         eps = np.finfo(x.dtype if x.dtype.kind in "fc" else np.float64).eps
         rcond = 1e-15 if rtol is np._NoValue else max(x.shape) * eps if rtol is None else rtol
     elif rtol is not np._NoValue:
-        return NO_FORM
-    return tall_skinny.pseudo_inverse(x, float(rcond)) if isinstance(rcond, (float, np.floating)) else NO_FORM
+        return NOT_DISTRIBUTED
+    return (
+        tall_skinny.pseudo_inverse(x, float(rcond))
+        if isinstance(rcond, (float, np.floating))
+        else NOT_DISTRIBUTED
+    )
 
 
 def _svd(a: Any, full_matrices: Any = True, compute_uv: Any = True, hermitian: Any = False) -> Any:
     from dcarray.comm.algorithms import tall_skinny
     from dcarray.comm.exchange.dist_array import DistArray
 
-    x = piece_of(a)
+    x = dist_array_of(a)
     if (
         x is None
         or compute_uv
@@ -132,29 +136,29 @@ def _svd(a: Any, full_matrices: Any = True, compute_uv: Any = True, hermitian: A
         or not tall_skinny.is_tall_skinny(x)
         or x.dtype.char not in _DTYPES
     ):
-        return NO_FORM
+        return NOT_DISTRIBUTED
     return DistArray.replicated(tall_skinny.singular_values(x), x.comm)
 
 
 def _either(first: Callable[..., Any], then: Callable[..., Any]) -> Callable[..., Any]:
-    def form(*args: Any, **kwargs: Any) -> Any:
+    def implementation(*args: Any, **kwargs: Any) -> Any:
         found = first(*args, **kwargs)
-        return then(*args, **kwargs) if found is NO_FORM else found
+        return then(*args, **kwargs) if found is NOT_DISTRIBUTED else found
 
-    return form
+    return implementation
 
 
-FORMS[np.linalg.slogdet] = _slogdet
-FORMS[np.linalg.det] = _det
-FORMS[np.linalg.lstsq] = _lstsq
-FORMS[np.linalg.pinv] = _pinv
-FORMS[np.linalg.qr] = _qr
-FORMS[np.linalg.svd] = _svd
+DISTRIBUTED[np.linalg.slogdet] = _slogdet
+DISTRIBUTED[np.linalg.det] = _det
+DISTRIBUTED[np.linalg.lstsq] = _lstsq
+DISTRIBUTED[np.linalg.pinv] = _pinv
+DISTRIBUTED[np.linalg.qr] = _qr
+DISTRIBUTED[np.linalg.svd] = _svd
 _NAMES = """
 cholesky cond det eig eigh eigvals eigvalsh inv matrix_rank pinv qr slogdet svd svdvals
 """
 for _name in _NAMES.split():
     _function = getattr(np.linalg, _name)
     _form = _of_each(_function)
-    FORMS[_function] = _either(FORMS[_function], _form) if _function in FORMS else _form
-FORMS[np.linalg.solve] = _either(FORMS[np.linalg.solve], _solve)
+    DISTRIBUTED[_function] = _either(DISTRIBUTED[_function], _form) if _function in DISTRIBUTED else _form
+DISTRIBUTED[np.linalg.solve] = _either(DISTRIBUTED[np.linalg.solve], _solve)

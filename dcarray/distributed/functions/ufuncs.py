@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from dcarray.core.backend import NO_FORM
+from dcarray.core.backend import NOT_DISTRIBUTED
 from dcarray.core.handle import Handle
 from dcarray.core.strides import axes_of
-from dcarray.distributed.dispatch import FORMS, piece_of, rounds
+from dcarray.distributed.dispatch import DISTRIBUTED, dist_array_of, order_dependent
 
 if TYPE_CHECKING:
     from dcarray.comm.exchange.dist_array import DistArray
@@ -29,24 +29,24 @@ _KINDS = ("divide", "over", "under", "invalid")
 def _called(ufunc: np.ufunc, *inputs: Any, **kwargs: Any) -> Any:
     """The ufunc of elements, or the product of matrices."""
     if ufunc is np.matmul:
-        return _multiplied(*inputs) if not kwargs else NO_FORM
+        return _multiplied(*inputs) if not kwargs else NOT_DISTRIBUTED
     if ufunc.signature is not None or not kwargs.keys() <= {"dtype", "casting"}:
-        return NO_FORM
-    arrays = [piece_of(x) if isinstance(x, (Handle, np.ndarray)) else None for x in inputs]
+        return NOT_DISTRIBUTED
+    arrays = [dist_array_of(x) if isinstance(x, (Handle, np.ndarray)) else None for x in inputs]
     pieces = [x for x in arrays if x is not None]
     if any(x.dtype.kind not in _NUMBERS for x in pieces):
-        return NO_FORM
+        return NOT_DISTRIBUTED
     if not any(set(types) - set("O->") for types in ufunc.types):
-        return NO_FORM  # a function of the user's, which may keep count of its calls
+        return NOT_DISTRIBUTED  # a function of the user's, which may keep count of its calls
     if any(x is None and np.asarray(y).dtype.hasobject for x, y in zip(arrays, inputs, strict=True)):
-        return NO_FORM  # objects do not travel
+        return NOT_DISTRIBUTED  # objects do not travel
     try:
         shape = np.broadcast_shapes(*(x.shape for x in pieces))
     except ValueError:
         ufunc(*[x if a is None else _like(a) for x, a in zip(inputs, arrays, strict=True)], **kwargs)
         raise  # NumPy has said it, or that there is no such ufunc of these dtypes
     if not shape:
-        return NO_FORM
+        return NOT_DISTRIBUTED
     return _by_blocks(ufunc, inputs, arrays, _layout(pieces, shape), kwargs)
 
 
@@ -79,7 +79,7 @@ def _by_blocks(
     wrong = np.array(found is None or matter)
     comm.allreduce(wrong, wrong, "lor")
     if wrong:  # NumPy says what, on all ranks alike
-        return NO_FORM
+        return NOT_DISTRIBUTED
     if isinstance(found, tuple):
         return tuple(DistArray(comm, layout, np.asarray(one)) for one in found)
     return DistArray(comm, layout, np.asarray(found))
@@ -94,11 +94,11 @@ def _multiplied(a: Any, b: Any) -> Any:
     from dcarray.comm.algorithms.products import matmul
     from dcarray.comm.exchange.dist_array import DistArray
 
-    one, other = (piece_of(x) if isinstance(x, (Handle, np.ndarray)) else None for x in (a, b))
+    one, other = (dist_array_of(x) if isinstance(x, (Handle, np.ndarray)) else None for x in (a, b))
     if one is None or other is None or not one.ndim or not other.ndim:
-        return NO_FORM
+        return NOT_DISTRIBUTED
     if one.dtype.kind not in _NUMBERS or other.dtype.kind not in _NUMBERS:
-        return NO_FORM
+        return NOT_DISTRIBUTED
     if 0 not in one.shape + other.shape:
         return matmul(one, other)
     return DistArray.replicated(np.matmul(_like(one), _like(other)), one.comm)
@@ -117,12 +117,12 @@ def _reduced(
     from dcarray.comm.exchange.dist_array import DistArray
     from dcarray.distributed.executor import FEW
 
-    x = piece_of(array)
+    x = dist_array_of(array)
     if x is None or ufunc not in _FOLDS or out is not None or initial is not np._NoValue or where is not True:
-        return NO_FORM
+        return NOT_DISTRIBUTED
     if x.dtype.kind not in _NUMBERS or not x.ndim or 0 in x.shape or axis == ():
-        return NO_FORM
-    if rounds(ufunc, dtype or x.dtype) and math.prod(x.shape) <= FEW:  # in the order of one process
+        return NOT_DISTRIBUTED
+    if order_dependent(ufunc, dtype or x.dtype) and math.prod(x.shape) <= FEW:  # in the order of one process
         found = ufunc.reduce(x.gathered(), axis, dtype, keepdims=bool(keepdims))  # type: ignore[call-overload]
         return DistArray.replicated(found, x.comm)
     try:
@@ -133,5 +133,5 @@ def _reduced(
     return reduction(x, ufunc, axes, dtype, bool(keepdims))
 
 
-FORMS[np.ufunc.__call__] = _called
-FORMS[np.ufunc.reduce] = _reduced
+DISTRIBUTED[np.ufunc.__call__] = _called
+DISTRIBUTED[np.ufunc.reduce] = _reduced

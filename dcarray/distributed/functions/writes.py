@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from dcarray.api.array import ndarray
-from dcarray.core.backend import NO_FORM
-from dcarray.distributed.dispatch import WRITES, piece_of
+from dcarray.core.backend import NOT_DISTRIBUTED
+from dcarray.distributed.dispatch import DISTRIBUTED_WRITES, dist_array_of
 
 from .keys import Key, along_axis, parsed
 
@@ -29,15 +29,15 @@ def _values(value: Any, dtype: np.dtype[Any]) -> DistArray | None:
             return None
         # what is no array is converted to the dtype of the elements, with what errors there are
         value = np.asarray(value, None if isinstance(value, np.generic) else dtype)
-    return piece_of(value) if value.dtype.kind in _NUMBERS else None
+    return dist_array_of(value) if value.dtype.kind in _NUMBERS else None
 
 
 def _setitem(x: Any, key: Any, value: Any) -> Write | Any:
     found, given = parsed(x.shape, key), _values(value, x.dtype)
     if found is None or given is None:
-        return NO_FORM
+        return NOT_DISTRIBUTED
     if found.mask is not None and found.mask.ndim == len(x.shape) and given.ndim > 1:
-        return NO_FORM
+        return NOT_DISTRIBUTED
     return _at(found, given)
 
 
@@ -83,17 +83,17 @@ def _cycled(values: DistArray, at: Any, dtype: np.dtype[Any]) -> Any:
 
 def _put(a: Any, ind: Any, v: Any, mode: Any = "raise") -> Write | Any:
     index = np.asarray(ind) if isinstance(ind, (int, list, tuple, np.integer)) else ind
-    place, values = piece_of(index), _values(v, a.dtype)
+    place, values = dist_array_of(index), _values(v, a.dtype)
     if (
         place is None
         or values is None
         or place.dtype.kind not in "iu"
         or mode not in ("raise", "wrap", "clip")
     ):
-        return NO_FORM
+        return NOT_DISTRIBUTED
     size = a.size
     if not size or 0 in values.shape or not np.can_cast(values.dtype, a.dtype, "safe"):
-        return NO_FORM
+        return NOT_DISTRIBUTED
 
     def write(x: DistArray) -> DistArray:
         from dcarray.comm.algorithms.fancy_indexing import resolve_key, write_elements
@@ -114,16 +114,16 @@ def _put(a: Any, ind: Any, v: Any, mode: Any = "raise") -> Write | Any:
 def _masked(cycle_by_place: bool) -> Callable[..., Write | Any]:
     """`numpy.putmask`, whose values belong to the places, or `numpy.place`, whose are taken in turn."""
 
-    def form(a: Any, mask: Any, vals: Any) -> Write | Any:
-        where, values = piece_of(mask), _values(vals, a.dtype)
+    def implementation(a: Any, mask: Any, vals: Any) -> Write | Any:
+        where, values = dist_array_of(mask), _values(vals, a.dtype)
         if where is None or values is None or not where.ndim or where.dtype != np.bool_:
-            return NO_FORM
+            return NOT_DISTRIBUTED
         if (
             np.prod(where.shape) != a.size
             or 0 in values.shape
             or not np.can_cast(values.dtype, a.dtype, "safe")
         ):
-            return NO_FORM
+            return NOT_DISTRIBUTED
 
         def write(x: DistArray) -> DistArray:
             from dcarray.comm.algorithms.fancy_indexing import mask_positions, write_elements
@@ -138,21 +138,21 @@ def _masked(cycle_by_place: bool) -> Callable[..., Write | Any]:
 
         return write
 
-    return form
+    return implementation
 
 
 def _copyto(dst: Any, src: Any, casting: Any = "same_kind", where: Any = True) -> Write | Any:
-    values, mask = _values(src, dst.dtype), piece_of(where)
+    values, mask = _values(src, dst.dtype), dist_array_of(where)
     if values is None or mask is None or mask.dtype != np.bool_:
-        return NO_FORM
+        return NOT_DISTRIBUTED
     if max(values.ndim, mask.ndim) > dst.ndim or not np.can_cast(values.dtype, dst.dtype, casting):
-        return NO_FORM
+        return NOT_DISTRIBUTED
     try:
         fits = np.broadcast_shapes(dst.shape, mask.shape, values.shape) == dst.shape
     except ValueError:
         fits = False
     if not fits:  # the parts of some ranks may fit
-        return NO_FORM
+        return NOT_DISTRIBUTED
 
     def write(x: DistArray) -> DistArray:
         from dcarray.comm.algorithms.fancy_indexing import broadcast_local
@@ -165,17 +165,17 @@ def _copyto(dst: Any, src: Any, casting: Any = "same_kind", where: Any = True) -
 
 
 def _put_along_axis(arr: Any, indices: Any, values: Any, axis: Any = -1) -> Write | Any:
-    index, given = piece_of(indices), _values(values, arr.dtype)
+    index, given = dist_array_of(indices), _values(values, arr.dtype)
     if index is None or given is None or type(axis) is not int or not -arr.ndim <= axis < arr.ndim:
-        return NO_FORM
+        return NOT_DISTRIBUTED
     items = along_axis(arr.shape, index, axis % arr.ndim)
-    return NO_FORM if items is None else _at(Key(items=items), given)
+    return NOT_DISTRIBUTED if items is None else _at(Key(items=items), given)
 
 
 def _fill_diagonal(a: Any, val: Any, wrap: Any = False) -> Write | Any:
     values = _values(val, a.dtype)
     if a.ndim < 2 or (a.ndim > 2 and len(set(a.shape)) > 1) or values is None or 0 in values.shape:
-        return NO_FORM
+        return NOT_DISTRIBUTED
     step = 1 + sum(int(np.prod(a.shape[k:])) for k in range(1, a.ndim))
     end = a.size if wrap or a.ndim > 2 else min(a.size, a.shape[1] ** 2)
     places = np.arange(0, end, step)
@@ -193,10 +193,10 @@ def _accumulated(ufunc: np.ufunc, a: Any, key: Any, values: Any = None) -> Write
     """``ufunc.at(a, key, values)``."""
     found, given = parsed(a.shape, key), _values(values, a.dtype) if values is not None else None
     if found is None or given is None or ufunc.nin != 2:
-        return NO_FORM
+        return NOT_DISTRIBUTED
     kinds = ufunc.resolve_dtypes((a.dtype, given.dtype, None))
     if kinds[0] != a.dtype or kinds[2] != a.dtype:
-        return NO_FORM
+        return NOT_DISTRIBUTED
 
     def write(x: DistArray) -> DistArray:
         from dcarray.comm.algorithms.fancy_indexing import (
@@ -221,7 +221,7 @@ def _accumulated(ufunc: np.ufunc, a: Any, key: Any, values: Any = None) -> Write
     return write
 
 
-WRITES.update(
+DISTRIBUTED_WRITES.update(
     {
         operator.setitem: _setitem,
         np.put: _put,
