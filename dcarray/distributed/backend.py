@@ -10,7 +10,7 @@ from .functions.numpy_source import call_numpy_source, index_trick
 from .jobs import shared_seed
 from .layouts import elements_of, gather, layout_of, local_of
 from .linspace import distributed_range
-from .random_ranked import distributed_random
+from .random_arrays import distributed_random
 from .reshape import split_at_reshape
 
 __all__ = [

@@ -255,8 +255,8 @@ def load_implementations() -> None:
 
 # In the order of import: an implementation may replace an earlier one, and fall back to it.
 _TOPICS = (
-    "per_line", "ordering", "counting", "numpy_source", "files", "joining", "lines", "order_statistics",
-    "places", "restated", "stacked", "ufuncs", "writes",
+    "apply_along_axis", "sorting_fft", "histograms", "numpy_source", "files", "rearranging",
+    "convolution_scans", "order_statistics", "indexing", "decompositions", "stacked", "ufuncs", "assignment",
 )  # fmt: skip
 # Each gives a function that writes into the first argument's array, and returns it or what replaces it.
 DISTRIBUTED_WRITES: dict[Any, Callable[..., Any]] = {}

@@ -20,7 +20,7 @@ from dcarray.core.processes import communicator
 from dcarray.distributed.dispatch import is_distributed, load_implementations
 from dcarray.recording.operands import evaluated
 
-__all__ = ["DEFINED", "call_numpy_source", "definition", "index_trick"]
+__all__ = ["DECOMPOSITIONS", "call_numpy_source", "definition", "index_trick"]
 
 
 def call_numpy_source(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -29,9 +29,9 @@ def call_numpy_source(function: Callable[..., Any], args: tuple[Any, ...], kwarg
     if communicator() is None:
         return NOT_DISTRIBUTED
     load_implementations()
-    if function not in DEFINED or not any(map(_anywhere, (*args, *kwargs.values()))):
+    if function not in DECOMPOSITIONS or not any(map(_anywhere, (*args, *kwargs.values()))):
         return NOT_DISTRIBUTED
-    return _tried(lambda: (DEFINED[function] or definition(function))(*args, **kwargs))
+    return _tried(lambda: (DECOMPOSITIONS[function] or definition(function))(*args, **kwargs))
 
 
 def index_trick(original: Any, key: Any) -> Any:
@@ -154,4 +154,4 @@ _OF_NUMPY: list[Any] = [
     *(getattr(np.emath, name) for name in _COMPLEX.split()),
 ]
 # What is called instead; None for NumPy's own definition.
-DEFINED: dict[Any, Callable[..., Any] | None] = dict.fromkeys(_OF_NUMPY)
+DECOMPOSITIONS: dict[Any, Callable[..., Any] | None] = dict.fromkeys(_OF_NUMPY)

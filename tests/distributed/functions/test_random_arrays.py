@@ -11,7 +11,7 @@ import pytest
 from launching import launch, needs_mpi
 
 import dcarray as dc
-from dcarray.distributed import random_ranked
+from dcarray.distributed import random_arrays
 
 STEADY: dict[str, Callable[[Any], Any]] = {
     "random": lambda g: g.random((13, 7)),
@@ -62,7 +62,7 @@ def _check(make: Callable[[Any], Any], plain: Any, ours: Any, blocks: bool) -> N
 @pytest.mark.parametrize("ranks", [2, 3, 12])
 @pytest.mark.parametrize("name", [*STEADY, *UNSTEADY])
 def test_generators(name: str, ranks: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(random_ranked, "CHUNK", 16)
+    monkeypatch.setattr(random_arrays, "CHUNK", 16)
     make = STEADY.get(name) or UNSTEADY[name]
     for bits in (np.random.PCG64, np.random.Philox, np.random.MT19937):
         dc.comm.run(
@@ -78,7 +78,7 @@ def test_generators(name: str, ranks: int, monkeypatch: pytest.MonkeyPatch) -> N
 
 @pytest.mark.parametrize("name", LEGACY)
 def test_legacy_generators(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(random_ranked, "CHUNK", 16)
+    monkeypatch.setattr(random_arrays, "CHUNK", 16)
     blocks = name not in ("choice", "permutation")
 
     def program() -> None:
@@ -89,14 +89,14 @@ def test_legacy_generators(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_a_rank_draws_its_own_block_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     shapes: list[Any] = []
-    plain = random_ranked.block
+    plain = random_arrays.block
 
     def block(*args: Any, **kwargs: Any) -> Any:
         found = plain(*args, **kwargs)
         shapes.append(found.shape)
         return found
 
-    monkeypatch.setattr(random_ranked, "block", block)
+    monkeypatch.setattr(random_arrays, "block", block)
 
     def program() -> None:
         with dc.options(distribute_above=0):

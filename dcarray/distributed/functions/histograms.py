@@ -11,12 +11,12 @@ import numpy as np
 from dcarray.api.functions.common import is_array, operand
 from dcarray.api.functions.registry import Unserved
 
-from .restated import restates
+from .decompositions import decomposition_of
 
 MOST_TERMS = 256  # of a quotient, which are found one after the other
 
 
-@restates(np.histogram)
+@decomposition_of(np.histogram)
 def _histogram(
     a: Any, bins: Any = 10, range: Any = None, density: Any = None, weights: Any = None
 ) -> tuple[Any, Any]:
@@ -42,7 +42,7 @@ def _histogram(
     return found, bins
 
 
-@restates(np.histogramdd)
+@decomposition_of(np.histogramdd)
 def _histogramdd(
     sample: Any, bins: Any = 10, range: Any = None, density: Any = None, weights: Any = None
 ) -> Any:
@@ -85,7 +85,7 @@ def _columns(sample: Any) -> list[Any]:
     return [whole[:, k].copy() for k in np.arange(whole.shape[1])]
 
 
-@restates(np.polydiv)
+@decomposition_of(np.polydiv)
 def _polydiv(u: Any, v: Any) -> Any:
     if isinstance(u, np.poly1d) or isinstance(v, np.poly1d):
         raise Unserved

@@ -16,9 +16,9 @@ from dcarray.core.backend import NOT_DISTRIBUTED
 from dcarray.distributed.dispatch import dist_array_of, run_distributed
 from dcarray.distributed.linspace import distributed_range
 
-from .numpy_source import DEFINED
+from .numpy_source import DECOMPOSITIONS
 
-__all__ = ["restates"]
+__all__ = ["decomposition_of"]
 
 
 def _arange(*args: Any) -> Any:
@@ -27,19 +27,19 @@ def _arange(*args: Any) -> Any:
     return np.arange(*args) if found is None else found
 
 
-def restates(*functions: Any) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+def decomposition_of(*functions: Any) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """Have these functions called in other words; what raises is left to NumPy."""
 
     def enter(body: Callable[..., Any]) -> Callable[..., Any]:
         for function in functions:
-            DEFINED[function] = body
+            DECOMPOSITIONS[function] = body
         return body
 
     return enter
 
 
 # ---- orders ------------------------------------------------------------------------------------------
-@restates(np.lexsort)
+@decomposition_of(np.lexsort)
 def _lexsort(keys: Any, axis: Any = -1) -> Any:
     order: Any = None
     for key in map(operand, keys):
@@ -66,11 +66,11 @@ def _extreme(find: Any, extreme: Any) -> Callable[..., Any]:
     return body
 
 
-restates(np.argmax)(_extreme(np.argmax, np.max))
-restates(np.argmin)(_extreme(np.argmax, np.min))
+decomposition_of(np.argmax)(_extreme(np.argmax, np.max))
+decomposition_of(np.argmin)(_extreme(np.argmax, np.min))
 
 
-@restates(np.unique)
+@decomposition_of(np.unique)
 def _unique(
     ar: Any, return_index: Any = False, return_inverse: Any = False, return_counts: Any = False,
     axis: Any = None, *, equal_nan: Any = True, sorted: Any = True,
@@ -97,20 +97,20 @@ def _rows(table: Any) -> Any:
     return NOT_DISTRIBUTED if x is None else unique_rows(x)
 
 
-@restates(np.setdiff1d)
+@decomposition_of(np.setdiff1d)
 def _setdiff1d(ar1: Any, ar2: Any, assume_unique: Any = False) -> Any:
     first, second = (operand(a).ravel() if assume_unique else np.unique(operand(a)) for a in (ar1, ar2))
     return first[np.isin(first, second, assume_unique=True, invert=True)]
 
 
-@restates(np.searchsorted)
+@decomposition_of(np.searchsorted)
 def _searchsorted(a: Any, v: Any, side: Any = "left", sorter: Any = None) -> Any:
     if not is_array(sorter) or sorter.shape != a.shape or sorter.dtype.kind not in "iu":
         raise Unserved
     return np.searchsorted(a[sorter], v, side)
 
 
-@restates(np.digitize)
+@decomposition_of(np.digitize)
 def _digitize(x: Any, bins: Any, right: Any = False) -> Any:
     if x.dtype.kind not in "iufb" or bins.ndim != 1:
         raise Unserved
@@ -123,7 +123,7 @@ def _digitize(x: Any, bins: Any, right: Any = False) -> Any:
 
 
 # ---- elements ----------------------------------------------------------------------------------------
-@restates(np.choose)
+@decomposition_of(np.choose)
 def _choose(a: Any, choices: Any, out: Any = None, mode: Any = "raise") -> Any:
     a, given = operand(a), list(choices)
     if out is not None or a.dtype.kind not in "biu" or not given or mode not in ("raise", "wrap", "clip"):
@@ -142,7 +142,7 @@ def _choose(a: Any, choices: Any, out: Any = None, mode: Any = "raise") -> Any:
     return np.where(a < n, found, found) if n == 1 else found
 
 
-@restates(np.take)
+@decomposition_of(np.take)
 def _take(a: Any, indices: Any, axis: Any = None, out: Any = None, mode: Any = "raise") -> Any:
     if out is not None or type(a) is not ndarray:
         raise Unserved
@@ -164,14 +164,14 @@ def _take(a: Any, indices: Any, axis: Any = None, out: Any = None, mode: Any = "
     return a[plain_key(a.ndim, at, index if index.ndim else int(index))]
 
 
-@restates(np.isreal)
+@decomposition_of(np.isreal)
 def _isreal(x: Any) -> Any:
     if x.dtype.kind not in "biuf":
         raise Unserved
     return np.ones_like(x, np.bool_)
 
 
-@restates(np.ravel_multi_index)
+@decomposition_of(np.ravel_multi_index)
 def _ravel_multi_index(multi_index: Any, dims: Any, mode: Any = "raise", order: Any = "C") -> Any:
     indices, shape = list(map(operand, multi_index)), dims if isinstance(dims, tuple) else (dims,)
     if mode != "raise" or order != "C" or len(indices) != len(shape) or not shape:
@@ -184,7 +184,7 @@ def _ravel_multi_index(multi_index: Any, dims: Any, mode: Any = "raise", order: 
     return found
 
 
-@restates(np.unravel_index)
+@decomposition_of(np.unravel_index)
 def _unravel_index(indices: Any, shape: Any, order: Any = "C") -> Any:
     size = math.prod(shape)
     if indices.dtype.kind not in "iu" or order != "C" or bool(((indices < 0) | (indices >= size)).any()):
@@ -196,7 +196,7 @@ def _unravel_index(indices: Any, shape: Any, order: Any = "C") -> Any:
     return (left, *found[::-1])
 
 
-@restates(np.interp)
+@decomposition_of(np.interp)
 def _interp(x: Any, xp: Any, fp: Any, left: Any = None, right: Any = None, period: Any = None) -> Any:
     """By elements, as NumPy does it."""
     if period is not None or not (is_array(xp) and is_array(fp)) or xp.ndim != 1 or xp.shape != fp.shape:
@@ -226,7 +226,7 @@ def _interp(x: Any, xp: Any, fp: Any, left: Any = None, right: Any = None, perio
     return found.reshape(np.shape(x)) if np.ndim(x) else found[0]
 
 
-@restates(np.linspace)
+@decomposition_of(np.linspace)
 def _linspace(
     start: Any, stop: Any, num: Any = 50, endpoint: Any = True, retstep: Any = False, dtype: Any = None,
     axis: Any = 0, *, device: Any = None,
@@ -258,7 +258,7 @@ def _linspace(
 
 
 # ---- products and systems ----------------------------------------------------------------------------
-@restates(np.linalg.inv)
+@decomposition_of(np.linalg.inv)
 def _inv(a: Any) -> Any:
     if a.ndim != 2 or a.dtype.kind not in "biufc":
         raise Unserved
@@ -267,40 +267,40 @@ def _inv(a: Any) -> Any:
     return np.linalg.solve(a, one)
 
 
-@restates(np.linalg.cholesky)
+@decomposition_of(np.linalg.cholesky)
 def _cholesky(a: Any, /, *, upper: Any = False) -> Any:
     if not upper or a.ndim != 2:
         raise Unserved
     return np.linalg.cholesky(np.conj(a.T)).T.conj()
 
 
-@restates(np.linalg.svd)
+@decomposition_of(np.linalg.svd)
 def _svd(a: Any, full_matrices: Any = True, compute_uv: Any = True, hermitian: Any = False) -> Any:
     if compute_uv or hermitian or a.ndim != 2 or a.shape[0] >= a.shape[1]:
         raise Unserved
     return np.linalg.svd(np.conj(a.T), compute_uv=False)
 
 
-@restates(np.linalg.pinv)
+@decomposition_of(np.linalg.pinv)
 def _pinv(a: Any, rcond: Any = None, hermitian: Any = False, *, rtol: Any = np._NoValue) -> Any:
     if hermitian or a.ndim != 2 or a.shape[0] >= a.shape[1]:
         raise Unserved
     return np.conj(np.linalg.pinv(np.conj(a.T), rcond, rtol=rtol).T)
 
 
-@restates(np.linalg.svdvals)
+@decomposition_of(np.linalg.svdvals)
 def _svdvals(x: Any, /) -> Any:
     return np.linalg.svd(x, compute_uv=False)
 
 
-@restates(np.einsum_path)
+@decomposition_of(np.einsum_path)
 def _einsum_path(*operands: Any, **kwargs: Any) -> Any:
     """Which follows from shapes."""
     likes = [np.broadcast_to(np.empty((), a.dtype), a.shape) if type(a) is ndarray else a for a in operands]
     return np.einsum_path(*likes, **kwargs)
 
 
-@restates(np.einsum)
+@decomposition_of(np.einsum)
 def _einsum(*operands: Any, out: Any = None, optimize: Any = False, **kwargs: Any) -> Any:
     """By pairs of operands."""
     if out is not None or kwargs or len(operands) < 4 or not isinstance(operands[0], str):
@@ -317,7 +317,7 @@ def _einsum(*operands: Any, out: Any = None, optimize: Any = False, **kwargs: An
     return held[0]
 
 
-@restates(np.repeat)
+@decomposition_of(np.repeat)
 def _repeat(a: Any, repeats: Any, axis: Any = None) -> Any:
     """Each element so many times as it says itself."""
     x, counts = operand(a), operand(repeats)
@@ -332,7 +332,7 @@ def _repeat(a: Any, repeats: Any, axis: Any = None) -> Any:
     return np.take(x, np.searchsorted(ends, _arange(int(ends[-1])), "right"), axis)
 
 
-@restates(np.polymul)
+@decomposition_of(np.polymul)
 def _polymul(a1: Any, a2: Any) -> Any:
     if isinstance(a1, np.poly1d) or isinstance(a2, np.poly1d):
         raise Unserved
@@ -368,4 +368,4 @@ def _vectors(*operands: Any) -> list[Any]:
 
 for _name, _body in (("vecdot", _vecdot), ("matvec", _matvec), ("vecmat", _vecmat)):
     if hasattr(np, _name):  # newer than NumPy 2.0
-        restates(getattr(np, _name))(_body)
+        decomposition_of(getattr(np, _name))(_body)

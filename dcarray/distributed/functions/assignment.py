@@ -12,7 +12,7 @@ from dcarray.api.array import ndarray
 from dcarray.core.backend import NOT_DISTRIBUTED
 from dcarray.distributed.dispatch import DISTRIBUTED_WRITES, dist_array_of
 
-from .keys import Key, along_axis, parsed
+from .index_keys import Key, along_axis, parsed
 
 if TYPE_CHECKING:
     from dcarray.comm.exchange.dist_array import DistArray

@@ -10,7 +10,7 @@ import numpy as np
 from dcarray.core.backend import NOT_DISTRIBUTED
 from dcarray.distributed.dispatch import DISTRIBUTED, dist_array_of
 
-from .keys import along_axis, parsed
+from .index_keys import along_axis, parsed
 
 if TYPE_CHECKING:
     from dcarray.comm.exchange.dist_array import DistArray

@@ -15,7 +15,7 @@ from dcarray.core.config import options
 from dcarray.core.handle import Handle
 from dcarray.distributed.dispatch import dist_array_of, run_distributed
 
-from .restated import restates
+from .decompositions import decomposition_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from dcarray.comm.exchange.dist_array import DistArray
 
 
-@restates(np.apply_along_axis)
+@decomposition_of(np.apply_along_axis)
 def _apply_along_axis(func1d: Any, axis: Any, arr: Any, *args: Any, **kwargs: Any) -> Any:
     """Each rank calls the function for its own lines, where it is known that it does nothing but compute.
 
